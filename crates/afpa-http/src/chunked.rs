@@ -1,0 +1,242 @@
+//! A strict decoder of the chunked transfer coding (RFC 9112 section 7.1).
+//!
+//! Where the next request begins depends on every byte of this coding, so whatever two readers
+//! could understand differently is an error: bare LF or CR, white space or signs around a size,
+//! sizes of more than 16 digits, control bytes in extensions, trailer lines that are no fields.
+//! Chunk extensions and trailer fields are checked, bounded and discarded.
+
+use std::ops::Range;
+
+use crate::syntax::{is_field_byte, is_tchar};
+
+/// Bounds of what carries no content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkLimits {
+    /// Bytes of chunk extensions in a whole body: without a bound a client could make a server
+    /// read many bytes for each byte of content.
+    pub extensions: usize,
+    /// Bytes of the trailer section.
+    pub trailers: usize,
+}
+
+impl Default for ChunkLimits {
+    fn default() -> ChunkLimits {
+        ChunkLimits { extensions: 4096, trailers: 8192 }
+    }
+}
+
+/// Why a chunked body is refused; the place of the next request is lost, the connection closes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChunkError {
+    /// No hexadecimal digit where a chunk size must begin, or another byte behind it.
+    #[error("malformed chunk size")]
+    Size,
+    /// A size of more than 16 digits.
+    #[error("chunk size is too large")]
+    SizeTooLarge,
+    /// A control byte in a chunk extension.
+    #[error("malformed chunk extension")]
+    Extension,
+    /// Longer extensions than the limit.
+    #[error("chunk extensions are too long")]
+    ExtensionsTooLong,
+    /// CR without LF, LF without CR, or content that is longer than its size said.
+    #[error("chunk or line does not end in CRLF")]
+    LineEnd,
+    /// A trailer line that is no field line.
+    #[error("malformed trailer field")]
+    Trailer,
+    /// A longer trailer section than the limit.
+    #[error("trailer section is too long")]
+    TrailersTooLong,
+}
+
+/// What one call of [`ChunkedDecoder::decode`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of the input that were read; at least one unless the input was empty or the body done.
+    pub consumed: usize,
+    /// Where in the input content stands, within the consumed bytes; may be empty.
+    pub data: Range<usize>,
+    /// Whether the body ended; the next request begins behind the consumed bytes.
+    pub done: bool,
+}
+
+/// Decodes one body. Feed it with [`decode`](ChunkedDecoder::decode) until it is done.
+#[derive(Clone, Debug)]
+pub struct ChunkedDecoder {
+    state: State,
+    limits: ChunkLimits,
+    failed: Option<ChunkError>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Before or within the digits of a size.
+    Size {
+        digits: u8,
+        value: u64,
+    },
+    /// Behind white space after a size: only an extension can follow.
+    BeforeExtension {
+        size: u64,
+    },
+    /// Within an extension.
+    Extension {
+        size: u64,
+    },
+    /// Behind the CR of the size line.
+    SizeLf {
+        size: u64,
+    },
+    /// Within content; so many bytes are left, never 0.
+    Data {
+        left: u64,
+    },
+    /// Behind content.
+    DataCr,
+    DataLf,
+    /// At the start of a trailer line, or of the blank line that ends the body.
+    TrailerStart,
+    TrailerName,
+    TrailerValue,
+    TrailerLf,
+    EndLf,
+    Done,
+}
+
+impl Default for ChunkedDecoder {
+    fn default() -> ChunkedDecoder {
+        ChunkedDecoder::new(ChunkLimits::default())
+    }
+}
+
+impl ChunkedDecoder {
+    /// A decoder at the start of a body.
+    pub fn new(limits: ChunkLimits) -> ChunkedDecoder {
+        ChunkedDecoder { state: State::Size { digits: 0, value: 0 }, limits, failed: None }
+    }
+
+    /// Reads from the front of `input`, to the end of the first run of content, the end of the body
+    /// or the end of the input. Call it again with what was not consumed, if anything was left.
+    ///
+    /// # Errors
+    /// The first offence. A decoder that has failed fails for good.
+    pub fn decode(&mut self, input: &[u8]) -> Result<Progress, ChunkError> {
+        let mut position = 0;
+        while let Some(&byte) = input.get(position) {
+            match self.state {
+                State::Done => break,
+                State::Data { left } => {
+                    let data = position..self.take_data(left, position, input.len());
+                    return Ok(Progress { consumed: data.end, data, done: false });
+                }
+                state => self.state = self.step(state, byte)?,
+            }
+            position += 1;
+        }
+        let done = self.state == State::Done;
+        Ok(Progress { consumed: position, data: position..position, done })
+    }
+
+    /// Whether the end of the body was seen.
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// The end of the content that stands in the input.
+    fn take_data(&mut self, left: u64, start: usize, end: usize) -> usize {
+        let taken = usize::try_from(left).unwrap_or(usize::MAX).min(end - start);
+        self.state = match left - taken as u64 {
+            0 => State::DataCr,
+            left => State::Data { left },
+        };
+        start + taken
+    }
+
+    fn step(&mut self, state: State, byte: u8) -> Result<State, ChunkError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let next = self.transition(state, byte);
+        self.failed = next.err();
+        next
+    }
+
+    fn transition(&mut self, state: State, byte: u8) -> Result<State, ChunkError> {
+        match (state, byte) {
+            (State::Size { digits, value }, byte) => {
+                if matches!(byte, b';' | b' ' | b'\t') {
+                    self.spend_extension()?;
+                }
+                size(digits, value, byte)
+            }
+            (State::BeforeExtension { size }, b' ' | b'\t') => {
+                self.spend_extension()?;
+                Ok(State::BeforeExtension { size })
+            }
+            (State::BeforeExtension { size }, b';') => {
+                self.spend_extension()?;
+                Ok(State::Extension { size })
+            }
+            (State::BeforeExtension { .. }, _) => Err(ChunkError::Size),
+            (State::Extension { size }, b'\r') => Ok(State::SizeLf { size }),
+            (State::Extension { size }, byte) if is_field_byte(byte) => {
+                self.spend_extension()?;
+                Ok(State::Extension { size })
+            }
+            (State::Extension { .. }, b'\n') => Err(ChunkError::LineEnd),
+            (State::Extension { .. }, _) => Err(ChunkError::Extension),
+            (State::SizeLf { size: 0 }, b'\n') => Ok(State::TrailerStart),
+            (State::SizeLf { size }, b'\n') => Ok(State::Data { left: size }),
+            (State::DataCr, b'\r') => Ok(State::DataLf),
+            (State::DataLf, b'\n') => Ok(State::Size { digits: 0, value: 0 }),
+            (State::SizeLf { .. } | State::DataCr | State::DataLf, _) => Err(ChunkError::LineEnd),
+            (state, byte) => self.trailer(state, byte),
+        }
+    }
+
+    fn trailer(&mut self, state: State, byte: u8) -> Result<State, ChunkError> {
+        self.limits.trailers =
+            self.limits.trailers.checked_sub(1).ok_or(ChunkError::TrailersTooLong)?;
+        match (state, byte) {
+            (State::TrailerStart, b'\r') => Ok(State::EndLf),
+            (State::TrailerName, b':') => Ok(State::TrailerValue),
+            (State::TrailerStart | State::TrailerName, byte) if is_tchar(byte) => {
+                Ok(State::TrailerName)
+            }
+            (State::TrailerValue, b'\r') => Ok(State::TrailerLf),
+            (State::TrailerValue, byte) if is_field_byte(byte) => Ok(State::TrailerValue),
+            (State::TrailerLf, b'\n') => Ok(State::TrailerStart),
+            (State::EndLf, b'\n') => Ok(State::Done),
+            (State::TrailerLf | State::EndLf, _) | (_, b'\n') => Err(ChunkError::LineEnd),
+            _ => Err(ChunkError::Trailer),
+        }
+    }
+
+    fn spend_extension(&mut self) -> Result<(), ChunkError> {
+        let left = self.limits.extensions.checked_sub(1);
+        self.limits.extensions = left.ok_or(ChunkError::ExtensionsTooLong)?;
+        Ok(())
+    }
+}
+
+/// 16 digits are all that a `u64` holds, so the value cannot overflow.
+fn size(digits: u8, value: u64, byte: u8) -> Result<State, ChunkError> {
+    match (digits, byte) {
+        (16, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => Err(ChunkError::SizeTooLarge),
+        (_, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+            let digit = char::from(byte).to_digit(16).ok_or(ChunkError::Size)?;
+            Ok(State::Size { digits: digits + 1, value: value << 4 | u64::from(digit) })
+        }
+        (0, _) => Err(ChunkError::Size),
+        (_, b'\r') => Ok(State::SizeLf { size: value }),
+        (_, b';') => Ok(State::Extension { size: value }),
+        (_, b' ' | b'\t') => Ok(State::BeforeExtension { size: value }),
+        (_, b'\n') => Err(ChunkError::LineEnd),
+        _ => Err(ChunkError::Size),
+    }
+}
+
+#[cfg(test)]
+mod tests;

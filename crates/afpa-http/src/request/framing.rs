@@ -1,0 +1,107 @@
+//! What follows a head on the connection: body length, persistence, expectation
+//! (RFC 9112 sections 6 and 9.3, RFC 9110 section 10.1.1).
+
+use super::fields::Index;
+use super::{Known, Refusal, Version};
+use crate::syntax;
+
+/// How the end of the request body is found (RFC 9112 section 6.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BodyLength {
+    /// No body.
+    #[default]
+    None,
+    /// So many bytes; never 0, which is [`BodyLength::None`].
+    Length(u64),
+    /// The chunked coding says.
+    Chunked,
+}
+
+/// Reads Content-Length and Transfer-Encoding; whatever two servers could read in two ways is
+/// refused.
+#[inline]
+pub(super) fn body_length(
+    version: Version,
+    index: &Index,
+    lines: &[httparse::Header<'_>],
+) -> Result<BodyLength, Refusal> {
+    const FRAMING: super::KnownSet =
+        super::KnownSet::of(&[Known::ContentLength, Known::TransferEncoding]);
+    if !index.present().intersects(FRAMING) {
+        return Ok(BodyLength::None);
+    }
+    if !index.present().contains(Known::TransferEncoding) {
+        return content_length(index, lines);
+    }
+    if index.present().contains(Known::ContentLength) {
+        return Err(Refusal::LengthAndCoding);
+    }
+    if version == Version::Http10 {
+        return Err(Refusal::CodingInHttp10);
+    }
+    transfer_encoding(index, lines)
+}
+
+/// One line of plain digits. Lists of equal numbers, which RFC 9112 section 6.3 lets a recipient
+/// repair, are refused: no client of good will sends them.
+fn content_length(index: &Index, lines: &[httparse::Header<'_>]) -> Result<BodyLength, Refusal> {
+    let length = index.only(Known::ContentLength, lines).and_then(syntax::number);
+    match length.ok_or(Refusal::ContentLength)? {
+        0 => Ok(BodyLength::None),
+        length => Ok(BodyLength::Length(length)),
+    }
+}
+
+/// Exactly `chunked`, in any case. A well-formed list that names another coding is an honest
+/// request for something we do not do; anything else is a malformed one.
+fn transfer_encoding(index: &Index, lines: &[httparse::Header<'_>]) -> Result<BodyLength, Refusal> {
+    let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
+    if index.only(Known::TransferEncoding, lines).is_some_and(is_chunked) {
+        return Ok(BodyLength::Chunked);
+    }
+    let mut codings = index
+        .values(Known::TransferEncoding, lines)
+        .flat_map(|value| value.split(|&byte| byte == b','))
+        .map(syntax::trim);
+    if !codings.clone().all(syntax::is_token) || codings.all(is_chunked) {
+        return Err(Refusal::CodingMalformed);
+    }
+    Err(Refusal::CodingUnknown)
+}
+
+/// HTTP/1.1 stays open unless `close` is said, HTTP/1.0 closes unless `keep-alive` is said;
+/// `close` wins over both (RFC 9112 section 9.3).
+#[inline]
+pub(super) fn keep_alive(version: Version, index: &Index, lines: &[httparse::Header<'_>]) -> bool {
+    if !index.present().contains(Known::Connection) {
+        return version == Version::Http11;
+    }
+    // What browsers send in every request.
+    if index.only(Known::Connection, lines) == Some(b"keep-alive") {
+        return true;
+    }
+    let says = |option: &[u8]| {
+        index
+            .values(Known::Connection, lines)
+            .flat_map(syntax::list)
+            .any(|said| said.eq_ignore_ascii_case(option))
+    };
+    !says(b"close") && (version == Version::Http11 || says(b"keep-alive"))
+}
+
+/// An HTTP/1.0 client knows no interim answers, so its expectation is ignored; one without a body
+/// has nothing to wait with (RFC 9110 section 10.1.1).
+#[inline]
+pub(super) fn expect_continue(
+    version: Version,
+    body: BodyLength,
+    index: &Index,
+    lines: &[httparse::Header<'_>],
+) -> Result<bool, Refusal> {
+    if !index.present().contains(Known::Expect) || version == Version::Http10 {
+        return Ok(false);
+    }
+    let all_known =
+        index.values(Known::Expect, lines).all(|value| value.eq_ignore_ascii_case(b"100-continue"));
+    if all_known { Ok(body != BodyLength::None) } else { Err(Refusal::Expectation) }
+}

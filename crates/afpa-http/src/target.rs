@@ -1,0 +1,287 @@
+//! From the path of a target to the name of a cache object, and back
+//! (RFC 3986 sections 2.1, 5.2.4 and 6.2.2).
+
+use crate::Status;
+
+/// Why a path names nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// Does not start with `/`.
+    #[error("path does not start with a slash")]
+    NotAbsolute,
+    /// `%` without two hexadecimal digits.
+    #[error("bad percent-escape in path")]
+    BadEscape,
+    /// NUL or another control character, escaped or not.
+    #[error("control character in path")]
+    Control,
+    /// `..` leads above the root.
+    #[error("path leads above the root")]
+    AboveRoot,
+    /// `%2F`: a file name cannot hold a slash, and reading it as a separator would give one object
+    /// two meanings.
+    #[error("escaped slash in path")]
+    EncodedSlash,
+}
+
+impl PathError {
+    /// 404 for a well-formed path that cannot exist, else 400.
+    pub const fn status(self) -> Status {
+        match self {
+            PathError::EncodedSlash => Status::NOT_FOUND,
+            _ => Status::BAD_REQUEST,
+        }
+    }
+}
+
+/// Decodes percent-escapes once, removes dot segments, and merges runs of slashes.
+///
+/// The result starts with `/`, holds no empty, `.` or `..` segment, ends with `/` if the path named
+/// a directory, and may hold any byte but the controls. A path that needs none of this is
+/// returned as it is, without a copy; otherwise the result is built in `scratch`. Dot segments
+/// are removed after decoding, so that `%2e%2e` cannot pass as a name.
+///
+/// # Errors
+/// See [`PathError`].
+#[inline]
+pub fn normalise<'a>(path: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], PathError> {
+    if is_normal(path) { Ok(path) } else { rewrite(path, scratch) }
+}
+
+/// Appends a path with every byte escaped that may not stand in a URI's path (RFC 3986 section
+/// 3.3): the way back from [`normalise`], for Location fields and listings.
+pub fn encode(path: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in path {
+        if is_plain(byte) {
+            out.push(byte);
+        } else {
+            let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
+            out.extend_from_slice(&[b'%', DIGITS[high], DIGITS[low]]);
+        }
+    }
+}
+
+/// True when [`rewrite`] would change nothing. Names that begin with a dot count as work to do:
+/// they are rare.
+#[inline]
+fn is_normal(path: &[u8]) -> bool {
+    let mut after_slash = false;
+    for &byte in path {
+        if byte == b'%' || byte < b' ' || byte == 0x7f {
+            return false;
+        }
+        if after_slash && (byte == b'/' || byte == b'.') {
+            return false;
+        }
+        after_slash = byte == b'/';
+    }
+    path.first() == Some(&b'/')
+}
+
+/// Invariant of the loop: `out` starts with `/`, and ends with `/` before each segment.
+fn rewrite<'a>(path: &[u8], out: &'a mut Vec<u8>) -> Result<&'a [u8], PathError> {
+    let [b'/', segments @ ..] = path else { return Err(PathError::NotAbsolute) };
+    out.clear();
+    out.push(b'/');
+    let mut segments = segments.split(|&byte| byte == b'/').peekable();
+    while let Some(segment) = segments.next() {
+        let start = out.len();
+        decode(segment, out)?;
+        match out.get(start..).unwrap_or_default() {
+            b"" => {}
+            b"." => out.truncate(start),
+            b".." => {
+                out.truncate(start);
+                leave_directory(out)?;
+            }
+            _ if segments.peek().is_some() => out.push(b'/'),
+            _ => {}
+        }
+    }
+    Ok(out)
+}
+
+fn decode(mut segment: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
+    while let [first, rest @ ..] = segment {
+        let byte;
+        (byte, segment) = match (first, rest) {
+            (b'%', [high, low, rest @ ..]) => (unescape(*high, *low)?, rest),
+            (b'%', _) => return Err(PathError::BadEscape),
+            (plain, rest) => (*plain, rest),
+        };
+        match byte {
+            b'/' => return Err(PathError::EncodedSlash),
+            0..=0x1f | 0x7f => return Err(PathError::Control),
+            _ => out.push(byte),
+        }
+    }
+    Ok(())
+}
+
+fn unescape(high: u8, low: u8) -> Result<u8, PathError> {
+    let digit = |byte| char::from(byte).to_digit(16).ok_or(PathError::BadEscape);
+    let value = digit(high)? * 16 + digit(low)?;
+    u8::try_from(value).map_err(|_| PathError::BadEscape)
+}
+
+/// `/a/b/` becomes `/a/`.
+fn leave_directory(out: &mut Vec<u8>) -> Result<(), PathError> {
+    out.pop();
+    let parent = out.iter().rposition(|&byte| byte == b'/').ok_or(PathError::AboveRoot)?;
+    out.truncate(parent + 1);
+    Ok(())
+}
+
+/// `pchar` without the percent sign, and the slash (RFC 3986 section 3.3).
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'-' | b'.'
+                | b'_'
+                | b'~'
+                | b'!'
+                | b'$'
+                | b'&'
+                | b'\''
+                | b'('
+                | b')'
+                | b'*'
+                | b'+'
+                | b','
+                | b';'
+                | b'='
+                | b':'
+                | b'@'
+                | b'/'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(path: &[u8]) -> Result<Vec<u8>, PathError> {
+        normalise(path, &mut Vec::new()).map(<[u8]>::to_vec)
+    }
+
+    #[test]
+    fn paths_and_what_they_name() {
+        for (path, name) in [
+            ("/", "/"),
+            ("/a/b.html", "/a/b.html"),
+            ("/a/", "/a/"),
+            ("//a///b//", "/a/b/"),
+            ("/./a/./b/.", "/a/b/"),
+            ("/a/b/..", "/a/"),
+            ("/a/b/../c", "/a/c"),
+            ("/a/..", "/"),
+            ("/a//../b", "/b"),
+            ("/%61%2Fb".trim_end_matches("%2Fb"), "/a"),
+            ("/a%20b%25", "/a b%"),
+            ("/%2525", "/%25"),
+            ("/a/%2e%2E/b", "/b"),
+            ("/%2e", "/"),
+            ("/...", "/..."),
+            ("/.hidden", "/.hidden"),
+            ("/a/..b", "/a/..b"),
+            ("/a%5cb", "/a\\b"),
+            ("/~user/x", "/~user/x"),
+        ] {
+            assert_eq!(of(path.as_bytes()).as_deref(), Ok(name.as_bytes()), "{path}");
+        }
+        assert_eq!(of(b"/%ff%c3%a9").as_deref(), Ok(&b"/\xff\xc3\xa9"[..]));
+    }
+
+    #[test]
+    fn paths_that_name_nothing() {
+        for (path, error) in [
+            (&b""[..], PathError::NotAbsolute),
+            (b"a", PathError::NotAbsolute),
+            (b"/%", PathError::BadEscape),
+            (b"/%4", PathError::BadEscape),
+            (b"/%4g", PathError::BadEscape),
+            (b"/%+1", PathError::BadEscape),
+            (b"/%u0041", PathError::BadEscape),
+            (b"/%00", PathError::Control),
+            (b"/a%0d%0ab", PathError::Control),
+            (b"/a\0", PathError::Control),
+            (b"/%7F", PathError::Control),
+            (b"/..", PathError::AboveRoot),
+            (b"/a/../../b", PathError::AboveRoot),
+            (b"/%2e%2e/etc/passwd", PathError::AboveRoot),
+            (b"//..", PathError::AboveRoot),
+            (b"/a%2fb", PathError::EncodedSlash),
+            (b"/..%2f..", PathError::EncodedSlash),
+        ] {
+            assert_eq!(of(path), Err(error), "{:?}", String::from_utf8_lossy(path));
+        }
+        assert_eq!(PathError::EncodedSlash.status(), Status::NOT_FOUND);
+        assert_eq!(PathError::AboveRoot.status(), Status::BAD_REQUEST);
+    }
+
+    #[test]
+    fn nothing_is_copied_when_nothing_changes() {
+        let (path, mut scratch) = (b"/plain/path.html", Vec::new());
+        assert!(std::ptr::eq(normalise(path, &mut scratch).unwrap(), &path[..]));
+        assert_eq!(scratch.capacity(), 0);
+    }
+
+    /// The same rules in three separate steps over a list of segments.
+    fn naive(path: &[u8]) -> Option<Vec<u8>> {
+        let text = path.strip_prefix(b"/")?;
+        let mut kept: Vec<Vec<u8>> = Vec::new();
+        let mut directory = true;
+        for segment in text.split(|&byte| byte == b'/') {
+            let hex = |at: usize| {
+                let pair = segment.get(at + 1..at + 3)?;
+                pair.iter().all(u8::is_ascii_hexdigit).then_some(())?;
+                u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()
+            };
+            let (mut name, mut at) = (Vec::new(), 0);
+            while at < segment.len() {
+                let escaped = segment[at] == b'%';
+                name.push(if escaped { hex(at)? } else { segment[at] });
+                at += if escaped { 3 } else { 1 };
+            }
+            if name.iter().any(|byte| byte.is_ascii_control() || *byte == b'/') {
+                return None;
+            }
+            directory = matches!(&name[..], b"" | b"." | b"..");
+            match &name[..] {
+                b"" | b"." => {}
+                b".." => drop(kept.pop()?),
+                _ => kept.push(name),
+            }
+        }
+        let mut out = b"/".to_vec();
+        out.extend(kept.join(&b'/'));
+        if directory && out != b"/" {
+            out.push(b'/');
+        }
+        Some(out)
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_naive_reading(path in "/([a.%/]|%2e|%2F|%00|%41|\\.\\.|//|x){0,12}") {
+            prop_assert_eq!(of(path.as_bytes()).ok(), naive(path.as_bytes()));
+        }
+
+        #[test]
+        fn a_normal_path_survives_encoding(
+            path in proptest::collection::vec(any::<u8>(), 0..24)
+        ) {
+            let mut rooted = b"/".to_vec();
+            rooted.extend(path);
+            if let Ok(normal) = of(&rooted) {
+                let mut encoded = Vec::new();
+                encode(&normal, &mut encoded);
+                prop_assert!(encoded.is_ascii());
+                prop_assert_eq!(of(&encoded), Ok(normal));
+            }
+        }
+    }
+}
