@@ -1,0 +1,177 @@
+//! The cache as everyone shares it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use afpa_arena::Arena;
+use foldhash::fast::RandomState;
+
+use crate::fill::{Changed, Fill, Overtaken, Ticket, Waiter};
+use crate::key::{Key, KeyRef};
+use crate::object::{Checked, Content, Epoch, Object, Seconds};
+use crate::policy::ObjectId;
+use crate::residency::Residency;
+use crate::settings::{CacheSettings, CacheStats};
+use crate::table::{Aftermath, Begun, Table};
+use crate::view::{Mailbox, View};
+
+/// The cache: one table of objects under one lock, which misses, changes and ticks take, but no hit.
+///
+/// Every operation first changes the table, then - the lock released - does what follows from it:
+/// lets objects go, wakes waiters, calls workers (`Aftermath`).
+pub struct Cache<H> {
+    settings: CacheSettings,
+    arena: Arena,
+    hasher: RandomState,
+    epoch: Arc<Epoch>,
+    table: Mutex<Table<H>>,
+}
+
+impl<H> Cache<H> {
+    /// An empty cache whose pinned objects live in `arena`.
+    pub fn new(settings: CacheSettings, arena: Arena) -> Arc<Cache<H>> {
+        let hasher = RandomState::default();
+        let epoch = Arc::new(Epoch::default());
+        let table = Table::new(settings.clone(), hasher.clone(), Arc::clone(&epoch));
+        Arc::new(Cache { settings, arena, hasher, epoch, table: Mutex::new(table) })
+    }
+
+    /// A look at the cache for one worker. `on_drop` is called, from any thread, when the view has
+    /// objects to let go: the worker then calls [`View::release_dropped`].
+    pub fn view(self: &Arc<Self>, on_drop: Box<dyn Fn() + Send + Sync>) -> View<H> {
+        let mailbox = Arc::new(Mailbox::new(on_drop));
+        let slot = self.table().add_view(Arc::clone(&mailbox));
+        View::new(Arc::clone(self), slot, mailbox)
+    }
+
+    /// Who loads `key`, or re-checks the suspect object that is there for it.
+    pub fn begin(self: &Arc<Self>, key: Key, now: Seconds) -> Fill<H> {
+        let checked = Checked { epoch: self.epoch.current(), at: now };
+        let begun = self.change(|table, _| table.begin(&key, checked));
+        match begun {
+            Begun::There(object) => Fill::Hit(object),
+            Begun::UnderWay(arrival) => Fill::Wait(Waiter::new(arrival)),
+            Begun::New { id, suspect } => {
+                Fill::Lead(Ticket::new(Arc::clone(self), id, key, suspect))
+            }
+        }
+    }
+
+    /// Drops the objects that depend on `path`, relative to the root of `site`, and spoils the loads
+    /// under way that do. When it returns, no view gives them any more.
+    pub fn invalidate(&self, site: u32, path: &[u8]) {
+        self.change(|table, after| table.invalidate(site, path, after));
+    }
+
+    /// As [`Cache::invalidate`], for `path` and everything below it. The empty path is the whole site.
+    pub fn invalidate_tree(&self, site: u32, path: &[u8]) {
+        self.change(|table, after| table.invalidate_tree(site, path, after));
+    }
+
+    /// Makes every object suspect, and every load under way suspect at birth: events were lost.
+    pub fn suspect_all(&self) {
+        self.change(|table, _| table.suspect_all());
+    }
+
+    /// Drops the object of `key` and spoils its load, if there is one. Whether there was either.
+    pub fn purge(&self, key: &Key) -> bool {
+        self.change(|table, after| table.purge(key, after))
+    }
+
+    /// What the cache holds and has done.
+    pub fn stats(&self) -> CacheStats {
+        let usage = self.arena.usage();
+        CacheStats {
+            pinned_bytes: usage.used,
+            pinned_limit: usage.limit,
+            policy: self.settings.policy.name(),
+            ..self.table().stats()
+        }
+    }
+
+    /// Lets another home of objects take part. It is told of the objects that are there already.
+    pub fn attach_residency(&self, residency: Arc<dyn Residency<H>>) {
+        self.table().attach_residency(residency);
+    }
+
+    /// The limits in force.
+    pub fn settings(&self) -> &CacheSettings {
+        &self.settings
+    }
+
+    /// The arena of the pinned objects.
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    pub(crate) fn hasher(&self) -> &RandomState {
+        &self.hasher
+    }
+
+    pub(crate) fn look_up(&self, key: KeyRef<'_>, slot: usize) -> Option<Arc<Object<H>>> {
+        self.table().look_up(key, slot)
+    }
+
+    /// Tells the policy of use that no view saw: that of another home of objects, say.
+    pub fn touch(&self, touches: &[(ObjectId, u32)]) {
+        self.change(|table, _| table.touch(touches));
+    }
+
+    pub(crate) fn forget_view(&self, slot: usize) {
+        self.table().forget_view(slot);
+    }
+
+    pub(crate) fn depends_on(&self, id: ObjectId, path: &[u8]) {
+        self.change(|table, _| table.depends_on(id, path));
+    }
+
+    /// Ejects pinned objects of at least `needed` bytes together; how many bytes it were.
+    pub(crate) fn eject_pinned(&self, needed: usize) -> usize {
+        self.change(|table, after| table.eject_pinned(needed, after))
+    }
+
+    pub(crate) fn publish(
+        &self,
+        id: ObjectId,
+        key: &Key,
+        content: Content<H>,
+    ) -> Result<Arc<Object<H>>, Overtaken<H>> {
+        self.change(|table, after| table.publish(id, key, content, after))
+    }
+
+    pub(crate) fn confirm(
+        &self,
+        id: ObjectId,
+        suspect: Option<Arc<Object<H>>>,
+    ) -> Result<Arc<Object<H>>, Changed> {
+        self.change(|table, after| table.confirm(id, suspect, after))
+    }
+
+    pub(crate) fn abandon(&self, id: ObjectId) {
+        self.change(|table, after| table.abandon(id, after));
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Table<H>, &mut Aftermath<H>) -> T) -> T {
+        let mut aftermath = Aftermath::default();
+        let outcome = {
+            let mut table = self.table();
+            let outcome = change(&mut table, &mut aftermath);
+            table.check_now_and_then();
+            outcome
+        };
+        aftermath.settle();
+        outcome
+    }
+
+    /// A panic under the lock is a bug of ours or of a `Residency`, and leaves a table that may be
+    /// half changed. Serving from that could be serving stale content, so the bug is not hidden.
+    fn table(&self) -> MutexGuard<'_, Table<H>> {
+        self.table.lock().expect("an earlier panic under the cache's lock")
+    }
+}
+
+impl<H> fmt::Debug for Cache<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,170 @@
+//! Reverse index from paths to the objects and fills that depend on them.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use crate::policy::ObjectId;
+
+/// Who depends on which path, by site, ordered so that a subtree is a range.
+///
+/// Paths are relative to the root of the site; slashes at either end do not matter, and the empty
+/// path is the root itself. Prefixes are taken by component: `a` covers `a/b`, not `ab`.
+#[derive(Default)]
+pub(crate) struct Dependencies {
+    sites: HashMap<u32, BTreeMap<Arc<[u8]>, Dependents>>,
+}
+
+type Dependents = SmallVec<[ObjectId; 2]>;
+
+/// A path as the index holds it; the dependent keeps it to be found again.
+pub(crate) type DependencyPath = Arc<[u8]>;
+
+impl Dependencies {
+    /// Notes that `id` depends on `path`; `None` when it was noted before.
+    pub(crate) fn add(&mut self, site: u32, path: &[u8], id: ObjectId) -> Option<DependencyPath> {
+        let path = trimmed(path);
+        let paths = self.sites.entry(site).or_default();
+        if let Some((held, dependents)) = paths.get_key_value(path) {
+            if dependents.contains(&id) {
+                return None;
+            }
+            let held = Arc::clone(held);
+            paths.get_mut(path)?.push(id);
+            return Some(held);
+        }
+        let held: DependencyPath = path.into();
+        paths.insert(Arc::clone(&held), SmallVec::from_slice(&[id]));
+        Some(held)
+    }
+
+    /// Forgets that `id` depends on `path`.
+    pub(crate) fn remove(&mut self, site: u32, path: &DependencyPath, id: ObjectId) {
+        let Some(paths) = self.sites.get_mut(&site) else { return };
+        let Some(dependents) = paths.get_mut(path) else { return };
+        dependents.retain(|dependent| *dependent != id);
+        if dependents.is_empty() {
+            paths.remove(path);
+        }
+        if paths.is_empty() {
+            self.sites.remove(&site);
+        }
+    }
+
+    /// All that depend on `path` itself.
+    pub(crate) fn on(&self, site: u32, path: &[u8]) -> Vec<ObjectId> {
+        let found = self.sites.get(&site).and_then(|paths| paths.get(trimmed(path)));
+        found.map(|dependents| dependents.to_vec()).unwrap_or_default()
+    }
+
+    /// All that depend on `path` or on anything below it, each once.
+    pub(crate) fn under(&self, site: u32, path: &[u8]) -> Vec<ObjectId> {
+        let Some(paths) = self.sites.get(&site) else { return Vec::new() };
+        let path = trimmed(path);
+        let mut found = self.on(site, path);
+        if path.is_empty() {
+            found.extend(paths.values().flatten());
+        } else {
+            // `0` is the byte after `/`: the range holds what begins with "path/" and nothing else.
+            let (first, last) = ([path, b"/"].concat(), [path, b"0"].concat());
+            let below = (Bound::Included(&first[..]), Bound::Excluded(&last[..]));
+            found.extend(paths.range::<[u8], _>(below).flat_map(|(_, dependents)| dependents));
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Pairs of path and dependent, for the invariants.
+    #[cfg(debug_assertions)]
+    pub(crate) fn pairs(&self) -> usize {
+        self.sites.values().flat_map(BTreeMap::values).map(|dependents| dependents.len()).sum()
+    }
+
+    /// Whether `id` is noted at `path`.
+    #[cfg(debug_assertions)]
+    pub(crate) fn holds(&self, site: u32, path: &DependencyPath, id: ObjectId) -> bool {
+        self.sites
+            .get(&site)
+            .and_then(|paths| paths.get(path))
+            .is_some_and(|dependents| dependents.contains(&id))
+    }
+}
+
+fn trimmed(path: &[u8]) -> &[u8] {
+    let start = path.iter().position(|&byte| byte != b'/').unwrap_or(path.len());
+    let end = path.iter().rposition(|&byte| byte != b'/').map_or(start, |last| last + 1);
+    path.get(start..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn index(paths: &[&str]) -> Dependencies {
+        let mut index = Dependencies::default();
+        for (id, path) in paths.iter().enumerate() {
+            index.add(0, path.as_bytes(), ObjectId(id as u64)).unwrap();
+        }
+        index
+    }
+
+    fn ids(found: Vec<ObjectId>) -> Vec<u64> {
+        found.into_iter().map(|id| id.0).collect()
+    }
+
+    #[test]
+    fn a_prefix_ends_at_a_component() {
+        let index = index(&["/a", "/ab", "/a/b", "/a/b/c", "/a-b", "/a.b", "/a0", "/b"]);
+        assert_eq!(ids(index.under(0, b"/a")), [0, 2, 3]);
+        assert_eq!(ids(index.under(0, b"a/")), [0, 2, 3]);
+        assert_eq!(ids(index.under(0, b"/a/b")), [2, 3]);
+        assert_eq!(ids(index.under(0, b"/")), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(ids(index.on(0, b"/a")), [0]);
+        assert!(index.under(1, b"/").is_empty());
+    }
+
+    #[test]
+    fn the_root_can_be_depended_on_itself() {
+        let index = index(&["/", "/x"]);
+        assert_eq!(ids(index.on(0, b"")), [0]);
+        assert_eq!(ids(index.under(0, b"//")), [0, 1]);
+    }
+
+    #[test]
+    fn a_dependency_is_noted_once() {
+        let mut index = Dependencies::default();
+        let path = index.add(0, b"/a", ObjectId(1)).unwrap();
+        assert!(index.add(0, b"a/", ObjectId(1)).is_none());
+        index.remove(0, &path, ObjectId(1));
+        assert!(index.on(0, b"a").is_empty());
+        assert!(index.sites.is_empty());
+    }
+
+    proptest! {
+        /// Against the definition: compare component lists.
+        #[test]
+        fn a_subtree_is_what_its_components_say(
+            paths in prop::collection::vec("[ab/.0-]{0,6}", 0..20),
+            prefix in "[ab/.0-]{0,4}",
+        ) {
+            let mut index = Dependencies::default();
+            let mut expected = Vec::new();
+            let wanted = trimmed(prefix.as_bytes());
+            for (id, path) in paths.iter().enumerate() {
+                index.add(0, path.as_bytes(), ObjectId(id as u64));
+                let path = trimmed(path.as_bytes());
+                let rest = path.strip_prefix(wanted);
+                if wanted.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/') {
+                    expected.push(id as u64);
+                }
+            }
+            prop_assert_eq!(ids(index.under(0, prefix.as_bytes())), expected);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The name of a cache object.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hashbrown::Equivalent;
+
+/// The name of a cache object: which request set, and the normalised path within it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Index of the request set; 0 while there is only one.
+    pub site: u32,
+    /// Normalised path; begins with `/`.
+    pub path: Arc<[u8]>,
+}
+
+impl Key {
+    /// A key with its own copy of `path`.
+    pub fn new(site: u32, path: &[u8]) -> Key {
+        Key { site, path: path.into() }
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.site, self.path.escape_ascii())
+    }
+}
+
+/// A borrowed [`Key`], so that a look-up owns nothing. Hashes as the key does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct KeyRef<'a> {
+    pub(crate) site: u32,
+    pub(crate) path: &'a [u8],
+}
+
+impl KeyRef<'_> {
+    pub(crate) fn names(&self, key: &Key) -> bool {
+        self.site == key.site && *self.path == *key.path
+    }
+}
+
+impl Equivalent<Key> for KeyRef<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        self.names(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher;
+
+    use super::*;
+
+    #[test]
+    fn a_borrowed_key_hashes_as_its_key() {
+        let state = foldhash::fast::RandomState::default();
+        for path in [&b"/"[..], b"/a", b"/a/rather/long/path/with/more/than/sixteen/bytes"] {
+            let (key, borrowed) = (Key::new(3, path), KeyRef { site: 3, path });
+            assert_eq!(state.hash_one(&key), state.hash_one(borrowed));
+            assert!(borrowed.equivalent(&key));
+            assert!(!KeyRef { site: 4, path }.equivalent(&key));
+        }
+    }
+}

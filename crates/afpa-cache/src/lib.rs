@@ -1,0 +1,43 @@
+//! The AFPA cache: objects, policies, coherency.
+//!
+//! One [`Cache`] holds the working set; each worker looks at it through a [`View`] of its own:
+//!
+//! ```text
+//!  worker --get--> View --hit--> &Object            loads only: no lock, no allocation, no RMW
+//!                   | local miss: the table's lock, once for each object and worker
+//!                   v
+//!                 Table --miss--> Cache::begin --> Lead(Ticket): load, publish
+//!                   ^                         \--> Wait(Waiter): somebody else is loading it
+//!  watch --invalidate--> flag the object, tell the views that hold it
+//! ```
+//!
+//! An object is *pinned* (its bytes in the arena) or a *file-system* object (an open descriptor), or
+//! both in different codings (IBM paper, section 2). It carries header data `H` of the protocol
+//! module, never changes once published, and is dropped as a whole when one of the paths it
+//! [depends on](Ticket::depends_on) changes.
+#![forbid(unsafe_code)]
+
+mod cache;
+mod dependencies;
+mod fill;
+mod key;
+mod object;
+pub mod policy;
+mod residency;
+pub mod root;
+mod settings;
+mod stamp;
+mod table;
+mod view;
+pub mod watch;
+
+pub use afpa_arena::{Arena, LockReport, Pinned, PinnedMut};
+pub use cache::Cache;
+pub use fill::{Changed, Fill, Overtaken, Ticket, Waiter};
+pub use key::Key;
+pub use object::{Currency, Object, Payload, Seconds};
+pub use policy::{ObjectId, PolicyKind};
+pub use residency::Residency;
+pub use settings::{CacheSettings, CacheStats};
+pub use stamp::{Coverage, Stamp};
+pub use view::{Look, View};

@@ -1,0 +1,271 @@
+//! Cache objects: what is kept for a key, and whether it may still be served.
+
+use std::fmt;
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use afpa_arena::Pinned;
+use smallvec::SmallVec;
+
+use crate::key::Key;
+use crate::policy::ObjectId;
+use crate::stamp::{Coverage, Stamp};
+
+/// A cache object: payloads of one version of a file, with the header data `H` that the protocol
+/// module derived from it ("modules extend the cache object"). Nothing of it changes once it is
+/// published, except whether it may still be served: [`Object::current`].
+pub struct Object<H> {
+    id: ObjectId,
+    key: Key,
+    header: H,
+    payloads: Payloads,
+    stamp: Stamp,
+    coverage: Coverage,
+    pinned_bytes: usize,
+    open_files: usize,
+    dropped: AtomicBool,
+    confirmed_in: AtomicU64,
+    confirmed_at: AtomicU64,
+    max_age: u64,
+    epoch: Arc<Epoch>,
+}
+
+/// The payloads of an object, in the order in which the module gave them. One is the common case.
+pub(crate) type Payloads = SmallVec<[Payload; 1]>;
+
+/// The bytes of one representation.
+#[derive(Clone, Debug)]
+pub enum Payload {
+    /// In the arena, ready to be sent as they are.
+    Pinned(Pinned),
+    /// In the file system, through an open descriptor: length in bytes when it was opened.
+    File(Arc<File>, u64),
+}
+
+impl Payload {
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Payload::Pinned(bytes) => bytes.len() as u64,
+            Payload::File(_, len) => *len,
+        }
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Whole seconds of any clock that never goes back; its zero does not matter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Seconds(pub u64);
+
+/// Whether an object may be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Currency {
+    /// It is what the file system holds, as far as the watch or the age tells.
+    Fresh,
+    /// The watch lost events, or nobody watches it and it is too old: compare stamps first.
+    Recheck,
+    /// It was invalidated, ejected or purged. What is being sent of it may be sent to the end.
+    Dropped,
+}
+
+impl<H> Object<H> {
+    /// Unique among all objects that this cache ever held; a new version gets a new one.
+    pub fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    /// The name it was loaded for.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Header data of the protocol module.
+    pub fn header(&self) -> &H {
+        &self.header
+    }
+
+    /// One for each representation, in the module's order.
+    pub fn payloads(&self) -> &[Payload] {
+        &self.payloads
+    }
+
+    /// The version of the file that it was made from.
+    pub fn stamp(&self) -> &Stamp {
+        &self.stamp
+    }
+
+    /// How a change of its files becomes known.
+    pub fn coverage(&self) -> Coverage {
+        self.coverage
+    }
+
+    /// Bytes of the arena that its payloads take up.
+    pub fn pinned_bytes(&self) -> usize {
+        self.pinned_bytes
+    }
+
+    /// Descriptors that its payloads keep open.
+    pub fn open_files(&self) -> usize {
+        self.open_files
+    }
+
+    /// Whether it may be served at `now`. Costs a few loads.
+    pub fn current(&self, now: Seconds) -> Currency {
+        if self.is_dropped() {
+            Currency::Dropped
+        } else if self.is_suspect()
+            || now.0.saturating_sub(self.confirmed_at.load(Ordering::Relaxed)) > self.max_age
+        {
+            Currency::Recheck
+        } else {
+            Currency::Fresh
+        }
+    }
+
+    pub(crate) fn new(id: ObjectId, key: Key, content: Content<H>, birth: Birth) -> Object<H> {
+        let Content { header, payloads, stamp, coverage } = content;
+        let (mut pinned_bytes, mut open_files) = (0, 0);
+        for payload in &payloads {
+            match payload {
+                Payload::Pinned(bytes) => pinned_bytes += bytes.footprint(),
+                Payload::File(..) => open_files += 1,
+            }
+        }
+        Object {
+            id,
+            key,
+            header,
+            payloads,
+            stamp,
+            coverage,
+            pinned_bytes,
+            open_files,
+            dropped: AtomicBool::new(false),
+            confirmed_in: AtomicU64::new(birth.checked.epoch),
+            confirmed_at: AtomicU64::new(birth.checked.at.0),
+            max_age: match coverage {
+                Coverage::Watched => u64::MAX,
+                Coverage::Unwatched => birth.max_age_unwatched.as_secs(),
+            },
+            epoch: birth.epoch,
+        }
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    /// Whether events were lost since its files were last looked at.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.confirmed_in.load(Ordering::Acquire) < self.epoch.current()
+    }
+
+    pub(crate) fn mark_dropped(&self) {
+        self.dropped.store(true, Ordering::Release);
+    }
+
+    /// Its files were found unchanged by a check that began at `checked`.
+    pub(crate) fn confirm(&self, checked: Checked) {
+        self.confirmed_at.fetch_max(checked.at.0, Ordering::Relaxed);
+        self.confirmed_in.fetch_max(checked.epoch, Ordering::Release);
+    }
+}
+
+impl<H> fmt::Debug for Object<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Object { id, key, payloads, .. } = self;
+        write!(f, "Object({id:?} {key:?} {payloads:?} dropped={})", self.is_dropped())
+    }
+}
+
+/// What the protocol module supplies of an object.
+pub(crate) struct Content<H> {
+    pub(crate) header: H,
+    pub(crate) payloads: Payloads,
+    pub(crate) stamp: Stamp,
+    pub(crate) coverage: Coverage,
+}
+
+/// What the cache supplies of an object.
+pub(crate) struct Birth {
+    pub(crate) checked: Checked,
+    pub(crate) max_age_unwatched: Duration,
+    pub(crate) epoch: Arc<Epoch>,
+}
+
+/// When the file system was looked at. Taken *before* the look, so that an overflow during it counts.
+#[derive(Clone, Copy)]
+pub(crate) struct Checked {
+    pub(crate) epoch: u64,
+    pub(crate) at: Seconds,
+}
+
+/// Counts the times at which everything became suspect. On a cache line of its own: every hit reads
+/// it, while the reference count beside it is written by every load.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct Epoch(AtomicU64);
+
+impl Epoch {
+    pub(crate) fn current(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn advance(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(coverage: Coverage, epoch: &Arc<Epoch>) -> Object<()> {
+        let checked = Checked { epoch: epoch.current(), at: Seconds(100) };
+        let content =
+            Content { header: (), payloads: Payloads::new(), stamp: Stamp::default(), coverage };
+        let max_age_unwatched = Duration::from_secs(10);
+        let birth = Birth { checked, max_age_unwatched, epoch: Arc::clone(epoch) };
+        Object::new(ObjectId(1), Key::new(0, b"/"), content, birth)
+    }
+
+    #[test]
+    fn a_watched_object_does_not_age_but_an_unwatched_one_does() {
+        let epoch = Arc::new(Epoch::default());
+        let watched = object(Coverage::Watched, &epoch);
+        let unwatched = object(Coverage::Unwatched, &epoch);
+        assert_eq!(watched.current(Seconds(u64::MAX)), Currency::Fresh);
+        assert_eq!(unwatched.current(Seconds(110)), Currency::Fresh);
+        assert_eq!(unwatched.current(Seconds(111)), Currency::Recheck);
+        unwatched.confirm(Checked { epoch: 0, at: Seconds(111) });
+        assert_eq!(unwatched.current(Seconds(121)), Currency::Fresh);
+    }
+
+    #[test]
+    fn a_check_that_began_before_an_overflow_confirms_nothing() {
+        let epoch = Arc::new(Epoch::default());
+        let object = object(Coverage::Watched, &epoch);
+        let before = Checked { epoch: epoch.current(), at: Seconds(101) };
+        epoch.advance();
+        assert_eq!(object.current(Seconds(101)), Currency::Recheck);
+        object.confirm(before);
+        assert_eq!(object.current(Seconds(101)), Currency::Recheck);
+        object.confirm(Checked { epoch: epoch.current(), at: Seconds(102) });
+        assert_eq!(object.current(Seconds(102)), Currency::Fresh);
+    }
+
+    #[test]
+    fn a_dropped_object_stays_dropped() {
+        let epoch = Arc::new(Epoch::default());
+        let object = object(Coverage::Watched, &epoch);
+        object.mark_dropped();
+        object.confirm(Checked { epoch: 9, at: Seconds(109) });
+        assert_eq!(object.current(Seconds(109)), Currency::Dropped);
+    }
+}

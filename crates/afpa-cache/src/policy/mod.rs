@@ -1,0 +1,127 @@
+//! Replacement: which object goes when room is needed.
+//!
+//! A policy sees identities, sizes and touches, never an object; it reads no clock and draws no
+//! random number, so a trace replays to the same victims every time ([`replay`]). The cache runs two
+//! instances of the chosen one: over pinned objects (sizes in bytes) and over file-system objects
+//! (sizes in descriptors).
+
+mod lfu;
+mod lru;
+mod modified_lru;
+mod order;
+pub mod replay;
+mod s3_fifo;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use lfu::Lfu;
+pub use lru::Lru;
+pub use modified_lru::ModifiedLru;
+pub use s3_fifo::S3Fifo;
+
+/// Names one object (one version for one key) for as long as the cache runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(pub u64);
+
+/// An object as a policy sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Newcomer {
+    /// Its identity.
+    pub id: ObjectId,
+    /// What it takes of the limit.
+    pub size: u64,
+    /// Hash of its key: equal for two versions of one object, or when it comes back after an
+    /// ejection, so that a policy may remember what it ejected.
+    pub fingerprint: u64,
+}
+
+/// Chooses victims. Every operation is at most logarithmic in the number of objects.
+pub trait Policy: Send {
+    /// Takes in an object that was not there.
+    fn insert(&mut self, newcomer: Newcomer);
+
+    /// The object was used `count` times since the last report. Unknown identities are ignored: the
+    /// object may have been dropped meanwhile.
+    fn touch(&mut self, id: ObjectId, count: u32);
+
+    /// Forgets an object that was dropped for another reason. Unknown identities are ignored.
+    fn remove(&mut self, id: ObjectId);
+
+    /// Chooses an object to make room for one of size `needed`, and forgets it. `None` when empty.
+    fn victim(&mut self, needed: u64) -> Option<ObjectId>;
+
+    /// Number of objects.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Panics when the policy contradicts itself. Linear: for tests.
+    fn check_invariants(&self);
+}
+
+/// The policies there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PolicyKind {
+    /// AFPA's own: the least recently used of the objects no smaller than the one being allocated.
+    ModifiedLru,
+    /// Least recently used.
+    Lru,
+    /// Least frequently used, with dynamic aging.
+    Lfu,
+    /// Three FIFO queues: one-hit wonders leave soon, so a scan does not flush the working set.
+    #[default]
+    S3Fifo,
+}
+
+impl PolicyKind {
+    /// All of them.
+    pub const ALL: [PolicyKind; 4] =
+        [PolicyKind::ModifiedLru, PolicyKind::Lru, PolicyKind::Lfu, PolicyKind::S3Fifo];
+
+    /// The name that configuration and statistics use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PolicyKind::ModifiedLru => "modified-lru",
+            PolicyKind::Lru => "lru",
+            PolicyKind::Lfu => "lfu",
+            PolicyKind::S3Fifo => "s3-fifo",
+        }
+    }
+
+    /// An empty instance.
+    pub fn build(self) -> Box<dyn Policy> {
+        match self {
+            PolicyKind::ModifiedLru => Box::<ModifiedLru>::default(),
+            PolicyKind::Lru => Box::<Lru>::default(),
+            PolicyKind::Lfu => Box::<Lfu>::default(),
+            PolicyKind::S3Fifo => Box::<S3Fifo>::default(),
+        }
+    }
+}
+
+impl fmt::Display for PolicyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for PolicyKind {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
+        let found = PolicyKind::ALL.into_iter().find(|kind| kind.name() == name);
+        found.ok_or_else(|| UnknownPolicy(name.to_owned()))
+    }
+}
+
+/// A name that belongs to no policy.
+#[derive(Debug, thiserror::Error)]
+#[error("unknown policy {0:?}; known are modified-lru, lru, lfu and s3-fifo")]
+pub struct UnknownPolicy(String);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! The one way a descriptor below the root comes to be.
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// `openat2` that never leaves `directory`; `resolve` adds further restrictions.
+///
+/// Tries again when the kernel could not tell whether a rename led the path outside (EAGAIN), when
+/// a network file system's handle went stale, and when a signal came. EAGAIN may also mean that
+/// someone holds a write lease on the file; it is given back when it stays.
+pub(crate) fn open_beneath(
+    directory: impl AsFd,
+    path: &[u8],
+    flags: OFlags,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
+    let resolve = resolve | ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let mut attempts = 0;
+    loop {
+        match rustix::fs::openat2(directory.as_fd(), path, flags, Mode::empty(), resolve) {
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN | Errno::STALE) if attempts < ATTEMPTS => {
+                attempts += 1;
+                std::thread::yield_now();
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// The path from the root's descriptor: `/a/b` is `a/b`, and `/` is `.`.
+pub(crate) fn relative(path: &[u8]) -> &[u8] {
+    match path {
+        [b'/', rest @ ..] if !rest.is_empty() => rest,
+        _ => b".",
+    }
+}
+
+const ATTEMPTS: u32 = 64;

@@ -1,0 +1,244 @@
+//! The document root: opening files strictly below one directory.
+//!
+//! Every path is opened by `openat2` with `RESOLVE_BENEATH` from a descriptor of the root, so the
+//! kernel itself refuses whatever would lead outside, also while directories are being swapped for
+//! links. The root is held by an `O_PATH` descriptor: it goes on working after privileges are
+//! dropped, even where the directories above it can no longer be searched, and it stays with the
+//! directory it was opened on when that is renamed.
+//!
+//! Symbolic links are followed by `walk` and not by the kernel, because the cache must know every
+//! link it passed: when one of them is pointed elsewhere, the object it led to is no longer the
+//! right answer.
+
+mod beneath;
+mod listing;
+mod names;
+mod readahead;
+mod version;
+mod walk;
+
+pub(crate) use beneath::{open_beneath, relative};
+pub(crate) use names::is_hidden;
+pub(crate) use walk::{join, parent};
+
+pub use listing::{Listed, ListedKind};
+pub use readahead::{fetch, resident};
+pub use version::{COARSE_TICK, TICK, VersionError, read_exact_version};
+
+use crate::Stamp;
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+/// Which symbolic links below the root are followed. None ever leads outside it.
+///
+/// A link with an absolute target counts as leading outside, also when the target names a place
+/// below the root: the kernel gives no way to tell that is free of races.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SymlinkPolicy {
+    /// No link is followed, in no place of a path.
+    Never,
+    /// A link is followed when what it leads to belongs to the owner of the link.
+    #[default]
+    OwnerMatch,
+    /// Every link is followed.
+    Always,
+}
+
+/// What of the tree may be served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RootSettings {
+    /// Which symbolic links are followed.
+    pub symlinks: SymlinkPolicy,
+    /// Whether names that begin with a dot are served; `.well-known` (RFC 8615) always is. This is
+    /// about the names in a request: a link may lead to a hidden place, someone made it on purpose.
+    pub dotfiles: bool,
+}
+
+/// A directory whose content is served, and nothing outside it.
+#[derive(Debug)]
+pub struct DocumentRoot {
+    directory: OwnedFd,
+    settings: RootSettings,
+}
+
+/// What a path named.
+#[derive(Debug)]
+pub enum Entry {
+    /// A regular file, open for reading.
+    File(OpenFile),
+    /// A directory, whether or not the path ended with a slash.
+    Directory(OpenDirectory),
+}
+
+/// A regular file below the root, open for reading.
+#[derive(Debug)]
+pub struct OpenFile {
+    /// The descriptor, at offset 0.
+    pub file: File,
+    /// The version that was found when it was opened.
+    pub stamp: Stamp,
+    /// Where the file really is, from the root, when links led to it.
+    pub real: Option<Vec<u8>>,
+    /// How many names the file has. With more than one, a change through another name may go
+    /// unheard by a watch on this name's directory.
+    pub links: u64,
+}
+
+/// A directory below the root. It may be searchable without being readable.
+#[derive(Debug)]
+pub struct OpenDirectory {
+    pub(crate) descriptor: OwnedFd,
+    /// The version that was found when it was opened.
+    pub stamp: Stamp,
+    /// Where the directory really is, from the root, when links led to it.
+    pub real: Option<Vec<u8>>,
+}
+
+/// Why a path could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// Nothing is there, or nothing that may be shown.
+    #[error("not found")]
+    NotFound,
+    /// Permissions or the link policy refuse it, or it leads outside the root.
+    #[error("forbidden")]
+    Forbidden,
+    /// A FIFO, socket or device.
+    #[error("neither a regular file nor a directory")]
+    NotAFile,
+    /// No descriptor is left, in this process or in the system. Worth a retry.
+    #[error("out of file descriptors")]
+    TooManyFiles,
+    /// The disk or the file system failed.
+    #[error("cannot open: {0}")]
+    Io(#[source] io::Error),
+}
+
+/// The places a resolution passed through besides the path it was asked for: every symbolic link,
+/// every directory left again by `..` in a link, and where it ended, or would have.
+///
+/// All are root-relative and free of links. A change of any of them may change the outcome. Empty
+/// when no link was met: then the path itself says it all.
+#[derive(Clone, Debug, Default)]
+pub struct Trail(Vec<Vec<u8>>);
+
+impl Trail {
+    /// The places, each beginning with `/`.
+    pub fn places(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(Vec::as_slice)
+    }
+
+    /// Whether no link was met.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn add(&mut self, place: Vec<u8>) {
+        if !self.0.contains(&place) {
+            self.0.push(place);
+        }
+    }
+}
+
+impl DocumentRoot {
+    /// Opens `path` as a document root.
+    ///
+    /// # Errors
+    /// Those of opening the directory, and `Unsupported` when the kernel has no `openat2`.
+    pub fn open(path: impl AsRef<Path>, settings: RootSettings) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path.as_ref(), flags, Mode::empty())?;
+        match open_beneath(&directory, b".", flags, ResolveFlags::empty()) {
+            Ok(_) => Ok(DocumentRoot { directory, settings }),
+            // Some container runtimes answer EPERM for system calls their filter does not know.
+            Err(Errno::NOSYS | Errno::PERM) => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the system call openat2 is missing or filtered: AFPA needs Linux 5.6 or newer",
+            )),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens what `path` names. `path` is normalised and begins with `/`; with a slash at its end
+    /// it can only name a directory.
+    ///
+    /// Never blocks on a FIFO or device. Costs one `openat2` and one `fstat` where no link is met.
+    pub fn resolve(&self, path: &[u8]) -> Result<Entry, ResolveError> {
+        self.resolve_traced(path, &mut Trail::default())
+    }
+
+    /// As [`resolve`](Self::resolve), and adds to `trail` what else the outcome depends on. The
+    /// trail is filled on errors, too: that a file is absent also depends on the links before it.
+    pub fn resolve_traced(&self, path: &[u8], trail: &mut Trail) -> Result<Entry, ResolveError> {
+        names::check(path, self.settings.dotfiles)?;
+        match self.open_entry(path) {
+            Err(Errno::LOOP) if self.settings.symlinks != SymlinkPolicy::Never => {
+                walk::follow(self, path, trail)
+            }
+            Err(error) => Err(error.into()),
+            Ok((descriptor, stat)) => entry(descriptor, &stat, None),
+        }
+    }
+
+    /// The settings it was opened with.
+    pub fn settings(&self) -> RootSettings {
+        self.settings
+    }
+
+    /// Opens for reading without following any link. A directory that may be searched but not read
+    /// still is a directory, and its index file may well be readable: it comes as `O_PATH`.
+    fn open_entry(&self, path: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
+        let path = relative(path);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = match open_beneath(&self.directory, path, flags, ResolveFlags::NO_SYMLINKS) {
+            Err(Errno::ACCESS) => {
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                open_beneath(&self.directory, path, flags, ResolveFlags::NO_SYMLINKS)
+                    .map_err(|_| Errno::ACCESS)
+            }
+            opened => opened,
+        }?;
+        let stat = rustix::fs::fstat(&opened)?;
+        Ok((opened, stat))
+    }
+}
+
+impl AsFd for DocumentRoot {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
+impl From<Errno> for ResolveError {
+    fn from(error: Errno) -> Self {
+        match error {
+            // Some file systems answer EINVAL or EILSEQ for names they could never hold.
+            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ => {
+                ResolveError::NotFound
+            }
+            // ELOOP: a link that may not be followed. EXDEV: a way out of the root.
+            Errno::ACCESS | Errno::PERM | Errno::LOOP | Errno::XDEV => ResolveError::Forbidden,
+            // Opening a socket, or a device without a driver.
+            Errno::NXIO | Errno::NODEV => ResolveError::NotAFile,
+            Errno::MFILE | Errno::NFILE => ResolveError::TooManyFiles,
+            error => ResolveError::Io(error.into()),
+        }
+    }
+}
+
+#[allow(clippy::unnecessary_cast)] // the width of st_nlink differs between architectures
+fn entry(descriptor: OwnedFd, stat: &Stat, real: Option<Vec<u8>>) -> Result<Entry, ResolveError> {
+    let stamp = Stamp::from(stat);
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {
+            let file = File::from(descriptor);
+            Ok(Entry::File(OpenFile { file, stamp, real, links: stat.st_nlink as u64 }))
+        }
+        FileType::Directory => Ok(Entry::Directory(OpenDirectory { descriptor, stamp, real })),
+        _ => Err(ResolveError::NotAFile),
+    }
+}

@@ -1,0 +1,78 @@
+//! Limits of the cache, and what it counts.
+
+use std::time::Duration;
+
+use crate::policy::PolicyKind;
+
+/// Limits and choices. The limit on pinned bytes is the arena's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheSettings {
+    /// Objects larger than this many bytes are not pinned: their payload stays in the file system.
+    pub pin_threshold: usize,
+    /// No object may take more than one part in this many of the arena.
+    pub largest_share: usize,
+    /// Descriptors that the listed objects keep open, together.
+    pub open_files_limit: usize,
+    /// Objects of any kind.
+    pub objects_limit: usize,
+    /// Bytes of bookkeeping (keys, dependencies, table entries), estimated.
+    pub bookkeeping_limit: usize,
+    /// Age after which an object that nobody watches is compared with its file again.
+    pub max_age_unwatched: Duration,
+    /// How long [`Ticket::reserve`](crate::Ticket::reserve) waits for ejected objects to be let go.
+    pub release_wait: Duration,
+    /// Which objects go first when room is needed.
+    pub policy: PolicyKind,
+}
+
+impl Default for CacheSettings {
+    fn default() -> Self {
+        CacheSettings {
+            pin_threshold: 256 << 10,
+            largest_share: 8,
+            open_files_limit: 4096,
+            objects_limit: 1_000_000,
+            bookkeeping_limit: 1 << 30,
+            max_age_unwatched: Duration::from_secs(2),
+            release_wait: Duration::from_millis(50),
+            policy: PolicyKind::default(),
+        }
+    }
+}
+
+/// What the cache holds and has done. Counts are since the cache was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStats {
+    /// Objects in the table.
+    pub objects: usize,
+    /// Of these, objects with at least one payload in the file system.
+    pub file_objects: usize,
+    /// Descriptors that these keep open.
+    pub open_files: usize,
+    /// Bytes of the arena in use, those of dropped objects that are still being sent included.
+    pub pinned_bytes: usize,
+    /// Bytes that may be in use.
+    pub pinned_limit: usize,
+    /// Estimated bytes of bookkeeping.
+    pub bookkeeping: usize,
+    /// Loads under way.
+    pub filling: usize,
+    /// Hits that views have reported ([`View::flush_touches`](crate::View::flush_touches)).
+    pub hits: u64,
+    /// Loads begun.
+    pub fills: u64,
+    /// Requests that waited for the load of another.
+    pub waits: u64,
+    /// Loads that were overtaken by a change of what they read.
+    pub overtaken: u64,
+    /// Objects dropped because something they depend on changed, or by a purge.
+    pub invalidations: u64,
+    /// Objects dropped to make room.
+    pub ejections: u64,
+    /// Times at which everything became suspect.
+    pub suspects: u64,
+    /// Suspect objects that a check found unchanged.
+    pub confirmations: u64,
+    /// Name of the replacement policy.
+    pub policy: &'static str,
+}

@@ -1,0 +1,45 @@
+//! The table held against itself, in debug builds.
+
+use crate::table::Table;
+
+#[cfg(debug_assertions)]
+impl<H> Table<H> {
+    /// Checks after each change while the table is small, and seldom enough when it is large that
+    /// checking costs each change the same.
+    pub(crate) fn check_now_and_then(&mut self) {
+        self.unchecked += 1;
+        if self.unchecked * 32 >= self.objects.len() + self.fills.len() {
+            self.unchecked = 0;
+            self.check_invariants();
+        }
+    }
+
+    fn check_invariants(&self) {
+        assert_eq!(self.by_key.len(), self.objects.len(), "each key has one object");
+        assert_eq!(self.filling.len(), self.fills.len(), "each key has one fill");
+        let mut pairs = 0;
+        for (id, entry) in &self.objects {
+            let key = entry.object.key();
+            assert_eq!(entry.object.id(), *id);
+            assert_eq!(self.by_key.get(key), Some(id), "an object is listed under its key");
+            assert!(!entry.object.is_dropped(), "a dropped object is not listed");
+            assert!(!self.fills.contains_key(id), "an identity is an object or a fill");
+            let noted = |path| self.dependencies.holds(key.site, path, *id);
+            assert!(entry.dependencies.iter().all(noted), "the index knows each dependency");
+            pairs += entry.dependencies.len();
+        }
+        for (id, filling) in &self.fills {
+            assert_eq!(self.filling.get(&filling.key), Some(id), "a fill is listed under its key");
+            let noted = |path| self.dependencies.holds(filling.key.site, path, *id);
+            assert!(filling.dependencies.iter().all(noted), "the index knows each dependency");
+            pairs += filling.dependencies.len();
+        }
+        assert_eq!(self.dependencies.pairs(), pairs, "the index knows no other");
+        self.room.check_invariants(self.objects.values().map(|entry| entry.demand));
+    }
+}
+
+#[cfg(not(debug_assertions))]
+impl<H> Table<H> {
+    pub(crate) fn check_now_and_then(&mut self) {}
+}

@@ -1,0 +1,358 @@
+//! The shared table: what the cache's lock protects.
+//!
+//! An identity is given out when a fill begins and becomes the object's when it is published, so that
+//! the dependencies noted during the fill need not be moved. Each identity is thus either in `fills`
+//! or in `objects`, and each path in the dependency index points at either.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use tokio::sync::oneshot;
+
+use crate::dependencies::{Dependencies, DependencyPath};
+use crate::fill::{Changed, Overtaken};
+use crate::key::{Key, KeyRef};
+use crate::object::{Birth, Checked, Content, Currency, Epoch, Object, Seconds};
+use crate::policy::ObjectId;
+use crate::residency::Residency;
+use crate::settings::{CacheSettings, CacheStats};
+use crate::view::Mailbox;
+
+mod aftermath;
+mod check;
+mod room;
+mod views;
+
+pub(crate) use aftermath::Aftermath;
+use aftermath::Waiters;
+use room::{Demand, Room};
+use views::{Holders, Views};
+
+/// Objects, fills and what depends on what.
+pub(crate) struct Table<H> {
+    settings: CacheSettings,
+    hasher: RandomState,
+    epoch: Arc<Epoch>,
+    next_id: u64,
+    objects: HashMap<ObjectId, Entry<H>>,
+    by_key: HashMap<Key, ObjectId, RandomState>,
+    fills: HashMap<ObjectId, Filling<H>>,
+    filling: HashMap<Key, ObjectId, RandomState>,
+    dependencies: Dependencies,
+    room: Room,
+    views: Views,
+    residency: Option<Arc<dyn Residency<H>>>,
+    counts: CacheStats,
+    #[cfg(debug_assertions)]
+    unchecked: usize,
+}
+
+/// A listed object.
+struct Entry<H> {
+    object: Arc<Object<H>>,
+    dependencies: Vec<DependencyPath>,
+    holders: Holders,
+    demand: Demand,
+}
+
+/// A load under way.
+struct Filling<H> {
+    key: Key,
+    checked: Checked,
+    dependencies: Vec<DependencyPath>,
+    waiters: Waiters<H>,
+    /// Something it depends on changed: it will not be published.
+    spoilt: bool,
+}
+
+/// What [`Table::begin`] found or made.
+pub(crate) enum Begun<H> {
+    There(Arc<Object<H>>),
+    UnderWay(oneshot::Receiver<Arc<Object<H>>>),
+    New { id: ObjectId, suspect: Option<Arc<Object<H>>> },
+}
+
+impl<H> Table<H> {
+    pub(crate) fn new(settings: CacheSettings, hasher: RandomState, epoch: Arc<Epoch>) -> Table<H> {
+        Table {
+            room: Room::new(&settings),
+            by_key: HashMap::with_hasher(hasher.clone()),
+            filling: HashMap::with_hasher(hasher.clone()),
+            settings,
+            hasher,
+            epoch,
+            next_id: 0,
+            objects: HashMap::new(),
+            fills: HashMap::new(),
+            dependencies: Dependencies::default(),
+            views: Views::default(),
+            residency: None,
+            counts: CacheStats::default(),
+            #[cfg(debug_assertions)]
+            unchecked: 0,
+        }
+    }
+
+    /// The object of `key` for the view at `slot`, which will hold it.
+    pub(crate) fn look_up(&mut self, key: KeyRef<'_>, slot: usize) -> Option<Arc<Object<H>>> {
+        let entry = self.objects.get_mut(self.by_key.get(&key)?)?;
+        entry.holders.add(slot);
+        Some(Arc::clone(&entry.object))
+    }
+
+    pub(crate) fn begin(&mut self, key: &Key, checked: Checked) -> Begun<H> {
+        let listed = self.by_key.get(key).and_then(|id| self.objects.get(id));
+        let suspect = match listed.map(|entry| (&entry.object, entry.object.current(checked.at))) {
+            Some((object, Currency::Fresh)) => return Begun::There(Arc::clone(object)),
+            Some((object, _)) => Some(Arc::clone(object)),
+            None => None,
+        };
+        let under_way = self.filling.get(key).and_then(|id| self.fills.get_mut(id));
+        if let Some(filling) = under_way {
+            self.counts.waits += 1;
+            return Begun::UnderWay(filling.wait());
+        }
+        let id = ObjectId(self.next_id);
+        self.next_id += 1;
+        self.counts.fills += 1;
+        self.filling.insert(key.clone(), id);
+        self.fills.insert(id, Filling::new(key.clone(), checked));
+        Begun::New { id, suspect }
+    }
+
+    pub(crate) fn depends_on(&mut self, id: ObjectId, path: &[u8]) {
+        let Some(filling) = self.fills.get_mut(&id) else { return };
+        let added = self.dependencies.add(filling.key.site, path, id);
+        filling.dependencies.extend(added);
+    }
+
+    pub(crate) fn publish(
+        &mut self,
+        id: ObjectId,
+        key: &Key,
+        content: Content<H>,
+        after: &mut Aftermath<H>,
+    ) -> Result<Arc<Object<H>>, Overtaken<H>> {
+        let filling = self.end_fill(id).unwrap_or_else(|| Filling::unknown(key));
+        let Filling { key, checked, dependencies, waiters, spoilt } = filling;
+        let site = key.site;
+        let birth = Birth {
+            checked,
+            max_age_unwatched: self.settings.max_age_unwatched,
+            epoch: Arc::clone(&self.epoch),
+        };
+        let object = Arc::new(Object::new(id, key, content, birth));
+        if spoilt {
+            self.counts.overtaken += 1;
+            self.forget_dependencies(site, &dependencies, id);
+            after.fail(waiters);
+            object.mark_dropped();
+            return Err(Overtaken(object));
+        }
+        self.list(&object, dependencies, after);
+        after.deliver(waiters, &object);
+        Ok(object)
+    }
+
+    pub(crate) fn confirm(
+        &mut self,
+        id: ObjectId,
+        suspect: Option<Arc<Object<H>>>,
+        after: &mut Aftermath<H>,
+    ) -> Result<Arc<Object<H>>, Changed> {
+        let filling = self.end_fill(id).ok_or(Changed)?;
+        self.forget_dependencies(filling.key.site, &filling.dependencies, id);
+        let unchanged = suspect.filter(|object| !filling.spoilt && !object.is_dropped());
+        let Some(object) = unchanged else {
+            self.counts.overtaken += 1;
+            after.fail(filling.waiters);
+            return Err(Changed);
+        };
+        object.confirm(filling.checked);
+        self.counts.confirmations += 1;
+        self.tell_residency(&object);
+        after.deliver(filling.waiters, &object);
+        Ok(object)
+    }
+
+    pub(crate) fn abandon(&mut self, id: ObjectId, after: &mut Aftermath<H>) {
+        let Some(filling) = self.end_fill(id) else { return };
+        self.forget_dependencies(filling.key.site, &filling.dependencies, id);
+        after.fail(filling.waiters);
+    }
+
+    pub(crate) fn invalidate(&mut self, site: u32, path: &[u8], after: &mut Aftermath<H>) {
+        let dependents = self.dependencies.on(site, path);
+        self.drop_dependents(dependents, after);
+    }
+
+    pub(crate) fn invalidate_tree(&mut self, site: u32, path: &[u8], after: &mut Aftermath<H>) {
+        let dependents = self.dependencies.under(site, path);
+        self.drop_dependents(dependents, after);
+    }
+
+    pub(crate) fn purge(&mut self, key: &Key, after: &mut Aftermath<H>) -> bool {
+        let (listed, filling) = (self.by_key.get(key).copied(), self.filling.get(key).copied());
+        self.drop_dependents(listed.into_iter().chain(filling), after);
+        listed.is_some() || filling.is_some()
+    }
+
+    pub(crate) fn suspect_all(&mut self) {
+        self.counts.suspects += 1;
+        if let Some(residency) = &self.residency {
+            self.by_key.keys().for_each(|key| residency.dropped(key));
+        }
+        self.epoch.advance();
+    }
+
+    pub(crate) fn touch(&mut self, touches: &[(ObjectId, u32)]) {
+        for &(id, count) in touches {
+            self.counts.hits += u64::from(count);
+            self.room.touch(id, count);
+        }
+    }
+
+    pub(crate) fn add_view(&mut self, mailbox: Arc<Mailbox>) -> usize {
+        self.views.add(mailbox)
+    }
+
+    pub(crate) fn forget_view(&mut self, slot: usize) {
+        self.views.remove(slot);
+    }
+
+    pub(crate) fn attach_residency(&mut self, residency: Arc<dyn Residency<H>>) {
+        self.residency = Some(residency);
+        self.objects.values().for_each(|entry| self.tell_residency(&entry.object));
+    }
+
+    pub(crate) fn stats(&self) -> CacheStats {
+        CacheStats {
+            objects: self.objects.len(),
+            file_objects: self.room.file_objects(),
+            open_files: self.room.open_files(),
+            bookkeeping: self.room.bookkeeping(),
+            filling: self.fills.len(),
+            ..self.counts
+        }
+    }
+
+    /// Ejects until `needed` bytes of the arena are given up or nothing pinned is left.
+    pub(crate) fn eject_pinned(&mut self, needed: usize, after: &mut Aftermath<H>) -> usize {
+        let mut given_up = 0;
+        while given_up < needed {
+            let Some(victim) = self.room.pinned_victim(needed) else { break };
+            let victim = self.eject(victim, after);
+            given_up += victim.map_or(0, |object| object.pinned_bytes());
+        }
+        given_up
+    }
+
+    /// Enters the object in place of the one that has its key, if the limits let it.
+    fn list(
+        &mut self,
+        object: &Arc<Object<H>>,
+        dependencies: Vec<DependencyPath>,
+        after: &mut Aftermath<H>,
+    ) {
+        let (id, key) = (object.id(), object.key());
+        if let Some(before) = self.by_key.get(key).copied() {
+            self.retire(before, after);
+        }
+        let demand = Demand::of(object, &dependencies);
+        if !self.room.could_hold(&demand) {
+            object.mark_dropped();
+            self.forget_dependencies(key.site, &dependencies, id);
+            return;
+        }
+        while let Some(victim) = self.room.victim_for(&demand) {
+            self.eject(victim, after);
+        }
+        self.room.enter(id, &demand, self.hasher.hash_one(key));
+        self.by_key.insert(key.clone(), id);
+        self.tell_residency(object);
+        let (object, holders) = (Arc::clone(object), Holders::default());
+        self.objects.insert(id, Entry { object, dependencies, holders, demand });
+    }
+
+    /// Another home cannot re-check, so it is offered only what needs no re-check.
+    fn tell_residency(&self, object: &Object<H>) {
+        if let Some(residency) = self.residency.as_ref().filter(|_| !object.is_suspect()) {
+            residency.published(object.key(), object);
+        }
+    }
+
+    fn drop_dependents(
+        &mut self,
+        dependents: impl IntoIterator<Item = ObjectId>,
+        after: &mut Aftermath<H>,
+    ) {
+        for id in dependents {
+            if let Some(filling) = self.fills.get_mut(&id) {
+                filling.spoilt = true;
+            } else if self.retire(id, after).is_some() {
+                self.counts.invalidations += 1;
+            }
+        }
+    }
+
+    fn eject(&mut self, id: ObjectId, after: &mut Aftermath<H>) -> Option<Arc<Object<H>>> {
+        self.counts.ejections += 1;
+        self.retire(id, after)
+    }
+
+    /// Takes an object out. The order matters: first no copy elsewhere is served, then none here, then
+    /// it leaves the table, then the views are told to let go.
+    fn retire(&mut self, id: ObjectId, after: &mut Aftermath<H>) -> Option<Arc<Object<H>>> {
+        let object = Arc::clone(&self.objects.get(&id)?.object);
+        let key = object.key();
+        if let Some(residency) = &self.residency {
+            residency.dropped(key);
+        }
+        object.mark_dropped();
+        let entry = self.objects.remove(&id)?;
+        self.by_key.remove(key);
+        self.room.leave(id, &entry.demand);
+        self.forget_dependencies(key.site, &entry.dependencies, id);
+        let hash = self.hasher.hash_one(key);
+        self.views.tell(entry.holders, hash, id, after);
+        after.release(entry.object);
+        Some(object)
+    }
+
+    fn end_fill(&mut self, id: ObjectId) -> Option<Filling<H>> {
+        let filling = self.fills.remove(&id)?;
+        self.filling.remove(&filling.key);
+        Some(filling)
+    }
+
+    fn forget_dependencies(&mut self, site: u32, paths: &[DependencyPath], id: ObjectId) {
+        paths.iter().for_each(|path| self.dependencies.remove(site, path, id));
+    }
+}
+
+impl<H> Filling<H> {
+    /// Stands in for a fill that is not in the table. A ticket ends its fill once, so there is none;
+    /// if there were, nothing would be listed.
+    fn unknown(key: &Key) -> Filling<H> {
+        debug_assert!(false, "a ticket without its fill");
+        let checked = Checked { epoch: 0, at: Seconds(0) };
+        Filling { spoilt: true, ..Filling::new(key.clone(), checked) }
+    }
+
+    fn new(key: Key, checked: Checked) -> Filling<H> {
+        Filling { key, checked, dependencies: Vec::new(), waiters: Vec::new(), spoilt: false }
+    }
+
+    /// Whoever gave up waiting makes room before the list grows: a client that asks and leaves,
+    /// again and again during one long load, fills no memory.
+    fn wait(&mut self) -> oneshot::Receiver<Arc<Object<H>>> {
+        if self.waiters.len() == self.waiters.capacity() {
+            self.waiters.retain(|waiter| !waiter.is_closed());
+        }
+        let (arrival, departure) = oneshot::channel();
+        self.waiters.push(arrival);
+        departure
+    }
+}

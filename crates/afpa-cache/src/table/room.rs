@@ -1,0 +1,157 @@
+//! The limits of the table, and who goes when one is reached.
+
+use crate::dependencies::DependencyPath;
+use crate::object::Object;
+use crate::policy::{Newcomer, ObjectId, Policy};
+use crate::settings::CacheSettings;
+
+/// What the listed objects take of each limit, and the policies that choose among them.
+///
+/// The limit on pinned bytes is kept by the arena itself, which hands out no more than it has. An
+/// object with payloads of both kinds stands in both policies; one with neither (a redirect, say)
+/// stands among the pinned ones, being memory only.
+pub(super) struct Room {
+    objects_limit: usize,
+    open_files_limit: usize,
+    bookkeeping_limit: usize,
+    pinned: Box<dyn Policy>,
+    files: Box<dyn Policy>,
+    objects: usize,
+    open_files: usize,
+    bookkeeping: usize,
+}
+
+/// What one object takes of each limit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Demand {
+    pinned_bytes: usize,
+    open_files: usize,
+    bookkeeping: usize,
+}
+
+impl Demand {
+    /// Header data is counted without what it points at: only the module knows that.
+    pub(super) fn of<H>(object: &Object<H>, dependencies: &[DependencyPath]) -> Demand {
+        let paths: usize = dependencies.iter().map(|path| path.len() + DEPENDENCY_COST).sum();
+        Demand {
+            pinned_bytes: object.pinned_bytes(),
+            open_files: object.open_files(),
+            bookkeeping: size_of::<Object<H>>() + object.key().path.len() + paths + OBJECT_COST,
+        }
+    }
+
+    fn is_file(&self) -> bool {
+        self.open_files > 0
+    }
+
+    fn is_memory(&self) -> bool {
+        self.pinned_bytes > 0 || !self.is_file()
+    }
+}
+
+/// Table entries, index entries and policy seats of one object, roughly.
+const OBJECT_COST: usize = 512;
+/// Index entry and reference counts of one dependency, roughly.
+const DEPENDENCY_COST: usize = 96;
+
+impl Room {
+    pub(super) fn new(settings: &CacheSettings) -> Room {
+        Room {
+            objects_limit: settings.objects_limit,
+            open_files_limit: settings.open_files_limit,
+            bookkeeping_limit: settings.bookkeeping_limit,
+            pinned: settings.policy.build(),
+            files: settings.policy.build(),
+            objects: 0,
+            open_files: 0,
+            bookkeeping: 0,
+        }
+    }
+
+    /// Whether the object would fit into an empty table. If not, nobody is ejected for it.
+    pub(super) fn could_hold(&self, demand: &Demand) -> bool {
+        self.objects_limit > 0
+            && demand.open_files <= self.open_files_limit
+            && demand.bookkeeping <= self.bookkeeping_limit
+    }
+
+    /// Who has to go so that the object fits; `None` once it does.
+    pub(super) fn victim_for(&mut self, demand: &Demand) -> Option<ObjectId> {
+        if self.open_files + demand.open_files > self.open_files_limit {
+            return self.files.victim(demand.open_files as u64);
+        }
+        let full = self.objects >= self.objects_limit
+            || self.bookkeeping + demand.bookkeeping > self.bookkeeping_limit;
+        full.then(|| self.any_victim(demand)).flatten()
+    }
+
+    /// Who has to go so that `needed` bytes of the arena come free. Objects without payload are passed
+    /// over by going too: they are few, and the policy found them no better than the others.
+    pub(super) fn pinned_victim(&mut self, needed: usize) -> Option<ObjectId> {
+        self.pinned.victim(needed as u64)
+    }
+
+    pub(super) fn enter(&mut self, id: ObjectId, demand: &Demand, fingerprint: u64) {
+        self.objects += 1;
+        self.open_files += demand.open_files;
+        self.bookkeeping += demand.bookkeeping;
+        if demand.is_memory() {
+            let size = demand.pinned_bytes as u64;
+            self.pinned.insert(Newcomer { id, size, fingerprint });
+        }
+        if demand.is_file() {
+            let size = demand.open_files as u64;
+            self.files.insert(Newcomer { id, size, fingerprint });
+        }
+    }
+
+    pub(super) fn leave(&mut self, id: ObjectId, demand: &Demand) {
+        self.objects -= 1;
+        self.open_files -= demand.open_files;
+        self.bookkeeping -= demand.bookkeeping;
+        self.pinned.remove(id);
+        self.files.remove(id);
+    }
+
+    pub(super) fn touch(&mut self, id: ObjectId, count: u32) {
+        self.pinned.touch(id, count);
+        self.files.touch(id, count);
+    }
+
+    pub(super) fn file_objects(&self) -> usize {
+        self.files.len()
+    }
+
+    pub(super) fn open_files(&self) -> usize {
+        self.open_files
+    }
+
+    pub(super) fn bookkeeping(&self) -> usize {
+        self.bookkeeping
+    }
+
+    /// From the kind of which there are more.
+    fn any_victim(&mut self, demand: &Demand) -> Option<ObjectId> {
+        if self.files.len() > self.pinned.len() {
+            self.files.victim(demand.open_files as u64)
+        } else {
+            self.pinned.victim(demand.pinned_bytes as u64)
+        }
+    }
+
+    /// Holds the books against the demands of all listed objects.
+    #[cfg(debug_assertions)]
+    pub(super) fn check_invariants(&self, demands: impl Iterator<Item = Demand> + Clone) {
+        let sum = |of: fn(Demand) -> usize| demands.clone().map(of).sum::<usize>();
+        assert_eq!(self.objects, sum(|_| 1));
+        assert_eq!(self.open_files, sum(|demand| demand.open_files));
+        assert_eq!(self.bookkeeping, sum(|demand| demand.bookkeeping));
+        assert_eq!(self.pinned.len(), sum(|demand| demand.is_memory().into()));
+        assert_eq!(self.files.len(), sum(|demand| demand.is_file().into()));
+        assert!(self.objects <= self.objects_limit);
+        assert!(self.open_files <= self.open_files_limit);
+        assert!(self.bookkeeping <= self.bookkeeping_limit);
+        self.pinned.check_invariants();
+        self.files.check_invariants();
+    }
+}

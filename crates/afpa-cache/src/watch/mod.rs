@@ -1,0 +1,150 @@
+//! Watching the tree below a document root, so that a changed file is not served stale once the
+//! watch has spoken.
+//!
+//! One thread reads inotify and tells a [`ChangeSink`] what changed. Directories are watched, not
+//! files. The tree is scanned at the start, and a directory the scan has not reached can be asked
+//! for with [`Watcher::ensure`].
+//!
+//! **The rule.** Whoever caches a file does, in this order: register at the sink's side what the
+//! object depends on; [`ensure`](Watcher::ensure) the directory; open the file; read it. If
+//! `ensure` said [`Watched`](Coverage::Watched), no change after the reading goes unreported.
+//! [`Watcher::resolve`] keeps the order, also across symbolic links.
+//!
+//! Why the rule holds, though the table of watches runs behind the file system: a directory counts
+//! as watched only when all above it are. Whatever swaps, moves or deletes a directory on the way
+//! to a file is then itself an event of a watched directory, still to be read; reading it leads to
+//! a new look at that name, and to a report of the whole tree below it *after* the new watch is in
+//! place. And whatever ends a watch (limits, errors, an unmount) is followed by a report, too.
+//!
+//! **What stays unheard**, by inotify's nature: stores through a shared mapping, before the writer
+//! closes the file; writes through a name outside the tree, when a file was hard-linked after it
+//! was cached (with more than one name before, it counts as unwatched); a file system that is
+//! mounted over a watched directory; changes of the lower layers of an overlay.
+
+mod coverage;
+mod events;
+mod kernel;
+mod resolve;
+mod tree;
+mod watches;
+
+pub use coverage::{Coverage, Progress, Reason, Summary};
+
+use crate::root::{DocumentRoot, OpenFile};
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use watches::Watches;
+
+/// Who wants to know of changes. Called without any lock of ours held, mostly by the watcher's
+/// thread, which hears nothing more until the call returns; sometimes by the thread in `ensure`.
+///
+/// Paths are root-relative, begin with `/`, end without one (but for the root, `/`), and are free
+/// of links: of physical places.
+pub trait ChangeSink: Send + Sync {
+    /// The file at `path` has changed, or its attributes, or it came, or it went.
+    fn changed(&self, path: &[u8]);
+    /// `path`, which may be a directory or a link, now leads elsewhere: it and all below changed.
+    fn changed_tree(&self, path: &[u8]);
+    /// The file at `path` was written and closed, or moved here: it may be worth loading. Always
+    /// comes after [`changed`](Self::changed) for the same path.
+    fn written(&self, path: &[u8]);
+    /// Changes were lost: anything may have changed.
+    fn overflow(&self);
+}
+
+/// How the tree is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchSettings {
+    /// Whether it is watched at all. If not, everything is [`Reason::Disabled`].
+    pub enabled: bool,
+    /// The most directories to watch. Each costs the kernel about 1 KB.
+    pub max_watches: usize,
+}
+
+/// A watch on the tree below a document root. It ends when this is dropped.
+pub struct Watcher {
+    watches: Arc<Watches>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Default for WatchSettings {
+    fn default() -> Self {
+        WatchSettings { enabled: true, max_watches: 100_000 }
+    }
+}
+
+impl Watcher {
+    /// Starts to watch the tree below `root`. The root itself is watched on return; the scan of
+    /// what is below goes on in the watcher's thread.
+    ///
+    /// Where nothing can be watched (no inotify instance is left, the root lies on a network file
+    /// system) this is no error: then [`coverage`](Self::coverage) says so for every directory.
+    ///
+    /// # Errors
+    /// When no thread can be started, or no descriptor is left for it.
+    pub fn start(
+        root: &DocumentRoot,
+        sink: Arc<dyn ChangeSink>,
+        settings: WatchSettings,
+    ) -> io::Result<Watcher> {
+        let watches = Arc::new(Watches::new(root, sink, settings)?);
+        let thread = match watches.is_active() {
+            true => Some(events::spawn(Arc::clone(&watches))?),
+            false => None,
+        };
+        Ok(Watcher { watches, thread })
+    }
+
+    /// Whether the files in the directory `dir` are watched at this moment. Changes nothing.
+    pub fn coverage(&self, dir: &[u8]) -> Coverage {
+        self.watches.coverage(dir)
+    }
+
+    /// Makes sure that the files in the directory `dir` are watched, if they can be. Costs a few
+    /// system calls when the scan has not been there, else a lock and a few look-ups.
+    pub fn ensure(&self, dir: &[u8]) -> Coverage {
+        self.watches.ensure(dir)
+    }
+
+    /// The [`coverage`](Self::coverage) of a file that was opened in the directory `dir`: a file
+    /// with several names is not covered by a watch on one.
+    pub fn coverage_of(&self, file: &OpenFile, dir: &[u8]) -> Coverage {
+        hard_links(file).and(self.coverage(dir))
+    }
+
+    /// How far the scan has come.
+    pub fn progress(&self) -> Progress {
+        self.watches.progress()
+    }
+
+    /// Waits until the whole tree has been scanned, at most for `patience`; tells whether it was.
+    pub fn wait_complete(&self, patience: Duration) -> bool {
+        self.watches.wait_complete(patience)
+    }
+
+    /// What is watched and what is not, for the log.
+    pub fn summary(&self) -> Summary {
+        self.watches.summary()
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.watches.stop();
+        if let Some(thread) = self.thread.take() {
+            // The watcher may be dropped by its own thread, through the sink.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+fn hard_links(file: &OpenFile) -> Coverage {
+    match file.links {
+        0 | 1 => Coverage::Watched,
+        _ => Coverage::Unwatched(Reason::HardLinks),
+    }
+}

@@ -1,0 +1,102 @@
+//! What the tests of the cache share. Each test file uses a part of it.
+#![allow(dead_code)]
+
+use std::fs::File;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use afpa_cache::{
+    Arena, Cache, CacheSettings, Coverage, Fill, Key, Look, Object, Overtaken, Payload, Seconds,
+    Stamp, Ticket, View,
+};
+
+pub(crate) const NOW: Seconds = Seconds(1000);
+
+pub(crate) type Version = u64;
+
+pub(crate) fn cache(settings: CacheSettings, arena_limit: usize) -> Arc<Cache<Version>> {
+    Cache::new(settings, Arena::new(arena_limit).unwrap())
+}
+
+pub(crate) fn roomy() -> Arc<Cache<Version>> {
+    cache(CacheSettings::default(), 16 << 20)
+}
+
+/// A view whose owner does not listen.
+pub(crate) fn view(cache: &Arc<Cache<Version>>) -> View<Version> {
+    cache.view(Box::new(|| {}))
+}
+
+/// A view with a count of the calls to it.
+pub(crate) fn counted_view(cache: &Arc<Cache<Version>>) -> (View<Version>, Arc<AtomicUsize>) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&calls);
+    let view = cache.view(Box::new(move || {
+        counter.fetch_add(1, Ordering::SeqCst);
+    }));
+    (view, calls)
+}
+
+pub(crate) fn key(path: &str) -> Key {
+    Key::new(0, path.as_bytes())
+}
+
+pub(crate) fn lead(cache: &Arc<Cache<Version>>, path: &str) -> Ticket<Version> {
+    match cache.begin(key(path), NOW) {
+        Fill::Lead(ticket) => ticket,
+        other => panic!("{path} is not ours to load: {other:?}"),
+    }
+}
+
+pub(crate) fn publish(
+    ticket: Ticket<Version>,
+    version: Version,
+    payloads: impl IntoIterator<Item = Payload>,
+) -> Result<Arc<Object<Version>>, Overtaken<Version>> {
+    ticket.publish(version, payloads, Stamp::default(), Coverage::Watched)
+}
+
+/// Loads `path`, which depends on itself, without any payload.
+pub(crate) fn load(
+    cache: &Arc<Cache<Version>>,
+    path: &str,
+    version: Version,
+) -> Arc<Object<Version>> {
+    let ticket = lead(cache, path);
+    ticket.depends_on(path.as_bytes());
+    publish(ticket, version, []).unwrap()
+}
+
+/// Loads `path` with `len` bytes in the arena; `None` when there was no room.
+pub(crate) fn load_pinned(
+    cache: &Arc<Cache<Version>>,
+    path: &str,
+    len: usize,
+) -> Option<Arc<Object<u64>>> {
+    let ticket = lead(cache, path);
+    let room = ticket.reserve(len)?;
+    Some(publish(ticket, 0, [Payload::Pinned(room.freeze())]).unwrap())
+}
+
+/// Loads `path` with `files` open descriptors.
+pub(crate) fn load_files(
+    cache: &Arc<Cache<Version>>,
+    path: &str,
+    files: usize,
+) -> Arc<Object<Version>> {
+    let payload = || Payload::File(Arc::new(File::open("/dev/null").unwrap()), 0);
+    publish(lead(cache, path), 0, (0..files).map(|_| payload())).unwrap()
+}
+
+/// What the view gives for `path` without a re-check.
+pub(crate) fn hit(view: &mut View<Version>, path: &str) -> Option<Version> {
+    match view.get(0, path.as_bytes(), NOW) {
+        Look::Hit(object) => Some(*object.header()),
+        Look::Recheck(_) | Look::Miss => None,
+    }
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
