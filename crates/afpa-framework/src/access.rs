@@ -1,0 +1,130 @@
+//! The record of an answered request, and where records go.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Client {
+    /// A TCP client.
+    Ip(IpAddr),
+    /// A client on a unix socket.
+    Unix,
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Client::Ip(address) => address.fmt(f),
+            Client::Unix => f.write_str("unix:"),
+        }
+    }
+}
+
+/// One answered request, as the access log writes it.
+#[derive(Clone, Copy, Debug)]
+pub struct AccessRecord<'a> {
+    /// Microseconds since the Unix epoch at which the request was understood.
+    pub time_unix_us: u64,
+    /// Who asked.
+    pub client: Client,
+    /// Method as sent.
+    pub method: &'a str,
+    /// Request target as sent, undecoded.
+    pub target: &'a [u8],
+    /// Protocol version, for example `HTTP/1.1`.
+    pub version: &'static str,
+    /// Status code of the answer.
+    pub status: u16,
+    /// Bytes of content sent, without the head.
+    pub body_bytes: u64,
+    /// Microseconds from the arrival of the request to the last byte handed to the kernel. An answer
+    /// that leaves at once takes less than the clock is read for: 0.
+    pub duration_us: u32,
+    /// The Host field, empty if there was none.
+    pub host: &'a [u8],
+    /// The Referer field, empty if there was none.
+    pub referer: &'a [u8],
+    /// The User-Agent field, empty if there was none.
+    pub user_agent: &'a [u8],
+    /// Who answered: `hit`, `uncached`, `module` ...
+    pub source: &'static str,
+}
+
+/// Where a core leaves its records. Neither call may block.
+pub trait AccessSink {
+    /// Whether records are wanted at all; asked before one is put together.
+    fn enabled(&self) -> bool;
+    /// Takes a record, or drops and counts it when the writer is behind.
+    fn record(&mut self, record: &AccessRecord<'_>);
+    /// Hands what was gathered to the writer; called about once a second.
+    fn flush(&mut self);
+}
+
+/// No access log.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoAccessLog;
+
+impl AccessSink for NoAccessLog {
+    fn enabled(&self) -> bool {
+        false
+    }
+    fn record(&mut self, _: &AccessRecord<'_>) {}
+    fn flush(&mut self) {}
+}
+
+/// Microseconds between two times, as far as a record can hold them: some 71 minutes.
+pub fn duration_us(from_unix_us: u64, to_unix_us: u64) -> u32 {
+    u32::try_from(to_unix_us.saturating_sub(from_unix_us)).unwrap_or(u32::MAX)
+}
+
+/// A record kept until its response has left: for responses that are not sent at once.
+#[derive(Clone, Debug)]
+pub struct Receipt {
+    time_unix_us: u64,
+    client: Client,
+    version: &'static str,
+    status: u16,
+    source: &'static str,
+    method: Box<str>,
+    target: Box<[u8]>,
+    host: Box<[u8]>,
+    referer: Box<[u8]>,
+    user_agent: Box<[u8]>,
+}
+
+impl Receipt {
+    /// Keeps what `record` borrows.
+    pub fn keep(record: &AccessRecord<'_>) -> Box<Self> {
+        Box::new(Self {
+            time_unix_us: record.time_unix_us,
+            client: record.client,
+            version: record.version,
+            status: record.status,
+            source: record.source,
+            method: record.method.into(),
+            target: record.target.into(),
+            host: record.host.into(),
+            referer: record.referer.into(),
+            user_agent: record.user_agent.into(),
+        })
+    }
+
+    /// The record, completed with what became of the response: `body_bytes` had left by `unix_us`.
+    pub fn complete(&self, body_bytes: u64, unix_us: u64) -> AccessRecord<'_> {
+        AccessRecord {
+            time_unix_us: self.time_unix_us,
+            client: self.client,
+            method: &self.method,
+            target: &self.target,
+            version: self.version,
+            status: self.status,
+            body_bytes,
+            duration_us: duration_us(self.time_unix_us, unix_us),
+            host: &self.host,
+            referer: &self.referer,
+            user_agent: &self.user_agent,
+            source: self.source,
+        }
+    }
+}

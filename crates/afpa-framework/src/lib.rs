@@ -1,0 +1,29 @@
+//! The AFPA framework: what is the same for every protocol.
+//!
+//! A server is the framework plus a [`Module`] for one application protocol (IBM paper,
+//! section 5; USENIX paper, section 3.2). The module supplies the *state functions*; which state
+//! follows which is written down once, in [`state`], and walked by the engine.
+//!
+//! * [`state`]: the states, the two contexts they may run in, the table of transitions;
+//! * [`module`]: the interface between framework and protocol, with its three kinds of data;
+//! * [`outbox`]: what *send response* takes: bytes gathered for one write, then memory or files;
+//! * [`helpers`]: the threads to which work goes that may block;
+//! * [`access`]: the record of an answered request;
+//! * [`counter`]: counts that a core keeps for itself.
+#![forbid(unsafe_code)]
+
+pub mod access;
+pub mod counter;
+pub mod helpers;
+pub mod module;
+pub mod outbox;
+pub mod state;
+
+pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Receipt};
+pub use counter::Counter;
+pub use helpers::{Helpers, Overloaded};
+pub use module::{
+    Derived, Miss, Module, NotConfigured, Now, Outcome, Persistence, Timeout, Waiting,
+};
+pub use outbox::{Outbox, Part};
+pub use state::{Context, Event, State};

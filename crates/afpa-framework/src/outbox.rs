@@ -1,0 +1,134 @@
+//! What *send response* takes: the response as a module left it.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::ops::Range;
+use std::sync::Arc;
+
+use afpa_cache::{Pinned, Stamp};
+
+use crate::access::Receipt;
+
+/// Responses to send, in order: `bytes` first, in one write, then the parts.
+///
+/// Small answers, pipelined ones too, are gathered in `bytes`. A body that is not worth a copy
+/// follows as a [`Part`]; after the first part nothing may be gathered until all of it has left,
+/// which is what [`Outbox::takes_more`] says.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    /// Heads and small bodies, gathered.
+    pub bytes: Vec<u8>,
+    /// What follows the bytes.
+    pub parts: VecDeque<Part>,
+    /// The record of the response whose parts these are, written when they have left.
+    pub receipt: Option<Box<Receipt>>,
+}
+
+/// A piece of a response that is sent from where it lies.
+#[derive(Debug)]
+pub enum Part {
+    /// Bytes made for this response: a multipart boundary, a listing.
+    Bytes(Vec<u8>),
+    /// A range of a pinned cache object.
+    Pinned(Pinned, Range<usize>),
+    /// A range of a file-system cache object, as long as the file is still that version.
+    File {
+        /// The open descriptor.
+        file: Arc<File>,
+        /// The version that was announced in the head.
+        stamp: Stamp,
+        /// Bytes to send; never beyond the announced size.
+        range: Range<u64>,
+    },
+}
+
+impl Part {
+    /// Bytes in this part.
+    pub fn len(&self) -> u64 {
+        match self {
+            Part::Bytes(bytes) => bytes.len() as u64,
+            Part::Pinned(_, range) => range.len() as u64,
+            Part::File { range, .. } => range.end.saturating_sub(range.start),
+        }
+    }
+
+    /// Whether there is nothing (left) to send.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes the first `n` bytes away: they have been sent.
+    pub fn advance(&mut self, n: u64) {
+        debug_assert!(n <= self.len(), "more was sent than there was");
+        let n = n.min(self.len());
+        match self {
+            Part::Bytes(bytes) => drop(bytes.drain(..n as usize)),
+            Part::Pinned(_, range) => range.start += n as usize,
+            Part::File { range, .. } => range.start += n,
+        }
+    }
+}
+
+impl Outbox {
+    /// Bytes gathered before they are sent although more requests wait.
+    pub const GATHER: usize = 64 * 1024;
+
+    /// Whether another response may be derived before this is sent.
+    pub fn takes_more(&self) -> bool {
+        self.parts.is_empty() && self.bytes.len() < Self::GATHER
+    }
+
+    /// Whether nothing waits to be sent.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.parts.is_empty()
+    }
+
+    /// Puts a part behind what is there.
+    pub fn push(&mut self, part: Part) {
+        if !part.is_empty() {
+            self.parts.push_back(part);
+        }
+    }
+
+    /// Bytes that wait, in memory and in files.
+    pub fn len(&self) -> u64 {
+        self.bytes.len() as u64 + self.parts.iter().map(Part::len).sum::<u64>()
+    }
+
+    /// Forgets everything but the memory of the gather buffer.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.parts.clear();
+        self.receipt = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_ends_gathering_until_it_has_left() {
+        let mut out = Outbox::default();
+        assert!(out.takes_more() && out.is_empty());
+        out.bytes.extend_from_slice(b"head");
+        assert!(out.takes_more());
+        out.push(Part::Bytes(b"body".to_vec()));
+        assert!(!out.takes_more());
+        assert_eq!(out.len(), 8);
+        out.clear();
+        assert!(out.takes_more() && out.is_empty());
+    }
+
+    #[test]
+    fn empty_parts_are_not_kept_and_sent_bytes_go_from_the_front() {
+        let mut out = Outbox::default();
+        out.push(Part::Bytes(Vec::new()));
+        assert!(out.is_empty());
+        let mut part = Part::Bytes(b"abcdef".to_vec());
+        part.advance(4);
+        assert!(matches!(&part, Part::Bytes(b) if b == b"ef"));
+        part.advance(2);
+        assert!(part.is_empty());
+    }
+}

@@ -1,0 +1,189 @@
+//! The states of a request, the contexts they run in, and what follows what.
+//!
+//! This is figure 2 of the IBM paper with *derive deferred response* from figure 1 of the USENIX
+//! paper. State functions do not know their successors: they report an [`Event`], and
+//! [`State::next`] is the one table of transitions ("the layer of indirection permits state
+//! functions to be reusable and reconfigurable").
+
+/// Where a state function may run.
+///
+/// In the papers a deferred interrupt (bottom half, DPC) or a kernel thread. Here the restrictive
+/// context is the section of a connection that runs between the arrival of data and the write of
+/// the answers, on the core's own event loop: it may not block, open a file, wait for a lock that
+/// another core may hold, or allocate on a hit. States that keep this discipline are the ones that
+/// can move into the kernel's softirq, where the same rules are enforced by the BPF verifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// Never blocks; may later run in softirq.
+    DeferredInterrupt,
+    /// May block: file system, other servers. Work items of helper threads.
+    Thread,
+}
+
+/// A state of the request on a client connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Data has arrived: is it a whole request that we understand?
+    DeriveRequest,
+    /// Search the cache with the key of the request.
+    DeriveCachedResponse,
+    /// Not in the cache: decide who answers (layer-7 routing).
+    DeriveMissResponse,
+    /// Create a cache object from the file system.
+    DeriveUncachedResponse,
+    /// Pass the request to a server of a server group.
+    DeriveRemoteResponse,
+    /// Leave the request to the user-mode server that owns the connection.
+    DeriveDeferredResponse,
+    /// Send what was derived.
+    SendResponse,
+    /// The connection ends.
+    Closed,
+}
+
+/// What a state function reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The data is not a whole request yet: send what was gathered, then wait for more.
+    Incomplete,
+    /// A whole request was understood.
+    Request,
+    /// The data can never be a request; the refusal is in the outbox.
+    Refused,
+    /// The cached response is in the outbox.
+    Hit,
+    /// The cache has no usable object for the key.
+    Miss,
+    /// The answer needs nobody else (an error, a redirect, OPTIONS) and is in the outbox.
+    Answered,
+    /// The file system has the answer.
+    Uncached,
+    /// A server group has the answer.
+    Remote,
+    /// The user-mode server that owns the connection has the answer.
+    Deferred,
+    /// The response left, the connection stays.
+    Sent,
+    /// The response left (or failed) and was the last one.
+    SentLast,
+}
+
+impl State {
+    /// Every state, in the order of the diagram.
+    pub const ALL: [State; 8] = [
+        State::DeriveRequest,
+        State::DeriveCachedResponse,
+        State::DeriveMissResponse,
+        State::DeriveUncachedResponse,
+        State::DeriveRemoteResponse,
+        State::DeriveDeferredResponse,
+        State::SendResponse,
+        State::Closed,
+    ];
+
+    /// The context this state's function runs in.
+    ///
+    /// *Send response* is counted with the restrictive context: a pinned object is written there.
+    /// A response that does not fit the socket buffer, or that lies in a file, goes on in a thread
+    /// context (the connection's own task), as in the papers.
+    pub const fn context(self) -> Context {
+        match self {
+            State::DeriveRequest
+            | State::DeriveCachedResponse
+            | State::DeriveMissResponse
+            | State::SendResponse
+            | State::Closed => Context::DeferredInterrupt,
+            State::DeriveUncachedResponse
+            | State::DeriveRemoteResponse
+            | State::DeriveDeferredResponse => Context::Thread,
+        }
+    }
+
+    /// The state that follows `self` after `event`; `None` when the pair is a defect of a module.
+    pub const fn next(self, event: Event) -> Option<State> {
+        use Event as E;
+        use State as S;
+        Some(match (self, event) {
+            (S::DeriveRequest, E::Incomplete) => S::DeriveRequest,
+            (S::DeriveRequest, E::Request) => S::DeriveCachedResponse,
+            (S::DeriveRequest, E::Refused) => S::SendResponse,
+            (S::DeriveCachedResponse, E::Hit) => S::SendResponse,
+            (S::DeriveCachedResponse, E::Miss) => S::DeriveMissResponse,
+            (S::DeriveMissResponse, E::Answered) => S::SendResponse,
+            (S::DeriveMissResponse, E::Uncached) => S::DeriveUncachedResponse,
+            (S::DeriveMissResponse, E::Remote) => S::DeriveRemoteResponse,
+            (S::DeriveMissResponse, E::Deferred) => S::DeriveDeferredResponse,
+            (
+                S::DeriveUncachedResponse | S::DeriveRemoteResponse | S::DeriveDeferredResponse,
+                E::Answered,
+            ) => S::SendResponse,
+            (S::SendResponse, E::Sent) => S::DeriveRequest,
+            (S::SendResponse, E::SentLast) => S::Closed,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVENTS: [Event; 11] = [
+        Event::Incomplete,
+        Event::Request,
+        Event::Refused,
+        Event::Hit,
+        Event::Miss,
+        Event::Answered,
+        Event::Uncached,
+        Event::Remote,
+        Event::Deferred,
+        Event::Sent,
+        Event::SentLast,
+    ];
+
+    fn successors(state: State) -> Vec<State> {
+        EVENTS.iter().filter_map(|&event| state.next(event)).collect()
+    }
+
+    #[test]
+    fn every_state_is_reached_from_derive_request() {
+        let mut reached = vec![State::DeriveRequest];
+        let mut at = 0;
+        while at < reached.len() {
+            for next in successors(reached[at]) {
+                if !reached.contains(&next) {
+                    reached.push(next);
+                }
+            }
+            at += 1;
+        }
+        for state in State::ALL {
+            assert!(reached.contains(&state), "{state:?} is never entered");
+        }
+    }
+
+    #[test]
+    fn every_state_but_closed_can_be_left_and_closed_is_final() {
+        for state in State::ALL {
+            assert_eq!(successors(state).is_empty(), state == State::Closed, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn a_hit_never_leaves_the_deferred_interrupt_context() {
+        let mut state = State::DeriveRequest;
+        for event in [Event::Request, Event::Hit, Event::Sent] {
+            assert_eq!(state.context(), Context::DeferredInterrupt, "{state:?}");
+            state = state.next(event).expect("the fast path is in the table");
+        }
+        assert_eq!(state, State::DeriveRequest);
+    }
+
+    #[test]
+    fn a_response_is_only_sent_after_it_was_derived() {
+        assert_eq!(State::DeriveRequest.next(Event::Hit), None);
+        assert_eq!(State::SendResponse.next(Event::Hit), None);
+        assert_eq!(State::DeriveCachedResponse.next(Event::Uncached), None);
+    }
+}
