@@ -1,0 +1,69 @@
+//! What the HTTP module counts, one set a core.
+
+use afpa_framework::Counter;
+use afpa_http::Status;
+
+/// Counts of one core.
+#[derive(Debug)]
+pub struct HttpCounters {
+    /// Requests answered from the core's view of the cache.
+    pub hits: Counter,
+    /// Requests that went to a helper thread.
+    pub misses: Counter,
+    /// Content bytes of answers, without heads.
+    pub content_bytes: Counter,
+    by_status: Box<[Counter]>,
+}
+
+/// Status codes lie between 100 and 599 (RFC 9110 section 15).
+const LOWEST: u16 = 100;
+const CODES: usize = 500;
+
+impl Default for HttpCounters {
+    fn default() -> Self {
+        Self {
+            hits: Counter::default(),
+            misses: Counter::default(),
+            content_bytes: Counter::default(),
+            by_status: (0..CODES).map(|_| Counter::default()).collect(),
+        }
+    }
+}
+
+impl HttpCounters {
+    pub(crate) fn answered(&self, status: Status, content_bytes: u64) {
+        let index = usize::from(status.code().saturating_sub(LOWEST));
+        if let Some(counter) = self.by_status.get(index) {
+            counter.add(1);
+        }
+        self.content_bytes.add(content_bytes);
+    }
+
+    /// Answers by status code, those that occurred.
+    pub fn by_status(&self) -> impl Iterator<Item = (u16, u64)> {
+        (LOWEST..)
+            .zip(self.by_status.iter())
+            .map(|(code, count)| (code, count.get()))
+            .filter(|(_, count)| *count > 0)
+    }
+
+    /// Answers in all.
+    pub fn responses(&self) -> u64 {
+        self.by_status.iter().map(Counter::get).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_counted_by_status() {
+        let counters = HttpCounters::default();
+        counters.answered(Status::OK, 10);
+        counters.answered(Status::OK, 5);
+        counters.answered(Status::NOT_FOUND, 0);
+        assert_eq!(counters.by_status().collect::<Vec<_>>(), [(200, 2), (404, 1)]);
+        assert_eq!((counters.responses(), counters.content_bytes.get()), (3, 15));
+    }
+}

@@ -1,0 +1,32 @@
+//! HTTP/1.1 for static content, as an AFPA protocol module.
+//!
+//! [`Http`] is the module: one value a core, whose methods are the state functions of the diagram.
+//! Where to look for a state:
+//!
+//! | state | file |
+//! |---|---|
+//! | derive request | `derive.rs` (over [`afpa_http::request`]) |
+//! | derive cached response | `derive.rs`, `respond.rs` |
+//! | derive miss response | `derive.rs` |
+//! | derive uncached response | `load/` |
+//! | send response | the engine, from the outbox that `respond.rs` filled |
+//!
+//! [`Site`] is the global data: document root, cache, watcher and settings, shared by all cores and
+//! swapped as a whole at a reload. LIFECYCLE.md beside this folder lists states and invariants.
+#![forbid(unsafe_code)]
+
+mod counters;
+mod derive;
+mod header;
+mod load;
+mod push;
+mod respond;
+mod settings;
+mod site;
+
+pub use counters::HttpCounters;
+pub use derive::{Http, HttpConnection, HttpRequest, Pending};
+pub use header::{HttpHeader, Variant};
+pub use load::Loaded;
+pub use settings::{Compression, SiteSettings};
+pub use site::{Site, SiteError};

@@ -1,0 +1,199 @@
+//! From open files to payloads, validators and heads.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use afpa_cache::root::{OpenFile, VersionError, read_exact_version};
+use afpa_cache::{Payload, Stamp, Ticket};
+use afpa_http::{Coding, EntityTag, ResponseHead, Status, media};
+
+use super::compress::compress;
+use super::find::Sources;
+use crate::header::{HttpHeader, Variant};
+use crate::settings::SiteSettings;
+use crate::site::Site;
+
+/// Why an object could not be built.
+#[derive(Debug)]
+pub(super) enum BuildError {
+    /// A file is no longer the version that was opened.
+    Changed,
+    /// A file cannot be read.
+    Io(io::Error),
+}
+
+impl From<VersionError> for BuildError {
+    fn from(error: VersionError) -> Self {
+        match error {
+            VersionError::Changed => BuildError::Changed,
+            VersionError::Io(error) => BuildError::Io(error),
+        }
+    }
+}
+
+/// What is published of an object.
+pub(super) struct Content {
+    pub(super) header: HttpHeader,
+    pub(super) payloads: Vec<Payload>,
+}
+
+/// One coding on its way into the object.
+struct Coded {
+    coding: Coding,
+    payload: Payload,
+    stamp: Stamp,
+    made_here: bool,
+}
+
+/// Reads what is to be pinned, makes the codings that are not stored, and generates the heads.
+pub(super) fn build(
+    site: &Site,
+    ticket: &Ticket<HttpHeader>,
+    sources: &Sources,
+) -> Result<Content, BuildError> {
+    let content_type = site.media().content_type(&sources.path).into_owned();
+    let mut codings = vec![payload_of(ticket, Coding::Identity, &sources.file)?];
+    for (coding, file) in &sources.stored {
+        codings.push(payload_of(ticket, *coding, file)?);
+    }
+    if is_compressed_here(site.settings(), &content_type, sources.file.stamp.size) {
+        make_codings(site.settings(), ticket, sources, &mut codings)?;
+    }
+    Ok(assemble(site.settings(), &content_type, codings))
+}
+
+/// Pins a file, or keeps it open if it is too large or there is no room.
+fn payload_of(
+    ticket: &Ticket<HttpHeader>,
+    coding: Coding,
+    file: &OpenFile,
+) -> Result<Coded, BuildError> {
+    let room = usize::try_from(file.stamp.size).ok().and_then(|size| ticket.reserve(size));
+    let payload = match room {
+        Some(mut room) => {
+            read_exact_version(&file.file, &file.stamp, &mut room)?;
+            Payload::Pinned(room.freeze())
+        }
+        None => {
+            let file_again = file.file.try_clone().map_err(BuildError::Io)?;
+            Payload::File(Arc::new(file_again), file.stamp.size)
+        }
+    };
+    Ok(Coded { coding, payload, stamp: file.stamp, made_here: false })
+}
+
+fn is_compressed_here(settings: &SiteSettings, content_type: &str, size: u64) -> bool {
+    let compression = &settings.compression;
+    let media = content_type.split(';').next().unwrap_or_default().trim();
+    (compression.min_size..=compression.max_size).contains(&size)
+        && (media::compressible(content_type)
+            || compression.types.iter().any(|known| known.eq_ignore_ascii_case(media)))
+}
+
+/// Makes the codings that are configured, not stored, and worth it. One that does not fit into
+/// the arena is left out: identity is always there.
+fn make_codings(
+    settings: &SiteSettings,
+    ticket: &Ticket<HttpHeader>,
+    sources: &Sources,
+    codings: &mut Vec<Coded>,
+) -> Result<(), BuildError> {
+    let wanted: Vec<_> = settings
+        .compression
+        .codings
+        .iter()
+        .filter(|(coding, _)| codings.iter().all(|there| there.coding != *coding))
+        .collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let content = content_of(sources, codings)?;
+    for (coding, level) in wanted {
+        let Some(bytes) = compress(*coding, *level, &content).map_err(BuildError::Io)? else {
+            continue;
+        };
+        let Some(mut room) = ticket.reserve(bytes.len()) else { continue };
+        room.copy_from_slice(&bytes);
+        codings.push(Coded {
+            coding: *coding,
+            payload: Payload::Pinned(room.freeze()),
+            stamp: sources.file.stamp,
+            made_here: true,
+        });
+    }
+    Ok(())
+}
+
+/// The decoded content: as pinned, or read once for the encoders.
+fn content_of(sources: &Sources, codings: &[Coded]) -> Result<Vec<u8>, BuildError> {
+    if let Some(Coded { payload: Payload::Pinned(bytes), .. }) = codings.first() {
+        return Ok(bytes.to_vec());
+    }
+    let mut content = vec![0; sources.file.stamp.size as usize];
+    read_exact_version(&sources.file.file, &sources.file.stamp, &mut content)?;
+    Ok(content)
+}
+
+fn assemble(settings: &SiteSettings, content_type: &str, codings: Vec<Coded>) -> Content {
+    let varies = codings.len() > 1;
+    let mut payloads = Vec::with_capacity(codings.len());
+    let mut variants = Vec::with_capacity(codings.len());
+    let mut last_modified = 0;
+    for (index, coded) in codings.into_iter().enumerate() {
+        if coded.coding == Coding::Identity {
+            last_modified = modified(&coded.stamp);
+        }
+        let description = Description { settings, content_type, last_modified, varies };
+        variants.push(description.variant(index, &coded));
+        payloads.push(coded.payload);
+    }
+    Content { header: HttpHeader::new(last_modified, content_type, variants), payloads }
+}
+
+/// A modification time in the future would make every answer a lie (RFC 9110 section 8.8.2.1).
+fn modified(stamp: &Stamp) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    stamp.modified().min(now)
+}
+
+/// What the heads of all variants have in common.
+struct Description<'a> {
+    settings: &'a SiteSettings,
+    content_type: &'a str,
+    last_modified: u64,
+    varies: bool,
+}
+
+impl Description<'_> {
+    fn variant(&self, payload: usize, coded: &Coded) -> Variant {
+        let stamp = &coded.stamp;
+        let etag = EntityTag::from_stamp(stamp.size, stamp.mtime_ns, Some(stamp.ino), coded.coding);
+        let ok = ResponseHead::build(Status::OK)
+            .field("Content-Type", self.content_type)
+            .content_length(coded.payload.len())
+            .last_modified(self.last_modified)
+            .field("ETag", etag.as_bytes())
+            .field("Accept-Ranges", "bytes");
+        let not_modified = ResponseHead::build(Status::NOT_MODIFIED)
+            .last_modified(self.last_modified)
+            .field("ETag", etag.as_bytes());
+        let coded_as = (coded.coding != Coding::Identity).then(|| coded.coding.token());
+        Variant {
+            coding: coded.coding,
+            payload,
+            len: coded.payload.len(),
+            stamp: coded.stamp,
+            stored: !coded.made_here,
+            ok: self.common(ok.field_if("Content-Encoding", coded_as)),
+            not_modified: self.common(not_modified),
+            etag,
+        }
+    }
+
+    fn common(&self, head: afpa_http::head::HeadBuilder) -> ResponseHead {
+        let head = head.field_if("Vary", self.varies.then_some("Accept-Encoding"));
+        let fields = self.settings.headers.iter();
+        fields.fold(head, |head, (name, value)| head.field(name, value)).finish()
+    }
+}

@@ -1,0 +1,158 @@
+//! From a path to open files: the file itself, an index file, stored codings.
+
+use afpa_cache::Coverage;
+use afpa_cache::root::{Entry, OpenDirectory, OpenFile, ResolveError};
+use afpa_cache::watch;
+use afpa_http::{Coding, Status};
+
+use super::{Loaded, homes::Place, listing};
+use crate::header::HttpHeader;
+use crate::site::Site;
+
+/// What a path leads to.
+pub(super) enum Found {
+    /// A file, with what is stored beside it.
+    File(Sources),
+    /// No file: the answer is made of what was found instead.
+    Nothing(Loaded),
+}
+
+/// The open files behind an object.
+pub(super) struct Sources {
+    /// Path of the file below the root, for its media type.
+    pub(super) path: Vec<u8>,
+    /// The file.
+    pub(super) file: OpenFile,
+    /// Its siblings in other codings.
+    pub(super) stored: Vec<(Coding, OpenFile)>,
+    /// Whether every change of all this is heard.
+    pub(super) coverage: Coverage,
+}
+
+impl Sources {
+    /// Whether an object made earlier was made of the very same versions.
+    pub(super) fn are_those_of(&self, header: &HttpHeader) -> bool {
+        let same = |coding, file: &OpenFile| {
+            header.variant(coding).is_some_and(|variant| variant.stamp == file.stamp)
+        };
+        let stored = |coding| self.stored.iter().any(|(known, _)| *known == coding);
+        same(Coding::Identity, &self.file)
+            && self.stored.iter().all(|(coding, file)| same(*coding, file))
+            && header.stored().all(stored)
+    }
+}
+
+/// Looks for what `path` names. `depend` hears of every place before it is looked at.
+pub(super) fn find(site: &Site, path: &[u8], depend: &mut dyn FnMut(&[u8])) -> Found {
+    let Some(place) = site.place(path) else {
+        depend(path);
+        return Found::Nothing(Loaded::Failed(Status::NOT_FOUND));
+    };
+    let mut finder = Finder { place, depend, coverage: watch::Coverage::Watched };
+    let outcome = match path.ends_with(b"/") {
+        true => finder.index(site, path),
+        false => finder.file(),
+    };
+    outcome.map_or_else(Found::Nothing, |(path, file)| Found::File(finder.sources(path, file)))
+}
+
+struct Finder<'a> {
+    place: Place<'a>,
+    depend: &'a mut dyn FnMut(&[u8]),
+    coverage: watch::Coverage,
+}
+
+type Opened = (Vec<u8>, OpenFile);
+
+impl Finder<'_> {
+    fn file(&mut self) -> Result<Opened, Loaded> {
+        let path = self.place.path.to_vec();
+        match self.open(&path) {
+            Ok(Entry::File(file)) => Ok((path, file)),
+            Ok(Entry::Directory(_)) => Err(Loaded::Slash),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// The first index file of the directory; else its listing, where that is allowed.
+    fn index(&mut self, site: &Site, shown_as: &[u8]) -> Result<Opened, Loaded> {
+        for name in &site.settings().index {
+            let path = [self.place.path, name.as_bytes()].concat();
+            match self.open(&path) {
+                Ok(Entry::File(file)) => return Ok((path, file)),
+                Ok(Entry::Directory(_)) | Err(ResolveError::NotFound) => {}
+                Err(error) => return Err(failed(&error)),
+            }
+        }
+        let path = self.place.path.to_vec();
+        match self.open(&path) {
+            Ok(Entry::Directory(directory)) => Err(self.listing(site, shown_as, &directory)),
+            Ok(Entry::File(_)) => Err(Loaded::Failed(Status::NOT_FOUND)),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    fn listing(&self, site: &Site, shown_as: &[u8], directory: &OpenDirectory) -> Loaded {
+        if !site.settings().listing {
+            return Loaded::Failed(Status::FORBIDDEN);
+        }
+        let dotfiles = self.place.root.settings().dotfiles;
+        match directory.list(dotfiles, listing::MOST) {
+            Ok(names) => Loaded::Listing(listing::page(shown_as, &names)),
+            Err(error) => {
+                tracing::warn!(path = %shown_as.escape_ascii(), %error, "cannot list a directory");
+                Loaded::Failed(Status::FORBIDDEN)
+            }
+        }
+    }
+
+    /// Adds the stored codings. A sibling older than the file is of an earlier version of it.
+    fn sources(&mut self, path: Vec<u8>, file: OpenFile) -> Sources {
+        let mut stored = Vec::new();
+        for coding in Coding::ALL {
+            if coding == Coding::Identity || is_coded(&path) {
+                continue;
+            }
+            let sibling = [&path, coding.file_suffix().as_bytes()].concat();
+            if let Ok(Entry::File(found)) = self.open(&sibling)
+                && found.stamp.mtime_ns >= file.stamp.mtime_ns
+            {
+                stored.push((coding, found));
+            }
+        }
+        Sources { path, file, stored, coverage: self.coverage.into() }
+    }
+
+    fn open(&mut self, path: &[u8]) -> Result<Entry, ResolveError> {
+        let prefix = self.place.prefix;
+        let mut depend = |place: &[u8]| (self.depend)(&[prefix, place].concat());
+        match self.place.watcher {
+            Some(watcher) => {
+                let (entry, coverage) = watcher.resolve(&self.place.root, path, &mut depend);
+                self.coverage = self.coverage.and(coverage);
+                entry
+            }
+            None => {
+                depend(path);
+                self.coverage = watch::Coverage::Unwatched(watch::Reason::Disabled);
+                self.place.root.resolve(path)
+            }
+        }
+    }
+}
+
+/// Whether the file is a stored coding itself: it has no siblings of its own.
+fn is_coded(path: &[u8]) -> bool {
+    Coding::ALL.iter().any(|coding| {
+        *coding != Coding::Identity && path.ends_with(coding.file_suffix().as_bytes())
+    })
+}
+
+fn failed(error: &ResolveError) -> Loaded {
+    Loaded::Failed(match error {
+        ResolveError::NotFound => Status::NOT_FOUND,
+        ResolveError::Forbidden | ResolveError::NotAFile => Status::FORBIDDEN,
+        ResolveError::TooManyFiles => Status::SERVICE_UNAVAILABLE,
+        ResolveError::Io(_) => Status::INTERNAL_SERVER_ERROR,
+    })
+}

@@ -1,0 +1,140 @@
+//! Which root a path belongs to: the site's, or a user's home (JAWS's tilde expander).
+
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use afpa_cache::root::{DocumentRoot, RootSettings};
+use afpa_cache::watch::Watcher;
+use nix::unistd::User;
+
+/// Where a path is to be looked for.
+pub(crate) struct Place<'a> {
+    /// The root it lies below.
+    pub(super) root: Root<'a>,
+    /// Who hears of changes below that root, if anybody does.
+    pub(super) watcher: Option<&'a Watcher>,
+    /// What of the request's path stands for the root: `/~user`, or nothing.
+    pub(super) prefix: &'a [u8],
+    /// The rest of the path; begins with `/`.
+    pub(super) path: &'a [u8],
+}
+
+/// The root of the site, or of a home that others may be forgetting at this moment.
+pub(super) enum Root<'a> {
+    Site(&'a DocumentRoot),
+    Home(Arc<DocumentRoot>),
+}
+
+impl Deref for Root<'_> {
+    type Target = DocumentRoot;
+    fn deref(&self) -> &DocumentRoot {
+        match self {
+            Root::Site(root) => root,
+            Root::Home(root) => root,
+        }
+    }
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn in_site(
+        root: &'a DocumentRoot,
+        watcher: Option<&'a Watcher>,
+        path: &'a [u8],
+    ) -> Self {
+        Place { root: Root::Site(root), watcher, prefix: b"", path }
+    }
+
+    /// Homes are not watched: their objects are compared with the files when they are old.
+    pub(crate) fn in_home(root: Arc<DocumentRoot>, prefix: &'a [u8], path: &'a [u8]) -> Self {
+        Place { root: Root::Home(root), watcher: None, prefix, path }
+    }
+}
+
+/// The homes that were asked for, resolved once and remembered.
+#[derive(Debug)]
+pub(crate) struct Homes {
+    directory: PathBuf,
+    settings: RootSettings,
+    known: Mutex<Known>,
+}
+
+/// By user name; `None` for names that have no home to be served.
+type Known = HashMap<Box<[u8]>, Option<Arc<DocumentRoot>>>;
+
+/// Names that are remembered; beyond it an unknown name is looked up each time, so that a flood of
+/// invented names costs time but not memory.
+const REMEMBERED: usize = 10_000;
+
+impl Homes {
+    /// Serves `directory` in the home of each user.
+    pub(crate) fn new(directory: &Path, settings: RootSettings) -> Self {
+        Self { directory: directory.to_owned(), settings, known: Mutex::default() }
+    }
+
+    /// The root that `/~name` stands for.
+    pub(crate) fn root(&self, name: &[u8]) -> Option<Arc<DocumentRoot>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(root) = known.get(name) {
+            return root.clone();
+        }
+        drop(known);
+        let root = self.open(name).map(Arc::new);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < REMEMBERED {
+            known.insert(name.into(), root.clone());
+        }
+        root
+    }
+
+    fn open(&self, name: &[u8]) -> Option<DocumentRoot> {
+        let name = std::str::from_utf8(name).ok().filter(|name| is_user_name(name))?;
+        let user = User::from_name(name).ok()??;
+        DocumentRoot::open(user.dir.join(&self.directory), self.settings).ok()
+    }
+}
+
+/// Splits `/~name/rest` into `/~name` and `/rest`.
+pub(crate) fn split_home(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let name = path.strip_prefix(b"/~")?;
+    let end = 2 + name.iter().position(|&byte| byte == b'/')?;
+    Some(path.split_at(end))
+}
+
+fn is_user_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
+    name.len() <= 32 && name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_') && {
+        name.chars().skip(1).all(plain)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_path_is_split_behind_the_name() {
+        assert_eq!(split_home(b"/~ada/notes/x"), Some((&b"/~ada"[..], &b"/notes/x"[..])));
+        assert_eq!(split_home(b"/~ada/"), Some((&b"/~ada"[..], &b"/"[..])));
+        assert_eq!(split_home(b"/~ada"), None, "without slash it is a name to be redirected");
+        assert_eq!(split_home(b"/ada/~x/"), None);
+    }
+
+    #[test]
+    fn only_what_can_be_a_user_is_looked_up() {
+        for good in ["ada", "_apt", "www-data", "j.doe"] {
+            assert!(is_user_name(good), "{good}");
+        }
+        for bad in ["", "..", "Ada", "a/b", "a b", "-x", &"x".repeat(33)] {
+            assert!(!is_user_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn unknown_users_have_no_home_and_that_is_remembered() {
+        let homes = Homes::new(Path::new("public_html"), RootSettings::default());
+        assert!(homes.root(b"no-such-user-here").is_none());
+        assert_eq!(homes.known.lock().expect("not poisoned").len(), 1);
+    }
+}

@@ -1,0 +1,132 @@
+//! *Derive uncached response*: from a path to a cache object. Thread context.
+//!
+//! ```text
+//! load ── begin ──┬─ somebody else loads it: wait
+//!                 └─ lead: find (file, stored codings) ── suspect unchanged: confirm
+//!                                                     └── build (read, compress, heads) ── publish
+//! ```
+//!
+//! Whatever the outcome depends on is registered with the ticket before it is looked at, so that a
+//! change in between spoils the load instead of being missed.
+
+mod build;
+mod compress;
+mod find;
+mod homes;
+mod listing;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use afpa_cache::{Fill, Key, Object, Seconds, Ticket};
+use afpa_framework::{Helpers, Overloaded};
+use afpa_http::Status;
+
+use crate::header::HttpHeader;
+use crate::site::Site;
+use build::BuildError;
+use find::Found;
+
+pub(crate) use homes::{Homes, Place, split_home};
+
+/// What was found for a path.
+#[derive(Debug)]
+pub enum Loaded {
+    /// A cache object.
+    Object(Arc<Object<HttpHeader>>),
+    /// A directory, whose name ends with a slash.
+    Slash,
+    /// The listing of a directory, as HTML.
+    Listing(Vec<u8>),
+    /// Nothing that could be sent.
+    Failed(Status),
+}
+
+/// For how long a load that changes overtake is begun again, and how often. Those who wait for the
+/// load of another get nothing of one that was overtaken, and have to take their turn at leading.
+const PATIENCE: Duration = Duration::from_secs(2);
+const ATTEMPTS: usize = 256;
+
+/// Loads the object for a normalised path, or learns why there is none. Many callers with the same
+/// path cause one load.
+pub(crate) async fn load(
+    site: Arc<Site>,
+    path: Box<[u8]>,
+    helpers: Helpers,
+    now: Seconds,
+) -> Loaded {
+    let key = Key::new(Site::KEY, &path);
+    let begun = Instant::now();
+    for _ in 0..ATTEMPTS {
+        let site = Arc::clone(&site);
+        let outcome = match site.cache().begin(key.clone(), now) {
+            Fill::Hit(object) => return Loaded::Object(object),
+            Fill::Wait(waiter) => match waiter.await {
+                Some(object) => return Loaded::Object(object),
+                // Nothing to share came of that load: look for ourselves.
+                None => {
+                    let path = path.clone();
+                    helpers.run(move || without_object(&site, &path)).await
+                }
+            },
+            Fill::Lead(ticket) => helpers.run(move || fill(&site, ticket)).await,
+        };
+        match outcome {
+            Ok(Filled::Loaded(loaded)) => return loaded,
+            // It was read after this request came, and so is a right answer to it; only to those
+            // who came later it may not be.
+            Ok(Filled::Overtaken(Some(object))) => return Loaded::Object(object),
+            Ok(Filled::Overtaken(None)) if begun.elapsed() < PATIENCE => {}
+            Ok(Filled::Overtaken(None)) | Err(Overloaded) => break,
+        }
+    }
+    // The file is being written faster than it can be read.
+    Loaded::Failed(Status::SERVICE_UNAVAILABLE)
+}
+
+/// What came of one attempt.
+pub(crate) enum Filled {
+    /// An answer, for whoever waits for it.
+    Loaded(Loaded),
+    /// A change overtook it: begin again. What was read, if it was read whole.
+    Overtaken(Option<Arc<Object<HttpHeader>>>),
+}
+
+/// Loads the object that `ticket` is for.
+pub(crate) fn fill(site: &Site, ticket: Ticket<HttpHeader>) -> Filled {
+    let path = Arc::clone(&ticket.key().path);
+    let found = find::find(site, &path, &mut |place| ticket.depends_on(place));
+    let sources = match found {
+        Found::File(sources) => sources,
+        Found::Nothing(loaded) => return Filled::Loaded(loaded),
+    };
+    let unchanged = ticket.suspect().is_some_and(|suspect| sources.are_those_of(suspect.header()));
+    if unchanged {
+        return match ticket.confirm() {
+            Ok(object) => Filled::Loaded(Loaded::Object(object)),
+            Err(_changed) => Filled::Overtaken(None),
+        };
+    }
+    let content = match build::build(site, &ticket, &sources) {
+        Ok(content) => content,
+        Err(BuildError::Changed) => return Filled::Overtaken(None),
+        Err(BuildError::Io(error)) => {
+            tracing::warn!(path = %path.escape_ascii(), %error, "a file cannot be read");
+            return Filled::Loaded(Loaded::Failed(Status::INTERNAL_SERVER_ERROR));
+        }
+    };
+    let coverage = sources.coverage;
+    let stamp = sources.file.stamp;
+    match ticket.publish(content.header, content.payloads, stamp, coverage) {
+        Ok(object) => Filled::Loaded(Loaded::Object(object)),
+        Err(overtaken) => Filled::Overtaken(Some(overtaken.0)),
+    }
+}
+
+/// The answer for a path without object, unless there is a file by now.
+fn without_object(site: &Site, path: &[u8]) -> Filled {
+    match find::find(site, path, &mut |_| {}) {
+        Found::File(_) => Filled::Overtaken(None),
+        Found::Nothing(loaded) => Filled::Loaded(loaded),
+    }
+}

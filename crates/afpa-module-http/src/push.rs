@@ -1,0 +1,103 @@
+//! What the watcher hears: objects are dropped, and written files are loaded before they are asked
+//! for ("content is pushed to the cache simply by writing it", IBM paper, section 2).
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use afpa_cache::watch::ChangeSink;
+use afpa_cache::{Cache, Fill, Key, Seconds};
+use afpa_http::Coding;
+
+use crate::header::HttpHeader;
+use crate::load;
+use crate::site::Site;
+
+/// Passes changes on to the cache.
+pub(crate) struct Changes {
+    cache: Arc<Cache<HttpHeader>>,
+    written: Option<SyncSender<Box<[u8]>>>,
+}
+
+/// Files that may wait to be pushed; beyond it they are loaded when they are asked for.
+const WAITING: usize = 4096;
+
+impl Changes {
+    /// A sink, and the queue of written files for [`Pusher`].
+    pub(crate) fn new(cache: Arc<Cache<HttpHeader>>, push: bool) -> (Self, Receiver<Box<[u8]>>) {
+        let (sender, receiver) = sync_channel(WAITING);
+        (Self { cache, written: push.then_some(sender) }, receiver)
+    }
+}
+
+impl ChangeSink for Changes {
+    fn changed(&self, path: &[u8]) {
+        self.cache.invalidate(Site::KEY, path);
+    }
+
+    fn changed_tree(&self, path: &[u8]) {
+        self.cache.invalidate_tree(Site::KEY, path);
+    }
+
+    fn written(&self, path: &[u8]) {
+        if let Some(written) = &self.written {
+            let _ = written.try_send(path.into());
+        }
+    }
+
+    fn overflow(&self) {
+        tracing::warn!(
+            "changes came faster than they could be read: every object is checked again"
+        );
+        self.cache.suspect_all();
+    }
+}
+
+/// The thread that loads written files. It ends when the site does.
+pub(crate) struct Pusher {
+    pub(crate) site: Weak<Site>,
+    pub(crate) written: Receiver<Box<[u8]>>,
+}
+
+impl Pusher {
+    pub(crate) fn run(self) {
+        let start = Instant::now();
+        while let Ok(path) = self.written.recv() {
+            let Some(site) = self.site.upgrade() else { return };
+            let now = Seconds(start.elapsed().as_secs());
+            for key in keys_of(&site, &path) {
+                push(&site, &key, now);
+            }
+        }
+    }
+}
+
+/// The keys whose objects a written file is part of: its own, that of the file it is a stored
+/// coding of, and that of the directory it is an index file of.
+fn keys_of(site: &Site, path: &[u8]) -> Vec<Key> {
+    let suffix = Coding::ALL
+        .iter()
+        .map(|coding| coding.file_suffix().as_bytes())
+        .find(|suffix| !suffix.is_empty() && path.ends_with(suffix));
+    let file = path.get(..path.len() - suffix.map_or(0, <[u8]>::len)).unwrap_or(path);
+    let mut keys = vec![Key::new(Site::KEY, file)];
+    let (directory, name) =
+        file.split_at(file.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1));
+    if site.settings().index.iter().any(|index| index.as_bytes() == name) {
+        keys.push(Key::new(Site::KEY, directory));
+    }
+    keys
+}
+
+/// Loads an object, if it is small and there is room: a push ejects nothing that was asked for.
+fn push(site: &Site, key: &Key, now: Seconds) {
+    let usage = site.cache().arena().usage();
+    let spare = usage.limit.saturating_sub(usage.used);
+    if spare < usage.limit / 10 || spare < site.cache().settings().pin_threshold * 2 {
+        return;
+    }
+    if let Fill::Lead(ticket) = site.cache().begin(key.clone(), now) {
+        // Overtaken by another write: that one is in the queue, too.
+        let _ = load::fill(site, ticket);
+    }
+}

@@ -1,0 +1,390 @@
+//! From a request and what was found for it to the bytes of the answer.
+//!
+//! The common answer, the whole of a pinned object, copies a head that was generated when the object
+//! entered the cache, patches the date, and copies the content behind it: no formatting, no
+//! allocation. Everything else (conditions, ranges, errors) is built here when it is asked for.
+
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+use std::sync::Arc;
+
+use afpa_cache::{Object, Payload};
+use afpa_framework::access::duration_us;
+use afpa_framework::{AccessRecord, AccessSink, Client, Now, Outbox, Part, Persistence, Receipt};
+use afpa_http::{
+    Connection, HttpDate, Known, KnownSet, Method, Precondition, Ranges, Request, ResponseHead,
+    Status, Version, conditional,
+    multipart::{Boundary, Multipart},
+    page, range,
+};
+
+use crate::counters::HttpCounters;
+use crate::header::{HttpHeader, Variant};
+use crate::settings::SiteSettings;
+
+/// Content up to this size is gathered with its head; larger content is sent from where it lies.
+const GATHERED: u64 = 16 * 1024;
+
+/// What a core needs to write answers.
+pub(crate) struct Responder {
+    pub(crate) counters: Arc<HttpCounters>,
+    pub(crate) sink: Box<dyn AccessSink>,
+    /// The date of the present second, formatted once.
+    date: HttpDate,
+    second: u64,
+    /// The engine is shutting down: every answer is the last one of its connection.
+    pub(crate) draining: bool,
+}
+
+/// A request as the responder sees it: who asked, what, and who found the answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a, 's, 'b> {
+    pub(crate) client: Client,
+    pub(crate) request: &'a Request<'s, 'b>,
+    pub(crate) source: &'static str,
+    /// When the request was derived; `now` is later if a thread had to find the answer.
+    pub(crate) arrived: Now,
+    pub(crate) now: Now,
+}
+
+impl Responder {
+    pub(crate) fn new(counters: Arc<HttpCounters>, sink: Box<dyn AccessSink>) -> Self {
+        Self { counters, sink, date: HttpDate::new(0), second: 0, draining: false }
+    }
+
+    /// Answers from a cache object.
+    pub(crate) fn object(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        object: &Object<HttpHeader>,
+        settings: &SiteSettings,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let header = object.header();
+        let Some(variant) = header.choose(asked.request) else {
+            return self.page(asked, Status::INTERNAL_SERVER_ERROR, out);
+        };
+        if asked.request.has_any(KnownSet::CONDITIONAL.union(KnownSet::RANGE)) {
+            return self.special(asked, object, variant, settings, out);
+        }
+        self.whole(asked, object, variant, out)
+    }
+
+    /// The whole of a variant: 200.
+    fn whole(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        object: &Object<HttpHeader>,
+        variant: &Variant,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let (connection, persistence) = self.connection(asked.request);
+        variant.ok.write(&mut out.bytes, self.date_of(asked.now), connection);
+        let mut length = 0;
+        if asked.request.method == Method::Get {
+            length = variant.len;
+            push_content(object, variant, 0..length, out);
+        }
+        self.note(asked, Status::OK, length, out);
+        persistence
+    }
+
+    /// Conditions and ranges: 304, 412, 206, 416, or the whole after all (RFC 9110 section 13.2.2).
+    fn special(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        object: &Object<HttpHeader>,
+        variant: &Variant,
+        settings: &SiteSettings,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let validators = object.header().validators(variant);
+        match conditional::evaluate(asked.request, &validators) {
+            Precondition::NotModified => {
+                let (connection, persistence) = self.connection(asked.request);
+                variant.not_modified.write(&mut out.bytes, self.date_of(asked.now), connection);
+                self.note(asked, Status::NOT_MODIFIED, 0, out);
+                persistence
+            }
+            Precondition::Failed => self.page(asked, Status::PRECONDITION_FAILED, out),
+            Precondition::Proceed => {
+                let most = settings.ranges;
+                match range::select(asked.request, &validators, variant.len, most, asked.now.unix())
+                {
+                    Ranges::Whole => self.whole(asked, object, variant, out),
+                    Ranges::One(range) => self.one_range(asked, object, variant, range, out),
+                    Ranges::Many(ranges) => self.many_ranges(asked, object, variant, &ranges, out),
+                    Ranges::Unsatisfiable => self.unsatisfiable(asked, variant.len, out),
+                }
+            }
+        }
+    }
+
+    fn one_range(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        object: &Object<HttpHeader>,
+        variant: &Variant,
+        range: Range<u64>,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let length = range.end - range.start;
+        let header = object.header();
+        let head = partial(header, variant)
+            .field("Content-Type", header.content_type.as_bytes())
+            .field("Content-Range", range::content_range(&range, variant.len))
+            .content_length(length)
+            .finish();
+        let persistence = self.head(asked, &head, out);
+        push_content(object, variant, range, out);
+        self.note(asked, Status::PARTIAL_CONTENT, length, out);
+        persistence
+    }
+
+    fn many_ranges(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        object: &Object<HttpHeader>,
+        variant: &Variant,
+        ranges: &[Range<u64>],
+        out: &mut Outbox,
+    ) -> Persistence {
+        let header = object.header();
+        let parts = Multipart::new(boundary(), &header.content_type, variant.len, ranges);
+        let length = parts.content_length();
+        let head = partial(header, variant)
+            .field("Content-Type", parts.content_type())
+            .content_length(length)
+            .finish();
+        let persistence = self.head(asked, &head, out);
+        for part in parts.parts() {
+            out.push(Part::Bytes(part.head.clone()));
+            push_part(object, variant, part.range.clone(), out);
+        }
+        out.push(Part::Bytes(parts.closing().to_vec()));
+        self.note(asked, Status::PARTIAL_CONTENT, length, out);
+        persistence
+    }
+
+    fn unsatisfiable(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        length: u64,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let status = Status::RANGE_NOT_SATISFIABLE;
+        let body = page::error_page(status);
+        let head = page_head(status, body.len())
+            .field("Content-Range", range::content_range_unsatisfied(length))
+            .finish();
+        self.finish_page(asked, status, &head, &body, out)
+    }
+
+    /// A redirect to `location`, which is already encoded.
+    pub(crate) fn redirect(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        location: &[u8],
+        out: &mut Outbox,
+    ) -> Persistence {
+        let status = Status::MOVED_PERMANENTLY;
+        let body = page::redirect_page(status, location);
+        let head = page_head(status, body.len()).field("Location", location).finish();
+        self.finish_page(asked, status, &head, &body, out)
+    }
+
+    /// HTML made for this answer.
+    pub(crate) fn html(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        body: &[u8],
+        out: &mut Outbox,
+    ) -> Persistence {
+        let head = page_head(Status::OK, body.len()).field("Cache-Control", "no-cache").finish();
+        self.finish_page(asked, Status::OK, &head, body, out)
+    }
+
+    /// A small page that says what is wrong.
+    pub(crate) fn page(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        status: Status,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let body = page::error_page(status);
+        let mut head = page_head(status, body.len());
+        if status == Status::METHOD_NOT_ALLOWED {
+            head = head.field("Allow", ALLOWED);
+        }
+        if status == Status::SERVICE_UNAVAILABLE {
+            head = head.field("Retry-After", "1");
+        }
+        self.finish_page(asked, status, &head.finish(), &body, out)
+    }
+
+    /// 204 with what may be asked (RFC 9110 section 9.3.7).
+    pub(crate) fn options(&mut self, asked: Asked<'_, '_, '_>, out: &mut Outbox) -> Persistence {
+        let head = ResponseHead::build(Status::NO_CONTENT).field("Allow", ALLOWED).finish();
+        let persistence = self.head(asked, &head, out);
+        self.note(asked, Status::NO_CONTENT, 0, out);
+        persistence
+    }
+
+    /// The answer to what is not even a request: nothing is known but the client.
+    pub(crate) fn refuse(&mut self, client: Client, status: Status, now: Now, out: &mut Outbox) {
+        let body = page::error_page(status);
+        let mut head = page_head(status, body.len());
+        if status == Status::SERVICE_UNAVAILABLE {
+            head = head.field("Retry-After", "1");
+        }
+        head.finish().write(&mut out.bytes, self.date_of(now), Connection::Close);
+        out.bytes.extend_from_slice(&body);
+        self.counters.answered(status, body.len() as u64);
+        if self.sink.enabled() {
+            self.sink.record(&AccessRecord {
+                time_unix_us: now.unix_us,
+                client,
+                method: "-",
+                target: b"-",
+                version: "-",
+                status: status.code(),
+                body_bytes: body.len() as u64,
+                duration_us: 0,
+                host: b"",
+                referer: b"",
+                user_agent: b"",
+                source: "refused",
+            });
+        }
+    }
+
+    fn finish_page(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        status: Status,
+        head: &ResponseHead,
+        body: &[u8],
+        out: &mut Outbox,
+    ) -> Persistence {
+        let persistence = self.head(asked, head, out);
+        let mut length = 0;
+        if asked.request.method != Method::Head {
+            length = body.len() as u64;
+            out.bytes.extend_from_slice(body);
+        }
+        self.note(asked, status, length, out);
+        persistence
+    }
+
+    fn head(&self, asked: Asked<'_, '_, '_>, head: &ResponseHead, out: &mut Outbox) -> Persistence {
+        let (connection, persistence) = self.connection(asked.request);
+        head.write(&mut out.bytes, &HttpDate::new(asked.now.unix()), connection);
+        persistence
+    }
+
+    /// RFC 9112 section 9.3. A client that waits for 100 (Continue) and gets a final answer instead
+    /// may or may not send its content: only the end of the connection is sure.
+    fn connection(&self, request: &Request<'_, '_>) -> (Connection, Persistence) {
+        if !request.keep_alive || request.expect_continue || self.draining {
+            return (Connection::Close, Persistence::Close);
+        }
+        let connection = match request.version {
+            Version::Http10 => Connection::KeepAlive,
+            Version::Http11 => Connection::Implied,
+        };
+        (connection, Persistence::Keep)
+    }
+
+    fn date_of(&mut self, now: Now) -> &HttpDate {
+        if self.second != now.unix() {
+            self.second = now.unix();
+            self.date = HttpDate::new(self.second);
+        }
+        &self.date
+    }
+
+    /// Counts the answer, and leaves its record: at once, or with the parts that are still to go.
+    fn note(&mut self, asked: Asked<'_, '_, '_>, status: Status, length: u64, out: &mut Outbox) {
+        self.counters.answered(status, length);
+        if !self.sink.enabled() {
+            return;
+        }
+        let request = asked.request;
+        let record = AccessRecord {
+            time_unix_us: asked.arrived.unix_us,
+            client: asked.client,
+            method: request.method.as_str(),
+            target: request.raw_target,
+            version: match request.version {
+                Version::Http10 => "HTTP/1.0",
+                Version::Http11 => "HTTP/1.1",
+            },
+            status: status.code(),
+            body_bytes: length,
+            duration_us: duration_us(asked.arrived.unix_us, asked.now.unix_us),
+            host: request.host.as_bytes(),
+            referer: request.first(Known::Referer).unwrap_or_default(),
+            user_agent: request.first(Known::UserAgent).unwrap_or_default(),
+            source: asked.source,
+        };
+        if out.parts.is_empty() {
+            self.sink.record(&record);
+        } else {
+            out.receipt = Some(Receipt::keep(&record));
+        }
+    }
+}
+
+/// The methods of static content.
+const ALLOWED: &str = "GET, HEAD, OPTIONS";
+
+fn page_head(status: Status, length: usize) -> afpa_http::head::HeadBuilder {
+    ResponseHead::build(status)
+        .field("Content-Type", page::CONTENT_TYPE)
+        .content_length(length as u64)
+}
+
+/// What every 206 says of its representation (RFC 9110 section 15.3.7).
+fn partial(header: &HttpHeader, variant: &Variant) -> afpa_http::head::HeadBuilder {
+    let coded = variant.coding != afpa_http::Coding::Identity;
+    let varies = header.available() != afpa_http::CodingSet::IDENTITY;
+    ResponseHead::build(Status::PARTIAL_CONTENT)
+        .last_modified(header.last_modified)
+        .field("ETag", variant.etag.as_bytes())
+        .field("Accept-Ranges", "bytes")
+        .field_if("Vary", varies.then_some("Accept-Encoding"))
+        .field_if("Content-Encoding", coded.then(|| variant.coding.token()))
+}
+
+/// A boundary that no file can be made to contain: each one is new, from the keys of a fresh hasher.
+fn boundary() -> Boundary {
+    let half = || u128::from(RandomState::new().hash_one(()));
+    Boundary::new(half() << 64 | half())
+}
+
+/// Puts a range of content behind the gathered bytes: copied when it is small and in memory.
+fn push_content(
+    object: &Object<HttpHeader>,
+    variant: &Variant,
+    range: Range<u64>,
+    out: &mut Outbox,
+) {
+    match object.payloads().get(variant.payload) {
+        Some(Payload::Pinned(bytes)) if range.end - range.start <= GATHERED => {
+            out.bytes.extend_from_slice(&bytes[range.start as usize..range.end as usize]);
+        }
+        _ => push_part(object, variant, range, out),
+    }
+}
+
+fn push_part(object: &Object<HttpHeader>, variant: &Variant, range: Range<u64>, out: &mut Outbox) {
+    match object.payloads().get(variant.payload) {
+        Some(Payload::Pinned(bytes)) => {
+            out.push(Part::Pinned(bytes.clone(), range.start as usize..range.end as usize));
+        }
+        Some(Payload::File(file, _)) => {
+            out.push(Part::File { file: Arc::clone(file), stamp: variant.stamp, range })
+        }
+        None => debug_assert!(false, "a variant without payload"),
+    }
+}

@@ -1,0 +1,75 @@
+//! What a site can be told.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use afpa_http::{Coding, RequestLimits};
+
+/// Settings of one site, with safe defaults.
+#[derive(Clone, Debug)]
+pub struct SiteSettings {
+    /// Limits on request heads.
+    pub limits: RequestLimits,
+    /// Most bytes of request content that are read and thrown away to keep a connection.
+    pub body_limit: u64,
+    /// Host names that are served, in lower case; empty: any.
+    pub hosts: Vec<String>,
+    /// Files served for a directory, the first that exists.
+    pub index: Vec<String>,
+    /// Whether a directory without index file is listed.
+    pub listing: bool,
+    /// Directory of a user's home that `/~user/` stands for.
+    pub homes: Option<PathBuf>,
+    /// Fields added to every answer with content.
+    pub headers: Vec<(String, String)>,
+    /// Media types by lower-case extension, before the built-in ones.
+    pub types: HashMap<String, String>,
+    /// Compression of what enters the cache.
+    pub compression: Compression,
+    /// Whether files written into the tree are loaded before they are asked for.
+    pub push: bool,
+    /// Ranges of one request that are answered; more: the whole.
+    pub ranges: usize,
+}
+
+/// Which objects are compressed, once, when they enter the cache.
+#[derive(Clone, Debug)]
+pub struct Compression {
+    /// Codings to make, and at which level.
+    pub codings: Vec<(Coding, u32)>,
+    /// Smaller files are not worth it.
+    pub min_size: u64,
+    /// Larger files take too long.
+    pub max_size: u64,
+    /// Media types besides the built-in compressible ones.
+    pub types: Vec<String>,
+}
+
+impl Default for Compression {
+    fn default() -> Self {
+        Self {
+            codings: vec![(Coding::Brotli, 5), (Coding::Zstd, 6), (Coding::Gzip, 6)],
+            min_size: 256,
+            max_size: 1024 * 1024,
+            types: Vec::new(),
+        }
+    }
+}
+
+impl Default for SiteSettings {
+    fn default() -> Self {
+        Self {
+            limits: RequestLimits::default(),
+            body_limit: 1024 * 1024,
+            hosts: Vec::new(),
+            index: vec!["index.html".into()],
+            listing: false,
+            homes: None,
+            headers: Vec::new(),
+            types: HashMap::new(),
+            compression: Compression::default(),
+            push: true,
+            ranges: 16,
+        }
+    }
+}

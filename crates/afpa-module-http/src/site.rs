@@ -1,0 +1,109 @@
+//! HTTP's global data: one document root with its cache, watcher and settings.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use afpa_cache::root::DocumentRoot;
+use afpa_cache::watch::{WatchSettings, Watcher};
+use afpa_cache::{Arena, Cache, CacheSettings, Key};
+use afpa_http::Host;
+use afpa_http::media::MediaTypes;
+
+use crate::header::HttpHeader;
+use crate::load::{Homes, Place, split_home};
+use crate::push::{Changes, Pusher};
+use crate::settings::SiteSettings;
+
+/// A site: independent of connections and requests, and swapped as a whole at a reload.
+pub struct Site {
+    settings: SiteSettings,
+    media: MediaTypes,
+    cache: Arc<Cache<HttpHeader>>,
+    root: DocumentRoot,
+    homes: Option<Homes>,
+    watcher: OnceLock<Watcher>,
+}
+
+/// The thread that watches the document root, or the one that pushes, cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot watch the document root: {0}")]
+pub struct SiteError(#[from] io::Error);
+
+impl Site {
+    /// The request set of all objects, while there is only one.
+    pub(crate) const KEY: u32 = 0;
+
+    /// Opens a site. Objects live in `arena`. Starts threads: privileges are dropped before, while
+    /// `root` may have been opened with more of them.
+    ///
+    /// # Errors
+    /// [`SiteError`] when no thread can be started.
+    pub fn open(
+        root: DocumentRoot,
+        settings: SiteSettings,
+        cache: CacheSettings,
+        watch: WatchSettings,
+        arena: Arena,
+    ) -> Result<Arc<Self>, SiteError> {
+        let cache = Cache::new(cache, arena);
+        let (changes, written) = Changes::new(Arc::clone(&cache), settings.push && watch.enabled);
+        let media = settings
+            .types
+            .iter()
+            .fold(MediaTypes::default(), |media, (extension, kind)| media.with(extension, kind));
+        let site = Arc::new(Self {
+            homes: settings.homes.as_deref().map(|dir| Homes::new(dir, root.settings())),
+            settings,
+            media,
+            cache,
+            root,
+            watcher: OnceLock::new(),
+        });
+        let watcher = Watcher::start(&site.root, Arc::new(changes), watch)?;
+        let pusher = Pusher { site: Arc::downgrade(&site), written };
+        std::thread::Builder::new().name("afpa-push".into()).spawn(move || pusher.run())?;
+        // Set once, here; nobody else has the site yet.
+        let _ = site.watcher.set(watcher);
+        Ok(site)
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &SiteSettings {
+        &self.settings
+    }
+
+    /// The cache of this site.
+    pub fn cache(&self) -> &Arc<Cache<HttpHeader>> {
+        &self.cache
+    }
+
+    /// The watcher, for its coverage and progress.
+    pub fn watcher(&self) -> Option<&Watcher> {
+        self.watcher.get()
+    }
+
+    /// Drops the object of a normalised path. Whether there was one.
+    pub fn purge(&self, path: &[u8]) -> bool {
+        self.cache.purge(&Key::new(Self::KEY, path))
+    }
+
+    pub(crate) fn media(&self) -> &MediaTypes {
+        &self.media
+    }
+
+    /// Whether requests for this host are answered. Names are compared without regard to case; the
+    /// port does not matter.
+    pub(crate) fn serves(&self, host: Host<'_>) -> bool {
+        let hosts = &self.settings.hosts;
+        hosts.is_empty() || hosts.iter().any(|known| known.eq_ignore_ascii_case(host.name()))
+    }
+
+    /// Which root a path belongs to; `None` for the home of nobody.
+    pub(crate) fn place<'a>(&'a self, path: &'a [u8]) -> Option<Place<'a>> {
+        let Some((homes, (prefix, rest))) = self.homes.as_ref().zip(split_home(path)) else {
+            return Some(Place::in_site(&self.root, self.watcher.get(), path));
+        };
+        let name = prefix.strip_prefix(b"/~").unwrap_or_default();
+        homes.root(name).map(|root| Place::in_home(root, prefix, rest))
+    }
+}

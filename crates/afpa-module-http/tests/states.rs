@@ -1,0 +1,245 @@
+//! The state functions of HTTP, driven by hand in the order of the diagram: no socket, no engine.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use afpa_cache::root::{DocumentRoot, RootSettings};
+use afpa_cache::{Arena, CacheSettings};
+use afpa_framework::{
+    Client, Derived, Helpers, Miss, Module, NoAccessLog, NotConfigured, Now, Outbox, Part,
+    Persistence,
+};
+use afpa_http::FieldSlots;
+use afpa_module_http::{Http, HttpConnection, HttpCounters, Site, SiteSettings};
+
+const NOW: Now = Now { unix_us: 1_000_000_000_000_000, steady_ms: 5_000 };
+
+struct Bench {
+    http: Http,
+    connection: HttpConnection,
+    counters: Arc<HttpCounters>,
+    out: Outbox,
+}
+
+impl Bench {
+    fn new(root: &Path, settings: SiteSettings) -> Self {
+        let arena = Arena::new(16 << 20).expect("an arena");
+        let root = DocumentRoot::open(root, RootSettings::default()).expect("a root");
+        let cache = CacheSettings { pin_threshold: 64 << 10, ..CacheSettings::default() };
+        let site = Site::open(root, settings, cache, Default::default(), arena).expect("a site");
+        let counters = Arc::new(HttpCounters::default());
+        let mut http =
+            Http::new(site, Arc::clone(&counters), Box::new(NoAccessLog), Arc::new(|| {}));
+        let connection = http.connected(Client::Unix);
+        Self { http, connection, counters, out: Outbox::default() }
+    }
+
+    /// One request through the deferred-interrupt context alone: `None` if it needs a thread.
+    fn interrupt(&mut self, request: &[u8]) -> Option<Persistence> {
+        self.out.clear();
+        let mut slots = FieldSlots::default();
+        let (http, connection, out) = (&mut self.http, &mut self.connection, &mut self.out);
+        match http.derive_request(connection, NOW, request, &mut slots, out) {
+            Derived::Request(parsed, consumed) => {
+                assert_eq!(consumed, request.len());
+                http.derive_cached_response(connection, NOW, &parsed, out)
+            }
+            other => panic!("not a request: {other:?}", other = describe(&other)),
+        }
+    }
+
+    /// One request through all states.
+    async fn ask(&mut self, request: &[u8]) -> String {
+        if self.interrupt(request).is_none() {
+            let mut slots = FieldSlots::default();
+            let (http, connection, out) = (&mut self.http, &mut self.connection, &mut self.out);
+            let derived = http.derive_request(connection, NOW, request, &mut slots, out);
+            let Derived::Request(parsed, _) = derived else { panic!("it was one before") };
+            match http.derive_miss_response(connection, NOW, &parsed, out) {
+                Miss::Answered(_) => {}
+                Miss::Uncached(pending) => {
+                    let helpers = Helpers::new(8);
+                    let work = http.derive_uncached_response(NOW, &pending, &helpers);
+                    let loaded = work.await;
+                    http.finish(connection, NOW, pending, Ok(loaded), out);
+                }
+                Miss::Remote(_) | Miss::Deferred(_) => panic!("there is no router yet"),
+            }
+        }
+        String::from_utf8_lossy(&self.out.bytes).into_owned()
+    }
+}
+
+fn describe<R>(derived: &Derived<R>) -> &'static str {
+    match derived {
+        Derived::Incomplete(_) => "incomplete",
+        Derived::Skipped(_) => "skipped",
+        Derived::Request(..) => "request",
+        Derived::Refused => "refused",
+    }
+}
+
+fn site() -> tempfile::TempDir {
+    let root = tempfile::tempdir().expect("a folder");
+    std::fs::write(root.path().join("index.html"), "<p>home").expect("a file");
+    std::fs::write(root.path().join("words.txt"), "word ".repeat(1000)).expect("a file");
+    std::fs::write(root.path().join("large.bin"), vec![7; 100_000]).expect("a file");
+    std::fs::create_dir(root.path().join("folder")).expect("a folder");
+    root
+}
+
+#[tokio::test]
+async fn the_first_request_loads_and_the_second_never_leaves_the_interrupt_context() {
+    let root = site();
+    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    assert!(bench.interrupt(request).is_none());
+    let first = bench.ask(request).await;
+    assert!(
+        first.starts_with("HTTP/1.1 200 OK\r\nDate: Sun, 09 Sep 2001 01:46:40 GMT\r\n"),
+        "{first}"
+    );
+    assert!(first.ends_with("\r\n\r\n<p>home"), "{first}");
+    assert_eq!(bench.interrupt(request), Some(Persistence::Keep));
+    assert_eq!(first.as_bytes(), bench.out.bytes);
+    assert_eq!((bench.counters.hits.get(), bench.counters.misses.get()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_pinned_hit_allocates_nothing() {
+    let root = site();
+    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    // The head of a browser: the normal case, not that of a load generator.
+    let request = b"GET /words.txt HTTP/1.1\r\nHost: www.example.org\r\n\
+        User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\r\n\
+        Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n\
+        Accept-Language: en-US,en;q=0.5\r\nAccept-Encoding: gzip, deflate, br, zstd\r\n\
+        Referer: http://www.example.org/\r\nCookie: session=0123456789abcdef\r\n\
+        Connection: keep-alive\r\n\r\n";
+    bench.ask(request).await;
+    bench.ask(request).await;
+    let counted = allocation_counter::measure(|| {
+        for _ in 0..1000 {
+            assert_eq!(bench.interrupt(request), Some(Persistence::Keep));
+        }
+    });
+    assert_eq!(counted.count_total, 0, "{counted:?}");
+    assert!(String::from_utf8_lossy(&bench.out.bytes).contains("Content-Encoding: br"));
+}
+
+#[tokio::test]
+async fn a_large_object_is_sent_from_its_file() {
+    let root = site();
+    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let head = bench.ask(b"GET /large.bin HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    assert!(head.contains("Content-Length: 100000\r\n"), "{head}");
+    assert_eq!(bench.out.parts.len(), 1);
+    assert!(matches!(&bench.out.parts[0], Part::File { range, .. } if *range == (0..100_000)));
+    assert!(!bench.out.takes_more(), "nothing may be gathered behind it");
+}
+
+#[tokio::test]
+async fn what_needs_no_file_is_answered_in_the_interrupt_context() {
+    let root = site();
+    let settings = SiteSettings { hosts: vec!["x".into()], ..SiteSettings::default() };
+    let mut bench = Bench::new(root.path(), settings);
+    for (request, expected) in [
+        ("OPTIONS / HTTP/1.1\r\nHost: x\r\n\r\n", "204 No Content\r\n"),
+        ("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "204 No Content\r\n"),
+        ("DELETE / HTTP/1.1\r\nHost: x\r\n\r\n", "405 Method Not Allowed\r\n"),
+        ("BREW / HTTP/1.1\r\nHost: x\r\n\r\n", "501 Not Implemented\r\n"),
+        ("GET / HTTP/1.1\r\nHost: y\r\n\r\n", "421 Misdirected Request\r\n"),
+        ("GET /../x HTTP/1.1\r\nHost: x\r\n\r\n", "400 Bad Request\r\n"),
+        ("GET /a%2fb HTTP/1.1\r\nHost: x\r\n\r\n", "404 Not Found\r\n"),
+    ] {
+        let answer = bench.ask(request.as_bytes()).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {expected}")), "{request}\n{answer}");
+        assert_eq!(bench.counters.misses.get(), 0, "{request} went to a thread");
+    }
+}
+
+#[tokio::test]
+async fn directories_are_redirected_forbidden_or_listed() {
+    let root = site();
+    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let redirect = bench.ask(b"GET /folder?a=1 HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    assert!(redirect.starts_with("HTTP/1.1 301 "), "{redirect}");
+    assert!(redirect.contains("\r\nLocation: /folder/?a=1\r\n"), "{redirect}");
+    let forbidden = bench.ask(b"GET /folder/ HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    assert!(forbidden.starts_with("HTTP/1.1 403 "), "{forbidden}");
+
+    std::fs::write(root.path().join("folder/a&b.txt"), "x").expect("a file");
+    let settings = SiteSettings { listing: true, ..SiteSettings::default() };
+    let mut bench = Bench::new(root.path(), settings);
+    let listing = bench.ask(b"GET /folder/ HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    assert!(listing.contains("a&amp;b.txt"), "{listing}");
+}
+
+#[tokio::test]
+async fn a_tilde_leads_to_the_home_of_a_user_and_of_nobody_else() {
+    let Ok(Some(user)) = nix::unistd::User::from_uid(nix::unistd::getuid()) else {
+        println!("SKIP: the user who runs this test has no name");
+        return;
+    };
+    let (root, home) = (site(), tempfile::tempdir().expect("a folder"));
+    std::fs::write(home.path().join("index.html"), "<p>of a user").expect("a file");
+    // An absolute directory stands for itself: no home of a real user has to be written to.
+    let settings = SiteSettings { homes: Some(home.path().into()), ..SiteSettings::default() };
+    let mut bench = Bench::new(root.path(), settings);
+    for _ in 0..2 {
+        let request = format!("GET /~{}/ HTTP/1.1\r\nHost: x\r\n\r\n", user.name);
+        let answer = bench.ask(request.as_bytes()).await;
+        assert!(answer.ends_with("\r\n\r\n<p>of a user"), "{answer}");
+    }
+    assert_eq!(bench.counters.hits.get(), 1, "a page of a home is cached, too");
+    for nobody in ["/~no-such-user/", "/~../index.html", "/~"] {
+        let request = format!("GET {nobody} HTTP/1.1\r\nHost: x\r\n\r\n");
+        let answer = bench.ask(request.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{nobody}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_router_the_other_ways_are_not_configured() {
+    let root = site();
+    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let mut slots = FieldSlots::default();
+    let request = b"GET /new HTTP/1.1\r\nHost: x\r\n\r\n";
+    let (http, connection, out) = (&mut bench.http, &mut bench.connection, &mut bench.out);
+    let Derived::Request(parsed, _) =
+        http.derive_request(connection, NOW, request, &mut slots, out)
+    else {
+        panic!("a request")
+    };
+    let Miss::Uncached(pending) = http.derive_miss_response(connection, NOW, &parsed, out) else {
+        panic!("a file that is not there is looked for")
+    };
+    assert!(matches!(http.derive_remote_response(&pending).await, Err(NotConfigured)));
+    assert!(matches!(http.derive_deferred_response(&pending).await, Err(NotConfigured)));
+    http.finish(connection, NOW, pending, Err(NotConfigured), out);
+    assert!(out.bytes.starts_with(b"HTTP/1.1 501 "), "{:?}", out.bytes.escape_ascii());
+}
+
+#[test]
+fn content_is_skipped_and_what_is_too_long_is_refused_before_it_comes() {
+    let root = site();
+    let settings = SiteSettings { body_limit: 10, ..SiteSettings::default() };
+    let mut bench = Bench::new(root.path(), settings);
+    let (http, connection, out) = (&mut bench.http, &mut bench.connection, &mut bench.out);
+    let mut slots = FieldSlots::default();
+    let post = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n12345GET / HTTP/1.1\r\n";
+    let consumed = match http.derive_request(connection, NOW, post, &mut slots, out) {
+        Derived::Request(_, consumed) => consumed,
+        other => panic!("{}", describe(&other)),
+    };
+    let mut slots = FieldSlots::default();
+    match http.derive_request(connection, NOW, &post[consumed..], &mut slots, out) {
+        Derived::Skipped(bytes) => assert_eq!(bytes, 5),
+        other => panic!("{}", describe(&other)),
+    }
+    let mut slots = FieldSlots::default();
+    let long = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\n";
+    let derived = http.derive_request(connection, NOW, long, &mut slots, out);
+    assert!(matches!(derived, Derived::Refused), "{}", describe(&derived));
+    assert!(out.bytes.starts_with(b"HTTP/1.1 413 "), "{:?}", out.bytes.escape_ascii());
+}
