@@ -1,0 +1,173 @@
+//! One client connection, which reads like the state diagram.
+//!
+//! Data arrives (`receive`); in the *deferred-interrupt context* every request in it is derived
+//! and answered from the cache (`interrupt`); what was gathered leaves (`send`). A request
+//! that the cache cannot answer goes through the *thread context* (`thread`) first.
+
+mod interrupt;
+mod receive;
+mod send;
+mod thread;
+
+use std::rc::Rc;
+
+use afpa_framework::{Client, Event, Module, Outbox, Persistence, State, Timeout, Waiting};
+
+use crate::transport::Transport;
+use crate::worker::Worker;
+use interrupt::Next;
+use receive::Received;
+
+pub(crate) use send::say_last_words;
+
+/// A connection and the data that changes per connection.
+pub(crate) struct Connection<M: Module, T> {
+    worker: Rc<Worker<M>>,
+    transport: T,
+    /// The module's connection data.
+    data: M::Connection,
+    /// Place in the worker's table of connections.
+    place: usize,
+    /// Data that arrived and was not derived into a request yet. Empty while idle, so that an idle
+    /// connection holds no buffer.
+    input: Vec<u8>,
+    /// Whether `input` may hold a whole request: the gather buffer was full before it was looked at.
+    unfinished: bool,
+    waiting: Waiting,
+    /// Steady milliseconds at which the present head has to be complete.
+    head_deadline: u64,
+}
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The client closed it, or it broke.
+    Gone,
+    /// The last response has left; the client may still be sending.
+    Finished,
+    /// The worker drains, or the connection was idle for too long.
+    Idle,
+    /// A file changed while it was being sent: what was announced cannot be completed.
+    Aborted,
+}
+
+impl<M: Module, T: Transport> Connection<M, T> {
+    pub(crate) fn new(worker: Rc<Worker<M>>, transport: T, client: Client) -> Self {
+        let data = worker.module.borrow_mut().connected(client);
+        let place = worker.table.enter();
+        worker.counters.open.add(1);
+        let head_deadline =
+            worker.clock.now().steady_ms + millis(worker.settings.borrow().head_timeout);
+        Self {
+            worker,
+            transport,
+            data,
+            place,
+            input: Vec::new(),
+            unfinished: false,
+            // A new connection owes its first request as soon as a begun one its end.
+            waiting: Waiting::Head,
+            head_deadline,
+        }
+    }
+
+    /// Lives until either side ends the connection.
+    pub(crate) async fn run(mut self) {
+        let end = self.serve().await;
+        match end {
+            End::Finished => send::linger(&mut self).await,
+            End::Aborted => self.worker.counters.aborted.add(1),
+            End::Gone | End::Idle => {}
+        }
+    }
+
+    async fn serve(&mut self) -> End {
+        loop {
+            let arrived = match self.receive().await {
+                Received::Data(arrived) => arrived,
+                Received::TimedOut(why) => return self.time_out(why).await,
+                Received::Draining => return End::Idle,
+                Received::Gone => return End::Gone,
+            };
+            let persistence = match self.interrupt_context(arrived) {
+                Next::Receive => Persistence::Keep,
+                Next::Close => Persistence::Close,
+                Next::Thread(request) => match Box::pin(self.thread_context(request)).await {
+                    Ok(persistence) => persistence,
+                    Err(end) => return end,
+                },
+            };
+            if let Err(end) = self.send_response().await {
+                return end;
+            }
+            if persistence == Persistence::Close {
+                return End::Finished;
+            }
+        }
+    }
+
+    /// Says the module's last words to a client that was too slow.
+    async fn time_out(&mut self, why: Timeout) -> End {
+        self.worker.counters.timed_out.add(1);
+        {
+            let mut module = self.worker.module.borrow_mut();
+            let mut out = self.worker.outbox.borrow_mut();
+            module.timed_out(&mut self.data, why, self.worker.clock.now(), &mut out);
+        }
+        let silent = self.worker.outbox.borrow().is_empty();
+        match self.send_response().await {
+            Ok(()) if silent => End::Idle,
+            Ok(()) => End::Finished,
+            Err(end) => end,
+        }
+    }
+
+    /// Borrows the worker's gather buffer for the time of a send.
+    fn take_outbox(&self) -> Outbox {
+        std::mem::take(&mut self.worker.outbox.borrow_mut())
+    }
+
+    /// Gives the gather buffer back, so that the next response needs no allocation.
+    fn return_outbox(&self, mut out: Outbox) {
+        out.clear();
+        let mut shared = self.worker.outbox.borrow_mut();
+        if shared.is_empty() && shared.bytes.capacity() < out.bytes.capacity() {
+            *shared = out;
+        }
+    }
+}
+
+impl<M: Module, T> Drop for Connection<M, T> {
+    fn drop(&mut self) {
+        self.worker.table.leave(self.place);
+        self.worker.counters.open.sub(1);
+    }
+}
+
+/// A walk through the table of transitions. What the code below does and what the diagram says
+/// are held against each other in every debug build.
+struct Walk(State);
+
+impl Walk {
+    const fn begin() -> Self {
+        Self(State::DeriveRequest)
+    }
+
+    fn on(&mut self, event: Event) {
+        let next = self.0.next(event);
+        debug_assert!(next.is_some(), "{event:?} in {:?} is not in the diagram", self.0);
+        self.0 = next.unwrap_or(State::Closed);
+    }
+
+    fn sent(&mut self, persistence: Persistence) {
+        debug_assert_eq!(self.0, State::SendResponse, "only what was derived is sent");
+        self.on(match persistence {
+            Persistence::Keep => Event::Sent,
+            Persistence::Close => Event::SentLast,
+        });
+    }
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 2)
+}

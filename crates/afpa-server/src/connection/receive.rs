@@ -1,0 +1,138 @@
+//! Waiting for data, for as long as the client may take.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use afpa_framework::{Module, Timeout, Waiting};
+
+use super::{Connection, millis};
+use crate::transport::Transport;
+
+/// What came of waiting.
+pub(super) enum Received {
+    /// So many bytes stand in the worker's receive buffer, those kept from before included.
+    Data(usize),
+    /// The client took too long.
+    TimedOut(Timeout),
+    /// The worker drains and no request has begun.
+    Draining,
+    /// The client closed the connection, or it broke.
+    Gone,
+}
+
+impl<M: Module, T: Transport> Connection<M, T> {
+    /// Waits for data. It arrives in the worker's receive buffer, which belongs to this connection
+    /// until it waits again.
+    pub(super) async fn receive(&mut self) -> Received {
+        if std::mem::take(&mut self.unfinished) {
+            return Received::Data(self.restore_input());
+        }
+        if self.waiting == Waiting::Idle && self.worker.draining.get() {
+            return Received::Draining;
+        }
+        let mut deadline = self.receive_deadline();
+        loop {
+            let idle = self.waiting == Waiting::Idle || self.seems_new();
+            self.worker.table.set(self.place, Some(deadline), idle);
+            let received = poll_fn(|cx| self.poll_receive(cx)).await;
+            let Received::TimedOut(Timeout::Idle) = received else { return received };
+            let Some(left) = self.time_left() else { return received };
+            self.waiting = Waiting::Idle;
+            deadline = self.worker.clock.now().steady_ms + millis(left);
+        }
+    }
+
+    /// Of a connection that was idle only as seen from here.
+    fn time_left(&self) -> Option<Duration> {
+        let since = self.answered_elsewhere()?;
+        let idle_timeout = self.worker.settings.borrow().idle_timeout;
+        idle_timeout.checked_sub(since).filter(|left| !left.is_zero())
+    }
+
+    /// How long ago somebody else answered on this connection; `None`: nobody did.
+    fn answered_elsewhere(&self) -> Option<Duration> {
+        let elsewhere = self.worker.settings.borrow().elsewhere.clone()?;
+        let (client, server) = self.transport.addresses()?;
+        elsewhere.since(client, server)
+    }
+
+    /// Whether no byte of any request has arrived here.
+    fn seems_new(&self) -> bool {
+        self.waiting == Waiting::Head && self.input.is_empty()
+    }
+
+    /// Whether a core that drains may close it: not while it owes its first request.
+    fn may_be_drained(&self) -> bool {
+        self.worker.draining.get()
+            && (self.waiting == Waiting::Idle
+                || self.seems_new() && self.answered_elsewhere().is_some())
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+        let kept = self.restore_input();
+        let worker = &self.worker;
+        let mut scratch = worker.scratch.borrow_mut();
+        let Some(room) = scratch.get_mut(kept..).filter(|room| !room.is_empty()) else {
+            // The module let more than its largest head stand undecided: never wait for room.
+            return Poll::Ready(Received::Gone);
+        };
+        match self.transport.poll_receive(cx, room) {
+            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Received::Gone),
+            Poll::Ready(Ok(arrived)) => {
+                worker.counters.received_bytes.add(arrived as u64);
+                Poll::Ready(Received::Data(kept + arrived))
+            }
+            Poll::Pending if worker.table.wait(self.place, cx.waker()) => {
+                Poll::Ready(Received::TimedOut(match self.waiting {
+                    Waiting::Idle => Timeout::Idle,
+                    Waiting::Head if self.input.is_empty() => Timeout::Idle,
+                    Waiting::Head => Timeout::Head,
+                    Waiting::Body => Timeout::Body,
+                }))
+            }
+            Poll::Pending if self.may_be_drained() => Poll::Ready(Received::Draining),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Copies what was kept to the front of the receive buffer; gives its length.
+    fn restore_input(&self) -> usize {
+        let mut scratch = self.worker.scratch.borrow_mut();
+        let kept = self.input.len().min(scratch.len());
+        scratch[..kept].copy_from_slice(&self.input[..kept]);
+        kept
+    }
+
+    /// A head has one deadline from its first byte on, however often another byte of it arrives.
+    fn receive_deadline(&mut self) -> u64 {
+        let settings = self.worker.settings.borrow();
+        let now = self.worker.clock.recent_ms();
+        match self.waiting {
+            Waiting::Idle => now + millis(settings.idle_timeout),
+            Waiting::Head => self.head_deadline,
+            Waiting::Body => now + millis(settings.body_timeout),
+        }
+    }
+
+    /// Notes what the connection waits for from now on, and what is left of the data.
+    pub(super) fn wait_for(&mut self, waiting: Waiting, left: &[u8]) {
+        let head_begins = waiting == Waiting::Head && self.waiting != Waiting::Head;
+        if head_begins {
+            let timeout = millis(self.worker.settings.borrow().head_timeout);
+            self.head_deadline = self.worker.clock.now().steady_ms + timeout;
+        }
+        self.waiting = waiting;
+        self.keep(left);
+    }
+
+    /// Keeps undecided data; an idle connection gives its buffer back.
+    pub(super) fn keep(&mut self, left: &[u8]) {
+        if left.is_empty() {
+            self.input = Vec::new();
+        } else {
+            self.input.clear();
+            self.input.extend_from_slice(left);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! *Send response*: what was gathered in one write, then memory and files from where they lie.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::future::poll_fn;
+use std::io;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+use afpa_cache::Stamp;
+use afpa_cache::root::{fetch, resident};
+use afpa_framework::{Client, Module, Outbox, Part};
+
+use super::{Connection, End, millis};
+use crate::transport::{self, Transport};
+use crate::worker::Worker;
+
+/// What one `sendfile` is asked for. The kernel moves 64 KB at a time by itself, the paper's chunk; one
+/// call for many of them was measured to cost less (ARCHITECTURE.md). Between two calls the version of the
+/// file is checked, what comes next is made resident, and other connections get their turn.
+const CHUNK: u64 = 2 * 1024 * 1024;
+
+/// The end of a file, which is read and not sent from the file: see `send_file`.
+const TAIL: u64 = 4096;
+
+impl<M: Module, T: Transport> Connection<M, T> {
+    /// Sends what is in the outbox. On success the outbox is empty.
+    pub(super) async fn send_response(&mut self) -> Result<(), End> {
+        if self.worker.outbox.borrow().is_empty() {
+            return Ok(());
+        }
+        let mut out = self.take_outbox();
+        let announced: u64 = out.parts.iter().map(Part::len).sum();
+        let parts = std::mem::take(&mut out.parts);
+        let receipt = out.receipt.take();
+        let sent = match self.send_gathered(out, !parts.is_empty()).await {
+            Ok(()) if parts.is_empty() => return Ok(()),
+            Ok(()) => Box::pin(self.send_parts(parts)).await,
+            Err(end) => Err((end, 0)),
+        };
+        if let Some(receipt) = receipt {
+            let bytes = sent.as_ref().map_or_else(|(_, bytes)| *bytes, |()| announced);
+            let now = self.worker.clock.now();
+            self.worker.module.borrow_mut().sent(&receipt, now, bytes);
+        }
+        sent.map_err(|(end, _)| end)
+    }
+
+    /// Sends the gathered bytes, with one write where the socket takes them.
+    async fn send_gathered(&mut self, mut out: Outbox, more: bool) -> Result<(), End> {
+        let mut sent = 0;
+        let first = self.try_send(&out.bytes, more).await;
+        match first {
+            Some(Ok(n)) => sent += n,
+            Some(Err(_)) => return Err(End::Gone),
+            None => {}
+        }
+        if sent == out.bytes.len() {
+            self.return_outbox(out);
+            return Ok(());
+        }
+        // A slow reader: it keeps a copy of the rest, not the worker's large buffer.
+        let rest = out.bytes.split_off(sent);
+        self.return_outbox(out);
+        self.send_all(&rest, more).await.map_err(|(end, _)| end)
+    }
+
+    /// One attempt; `None` when the socket takes nothing now.
+    async fn try_send(&mut self, bytes: &[u8], more: bool) -> Option<io::Result<usize>> {
+        let counters = Arc::clone(&self.worker.counters);
+        poll_fn(|cx| {
+            Poll::Ready(match self.transport.poll_send(cx, bytes, more) {
+                Poll::Ready(Ok(n)) => {
+                    counters.sent_bytes.add(n as u64);
+                    Some(Ok(n))
+                }
+                Poll::Ready(Err(error)) => Some(Err(error)),
+                Poll::Pending => None,
+            })
+        })
+        .await
+    }
+
+    /// Sends all of `bytes`, waiting as long as the client takes some now and then. An error tells
+    /// how many bytes were sent before.
+    async fn send_all(&mut self, bytes: &[u8], more: bool) -> Result<(), (End, u64)> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let sent = (bytes.len() - rest.len()) as u64;
+            let n = self
+                .while_client_reads(|transport, cx| transport.poll_send(cx, rest, more))
+                .await
+                .map_err(|end| (end, sent))?;
+            rest = rest.get(n..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Sends the parts in order. An error tells how many of their bytes were sent before.
+    async fn send_parts(&mut self, mut parts: VecDeque<Part>) -> Result<(), (End, u64)> {
+        let mut before = 0;
+        while let Some(part) = parts.pop_front() {
+            let more = !parts.is_empty();
+            let length = part.len();
+            match part {
+                Part::Bytes(bytes) => self.send_all(&bytes, more).await,
+                Part::Pinned(object, range) => {
+                    self.send_all(object.get(range).unwrap_or_default(), more).await
+                }
+                Part::File { file, stamp, range } => self.send_file(file, stamp, range, more).await,
+            }
+            .map_err(|(end, sent)| (end, before + sent))?;
+            before += length;
+        }
+        Ok(())
+    }
+
+    /// Sends a range of a file, as long as the file is the version that was announced.
+    ///
+    /// The tail is read, then the version is checked, and only then it is sent: a complete
+    /// response has been checked as a whole. When the check fails the connection ends, so that the
+    /// client sees the response as the fragment that it is.
+    async fn send_file(
+        &mut self,
+        file: Arc<File>,
+        stamp: Stamp,
+        range: Range<u64>,
+        more: bool,
+    ) -> Result<(), (End, u64)> {
+        let start = range.start;
+        let tail = range.end.saturating_sub(TAIL).max(start);
+        let mut at = start;
+        let mut resident_to = start;
+        while at < tail {
+            let sent = at - start;
+            if at >= resident_to {
+                resident_to = range.end.min(at + CHUNK);
+                self.make_resident(&file, at..resident_to).await;
+            }
+            verify(&file, &stamp).map_err(|end| (end, sent))?;
+            let chunk = CHUNK.min(tail - at) as usize;
+            let n = self
+                .while_client_reads(|transport, cx| transport.poll_send_file(cx, &file, at, chunk))
+                .await
+                .map_err(|end| (end, sent))?;
+            if n == 0 {
+                return Err((End::Aborted, sent));
+            }
+            at += n as u64;
+            tokio::task::consume_budget().await;
+        }
+        let sent = tail - start;
+        let bytes = read_range(&file, tail..range.end).map_err(|_| (End::Aborted, sent))?;
+        verify(&file, &stamp).map_err(|end| (end, sent))?;
+        self.send_all(&bytes, more).await.map_err(|(end, n)| (end, sent + n))
+    }
+
+    /// Has a helper thread read what is not in memory, so that sending it cannot block the core.
+    async fn make_resident(&mut self, file: &Arc<File>, range: Range<u64>) {
+        let length = range.end - range.start;
+        if resident(file, range.start, length) {
+            return;
+        }
+        let file = Arc::clone(file);
+        // When no helper is free the read happens in sendfile: slower for this core, still right.
+        let _ = self.worker.helpers.run(move || fetch(&file, range.start, length)).await;
+    }
+
+    /// Runs `send` until it succeeds, as long as the client reads.
+    async fn while_client_reads(
+        &mut self,
+        mut send: impl FnMut(&mut T, &mut std::task::Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Result<usize, End> {
+        self.allow_write_time();
+        let n = poll_fn(|cx| match send(&mut self.transport, cx) {
+            Poll::Ready(result) => Poll::Ready(result.map_err(|_| End::Gone)),
+            Poll::Pending if self.worker.table.wait(self.place, cx.waker()) => {
+                self.worker.counters.timed_out.add(1);
+                Poll::Ready(Err(End::Gone))
+            }
+            Poll::Pending => Poll::Pending,
+        })
+        .await?;
+        self.worker.counters.sent_bytes.add(n as u64);
+        Ok(n)
+    }
+
+    fn allow_write_time(&self) {
+        let timeout = millis(self.worker.settings.borrow().write_timeout);
+        let deadline = self.worker.clock.now().steady_ms + timeout;
+        self.worker.table.set(self.place, Some(deadline), false);
+    }
+}
+
+/// Whether the file has still the content that was announced. The change time does not count: it
+/// also moves when the file is renamed, or replaced by another one and so unlinked, and then what is
+/// being sent is still one whole version.
+fn verify(file: &File, announced: &Stamp) -> Result<(), End> {
+    let found = rustix::fs::fstat(file).map(|stat| Stamp::from(&stat));
+    match found {
+        Ok(found) if (found.size, found.mtime_ns) == (announced.size, announced.mtime_ns) => Ok(()),
+        _ => Err(End::Aborted),
+    }
+}
+
+fn read_range(file: &File, range: Range<u64>) -> io::Result<Vec<u8>> {
+    use std::os::unix::fs::FileExt;
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    file.read_exact_at(&mut bytes, range.start)?;
+    Ok(bytes)
+}
+
+/// Ends the sending direction and reads on for a moment. Closing while the client still sends
+/// would reset the connection, and the reset can destroy the last response on its way.
+pub(super) async fn linger<M: Module, T: Transport>(connection: &mut Connection<M, T>) {
+    const PATIENCE_MS: u64 = 2_000;
+    const MOST: u64 = 1024 * 1024;
+    if transport::shutdown(&mut connection.transport).await.is_err() {
+        return;
+    }
+    let worker = Rc::clone(&connection.worker);
+    worker.table.set(connection.place, Some(worker.clock.now().steady_ms + PATIENCE_MS), true);
+    let mut read = 0;
+    while read < MOST && !worker.draining.get() {
+        let n = poll_fn(|cx| {
+            let mut scratch = worker.scratch.borrow_mut();
+            match connection.transport.poll_receive(cx, &mut scratch) {
+                Poll::Ready(result) => Poll::Ready(result.unwrap_or(0)),
+                Poll::Pending if worker.table.wait(connection.place, cx.waker()) => Poll::Ready(0),
+                Poll::Pending if worker.draining.get() => Poll::Ready(0),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await;
+        if n == 0 {
+            return;
+        }
+        read += n as u64;
+    }
+}
+
+/// Tells a client beyond the limits so, with what fits its empty socket buffer, and closes.
+pub(crate) fn say_last_words<M: Module, T: Transport>(
+    worker: &Rc<Worker<M>>,
+    mut transport: T,
+    client: Client,
+) {
+    let mut out = worker.outbox.take();
+    worker.module.borrow_mut().refuse_connection(client, worker.clock.now(), &mut out);
+    // One attempt without a place in the table: a client that is not admitted costs no memory.
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    if let Poll::Ready(Ok(n)) = transport.poll_send(&mut cx, &out.bytes, false) {
+        worker.counters.sent_bytes.add(n as u64);
+    }
+    let _ = transport.poll_shutdown(&mut cx);
+    out.clear();
+    worker.outbox.replace(out);
+}

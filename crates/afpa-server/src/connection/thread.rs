@@ -1,0 +1,57 @@
+//! The thread context: answers that may have to wait for a disk or another server.
+
+use afpa_framework::{Event, Module, Persistence};
+
+use super::interrupt::Deferred;
+use super::{Connection, End, Walk};
+use crate::transport::Transport;
+
+impl<M: Module, T: Transport> Connection<M, T> {
+    /// Has the answer found in the thread context and leaves it in the outbox. What was gathered
+    /// before leaves first: it need not wait for a disk.
+    pub(super) async fn thread_context(
+        &mut self,
+        request: Deferred<M::Pending>,
+    ) -> Result<Persistence, End> {
+        self.send_response().await?;
+        self.worker.counters.deferred_to_threads.add(1);
+        // The wait is ours, not the client's: no deadline runs.
+        self.worker.table.set(self.place, None, false);
+
+        let mut walk = Walk::begin();
+        walk.on(Event::Request);
+        walk.on(Event::Miss);
+        let (pending, outcome) = match request {
+            Deferred::Uncached(pending) => {
+                walk.on(Event::Uncached);
+                let work = {
+                    let mut module = self.worker.module.borrow_mut();
+                    let now = self.worker.clock.now();
+                    module.derive_uncached_response(now, &pending, &self.worker.helpers)
+                };
+                let loaded = work.await;
+                (pending, Ok(loaded))
+            }
+            Deferred::Remote(pending) => {
+                walk.on(Event::Remote);
+                let work = self.worker.module.borrow_mut().derive_remote_response(&pending);
+                let outcome = work.await;
+                (pending, outcome)
+            }
+            Deferred::User(pending) => {
+                walk.on(Event::Deferred);
+                let work = self.worker.module.borrow_mut().derive_deferred_response(&pending);
+                let outcome = work.await;
+                (pending, outcome)
+            }
+        };
+        walk.on(Event::Answered);
+
+        let mut module = self.worker.module.borrow_mut();
+        let mut out = self.worker.outbox.borrow_mut();
+        let now = self.worker.clock.now();
+        let persistence = module.finish(&mut self.data, now, pending, outcome, &mut out);
+        walk.sent(persistence);
+        Ok(persistence)
+    }
+}

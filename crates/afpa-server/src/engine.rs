@@ -1,0 +1,269 @@
+//! The engine: one thread per worker, and the orders that all of them get.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use afpa_framework::Module;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use thiserror::Error;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::counters::WorkerCounters;
+use crate::limits::ConnectionLimits;
+use crate::listener::{Address, BoundListener};
+use crate::settings::Settings;
+use crate::worker::{Command, Worker, WorkerContext};
+
+/// Why the engine could not do what it was told.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// A worker could not be started.
+    #[error("worker {index} cannot start: {source}")]
+    Start {
+        /// Number of the worker.
+        index: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address as configured.
+        address: Address,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Running workers. Dropping it stops them at once.
+#[derive(Debug)]
+pub struct Engine<M: Module> {
+    workers: Vec<Handle<M>>,
+    limits: Arc<ConnectionLimits>,
+    listeners: HashMap<u64, BoundListener>,
+    next_listener: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Handle<M> {
+    commands: UnboundedSender<Command<M>>,
+    counters: Arc<WorkerCounters>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<M: Module> Engine<M> {
+    /// Starts `settings.workers` workers. `module` makes the module value of each, on its thread;
+    /// `largest_head` is the most that the module may leave undecided of a request.
+    ///
+    /// # Errors
+    /// [`EngineError::Start`] when a thread or its event loop cannot be made.
+    pub fn start(
+        settings: &Settings,
+        largest_head: usize,
+        module: impl Fn(WorkerContext) -> M + Send + Sync + 'static,
+    ) -> Result<Self, EngineError> {
+        let module = Arc::new(module);
+        let limits = Arc::new(ConnectionLimits::default());
+        let mut engine = Self {
+            workers: Vec::new(),
+            limits: Arc::clone(&limits),
+            listeners: HashMap::new(),
+            next_listener: AtomicU64::new(0),
+        };
+        for index in 0..settings.workers.max(1) {
+            let counters = Arc::new(WorkerCounters::default());
+            let (commands, orders) = unbounded_channel();
+            let start = Start {
+                index,
+                settings: settings.clone(),
+                largest_head,
+                counters: Arc::clone(&counters),
+                limits: Arc::clone(&limits),
+                orders,
+            };
+            let module = Arc::clone(&module);
+            let thread = start
+                .spawn(move |context| module(context))
+                .map_err(|source| EngineError::Start { index, source })?;
+            engine.workers.push(Handle { commands, counters, thread: Some(thread) });
+        }
+        Ok(engine)
+    }
+
+    /// Listens on a bound address with every worker.
+    ///
+    /// # Errors
+    /// [`EngineError::Listen`] when the sockets cannot be handed out.
+    pub fn listen(&mut self, listener: BoundListener) -> Result<(), EngineError> {
+        let id = self.next_listener.fetch_add(1, Ordering::Relaxed);
+        for (index, worker) in self.workers.iter().enumerate() {
+            let socket = listener.for_worker(index).map_err(|source| EngineError::Listen {
+                address: listener.address.clone(),
+                source,
+            })?;
+            worker.order(Command::Listen(id, socket));
+        }
+        self.listeners.insert(id, listener);
+        Ok(())
+    }
+
+    /// Stops listening on `address`; connections that were accepted go on.
+    pub fn unlisten(&mut self, address: &Address) {
+        let found = self.listeners.iter().find(|(_, l)| l.address == *address);
+        let Some(id) = found.map(|(id, _)| *id) else { return };
+        for worker in &self.workers {
+            worker.order(Command::Unlisten(id));
+        }
+        self.listeners.remove(&id);
+    }
+
+    /// The addresses listened on.
+    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.listeners.values().map(|listener| &listener.address)
+    }
+
+    /// Has every worker apply a change to its module, between two events, and take new settings.
+    /// The change is given the number of the worker, too.
+    pub fn reload(
+        &self,
+        settings: &Settings,
+        change: impl Fn(&mut M, usize) + Clone + Send + 'static,
+    ) {
+        for (index, worker) in self.workers.iter().enumerate() {
+            let change = change.clone();
+            let apply = Box::new(move |module: &mut M| change(module, index));
+            worker.order(Command::Reload(apply, settings.clone()));
+        }
+    }
+
+    /// Counts of every worker, by its number.
+    pub fn counters(&self) -> Vec<Arc<WorkerCounters>> {
+        self.workers.iter().map(|worker| Arc::clone(&worker.counters)).collect()
+    }
+
+    /// Connections open now.
+    pub fn open_connections(&self) -> usize {
+        self.limits.open()
+    }
+
+    /// Accepts no more, and lets requests in flight end: workers end with their last connection.
+    pub fn drain(&mut self) {
+        self.order_all(|| Command::Drain);
+        self.listeners.clear();
+    }
+
+    /// Whether any worker is still at work.
+    pub fn is_running(&self) -> bool {
+        self.workers.iter().any(Handle::is_running)
+    }
+
+    /// Ends every connection and worker now, and those that still wait to be accepted.
+    pub fn stop(&mut self) {
+        self.order_all(|| Command::Stop);
+        self.listeners.clear();
+        for worker in &mut self.workers {
+            if let Some(thread) = worker.thread.take() {
+                // A worker that panicked has said so on stderr.
+                let _ = thread.join();
+            }
+        }
+    }
+
+    fn order_all(&self, command: impl Fn() -> Command<M>) {
+        for worker in &self.workers {
+            worker.order(command());
+        }
+    }
+}
+
+impl<M: Module> Drop for Engine<M> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl<M> Handle<M> {
+    fn order(&self, command: Command<M>) {
+        // A worker that has ended needs no orders.
+        let _ = self.commands.send(command);
+    }
+
+    fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+}
+
+/// What a worker's thread starts with.
+struct Start<M> {
+    index: usize,
+    settings: Settings,
+    largest_head: usize,
+    counters: Arc<WorkerCounters>,
+    limits: Arc<ConnectionLimits>,
+    orders: UnboundedReceiver<Command<M>>,
+}
+
+impl<M: Module> Start<M> {
+    /// Starts the thread and waits until its event loop exists.
+    fn spawn(
+        self,
+        module: impl FnOnce(WorkerContext) -> M + Send + 'static,
+    ) -> io::Result<JoinHandle<()>> {
+        let (report, started) = mpsc::channel::<io::Result<()>>();
+        let thread = std::thread::Builder::new()
+            .name(format!("afpa-{}", self.index))
+            .spawn(move || self.work(module, report))?;
+        started.recv().unwrap_or_else(|_| Err(io::Error::other("the worker ended at once")))?;
+        Ok(thread)
+    }
+
+    fn work(self, module: impl FnOnce(WorkerContext) -> M, report: mpsc::Sender<io::Result<()>>) {
+        pin_to_core(self.index, self.settings.workers);
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(self.settings.helper_threads.max(1))
+            .thread_name(format!("afpa-help-{}", self.index))
+            .build_local(LocalOptions::default());
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => return drop(report.send(Err(error))),
+        };
+        let _ = report.send(Ok(()));
+        runtime.block_on(async move {
+            let dropped = Arc::new(Notify::new());
+            let wake = {
+                let dropped = Arc::clone(&dropped);
+                Arc::new(move || dropped.notify_one())
+            };
+            let module = module(WorkerContext { index: self.index, wake });
+            let worker =
+                Worker::new(module, self.settings, self.largest_head, self.counters, self.limits);
+            std::rc::Rc::new(worker).run(self.orders, dropped).await;
+        });
+        // Work on helper threads that still runs is abandoned: a stop does not wait for a disk.
+        runtime.shutdown_background();
+    }
+}
+
+/// Pins a worker to a core of its own when there is exactly one for each; otherwise the
+/// scheduler knows better.
+fn pin_to_core(index: usize, workers: usize) {
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    if allowed.count() as usize != workers {
+        return;
+    }
+    let core = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).nth(index);
+    if let Some(core) = core {
+        let mut own = CpuSet::new();
+        own.set(core);
+        if let Err(error) = sched_setaffinity(None, &own) {
+            tracing::debug!(%error, core, "a worker could not be pinned to its core");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The user-mode engine: it joins a protocol module to sockets, time and files.
+//!
+//! One current-thread runtime per core, each with its own listeners (`SO_REUSEPORT`), its own
+//! module value and its own buffers: cores share nothing on a hit. The way in:
+//!
+//! * [`engine`]: starts the cores, and stops, drains and reloads them;
+//! * [`worker`]: one core: what its connections share, the accept loops, the tick;
+//! * `connection`: one connection, which reads like the state diagram;
+//! * [`transport`]: what a connection needs from a socket;
+//! * [`listener`], [`limits`], [`counters`]: sockets to listen on, how many clients, what happened.
+#![forbid(unsafe_code)]
+
+mod connection;
+pub mod counters;
+pub mod engine;
+pub mod limits;
+pub mod listener;
+pub mod settings;
+pub mod transport;
+pub mod worker;
+
+pub use engine::{Engine, EngineError};
+pub use listener::{Address, BoundListener};
+pub use settings::{Elsewhere, Settings};

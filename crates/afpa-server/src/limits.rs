@@ -1,0 +1,121 @@
+//! How many connections there may be, in total and per client.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use afpa_framework::Client;
+
+/// Connection counts that all cores share; touched when a connection comes or goes, never on a hit.
+#[derive(Debug, Default)]
+pub struct ConnectionLimits {
+    open: AtomicUsize,
+    per_client: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// The right to have one connection open. Gives itself back when dropped.
+#[derive(Debug)]
+pub struct Admission {
+    limits: Arc<ConnectionLimits>,
+    client: Option<IpAddr>,
+}
+
+impl ConnectionLimits {
+    /// Admits a connection of `client`, unless one of the limits is reached.
+    pub fn admit(
+        self: &Arc<Self>,
+        client: Client,
+        total: usize,
+        per_client: usize,
+    ) -> Option<Admission> {
+        if self.open.fetch_add(1, Ordering::Relaxed) >= total {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        // From here on the drop of `admission` undoes what was counted.
+        let mut admission = Admission { limits: Arc::clone(self), client: None };
+        if let Client::Ip(address) = client {
+            let address = accounted_to(address);
+            let mut counts = self.per_client.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = counts.entry(address).or_insert(0);
+            if *count >= per_client {
+                drop(counts);
+                return None;
+            }
+            *count += 1;
+            admission.client = Some(address);
+        }
+        Some(admission)
+    }
+
+    /// Connections open now.
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.limits.open.fetch_sub(1, Ordering::Relaxed);
+        let Some(client) = self.client else { return };
+        let mut counts = self.limits.per_client.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Entry::Occupied(mut entry) = counts.entry(client) {
+            *entry.get_mut() -= 1;
+            if *entry.get() == 0 {
+                entry.remove();
+            }
+        }
+    }
+}
+
+/// The address a client is counted under: a host can have a whole IPv6 /64 to itself.
+fn accounted_to(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> Client {
+        Client::Ip(text.parse().expect("an address"))
+    }
+
+    #[test]
+    fn both_limits_hold_and_places_come_back() {
+        let limits = Arc::new(ConnectionLimits::default());
+        let first = limits.admit(ip("10.0.0.1"), 3, 2);
+        let second = limits.admit(ip("10.0.0.1"), 3, 2);
+        assert!(first.is_some() && second.is_some());
+        assert!(limits.admit(ip("10.0.0.1"), 3, 2).is_none(), "per client");
+        let third = limits.admit(Client::Unix, 3, 2);
+        assert!(third.is_some());
+        assert!(limits.admit(ip("10.0.0.2"), 3, 2).is_none(), "total");
+        drop((first, second, third));
+        assert_eq!(limits.open(), 0);
+        assert!(limits.per_client.lock().expect("not poisoned").is_empty());
+    }
+
+    #[test]
+    fn an_ipv6_network_counts_as_one_client() {
+        let limits = Arc::new(ConnectionLimits::default());
+        let _held = limits.admit(ip("2001:db8:0:1::1"), 9, 1).expect("first");
+        assert!(limits.admit(ip("2001:db8:0:1::2"), 9, 1).is_none());
+        assert!(limits.admit(ip("2001:db8:0:2::1"), 9, 1).is_some());
+    }
+
+    #[test]
+    fn a_mapped_address_is_the_ipv4_client() {
+        let limits = Arc::new(ConnectionLimits::default());
+        let _held = limits.admit(ip("192.0.2.1"), 9, 1).expect("first");
+        assert!(limits.admit(ip("::ffff:192.0.2.1"), 9, 1).is_none());
+    }
+}

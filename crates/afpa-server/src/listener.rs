@@ -1,0 +1,234 @@
+//! Sockets to listen on.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Where a server listens: `ADDR:PORT` or `unix:PATH`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// An internet address and port.
+    Tcp(SocketAddr),
+    /// A unix socket in the file system.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(address) => address.fmt(f),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return match path {
+                "" => Err("`unix:` needs a path behind it, as in unix:/run/site.sock".into()),
+                path => Ok(Address::Unix(path.into())),
+            };
+        }
+        text.parse().map(Address::Tcp).map_err(|_| {
+            format!("`{text}` is neither ADDR:PORT (127.0.0.1:8080, [::]:80) nor unix:PATH")
+        })
+    }
+}
+
+/// Listening sockets for one address: one per worker for TCP (`SO_REUSEPORT` lets the kernel
+/// spread connections over them without a lock), one shared socket for a unix path.
+#[derive(Debug)]
+pub struct BoundListener {
+    /// The address as configured; port 0 replaced by the port the kernel chose.
+    pub address: Address,
+    sockets: Sockets,
+}
+
+#[derive(Debug)]
+enum Sockets {
+    Tcp(Vec<std::net::TcpListener>),
+    Unix(UnixListener, #[allow(dead_code, reason = "kept for its drop")] UnlinkOnDrop),
+}
+
+/// One worker's share of a [`BoundListener`].
+#[derive(Debug)]
+pub(crate) enum WorkerSocket {
+    Tcp(std::net::TcpListener),
+    Unix(UnixListener),
+}
+
+impl BoundListener {
+    /// Binds `address` for `workers` workers.
+    ///
+    /// # Errors
+    /// What the system says: the address is in use, or needs a privilege.
+    pub fn bind(address: &Address, workers: usize, backlog: i32) -> io::Result<Self> {
+        match address {
+            Address::Tcp(address) => Self::bind_tcp(*address, workers.max(1), backlog),
+            Address::Unix(path) => Self::bind_unix(path),
+        }
+    }
+
+    fn bind_tcp(mut address: SocketAddr, workers: usize, backlog: i32) -> io::Result<Self> {
+        refuse_if_another_process_listens(address)?;
+        let mut sockets = Vec::with_capacity(workers);
+        for _ in 0..workers {
+            let socket = tcp_socket(address, backlog)?;
+            // Port 0: the first socket finds the port that the others share.
+            address.set_port(socket.local_addr()?.port());
+            sockets.push(socket);
+        }
+        Ok(Self { address: Address::Tcp(address), sockets: Sockets::Tcp(sockets) })
+    }
+
+    fn bind_unix(path: &Path) -> io::Result<Self> {
+        remove_stale_socket(path)?;
+        let listener = UnixListener::bind(path)?;
+        listener.set_nonblocking(true)?;
+        let unlink = UnlinkOnDrop(path.to_owned());
+        Ok(Self {
+            address: Address::Unix(path.to_owned()),
+            sockets: Sockets::Unix(listener, unlink),
+        })
+    }
+
+    /// The socket of worker `index`: a duplicate, so that this value keeps the address bound.
+    pub(crate) fn for_worker(&self, index: usize) -> io::Result<WorkerSocket> {
+        match &self.sockets {
+            Sockets::Tcp(sockets) => {
+                let socket = sockets.get(index).ok_or(io::ErrorKind::NotFound)?;
+                Ok(WorkerSocket::Tcp(socket.try_clone()?))
+            }
+            Sockets::Unix(listener, _) => Ok(WorkerSocket::Unix(listener.try_clone()?)),
+        }
+    }
+
+    /// Gives the unix socket file to `uid`, so that it can be removed after privileges are dropped.
+    ///
+    /// # Errors
+    /// What `chown` says.
+    pub fn give_to(&self, uid: u32, gid: u32) -> io::Result<()> {
+        match &self.address {
+            Address::Unix(path) => std::os::unix::fs::chown(path, Some(uid), Some(gid)),
+            Address::Tcp(_) => Ok(()),
+        }
+    }
+}
+
+fn tcp_socket(address: SocketAddr, backlog: i32) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        // [::] means IPv6 only, as in nginx: 0.0.0.0 can then be listened on beside it.
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    // Accepted sockets inherit this: one system call a listener instead of one a connection.
+    socket.set_tcp_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(backlog)?;
+    Ok(socket.into())
+}
+
+/// With `SO_REUSEPORT` a second server of the same user could silently take half of the
+/// connections. A bind without it tells whether somebody is there already.
+fn refuse_if_another_process_listens(address: SocketAddr) -> io::Result<()> {
+    if address.port() == 0 {
+        return Ok(());
+    }
+    let probe = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        probe.set_only_v6(true)?;
+    }
+    probe.set_reuse_address(true)?;
+    probe.bind(&address.into())
+}
+
+/// Removes a socket file that nobody listens on; anything else in its place is left alone.
+fn remove_stale_socket(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(found) if !found.file_type().is_socket() => Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            format!("{} exists and is not a socket", path.display()),
+        )),
+        Ok(_) if UnixStream::connect(path).is_ok() => Err(io::ErrorKind::AddrInUse.into()),
+        Ok(_) => fs::remove_file(path),
+    }
+}
+
+#[derive(Debug)]
+struct UnlinkOnDrop(PathBuf);
+
+impl Drop for UnlinkOnDrop {
+    fn drop(&mut self) {
+        // Best effort: the next start removes a stale socket anyway.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_written() {
+        for text in ["127.0.0.1:8080", "[::1]:80", "unix:/run/a.sock"] {
+            assert_eq!(text.parse::<Address>().expect(text).to_string(), text);
+        }
+        for text in ["8080", "localhost", "unix:", ""] {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn port_zero_becomes_one_port_for_all_workers() {
+        let address = "127.0.0.1:0".parse().expect("an address");
+        let bound = BoundListener::bind(&address, 2, 16).expect("binds");
+        let Address::Tcp(chosen) = bound.address else { panic!("tcp stays tcp") };
+        assert_ne!(chosen.port(), 0);
+        for worker in 0..2 {
+            let WorkerSocket::Tcp(socket) = bound.for_worker(worker).expect("a socket") else {
+                panic!("tcp stays tcp")
+            };
+            assert_eq!(socket.local_addr().expect("bound"), chosen);
+        }
+        assert!(bound.for_worker(2).is_err());
+    }
+
+    #[test]
+    fn a_port_that_somebody_listens_on_is_refused() {
+        let first =
+            BoundListener::bind(&"127.0.0.1:0".parse().expect("address"), 1, 16).expect("binds");
+        let error = BoundListener::bind(&first.address, 1, 16).expect_err("in use");
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn a_stale_unix_socket_is_replaced_and_a_live_one_is_not() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("s");
+        drop(std::os::unix::net::UnixListener::bind(&path).expect("binds"));
+        let address = Address::Unix(path.clone());
+        let live = BoundListener::bind(&address, 1, 16).expect("the stale file is replaced");
+        let error = BoundListener::bind(&address, 1, 16).expect_err("in use");
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        drop(live);
+        assert!(!path.exists(), "the file goes with the listener");
+        fs::write(&path, "precious").expect("a file");
+        assert!(BoundListener::bind(&address, 1, 16).is_err());
+        assert!(path.exists(), "a file that is not a socket is left alone");
+    }
+}

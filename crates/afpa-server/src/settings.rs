@@ -1,0 +1,89 @@
+//! What the engine can be told.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time-outs and limits of the engine, with safe defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Cores to run on; each gets a worker.
+    pub workers: usize,
+    /// From the first byte of a request's head to its last.
+    pub head_timeout: Duration,
+    /// Between two arrivals of a request's content.
+    pub body_timeout: Duration,
+    /// From the end of a response to the first byte of the next request.
+    pub idle_timeout: Duration,
+    /// Without the client taking a single byte of a response.
+    pub write_timeout: Duration,
+    /// Open connections, all cores together.
+    pub connections: usize,
+    /// Open connections of one client address (IPv6: of one /64).
+    pub connections_per_client: usize,
+    /// Requests of one connection that are answered before others get their turn.
+    pub pipelined: usize,
+    /// Work items a core may have with its helper threads.
+    pub helper_places: usize,
+    /// Helper threads of a core.
+    pub helper_threads: usize,
+    /// Connections the kernel keeps before they are accepted.
+    pub backlog: i32,
+    /// Who else answers on the connections; nobody, as a rule.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// Somebody who answers requests before they arrive here: the kernel. A connection that seems to be idle
+/// may be a busy one.
+#[derive(Clone)]
+pub struct Elsewhere(Arc<Since>);
+
+type Since = dyn Fn(SocketAddr, SocketAddr) -> Option<Duration> + Send + Sync;
+
+impl Elsewhere {
+    /// `since` tells, for the addresses of client and server, how long ago the last answer was given;
+    /// `None`: there was none. It is asked when a connection is about to be closed, and must not block.
+    pub fn new(
+        since: impl Fn(SocketAddr, SocketAddr) -> Option<Duration> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(since))
+    }
+
+    pub(crate) fn since(&self, client: SocketAddr, server: SocketAddr) -> Option<Duration> {
+        (self.0)(client, server)
+    }
+}
+
+impl fmt::Debug for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Elsewhere")
+    }
+}
+
+impl PartialEq for Elsewhere {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Elsewhere {}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(60),
+            connections: 10_000,
+            connections_per_client: 2_000,
+            pipelined: 128,
+            helper_places: 1024,
+            helper_threads: 16,
+            backlog: 4096,
+            elsewhere: None,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Accepting connections.
+
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use afpa_framework::{Client, Module};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::oneshot;
+
+use super::Worker;
+use crate::connection::{Connection, say_last_words};
+use crate::listener::WorkerSocket;
+use crate::transport::Transport;
+
+/// The accept loops of a worker, by the number of their socket.
+#[derive(Default)]
+pub(super) struct Accepting {
+    loops: HashMap<u64, AcceptLoop>,
+}
+
+struct AcceptLoop {
+    stop: oneshot::Sender<()>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Accepting {
+    pub(super) fn start<M: Module>(
+        &mut self,
+        worker: &Rc<Worker<M>>,
+        id: u64,
+        socket: WorkerSocket,
+    ) {
+        let (stop, stopped) = oneshot::channel();
+        let worker = Rc::clone(worker);
+        let task = tokio::task::spawn_local(async move {
+            let outcome = match socket {
+                WorkerSocket::Tcp(socket) => match TcpListener::from_std(socket) {
+                    Ok(listener) => {
+                        accept_until(worker, TcpAcceptor(listener), stopped).await;
+                        Ok(())
+                    }
+                    Err(error) => Err(error),
+                },
+                WorkerSocket::Unix(socket) => match UnixListener::from_std(socket) {
+                    Ok(listener) => {
+                        accept_until(worker, UnixAcceptor(listener), stopped).await;
+                        Ok(())
+                    }
+                    Err(error) => Err(error),
+                },
+            };
+            if let Err(error) = outcome {
+                tracing::error!(%error, "a listening socket cannot be used by this core");
+            }
+        });
+        self.loops.insert(id, AcceptLoop { stop, task });
+    }
+
+    pub(super) async fn stop(&mut self, id: u64) {
+        if let Some(AcceptLoop { stop, task }) = self.loops.remove(&id) {
+            // The loop may have ended by itself, then there is nobody to tell.
+            let _ = stop.send(());
+            let _ = task.await;
+        }
+    }
+
+    pub(super) async fn stop_all(&mut self) {
+        for id in self.loops.keys().copied().collect::<Vec<_>>() {
+            self.stop(id).await;
+        }
+    }
+}
+
+/// A listening socket, whatever its family.
+trait Acceptor {
+    type Stream: Transport + 'static;
+    async fn accept(&self) -> io::Result<(Self::Stream, Client)>;
+}
+
+struct TcpAcceptor(TcpListener);
+struct UnixAcceptor(UnixListener);
+
+impl Acceptor for TcpAcceptor {
+    type Stream = tokio::net::TcpStream;
+    async fn accept(&self) -> io::Result<(Self::Stream, Client)> {
+        let (stream, address) = self.0.accept().await?;
+        Ok((stream, Client::Ip(address.ip().to_canonical())))
+    }
+}
+
+impl Acceptor for UnixAcceptor {
+    type Stream = tokio::net::UnixStream;
+    async fn accept(&self) -> io::Result<(Self::Stream, Client)> {
+        let (stream, _) = self.0.accept().await?;
+        Ok((stream, Client::Unix))
+    }
+}
+
+/// Accepts until told to stop, then takes what is already in the queue: closing a
+/// `SO_REUSEPORT` socket resets the connections that wait on it.
+async fn accept_until<M: Module, A: Acceptor>(
+    worker: Rc<Worker<M>>,
+    acceptor: A,
+    mut stopped: oneshot::Receiver<()>,
+) {
+    loop {
+        tokio::select! {
+            biased;
+            _ = &mut stopped => break,
+            accepted = acceptor.accept() => match accepted {
+                Ok((stream, client)) => welcome(&worker, stream, client),
+                Err(error) => recover(&worker, &error).await,
+            },
+        }
+    }
+    while let Some(accepted) = now_or_never(acceptor.accept()).await {
+        match accepted {
+            Ok((stream, client)) => welcome(&worker, stream, client),
+            Err(_) => break,
+        }
+    }
+}
+
+async fn now_or_never<F: Future>(future: F) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = std::future::ready(()) => None,
+    }
+}
+
+fn welcome<M: Module, T: Transport + 'static>(worker: &Rc<Worker<M>>, stream: T, client: Client) {
+    let (total, per_client) = {
+        let settings = worker.settings.borrow();
+        (settings.connections, settings.connections_per_client)
+    };
+    match worker.limits.admit(client, total, per_client) {
+        Some(admission) => {
+            worker.counters.accepted.add(1);
+            let connection = Connection::new(Rc::clone(worker), stream, client);
+            tokio::task::spawn_local(async move {
+                connection.run().await;
+                drop(admission);
+            });
+        }
+        None => {
+            worker.counters.refused.add(1);
+            say_last_words(worker, stream, client);
+        }
+    }
+}
+
+/// Out of descriptors or memory: wait a little, connections stay in the kernel's queue. Errors of
+/// one connection (reset before it was accepted) concern nobody else.
+async fn recover<M: Module>(worker: &Rc<Worker<M>>, error: &io::Error) {
+    let concerns_one = matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    );
+    if !concerns_one {
+        if worker.counters.accept_errors.get() == 0 {
+            tracing::warn!(%error, "cannot accept connections; they wait in the kernel's queue");
+        }
+        worker.counters.accept_errors.add(1);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

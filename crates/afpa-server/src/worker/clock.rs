@@ -1,0 +1,75 @@
+//! The time of a core.
+
+use std::cell::Cell;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use afpa_framework::Now;
+
+/// Wall-clock time at the price of one reading of the steady clock.
+///
+/// The offset between the two clocks is taken anew each second, so that a step of the wall clock
+/// is followed within one.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    start: Instant,
+    unix_us_at_start: Cell<u64>,
+    second: Cell<u64>,
+    recent_ms: Cell<u64>,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        let clock = Self {
+            start: Instant::now(),
+            unix_us_at_start: Cell::new(0),
+            second: Cell::new(0),
+            recent_ms: Cell::new(0),
+        };
+        clock.synchronise();
+        clock
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        let elapsed = self.start.elapsed();
+        let steady_ms = elapsed.as_millis() as u64;
+        self.recent_ms.set(steady_ms);
+        let unix_us = self.unix_us_at_start.get().saturating_add(elapsed.as_micros() as u64);
+        Now { unix_us, steady_ms }
+    }
+
+    /// The steady time when it was last asked for: late by no more than a sweep takes, and good enough
+    /// for deadlines, without another reading of the clock.
+    pub(crate) fn recent_ms(&self) -> u64 {
+        self.recent_ms.get()
+    }
+
+    /// Whether a new second has begun since this was last asked.
+    pub(crate) fn new_second(&self) -> bool {
+        let second = self.start.elapsed().as_secs();
+        if self.second.replace(second) == second {
+            return false;
+        }
+        self.synchronise();
+        true
+    }
+
+    fn synchronise(&self) {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let offset = unix.saturating_sub(self.start.elapsed());
+        self.unix_us_at_start.set(offset.as_micros() as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_agrees_with_the_wall_clock_and_never_runs_backwards() {
+        let clock = Clock::start();
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_micros();
+        let first = clock.now();
+        assert!(u128::from(first.unix_us).abs_diff(wall) < 1_000_000);
+        assert!(clock.now() >= first);
+    }
+}

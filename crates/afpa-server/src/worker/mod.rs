@@ -1,0 +1,137 @@
+//! One core: its event loop, and what the connections on it share.
+
+mod accept;
+mod clock;
+mod command;
+mod table;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use afpa_framework::{Helpers, Module, Outbox};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::MissedTickBehavior;
+
+use crate::counters::WorkerCounters;
+use crate::limits::ConnectionLimits;
+use crate::settings::Settings;
+
+pub(crate) use clock::Clock;
+pub(crate) use command::Command;
+pub(crate) use table::Table;
+
+/// What a core gives to the module it runs.
+#[derive(Clone)]
+pub struct WorkerContext {
+    /// Number of the worker, from 0.
+    pub index: usize,
+    /// Call it, from any thread, to have the module's `release_dropped` called on its core.
+    pub wake: Arc<dyn Fn() + Send + Sync>,
+}
+
+/// What the connections of a core share. Single-threaded: cells, not locks.
+pub(crate) struct Worker<M: Module> {
+    pub(crate) module: RefCell<M>,
+    pub(crate) settings: RefCell<Rc<Settings>>,
+    pub(crate) clock: Clock,
+    pub(crate) counters: Arc<WorkerCounters>,
+    pub(crate) limits: Arc<ConnectionLimits>,
+    pub(crate) helpers: Helpers,
+    /// Receive buffer: a connection uses it from the arrival of data to its next wait.
+    pub(crate) scratch: RefCell<Box<[u8]>>,
+    /// Gather buffer, lent to a connection while it sends.
+    pub(crate) outbox: RefCell<Outbox>,
+    pub(crate) table: Table,
+    pub(crate) draining: Cell<bool>,
+}
+
+/// Room for one arrival of data, beside a head that is not complete yet.
+const ARRIVAL: usize = 64 * 1024;
+
+impl<M: Module> Worker<M> {
+    pub(crate) fn new(
+        module: M,
+        settings: Settings,
+        largest_head: usize,
+        counters: Arc<WorkerCounters>,
+        limits: Arc<ConnectionLimits>,
+    ) -> Self {
+        Self {
+            module: RefCell::new(module),
+            helpers: Helpers::new(settings.helper_places),
+            settings: RefCell::new(Rc::new(settings)),
+            clock: Clock::start(),
+            counters,
+            limits,
+            scratch: RefCell::new(vec![0; ARRIVAL + largest_head].into_boxed_slice()),
+            outbox: RefCell::default(),
+            table: Table::default(),
+            draining: Cell::new(false),
+        }
+    }
+
+    /// The core's life: follow commands, keep time, let go of dropped objects.
+    pub(crate) async fn run(
+        self: Rc<Self>,
+        mut commands: UnboundedReceiver<Command<M>>,
+        dropped: Arc<Notify>,
+    ) {
+        let mut accepting = accept::Accepting::default();
+        let mut sweep = tokio::time::interval(self.sweep_interval());
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                command = commands.recv() => match command {
+                    Some(Command::Listen(id, socket)) => accepting.start(&self, id, socket),
+                    Some(Command::Unlisten(id)) => accepting.stop(id).await,
+                    Some(Command::Reload(apply, settings)) => {
+                        apply(&mut self.module.borrow_mut());
+                        *self.settings.borrow_mut() = Rc::new(settings);
+                        sweep = tokio::time::interval(self.sweep_interval());
+                    }
+                    Some(Command::Drain) => {
+                        accepting.stop_all().await;
+                        self.draining.set(true);
+                        self.module.borrow_mut().drain();
+                        self.table.wake_idle();
+                    }
+                    Some(Command::Stop) | None => break,
+                },
+                () = dropped.notified() => self.module.borrow_mut().release_dropped(),
+                _ = sweep.tick() => self.on_tick(),
+            }
+            if self.draining.get() && self.table.is_empty() {
+                break;
+            }
+        }
+        self.module.borrow_mut().tick(self.clock.now());
+    }
+
+    fn on_tick(&self) {
+        self.counters.ticks.add(1);
+        let now = self.clock.now();
+        self.table.expire(now.steady_ms);
+        if self.clock.new_second() {
+            self.module.borrow_mut().tick(now);
+        }
+    }
+
+    /// Time-outs are kept by looking at all connections now and then: a store a request instead of
+    /// a timer a request. The shortest time-out decides how often.
+    fn sweep_interval(&self) -> Duration {
+        let settings = self.settings.borrow();
+        let shortest = [
+            settings.head_timeout,
+            settings.body_timeout,
+            settings.idle_timeout,
+            settings.write_timeout,
+        ]
+        .into_iter()
+        .min()
+        .unwrap_or_default();
+        (shortest / 8).clamp(Duration::from_millis(20), Duration::from_millis(500))
+    }
+}

@@ -1,0 +1,105 @@
+//! The open connections of a core: their deadlines, and how to wake them.
+
+use std::cell::RefCell;
+use std::task::Waker;
+
+use slab::Slab;
+
+/// All open connections of a core.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    places: RefCell<Slab<Place>>,
+}
+
+/// One connection's place.
+#[derive(Debug, Default)]
+struct Place {
+    /// Steady milliseconds after which the connection has waited too long; `None`: it may wait.
+    deadline: Option<u64>,
+    /// Waits for a new request, and may be closed when the core drains.
+    idle: bool,
+    expired: bool,
+    waker: Option<Waker>,
+}
+
+impl Table {
+    pub(crate) fn enter(&self) -> usize {
+        self.places.borrow_mut().insert(Place::default())
+    }
+
+    pub(crate) fn leave(&self, index: usize) {
+        self.places.borrow_mut().try_remove(index);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.borrow().is_empty()
+    }
+
+    /// Sets what the connection waits for from now on.
+    pub(crate) fn set(&self, index: usize, deadline: Option<u64>, idle: bool) {
+        if let Some(place) = self.places.borrow_mut().get_mut(index) {
+            place.deadline = deadline;
+            place.idle = idle;
+            place.expired = false;
+        }
+    }
+
+    /// The connection found nothing to do: remember whom to wake. True if its time is over.
+    pub(crate) fn wait(&self, index: usize, waker: &Waker) -> bool {
+        let mut places = self.places.borrow_mut();
+        let Some(place) = places.get_mut(index) else { return true };
+        if !place.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            place.waker = Some(waker.clone());
+        }
+        place.expired
+    }
+
+    /// Wakes every connection whose deadline has passed.
+    pub(crate) fn expire(&self, steady_ms: u64) {
+        self.wake_where(|place| {
+            let over = place.deadline.is_some_and(|deadline| deadline <= steady_ms);
+            if over {
+                place.deadline = None;
+                place.expired = true;
+            }
+            over
+        });
+    }
+
+    /// Wakes every connection that waits for a new request.
+    pub(crate) fn wake_idle(&self) {
+        self.wake_where(|place| place.idle);
+    }
+
+    fn wake_where(&self, mut chosen: impl FnMut(&mut Place) -> bool) {
+        for (_, place) in self.places.borrow_mut().iter_mut() {
+            if chosen(place)
+                && let Some(waker) = place.waker.as_ref()
+            {
+                waker.wake_by_ref();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_expires_once_and_a_new_wait_starts_afresh() {
+        let table = Table::default();
+        let index = table.enter();
+        table.set(index, Some(100), true);
+        table.expire(99);
+        assert!(!table.wait(index, Waker::noop()));
+        table.expire(100);
+        assert!(table.wait(index, Waker::noop()));
+        table.set(index, None, false);
+        table.expire(1_000_000);
+        assert!(!table.wait(index, Waker::noop()), "no deadline, no expiry");
+        table.leave(index);
+        assert!(table.is_empty());
+        assert!(table.wait(index, Waker::noop()), "who is not in the table is over");
+    }
+}
