@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the programs and user mode agree on: the layouts of map keys, values and events.
+ *
+ * The only header that C and Rust share; `crates/afpa-abi` mirrors it and a test compares both with
+ * the BTF of the built object. Plain types, no implicit padding. Numbers are in host byte order
+ * unless a comment says "network order"; addresses are 16 bytes, IPv4 as ::ffff:a.b.c.d.
+ *
+ * Sequence numbers live in two spaces. *Wire* numbers are those the client sees. *Kernel* numbers
+ * are those of the server's own TCP, which never saw the requests answered here:
+ *     client side:  wire = kernel + taken        server side:  wire = kernel + given
+ */
+#ifndef AFPA_ABI_H
+#define AFPA_ABI_H
+
+#define AFPA_PATH_MAX 128         /* longest request target of a pinned object; a multiple of 8 */
+#define AFPA_HOST_MAX 64          /* longest Host value that selects a site; a multiple of 8 */
+#define AFPA_ETAG_MAX 64          /* longest entity tag, quotes included; a multiple of 8 */
+#define AFPA_DATE_LENGTH 29       /* IMF-fixdate */
+#define AFPA_NOT_MODIFIED_MAX 384 /* longest 304 head */
+#define AFPA_ANSWER_MAX 1460      /* longest single-segment answer: Ethernet, IPv4, no options */
+#define AFPA_CODINGS 4            /* identity, gzip, br, zstd: the variants of one object */
+#define AFPA_HEAD_MAX 2560        /* longest request head looked at; a multiple of 32 */
+#define AFPA_CHECKED_MAX 2080     /* longest header block remembered; a multiple of 32 */
+#define AFPA_DATES 256            /* seconds of Date values kept, for answers given again */
+#define AFPA_PATH_FILTER_BITS 65536
+
+/* Unix seconds of the pulse are split over `pulse` and `dates`: see clock.h. */
+struct afpa_date {
+	__u64 second;                 /* Unix time this entry stands for */
+	__u8 text[32];                /* IMF-fixdate, zero padded */
+	__u32 sum_even, sum_odd;      /* sum of `text` as stored at an even or odd offset */
+	__u64 reserved[2];
+};
+
+/* One mapped region, written by user mode, read by every packet. */
+struct afpa_shared {
+	__u64 pulse;                  /* monotonic ns at which the current second began; low 8 bits: its index in `dates`; 0: never beaten */
+	__u64 hash_seed;              /* secret of the path and header hashes */
+	__u64 refresh_ns;             /* pass a request at least this often on each connection, so that a server's idle timer sees it; 0: never */
+	__u32 generation;             /* moves when sites or listeners change: remembered header blocks lapse */
+	__u32 log_every;              /* report one in this many answers; 0: none */
+	__u32 checked_mask;           /* entries of the `checked` map, less one (a power of two) */
+	__u32 reserved;
+	struct afpa_date dates[AFPA_DATES];
+	__u64 ports[65536 / 64];      /* bit set: some listener has, or flows still have, this local port */
+	__u64 paths[AFPA_PATH_FILTER_BITS / 64]; /* bit set: some pinned object's path hashes here */
+};
+
+/* listeners: a local address and port that is served. */
+struct afpa_endpoint {
+	__u8 address[16];             /* :: or ::ffff:0.0.0.0: any address of that family */
+	__u16 port;
+	__u16 reserved;
+};
+
+struct afpa_listener {
+	__u32 id;                     /* from 1 */
+	__u32 any_host_site;          /* site of requests whose Host names none; 0: user mode answers them */
+};
+
+/* sites: the Host value in lower case, zero padded. */
+struct afpa_site_key {
+	__u32 listener;
+	__u32 host_length;
+	__u8 host[AFPA_HOST_MAX];
+};
+
+/* objects: what a path of a site is now. Replaced or deleted whole. */
+struct afpa_object_key {
+	__u64 path_hash;
+	__u32 site;
+	__u32 path_length;
+};
+
+struct afpa_object {
+	__u32 slot[AFPA_CODINGS];     /* index of the variant in `slots`; 0: not stored in this coding */
+};
+
+/* A complete response whose Date is patched in as it leaves (AFPA's mutable header data). */
+struct afpa_answer {
+	__u16 length;                 /* head and body; 0: too long for the fast path */
+	__u16 head_length;
+	__u16 date_offset;
+	__u16 reserved;
+	__u32 sum;                    /* unfolded sum of all `length` bytes with the Date zeroed */
+	__u32 head_sum;               /* the same of the head alone */
+};
+
+/* slots: one variant of one version of an object. Never rewritten while a flow may repeat it. */
+struct afpa_slot {
+	__u64 version;                /* unique for ever; 0: vacant */
+	struct afpa_answer whole;     /* in `bytes` */
+	struct afpa_answer not_modified; /* in `not_modified_bytes` */
+	__u16 path_length, etag_length;
+	__u32 site;
+	__u8 path[AFPA_PATH_MAX];     /* zero padded, as are all texts here */
+	__u8 etag[AFPA_ETAG_MAX];
+	__u8 last_modified[32];
+	__u8 not_modified_bytes[AFPA_NOT_MODIFIED_MAX];
+	__u8 bytes[AFPA_ANSWER_MAX + 4];
+};
+
+/* flows: one established connection of a listener. */
+struct afpa_flow_key {
+	__u8 client[16], server[16];
+	__u16 client_port, server_port;
+};
+
+enum afpa_owner {
+	AFPA_OWNER_NONE = 0,          /* nothing outstanding: the fast path may answer */
+	AFPA_OWNER_USER = 1,          /* exactly one request is with user mode; its response's end is awaited */
+	AFPA_OWNER_KEPT = 2,          /* user mode keeps the connection for the rest of its life */
+	AFPA_OWNER_CLOSING = 3,       /* a FIN went by: translate only */
+};
+
+enum afpa_flow_flags {
+	AFPA_FLOW_TIMESTAMPS = 1,     /* RFC 7323 timestamps were negotiated */
+	AFPA_FLOW_HEAD = 2,           /* the request with user mode is a HEAD */
+	AFPA_FLOW_END_KNOWN = 4,      /* `response_end` is valid */
+	AFPA_FLOW_CLIENT_FIN = 8,
+	AFPA_FLOW_SERVER_FIN = 16,
+};
+
+struct afpa_flow {
+	struct bpf_spin_lock lock;    /* 4 bytes; orders ingress and egress of one connection */
+	__u8 owner, flags;
+	__u8 client_scale;            /* shift of the client's window field */
+	__u8 answer_kind;             /* enum afpa_kind of the last answer */
+	__u16 window;                 /* window field of the server's last segment, network order */
+	__u16 mss;                    /* largest payload for this client */
+	__u32 taken, given;           /* drift of the two spaces, see above */
+	__u32 client_next;            /* wire: next byte expected of the client */
+	__u32 kernel_next;            /* kernel: next byte the server's TCP will send */
+	__u32 kernel_edge;            /* kernel: nothing below may leave any more, the client has it */
+	__u32 kernel_acked;           /* kernel: highest acknowledgement handed up */
+	__u32 response_start, response_end; /* kernel: of the response user mode owes */
+	__u32 ts_sent, ts_seen;       /* newest TSval sent to, and received from, the client */
+	__u32 ts_offset;              /* of the server's timestamp clock */
+	__u32 listener;
+	__u32 answer_from, answer_length, answer_at; /* wire: request's start and length, answer's start */
+	__u32 answer_span;            /* bytes of the last answer */
+	__u32 answer_slot, answer_date; /* what was sent, to send the same again: slot, Unix second */
+	__u32 client_acked;           /* wire: highest acknowledgement of the client */
+	__u64 answer_version;
+	__u64 used_ns, user_ns;       /* coarse monotonic time of the last segment, of the last request passed */
+};
+
+enum afpa_kind {
+	AFPA_KIND_WHOLE = 0,
+	AFPA_KIND_HEAD = 1,
+	AFPA_KIND_NOT_MODIFIED = 2,
+};
+
+/* checked: a header block that passed every rule, so that its next copy is only compared. */
+enum afpa_verdict_flags {
+	AFPA_BLOCK_ONE_REQUEST = 1,   /* certainly one request without a body, and the connection stays */
+	AFPA_BLOCK_ANSWERABLE = 2,    /* and no field asks for what only user mode does */
+	AFPA_BLOCK_CODING_UNSURE = 4, /* Accept-Encoding with weights, wildcards or several lines */
+	AFPA_BLOCK_MATCH_UNSURE = 8,  /* conditions other than one plain validator */
+	AFPA_BLOCK_HOST = 16,         /* exactly one Host line so far */
+};
+
+struct afpa_block {
+	__u32 flags;
+	__u32 codings;                /* bit set: coding accepted; bit 0, identity, always */
+	__u32 site;                   /* 0: no site */
+	__u16 none_match_at, none_match_length;       /* If-None-Match value, from the block's start; 0: none */
+	__u16 modified_since_at, modified_since_length;
+};
+
+struct afpa_checked {
+	__u32 sequence;               /* odd while being written */
+	__u32 generation;
+	__u32 listener;
+	__u32 length;                 /* of the block, final blank line included; 0: vacant */
+	struct afpa_block block;
+	__u32 reserved[3];
+	__u8 bytes[AFPA_CHECKED_MAX];
+};
+
+/* events: one answered request, for the access log. */
+struct afpa_event {
+	struct afpa_flow_key flow;
+	__u32 listener, site;
+	__u32 date;                   /* Unix second, as in the answer's Date */
+	__u64 version;                /* of the slot: user mode knows path and headers by it */
+	__u16 length;                 /* bytes sent, head and body */
+	__u8 kind;                    /* enum afpa_kind */
+	__u8 head;                    /* the method was HEAD */
+	__u32 weight;                 /* answers this event stands for */
+};
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Send response: commit to the answer under the flow's lock, then build it and send it; and the same
+ * bytes again for a client that did not get them.
+ */
+#ifndef AFPA_ANSWER_H
+#define AFPA_ANSWER_H
+
+#include <afpa/cache.h>
+#include <afpa/pass.h>
+#include <afpa/send.h>
+
+/* Someone must have checked the segment's sum before it is answered: the device, or we. */
+static __always_inline bool checksum_holds(struct work *work, const struct segment *s, __u32 state)
+{
+	void *tcp = work->frame + FRAME_AT + s->tcp_at;
+	__u64 sum = sum_pseudo(s, s->payload_at - s->tcp_at + s->length);
+
+	if (state == CHECKSUM_PARTIAL || state == CHECKSUM_UNNECESSARY)
+		return true;
+	if (s->tcp_at != 34 && s->tcp_at != 54)
+		return false;
+	tcp = work->frame + FRAME_AT + (s->tcp_at == 34 ? 34 : 54);
+	sum += sum_words(tcp, sizeof(struct tcphdr) / 4);
+	if (s->timestamps)
+		sum += sum_words(tcp + sizeof(struct tcphdr), TIMESTAMP_SIZE / 4);
+	return fold(sum + sum_bytes(work->head, s->length)) == 0xffff;
+}
+
+/* Numbers of an answer, fixed under the lock. */
+struct commitment {
+	__u32 seq, ack, ts_value, kernel_seq, kernel_ack;
+	__be16 window;
+	__u8 tell_kernel; /* the request carries an acknowledgement the kernel waits for */
+};
+
+/* Commit to the answer: from here on the two sequence spaces are apart by it. */
+static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const struct segment *s,
+					       const struct cached *cached, __u32 length, __u32 date, __u64 now,
+					       struct commitment *c)
+{
+	__u32 clock = (__u32)(now / MILLISECOND_NS) + flow->ts_offset;
+	__u64 version = cached->slot->version;
+	enum afpa_reason reason;
+
+	bpf_spin_lock(&flow->lock);
+	reason = whose_turn(flow, s);
+	if (reason == AFPA_ANSWERED) {
+		c->seq = s->ack;
+		c->ack = s->seq + s->length;
+		c->kernel_seq = s->seq - flow->taken;
+		c->kernel_ack = flow->kernel_next;
+		c->tell_kernel = flow->kernel_acked != flow->kernel_next;
+		c->window = flow->window;
+		if (before(flow->ts_sent, clock))
+			flow->ts_sent = clock;
+		c->ts_value = flow->ts_sent;
+		flow->ts_seen = s->ts_value;
+		flow->owner = AFPA_OWNER_NONE;
+		flow->taken += s->length;
+		flow->given += length;
+		flow->client_next = c->ack;
+		flow->client_acked = s->ack;
+		flow->kernel_edge = flow->kernel_acked = flow->kernel_next;
+		flow->answer_from = s->seq;
+		flow->answer_length = s->length;
+		flow->answer_at = c->seq;
+		flow->answer_span = length;
+		flow->answer_slot = cached->index;
+		flow->answer_version = version;
+		flow->answer_kind = cached->kind;
+		flow->answer_date = date;
+		flow->used_ns = now;
+	}
+	bpf_spin_unlock(&flow->lock);
+	return reason;
+}
+
+/* Does the answer fit the client's window and segment size? */
+static __always_inline bool fits(const struct afpa_flow *flow, const struct segment *s, __u32 length)
+{
+	return length <= flow->mss && length <= (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
+}
+
+/* Send `slot`'s answer as `out` says; its headers are in `work->frame`. */
+static __always_inline bool send_answer(struct __sk_buff *skb, struct work *work, const struct segment *s,
+					const struct afpa_slot *slot, enum afpa_kind kind, struct outgoing *out,
+					const struct afpa_date *date, bool partial)
+{
+	__u32 max = kind == AFPA_KIND_NOT_MODIFIED ? sizeof(slot->not_modified_bytes) : sizeof(slot->bytes);
+	const __u8 *bytes = kind == AFPA_KIND_NOT_MODIFIED ? slot->not_modified_bytes : slot->bytes;
+
+	outgoing_answer(out, answer_of(slot, kind), bytes, kind == AFPA_KIND_HEAD, date);
+	if (out->length > max || !make_packet(skb, work, s, out, partial))
+		return false;
+	if (kind == AFPA_KIND_NOT_MODIFIED) {
+		out->bytes = slot->not_modified_bytes;
+		return store_payload(skb, s, out, sizeof(slot->not_modified_bytes));
+	}
+	out->bytes = slot->bytes;
+	return store_payload(skb, s, out, sizeof(slot->bytes));
+}
+
+/* What is left of an answered request for the kernel: the acknowledgement it carried. */
+static __always_inline int acknowledge_up(struct __sk_buff *skb, struct work *work, const struct segment *s,
+					  const struct commitment *c, bool partial)
+{
+	struct outgoing out = {
+		.seq = c->kernel_seq, .ack = c->kernel_ack, .ts_value = s->ts_value, .ts_echo = s->ts_echo,
+		.window = s->window, .flags = TCP_ACK, .swap = true, /* the answer swapped them already */
+	};
+
+	return make_packet(skb, work, s, &out, partial) ? TCX_NEXT : TCX_DROP;
+}
+
+static __always_inline void report(const struct segment *s, const struct afpa_flow *flow, const struct cached *cached,
+				   __u32 length, __u32 date, bool head)
+{
+	__u32 every = shared.log_every;
+	struct afpa_event *event;
+
+	if (every == 0 || (every > 1 && bpf_get_prandom_u32() % every))
+		return;
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (!event) {
+		count(AFPA_EVENT_LOST);
+		return;
+	}
+	event->flow = s->key;
+	event->listener = flow->listener;
+	event->site = cached->slot->site;
+	event->date = date;
+	event->version = cached->slot->version;
+	event->length = length;
+	event->kind = cached->kind;
+	event->head = head;
+	event->weight = every;
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+}
+
+/* Send response: commit, build, redirect. GO_ON: nothing was done, `turn->reason` says why. */
+static __always_inline int answer(struct __sk_buff *skb, struct work *work, const struct segment *s,
+				  struct afpa_flow *flow, const struct cached *cached, const struct afpa_date *date,
+				  struct turn *turn)
+{
+	__u32 length = answer_length(cached->slot, cached->kind), state = checksum_state(skb);
+	struct outgoing out = { .flags = TCP_ACK | TCP_PSH, .swap = true, .ts_echo = s->ts_value };
+	bool partial = state == CHECKSUM_PARTIAL;
+	struct commitment c = {};
+
+	turn->reason = AFPA_PASS_WINDOW;
+	if (!fits(flow, s, length))
+		return GO_ON;
+	turn->reason = AFPA_PASS_SEND;
+	if (!save_headers(skb, work, s))
+		return GO_ON;
+	if (!checksum_holds(work, s, state)) {
+		count(AFPA_PASS_CHECKSUM); /* the kernel will see it too, and drop it */
+		return TCX_NEXT;
+	}
+	turn->reason = commit(flow, s, cached, length, date->second, turn->now, &c);
+	if (turn->reason != AFPA_ANSWERED)
+		return GO_ON;
+	out.seq = c.seq;
+	out.ack = c.ack;
+	out.ts_value = c.ts_value;
+	out.window = c.window;
+	if (!send_answer(skb, work, s, cached->slot, cached->kind, &out, date, partial)) {
+		count(AFPA_PASS_SEND); /* committed: the client repeats the request, and is answered again */
+		return TCX_DROP;
+	}
+	count(cached->kind == AFPA_KIND_NOT_MODIFIED ? AFPA_ANSWERED_NOT_MODIFIED : AFPA_ANSWERED);
+	report(s, flow, cached, length, date->second, turn->head);
+	if (!c.tell_kernel)
+		return bpf_redirect(skb->ifindex, 0);
+	bpf_clone_redirect(skb, skb->ifindex, 0);
+	return acknowledge_up(skb, work, s, &c, partial);
+}
+
+/* The version that was sent is gone, and no other may be mixed into the stream: end the connection. */
+static __always_inline int reset(struct __sk_buff *skb, struct work *work, const struct segment *s,
+				 const struct afpa_flow *flow, bool partial)
+{
+	struct outgoing out = {
+		.seq = flow->client_next - flow->taken, .ack = flow->kernel_next, .ts_value = s->ts_value,
+		.ts_echo = s->ts_echo, .flags = TCP_RST | TCP_ACK,
+	};
+
+	count(AFPA_RESET_LOST_VERSION);
+	if (!make_packet(skb, work, s, &out, partial))
+		return TCX_DROP;
+	flow_remove(&s->key); /* the client's next segment finds no socket, and is told so by the kernel */
+	return TCX_NEXT;
+}
+
+/* The client did not get our answer (or we did not get its word that it did): the same bytes again. */
+static __always_inline int answer_again(struct __sk_buff *skb, struct work *work, const struct segment *s,
+					struct afpa_flow *flow)
+{
+	__u32 index = flow->answer_slot, state = checksum_state(skb);
+	struct afpa_slot *slot = bpf_map_lookup_elem(&slots, &index);
+	struct afpa_date *date = date_entry(flow->answer_date);
+	bool partial = state == CHECKSUM_PARTIAL;
+	enum afpa_kind kind = flow->answer_kind;
+	struct outgoing out = {
+		.flags = TCP_ACK | TCP_PSH, .swap = true, .ts_echo = s->ts_value, .seq = flow->answer_at,
+		.ack = flow->answer_from + flow->answer_length, .ts_value = flow->ts_sent, .window = flow->window,
+	};
+
+	if (!s->plain_ip || !save_headers(skb, work, s))
+		return TCX_DROP;
+	if (!slot || slot->version != flow->answer_version || date->second != flow->answer_date)
+		return reset(skb, work, s, flow, partial);
+	if (!send_answer(skb, work, s, slot, kind, &out, date, partial))
+		return TCX_DROP;
+	count(AFPA_ANSWERED_AGAIN);
+	return bpf_redirect(skb->ifindex, 0);
+}
+
+/*
+ * Payload that begins within the request answered last, whose answer is not acknowledged: it was lost.
+ * Stacks merge and split what they send again; the answer acknowledges the request alone, so that
+ * whatever else there is will come by itself.
+ */
+static __always_inline bool repeats_request(const struct afpa_flow *flow, const struct segment *s)
+{
+	return s->length && s->seq - flow->answer_from < flow->answer_length && answer_outstanding(flow) &&
+	       before(s->ack, flow->answer_at + flow->answer_span);
+}
+
+#endif

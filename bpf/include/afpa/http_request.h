@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Derive request, for HTTP/1.1: the only part of the ingress program that knows the protocol.
+ *
+ * Contract: derive_request looks at one segment's payload in `work->head` and says whether it is
+ * certainly one whole GET or HEAD without a body (so that exactly one response will follow), and
+ * whether the cached answer is certainly the right one. A request that the user-mode parser would
+ * refuse is never certain here. RFC 9112 sections 2.2 and 3; http_block.h has the rest.
+ */
+#ifndef AFPA_HTTP_REQUEST_H
+#define AFPA_HTTP_REQUEST_H
+
+#include <afpa/http_block.h>
+
+#define TARGET_MAX 448 /* request lines longer than 512 bytes go to user mode for good */
+
+#define SPACE_GET N('G', 'E', 'T', ' ', 0, 0, 0, 0)
+#define SPACE_HEAD N('H', 'E', 'A', 'D', ' ', 0, 0, 0)
+#define VERSION_HTTP N('H', 'T', 'T', 'P', '/', '1', '.', '1')
+
+/*
+ * "GET /target HTTP/1.1\r\n". The target is hashed as it lies, not decoded: what is pinned under a
+ * path answers exactly these bytes, any other spelling goes to user mode. AFPA_ANSWERED: parsed.
+ */
+__noinline int afpa_parse_request_line(struct work *work, __u32 length)
+{
+	__u64 start, hash = shared.hash_seed;
+	__u32 target, size = 0, at;
+	struct request *request;
+
+	if (!work)
+		return AFPA_PASS_REQUEST_LINE;
+	request = &work->request;
+	start = load8(work->head);
+	request->head = (start & 0xffffffffff) == SPACE_HEAD;
+	if (!request->head && (start & 0xffffffff) != SPACE_GET)
+		return AFPA_PASS_METHOD;
+	target = request->head ? 5 : 4;
+	if (work->head[target] != '/')
+		return AFPA_PASS_REQUEST_LINE;
+	for (__u32 i = 0; i < TARGET_MAX; i += 8) {
+		__u64 word = load8(work->head + target + i);
+		__u64 space = bytes_equal(word, ' ');
+		__u32 bits = space ? first_bit(space) : 64;
+		__u64 here = bits == 64 ? ~0ULL : (1ULL << bits) - 1;
+
+		if (bytes_not_text(word, true) & here)
+			return AFPA_PASS_REQUEST_LINE;
+		if (bits)
+			hash = mix(hash, word & here);
+		if (space) {
+			size = i + bits / 8;
+			break;
+		}
+	}
+	at = target + size + 1;
+	opaque(at);
+	if (size == 0 || at > BLOCK_AT_MAX - 10)
+		return AFPA_PASS_REQUEST_LINE;
+	if (load8(work->head + at) != VERSION_HTTP || !crlf_at(work, at + 8))
+		return AFPA_PASS_REQUEST_LINE;
+	request->path_hash = hash;
+	request->path_length = size;
+	request->block_at = at + 10;
+	request->block_length = length - request->block_at;
+	return AFPA_ANSWERED;
+}
+
+/* Is anything pinned under this hash, on any site? Almost always right, one load. */
+static __always_inline bool path_may_be_pinned(__u64 hash)
+{
+	__u32 bit = hash & (AFPA_PATH_FILTER_BITS - 1);
+
+	return shared.paths[bit / 64] >> (bit % 64) & 1;
+}
+
+/*
+ * Derive request: `length` bytes of payload lie in `work->head`. `reason` says why when the result is
+ * not REQUEST_ANSWERABLE.
+ */
+static __always_inline enum certainty derive_request(struct work *work, __u32 length,
+						      const struct afpa_listener *listener, enum afpa_reason *reason)
+{
+	*reason = afpa_parse_request_line(work, length);
+	if (*reason != AFPA_ANSWERED)
+		return REQUEST_UNSURE;
+	*reason = check_block(work, listener);
+	if (*reason != AFPA_ANSWERED)
+		return REQUEST_UNSURE;
+	if (!path_may_be_pinned(work->request.path_hash))
+		*reason = AFPA_PASS_NOT_PINNED;
+	else if (!(work->request.block.flags & AFPA_BLOCK_ANSWERABLE))
+		*reason = AFPA_PASS_FIELD;
+	else if (work->request.block.site == 0)
+		*reason = AFPA_PASS_SITE;
+	else
+		return REQUEST_ANSWERABLE;
+	return REQUEST_ONE;
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The few kernel types the programs touch, written by hand instead of a dumped vmlinux.h.
+ *
+ * Two kinds stand here. Wire formats and user ABI (`ethhdr`, `__sk_buff`, ...) have fixed offsets and
+ * must be complete. Kernel-internal structures (`tcp_sock`, ...) name only the fields that are read;
+ * `preserve_access_index` lets the loader find their offsets in the running kernel's BTF, and refuse
+ * the program where one is missing.
+ */
+#ifndef AFPA_KERNEL_H
+#define AFPA_KERNEL_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+#define true 1
+#define false 0
+#define NULL ((void *)0)
+#define offsetof(type, member) __builtin_offsetof(type, member)
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+
+/* --- user ABI: <linux/bpf.h> --- */
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+
+enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+enum { BPF_F_MMAPABLE = 1 << 10 };
+enum { BPF_F_CURRENT_NETNS = -1 };
+enum { BPF_RB_NO_WAKEUP = 1 };
+
+/* Verdicts of a tcx program. */
+enum tcx_action { TCX_NEXT = -1, TCX_PASS = 0, TCX_DROP = 2, TCX_REDIRECT = 7 };
+
+struct bpf_spin_lock {
+	__u32 val;
+};
+
+struct bpf_sock_tuple {
+	union {
+		struct {
+			__be32 saddr, daddr;
+			__be16 sport, dport;
+		} ipv4;
+		struct {
+			__be32 saddr[4], daddr[4];
+			__be16 sport, dport;
+		} ipv6;
+	};
+};
+
+struct bpf_sock {
+	__u32 bound_dev_if, family, type, protocol, mark, priority, src_ip4, src_ip6[4], src_port;
+	__be16 dst_port, padding;
+	__u32 dst_ip4, dst_ip6[4], state;
+	__s32 rx_queue_mapping;
+};
+
+struct __sk_buff {
+	__u32 len, pkt_type, mark, queue_mapping, protocol, vlan_present, vlan_tci, vlan_proto;
+	__u32 priority, ingress_ifindex, ifindex, tc_index, cb[5], hash, tc_classid;
+	__u32 data, data_end;
+	__u32 napi_id, family, remote_ip4, local_ip4, remote_ip6[4], local_ip6[4], remote_port, local_port;
+	__u32 data_meta;
+	__u64 flow_keys, tstamp;
+	__u32 wire_len, gso_segs;
+	__u64 sk;
+	__u32 gso_size;
+	__u8 tstamp_type, padding[3];
+	__u64 hwtstamp;
+};
+
+/* --- wire formats --- */
+
+#define ETH_P_IP 0x0800
+#define ETH_P_IPV6 0x86DD
+#define IPPROTO_TCP 6
+#define AF_INET 2
+#define AF_INET6 10
+
+struct ethhdr {
+	__u8 destination[6], source[6];
+	__be16 protocol;
+} __attribute__((packed));
+
+struct iphdr {
+	__u8 version_ihl, tos;
+	__be16 total_length, id, fragment;
+	__u8 ttl, protocol;
+	__u16 check;
+	__be32 source, destination;
+};
+
+struct ipv6hdr {
+	__u8 version_class, class_label;
+	__be16 label;
+	__be16 payload_length;
+	__u8 next_header, hop_limit;
+	__be32 source[4], destination[4];
+};
+
+struct tcphdr {
+	__be16 source, destination;
+	__be32 seq, ack;
+	__u8 offset, flags;
+	__be16 window;
+	__u16 check, urgent;
+};
+
+/* --- kernel-internal, relocated against BTF --- */
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sock_common {
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	__u8 sk_shutdown;
+	struct {
+		int len;
+	} sk_backlog;
+};
+
+struct inet_sock {
+	struct sock sk;
+};
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+	const void *icsk_ulp_ops;
+};
+
+struct rb_root {
+	const void *rb_node;
+};
+
+struct tcp_options_received {
+	__u16 tstamp_ok : 1, wscale_ok : 1, snd_wscale : 4, rcv_wscale : 4;
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	__u32 rcv_nxt, copied_seq, snd_nxt, snd_una, write_seq, rcv_wnd, mss_cache, tsoffset;
+	__u64 bytes_received, bytes_sent;
+	__u8 repair : 1, tcp_usec_ts : 1;
+	struct tcp_options_received rx_opt;
+	struct rb_root out_of_order_queue;
+};
+
+struct sk_buff {
+	__u8 ip_summed : 2;
+};
+
+#pragma clang attribute pop
+
+enum { TCP_ESTABLISHED = 1, TCP_LISTEN = 10 };
+enum { CHECKSUM_NONE = 0, CHECKSUM_UNNECESSARY = 1, CHECKSUM_COMPLETE = 2, CHECKSUM_PARTIAL = 3 };
+
+extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Every map, with a line of purpose each. `max_entries` of 1 is a placeholder: settings size it.
+ */
+#ifndef AFPA_MAPS_H
+#define AFPA_MAPS_H
+
+#include <afpa/abi.h>
+#include <afpa/reasons.h>
+
+/* Clock, port and path filters, settings: one region, mapped by user mode, read at fixed addresses. */
+struct afpa_shared shared SEC(".data.shared") = {};
+
+/* Served local addresses. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, struct afpa_endpoint);
+	__type(value, struct afpa_listener);
+} listeners SEC(".maps");
+
+/* Host values -> site (the papers' request set). */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct afpa_site_key);
+	__type(value, __u32);
+} sites SEC(".maps");
+
+/* Site and path -> the variants that are current. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct afpa_object_key);
+	__type(value, struct afpa_object);
+} objects SEC(".maps");
+
+/* Complete responses. Entry 0 is never used. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct afpa_slot);
+} slots SEC(".maps");
+
+/* Connections. A plain hash: nothing is evicted, a full table leaves new connections to user mode. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct afpa_flow_key);
+	__type(value, struct afpa_flow);
+} flows SEC(".maps");
+
+/* Header blocks already checked, addressed by a sample of their bytes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct afpa_checked);
+} checked SEC(".maps");
+
+/* One count per reason. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, AFPA_REASON_COUNT);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+/* Answered requests on their way to the access log. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} events SEC(".maps");
+
+/* Only here so that BTF knows the events' layout: ring buffers have no value type. */
+struct afpa_event *event_layout __attribute__((unused));
+
+/*
+ * The program that answers. The kernel empties a program array when no process holds it any more, so
+ * the end of user mode, however it comes, ends the answering with it; the entry program stays.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} alive SEC(".maps");
+
+static __always_inline void count(enum afpa_reason reason)
+{
+	__u32 key = reason;
+	__u64 *value = bpf_map_lookup_elem(&counters, &key);
+
+	if (value)
+		*value += 1;
+}
+
+#endif

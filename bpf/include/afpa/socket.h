@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * First use of a connection: prove that the segment belongs to it, and learn its parameters.
+ *
+ * A segment is answered only when the server's own TCP has an established connection in exactly the
+ * state the segment expects; this is what keeps a forged one from being answered (reflection), so no
+ * check here may be weakened. The connection must be fresh: when requests went to user mode unseen,
+ * nobody can tell whether a response is still owed.
+ */
+#ifndef AFPA_SOCKET_H
+#define AFPA_SOCKET_H
+
+#include <afpa/clock.h>
+#include <afpa/packet.h>
+
+/* Is the socket at rest exactly where the segment stands? */
+static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const struct segment *s)
+{
+	const struct sock *sock = &tcp->inet_conn.icsk_inet.sk;
+
+	if (sock->__sk_common.skc_state != TCP_ESTABLISHED || sock->sk_shutdown)
+		return AFPA_PASS_NO_SOCKET;
+	if (tcp->rcv_nxt != s->seq || tcp->copied_seq != s->seq)
+		return AFPA_PASS_NO_SOCKET;
+	if (tcp->snd_nxt != s->ack || tcp->snd_una != s->ack || tcp->write_seq != s->ack)
+		return AFPA_PASS_NO_SOCKET;
+	/* Kernel TLS, microsecond timestamps, a socket under repair: other rules than ours. */
+	if (tcp->inet_conn.icsk_ulp_ops || BPF_CORE_READ_BITFIELD(tcp, tcp_usec_ts) ||
+	    BPF_CORE_READ_BITFIELD(tcp, repair))
+		return AFPA_PASS_NO_SOCKET;
+	if (BPF_CORE_READ_BITFIELD(tcp, rx_opt.tstamp_ok) != s->timestamps)
+		return AFPA_PASS_NO_SOCKET;
+	/* Bytes that overtook this segment wait in the socket under numbers that an answer would move. */
+	if (tcp->bytes_received || tcp->bytes_sent || tcp->out_of_order_queue.rb_node || sock->sk_backlog.len)
+		return AFPA_PASS_OLD_CONNECTION;
+	return AFPA_ANSWERED;
+}
+
+/* The flow as it starts: no drift, nobody's turn. */
+static __always_inline void adopt(struct afpa_flow *flow, const struct tcp_sock *tcp, const struct segment *s,
+				  __u32 listener, __u64 now)
+{
+	__u32 receive_scale = BPF_CORE_READ_BITFIELD(tcp, rx_opt.wscale_ok) ?
+			      BPF_CORE_READ_BITFIELD(tcp, rx_opt.rcv_wscale) : 0;
+	__u32 window = tcp->rcv_wnd >> receive_scale;
+
+	flow->owner = AFPA_OWNER_NONE;
+	flow->flags = s->timestamps ? AFPA_FLOW_TIMESTAMPS : 0;
+	flow->client_scale = BPF_CORE_READ_BITFIELD(tcp, rx_opt.snd_wscale);
+	flow->window = bpf_htons(window > 0xffff ? 0xffff : window);
+	flow->mss = tcp->mss_cache > 0xffff ? 0xffff : tcp->mss_cache;
+	flow->client_next = s->seq;
+	flow->kernel_next = flow->kernel_edge = flow->kernel_acked = s->ack;
+	flow->ts_offset = tcp->tsoffset;
+	/* The kernel stamps with a finer clock than ours: start at its value, so as never to run behind. */
+	flow->ts_sent = (__u32)(bpf_ktime_get_ns() / MILLISECOND_NS) + tcp->tsoffset;
+	flow->listener = listener;
+	flow->used_ns = flow->user_ns = now;
+}
+
+/* Ports of a tuple stand next to each other in network order. */
+static __always_inline void fill_tuple(struct bpf_sock_tuple *tuple, const struct afpa_flow_key *key, bool ipv6)
+{
+	const __be32 *client = (const __be32 *)key->client, *server = (const __be32 *)key->server;
+
+	if (ipv6) {
+		copy_address((__u8 *)tuple->ipv6.saddr, client);
+		copy_address((__u8 *)tuple->ipv6.daddr, server);
+		tuple->ipv6.sport = bpf_htons(key->client_port);
+		tuple->ipv6.dport = bpf_htons(key->server_port);
+	} else {
+		tuple->ipv4.saddr = client[3];
+		tuple->ipv4.daddr = server[3];
+		tuple->ipv4.sport = bpf_htons(key->client_port);
+		tuple->ipv4.dport = bpf_htons(key->server_port);
+	}
+}
+
+/* Prove the connection and fill `flow`. AFPA_ANSWERED: done; else why not. */
+static __always_inline enum afpa_reason prove_socket(struct __sk_buff *skb, const struct segment *s, __u32 listener,
+						      __u64 now, struct afpa_flow *flow)
+{
+	enum afpa_reason reason = AFPA_PASS_NO_SOCKET;
+	struct bpf_sock_tuple tuple = {};
+	struct bpf_sock *found;
+	struct tcp_sock *tcp;
+	__u32 size = s->ipv6 ? sizeof(tuple.ipv6) : sizeof(tuple.ipv4);
+
+	fill_tuple(&tuple, &s->key, s->ipv6);
+	found = bpf_skc_lookup_tcp(skb, &tuple, size, BPF_F_CURRENT_NETNS, 0);
+	if (!found)
+		return reason;
+	tcp = bpf_skc_to_tcp_sock(found);
+	if (tcp) {
+		reason = prove(tcp, s);
+		if (reason == AFPA_ANSWERED)
+			adopt(flow, tcp, s, listener, now);
+	}
+	bpf_sk_release(found);
+	return reason;
+}
+
+#endif

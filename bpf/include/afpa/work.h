@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Per-CPU scratch: a program's stack has 512 bytes, a request head needs more.
+ *
+ * Ingress and egress have one each, since an answer that is cloned out of the ingress program runs
+ * the egress program inside it.
+ */
+#ifndef AFPA_WORK_H
+#define AFPA_WORK_H
+
+#include <afpa/maps.h>
+
+#define FRAME_HEADERS_MAX 96 /* Ethernet 14, IPv6 40, TCP 32, rounded */
+
+/* One line of a head, as http_line.h cuts it. */
+struct line {
+	__u64 name[5];               /* lower case, zero padded */
+	__u32 name_length;
+	__u32 value_at, value_length;
+	__u32 next;                  /* start of the line that follows */
+};
+
+/* Where a scan of a head stands. */
+struct scan {
+	__u32 at, start, end;
+	__u32 listener, any_host_site;
+	__u32 done;                  /* the blank line stands where it must */
+	__u32 lengths;               /* Content-Length lines seen (responses) */
+	__u64 content_length;
+	struct line line;
+	struct afpa_block block;
+};
+
+/* A request as the protocol module derived it. */
+struct request {
+	__u64 path_hash;
+	__u32 path_length;
+	__u32 block_at, block_length;
+	__u32 head;                  /* method is HEAD */
+	struct afpa_block block;
+};
+
+struct work {
+	struct request request;
+	struct scan scan;
+	struct afpa_site_key site;
+	__u8 frame[FRAME_HEADERS_MAX]; /* headers, Ethernet at 2 so that what follows is aligned; or TCP options, twice */
+	__u8 head[AFPA_HEAD_MAX + 64]; /* request or response head, 64 zero bytes behind it */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct work);
+} ingress_work SEC(".maps"), egress_work SEC(".maps");
+
+/* Eight bytes at any alignment. */
+static __always_inline __u64 load8(const void *at)
+{
+	return *(const __u64 *)at;
+}
+
+/* Keep a bound that was just checked: the compiler must not look through it. */
+#define opaque(variable) asm volatile("" : "+r"(variable))
+
+/* Do the `length` bytes at `bytes` (readable to the next multiple of 8) equal the zero-padded text? */
+static __always_inline bool equal_text(const __u8 *bytes, __u32 length, const __u8 *text, __u32 max)
+{
+	__u64 differ = 0;
+
+	for (__u32 i = 0; i < max; i += 8) {
+		__u64 word;
+
+		if (i >= length)
+			break;
+		word = load8(bytes + i);
+		if (length - i < 8)
+			word &= (1ULL << (length - i) * 8) - 1;
+		differ |= word ^ load8(text + i);
+	}
+	return differ == 0;
+}
+
+/* How sure the protocol module is of a request. */
+enum certainty {
+	REQUEST_UNSURE,     /* whatever it is, user mode keeps the connection */
+	REQUEST_ONE,        /* one request, for user mode */
+	REQUEST_ANSWERABLE, /* one request, and a stored answer may be right */
+};
+
+#endif

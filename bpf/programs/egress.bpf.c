@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Egress: the server's side of shared connections.
+ *
+ * Finds the end of responses that user mode gives, keeps the window and timestamps that answers of
+ * the fast path carry, and moves the numbers of drifted connections into the client's space.
+ */
+#include <afpa/flow.h>
+#include <afpa/http_response.h>
+
+/* What the client is to see of a segment. Called with the lock held. */
+static __always_inline void translation_down(const struct afpa_flow *flow, const struct segment *s,
+					     struct translation *t)
+{
+	t->seq = s->seq + flow->given;
+	t->ack = s->ack + flow->taken;
+	if (answer_outstanding(flow) && before(flow->answer_from, t->ack))
+		t->ack = flow->answer_from; /* F4 */
+	t->sack_shift = flow->taken;
+	t->sack_floor = flow->answer_from + flow->answer_length;
+	/* The kernel did not see the newest segments; its echo would look like a very slow network. */
+	t->ts_echo = s->timestamps && before(s->ts_echo, flow->ts_seen) ? flow->ts_seen : 0;
+}
+
+/* Keep the owner true to what the server sends. Called with the lock held. */
+static __always_inline enum afpa_reason observe(struct afpa_flow *flow, const struct segment *s)
+{
+	__u32 end = s->seq + s->length;
+	enum afpa_reason reason = AFPA_EGRESS_TRANSLATED;
+
+	flow->window = s->window;
+	if (s->timestamps && before(flow->ts_sent, s->ts_value))
+		flow->ts_sent = s->ts_value;
+	if (s->length && flow->owner == AFPA_OWNER_NONE) {
+		flow->owner = AFPA_OWNER_KEPT;
+		reason = AFPA_UNSOLICITED;
+	}
+	if (flow->owner == AFPA_OWNER_USER && flow->flags & AFPA_FLOW_END_KNOWN && before(flow->response_end, end)) {
+		flow->owner = AFPA_OWNER_KEPT;
+		reason = AFPA_RESPONSE_UNSURE;
+	}
+	if (before(flow->kernel_next, end))
+		flow->kernel_next = end;
+	if (s->flags & (TCP_FIN | TCP_RST))
+		flow->owner = AFPA_OWNER_CLOSING;
+	if (s->flags & TCP_FIN)
+		flow->flags |= AFPA_FLOW_SERVER_FIN;
+	return reason;
+}
+
+/* The first segment of an awaited response: where will it end? */
+static __always_inline void find_response_end(struct __sk_buff *skb, struct work *work, const struct segment *s,
+					      struct afpa_flow *flow, bool to_head)
+{
+	__u32 length = s->length < RESPONSE_HEAD_MAX ? s->length : RESPONSE_HEAD_MAX;
+	__u64 size = RESPONSE_END_UNKNOWN;
+	bool still;
+
+	opaque(length);
+	if (length >= 16 && length <= RESPONSE_HEAD_MAX &&
+	    bpf_skb_load_bytes(skb, s->payload_at, work->head, length) == 0) {
+		for (int i = 0; i < 8; i++)
+			*(__u64 *)(work->head + length + i * 8) = 0;
+		size = derive_response_length(work, length, to_head);
+	}
+	bpf_spin_lock(&flow->lock);
+	still = flow->owner == AFPA_OWNER_USER && flow->response_start == s->seq;
+	if (still && size != RESPONSE_END_UNKNOWN && !before(s->seq + (__u32)size, flow->kernel_next)) {
+		flow->response_end = s->seq + (__u32)size;
+		flow->flags |= AFPA_FLOW_END_KNOWN;
+	} else if (still) {
+		flow->owner = AFPA_OWNER_KEPT;
+		size = RESPONSE_END_UNKNOWN;
+	}
+	bpf_spin_unlock(&flow->lock);
+	count(size == RESPONSE_END_UNKNOWN ? AFPA_RESPONSE_UNSURE : AFPA_RESPONSE_END);
+}
+
+SEC("tcx/egress")
+int afpa_egress(struct __sk_buff *skb)
+{
+	bool awaited, stale, drifted, to_head;
+	struct translation t = {};
+	struct afpa_flow *flow;
+	struct segment s = {};
+	enum afpa_reason reason;
+	struct work *work;
+	__u32 zero = 0;
+
+	if (skb->ingress_ifindex)
+		return TCX_NEXT; /* our own answers, and what is only forwarded */
+	if (!parse_segment(skb, &s, FROM_SERVER) || !port_served(s.key.server_port))
+		return TCX_NEXT;
+	flow = bpf_map_lookup_elem(&flows, &s.key);
+	work = bpf_map_lookup_elem(&egress_work, &zero);
+	if (!flow || !work)
+		return TCX_NEXT;
+	if (s.flags & TCP_SYN) { /* the kernel accepted a new connection on this tuple */
+		flow_remove(&s.key);
+		return TCX_NEXT;
+	}
+
+	bpf_spin_lock(&flow->lock);
+	stale = s.length && before(s.seq, flow->kernel_edge);
+	if (stale)
+		flow->kernel_acked = s.seq; /* the acknowledgement got lost on its way up: pass the next one */
+	awaited = flow->owner == AFPA_OWNER_USER && !(flow->flags & AFPA_FLOW_END_KNOWN) && s.length &&
+		  s.seq == flow->response_start;
+	to_head = flow->flags & AFPA_FLOW_HEAD;
+	drifted = flow_drifted(flow);
+	reason = stale ? AFPA_EGRESS_STALE : observe(flow, &s);
+	translation_down(flow, &s, &t);
+	bpf_spin_unlock(&flow->lock);
+
+	if (stale && drifted) {
+		count(reason);
+		return TCX_DROP;
+	}
+	if (awaited && !(s.flags & (TCP_FIN | TCP_RST)))
+		find_response_end(skb, work, &s, flow, to_head);
+	if (!drifted) {
+		if (s.flags & (TCP_FIN | TCP_RST))
+			flow_remove(&s.key);
+		return TCX_NEXT;
+	}
+	count(reason);
+	if (translate(skb, work, &s, &t)) {
+		count(AFPA_TRANSLATE_FAILED);
+		return TCX_DROP;
+	}
+	if (s.flags & TCP_RST)
+		flow_remove(&s.key);
+	return TCX_NEXT;
+}

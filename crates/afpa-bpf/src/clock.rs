@@ -1,0 +1,40 @@
+//! Heartbeat and Date: see `bpf/include/afpa/clock.h`.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, UNIX_EPOCH};
+
+use afpa_abi::{DATE_LENGTH, Date};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::load::FastPath;
+use crate::sum::{sum, sum_odd};
+
+impl FastPath {
+    /// Say that user mode is alive, and what time it is. Call at least once a second, best shortly
+    /// after each second begins; answers stop two seconds after the second of the last call began.
+    pub fn beat(&self) {
+        let _one_at_a_time = self.pinned.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let real = clock_gettime(ClockId::Realtime);
+        let monotonic = clock_gettime(ClockId::Monotonic);
+        let second = real.tv_sec as u64;
+        let now = monotonic.tv_sec as u64 * 1_000_000_000 + monotonic.tv_nsec as u64;
+        let began = now - (real.tv_nsec as u64).min(now);
+        self.region.put_date(date(second));
+        self.region.put_date(date(second + 1));
+        self.region.pulse().store((began & !255) | (second & 255), Ordering::SeqCst);
+    }
+
+    /// Stop answering at once. Translation goes on; the next [`beat`](Self::beat) starts again.
+    pub fn pause(&self) {
+        self.region.pulse().store(0, Ordering::SeqCst);
+    }
+}
+
+fn date(second: u64) -> Date {
+    let text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(second));
+    let mut date = Date { second, ..Date::default() };
+    date.text[..DATE_LENGTH].copy_from_slice(text.as_bytes());
+    date.sum_even = sum(&date.text[..DATE_LENGTH]);
+    date.sum_odd = sum_odd(&date.text[..DATE_LENGTH]);
+    date
+}

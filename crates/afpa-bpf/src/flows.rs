@@ -1,0 +1,124 @@
+//! Connections shared with the fast path, and the sweep that removes those whose socket is gone.
+
+use std::time::Duration;
+
+use afpa_abi::{Flow, FlowKey, flow_flags};
+use libbpf_rs::{MapCore, MapFlags};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::events::{flow_key, flow_key_bytes};
+use crate::load::FastPath;
+
+/// What a sweep did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Flows in the table when it began.
+    pub flows: usize,
+    /// Of these, drifted ones: the two sequence spaces differ, translation is needed.
+    pub drifted: usize,
+    /// Flows whose socket was looked for.
+    pub probed: usize,
+    /// Flows removed.
+    pub removed: usize,
+}
+
+/// Connections closed both ways are looked after this soon.
+const CLOSED_AFTER: Duration = Duration::from_secs(1);
+const BATCH: u32 = 4096;
+
+impl FastPath {
+    /// Remove flows that nothing was heard of for `idle` and whose socket is gone. Must run in the
+    /// network namespace of the interfaces.
+    pub fn sweep(&self, idle: Duration) -> libbpf_rs::Result<Swept> {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
+        let mut swept = Swept::default();
+        let mut suspects = Vec::new();
+        self.each_flow(|key, flow| {
+            swept.flows += 1;
+            swept.drifted += usize::from(flow.taken | flow.given != 0);
+            let closed = flow_flags::CLIENT_FIN | flow_flags::SERVER_FIN;
+            let patience = if flow.flags & closed == closed { CLOSED_AFTER } else { idle };
+            if now.saturating_sub(Duration::from_nanos(flow.used_ns)) >= patience {
+                suspects.push(key);
+            }
+        })?;
+        for key in &suspects {
+            swept.probed += 1;
+            swept.removed += usize::from(self.probe(key).map_err(libbpf_rs::Error::from)?);
+        }
+        Ok(swept)
+    }
+
+    /// The state of one connection.
+    pub fn flow(&self, key: &FlowKey) -> libbpf_rs::Result<Option<Flow>> {
+        Ok(self.flows.lookup(&flow_key_bytes(key), MapFlags::ANY)?.and_then(|bytes| parse(&bytes)))
+    }
+
+    /// Connections that would break if the programs were detached now.
+    pub fn drifted_flows(&self) -> libbpf_rs::Result<usize> {
+        let mut drifted = 0;
+        self.each_flow(|_, flow| drifted += usize::from(flow.taken | flow.given != 0))?;
+        Ok(drifted)
+    }
+
+    /// Time since each connection was last used, as a server's idle timer should see it; None: unknown.
+    pub fn idle_time(&self, key: &FlowKey) -> libbpf_rs::Result<Option<Duration>> {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
+        Ok(self.flow(key)?.map(|flow| now.saturating_sub(Duration::from_nanos(flow.used_ns))))
+    }
+
+    /// Time since the last answer on a connection, to the second; None: nothing was answered on it. Unlike
+    /// [`FastPath::idle_time`] it does not let a client hold a connection by mere acknowledgements.
+    pub fn since_answer(&self, key: &FlowKey) -> libbpf_rs::Result<Option<Duration>> {
+        let answered = self.flow(key)?.filter(|flow| flow.given != 0);
+        let now = clock_gettime(ClockId::Realtime).tv_sec as u64;
+        Ok(answered.map(|flow| Duration::from_secs(now.saturating_sub(flow.answer_date.into()))))
+    }
+
+    fn each_flow(&self, mut visit: impl FnMut(FlowKey, Flow)) -> libbpf_rs::Result<()> {
+        for (key, value) in self.flows.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)? {
+            if let (Some(key), Some(flow)) = (key.first_chunk(), parse(&value)) {
+                visit(flow_key(key), flow);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ask the kernel whether the socket is there still; the program removes the flow if not.
+    fn probe(&self, key: &FlowKey) -> std::io::Result<bool> {
+        let mut packet = [0; 14 + size_of::<FlowKey>()];
+        packet[14..].copy_from_slice(&flow_key_bytes(key));
+        Ok(crate::dry_run::run(&self.probe, &packet, 1)?.verdict == 1)
+    }
+
+    /// For tests: enter a connection as the programs would.
+    #[doc(hidden)]
+    pub fn put_flow(&self, key: &FlowKey, flow: &[u8; size_of::<Flow>()]) -> libbpf_rs::Result<()> {
+        self.flows.update(&flow_key_bytes(key), flow, MapFlags::ANY)
+    }
+}
+
+/// `struct afpa_flow`: the fields user mode looks at.
+fn parse(bytes: &[u8]) -> Option<Flow> {
+    let word = |at: usize| bytes.get(at..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
+    let long = |at: usize| bytes.get(at..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
+    Some(Flow {
+        owner: *bytes.get(4)?,
+        flags: *bytes.get(5)?,
+        taken: word(12)?,
+        given: word(16)?,
+        client_next: word(20)?,
+        kernel_next: word(24)?,
+        kernel_edge: word(28)?,
+        kernel_acked: word(32)?,
+        response_start: word(36)?,
+        response_end: word(40)?,
+        listener: word(56)?,
+        answer_date: word(80)?,
+        used_ns: long(96)?,
+        user_ns: long(104)?,
+        ..Flow::default()
+    })
+}

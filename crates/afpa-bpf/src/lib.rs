@@ -1,0 +1,39 @@
+//! The interrupt context: loads, attaches and feeds AFPA's eBPF programs.
+//!
+//! [`FastPath::load`] brings programs and maps into the kernel, or says what is missing.
+//! [`FastPath::attach`] puts them on an interface, [`FastPath::listen`] names the served addresses,
+//! [`FastPath::pin`] and [`FastPath::unpin`] say what they answer. Nothing is answered until
+//! [`FastPath::beat`] is called, and no longer than two seconds after the last call; connections
+//! whose numbers have drifted are translated for as long as the programs are attached.
+//! [`FastPath::sweep`] removes connections whose socket is gone; call it every few seconds.
+//!
+//! The mechanism is described in `bpf/include/afpa/` (maps, flow invariants) and in the programs.
+
+mod attach;
+mod clock;
+mod counters;
+mod dry_run;
+mod events;
+mod flows;
+mod listen;
+mod load;
+mod pin;
+mod region;
+mod sum;
+
+pub use afpa_abi::{
+    ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, NOT_MODIFIED_MAX, PATH_MAX, Reason, kind,
+};
+pub use counters::Counters;
+pub use dry_run::{DryRun, Hook, TCX_DROP, TCX_NEXT, TCX_REDIRECT};
+pub use events::Events;
+pub use flows::Swept;
+pub use listen::Site;
+pub use load::{FastPath, ProgramStatistics, Settings, Unavailable};
+pub use pin::{Coding, PinError, Response, Variant};
+
+/// Memory of one pinned variant.
+pub const VARIANT_BYTES: usize = size_of::<afpa_abi::Slot>();
+
+/// The eBPF object this crate was built with.
+pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/afpa.bpf.o"));

@@ -1,0 +1,89 @@
+//! Served addresses, and the Host values that select sites.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::Ordering;
+
+use afpa_abi::{Endpoint, HOST_MAX, Listener, SiteKey};
+use libbpf_rs::{MapCore, MapFlags};
+
+use crate::load::FastPath;
+
+/// A site: the papers' request set. 0 is none.
+pub type Site = u32;
+
+impl FastPath {
+    /// Serve a local address. Requests whose Host selects no site go to `any_host`, when it is not 0.
+    /// A wildcard `[::]` takes IPv4 as well, as a dual-stack socket does.
+    pub fn listen(
+        &self,
+        address: SocketAddr,
+        listener: u32,
+        any_host: Site,
+    ) -> libbpf_rs::Result<()> {
+        for endpoint in endpoints(address) {
+            let value = listener_bytes(&Listener { id: listener, any_host_site: any_host });
+            self.listeners.update(&endpoint_bytes(&endpoint), &value, MapFlags::ANY)?;
+        }
+        self.forget_header_blocks();
+        self.region.ports(address.port()).fetch_or(1 << (address.port() % 64), Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Serve an address no longer. Its connections go on in user mode; the port stays marked, since
+    /// those that have drifted need translation.
+    pub fn unlisten(&self, address: SocketAddr) -> libbpf_rs::Result<()> {
+        endpoints(address)
+            .iter()
+            .try_for_each(|endpoint| self.listeners.delete(&endpoint_bytes(endpoint)))
+    }
+
+    /// Requests to `listener` whose Host field is `host` (with its port, if clients send one) belong
+    /// to `site`. The value must be a valid Host: it is not looked at again. False: too long.
+    pub fn map_host(&self, listener: u32, host: &str, site: Site) -> libbpf_rs::Result<bool> {
+        if host.is_empty() || host.len() > HOST_MAX {
+            return Ok(false);
+        }
+        let mut key = SiteKey { listener, host_length: host.len() as u32, host: [0; HOST_MAX] };
+        for (to, from) in key.host.iter_mut().zip(host.bytes()) {
+            *to = from.to_ascii_lowercase();
+        }
+        self.sites.update(&site_bytes(&key), &site.to_ne_bytes(), MapFlags::ANY)?;
+        self.forget_header_blocks();
+        Ok(true)
+    }
+
+    /// Verdicts on header blocks name sites: a change of either makes them lapse.
+    fn forget_header_blocks(&self) {
+        self.region.generation().fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn endpoints(address: SocketAddr) -> Vec<Endpoint> {
+    let mut all = vec![Endpoint::new(address)];
+    if matches!(address.ip(), IpAddr::V6(ip) if ip.is_unspecified()) {
+        all.push(Endpoint::new(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port())));
+    }
+    all
+}
+
+fn endpoint_bytes(endpoint: &Endpoint) -> [u8; 20] {
+    let mut bytes = [0; 20];
+    bytes[..16].copy_from_slice(&endpoint.address);
+    bytes[16..18].copy_from_slice(&endpoint.port.to_ne_bytes());
+    bytes
+}
+
+fn listener_bytes(listener: &Listener) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&listener.id.to_ne_bytes());
+    bytes[4..].copy_from_slice(&listener.any_host_site.to_ne_bytes());
+    bytes
+}
+
+fn site_bytes(key: &SiteKey) -> [u8; 72] {
+    let mut bytes = [0; 72];
+    bytes[..4].copy_from_slice(&key.listener.to_ne_bytes());
+    bytes[4..8].copy_from_slice(&key.host_length.to_ne_bytes());
+    bytes[8..].copy_from_slice(&key.host);
+    bytes
+}

@@ -1,0 +1,314 @@
+//! Bringing programs and maps into the kernel, or saying why that cannot be.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, PrintLevel};
+
+use crate::attach::Attachments;
+use crate::pin::Pinned;
+use crate::region::{Region, Slots};
+
+/// Sizes and habits of the fast path. Memory is allocated when it is loaded.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Variants of objects that may be pinned, those being retired included; 2.1 KB each.
+    pub objects: u32,
+    /// Connections shared with the fast path; about 200 bytes each. Further ones stay in user mode.
+    pub flows: u32,
+    /// Header blocks remembered, 1.6 KB each; rounded up to a power of two.
+    pub header_blocks: u32,
+    /// Bytes of the ring buffer of answered requests; rounded up to a power of two of pages.
+    pub event_bytes: u32,
+    /// Report one in this many answers; 0: none.
+    pub log_every: u32,
+    /// Pass a request of each connection to user mode at least this often, so that the idle timer
+    /// of a server we do not control sees one; zero: never.
+    pub refresh: Duration,
+    /// A folder on a BPF file system that keeps programs and connections when this process ends:
+    /// nothing is answered then, but connections that have drifted are still translated, and the
+    /// next process that loads with the same folder takes them over. None: they break.
+    pub keep_in: Option<PathBuf>,
+    /// How long the bytes of a retired object stay, for clients that lost their answer.
+    pub retire_after: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            objects: 8192,
+            flows: 65536,
+            header_blocks: 4096,
+            event_bytes: 1 << 20,
+            log_every: 1,
+            refresh: Duration::ZERO,
+            keep_in: None,
+            retire_after: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Why the fast path cannot be had, and what would help.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason} ({remedy})")]
+pub struct Unavailable {
+    /// What is missing, in a few words.
+    pub reason: String,
+    /// What the operator can do about it.
+    pub remedy: &'static str,
+}
+
+/// What the verifier and the kernel say about a loaded program.
+#[derive(Clone, Debug)]
+pub struct ProgramStatistics {
+    /// The program's name.
+    pub name: &'static str,
+    /// Instructions the verifier processed; its limit is one million.
+    pub verified_instructions: u32,
+    /// Bytes of machine code.
+    pub jited_bytes: u32,
+    /// Runs and time in them, while `kernel.bpf_stats_enabled` is set.
+    pub runs: u64,
+    /// See `runs`.
+    pub time: Duration,
+}
+
+/// The loaded fast path. When it is dropped, or its process ends in whatever way, nothing is answered
+/// any more, and everything is detached unless [`Settings::keep_in`] says otherwise.
+pub struct FastPath {
+    pub(crate) settings: Settings,
+    /// The kernel empties it when we are gone, and the programs answer no more.
+    alive: MapHandle,
+    pub(crate) answer: OwnedFd,
+    pub(crate) ingress: OwnedFd,
+    pub(crate) egress: OwnedFd,
+    pub(crate) probe: OwnedFd,
+    pub(crate) listeners: MapHandle,
+    pub(crate) sites: MapHandle,
+    pub(crate) objects: MapHandle,
+    pub(crate) flows: MapHandle,
+    pub(crate) counters: MapHandle,
+    pub(crate) events: MapHandle,
+    pub(crate) region: Region,
+    pub(crate) slots: Slots,
+    pub(crate) pinned: Mutex<Pinned>,
+    pub(crate) attached: Mutex<Attachments>,
+}
+
+impl FastPath {
+    /// Load programs and maps. Nothing is attached, served or answered yet.
+    pub fn load(settings: Settings) -> Result<Self, Unavailable> {
+        libbpf_rs::set_print(Some((PrintLevel::Warn, keep_complaint)));
+        check_kernel()?;
+        let mut open = ObjectBuilder::default()
+            .name("afpa")
+            .and_then(|builder| builder.open_memory(crate::OBJECT))
+            .map_err(|error| explain("eBPF object cannot be read", &error))?;
+        let header_blocks = settings.header_blocks.max(1).next_power_of_two();
+        prepare_maps(&mut open, &settings, header_blocks)
+            .map_err(|error| explain("maps cannot be prepared", &error))?;
+        let object = open.load().map_err(|error| explain("kernel refuses the programs", &error))?;
+        let map = |name: &str| {
+            let found = object.maps().find(|map| map.name() == name);
+            let found = found.ok_or_else(|| broken_object(name))?;
+            MapHandle::try_from(&found).map_err(|error| explain("map cannot be kept", &error))
+        };
+        let program = |name: &str| {
+            let found = object.progs().find(|program| program.name() == name);
+            let found = found.ok_or_else(|| broken_object(name))?;
+            found
+                .as_fd()
+                .try_clone_to_owned()
+                .map_err(|error| explain("program cannot be kept", &error))
+        };
+        let region = Region::map(&map(".data.shared")?)
+            .map_err(|error| explain("region cannot be mapped", &error))?;
+        let slots = Slots::map(&map("slots")?)
+            .map_err(|error| explain("objects cannot be mapped", &error))?;
+        let fast_path = Self {
+            alive: map("alive")?,
+            answer: program("afpa_answer")?,
+            ingress: program("afpa_ingress")?,
+            egress: program("afpa_egress")?,
+            probe: program("afpa_probe")?,
+            listeners: map("listeners")?,
+            sites: map("sites")?,
+            objects: map("objects")?,
+            flows: map("flows")?,
+            counters: map("counters")?,
+            events: map("events")?,
+            pinned: Mutex::new(Pinned::new(&slots, settings.retire_after)),
+            attached: Mutex::default(),
+            region,
+            slots,
+            settings,
+        };
+        fast_path.configure(header_blocks).map_err(|error| explain("no random numbers", &error))?;
+        let answer = fast_path.answer.as_raw_fd().to_ne_bytes();
+        fast_path
+            .alive
+            .update(&0u32.to_ne_bytes(), &answer, MapFlags::ANY)
+            .map_err(|error| explain("programs cannot be joined", &error))?;
+        Ok(fast_path)
+    }
+
+    fn configure(&self, header_blocks: u32) -> std::io::Result<()> {
+        let mut seed = [0; 8];
+        std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut seed)?;
+        self.region.pulse().store(0, Ordering::SeqCst);
+        self.region.forget_paths(); // of a process before us, when the region was kept
+        self.region.hash_seed().store(u64::from_ne_bytes(seed), Ordering::Relaxed);
+        self.region.refresh_ns().store(self.settings.refresh.as_nanos() as u64, Ordering::Relaxed);
+        self.region.log_every().store(self.settings.log_every, Ordering::Relaxed);
+        self.region.checked_mask().store(header_blocks - 1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Report one in this many answers from now on; 0: none.
+    pub fn set_log_every(&self, answers: u32) {
+        self.region.log_every().store(answers, Ordering::Relaxed);
+    }
+
+    /// Change [`Settings::refresh`].
+    pub fn set_refresh(&self, refresh: Duration) {
+        self.region.refresh_ns().store(refresh.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// Verifier and run-time figures of each program.
+    pub fn program_statistics(&self) -> std::io::Result<Vec<ProgramStatistics>> {
+        let programs = [
+            ("afpa_answer", &self.answer),
+            ("afpa_ingress", &self.ingress),
+            ("afpa_egress", &self.egress),
+            ("afpa_probe", &self.probe),
+        ];
+        programs.into_iter().map(|(name, fd)| statistics(name, fd)).collect()
+    }
+}
+
+/// What libbpf and the verifier said last: an error number alone explains nothing.
+static COMPLAINT: Mutex<String> = Mutex::new(String::new());
+
+fn keep_complaint(_: PrintLevel, text: String) {
+    if text.contains("BEGIN PROG LOAD LOG") {
+        *COMPLAINT.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = text;
+    }
+}
+
+/// The verifier's last words before its statistics.
+fn verdict() -> Option<String> {
+    let log = COMPLAINT.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if std::env::var_os("AFPA_BPF_VERBOSE").is_some() {
+        eprintln!("{log}");
+    }
+    log.lines()
+        .rev()
+        .find(|line| !line.starts_with("processed") && !line.contains("PROG LOAD LOG"))
+        .map(str::to_owned)
+}
+
+fn prepare_maps(
+    open: &mut OpenObject,
+    settings: &Settings,
+    header_blocks: u32,
+) -> libbpf_rs::Result<()> {
+    let page = 4096;
+    for mut map in open.maps_mut() {
+        if let (Some(folder), Some(name)) = (&settings.keep_in, kept_as(map.name())) {
+            map.set_pin_path(folder.join(name))?;
+        }
+        let entries = match map.name().to_str().unwrap_or_default() {
+            "objects" => settings.objects,
+            "slots" => settings.objects.saturating_add(1),
+            "flows" => settings.flows,
+            "checked" => header_blocks,
+            "events" => settings.event_bytes.max(page).next_power_of_two(),
+            _ => continue,
+        };
+        map.set_max_entries(entries.max(1))?;
+    }
+    Ok(())
+}
+
+/// What connections need when nobody answers: their state, the answers to repeat, and the dates of these.
+fn kept_as(map: &OsStr) -> Option<&'static str> {
+    match map.to_str()? {
+        "flows" => Some("flows"),
+        "slots" => Some("slots"),
+        ".data.shared" => Some("shared"),
+        _ => None,
+    }
+}
+
+/// `bpf_prog_info` of a program.
+fn statistics(name: &'static str, fd: &OwnedFd) -> std::io::Result<ProgramStatistics> {
+    use libbpf_rs::libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info};
+
+    let mut info = bpf_prog_info::default();
+    let mut length = size_of::<bpf_prog_info>() as u32;
+    let into = (&raw mut info).cast();
+    // JUSTIFICATION: libbpf-rs offers no way to ask about a program it does not own.
+    // SAFETY: `into` points to `length` writable bytes, zeroed, which is what the kernel wants.
+    let result = unsafe { bpf_obj_get_info_by_fd(fd.as_raw_fd(), into, &mut length) };
+    if result != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(ProgramStatistics {
+        name,
+        verified_instructions: info.verified_insns,
+        jited_bytes: info.jited_prog_len,
+        runs: info.run_cnt,
+        time: Duration::from_nanos(info.run_time_ns),
+    })
+}
+
+/// tcx came with Linux 6.6.
+fn check_kernel() -> Result<(), Unavailable> {
+    let uname = rustix::system::uname();
+    let release = uname.release().to_string_lossy().into_owned();
+    let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if version < (6, 6) {
+        return Err(Unavailable {
+            reason: format!("Linux {release} has no tcx"),
+            remedy: "Linux 6.6 or newer is needed",
+        });
+    }
+    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return Err(Unavailable {
+            reason: "kernel has no BTF".into(),
+            remedy: "a kernel with CONFIG_DEBUG_INFO_BTF=y, and /sys mounted",
+        });
+    }
+    Ok(())
+}
+
+impl Drop for FastPath {
+    fn drop(&mut self) {
+        self.pause();
+    }
+}
+
+fn explain(what: &str, error: &dyn std::error::Error) -> Unavailable {
+    let text =
+        verdict().map_or_else(|| format!("{error:#}"), |verdict| format!("verifier: {verdict}"));
+    let denied = text.contains("ermission") || text.contains("not permitted");
+    let remedy = if text.contains("No such file") {
+        "the folder to keep connections in must exist, on a BPF file system"
+    } else if denied {
+        "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON are needed, or root"
+    } else if text.contains("emory") {
+        "smaller limits of objects, flows or header blocks"
+    } else {
+        "please report this with the kernel's version"
+    };
+    Unavailable { reason: format!("{what}: {text}"), remedy }
+}
+
+fn broken_object(name: &str) -> Unavailable {
+    Unavailable { reason: format!("eBPF object lacks {name}"), remedy: "rebuild AFPA" }
+}

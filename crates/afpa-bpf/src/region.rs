@@ -1,0 +1,148 @@
+//! Memory shared with the programs: the settings-and-clock region, and the slots of responses.
+//!
+//! The only place with raw pointers. Words that programs read while we write are atomics here; longer
+//! pieces are protected by the order of writes that `abi.h` and `clock.h` describe.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use afpa_abi::{DATES, Date, PATH_FILTER_BITS, Shared, Slot};
+use libbpf_rs::{MapCore, MapHandle};
+use memmap2::{MmapOptions, MmapRaw};
+
+/// The mapped `struct afpa_shared`.
+pub(crate) struct Region(MmapRaw);
+
+impl Region {
+    pub(crate) fn map(map: &MapHandle) -> std::io::Result<Self> {
+        if (map.value_size() as usize) < size_of::<Shared>() {
+            return Err(std::io::Error::other("shared region is too small"));
+        }
+        Ok(Self(MmapOptions::new().len(size_of::<Shared>()).map_raw(map.as_fd().as_raw_fd())?))
+    }
+
+    fn shared(&self) -> *mut Shared {
+        self.0.as_mut_ptr().cast()
+    }
+
+    pub(crate) fn pulse(&self) -> &AtomicU64 {
+        // JUSTIFICATION: the kernel reads the word at any time. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).pulse) }
+    }
+
+    pub(crate) fn hash_seed(&self) -> &AtomicU64 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).hash_seed) }
+    }
+
+    pub(crate) fn refresh_ns(&self) -> &AtomicU64 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).refresh_ns) }
+    }
+
+    pub(crate) fn generation(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).generation) }
+    }
+
+    pub(crate) fn log_every(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).log_every) }
+    }
+
+    pub(crate) fn checked_mask(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).checked_mask) }
+    }
+
+    /// The word of the port filter that holds `port`.
+    pub(crate) fn ports(&self, port: u16) -> &AtomicU64 {
+        let word = usize::from(port) / 64;
+        // JUSTIFICATION: as for `pulse`. SAFETY: `word` < 1024, the array's length; aligned, mapped.
+        unsafe { AtomicU64::from_ptr((&raw mut (*self.shared()).ports).cast::<u64>().add(word)) }
+    }
+
+    /// The word of the path filter that holds `bit`.
+    pub(crate) fn paths(&self, bit: usize) -> &AtomicU64 {
+        let word = bit % PATH_FILTER_BITS / 64;
+        // JUSTIFICATION: as for `pulse`. SAFETY: `word` < 1024, the array's length; aligned, mapped.
+        unsafe { AtomicU64::from_ptr((&raw mut (*self.shared()).paths).cast::<u64>().add(word)) }
+    }
+
+    /// No path is pinned.
+    pub(crate) fn forget_paths(&self) {
+        (0..PATH_FILTER_BITS)
+            .step_by(64)
+            .for_each(|bit| self.paths(bit).store(0, Ordering::SeqCst));
+    }
+
+    /// Write the Date of a second, unless it is there: answers that are repeated rely on it.
+    pub(crate) fn put_date(&self, date: Date) {
+        let index = date.second as usize % DATES;
+        // JUSTIFICATION: one of 256 entries is replaced while programs read others.
+        // SAFETY: `index` < DATES; only `beat` writes here, under its lock; a program reads an entry
+        // only when the pulse points to it or its second matches, and neither holds before we are done.
+        unsafe {
+            let entry = (&raw mut (*self.shared()).dates).cast::<Date>().add(index);
+            let second = AtomicU64::from_ptr(&raw mut (*entry).second);
+            if second.load(Ordering::Relaxed) == date.second {
+                return;
+            }
+            second.store(0, Ordering::SeqCst);
+            (&raw mut (*entry).text).write_volatile(date.text);
+            (&raw mut (*entry).sum_even).write_volatile(date.sum_even);
+            (&raw mut (*entry).sum_odd).write_volatile(date.sum_odd);
+            second.store(date.second, Ordering::SeqCst);
+        }
+    }
+}
+
+/// The mapped array of responses.
+pub(crate) struct Slots {
+    map: MmapRaw,
+    len: u32,
+}
+
+impl Slots {
+    pub(crate) fn map(map: &MapHandle) -> std::io::Result<Self> {
+        if map.value_size() as usize != size_of::<Slot>() {
+            return Err(std::io::Error::other("slots have another size than expected"));
+        }
+        let len = map.max_entries();
+        let bytes = len as usize * size_of::<Slot>();
+        Ok(Self { map: MmapOptions::new().len(bytes).map_raw(map.as_fd().as_raw_fd())?, len })
+    }
+
+    /// Entries, the unused one at 0 included.
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Replace a vacant slot. `slot.version` appears last, so that a program sees all of it or none.
+    pub(crate) fn write(&self, index: u32, slot: &Slot) {
+        self.vacate(index);
+        let mut unborn = *slot;
+        unborn.version = 0;
+        // JUSTIFICATION: the kernel reads the array while we write.
+        // SAFETY: `index` was checked by `version`; no object leads to the slot, and its version is 0.
+        unsafe { self.at(index).write_volatile(unborn) };
+        self.version(index).store(slot.version, Ordering::SeqCst);
+    }
+
+    /// From now on no answer is repeated from this slot.
+    pub(crate) fn vacate(&self, index: u32) {
+        self.version(index).store(0, Ordering::SeqCst);
+    }
+
+    fn at(&self, index: u32) -> *mut Slot {
+        assert!(index != 0 && index < self.len, "slot {index} of {}", self.len);
+        // JUSTIFICATION: as for `write`. SAFETY: within the mapping, by the assertion.
+        unsafe { self.map.as_mut_ptr().cast::<Slot>().add(index as usize) }
+    }
+
+    /// The version in a slot; 0: vacant.
+    pub(crate) fn version(&self, index: u32) -> &AtomicU64 {
+        // JUSTIFICATION: as for `write`. SAFETY: `at` gives a pointer into the mapping, 8-aligned.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.at(index)).version) }
+    }
+}

@@ -1,0 +1,236 @@
+//! Nothing that user mode would refuse, or answer otherwise, is answered by the programs.
+//!
+//! The programs' request parser and that of afpa-http are asked about the same bytes: the shared
+//! corpus, heads of real clients, and heads that nobody wrote. The programs' parser runs as a process
+//! (`agree/user_space.c`, for very many heads) and in the kernel (`agree/judge.bpf.c`); both are the
+//! headers under `bpf/` and a few lines around them. `fuzz/` has the same comparison as a target.
+
+#[path = "../../afpa-http/corpus/reader.rs"]
+#[allow(dead_code)]
+mod corpus;
+
+#[allow(dead_code, unreachable_pub)]
+#[path = "agree/"]
+mod agree {
+    pub mod generator;
+    pub mod heads;
+    pub mod in_kernel;
+    pub mod property;
+    pub mod user_space;
+    pub mod world;
+}
+
+use agree::generator::{Chance, head};
+use agree::heads::{LINES, REQUEST_LINES, browser, for_user_mode, ordinary, padded};
+use agree::in_kernel::{How, Judge};
+use agree::property::{Certainty, Verdict, agree, user_mode};
+use agree::user_space::Parser;
+use agree::world::World;
+
+/// Heads that nobody wrote, in the ordinary test.
+const GENERATED: usize = 200_000;
+/// The programs look at heads of 2,560 bytes at the most; a few longer ones show that.
+const LONGEST: usize = 10_000;
+/// Heads made and asked about at a time.
+const ROUND: usize = 20_000;
+
+/// Every spelling of a path that the corpus has can be pinned, so that its heads can be answered.
+fn world() -> World {
+    World::new(corpus::all().iter().filter_map(|case| {
+        let line = case.head.split(|&byte| byte == b'\r').next()?;
+        Some(line.split(|&byte| byte == b' ').nth(1)?.to_vec())
+    }))
+}
+
+/// Whole wires and heads alone of the corpus, heads of clients, and one head for each odd line.
+fn written() -> Vec<Vec<u8>> {
+    let mut heads: Vec<Vec<u8>> =
+        corpus::all().into_iter().flat_map(|case| [case.wire(), case.head]).collect();
+    heads.extend(ordinary().into_iter().chain(for_user_mode()).map(|head| head.bytes));
+    let with = |request_line: &str, lines: &[&str]| {
+        [&[request_line], lines, &["", ""]].concat().join("\r\n").into_bytes()
+    };
+    heads.extend(REQUEST_LINES.iter().map(|line| with(line, &["Host: a"])));
+    for line in LINES {
+        heads.push(with("GET /index.html HTTP/1.1", &[line]));
+        heads.push(with("GET /index.html HTTP/1.1", &["Host: a", line]));
+        heads.push(with("HEAD /index.html HTTP/1.1", &[line, "Accept-Encoding: br", "Host: a"]));
+        heads.push(with("GET / HTTP/1.1", &["Host: a", "If-None-Match: \"1-1\"", line]));
+    }
+    for count in [62, 63, 64, 65, 99, 100, 101] {
+        heads.push(with("GET / HTTP/1.1", &[&["Host: a"][..], &vec!["X: y"; count - 1]].concat()));
+    }
+    heads.retain(|head| head.len() < LONGEST);
+    heads
+}
+
+/// Asks both, complains about every difference, and says how often the programs answered.
+fn compare(world: &World, heads: &[Vec<u8>], verdicts: &[Verdict]) -> Tally {
+    let mut tally = Tally::default();
+    let mut differences = 0;
+    for (head, verdict) in heads.iter().zip(verdicts) {
+        if let Err(difference) = agree(world, head, *verdict) {
+            differences += 1;
+            if differences <= 10 {
+                eprintln!("b\"{}\"\n    {difference}", head.escape_ascii());
+            }
+        }
+        tally.note(*verdict, user_mode(world, head).is_ok());
+    }
+    assert_eq!(differences, 0, "heads on which the parsers differ, of {}", heads.len());
+    tally
+}
+
+#[derive(Default)]
+struct Tally {
+    heads: usize,
+    one: usize,
+    by_programs: usize,
+    by_user_mode: usize,
+}
+
+impl Tally {
+    fn note(&mut self, verdict: Verdict, by_user_mode: bool) {
+        self.heads += 1;
+        self.one += usize::from(verdict.certainty > Certainty::Unsure);
+        self.by_programs += usize::from(verdict.answers());
+        self.by_user_mode += usize::from(by_user_mode);
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.heads += other.heads;
+        self.one += other.one;
+        self.by_programs += other.by_programs;
+        self.by_user_mode += other.by_user_mode;
+    }
+
+    fn print(&self, what: &str) {
+        println!(
+            "{what}: {} heads; user mode would answer {} from its cache, the programs {}; another {} are one request for them",
+            self.heads,
+            self.by_user_mode,
+            self.by_programs,
+            self.one - self.by_programs
+        );
+    }
+}
+
+#[test]
+fn written_heads() {
+    let (folder, world) = (tempfile::tempdir().expect("a folder"), world());
+    let heads = written();
+    if let Some(mut parser) = Parser::start(folder.path(), &world) {
+        let tally = compare(&world, &heads, &parser.judge(&heads));
+        tally.print("corpus and odd lines, in user space");
+        assert!(tally.by_programs > 200, "the comparison is not empty");
+    }
+    let Some(mut judge) = Judge::load(folder.path(), &world) else { return };
+    let heads: Vec<_> = heads.into_iter().filter(|head| fits_a_packet(head)).collect();
+    for how in [How::New, How::Known, How::Known] {
+        let verdicts: Vec<_> = heads.iter().map(|head| judge.judge(head, how)).collect();
+        compare(&world, &heads, &verdicts).print(&format!("the same in the kernel, {how:?}"));
+    }
+}
+
+/// Found by `generated_heads`: word tricks that took a neighbour of a character for the character.
+#[test]
+fn hosts_of_almost_the_right_characters() {
+    let (folder, world) = (tempfile::tempdir().expect("a folder"), world());
+    let Some(mut parser) = Parser::start(folder.path(), &world) else { return };
+    let answered = |host: &str, parser: &mut Parser| {
+        let head = format!("GET /index.html HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
+        let verdicts = parser.judge(&[&head]);
+        assert_eq!(agree(&world, &head, verdicts[0]), Ok(()), "{host}");
+        verdicts[0].answers()
+    };
+    for good in ["[fd99::1]:8080", "[FD99::1]:8080", "A~B", "Under_Score.", "a.b", "a."] {
+        assert!(answered(good, &mut parser), "{good}");
+    }
+    // Or-ing 0x20 folds `{` and `[`, `^` and `~`; a borrow makes the `/` behind a dot look like one.
+    for bad in ["{fd99::1}:8080", "a^b", "a./b", "a.//"] {
+        assert!(!answered(bad, &mut parser), "{bad}");
+    }
+}
+
+#[test]
+fn generated_heads() {
+    let (folder, world) = (tempfile::tempdir().expect("a folder"), world());
+    let seeds: Vec<_> = written().into_iter().filter(|seed| fits_a_packet(seed)).collect();
+    let Some(mut parser) = Parser::start(folder.path(), &world) else { return };
+    let mut judge = Judge::load(folder.path(), &world);
+    let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
+    let mut tally = Tally::default();
+    while tally.heads < wanted() {
+        let heads: Vec<_> = (0..ROUND).map(|_| head(&seeds, &mut chance)).collect();
+        let verdicts = parser.judge(&heads);
+        tally.add(&compare(&world, &heads, &verdicts));
+        if let Some(judge) = &mut judge {
+            same_in_kernel(judge, &heads[..ROUND / 10], &verdicts);
+        }
+    }
+    tally.print("generated, in user space, one in ten in the kernel as well");
+    assert!(tally.by_programs > tally.heads / 20, "the comparison is not empty");
+}
+
+/// `AFPA_AGREE_HEADS` asks for another number of heads.
+fn wanted() -> usize {
+    let said = std::env::var("AFPA_AGREE_HEADS");
+    said.map_or(GENERATED, |number| number.parse().expect("a number"))
+}
+
+fn same_in_kernel(judge: &mut Judge, heads: &[Vec<u8>], in_user_space: &[Verdict]) {
+    for (head, in_user_space) in heads.iter().zip(in_user_space) {
+        for how in [How::New, How::Known] {
+            if fits_a_packet(head) {
+                let in_kernel = judge.judge(head, how);
+                assert_eq!(in_kernel, *in_user_space, "{how:?} b\"{}\"", head.escape_ascii());
+            }
+        }
+    }
+}
+
+/// Test packets are a page less their surroundings, and have something behind the Ethernet header.
+fn fits_a_packet(head: &[u8]) -> bool {
+    (1..3000).contains(&head.len())
+}
+
+#[test]
+fn real_clients_are_answered() {
+    let (folder, world) = (tempfile::tempdir().expect("a folder"), world());
+    let Some(mut parser) = Parser::start(folder.path(), &world) else { return };
+    let share = |heads: &[agree::heads::Head], parser: &mut Parser| {
+        let bytes: Vec<_> = heads.iter().map(|head| head.bytes.clone()).collect();
+        let verdicts = parser.judge(&bytes);
+        for (head, verdict) in heads.iter().zip(&verdicts) {
+            let outcome = if verdict.answers() { "answered" } else { verdict.reason.text() };
+            println!("{:44} {:>5} bytes  {outcome}", head.client, head.bytes.len());
+        }
+        verdicts.iter().filter(|verdict| verdict.answers()).count()
+    };
+    let (fit, unfit) = (ordinary(), for_user_mode());
+    let answered = share(&fit, &mut parser);
+    println!("{answered} of {} ordinary heads are answered by the programs\n", fit.len());
+    assert_eq!(answered, fit.len(), "the fast path is for all of them");
+    assert_eq!(share(&unfit, &mut parser), 0, "these ask for what only user mode does");
+}
+
+#[test]
+fn cost_of_deriving_a_request() {
+    let (folder, world) = (tempfile::tempdir().expect("a folder"), world());
+    let Some(mut judge) = Judge::load(folder.path(), &world) else { return };
+    println!("{:28} {:>7} {:>7} {:>7}   ns", "head", "copied", "new", "known");
+    let shapes =
+        [("two lines, 100 bytes", padded("/", 100)), ("three lines, 500 bytes", padded("/", 500))];
+    let browsers = [700, 1024, 1448, 2000].map(|total| ("browser", browser("/", total)));
+    for (name, head) in shapes.into_iter().chain(browsers) {
+        let [copied, new, known] =
+            [How::OnlyLoad, How::New, How::Known].map(|how| judge.time(&head, how).as_nanos());
+        let name = format!("{name}, {} bytes", head.len());
+        println!(
+            "{name:28} {copied:>7} {:>7} {:>7}",
+            new.saturating_sub(copied),
+            known.saturating_sub(copied)
+        );
+        assert!(judge.judge(&head, How::Known).answers(), "{name} is answered");
+    }
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The head behind an Ethernet header, judged in the kernel: for BPF_PROG_TEST_RUN. Everything but this
+ * function is the programs' own source. The protocol field says how.
+ */
+#include <afpa/kernel.h>
+#include <programs/ingress.bpf.c>
+#include "verdict.h"
+
+#define JUDGE_KNOWN 0x88b5 /* a block that was read before is compared */
+#define JUDGE_NEW 0x88b6   /* every block is read line by line */
+#define ONLY_LOAD 0x88b7   /* what both share: the head is copied out of the packet */
+
+SEC("tc")
+int agree(struct __sk_buff *skb)
+{
+	struct segment s = { .payload_at = sizeof(struct ethhdr), .length = skb->len - sizeof(struct ethhdr) };
+	__u32 zero = 0, how = bpf_ntohs(skb->protocol);
+	struct work *work = bpf_map_lookup_elem(&ingress_work, &zero);
+
+	if (!work || !load_head(skb, work, &s))
+		return REQUEST_UNSURE | AFPA_PASS_HEAD_LENGTH << 2;
+	if (how == ONLY_LOAD)
+		return 0;
+	if (how == JUDGE_NEW)
+		shared.generation++;
+	return judge(work, s.length);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,156 @@
+//! What must hold between the two parsers, for any bytes.
+//!
+//! The programs may leave anything to user mode. What they answer, user mode would have answered the
+//! same way; what they call one request is one for user mode too, or is refused as a whole.
+
+use afpa_abi::{Reason, kind};
+use afpa_http::{
+    BodyLength, Coding, FieldSlots, Method, Precondition, Ranges, Refusal, Request, RequestLimits,
+    Target, Validators, Version, coding, conditional, range, request, target,
+};
+
+use super::world::{ANY_HOST, HOSTS, MODIFIED, World};
+
+/// The tightest limits with which the property holds: the programs look at no more. A server with
+/// tighter ones would refuse what they answer.
+const LIMITS: RequestLimits = RequestLimits { request_line: 512, head: 2560, fields: 63 };
+
+/// How sure the programs are: `enum certainty` of `http_request.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Certainty {
+    Unsure,
+    One,
+    Answerable,
+}
+
+/// What the programs say about some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub certainty: Certainty,
+    /// `Answered` when there is an answer.
+    pub reason: Reason,
+    kind: u8,
+    site: u32,
+    slot: u32,
+    changed: bool,
+}
+
+impl Verdict {
+    /// Unpacks the word of `verdict.h`.
+    pub fn new(word: u32) -> Self {
+        Self {
+            certainty: match word & 3 {
+                0 => Certainty::Unsure,
+                1 => Certainty::One,
+                2 => Certainty::Answerable,
+                other => panic!("there is no certainty {other}"),
+            },
+            reason: Reason::ALL[(word >> 2 & 63) as usize],
+            kind: (word >> 8 & 3) as u8,
+            changed: word >> 10 & 1 == 1,
+            site: word >> 12 & 15,
+            slot: word >> 16,
+        }
+    }
+
+    pub fn answers(&self) -> bool {
+        self.certainty == Certainty::Answerable && self.reason == Reason::Answered
+    }
+}
+
+/// An answer, as both sides can name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub site: u32,
+    pub name: Vec<u8>,
+    pub coding: Coding,
+    pub kind: u8,
+}
+
+/// What user mode would answer from the cache, or why it would not.
+pub fn user_mode(world: &World, input: &[u8]) -> Result<Answer, String> {
+    let mut slots = FieldSlots::new();
+    let request = match request::parse(input, &mut slots, &LIMITS) {
+        Ok(Some(request)) => request,
+        other => return Err(format!("no request: {:?}", other.map(|_| "incomplete"))),
+    };
+    one_whole_request(&request, input)?;
+    let site = site_of(&request);
+    let mut scratch = Vec::new();
+    let Target::Origin { path, .. } = request.target else {
+        return Err(format!("target is {:?}", request.target));
+    };
+    let name = target::normalise(path, &mut scratch).map_err(|error| error.to_string())?;
+    let object = world.find(site, name).ok_or("no such object")?;
+    let coding = coding::choose(&request, object.codings());
+    let validators = Validators { etag: &object.etag(coding), last_modified: MODIFIED };
+    let kind = match (conditional::evaluate(&request, &validators), request.method) {
+        (Precondition::Failed, _) => return Err("precondition failed".into()),
+        (Precondition::NotModified, _) => kind::NOT_MODIFIED,
+        (Precondition::Proceed, Method::Head) => kind::HEAD,
+        (Precondition::Proceed, _) => kind::WHOLE,
+    };
+    match range::select(&request, &validators, 1000, 8, MODIFIED + 9) {
+        Ranges::Whole => Ok(Answer { site, name: name.to_vec(), coding, kind }),
+        ranges => Err(format!("{ranges:?}")),
+    }
+}
+
+/// Exactly one GET or HEAD of HTTP/1.1, after which the connection stays and nothing follows.
+fn one_whole_request(request: &Request<'_, '_>, input: &[u8]) -> Result<(), String> {
+    let fits = request.head_len == input.len()
+        && request.version == Version::Http11
+        && matches!(request.method, Method::Get | Method::Head)
+        && request.body == BodyLength::None
+        && !request.expect_continue
+        && request.keep_alive;
+    if fits { Ok(()) } else { Err(format!("not one plain request: {request:?}")) }
+}
+
+fn site_of(request: &Request<'_, '_>) -> u32 {
+    let host = request.host.as_bytes();
+    let named = HOSTS.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(host));
+    named.map_or(ANY_HOST, |(_, site)| *site)
+}
+
+/// The property. The error says who said what.
+pub fn agree(world: &World, input: &[u8], verdict: Verdict) -> Result<(), String> {
+    if verdict.changed {
+        return Err(format!("read anew and from memory differ; at first {verdict:?}"));
+    }
+    if verdict.certainty == Certainty::Unsure {
+        return Ok(());
+    }
+    one_response_follows(input)?;
+    if !verdict.answers() {
+        return Ok(());
+    }
+    let user_mode = user_mode(world, input);
+    let owner = world.owner(verdict.slot);
+    let kernel = owner.map(|(object, coding)| Answer {
+        site: object.site,
+        name: object.name.clone(),
+        coding,
+        kind: verdict.kind,
+    });
+    if user_mode.as_ref().ok() == kernel.as_ref()
+        && kernel.is_some_and(|kernel| kernel.site == verdict.site)
+    {
+        return Ok(());
+    }
+    Err(format!("the programs answer {verdict:?}, user mode: {user_mode:?}"))
+}
+
+/// The programs wait for the end of one response of user mode: that of a whole request, or a refusal
+/// for what they leave to it, the bytes of the target and the value of Host.
+fn one_response_follows(input: &[u8]) -> Result<(), String> {
+    let target = input.split(|&byte| byte == b' ').nth(1).unwrap_or_default();
+    let mut slots = FieldSlots::new();
+    match request::parse(input, &mut slots, &LIMITS) {
+        Ok(Some(request)) => one_whole_request(&request, input),
+        Ok(None) => Err("one request for the programs, incomplete for user mode".into()),
+        Err(Refusal::HostInvalid | Refusal::TargetBytes) => Ok(()),
+        Err(_) if target.iter().any(u8::is_ascii_control) => Ok(()),
+        Err(refusal) => Err(format!("one request for the programs, refused: {refusal}")),
+    }
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The programs' request parser as an ordinary process: the same headers over a few lines that stand
+ * in for the kernel's maps and helpers.
+ *
+ * Commands on standard input, numbers in host byte order:
+ *     'U' table:u8 length:u32 key value    put an entry into a table (see `tables`)
+ *     'B' count:u32 (length:u32 head)*     judge heads; answers `count` words on standard output
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint8_t __u8;
+typedef uint16_t __u16;
+typedef uint32_t __u32;
+typedef unsigned long long __u64;
+
+#undef __always_inline /* the C library has its own */
+#define SEC(name)
+#define __always_inline inline __attribute__((always_inline))
+#define __noinline __attribute__((noinline))
+#define __uint(name, value) int name
+#define __type(name, ...) __typeof__(__VA_ARGS__) *name
+#define barrier() asm volatile("" ::: "memory")
+
+struct bpf_spin_lock {
+	__u32 val;
+};
+
+static void *bpf_map_lookup_elem(void *map, const void *key);
+
+static long bpf_loop(__u32 turns, long (*turn)(__u32, void *), void *context, __u64 flags)
+{
+	for (__u32 i = 0; i < turns; i++)
+		if (turn(i, context))
+			break;
+	return (long)flags;
+}
+
+#include <afpa/http_request.h>
+#include <afpa/cache.h>
+#include "verdict.h"
+
+#define CHECKED 64 /* few enough for blocks to take each other's place */
+
+/* Stands in for a map; looked through from its end, for new entries to win. Without a key: an array. */
+static struct table {
+	void *map;
+	__u32 key_size, value_size, max, used;
+	__u8 *entries;
+} tables[] = {
+	{ &sites, sizeof(struct afpa_site_key), sizeof(__u32), 64, 0, NULL },
+	{ &objects, sizeof(struct afpa_object_key), sizeof(struct afpa_object), 1024, 0, NULL },
+	{ &slots, 0, sizeof(struct afpa_slot), 4096, 0, NULL },
+	{ &shared, 0, sizeof(shared), 1, 0, NULL },
+	{ &checked, 0, sizeof(struct afpa_checked), CHECKED, 0, NULL },
+	{ &counters, 0, sizeof(__u64), AFPA_REASON_COUNT, 0, NULL },
+};
+
+static void *entry(const struct table *table, __u32 at)
+{
+	return table->entries + (size_t)at * (table->key_size + table->value_size);
+}
+
+static void *bpf_map_lookup_elem(void *map, const void *key)
+{
+	struct table *table = tables;
+
+	while (table->map != map)
+		table++;
+	if (table->key_size == 0)
+		return *(const __u32 *)key < table->max ? entry(table, *(const __u32 *)key) : NULL;
+	for (__u32 i = table->used; i-- > 0;)
+		if (memcmp(entry(table, i), key, table->key_size) == 0)
+			return (__u8 *)entry(table, i) + table->key_size;
+	return NULL;
+}
+
+static void take(void *to, size_t size)
+{
+	if (size && fread(to, size, 1, stdin) != 1)
+		exit(2);
+}
+
+static __u32 take_number(void)
+{
+	__u32 number;
+
+	take(&number, sizeof(number));
+	return number;
+}
+
+static void update(void)
+{
+	__u32 at = getchar(), length = take_number(), key;
+	struct table *table = at < sizeof(tables) / sizeof(*tables) ? &tables[at] : NULL;
+
+	if (!table || length != table->value_size)
+		exit(3);
+	if (table->map == &shared) {
+		take(&key, sizeof(key));
+		take(&shared, sizeof(shared));
+	} else if (table->key_size == 0) {
+		key = take_number();
+		if (key >= table->max)
+			exit(3);
+		take(entry(table, key), length);
+	} else {
+		if (table->used == table->max)
+			exit(3);
+		take(entry(table, table->used++), table->key_size + length);
+	}
+}
+
+/* As load_head of the ingress program does. */
+static __u32 judge_bytes(struct work *work, const __u8 *bytes, __u32 length)
+{
+	if (length < 16 || length > AFPA_HEAD_MAX)
+		return REQUEST_UNSURE | AFPA_PASS_HEAD_LENGTH << 2;
+	memcpy(work->head, bytes, length);
+	memset(work->head + length, 0, 64);
+	return judge(work, length);
+}
+
+/* Each head twice: read line by line, as a rule, and compared with what was remembered. */
+static void batch(void)
+{
+	static struct work work; /* what earlier heads left behind is left, as in the kernel */
+	static __u8 bytes[1 << 16];
+
+	for (__u32 count = take_number(); count > 0; count--) {
+		__u32 length = take_number(), verdict;
+
+		if (length > sizeof(bytes))
+			exit(3);
+		take(bytes, length);
+		verdict = judge_bytes(&work, bytes, length);
+		if (judge_bytes(&work, bytes, length) != verdict)
+			verdict |= VERDICT_CHANGED;
+		fwrite(&verdict, sizeof(verdict), 1, stdout);
+	}
+	fflush(stdout);
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
+		tables[i].entries = calloc(tables[i].max, tables[i].key_size + tables[i].value_size);
+	for (;;) {
+		switch (getchar()) {
+		case 'U':
+			update();
+			break;
+		case 'B':
+			batch();
+			break;
+		case EOF:
+			return 0;
+		default:
+			return 3;
+		}
+	}
+}

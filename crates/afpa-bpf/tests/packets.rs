@@ -1,0 +1,254 @@
+//! Packet in, packet out: the programs run on frames made by hand, in a namespace without traffic.
+
+mod support;
+
+use std::net::SocketAddr;
+
+use afpa_bpf::{FastPath, Flow, FlowKey, Hook, Reason, Settings, TCX_NEXT, TCX_REDIRECT};
+use support::frame::{ACK, ECE, FIN, Frame, PSH, SYN, URG};
+use support::{LISTENER, PORT, SITE, Sample, World, inside};
+
+const REQUEST: &str = "GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n";
+
+/// Run `test` in a namespace with a fast path that is attached to nothing.
+fn with_fast_path(test: impl FnOnce(&FastPath) + Send) {
+    let Some(world) = World::new() else { return };
+    inside(&world.server, || {
+        let fast_path = match FastPath::load(Settings::default()) {
+            Ok(fast_path) => fast_path,
+            Err(error) => return println!("SKIP: {error}"),
+        };
+        let any = SocketAddr::new("::".parse().expect("an address"), PORT);
+        fast_path.listen(any, LISTENER, SITE).expect("listening");
+        Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
+        fast_path.beat();
+        test(&fast_path);
+    });
+}
+
+/// The frame goes on as it is; which reasons were counted?
+fn untouched(fast_path: &FastPath, hook: Hook, frame: &[u8]) -> Vec<Reason> {
+    let before = fast_path.counters().expect("counters");
+    let run = fast_path.dry_run(hook, frame, 1).expect("a test run");
+    assert_eq!((run.verdict, run.packet.as_slice()), (TCX_NEXT, frame));
+    let counters = fast_path.counters().expect("counters").since(&before);
+    counters.iter().filter(|(_, count)| *count > 0).map(|(reason, _)| reason).collect()
+}
+
+#[test]
+fn what_is_not_ours_is_neither_touched_nor_counted() {
+    with_fast_path(|fast_path| {
+        let request = Frame::request(REQUEST);
+        let mut udp = request.bytes();
+        udp[23] = 17;
+        let mut fragment = request.bytes();
+        fragment[20] = 0x20;
+        let mut arp = request.bytes();
+        arp[12..14].copy_from_slice(&[8, 6]);
+        let mut vlan = request.bytes();
+        vlan.splice(12..12, [0x81, 0, 0, 1]);
+        let other_port = Frame { server_port: PORT + 1, ..request.clone() }.bytes();
+        let empty = Frame { payload: Vec::new(), flags: ACK, ..request.clone() }.bytes();
+        let syn = Frame { flags: SYN, ..request.clone() }.bytes();
+        for frame in [udp, fragment, arp, vlan, other_port, empty, syn] {
+            for hook in [Hook::Ingress, Hook::Egress] {
+                assert_eq!(untouched(fast_path, hook, &frame), [], "{hook:?} {frame:02x?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn every_truncation_is_survived() {
+    with_fast_path(|fast_path| {
+        let ipv6 = Frame { ipv6: true, ..Frame::request(REQUEST) };
+        // Below a whole IP header the kernel itself refuses to run a program.
+        for (whole, least) in [(Frame::request(REQUEST).bytes(), 34), (ipv6.bytes(), 54)] {
+            for length in least..whole.len() {
+                for hook in [Hook::Ingress, Hook::Egress] {
+                    untouched(fast_path, hook, &whole[..length]);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn reasons_of_requests_without_a_connection() {
+    with_fast_path(|fast_path| {
+        let request = Frame::request(REQUEST);
+        let scanned = [Reason::PassNoSocket, Reason::BlockScanned];
+        let known = [Reason::PassNoSocket, Reason::BlockCompared];
+        assert_eq!(untouched(fast_path, Hook::Ingress, &request.bytes()), scanned);
+        assert_eq!(untouched(fast_path, Hook::Ingress, &request.bytes()), known);
+        let ipv6 = Frame { ipv6: true, ..request.clone() };
+        assert_eq!(untouched(fast_path, Hook::Ingress, &ipv6.bytes()), known);
+        for (flags, reason) in [
+            (ACK | PSH | FIN, Reason::PassTcpFlags),
+            (ACK | PSH | URG, Reason::PassTcpFlags),
+            (ACK | PSH | ECE, Reason::PassTcpFlags),
+            (PSH, Reason::PassTcpFlags),
+        ] {
+            let frame = Frame { flags, ..request.clone() };
+            assert_eq!(untouched(fast_path, Hook::Ingress, &frame.bytes()), [reason], "{flags:#x}");
+        }
+        let options = Frame { sack: vec![(1, 2)], ..request.clone() };
+        assert_eq!(untouched(fast_path, Hook::Ingress, &options.bytes()), [Reason::PassPacket]);
+        let mut congested = request.bytes();
+        congested[15] = 3;
+        assert_eq!(untouched(fast_path, Hook::Ingress, &congested), [Reason::PassPacket]);
+        fast_path.pause();
+        assert!(
+            untouched(fast_path, Hook::Ingress, &request.bytes()).contains(&Reason::BlockCompared)
+        );
+    });
+}
+
+/// A connection that has drifted: 100 bytes taken, 1000 given, user mode owns it.
+fn drifted() -> (FlowKey, [u8; size_of::<Flow>()]) {
+    let mut bytes = [0; size_of::<Flow>()];
+    bytes[4] = afpa_abi::owner::KEPT;
+    let mut put = |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    put(12, 100); // taken
+    put(16, 1000); // given
+    put(20, 50_100); // client_next
+    put(24, 70_000); // kernel_next
+    put(28, 60_000); // kernel_edge
+    put(32, 60_000); // kernel_acked
+    put(60, 40_000); // answer_from
+    put(84, 61_000); // client_acked
+    (Frame::request("").key(), bytes)
+}
+
+#[test]
+fn ingress_translation() {
+    with_fast_path(|fast_path| {
+        let (key, flow) = drifted();
+        fast_path.put_flow(&key, &flow).expect("entered");
+        let wire = Frame {
+            seq: 50_100,
+            ack: 66_000,
+            payload: b"more".to_vec(),
+            sack: vec![(67_000, 68_000), (60_100, 60_200)],
+            ..Frame::request("")
+        };
+        let run = fast_path.dry_run(Hook::Ingress, &wire.bytes(), 1).expect("a test run");
+        assert_eq!(run.verdict, TCX_NEXT);
+        let kernel = Frame {
+            seq: 50_000,
+            ack: 65_000,
+            sack: vec![(66_000, 67_000), (60_000, 60_000)], // the second is of an older drift
+            ..wire.clone()
+        };
+        assert_eq!(run.packet, kernel.bytes(), "numbers, SACK blocks and checksum");
+        // An acknowledgement inside an answer of ours says to the kernel: all of yours before it.
+        let partial = Frame { ack: 60_500, sack: Vec::new(), ..wire };
+        let run = fast_path.dry_run(Hook::Ingress, &partial.bytes(), 1).expect("a test run");
+        assert_eq!(run.packet, Frame { seq: 50_000, ack: 60_000, ..partial }.bytes());
+    });
+}
+
+#[test]
+fn egress_translation() {
+    with_fast_path(|fast_path| {
+        let (key, flow) = drifted();
+        fast_path.put_flow(&key, &flow).expect("entered");
+        for ipv6 in [false, true] {
+            let mut kernel = Frame {
+                from_server: true,
+                seq: 70_000,
+                ack: 50_000,
+                ipv6,
+                ..Frame::request("data")
+            };
+            if ipv6 {
+                fast_path.put_flow(&kernel.key(), &flow).expect("entered");
+            }
+            let wire = Frame { seq: 71_000, ack: 50_100, ..kernel.clone() };
+            let run = fast_path.dry_run(Hook::Egress, &kernel.bytes(), 1).expect("a test run");
+            assert_eq!((run.verdict, run.packet), (TCX_NEXT, wire.bytes()));
+            kernel.seq = 59_990; // the client has it, under an older drift
+            let run = fast_path.dry_run(Hook::Egress, &kernel.bytes(), 1).expect("a test run");
+            assert_eq!(run.verdict, afpa_bpf::TCX_DROP);
+        }
+    });
+}
+
+/// No frame without a connection is ever answered, however it is mangled.
+#[test]
+fn mangled_frames_are_never_answered() {
+    with_fast_path(|fast_path| {
+        let mut dice: u64 = 0x1234_5678_9abc_def1;
+        let mut roll = || {
+            dice ^= dice << 13;
+            dice ^= dice >> 7;
+            dice ^= dice << 17;
+            (dice >> 16) as usize
+        };
+        for round in 0..20_000 {
+            let mut frame = Frame { ipv6: round % 2 == 1, ..Frame::request(REQUEST) }.bytes();
+            for _ in 0..1 + roll() % 4 {
+                let at = roll() % frame.len();
+                frame[at] = roll() as u8;
+            }
+            let run = fast_path.dry_run(Hook::Ingress, &frame, 1).expect("a test run");
+            assert_ne!(run.verdict, TCX_REDIRECT, "{frame:02x?}");
+            assert_eq!(run.packet, frame, "round {round}");
+        }
+        assert_eq!(fast_path.counters().expect("counters")[Reason::Answered], 0);
+    });
+}
+
+#[test]
+fn time_of_a_warm_pass() {
+    with_fast_path(|fast_path| {
+        let request = Frame::request(REQUEST);
+        let (key, flow) = drifted();
+        println!("ns per run, warm:");
+        let time = |name: &str, hook: Hook, frame: &Frame| {
+            let run = fast_path.dry_run(hook, &frame.bytes(), 200_000).expect("a test run");
+            println!("{:>6}  {name}", run.time.as_nanos());
+        };
+        time("port not served", Hook::Ingress, &Frame { server_port: PORT + 1, ..request.clone() });
+        time(
+            "acknowledgement, unknown connection",
+            Hook::Ingress,
+            &Frame { payload: Vec::new(), ..request.clone() },
+        );
+        time("small request, derived, no socket", Hook::Ingress, &request);
+        let large = format!(
+            "GET /kernel.html HTTP/1.1\r\nHost: server\r\nCookie: {}\r\n\r\n",
+            "0123456789abcdef".repeat(61)
+        );
+        time("1 KB request, derived, no socket", Hook::Ingress, &Frame::request(&large));
+        time("unknown connection", Hook::Egress, &Frame { from_server: true, ..request.clone() });
+        let mut awaiting = [0; size_of::<Flow>()];
+        awaiting[4] = afpa_abi::owner::USER;
+        awaiting[36..40].copy_from_slice(&70_000u32.to_ne_bytes()); // response_start
+        fast_path.put_flow(&key, &awaiting).expect("entered");
+        let head = "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Sat, 21 Nov 2026 02:50:00 GMT\r\nContent-Type: text/html\r\n\
+                    Content-Length: 100000\r\nLast-Modified: Sat, 21 Nov 2026 02:29:24 GMT\r\nConnection: keep-alive\r\n\
+                    ETag: \"6b010204-a\"\r\nAccept-Ranges: bytes\r\n\r\n";
+        let response = Frame { from_server: true, seq: 70_000, ..Frame::request(head) };
+        let before = fast_path.counters().expect("counters");
+        fast_path.dry_run(Hook::Egress, &response.bytes(), 1).expect("a test run");
+        let ended = fast_path.counters().expect("counters").since(&before)[Reason::ResponseEnd];
+        assert_eq!(ended, 1);
+        let mut total = std::time::Duration::ZERO;
+        for _ in 0..5000 {
+            fast_path.put_flow(&key, &awaiting).expect("entered");
+            total +=
+                fast_path.dry_run(Hook::Egress, &response.bytes(), 1).expect("a test run").time;
+        }
+        println!(
+            "{:>6}  response head, its end derived (single runs, cooler)",
+            total.as_nanos() / 5000
+        );
+        fast_path.put_flow(&key, &flow).expect("entered");
+        time(
+            "translated",
+            Hook::Egress,
+            &Frame { from_server: true, seq: 70_000, ack: 50_000, ..request },
+        );
+    });
+}
