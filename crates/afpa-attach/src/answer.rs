@@ -1,0 +1,291 @@
+//! A response of the attached server, kept as the bytes that came (RFC 9112).
+//!
+//! Reading is strict, because what is read here is sent again to others: a response whose end is not
+//! given by its Content-Length, or that needs any leniency to be understood, is an error.
+
+use std::ops::Range;
+
+/// What the request was, as far as it decides how long the response is (RFC 9112 section 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// GET
+    Get,
+    /// HEAD: no content, whatever the fields say.
+    Head,
+}
+
+/// One whole response.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    bytes: Vec<u8>,
+    head: usize,
+    status: u16,
+    fields: Vec<(Range<usize>, Range<usize>)>,
+}
+
+/// Why bytes are not a response that can be read on. The connection is of no use any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// Not `HTTP/1.1 NNN reason`.
+    #[error("status line is not one of HTTP/1.1")]
+    StatusLine,
+    /// An interim response, which nobody asked for.
+    #[error("interim response")]
+    Interim,
+    /// A line that is no `name: value`, or does not end in CRLF.
+    #[error("malformed field line")]
+    Field,
+    /// More head than anybody needs.
+    #[error("head is too long")]
+    TooLong,
+    /// Chunked, delimited by the end of the connection, or contradictory.
+    #[error("length is not given by one Content-Length")]
+    Unframed,
+}
+
+/// Longest head that is read. Longer ones could never be pinned.
+const HEAD_MAX: usize = 16 << 10;
+/// Longest content that is read.
+const BODY_MAX: usize = 1 << 20;
+
+impl Answer {
+    /// Reads the response at the start of `input`; `None`: more bytes are needed.
+    ///
+    /// # Errors
+    /// When the bytes are no response, or one whose end cannot be known.
+    pub fn read(input: &[u8], asked: Asked) -> Result<Option<Self>, Malformed> {
+        let Some(head) = input.windows(4).position(|window| window == b"\r\n\r\n") else {
+            return if input.len() > HEAD_MAX { Err(Malformed::TooLong) } else { Ok(None) };
+        };
+        let head = head + 4;
+        if head > HEAD_MAX {
+            return Err(Malformed::TooLong);
+        }
+        let mut lines = lines(input.get(..head - 2).unwrap_or_default());
+        let status = status(input.get(lines.next().unwrap_or_default()).unwrap_or_default())?;
+        let fields = lines.map(|line| field(input, line)).collect::<Result<Vec<_>, _>>()?;
+        let mut answer = Self { bytes: Vec::new(), head, status, fields };
+        let length = answer.length(input, asked)?;
+        let Some(bytes) = input.get(..head + length) else { return Ok(None) };
+        answer.bytes = bytes.to_vec();
+        Ok(Some(answer))
+    }
+
+    /// Three digits.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Status line to blank line.
+    pub fn head(&self) -> &[u8] {
+        self.bytes.get(..self.head).unwrap_or_default()
+    }
+
+    /// Content; empty for HEAD and 304.
+    pub fn body(&self) -> &[u8] {
+        self.bytes.get(self.head..).unwrap_or_default()
+    }
+
+    /// Bytes of head and content.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Never: there is a status line at least.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The values of all lines of a field, in their order.
+    pub fn values<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
+        self.lines(name).filter_map(|range| self.bytes.get(range.clone()))
+    }
+
+    /// The value of a field that stands exactly once.
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        let mut values = self.values(name);
+        values.next().filter(|_| values.next().is_none())
+    }
+
+    /// Whether there is a line of it.
+    pub fn has(&self, name: &str) -> bool {
+        self.values(name).next().is_some()
+    }
+
+    /// Where the 29 bytes of the only Date stand in the head.
+    pub fn date_offset(&self) -> Option<usize> {
+        let mut dates = self.lines("date");
+        let date = dates.next().filter(|range| range.len() == DATE_LENGTH)?;
+        dates.next().is_none().then_some(date.start)
+    }
+
+    /// Whether both are the same response, their Dates aside.
+    pub fn same(&self, other: &Self) -> bool {
+        self.same_head(other) && self.body() == other.body()
+    }
+
+    /// Whether both heads are the same, their Dates aside.
+    pub fn same_head(&self, other: &Self) -> bool {
+        let undated = |answer: &Self| {
+            let mut head = answer.head().to_vec();
+            let at = answer.date_offset();
+            let date = at.and_then(|at| head.get_mut(at..at + DATE_LENGTH));
+            if let Some(date) = date {
+                date.fill(0);
+            }
+            (head, at)
+        };
+        undated(self) == undated(other)
+    }
+
+    fn lines<'a, 'n>(
+        &'a self,
+        name: &'n str,
+    ) -> impl Iterator<Item = &'a Range<usize>> + use<'a, 'n> {
+        let named = move |have: &Range<usize>| {
+            let have = self.bytes.get(have.clone()).unwrap_or_default();
+            have.eq_ignore_ascii_case(name.as_bytes())
+        };
+        self.fields.iter().filter(move |(have, _)| named(have)).map(|(_, value)| value)
+    }
+
+    /// Length of the content. The bytes are still in `input`.
+    fn length(&self, input: &[u8], asked: Asked) -> Result<usize, Malformed> {
+        let values = |name: &'static [u8]| {
+            self.fields.iter().filter_map(move |(have, value)| {
+                let have = input.get(have.clone())?;
+                have.eq_ignore_ascii_case(name).then(|| input.get(value.clone()))?
+            })
+        };
+        if asked == Asked::Head || matches!(self.status, 204 | 304) {
+            return Ok(0);
+        }
+        let mut lengths = values(b"content-length");
+        let (Some(length), None) = (lengths.next(), lengths.next()) else {
+            return Err(Malformed::Unframed);
+        };
+        if values(b"transfer-encoding").next().is_some() {
+            return Err(Malformed::Unframed);
+        }
+        let digits = !length.is_empty() && length.iter().all(u8::is_ascii_digit);
+        let length = str::from_utf8(length).ok().filter(|_| digits);
+        let length = length.and_then(|length| length.parse().ok());
+        length.filter(|length| *length <= BODY_MAX).ok_or(Malformed::Unframed)
+    }
+}
+
+/// Bytes of an IMF-fixdate.
+pub(crate) const DATE_LENGTH: usize = 29;
+
+/// Ranges of the lines, without their CRLF; `head` ends with one.
+fn lines(head: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = head.get(at..).filter(|rest| !rest.is_empty())?;
+        let end = rest.windows(2).position(|pair| pair == b"\r\n").unwrap_or(rest.len());
+        let line = at..at + end;
+        at += end + 2;
+        Some(line)
+    })
+}
+
+fn status(line: &[u8]) -> Result<u16, Malformed> {
+    let code = line.strip_prefix(b"HTTP/1.1 ").and_then(|rest| rest.split_first_chunk::<3>());
+    let (code, rest) = code.ok_or(Malformed::StatusLine)?;
+    let plain = rest.first().is_none_or(|byte| *byte == b' ') && rest.iter().all(is_text);
+    let code = str::from_utf8(code).ok().filter(|code| code.bytes().all(|b| b.is_ascii_digit()));
+    match code.and_then(|code| code.parse().ok()) {
+        Some(100..=199) => Err(Malformed::Interim),
+        Some(status @ 200..=599) if plain => Ok(status),
+        _ => Err(Malformed::StatusLine),
+    }
+}
+
+/// Name and value; a name is a token (RFC 9110 section 5.6.2) right before its colon.
+fn field(input: &[u8], line: Range<usize>) -> Result<(Range<usize>, Range<usize>), Malformed> {
+    let text = input.get(line.clone()).unwrap_or_default();
+    let colon = text.iter().position(|byte| *byte == b':').ok_or(Malformed::Field)?;
+    let (name, value) = (&text[..colon], &text[colon + 1..]);
+    let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    if name.is_empty() || !name.iter().all(token) || !value.iter().all(is_text) {
+        return Err(Malformed::Field);
+    }
+    let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
+    let before = value.iter().take_while(blank).count();
+    let after = value.iter().rev().take_while(blank).count().min(value.len() - before);
+    let start = line.start + colon + 1;
+    Ok((line.start..line.start + colon, start + before..line.end - after))
+}
+
+fn is_text(byte: &u8) -> bool {
+    matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = "HTTP/1.1 200 OK\r\nServer: x\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 2\r\n\r\nhi";
+
+    #[test]
+    fn a_response_is_whole_or_not_there_yet() {
+        for cut in 0..WHOLE.len() {
+            assert!(Answer::read(&WHOLE.as_bytes()[..cut], Asked::Get).unwrap().is_none(), "{cut}");
+        }
+        let more = format!("{WHOLE}HTTP/1.1 404");
+        let answer = Answer::read(more.as_bytes(), Asked::Get).unwrap().unwrap();
+        assert_eq!((answer.status(), answer.body(), answer.len()), (200, &b"hi"[..], WHOLE.len()));
+        assert_eq!(answer.field("SERVER"), Some(&b"x"[..]));
+        assert_eq!(&answer.head()[answer.date_offset().unwrap()..][..3], b"Sun");
+    }
+
+    #[test]
+    fn heads_without_content() {
+        let (head, _) = WHOLE.split_at(WHOLE.len() - 2);
+        assert_eq!(Answer::read(head.as_bytes(), Asked::Head).unwrap().unwrap().len(), head.len());
+        let not_modified = "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n";
+        let answer = Answer::read(not_modified.as_bytes(), Asked::Get).unwrap().unwrap();
+        assert_eq!((answer.status(), answer.body()), (304, &b""[..]));
+        assert_eq!(answer.date_offset(), None);
+    }
+
+    #[test]
+    fn the_date_alone_may_differ() {
+        let read = |text: &str| Answer::read(text.as_bytes(), Asked::Get).unwrap().unwrap();
+        let one = read(WHOLE);
+        assert!(one.same(&read(&WHOLE.replace("08:49:37", "23:00:00"))));
+        assert!(!one.same(&read(&WHOLE.replace("\nhi", "\nho"))));
+        assert!(!one.same(&read(&WHOLE.replace("Server: x", "Server: y"))));
+    }
+
+    #[test]
+    fn what_needs_leniency_is_refused() {
+        let table = [
+            ("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", Malformed::StatusLine),
+            ("HTTP/1.1 2x0 OK\r\nContent-Length: 0\r\n\r\n", Malformed::StatusLine),
+            ("HTTP/1.1 2000\r\nContent-Length: 0\r\n\r\n", Malformed::StatusLine),
+            ("HTTP/1.1 100 Continue\r\n\r\n", Malformed::Interim),
+            ("HTTP/1.1 200 OK\r\nA : b\r\n\r\n", Malformed::Field),
+            ("HTTP/1.1 200 OK\r\nA: b\r\n folded\r\n\r\n", Malformed::Field),
+            ("HTTP/1.1 200 OK\r\nA: b\nB: c\r\n\r\n", Malformed::Field),
+            ("HTTP/1.1 200 OK\r\n: b\r\n\r\n", Malformed::Field),
+            ("HTTP/1.1 200 OK\r\n\r\n", Malformed::Unframed),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Malformed::Unframed),
+            ("HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\na", Malformed::Unframed),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 1, 1\r\n\r\na", Malformed::Unframed),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na",
+                Malformed::Unframed,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\na",
+                Malformed::Unframed,
+            ),
+        ];
+        for (text, expected) in table {
+            assert_eq!(Answer::read(text.as_bytes(), Asked::Get).err(), Some(expected), "{text:?}");
+        }
+        let endless = vec![b'x'; HEAD_MAX + 1];
+        assert_eq!(Answer::read(&endless, Asked::Get).err(), Some(Malformed::TooLong));
+    }
+}

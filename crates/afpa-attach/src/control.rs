@@ -1,0 +1,93 @@
+//! The control socket of an attachment: `GET /stats`, `POST /stop`, in HTTP/1.1.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Map, Value, json};
+
+use crate::filler::{Shared, spawn};
+
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Listens on `socket`, in place of one that nobody listens on any more.
+pub(crate) fn listen(socket: &Path) -> io::Result<UnixListener> {
+    let _stale = fs::remove_file(socket);
+    UnixListener::bind(socket)
+}
+
+/// Answers until the process ends.
+pub(crate) fn serve(listener: UnixListener, shared: Arc<Shared>) -> io::Result<()> {
+    spawn("control", move || {
+        for stream in listener.incoming().flatten() {
+            let _gone = answer(stream, &shared);
+        }
+    })?;
+    Ok(())
+}
+
+/// Asks the attachment behind `socket` to end.
+pub(crate) fn stop(socket: &Path) -> io::Result<()> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(b"POST /stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    match answer.starts_with(b"HTTP/1.1 200 ") {
+        true => Ok(()),
+        false => Err(io::Error::other("the running attachment refuses")),
+    }
+}
+
+fn answer(mut stream: UnixStream, shared: &Shared) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut request = Vec::new();
+    let mut buffer = [0; 1024];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < 8192 {
+        match stream.read(&mut buffer)? {
+            0 => return Ok(()),
+            count => request.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+        }
+    }
+    let (status, content) = match request.split(|byte| *byte == b' ').collect::<Vec<_>>()[..] {
+        [b"GET", b"/stats", ..] => ("200 OK", statistics(shared).to_string()),
+        [b"POST", b"/stop", ..] => ("200 OK", "stopping\n".to_owned()),
+        _ => ("404 Not Found", "there are GET /stats and POST /stop\n".to_owned()),
+    };
+    let length = content.len();
+    write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{content}")?;
+    if request.starts_with(b"POST /stop ") {
+        kill(Pid::this(), Signal::SIGTERM)?;
+    }
+    Ok(())
+}
+
+fn statistics(shared: &Shared) -> Value {
+    let standing = shared.standing();
+    let (objects, slots) = shared.fast_path.pinned_objects();
+    let mut reasons = Map::new();
+    let mut answered = 0;
+    if let Ok(counters) = shared.fast_path.counters() {
+        answered = counters.answered();
+        reasons.extend(
+            counters.iter().map(|(reason, count)| (reason.text().to_owned(), count.into())),
+        );
+    }
+    let unfit: Map<String, Value> =
+        standing.unfit.into_iter().map(|(why, count)| (why, count.into())).collect();
+    json!({
+        "answered": answered,
+        "pinned": { "paths": standing.pinned, "objects": objects, "slots": slots },
+        "known": standing.known,
+        "busy": standing.busy,
+        "drifted": shared.fast_path.drifted_flows().ok(),
+        "unfit": unfit,
+        "reasons": reasons,
+    })
+}

@@ -1,0 +1,333 @@
+//! What is pinned, what it depends on, and what has to be asked for: coherency without I/O.
+//!
+//! An *entry* is a path below the root that may be answered; a *place* is a path whose change spoils
+//! it. Invariants:
+//! 1. a change raises the epoch of every entry that depends on the place, before anything else;
+//! 2. an entry is settled as pinned only with the epoch under which its filling began;
+//! 3. who changes an entry from pinned to unpinned takes it out of the kernel under the same lock.
+//!
+//! So an answer that was fetched while its file changed is never pinned, and one that was pinned
+//! before is gone before its new version is asked for.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A path below the root, as the file system spells it; that of a directory ends with a slash.
+pub type Path = Arc<[u8]>;
+
+/// How long a changed file must be quiet before it is asked for.
+const QUIET: Duration = Duration::from_millis(500);
+/// As above, when whoever wrote it has closed it.
+const CLOSED: Duration = Duration::from_millis(20);
+/// First pause before another try; it doubles up to the last one.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const LAST_RETRY: Duration = Duration::from_secs(64);
+
+/// All entries.
+#[derive(Debug)]
+pub struct Ledger {
+    most: usize,
+    entries: HashMap<Path, Entry>,
+    due: BTreeSet<(Instant, Path)>,
+    dependants: HashMap<Path, HashSet<Path>>,
+    pinned: usize,
+    epoch: u64,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    epoch: u64,
+    pinned: bool,
+    /// When a pinned entry has to go.
+    until: Option<Instant>,
+    due: Option<Instant>,
+    failures: u32,
+    places: Vec<Path>,
+}
+
+/// An entry that is being filled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Which.
+    pub path: Path,
+    epoch: u64,
+}
+
+impl Ledger {
+    /// An empty one that will hold `most` entries.
+    pub fn new(most: usize) -> Self {
+        Self {
+            most,
+            entries: HashMap::new(),
+            due: BTreeSet::new(),
+            dependants: HashMap::new(),
+            pinned: 0,
+            epoch: 0,
+        }
+    }
+
+    /// Entries, those among them that are pinned, and those that wait to be asked for.
+    pub fn counts(&self) -> (usize, usize, usize) {
+        (self.entries.len(), self.pinned, self.due.len())
+    }
+
+    /// A path that may be worth pinning. False: there is no room for it.
+    pub fn add(&mut self, path: &[u8], now: Instant) -> bool {
+        if self.entries.contains_key(path) {
+            return true;
+        }
+        if self.entries.len() >= self.most {
+            return false;
+        }
+        let path: Path = path.into();
+        self.epoch += 1;
+        self.entries.insert(path.clone(), Entry { epoch: self.epoch, ..Entry::default() });
+        self.schedule(&path, now);
+        true
+    }
+
+    /// `place` has changed: these are to be unpinned, now.
+    #[must_use]
+    pub fn changed(&mut self, place: &[u8], now: Instant) -> Vec<Path> {
+        let mut hit: Vec<Path> =
+            self.dependants.get(place).into_iter().flatten().cloned().collect();
+        let folder = folder_of(place);
+        let own = [place, folder];
+        hit.extend(
+            own.iter().filter_map(|path| Some(self.entries.get_key_value(*path)?.0.clone())),
+        );
+        self.spoil(hit, now + QUIET)
+    }
+
+    /// `place`, perhaps a directory, leads elsewhere now.
+    #[must_use]
+    pub fn changed_tree(&mut self, place: &[u8], now: Instant) -> Vec<Path> {
+        let below = |path: &[u8]| {
+            let rest = path.strip_prefix(place.strip_suffix(b"/").unwrap_or(place));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        };
+        let spoilt = |path: &Path, entry: &Entry| {
+            below(path)
+                || *folder_of(place) == **path
+                || entry.places.iter().any(|place| below(place))
+        };
+        let hit = self.entries.iter().filter(|(path, entry)| spoilt(path, entry));
+        let hit = hit.map(|(path, _)| path.clone()).collect();
+        self.spoil(hit, now + QUIET)
+    }
+
+    /// Anything may have changed.
+    #[must_use]
+    pub fn everything_changed(&mut self, now: Instant) -> Vec<Path> {
+        let all = self.entries.keys().cloned().collect();
+        self.spoil(all, now + CLOSED)
+    }
+
+    /// `place` was written and closed: what waits for it need not wait long.
+    pub fn written(&mut self, place: &[u8], now: Instant) {
+        let folder = folder_of(place);
+        let mut waiting: Vec<Path> =
+            self.dependants.get(place).into_iter().flatten().cloned().collect();
+        waiting.extend([place, folder].map(Path::from));
+        for path in waiting {
+            if self.entries.get(&path).is_some_and(|entry| entry.due.is_some()) {
+                self.schedule(&path, now + CLOSED);
+            }
+        }
+    }
+
+    /// Pinned entries whose time is over, to be unpinned now; they will be asked for again.
+    #[must_use]
+    pub fn expired(&mut self, now: Instant) -> Vec<Path> {
+        let over = self.entries.iter().filter(|(_, entry)| entry.until.is_some_and(|u| u <= now));
+        let over = over.map(|(path, _)| path.clone()).collect();
+        self.spoil(over, now)
+    }
+
+    /// The next entry to fill, if it is time.
+    pub fn next(&mut self, now: Instant) -> Option<Job> {
+        let (when, path) = self.due.first()?.clone();
+        if when > now {
+            return None;
+        }
+        self.due.pop_first();
+        let entry = self.entries.get_mut(&path)?;
+        entry.due = None;
+        debug_assert!(!entry.pinned, "a pinned entry is never asked for");
+        let places = std::mem::take(&mut entry.places);
+        let epoch = entry.epoch;
+        self.release(&path, &places);
+        Some(Job { path, epoch })
+    }
+
+    /// When [`next`](Self::next) has something.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.due.first().map(|(when, _)| *when)
+    }
+
+    /// What is being filled depends on `place`, too. To be called before the place is looked at.
+    pub fn depend(&mut self, job: &Job, place: &[u8]) {
+        let Some(entry) = self.entries.get_mut(&job.path) else { return };
+        let place: Path = place.into();
+        if !entry.places.contains(&place) {
+            entry.places.push(place.clone());
+            self.dependants.entry(place).or_default().insert(job.path.clone());
+        }
+    }
+
+    /// Whether nothing has changed since the filling began: only then it may be pinned, and is from
+    /// now on, for `lifetime`.
+    pub fn pin(&mut self, job: &Job, lifetime: Option<Duration>, now: Instant) -> bool {
+        let entry = self.entries.get_mut(&job.path).filter(|entry| entry.epoch == job.epoch);
+        let Some(entry) = entry else { return false };
+        entry.pinned = true;
+        entry.failures = 0;
+        entry.until = lifetime.map(|lifetime| now + lifetime);
+        self.pinned += 1;
+        true
+    }
+
+    /// It could not be pinned. `again`: there is hope.
+    pub fn refuse(&mut self, job: &Job, again: bool, now: Instant) {
+        let entry = self.entries.get_mut(&job.path).filter(|entry| entry.epoch == job.epoch);
+        let Some(entry) = entry else { return };
+        if again {
+            let pause = FIRST_RETRY * 2u32.pow(entry.failures.min(10));
+            entry.failures += 1;
+            self.schedule(&job.path, now + pause.min(LAST_RETRY));
+        }
+    }
+
+    /// There is no such file.
+    pub fn forget(&mut self, job: &Job) {
+        if self.entries.get(&job.path).is_some_and(|entry| entry.epoch == job.epoch) {
+            let entry = self.entries.remove(&job.path).unwrap_or_default();
+            self.release(&job.path, &entry.places);
+        }
+    }
+
+    fn spoil(&mut self, paths: Vec<Path>, due: Instant) -> Vec<Path> {
+        let mut unpin = Vec::new();
+        for path in paths {
+            self.epoch += 1;
+            let Some(entry) = self.entries.get_mut(&path) else { continue };
+            entry.epoch = self.epoch;
+            entry.until = None;
+            entry.failures = 0;
+            if std::mem::take(&mut entry.pinned) {
+                self.pinned -= 1;
+                unpin.push(path.clone());
+            }
+            self.schedule(&path, due);
+        }
+        unpin
+    }
+
+    fn schedule(&mut self, path: &Path, when: Instant) {
+        let Some(entry) = self.entries.get_mut(path) else { return };
+        if let Some(before) = entry.due.replace(when) {
+            self.due.remove(&(before, path.clone()));
+        }
+        self.due.insert((when, path.clone()));
+    }
+
+    fn release(&mut self, path: &Path, places: &[Path]) {
+        for place in places {
+            if let Some(dependants) = self.dependants.get_mut(place) {
+                dependants.remove(path);
+                if dependants.is_empty() {
+                    self.dependants.remove(place);
+                }
+            }
+        }
+    }
+}
+
+/// The directory of a place, with its slash.
+fn folder_of(place: &[u8]) -> &[u8] {
+    let end = place.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    place.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(1);
+
+    fn paths(found: Vec<Path>) -> Vec<String> {
+        let mut found: Vec<_> =
+            found.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+        found.sort();
+        found
+    }
+
+    /// All of these pinned.
+    fn ledger(now: Instant, all: &[&str]) -> Ledger {
+        let mut ledger = Ledger::new(100);
+        for path in all {
+            assert!(ledger.add(path.as_bytes(), now));
+            let job = ledger.next(now).unwrap();
+            assert!(ledger.pin(&job, None, now));
+        }
+        ledger
+    }
+
+    #[test]
+    fn a_change_unpins_the_file_its_folder_and_what_depends_on_it() {
+        let now = Instant::now();
+        let mut ledger = ledger(now, &["/a/x", "/a/", "/a/y", "/"]);
+        ledger.add(b"/link", now);
+        let job = ledger.next(now).unwrap();
+        ledger.depend(&job, b"/a/x");
+        assert!(ledger.pin(&job, None, now));
+        assert_eq!(paths(ledger.changed(b"/a/x", now)), ["/a/", "/a/x", "/link"]);
+        assert_eq!(ledger.counts(), (5, 2, 3));
+        assert_eq!(ledger.next(now), None, "let the writer finish");
+        ledger.written(b"/a/x", now);
+        assert_eq!(ledger.next_due(), Some(now + CLOSED));
+        assert!(ledger.changed(b"/a/x", now).is_empty(), "once");
+    }
+
+    #[test]
+    fn trees_and_overflows() {
+        let now = Instant::now();
+        let mut ledger = ledger(now, &["/a/x", "/ab", "/a/b/c", "/", "/z"]);
+        assert_eq!(paths(ledger.changed_tree(b"/a", now)), ["/", "/a/b/c", "/a/x"]);
+        assert_eq!(paths(ledger.everything_changed(now)), ["/ab", "/z"]);
+        assert_eq!(ledger.counts().1, 0);
+    }
+
+    #[test]
+    fn a_fill_that_a_change_overtook_is_thrown_away() {
+        let now = Instant::now();
+        let mut ledger = Ledger::new(9);
+        ledger.add(b"/a", now);
+        let job = ledger.next(now).unwrap();
+        assert!(ledger.changed(b"/a", now).is_empty(), "nothing was pinned");
+        assert!(!ledger.pin(&job, None, now));
+        let again = ledger.next(now + SOON).unwrap();
+        assert!(ledger.pin(&again, None, now));
+    }
+
+    #[test]
+    fn lifetimes_retries_and_limits() {
+        let now = Instant::now();
+        let mut ledger = Ledger::new(2);
+        assert!(ledger.add(b"/a", now) && ledger.add(b"/b", now) && !ledger.add(b"/c", now));
+        let a = ledger.next(now).unwrap();
+        assert!(ledger.pin(&a, Some(SOON), now));
+        assert!(ledger.expired(now).is_empty());
+        assert_eq!(paths(ledger.expired(now + SOON)), ["/a"]);
+        let b = ledger.next(now).unwrap();
+        ledger.refuse(&b, true, now);
+        assert_eq!(ledger.next(now + FIRST_RETRY).unwrap().path, a.path);
+        let b = ledger.next(now + FIRST_RETRY).unwrap();
+        ledger.refuse(&b, true, now);
+        assert_eq!(ledger.next_due(), Some(now + 2 * FIRST_RETRY));
+        let b = ledger.next(now + 2 * FIRST_RETRY).unwrap();
+        ledger.forget(&b);
+        assert!(ledger.add(b"/c", now));
+    }
+}

@@ -1,0 +1,243 @@
+//! May this response be given to others, and how long (RFC 9111)?
+//!
+//! Coherency comes from the file behind the response, so an answer may be kept for as long as its
+//! file stands still; what the response says about caching can only shorten that. Whoever is kept
+//! from storing a response by RFC 9111 as a shared cache is kept from it here, too.
+
+use std::time::Duration;
+
+use afpa_http::date;
+
+use crate::answer::Answer;
+
+/// A response that may be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permit {
+    /// It depends on Accept-Encoding, and on nothing else.
+    pub varies: bool,
+    /// To be asked for again after this; None: it stays until its file changes.
+    pub lifetime: Option<Duration>,
+}
+
+/// Why a response may not be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Refused {
+    /// Only 200 is kept.
+    #[error("its status is not 200")]
+    Status,
+    /// There must be one Date to be brought up to date.
+    #[error("it has no Date")]
+    Date,
+    /// A field that belongs to one client, one request or one hop.
+    #[error("its field {0} is not for everybody")]
+    Field(&'static str),
+    /// Vary names more than Accept-Encoding.
+    #[error("its Vary names more than Accept-Encoding")]
+    Vary,
+    /// Cache-Control or Pragma.
+    #[error("its {0} forbids it")]
+    Forbidden(&'static str),
+    /// Expires or max-age end too soon.
+    #[error("it expires too soon")]
+    Expires,
+}
+
+/// Fields that make a response one client's, or say that it has come a longer way.
+const PRIVATE: [&str; 15] = [
+    "Set-Cookie",
+    "Set-Cookie2",
+    "WWW-Authenticate",
+    "Proxy-Authenticate",
+    "Authentication-Info",
+    "Proxy-Authentication-Info",
+    "Content-Range",
+    "Location",
+    "Refresh",
+    "Warning",
+    "Age",
+    "Via",
+    "Trailer",
+    "Transfer-Encoding",
+    "Upgrade",
+];
+
+/// Expires names a moment, and is not moved while the answer is kept. So that the clients' view of it
+/// stays within a tenth of what the server would say, an answer is kept for a tenth of its time.
+const EXPIRES_SHARE: u32 = 10;
+/// Asking more often than this is no acceleration.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// Whether `answer`, to a GET without credentials, may be kept.
+///
+/// # Errors
+/// With the first reason why not.
+pub fn permit(answer: &Answer) -> Result<Permit, Refused> {
+    if answer.status() != 200 {
+        return Err(Refused::Status);
+    }
+    let at = answer.date_offset().ok_or(Refused::Date)?;
+    let now = answer.head().get(at..at + crate::answer::DATE_LENGTH).and_then(date::parse);
+    let now = now.ok_or(Refused::Date)?;
+    if let Some(name) = PRIVATE.iter().find(|name| answer.has(name)) {
+        return Err(Refused::Field(name));
+    }
+    hop(answer)?;
+    let varies = varies(answer)?;
+    let lifetime = [max_age(answer)?, expires(answer, now)?].into_iter().flatten().min();
+    if lifetime.is_some_and(|lifetime| lifetime < LEAST) {
+        return Err(Refused::Expires);
+    }
+    Ok(Permit { varies, lifetime })
+}
+
+/// `keep-alive` is what every HTTP/1.1 connection does; any other option, and parameters that count
+/// down, belong to one connection.
+fn hop(answer: &Answer) -> Result<(), Refused> {
+    if answer.values("connection").any(|value| !value.eq_ignore_ascii_case(b"keep-alive")) {
+        return Err(Refused::Field("Connection"));
+    }
+    if answer.has("keep-alive") {
+        return Err(Refused::Field("Keep-Alive"));
+    }
+    Ok(())
+}
+
+fn varies(answer: &Answer) -> Result<bool, Refused> {
+    let mut varies = false;
+    for value in answer.values("vary") {
+        if varies || !value.eq_ignore_ascii_case(b"accept-encoding") {
+            return Err(Refused::Vary);
+        }
+        varies = true;
+    }
+    Ok(varies)
+}
+
+/// RFC 9111 section 5.2.2. Directives that are not known say nothing (section 5.2.3).
+fn max_age(answer: &Answer) -> Result<Option<Duration>, Refused> {
+    const FORBIDDEN: Refused = Refused::Forbidden("Cache-Control");
+    if answer.values("pragma").any(|value| !value.is_empty()) {
+        return Err(Refused::Forbidden("Pragma"));
+    }
+    let mut lifetime: Option<Duration> = None;
+    // A comma within a quoted argument cuts it in two; both halves are then looked at as directives,
+    // which can only forbid more.
+    for directive in answer.values("cache-control").flat_map(|value| value.split(|b| *b == b',')) {
+        let directive = directive.trim_ascii().to_ascii_lowercase();
+        let mut parts = directive.splitn(2, |byte| *byte == b'=');
+        let (name, argument) = (parts.next().unwrap_or_default(), parts.next());
+        match name {
+            b"no-store" | b"no-cache" | b"private" => return Err(FORBIDDEN),
+            b"max-age" | b"s-maxage" => {
+                let seconds = argument.and_then(seconds).ok_or(FORBIDDEN)?;
+                if seconds == 0 {
+                    return Err(FORBIDDEN);
+                }
+                let seconds = Duration::from_secs(seconds);
+                lifetime = Some(lifetime.map_or(seconds, |lifetime| lifetime.min(seconds)));
+            }
+            _ => {}
+        }
+    }
+    Ok(lifetime)
+}
+
+/// delta-seconds: RFC 9111 section 1.2.2.
+fn seconds(argument: &[u8]) -> Option<u64> {
+    let digits = !argument.is_empty() && argument.iter().all(u8::is_ascii_digit);
+    let text = str::from_utf8(argument).ok().filter(|_| digits)?;
+    Some(text.parse().unwrap_or(1 << 31).min(1 << 31))
+}
+
+/// An invalid date, "0" above all, means that it has expired: RFC 9111 section 5.3.
+fn expires(answer: &Answer, now: u64) -> Result<Option<Duration>, Refused> {
+    if !answer.has("expires") {
+        return Ok(None);
+    }
+    let expires = answer.field("expires").and_then(date::parse).ok_or(Refused::Expires)?;
+    let left = expires.checked_sub(now).filter(|left| *left > 0).ok_or(Refused::Expires)?;
+    Ok(Some(Duration::from_secs(left) / EXPIRES_SHARE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::Asked;
+
+    fn verdict(status: &str, fields: &str) -> Result<Permit, Refused> {
+        let text = format!(
+            "HTTP/1.1 {status}\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n{fields}\r\n"
+        );
+        permit(&Answer::read(text.as_bytes(), Asked::Get).unwrap().unwrap())
+    }
+
+    #[test]
+    fn what_may_be_kept_and_how_long() {
+        let table: [(&str, bool, Option<u64>); 12] = [
+            ("", false, None),
+            ("Connection: keep-alive\r\n", false, None),
+            ("Vary: accept-encoding\r\n", true, None),
+            ("Cache-Control: public, immutable\r\n", false, None),
+            ("Cache-Control: max-age=60\r\n", false, Some(60)),
+            ("Cache-Control: max-age=60, s-maxage=5\r\n", false, Some(5)),
+            ("Cache-Control: max-age=60\r\nCache-Control: MAX-AGE=7\r\n", false, Some(7)),
+            ("Cache-Control: stale-if-error=0, must-revalidate\r\n", false, None),
+            ("Cache-Control: max-age=99999999999999999999999\r\n", false, Some(1 << 31)),
+            ("Expires: Sun, 06 Nov 1994 09:49:37 GMT\r\n", false, Some(360)),
+            (
+                "Expires: Sun, 06 Nov 1994 09:49:37 GMT\r\nCache-Control: max-age=3600\r\n",
+                false,
+                Some(360),
+            ),
+            ("X-Powered-By: coffee\r\nLink: </a>; rel=preload\r\n", false, None),
+        ];
+        for (fields, varies, lifetime) in table {
+            let lifetime = lifetime.map(Duration::from_secs);
+            assert_eq!(verdict("200 OK", fields), Ok(Permit { varies, lifetime }), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_not_be_kept() {
+        const CONTROL: Refused = Refused::Forbidden("Cache-Control");
+        let table = [
+            ("Set-Cookie: a=b\r\n", Refused::Field("Set-Cookie")),
+            ("set-cookie: a=b\r\n", Refused::Field("Set-Cookie")),
+            ("WWW-Authenticate: Basic\r\n", Refused::Field("WWW-Authenticate")),
+            ("Content-Range: bytes 0-1/2\r\n", Refused::Field("Content-Range")),
+            ("Location: /\r\n", Refused::Field("Location")),
+            ("Warning: 110 - x\r\n", Refused::Field("Warning")),
+            ("Age: 3\r\n", Refused::Field("Age")),
+            ("Connection: close\r\n", Refused::Field("Connection")),
+            ("Connection: keep-alive, x\r\n", Refused::Field("Connection")),
+            ("Keep-Alive: timeout=5, max=99\r\n", Refused::Field("Keep-Alive")),
+            ("Vary: *\r\n", Refused::Vary),
+            ("Vary: Cookie\r\n", Refused::Vary),
+            ("Vary: Accept-Encoding, Cookie\r\n", Refused::Vary),
+            ("Vary: Accept-Encoding\r\nVary: Cookie\r\n", Refused::Vary),
+            ("Cache-Control: no-store\r\n", CONTROL),
+            ("Cache-Control: public,No-Cache\r\n", CONTROL),
+            ("Cache-Control: no-cache=\"set-cookie\"\r\n", CONTROL),
+            ("Cache-Control: private\r\n", CONTROL),
+            ("Cache-Control: private=\"a,b\"\r\n", CONTROL),
+            ("Cache-Control: max-age=0\r\n", CONTROL),
+            ("Cache-Control: max-age=60, s-maxage=0\r\n", CONTROL),
+            ("Cache-Control: max-age=soon\r\n", CONTROL),
+            ("Cache-Control: max-age\r\n", CONTROL),
+            ("Pragma: no-cache\r\n", Refused::Forbidden("Pragma")),
+            ("Expires: 0\r\n", Refused::Expires),
+            ("Expires: -1\r\n", Refused::Expires),
+            ("Expires: Sun, 06 Nov 1994 08:49:37 GMT\r\n", Refused::Expires),
+            ("Expires: Sun, 06 Nov 1994 08:49:40 GMT\r\n", Refused::Expires),
+        ];
+        for (fields, reason) in table {
+            assert_eq!(verdict("200 OK", fields), Err(reason), "{fields:?}");
+        }
+        for status in ["203 X", "206 X", "301 X", "401 X", "404 X", "500 X"] {
+            assert_eq!(verdict(status, ""), Err(Refused::Status), "{status}");
+        }
+        let undated = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        let undated = Answer::read(undated.as_bytes(), Asked::Get).unwrap().unwrap();
+        assert_eq!(permit(&undated), Err(Refused::Date));
+    }
+}
