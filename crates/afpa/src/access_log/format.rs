@@ -1,0 +1,256 @@
+//! Lines of the access log.
+
+use std::io::Write as _;
+
+use afpa_framework::Client;
+
+use super::packed::Unpacked;
+use crate::config::AccessFormat;
+
+/// Writes records as lines of one format.
+pub(super) struct Formatter {
+    format: AccessFormat,
+    clock: Clock,
+}
+
+impl Formatter {
+    pub(super) fn new(format: AccessFormat) -> Self {
+        Formatter { format, clock: Clock::default() }
+    }
+
+    /// Appends `record` and a line feed.
+    pub(super) fn line(&mut self, record: &Unpacked<'_>, out: &mut Vec<u8>) {
+        self.clock.set(record.time_unix_us / 1_000_000);
+        match self.format {
+            AccessFormat::Combined => combined(record, &self.clock, out),
+            AccessFormat::Json => json(record, &self.clock, out),
+        }
+        out.push(b'\n');
+    }
+}
+
+/// nginx's `combined`:
+/// `$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer"
+/// "$http_user_agent"`. The zone is UTC; there is no user.
+fn combined(record: &Unpacked<'_>, clock: &Clock, out: &mut Vec<u8>) {
+    client(record.client, out);
+    out.extend_from_slice(b" - - [");
+    out.extend_from_slice(clock.local.as_bytes());
+    out.extend_from_slice(b"] \"");
+    if record.method.is_empty() && record.target.is_empty() {
+        out.push(b'-');
+    } else {
+        escape_nginx(record.method, out);
+        out.push(b' ');
+        escape_nginx(record.target, out);
+        out.push(b' ');
+        escape_nginx(record.version, out);
+    }
+    out.extend_from_slice(b"\" ");
+    number(record.status, out);
+    out.push(b' ');
+    number(record.body_bytes, out);
+    for field in [record.referer, record.user_agent] {
+        out.extend_from_slice(b" \"");
+        if field.is_empty() {
+            out.push(b'-');
+        }
+        escape_nginx(field, out);
+        out.push(b'"');
+    }
+}
+
+fn json(record: &Unpacked<'_>, clock: &Clock, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"time\":\"");
+    out.extend_from_slice(clock.iso.as_bytes());
+    let _ = write!(out, ".{:06}Z\",\"client\":\"", record.time_unix_us % 1_000_000);
+    client(record.client, out);
+    out.push(b'"');
+    text("method", record.method, out);
+    text("target", record.target, out);
+    text("version", record.version, out);
+    text("host", record.host, out);
+    out.extend_from_slice(b",\"status\":");
+    number(record.status, out);
+    out.extend_from_slice(b",\"body_bytes\":");
+    number(record.body_bytes, out);
+    out.extend_from_slice(b",\"duration_us\":");
+    number(record.duration_us, out);
+    text("source", record.source, out);
+    text("referer", record.referer, out);
+    text("user_agent", record.user_agent, out);
+    out.push(b'}');
+}
+
+fn text(name: &str, value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":\"");
+    escape_json(value, out);
+    out.push(b'"');
+}
+
+fn client(client: Client, out: &mut Vec<u8>) {
+    // A Vec takes every write.
+    let _ = match client {
+        // A client that came over a dual-stack listener is the IPv4 address that it is.
+        Client::Ip(address) => write!(out, "{}", address.to_canonical()),
+        unix => write!(out, "{unix}"),
+    };
+}
+
+fn number(value: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// As nginx's ngx_http_log_escape: `"`, `\`, and what is not printable ASCII become `\xHH`.
+fn escape_nginx(bytes: &[u8], out: &mut Vec<u8>) {
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' | 0..=31 | 127..=255 => {
+                let _ = write!(out, "\\x{byte:02X}");
+            }
+            plain => out.push(plain),
+        }
+    }
+}
+
+/// What is not UTF-8 becomes U+FFFD: a line is always JSON. All controls are escaped, also those
+/// beyond ASCII: some terminals obey them.
+fn escape_json(bytes: &[u8], out: &mut Vec<u8>) {
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '"' | '\\' => out.extend([b'\\', character as u8]),
+                control if control.is_control() => {
+                    let _ = write!(out, "\\u{:04x}", control as u32);
+                }
+                plain => out.extend_from_slice(plain.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
+        }
+        if !chunk.invalid().is_empty() {
+            out.extend_from_slice("\u{fffd}".as_bytes());
+        }
+    }
+}
+
+/// The current second as text: many records share it.
+#[derive(Default)]
+struct Clock {
+    second: Option<u64>,
+    /// `10/Oct/2000:13:55:36 +0000`
+    local: String,
+    /// `2000-10-10T13:55:36`
+    iso: String,
+}
+
+impl Clock {
+    fn set(&mut self, second: u64) {
+        if self.second == Some(second) {
+            return;
+        }
+        self.second = Some(second);
+        let (year, month, day) = civil(second / 86_400);
+        let (hour, minute, rest) = (second / 3600 % 24, second / 60 % 60, second % 60);
+        let name = MONTHS.get(month.saturating_sub(1) as usize).unwrap_or(&"");
+        self.local = format!("{day:02}/{name}/{year:04}:{hour:02}:{minute:02}:{rest:02} +0000");
+        self.iso = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{rest:02}");
+    }
+}
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// Year, month and day of a day counted from 1970-01-01 (Howard Hinnant, `civil_from_days`, without
+/// the half that is for days before).
+fn civil(days: u64) -> (u64, u64, u64) {
+    // Years that begin on 1 March have their leap day at the end.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Unpacked<'static> {
+        Unpacked {
+            time_unix_us: 971_186_136_123_456,
+            body_bytes: 612,
+            duration_us: 250,
+            status: 200,
+            client: Client::Ip("::ffff:192.0.2.7".parse().unwrap()),
+            method: b"GET",
+            version: b"HTTP/1.1",
+            source: b"hit",
+            target: b"/a?b=\"\\\xfc\n",
+            host: b"example.org",
+            referer: b"",
+            user_agent: b"curl/8 (\"x\")",
+        }
+    }
+
+    fn line(format: AccessFormat, record: &Unpacked<'_>) -> String {
+        let mut out = Vec::new();
+        Formatter::new(format).line(record, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn combined_is_nginx_s() {
+        let expected = "192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] \
+            \"GET /a?b=\\x22\\x5C\\xFC\\x0A HTTP/1.1\" 200 612 \"-\" \"curl/8 (\\x22x\\x22)\"\n";
+        assert_eq!(line(AccessFormat::Combined, &record()), expected);
+    }
+
+    #[test]
+    fn a_request_that_was_not_understood_is_a_dash() {
+        let record = Unpacked { method: b"", target: b"", client: Client::Unix, ..record() };
+        let line = line(AccessFormat::Combined, &record);
+        assert!(line.starts_with("unix: - - ["), "{line}");
+        assert!(line.contains("] \"-\" 200 "), "{line}");
+    }
+
+    #[test]
+    fn json_is_json_whatever_was_sent() {
+        let every: Vec<u8> = (0..=255).collect();
+        let record = Unpacked { user_agent: &every, ..record() };
+        let line = line(AccessFormat::Json, &record);
+        let parsed: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(parsed["time"], "2000-10-10T13:55:36.123456Z");
+        assert_eq!(parsed["client"], "192.0.2.7");
+        assert_eq!(parsed["target"], "/a?b=\"\\\u{fffd}\n");
+        assert_eq!(parsed["status"], 200);
+        assert_eq!(parsed["body_bytes"], 612);
+        assert_eq!(parsed["duration_us"], 250);
+        assert_eq!(parsed["source"], "hit");
+        assert_eq!(parsed["referer"], "");
+        let agent = parsed["user_agent"].as_str().unwrap();
+        assert_eq!(&agent.as_bytes()[..128], &every[..128]);
+    }
+
+    #[test]
+    fn days_become_dates() {
+        for (days, date) in [
+            (0, (1970, 1, 1)),
+            (58, (1970, 2, 28)),
+            (59, (1970, 3, 1)),
+            (11_016, (2000, 2, 29)),
+            (11_017, (2000, 3, 1)),
+            (19_722, (2023, 12, 31)),
+            (19_723, (2024, 1, 1)),
+            (47_540, (2100, 2, 28)),
+            (47_541, (2100, 3, 1)),
+        ] {
+            assert_eq!(civil(days), date, "{days}");
+        }
+    }
+}

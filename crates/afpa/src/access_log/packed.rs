@@ -1,0 +1,202 @@
+//! Records as bytes, for the way from a worker to the log thread.
+//!
+//! Fixed numbers first, then the lengths of the texts, then the texts. Both ends run in one
+//! process: the byte order is the machine's.
+
+use std::net::IpAddr;
+
+use afpa_framework::{AccessRecord, Client};
+
+/// Longest field that is kept; what a client sends beyond is cut.
+const FIELD_LIMIT: usize = 8 * 1024;
+
+/// Longest method, version or source that is kept.
+const WORD_LIMIT: usize = 255;
+
+/// Bytes before the texts.
+const FIXED: usize = 8 + 8 + 4 + 2 + 17 + 3 + 4 * 2;
+
+/// More than any packed record has.
+pub(super) const LARGEST: usize = FIXED + 3 * WORD_LIMIT + 4 * FIELD_LIMIT;
+
+/// A record read back from a buffer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unpacked<'a> {
+    pub(super) time_unix_us: u64,
+    pub(super) body_bytes: u64,
+    pub(super) duration_us: u32,
+    pub(super) status: u16,
+    pub(super) client: Client,
+    pub(super) method: &'a [u8],
+    pub(super) version: &'a [u8],
+    pub(super) source: &'a [u8],
+    pub(super) target: &'a [u8],
+    pub(super) host: &'a [u8],
+    pub(super) referer: &'a [u8],
+    pub(super) user_agent: &'a [u8],
+}
+
+/// Appends `record`, if it fits in the capacity there is; a buffer never grows.
+pub(super) fn pack(record: &AccessRecord<'_>, buffer: &mut Vec<u8>) -> bool {
+    let words =
+        [record.method, record.version, record.source].map(|word| cut(word.as_bytes(), WORD_LIMIT));
+    let fields = [record.target, record.host, record.referer, record.user_agent]
+        .map(|field| cut(field, FIELD_LIMIT));
+    let texts: usize = words.iter().chain(&fields).map(|text| text.len()).sum();
+    if buffer.capacity() - buffer.len() < FIXED + texts {
+        return false;
+    }
+    buffer.extend_from_slice(&record.time_unix_us.to_ne_bytes());
+    buffer.extend_from_slice(&record.body_bytes.to_ne_bytes());
+    buffer.extend_from_slice(&record.duration_us.to_ne_bytes());
+    buffer.extend_from_slice(&record.status.to_ne_bytes());
+    pack_client(record.client, buffer);
+    // Cut above: the lengths fit.
+    buffer.extend(words.map(|word| word.len() as u8));
+    for field in fields {
+        buffer.extend_from_slice(&(field.len() as u16).to_ne_bytes());
+    }
+    for text in words.into_iter().chain(fields) {
+        buffer.extend_from_slice(text);
+    }
+    true
+}
+
+/// Takes the first record off `bytes`; `None` at the end.
+pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
+    let time_unix_us = u64::from_ne_bytes(array(bytes)?);
+    let body_bytes = u64::from_ne_bytes(array(bytes)?);
+    let duration_us = u32::from_ne_bytes(array(bytes)?);
+    let status = u16::from_ne_bytes(array(bytes)?);
+    let client = unpack_client(array(bytes)?);
+    let words: [u8; 3] = array(bytes)?;
+    let mut fields = [0; 4];
+    for length in &mut fields {
+        *length = u16::from_ne_bytes(array(bytes)?);
+    }
+    let [method, version, source] = words.map(usize::from);
+    let [target, host, referer, user_agent] = fields.map(usize::from);
+    Some(Unpacked {
+        time_unix_us,
+        body_bytes,
+        duration_us,
+        status,
+        client,
+        method: bytes.split_off(..method)?,
+        version: bytes.split_off(..version)?,
+        source: bytes.split_off(..source)?,
+        target: bytes.split_off(..target)?,
+        host: bytes.split_off(..host)?,
+        referer: bytes.split_off(..referer)?,
+        user_agent: bytes.split_off(..user_agent)?,
+    })
+}
+
+fn cut(text: &[u8], limit: usize) -> &[u8] {
+    text.get(..limit).unwrap_or(text)
+}
+
+/// A byte that says what follows, and room for the longest address.
+fn pack_client(client: Client, buffer: &mut Vec<u8>) {
+    let mut packed = [0; 17];
+    let [kind, address @ ..] = &mut packed;
+    match client {
+        Client::Unix => *kind = 0,
+        Client::Ip(IpAddr::V4(v4)) => {
+            *kind = 4;
+            for (place, octet) in address.iter_mut().zip(v4.octets()) {
+                *place = octet;
+            }
+        }
+        Client::Ip(IpAddr::V6(v6)) => {
+            *kind = 6;
+            *address = v6.octets();
+        }
+    }
+    buffer.extend_from_slice(&packed);
+}
+
+fn unpack_client(packed: [u8; 17]) -> Client {
+    let [kind, address @ ..] = packed;
+    match kind {
+        4 => {
+            let [a, b, c, d, ..] = address;
+            Client::Ip(IpAddr::from([a, b, c, d]))
+        }
+        6 => Client::Ip(IpAddr::from(address)),
+        _ => Client::Unix,
+    }
+}
+
+fn array<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, rest) = bytes.split_first_chunk::<N>()?;
+    *bytes = rest;
+    Some(*first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access_log::tests::record;
+
+    #[test]
+    fn records_come_back_in_order() {
+        let mut buffer = Vec::with_capacity(1024);
+        let clients = [
+            Client::Unix,
+            Client::Ip("192.0.2.7".parse().unwrap()),
+            Client::Ip("2001:db8::7".parse().unwrap()),
+        ];
+        for client in clients {
+            assert!(pack(&AccessRecord { client, ..record() }, &mut buffer));
+        }
+        let mut bytes = buffer.as_slice();
+        for client in clients {
+            let unpacked = unpack(&mut bytes).unwrap();
+            assert_eq!(unpacked.client, client);
+            assert_eq!((unpacked.method, unpacked.target), (&b"GET"[..], record().target));
+            assert_eq!((unpacked.status, unpacked.body_bytes), (200, 612));
+            assert_eq!((unpacked.time_unix_us, unpacked.duration_us), (971_186_136_123_456, 250));
+            assert_eq!((unpacked.host, unpacked.referer), (&b"example.org"[..], &b""[..]));
+            assert_eq!((unpacked.user_agent, unpacked.source), (&b"curl/8"[..], &b"hit"[..]));
+        }
+        assert_eq!(unpack(&mut bytes), None);
+    }
+
+    #[test]
+    fn a_buffer_never_grows() {
+        let mut buffer = Vec::with_capacity(512);
+        let capacity = buffer.capacity();
+        let count = (0..100).take_while(|_| pack(&record(), &mut buffer)).count();
+        assert!(count > 1 && buffer.capacity() == capacity);
+        let mut bytes = buffer.as_slice();
+        assert_eq!(std::iter::from_fn(|| unpack(&mut bytes)).count(), count);
+    }
+
+    #[test]
+    fn long_fields_are_cut_and_the_largest_record_fits() {
+        let long = vec![b'a'; 100_000];
+        let word = "M".repeat(300);
+        let record = AccessRecord {
+            method: &word,
+            target: &long,
+            host: &long,
+            referer: &long,
+            user_agent: &long,
+            ..record()
+        };
+        let mut buffer = Vec::with_capacity(LARGEST);
+        assert!(pack(&record, &mut buffer));
+        let unpacked = unpack(&mut buffer.as_slice()).unwrap();
+        assert_eq!((unpacked.method.len(), unpacked.user_agent.len()), (WORD_LIMIT, FIELD_LIMIT));
+    }
+
+    #[test]
+    fn a_cut_buffer_ends_the_records() {
+        let mut buffer = Vec::with_capacity(512);
+        assert!(pack(&record(), &mut buffer));
+        for end in 0..buffer.len() {
+            assert_eq!(unpack(&mut &buffer[..end]), None);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The worker's end of the access log.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use afpa_framework::{AccessRecord, AccessSink};
+
+use super::Counts;
+use super::packed::{LARGEST, pack};
+use super::writer::Message;
+
+/// Bytes of a buffer: some hundred records, so that waking the log thread costs each very little.
+pub(super) const BUFFER_SIZE: usize = 64 * 1024;
+
+const _: () = assert!(LARGEST <= BUFFER_SIZE, "every record fits in an empty buffer");
+
+/// Takes the records of one worker. Dropping it hands over what it has.
+#[derive(Debug)]
+pub struct Sink(Option<Open>);
+
+#[derive(Debug)]
+struct Open {
+    worker: usize,
+    buffer: Vec<u8>,
+    /// Buffers that the log thread has emptied.
+    free: Receiver<Vec<u8>>,
+    full: SyncSender<Message>,
+    counts: Arc<Counts>,
+}
+
+impl Sink {
+    /// A sink that wants no records.
+    pub fn off() -> Self {
+        Sink(None)
+    }
+
+    /// A sink with `buffers` of its own, and the way back for them.
+    pub(super) fn new(
+        worker: usize,
+        buffers: usize,
+        full: SyncSender<Message>,
+        counts: Arc<Counts>,
+    ) -> (Self, SyncSender<Vec<u8>>) {
+        let (home, free) = sync_channel(buffers);
+        for _ in 1..buffers {
+            // There is room for all of them, and `free` is alive.
+            let _ = home.try_send(Vec::with_capacity(BUFFER_SIZE));
+        }
+        let buffer = Vec::with_capacity(BUFFER_SIZE);
+        (Sink(Some(Open { worker, buffer, free, full, counts })), home)
+    }
+}
+
+impl AccessSink for Sink {
+    fn enabled(&self) -> bool {
+        self.0.is_some()
+    }
+
+    fn record(&mut self, record: &AccessRecord<'_>) {
+        let Some(open) = &mut self.0 else { return };
+        let taken =
+            pack(record, &mut open.buffer) || open.hand_over() && pack(record, &mut open.buffer);
+        if !taken {
+            open.counts.overrun.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Some(open) = &mut self.0 {
+            open.hand_over();
+        }
+    }
+}
+
+impl Open {
+    /// Gives the buffer away if there is an empty one to go on with: a buffer that stays can still
+    /// be filled.
+    fn hand_over(&mut self) -> bool {
+        if self.buffer.is_empty() {
+            return true;
+        }
+        let Ok(empty) = self.free.try_recv() else { return false };
+        let buffer = std::mem::replace(&mut self.buffer, empty);
+        // Fails only when the log has ended; then nobody wants the records any more.
+        let _ = self.full.try_send(Message::Batch { worker: self.worker, buffer });
+        true
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let buffer = std::mem::take(&mut self.buffer);
+        if !buffer.is_empty() {
+            let _ = self.full.try_send(Message::Batch { worker: self.worker, buffer });
+        }
+    }
+}

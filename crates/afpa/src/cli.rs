@@ -1,0 +1,296 @@
+//! The command line. Completions and man pages are made from these definitions.
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::commands::attach::{Attach, Detach};
+use crate::config::{
+    AccessFormat, Choice, ConfigError, FastPathMode, Level, Loaded, LogFormat, Machine, Overrides,
+    Policy, Symlinks, load,
+};
+
+/// What `afpa` says when it is asked for nothing.
+pub const SHORT_HELP: &str = "\
+afpa - a web accelerator that serves the working set from RAM
+
+  afpa serve DIR                     serve DIR on http://127.0.0.1:8080/
+  afpa serve --config afpa.toml      serve what a file describes
+  afpa stats                         what the running one is doing
+
+More: afpa --help, or afpa help COMMAND
+";
+
+/// A web accelerator that serves the working set from RAM.
+///
+/// Files are kept in locked memory with their response heads ready made; a change of a file drops it
+/// from the cache at once.
+#[derive(Debug, Parser)]
+#[command(name = "afpa", version, after_help = TOP_EXAMPLES, max_term_width = 100)]
+pub struct Cli {
+    /// What to do; without it there is a short help.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What afpa can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve a directory
+    ///
+    /// Without options the working set of DIR is served from RAM on 127.0.0.1:8080. Options go before
+    /// the settings of a file.
+    Serve(Box<Serve>),
+    /// Explain a configuration file: what it comes to, and what is wrong with it
+    ///
+    /// Prints every setting with its value and who said so, then what deserves a look. The exit
+    /// status is 0 if afpa would start with the file, 1 if not.
+    Check(Check),
+    /// Show what the running afpa is doing
+    ///
+    /// Requests, cache and connections of the afpa of this user.
+    Stats(Stats),
+    /// Drop a URL from the cache of the running afpa
+    ///
+    /// The next request for it reads the file again. Files that change need no purge: they are
+    /// watched.
+    Purge(Purge),
+    /// Accelerate a server that is already running
+    ///
+    /// Small files are answered in the kernel, on the server's own connections, with the server's own
+    /// answers. The server is neither changed nor restarted.
+    Attach(Attach),
+    /// End an `afpa attach`, and clean up after one that was killed
+    Detach(Detach),
+    /// Print a completion script for a shell
+    Completions(Completions),
+    /// Write the man pages
+    ///
+    /// One page for afpa and one for each command.
+    Man(Man),
+}
+
+/// `afpa serve`.
+#[derive(Args, Debug, Default)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub struct Serve {
+    /// Directory to serve
+    #[arg(value_name = "DIR", required_unless_present = "config")]
+    pub directory: Option<PathBuf>,
+    /// Where to listen: an address and port, or a unix socket; may be repeated
+    /// [default: 127.0.0.1:8080]
+    #[arg(short, long, value_name = "ADDR:PORT|unix:PATH")]
+    pub listen: Vec<String>,
+    /// Read settings from this file
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Worker threads [default: one for each core]
+    #[arg(short, long, value_name = "N|auto")]
+    pub workers: Option<String>,
+    /// Memory for pinned objects: a size such as 2GiB or a share of memory [default: 25%]
+    #[arg(long, value_name = "SIZE|PERCENT", help_heading = "Cache")]
+    pub pinned_limit: Option<String>,
+    /// Largest file that is pinned [default: 64KiB]
+    #[arg(long, value_name = "SIZE", help_heading = "Cache")]
+    pub pin_threshold: Option<String>,
+    /// Which object gives way when memory is full [default: afpa-lru]
+    #[arg(long, value_name = "POLICY", value_parser = words::<Policy>(), help_heading = "Cache")]
+    pub policy: Option<String>,
+    /// Answer requests for small objects in the kernel [default: auto]
+    #[arg(long, value_name = "WHEN", value_parser = words::<FastPathMode>(), help_heading = "Cache")]
+    pub fast_path: Option<String>,
+    /// Symbolic links to follow within the directory [default: owner]
+    #[arg(long, value_name = "WHICH", value_parser = words::<Symlinks>(), help_heading = "Content")]
+    pub symlinks: Option<String>,
+    /// List directories that have no index file
+    #[arg(long, help_heading = "Content")]
+    pub listing: bool,
+    /// Serve names that begin with a dot
+    #[arg(long, help_heading = "Content")]
+    pub dotfiles: bool,
+    /// Become this user after the addresses are bound [default: www-data or nobody, if root]
+    #[arg(short, long, value_name = "NAME", help_heading = "Process")]
+    pub user: Option<String>,
+    /// Become this group [default: that of the user]
+    #[arg(short, long, value_name = "NAME", help_heading = "Process")]
+    pub group: Option<String>,
+    /// Serve /metrics, /health and /stats here, for example 127.0.0.1:9090 [default: off]
+    #[arg(long, value_name = "ADDR:PORT", help_heading = "Process")]
+    pub admin: Option<String>,
+    /// Unix socket for `afpa stats` and `afpa purge` [default: found by them]
+    #[arg(long, value_name = "PATH", help_heading = "Process")]
+    pub control: Option<PathBuf>,
+    /// Write an access log to this file; - is standard output [default: off]
+    #[arg(long, value_name = "PATH|-", help_heading = "Logs")]
+    pub access_log: Option<PathBuf>,
+    /// Form of the access log [default: combined]
+    #[arg(long, value_name = "FORMAT", value_parser = words::<AccessFormat>(), help_heading = "Logs")]
+    pub log_format: Option<String>,
+    /// Messages of this weight and above go to standard error [default: info]
+    #[arg(long, value_name = "LEVEL", value_parser = words::<Level>(), help_heading = "Logs")]
+    pub log_level: Option<String>,
+    /// Form of these messages [default: text]
+    #[arg(long, value_name = "FORMAT", value_parser = words::<LogFormat>(), help_heading = "Logs")]
+    pub message_format: Option<String>,
+}
+
+/// `afpa check`.
+#[derive(Args, Debug)]
+#[command(after_help = CHECK_EXAMPLES)]
+pub struct Check {
+    /// File to check
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Print errors and warnings only
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `afpa stats`.
+#[derive(Args, Debug)]
+#[command(after_help = STATS_EXAMPLES)]
+pub struct Stats {
+    /// Print the numbers as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Which afpa to ask, and how.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// `afpa purge`.
+#[derive(Args, Debug)]
+#[command(after_help = PURGE_EXAMPLES)]
+pub struct Purge {
+    /// URL, or its path alone
+    #[arg(value_name = "URL")]
+    pub url: String,
+    /// Which afpa to ask, and how.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// A running afpa.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Target {
+    /// Ask the afpa with this process id, if several are running
+    #[arg(short, long, value_name = "PID", conflicts_with = "control")]
+    pub pid: Option<u32>,
+    /// Ask through this control socket
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<PathBuf>,
+}
+
+/// `afpa completions`.
+#[derive(Args, Debug)]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
+pub struct Completions {
+    /// Shell
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+/// `afpa man`.
+#[derive(Args, Debug)]
+#[command(after_help = MAN_EXAMPLES)]
+pub struct Man {
+    /// Existing directory to write them to
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub directory: PathBuf,
+}
+
+/// The definitions as clap has them.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+impl Serve {
+    /// The configuration that these options and their file come to; read again at SIGHUP.
+    ///
+    /// # Errors
+    /// With everything that is wrong with them.
+    pub fn configuration(&self) -> Result<Loaded, ConfigError> {
+        load(self.config.as_deref(), &self.overrides(), &Machine::probe())
+    }
+
+    /// The options as settings.
+    pub fn overrides(&self) -> Overrides {
+        let mut settings = Overrides::default();
+        settings
+            .path("site", "root", "DIR", self.directory.as_deref())
+            .list("site", "listen", "--listen", &self.listen)
+            .count("", "workers", "--workers", self.workers.as_deref())
+            .text("cache", "pinned_limit", "--pinned-limit", self.pinned_limit.as_deref())
+            .text("cache", "pin_threshold", "--pin-threshold", self.pin_threshold.as_deref())
+            .text("cache", "policy", "--policy", self.policy.as_deref())
+            .text("fast_path", "mode", "--fast-path", self.fast_path.as_deref())
+            .text("site", "symlinks", "--symlinks", self.symlinks.as_deref())
+            .on("site", "listing", "--listing", self.listing)
+            .on("site", "dotfiles", "--dotfiles", self.dotfiles)
+            .text("", "user", "--user", self.user.as_deref())
+            .text("", "group", "--group", self.group.as_deref())
+            .text("admin", "listen", "--admin", self.admin.as_deref())
+            .path("control", "path", "--control", self.control.as_deref())
+            .path("log", "access", "--access-log", self.access_log.as_deref())
+            .text("log", "access_format", "--log-format", self.log_format.as_deref())
+            .text("log", "level", "--log-level", self.log_level.as_deref())
+            .text("log", "format", "--message-format", self.message_format.as_deref());
+        settings
+    }
+}
+
+/// The words of a setting, for clap to check and complete.
+fn words<C: Choice>() -> PossibleValuesParser {
+    PossibleValuesParser::new(C::ALL.iter().map(|choice| choice.word()))
+}
+
+const TOP_EXAMPLES: &str = "\
+Examples:
+  afpa serve /var/www/html                          on http://127.0.0.1:8080/
+  afpa serve /var/www/html --listen '[::]:80'       for everyone, as root
+  afpa serve --config /etc/afpa/afpa.toml           as a file describes
+  afpa check /etc/afpa/afpa.toml                    what the file comes to
+  afpa stats                                        what the running one is doing";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  afpa serve site
+  afpa serve site --listen '[::]:80' --listen unix:/run/afpa/http.sock --user www-data
+  afpa serve site --pinned-limit 2GiB --access-log access.log --log-format json
+  afpa serve --config /etc/afpa/afpa.toml --log-level debug
+
+Signals:
+  TERM, INT   stop now
+  QUIT        stop when open connections have ended
+  HUP         read the file again; a bad one changes nothing
+  USR1        open the logs again after they were moved";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  afpa check /etc/afpa/afpa.toml
+  afpa check --quiet afpa.toml && systemctl reload afpa";
+
+const STATS_EXAMPLES: &str = "\
+Examples:
+  afpa stats
+  watch -n 1 afpa stats
+  afpa stats --json | jq .cache";
+
+const PURGE_EXAMPLES: &str = "\
+Examples:
+  afpa purge /news/index.html
+  afpa purge http://www.example.org/news/index.html";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  afpa completions bash > /etc/bash_completion.d/afpa
+  afpa completions zsh > ~/.zfunc/_afpa
+  afpa completions fish > ~/.config/fish/completions/afpa.fish";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  afpa man /usr/local/share/man/man1";

@@ -1,0 +1,119 @@
+//! `afpa attach` and `afpa detach`: their options, as settings of `afpa-attach`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use afpa_attach::{AttachSettings, DetachSettings, Scope};
+use afpa_cache::root::SymlinkPolicy;
+use clap::{ArgAction, Args};
+
+use crate::control;
+
+/// `afpa attach`.
+#[derive(Args, Debug)]
+#[command(after_help = ATTACH_EXAMPLES)]
+pub struct Attach {
+    /// Address and port on which the server listens; 0.0.0.0 or [::] if on all
+    #[arg(short, long, value_name = "ADDR:PORT")]
+    pub listen: SocketAddr,
+    /// Directory whose files it serves
+    #[arg(short, long, value_name = "DIR")]
+    pub root: PathBuf,
+    /// Name by which clients call it; may be repeated [default: its addresses, and localhost]
+    #[arg(long, value_name = "NAME")]
+    pub host: Vec<String>,
+    /// Extensions of the files to accelerate
+    #[arg(long, value_name = "EXT,...", value_delimiter = ',', default_value = EXTENSIONS)]
+    pub ext: Vec<String>,
+    /// Leave this path and all below it to the server; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub exclude: Vec<String>,
+    /// Time after which the server closes an idle connection, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=86400))]
+    pub server_timeout: u32,
+    /// Follow symbolic links whatever they lead to below the directory, as the server does
+    #[arg(long, action = ArgAction::SetTrue)]
+    pub follow_links: bool,
+}
+
+/// `afpa detach`.
+#[derive(Args, Debug)]
+#[command(after_help = DETACH_EXAMPLES)]
+pub struct Detach {
+    /// Only from the server on this address and port [default: from all]
+    #[arg(short, long, value_name = "ADDR:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Seconds to wait for connections that have been answered in the kernel
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub wait: u32,
+    /// Break those that are left after that
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `afpa attach`: runs until a signal or `afpa detach` ends it.
+///
+/// # Errors
+/// When the fast path cannot be had, or no server listens there.
+pub fn attach(options: &Attach) -> anyhow::Result<()> {
+    control::prepare_folder(None)?;
+    afpa_attach::run(AttachSettings {
+        listen: options.listen,
+        root: options.root.clone(),
+        hosts: options.host.clone(),
+        scope: Scope {
+            extensions: options.ext.iter().map(|ext| ext.to_ascii_lowercase()).collect(),
+            excluded: options.exclude.clone(),
+            longest: Scope::ONE_SEGMENT,
+        },
+        symlinks: match options.follow_links {
+            true => SymlinkPolicy::Always,
+            false => SymlinkPolicy::OwnerMatch,
+        },
+        server_timeout: Duration::from_secs(options.server_timeout.into()),
+        patience: Duration::from_secs(5),
+        folder: folder(),
+    })
+}
+
+/// `afpa detach`.
+///
+/// # Errors
+/// When nothing is attached, or connections are left that would break.
+pub fn detach(options: &Detach) -> anyhow::Result<()> {
+    let done = afpa_attach::detach(&DetachSettings {
+        listen: options.listen,
+        wait: Duration::from_secs(options.wait.into()),
+        force: options.force,
+        folder: folder(),
+    })?;
+    super::print(&done)
+}
+
+/// Where the control sockets are.
+fn folder() -> PathBuf {
+    control::default_path().parent().map(PathBuf::from).unwrap_or_default()
+}
+
+const EXTENSIONS: &str =
+    "html,htm,css,js,mjs,json,xml,txt,svg,png,gif,jpg,jpeg,webp,avif,ico,woff,woff2,webmanifest";
+
+const ATTACH_EXAMPLES: &str = "\
+Examples:
+  afpa attach --listen 0.0.0.0:80 --root /var/www/html --host www.example.org --host example.org
+  afpa attach --listen '[::]:8080' --root site --ext html,css --exclude /private
+
+Answers are the server's own: it is asked for each file, and asked again when the file changes. What
+it marks as private, or sends longer than one segment, it goes on to send itself. Paths that it gives
+to some clients only, by their address or their User-Agent, must be left to it with --exclude.
+
+Signals:
+  TERM, INT   stop answering now
+  QUIT        likewise, and wait for connections that need translation
+  HUP         ask for everything anew, as after a change of the server's configuration";
+
+const DETACH_EXAMPLES: &str = "\
+Examples:
+  afpa detach
+  afpa detach --listen 0.0.0.0:80 --wait 5 --force";

@@ -1,0 +1,147 @@
+//! The commands, one function each; their output goes to standard output.
+
+pub mod attach;
+mod stats;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use crate::cli::{self, Check, Completions, Man, Purge, Stats};
+use crate::config::{ConfigError, Machine, Overrides, load};
+use crate::control::{self, Target};
+use crate::fast_path;
+
+/// `afpa check FILE`.
+///
+/// # Errors
+/// With every error of the file.
+pub fn check(options: &Check) -> anyhow::Result<()> {
+    let loaded = load(Some(&options.file), &Overrides::default(), &Machine::probe())?;
+    let mut text = String::new();
+    if !options.quiet {
+        text.push_str(&loaded.table());
+        text.push_str(&format!("\nfast path: {}\n", fast_path::outlook(&loaded.config)));
+    }
+    if !loaded.warnings.is_empty() {
+        let gap = if text.is_empty() { "" } else { "\n" };
+        text.push_str(&format!("{gap}{}", loaded.rendered_warnings()));
+    }
+    print(&text)
+}
+
+/// `afpa stats`.
+///
+/// # Errors
+/// When there is no process to ask, or it does not answer.
+pub fn stats(options: &Stats) -> anyhow::Result<()> {
+    let socket = control::find(&target(&options.target))?;
+    let answer = socket.get("/stats")?;
+    if options.json {
+        return print(&format!("{}\n", answer.trim_end()));
+    }
+    let numbers = serde_json::from_str(&answer).context("the running afpa sent no JSON")?;
+    print(&stats::table(&numbers))
+}
+
+/// `afpa purge URL`.
+///
+/// # Errors
+/// When the URL has no path, there is no process to ask, or it does not answer.
+pub fn purge(options: &Purge) -> anyhow::Result<()> {
+    let path = control::path_of_url(&options.url)?;
+    let socket = control::find(&target(&options.target))?;
+    let answer = socket.post(&format!("/purge?path={}", control::escape(path)))?;
+    print(&format!("{}\n", answer.trim_end()))
+}
+
+/// `afpa completions SHELL`.
+///
+/// # Errors
+/// When standard output cannot be written to.
+pub fn completions(options: &Completions) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(options.shell, &mut cli::command(), "afpa", &mut script);
+    write(&script)
+}
+
+/// `afpa man DIR`.
+///
+/// # Errors
+/// When a page cannot be written.
+pub fn man(options: &Man) -> anyhow::Result<()> {
+    let folder = &options.directory;
+    clap_mangen::generate_to(cli::command(), folder)
+        .with_context(|| format!("cannot write man pages to {}", folder.display()))
+}
+
+/// Prints a text that ends with its line.
+///
+/// # Errors
+/// As [`write`].
+pub fn print(text: &str) -> anyhow::Result<()> {
+    write(text.as_bytes())
+}
+
+/// Says what went wrong; 2 is for what the caller typed, 1 for everything else.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    match error.downcast_ref::<ConfigError>() {
+        // These say themselves where the error is.
+        Some(config) => eprintln!("{config}"),
+        None => eprintln!("afpa: {error:#}"),
+    }
+    let usage = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::is_usage)
+        || error.is::<control::NotAUrl>();
+    ExitCode::from(if usage { 2 } else { 1 })
+}
+
+/// A reader that has seen enough (`| head`) is no error.
+fn write(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn target(options: &cli::Target) -> Target {
+    match (&options.control, options.pid) {
+        (Some(path), _) => Target::Socket(path.clone()),
+        (None, Some(pid)) => Target::Process(pid),
+        (None, None) => Target::Any,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completions_and_pages_know_every_command() {
+        let folder = tempfile::tempdir().unwrap();
+        man(&Man { directory: folder.path().to_owned() }).unwrap();
+        for command in cli::command().get_subcommands() {
+            let page = folder.path().join(format!("afpa-{}.1", command.get_name()));
+            let text = std::fs::read_to_string(&page).unwrap();
+            assert!(text.contains(".SH SYNOPSIS"), "{}", page.display());
+        }
+        let mut script = Vec::new();
+        let bash = clap_complete::Shell::Bash;
+        clap_complete::generate(bash, &mut cli::command(), "afpa", &mut script);
+        let script = String::from_utf8(script).unwrap();
+        assert!(script.contains("--pinned-limit") && script.contains("s3-fifo"), "{script}");
+    }
+
+    #[test]
+    fn man_pages_need_a_directory() {
+        let error = man(&Man { directory: "/nowhere/at/all".into() }).unwrap_err();
+        let text = format!("{error:#}");
+        assert!(
+            text.starts_with("cannot write man pages to /nowhere/at/all: No such file"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! The folder in which the kernel keeps connections that outlive the process.
+
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, FlockOperation, Gid, Mode, OFlags, Uid, chownat, flock, fstatfs, mkdirat, open,
+    openat, unlinkat,
+};
+
+use super::Missing;
+use crate::privileges::Identity;
+
+/// Every afpa has a folder of its own in here. Sticky, like /tmp.
+const HOME: &str = "/sys/fs/bpf/afpa";
+
+/// `BPF_FS_MAGIC`
+const BPF_FS: i64 = 0xcafe_4a11;
+
+/// The folder of this afpa: held, so that no other one with the same addresses takes it, and reached
+/// by its descriptor, so that it can be emptied by a user who may not see /sys/fs/bpf.
+#[derive(Debug)]
+pub(super) struct Kept {
+    home: File,
+    folder: File,
+    name: String,
+}
+
+/// Why there is no folder.
+pub(super) enum Refused {
+    /// Another afpa is at work here: two fast paths on one connection would tear it apart.
+    InUse(Missing),
+    /// There is nowhere to keep anything; the fast path does without.
+    Nowhere(io::Error),
+}
+
+impl Kept {
+    /// Opens, or makes, the folder that belongs to `address` in this network namespace.
+    pub(super) fn open(address: SocketAddr, owner: Option<&Identity>) -> Result<Self, Refused> {
+        let name = name(address).map_err(Refused::Nowhere)?;
+        let (home, folder) = open_folder(&name, owner).map_err(Refused::Nowhere)?;
+        flock(&folder, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+            Refused::InUse(Missing::new(
+                format!("another afpa has the fast path of {address}"),
+                "stop that one first, or use another address",
+            ))
+        })?;
+        Ok(Self { home, folder, name })
+    }
+
+    /// Where the loader finds it.
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_fd().as_raw_fd()))
+    }
+
+    /// Whether nothing was left in it.
+    pub(super) fn is_empty(&self) -> bool {
+        std::fs::read_dir(self.path()).is_ok_and(|mut entries| entries.next().is_none())
+    }
+
+    /// Lets go of everything in it: programs that nobody else holds are detached.
+    pub(super) fn clear(&self) -> io::Result<()> {
+        for entry in std::fs::read_dir(self.path())? {
+            unlinkat(&self.folder, entry?.file_name(), AtFlags::empty())?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        self.clear()?;
+        Ok(unlinkat(&self.home, &self.name, AtFlags::REMOVEDIR)?)
+    }
+}
+
+/// Every end but a violent one leaves nothing, that of a start that fails included.
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Err(error) = self.remove() {
+            tracing::warn!(%error, "what was kept for the next afpa cannot be removed");
+        }
+    }
+}
+
+/// Addresses are the same in every network namespace, and the BPF file system knows no namespaces.
+/// It does not take dots either.
+fn name(address: SocketAddr) -> io::Result<String> {
+    let namespace = std::fs::metadata("/proc/self/ns/net")?.ino();
+    let address = address.to_string();
+    let plain = address.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    Ok(format!("{namespace}-{}", plain.collect::<String>()))
+}
+
+fn open_folder(name: &str, owner: Option<&Identity>) -> io::Result<(File, File)> {
+    if make(rustix::fs::CWD, Path::new(HOME))? {
+        std::fs::set_permissions(HOME, std::os::unix::fs::PermissionsExt::from_mode(0o1777))?;
+    }
+    let home = open(HOME, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    if fstatfs(&home)?.f_type as i64 != BPF_FS {
+        return Err(io::Error::other(format!("{HOME} is on no BPF file system")));
+    }
+    let me = rustix::process::geteuid();
+    let user = owner.map_or(me, |owner| Uid::from_raw(owner.uid.as_raw()));
+    if make(&home, Path::new(name))?
+        && let Some(owner) = owner
+    {
+        let group = Gid::from_raw(owner.gid.as_raw());
+        chownat(&home, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+    }
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = File::from(openat(&home, name, flags, Mode::empty())?);
+    let found = folder.metadata()?;
+    // What lies in there answers clients in our name.
+    if found.uid() != user.as_raw() || found.mode() & 0o022 != 0 {
+        return Err(io::Error::other(format!("{HOME}/{name} belongs to somebody else")));
+    }
+    Ok((File::from(home), folder))
+}
+
+/// Whether the folder is new.
+fn make(at: impl AsFd, path: &Path) -> io::Result<bool> {
+    match mkdirat(at, path, Mode::from_raw_mode(0o700)) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::EXIST) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_of_characters_that_the_bpf_file_system_takes() {
+        for address in ["127.0.0.1:8080", "[fd77::1]:80", "[::]:80"] {
+            let name = name(address.parse().unwrap()).unwrap();
+            assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'), "{name}");
+        }
+        let [one, other] = ["127.0.0.1:80", "127.0.0.1:81"].map(|a| name(a.parse().unwrap()));
+        assert_ne!(one.unwrap(), other.unwrap());
+    }
+}

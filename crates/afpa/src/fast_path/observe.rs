@@ -1,0 +1,108 @@
+//! What can be seen of the fast path.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use afpa_bpf::{Reason, VARIANT_BYTES};
+use serde_json::{Value, json};
+
+use super::prepare::list;
+use super::running::{FastPath, Shared};
+
+/// A look at the fast path, from any thread.
+pub(crate) enum Look {
+    /// There is none, and why.
+    Without(String),
+    /// It runs.
+    At(Arc<Shared>),
+}
+
+/// Its numbers at one time.
+pub(crate) struct Numbers {
+    pub(crate) answering: bool,
+    pub(crate) interfaces: Vec<String>,
+    /// Requests answered, first or again.
+    pub(crate) answers: u64,
+    pub(crate) lost_log_lines: u64,
+    /// Connections in the table, and those of them that need translation; seconds old.
+    pub(crate) flows: usize,
+    pub(crate) drifted: usize,
+    pub(crate) objects: usize,
+    /// Memory of pinned answers, those being retired included.
+    pub(crate) bytes: usize,
+    /// Objects left to user mode, by reason.
+    pub(crate) left: [(&'static str, u64); 3],
+    /// Every way out of the programs.
+    pub(crate) packets: Vec<(&'static str, u64)>,
+}
+
+impl Look {
+    /// At the one that runs.
+    pub(crate) fn at(fast_path: &FastPath) -> Self {
+        Look::At(Arc::clone(fast_path.shared()))
+    }
+
+    /// Whether it is in use and where, or why not.
+    pub(crate) fn line(&self) -> String {
+        match self {
+            Look::Without(why) => why.clone(),
+            Look::At(shared) if shared.is_answering() => {
+                format!("in use on {}", list(&shared.interfaces()))
+            }
+            Look::At(shared) if shared.counts.broken.load(Ordering::SeqCst) => {
+                "not in use: an object could not be taken back (restart)".to_owned()
+            }
+            Look::At(shared) if shared.hanging.load(Ordering::Relaxed) => {
+                "not in use: a worker hangs".to_owned()
+            }
+            Look::At(_) => "not in use: paused".to_owned(),
+        }
+    }
+
+    /// The numbers, if there are any.
+    pub(crate) fn numbers(&self) -> Option<Numbers> {
+        let Look::At(shared) = self else { return None };
+        let counters = shared.fast_path.counters().ok()?;
+        let (objects, slots) = shared.fast_path.pinned_objects();
+        let swept = *shared.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = &shared.counts;
+        Some(Numbers {
+            answering: shared.is_answering(),
+            interfaces: shared.interfaces().values().cloned().collect(),
+            answers: counters.answered(),
+            lost_log_lines: counters[Reason::EventLost],
+            flows: swept.flows - swept.removed,
+            drifted: swept.drifted,
+            objects,
+            bytes: slots * VARIANT_BYTES,
+            left: [
+                ("full", counts.full.load(Ordering::Relaxed)),
+                ("too_long", counts.too_long.load(Ordering::Relaxed)),
+                ("failed", counts.failed.load(Ordering::Relaxed)),
+            ],
+            packets: counters.iter().map(|(reason, count)| (reason.name(), count)).collect(),
+        })
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        let state = self.line();
+        let Some(numbers) = self.numbers() else { return json!({ "state": state }) };
+        let by_name = |pairs: &[(&'static str, u64)]| {
+            let seen = pairs.iter().filter(|(_, count)| *count > 0);
+            let pairs = seen.map(|(name, count)| ((*name).to_owned(), Value::from(*count)));
+            Value::Object(pairs.collect())
+        };
+        json!({
+            "state": state,
+            "answers": numbers.answers,
+            "lost_log_lines": numbers.lost_log_lines,
+            "flows": numbers.flows,
+            "drifted_flows": numbers.drifted,
+            "objects": numbers.objects,
+            "pinned_bytes": numbers.bytes,
+            "interfaces": numbers.interfaces,
+            "objects_left": by_name(&numbers.left),
+            "packets": by_name(&numbers.packets),
+        })
+    }
+}

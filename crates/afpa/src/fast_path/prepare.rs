@@ -1,0 +1,178 @@
+//! What needs privileges: loading the programs and putting them on the interfaces.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use afpa_bpf::{FastPath, FlowKey, Settings, VARIANT_BYTES};
+use afpa_server::Elsewhere;
+use anyhow::bail;
+
+use super::Missing;
+use super::interfaces::{Interfaces, carrying};
+use super::keep::{Kept, Refused};
+use crate::config::{AccessTarget, Config, FastPathMode, Listen};
+use crate::privileges::Identity;
+
+/// Programs in the kernel, on their interfaces, with nothing to answer yet.
+pub(crate) struct Prepared {
+    pub(super) fast_path: Arc<FastPath>,
+    pub(super) interfaces: Interfaces,
+    pub(super) kept: Option<Kept>,
+}
+
+/// The fast path, or the line that says why there is none.
+pub(crate) enum Outcome {
+    /// It can be started.
+    Ready(Prepared),
+    /// User mode serves alone.
+    Without(String),
+}
+
+impl Prepared {
+    /// Loads and attaches, if `mode` wants it, for the TCP addresses that are bound.
+    ///
+    /// # Errors
+    /// With the reason, when the mode is `on` and it cannot be.
+    pub(crate) fn load(
+        config: &Config,
+        bound: &[SocketAddr],
+        owner: Option<&Identity>,
+    ) -> anyhow::Result<Outcome> {
+        let mode = config.fast_path.mode;
+        if mode == FastPathMode::Off {
+            return Ok(Outcome::Without("off, as configured".to_owned()));
+        }
+        match Self::try_load(config, bound, owner) {
+            Ok(prepared) => Ok(Outcome::Ready(prepared)),
+            Err(missing) if mode == FastPathMode::On => bail!("no fast path: {missing}"),
+            Err(missing) => Ok(Outcome::Without(format!("not in use: {missing}"))),
+        }
+    }
+
+    /// For the engine.
+    pub(crate) fn elsewhere(&self) -> Elsewhere {
+        elsewhere(&self.fast_path)
+    }
+
+    fn try_load(
+        config: &Config,
+        bound: &[SocketAddr],
+        owner: Option<&Identity>,
+    ) -> Result<Self, Missing> {
+        let interfaces = wanted(config, bound)?;
+        let kept = match bound.iter().min().filter(|_| config.fast_path.keep) {
+            Some(first) => open_folder(*first, owner)?,
+            None => None,
+        };
+        let fast_path = load(config, kept.as_ref())?;
+        for (index, name) in &interfaces {
+            fast_path.attach(*index).map_err(|unavailable| {
+                Missing::new(format!("{name}: {}", unavailable.reason), unavailable.remedy)
+            })?;
+        }
+        Ok(Self { fast_path: Arc::new(fast_path), interfaces, kept })
+    }
+}
+
+/// What `afpa check` says: whether the fast path would be in use, tried by loading it.
+pub(crate) fn outlook(config: &Config) -> String {
+    if config.fast_path.mode == FastPathMode::Off {
+        return "off, as configured".to_owned();
+    }
+    let addresses = config.site.listen.iter().filter_map(|listen| match listen {
+        Listen::Tcp(address) => Some(*address),
+        Listen::Unix(_) => None,
+    });
+    let addresses: Vec<_> = addresses.collect();
+    match wanted(config, &addresses).and_then(|on| load(config, None).map(|_| on)) {
+        Ok(interfaces) => format!("would be in use on {}", list(&interfaces)),
+        Err(missing) => format!("would not be in use: {missing}"),
+    }
+}
+
+/// Names of interfaces for people.
+pub(super) fn list(interfaces: &Interfaces) -> String {
+    interfaces.values().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// One in how many answers is reported: for the access log, or, so that the cache's policy knows what
+/// is popular, now and then.
+pub(super) fn log_every(config: &Config) -> u32 {
+    const SAMPLE: u32 = 64;
+    let every = u32::try_from(config.fast_path.log_every).unwrap_or(u32::MAX);
+    if config.log.access == AccessTarget::Off || every == 0 { SAMPLE } else { every }
+}
+
+/// What the engine asks before it closes a connection that seems to be idle.
+pub(super) fn elsewhere(fast_path: &Arc<FastPath>) -> Elsewhere {
+    let fast_path = Arc::clone(fast_path);
+    Elsewhere::new(move |client, server| {
+        // A table that cannot be read says nothing of the connection.
+        fast_path.since_answer(&FlowKey::new(client, server)).ok().flatten()
+    })
+}
+
+/// The interfaces, if the configuration leaves anything for the kernel to do.
+fn wanted(config: &Config, bound: &[SocketAddr]) -> Result<Interfaces, Missing> {
+    if bound.is_empty() {
+        return Err(Missing::new("no TCP address is listened on", "[[site]] listen"));
+    }
+    if !config.coherency.watch {
+        let remedy = "[coherency] watch = true";
+        return Err(Missing::new("changes of files are not watched", remedy));
+    }
+    if is_stricter_than_the_programs(config) {
+        let remedy = "[limits] request_line >= 512, head >= 2560, fields >= 63";
+        return Err(Missing::new("requests are limited more than the programs know", remedy));
+    }
+    carrying(bound).map_err(|error| {
+        Missing::new(
+            format!("interfaces cannot be listed: {error}"),
+            "netlink sockets must be allowed",
+        )
+    })
+}
+
+/// The programs answer request lines, heads and numbers of fields up to limits of their own: what user
+/// mode would refuse must not be answered in the kernel.
+fn is_stricter_than_the_programs(config: &Config) -> bool {
+    let limits = &config.limits;
+    limits.request_line < 512 || limits.head < 2560 || limits.fields < 63
+}
+
+fn open_folder(address: SocketAddr, owner: Option<&Identity>) -> Result<Option<Kept>, Missing> {
+    match Kept::open(address, owner) {
+        Ok(kept) => Ok(Some(kept)),
+        Err(Refused::InUse(missing)) => Err(missing),
+        Err(Refused::Nowhere(error)) => {
+            tracing::debug!(%error, "connections will not outlive the process");
+            Ok(None)
+        }
+    }
+}
+
+/// What an afpa with other limits left behind cannot be used: then its connections end.
+fn load(config: &Config, kept: Option<&Kept>) -> Result<FastPath, Missing> {
+    let first = FastPath::load(settings(config, kept.map(Kept::path)));
+    let Some(kept) = kept.filter(|kept| first.is_err() && !kept.is_empty()) else {
+        return Ok(first?);
+    };
+    tracing::warn!("the connections of the afpa before cannot be taken over");
+    if let Err(error) = kept.clear() {
+        tracing::warn!(%error, "what it kept cannot be removed");
+    }
+    Ok(FastPath::load(settings(config, Some(kept.path())))?)
+}
+
+fn settings(config: &Config, keep_in: Option<PathBuf>) -> Settings {
+    let wanted = &config.fast_path;
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    Settings {
+        objects: count(wanted.objects.min(wanted.memory / VARIANT_BYTES)),
+        flows: count(wanted.flows),
+        log_every: log_every(config),
+        keep_in,
+        ..Settings::default()
+    }
+}

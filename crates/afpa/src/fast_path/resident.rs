@@ -1,0 +1,201 @@
+//! The kernel as a second home of cache objects.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use afpa_bpf::{
+    ANSWER_MAX, Coding, ETAG_MAX, FastPath, NOT_MODIFIED_MAX, PATH_MAX, PinError, Response, Variant,
+};
+use afpa_cache::{Coverage, Key, Object, Payload, Residency};
+use afpa_http::{HttpDate, ResponseHead, target};
+use afpa_module_http::HttpHeader;
+
+use super::log::{Described, Register};
+
+/// One site's objects in the kernel. At a reload the next site gets a number and a resident of its own.
+pub(crate) struct Resident {
+    fast_path: Arc<FastPath>,
+    site: u32,
+    register: Arc<Register>,
+    counts: Arc<Counts>,
+    pinned: Mutex<Pinned>,
+}
+
+/// What became of the objects that were offered.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// There was no free place.
+    pub(super) full: AtomicU64,
+    /// Path, heads or content are too long for the kernel.
+    pub(super) too_long: AtomicU64,
+    /// The kernel refused.
+    pub(super) failed: AtomicU64,
+    /// An object could not be taken back: nothing may be answered any more.
+    pub(super) broken: AtomicBool,
+}
+
+#[derive(Default)]
+struct Pinned {
+    /// No more objects: another site took over.
+    closed: bool,
+    /// Spelling in requests, and the versions that answers are reported by.
+    objects: HashMap<Key, Place>,
+}
+
+struct Place {
+    target: Arc<[u8]>,
+    versions: Vec<u64>,
+}
+
+impl Resident {
+    pub(super) fn new(
+        fast_path: Arc<FastPath>,
+        site: u32,
+        register: Arc<Register>,
+        counts: Arc<Counts>,
+    ) -> Self {
+        Self { fast_path, site, register, counts, pinned: Mutex::default() }
+    }
+
+    /// The site's number in the kernel.
+    pub(super) fn site(&self) -> u32 {
+        self.site
+    }
+
+    /// Takes everything back, and nothing more.
+    pub(super) fn close(&self) {
+        let mut pinned = self.lock();
+        pinned.closed = true;
+        for (_, place) in pinned.objects.drain() {
+            self.unpin(place);
+        }
+    }
+
+    fn pin(&self, key: &Key, object: &Object<HttpHeader>) -> Option<Place> {
+        let mut target = Vec::with_capacity(key.path.len());
+        target::encode(&key.path, &mut target);
+        let header = object.header();
+        let modified = HttpDate::new(header.last_modified);
+        let variants = variants(object, modified.as_bytes());
+        let useful = variants.iter().any(|v| v.whole.is_some() || v.not_modified.is_some());
+        if target.len() > PATH_MAX || !useful {
+            self.counts.too_long.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        match self.fast_path.pin(self.site, &target, &variants) {
+            Ok(versions) => {
+                let target: Arc<[u8]> = target.into();
+                for (version, variant) in versions.iter().zip(&variants) {
+                    let head = variant.whole.map_or(0, |whole| whole.head.len());
+                    let described = Described {
+                        target: Arc::clone(&target),
+                        site: self.site,
+                        object: object.id(),
+                        head,
+                    };
+                    self.register.enter(*version, described);
+                }
+                Some(Place { target, versions })
+            }
+            Err(error) => {
+                self.count(&error);
+                None
+            }
+        }
+    }
+
+    fn count(&self, error: &PinError) {
+        let count = match error {
+            PinError::Full => &self.counts.full,
+            PinError::TooLong(_) => &self.counts.too_long,
+            PinError::Collision | PinError::Kernel(_) => &self.counts.failed,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An object that cannot be taken back could be answered for ever: nothing is answered then.
+    fn unpin(&self, place: Place) {
+        if let Err(error) = self.fast_path.unpin(self.site, &place.target) {
+            self.counts.broken.store(true, Ordering::SeqCst);
+            self.fast_path.pause();
+            tracing::error!(%error, "the fast path is off: an object cannot be taken back");
+        }
+        self.register.retire(&place.versions);
+    }
+
+    /// A panic under this lock would be a bug that could leave stale answers, but every change of the
+    /// map is one call.
+    fn lock(&self) -> MutexGuard<'_, Pinned> {
+        self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Residency<HttpHeader> for Resident {
+    fn published(&self, key: &Key, object: &Object<HttpHeader>) {
+        let mut pinned = self.lock();
+        // What nobody watches must be looked at again and again, and the kernel cannot do that.
+        if pinned.closed || object.coverage() != Coverage::Watched {
+            return;
+        }
+        // Pinning replaces; if it fails, it has at least taken back what was there.
+        let before = pinned.objects.remove(key);
+        if let Some(place) = self.pin(key, object) {
+            pinned.objects.insert(key.clone(), place);
+        }
+        if let Some(before) = before {
+            self.register.retire(&before.versions);
+        }
+    }
+
+    fn dropped(&self, key: &Key) {
+        let mut pinned = self.lock();
+        if let Some(place) = pinned.objects.remove(key) {
+            self.unpin(place);
+        }
+    }
+}
+
+/// All codings, also those that are too long to be answered: the kernel chooses among them as a
+/// worker does, and leaves a request to it when the choice falls on one of these.
+fn variants<'o>(
+    object: &'o Object<HttpHeader>,
+    last_modified: &'o [u8; HttpDate::LEN],
+) -> Vec<Variant<'o>> {
+    let codings = afpa_http::Coding::ALL.into_iter();
+    codings
+        .filter_map(|coding| object.header().variant(coding))
+        .map(|variant| {
+            let etag = variant.etag.as_bytes();
+            let comparable = etag.len() <= ETAG_MAX;
+            let body = match object.payloads().get(variant.payload) {
+                Some(Payload::Pinned(bytes)) => Some(&bytes[..]),
+                _ => None,
+            };
+            Variant {
+                coding: coding_of(variant.coding),
+                etag: if comparable { etag } else { b"" },
+                last_modified: Some(last_modified),
+                whole: body
+                    .and_then(|body| response(&variant.ok, body, ANSWER_MAX))
+                    .filter(|_| comparable),
+                not_modified: response(&variant.not_modified, b"", NOT_MODIFIED_MAX)
+                    .filter(|_| comparable),
+            }
+        })
+        .collect()
+}
+
+fn response<'o>(head: &'o ResponseHead, body: &'o [u8], limit: usize) -> Option<Response<'o>> {
+    let fits = head.bytes().len() + body.len() <= limit;
+    fits.then(|| Response { head: head.bytes(), date_offset: head.date_offset(), body })
+}
+
+fn coding_of(coding: afpa_http::Coding) -> Coding {
+    match coding {
+        afpa_http::Coding::Identity => Coding::Identity,
+        afpa_http::Coding::Gzip => Coding::Gzip,
+        afpa_http::Coding::Brotli => Coding::Brotli,
+        afpa_http::Coding::Zstd => Coding::Zstd,
+    }
+}

@@ -1,0 +1,321 @@
+//! The fast path at work: sites come and go, the heart beats, and in the end nothing is left.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use afpa_bpf::Swept;
+use afpa_cache::{Cache, Residency};
+use afpa_module_http::{HttpHeader, Site};
+use afpa_server::Elsewhere;
+use afpa_server::counters::WorkerCounters;
+use anyhow::Context as _;
+use arc_swap::ArcSwapOption;
+
+use super::heart::Heart;
+use super::interfaces::{Interfaces, carrying};
+use super::keep::Kept;
+use super::log::Register;
+use super::prepare::{Prepared, elsewhere, log_every};
+use super::resident::{Counts, Resident};
+use crate::access_log::Sink;
+use crate::config::{Config, FastPathMode};
+
+/// The running fast path; [`FastPath::finish`] ends it in order.
+pub(crate) struct FastPath {
+    shared: Arc<Shared>,
+    served: Served,
+    kept: Option<Kept>,
+    heart: Option<JoinHandle<()>>,
+}
+
+/// What the heart and those who look on need, too.
+pub(crate) struct Shared {
+    pub(super) fast_path: Arc<afpa_bpf::FastPath>,
+    pub(super) current: ArcSwapOption<Current>,
+    pub(super) register: Arc<Register>,
+    pub(super) counts: Arc<Counts>,
+    pub(super) interfaces: Mutex<Interfaces>,
+    /// Whether it may answer. Under a lock, so that a beat under way cannot undo a pause.
+    answering: Mutex<bool>,
+    pub(super) hanging: AtomicBool,
+    pub(super) ending: AtomicBool,
+    /// Whether the configuration wants answers in the access log.
+    pub(super) logged: AtomicBool,
+    /// A new access log's sink, for the heart to take.
+    pub(super) next_sink: Mutex<Option<Sink>>,
+    pub(super) swept: Mutex<Swept>,
+}
+
+/// The site that is served.
+pub(super) struct Current {
+    pub(super) resident: Arc<Resident>,
+    pub(super) cache: Weak<Cache<HttpHeader>>,
+}
+
+/// What the kernel was told of listeners and hosts.
+#[derive(Default)]
+struct Served {
+    sites: u32,
+    listeners: HashMap<SocketAddr, u32>,
+    hosts: HashSet<(u32, String)>,
+}
+
+/// What a start takes.
+pub(crate) struct Parts<'a> {
+    /// The configuration in force.
+    pub(crate) config: &'a Config,
+    /// Its site.
+    pub(crate) site: &'a Site,
+    /// The TCP addresses that are bound.
+    pub(crate) bound: &'a [SocketAddr],
+    /// Those who must be alive.
+    pub(crate) workers: &'a [Arc<WorkerCounters>],
+    /// For the access log.
+    pub(crate) sink: Sink,
+}
+
+impl Prepared {
+    /// Begins to answer. Starts a thread: privileges are dropped before.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub(crate) fn start(self, parts: Parts<'_>) -> anyhow::Result<FastPath> {
+        let shared = Arc::new(Shared {
+            fast_path: self.fast_path,
+            current: ArcSwapOption::empty(),
+            register: Arc::default(),
+            counts: Arc::default(),
+            interfaces: Mutex::new(self.interfaces),
+            answering: Mutex::new(true),
+            hanging: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
+            logged: AtomicBool::new(false),
+            next_sink: Mutex::new(None),
+            swept: Mutex::default(),
+        });
+        let heart = Heart::new(Arc::clone(&shared), parts.workers, parts.sink);
+        let mut running =
+            FastPath { shared, served: Served::default(), kept: self.kept, heart: None };
+        running.adopt(parts.config, parts.site, parts.bound, None);
+        let heart = std::thread::Builder::new()
+            .name("afpa-fast-path".to_owned())
+            .spawn(move || heart.run())
+            .context("the fast path's thread cannot be started")?;
+        running.heart = Some(heart);
+        Ok(running)
+    }
+}
+
+impl FastPath {
+    /// For statistics.
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Answers for `site` on the bound addresses from now on, and for the site before no more: requests
+    /// lead to the new one, which is empty, before anything of it is pinned.
+    pub(crate) fn adopt(
+        &mut self,
+        config: &Config,
+        site: &Site,
+        bound: &[SocketAddr],
+        sink: Option<Sink>,
+    ) {
+        let shared = Arc::clone(&self.shared);
+        let number = self.served.next_site();
+        let resident = Arc::new(Resident::new(
+            Arc::clone(&shared.fast_path),
+            number,
+            Arc::clone(&shared.register),
+            Arc::clone(&shared.counts),
+        ));
+        let before = shared.current.swap(Some(Arc::new(Current {
+            resident: Arc::clone(&resident),
+            cache: Arc::downgrade(site.cache()),
+        })));
+        *shared.answering() = config.fast_path.mode != FastPathMode::Off;
+        if config.fast_path.mode == FastPathMode::Off {
+            shared.fast_path.pause();
+        }
+        let reached = self.attach(bound);
+        if let Err(error) = self.served.lead_to(&shared.fast_path, number, config, &reached) {
+            tracing::warn!(%error, "some hosts or addresses are served without the fast path");
+        }
+        if let Some(before) = before {
+            before.resident.close();
+        }
+        shared.fast_path.set_log_every(log_every(config));
+        shared.logged.store(config.fast_path.log_every != 0, Ordering::Relaxed);
+        if sink.is_some() {
+            *shared.next_sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;
+        }
+        site.cache().attach_residency(resident as Arc<dyn Residency<HttpHeader>>);
+    }
+
+    /// For the engine.
+    pub(crate) fn elsewhere(&self) -> Elsewhere {
+        elsewhere(&self.shared.fast_path)
+    }
+
+    /// Answers nothing more; connections go on with their workers.
+    pub(crate) fn pause(&self) {
+        self.shared.pause();
+    }
+
+    /// Ends it: when this returns, no program of ours is on any interface, and nothing is kept.
+    pub(crate) fn finish(mut self) {
+        self.shared.pause();
+        self.end_heart();
+        self.shared.await_goodbyes();
+        let interfaces = std::mem::take(&mut *self.shared.interfaces());
+        for index in interfaces.keys() {
+            self.shared.fast_path.detach(*index);
+        }
+        drop(self.kept.take());
+    }
+
+    /// Puts programs on interfaces that carry an address and have none yet. The addresses whose
+    /// interfaces all have them.
+    fn attach(&self, bound: &[SocketAddr]) -> Vec<SocketAddr> {
+        let reached = bound.iter().filter(|address| {
+            self.attach_to(**address)
+                .inspect_err(|error| {
+                    tracing::warn!(%address, "is served without the fast path: {error:#}");
+                })
+                .is_ok()
+        });
+        reached.copied().collect()
+    }
+
+    fn attach_to(&self, address: SocketAddr) -> anyhow::Result<()> {
+        let mut interfaces = self.shared.interfaces();
+        for (index, name) in carrying(&[address])? {
+            if let std::collections::btree_map::Entry::Vacant(place) = interfaces.entry(index) {
+                self.shared.fast_path.attach(index).with_context(|| name.clone())?;
+                place.insert(name);
+            }
+        }
+        Ok(())
+    }
+
+    fn end_heart(&mut self) {
+        self.shared.ending.store(true, Ordering::Release);
+        if let Some(heart) = self.heart.take() {
+            heart.thread().unpark();
+            // A panic has been printed.
+            let _ = heart.join();
+        }
+    }
+}
+
+impl Drop for FastPath {
+    fn drop(&mut self) {
+        self.pause();
+        self.end_heart();
+    }
+}
+
+impl Served {
+    fn next_site(&mut self) -> u32 {
+        self.sites += 1;
+        self.sites
+    }
+
+    /// Requests to `bound` belong to `site`, if their Host is one of the configured ones.
+    fn lead_to(
+        &mut self,
+        fast_path: &afpa_bpf::FastPath,
+        site: u32,
+        config: &Config,
+        bound: &[SocketAddr],
+    ) -> anyhow::Result<()> {
+        let hosts = &config.site.hosts;
+        let mut outcome: anyhow::Result<()> = Ok(());
+        let mut wanted = HashSet::new();
+        for address in bound {
+            let free = self.listeners.len() as u32 + 1;
+            let id = *self.listeners.entry(*address).or_insert(free);
+            let any_host = if hosts.is_empty() { site } else { 0 };
+            outcome = outcome.and(fast_path.listen(*address, id, any_host).map_err(Into::into));
+            for host in spellings(hosts, address.port()) {
+                outcome =
+                    outcome.and(fast_path.map_host(id, &host, site).map(drop).map_err(Into::into));
+                wanted.insert((id, host));
+            }
+        }
+        for (id, host) in self.hosts.difference(&wanted) {
+            outcome = outcome.and(fast_path.map_host(*id, host, 0).map(drop).map_err(Into::into));
+        }
+        self.hosts = wanted;
+        let gone = |address: &&SocketAddr| !bound.contains(address);
+        for address in self.listeners.keys().filter(gone) {
+            // An address that went before is not there any more.
+            let _ = fast_path.unlisten(*address);
+        }
+        outcome
+    }
+}
+
+/// As clients write a host: alone, or with the port. The kernel folds case by setting a bit, which would
+/// make other characters of brackets.
+fn spellings(hosts: &[String], port: u16) -> impl Iterator<Item = String> {
+    let plain = hosts.iter().filter(|host| !host.contains(['[', ']']));
+    plain.flat_map(move |host| [host.clone(), format!("{host}:{port}")])
+}
+
+impl Shared {
+    pub(super) fn beat(&self) {
+        let answering = self.answering();
+        if *answering && !self.counts.broken.load(Ordering::SeqCst) {
+            self.fast_path.beat();
+        }
+    }
+
+    pub(super) fn wants_to_answer(&self) -> bool {
+        *self.answering()
+    }
+
+    pub(super) fn is_answering(&self) -> bool {
+        self.wants_to_answer()
+            && !self.counts.broken.load(Ordering::SeqCst)
+            && !self.hanging.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn sweep(&self, silence: Duration) {
+        match self.fast_path.sweep(silence) {
+            Ok(swept) => *self.swept.lock().unwrap_or_else(PoisonError::into_inner) = swept,
+            Err(error) => tracing::warn!(%error, "connections cannot be swept"),
+        }
+    }
+
+    pub(super) fn interfaces(&self) -> MutexGuard<'_, Interfaces> {
+        self.interfaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answering(&self) -> MutexGuard<'_, bool> {
+        self.answering.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pause(&self) {
+        let mut answering = self.answering();
+        *answering = false;
+        self.fast_path.pause();
+    }
+
+    /// The last segments of connections that have drifted need the programs. Those that wait for
+    /// nothing but their time (TIME_WAIT) do not hold up the end.
+    fn await_goodbyes(&self) {
+        const PATIENCE: Duration = Duration::from_millis(250);
+        let start = Instant::now();
+        while self.fast_path.drifted_flows().is_ok_and(|drifted| drifted > 0)
+            && start.elapsed() < PATIENCE
+        {
+            self.sweep(Duration::ZERO);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! `afpa`: parse the command line, do what it says, turn the outcome into an exit status.
+
+use std::process::ExitCode;
+
+use afpa::cli::{Cli, Command, SHORT_HELP};
+use afpa::commands;
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => commands::report(&error),
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
+    match cli.command {
+        Some(Command::Serve(options)) => afpa::serve::serve(&options),
+        Some(Command::Check(options)) => commands::check(&options),
+        Some(Command::Stats(options)) => commands::stats(&options),
+        Some(Command::Purge(options)) => commands::purge(&options),
+        Some(Command::Attach(options)) => commands::attach::attach(&options),
+        Some(Command::Detach(options)) => commands::attach::detach(&options),
+        Some(Command::Completions(options)) => commands::completions(&options),
+        Some(Command::Man(options)) => commands::man(&options),
+        None => commands::print(SHORT_HELP),
+    }
+}

@@ -1,0 +1,318 @@
+//! Resource limits, and giving up what is not needed once everything is bound.
+//!
+//! The order is: [`raise_limits`], bind and create sockets, [`Identity::find`] and
+//! [`Identity::assume`], then start threads.
+
+use std::fmt;
+
+use anyhow::{Context as _, bail};
+use nix::sys::prctl;
+use nix::unistd::{self, Gid, Group, Uid, User};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{self, CapabilitySet, CapabilitySets};
+
+use crate::config::human_size;
+
+/// Users that `auto` tries, the first that exists.
+const UNPRIVILEGED: [&str; 2] = ["www-data", "nobody"];
+
+/// What the configuration needs of the process's limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Descriptors (RLIMIT_NOFILE).
+    pub descriptors: u64,
+    /// Bytes of locked memory (RLIMIT_MEMLOCK).
+    pub locked_memory: u64,
+}
+
+/// A limit after [`raise_limits`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// What it limits.
+    pub name: LimitName,
+    /// What is needed.
+    pub needed: u64,
+    /// What there is; `None` is no limit.
+    pub granted: Option<u64>,
+}
+
+/// The limits AFPA cares about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitName {
+    /// RLIMIT_NOFILE.
+    Descriptors,
+    /// RLIMIT_MEMLOCK.
+    LockedMemory,
+}
+
+impl Limit {
+    /// Whether it is as high as needed.
+    pub fn suffices(&self) -> bool {
+        self.granted.is_none_or(|granted| granted >= self.needed)
+    }
+
+    /// How the one who starts AFPA can raise it; `None` if there is no need.
+    pub fn remedy(&self) -> Option<String> {
+        let needed = self.needed;
+        (!self.suffices()).then(|| match self.name {
+            LimitName::Descriptors => {
+                format!("ulimit -Hn {needed}, or LimitNOFILE={needed} in the unit")
+            }
+            LimitName::LockedMemory => {
+                let kilobytes = needed.div_ceil(1024);
+                format!("ulimit -Hl {kilobytes}, or LimitMEMLOCK={needed} in the unit")
+            }
+        })
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |value: u64| match self.name {
+            LimitName::Descriptors => value.to_string(),
+            LimitName::LockedMemory => human_size(value),
+        };
+        match self.granted {
+            None => f.write_str("unlimited"),
+            Some(granted) if self.suffices() => f.write_str(&show(granted)),
+            Some(granted) => write!(f, "{} of {} needed", show(granted), show(self.needed)),
+        }
+    }
+}
+
+/// Raises the limits to what is needed, or as near as this user may go.
+///
+/// A limit that is too low is raised all the way to what is allowed: one in between has no use.
+pub fn raise_limits(needs: Needs) -> [Limit; 2] {
+    [
+        raise(LimitName::Descriptors, Resource::Nofile, needs.descriptors),
+        raise(LimitName::LockedMemory, Resource::Memlock, needs.locked_memory),
+    ]
+}
+
+fn raise(name: LimitName, resource: Resource, needed: u64) -> Limit {
+    let now = getrlimit(resource);
+    let wanted = now.maximum.map(|maximum| maximum.max(needed));
+    // Beyond the hard limit only the privileged may go; up to it everybody may.
+    let attempts = [wanted, now.maximum];
+    let lacking = now.current.is_some_and(|current| current < needed);
+    if lacking {
+        let raised = attempts.into_iter().any(|limit| {
+            let current = limit.map_or(Some(needed), Some);
+            setrlimit(resource, Rlimit { current, maximum: limit }).is_ok()
+        });
+        tracing::debug!(?name, raised, "resource limit");
+    }
+    Limit { name, needed, granted: getrlimit(resource).current }
+}
+
+/// Whom a process becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The user's name.
+    pub name: String,
+    /// Its number.
+    pub uid: Uid,
+    /// The group to become.
+    pub gid: Gid,
+}
+
+impl Identity {
+    /// Resolves the settings `user` and `group`; `None` is `auto`.
+    ///
+    /// `Ok(None)` means that the process stays who it is: it was not started as root and nothing
+    /// else was asked for.
+    ///
+    /// # Errors
+    /// When a name does not exist, or another user is asked for without the right to become it.
+    pub fn find(user: Option<&str>, group: Option<&str>) -> anyhow::Result<Option<Self>> {
+        let me = unistd::geteuid();
+        let user = match user {
+            Some(name) => user_by_name(name)?,
+            None if me.is_root() => unprivileged_user()?,
+            None if group.is_none() => return Ok(None),
+            None => User::from_uid(me)?.with_context(|| format!("user {me} has no name"))?,
+        };
+        let gid = match group {
+            Some(name) => group_by_name(name)?,
+            None => user.gid,
+        };
+        if !me.is_root() && (user.uid != me || gid != unistd::getegid()) {
+            bail!("cannot become user {}: afpa was not started as root", user.name);
+        }
+        Ok(Some(Identity { name: user.name, uid: user.uid, gid }))
+    }
+
+    /// Becomes this user for good, with all of its groups, and keeps no capability but `keep`.
+    ///
+    /// # Errors
+    /// When the system refuses any step; the process must not go on then.
+    pub fn assume(&self, keep: CapabilitySet) -> anyhow::Result<()> {
+        let Identity { name, uid, gid } = self;
+        if unistd::geteuid() != *uid || unistd::getegid() != *gid {
+            prctl::set_keepcaps(!keep.is_empty()).context("cannot keep capabilities")?;
+            let login = std::ffi::CString::new(name.as_str()).context("a user name with a NUL")?;
+            // Groups first: afterwards there is no right left to change them.
+            unistd::initgroups(&login, *gid)
+                .with_context(|| format!("cannot take the groups of {name}"))?;
+            unistd::setresgid(*gid, *gid, *gid)
+                .with_context(|| format!("cannot become group {gid}"))?;
+            unistd::setresuid(*uid, *uid, *uid).with_context(|| format!("cannot become {name}"))?;
+            prctl::set_keepcaps(false).context("cannot stop keeping capabilities")?;
+        }
+        restrict(keep)?;
+        let may_return = keep.contains(CapabilitySet::SETUID) || uid.is_root();
+        if !may_return && unistd::setuid(Uid::from_raw(0)).is_ok() {
+            bail!("{name} can become root again");
+        }
+        Ok(())
+    }
+}
+
+/// For a process that stays who it is: gives up capabilities that it was started with, but `keep`.
+///
+/// A root that stays root on purpose keeps what root has.
+///
+/// # Errors
+/// As [`Identity::assume`].
+pub fn restrict(keep: CapabilitySet) -> anyhow::Result<()> {
+    prctl::set_no_new_privs().context("cannot set no_new_privs")?;
+    if unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    // Capabilities belong to threads: those started later inherit what this one has left.
+    thread::clear_ambient_capability_set().context("cannot clear the ambient capabilities")?;
+    let had = thread::capabilities(None).context("cannot read the capabilities")?;
+    let kept = had.permitted & keep;
+    let sets =
+        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    thread::set_capabilities(None, sets).context("cannot give up capabilities")
+}
+
+/// Whether the settings `user` and `group` name someone.
+pub(crate) fn exist(user: Option<&str>, group: Option<&str>) -> [bool; 2] {
+    let user = user.is_none_or(|name| user_by_name(name).is_ok());
+    [user, group.is_none_or(|name| group_by_name(name).is_ok())]
+}
+
+fn user_by_name(name: &str) -> anyhow::Result<User> {
+    let found = match name.parse() {
+        Ok(number) => User::from_uid(Uid::from_raw(number))?,
+        Err(_) => User::from_name(name)?,
+    };
+    found.with_context(|| format!("user {name:?} does not exist: create it or correct `user`"))
+}
+
+fn group_by_name(name: &str) -> anyhow::Result<Gid> {
+    let found = match name.parse() {
+        Ok(number) => Group::from_gid(Gid::from_raw(number))?,
+        Err(_) => Group::from_name(name)?,
+    };
+    let remedy = || format!("group {name:?} does not exist: create it or correct `group`");
+    found.map(|group| group.gid).with_context(remedy)
+}
+
+fn unprivileged_user() -> anyhow::Result<User> {
+    for name in UNPRIVILEGED {
+        if let Some(user) = User::from_name(name)? {
+            return Ok(user);
+        }
+    }
+    bail!("there is no user {}: say whom to become with `user`", UNPRIVILEGED.join(" or "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn limits_say_what_is_missing() {
+        let limit = |name, needed, granted| Limit { name, needed, granted };
+        let enough = limit(LimitName::Descriptors, 10, Some(20));
+        assert_eq!((enough.to_string(), enough.remedy()), ("20".to_owned(), None));
+        let lacking = limit(LimitName::Descriptors, 5000, Some(1024));
+        assert_eq!(lacking.to_string(), "1024 of 5000 needed");
+        let remedy = "ulimit -Hn 5000, or LimitNOFILE=5000 in the unit";
+        assert_eq!(lacking.remedy().as_deref(), Some(remedy));
+        let memory = limit(LimitName::LockedMemory, 1 << 30, Some(8 << 20));
+        assert_eq!(memory.to_string(), "8.0 MiB of 1.0 GiB needed");
+        let remedy = "ulimit -Hl 1048576, or LimitMEMLOCK=1073741824 in the unit";
+        assert_eq!(memory.remedy().as_deref(), Some(remedy));
+        assert_eq!(limit(LimitName::LockedMemory, 1, None).to_string(), "unlimited");
+    }
+
+    #[test]
+    fn raising_never_lowers() {
+        let before = getrlimit(Resource::Nofile).current;
+        let needs = Needs { descriptors: 64, locked_memory: 4096 };
+        let [descriptors, memory] = raise_limits(needs);
+        assert_eq!(descriptors.granted, before);
+        assert!(descriptors.suffices() && memory.needed == 4096);
+    }
+
+    #[test]
+    fn unknown_names_say_so() {
+        let error = Identity::find(Some("no-such-user"), None).unwrap_err().to_string();
+        let expected = "user \"no-such-user\" does not exist: create it or correct `user`";
+        assert_eq!(error, expected);
+        let error = Identity::find(Some("root"), Some("no-such-group")).unwrap_err().to_string();
+        assert!(error.starts_with("group \"no-such-group\" does not exist"), "{error}");
+    }
+
+    #[test]
+    fn root_becomes_nobody_in_particular() {
+        if !unistd::geteuid().is_root() {
+            assert_eq!(Identity::find(None, None).unwrap(), None);
+            println!("SKIP the rest: not started as root");
+            return;
+        }
+        let identity = Identity::find(None, None).unwrap().unwrap();
+        assert!(UNPRIVILEGED.contains(&identity.name.as_str()), "{identity:?}");
+        assert!(!identity.uid.is_root());
+    }
+
+    /// Becoming another user is for good, so it is tried in a process of its own: this test, run
+    /// again with a variable set.
+    #[test]
+    fn another_user_is_assumed_for_good() {
+        const CHILD: &str = "AFPA_TEST_ASSUME";
+        if let Some(keep) = std::env::var_os(CHILD) {
+            let bind = CapabilitySet::NET_BIND_SERVICE;
+            let keep = if keep == "bind" { bind } else { CapabilitySet::empty() };
+            return become_nobody_and_look(keep);
+        }
+        if !unistd::geteuid().is_root() {
+            println!("SKIP: not started as root");
+            return;
+        }
+        for keep in ["nothing", "bind"] {
+            let mut test = Command::new(std::env::current_exe().unwrap());
+            test.args(["--exact", "privileges::tests::another_user_is_assumed_for_good"]);
+            let output = test.args(["--nocapture"]).env(CHILD, keep).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && text.contains("1 passed"), "{keep}: {text}");
+        }
+    }
+
+    fn become_nobody_and_look(keep: CapabilitySet) {
+        let identity = Identity::find(Some("nobody"), None).unwrap().unwrap();
+        identity.assume(keep).unwrap();
+        assert_eq!((unistd::getuid(), unistd::geteuid()), (identity.uid, identity.uid));
+        assert_eq!(unistd::getgid(), identity.gid);
+        assert!(!unistd::getgroups().unwrap().contains(&Gid::from_raw(0)));
+        assert!(unistd::setuid(Uid::from_raw(0)).is_err());
+        assert!(prctl::get_no_new_privs().unwrap());
+        let left = thread::capabilities(None).unwrap();
+        assert_eq!((left.effective, left.permitted), (keep, keep));
+        assert_eq!(left.inheritable, CapabilitySet::empty());
+        // The other threads of the process are the new user, too.
+        let status = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        for task in status {
+            let text = std::fs::read_to_string(task.path().join("status")).unwrap();
+            let uids = text.lines().find(|line| line.starts_with("Uid:")).unwrap();
+            let all = uids.split_whitespace().skip(1).all(|uid| uid == identity.uid.to_string());
+            assert!(all, "{uids}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Control socket and metrics: a small protocol module of its own, on the same engine.
+//!
+//! It shows what a module is when nothing is cached: every request is answered in *derive miss
+//! response*.
+
+use std::convert::Infallible;
+use std::future::{Future, pending};
+use std::sync::Arc;
+
+use afpa_framework::{
+    Client, Derived, Helpers, Miss, Module, Now, Outbox, Outcome, Persistence, Receipt, Timeout,
+    Waiting,
+};
+use afpa_http::{
+    BodyLength, Connection, FieldSlots, HttpDate, Method, Request, RequestLimits, ResponseHead,
+    Status, page, request, target,
+};
+use afpa_server::{BoundListener, Engine, Settings};
+
+use super::metrics;
+use super::observe::Observed;
+
+/// The module of the administration.
+pub(crate) struct Admin {
+    observed: Arc<Observed>,
+}
+
+/// Whether a connection may change anything: only one on the control socket may, whose folder only
+/// its owner can enter.
+pub(crate) struct Trusted(bool);
+
+/// Serves the control socket and, if wanted, metrics over TCP.
+pub(super) fn start(
+    observed: Arc<Observed>,
+    control: Option<BoundListener>,
+    metrics: Option<BoundListener>,
+) -> anyhow::Result<Engine<Admin>> {
+    let settings =
+        Settings { workers: 1, connections: 64, helper_threads: 1, ..Settings::default() };
+    let largest_head = RequestLimits::default().head;
+    let mut engine =
+        Engine::start(&settings, largest_head, move |_| Admin { observed: Arc::clone(&observed) })?;
+    for listener in control.into_iter().chain(metrics) {
+        engine.listen(listener)?;
+    }
+    Ok(engine)
+}
+
+struct Answer {
+    status: Status,
+    content_type: &'static str,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn text(status: Status, text: impl Into<Vec<u8>>) -> Self {
+        Self { status, content_type: "text/plain; charset=utf-8", body: text.into() }
+    }
+
+    fn error(status: Status) -> Self {
+        Self { status, content_type: page::CONTENT_TYPE, body: page::error_page(status) }
+    }
+}
+
+impl Admin {
+    fn answer(&self, trusted: bool, request: &Request<'_, '_>) -> Answer {
+        let path = request.target.path().unwrap_or_default();
+        match (&request.method, path) {
+            (Method::Get | Method::Head, b"/metrics") => self.metrics(),
+            (Method::Get | Method::Head, b"/health") => Answer::text(Status::OK, "ok\n"),
+            (Method::Get | Method::Head, b"/stats") => self.stats(),
+            (Method::Post, b"/purge") if trusted => self.purge(request.target.query()),
+            (Method::Get | Method::Head, b"/") => Answer::text(Status::OK, INDEX),
+            (_, b"/metrics" | b"/health" | b"/stats" | b"/purge" | b"/") => {
+                Answer::error(Status::METHOD_NOT_ALLOWED)
+            }
+            _ => Answer::error(Status::NOT_FOUND),
+        }
+    }
+
+    fn metrics(&self) -> Answer {
+        const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+        match metrics::text(&self.observed) {
+            Ok(text) => Answer { status: Status::OK, content_type: TYPE, body: text.into_bytes() },
+            Err(_) => Answer::error(Status::INTERNAL_SERVER_ERROR),
+        }
+    }
+
+    fn stats(&self) -> Answer {
+        let body = self.observed.to_json().to_string().into_bytes();
+        Answer { status: Status::OK, content_type: "application/json", body }
+    }
+
+    /// `path=VALUE`: the value is the URL's path as typed, escaped once more.
+    fn purge(&self, query: Option<&[u8]>) -> Answer {
+        let typed = query.and_then(|query| query.strip_prefix(b"path=")).and_then(unescape);
+        let Some(typed) = typed else {
+            return Answer::text(Status::BAD_REQUEST, "purge needs ?path=/the/path\n");
+        };
+        let path = typed.split(|&byte| byte == b'?' || byte == b'#').next().unwrap_or_default();
+        let mut scratch = Vec::new();
+        match target::normalise(path, &mut scratch) {
+            Err(error) => Answer::text(Status::BAD_REQUEST, format!("{error}\n")),
+            Ok(path) => {
+                let shown = String::from_utf8_lossy(path).into_owned();
+                Answer::text(
+                    Status::OK,
+                    match self.observed.site.load().purge(path) {
+                        true => format!("{shown} was dropped from the cache\n"),
+                        false => format!("{shown} was not in the cache\n"),
+                    },
+                )
+            }
+        }
+    }
+}
+
+const INDEX: &str = "GET /health  GET /metrics  GET /stats\n";
+
+fn unescape(value: &[u8]) -> Option<Vec<u8>> {
+    let mut plain = Vec::with_capacity(value.len());
+    let mut rest = value;
+    while let [byte, tail @ ..] = rest {
+        rest = tail;
+        if *byte != b'%' {
+            plain.push(*byte);
+            continue;
+        }
+        let [high, low, tail @ ..] = rest else { return None };
+        let digit = |byte: &u8| char::from(*byte).to_digit(16);
+        plain.push((digit(high)? * 16 + digit(low)?) as u8);
+        rest = tail;
+    }
+    Some(plain)
+}
+
+impl Module for Admin {
+    type Connection = Trusted;
+    type Slots<'b> = FieldSlots<'b>;
+    type Request<'s, 'b>
+        = Request<'s, 'b>
+    where
+        'b: 's;
+    type Pending = Infallible;
+    type Loaded = Infallible;
+
+    fn connected(&mut self, client: Client) -> Trusted {
+        Trusted(client == Client::Unix)
+    }
+
+    fn derive_request<'s, 'b>(
+        &mut self,
+        _: &mut Trusted,
+        now: Now,
+        input: &'b [u8],
+        slots: &'s mut FieldSlots<'b>,
+        out: &mut Outbox,
+    ) -> Derived<Request<'s, 'b>> {
+        if input.is_empty() {
+            return Derived::Incomplete(Waiting::Idle);
+        }
+        let refusal = match request::parse(input, slots, &RequestLimits::default()) {
+            Ok(None) => return Derived::Incomplete(Waiting::Head),
+            Ok(Some(parsed)) if parsed.body == BodyLength::None => {
+                let consumed = parsed.head_len;
+                return Derived::Request(parsed, consumed);
+            }
+            Ok(Some(_)) => Status::CONTENT_TOO_LARGE,
+            Err(refusal) => refusal.status(),
+        };
+        send(&Answer::error(refusal), now, true, Connection::Close, out);
+        Derived::Refused
+    }
+
+    fn derive_cached_response(
+        &mut self,
+        _: &mut Trusted,
+        _: Now,
+        _: &Request<'_, '_>,
+        _: &mut Outbox,
+    ) -> Option<Persistence> {
+        None
+    }
+
+    fn derive_miss_response(
+        &mut self,
+        trusted: &mut Trusted,
+        now: Now,
+        request: &Request<'_, '_>,
+        out: &mut Outbox,
+    ) -> Miss<Infallible> {
+        let answer = self.answer(trusted.0, request);
+        // One request a connection: nobody asks often enough for more to matter.
+        send(&answer, now, request.method != Method::Head, Connection::Close, out);
+        Miss::Answered(Persistence::Close)
+    }
+
+    fn derive_uncached_response(
+        &mut self,
+        _: Now,
+        _: &Infallible,
+        _: &Helpers,
+    ) -> impl Future<Output = Infallible> + 'static {
+        pending()
+    }
+
+    fn finish(
+        &mut self,
+        _: &mut Trusted,
+        _: Now,
+        never: Infallible,
+        _: Outcome<Self>,
+        _: &mut Outbox,
+    ) -> Persistence {
+        match never {}
+    }
+
+    fn timed_out(&mut self, _: &mut Trusted, _: Timeout, _: Now, _: &mut Outbox) {}
+
+    fn refuse_connection(&mut self, _: Client, now: Now, out: &mut Outbox) {
+        send(&Answer::error(Status::SERVICE_UNAVAILABLE), now, true, Connection::Close, out);
+    }
+
+    fn sent(&mut self, _: &Receipt, _: Now, _: u64) {}
+
+    fn drain(&mut self) {}
+
+    fn tick(&mut self, _: Now) {}
+
+    fn release_dropped(&mut self) {}
+}
+
+fn send(answer: &Answer, now: Now, with_body: bool, connection: Connection, out: &mut Outbox) {
+    ResponseHead::build(answer.status)
+        .field("Content-Type", answer.content_type)
+        .content_length(answer.body.len() as u64)
+        .field("Cache-Control", "no-store")
+        .finish()
+        .write(&mut out.bytes, &HttpDate::new(now.unix()), connection);
+    if with_body {
+        out.bytes.extend_from_slice(&answer.body);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_purged_path_is_unescaped_once() {
+        assert_eq!(unescape(b"/a%2520b/%26x").as_deref(), Some(&b"/a%20b/&x"[..]));
+        assert_eq!(unescape(b"/plain").as_deref(), Some(&b"/plain"[..]));
+        for broken in [&b"%"[..], b"%2", b"%zz"] {
+            assert_eq!(unescape(broken), None);
+        }
+    }
+}

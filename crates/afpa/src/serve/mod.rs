@@ -1,0 +1,44 @@
+//! `afpa serve`: from a configuration to a running server, and from a signal to its end.
+//!
+//! ```text
+//! load ─ raise limits ─ lock memory ─ bind ─ open root ─ fast path ─ drop privileges ─ threads ─ serve
+//!                                                                            signals ──┤
+//!                                                             TERM, INT: stop      HUP: reload
+//!                                                             QUIT: drain          USR1: reopen
+//! ```
+//!
+//! Nothing that starts a thread comes before privileges are dropped: on Linux they belong to
+//! threads.
+
+mod admin;
+mod convert;
+mod metrics;
+mod observe;
+mod reload;
+mod signals;
+mod start;
+
+use crate::cli::Serve;
+use crate::logging;
+use signals::Signals;
+
+pub(crate) use start::Server;
+
+/// `afpa serve`.
+///
+/// # Errors
+/// With every error of the configuration, or what the system refused.
+pub fn serve(options: &Serve) -> anyhow::Result<()> {
+    let loaded = options.configuration()?;
+    logging::start(&loaded.config.log)?;
+    if !loaded.warnings.is_empty() {
+        eprint!("{}", loaded.rendered_warnings());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        // Before anything can be seen of the server: whoever sees it may send a signal.
+        let signals = Signals::listen()?;
+        let server = Server::start(loaded.config)?;
+        signals.follow(server, options).await
+    })
+}

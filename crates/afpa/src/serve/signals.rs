@@ -1,0 +1,103 @@
+//! The life of a server after its start: signals, as nginx's users know them.
+
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, sleep_until};
+
+use super::Server;
+use crate::cli::Serve;
+
+/// The signals that are heard, from [`Signals::listen`] on.
+pub(super) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    quit: Signal,
+    hangup: Signal,
+    reopen: Signal,
+}
+
+impl Signals {
+    /// From now on no signal is lost.
+    pub(super) fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+            hangup: signal(SignalKind::hangup())?,
+            reopen: signal(SignalKind::user_defined1())?,
+        })
+    }
+
+    /// Follows them until the server has ended.
+    pub(super) async fn follow(self, mut server: Server, options: &Serve) -> anyhow::Result<()> {
+        let Signals { mut terminate, mut interrupt, mut quit, mut hangup, mut reopen } = self;
+        // Half the interval: one beat may come late.
+        let beat = server.notifier.watchdog_interval().map(|interval| interval / 2);
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = quit.recv() => {
+                    server.notifier.stopping();
+                    server.pause_fast_path();
+                    tokio::select! {
+                        () = server.drain() => {}
+                        _ = terminate.recv() => {}
+                        _ = interrupt.recv() => {}
+                    }
+                    break;
+                }
+                _ = hangup.recv() => server.reload(options),
+                _ = reopen.recv() => server.reopen_logs(),
+                () = pause(beat) => server.notifier.watchdog(),
+            }
+        }
+        server.notifier.stopping();
+        server.pause_fast_path();
+        server.engine.stop();
+        if let Some(fast_path) = server.fast_path.take() {
+            fast_path.finish();
+        }
+        server.admin.stop();
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+async fn pause(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Server {
+    /// Requests go to the workers, who end connections in order.
+    fn pause_fast_path(&self) {
+        if let Some(fast_path) = &self.fast_path {
+            fast_path.pause();
+        }
+    }
+
+    /// Accepts no more and waits for the requests in flight, for so long as the settings allow.
+    async fn drain(&mut self) {
+        let patience = self.config.timeouts.shutdown;
+        tracing::info!(open = self.engine.open_connections(), ?patience, "draining");
+        self.engine.drain();
+        let deadline = Instant::now() + patience;
+        while self.engine.is_running() {
+            if Instant::now() >= deadline {
+                let left = self.engine.open_connections();
+                tracing::warn!(left, "connections did not end in time");
+                return;
+            }
+            sleep_until(Instant::now() + Duration::from_millis(10)).await;
+        }
+    }
+
+    fn reopen_logs(&self) {
+        self.observed.access_log.load().reopen();
+        tracing::info!("logs are opened again");
+    }
+}

@@ -1,0 +1,222 @@
+//! What was found at the start, and how to make it better.
+
+use std::fmt;
+
+use crate::config::human_size;
+use crate::privileges::Limit;
+
+/// The facts that `afpa serve` prints before its first request.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Cores this process may run on.
+    pub cores: usize,
+    /// Worker threads.
+    pub workers: usize,
+    /// Where connections are accepted, as a client would write it.
+    pub listeners: Vec<String>,
+    /// The document root.
+    pub root: String,
+    /// Whom the process has become; empty if it stays who it was.
+    pub user: String,
+    /// Bytes of the arena.
+    pub pinned_limit: u64,
+    /// Whether it is locked in memory.
+    pub memory: Memory,
+    /// Descriptors.
+    pub descriptors: Limit,
+    /// Coherency.
+    pub watches: Watches,
+    /// Whether the kernel answers, and if not, why.
+    pub fast_path: String,
+    /// Control socket, if there is one.
+    pub control: Option<String>,
+    /// Metrics and health, if they are served.
+    pub admin: Option<String>,
+}
+
+/// What became of locking the arena.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// It stays in memory.
+    Locked,
+    /// It may be swapped out.
+    NotLocked {
+        /// Why.
+        reason: String,
+        /// What to do about it.
+        remedy: String,
+    },
+}
+
+/// How changes of files are noticed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Watches {
+    /// Every directory is watched.
+    All {
+        /// So many.
+        directories: usize,
+    },
+    /// Some are; the others are looked at again after `max_age`.
+    Some {
+        /// Watched directories.
+        directories: usize,
+        /// Why not all.
+        reason: String,
+        /// For example `1s`.
+        max_age: String,
+        /// What to do about it.
+        remedy: String,
+    },
+    /// Not watched because the configuration says so.
+    Off {
+        /// For example `1s`.
+        max_age: String,
+    },
+}
+
+impl Summary {
+    /// What is not as good as it could be, each with its remedy.
+    pub fn advice(&self) -> Vec<String> {
+        let mut advice = Vec::new();
+        if self.workers > self.cores {
+            let (workers, cores) = (self.workers, self.cores);
+            advice.push(format!("{workers} workers share {cores} cores: use --workers {cores}"));
+        }
+        if let Memory::NotLocked { reason, remedy } = &self.memory {
+            advice.push(format!("memory is not locked ({reason}): {remedy}"));
+        }
+        if let Some(remedy) = self.descriptors.remedy() {
+            advice.push(format!("descriptors may run out ({}): {remedy}", self.descriptors));
+        }
+        if let Watches::Some { reason, remedy, .. } = &self.watches {
+            advice.push(format!("not every directory is watched ({reason}): {remedy}"));
+        }
+        advice
+    }
+
+    fn rows(&self) -> Vec<(&'static str, String)> {
+        let mut rows = vec![
+            ("serving", self.root.clone()),
+            ("on", self.listeners.join("  ")),
+            ("workers", format!("{} on {} cores", self.workers, self.cores)),
+            ("cache", self.cache()),
+            ("files", format!("{} descriptors", self.descriptors)),
+            ("changes", self.changes()),
+            ("fast path", self.fast_path.clone()),
+        ];
+        if !self.user.is_empty() {
+            rows.push(("user", self.user.clone()));
+        }
+        rows.extend(self.control.iter().map(|path| ("control", path.clone())));
+        rows.extend(self.admin.iter().map(|address| ("metrics", address.clone())));
+        rows
+    }
+
+    fn cache(&self) -> String {
+        let size = human_size(self.pinned_limit);
+        match self.memory {
+            Memory::Locked => format!("up to {size}, locked in memory"),
+            Memory::NotLocked { .. } => format!("up to {size}, not locked in memory"),
+        }
+    }
+
+    fn changes(&self) -> String {
+        match &self.watches {
+            Watches::All { directories } => format!("{directories} directories watched"),
+            Watches::Some { directories, max_age, .. } => {
+                format!("{directories} directories watched, others at most {max_age} old")
+            }
+            Watches::Off { max_age } => format!("not watched, files at most {max_age} old"),
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "afpa {}", env!("CARGO_PKG_VERSION"))?;
+        for (name, fact) in self.rows() {
+            writeln!(f, "  {name:<9}  {fact}")?;
+        }
+        for line in self.advice() {
+            writeln!(f, "  ! {line}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::privileges::LimitName;
+
+    fn descriptors(granted: u64) -> Limit {
+        Limit { name: LimitName::Descriptors, needed: 5000, granted: Some(granted) }
+    }
+
+    fn summary() -> Summary {
+        Summary {
+            cores: 4,
+            workers: 4,
+            listeners: vec!["http://127.0.0.1:8080/".to_owned(), "unix:/run/a.sock".to_owned()],
+            root: "/var/www/html".to_owned(),
+            user: "www-data".to_owned(),
+            pinned_limit: 2 << 30,
+            memory: Memory::Locked,
+            descriptors: descriptors(8192),
+            watches: Watches::All { directories: 31 },
+            fast_path: "in use on lo".to_owned(),
+            control: Some("/run/afpa/7.sock".to_owned()),
+            admin: None,
+        }
+    }
+
+    #[test]
+    fn a_good_start_has_no_advice() {
+        let expected = format!(
+            "\
+afpa {}
+  serving    /var/www/html
+  on         http://127.0.0.1:8080/  unix:/run/a.sock
+  workers    4 on 4 cores
+  cache      up to 2.0 GiB, locked in memory
+  files      8192 descriptors
+  changes    31 directories watched
+  fast path  in use on lo
+  user       www-data
+  control    /run/afpa/7.sock
+",
+            env!("CARGO_PKG_VERSION")
+        );
+        assert_eq!(summary().to_string(), expected);
+    }
+
+    #[test]
+    fn what_is_not_optimal_comes_with_its_remedy() {
+        let summary = Summary {
+            workers: 8,
+            memory: Memory::NotLocked {
+                reason: "RLIMIT_MEMLOCK is 8 MiB".to_owned(),
+                remedy: "ulimit -l unlimited".to_owned(),
+            },
+            descriptors: descriptors(1024),
+            watches: Watches::Some {
+                directories: 100,
+                reason: "the limit is 100".to_owned(),
+                max_age: "1s".to_owned(),
+                remedy: "sysctl fs.inotify.max_user_watches=65536".to_owned(),
+            },
+            ..summary()
+        };
+        let expected = [
+            "8 workers share 4 cores: use --workers 4",
+            "memory is not locked (RLIMIT_MEMLOCK is 8 MiB): ulimit -l unlimited",
+            "descriptors may run out (1024 of 5000 needed): ulimit -Hn 5000, or LimitNOFILE=5000 in the unit",
+            "not every directory is watched (the limit is 100): sysctl fs.inotify.max_user_watches=65536",
+        ];
+        assert_eq!(summary.advice(), expected);
+        let text = summary.to_string();
+        assert!(text.contains("  changes    100 directories watched, others at most 1s old\n"));
+        assert!(text.contains("not locked in memory\n"));
+        assert_eq!(text.lines().filter(|line| line.starts_with("  ! ")).count(), 4);
+    }
+}
