@@ -1,0 +1,105 @@
+//! `afpa-netlab load`, and the words that describe a load.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use afpa_netlab::load::{Generator, LoadOptions, Target, browser_headers};
+use anyhow::{Result, ensure};
+use clap::Args;
+
+use super::units;
+
+/// Saturate an HTTP/1.1 server by a closed loop in TC. Runs in the namespace it is started in,
+/// the client's; prints a line for people on stderr and JSON on stdout. Fails when a response
+/// was wrong.
+#[derive(Debug, Args)]
+pub(super) struct Load {
+    /// The server.
+    #[arg(long)]
+    to: SocketAddr,
+    /// Interface that leads to it.
+    #[arg(long, default_value = afpa_netlab::Bed::DEVICE)]
+    interface: String,
+    /// First client address.
+    #[arg(long)]
+    source: Option<IpAddr>,
+    /// Consecutive client addresses to use from the first one on.
+    #[arg(long, default_value_t = 1, requires = "source")]
+    sources: u32,
+    /// Length of the measurement.
+    #[arg(long, default_value_t = 5.0)]
+    seconds: f64,
+    /// Load before the measurement, in seconds.
+    #[arg(long, default_value_t = 0.5)]
+    warm_up: f64,
+    #[command(flatten)]
+    load: LoadWords,
+}
+
+impl Load {
+    pub(super) fn run(self) -> Result<()> {
+        let options = LoadOptions {
+            interface: self.interface,
+            first_source: self.source,
+            sources: self.sources,
+            ..self.load.options(self.to)?
+        };
+        let mut generator = Generator::start(&options)?;
+        generator.measure(Duration::try_from_secs_f64(self.warm_up)?)?;
+        let interval = generator.measure(Duration::try_from_secs_f64(self.seconds)?)?;
+        generator.finish()?;
+        eprintln!("{}", interval.line());
+        println!("{}", serde_json::to_string(&interval)?);
+        ensure!(interval.errors == 0, "{} errors", interval.errors);
+        Ok(())
+    }
+}
+
+/// What is asked, over how many connections.
+#[derive(Debug, Clone, Args)]
+pub(super) struct LoadWords {
+    /// Keep-alive connections.
+    #[arg(long, default_value_t = 64)]
+    connections: u32,
+    /// Requests outstanding at any time; all connections take their turns. 0: one on each
+    /// connection, 512 at most.
+    #[arg(long, default_value_t = 0)]
+    active: u32,
+    /// What to ask for: PATH or WEIGHT:PATH; may be repeated.
+    #[arg(long = "path", default_value = "/")]
+    paths: Vec<Target>,
+    /// Header field as "Name: value"; may be repeated.
+    #[arg(long = "header", value_parser = units::header)]
+    headers: Vec<(String, String)>,
+    /// Add a kilobyte of header fields as a browser sends them.
+    #[arg(long)]
+    browser: bool,
+    /// GET or HEAD.
+    #[arg(long, default_value = "GET")]
+    method: String,
+    /// The status that every response must have.
+    #[arg(long, default_value_t = 200)]
+    status: u16,
+}
+
+impl LoadWords {
+    pub(super) fn options(&self, to: SocketAddr) -> Result<LoadOptions> {
+        ensure!(matches!(self.method.as_str(), "GET" | "HEAD"), "the method is GET or HEAD");
+        let mut headers = self.headers.clone();
+        if self.browser {
+            headers.extend(browser_headers());
+        }
+        let target = |target: &Target| Target {
+            headers: headers.clone(),
+            method: self.method.clone(),
+            status: self.status,
+            ..target.clone()
+        };
+        let targets = self.paths.iter().map(target).collect();
+        Ok(LoadOptions {
+            connections: self.connections,
+            active: self.active,
+            ..LoadOptions::new(to, targets)
+        })
+    }
+}

@@ -1,0 +1,150 @@
+//! Time that a core and processes have used, from /proc.
+
+use std::fs;
+use std::ops::Sub;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+/// One tick of /proc (`USER_HZ`, 100 on every Linux architecture of today).
+const TICK: Duration = Duration::from_millis(10);
+
+/// What a core has done since boot, or between two samples.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct CoreTimes {
+    /// User mode, low priority included.
+    pub user: Duration,
+    /// Kernel on behalf of a process.
+    pub system: Duration,
+    /// Hard interrupts.
+    pub irq: Duration,
+    /// Soft interrupts: where packets are processed.
+    pub softirq: Duration,
+    /// Nothing to do, or waiting for a disk.
+    pub idle: Duration,
+    /// Taken away by the hypervisor.
+    pub steal: Duration,
+}
+
+impl CoreTimes {
+    /// Reads the times of a core.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such core.
+    pub fn of_core(core: usize) -> Result<Self> {
+        let stat = fs::read_to_string("/proc/stat").context("/proc/stat")?;
+        Self::parse(&stat, core).with_context(|| format!("/proc/stat has no core {core}"))
+    }
+
+    /// Time in interrupts, soft ones included, of a difference that spans `elapsed`.
+    ///
+    /// It is what the other kinds leave. The kernel's own figures come from the tick, which is
+    /// stopped on an idle core: packets that are processed from idle would count as nothing,
+    /// while idle time is measured exactly (`NO_HZ`).
+    pub fn interrupts(&self, elapsed: Duration) -> Duration {
+        let others = self.user + self.system + self.idle + self.steal;
+        elapsed.saturating_sub(others).max(self.irq + self.softirq)
+    }
+
+    fn parse(stat: &str, core: usize) -> Option<Self> {
+        let label = format!("cpu{core} ");
+        let line = stat.lines().find_map(|line| line.strip_prefix(&label))?;
+        let ticks: Vec<u32> =
+            line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let [user, nice, system, idle, wait, irq, softirq, steal, ..] = ticks[..] else {
+            return None;
+        };
+        Some(Self {
+            user: TICK * (user + nice),
+            system: TICK * system,
+            irq: TICK * irq,
+            softirq: TICK * softirq,
+            idle: TICK * (idle + wait),
+            steal: TICK * steal,
+        })
+    }
+}
+
+impl Sub for CoreTimes {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(earlier.user),
+            system: self.system.saturating_sub(earlier.system),
+            irq: self.irq.saturating_sub(earlier.irq),
+            softirq: self.softirq.saturating_sub(earlier.softirq),
+            idle: self.idle.saturating_sub(earlier.idle),
+            steal: self.steal.saturating_sub(earlier.steal),
+        }
+    }
+}
+
+/// User and system time of processes, threads and all.
+///
+/// The kernel keeps their *sum* exactly, interrupts that came while they ran included, and splits
+/// it by ticks: on a core that is busy with packets both are larger than in [`CoreTimes`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct ProcessTimes {
+    /// User mode.
+    pub user: Duration,
+    /// Kernel on behalf of the processes.
+    pub system: Duration,
+}
+
+impl ProcessTimes {
+    /// Sums over processes; those that have ended count as nothing.
+    pub fn of(processes: &[i32]) -> Self {
+        let times = processes.iter().filter_map(|pid| Self::of_process(*pid));
+        times.fold(Self::default(), |sum, one| Self {
+            user: sum.user + one.user,
+            system: sum.system + one.system,
+        })
+    }
+
+    fn of_process(pid: i32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (_, after_name) = stat.rsplit_once(')')?;
+        let mut fields = after_name.split_whitespace().skip(11);
+        let mut ticks = || fields.next()?.parse::<u32>().ok();
+        Some(Self { user: TICK * ticks()?, system: TICK * ticks()? })
+    }
+}
+
+impl Sub for ProcessTimes {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(earlier.user),
+            system: self.system.saturating_sub(earlier.system),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_is_told_from_its_namesakes() {
+        let stat =
+            "cpu  9 9 9 9 9 9 9 9 0 0\ncpu1 1 2 3 4 5 6 7 8 0 0\ncpu10 7 7 7 7 7 7 7 7 0 0\n";
+        let times = CoreTimes::parse(stat, 1).unwrap();
+        assert_eq!(times.user, TICK * 3);
+        assert_eq!(times.idle, TICK * 9);
+        assert_eq!(times.steal, TICK * 8);
+        assert_eq!(times.interrupts(TICK * 40), TICK * (40 - 3 - 3 - 9 - 8));
+        assert_eq!(times.interrupts(TICK), TICK * (6 + 7));
+        assert_eq!(CoreTimes::parse(stat, 2), None);
+    }
+
+    #[test]
+    fn this_process_has_used_time() {
+        let spin = std::time::Instant::now();
+        while spin.elapsed() < TICK * 4 {}
+        let times = ProcessTimes::of_process(std::process::id() as i32).unwrap();
+        assert!(times.user + times.system >= TICK);
+    }
+}

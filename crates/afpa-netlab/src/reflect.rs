@@ -1,0 +1,91 @@
+//! The bare reflector: an upper bound for any server that answers in the kernel.
+
+use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::thread::{self, JoinHandle};
+
+use anyhow::{Context, Result, ensure};
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
+
+use crate::limits;
+use crate::object::{Aligned, Attachment, Fields, Loaded, internet_sum, store};
+
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/reflector.o")));
+const BACKLOG: i32 = 65535;
+
+/// A TC program that answers every segment with payload by the same response, and a listener for
+/// the handshakes. Connections stay open until it is dropped.
+pub struct Reflector {
+    _attachment: Attachment,
+    _object: Loaded,
+    listener: TcpListener,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Reflector {
+    /// Answers on `address` and `interface` of the calling thread's namespace, with a body of
+    /// `body` bytes.
+    ///
+    /// # Errors
+    ///
+    /// When the response does not fit into a segment, or the program cannot be attached.
+    pub fn start(interface: &str, address: SocketAddr, body: usize) -> Result<Self> {
+        let response = response(body);
+        let object = Loaded::load("reflector", &OBJECT.0, &[])?;
+        let layout = object.layout("answer")?;
+        let (mut answer, room) = (layout.zeroed(), layout.field("bytes")?);
+        let limit = answer.len() - room;
+        ensure!(response.len() <= limit, "the response has more than {limit} bytes");
+        answer.put_u32(layout.field("port")?, address.port().into());
+        answer.put_u32(layout.field("length")?, response.len() as u32);
+        answer.put_u32(layout.field("sum")?, internet_sum(&response));
+        answer.put(room, &response);
+        store(&object.map("answers")?, 0, &answer)?;
+        limits::use_all_open_files()?;
+        // In this order: whoever can connect is answered.
+        let attachment = object.attach("reflect", interface)?;
+        let listener = listen(address)?;
+        let accepting = listener.try_clone()?;
+        let acceptor = Some(thread::spawn(move || hold_connections(&accepting)));
+        Ok(Self { _attachment: attachment, _object: object, listener, acceptor })
+    }
+}
+
+impl Drop for Reflector {
+    fn drop(&mut self) {
+        // Wakes the acceptor: a listener that is shut down accepts no more.
+        let _ = SockRef::from(&self.listener).shutdown(Shutdown::Both);
+        if let Some(acceptor) = self.acceptor.take() {
+            // It does not panic, and what it held is closed either way.
+            let _ = acceptor.join();
+        }
+    }
+}
+
+/// The sockets' numbers are stale from the first answer on: none of them is ever read.
+fn hold_connections(listener: &TcpListener) {
+    let mut held = Vec::new();
+    while let Ok((connection, _)) = listener.accept() {
+        held.push(connection);
+    }
+}
+
+/// As long as what a server of static files sends.
+fn response(body: usize) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nServer: reflector\r\n\
+         Content-Type: text/plain\r\nContent-Length: {body}\r\n\
+         Last-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\nETag: \"0-0\"\r\n\
+         Accept-Ranges: bytes\r\n\r\n"
+    );
+    let mut response = head.into_bytes();
+    response.resize(response.len() + body, b'x');
+    response
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&SockAddr::from(address)).with_context(|| format!("cannot bind {address}"))?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}

@@ -1,0 +1,94 @@
+//! Servers side by side, and the command line.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use afpa_netlab::contest::{Contender, ContestOptions, hold, standings};
+use afpa_netlab::load::{LoadOptions, Target};
+use afpa_netlab::{Bed, missing_privilege};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_afpa-netlab");
+
+macro_rules! skip_unless_privileged {
+    () => {
+        if let Some(reason) = missing_privilege() {
+            eprintln!("SKIP: {reason}");
+            return;
+        }
+    };
+}
+
+/// Two reflectors with different bodies: each turn must have seen its own, although a program
+/// attached to an interface outlives a process that is killed.
+#[test]
+fn each_turn_meets_its_own_server() {
+    skip_unless_privileged!();
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        eprintln!("SKIP: needs two cores");
+        return;
+    }
+    let reflector = |name: &str, body: u32| Contender {
+        name: name.into(),
+        command: format!("{PROGRAM} reflect --listen {}:80 --body {body}", Bed::SERVER_V4),
+    };
+    let address = (Bed::SERVER_V4, 80).into();
+    let options = ContestOptions {
+        rounds: 2,
+        warm_up: Duration::from_millis(50),
+        duration: Duration::from_millis(200),
+        ..ContestOptions::new(
+            vec![reflector("small", 100), reflector("large", 900)],
+            LoadOptions::new(address, vec![Target::get("/")]),
+        )
+    };
+    let mut watched = 0;
+    let turns = hold(&options, |_| watched += 1).unwrap();
+    assert_eq!((turns.len(), watched), (4, 4));
+    for turn in &turns {
+        let count = |name: &str| turn.interval.counts[name];
+        assert_eq!(turn.interval.errors, 0, "{turn:?}");
+        let each = count("response_bytes") / count("responses");
+        let expected = if turn.server == "small" { 300..500 } else { 1100..1300 };
+        assert!(expected.contains(&each), "{}: {each} bytes", turn.server);
+        assert!(turn.cost.total() > 0.0, "{turn:?}");
+    }
+    let names: Vec<_> = standings(&turns).into_iter().map(|standing| standing.server).collect();
+    assert_eq!(names, ["small", "large"]);
+}
+
+#[test]
+fn run_sets_a_bed_up_and_passes_the_status_on() {
+    skip_unless_privileged!();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.arg("run").args(words).output().unwrap()
+    };
+    let ok = run(&["--inject", "--delay", "5ms", "--", "ping", "-c1", "-W2", "10.77.0.1"]);
+    assert!(ok.status.success(), "{ok:?}");
+    let text = String::from_utf8(ok.stdout).unwrap();
+    let counts: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert!(counts["to_server"]["received"].as_u64().unwrap() > 0, "{counts}");
+    let failed = run(&["--", "sh", "-c", "exit 7"]);
+    assert_eq!(failed.status.code(), Some(7), "{failed:?}");
+}
+
+#[test]
+fn reflect_ends_when_it_is_asked_to() {
+    skip_unless_privileged!();
+    let bed = Bed::create(&Default::default()).unwrap();
+    let mut reflect = bed
+        .server()
+        .command(PROGRAM)
+        .args(["reflect", "--listen", "10.77.0.1:80"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(reflect.try_wait().unwrap().is_none());
+    let pid = rustix::process::Pid::from_child(&reflect);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(reflect.wait().unwrap().success());
+    let filters =
+        bed.server().command("tc").args(["filter", "show", "dev", "eth0", "ingress"]).output();
+    assert_eq!(String::from_utf8(filters.unwrap().stdout).unwrap().trim(), "");
+}

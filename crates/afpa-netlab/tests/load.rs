@@ -1,0 +1,314 @@
+//! The closed-loop generator against small real servers.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use afpa_netlab::load::{Generator, Interval, LoadOptions, Target, browser_headers};
+use afpa_netlab::reflect::Reflector;
+use afpa_netlab::{Bed, BedOptions, Offloads, Path, missing_privilege};
+
+macro_rules! skip_unless_privileged {
+    () => {
+        if let Some(reason) = missing_privilege() {
+            eprintln!("SKIP: {reason}");
+            return;
+        }
+    };
+}
+
+const RUN: Duration = Duration::from_millis(400);
+
+/// Answers GET /N with a body of N bytes, a thread for each connection.
+struct Origin {
+    address: SocketAddr,
+    requests: Arc<AtomicU64>,
+    longest: Arc<AtomicU64>,
+    /// Connections that ended by a reset.
+    reset: Arc<AtomicU64>,
+    /// Requests on each connection that has ended.
+    each: Arc<Mutex<Vec<u64>>>,
+}
+
+impl Origin {
+    fn start(bed: &Bed, address: IpAddr, requests_per_connection: u64) -> Self {
+        let listener = bed.server().run(|| TcpListener::bind((address, 0)).unwrap()).unwrap();
+        let origin = Self {
+            address: listener.local_addr().unwrap(),
+            requests: Arc::default(),
+            longest: Arc::default(),
+            reset: Arc::default(),
+            each: Arc::default(),
+        };
+        let (requests, longest, reset, each) = (
+            origin.requests.clone(),
+            origin.longest.clone(),
+            origin.reset.clone(),
+            origin.each.clone(),
+        );
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (requests, longest, reset, each) =
+                    (requests.clone(), longest.clone(), reset.clone(), each.clone());
+                std::thread::spawn(move || {
+                    let mut served = 0;
+                    let ended =
+                        serve(stream.unwrap(), &mut served, &longest, requests_per_connection);
+                    requests.fetch_add(served, Ordering::Relaxed);
+                    each.lock().unwrap().push(served);
+                    if ended.is_err() {
+                        reset.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        origin
+    }
+
+    /// Requests on the least and on the most used connection, of those that asked more than once.
+    fn served(&self) -> [u64; 2] {
+        std::thread::sleep(Duration::from_millis(100));
+        let each = self.each.lock().unwrap();
+        let used = || each.iter().copied().filter(|requests| *requests > 1);
+        [used().min().unwrap(), used().max().unwrap()]
+    }
+}
+
+fn serve(
+    mut stream: TcpStream,
+    served: &mut u64,
+    longest: &AtomicU64,
+    limit: u64,
+) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut request = Vec::new();
+    let mut buffer = [0; 4096];
+    for _ in 0..limit {
+        request.clear();
+        while !request.ends_with(b"\r\n\r\n") {
+            let count = stream.read(&mut buffer)?;
+            if count == 0 {
+                return Ok(());
+            }
+            request.extend_from_slice(&buffer[..count]);
+        }
+        *served += 1;
+        longest.fetch_max(request.len() as u64, Ordering::Relaxed);
+        let text = String::from_utf8_lossy(&request);
+        let path = text.split(' ').nth(1).unwrap_or("/0");
+        let size: usize = path[1..].parse().unwrap_or(0);
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n");
+        stream.write_all(&[head.into_bytes(), vec![b'x'; size]].concat())?;
+    }
+    Ok(())
+}
+
+fn load(bed: &Bed, options: &LoadOptions) -> Interval {
+    bed.client()
+        .run(|| {
+            let mut generator = Generator::start(options).unwrap();
+            let interval = generator.measure(RUN).unwrap();
+            generator.finish().unwrap();
+            interval
+        })
+        .unwrap()
+}
+
+fn count(interval: &Interval, name: &str) -> u64 {
+    *interval.counts.get(name).unwrap_or_else(|| panic!("no counter {name}"))
+}
+
+/// The loop ran, everything was checked and right, and the server saw what the client counted.
+fn assert_clean(interval: &Interval, origin: &Origin) {
+    std::thread::sleep(Duration::from_millis(50)); // its threads end
+    assert_eq!(interval.errors, 0, "{interval:?}");
+    let (responses, seen) = (count(interval, "responses"), origin.requests.load(Ordering::Relaxed));
+    assert!(responses > 200, "{interval:?}");
+    assert!(seen >= responses, "the server saw {seen}: {interval:?}");
+}
+
+fn options(origin: &Origin, paths: &[&str]) -> LoadOptions {
+    let targets = paths.iter().map(|path| path.parse().unwrap()).collect();
+    LoadOptions { connections: 8, ..LoadOptions::new(origin.address, targets) }
+}
+
+#[test]
+fn responses_of_one_and_of_many_segments_over_both_families() {
+    skip_unless_privileged!();
+    for offloads in [Offloads::CARD, Offloads::CHECKSUM_ONLY, Offloads::NONE] {
+        let path = Path::Direct(offloads);
+        let bed = Bed::create(&BedOptions { path, ..BedOptions::default() }).unwrap();
+        for address in [IpAddr::from(Bed::SERVER_V4), Bed::SERVER_V6.into()] {
+            for path in ["/512", "/14000", "/200000"] {
+                let origin = Origin::start(&bed, address, u64::MAX);
+                let interval = load(&bed, &options(&origin, &[path]));
+                println!("{offloads:?} {address} {path}: {}", interval.line());
+                assert_clean(&interval, &origin);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_connection_is_reset_at_the_end() {
+    skip_unless_privileged!();
+    let bed = Bed::create(&BedOptions::default()).unwrap();
+    let origin = Origin::start(&bed, Bed::SERVER_V4.into(), u64::MAX);
+    load(&bed, &options(&origin, &["/100"]));
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(origin.reset.load(Ordering::Relaxed), 8);
+}
+
+#[test]
+fn browser_headers_fit_and_arrive_whole() {
+    skip_unless_privileged!();
+    let bed = Bed::create(&BedOptions::default()).unwrap();
+    let origin = Origin::start(&bed, Bed::SERVER_V4.into(), u64::MAX);
+    let target = Target { headers: browser_headers(), ..Target::get("/512") };
+    let options = LoadOptions { connections: 8, ..LoadOptions::new(origin.address, vec![target]) };
+    assert_clean(&load(&bed, &options), &origin);
+    assert!(origin.longest.load(Ordering::Relaxed) > 1000);
+}
+
+#[test]
+fn targets_come_in_proportion_to_their_weights() {
+    skip_unless_privileged!();
+    let bed = Bed::create(&BedOptions::default()).unwrap();
+    let origin = Origin::start(&bed, Bed::SERVER_V4.into(), u64::MAX);
+    let interval = load(&bed, &options(&origin, &["3:/1000", "1:/5000"]));
+    assert_clean(&interval, &origin);
+    let bytes = count(&interval, "response_bytes") as f64 / count(&interval, "responses") as f64;
+    let expected = 0.75 * 1000.0 + 0.25 * 5000.0 + 41.0;
+    assert!((bytes - expected).abs() < 0.1 * expected, "{bytes} is not near {expected}");
+}
+
+#[test]
+fn connections_that_the_server_closes_are_opened_again() {
+    skip_unless_privileged!();
+    let bed = Bed::create(&BedOptions::default()).unwrap();
+    let origin = Origin::start(&bed, Bed::SERVER_V4.into(), 50);
+    let interval = load(&bed, &options(&origin, &["/100"]));
+    assert!(count(&interval, "reopened") >= 8, "{interval:?}");
+    assert_eq!(interval.errors, 0, "{interval:?}");
+}
+
+/// Nine connections in one ring: all of them are used, by turns, one request outstanding.
+#[test]
+fn more_connections_than_requests_take_turns() {
+    skip_unless_privileged!();
+    let bed = Bed::create(&BedOptions { sources: 2, ..BedOptions::default() }).unwrap();
+    for address in [IpAddr::from(Bed::SERVER_V4), Bed::SERVER_V6.into()] {
+        let origin = Origin::start(&bed, address, u64::MAX);
+        let first_source = Some(Bed::client_address(address, 0));
+        let options = LoadOptions {
+            connections: 9,
+            active: 1,
+            first_source,
+            sources: 2,
+            ..options(&origin, &["/100", "/5000"])
+        };
+        let interval = load(&bed, &options);
+        println!("{}", interval.line());
+        assert_clean(&interval, &origin);
+        // Each response is acknowledged; the two are not counted at quite the same moment.
+        assert!(count(&interval, "acks") + 10 > count(&interval, "responses"), "{interval:?}");
+        let [least, most] = origin.served();
+        assert!(most - least <= 1, "{least} to {most}");
+    }
+}
+
+#[test]
+fn rings_survive_connections_that_are_closed() {
+    skip_unless_privileged!();
+    let bed = Bed::create(&BedOptions::default()).unwrap();
+    let origin = Origin::start(&bed, Bed::SERVER_V4.into(), 20);
+    let options = LoadOptions { connections: 6, active: 2, ..options(&origin, &["/100"]) };
+    let interval = load(&bed, &options);
+    println!("{}", interval.line());
+    assert!(count(&interval, "reopened") >= 6, "{interval:?}");
+    assert!(count(&interval, "responses") > 60, "{interval:?}");
+    assert_eq!(interval.errors, 0, "{interval:?}");
+}
+
+#[test]
+fn several_client_addresses_share_the_load() {
+    skip_unless_privileged!();
+    let bed = Bed::create(&BedOptions { sources: 4, ..BedOptions::default() }).unwrap();
+    let origin = Origin::start(&bed, Bed::SERVER_V4.into(), u64::MAX);
+    let first_source = Some(Bed::client_address(Bed::SERVER_V4.into(), 0));
+    let options = LoadOptions { first_source, sources: 4, ..options(&origin, &["/100"]) };
+    assert_clean(&load(&bed, &options), &origin);
+}
+
+#[test]
+fn lost_packets_are_made_good() {
+    skip_unless_privileged!();
+    use afpa_netlab::inject::{Impairment, Rules};
+    let impairment = Impairment { loss: 0.01, duplicate: 0.01, ..Impairment::default() };
+    let path = Path::Through(Box::new(Rules::both(impairment, 5)));
+    let bed = Bed::create(&BedOptions { path, ..BedOptions::default() }).unwrap();
+    let origin = Origin::start(&bed, Bed::SERVER_V4.into(), u64::MAX);
+    let interval = load(&bed, &options(&origin, &["/5000"]));
+    println!("{}", interval.line());
+    assert_eq!(interval.errors, 0, "{interval:?}");
+    assert!(count(&interval, "responses") > 30, "{interval:?}");
+    let repaired = ["duplicates", "gaps", "resent_by_watchdog"].map(|name| count(&interval, name));
+    assert!(repaired.iter().sum::<u64>() > 0, "{interval:?}");
+}
+
+/// A server that lies about its length, or answers another status, is caught by the program.
+#[test]
+fn wrong_responses_are_errors() {
+    skip_unless_privileged!();
+    let bed = Bed::create(&BedOptions::default()).unwrap();
+    for second in [
+        "HTTP/1.1 404 NF\r\nContent-Length: 1\r\n\r\nx",
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n123456789",
+    ] {
+        let first = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
+        let address = start_two_faced(&bed, first, second);
+        let options =
+            LoadOptions { connections: 1, ..LoadOptions::new(address, vec![Target::get("/")]) };
+        let interval = load(&bed, &options);
+        assert!(interval.errors > 0, "{second}: {interval:?}");
+    }
+}
+
+/// The first answer on each connection differs from all later ones.
+fn start_two_faced(bed: &Bed, first: &'static str, later: &'static str) -> SocketAddr {
+    let listener = bed.server().run(|| TcpListener::bind((Bed::SERVER_V4, 0)).unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::thread::spawn(move || {
+                let (mut stream, mut answer) = (stream.unwrap(), first);
+                while stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {
+                    stream.write_all(answer.as_bytes()).unwrap();
+                    answer = later;
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn the_reflector_answers_both_families_with_and_without_offloads() {
+    skip_unless_privileged!();
+    for offloads in [Offloads::CARD, Offloads::NONE] {
+        let path = Path::Direct(offloads);
+        let bed = Bed::create(&BedOptions { path, ..BedOptions::default() }).unwrap();
+        for address in [IpAddr::from(Bed::SERVER_V4), Bed::SERVER_V6.into()] {
+            let address = SocketAddr::new(address, 80);
+            let reflector = || Reflector::start(Bed::DEVICE, address, 512).unwrap();
+            let _reflector = bed.server().run(reflector).unwrap();
+            let target = Target { headers: browser_headers(), ..Target::get("/") };
+            let interval = load(&bed, &LoadOptions::new(address, vec![target]));
+            println!("{offloads:?} {address}: {}", interval.line());
+            assert_eq!(interval.errors, 0, "{interval:?}");
+            assert!(count(&interval, "responses") > 1000, "{interval:?}");
+        }
+    }
+}
