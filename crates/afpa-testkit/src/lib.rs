@@ -1,0 +1,38 @@
+//! Aids of the end-to-end tests: `afpa` as a process, a raw HTTP client that trusts nothing it
+//! reads, document roots that remove themselves, and what `/proc` and strace tell of a process.
+//!
+//! The client and its response parser share no code with the server, so that one misreading of an
+//! RFC cannot hide in both.
+//!
+//! ```no_run
+//! use afpa_testkit::{Server, Tree};
+//!
+//! let tree = Tree::new();
+//! tree.file("index.html", "hello");
+//! let server = Server::start(tree.path(), |launch| {
+//!     launch.arg("--workers").arg("1");
+//! });
+//! let response = server.connect().get("/");
+//! assert_eq!((response.status, response.text()), (200, "hello"));
+//! ```
+
+pub mod aloud;
+pub mod client;
+pub mod curl;
+pub mod exclusive;
+pub mod limits;
+pub mod proc;
+pub mod random;
+pub mod response;
+pub mod server;
+pub mod settings;
+pub mod strace;
+pub mod tree;
+pub mod until;
+
+pub use client::{Client, Endpoint};
+pub use random::Random;
+pub use response::{Asked, ReceiveError, Response};
+pub use server::{Launch, Server};
+pub use tree::Tree;
+pub use until::{eventually, eventually_within};

@@ -1,0 +1,102 @@
+//! What `/proc` tells of a process.
+
+use std::{fs, io};
+
+/// A process seen from outside. The process may end at any time: every look can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process(pub u32);
+
+impl Process {
+    /// Resident set in bytes. Pages of mapped files do not count, as they are not the process's own.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn resident(self) -> io::Result<u64> {
+        let kilobytes = |line: String| {
+            line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok())
+        };
+        let part = |name| Ok::<_, io::Error>(self.status(name)?.and_then(kilobytes).unwrap_or(0));
+        Ok((part("RssAnon")? + part("RssShmem")?) * 1024)
+    }
+
+    /// Number of open descriptors.
+    ///
+    /// # Errors
+    /// When the process is gone or belongs to somebody else.
+    pub fn descriptors(self) -> io::Result<usize> {
+        Ok(fs::read_dir(format!("/proc/{}/fd", self.0))?.count())
+    }
+
+    /// Number of threads.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn threads(self) -> io::Result<usize> {
+        Ok(fs::read_dir(format!("/proc/{}/task", self.0))?.count())
+    }
+
+    /// Real, effective, saved and file-system user of the process.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn users(self) -> io::Result<Vec<u32>> {
+        let line = self.status("Uid")?.unwrap_or_default();
+        Ok(line.split_whitespace().filter_map(|word| word.parse().ok()).collect())
+    }
+
+    /// Supplementary groups.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn groups(self) -> io::Result<Vec<u32>> {
+        let line = self.status("Groups")?.unwrap_or_default();
+        Ok(line.split_whitespace().filter_map(|word| word.parse().ok()).collect())
+    }
+
+    /// Effective capabilities as a bit set.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn capabilities(self) -> io::Result<u64> {
+        let line = self.status("CapEff")?.unwrap_or_default();
+        Ok(u64::from_str_radix(line.trim(), 16).unwrap_or(u64::MAX))
+    }
+
+    /// Processor time used so far, user and system, in clock ticks of 10 ms.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn processor_ticks(self) -> io::Result<u64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0))?;
+        // The name in parentheses may hold spaces: fields are counted from its end.
+        let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let number = |index| after_name.split_whitespace().nth(index).and_then(|w| w.parse().ok());
+        Ok(number(11).unwrap_or(0u64) + number(12).unwrap_or(0))
+    }
+
+    /// One line of `/proc/<pid>/status` without its name.
+    fn status(self, name: &str) -> io::Result<Option<String>> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        Ok(line.map(str::to_owned))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Process;
+
+    #[test]
+    fn this_process_is_seen_as_it_is() {
+        let own = Process(std::process::id());
+        let before = own.resident().expect("resident set");
+        let memory = vec![1u8; 32 << 20];
+        let grown = own.resident().expect("resident set") - before;
+        assert!((30 << 20..64 << 20).contains(&grown), "{grown} for {}", memory.len());
+        assert!(own.threads().expect("threads") >= 2);
+        let descriptors = own.descriptors().expect("descriptors");
+        assert!(descriptors >= 3);
+        let user = rustix::process::geteuid().as_raw();
+        assert_eq!(own.users().expect("users").get(1), Some(&user));
+    }
+}

@@ -1,0 +1,73 @@
+//! A small seeded generator (SplitMix64), so that a failing case can be replayed by its seed alone.
+
+/// SplitMix64: one addition and three mixes a number, every seed good.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The same seed gives the same sequence on every machine.
+    pub fn seeded(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The seed in the environment variable `AFPA_SEED`, else `default`.
+    ///
+    /// # Panics
+    /// When the variable is set to something that is not a number.
+    pub fn seed_or(default: u64) -> u64 {
+        std::env::var("AFPA_SEED")
+            .map_or(default, |text| text.parse().expect("AFPA_SEED is a decimal number"))
+    }
+
+    /// The next 64 bits.
+    pub fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, which is not 0. The bias of the remainder does not matter to tests.
+    pub fn below(&mut self, bound: usize) -> usize {
+        assert!(bound > 0);
+        (self.number() % bound as u64) as usize
+    }
+
+    /// True once in `n` times.
+    pub fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    /// One of `choices`, which is not empty.
+    pub fn pick<'c, T>(&mut self, choices: &'c [T]) -> &'c T {
+        &choices[self.below(choices.len())]
+    }
+
+    /// `count` bytes, all values equally likely.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.number() as u8).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Random;
+
+    #[test]
+    fn equal_seeds_give_equal_sequences() {
+        let (mut one, mut two) = (Random::seeded(7), Random::seeded(7));
+        assert_eq!(one.bytes(64), two.bytes(64));
+        assert_ne!(one.number(), Random::seeded(8).number());
+    }
+
+    #[test]
+    fn numbers_stay_below_their_bound_and_reach_every_value() {
+        let mut random = Random::seeded(1);
+        let mut seen = [false; 5];
+        for _ in 0..200 {
+            seen[random.below(5)] = true;
+        }
+        assert_eq!(seen, [true; 5]);
+    }
+}

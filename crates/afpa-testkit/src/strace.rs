@@ -1,0 +1,114 @@
+//! System calls of a process, counted by strace.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Number of calls by name.
+pub type Counts = BTreeMap<String, u64>;
+
+/// strace attached to all threads of a process.
+#[derive(Debug)]
+pub struct Strace {
+    child: Child,
+    folder: TempDir,
+}
+
+impl Strace {
+    /// Attaches to `pid` and waits until every thread is being traced.
+    ///
+    /// # Errors
+    /// Why this machine does not allow it: the test then says SKIP.
+    pub fn attach(pid: u32) -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let errors = File::create(folder.path().join("errors")).map_err(|e| e.to_string())?;
+        let mut command = Command::new("strace");
+        command.arg("-f").arg("-o").arg(folder.path().join("calls"));
+        command.arg("-p").arg(pid.to_string()).stdin(Stdio::null()).stderr(errors);
+        let child = command.spawn().map_err(|error| format!("strace: {error}"))?;
+        let mut strace = Self { child, folder };
+        strace.wait_until_attached(pid)?;
+        Ok(strace)
+    }
+
+    /// Detaches and gives the calls begun while attached.
+    ///
+    /// # Panics
+    /// When strace does not end.
+    pub fn counts(mut self) -> Counts {
+        self.stop();
+        let log = std::fs::read(self.folder.path().join("calls")).unwrap_or_default();
+        count_calls(&String::from_utf8_lossy(&log))
+    }
+
+    fn wait_until_attached(&mut self, pid: u32) -> Result<(), String> {
+        let threads = crate::proc::Process(pid).threads().map_err(|error| error.to_string())?;
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(5) {
+            let said = std::fs::read_to_string(self.folder.path().join("errors"));
+            let said = said.unwrap_or_default();
+            // "Process 1 attached" or, for several, "Process 1 attached with 3 threads".
+            if said.matches(" attached").count() >= threads || said.contains(" attached with ") {
+                return Ok(());
+            }
+            if let Ok(Some(_)) = self.child.try_wait() {
+                return Err(format!("strace: {}", said.trim()));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Err("strace did not attach within 5 s".to_owned())
+    }
+
+    fn stop(&mut self) {
+        if let Ok(None) = self.child.try_wait()
+            && let Some(pid) = Pid::from_raw(self.child.id().cast_signed())
+        {
+            // strace detaches from what it traces when it is interrupted.
+            let _: io::Result<()> = kill_process(pid, Signal::INT).map_err(Into::into);
+        }
+        self.child.wait().expect("strace ends");
+    }
+}
+
+impl Drop for Strace {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Counts the lines that begin a call; those that resume an interrupted one do not count again.
+fn count_calls(log: &str) -> Counts {
+    let mut counts = Counts::new();
+    for line in log.lines() {
+        // "<thread> name(arguments..."
+        let call = line.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
+        let Some((name, _)) = call.split_once('(') else { continue };
+        if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            *counts.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count_calls;
+
+    #[test]
+    fn a_call_in_two_lines_counts_once() {
+        let log = "12 read(3,  <unfinished ...>\n13 write(4, \"x\", 1) = 1\n\
+                   12 <... read resumed>\"y\", 1) = 1\n12 read(3, \"\", 9) = 0\n\
+                   13 --- SIGUSR1 {si_signo=SIGUSR1} ---\n13 +++ exited with 0 +++\n";
+        let counts = count_calls(log);
+        assert_eq!(counts.get("read"), Some(&2));
+        assert_eq!(counts.get("write"), Some(&1));
+        assert_eq!(counts.len(), 2);
+    }
+}

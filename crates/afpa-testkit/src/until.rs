@@ -1,0 +1,22 @@
+//! Waiting for something that will come true, without a fixed sleep.
+
+use std::time::{Duration, Instant};
+
+/// Waits up to five seconds for `holds`; panics with `what` when it never does.
+#[track_caller]
+pub fn eventually(what: &str, holds: impl FnMut() -> bool) {
+    eventually_within(Duration::from_secs(5), what, holds);
+}
+
+/// Waits up to `bound` for `holds`, asking every few milliseconds, and gives the time it took.
+#[track_caller]
+pub fn eventually_within(bound: Duration, what: &str, mut holds: impl FnMut() -> bool) -> Duration {
+    let start = Instant::now();
+    loop {
+        if holds() {
+            return start.elapsed();
+        }
+        assert!(start.elapsed() < bound, "not within {bound:?}: {what}");
+        std::thread::sleep(Duration::from_millis(4));
+    }
+}

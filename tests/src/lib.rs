@@ -1,0 +1,10 @@
+//! End-to-end tests of the afpa program; the tests themselves are in `tests/tests`.
+//!
+//! Here is what several of them share: a naive server made of rules alone, to compare with, and
+//! decoders of the content codings, and beds on which the fast path meets bad networks.
+
+pub mod attach;
+pub mod codings;
+pub mod dates;
+pub mod reference;
+pub mod tcp;

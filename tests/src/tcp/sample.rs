@@ -1,0 +1,76 @@
+//! What is pinned: marked samples, and nginx's own responses.
+
+use afpa_bpf::{Coding, FastPath, Response, Variant};
+
+use super::client::find;
+use super::lab::SITE;
+
+/// The validator of every [`Sample`].
+pub const ETAG: &str = "\"afpa-1\"";
+const LAST_MODIFIED: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
+const DATE: &str = "_____________________________";
+
+/// An object that nobody but the fast path has: its answers are told from nginx's.
+pub struct Sample {
+    /// Content.
+    pub body: Vec<u8>,
+}
+
+impl Sample {
+    /// With this content.
+    pub fn new(body: impl Into<Vec<u8>>) -> Self {
+        Self { body: body.into() }
+    }
+
+    /// Answer GET of `path` with it.
+    pub fn pin(&self, fast_path: &FastPath, path: &str) {
+        let last_modified = String::from_utf8_lossy(LAST_MODIFIED);
+        let length = self.body.len();
+        let whole = format!(
+            "HTTP/1.1 200 OK\r\nDate: {DATE}\r\nServer: afpa-kernel\r\nContent-Length: {length}\r\n\
+             ETag: {ETAG}\r\nLast-Modified: {last_modified}\r\n\r\n"
+        );
+        let not_modified = format!(
+            "HTTP/1.1 304 Not Modified\r\nDate: {DATE}\r\nServer: afpa-kernel\r\nETag: {ETAG}\r\n\r\n"
+        );
+        let variant = Variant {
+            coding: Coding::Identity,
+            etag: ETAG.as_bytes(),
+            last_modified: Some(LAST_MODIFIED),
+            whole: Some(response(whole.as_bytes(), &self.body)),
+            not_modified: Some(response(not_modified.as_bytes(), &[])),
+        };
+        fast_path.pin(SITE, path.as_bytes(), &[variant]).expect("pinned");
+    }
+}
+
+/// Pin what nginx itself answered, byte for byte.
+pub fn pin_reply(fast_path: &FastPath, path: &str, whole: Option<&[u8]>, not_modified: &[u8]) {
+    let last_modified = field(not_modified, "Last-Modified").as_bytes();
+    let variant = Variant {
+        coding: Coding::Identity,
+        etag: field(not_modified, "ETag").as_bytes(),
+        last_modified: Some(last_modified.try_into().expect("an IMF-fixdate")),
+        whole: whole.map(split),
+        not_modified: Some(split(not_modified)),
+    };
+    fast_path.pin(SITE, path.as_bytes(), &[variant]).expect("pinned");
+}
+
+/// The value of a field in the head of a response.
+pub(crate) fn field<'r>(reply: &'r [u8], name: &str) -> &'r str {
+    let end = find(reply, b"\r\n\r\n").expect("a whole head");
+    let head = std::str::from_utf8(&reply[..end]).expect("ASCII");
+    let value = head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    value.unwrap_or_else(|| panic!("no {name} in {head}"))
+}
+
+fn split(reply: &[u8]) -> Response<'_> {
+    let (head, body) = reply.split_at(find(reply, b"\r\n\r\n").expect("a whole head") + 4);
+    response(head, body)
+}
+
+fn response<'a>(head: &'a [u8], body: &'a [u8]) -> Response<'a> {
+    let date_offset = find(head, b"\r\nDate: ").expect("a Date") + 8;
+    Response { head, date_offset, body }
+}

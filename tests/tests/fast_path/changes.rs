@@ -1,0 +1,177 @@
+//! A changed file leaves the kernel before anyone sees the new version.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use afpa_testkit::{Server, Tree, eventually};
+use rustix::process::Signal;
+
+use crate::lab::{Lab, answers, is_from_kernel, warm};
+
+const LENGTH: usize = 200;
+const CHANGES: usize = 150;
+
+fn version(number: usize) -> String {
+    format!("{number:0LENGTH$}")
+}
+
+/// What one reader saw, in order: when it had sent the request, when the answer was there, the version.
+type Seen = Vec<(Instant, Instant, usize)>;
+
+fn read_until(server: &Server, stop: &AtomicBool) -> Seen {
+    let mut client = server.connect();
+    let mut seen = Seen::new();
+    while !stop.load(Ordering::Relaxed) {
+        let sent = Instant::now();
+        let response = client.get("/file.txt");
+        let text = response.text();
+        assert_eq!((response.status, text.len()), (200, LENGTH));
+        seen.push((sent, Instant::now(), text.parse().expect("one version, whole")));
+    }
+    seen
+}
+
+/// The same length written in place, in one piece: no reader can see a part of it.
+fn write(tree: &Tree, number: usize) {
+    let mut file = File::options().write(true).open(tree.at("file.txt")).expect("open");
+    file.write_all(version(number).as_bytes()).expect("write");
+}
+
+#[test]
+fn no_answer_is_stale_once_a_newer_one_was_seen() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = Tree::new();
+    tree.file("file.txt", version(0));
+    let server = lab.server(&tree, |launch| {
+        launch.arg("--workers").arg("2");
+    });
+    warm(&server, "/file.txt");
+    let before = answers(&server);
+    let stop = AtomicBool::new(false);
+    let (closed, seen) = thread::scope(|scope| {
+        let readers: Vec<_> = (0..2).map(|_| scope.spawn(|| read_until(&server, &stop))).collect();
+        let mut closed = vec![Instant::now()];
+        for number in 1..=CHANGES {
+            thread::sleep(Duration::from_millis(20));
+            write(&tree, number);
+            closed.push(Instant::now());
+        }
+        thread::sleep(Duration::from_millis(200));
+        stop.store(true, Ordering::Relaxed);
+        let seen: Vec<Seen> = readers.into_iter().map(|r| r.join().expect("a reader")).collect();
+        (closed, seen)
+    });
+    let from_kernel = answers(&server) - before;
+    for reader in &seen {
+        assert!(reader.is_sorted_by_key(|(_, _, number)| *number), "an old version came back");
+        assert_eq!(reader.last().expect("answers").2, CHANGES, "the last version arrived");
+    }
+    // Over both readers: nobody asks after one has seen the new version and gets the old one.
+    let mut all: Vec<_> = seen.concat();
+    assert!(
+        from_kernel > all.len() as u64 / 2,
+        "{from_kernel} of {}: the kernel answers",
+        all.len()
+    );
+    all.sort_by_key(|(_, arrived, _)| *arrived);
+    let mut newest: Vec<(Instant, usize)> = Vec::new();
+    for (sent, arrived, number) in &all {
+        let known = newest.partition_point(|(when, _)| when < sent);
+        let known = newest[..known].last().map_or(0, |(_, number)| *number);
+        assert!(*number >= known, "{number} after {known} had been seen");
+        let best = newest.last().map_or(0, |(_, best)| *best).max(*number);
+        newest.push((*arrived, best));
+    }
+    let mut delays: Vec<Duration> = (1..=CHANGES)
+        .map(|number| {
+            let since = closed[number];
+            let stale = all.iter().filter(|(sent, _, seen)| *sent > since && *seen < number);
+            stale.map(|(_, arrived, _)| *arrived - since).max().unwrap_or_default()
+        })
+        .collect();
+    delays.sort();
+    afpa_testkit::figure!(
+        "close-after-write to the last stale answer, {CHANGES} changes, {} answers: p50 {:?}, p99 {:?}, \
+         most {:?}",
+        all.len(),
+        delays[CHANGES / 2],
+        delays[CHANGES * 99 / 100],
+        delays[CHANGES - 1]
+    );
+}
+
+#[test]
+fn every_kind_of_change_is_seen() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = Tree::new();
+    tree.file("index.html", "one");
+    tree.file("a.txt", "one");
+    let server = lab.server(&tree, |_| ());
+    let mut client = server.connect();
+    let mut becomes = |target: &str, status: u16, text: &str| {
+        eventually(&format!("{target} becomes {status} {text:?}"), || {
+            let response = client.get(target);
+            response.status == status && (status != 200 || response.text() == text)
+        });
+        if status == 200 {
+            eventually("the kernel has it", || is_from_kernel(&server, &mut client, target));
+            assert_eq!(client.get(target).text(), text);
+        }
+    };
+    becomes("/", 200, "one");
+    becomes("/a.txt", 200, "one");
+    tree.replace("index.html", "two, renamed");
+    becomes("/", 200, "two, renamed");
+    tree.file("a.txt", "written in place");
+    becomes("/a.txt", 200, "written in place");
+    tree.remove("a.txt");
+    becomes("/a.txt", 404, "");
+    tree.file("a.txt", "back");
+    becomes("/a.txt", 200, "back");
+    tree.set_mode("a.txt", 0o000);
+    becomes("/a.txt", 403, "");
+    tree.set_mode("a.txt", 0o644);
+    becomes("/a.txt", 200, "back");
+    tree.file("a.txt.gz", "a coding appears");
+    eventually("the coding is known", || {
+        let coded = server.connect().get_with("/a.txt", "Accept-Encoding: gzip\r\n");
+        coded.field("Content-Encoding") == Some("gzip")
+    });
+    assert_eq!(server.get("/a.txt").text(), "back");
+    assert!(server.command(&["purge", "/a.txt"]).status.success());
+    becomes("/a.txt", 200, "back");
+}
+
+#[test]
+fn a_reload_takes_the_new_site_at_once() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = Tree::new();
+    tree.file("index.html", "index");
+    tree.file("other.html", "other");
+    let server = lab.server(&tree, |launch| {
+        launch.set(|settings| {
+            settings.set("site.index", "[\"index.html\"]");
+        });
+    });
+    let mut client = server.connect();
+    let good = std::fs::read_to_string(server.configuration()).expect("the configuration");
+    for round in 0..6 {
+        let index = if round % 2 == 0 { "other" } else { "index" };
+        warm(&server, "/");
+        assert!(is_from_kernel(&server, &mut client, "/"));
+        std::fs::write(
+            server.configuration(),
+            good.replace("index.html", &format!("{index}.html")),
+        )
+        .expect("write");
+        server.signal(Signal::HUP);
+        eventually("the new index is served", || client.get("/").text() == index);
+        for _ in 0..50 {
+            assert_eq!(client.get("/").text(), index, "the old site is not heard of again");
+        }
+    }
+    warm(&server, "/");
+}

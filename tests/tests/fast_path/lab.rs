@@ -1,0 +1,113 @@
+//! A bed with a server on one side; the test itself is on the other.
+
+use std::net::{IpAddr, SocketAddr};
+
+use afpa_netlab::{Bed, BedOptions};
+use afpa_testkit::{Client, Endpoint, Launch, Server, eventually};
+use serde_json::Value;
+
+/// Port of the server whose kernel answers; the next one is for a server without.
+pub(crate) const PORT: u16 = 8080;
+
+pub(crate) struct Lab {
+    bed: Bed,
+}
+
+impl Lab {
+    /// Moves the calling thread to the client's side for good. `None`, said aloud, where it cannot be.
+    pub(crate) fn new() -> Option<Self> {
+        if let Some(reason) = afpa_netlab::missing_privilege() {
+            afpa_testkit::aloud::say("SKIP", &reason);
+            return None;
+        }
+        let settings = afpa_bpf::Settings { objects: 16, flows: 16, ..Default::default() };
+        if let Err(unavailable) = afpa_bpf::FastPath::load(settings) {
+            afpa_testkit::aloud::say("SKIP", &unavailable.to_string());
+            return None;
+        }
+        let bed = Bed::create(&BedOptions::default()).expect("a bed");
+        bed.client().enter().expect("the client's side");
+        Some(Self { bed })
+    }
+
+    /// Name of the server's namespace.
+    pub(crate) fn namespace(&self) -> &str {
+        self.bed.server().name()
+    }
+
+    /// Starts a server that insists on the fast path, on a wildcard of both families.
+    #[track_caller]
+    pub(crate) fn server(
+        &self,
+        tree: &afpa_testkit::Tree,
+        configure: impl FnOnce(&mut Launch),
+    ) -> Server {
+        self.server_on(PORT, tree, |launch| {
+            launch.fast_path("on");
+            configure(launch);
+        })
+    }
+
+    #[track_caller]
+    pub(crate) fn server_on(
+        &self,
+        port: u16,
+        tree: &afpa_testkit::Tree,
+        configure: impl FnOnce(&mut Launch),
+    ) -> Server {
+        let server = Server::start(tree.path(), |launch| {
+            let address = SocketAddr::new(IpAddr::V4(Bed::SERVER_V4), port);
+            launch.inside(self.namespace(), Endpoint::Tcp(address));
+            configure(launch);
+        });
+        // Connections wait from the time on at which the addresses are bound, programs come after that.
+        eventually("it introduces itself", || server.log().contains("  control "));
+        server
+    }
+
+    /// Runs on a thread of the server's side.
+    pub(crate) fn on_the_server<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.bed.server().run(work).expect("the server's side")
+    }
+
+    /// Programs on the server's interfaces: two on each for every fast path.
+    pub(crate) fn attached(&self) -> u32 {
+        self.on_the_server(|| {
+            [1, 2].map(|index| afpa_bpf::FastPath::programs_on(index).expect("asked")).iter().sum()
+        })
+    }
+}
+
+/// The statistics of a server.
+pub(crate) fn stats(server: &Server) -> Value {
+    let output = server.command(&["stats", "--json"]);
+    serde_json::from_slice(&output.stdout).expect("statistics are JSON")
+}
+
+/// Requests the kernel has answered for a server.
+pub(crate) fn answers(server: &Server) -> u64 {
+    stats(server)["fast_path"]["answers"].as_u64().expect("a count")
+}
+
+/// Gets `target` until the kernel answers: from the second time on, as a rule.
+#[track_caller]
+pub(crate) fn warm(server: &Server, target: &str) {
+    warm_with(server, target, "Host: test\r\n");
+}
+
+#[track_caller]
+pub(crate) fn warm_with(server: &Server, target: &str, lines: &str) {
+    eventually(&format!("the kernel answers {target}"), || {
+        let before = answers(server);
+        server.connect().exchange(format!("GET {target} HTTP/1.1\r\n{lines}\r\n"));
+        answers(server) > before
+    });
+}
+
+/// Whether the kernel answers a request on this connection.
+#[track_caller]
+pub(crate) fn is_from_kernel(server: &Server, client: &mut Client, target: &str) -> bool {
+    let before = answers(server);
+    assert_eq!(client.get(target).status, 200);
+    answers(server) > before
+}

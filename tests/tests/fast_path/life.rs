@@ -1,0 +1,176 @@
+//! Ends of all kinds, and what comes after them.
+
+use std::thread;
+use std::time::Duration;
+
+use afpa_testkit::{Asked, Client, ReceiveError, Tree, eventually};
+use rustix::process::Signal;
+
+use crate::lab::{Lab, answers, is_from_kernel, stats, warm};
+
+fn site() -> Tree {
+    let tree = Tree::new();
+    tree.file("hello.txt", "hello");
+    tree
+}
+
+#[test]
+fn nothing_is_left_after_term_and_quit() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    for signal in [Signal::TERM, Signal::INT, Signal::QUIT] {
+        let mut server = lab.server(&tree, |_| ());
+        warm(&server, "/hello.txt");
+        let mut client = server.connect();
+        assert!(is_from_kernel(&server, &mut client, "/hello.txt"));
+        assert_eq!(lab.attached(), 4, "two programs on two interfaces");
+        server.signal(signal);
+        let status = server.wait(Duration::from_secs(5)).expect("it ends");
+        assert!(status.success(), "{signal:?}: {status:?}\n{}", server.log());
+        client.assert_closed();
+        assert_eq!(lab.attached(), 0, "after {signal:?}");
+        assert!(!server.log().contains("cannot be removed"), "{}", server.log());
+    }
+}
+
+#[test]
+fn quit_answers_in_user_mode_and_closes() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let mut server = lab.server(&tree, |_| ());
+    warm(&server, "/hello.txt");
+    let mut client = server.connect();
+    assert!(is_from_kernel(&server, &mut client, "/hello.txt"));
+    // Half a request is in: it gets its answer, and then the connection ends.
+    let received = || stats(&server)["connections"]["received_bytes"].as_u64().expect("a count");
+    let before = received();
+    client.send("GET /hello.txt HTTP/1.1\r\n");
+    eventually("the half is with user mode", || received() > before);
+    server.signal(Signal::QUIT);
+    eventually("new connections are refused", || Client::connect(server.endpoint()).is_err());
+    client.send("Host: h\r\n\r\n");
+    assert_eq!(client.receive().text(), "hello");
+    client.assert_closed();
+    assert!(server.wait(Duration::from_secs(5)).expect("it ends").success());
+}
+
+#[test]
+fn after_a_kill_no_wrong_byte_arrives_and_the_next_one_takes_over() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let mut server = lab.server(&tree, |_| ());
+    for _ in 0..3 {
+        warm(&server, "/hello.txt");
+        let mut clients: Vec<Client> = (0..8).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            assert!(is_from_kernel(&server, client, "/hello.txt"));
+        }
+        server.kill();
+        for client in &mut clients {
+            // The kernel ends connections of a process that is gone; what comes before that is right.
+            let sent = client.try_send("GET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n").is_ok();
+            match client.try_receive(Asked::Body) {
+                Ok(response) => assert!(sent && response.text() == "hello", "{response:?}"),
+                Err(ReceiveError::Closed) => {}
+                Err(ReceiveError::Io(error)) => {
+                    assert!(!error.kind().to_string().contains("time"), "{error}");
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(Client::connect(server.endpoint()).is_err(), "nobody listens any more");
+        server.kill_and_restart();
+        tree.replace("hello.txt", "hello");
+        assert_eq!(server.get("/hello.txt").text(), "hello");
+        assert_eq!(lab.attached(), 4, "taken over, not added to");
+    }
+    warm(&server, "/hello.txt");
+}
+
+/// To the workers such a connection looks as if no request had ever come.
+#[test]
+fn connections_that_only_the_kernel_answers_are_not_idle() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let server = lab.server(&tree, |launch| {
+        launch.set(|settings| {
+            settings.head_time(Duration::from_secs(1)).idle_time(Duration::from_secs(4));
+        });
+    });
+    warm(&server, "/hello.txt");
+    let mut client = server.connect();
+    let mut silent = server.connect();
+    let before = answers(&server);
+    for _ in 0..28 {
+        assert_eq!(client.get("/hello.txt").text(), "hello");
+        thread::sleep(Duration::from_millis(250));
+    }
+    assert!(answers(&server) >= before + 28, "user mode saw it");
+    silent.assert_closed();
+    client.assert_closed();
+}
+
+#[test]
+fn a_process_that_stands_still_is_not_spoken_for() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let server = lab.server(&tree, |_| ());
+    warm(&server, "/hello.txt");
+    let mut client = server.connect();
+    assert!(is_from_kernel(&server, &mut client, "/hello.txt"));
+    server.signal(Signal::STOP);
+    // Two seconds after the second of the last beat began.
+    thread::sleep(Duration::from_millis(2100));
+    client.set_patience(Duration::from_millis(300)).expect("time-out");
+    client.send("GET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n");
+    let silence = client.try_receive(Asked::Body);
+    assert!(matches!(silence, Err(ReceiveError::TimedOut(_))), "{silence:?}");
+    server.signal(Signal::CONT);
+    client.set_patience(Duration::from_secs(10)).expect("time-out");
+    assert_eq!(client.receive().text(), "hello", "user mode answers when it goes on");
+    warm(&server, "/hello.txt");
+}
+
+#[test]
+fn rights_are_given_up_and_the_kernel_is_fed_all_the_same() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let server = lab.server(&tree, |launch| {
+        launch.set(|settings| {
+            settings.set("site.index", "[\"index.html\"]");
+        });
+    });
+    let process = server.process();
+    assert!(process.users().expect("users").iter().all(|user| *user != 0));
+    assert_eq!(process.capabilities().expect("capabilities"), 0);
+    warm(&server, "/hello.txt");
+    tree.replace("hello.txt", "changed");
+    eventually("the change is seen", || server.get("/hello.txt").text() == "changed");
+    warm(&server, "/hello.txt");
+    // A reload attaches to what the new addresses need, without any right.
+    let before = answers(&server);
+    server.signal(Signal::HUP);
+    eventually("it reloads", || server.log().contains("reloaded"));
+    warm(&server, "/hello.txt");
+    assert!(answers(&server) > before);
+    assert!(!server.log().contains("without the fast path"), "{}", server.log());
+}
+
+#[test]
+fn two_with_one_address_do_not_get_in_each_others_way() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let server = lab.server(&tree, |_| ());
+    warm(&server, "/hello.txt");
+    let second = lab.server_on(crate::lab::PORT + 1, &tree, |launch| {
+        launch.fast_path("on");
+    });
+    warm(&second, "/hello.txt");
+    let mut clients = [server.connect(), second.connect()];
+    for _ in 0..10 {
+        for (client, server) in clients.iter_mut().zip([&server, &second]) {
+            assert!(is_from_kernel(server, client, "/hello.txt"));
+            assert_eq!(client.get("/missing").status, 404);
+        }
+    }
+}

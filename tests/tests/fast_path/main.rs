@@ -1,0 +1,9 @@
+//! `afpa serve` with its fast path, in a network namespace of its own, with clients in another one.
+//!
+//! Everything needs root and the kernel's eBPF: where they are missing, each test says SKIP.
+
+mod answers;
+mod changes;
+mod lab;
+mod life;
+mod start;

@@ -1,0 +1,140 @@
+//! What a start, `afpa check`, statistics and metrics say of the fast path.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use afpa_testkit::server::program;
+use afpa_testkit::{Client, Server, Tree, skip};
+
+use crate::lab::{Lab, PORT, stats, warm};
+
+fn site() -> Tree {
+    let tree = Tree::new();
+    tree.file("hello.txt", "hello");
+    tree
+}
+
+#[test]
+fn it_says_that_it_is_in_use_and_where() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let server = lab.server(&tree, |_| ());
+    assert!(server.log().contains("fast path  in use on lo, eth0"), "{}", server.log());
+    warm(&server, "/hello.txt");
+    let seen = stats(&server)["fast_path"].clone();
+    assert_eq!(seen["state"], "in use on lo, eth0", "{seen}");
+    assert_eq!(seen["objects"], 1, "{seen}");
+    assert_eq!(seen["interfaces"], serde_json::json!(["lo", "eth0"]), "{seen}");
+    let metrics = Client::connect(&server.control()).expect("control").get("/metrics");
+    let has = |line: &str| metrics.text().lines().any(|found| found.starts_with(line));
+    assert!(has("afpa_fast_path_packets_total{reason=\"answered\"} "), "{}", metrics.text());
+    assert!(has("afpa_fast_path_packets_total{reason=\"pass_not_pinned\"} "));
+    assert!(has("afpa_fast_path_attached{interface=\"eth0\"} 1"));
+    assert!(has("afpa_fast_path_answering 1") && has("afpa_fast_path_objects 1"));
+    let table = server.command(&["stats"]);
+    assert!(String::from_utf8_lossy(&table.stdout).contains("\nFast path\n"));
+}
+
+#[test]
+fn off_attaches_nothing() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let server = lab.server_on(PORT, &tree, |launch| {
+        launch.fast_path("off");
+    });
+    assert!(server.log().contains("fast path  off, as configured"), "{}", server.log());
+    assert_eq!(server.get("/hello.txt").text(), "hello");
+    assert_eq!(stats(&server)["fast_path"]["state"], "off, as configured");
+    assert_eq!(lab.attached(), 0);
+}
+
+#[test]
+fn unwatched_files_are_left_to_user_mode() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let mut server = Server::launch(tree.path(), |launch| {
+        launch.fast_path("on").set(|settings| {
+            settings.set("coherency.watch", "false");
+        });
+    });
+    let status = server.wait(Duration::from_secs(5)).expect("it ends");
+    let log = server.log();
+    assert!(
+        !status.success() && log.contains("no fast path: changes of files are not watched"),
+        "{log}"
+    );
+    server.kill();
+    drop(lab);
+}
+
+#[test]
+fn a_start_that_fails_leaves_nothing() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    tree.set_mode(".", 0o700);
+    let mut server = Server::launch(tree.path(), |launch| {
+        let address = "10.77.0.1:8080".parse().expect("an address");
+        launch.inside(lab.namespace(), afpa_testkit::Endpoint::Tcp(address)).fast_path("on");
+    });
+    let status = server.wait(Duration::from_secs(10)).expect("it ends");
+    assert!(!status.success() && server.log().contains("may not read"), "{}", server.log());
+    assert_eq!(lab.attached(), 0);
+    server.kill();
+}
+
+/// Runs as user 65534, who has no rights; nothing can be attached anywhere.
+#[test]
+fn without_rights_it_says_what_is_missing() {
+    if !rustix::process::geteuid().is_root() {
+        skip!("not root: cannot become somebody else");
+    }
+    let tree = site();
+    let socket = tree.outside("sockets/x", "");
+    let folder = socket.parent().expect("a folder");
+    std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o777))
+        .expect("mode");
+    let serve = |mode: &str| {
+        let mut command = Command::new(program());
+        command.arg("serve").arg(tree.path()).args(["--fast-path", mode]);
+        command.args(["--listen", "127.0.0.1:0", "--user", "65534", "--control"]);
+        command.arg(folder.join("control.sock")).uid(65534).gid(65534);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().expect("afpa")
+    };
+    let on = serve("on").wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&on.stderr).into_owned();
+    assert_eq!(on.status.code(), Some(1), "{text}");
+    assert!(text.contains("no fast path: ") && text.contains("CAP_BPF"), "{text}");
+
+    let mut auto = serve("auto");
+    let mut summary = String::new();
+    let mut lines = std::io::BufReader::new(auto.stderr.take().expect("a pipe"));
+    while !summary.contains("  control ") {
+        let read = std::io::BufRead::read_line(&mut lines, &mut summary).expect("its words");
+        assert!(read > 0, "it ended: {summary}");
+    }
+    auto.kill().expect("killed");
+    auto.wait().expect("ended");
+    let line = summary.lines().find(|line| line.starts_with("  fast path ")).expect("a line");
+    assert!(line.contains("not in use: ") && line.contains("CAP_BPF"), "{line}");
+}
+
+#[test]
+fn check_says_whether_it_would_be_in_use() {
+    let tree = site();
+    let file = tree.outside("afpa.toml", format!("[[site]]\nroot = {:?}\n", tree.path()));
+    let check = |mode: &str| {
+        let text = format!("[fast_path]\nmode = \"{mode}\"\n[[site]]\nroot = {:?}\n", tree.path());
+        std::fs::write(&file, text).expect("written");
+        let output = Command::new(program()).arg("check").arg(&file).output().expect("afpa");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(check("off").contains("\nfast path: off, as configured\n"));
+    let auto = check("auto");
+    let line = auto.lines().find_map(|line| line.strip_prefix("fast path: ")).expect("a line");
+    let available = afpa_bpf::FastPath::load(afpa_bpf::Settings::default()).is_ok();
+    let expected = if available { "would be in use on lo" } else { "would not be in use: " };
+    assert!(line.starts_with(expected), "{line}");
+}

@@ -1,0 +1,163 @@
+//! The access log: its two formats field by field, opening it anew, and what clients cannot do to it.
+
+use std::{fs, path::Path, time::Instant};
+
+use afpa_testkit::{Server, Tree, eventually, tree::patterned};
+use rustix::process::Signal;
+
+const LARGE: usize = 20_000_000;
+
+fn site() -> Tree {
+    let tree = Tree::new();
+    tree.file("hello.txt", "hello");
+    tree.file("large.bin", patterned(LARGE));
+    tree
+}
+
+/// The lines of an access log that has at least `count` of them.
+fn log_lines(path: &Path, count: usize) -> Vec<String> {
+    let read = || fs::read_to_string(path).unwrap_or_default();
+    eventually("the log is written", || read().lines().count() >= count);
+    let text = read();
+    assert!(text.ends_with('\n'), "whole lines only: {text:?}");
+    text.lines().map(str::to_owned).collect()
+}
+
+fn with_access_log(tree: &Tree, format: &str) -> Server {
+    Server::start(tree.path(), |launch| {
+        let log = launch.home().join("access.log");
+        launch.arg("--access-log").arg(log).arg("--log-format").arg(format);
+    })
+}
+
+#[test]
+fn usr1_opens_the_access_log_anew() {
+    let tree = site();
+    let server = with_access_log(&tree, "combined");
+    let (log, moved) = (server.home().join("access.log"), server.home().join("access.log.1"));
+    server.get("/hello.txt?before");
+    log_lines(&log, 1);
+    fs::rename(&log, &moved).expect("rename");
+    server.get("/hello.txt?still");
+    log_lines(&moved, 2);
+    server.signal(Signal::USR1);
+    eventually("the log is opened anew", || log.exists());
+    server.get("/hello.txt?after");
+    let lines = log_lines(&log, 1);
+    assert!(lines[0].contains("/hello.txt?after"), "{lines:?}");
+    assert_eq!(log_lines(&moved, 2).len(), 2, "the old one stays as it is");
+}
+
+/// Requests whose fields the log tests know.
+fn make_log(server: &Server) {
+    let mut client = server.connect();
+    let fields = "Referer: http://from.example/\r\nUser-Agent: agent \"quoted\" \\ back\r\n";
+    client.get_with("/hello.txt?a=b", fields);
+    client.get("/none");
+    client.head_with("/hello.txt", "");
+    client.exchange("POST /hello.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab");
+    client.get_with("/hello.txt", "Range: bytes=0-1\r\n");
+    client.exchange("GET /large.bin HTTP/1.0\r\nHost: h\r\n\r\n");
+}
+
+/// Method, target, version, status and body length of [`make_log`].
+const LOGGED: [(&str, &str, &str, u64, Option<u64>); 6] = [
+    ("GET", "/hello.txt?a=b", "HTTP/1.1", 200, Some(5)),
+    ("GET", "/none", "HTTP/1.1", 404, None),
+    ("HEAD", "/hello.txt", "HTTP/1.1", 200, Some(0)),
+    ("POST", "/hello.txt", "HTTP/1.1", 405, None),
+    ("GET", "/hello.txt", "HTTP/1.1", 206, Some(2)),
+    ("GET", "/large.bin", "HTTP/1.0", 200, Some(LARGE as u64)),
+];
+
+#[test]
+fn the_combined_log_has_its_fields_in_their_places() {
+    let tree = site();
+    let server = with_access_log(&tree, "combined");
+    make_log(&server);
+    let lines = log_lines(&server.home().join("access.log"), LOGGED.len());
+    assert_eq!(lines.len(), LOGGED.len(), "{lines:#?}");
+    for (line, (method, target, version, status, length)) in lines.iter().zip(LOGGED) {
+        let rest = line.strip_prefix("127.0.0.1 - - [").unwrap_or_else(|| panic!("{line}"));
+        let (time, rest) = rest.split_once("] ").expect("a time");
+        assert_eq!(time.len(), "21/Nov/2026:01:52:57 +0000".len(), "{line}");
+        assert!(time.ends_with("+0000") && time.matches(':').count() == 3, "{line}");
+        let request = format!("\"{method} {target} {version}\" {status} ");
+        let rest = rest.strip_prefix(request.as_str()).unwrap_or_else(|| panic!("{line}"));
+        let (sent, rest) = rest.split_once(' ').expect("a length");
+        let sent: u64 = if sent == "-" { 0 } else { sent.parse().expect("a number") };
+        assert!(length.is_none_or(|length| length == sent), "{line}");
+        match target.contains('?') {
+            true => {
+                assert!(rest.starts_with("\"http://from.example/\" \"agent "), "{line}");
+                // A quote of the client's must not end the field.
+                assert!(!rest.contains("agent \"quoted\""), "{line}");
+            }
+            false => assert_eq!(rest, "\"-\" \"-\"", "{line}"),
+        }
+    }
+}
+
+#[test]
+fn the_json_log_has_one_object_a_line() {
+    let tree = site();
+    let server = with_access_log(&tree, "json");
+    make_log(&server);
+    let lines = log_lines(&server.home().join("access.log"), LOGGED.len());
+    assert_eq!(lines.len(), LOGGED.len(), "{lines:#?}");
+    for (line, (method, target, version, status, length)) in lines.iter().zip(LOGGED) {
+        let entry: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let text = |name: &str| entry[name].as_str().unwrap_or_else(|| panic!("{name} in {line}"));
+        assert_eq!(text("client"), "127.0.0.1", "{line}");
+        assert_eq!((text("method"), text("target"), text("version")), (method, target, version));
+        assert_eq!(entry["status"].as_u64(), Some(status), "{line}");
+        let sent = entry["body_bytes"].as_u64().unwrap_or_else(|| panic!("{line}"));
+        assert!(length.is_none_or(|length| length == sent), "{line}");
+        assert!(entry["duration_us"].is_u64() && !text("source").is_empty(), "{line}");
+        assert!(text("time").len() >= "2026-11-21T01:52:57Z".len(), "{line}");
+        let (referer, agent) = match target.contains('?') {
+            true => ("http://from.example/", "agent \"quoted\" \\ back"),
+            false => ("", ""),
+        };
+        assert_eq!((text("referer"), text("user_agent")), (referer, agent), "{line}");
+    }
+}
+
+#[test]
+fn the_log_tells_how_long_a_load_took() {
+    let tree = site();
+    // Half a megabyte is compressed when it enters the cache: milliseconds at the least.
+    tree.file("book.txt", "so many words, and more of them\n".repeat(16_000));
+    let server = with_access_log(&tree, "json");
+    let start = Instant::now();
+    assert_eq!(server.get("/book.txt").status, 200);
+    let waited = start.elapsed().as_micros() as u64;
+    let lines = log_lines(&server.home().join("access.log"), 1);
+    let entry: serde_json::Value = serde_json::from_str(&lines[0]).expect("JSON");
+    let told = entry["duration_us"].as_u64().expect("a duration");
+    let likely = waited / 10..=waited;
+    assert!(likely.contains(&told), "{told} us told of {waited} us waited: {}", lines[0]);
+}
+
+#[test]
+fn no_client_can_write_a_line_of_its_own_into_the_log() {
+    let tree = site();
+    for format in ["combined", "json"] {
+        let server = with_access_log(&tree, format);
+        let mut client = server.connect();
+        client.get("/%0a127.0.0.1%20-%20-%20forged");
+        server.connect().get_with("/hello.txt", "User-Agent: \u{9b}31m \u{2028} ü\r\n");
+        server.connect().get_with("/hello.txt", "Referer: a\tb\r\n");
+        let mut raw = server.connect();
+        raw.send(b"GET /hello.txt HTTP/1.1\r\nHost: h\r\nUser-Agent: \xff\xfe\"\\\r\n\r\n");
+        raw.receive();
+        let lines = log_lines(&server.home().join("access.log"), 4);
+        assert_eq!(lines.len(), 4, "{lines:#?}");
+        for line in lines {
+            assert!(!line.chars().any(char::is_control), "{line:?}");
+            if format == "json" {
+                serde_json::from_str::<serde_json::Value>(&line).expect("JSON");
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! `kill -9` of the process that owns the fast path, under load.
+//!
+//! No wrong byte is delivered, and nginx serves new connections at once; with a folder to keep
+//! programs in, connections whose numbers have drifted go on as well.
+
+use std::io::{ErrorKind, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use afpa_bpf::{FastPath, Settings};
+use afpa_netlab::Bed;
+use afpa_tests::tcp::transfer::{self, Exchange, Menu};
+use afpa_tests::tcp::{Lab, PORT, Plan, attach, await_that, blank_date};
+
+const CLIENTS: usize = 40;
+const SEED: u64 = 7;
+
+/// A folder of ours on the BPF file system, removed with what is pinned there.
+struct Pins(PathBuf);
+
+impl Pins {
+    fn new() -> Option<Self> {
+        let folder = PathBuf::from(format!("/sys/fs/bpf/afpa-kill-{}", std::process::id()));
+        let made = std::fs::create_dir(&folder);
+        if let Err(error) = &made {
+            eprintln!("SKIP: no BPF file system at /sys/fs/bpf: {error}");
+        }
+        made.ok().map(|()| Self(folder))
+    }
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        let removed = FastPath::forget(&self.0);
+        assert!(removed.is_ok() || std::thread::panicking(), "{removed:?}");
+    }
+}
+
+/// The process that is killed.
+struct Victim(Child);
+
+impl Victim {
+    /// In the server's namespace, with the machine's own /sys/fs/bpf.
+    fn start(lab: &Lab, pins: Option<&Path>) -> Self {
+        let ready = lab.file("../ready");
+        let mut command = Command::new("nsenter");
+        command
+            .arg(format!("--net=/run/netns/{}", lab.bed.server().name()))
+            .arg(std::env::current_exe().expect("this program"))
+            .args(["--exact", "victim", "--ignored", "--nocapture"])
+            .env("AFPA_TEST_READY", &ready);
+        if let Some(pins) = pins {
+            command.env("AFPA_TEST_PINS", pins);
+        }
+        let mut victim = Self(command.spawn().expect("nsenter runs"));
+        await_that("the victim", || {
+            assert!(victim.0.try_wait().expect("asked").is_none(), "the victim did not live");
+            ready.exists()
+        });
+        victim
+    }
+
+    fn kill(&mut self) {
+        self.0.kill().expect("killed");
+        self.0.wait().expect("gone");
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _status = self.0.wait();
+    }
+}
+
+/// Answers from softirq until it is killed. Started by the tests below.
+#[test]
+#[ignore = "a part of other tests"]
+fn victim() {
+    let Some(ready) = std::env::var_os("AFPA_TEST_READY") else { return };
+    let keep_in = std::env::var_os("AFPA_TEST_PINS").map(PathBuf::from);
+    let fast_path = FastPath::load(Settings { keep_in, ..Settings::default() }).expect("loaded");
+    let menu = record(|| TcpStream::connect(("127.0.0.1", PORT)).expect("nginx"));
+    menu.pin(&fast_path);
+    attach(&fast_path, Bed::DEVICE).expect("attached");
+    std::fs::write(ready, "").expect("written");
+    loop {
+        fast_path.beat();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn record(connect: impl FnOnce() -> TcpStream) -> Menu {
+    Menu::record(afpa_tests::tcp::Client::over(connect()), &transfer::files(SEED))
+}
+
+#[derive(Default)]
+struct Tally {
+    over: AtomicBool,
+    killed: AtomicBool,
+    before: AtomicU64,
+    after: AtomicU64,
+    /// Connections made after the kill that gave their first response.
+    fresh: AtomicU64,
+    broken: AtomicU64,
+}
+
+/// How a connection ended.
+enum End {
+    Over,
+    Broken,
+}
+
+/// One request after the other until told to stop. Panics when a wrong byte is delivered.
+fn one_connection(menu: &Menu, number: usize, tally: &Tally) -> End {
+    let born_after = tally.killed.load(Ordering::SeqCst);
+    let address =
+        if number.is_multiple_of(2) { Bed::SERVER_V4.into() } else { Bed::SERVER_V6.into() };
+    let mut stream = TcpStream::connect(SocketAddr::new(address, PORT)).expect("connected");
+    stream.set_nodelay(true).expect("no delay");
+    stream.set_read_timeout(Some(Duration::from_secs(3))).expect("a timeout");
+    for turn in 0.. {
+        let over = tally.over.load(Ordering::Relaxed);
+        if over && turn > 0 {
+            return End::Over;
+        }
+        let exchange = menu.pick(number, turn);
+        let late = tally.killed.load(Ordering::SeqCst);
+        match ask(&mut stream, exchange) {
+            Ok(()) if late => tally.after.fetch_add(1, Ordering::Relaxed),
+            Ok(()) => tally.before.fetch_add(1, Ordering::Relaxed),
+            Err(error) => {
+                assert!(!born_after, "a connection made after the kill broke: {error}");
+                tally.broken.fetch_add(1, Ordering::Relaxed);
+                return End::Broken;
+            }
+        };
+        if born_after && turn == 0 {
+            tally.fresh.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    End::Over
+}
+
+/// Err: the connection broke. What came until then must have been right.
+fn ask(stream: &mut TcpStream, exchange: &Exchange) -> std::io::Result<()> {
+    use std::io::Read;
+    stream.write_all(&exchange.request)?;
+    let mut got = vec![0; exchange.expected.len()];
+    let mut length = 0;
+    while length < got.len() {
+        match stream.read(&mut got[length..]) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(more) => length += more,
+            Err(error) => {
+                assert_right_so_far(&got[..length], exchange);
+                return Err(error);
+            }
+        }
+    }
+    let blank = blank_date(&got).unwrap_or_else(|why| panic!("{why}: {}", got.escape_ascii()));
+    assert!(blank == exchange.expected, "another response: {}", got.escape_ascii());
+    Ok(())
+}
+
+fn assert_right_so_far(got: &[u8], exchange: &Exchange) {
+    let right =
+        |(at, byte): (usize, &u8)| exchange.expected[at] == b'_' || exchange.expected[at] == *byte;
+    assert!(got.iter().enumerate().all(right), "wrong bytes: {}", got.escape_ascii());
+}
+
+fn killed_under_load(pins: Option<&Path>) -> Option<Tally> {
+    let files = transfer::files(SEED);
+    let borrowed: Vec<_> = files.iter().map(|(name, body)| (name.as_str(), &body[..])).collect();
+    let lab = Lab::without_fast_path(Plan::default(), &borrowed)?;
+    let menu = Menu::record(lab.client(), &files);
+    let mut victim = Victim::start(&lab, pins);
+    let tally = Tally::default();
+    std::thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let (tally, menu, lab) = (&tally, &menu, &lab);
+            scope.spawn(move || {
+                lab.bed.client().enter().expect("inside");
+                while let End::Broken = one_connection(menu, number, tally) {}
+            });
+        }
+        await_that("load", || tally.before.load(Ordering::Relaxed) > 5_000);
+        victim.kill();
+        tally.killed.store(true, Ordering::SeqCst);
+        // At once: the first new connection is served, whatever becomes of the old ones.
+        let begin = Instant::now();
+        let mut late = lab.client();
+        assert!(transfer::matches(&mut late, menu.pick(0, 0)));
+        println!("a new connection was served {:?} after the kill", begin.elapsed());
+        late.end();
+        let served = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        await_that("more", || {
+            served(&tally.after) > 5_000 && (pins.is_some() || served(&tally.fresh) > 0)
+        });
+        tally.over.store(true, Ordering::Relaxed);
+    });
+    println!(
+        "responses before {:?}, after {:?}; connections broken {:?}, new ones served {:?}",
+        tally.before, tally.after, tally.broken, tally.fresh
+    );
+    Some(tally)
+}
+
+#[test]
+fn killed_under_load_without_a_folder_to_keep_programs_in() {
+    let Some(tally) = killed_under_load(None) else { return };
+    assert!(tally.fresh.load(Ordering::Relaxed) > 0, "new connections were served");
+}
+
+#[test]
+fn killed_under_load_with_programs_kept() {
+    if afpa_tests::tcp::skip() {
+        return;
+    }
+    let Some(pins) = Pins::new() else { return };
+    let Some(tally) = killed_under_load(Some(&pins.0)) else { return };
+    assert_eq!(tally.broken.load(Ordering::Relaxed), 0, "drifted connections are translated on");
+}
