@@ -1,0 +1,37 @@
+//! The request parser of the eBPF programs against that of afpa-http: what the programs answer, user
+//! mode would have answered the same way.
+//!
+//! The C side is a child process, so coverage guides by the Rust side only; that is the stricter one.
+#![no_main]
+
+#[allow(dead_code, unreachable_pub, missing_docs)]
+#[path = "../../crates/afpa-bpf/tests/agree"]
+mod agree {
+    pub mod property;
+    pub mod user_space;
+    pub mod world;
+}
+
+use std::sync::{LazyLock, Mutex};
+
+use agree::user_space::Parser;
+use agree::world::World;
+
+static WORLD: LazyLock<World> = LazyLock::new(|| World::new([]));
+static PARSER: LazyLock<Mutex<Parser>> = LazyLock::new(|| {
+    let folder = std::env::temp_dir().join(format!("afpa-fuzz-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let parser = Parser::start(&folder, &WORLD).expect("a C compiler");
+    let _ = std::fs::remove_dir_all(&folder); // the running program keeps what it needs
+    Mutex::new(parser)
+});
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    if data.len() > 4096 {
+        return; // the programs look at 2,560 bytes
+    }
+    let verdicts = PARSER.lock().expect("no earlier failure").judge(&[data]);
+    if let Err(difference) = agree::property::agree(&WORLD, data, verdicts[0]) {
+        panic!("{difference}");
+    }
+});

@@ -1,0 +1,152 @@
+//! What must hold for any bytes: one function per fuzz target.
+//!
+//! The functions panic when a promise is broken. They are driven by libFuzzer (`fuzz_targets/`)
+//! and by an ordinary test of afpa-http, which includes this file.
+
+use afpa_http::body::BodySkipper;
+use afpa_http::chunked::ChunkedDecoder;
+use afpa_http::multipart::{Boundary, Multipart};
+use afpa_http::{
+    BodyLength, Coding, CodingSet, EntityTag, FieldSlots, HttpDate, Precondition, Ranges, Request,
+    RequestLimits, Validators, coding, conditional, range, request, target,
+};
+
+/// Small enough for inputs of a fuzzer to reach every limit.
+const LIMITS: RequestLimits = RequestLimits { request_line: 64, head: 512, fields: 8 };
+
+/// Request heads: an answer never changes once it is given, a good head is what it says it is.
+pub fn request(data: &[u8]) {
+    let answer = |input: &[u8]| {
+        let mut slots = FieldSlots::new();
+        let answer = request::parse(input, &mut slots, &LIMITS);
+        answer.map(|request| request.map(|request| summary(&request, input)))
+    };
+    let whole = answer(data);
+    // Behind the limit of the head nothing can change any more.
+    let mut given = false;
+    for end in 0..data.len().min(LIMITS.head + 2) {
+        let now = answer(&data[..end]);
+        given |= now != Ok(None);
+        assert!(!given || now == whole, "{now:?} after {end} bytes, {whole:?} in the end");
+    }
+}
+
+fn summary(request: &Request<'_, '_>, input: &[u8]) -> (usize, BodyLength, bool) {
+    let head = &input[..request.head_len];
+    assert!(head.ends_with(b"\r\n\r\n") && head.len() <= LIMITS.head);
+    for (at, &byte) in head.iter().enumerate() {
+        assert!(byte != 0 && byte != 0x7f);
+        assert!(byte != b'\n' || head[at - 1] == b'\r', "bare LF");
+        assert!(byte != b'\r' || head[at + 1] == b'\n', "bare CR");
+    }
+    assert!(request.raw_target.is_ascii() && request.fields().len() <= LIMITS.fields);
+    if let Some(path) = request.target.path() {
+        target(path);
+    }
+    (request.head_len, request.body, request.keep_alive)
+}
+
+/// Paths: what is normal stays normal, and names nothing outside the root.
+pub fn target(data: &[u8]) {
+    let mut scratch = Vec::new();
+    let Ok(path) = target::normalise(data, &mut scratch) else { return };
+    assert_eq!(path.first(), Some(&b'/'));
+    assert!(!path.iter().any(u8::is_ascii_control));
+    let mut segments = path[1..].split(|&byte| byte == b'/').peekable();
+    while let Some(segment) = segments.next() {
+        assert!(!matches!(segment, b"." | b".."));
+        assert!(!segment.is_empty() || segments.peek().is_none());
+    }
+    let (mut encoded, mut again) = (Vec::new(), Vec::new());
+    target::encode(path, &mut encoded);
+    assert_eq!(target::normalise(&encoded, &mut again), Ok(path));
+}
+
+/// Chunked bodies: the first byte says how the rest is split; no split changes anything, and
+/// skipping ends where decoding does.
+pub fn chunked(data: &[u8]) {
+    let Some((&step, wire)) = data.split_first() else { return };
+    let whole = decode(wire, wire.len().max(1));
+    assert_eq!(decode(wire, usize::from(step).max(1)), whole);
+    let skipped = BodySkipper::new(BodyLength::Chunked, u64::MAX).feed(wire);
+    match (whole, skipped) {
+        (Some((_, consumed, done)), Ok(skipped)) => {
+            assert_eq!((consumed, done), (skipped.consumed, skipped.done));
+            assert!(done || consumed == wire.len());
+        }
+        (whole, skipped) => assert!(whole.is_none() && skipped.is_err()),
+    }
+}
+
+fn decode(wire: &[u8], step: usize) -> Option<(Vec<u8>, usize, bool)> {
+    let mut decoder = ChunkedDecoder::default();
+    let (mut content, mut at) = (Vec::new(), 0);
+    for piece in wire.chunks(step) {
+        let mut rest = piece;
+        while !rest.is_empty() && !decoder.is_done() {
+            let progress = decoder.decode(rest).ok()?;
+            assert!(progress.consumed > 0 && progress.data.end <= progress.consumed);
+            content.extend_from_slice(&rest[progress.data]);
+            rest = &rest[progress.consumed..];
+            at += progress.consumed;
+        }
+    }
+    Some((content, at, decoder.is_done()))
+}
+
+/// Conditions and ranges: the bytes are field lines; what is selected lies within the
+/// representation, and the length of a multipart body is exact.
+pub fn selection(data: &[u8]) {
+    const LENGTH: u64 = 1000;
+    const MODIFIED: u64 = 784_111_777;
+    with_fields(data, |request| {
+        let Some(etag) = EntityTag::new("tag") else { return };
+        let validators = Validators { etag: &etag, last_modified: MODIFIED };
+        let precondition = conditional::evaluate(request, &validators);
+        let unconditional = !request.has_any(afpa_http::KnownSet::CONDITIONAL);
+        assert!(!unconditional || precondition == Precondition::Proceed);
+        match range::select(request, &validators, LENGTH, 8, MODIFIED + 1) {
+            Ranges::Whole | Ranges::Unsatisfiable => {}
+            Ranges::One(range) => assert!(range.start < range.end && range.end <= LENGTH),
+            Ranges::Many(ranges) => check_parts(&ranges, LENGTH),
+        }
+        if let Some(date) = request.first(afpa_http::Known::IfModifiedSince) {
+            let read = afpa_http::date::parse(date);
+            let again = read.and_then(|at| afpa_http::date::parse(HttpDate::new(at).as_bytes()));
+            assert_eq!(read, again);
+        }
+    });
+}
+
+fn check_parts(ranges: &[std::ops::Range<u64>], length: u64) {
+    assert!((2..=8).contains(&ranges.len()));
+    let mut sorted = ranges.to_vec();
+    sorted.sort_by_key(|range| range.start);
+    assert!(sorted.iter().all(|range| range.start < range.end && range.end <= length));
+    assert!(sorted.windows(2).all(|pair| pair[0].end < pair[1].start));
+    let multipart = Multipart::new(Boundary::new(7), "text/plain", length, ranges);
+    let parts = multipart.parts().iter();
+    let sum: u64 =
+        parts.map(|part| part.head.len() as u64 + (part.range.end - part.range.start)).sum();
+    assert_eq!(multipart.content_length(), sum + multipart.closing().len() as u64);
+}
+
+/// Negotiation: the choice is always available, and identity when it is all there is.
+pub fn coding(data: &[u8]) {
+    let field = [b"Accept-Encoding: ", data, b"\r\n"].concat();
+    with_fields(&field, |request| {
+        let gzip = CodingSet::IDENTITY.with(Coding::Gzip);
+        let every = Coding::ALL.into_iter().collect();
+        for available in [CodingSet::IDENTITY, gzip, every] {
+            assert!(available.contains(coding::choose(request, available)));
+        }
+    });
+}
+
+fn with_fields(lines: &[u8], check: impl Fn(&Request<'_, '_>)) {
+    let head = [b"GET / HTTP/1.1\r\nHost: a\r\n", lines, b"\r\n"].concat();
+    let mut slots = FieldSlots::new();
+    if let Ok(Some(request)) = request::parse(&head, &mut slots, &RequestLimits::default()) {
+        check(&request);
+    }
+}
