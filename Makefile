@@ -1,0 +1,42 @@
+# The commands of this repository. Each sets up what it is missing; `make help` lists them.
+
+LISTEN ?= 127.0.0.1:8080
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+AFPA := $(TARGET_DIR)/release/afpa
+
+# Passed to the benchmark, e.g. make compare ARGS="--quick --servers afpa,nginx"
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test compare site fuzz clean
+
+help: ## list the targets
+	@echo 'AFPA, a web accelerator that serves the working set from RAM'
+	@echo
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+run: build site ## build it and serve the sample site (LISTEN=127.0.0.1:8080)
+	@scripts/serve $(AFPA) $(LISTEN)
+
+build: ## build the release program
+	@scripts/setup build
+	@scripts/cargo build --release --locked --package afpa
+
+test: ## run every test (what CI runs)
+	@scripts/setup build test
+	@scripts/test
+
+compare: build ## measure it beside nginx and h2o (ARGS="--quick")
+	@scripts/setup bench
+	@python3 benches/compare --afpa $(AFPA) $(ARGS)
+
+site: ## generate the sample site into site/generated
+	@scripts/setup build
+	@python3 site/generate
+
+fuzz: ## fuzz one target for a minute (TARGET=name SECONDS=60)
+	@scripts/fuzz '$(TARGET)' '$(or $(SECONDS),60)'
+
+clean: ## remove everything that was built or generated
+	@scripts/cargo clean --quiet
+	rm -rf build site/generated fuzz/target
