@@ -13,6 +13,8 @@ use afpa_netlab::{Bed, BedOptions};
 use afpa_testkit::{Client, Endpoint, eventually, server::program};
 use serde_json::Value;
 
+use crate::bpf_fs;
+
 /// The port of the server under test, in a namespace of the test's own.
 pub const PORT: u16 = 8080;
 
@@ -46,6 +48,10 @@ impl Lab {
             return Err(reason);
         }
         let binary = kind.program().ok_or_else(|| format!("{kind:?} is not installed"))?;
+        // Without one, attachments are not outlived by their connections, and tests of that say so.
+        if let Err(reason) = bpf_fs::private() {
+            afpa_testkit::aloud::say("SKIP", &format!("no BPF file system of our own: {reason}"));
+        }
         let bed = Bed::create(&BedOptions::default()).expect("a bed");
         let folder = tempfile::Builder::new().prefix("afpa-attach").tempdir().expect("a folder");
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);

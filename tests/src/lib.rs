@@ -4,6 +4,7 @@
 //! decoders of the content codings, and beds on which the fast path meets bad networks.
 
 pub mod attach;
+pub mod bpf_fs;
 pub mod codings;
 pub mod dates;
 pub mod reference;

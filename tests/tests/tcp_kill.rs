@@ -23,6 +23,9 @@ struct Pins(PathBuf);
 
 impl Pins {
     fn new() -> Option<Self> {
+        if let Err(reason) = afpa_tests::bpf_fs::private() {
+            eprintln!("SKIP: no BPF file system of our own: {reason}");
+        }
         let folder = PathBuf::from(format!("/sys/fs/bpf/afpa-kill-{}", std::process::id()));
         let made = std::fs::create_dir(&folder);
         if let Err(error) = &made {
@@ -43,7 +46,7 @@ impl Drop for Pins {
 struct Victim(Child);
 
 impl Victim {
-    /// In the server's namespace, with the machine's own /sys/fs/bpf.
+    /// In the server's namespace, with this thread's /sys/fs/bpf.
     fn start(lab: &Lab, pins: Option<&Path>) -> Self {
         let ready = lab.file("../ready");
         let mut command = Command::new("nsenter");

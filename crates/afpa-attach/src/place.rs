@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use afpa_bpf::FastPath;
+use afpa_bpf::{FastPath, HOME};
 
 /// Everything that an attachment to an address leaves in the file system.
 #[derive(Clone, Debug)]
@@ -16,9 +16,6 @@ pub(crate) struct Place {
     /// On the BPF file system: connections, and the programs that translate them.
     pub(crate) kept: PathBuf,
 }
-
-/// Where AFPA's folders on the BPF file system are.
-const BPF: &str = "/sys/fs/bpf/afpa";
 
 impl Place {
     pub(crate) fn new(folder: &Path, listen: SocketAddr) -> Self {
@@ -32,7 +29,7 @@ impl Place {
         let plain = address.replace('.', "_");
         Self {
             socket: folder.join(format!("{prefix}{address}.sock")),
-            kept: Path::new(BPF).join(format!("{prefix}{plain}")),
+            kept: Path::new(HOME).join(format!("{prefix}{plain}")),
         }
     }
 
@@ -48,7 +45,7 @@ impl Place {
             names.collect()
         };
         let mut all = names(folder, ".sock");
-        all.extend(names(Path::new(BPF), ""));
+        all.extend(names(Path::new(HOME), ""));
         all.sort();
         all.dedup();
         all.iter().map(|address| Self::named(folder, address)).collect()
@@ -72,7 +69,8 @@ impl Place {
 
     /// Makes the folder to keep connections in. An error: there is no BPF file system to be used.
     pub(crate) fn prepare_kept(&self) -> io::Result<()> {
-        match fs::create_dir_all(&self.kept) {
+        afpa_bpf::open_home()?;
+        match fs::create_dir(&self.kept) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Ok(()),
         }

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use afpa_netlab::{Bed, BedOptions};
 use afpa_testkit::{Client, Endpoint, Launch, Server, eventually};
+use afpa_tests::bpf_fs;
 use serde_json::Value;
 
 /// Port of the server whose kernel answers; the next one is for a server without.
@@ -19,6 +20,10 @@ impl Lab {
         if let Some(reason) = afpa_netlab::missing_privilege() {
             afpa_testkit::aloud::say("SKIP", &reason);
             return None;
+        }
+        // Those that need one look for what was kept in it.
+        if let Err(reason) = bpf_fs::private() {
+            afpa_testkit::aloud::say("SKIP", &format!("no BPF file system of our own: {reason}"));
         }
         let settings = afpa_bpf::Settings { objects: 16, flows: 16, ..Default::default() };
         if let Err(unavailable) = afpa_bpf::FastPath::load(settings) {

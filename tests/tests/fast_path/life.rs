@@ -1,9 +1,11 @@
 //! Ends of all kinds, and what comes after them.
 
+use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::Duration;
 
 use afpa_testkit::{Asked, Client, ReceiveError, Tree, eventually};
+use afpa_tests::bpf_fs;
 use rustix::process::Signal;
 
 use crate::lab::{Lab, answers, is_from_kernel, stats, warm};
@@ -31,6 +33,27 @@ fn nothing_is_left_after_term_and_quit() {
         assert_eq!(lab.attached(), 0, "after {signal:?}");
         assert!(!server.log().contains("cannot be removed"), "{}", server.log());
     }
+}
+
+/// `afpa attach`, and whatever else runs as root, leaves the home behind; then comes one that gives up its
+/// rights, and has to remove its folder from there.
+#[test]
+fn a_home_that_root_made_for_itself_is_opened_to_everybody() {
+    let Some(lab) = Lab::new() else { return };
+    if let Err(error) = bpf_fs::make_home_for_root_alone() {
+        afpa_testkit::skip!("no BPF file system: {error}");
+    }
+    let tree = site();
+    let mut server = lab.server(&tree, |_| ());
+    let home = std::fs::metadata(afpa_bpf::HOME).expect("it stays");
+    assert_eq!(home.permissions().mode() & 0o7777, 0o1777);
+    let left = || std::fs::read_dir(afpa_bpf::HOME).expect("listed").count();
+    assert_eq!(left(), 1, "what connections need is kept");
+    assert!(server.process().users().expect("users").iter().all(|user| *user != 0));
+    server.signal(Signal::TERM);
+    assert!(server.wait(Duration::from_secs(5)).expect("it ends").success());
+    assert!(!server.log().contains("cannot be removed"), "{}", server.log());
+    assert_eq!(left(), 0);
 }
 
 #[test]

@@ -8,18 +8,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, FlockOperation, Gid, Mode, OFlags, Uid, chownat, flock, fstatfs, mkdirat, open,
-    openat, unlinkat,
+    AtFlags, FlockOperation, Gid, Mode, OFlags, Uid, chownat, flock, mkdirat, openat, unlinkat,
 };
+
+use afpa_bpf::{HOME, open_home};
 
 use super::Missing;
 use crate::privileges::Identity;
-
-/// Every afpa has a folder of its own in here. Sticky, like /tmp.
-const HOME: &str = "/sys/fs/bpf/afpa";
-
-/// `BPF_FS_MAGIC`
-const BPF_FS: i64 = 0xcafe_4a11;
 
 /// The folder of this afpa: held, so that no other one with the same addresses takes it, and reached
 /// by its descriptor, so that it can be emptied by a user who may not see /sys/fs/bpf.
@@ -95,13 +90,7 @@ fn name(address: SocketAddr) -> io::Result<String> {
 }
 
 fn open_folder(name: &str, owner: Option<&Identity>) -> io::Result<(File, File)> {
-    if make(rustix::fs::CWD, Path::new(HOME))? {
-        std::fs::set_permissions(HOME, std::os::unix::fs::PermissionsExt::from_mode(0o1777))?;
-    }
-    let home = open(HOME, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    if fstatfs(&home)?.f_type as i64 != BPF_FS {
-        return Err(io::Error::other(format!("{HOME} is on no BPF file system")));
-    }
+    let home = open_home()?;
     let me = rustix::process::geteuid();
     let user = owner.map_or(me, |owner| Uid::from_raw(owner.uid.as_raw()));
     if make(&home, Path::new(name))?
@@ -117,7 +106,7 @@ fn open_folder(name: &str, owner: Option<&Identity>) -> io::Result<(File, File)>
     if found.uid() != user.as_raw() || found.mode() & 0o022 != 0 {
         return Err(io::Error::other(format!("{HOME}/{name} belongs to somebody else")));
     }
-    Ok((File::from(home), folder))
+    Ok((home, folder))
 }
 
 /// Whether the folder is new.

@@ -1,0 +1,34 @@
+//! A BPF file system of a test's own: machines need not have one, and nothing is left on theirs.
+
+use std::path::Path;
+use std::process::Command;
+
+use nix::sched::{CloneFlags, unshare};
+
+/// Moves the calling thread, for good, into a mount namespace with an empty BPF file system at
+/// `/sys/fs/bpf`; processes and threads that it starts are in it too. Before the network namespaces of
+/// the test, which are mounts as well.
+///
+/// # Errors
+/// With what the kernel or `mount` said, where it cannot be; the thread is then where it was, or in a
+/// namespace that differs in nothing.
+pub fn private() -> Result<(), String> {
+    unshare(CloneFlags::CLONE_NEWNS).map_err(|error| format!("no mount namespace: {error}"))?;
+    mount(&["--make-rprivate", "/"])?;
+    mount(&["-t", "bpf", "-o", "mode=0755", "none", "/sys/fs/bpf"])
+}
+
+/// AFPA's folder there, as an AFPA of old made it.
+pub fn make_home_for_root_alone() -> std::io::Result<()> {
+    let home = Path::new(afpa_bpf::HOME);
+    std::fs::create_dir(home)?;
+    std::fs::set_permissions(home, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+}
+
+fn mount(arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new("mount").args(arguments).output().map_err(|e| e.to_string())?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+    }
+}
