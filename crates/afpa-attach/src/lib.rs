@@ -22,7 +22,6 @@ mod control;
 mod detach;
 pub mod filler;
 pub mod gather;
-mod interfaces;
 pub mod ledger;
 mod life;
 pub mod permit;

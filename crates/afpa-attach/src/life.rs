@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{FastPath, Reason, Settings};
+use afpa_bpf::{FastPath, Interface, Reason, Settings, carrying, interfaces};
 use afpa_cache::root::{DocumentRoot, RootSettings, SymlinkPolicy};
 use afpa_cache::watch::{WatchSettings, Watcher};
 use anyhow::{Context as _, bail};
@@ -17,7 +17,6 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::AsFd;
 
 use crate::filler::{Hosts, Shared, Sink, spawn};
-use crate::interfaces::{Interface, carrying, interfaces};
 use crate::place::Place;
 use crate::server::Server;
 use crate::{Scope, control};

@@ -9,14 +9,20 @@ use nix::net::if_::{InterfaceFlags, if_nametoindex};
 
 /// An interface that is up, and its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Interface {
-    pub(crate) name: String,
-    pub(crate) index: u32,
-    pub(crate) addresses: Vec<IpAddr>,
+pub struct Interface {
+    /// Its name now; names change, the number does not.
+    pub name: String,
+    /// What the programs are put on.
+    pub index: u32,
+    /// Those of both families.
+    pub addresses: Vec<IpAddr>,
 }
 
 /// All interfaces of this network namespace that are up and have an address.
-pub(crate) fn interfaces() -> io::Result<Vec<Interface>> {
+///
+/// # Errors
+/// When the kernel does not tell.
+pub fn interfaces() -> io::Result<Vec<Interface>> {
     let mut found: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
     for entry in getifaddrs()?.filter(|entry| entry.flags.contains(InterfaceFlags::IFF_UP)) {
         let Some(address) = entry.address else { continue };
@@ -36,7 +42,7 @@ pub(crate) fn interfaces() -> io::Result<Vec<Interface>> {
 
 /// Of `all`, those by which requests to `listen` may come: the one that has the address, and the
 /// loopback interface for clients on this machine; with an unspecified address, all.
-pub(crate) fn carrying(listen: SocketAddr, all: Vec<Interface>) -> Vec<Interface> {
+pub fn carrying(listen: SocketAddr, all: Vec<Interface>) -> Vec<Interface> {
     let wanted = |interface: &Interface| {
         let own = interface.addresses.contains(&listen.ip());
         let loopback = interface.addresses.iter().any(IpAddr::is_loopback);
