@@ -29,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("afpa-testkit", &[]),
     ("afpa-netlab", &[]),
+    ("afpa-send", &[]),
     ("afpa-tests", &["afpa-bpf", "afpa-netlab", "afpa-testkit"]),
 ];
 
