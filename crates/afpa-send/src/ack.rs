@@ -58,6 +58,9 @@ impl Flight {
             self.undo.needless(&mut self.path);
         }
         self.sacked = self.sacked.or(sacked).and(Bits::range(self.first(), self.next));
+        // The client lacks the first byte of it: if it said otherwise before, it has changed its mind
+        // (RFC 2018, section 8).
+        self.sacked.clear(self.first());
         self.lost = self.lost.and(self.outstanding());
 
         let delivered = before.without(self.outstanding());

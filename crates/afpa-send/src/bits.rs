@@ -63,6 +63,11 @@ impl Bits {
         self.0 == 0
     }
 
+    /// The set as two words, the lower segments first.
+    pub const fn words(self) -> [u64; 2] {
+        [self.0 as u64, (self.0 >> 64) as u64]
+    }
+
     /// The members, lowest first.
     pub fn iter(self) -> impl Iterator<Item = u8> {
         let mut rest = self;

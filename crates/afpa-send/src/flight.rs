@@ -115,11 +115,11 @@ pub(crate) enum Probe {
 /// The window as it was before a recovery that may prove needless (RFC 3522's aim, by RFC 2883).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Undo {
-    possible: bool,
-    window: u16,
-    threshold: u16,
+    pub(crate) possible: bool,
+    pub(crate) window: u16,
+    pub(crate) threshold: u16,
     /// Segments sent again that have not proven needless.
-    open: u16,
+    pub(crate) open: u16,
 }
 
 impl Undo {

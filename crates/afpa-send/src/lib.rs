@@ -5,8 +5,9 @@
 //! is pure: it takes acknowledgements and times, and says which bytes are to be sent. It has no idea of
 //! HTTP, of packets, or of where the bytes come from.
 //!
-//! It is a model in the strict sense: integers, fixed arrays and bounded loops only, so that a program
-//! for the kernel can be held against it step by step. `LIFECYCLE.md` beside the manifest has states,
+//! It is a model in the strict sense: integers, fixed arrays and bounded loops only. The same engine for
+//! the kernel is in `bpf/include/afpa/engine`, and a test of afpa-bpf holds the whole state of the two
+//! against each other after every step. No program is attached with it yet. `LIFECYCLE.md` beside the manifest has states,
 //! transitions and the invariants S1 to S8 that comments and tests cite.
 //!
 //! The order of calls: [`Flight::begin`]; then [`Flight::poll_send`] until it has nothing, and after
@@ -19,6 +20,7 @@
 mod ack;
 mod bits;
 mod flight;
+mod numbers;
 mod path;
 mod rtt;
 mod send;

@@ -44,7 +44,11 @@ impl Judge {
         built.expect("judge.bpf.c compiles");
         let object = match Self::open(&path, world) {
             Ok(object) => object,
-            Err(error) if error.kind() == libbpf_rs::ErrorKind::PermissionDenied => {
+            // The verifier's refusal has the same kind, and is no reason to skip anything.
+            Err(error)
+                if error.kind() == libbpf_rs::ErrorKind::PermissionDenied
+                    && !rustix::process::geteuid().is_root() =>
+            {
                 println!("SKIP: programs cannot be loaded here: {error:#}");
                 return None;
             }
