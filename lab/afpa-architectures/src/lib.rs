@@ -1,0 +1,1 @@
+//! The papers' server architectures as small reference servers on our HTTP core and cache.

@@ -1,0 +1,1 @@
+//! Workloads of the papers, and generators that ask for them.

@@ -1,0 +1,3 @@
+//! `afpa-lab`: the papers' experiments by one command.
+
+fn main() {}
