@@ -1,6 +1,7 @@
 //! Those who ask.
 
 mod fetch;
+mod socket;
 
 mod tc;
 
@@ -50,5 +51,5 @@ pub trait Generator: Send + Sync {
 
 /// All of them.
 pub fn generators() -> Vec<Box<dyn Generator>> {
-    vec![Box::new(tc::Tc)]
+    vec![Box::new(tc::Tc), Box::new(socket::Socket)]
 }
