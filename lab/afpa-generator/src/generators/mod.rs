@@ -1,9 +1,12 @@
 //! Those who ask.
 
 mod fetch;
+mod h2load;
 mod socket;
 
 mod tc;
+mod tool;
+mod wrk;
 
 use anyhow::Result;
 
@@ -51,5 +54,5 @@ pub trait Generator: Send + Sync {
 
 /// All of them.
 pub fn generators() -> Vec<Box<dyn Generator>> {
-    vec![Box::new(tc::Tc), Box::new(socket::Socket)]
+    vec![Box::new(tc::Tc), Box::new(socket::Socket), Box::new(wrk::Wrk), Box::new(h2load::H2load)]
 }

@@ -50,7 +50,11 @@ impl Seen {
 
 /// Listens on a free port of `address` from the calling thread's namespace, until the process
 /// ends.
-pub(crate) fn start(address: IpAddr, workload: &Workload, manners: Manners) -> (SocketAddr, Arc<Seen>) {
+pub(crate) fn start(
+    address: IpAddr,
+    workload: &Workload,
+    manners: Manners,
+) -> (SocketAddr, Arc<Seen>) {
     let listener = TcpListener::bind((address, 0)).unwrap();
     let to = listener.local_addr().unwrap();
     let content = |object: &afpa_generator::Object| {
@@ -90,7 +94,8 @@ fn serve(
                 count => request.extend_from_slice(&buffer[..count]),
             }
         }
-        let text = String::from_utf8_lossy(&request).into_owned();
+        // Field names have no case, and no value that matters here has one.
+        let text = String::from_utf8_lossy(&request).to_lowercase();
         let number = seen.requests.fetch_add(1, Ordering::Relaxed) + 1;
         let mut response = respond(&text, files);
         std::thread::sleep(manners.delay);
@@ -102,7 +107,7 @@ fn serve(
             return stream.write_all(&response);
         }
         stream.write_all(&response)?;
-        if text.contains("Connection: close\r\n") {
+        if text.contains("connection: close\r\n") {
             seen.closing.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
@@ -114,7 +119,7 @@ fn respond(request: &str, files: &HashMap<String, Vec<u8>>) -> Vec<u8> {
     let path = request.split(' ').nth(1).unwrap_or("");
     match files.get(path) {
         None => b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nnone\n".to_vec(),
-        Some(_) if request.contains("If-Modified-Since: Mon, 01 Jan 2001 00:00:00 GMT\r\n") => {
+        Some(_) if request.contains("if-modified-since: mon, 01 jan 2001 00:00:00 gmt\r\n") => {
             b"HTTP/1.1 304 Not Modified\r\n\r\n".to_vec()
         }
         Some(content) => {
