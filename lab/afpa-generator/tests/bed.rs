@@ -38,7 +38,7 @@ fn run(bed: &Bed, generator: &dyn Generator, workload: &Workload, load: &Load) -
     println!("{name}: {:.0}/s {measured:?}", measured.requests_per_second());
     assert_eq!(samples, 2, "{name}");
     assert_eq!(measured.errors, 0, "{name}: {measured:?}");
-    assert!(measured.requests > 100, "{name}: {measured:?}");
+    assert!(measured.requests > 10, "{name}: {measured:?}");
     assert!(measured.latency.p50 > 1.0 && measured.latency.p99 >= measured.latency.p50, "{name}");
     std::thread::sleep(Duration::from_millis(50));
     let asked = seen.of(|s| &s.requests);

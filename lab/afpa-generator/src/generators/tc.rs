@@ -23,8 +23,9 @@ impl Generator for Tc {
     }
 
     fn about(&self) -> &str {
-        "closed loop in eBPF on the client's interface: one core saturates any server; status and \
-         length of each response are checked, content once at the start"
+        "closed loop in eBPF on the client's interface, with and without keep-alive: one core \
+         saturates any server; status and length of each response are checked, content once at \
+         the start"
     }
 
     fn lacks(&self) -> Option<String> {
@@ -38,9 +39,6 @@ impl Generator for Tc {
     fn can(&self, workload: &Workload, load: &Load) -> Result<(), String> {
         if load.rate.is_some() {
             return Err("it has a closed loop only".into());
-        }
-        if !load.persistent {
-            return Err("it keeps its connections".into());
         }
         if !workload.is_mix() {
             return Err("it draws requests at random, and keeps no order".into());
@@ -90,6 +88,7 @@ fn options(site: &Site, workload: &Workload, load: &Load) -> LoadOptions {
     };
     LoadOptions {
         connections: load.connections,
+        once: !load.persistent,
         interface: site.interface.clone(),
         first_source: Some(site.first_source),
         sources: site.sources,
