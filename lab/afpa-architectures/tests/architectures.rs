@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use afpa_architectures::{ALL, Architecture};
+use afpa_testkit::strace::{Counts, Strace};
 use afpa_testkit::{Client, Endpoint, Tree, eventually, tree::patterned};
 
 /// Sizes below, at and above what a segment, a socket buffer and a chunk hold.
@@ -144,6 +145,66 @@ fn many_connections_are_served_at_once() {
                 assert!(client.receive().body == patterned(300_000), "{}", architecture.name);
             }
         }
+    }
+}
+
+/// System calls of a server for so many requests for an object that it has; `None` where nobody may
+/// look.
+fn calls(root: &Path, arguments: &[&str], requests: usize) -> Option<Counts> {
+    let server = Server::start(root, arguments);
+    let closes = arguments.contains(&"howl");
+    let ask = |client: &mut Client| assert!(client.get("/1460.bin").body == patterned(1460));
+    let mut client = server.connect();
+    ask(&mut client);
+    let strace = match Strace::attach(server.child.id()) {
+        Ok(strace) => strace,
+        Err(reason) => {
+            eprintln!("SKIP: {reason}");
+            return None;
+        }
+    };
+    for _ in 0..requests {
+        if closes {
+            client = server.connect();
+        }
+        ask(&mut client);
+    }
+    Some(strace.counts())
+}
+
+#[test]
+fn each_strategy_makes_the_calls_that_are_its_own() {
+    const REQUESTS: u64 = 50;
+    let tree = root();
+    let each = |arguments: &[&str]| -> Option<Vec<(String, u64)>> {
+        let counts = calls(tree.path(), arguments, REQUESTS as usize)?;
+        // What was begun or ended while strace came and went is not a request's.
+        let each = counts.into_iter().map(|(name, count)| (name, (count + 2) / REQUESTS));
+        // With debug assertions the library looks at each descriptor that it closes.
+        Some(each.filter(|(name, count)| *count > 0 && name != "fcntl").collect())
+    };
+    let expect = |arguments: &[&str], names: &[&str]| {
+        let expected: Vec<_> = names.iter().map(|name| ((*name).to_owned(), 1)).collect();
+        if let Some(each) = each(arguments) {
+            assert_eq!(each, expected, "{arguments:?}");
+        }
+    };
+    expect(&["-a", "howl"], &["accept4", "close", "recvfrom", "writev"]);
+    expect(&["-a", "thread-pool", "--pool", "2"], &["recvfrom", "writev"]);
+    expect(&["-a", "sped"], &["epoll_pwait", "recvfrom", "writev"]);
+    expect(&["-a", "amped"], &["epoll_pwait", "recvfrom", "writev"]);
+    let file = ["-a", "thread-pool", "--pin-threshold", "0"];
+    expect(&file, &["recvfrom", "sendfile", "sendto"]);
+    let apart = ["-a", "thread-pool", "--without", "gather-write"];
+    if let Some(each) = each(&apart) {
+        assert_eq!(each, [("recvfrom".to_owned(), 1), ("sendto".to_owned(), 2)]);
+    }
+    if skip(Architecture::named("io-uring").expect("it is one")) {
+        return;
+    }
+    if let Some(each) = each(&["-a", "io-uring"]) {
+        // Neither reads nor writes: those are the kernel's now.
+        assert!(each.iter().all(|(name, _)| name.contains("uring") || name.contains("epoll")));
     }
 }
 
