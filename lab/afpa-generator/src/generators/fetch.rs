@@ -8,40 +8,63 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::response::{Progress, Reader};
-use crate::workload::Workload;
+use crate::workload::{Request, Workload};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 const BUFFER: usize = 256 << 10;
 
 /// Asks for everything that the workload may ask for, once, and holds it to what must come back.
-/// It also has the server load what it keeps.
+/// It also has the server load what it keeps; what is asked with conditions is therefore asked
+/// without them before.
 ///
 /// # Errors
 ///
 /// At the first response that is wrong, or when the server cannot be reached.
 pub fn fetch_all(to: SocketAddr, workload: &Workload, persistent: bool) -> Result<()> {
-    let (host, mut buffer) = (to.to_string(), vec![0; BUFFER]);
-    let mut connection: Option<TcpStream> = None;
-    let mut asked = HashSet::new();
+    let mut fetcher =
+        Fetcher { host: to.to_string(), to, persistent, connection: None, buffer: vec![0; BUFFER] };
+    let conditional = |wanted: &&Request| wanted.status == 304;
+    let asked: HashSet<&str> =
+        workload.all_requests().iter().filter(conditional).map(|r| r.path.as_str()).collect();
+    for object in workload.objects().iter().filter(|o| asked.contains(o.path.as_str())) {
+        fetcher.fetch(&Request::get(object))?;
+    }
+    // Of what is absent, one is like the other.
+    let mut absent = 0;
     for wanted in workload.all_requests() {
-        // Not twice for the same, as when 404s are many.
-        if wanted.status == 404 && !asked.insert(wanted.status) {
-            continue;
+        absent += usize::from(wanted.status == 404);
+        if wanted.status != 404 || absent == 1 {
+            fetcher.fetch(wanted)?;
         }
-        let mut stream = match connection.take() {
-            Some(stream) => stream,
-            None => connect(to)?,
-        };
+    }
+    Ok(())
+}
+
+struct Fetcher {
+    to: SocketAddr,
+    host: String,
+    persistent: bool,
+    connection: Option<TcpStream>,
+    buffer: Vec<u8>,
+}
+
+impl Fetcher {
+    fn fetch(&mut self, wanted: &Request) -> Result<()> {
         let what = || format!("GET {}", wanted.path);
-        stream.write_all(&wanted.bytes(&host, persistent)).with_context(what)?;
-        let keep = receive(&mut stream, &mut buffer, |reader, bytes| match bytes {
+        let mut stream = match self.connection.take() {
+            Some(stream) => stream,
+            None => connect(self.to)?,
+        };
+        let request = wanted.bytes(&self.host, self.persistent);
+        stream.write_all(&request).with_context(what)?;
+        let keep = receive(&mut stream, &mut self.buffer, |reader, bytes| match bytes {
             [] => reader.end(wanted),
             bytes => reader.take(bytes, wanted),
         })
         .with_context(what)?;
-        connection = (keep && persistent).then_some(stream);
+        self.connection = (keep && self.persistent).then_some(stream);
+        Ok(())
     }
-    Ok(())
 }
 
 /// Reads one response; whether the server keeps the connection.
