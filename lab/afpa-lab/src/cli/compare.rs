@@ -17,7 +17,7 @@ use afpa_lab::{report, whitebox};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgGroup, Args};
 
-use super::interrupt;
+use super::{interrupt, say};
 
 /// Measure servers beside each other; leave tables, figures and a page in a folder.
 ///
@@ -134,7 +134,7 @@ impl Compare {
         });
         let brought = match brought {
             Err(error) if interrupted.load(std::sync::atomic::Ordering::Relaxed) => {
-                eprintln!(
+                say!(
                     "afpa-lab: {error:#}; the same command with --report {} goes on",
                     folder.display()
                 );
@@ -302,7 +302,7 @@ fn environment_of(folder: &Path) -> Result<Environment> {
 
 fn describe(plan: &Plan, folder: &Path) {
     for group in &plan.groups {
-        eprintln!(
+        say!(
             "{}: {} loads on bed {}, {} servers: {}",
             group.title,
             group.tasks.len(),
@@ -311,9 +311,9 @@ fn describe(plan: &Plan, folder: &Path) {
             group.servers.join(", ")
         );
     }
-    plan.left_out.iter().for_each(|line| eprintln!("left out: {line}"));
+    plan.left_out.iter().for_each(|line| say!("left out: {line}"));
     let minutes = plan.lasts().as_secs_f64() / 60.0;
-    eprintln!("{} rounds, about {minutes:.0} min; results in {}", plan.rounds, folder.display());
+    say!("{} rounds, about {minutes:.0} min; results in {}", plan.rounds, folder.display());
 }
 
 fn finish(results: &Results, folder: &Path) -> Result<()> {
@@ -360,7 +360,7 @@ impl Watch for Progress {
             ),
         };
         let kind = if point.persistent { "" } else { " one each" };
-        eprintln!(
+        say!(
             "[{done}/{all}, {:.0} min left] round {} {:<9} {:<18} {}{kind} x{} {figures}",
             left / 60.0,
             turn.round,
@@ -372,6 +372,6 @@ impl Watch for Progress {
     }
 
     fn say(&mut self, line: &str) {
-        eprintln!("{line}");
+        say!("{line}");
     }
 }

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result};
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::say;
+
 /// What shells expect of a program that a signal ended.
 pub(super) const STATUS: u8 = 130;
 
@@ -36,5 +38,5 @@ fn interrupt() {
         // The bed goes with the next run, or with `afpa-lab clean`.
         std::process::exit(STATUS.into());
     }
-    eprintln!("afpa-lab: ending after this measurement; once more ends at once");
+    say!("afpa-lab: ending after this measurement; once more ends at once");
 }

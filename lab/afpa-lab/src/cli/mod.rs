@@ -12,6 +12,15 @@ use afpa_lab::{diff, report, work};
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
+/// A line on stderr; a terminal that went away is no reason to stop measuring.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+pub(crate) use say;
+
 /// AFPA and its peers on the papers' workloads, side by side.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
