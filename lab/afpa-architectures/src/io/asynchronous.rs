@@ -130,26 +130,27 @@ async fn chunks(
     length: u64,
     gather: bool,
 ) -> io::Result<()> {
-    let mut head = Some(head);
-    if !gather && let Some(head) = head.take() {
+    let mut buffer = Vec::with_capacity(head.len() + CHUNK);
+    if gather {
+        // In front of the first chunk.
+        buffer.extend_from_slice(&head);
+    } else {
         stream.write_all(head).await.0?;
     }
     let mut offset = 0;
     while offset < length {
+        let start = buffer.len();
         let wanted = usize::try_from(length - offset).unwrap_or(CHUNK).min(CHUNK);
-        let (count, buffer) =
-            file.read_at(Vec::with_capacity(wanted).slice(..wanted), offset).await;
-        let mut buffer = buffer.into_inner();
-        buffer.truncate(count?);
-        if buffer.is_empty() {
+        let (count, slice) = file.read_at(buffer.slice(start..start + wanted), offset).await;
+        match count? {
             // A file that has become shorter has no answer any more: the connection ends.
-            return Err(io::ErrorKind::UnexpectedEof.into());
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => offset += count as u64,
         }
-        offset += buffer.len() as u64;
-        match head.take() {
-            Some(head) => both(stream, head, buffer.into()).await?,
-            None => stream.write_all(buffer).await.0?,
-        }
+        let (outcome, back) = stream.write_all(slice.into_inner()).await;
+        outcome?;
+        buffer = back;
+        buffer.clear();
     }
     Ok(())
 }
