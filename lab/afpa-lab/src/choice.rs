@@ -31,6 +31,8 @@ pub struct Wish {
     pub beds: Vec<String>,
     /// Generator, by name.
     pub generator: Option<String>,
+    /// Every generator that can make a load does.
+    pub every_generator: bool,
     /// Requests a second: an open loop.
     pub rate: Option<f64>,
     /// Interleaved rounds.
@@ -47,6 +49,8 @@ pub struct Wish {
     pub bandwidth: Option<u64>,
     /// Cores of the server and of the client.
     pub cores: (usize, usize),
+    /// White-box turns follow.
+    pub look_inside: bool,
     /// The plan is made to fit.
     pub within: Option<Duration>,
 }
@@ -93,6 +97,8 @@ const JAWS: &[&str] = &[
     "thread-pool:without=cached-headers:without=lazy-date:without=gather-write",
     "thread-per-request",
 ];
+/// One that no client of today saturates, and some that all do.
+const CROSS_CHECKED: &[&str] = &["afpa-kernel", "nginx", "apache-event", "thread-pool"];
 /// The numbers of connections of the papers' question what a connection costs.
 const CONNECTIONS: [u32; 4] = [1, 16, 256, 1024];
 const USUAL_CONNECTIONS: u32 = 64;
@@ -101,10 +107,36 @@ const USUAL_CONNECTIONS: u32 = 64;
 struct Experiment {
     title: &'static str,
     bed: &'static str,
+    servers: Option<&'static [&'static str]>,
+    parts: Vec<Part>,
+}
+
+/// Loads of one kind.
+struct Part {
     workloads: Vec<Workload>,
     connections: Vec<u32>,
     persistent: bool,
-    servers: Option<&'static [&'static str]>,
+    by: By,
+}
+
+/// Who makes a load.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// The first generator that can.
+    TheFirst,
+    /// Each that can, for comparison.
+    Each,
+}
+
+impl Part {
+    fn persistent(workloads: Vec<Workload>) -> Self {
+        let connections = vec![USUAL_CONNECTIONS];
+        Self { workloads, connections, persistent: true, by: By::TheFirst }
+    }
+
+    fn one_each(workloads: Vec<Workload>) -> Self {
+        Self { persistent: false, ..Self::persistent(workloads) }
+    }
 }
 
 /// All servers, with the variants that the wish needs.
@@ -131,7 +163,12 @@ impl Wish {
     ///
     /// When a name is unknown, a server that was named cannot run here, or there is not the time.
     pub fn plan(&self, servers: &[Box<dyn Server>], generators: &Generators) -> Result<Plan> {
-        let mut plan = Plan { groups: Vec::new(), rounds: self.rounds, left_out: Vec::new() };
+        let mut plan = Plan {
+            groups: Vec::new(),
+            rounds: self.rounds,
+            look_inside: self.look_inside,
+            left_out: Vec::new(),
+        };
         let chosen = self.choose(servers, &mut plan.left_out)?;
         for experiment in self.experiments()? {
             let bed = BedPlan::named(experiment.bed, self.cores, None)?;
@@ -142,7 +179,10 @@ impl Wish {
             };
             let names = chosen.iter().filter(takes_part);
             let names: Vec<String> = names.map(|name| (*name).to_owned()).collect();
-            let tasks = self.tasks(&experiment, generators, &mut plan.left_out);
+            let mut tasks = Vec::new();
+            for part in &experiment.parts {
+                tasks.extend(self.tasks(part, generators, &mut plan.left_out));
+            }
             plan.add(experiment.title, bed, tasks, names);
         }
         self.add_named(&chosen, generators, &mut plan)?;
@@ -189,68 +229,11 @@ impl Wish {
 
     /// The experiments of the preset; the most important ones first.
     fn experiments(&self) -> Result<Vec<Experiment>> {
-        let webstone = |sizes: &[u64]| family("webstone", sizes, false);
-        let one = |title, bed, workloads| Experiment {
-            title,
-            bed,
-            workloads,
-            connections: vec![USUAL_CONNECTIONS],
-            persistent: true,
-            servers: None,
-        };
-        let mixes = |quick| -> Result<Vec<Workload>> {
-            let rates: &[u64] = if quick { &[20] } else { &[100] };
-            Ok([family("specweb96", rates, quick)?, family("jaws", &[], quick)?].concat())
-        };
-        Ok(match self.preset {
-            Preset::Named => Vec::new(),
-            Preset::Quick => vec![
-                one("WebStone sizes", "steered", webstone(&[64, 1 << 10, 16 << 10, 1 << 20])?),
-                Experiment {
-                    persistent: false,
-                    ..one("one request a connection", "steered", webstone(&[64, 16 << 10])?)
-                },
-                one("mixes", "steered", mixes(true)?),
-                one("the second bed", "unsteered", webstone(&[64, 1 << 10, 16 << 10])?),
-            ],
-            Preset::Full => vec![
-                one("WebStone sizes", "steered", webstone(&[])?),
-                Experiment {
-                    persistent: false,
-                    ..one(
-                        "one request a connection",
-                        "steered",
-                        [webstone(&[64, 1 << 10, 16 << 10])?, family("specweb96", &[100], false)?]
-                            .concat(),
-                    )
-                },
-                one("mixes", "steered", mixes(false)?),
-                Experiment {
-                    servers: Some(NO_ARCHITECTURES),
-                    ..one("the second bed", "unsteered", webstone(&[64, 1 << 10, 16 << 10])?)
-                },
-                Experiment {
-                    persistent: false,
-                    servers: Some(JAWS),
-                    ..one("JAWS's strategies", "steered", family("jaws", &[], false)?)
-                },
-                Experiment {
-                    connections: CONNECTIONS.to_vec(),
-                    servers: Some(NO_ARCHITECTURES),
-                    ..one("connections", "steered", webstone(&[1 << 10])?)
-                },
-                Experiment {
-                    servers: Some(NO_ARCHITECTURES),
-                    ..one("browsers, conditional, absent, proxy", "steered", self.protocol()?)
-                },
-            ],
-        })
-    }
-
-    fn protocol(&self) -> Result<Vec<Workload>> {
-        let families = ["browser", "conditional", "absent", "proxy"];
-        let points = families.iter().map(|name| family(name, &[], true));
-        Ok(points.collect::<Result<Vec<_>>>()?.concat())
+        match self.preset {
+            Preset::Named => Ok(Vec::new()),
+            Preset::Quick => quick(),
+            Preset::Full => full(),
+        }
     }
 
     /// What the command line names: every family on every bed, over both kinds of connections.
@@ -273,15 +256,13 @@ impl Wish {
             let bed = BedPlan::named(bed, self.cores, wire)?;
             let mut tasks = Vec::new();
             for persistent in &self.persistent {
-                let experiment = Experiment {
-                    title: "",
-                    bed: "",
+                let part = Part {
                     workloads: workloads.clone(),
                     connections: self.connections.clone(),
                     persistent: *persistent,
-                    servers: None,
+                    by: if self.every_generator { By::Each } else { By::TheFirst },
                 };
-                tasks.extend(self.tasks(&experiment, generators, &mut plan.left_out));
+                tasks.extend(self.tasks(&part, generators, &mut plan.left_out));
             }
             let names = chosen.iter().map(|name| (*name).to_owned()).collect();
             let title = format!("{} on bed {}", self.workloads.join(", "), bed.name);
@@ -290,36 +271,101 @@ impl Wish {
         Ok(())
     }
 
-    fn tasks(
-        &self,
-        experiment: &Experiment,
-        generators: &Generators,
-        left_out: &mut Vec<String>,
-    ) -> Vec<Task> {
+    fn tasks(&self, part: &Part, generators: &Generators, left_out: &mut Vec<String>) -> Vec<Task> {
         let mut tasks = Vec::new();
-        for workload in &experiment.workloads {
-            for connections in &experiment.connections {
+        for workload in &part.workloads {
+            for connections in &part.connections {
                 let load = Load {
                     connections: *connections,
                     warm_up: self.warm_up,
                     duration: self.seconds,
-                    persistent: experiment.persistent,
+                    persistent: part.persistent,
                     rate: self.rate,
                 };
-                match generators.able(workload, &load) {
-                    Ok(generator) => {
-                        tasks.push(Task { workload: workload.clone(), load, generator });
-                    }
-                    Err(reason) => left_out.push(format!(
-                        "{}, {}, {connections} connections: no generator: {reason}",
+                let (able, reasons) = generators.able(workload, &load);
+                if able.is_empty() {
+                    let kind = if load.persistent { "persistent" } else { "one request each" };
+                    left_out.push(format!(
+                        "{}, {kind}, {connections} connections: no generator: {}",
                         workload.name,
-                        if load.persistent { "persistent" } else { "one request each" },
-                    )),
+                        reasons.join("; ")
+                    ));
                 }
+                let most = if part.by == By::Each { able.len() } else { 1 };
+                tasks.extend(able.into_iter().take(most).map(|generator| Task {
+                    workload: workload.clone(),
+                    load: load.clone(),
+                    generator,
+                }));
             }
         }
         tasks
     }
+}
+
+/// A look at everything.
+fn quick() -> Result<Vec<Experiment>> {
+    let specweb = family("specweb96", &[20], true)?;
+    Ok(vec![
+        Experiment {
+            title: "sizes, mixes, one request a connection",
+            bed: "steered",
+            servers: None,
+            parts: vec![
+                Part::persistent(webstone(&[64, 1 << 10, 16 << 10, 1 << 20])?),
+                Part::persistent([specweb, family("jaws", &[], true)?].concat()),
+                Part::one_each(webstone(&[64, 16 << 10])?),
+            ],
+        },
+        Experiment {
+            title: "the second bed",
+            bed: "unsteered",
+            servers: None,
+            parts: vec![Part::persistent(webstone(&[64, 1 << 10, 16 << 10])?)],
+        },
+    ])
+}
+
+/// The papers' experiments.
+fn full() -> Result<Vec<Experiment>> {
+    let experiment = |title, servers, parts| Experiment { title, bed: "steered", servers, parts };
+    let specweb = || family("specweb96", &[20], false);
+    let jaws = || family("jaws", &[], false);
+    let protocol = ["browser", "conditional", "absent", "proxy"];
+    let protocol: Result<Vec<_>> = protocol.iter().map(|name| family(name, &[], true)).collect();
+    let one_each = [webstone(&[64, 1 << 10, 16 << 10])?, specweb()?].concat();
+    let connections =
+        Part { connections: CONNECTIONS.to_vec(), ..Part::persistent(webstone(&[1 << 10])?) };
+    let every = Part { by: By::Each, ..Part::persistent(webstone(&[1 << 10])?) };
+    let sizes = vec![
+        Part::persistent(webstone(&[])?),
+        Part::persistent([specweb()?, jaws()?].concat()),
+        Part::one_each(one_each),
+    ];
+    let others = Some(NO_ARCHITECTURES);
+    Ok(vec![
+        experiment("sizes, mixes, one request a connection", None, sizes),
+        Experiment {
+            bed: "unsteered",
+            ..experiment(
+                "the second bed",
+                others,
+                vec![Part::persistent(webstone(&[64, 1 << 10, 16 << 10])?)],
+            )
+        },
+        experiment("JAWS's strategies", Some(JAWS), vec![Part::one_each(jaws()?)]),
+        experiment("connections", others, vec![connections]),
+        experiment("the generators beside each other", Some(CROSS_CHECKED), vec![every]),
+        experiment(
+            "browsers, conditional, absent, proxy",
+            others,
+            vec![Part::persistent(protocol?.concat())],
+        ),
+    ])
+}
+
+fn webstone(sizes: &[u64]) -> Result<Vec<Workload>> {
+    family("webstone", sizes, false)
 }
 
 impl Plan {
@@ -357,11 +403,11 @@ mod tests {
     fn presets_begin_with_the_papers_sizes() {
         for preset in [Preset::Quick, Preset::Full] {
             let experiments = tests_wish(preset).experiments().unwrap();
-            assert_eq!(experiments[0].title, "WebStone sizes");
-            let sizes: Vec<f64> =
-                experiments[0].workloads.iter().filter_map(|workload| workload.point).collect();
+            let parts = &experiments[0].parts;
+            let workloads = parts[0].workloads.iter();
+            let sizes: Vec<f64> = workloads.filter_map(|workload| workload.point).collect();
             assert_eq!((sizes[0], sizes[sizes.len() - 1]), (64.0, 1048576.0));
-            assert!(experiments.iter().any(|one| !one.persistent));
+            assert!(parts.iter().any(|part| !part.persistent));
             assert!(experiments.iter().any(|one| one.bed == "unsteered"));
         }
     }
@@ -376,6 +422,7 @@ mod tests {
             persistent: vec![true],
             beds: vec!["steered".into()],
             generator: None,
+            every_generator: false,
             rate: None,
             rounds: 3,
             warm_up: Duration::from_millis(200),
@@ -384,6 +431,7 @@ mod tests {
             loss: 0.0,
             bandwidth: None,
             cores: (0, 1),
+            look_inside: false,
             within: None,
         }
     }

@@ -9,11 +9,12 @@ use crate::bed::BedPlan;
 use crate::results::{AGAIN, Point};
 use crate::servers::Server;
 use crate::stats::rotated;
+use crate::whitebox;
 
 /// A server's start and end take about this long.
-const SESSION: Duration = Duration::from_millis(1500);
+const SESSION: Duration = Duration::from_millis(1200);
 /// What a measurement takes besides its own time: connections, the generator's start.
-const AROUND: Duration = Duration::from_millis(300);
+const AROUND: Duration = Duration::from_millis(200);
 
 /// Everything that will be measured.
 pub struct Plan {
@@ -21,6 +22,8 @@ pub struct Plan {
     pub groups: Vec<Group>,
     /// Interleaved rounds.
     pub rounds: u32,
+    /// White-box turns follow.
+    pub look_inside: bool,
     /// What was asked for and will not be measured, and why.
     pub left_out: Vec<String>,
 }
@@ -74,20 +77,21 @@ impl Plan {
         sessions
     }
 
-    /// Groups for a look inside: what the first group of each kind of connection asks first, and
-    /// each mix, by each server once.
+    /// Groups for a look inside: by each server once, the first load over each kind of connection
+    /// and JAWS's mix.
     pub fn white_box(&self) -> Vec<Group> {
-        let mut groups: Vec<Group> = Vec::new();
+        let mut known: Vec<(bool, bool)> = Vec::new();
+        let mut groups = Vec::new();
         for group in &self.groups {
-            let first = group.tasks.first();
-            let chosen = group.tasks.iter().filter(|task| {
-                Some(&task.workload.name) == first.map(|first| &first.workload.name)
-                    || task.workload.family != "webstone"
-            });
-            let known = |task: &&Task| {
-                groups.iter().any(|other| other.tasks.iter().any(|t| t.is_like(task)))
-            };
-            let tasks: Vec<Task> = chosen.filter(|task| !known(task)).cloned().collect();
+            let mut tasks = Vec::new();
+            for task in &group.tasks {
+                let kind = (task.load.persistent, task.workload.family == "jaws");
+                if !known.contains(&kind) {
+                    known.push(kind);
+                    let load = Load { duration: whitebox::SECONDS, ..task.load.clone() };
+                    tasks.push(Task { load, ..task.clone() });
+                }
+            }
             let servers = group.servers.iter().filter(|name| !name.ends_with(AGAIN));
             if !tasks.is_empty() {
                 groups.push(Group {
@@ -104,7 +108,11 @@ impl Plan {
     /// About how long it takes.
     pub fn lasts(&self) -> Duration {
         let round: Duration = self.groups.iter().map(Group::lasts).sum();
-        round * self.rounds
+        let inside = match self.look_inside {
+            true => self.white_box().iter().map(Group::lasts).sum(),
+            false => Duration::ZERO,
+        };
+        round * self.rounds + inside
     }
 
     /// Shortens the plan until it fits: measurements first, down to `shortest`, then the least
@@ -185,11 +193,6 @@ impl Task {
         }
     }
 
-    /// The same question in the same way, whatever the bed.
-    fn is_like(&self, other: &Self) -> bool {
-        self.workload.name == other.workload.name && self.load.persistent == other.load.persistent
-    }
-
     /// Can the server do it at all?
     pub fn suits(&self, server: &dyn Server) -> bool {
         server.keeps_connections() || !self.load.persistent
@@ -240,23 +243,19 @@ impl Generators {
         self.here.iter().map(|one| one.name())
     }
 
-    /// The first that can make this load, or why none can.
-    ///
-    /// # Errors
-    ///
-    /// Each one's reason.
-    pub fn able(&self, workload: &Workload, load: &Load) -> Result<String, String> {
-        let mut reasons = Vec::new();
+    /// Those that can make this load, the fastest first, and why the others cannot.
+    pub fn able(&self, workload: &Workload, load: &Load) -> (Vec<String>, Vec<String>) {
+        let (mut able, mut reasons) = (Vec::new(), Vec::new());
         for generator in &self.here {
             if self.wanted.as_deref().is_some_and(|wanted| wanted != generator.name()) {
                 continue;
             }
             match generator.can(workload, load) {
-                Ok(()) => return Ok(generator.name().to_owned()),
+                Ok(()) => able.push(generator.name().to_owned()),
                 Err(reason) => reasons.push(format!("{}: {reason}", generator.name())),
             }
         }
-        Err(reasons.join("; "))
+        (able, reasons)
     }
 }
 
@@ -283,7 +282,7 @@ mod tests {
 
     fn plan() -> Plan {
         let groups = vec![group("first", &["a", "b", "a (again)"], 2), group("second", &["a"], 2)];
-        Plan { groups, rounds: 2, left_out: Vec::new() }
+        Plan { groups, rounds: 2, look_inside: false, left_out: Vec::new() }
     }
 
     #[test]
@@ -299,10 +298,10 @@ mod tests {
     #[test]
     fn a_plan_is_shortened_until_it_fits() {
         let mut plan = plan();
-        assert_eq!(plan.lasts(), Duration::from_millis(4000 * 4 * 2));
-        plan.fit(Duration::from_secs(24), Duration::from_millis(500)).unwrap();
+        assert_eq!(plan.lasts(), Duration::from_millis(3600 * 4 * 2));
+        plan.fit(Duration::from_millis(20_800), Duration::from_millis(500)).unwrap();
         assert_eq!((plan.groups.len(), plan.left_out.len()), (2, 0));
-        assert!(plan.lasts() <= Duration::from_millis(24_001), "{:?}", plan.lasts());
+        assert!(plan.lasts() <= Duration::from_millis(20_801), "{:?}", plan.lasts());
         let one = plan.groups[0].tasks[0].load.duration;
         assert!((one.as_secs_f64() - 1.0).abs() < 0.01, "{one:?}");
     }

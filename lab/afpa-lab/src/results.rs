@@ -179,6 +179,14 @@ pub enum Doubt {
     Stolen,
 }
 
+impl Point {
+    /// The same load on the same bed, whoever makes it.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let generator = other.generator.clone();
+        Self { generator, ..self.clone() } == *other
+    }
+}
+
 impl Cost {
     /// All of it.
     pub fn total(&self) -> f64 {

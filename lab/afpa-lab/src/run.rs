@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use afpa_generator::{Load, Measured, Site};
+use afpa_generator::{Measured, Site};
 use afpa_netlab::{Bed, CoreTimes, ProcessTimes};
 use anyhow::{Context, Result, anyhow, ensure};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -16,7 +16,7 @@ use crate::bed::BedPlan;
 use crate::plan::{Generators, Group, Plan, Session, Task};
 use crate::results::{Busy, Cost, Doubt, Journal, ServerRecord, Turn};
 use crate::servers::{self, Place, Programs, Running, Server};
-use crate::whitebox::{self, Counting, WhiteBox};
+use crate::whitebox::{Counting, WhiteBox};
 
 /// Inside a namespace that is ours alone, any port is free.
 const PORT: u16 = 8080;
@@ -273,7 +273,7 @@ impl Run<'_> {
         let plan = &session.group.bed;
         let processes = running.processes();
         let mut samples = Vec::with_capacity(2);
-        let measured = self.load(task, bed, plan, &task.load, &mut || {
+        let measured = self.load(task, bed, plan, &mut || {
             samples.push(Sample::take(plan, &processes));
         });
         let point = task.point(plan);
@@ -300,7 +300,6 @@ impl Run<'_> {
         task: &Task,
         bed: &Bed,
         plan: &BedPlan,
-        load: &Load,
         sample: &mut (dyn FnMut() + Send),
     ) -> Result<Measured> {
         let generator = self.generators.named(&task.generator).context("no such generator")?;
@@ -313,15 +312,14 @@ impl Run<'_> {
         };
         bed.client().run(|| {
             pin(plan.client_core)?;
-            generator.run(&site, &task.workload, load, sample)
+            generator.run(&site, &task.workload, &task.load, sample)
         })?
     }
 
     fn count(&self, task: &Task, bed: &Bed, plan: &BedPlan, server: &str) -> Result<WhiteBox> {
         let mut counting = None;
         let mut counted = None;
-        let load = Load { duration: whitebox::SECONDS, ..task.load.clone() };
-        let measured = self.load(task, bed, plan, &load, &mut || match counting.take() {
+        let measured = self.load(task, bed, plan, &mut || match counting.take() {
             None if counted.is_none() => counting = Some(Counting::start(plan.server_core)),
             None => {}
             Some(started) => counted = Some(started.and_then(Counting::end)),

@@ -64,13 +64,21 @@ impl Summary {
         Self { points: points.into_iter().map(summarise).collect(), subject }
     }
 
-    /// The points that differ in nothing but what `same` leaves out, by what it keeps.
+    /// The points, without those that another generator measured for comparison.
+    pub fn main_points(&self) -> impl Iterator<Item = &PointSummary> {
+        let first = |one: &PointSummary| self.points.iter().find(|p| p.point.is_like(&one.point));
+        self.points
+            .iter()
+            .filter(move |one| first(one).is_some_and(|first| first.point == one.point))
+    }
+
+    /// The main points that differ in nothing but what `same` leaves out, by what it keeps.
     pub fn grouped<K: Ord>(
         &self,
         same: impl Fn(&PointSummary) -> Option<K>,
     ) -> BTreeMap<K, Vec<&PointSummary>> {
         let mut groups: BTreeMap<K, Vec<&PointSummary>> = BTreeMap::new();
-        for point in &self.points {
+        for point in self.main_points() {
             if let Some(key) = same(point) {
                 groups.entry(key).or_default().push(point);
             }
@@ -84,6 +92,7 @@ impl Summary {
         let alike = self.points.iter().filter(|one| {
             let point = &one.point;
             point.workload == load.workload
+                && point.generator == load.generator
                 && point.persistent == load.persistent
                 && point.connections == load.connections
                 && !crate::bed::is_impaired(&point.bed)

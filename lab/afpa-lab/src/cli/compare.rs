@@ -52,6 +52,9 @@ pub(super) struct Compare {
     /// The generator [default: the fastest that can make the load]
     #[arg(long, value_name = "NAME")]
     generator: Option<String>,
+    /// Let every generator that can make a load do so, to see how far they agree
+    #[arg(long, conflicts_with = "generator")]
+    every_generator: bool,
     /// Requests a second that come whether or not the server keeps up [default: closed loop]
     #[arg(long, value_name = "N")]
     rate: Option<f64>,
@@ -114,7 +117,11 @@ impl Compare {
         let wish = self.wish();
         let servers = known(&wish, &programs);
         let generators = Generators::choose(wish.generator.as_deref())?;
-        let plan = wish.plan(&servers, &generators)?;
+        let mut plan = wish.plan(&servers, &generators)?;
+        if let Some(reason) = whitebox::missing().filter(|_| plan.look_inside) {
+            plan.left_out.push(reason);
+            plan.look_inside = false;
+        }
         let folder = self.folder(&wish)?;
         let environment = environment_of(&folder)?;
         describe(&plan, &folder);
@@ -129,7 +136,7 @@ impl Compare {
         };
         let mut progress = Progress::new();
         let brought = run.carry_out(&plan, &mut progress).and_then(|mut brought| {
-            self.look_inside(&run, &plan, &mut progress, &mut brought)?;
+            look_inside(&run, &plan, &mut progress, &mut brought)?;
             Ok(brought)
         });
         let brought = match brought {
@@ -147,29 +154,6 @@ impl Compare {
         let results = self.results(&wish, &plan, &servers, &run, environment, brought);
         finish(&results, &folder)?;
         Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-    }
-
-    /// The first group's servers, at the first and the last of its loads, and one of each other
-    /// kind of load.
-    fn look_inside(
-        &self,
-        run: &Run<'_>,
-        plan: &Plan,
-        progress: &mut Progress,
-        brought: &mut Brought,
-    ) -> Result<()> {
-        if self.no_white_box {
-            return Ok(());
-        }
-        if let Some(reason) = whitebox::missing() {
-            brought.failures.push(reason.clone());
-            progress.say(&reason);
-            return Ok(());
-        }
-        for group in plan.white_box() {
-            run.look_inside(&group, progress, brought)?;
-        }
-        Ok(())
     }
 
     fn wish(&self) -> Wish {
@@ -192,6 +176,7 @@ impl Compare {
             persistent: vec![!self.non_persistent],
             beds: self.bed.clone(),
             generator: self.generator.clone(),
+            every_generator: self.every_generator,
             rate: self.rate,
             rounds: self.rounds.unwrap_or(usual_rounds),
             warm_up: self.warm_up,
@@ -200,6 +185,7 @@ impl Compare {
             loss: self.loss,
             bandwidth: self.bandwidth,
             cores: (self.server_core, self.client_core),
+            look_inside: !self.no_white_box,
             within: self.within.or((preset == Preset::Quick).then_some(QUICK)),
         }
     }
@@ -284,6 +270,16 @@ impl Compare {
             left_out,
         }
     }
+}
+
+fn look_inside(
+    run: &Run<'_>,
+    plan: &Plan,
+    progress: &mut Progress,
+    brought: &mut Brought,
+) -> Result<()> {
+    let groups = if plan.look_inside { plan.white_box() } else { Vec::new() };
+    groups.iter().try_for_each(|group| run.look_inside(group, progress, brought))
 }
 
 /// A quick run has this long, with a minute to spare.

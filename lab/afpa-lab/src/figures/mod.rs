@@ -107,7 +107,7 @@ fn over_size(results: &Results, summary: &Summary) -> Vec<Figure> {
 /// The papers' figures 2 and 5, and JAWS's mix: a bar for each server.
 fn mixes(results: &Results, summary: &Summary) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for one in &summary.points {
+    for one in summary.main_points() {
         let Some(workload) = results.workloads.get(&one.point.workload) else { continue };
         if workload.family == "webstone" {
             continue;
@@ -147,7 +147,7 @@ fn zero_copy(results: &Results, summary: &Summary) -> Option<Figure> {
             && one.point.persistent
             && one.point.bed == "steered"
     };
-    let points: Vec<&PointSummary> = summary.points.iter().filter(webstone).collect();
+    let points: Vec<&PointSummary> = summary.main_points().filter(webstone).collect();
     let mut lines = series(&points, |one| point_of(results, &one.point), |row| seconds(row.cost));
     lines.retain(|line| PAIR.contains(&line.name.as_str()));
     if lines.len() < PAIR.len() {

@@ -135,7 +135,7 @@ fn best_user_mode(
     let mut lowest = f64::INFINITY;
     let named = |one: &&PointSummary| one.point.workload.starts_with(workload);
     let mut loads: Vec<(&str, bool, u32)> = Vec::new();
-    for one in summary.points.iter().filter(named) {
+    for one in summary.main_points().filter(named) {
         let Point { workload, persistent, connections, .. } = &one.point;
         if loads.contains(&(workload, *persistent, *connections)) {
             continue;
@@ -175,7 +175,7 @@ fn large_files(results: &Results, summary: &Summary) -> Option<(String, Holds)> 
     };
     let mut words = Vec::new();
     let mut behind = 0;
-    for one in summary.points.iter().filter(large) {
+    for one in summary.main_points().filter(large) {
         let own = one.row(&summary.subject)?;
         let others = one.rows.iter().filter(|row| !row.server.starts_with("afpa"));
         let best = others.max_by(|a, b| a.bytes.median.total_cmp(&b.bytes.median))?;
@@ -251,7 +251,7 @@ fn prefork_is_slowest(_: &Results, summary: &Summary) -> Option<(String, Holds)>
 fn zero_copy(results: &Results, summary: &Summary) -> Option<(String, Holds)> {
     let mut gains = Vec::new();
     for one in
-        summary.points.iter().filter(|one| one.point.persistent && one.point.bed == "steered")
+        summary.main_points().filter(|one| one.point.persistent && one.point.bed == "steered")
     {
         let pair = (one.row("afpa-sendfile"), one.row("afpa-copy"));
         let (Some(sendfile), Some(copy)) = pair else { continue };
@@ -276,7 +276,7 @@ fn zero_copy(results: &Results, summary: &Summary) -> Option<(String, Holds)> {
 
 /// Two variants of one architecture, where both were measured; no verdict but the figures' own.
 fn pair(summary: &Summary, one: &str, other: &str, what: &str) -> Option<(String, Holds)> {
-    let point = summary.points.iter().find(|p| p.row(one).is_some() && p.row(other).is_some())?;
+    let point = summary.main_points().find(|p| p.row(one).is_some() && p.row(other).is_some())?;
     let (first, second) = (point.row(one)?, point.row(other)?);
     let ratio = first.rate.median / second.rate.median;
     let apart = first.rate.min > second.rate.max || first.rate.max < second.rate.min;
@@ -310,7 +310,7 @@ fn smallest(summary: &Summary, persistent: bool) -> Option<&PointSummary> {
             && one.point.bed == "steered"
             && one.point.workload.starts_with("webstone-")
     };
-    summary.points.iter().filter(kind).min_by_key(length)
+    summary.main_points().filter(kind).min_by_key(length)
 }
 
 fn kind(persistent: bool) -> &'static str {

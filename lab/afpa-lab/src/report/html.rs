@@ -17,7 +17,12 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;color:#23262b;backg
     code{font-size:.8rem;overflow-wrap:anywhere}.ratios li{font-variant-numeric:tabular-nums}";
 
 /// The whole page.
-pub(super) fn page(results: &Results, summary: &Summary, figures: &[Figure]) -> String {
+pub(super) fn page(
+    results: &Results,
+    summary: &Summary,
+    figures: &[Figure],
+    notes: &str,
+) -> String {
     let environment = &results.environment;
     let mut text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -30,6 +35,7 @@ pub(super) fn page(results: &Results, summary: &Summary, figures: &[Figure]) -> 
     text += &list("ratios", &last_lines(results));
     text += &method(results);
     text += &findings::html(results, summary);
+    text += &paragraphs(notes);
     text += "<h2>Figures</h2>\n";
     for figure in figures {
         text += &format!(
@@ -49,6 +55,18 @@ pub(super) fn page(results: &Results, summary: &Summary, figures: &[Figure]) -> 
     }
     text += &servers(results);
     text + "</body></html>\n"
+}
+
+/// The headings and paragraphs of the notes; no more of Markdown than that.
+fn paragraphs(notes: &str) -> String {
+    let blocks = notes.split("\n\n").map(str::trim).filter(|block| !block.is_empty());
+    let shown = blocks.map(|block| match block.trim_start_matches('#') {
+        heading if heading.len() < block.len() => {
+            format!("<h3>{}</h3>\n", escape(heading.trim()))
+        }
+        words => format!("<p>{}</p>\n", escape(words)),
+    });
+    shown.collect()
 }
 
 fn method(results: &Results) -> String {

@@ -10,6 +10,7 @@ pub(super) fn page(
     results: &Results,
     summary: &Summary,
     figures: &[Figure],
+    notes: &str,
     no_png: Option<&str>,
 ) -> String {
     let mut text =
@@ -19,6 +20,9 @@ pub(super) fn page(
     text += "\nA ratio is the median of the rounds' own ratios, in brackets their lowest and highest; \
              of the beds, the one that is least favourable to the first server is quoted.\n";
     text += &findings::markdown(results, summary);
+    if !notes.trim().is_empty() {
+        text += &format!("\n{}\n", notes.trim());
+    }
     text += "\n## Figures\n";
     for figure in figures {
         text += &format!("\n![{0}](figures/{1}.svg)\n\n{0}\n", figure.caption, figure.name);

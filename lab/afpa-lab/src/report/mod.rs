@@ -16,7 +16,11 @@ use crate::stats::{Ratio, Verdict};
 use crate::summary::Summary;
 use crate::units::digits;
 
-/// Writes everything that is made from `results.json`: the table, the figures, the page.
+/// What people have to say about a run, in the folder of its results: it goes into the report.
+const NOTES: &str = "notes.md";
+
+/// Writes everything that is made from `results.json`: the table, the figures, the page. A file
+/// `notes.md` that somebody put there becomes part of them.
 ///
 /// # Errors
 ///
@@ -26,9 +30,10 @@ pub fn write(results: &Results, folder: &Path) -> Result<()> {
     let summary = Summary::of(results);
     let figures = figures::draw(results, &summary);
     let missing = figures::write(&figures, folder)?;
-    let text = markdown::page(results, &summary, &figures, missing.as_deref());
+    let notes = fs::read_to_string(folder.join(NOTES)).unwrap_or_default();
+    let text = markdown::page(results, &summary, &figures, &notes, missing.as_deref());
     write_whole(&folder.join("README.md"), text.as_bytes())?;
-    let page = html::page(results, &summary, &figures);
+    let page = html::page(results, &summary, &figures, &notes);
     write_whole(&folder.join("index.html"), page.as_bytes())
 }
 
@@ -62,7 +67,7 @@ pub fn last_lines(results: &Results) -> Vec<String> {
 /// The point that one line is about: the papers' small file over persistent connections, or what
 /// comes nearest.
 fn headline<'s>(results: &Results, summary: &'s Summary) -> Option<&'s crate::results::Point> {
-    let points = summary.points.iter().map(|one| &one.point);
+    let points = summary.main_points().map(|one| &one.point);
     let far = |point: &&crate::results::Point| {
         let workload = results.workloads.get(&point.workload);
         let sized = workload.filter(|workload| workload.family == "webstone");
@@ -117,10 +122,12 @@ mod tests {
         mix.point.workload = "<jaws>".into();
         results.turns.push(mix);
         results.left_out.push("server <h2o>: not here".into());
+        fs::write(folder.path().join("notes.md"), "First & last.\n\nWhy.\n").unwrap();
         write(&results, folder.path()).unwrap();
         let text = fs::read_to_string(folder.path().join("README.md")).unwrap();
         assert!(text.contains("| nginx |") && text.contains("2.00x"));
         let page = fs::read_to_string(folder.path().join("index.html")).unwrap();
+        assert!(text.contains("First & last.") && page.contains("<p>First &amp; last.</p>"));
         assert!(page.contains("&lt;h2o&gt;") && !page.contains("<h2o>"));
     }
 }

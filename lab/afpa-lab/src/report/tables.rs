@@ -18,7 +18,44 @@ pub(super) struct Table {
 /// Black box and white box, point by point.
 pub(super) fn all(results: &Results, summary: &Summary) -> Vec<Table> {
     let points = summary.points.iter().map(|one| black_box(results, summary, one));
-    points.chain(white_box(results)).collect()
+    points.chain(agreement(summary)).chain(white_box(results)).collect()
+}
+
+/// The same load by several generators: how far they agree.
+fn agreement(summary: &Summary) -> Option<Table> {
+    let mut rows = Vec::new();
+    for one in summary.main_points() {
+        let alike = summary.points.iter().filter(|other| other.point.is_like(&one.point));
+        let alike: Vec<&PointSummary> = alike.collect();
+        for row in one.rows.iter().filter(|_| alike.len() > 1) {
+            let rates = alike.iter().filter_map(|other| {
+                let theirs = other.row(&row.server)?;
+                Some((other.point.generator.as_str(), theirs))
+            });
+            rows.push(agreement_row(&row.server, &rates.collect::<Vec<_>>()));
+        }
+    }
+    let head = ["server", "fastest generator", "its requests/s", "the others, as a share of it"];
+    (!rows.is_empty()).then(|| Table {
+        heading: "How far the generators agree".into(),
+        head: head.map(str::to_owned).to_vec(),
+        rows,
+        notes: vec![
+            "A generator marked g was its own bottleneck: where it is not, the figures should agree."
+                .into(),
+        ],
+    })
+}
+
+fn agreement_row(server: &str, rates: &[(&str, &Row)]) -> Vec<String> {
+    let fastest = rates.iter().max_by(|(_, a), (_, b)| a.rate.median.total_cmp(&b.rate.median));
+    let Some((name, best)) = fastest else { return vec![server.to_owned()] };
+    let share = |row: &Row| format!("{:.0} %", row.rate.median / best.rate.median * 100.0);
+    let others = rates.iter().filter(|(other, _)| other != name).map(|(other, row)| {
+        format!("{other} {}{}", share(row), if row.is_client_bound() { " g" } else { "" })
+    });
+    let others: Vec<String> = others.collect();
+    vec![server.into(), (*name).into(), number(best.rate.median, "/s"), others.join(", ")]
 }
 
 fn black_box(results: &Results, summary: &Summary, one: &PointSummary) -> Table {
