@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use afpa_architectures::{ALL, Architecture};
+use afpa_cache::root::resident;
 use afpa_testkit::strace::{Counts, Strace};
 use afpa_testkit::{Client, Endpoint, Tree, eventually, tree::patterned};
 
@@ -146,6 +147,26 @@ fn many_connections_are_served_at_once() {
             }
         }
     }
+}
+
+#[test]
+fn a_file_that_is_not_in_memory_is_fetched_and_served() {
+    let tree = root();
+    let file = std::fs::File::open(tree.at("5000000.bin")).expect("opened");
+    file.sync_all().expect("written");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advised");
+    if resident(&file, 0, 5_000_000) {
+        eprintln!("SKIP: this file system keeps its files in memory");
+        return;
+    }
+    let server = Server::start(tree.path(), &["-a", "amped", "--pin-threshold", "0"]);
+    let mut client = server.connect();
+    // The second request waits behind the first one's helper.
+    client.send("GET /5000000.bin HTTP/1.1\r\nHost: x\r\n\r\n");
+    client.send("GET /64.bin HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(client.receive().body == patterned(5_000_000));
+    assert!(client.receive().body == patterned(64));
+    assert!(resident(&file, 0, 5_000_000));
 }
 
 /// System calls of a server for so many requests for an object that it has; `None` where nobody may
