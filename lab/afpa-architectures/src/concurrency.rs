@@ -4,8 +4,7 @@
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::Builder;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -52,35 +51,48 @@ fn threads(listener: &TcpListener, shared: &Shared) -> Result<()> {
 }
 
 /// A thread is started for each connection, as JAWS does: there it had one request. Beyond the pool's
-/// number a connection waits in the listener's queue until one has ended.
+/// number a connection waits until a thread has ended.
 fn thread_per_request(listener: &TcpListener, shared: &Shared) -> Result<()> {
     let content = &shared.open(1)?;
-    // A handler has a look at the cache that a thread of one request could not pay for anew.
-    let handlers = Mutex::new(Vec::<(Handler, sync::Room)>::new());
-    let running = AtomicU32::new(0);
-    let lock = || handlers.lock().unwrap_or_else(PoisonError::into_inner);
+    let (crew, ended) = (&Mutex::new(Crew::default()), &Condvar::new());
+    let lock = || crew.lock().unwrap_or_else(PoisonError::into_inner);
     std::thread::scope(|scope| {
         loop {
-            let stream = listener.accept().map(|(stream, _)| stream);
-            let Ok(stream) = stream else { continue };
-            while running.load(Ordering::Acquire) >= shared.pool {
-                std::thread::yield_now();
-            }
-            running.fetch_add(1, Ordering::AcqRel);
-            let (running, lock) = (&running, &lock);
+            let stream = match listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if io::is_passing(&error) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let full = |crew: &mut Crew| crew.running >= shared.pool;
+            let room = ended.wait_while(lock(), full);
+            let mut room = room.unwrap_or_else(PoisonError::into_inner);
+            room.running += 1;
+            let spare = room.spare.pop();
+            drop(room);
             let serve = move || {
-                let spare = lock().pop();
                 let (mut handler, mut room) =
                     spare.unwrap_or_else(|| (shared.handler(content), sync::Room::default()));
                 // A connection that fails has failed its client: there is nobody else to be told.
                 drop(sync::converse(&stream, &mut handler, &mut room, shared.gather));
                 drop(stream);
-                lock().push((handler, room));
-                running.fetch_sub(1, Ordering::AcqRel);
+                let mut crew = lock();
+                crew.spare.push((handler, room));
+                if crew.running == shared.pool {
+                    ended.notify_one();
+                }
+                crew.running -= 1;
             };
             Builder::new().stack_size(STACK).spawn_scoped(scope, serve)?;
         }
     })
+}
+
+/// The threads that there are, and what those that have ended left for the next ones: a handler has a
+/// look at the cache that a thread of one request could not pay for anew.
+#[derive(Default)]
+struct Crew {
+    running: u32,
+    spare: Vec<(Handler, sync::Room)>,
 }
 
 /// Enough for a handler; the default of two megabytes is only address space, but some of it is

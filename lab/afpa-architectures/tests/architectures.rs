@@ -150,6 +150,23 @@ fn many_connections_are_served_at_once() {
 }
 
 #[test]
+fn a_connection_beyond_the_pool_waits_for_its_turn() {
+    let tree = root();
+    for name in ["thread-pool", "thread-per-request", "mp"] {
+        let server = Server::start(tree.path(), &["-a", name, "--pool", "2"]);
+        let (mut first, mut second) = (server.connect(), server.connect());
+        for client in [&mut first, &mut second] {
+            assert!(client.get("/64.bin").body == patterned(64), "{name}");
+        }
+        let mut third = server.connect();
+        third.send("GET /1460.bin HTTP/1.1\r\nHost: x\r\n\r\n");
+        drop(first);
+        assert!(third.receive().body == patterned(1460), "{name}");
+        assert!(second.get("/64.bin").body == patterned(64), "{name}");
+    }
+}
+
+#[test]
 fn a_file_that_is_not_in_memory_is_fetched_and_served() {
     let tree = root();
     let file = std::fs::File::open(tree.at("5000000.bin")).expect("opened");

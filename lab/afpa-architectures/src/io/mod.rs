@@ -29,7 +29,7 @@ pub(crate) fn serve(listener: &TcpListener, handler: Handler, shared: &Shared) -
 const RECEIVE: usize = 16 * 1024;
 
 /// Whether an error of `accept` is only that of a connection, or one that passes.
-fn is_passing(error: &std::io::Error) -> bool {
+pub(crate) fn is_passing(error: &std::io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);
     let exhausted = matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS));
