@@ -245,21 +245,32 @@ impl Run<'_> {
         Ok(record)
     }
 
-    /// Keeps the configuration with the results.
+    /// Keeps the configuration with the results. Where this machine had the files and programs is
+    /// nothing that a figure depends on: it is left out.
     fn record(&self, server: &dyn Server, running: &Running<'_>) -> Result<ServerRecord> {
         let keep = |path: &Path| -> Result<PathBuf> {
             let name = path.file_name().context("a configuration has a name")?;
-            let folder = PathBuf::from("configurations").join(server.name());
+            let folder = PathBuf::from("configurations").join(server.name().replace(':', "-"));
             fs::create_dir_all(self.folder.join(&folder))?;
-            fs::copy(path, self.folder.join(&folder).join(name))?;
+            let text = self.without_places(&fs::read_to_string(path)?);
+            fs::write(self.folder.join(&folder).join(name), text)?;
             Ok(folder.join(name))
         };
         Ok(ServerRecord {
             name: server.name().to_owned(),
             about: server.about().to_owned(),
-            version: server.version(),
-            command: running.command(),
+            version: self.without_places(&server.version()),
+            command: self.without_places(&running.command()),
             configuration: running.configuration().map(keep).transpose()?,
+        })
+    }
+
+    fn without_places(&self, text: &str) -> String {
+        let work = self.work.display().to_string();
+        let programs = [&self.programs.afpa, &self.programs.lab];
+        let folders = programs.into_iter().filter_map(|program| program.parent());
+        folders.fold(text.replace(&work, "WORK"), |text, folder| {
+            text.replace(&format!("{}/", folder.display()), "")
         })
     }
 

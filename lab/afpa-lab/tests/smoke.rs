@@ -60,6 +60,8 @@ fn two_servers_are_compared_and_the_report_is_whole() {
     let same = Command::new(LAB).arg("diff").args([folder.path(), folder.path()]).output().unwrap();
     assert!(same.status.success(), "{}", told(&same));
     assert!(String::from_utf8_lossy(&same.stdout).contains("1.00x  no difference"));
+    let again = compare(folder.path()).output().unwrap();
+    assert!(told(&again).contains("holds a finished run"), "{}", told(&again));
 }
 
 /// Two sizes, two rounds, two servers and one of them again; each answered.
@@ -72,7 +74,11 @@ fn check_turns(results: &Results) {
         assert_eq!(turn.measured.errors, 0);
     }
     assert!(!results.environment.kernel.is_empty());
-    assert!(results.servers.iter().all(|server| !server.command.is_empty()));
+    for server in &results.servers {
+        let command = &server.command;
+        assert!(command.contains("WORK/root"), "{command}");
+        assert!(!command.contains("afpa-lab-work") && !command.contains("target"), "{command}");
+    }
 }
 
 #[test]
@@ -138,16 +144,15 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
 /// Starts a run and waits until it has measured something.
 fn start(folder: &Path) -> Child {
     let mut run = compare(folder).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(run.stderr.take().unwrap()).lines();
-    let mut said = String::new();
-    for line in lines {
-        let line = line.unwrap();
-        said += &format!("{line}\n");
-        if line.starts_with("[1/") {
+    let lines = BufReader::new(run.stderr.take().expect("a pipe")).lines();
+    let mut said = Vec::new();
+    for line in lines.map_while(Result::ok) {
+        said.push(line);
+        if said.last().is_some_and(|line| line.starts_with("[1/")) {
             return run;
         }
     }
-    panic!("it ended at once: {said}");
+    panic!("it ended at once, {:?}: {}", run.wait(), said.join("\n"));
 }
 
 fn namespaces(owner: u32) -> Vec<PathBuf> {

@@ -202,6 +202,11 @@ impl Compare {
             }
         };
         fs::create_dir_all(&folder).with_context(|| format!("{}", folder.display()))?;
+        ensure!(
+            !folder.join("results.json").exists(),
+            "{0} holds a finished run; its report again: afpa-lab report {0}",
+            folder.display()
+        );
         let path = folder.join("wish.json");
         if path.exists() {
             let kept: Wish = serde_json::from_str(&fs::read_to_string(&path)?)?;
@@ -252,9 +257,7 @@ impl Compare {
             schema: SCHEMA,
             environment,
             method: Method {
-                command: std::env::args()
-                    .skip(1)
-                    .fold("afpa-lab".into(), |line, word| line + " " + &word),
+                command: command_line(),
                 beds: beds.collect(),
                 rounds: wish.rounds,
                 warm_up: wish.warm_up.as_secs_f64(),
@@ -270,6 +273,15 @@ impl Compare {
             left_out,
         }
     }
+}
+
+/// As it was given, but for where this machine has its folders.
+fn command_line() -> String {
+    let name = |word: String| match Path::new(&word).file_name() {
+        Some(name) if word.contains('/') => name.to_string_lossy().into_owned(),
+        _ => word,
+    };
+    std::env::args().skip(1).map(name).fold("afpa-lab".into(), |line, word| line + " " + &word)
 }
 
 fn look_inside(
