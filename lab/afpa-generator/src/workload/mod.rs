@@ -91,6 +91,9 @@ impl Workload {
     }
 }
 
+/// Before the name of an access log.
+const REPLAY: &str = "replay:";
+
 /// Name and description of each family.
 pub fn families() -> Vec<(&'static str, &'static str)> {
     vec![
@@ -102,11 +105,15 @@ pub fn families() -> Vec<(&'static str, &'static str)> {
         ("conditional", "If-Modified-Since, nothing has changed: 304"),
         ("absent", "files that do not exist: 404"),
         ("cold", "each of 20,000 files of 4 KB in its turn: at first no cache has them"),
-        ("replay", "an access log; requests of a client within 15 s share a connection"),
+        (
+            "replay",
+            "a made-up access log, or replay:FILE in common log format; requests of a client \
+             within 15 s share a connection",
+        ),
     ]
 }
 
-/// The points of a family. `sizes` are file sizes or, for `specweb96`, target rates; none: the
+/// The points of a family; `replay:FILE` is the family of that access log. `sizes` are file sizes or, for `specweb96`, target rates; none: the
 /// family's own, fewer when `quick`.
 ///
 /// # Errors
@@ -134,6 +141,7 @@ pub fn family(name: &str, sizes: &[u64], quick: bool) -> Result<Vec<Workload>> {
         "absent" => vec![fixed::absent()],
         "cold" => vec![fixed::cold()],
         "replay" => vec![replayed::synthetic()?],
+        _ if name.starts_with(REPLAY) => vec![replayed::of_file(name.trim_start_matches(REPLAY))?],
         _ => {
             let names: Vec<&str> = families().into_iter().map(|(name, _)| name).collect();
             bail!("there is no workload {name}; there are {}", names.join(", "))
@@ -198,6 +206,7 @@ mod tests {
     fn unknown_names_and_sizes_are_refused() {
         assert!(family("nothing", &[], true).is_err());
         assert!(family("jaws", &[5], true).is_err());
+        assert!(family("replay:/no/such/log", &[], true).is_err());
         assert_eq!(family("webstone", &[7, 9], true).unwrap().len(), 2);
     }
 }

@@ -1,14 +1,17 @@
 //! An access log as a workload.
 
 use std::collections::HashMap;
-use std::io::BufRead;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::order::Order;
 use super::{Object, Request, Workload};
 use crate::log::{Entry, LogLimits, SyntheticLog, read_log, sessions};
 
+const LONGEST_NAME: usize = 40;
 const RULE: &str = "Requests of one client that come less than 15 s after its last one share a \
                     connection, which then ends; connections follow each other as fast as the \
                     server answers. Status 304 is asked for with If-Modified-Since, 404 by a name \
@@ -22,11 +25,22 @@ const RULE: &str = "Requests of one client that come less than 15 s after its la
 /// When the log cannot be read, has no usable entry, or needs more than `limits` allow.
 pub fn replay(name: &str, log: impl BufRead, limits: &LogLimits) -> Result<Workload> {
     let (entries, passed_over) = read_log(log, limits)?;
+    // Good as a file's name.
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let file: String = name.chars().map(plain).take(LONGEST_NAME).collect();
     let about = format!(
         "{} requests of the log {name} ({passed_over} lines were passed over). {RULE}",
         entries.len()
     );
-    build("replay", &format!("Replay of {name}"), about, &entries, limits)
+    build(&format!("replay-{file}"), &format!("Replay of {name}"), about, &entries, limits)
+}
+
+/// A workload from a log's file, within the usual limits.
+pub(super) fn of_file(file: &str) -> Result<Workload> {
+    let log = File::open(file).with_context(|| format!("cannot read the log {file}"))?;
+    let name = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
+    replay(&name, BufReader::new(log), &LogLimits::default())
+        .with_context(|| format!("the log {file}"))
 }
 
 /// A workload from the made-up log.
@@ -150,6 +164,19 @@ a - - [01/Sep/2001:00:00:30 +0000] \"GET /x HTTP/1.0\" 200 30
         assert_eq!(statuses, [200, 404, 200, 304]);
         let steps: Vec<_> = workload.requests(0).take(5).map(|s| (s.request, s.last)).collect();
         assert!(steps.contains(&(2, true)) && steps.contains(&(1, false)), "{steps:?}");
+    }
+
+    #[test]
+    fn a_log_is_read_from_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("access log.1");
+        std::fs::write(&file, LOG).unwrap();
+        let name = format!("replay:{}", file.display());
+        let workload = super::super::family(&name, &[], true).unwrap().remove(0);
+        assert_eq!((&*workload.name, &*workload.family), ("replay-access-log-1", "replay"));
+        assert_eq!(workload.objects().len(), 2);
+        std::fs::write(&file, "nothing").unwrap();
+        assert!(super::super::family(&name, &[], true).is_err());
     }
 
     #[test]
