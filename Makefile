@@ -4,16 +4,16 @@ LISTEN ?= 127.0.0.1:8080
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 AFPA := $(TARGET_DIR)/release/afpa
 
-# Passed to the benchmark, e.g. make compare ARGS="--quick --servers afpa,nginx"
+# Passed to the benchmarks, e.g. make compare ARGS="--quick --servers afpa,nginx"
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test compare site fuzz clean
+.PHONY: help run build test compare bench bench-full lab site fuzz clean
 
 help: ## list the targets
 	@echo 'AFPA, a web accelerator that serves the working set from RAM'
 	@echo
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 run: build site ## build it and serve the sample site (LISTEN=127.0.0.1:8080)
 	@scripts/serve $(AFPA) $(LISTEN)
@@ -29,6 +29,16 @@ test: ## run every test (what CI runs)
 compare: build ## measure it beside nginx and h2o (ARGS="--quick")
 	@scripts/setup bench
 	@python3 benches/compare --afpa $(AFPA) $(ARGS)
+
+lab:
+	@scripts/setup build bench
+	@scripts/cargo build --release --locked --package afpa --package afpa-lab
+
+bench: lab ## AFPA, peers and the papers' architectures, within ten minutes (ARGS="--servers afpa,nginx")
+	@$(TARGET_DIR)/release/afpa-lab compare --quick $(ARGS)
+
+bench-full: lab ## the papers' experiments with every server, an hour or more (ARGS="--within 30m")
+	@$(TARGET_DIR)/release/afpa-lab compare --full $(ARGS)
 
 site: ## generate the sample site into site/generated
 	@scripts/setup build

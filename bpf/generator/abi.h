@@ -23,10 +23,16 @@ enum flow_state {
 	FLOW_LEARN = 1,  /* passes too, but numbers, timestamps and addresses are written down */
 	FLOW_DRIVEN = 2, /* the generator owns it: no packet reaches the client's TCP */
 	FLOW_CLOSED = 3, /* the server sent FIN or RST */
+	/* one request a connection, all of it ours; see once.h */
+	FLOW_SYN_SENT = 4,
+	FLOW_ASKED = 5,
+	FLOW_COMPLETE = 6, /* the response is; the server is to close */
+	FLOW_DONE = 7,     /* closed, or given up */
 };
 
 struct flow {
-	__u64 sent_ns;   /* when the outstanding request went out, CLOCK_MONOTONIC; 0: none is */
+	__u64 sent_ns;   /* when the outstanding request, or its connection's SYN, went out,
+			    CLOCK_MONOTONIC; 0: none is */
 	__u32 state;     /* enum flow_state */
 	__u32 seq;       /* the next sequence number we send (SND.NXT) */
 	__u32 ack;       /* the next we expect (RCV.NXT) */
@@ -55,6 +61,11 @@ struct settings {
 	__u32 schedule_mask; /* entries of the schedule less one; a power of two less one */
 	__u32 source_first;  /* last 32 bits of the first client address, host byte order */
 	__u32 sources;       /* consecutive client addresses in use */
+	/* one request a connection, see once.h */
+	__u32 first_port;
+	__u32 ports;         /* of each address, from the first on */
+	__u32 slots;         /* connections at once */
+	__u32 total;         /* addresses times ports, less what is no multiple of slots */
 };
 
 /* Link addresses seen while learning, for the packets that user mode builds. */
@@ -87,6 +98,9 @@ enum counter {
 	COUNT_UNASKED,           /* error: data on a flow that has asked for none */
 	COUNT_CLOSED,            /* the server closed a driven flow */
 	COUNT_NO_PACKET,         /* error: the packet could not be resized */
+	COUNT_CONNECTIONS,       /* once: SYNs sent */
+	COUNT_CUT_SHORT,         /* error, once: the server closed before the response was complete */
+	COUNT_STALE,             /* once: the server still knew that port; another was taken */
 	COUNTERS,
 };
 

@@ -365,4 +365,6 @@ int generate(struct __sk_buff *skb)
 	return take(skb, &segment, flow, &place, set);
 }
 
+#include "once.h"
+
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

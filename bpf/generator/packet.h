@@ -28,6 +28,7 @@
 #define TIMESTAMP_LENGTH 12
 
 #define TCP_FIN 0x01
+#define TCP_SYN 0x02
 #define TCP_RST 0x04
 #define TCP_PSH 0x08
 #define TCP_ACK 0x10
@@ -53,6 +54,7 @@ struct outgoing {
 	__u32 length; /* at most the `limit` given to turn_round() */
 	__u32 sum;    /* of the payload, folded */
 	__u8 flags;
+	__u8 option_words; /* so much of the payload is options, in units of 32 bits */
 };
 
 /* The one field of the kernel's packet that decides what belongs into the checksum field. */
@@ -192,7 +194,7 @@ static __always_inline __u64 rewrite_tcp(struct tcphdr *tcp, const struct outgoi
 	tcp->seq = bpf_htonl(out->seq);
 	tcp->ack_seq = bpf_htonl(out->ack);
 	words[3] = 0;
-	tcp->doff = stamped ? 8 : 5;
+	tcp->doff = (stamped ? 8 : 5) + out->option_words;
 	((__u8 *)tcp)[13] = out->flags;
 	tcp->window = 0xffff;
 	words[4] = 0; /* checksum, urgent pointer */

@@ -30,6 +30,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-testkit", &[]),
     ("afpa-netlab", &[]),
     ("afpa-send", &[]),
+    ("afpa-architectures", &["afpa-cache", "afpa-http"]),
+    ("afpa-generator", &["afpa-netlab"]),
+    ("afpa-lab", &["afpa-architectures", "afpa-generator", "afpa-netlab"]),
     ("afpa-tests", &["afpa-bpf", "afpa-netlab", "afpa-testkit"]),
 ];
 
@@ -42,8 +45,11 @@ fn house() -> PathBuf {
 
 /// Manifests of the workspace, by the name of the crate.
 fn manifests() -> BTreeMap<String, (PathBuf, String)> {
-    let crates = fs::read_dir(house().join("crates")).expect("crates/");
-    let mut folders: Vec<PathBuf> = crates.map(|entry| entry.expect("an entry").path()).collect();
+    let within = |folder: &str| {
+        let entries = fs::read_dir(house().join(folder)).expect("a folder of crates");
+        entries.map(|entry| entry.expect("an entry").path())
+    };
+    let mut folders: Vec<PathBuf> = within("crates").chain(within("lab")).collect();
     folders.push(house().join("tests"));
     folders
         .into_iter()

@@ -194,6 +194,64 @@ fn connections_that_the_server_closes_are_opened_again() {
     assert_eq!(interval.errors, 0, "{interval:?}");
 }
 
+/// Requests and connections are as many, each closed by the server, none reset.
+#[test]
+fn one_request_a_connection() {
+    skip_unless_privileged!();
+    for offloads in [Offloads::CARD, Offloads::NONE] {
+        let path = Path::Direct(offloads);
+        let bed = Bed::create(&BedOptions { path, sources: 2, ..BedOptions::default() }).unwrap();
+        for address in [IpAddr::from(Bed::SERVER_V4), Bed::SERVER_V6.into()] {
+            for path in ["/100", "/20000"] {
+                let origin = Origin::start(&bed, address, 1);
+                let first_source = Some(Bed::client_address(address, 0));
+                let closing = vec![("Connection".to_owned(), "close".to_owned())];
+                let target = Target { headers: closing, ..Target::get(path) };
+                let options = LoadOptions {
+                    connections: 6,
+                    once: true,
+                    first_source,
+                    sources: 2,
+                    ..LoadOptions::new(origin.address, vec![target])
+                };
+                let interval = load(&bed, &options);
+                println!("{offloads:?} {address} {path}: {}", interval.line());
+                assert_clean(&interval, &origin);
+                let (opened, done) =
+                    (count(&interval, "connections"), count(&interval, "responses"));
+                assert!(opened.abs_diff(done) <= 12, "{interval:?}");
+                assert_eq!(origin.reset.load(Ordering::Relaxed), 0, "{interval:?}");
+            }
+        }
+    }
+}
+
+/// A server that closes in the middle is an error; the load goes on.
+#[test]
+fn responses_that_are_cut_short_are_errors() {
+    skip_unless_privileged!();
+    let bed = Bed::create(&BedOptions::default()).unwrap();
+    let whole = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
+    let listener = bed.server().run(|| TcpListener::bind((Bed::SERVER_V4, 0)).unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        // Two are whole: one is learned from, and one shows the link addresses.
+        for (number, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.unwrap();
+            let length = if number < 2 { whole.len() } else { whole.len() - 1 };
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(&whole.as_bytes()[..length]);
+        }
+    });
+    let target = Target::get("/");
+    let options =
+        LoadOptions { connections: 2, once: true, ..LoadOptions::new(address, vec![target]) };
+    let interval = load(&bed, &options);
+    assert!(count(&interval, "cut_short") >= 2, "{interval:?}");
+    assert!(count(&interval, "reopened") >= 1, "{interval:?}");
+    assert_eq!(count(&interval, "responses"), 0, "{interval:?}");
+}
+
 /// Nine connections in one ring: all of them are used, by turns, one request outstanding.
 #[test]
 fn more_connections_than_requests_take_turns() {
@@ -245,12 +303,23 @@ fn several_client_addresses_share_the_load() {
 #[test]
 fn lost_packets_are_made_good() {
     skip_unless_privileged!();
+    for once in [false, true] {
+        lose_packets(once);
+    }
+}
+
+fn lose_packets(once: bool) {
     use afpa_netlab::inject::{Impairment, Rules};
     let impairment = Impairment { loss: 0.01, duplicate: 0.01, ..Impairment::default() };
     let path = Path::Through(Box::new(Rules::both(impairment, 5)));
     let bed = Bed::create(&BedOptions { path, ..BedOptions::default() }).unwrap();
-    let origin = Origin::start(&bed, Bed::SERVER_V4.into(), u64::MAX);
-    let interval = load(&bed, &options(&origin, &["/5000"]));
+    let requests = if once { 1 } else { u64::MAX };
+    let origin = Origin::start(&bed, Bed::SERVER_V4.into(), requests);
+    let mut options = LoadOptions { once, ..options(&origin, &["/5000"]) };
+    if once {
+        options.targets[0].headers.push(("Connection".into(), "close".into()));
+    }
+    let interval = load(&bed, &options);
     println!("{}", interval.line());
     assert_eq!(interval.errors, 0, "{interval:?}");
     assert!(count(&interval, "responses") > 30, "{interval:?}");

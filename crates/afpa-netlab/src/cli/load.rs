@@ -58,9 +58,12 @@ impl Load {
 /// What is asked, over how many connections.
 #[derive(Debug, Clone, Args)]
 pub(super) struct LoadWords {
-    /// Keep-alive connections.
+    /// Connections at once.
     #[arg(long, default_value_t = 64)]
     connections: u32,
+    /// One request a connection; asks with "Connection: close".
+    #[arg(long, conflicts_with = "active")]
+    once: bool,
     /// Requests outstanding at any time; all connections take their turns. 0: one on each
     /// connection, 512 at most.
     #[arg(long, default_value_t = 0)]
@@ -89,6 +92,9 @@ impl LoadWords {
         if self.browser {
             headers.extend(browser_headers());
         }
+        if self.once {
+            headers.push(("Connection".into(), "close".into()));
+        }
         let target = |target: &Target| Target {
             headers: headers.clone(),
             method: self.method.clone(),
@@ -98,6 +104,7 @@ impl LoadWords {
         let targets = self.paths.iter().map(target).collect();
         Ok(LoadOptions {
             connections: self.connections,
+            once: self.once,
             active: self.active,
             ..LoadOptions::new(to, targets)
         })

@@ -15,6 +15,6 @@ mod view;
 
 pub use forward::{Forwarder, Injector};
 pub use lane::{Counts, Lane};
-pub(crate) use random::Random;
+pub use random::Random;
 pub use rules::{Burst, DropRule, Impairment, Rules};
 pub use view::TcpView;

@@ -12,6 +12,7 @@
 mod exchange;
 mod flows;
 mod histogram;
+mod once;
 mod packet;
 mod ports;
 mod program;
@@ -27,6 +28,7 @@ pub use histogram::Latency;
 pub use request::{Target, browser_headers};
 
 use flows::{Flows, LookedAfter};
+use once::Slots;
 use program::{Counted, Program};
 
 /// How often user mode looks after the flows.
@@ -39,8 +41,11 @@ const MOST_ACTIVE: u32 = 512;
 pub struct LoadOptions {
     /// The server.
     pub to: SocketAddr,
-    /// Keep-alive connections.
+    /// Connections at once.
     pub connections: u32,
+    /// Each carries one request, and is opened and closed by the program. The requests should ask
+    /// for it (`Connection: close`): the server has to close first.
+    pub once: bool,
     /// Requests outstanding at any time, at most one on a connection: all connections take their
     /// turns. More than some 900 overflow the queue that a core has for packets of virtual
     /// interfaces (`net.core.netdev_max_backlog`). 0: one on each connection, 512 at most.
@@ -61,6 +66,7 @@ impl LoadOptions {
         Self {
             to,
             connections: 64,
+            once: false,
             active: 0,
             targets,
             interface: crate::Bed::DEVICE.into(),
@@ -79,7 +85,38 @@ impl LoadOptions {
 /// A running load. It must be started and used inside the client's namespace.
 pub struct Generator {
     program: Program,
-    flows: Flows,
+    driver: Driver,
+}
+
+/// What user mode does for the connections.
+enum Driver {
+    /// Opens them, and looks after them.
+    Kept(Flows),
+    /// Begins, and looks after slots.
+    Once(Slots),
+}
+
+impl Driver {
+    fn looked_after(&self) -> LookedAfter {
+        match self {
+            Self::Kept(flows) => flows.looked_after(),
+            Self::Once(slots) => slots.looked_after(),
+        }
+    }
+
+    fn look_after(&mut self, program: &Program) -> Result<()> {
+        match self {
+            Self::Kept(flows) => flows.look_after(program),
+            Self::Once(slots) => slots.look_after(program),
+        }
+    }
+
+    fn close(&mut self, program: &Program) -> Result<()> {
+        match self {
+            Self::Kept(flows) => flows.close(program),
+            Self::Once(slots) => slots.close(program),
+        }
+    }
 }
 
 /// What happened in an interval.
@@ -111,9 +148,16 @@ impl Generator {
         let targets = exchange::learn(options)?;
         let first_source = source(options)?;
         let program = Program::load(options, first_source, &targets)?;
-        let mut flows = Flows::new(options, first_source, targets)?;
-        flows.open(&program)?;
-        Ok(Self { program, flows })
+        let driver = if options.once {
+            let mut slots = Slots::new(options, first_source, targets)?;
+            slots.open(&program)?;
+            Driver::Once(slots)
+        } else {
+            let mut flows = Flows::new(options, first_source, targets)?;
+            flows.open(&program)?;
+            Driver::Kept(flows)
+        };
+        Ok(Self { program, driver })
     }
 
     /// Lets it run for `duration` and tells what happened meanwhile.
@@ -136,27 +180,27 @@ impl Generator {
         duration: Duration,
         mut sample: impl FnMut() -> Result<S>,
     ) -> Result<(Interval, [S; 2])> {
-        let looked_after = self.flows.looked_after();
+        let looked_after = self.driver.looked_after();
         let latency = self.program.latency()?;
         let (before, begin) = (self.program.count()?, sample()?);
         while let Some(left) = (before.taken + duration).checked_duration_since(Instant::now()) {
             std::thread::sleep(left.min(WATCH));
-            self.flows.look_after(&self.program)?;
+            self.driver.look_after(&self.program)?;
         }
         let (after, end) = (self.program.count()?, sample()?);
         let latency = Latency::between(&latency, &self.program.latency()?);
-        let looked_after = self.flows.looked_after() - looked_after;
+        let looked_after = self.driver.looked_after() - looked_after;
         Ok((Interval::between(&before, &after, latency, looked_after), [begin, end]))
     }
 
-    /// Ends the load: outstanding responses are awaited for a moment, then every connection is
-    /// reset, with the numbers that the server expects.
+    /// Ends the load: outstanding responses are awaited for a moment, then every connection that
+    /// is open is reset, with the numbers that the server expects.
     ///
     /// # Errors
     ///
     /// When the interface is gone.
     pub fn finish(mut self) -> Result<()> {
-        self.flows.close(&self.program)
+        self.driver.close(&self.program)
     }
 }
 
@@ -191,7 +235,7 @@ impl Interval {
         counts.insert("reopened".into(), looked_after.reopened);
         counts.insert("stalled".into(), looked_after.stalled);
         let of = |name: &str| counts.get(name).copied().unwrap_or(0);
-        let errors = ["wrong_status", "too_long", "unasked", "no_packet", "stalled"];
+        let errors = ["wrong_status", "too_long", "unasked", "no_packet", "stalled", "cut_short"];
         let errors = errors.map(of).iter().sum();
         Self {
             seconds,

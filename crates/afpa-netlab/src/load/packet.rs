@@ -6,6 +6,10 @@ use crate::object::internet_sum;
 
 /// Flags of a request.
 pub(crate) const PUSH_ACK: u8 = 0x18;
+/// Flags of the first packet of a connection.
+pub(crate) const SYN: u8 = 0x02;
+/// Its options behind the timestamps, given as its payload: as `syn_options` in the program.
+pub(crate) const SYN_OPTIONS: &[u8] = &[2, 4, 0x05, 0xb4, 4, 2, 3, 3, 7, 1, 1, 1];
 /// Flags of a reset.
 pub(crate) const RESET_ACK: u8 = 0x14;
 
@@ -56,7 +60,9 @@ impl Segment {
         let mut tcp = [self.from.1.to_be_bytes(), self.to.1.to_be_bytes()].concat();
         tcp.extend(seq.to_be_bytes());
         tcp.extend(self.ack.to_be_bytes());
-        tcp.extend([header << 2, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        // What a SYN carries are options.
+        let options = if flags & SYN != 0 { payload.len() as u8 } else { 0 };
+        tcp.extend([(header + options) << 2, flags, 0xff, 0xff, 0, 0, 0, 0]);
         if let Some((value, echo)) = self.stamps {
             tcp.extend([1, 1, 8, 10]);
             tcp.extend(value.to_be_bytes());
@@ -111,6 +117,8 @@ mod tests {
             let whole = [segment.pseudo_header(tcp.len()), tcp].concat();
             assert_eq!(internet_sum(&whole), 0xffff);
         }
+        let syn = segment("10.0.0.1", "10.0.0.2").frame(SYN, 1, SYN_OPTIONS);
+        assert_eq!(TcpView::of_frame(&syn).unwrap().payload, b"");
         let v4 = segment("10.0.0.1", "10.0.0.2").frame(RESET_ACK, 1, b"");
         assert_eq!(internet_sum(&v4[14..34]), 0xffff);
     }

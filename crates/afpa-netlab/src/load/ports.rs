@@ -75,7 +75,8 @@ pub(crate) fn forget(stream: TcpStream) -> Result<()> {
     setsockopt(&stream, sockopt::TcpRepair, &1).context("TCP_REPAIR needs CAP_NET_ADMIN")
 }
 
-fn offset(first: IpAddr, by: u32) -> IpAddr {
+/// The address so many behind another.
+pub(crate) fn offset(first: IpAddr, by: u32) -> IpAddr {
     match first {
         IpAddr::V4(first) => IpAddr::V4((first.to_bits().wrapping_add(by)).into()),
         IpAddr::V6(first) => IpAddr::V6((first.to_bits().wrapping_add(by.into())).into()),

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use libbpf_rs::{Map, MapCore};
 
 use super::exchange::Learned;
-use super::{LoadOptions, request};
+use super::{LoadOptions, once, request};
 use crate::object::{Aligned, Attachment, Fields, Layout, Loaded, fetch, internet_sum, store, sum};
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/generator.o")));
@@ -34,6 +34,7 @@ pub(crate) struct FlowLayout {
     pub(crate) state: usize,
     pub(crate) seq: usize,
     pub(crate) ack: usize,
+    pub(crate) got: usize,
     pub(crate) target: usize,
     pub(crate) cursor: usize,
     pub(crate) ts_recent: usize,
@@ -48,6 +49,9 @@ pub(crate) struct States {
     pub(crate) learn: u32,
     pub(crate) driven: u32,
     pub(crate) closed: u32,
+    pub(crate) syn_sent: u32,
+    pub(crate) asked: u32,
+    pub(crate) done: u32,
 }
 
 /// Everything counted, at a moment.
@@ -69,6 +73,7 @@ impl Program {
             ("ring", PORTS * options.sources),
             ("targets", targets.len() as u32),
             ("schedule", schedule.len() as u32),
+            ("slots", options.connections),
         ];
         let object = Loaded::load("generator", &OBJECT.0, &sizes)?;
         let first_source = low_bits(first_source);
@@ -77,7 +82,8 @@ impl Program {
             store(&object.map("schedule")?, slot, &target.to_ne_bytes())?;
         }
         write_settings(&object, options, schedule.len() as u32 - 1, first_source)?;
-        let attachment = object.attach("generate", &options.interface)?;
+        let program = if options.once { "generate_once" } else { "generate" };
+        let attachment = object.attach(program, &options.interface)?;
         Ok(Self {
             flow: FlowLayout::of(&object)?,
             states: States::of(&object)?,
@@ -108,6 +114,11 @@ impl Program {
 
     pub(crate) fn flows(&self) -> Result<Map<'_>> {
         self.object.map("flows")
+    }
+
+    /// Which flow each slot is at.
+    pub(crate) fn slots(&self) -> Result<Map<'_>> {
+        self.object.map("slots")
     }
 
     /// Link addresses (client's, server's) that were seen while learning.
@@ -141,6 +152,7 @@ impl FlowLayout {
             state: layout.field("state")?,
             seq: layout.field("seq")?,
             ack: layout.field("ack")?,
+            got: layout.field("got")?,
             target: layout.field("target")?,
             cursor: layout.field("cursor")?,
             ts_recent: layout.field("ts_recent")?,
@@ -170,6 +182,9 @@ impl States {
             learn: value("learn")?,
             driven: value("driven")?,
             closed: value("closed")?,
+            syn_sent: value("syn_sent")?,
+            asked: value("asked")?,
+            done: value("done")?,
         })
     }
 }
@@ -204,6 +219,10 @@ fn write_settings(
     settings.put_u32(layout.field("schedule_mask")?, schedule_mask);
     settings.put_u32(layout.field("source_first")?, first_source);
     settings.put_u32(layout.field("sources")?, options.sources);
+    settings.put_u32(layout.field("first_port")?, once::FIRST_PORT);
+    settings.put_u32(layout.field("ports")?, once::PORTS);
+    settings.put_u32(layout.field("slots")?, options.connections);
+    settings.put_u32(layout.field("total")?, once::total(options));
     store(&object.map("settings")?, 0, &settings)
 }
 

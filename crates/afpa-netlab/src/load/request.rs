@@ -6,6 +6,8 @@ use crate::inject::Random;
 
 /// Entries of the schedule when there is more than one target: shares are exact to one of these.
 const SCHEDULE: usize = 1 << 14;
+/// It grows so far when a share would be none otherwise.
+const LONGEST_SCHEDULE: usize = 1 << 22;
 
 /// One thing to ask for.
 #[derive(Debug, Clone)]
@@ -97,17 +99,30 @@ pub(crate) fn schedule(weights: &[u32]) -> Result<Vec<u32>> {
     if weights.len() == 1 {
         return Ok(vec![0]);
     }
-    let mut entries = Vec::with_capacity(SCHEDULE);
-    let mut passed = 0;
-    for (target, weight) in weights.iter().enumerate() {
-        passed += u64::from(*weight);
-        let until = (passed as f64 / total as f64 * SCHEDULE as f64).round() as usize;
-        ensure!(*weight == 0 || until > entries.len(), "target {target}: its share is too small");
-        entries.resize(until, u32::try_from(target).context("too many targets")?);
-    }
+    let mut length = SCHEDULE;
+    let mut entries = loop {
+        match fill(weights, total, length) {
+            Ok(entries) => break entries,
+            Err(error) if length == LONGEST_SCHEDULE => return Err(error),
+            Err(_) => length *= 2,
+        }
+    };
     let mut random = Random::new(0);
     for index in (1..entries.len()).rev() {
         entries.swap(index, (random.next() % (index as u64 + 1)) as usize);
+    }
+    Ok(entries)
+}
+
+/// So many entries, in the order of targets.
+fn fill(weights: &[u32], total: u64, length: usize) -> Result<Vec<u32>> {
+    let mut entries = Vec::with_capacity(length);
+    let mut passed = 0;
+    for (target, weight) in weights.iter().enumerate() {
+        passed += u64::from(*weight);
+        let until = (passed as f64 / total as f64 * length as f64).round() as usize;
+        ensure!(*weight == 0 || until > entries.len(), "target {target}: its share is too small");
+        entries.resize(until, u32::try_from(target).context("too many targets")?);
     }
     Ok(entries)
 }
@@ -126,6 +141,13 @@ mod tests {
         }
         let first_half = schedule[..SCHEDULE / 2].iter().filter(|entry| **entry == 0).count();
         assert!((2700..3040).contains(&first_half), "not shuffled: {first_half}");
+    }
+
+    #[test]
+    fn small_shares_make_it_longer() {
+        let schedule = schedule(&[1_000_000, 5, 5]).unwrap();
+        assert!(schedule.len() > SCHEDULE && schedule.len().is_power_of_two());
+        assert!([1, 2].iter().all(|target| schedule.contains(target)));
     }
 
     #[test]

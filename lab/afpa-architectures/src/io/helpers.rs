@@ -1,0 +1,100 @@
+//! AMPED's helpers: threads that wait for the disk, so that the event loop does not (Flash).
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use afpa_cache::root::fetch;
+use anyhow::{Context, Result};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::{Content, Loaded};
+
+/// What a helper is asked to do.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// Load a path into the cache.
+    Load(Vec<u8>),
+    /// Read a file that is about to be sent into the page cache.
+    Fetch(Arc<File>, u64),
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(super) enum Done {
+    /// As [`Content::load`] gave it.
+    Loaded(Loaded),
+    /// The file can be sent without waiting, or its disk has failed, which sending will tell.
+    Fetched,
+}
+
+/// The threads, as the event loop sees them.
+#[derive(Debug)]
+pub(super) struct Helpers {
+    jobs: Sender<(u64, Job)>,
+    done: Receiver<(u64, Done)>,
+    bell: Arc<OwnedFd>,
+}
+
+impl Helpers {
+    /// Starts `count` threads.
+    pub(super) fn start(content: &Arc<Content>, count: u32) -> Result<Self> {
+        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        let bell = Arc::new(bell);
+        let (jobs, waiting) = channel();
+        let (finished, done) = channel();
+        let waiting = Arc::new(Mutex::new(waiting));
+        for number in 0..count {
+            let (waiting, finished) = (Arc::clone(&waiting), finished.clone());
+            let (content, bell) = (Arc::clone(content), Arc::clone(&bell));
+            std::thread::Builder::new()
+                .name(format!("helper-{number}"))
+                .spawn(move || help(&content, &waiting, &finished, &bell))
+                .context("cannot start a helper thread")?;
+        }
+        Ok(Self { jobs, done, bell })
+    }
+
+    /// Readable when something is done.
+    pub(super) fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    /// Gives a job to whoever is free; `number` comes back with its end.
+    pub(super) fn ask(&self, number: u64, job: Job) {
+        // They live as long as this sender: there is always one to receive.
+        let _ = self.jobs.send((number, job));
+    }
+
+    /// All that was done since the last time.
+    pub(super) fn collect(&self) -> Vec<(u64, Done)> {
+        // Only rung, never counted: what it says is that there is something.
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        self.done.try_iter().collect()
+    }
+}
+
+fn help(
+    content: &Arc<Content>,
+    waiting: &Mutex<Receiver<(u64, Job)>>,
+    finished: &Sender<(u64, Done)>,
+    bell: &OwnedFd,
+) {
+    loop {
+        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok((number, job)) = next else { return };
+        let done = match job {
+            Job::Load(path) => Done::Loaded(content.load(&path)),
+            Job::Fetch(file, length) => {
+                let _ = fetch(&file, 0, length);
+                Done::Fetched
+            }
+        };
+        if finished.send((number, done)).is_err() {
+            return;
+        }
+        // It fails when it has been rung 2^64 times unheard.
+        let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+    }
+}

@@ -1,0 +1,42 @@
+//! The I/O strategies: how one thread of control serves the connections of a listener.
+
+pub(crate) mod asynchronous;
+mod helpers;
+pub(crate) mod reactive;
+mod send;
+pub(crate) mod sync;
+
+use std::net::TcpListener;
+
+use anyhow::Result;
+
+use crate::serve::Shared;
+use crate::{Handler, Io};
+
+/// Serves the connections of `listener`, for as long as that goes well.
+///
+/// # Errors
+/// When the listener or the strategy's own means fail. The failure of a connection ends that alone.
+pub(crate) fn serve(listener: &TcpListener, handler: Handler, shared: &Shared) -> Result<()> {
+    match shared.architecture.io {
+        Io::Sync => sync::serve(listener, handler, shared),
+        Io::Reactive => reactive::serve(listener, handler, shared),
+        Io::Async => asynchronous::serve(listener, handler, shared),
+    }
+}
+
+/// Room for what arrives in one read: a request head, or a few.
+const RECEIVE: usize = 16 * 1024;
+
+/// Whether an error of `accept` is only that of a connection, or one that passes.
+pub(crate) fn is_passing(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    let exhausted = matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS));
+    if exhausted {
+        // Until some connection ends there is nothing to be done.
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    exhausted
+        || matches!(errno, Some(Errno::CONNABORTED | Errno::INTR | Errno::AGAIN | Errno::PERM))
+}

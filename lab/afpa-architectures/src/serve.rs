@@ -1,0 +1,85 @@
+//! From options to a running server.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::{Architecture, Content, Handler, Options, Without, concurrency};
+
+/// Serves until a signal ends the process. Its address is told on standard output, in a line.
+///
+/// # Errors
+/// When the options make no server, the address or the directory cannot be had, or the server fails.
+pub fn serve(options: &Options) -> Result<()> {
+    let shared = Shared::new(options)?;
+    raise_open_files();
+    let listener = match concurrency::is_worker() {
+        true => concurrency::inherited()?,
+        false => {
+            let listener = listen(options)?;
+            println!("http://{}/", listener.local_addr()?);
+            listener
+        }
+    };
+    concurrency::run(&listener, &shared)
+}
+
+/// What all threads of control of a server know.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) architecture: Architecture,
+    pub(crate) gather: bool,
+    pub(crate) pool: u32,
+    pub(crate) helpers: u32,
+    pub(crate) connections: u32,
+    options: Options,
+}
+
+impl Shared {
+    fn new(options: &Options) -> Result<Self> {
+        Ok(Self {
+            architecture: options.architecture()?,
+            gather: options.has(Without::GatherWrite),
+            pool: options.pool,
+            helpers: options.helpers,
+            connections: options.connections,
+            options: options.clone(),
+        })
+    }
+
+    /// The content, for one of so many processes.
+    pub(crate) fn open(&self, processes: usize) -> Result<Arc<Content>> {
+        let root = self.options.root.display();
+        Content::open(&self.options, processes).with_context(|| format!("cannot serve {root}"))
+    }
+
+    /// A handler for one thread of control.
+    pub(crate) fn handler(&self, content: &Arc<Content>) -> Handler {
+        Handler::new(content, &self.options, self.architecture.closes)
+    }
+}
+
+/// The longest queue of connections that wait to be accepted (JAWS: the listen backlog).
+const BACKLOG: i32 = 4096;
+
+fn listen(options: &Options) -> Result<TcpListener> {
+    let address = options.listen;
+    let about = || format!("cannot listen on {address}");
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    // Accepted sockets inherit it: a call less for each connection (JAWS: Nagle's algorithm).
+    socket.set_tcp_nodelay(true)?;
+    socket.bind(&address.into()).with_context(about)?;
+    socket.listen(BACKLOG).with_context(about)?;
+    Ok(socket.into())
+}
+
+/// A descriptor for each connection and each file that is not pinned.
+fn raise_open_files() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // Without it there are fewer connections, which accept will say.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}

@@ -1,0 +1,58 @@
+//! Those who ask.
+
+mod fetch;
+mod h2load;
+mod socket;
+
+mod tc;
+mod tool;
+mod wrk;
+
+use anyhow::Result;
+
+use crate::measure::{Load, Measured, Site};
+use crate::workload::Workload;
+
+pub use fetch::fetch_all;
+
+/// A way to ask a server for a workload.
+pub trait Generator: Send + Sync {
+    /// What it is chosen by.
+    fn name(&self) -> &str;
+
+    /// A line for `afpa-lab list`.
+    fn about(&self) -> &str;
+
+    /// Why it cannot be used on this machine, with the package that would help.
+    fn lacks(&self) -> Option<String>;
+
+    /// What goes into the environment's record.
+    fn version(&self) -> String;
+
+    /// Can it do that?
+    ///
+    /// # Errors
+    ///
+    /// Why not, in words.
+    fn can(&self, workload: &Workload, load: &Load) -> Result<(), String>;
+
+    /// Asks, on the calling thread, which is inside the client's namespace and on the site's core.
+    /// `sample` is called at both ends of the measured interval. Wrong answers are counted, not
+    /// returned as errors.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot begin: no connection, no privilege, a first answer that is wrong.
+    fn run(
+        &self,
+        site: &Site,
+        workload: &Workload,
+        load: &Load,
+        sample: &mut dyn FnMut(),
+    ) -> Result<Measured>;
+}
+
+/// All of them.
+pub fn generators() -> Vec<Box<dyn Generator>> {
+    vec![Box::new(tc::Tc), Box::new(socket::Socket), Box::new(wrk::Wrk), Box::new(h2load::H2load)]
+}

@@ -1,0 +1,120 @@
+//! The closed-loop generator in TC of `afpa-netlab`.
+
+use anyhow::Result;
+
+use afpa_netlab::load::{Generator as Flows, Interval, LoadOptions, Target};
+
+use super::{Generator, fetch_all};
+use crate::measure::{Load, Measured, Site};
+use crate::workload::{Request, Workload};
+
+/// A response is acknowledged in softirq, but its request must fit a segment.
+const LONGEST_REQUEST: usize = 1408;
+/// Each of them takes a kilobyte and a half of kernel memory.
+const MOST_REQUESTS: usize = 8_192;
+
+/// Closed loop in softirq on the client's interface.
+#[derive(Debug)]
+pub(super) struct Tc;
+
+impl Generator for Tc {
+    fn name(&self) -> &str {
+        "tc"
+    }
+
+    fn about(&self) -> &str {
+        "closed loop in eBPF on the client's interface, with and without keep-alive: one core \
+         saturates any server; status and length of each response are checked, content once at \
+         the start"
+    }
+
+    fn lacks(&self) -> Option<String> {
+        afpa_netlab::missing_privilege()
+    }
+
+    fn version(&self) -> String {
+        env!("CARGO_PKG_VERSION").into()
+    }
+
+    fn can(&self, workload: &Workload, load: &Load) -> Result<(), String> {
+        if load.rate.is_some() {
+            return Err("it has a closed loop only".into());
+        }
+        if !workload.is_mix() {
+            return Err("it draws requests at random, and keeps no order".into());
+        }
+        let requests = workload.all_requests();
+        if requests.len() > MOST_REQUESTS {
+            return Err(format!("it takes {MOST_REQUESTS} different requests at most"));
+        }
+        // Of any server: no address is longer than this one in brackets.
+        let host = "[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:65535";
+        let longest = requests.iter().map(|request| request.bytes(host, false).len()).max();
+        match longest {
+            Some(longest) if longest > LONGEST_REQUEST => {
+                Err(format!("a request has more than {LONGEST_REQUEST} bytes"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn run(
+        &self,
+        site: &Site,
+        workload: &Workload,
+        load: &Load,
+        sample: &mut dyn FnMut(),
+    ) -> Result<Measured> {
+        fetch_all(site.to, workload, load.persistent)?;
+        let options = options(site, workload, load);
+        let mut flows = Flows::start(&options)?;
+        flows.measure(load.warm_up)?;
+        let (interval, _) = flows.measure_with(load.duration, || {
+            sample();
+            Ok(())
+        })?;
+        flows.finish()?;
+        Ok(measured(interval, workload, load))
+    }
+}
+
+fn options(site: &Site, workload: &Workload, load: &Load) -> LoadOptions {
+    let target = |request: &Request| Target {
+        path: request.path.clone(),
+        method: "GET".into(),
+        headers: request.all_headers(load.persistent),
+        weight: request.weight,
+        status: request.status,
+    };
+    LoadOptions {
+        connections: load.connections,
+        once: !load.persistent,
+        interface: site.interface.clone(),
+        first_source: Some(site.first_source),
+        sources: site.sources,
+        ..LoadOptions::new(site.to, workload.all_requests().iter().map(target).collect())
+    }
+}
+
+fn measured(interval: Interval, workload: &Workload, load: &Load) -> Measured {
+    let of = |name: &str| interval.counts.get(name).copied().unwrap_or(0);
+    let requests = of("responses");
+    let mut measured = Measured {
+        seconds: interval.seconds,
+        requests,
+        connections_opened: if load.persistent { of("reopened") } else { of("connections") },
+        bytes: of("response_bytes"),
+        // Mixes are drawn in proportion to weights; one size is exact.
+        body_bytes: (requests as f64 * workload.mean_length()).round() as u64,
+        latency: interval.latency.into(),
+        errors: interval.errors,
+        ..Measured::default()
+    };
+    if interval.errors > 0 {
+        let wrong = ["wrong_status", "too_long", "unasked", "no_packet", "stalled", "cut_short"];
+        let words = wrong.iter().map(|name| (name, of(name))).filter(|(_, count)| *count > 0);
+        measured.complaints = words.map(|(name, count)| format!("{count} {name}")).collect();
+    }
+    measured.counts = interval.counts;
+    measured
+}

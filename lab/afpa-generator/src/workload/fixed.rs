@@ -1,0 +1,143 @@
+//! Workloads of files of one size.
+
+use afpa_netlab::load::browser_headers;
+
+use super::order::Order;
+use super::{Object, Request, Workload};
+
+/// One file of a size, again and again.
+pub(super) fn webstone(size: u64) -> Workload {
+    let object = Object::new(format!("/webstone/file{size}.html"), size);
+    Workload {
+        name: format!("webstone-{size}"),
+        family: "webstone".into(),
+        title: format!("WebStone, {}", human(size)),
+        point: Some(size as f64),
+        about: "One file of a fixed size, as the papers used WebStone 2.5. Taken: the range, 64 B \
+                to 1 MB, one size a run. Approximated: the sizes between; the generator is not \
+                WebStone's."
+            .into(),
+        requests: vec![Request::get(&object)],
+        objects: vec![object],
+        order: Order::Mix,
+    }
+}
+
+/// As a browser asks. Pictures, so that no server thinks of compressing them.
+pub(super) fn browser(size: u64) -> Workload {
+    let object = Object::new(format!("/browser/picture{size}.jpg"), size);
+    Workload {
+        name: format!("browser-{size}"),
+        family: "browser".into(),
+        title: format!("Browser's header fields, {}", human(size)),
+        point: Some(size as f64),
+        about: "One picture of a fixed size, asked with the header fields of a browser of today, \
+                a kilobyte with cookies."
+            .into(),
+        requests: vec![Request::get(&object).with_headers(browser_headers())],
+        objects: vec![object],
+        order: Order::Mix,
+    }
+}
+
+/// What a browser asks when it has a copy already.
+pub(super) fn conditional(size: u64) -> Workload {
+    let object = Object::new(format!("/conditional/file{size}.html"), size);
+    Workload {
+        name: format!("conditional-{size}"),
+        family: "conditional".into(),
+        title: format!("If-Modified-Since, {}", human(size)),
+        point: Some(size as f64),
+        about: "One file, asked with If-Modified-Since of its own date: each answer is 304.".into(),
+        requests: vec![Request::get(&object).if_modified()],
+        objects: vec![object],
+        order: Order::Mix,
+    }
+}
+
+/// The smallest file of SPECweb96, sixteen of them.
+pub(super) fn proxy() -> Workload {
+    let object = |number| Object::new(format!("/proxy/{number}.html"), 102);
+    let objects: Vec<Object> = (0..16).map(object).collect();
+    Workload {
+        name: "proxy-102".into(),
+        family: "proxy".into(),
+        title: "The papers' proxy run, 102 B".into(),
+        point: Some(102.0),
+        about: "The papers' clients of the proxy asked for a small set of 102-byte files. \
+                Approximated: the set has sixteen, all asked alike."
+            .into(),
+        requests: objects.iter().map(Request::get).collect(),
+        objects,
+        order: Order::Mix,
+    }
+}
+
+/// Names that lead to nothing.
+pub(super) fn absent() -> Workload {
+    let request = |number| Request {
+        path: format!("/absent/{number}.html"),
+        headers: Vec::new(),
+        status: 404,
+        body: None,
+        weight: 1,
+    };
+    Workload {
+        name: "absent".into(),
+        family: "absent".into(),
+        title: "Files that are not there".into(),
+        point: None,
+        about: "1,000 names without a file behind them. Each server sends its own page, so that \
+                bytes/s cannot be compared."
+            .into(),
+        requests: (0..1000).map(request).collect(),
+        objects: Vec::new(),
+        order: Order::Mix,
+    }
+}
+
+/// Each file once before any comes again: the work of loading it.
+pub(super) fn cold() -> Workload {
+    let object = |number| Object::new(format!("/cold/{}/{number}.html", number % 100), 4096);
+    let objects: Vec<Object> = (0..20_000).map(object).collect();
+    Workload {
+        name: "cold-4096".into(),
+        family: "cold".into(),
+        title: "Each file once, 4 KB".into(),
+        point: Some(4096.0),
+        about:
+            "20,000 files of 4 KB, asked one after the other in a shuffled order. A server that \
+                keeps them has loaded all after as many requests; a warm-up shortens what is left. \
+                The files are in the kernel's page cache: no disk is measured."
+                .into(),
+        requests: objects.iter().map(Request::get).collect(),
+        objects,
+        order: Order::Sweep,
+    }
+}
+
+fn human(size: u64) -> String {
+    match size {
+        size if size >= 1 << 20 && size.is_multiple_of(1 << 20) => format!("{} MB", size >> 20),
+        size if size >= 1 << 10 && size.is_multiple_of(1 << 10) => format!("{} KB", size >> 10),
+        size => format!("{size} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_said_as_people_do() {
+        let said = [64, 1024, 1500, 1 << 20, 3 << 19].map(human);
+        assert_eq!(said, ["64 B", "1 KB", "1500 B", "1 MB", "1536 KB"]);
+    }
+
+    #[test]
+    fn a_browser_s_request_fits_one_segment() {
+        let workload = browser(512);
+        let length = workload.all_requests()[0].bytes("10.77.0.1", true).len();
+        assert!((1000..1400).contains(&length), "{length}");
+    }
+}

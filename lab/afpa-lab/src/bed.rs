@@ -1,0 +1,197 @@
+//! The beds that servers are measured on.
+
+use std::time::Duration;
+
+use afpa_netlab::inject::{Impairment, Rules};
+use afpa_netlab::{Bed, BedOptions, Offloads, Path, Steering};
+use anyhow::{Result, bail, ensure};
+
+use crate::results::BedRecord;
+
+/// The same for all servers: the timers of BBR's pacing cost a user-mode server twice its time
+/// as soon as an answer has several segments.
+const CONGESTION: &str = "cubic";
+/// Behind the names of beds with a forwarder in the middle.
+const IMPAIRED: &str = "-impaired";
+/// Client addresses: non-persistent connections use up ports.
+const SOURCES: u32 = 8;
+
+/// A bed, before it is set up.
+#[derive(Debug, Clone)]
+pub struct BedPlan {
+    /// Its name in the results.
+    pub name: String,
+    /// Where packets are processed.
+    layout: Layout,
+    /// What happens to packets on the way.
+    wire: Option<Wire>,
+    /// Core of the server.
+    pub server_core: usize,
+    /// Core of the generator.
+    pub client_core: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    Steered,
+    Unsteered,
+    OneCore,
+}
+
+/// The papers' dummynet: what the way between the two sides does to packets, both ways.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Wire {
+    /// Added to every packet.
+    pub delay: Duration,
+    /// Share of packets lost.
+    pub loss: f64,
+    /// Bits a second.
+    pub rate: Option<u64>,
+}
+
+impl BedPlan {
+    /// Names and descriptions of all beds.
+    pub const ALL: [(&str, &str); 3] = [
+        (
+            "steered",
+            "each side's packet work on its own core: the server's core holds all its work",
+        ),
+        ("unsteered", "packet work on the core that sent the packet, as the kernel does it"),
+        ("one-core", "server, client and all packet work on one core"),
+    ];
+
+    /// A bed by its name.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such bed, or no such cores here.
+    pub fn named(name: &str, cores: (usize, usize), wire: Option<Wire>) -> Result<Self> {
+        let layout = match name {
+            "steered" => Layout::Steered,
+            "unsteered" => Layout::Unsteered,
+            "one-core" => Layout::OneCore,
+            _ => {
+                bail!("no bed '{name}'; there are: {}", Self::ALL.map(|(name, _)| name).join(", "))
+            }
+        };
+        let (server_core, client_core) = cores;
+        let there = std::thread::available_parallelism()?.get();
+        ensure!(server_core < there && client_core < there, "this machine has {there} cores");
+        ensure!(server_core != client_core, "server and client need a core each");
+        Ok(Self {
+            name: format!("{name}{}", if wire.is_some() { IMPAIRED } else { "" }),
+            layout,
+            wire,
+            server_core,
+            client_core: if layout == Layout::OneCore { server_core } else { client_core },
+        })
+    }
+
+    /// Sets it up. It goes when it is dropped; when this process is killed, the next run or
+    /// `afpa-lab clean` removes it.
+    ///
+    /// # Errors
+    ///
+    /// When a step fails; what was made until then is removed.
+    pub fn create(&self) -> Result<Bed> {
+        Bed::create(&self.options())
+    }
+
+    /// Client addresses of the bed.
+    pub fn sources(&self) -> u32 {
+        SOURCES
+    }
+
+    fn options(&self) -> BedOptions {
+        let steering = match self.layout {
+            Layout::Steered => {
+                Steering::Cores { server: self.server_core, client: self.client_core }
+            }
+            Layout::Unsteered | Layout::OneCore => Steering::Unsteered,
+        };
+        let path = match self.wire {
+            None => Path::Direct(Offloads::CARD),
+            Some(wire) => Path::Through(Box::new(Rules::both(wire.impairment(), 1))),
+        };
+        BedOptions { path, steering, congestion: CONGESTION.into(), sources: SOURCES }
+    }
+
+    /// For the results.
+    pub fn record(&self) -> BedRecord {
+        let named = Self::ALL.iter().find(|(name, _)| self.name.starts_with(name));
+        let mut about = named.map_or(String::new(), |(_, about)| (*about).to_owned());
+        if let Some(wire) = self.wire {
+            about += &format!("; {}", wire.words());
+        }
+        let offloads = match self.wire {
+            None => "as on a network card: checksums and segmentation, no merging",
+            Some(_) => "none: every packet is what would be on the wire",
+        };
+        BedRecord {
+            about,
+            server_core: self.server_core,
+            client_core: self.client_core,
+            congestion: CONGESTION.into(),
+            offloads: offloads.into(),
+        }
+    }
+}
+
+/// Does the bed of this name lose or delay packets?
+pub fn is_impaired(name: &str) -> bool {
+    name.ends_with(IMPAIRED)
+}
+
+impl Wire {
+    /// `None` when nothing happens to packets.
+    pub fn new(delay: Duration, loss: f64, rate: Option<u64>) -> Option<Self> {
+        let wire = Self { delay, loss, rate };
+        (wire != Self::default()).then_some(wire)
+    }
+
+    fn impairment(self) -> Impairment {
+        Impairment { delay: self.delay, loss: self.loss, rate: self.rate, ..Impairment::default() }
+    }
+
+    fn words(self) -> String {
+        let mut words = Vec::new();
+        if !self.delay.is_zero() {
+            words.push(format!("{:?} delay each way", self.delay));
+        }
+        if self.loss > 0.0 {
+            words.push(format!("{} % of packets lost", self.loss * 100.0));
+        }
+        if let Some(rate) = self.rate {
+            words.push(format!("{} Mbit/s", rate as f64 / 1e6));
+        }
+        words.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beds_are_known_by_name() {
+        let steered = BedPlan::named("steered", (0, 1), None).unwrap();
+        assert_eq!((steered.server_core, steered.client_core), (0, 1));
+        let one = BedPlan::named("one-core", (0, 1), None).unwrap();
+        assert_eq!((one.server_core, one.client_core), (0, 0));
+        assert!(BedPlan::named("tilted", (0, 1), None).is_err());
+        assert!(BedPlan::named("steered", (0, 0), None).is_err());
+        assert!(BedPlan::named("steered", (0, 4096), None).is_err());
+    }
+
+    #[test]
+    fn an_impaired_bed_says_how() {
+        let wire = Wire::new(Duration::from_millis(10), 0.01, Some(20_000_000));
+        let bed = BedPlan::named("steered", (0, 1), wire).unwrap();
+        assert!(is_impaired(&bed.name) && !is_impaired("steered"));
+        let about = bed.record().about;
+        for part in ["10ms delay", "1 % of packets lost", "20 Mbit/s"] {
+            assert!(about.contains(part), "{about}");
+        }
+        assert_eq!(Wire::new(Duration::ZERO, 0.0, None), None);
+    }
+}

@@ -1,0 +1,438 @@
+//! From what was asked for to a plan: which servers, workloads and beds, and the two presets.
+
+use std::time::Duration;
+
+use afpa_generator::{Load, Workload, families, family};
+use anyhow::{Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::bed::{BedPlan, Wire};
+use crate::plan::{Generators, Group, Plan, Task};
+use crate::results::AGAIN;
+use crate::servers::{self, Programs, Server};
+
+/// What is asked for. It is kept beside the results: a run that was cut short goes on only with
+/// the same wish.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wish {
+    /// Which experiments.
+    pub preset: Preset,
+    /// Server names; empty: the preset's, as far as they are here.
+    pub servers: Vec<String>,
+    /// Families of workloads, for [`Preset::Named`].
+    pub workloads: Vec<String>,
+    /// Sizes or rates of these; empty: the family's own.
+    pub sizes: Vec<u64>,
+    /// Numbers of connections.
+    pub connections: Vec<u32>,
+    /// Kinds of connections: persistent, and not.
+    pub persistent: Vec<bool>,
+    /// Beds, by name.
+    pub beds: Vec<String>,
+    /// Generator, by name.
+    pub generator: Option<String>,
+    /// Every generator that can make a load does.
+    pub every_generator: bool,
+    /// Requests a second: an open loop.
+    pub rate: Option<f64>,
+    /// Interleaved rounds.
+    pub rounds: u32,
+    /// Load before each measurement.
+    pub warm_up: Duration,
+    /// Each measurement.
+    pub seconds: Duration,
+    /// Delay of the way between the two sides.
+    pub delay: Duration,
+    /// Share of packets lost on it.
+    pub loss: f64,
+    /// Bits a second that it carries.
+    pub bandwidth: Option<u64>,
+    /// Cores of the server and of the client.
+    pub cores: (usize, usize),
+    /// White-box turns follow.
+    pub look_inside: bool,
+    /// The plan is made to fit.
+    pub within: Option<Duration>,
+}
+
+/// A set of experiments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// What the command line names.
+    Named,
+    /// A look at everything, within ten minutes.
+    Quick,
+    /// The papers' experiments, with all servers.
+    Full,
+}
+
+/// Measurements shorter than this say nothing: /proc counts time in steps of 10 ms.
+pub const SHORTEST: Duration = Duration::from_millis(300);
+/// The servers of a quick run.
+const FEW: &[&str] = &["afpa-kernel", "afpa", "nginx", "h2o", "sped", "howl"];
+/// Shown in the experiments in which the architecture is not the question.
+const NO_ARCHITECTURES: &[&str] = &[
+    "afpa-kernel",
+    "afpa",
+    "afpa-attach",
+    "nginx",
+    "h2o",
+    "apache-prefork",
+    "apache-event",
+    "lighttpd",
+    "caddy",
+    "haproxy",
+    "varnish",
+];
+/// JAWS's questions: the protocol optimisations, the size of the pool, threads for each request.
+const JAWS: &[&str] = &[
+    "thread-pool",
+    "thread-pool:pool=1",
+    "thread-pool:pool=6",
+    "thread-pool:pool=42",
+    "thread-pool:without=cached-headers",
+    "thread-pool:without=lazy-date",
+    "thread-pool:without=gather-write",
+    "thread-pool:without=cached-headers:without=lazy-date:without=gather-write",
+    "thread-per-request",
+];
+/// One that no client of today saturates, and some that all do.
+const CROSS_CHECKED: &[&str] = &["afpa-kernel", "nginx", "apache-event", "thread-pool"];
+/// The numbers of connections of the papers' question what a connection costs.
+const CONNECTIONS: [u32; 4] = [1, 16, 256, 1024];
+const USUAL_CONNECTIONS: u32 = 64;
+
+/// What a group is made of before its tasks are known.
+struct Experiment {
+    title: &'static str,
+    bed: &'static str,
+    servers: Option<&'static [&'static str]>,
+    parts: Vec<Part>,
+}
+
+/// Loads of one kind.
+struct Part {
+    workloads: Vec<Workload>,
+    connections: Vec<u32>,
+    persistent: bool,
+    by: By,
+}
+
+/// Who makes a load.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// The first generator that can.
+    TheFirst,
+    /// Each that can, for comparison.
+    Each,
+}
+
+impl Part {
+    fn persistent(workloads: Vec<Workload>) -> Self {
+        let connections = vec![USUAL_CONNECTIONS];
+        Self { workloads, connections, persistent: true, by: By::TheFirst }
+    }
+
+    fn one_each(workloads: Vec<Workload>) -> Self {
+        Self { persistent: false, ..Self::persistent(workloads) }
+    }
+}
+
+/// All servers, with the variants that the wish needs.
+pub fn known(wish: &Wish, programs: &Programs) -> Vec<Box<dyn Server>> {
+    let mut servers = servers::all(programs);
+    let preset: &[&str] = if wish.preset == Preset::Full { JAWS } else { &[] };
+    for name in wish.servers.iter().map(String::as_str).chain(preset.iter().copied()) {
+        if !servers.iter().any(|server| server.name() == name) {
+            servers.extend(servers::find(name, programs));
+        }
+    }
+    servers
+}
+
+/// A variant of an architecture takes part where it is asked for, and nowhere else.
+fn is_variant(name: &str) -> bool {
+    name.contains(':')
+}
+
+impl Wish {
+    /// Makes the plan; `servers` is what [`known`] gives.
+    ///
+    /// # Errors
+    ///
+    /// When a name is unknown, a server that was named cannot run here, or there is not the time.
+    pub fn plan(&self, servers: &[Box<dyn Server>], generators: &Generators) -> Result<Plan> {
+        let mut plan = Plan {
+            groups: Vec::new(),
+            rounds: self.rounds,
+            look_inside: self.look_inside,
+            left_out: Vec::new(),
+        };
+        let chosen = self.choose(servers, &mut plan.left_out)?;
+        for experiment in self.experiments()? {
+            let bed = BedPlan::named(experiment.bed, self.cores, None)?;
+            let taking = experiment.servers;
+            let takes_part = |name: &&&str| match taking {
+                Some(few) => few.contains(name),
+                None => !is_variant(name) || self.servers.iter().any(|named| named == *name),
+            };
+            let names = chosen.iter().filter(takes_part);
+            let names: Vec<String> = names.map(|name| (*name).to_owned()).collect();
+            let mut tasks = Vec::new();
+            for part in &experiment.parts {
+                tasks.extend(self.tasks(part, generators, &mut plan.left_out));
+            }
+            plan.add(experiment.title, bed, tasks, names);
+        }
+        self.add_named(&chosen, generators, &mut plan)?;
+        plan.groups.iter_mut().for_each(|group| measure_one_twice(&mut group.servers));
+        ensure!(!plan.groups.is_empty(), "nothing can be measured: {}", plan.left_out.join("; "));
+        if let Some(within) = self.within {
+            plan.fit(within, SHORTEST.min(self.seconds))?;
+        }
+        Ok(plan)
+    }
+
+    /// The servers that take part, in their order.
+    fn choose<'s>(
+        &self,
+        servers: &'s [Box<dyn Server>],
+        left_out: &mut Vec<String>,
+    ) -> Result<Vec<&'s str>> {
+        let known = |name: &str| servers.iter().find(|server| server.name() == name);
+        for name in &self.servers {
+            let Some(server) = known(name) else {
+                let names: Vec<&str> = servers.iter().map(|server| server.name()).collect();
+                bail!("no server '{name}'; there are: {}", names.join(", "));
+            };
+            if let Some(reason) = server.lacks() {
+                bail!("{name}: {reason}");
+            }
+        }
+        let all = || servers.iter().map(|server| server.name());
+        let wanted: Vec<&str> = match (self.servers.as_slice(), self.preset) {
+            ([], Preset::Full) => all().collect(),
+            ([], _) => all().filter(|name| FEW.contains(name)).collect(),
+            (named, _) => all().filter(|name| named.iter().any(|one| one == name)).collect(),
+        };
+        let mut chosen = Vec::new();
+        for name in wanted {
+            match known(name).and_then(|server| server.lacks()) {
+                Some(reason) => left_out.push(format!("server {name}: {reason}")),
+                None => chosen.push(name),
+            }
+        }
+        ensure!(!chosen.is_empty(), "no server can run here: {}", left_out.join("; "));
+        Ok(chosen)
+    }
+
+    /// The experiments of the preset; the most important ones first.
+    fn experiments(&self) -> Result<Vec<Experiment>> {
+        match self.preset {
+            Preset::Named => Ok(Vec::new()),
+            Preset::Quick => quick(),
+            Preset::Full => full(),
+        }
+    }
+
+    /// What the command line names: every family on every bed, over both kinds of connections.
+    fn add_named(&self, chosen: &[&str], generators: &Generators, plan: &mut Plan) -> Result<()> {
+        if self.preset != Preset::Named {
+            return Ok(());
+        }
+        let mut workloads = Vec::new();
+        for name in &self.workloads {
+            let names: Vec<&str> = families().into_iter().map(|(name, _)| name).collect();
+            ensure!(
+                names.contains(&name.as_str()),
+                "no workload '{name}'; there are: {}",
+                names.join(", ")
+            );
+            workloads.extend(family(name, &self.sizes, false)?);
+        }
+        let wire = Wire::new(self.delay, self.loss, self.bandwidth);
+        for bed in &self.beds {
+            let bed = BedPlan::named(bed, self.cores, wire)?;
+            let mut tasks = Vec::new();
+            for persistent in &self.persistent {
+                let part = Part {
+                    workloads: workloads.clone(),
+                    connections: self.connections.clone(),
+                    persistent: *persistent,
+                    by: if self.every_generator { By::Each } else { By::TheFirst },
+                };
+                tasks.extend(self.tasks(&part, generators, &mut plan.left_out));
+            }
+            let names = chosen.iter().map(|name| (*name).to_owned()).collect();
+            let title = format!("{} on bed {}", self.workloads.join(", "), bed.name);
+            plan.add(&title, bed, tasks, names);
+        }
+        Ok(())
+    }
+
+    fn tasks(&self, part: &Part, generators: &Generators, left_out: &mut Vec<String>) -> Vec<Task> {
+        let mut tasks = Vec::new();
+        for workload in &part.workloads {
+            for connections in &part.connections {
+                let load = Load {
+                    connections: *connections,
+                    warm_up: self.warm_up,
+                    duration: self.seconds,
+                    persistent: part.persistent,
+                    rate: self.rate,
+                };
+                let (able, reasons) = generators.able(workload, &load);
+                if able.is_empty() {
+                    let kind = if load.persistent { "persistent" } else { "one request each" };
+                    left_out.push(format!(
+                        "{}, {kind}, {connections} connections: no generator: {}",
+                        workload.name,
+                        reasons.join("; ")
+                    ));
+                }
+                let most = if part.by == By::Each { able.len() } else { 1 };
+                tasks.extend(able.into_iter().take(most).map(|generator| Task {
+                    workload: workload.clone(),
+                    load: load.clone(),
+                    generator,
+                }));
+            }
+        }
+        tasks
+    }
+}
+
+/// A look at everything.
+fn quick() -> Result<Vec<Experiment>> {
+    let specweb = family("specweb96", &[20], true)?;
+    Ok(vec![
+        Experiment {
+            title: "sizes, mixes, one request a connection",
+            bed: "steered",
+            servers: None,
+            parts: vec![
+                Part::persistent(webstone(&[64, 1 << 10, 16 << 10, 1 << 20])?),
+                Part::persistent([specweb, family("jaws", &[], true)?].concat()),
+                Part::one_each(webstone(&[64, 16 << 10])?),
+            ],
+        },
+        Experiment {
+            title: "the second bed",
+            bed: "unsteered",
+            servers: None,
+            parts: vec![Part::persistent(webstone(&[64, 1 << 10, 16 << 10])?)],
+        },
+    ])
+}
+
+/// The papers' experiments.
+fn full() -> Result<Vec<Experiment>> {
+    let experiment = |title, servers, parts| Experiment { title, bed: "steered", servers, parts };
+    let specweb = || family("specweb96", &[20], false);
+    let jaws = || family("jaws", &[], false);
+    let protocol = ["browser", "conditional", "absent", "proxy"];
+    let protocol: Result<Vec<_>> = protocol.iter().map(|name| family(name, &[], true)).collect();
+    let one_each = [webstone(&[64, 1 << 10, 16 << 10])?, specweb()?].concat();
+    let connections =
+        Part { connections: CONNECTIONS.to_vec(), ..Part::persistent(webstone(&[1 << 10])?) };
+    let every = Part { by: By::Each, ..Part::persistent(webstone(&[1 << 10])?) };
+    let sizes = vec![
+        Part::persistent(webstone(&[])?),
+        Part::persistent([specweb()?, jaws()?].concat()),
+        Part::one_each(one_each),
+    ];
+    let others = Some(NO_ARCHITECTURES);
+    Ok(vec![
+        experiment("sizes, mixes, one request a connection", None, sizes),
+        Experiment {
+            bed: "unsteered",
+            ..experiment(
+                "the second bed",
+                others,
+                vec![Part::persistent(webstone(&[64, 1 << 10, 16 << 10])?)],
+            )
+        },
+        experiment("JAWS's strategies", Some(JAWS), vec![Part::one_each(jaws()?)]),
+        experiment("connections", others, vec![connections]),
+        experiment("the generators beside each other", Some(CROSS_CHECKED), vec![every]),
+        experiment(
+            "browsers, conditional, absent, proxy",
+            others,
+            vec![Part::persistent(protocol?.concat())],
+        ),
+    ])
+}
+
+fn webstone(sizes: &[u64]) -> Result<Vec<Workload>> {
+    family("webstone", sizes, false)
+}
+
+impl Plan {
+    fn add(&mut self, title: &str, bed: BedPlan, tasks: Vec<Task>, servers: Vec<String>) {
+        if !tasks.is_empty() && !servers.is_empty() {
+            self.groups.push(Group { title: title.to_owned(), bed, tasks, servers });
+        }
+    }
+}
+
+/// The noise is what one and the same server differs from itself: a peer, at the other end of the
+/// round. AFPA if there is no peer.
+fn measure_one_twice(servers: &mut Vec<String>) {
+    let peer = servers.iter().find(|name| !name.starts_with("afpa")).or(servers.first());
+    if let Some(name) = peer {
+        servers.push(format!("{name}{AGAIN}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_is_measured_twice() {
+        let mut servers = vec!["afpa-kernel".to_owned(), "nginx".into(), "h2o".into()];
+        measure_one_twice(&mut servers);
+        assert_eq!(servers.last().unwrap(), "nginx (again)");
+        let mut alone = vec!["afpa".to_owned()];
+        measure_one_twice(&mut alone);
+        assert_eq!(alone, ["afpa", "afpa (again)"]);
+    }
+
+    #[test]
+    fn presets_begin_with_the_papers_sizes() {
+        for preset in [Preset::Quick, Preset::Full] {
+            let experiments = tests_wish(preset).experiments().unwrap();
+            let parts = &experiments[0].parts;
+            let workloads = parts[0].workloads.iter();
+            let sizes: Vec<f64> = workloads.filter_map(|workload| workload.point).collect();
+            assert_eq!((sizes[0], sizes[sizes.len() - 1]), (64.0, 1048576.0));
+            assert!(parts.iter().any(|part| !part.persistent));
+            assert!(experiments.iter().any(|one| one.bed == "unsteered"));
+        }
+    }
+
+    fn tests_wish(preset: Preset) -> Wish {
+        Wish {
+            preset,
+            servers: Vec::new(),
+            workloads: Vec::new(),
+            sizes: Vec::new(),
+            connections: vec![64],
+            persistent: vec![true],
+            beds: vec!["steered".into()],
+            generator: None,
+            every_generator: false,
+            rate: None,
+            rounds: 3,
+            warm_up: Duration::from_millis(200),
+            seconds: Duration::from_secs(1),
+            delay: Duration::ZERO,
+            loss: 0.0,
+            bandwidth: None,
+            cores: (0, 1),
+            look_inside: false,
+            within: None,
+        }
+    }
+}

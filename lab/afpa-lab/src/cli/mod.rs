@@ -1,0 +1,101 @@
+//! The command line: one type for each command, each with its `run`.
+
+mod compare;
+mod interrupt;
+mod list;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use afpa_lab::results::Results;
+use afpa_lab::{diff, report, work};
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+
+/// A line on stderr; a terminal that went away is no reason to stop measuring.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+pub(crate) use say;
+
+/// AFPA and its peers on the papers' workloads, side by side.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Compare(Box<compare::Compare>),
+    List(list::List),
+    Report(Report),
+    Diff(Diff),
+    Serve(Box<Serve>),
+    Clean(Clean),
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        match self.command {
+            Command::Compare(compare) => return compare.run(),
+            Command::List(list) => list.run(),
+            Command::Report(report) => report.run()?,
+            Command::Diff(diff) => print!("{}", diff::folders(&diff.before, &diff.after)?),
+            Command::Serve(serve) => afpa_architectures::serve(&serve.options)?,
+            Command::Clean(clean) => clean.run()?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Make the tables, figures and the page of a folder of results again.
+#[derive(Debug, Args)]
+struct Report {
+    /// Folder with a results.json
+    folder: PathBuf,
+}
+
+impl Report {
+    fn run(&self) -> Result<()> {
+        let results = Results::read(&self.folder)?;
+        report::write(&results, &self.folder)?;
+        println!("{}", report::terminal(&results));
+        report::last_lines(&results).iter().for_each(|line| println!("{line}"));
+        Ok(())
+    }
+}
+
+/// Compare two folders of results: what changed around them, and figure by figure.
+#[derive(Debug, Args)]
+struct Diff {
+    /// The earlier one
+    before: PathBuf,
+    /// The later one
+    after: PathBuf,
+}
+
+/// Run one of the papers' architectures as a server, in the foreground.
+#[derive(Debug, Args)]
+struct Serve {
+    #[command(flatten)]
+    options: afpa_architectures::Options,
+}
+
+/// Remove the beds and folders of runs that were killed.
+#[derive(Debug, Args)]
+struct Clean {}
+
+impl Clean {
+    fn run(&self) -> Result<()> {
+        let reaped = afpa_netlab::reap()?;
+        reaped.removed.iter().for_each(|name| println!("removed namespace {name}"));
+        reaped.kept.iter().for_each(|name| println!("kept namespace {name}: its owner lives"));
+        work::reap().iter().for_each(|path| println!("removed {}", path.display()));
+        Ok(())
+    }
+}

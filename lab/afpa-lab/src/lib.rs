@@ -1,0 +1,22 @@
+//! The lab: AFPA and its peers on the papers' workloads, side by side.
+//!
+//! A [`choice::Wish`] becomes a [`plan::Plan`], which a [`run::Run`] carries out: a fresh bed and a
+//! fresh server for each session, rounds interleaved, every turn kept in a journal.
+//! [`results::Results`] is what is left: [`summary::Summary`] does the arithmetic, [`report`] the
+//! tables and the page, [`figures`] the pictures.
+
+pub mod bed;
+pub mod choice;
+pub mod diff;
+pub mod environment;
+pub mod figures;
+pub mod plan;
+pub mod report;
+pub mod results;
+pub mod run;
+pub mod servers;
+pub mod stats;
+pub mod summary;
+pub mod units;
+pub mod whitebox;
+pub mod work;

@@ -1,0 +1,358 @@
+//! The papers' findings beside ours, each with the figures that speak for or against it.
+//!
+//! What the papers found is quoted from their text. What we find is computed from the turns; a
+//! finding whose points were not measured is left out. Why it holds or not is a matter of judgement
+//! and is written by people, in the report that is committed.
+
+use crate::results::{Point, Results};
+use crate::stats::Verdict;
+use crate::summary::{PointSummary, Summary};
+use crate::units::{digits, number, size};
+
+use super::told;
+
+/// One of the papers' findings.
+struct Finding {
+    paper: &'static str,
+    source: &'static str,
+    ours: fn(&Results, &Summary) -> Option<(String, Holds)>,
+}
+
+/// Does it still hold?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Yes,
+    No,
+    Partly,
+}
+
+const FINDINGS: &[Finding] = &[
+    Finding {
+        paper: "Serving in the software interrupt is about three times as fast as the best \
+                user-mode server on SPECweb96 (AFPA 10,269, Zeus 2,843, IIS some 2,900 requests/s).",
+        source: "USENIX 2001, 5.1",
+        ours: |results, summary| best_user_mode(results, summary, "specweb96", 2.0),
+    },
+    Finding {
+        paper: "For 64-byte files it is more than three times as fast (IIS 3.27 times slower).",
+        source: "USENIX 2001, 5.2",
+        ours: |results, summary| best_user_mode(results, summary, "webstone-64", 3.0),
+    },
+    Finding {
+        paper: "For 128 KB and more, the fastest user-mode server is as good as the kernel.",
+        source: "USENIX 2001, 5.2",
+        ours: large_files,
+    },
+    Finding {
+        paper: "The software interrupt is 12 % faster than kernel threads with the same code \
+                (here: than the same program in user mode), for 64-byte files.",
+        source: "USENIX 2001, 5.2",
+        ours: interrupt_over_thread,
+    },
+    Finding {
+        paper: "Howl, the ceiling of user mode (accept, read, write, close), is only 32 % faster \
+                than Zeus for 64-byte files.",
+        source: "USENIX 2001, 5.3",
+        ours: howl,
+    },
+    Finding {
+        paper: "Pre-forked processes (Apache) are the slowest architecture.",
+        source: "USENIX 2001, 5.1; JAWS, 2.3",
+        ours: prefork_is_slowest,
+    },
+    Finding {
+        paper: "Not copying is worth 25 % at 4 KB and 111 % at 32 KB.",
+        source: "USENIX 2001, zero copy TCP send",
+        ours: zero_copy,
+    },
+    Finding {
+        paper: "Cached heads, lazy date and gather-write together gain 65 %.",
+        source: "JAWS, 3.2.2",
+        ours: |_, summary| {
+            let with = "thread-pool";
+            let without =
+                "thread-pool:without=cached-headers:without=lazy-date:without=gather-write";
+            pair(summary, with, without, "all three switched off")
+        },
+    },
+    Finding {
+        paper: "The size of a thread pool hardly matters, as long as it is more than one.",
+        source: "JAWS, 3.2.3",
+        ours: |_, summary| pair(summary, "thread-pool", "thread-pool:pool=6", "a pool of 6"),
+    },
+    Finding {
+        paper: "At higher loads a thread for each request beats the thread pool.",
+        source: "JAWS, 3.2.3",
+        ours: |_, summary| pair(summary, "thread-per-request", "thread-pool", "the thread pool"),
+    },
+];
+
+/// As a section of Markdown; empty when nothing was measured that a finding is about.
+pub(super) fn markdown(results: &Results, summary: &Summary) -> String {
+    let rows = rows(results, summary);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n## The papers' findings and ours\n\n| the papers | source | here | holds |\n\
+                    |---|---|---|---|\n"
+        .to_owned();
+    text.extend(rows.iter().map(|row| format!("| {} |\n", row.join(" | "))));
+    text
+}
+
+/// As a section of the page.
+pub(super) fn html(results: &Results, summary: &Summary) -> String {
+    let rows = rows(results, summary);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head = ["the papers", "source", "here", "holds"].map(str::to_owned);
+    let table = super::html::rows(&head, &rows, &summary.subject);
+    format!("<h2>The papers' findings and ours</h2>\n{table}")
+}
+
+fn rows(results: &Results, summary: &Summary) -> Vec<Vec<String>> {
+    let row = |finding: &Finding| {
+        let (words, holds) = (finding.ours)(results, summary)?;
+        let holds = match holds {
+            Holds::Yes => "yes",
+            Holds::No => "no",
+            Holds::Partly => "in part",
+        };
+        Some(vec![finding.paper.into(), finding.source.into(), words, holds.into()])
+    };
+    FINDINGS.iter().filter_map(row).collect()
+}
+
+/// The fastest server that is not AFPA, at points of a workload (by the beginning of its name).
+fn best_user_mode(
+    results: &Results,
+    summary: &Summary,
+    workload: &str,
+    expected: f64,
+) -> Option<(String, Holds)> {
+    let mut words = Vec::new();
+    let mut lowest = f64::INFINITY;
+    let named = |one: &&PointSummary| one.point.workload.starts_with(workload);
+    let mut loads: Vec<(&str, bool, u32)> = Vec::new();
+    for one in summary.main_points().filter(named) {
+        let Point { workload, persistent, connections, .. } = &one.point;
+        if loads.contains(&(workload, *persistent, *connections)) {
+            continue;
+        }
+        loads.push((workload, *persistent, *connections));
+        let peers = results.servers.iter().filter(|server| !server.name.starts_with("afpa"));
+        let ratios =
+            peers.filter_map(|server| Some((server, summary.quoted(&one.point, &server.name)?)));
+        let best =
+            ratios.min_by(|(_, (a, _)), (_, (b, _))| a.spread.median.total_cmp(&b.spread.median));
+        if let Some((server, (ratio, bed))) = best {
+            lowest = lowest.min(ratio.spread.median);
+            words.push(format!(
+                "{} over {}, the fastest other: {} ({}, {connections} connections, bed {bed})",
+                summary.subject,
+                server.name,
+                told(&ratio),
+                kind(*persistent),
+            ));
+        }
+    }
+    let holds = match lowest {
+        enough if enough >= expected => Holds::Yes,
+        some if some > 1.0 => Holds::Partly,
+        _ => Holds::No,
+    };
+    (!words.is_empty()).then(|| (words.join("; "), holds))
+}
+
+/// Over persistent connections, on the largest file: the best user-mode server's bytes.
+fn large_files(results: &Results, summary: &Summary) -> Option<(String, Holds)> {
+    let large = |one: &&PointSummary| {
+        let workload = results.workloads.get(&one.point.workload);
+        let webstone = workload.filter(|workload| workload.family == "webstone");
+        let size = webstone.and_then(|workload| workload.point).unwrap_or(0.0);
+        size >= 131_072.0 && one.point.persistent && one.point.bed == "steered"
+    };
+    let mut words = Vec::new();
+    let mut behind = 0;
+    for one in summary.main_points().filter(large) {
+        let own = one.row(&summary.subject)?;
+        let others = one.rows.iter().filter(|row| !row.server.starts_with("afpa"));
+        let best = others.max_by(|a, b| a.bytes.median.total_cmp(&b.bytes.median))?;
+        let ratio = best.bytes.median / own.bytes.median;
+        behind += usize::from(ratio < 0.9);
+        let length = results.workloads.get(&one.point.workload)?.point? as u64;
+        words.push(format!(
+            "{}: {} {}, {} {}",
+            size(length),
+            best.server,
+            number(best.bytes.median, "B/s"),
+            own.server,
+            number(own.bytes.median, "B/s")
+        ));
+    }
+    let holds = match (behind, words.len()) {
+        (0, _) => Holds::Yes,
+        (some, all) if some < all => Holds::Partly,
+        _ => Holds::No,
+    };
+    (!words.is_empty()).then(|| (words.join("; "), holds))
+}
+
+fn interrupt_over_thread(_: &Results, summary: &Summary) -> Option<(String, Holds)> {
+    let point = smallest(summary, true)?;
+    let (ratio, bed) = summary.quoted(&point.point, "afpa")?;
+    let holds = if ratio.verdict == Verdict::More { Holds::Yes } else { Holds::No };
+    let words = format!("{} over afpa: {} (bed {bed})", summary.subject, told(&ratio));
+    (summary.subject != "afpa").then_some((words, holds))
+}
+
+/// Howl closes each connection: it is compared where all do.
+fn howl(_: &Results, summary: &Summary) -> Option<(String, Holds)> {
+    let one = smallest(summary, false)?;
+    let howl = one.row("howl")?;
+    let production = ["nginx", "h2o", "lighttpd", "apache-event", "caddy", "haproxy", "varnish"];
+    let rows = one.rows.iter().filter(|row| production.contains(&row.server.as_str()));
+    let best = rows.max_by(|a, b| a.rate.median.total_cmp(&b.rate.median))?;
+    let ratio = howl.rate.median / best.rate.median;
+    let holds = match ratio {
+        little if (0.95..1.6).contains(&little) => Holds::Yes,
+        more if more >= 1.6 => Holds::Partly,
+        _ => Holds::No,
+    };
+    let words = format!(
+        "howl {}, {} (the fastest production server in user mode) {}: {}x; {} {}",
+        number(howl.rate.median, "/s"),
+        best.server,
+        number(best.rate.median, "/s"),
+        digits(ratio),
+        summary.subject,
+        number(one.row(&summary.subject)?.rate.median, "/s"),
+    );
+    Some((words, holds))
+}
+
+fn prefork_is_slowest(_: &Results, summary: &Summary) -> Option<(String, Holds)> {
+    let one = smallest(summary, true)?;
+    let prefork = one.row("apache-prefork")?;
+    let slower = one.rows.iter().filter(|row| row.rate.max < prefork.rate.min).count();
+    let mp =
+        one.row("mp").map(|row| format!(", mp on our own core {}", number(row.rate.median, "/s")));
+    let words = format!(
+        "apache-prefork {}; {slower} of {} servers are slower{}",
+        number(prefork.rate.median, "/s"),
+        one.rows.len() - 1,
+        mp.unwrap_or_default()
+    );
+    Some((words, if slower == 0 { Holds::Yes } else { Holds::No }))
+}
+
+/// In server-core time, for the generator may be the limit of both.
+fn zero_copy(results: &Results, summary: &Summary) -> Option<(String, Holds)> {
+    let mut gains = Vec::new();
+    for one in
+        summary.main_points().filter(|one| one.point.persistent && one.point.bed == "steered")
+    {
+        let pair = (one.row("afpa-sendfile"), one.row("afpa-copy"));
+        let (Some(sendfile), Some(copy)) = pair else { continue };
+        let workload = results.workloads.get(&one.point.workload);
+        let length = workload.filter(|w| w.family == "webstone").and_then(|w| w.point);
+        let Some(length) = length else { continue };
+        gains.push((length as u64, copy.cost.median / sendfile.cost.median));
+    }
+    gains.sort_unstable_by_key(|(length, _)| *length);
+    let told = |(length, gain): &(u64, f64)| format!("{}: {}x", size(*length), digits(*gain));
+    let words: Vec<String> = gains.iter().map(told).collect();
+    let at = |wanted: u64| {
+        gains.iter().filter(|(length, _)| *length >= wanted).map(|(_, gain)| *gain).next()
+    };
+    let holds = match (at(4096)?, at(32_768)?) {
+        (small, large) if small >= 1.15 && large >= 1.5 => Holds::Yes,
+        (_, large) if large >= 1.1 => Holds::Partly,
+        _ => Holds::No,
+    };
+    Some((format!("cost of copying over cost of sendfile, {}", words.join(", ")), holds))
+}
+
+/// Two variants of one architecture, where both were measured; no verdict but the figures' own.
+fn pair(summary: &Summary, one: &str, other: &str, what: &str) -> Option<(String, Holds)> {
+    let point = summary.main_points().find(|p| p.row(one).is_some() && p.row(other).is_some())?;
+    let (first, second) = (point.row(one)?, point.row(other)?);
+    let ratio = first.rate.median / second.rate.median;
+    let apart = first.rate.min > second.rate.max || first.rate.max < second.rate.min;
+    let words = format!(
+        "{one} over {what}: {}x ({} against {}, {}){}",
+        digits(ratio),
+        number(first.rate.median, "/s"),
+        number(second.rate.median, "/s"),
+        point.point.workload,
+        if apart { "" } else { ": the spreads overlap, no difference" }
+    );
+    let pool_size = what.starts_with("a pool");
+    let holds = match (apart, pool_size) {
+        (false, true) => Holds::Yes,
+        (false, false) => Holds::No,
+        (true, true) => Holds::Partly,
+        (true, false) if ratio > 1.0 => Holds::Yes,
+        (true, false) => Holds::No,
+    };
+    Some((words, holds))
+}
+
+/// The smallest file of WebStone, on the steered bed.
+fn smallest(summary: &Summary, persistent: bool) -> Option<&PointSummary> {
+    let length = |one: &&PointSummary| {
+        let digits = one.point.workload.strip_prefix("webstone-").unwrap_or_default();
+        digits.parse::<u64>().unwrap_or(u64::MAX)
+    };
+    let kind = |one: &&PointSummary| {
+        one.point.persistent == persistent
+            && one.point.bed == "steered"
+            && one.point.workload.starts_with("webstone-")
+    };
+    summary.main_points().filter(kind).min_by_key(length)
+}
+
+fn kind(persistent: bool) -> &'static str {
+    if persistent { "persistent" } else { "one request a connection" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::tests::results;
+
+    #[test]
+    fn only_what_was_measured_is_found() {
+        let mut results = results(&[("afpa-kernel", &[900.0; 3]), ("nginx", &[90.0; 3])]);
+        assert!(rows(&results, &Summary::of(&results)).is_empty());
+        for turn in &mut results.turns {
+            turn.point.workload = "webstone-64".into();
+        }
+        let found = rows(&results, &Summary::of(&results));
+        assert_eq!(found.len(), 1);
+        assert!(found[0][2].contains("afpa-kernel over nginx, the fastest other: 10.0x"));
+        assert_eq!(found[0][3], "yes");
+    }
+
+    #[test]
+    fn a_finding_that_does_not_hold_is_not_said_to() {
+        let mut results = results(&[
+            ("afpa-kernel", &[900.0; 3]),
+            ("apache-prefork", &[90.0; 3]),
+            ("nginx", &[80.0; 3]),
+            ("h2o", &[890.0; 3]),
+        ]);
+        for turn in &mut results.turns {
+            turn.point.workload = "webstone-64".into();
+        }
+        let summary = Summary::of(&results);
+        let (words, holds) = prefork_is_slowest(&results, &summary).unwrap();
+        assert_eq!(holds, Holds::No);
+        assert!(words.contains("1 of 3"), "{words}");
+        assert_eq!(
+            best_user_mode(&results, &summary, "webstone-64", 3.0).unwrap().1,
+            Holds::Partly
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! AFPA in each of its modes.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::files::NGINX;
+use super::running::Launch;
+use super::{Place, Programs, Running, Server, installed};
+
+/// In user mode, in the kernel, attached to nginx; and for the comparison of sending with and without
+/// a copy, in user mode with everything pinned and with nothing pinned.
+pub(super) fn modes(programs: &Programs) -> Vec<Box<dyn Server>> {
+    let program = programs.afpa.clone();
+    let serve = |name, about, arguments| {
+        Box::new(Serve { name, about, arguments, program: program.clone() }) as Box<dyn Server>
+    };
+    vec![
+        serve("afpa", "AFPA in user mode", &["--fast-path", "off"]),
+        serve("afpa-kernel", "AFPA with small objects in softirq", &["--fast-path", "on"]),
+        Box::new(Attached { program: program.clone() }),
+        serve("afpa-copy", "AFPA in user mode, all objects pinned: sent with a copy", COPY),
+        serve("afpa-sendfile", "AFPA in user mode, none pinned: sent without a copy", SENDFILE),
+    ]
+}
+
+const COPY: &[&str] = &["--fast-path", "off", "--pin-threshold", "64MiB", "--pinned-limit", "1GiB"];
+const SENDFILE: &[&str] = &["--fast-path", "off", "--pin-threshold", "0B"];
+
+/// How long `afpa attach` may take to ask nginx for all its files.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(120);
+/// What of the workloads' files is asked for: all of them.
+const EXTENSIONS: &str = "html,htm,css,js,txt,png,gif,jpg,bin,dat";
+
+struct Serve {
+    name: &'static str,
+    about: &'static str,
+    arguments: &'static [&'static str],
+    program: PathBuf,
+}
+
+impl Server for Serve {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn about(&self) -> &str {
+        self.about
+    }
+
+    fn lacks(&self) -> Option<String> {
+        lacks(&self.program)
+    }
+
+    fn version(&self) -> String {
+        installed::version(&self.program, "--version")
+    }
+
+    fn start<'a>(&self, place: &Place<'a>) -> Result<Running<'a>> {
+        let launch = Launch::new(&self.program)
+            .arg("serve")
+            .arg(place.root)
+            .args(["--listen", &place.address.to_string(), "--workers", "1"])
+            .arg("--control")
+            .arg(place.folder.join("control.sock"))
+            .args(["--user", "root"]) // as the others
+            .args(self.arguments);
+        Running::nothing(place).and(place, launch, place.address)
+    }
+}
+
+/// nginx as it is measured alone, with `afpa attach` beside it.
+struct Attached {
+    program: PathBuf,
+}
+
+impl Server for Attached {
+    fn name(&self) -> &str {
+        "afpa-attach"
+    }
+
+    fn about(&self) -> &str {
+        "nginx, with small objects answered by AFPA in softirq"
+    }
+
+    fn lacks(&self) -> Option<String> {
+        lacks(&self.program).or_else(|| NGINX.lacks())
+    }
+
+    fn version(&self) -> String {
+        format!("{}, {}", installed::version(&self.program, "--version"), NGINX.version())
+    }
+
+    fn start<'a>(&self, place: &Place<'a>) -> Result<Running<'a>> {
+        let folder = place.folder.join("run");
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let listen = place.address.to_string();
+        let afpa = || Launch::new(&self.program).env("RUNTIME_DIRECTORY", &folder);
+        let attach = afpa().args(["attach", "--listen", &listen, "--root"]).arg(place.root).args([
+            "--server-timeout",
+            "300",
+            "--ext",
+            EXTENSIONS,
+        ]);
+        // The server ends next: there is no connection to wait for.
+        let detach = afpa().args(["detach", "--listen", &listen, "--wait", "0", "--force"]);
+        let socket = folder.join(socket_name(place)?);
+        let running = NGINX.start(place)?.with_farewell(detach);
+        running.and_until(place, attach, SETTLE_PATIENCE, || has_settled(&socket))
+    }
+}
+
+fn lacks(program: &Path) -> Option<String> {
+    (!program.is_file()).then(|| format!("{} is not built", program.display()))
+}
+
+/// `afpa attach` names its socket by namespace and address.
+fn socket_name(place: &Place<'_>) -> Result<String> {
+    let namespace = Path::new("/run/netns").join(place.namespace.name());
+    let inode = fs::metadata(namespace).context("the server's namespace")?.ino();
+    Ok(format!("attach-{inode}-{}.sock", place.address))
+}
+
+/// Whether nothing is being asked for any more.
+fn has_settled(socket: &Path) -> bool {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        stream.write_all(b"GET /stats HTTP/1.1\r\nHost: lab\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let answer = ask().unwrap_or_default();
+    let Some((_, body)) = answer.split_once("\r\n\r\n") else { return false };
+    let statistics: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+    statistics["busy"] == false
+}

@@ -1,0 +1,48 @@
+//! What is installed: where a program is, and which version.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Finds a program on the path. Servers live in `sbin`, which an ordinary user's path leaves out.
+pub(super) fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let sbin = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    let mut places = env::split_paths(&path).chain(sbin);
+    places.find_map(|folder| Some(folder.join(program)).filter(|file| file.is_file()))
+}
+
+/// What is missing, and the package that has it.
+pub(super) fn lacks(program: &str, package: &str) -> Option<String> {
+    let missing = find(program).is_none();
+    missing.then(|| format!("{program} is not installed (Debian package {package})"))
+}
+
+/// The first line that a program says about its version, on either output.
+pub(super) fn version(program: &Path, argument: &str) -> String {
+    let Ok(output) = Command::new(program).arg(argument).output() else {
+        return String::from("unknown");
+    };
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("unknown").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_and_a_missing_one_is_named_with_its_package() {
+        assert!(find("sh").is_some_and(|path| path.is_absolute()));
+        assert_eq!(lacks("sh", "dash"), None);
+        let missing = lacks("no-such-server", "no-such-package").expect("it is missing");
+        assert!(missing.contains("no-such-server") && missing.contains("no-such-package"));
+    }
+
+    #[test]
+    fn a_version_is_one_line() {
+        let version = version(Path::new("cat"), "--version");
+        assert!(version.starts_with("cat") && !version.contains('\n'), "{version}");
+    }
+}

@@ -1,0 +1,147 @@
+//! The servers that can be compared: AFPA in its modes, peers of today, the papers' architectures.
+//!
+//! Each is started in the server's namespace, pinned to the server's core, with a configuration that
+//! was filled in for this run and stays with the results. It is ready when [`Server::start`] returns,
+//! and gone, with everything it started, when its [`Running`] is stopped or dropped.
+
+mod afpa;
+mod caches;
+mod files;
+mod installed;
+mod reference;
+mod running;
+mod template;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use afpa_netlab::Namespace;
+use anyhow::Result;
+
+pub use running::Running;
+
+/// A server that can take part.
+pub trait Server: Send + Sync {
+    /// What it is called on the command line and in tables.
+    fn name(&self) -> &str;
+
+    /// What it is, in one line.
+    fn about(&self) -> &str;
+
+    /// What keeps it from running on this machine, and which Debian package would help.
+    fn lacks(&self) -> Option<String>;
+
+    /// What it says of its version.
+    fn version(&self) -> String;
+
+    /// Whether it answers more than one request on a connection.
+    fn keeps_connections(&self) -> bool {
+        true
+    }
+
+    /// Starts it; it accepts connections when this returns.
+    ///
+    /// # Errors
+    /// When it cannot be configured or started, or ends at once, with what it wrote; or when it is
+    /// not ready in time.
+    fn start<'a>(&self, place: &Place<'a>) -> Result<Running<'a>>;
+}
+
+/// Where a server is to run, and what for.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The server's side of the test bed.
+    pub namespace: &'a Namespace,
+    /// The one core that it may use.
+    pub core: usize,
+    /// Where it is to listen. The next port, on loopback, is the origin's if it needs one.
+    pub address: SocketAddr,
+    /// The document root. Some servers give up root's rights: everybody must be able to read it.
+    pub root: &'a Path,
+    /// A folder for its configuration and its logs.
+    pub folder: &'a Path,
+    /// Most connections that will be open at once: servers with a process or thread for each start
+    /// as many, and a few for connections that are just being closed.
+    pub connections: u32,
+}
+
+/// The programs that are this repository's own.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// `afpa`.
+    pub afpa: PathBuf,
+    /// `afpa-lab`, whose `serve` is the reference servers.
+    pub lab: PathBuf,
+}
+
+/// Every server there is, those that this machine lacks included.
+pub fn all(programs: &Programs) -> Vec<Box<dyn Server>> {
+    let mut servers = afpa::modes(programs);
+    servers.extend(files::peers());
+    servers.extend(caches::peers(programs));
+    servers.extend(reference::architectures(programs));
+    servers
+}
+
+/// The server of that name, or a variant of an architecture: `thread-pool:pool=6`,
+/// `sped:without=lazy-date:without=gather-write`. What follows the name are options of
+/// `afpa-lab serve`; those that it does not know make the server fail at its start.
+pub fn find(name: &str, programs: &Programs) -> Option<Box<dyn Server>> {
+    let known = all(programs).into_iter().find(|server| server.name() == name);
+    known.or_else(|| reference::variant(name, programs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn everyone() -> Vec<Box<dyn Server>> {
+        all(&Programs { afpa: "/nowhere/afpa".into(), lab: "/nowhere/afpa-lab".into() })
+    }
+
+    #[test]
+    fn every_server_has_a_name_of_its_own_that_finds_it() {
+        let mut names: Vec<String> = everyone().iter().map(|one| one.name().to_owned()).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        for name in ["afpa", "afpa-kernel", "afpa-attach", "nginx", "varnish", "howl", "amped"] {
+            assert!(names.iter().any(|known| known == name), "{name} is missing");
+        }
+    }
+
+    #[test]
+    fn who_lacks_a_program_says_which() {
+        for server in everyone() {
+            let name = server.name();
+            if name.starts_with("afpa") {
+                assert!(
+                    server.lacks().is_some_and(|what| what.contains("/nowhere/afpa")),
+                    "{name}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_architecture_has_variants_and_other_servers_have_none() {
+        let programs = Programs { afpa: "afpa".into(), lab: "afpa-lab".into() };
+        let found = |name| find(name, &programs).map(|server| server.name().to_owned());
+        for name in ["sped", "nginx", "thread-pool:pool=6", "sped:without=lazy-date:close"] {
+            assert_eq!(found(name).as_deref(), Some(name));
+        }
+        for name in ["nginx:pool=6", "sped:", "sped:listen=0.0.0.0:80", "sped:-x", "no-such"] {
+            assert_eq!(found(name), None, "{name}");
+        }
+        let closing = find("sped:close", &programs).expect("a variant");
+        assert!(!closing.keeps_connections());
+    }
+
+    #[test]
+    fn only_howl_closes_each_connection() {
+        for server in everyone() {
+            assert_eq!(server.keeps_connections(), server.name() != "howl", "{}", server.name());
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The papers' architectures: `afpa-lab serve`, as a process like everybody else.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use afpa_architectures::{ALL, Architecture, Concurrency};
+use anyhow::Result;
+
+use super::running::{Launch, accepts};
+use super::{Place, Programs, Running, Server, template};
+
+/// Each architecture as a server.
+pub(super) fn architectures(programs: &Programs) -> Vec<Box<dyn Server>> {
+    let server = |architecture: &'static Architecture| {
+        let name = architecture.name.to_owned();
+        Reference { name, architecture, options: Vec::new(), programs: programs.clone() }
+    };
+    ALL.iter().map(server).map(|server| Box::new(server) as Box<dyn Server>).collect()
+}
+
+/// An architecture with other options than its own: `NAME:OPTION=VALUE:OPTION`.
+pub(super) fn variant(name: &str, programs: &Programs) -> Option<Box<dyn Server>> {
+    let (base, settings) = name.split_once(':')?;
+    let architecture = Architecture::named(base)?;
+    let options: Option<Vec<String>> = settings.split(':').map(option).collect();
+    let (name, options) = (name.to_owned(), options?);
+    Some(Box::new(Reference { name, architecture, options, programs: programs.clone() }))
+}
+
+/// An option of `afpa-lab serve` that does not change what is served, or where.
+fn option(text: &str) -> Option<String> {
+    let (name, _) = text.split_once('=').unwrap_or((text, ""));
+    VARIED.contains(&name).then(|| format!("--{text}"))
+}
+
+const VARIED: &[&str] = &[
+    "close",
+    "concurrency",
+    "helpers",
+    "io",
+    "pin-threshold",
+    "pinned-limit",
+    "pool",
+    "recheck",
+    "without",
+];
+
+/// What keeps all of them from running.
+pub(super) fn lacks(programs: &Programs) -> Option<String> {
+    let missing = !programs.lab.is_file();
+    missing.then(|| format!("{} is not built", programs.lab.display()))
+}
+
+/// `afpa-lab serve` with an architecture, on an address.
+pub(super) fn launch(
+    programs: &Programs,
+    architecture: &str,
+    address: SocketAddr,
+    place: &Place<'_>,
+) -> Launch {
+    Launch::new(&programs.lab)
+        .args(["serve", "--architecture", architecture, "--listen", &address.to_string()])
+        .arg(place.root)
+}
+
+struct Reference {
+    name: String,
+    architecture: &'static Architecture,
+    /// After those of every reference server.
+    options: Vec<String>,
+    programs: Programs,
+}
+
+impl Server for Reference {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn about(&self) -> &str {
+        self.architecture.about
+    }
+
+    fn lacks(&self) -> Option<String> {
+        lacks(&self.programs).or_else(|| self.architecture.lacks())
+    }
+
+    fn version(&self) -> String {
+        format!("afpa-lab {}", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn keeps_connections(&self) -> bool {
+        self.architecture.keeps_connections() && !self.options.iter().any(|one| one == "--close")
+    }
+
+    fn start<'a>(&self, place: &Place<'a>) -> Result<Running<'a>> {
+        let pool = self.value("pool").and_then(|text| text.parse().ok());
+        let pool = pool.unwrap_or_else(|| template::workers(place));
+        let launch = launch(&self.programs, self.architecture.name, place.address, place)
+            .args(self.options.iter().filter(|option| !option.starts_with("--pool=")))
+            .args(["--pool", &pool.to_string()]);
+        // The first processes of a pool accept while the last ones are still being started.
+        let processes = if self.has_processes() { pool as usize + 1 } else { 1 };
+        let namespace = place.namespace;
+        Running::nothing(place).and_until(place, launch, START_PATIENCE, || {
+            let count = namespace.processes().map_or(0, |processes| processes.len());
+            count >= processes && accepts(place, place.address)
+        })
+    }
+}
+
+impl Reference {
+    fn has_processes(&self) -> bool {
+        match self.value("concurrency") {
+            Some(strategy) => strategy == "processes",
+            None => self.architecture.concurrency == Concurrency::Processes,
+        }
+    }
+
+    /// What a variant sets an option to.
+    fn value(&self, option: &str) -> Option<&str> {
+        let values = self.options.iter().filter_map(|text| text.strip_prefix("--"));
+        let mut values = values.filter_map(|text| text.split_once('='));
+        values.find_map(|(name, value)| (name == option).then_some(value))
+    }
+}
+
+/// How long a large pool of processes may take to be there.
+const START_PATIENCE: Duration = Duration::from_secs(30);

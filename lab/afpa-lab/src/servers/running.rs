@@ -1,0 +1,267 @@
+//! The life of a server: started, waited for, ended with everything that it started.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use afpa_netlab::Namespace;
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::Place;
+
+/// A server that runs. Dropping it ends it, like [`Running::stop`].
+#[derive(Debug)]
+pub struct Running<'a> {
+    namespace: &'a Namespace,
+    /// In the order in which they were started.
+    parts: Vec<Part>,
+    configuration: Option<PathBuf>,
+    farewell: Option<Launch>,
+}
+
+/// A program to be started.
+#[derive(Clone, Debug)]
+pub(super) struct Launch {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    environment: Vec<(&'static str, OsString)>,
+}
+
+/// One process of a server, with what it started itself.
+#[derive(Debug)]
+struct Part {
+    child: Child,
+    command: String,
+    log: PathBuf,
+}
+
+/// How long a server may take until it accepts connections.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+/// How long a server may take to end when it is asked to.
+const END_PATIENCE: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(10);
+/// How much of a log is quoted when a server does not start.
+const QUOTED: usize = 2000;
+
+impl<'a> Running<'a> {
+    /// The commands that run, pinning included, as a shell would take them.
+    pub fn command(&self) -> String {
+        let commands: Vec<&str> = self.parts.iter().map(|part| part.command.as_str()).collect();
+        commands.join(" & ")
+    }
+
+    /// The configuration as it was filled in, for servers that have one.
+    pub fn configuration(&self) -> Option<&Path> {
+        self.configuration.as_deref()
+    }
+
+    /// Ids of the processes in the server's namespace: the server's, its children's, its origin's.
+    pub fn processes(&self) -> Vec<i32> {
+        self.namespace.processes().unwrap_or_default()
+    }
+
+    /// Ends the server and everything it started.
+    ///
+    /// # Errors
+    /// When a process of it had ended before it was asked to, with what it wrote: whatever was
+    /// measured meanwhile, was not this server. When a process cannot be ended.
+    pub fn stop(mut self) -> Result<()> {
+        let alive = self.parts.iter_mut().try_for_each(Part::is_alive);
+        self.end()?;
+        alive
+    }
+
+    /// Nothing runs yet.
+    pub(super) fn nothing(place: &Place<'a>) -> Self {
+        let namespace = place.namespace;
+        Self { namespace, parts: Vec::new(), configuration: None, farewell: None }
+    }
+
+    /// Remembers the configuration that what follows is started with.
+    pub(super) fn with_configuration(mut self, path: PathBuf) -> Self {
+        self.configuration = Some(path);
+        self
+    }
+
+    /// Runs this, to its end, before the processes are ended.
+    pub(super) fn with_farewell(mut self, launch: Launch) -> Self {
+        self.farewell = Some(launch);
+        self
+    }
+
+    /// Starts a program on the core of the place, and waits until it accepts on `address`.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub(super) fn and(mut self, place: &Place<'_>, launch: Launch, to: SocketAddr) -> Result<Self> {
+        self.spawn(place, launch)?;
+        self.wait_until("it accepts connections", START_PATIENCE, || accepts(place, to))?;
+        Ok(self)
+    }
+
+    /// Starts a program on the core of the place, and waits until `ready` says so.
+    ///
+    /// # Errors
+    /// When it ends before that, or `patience` does.
+    pub(super) fn and_until(
+        mut self,
+        place: &Place<'_>,
+        launch: Launch,
+        patience: Duration,
+        ready: impl FnMut() -> bool,
+    ) -> Result<Self> {
+        self.spawn(place, launch)?;
+        self.wait_until("it is ready", patience, ready)?;
+        Ok(self)
+    }
+
+    fn spawn(&mut self, place: &Place<'_>, launch: Launch) -> Result<()> {
+        let log = place.folder.join(format!("output-{}.txt", self.parts.len()));
+        let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let mut command = launch.pinned(place.core);
+        command.current_dir(place.folder).stdin(Stdio::null()).stdout(file.try_clone()?);
+        // Apache ends by a signal to its whole group, which must not be the lab's.
+        command.stderr(file).process_group(0);
+        // Forked by a thread inside, so that it is inside, too, and still sees the machine's /sys.
+        let spawned = self.namespace.run(|| command.spawn())?;
+        let child =
+            spawned.with_context(|| format!("cannot start {}", launch.program.display()))?;
+        self.parts.push(Part { child, command: launch.line(place.core), log });
+        Ok(())
+    }
+
+    fn wait_until(
+        &mut self,
+        what: &str,
+        patience: Duration,
+        mut ready: impl FnMut() -> bool,
+    ) -> Result<()> {
+        let deadline = Instant::now() + patience;
+        while !ready() {
+            self.parts.iter_mut().try_for_each(Part::is_alive)?;
+            let log = self.parts.last().map(Part::said).unwrap_or_default();
+            ensure!(Instant::now() < deadline, "not within {patience:?}: {what}\n{log}");
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// The last one first: who uses another ends before it.
+    fn end(&mut self) -> Result<()> {
+        if let Some(farewell) = self.farewell.take() {
+            let mut command = farewell.command();
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            // What it could not end in good order is killed below.
+            let _status = self.namespace.run(|| command.status())?;
+        }
+        for part in self.parts.iter_mut().rev() {
+            part.ask_to_end();
+        }
+        if !self.parts.is_empty() {
+            self.namespace.kill_processes()?;
+        }
+        for mut part in self.parts.drain(..) {
+            part.child.wait()?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            eprintln!("afpa-lab: cannot end a server: {error:#}");
+        }
+    }
+}
+
+impl Part {
+    fn is_alive(&mut self) -> Result<()> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => bail!("ended by itself ({status}): {}\n{}", self.command, self.said()),
+        }
+    }
+
+    fn said(&self) -> String {
+        let text = fs::read(&self.log).unwrap_or_default();
+        let from = text.len().saturating_sub(QUOTED);
+        String::from_utf8_lossy(text.get(from..).unwrap_or_default()).trim().to_owned()
+    }
+
+    fn ask_to_end(&mut self) {
+        // One that ended by itself needs no asking; one that does not obey is killed later.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        let deadline = Instant::now() + END_PATIENCE;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+impl Launch {
+    pub(super) fn new(program: impl Into<PathBuf>) -> Self {
+        Self { program: program.into(), arguments: Vec::new(), environment: Vec::new() }
+    }
+
+    pub(super) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.arguments.push(argument.as_ref().to_owned());
+        self
+    }
+
+    pub(super) fn args<A: AsRef<OsStr>>(self, arguments: impl IntoIterator<Item = A>) -> Self {
+        arguments.into_iter().fold(self, Self::arg)
+    }
+
+    pub(super) fn env(mut self, name: &'static str, value: impl AsRef<OsStr>) -> Self {
+        self.environment.push((name, value.as_ref().to_owned()));
+        self
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).envs(self.environment.iter().cloned());
+        command
+    }
+
+    fn pinned(&self, core: usize) -> Command {
+        let mut command = Command::new("taskset");
+        command.arg("-c").arg(core.to_string()).arg(&self.program).args(&self.arguments);
+        command.envs(self.environment.iter().cloned());
+        command
+    }
+
+    /// As a shell would take it.
+    fn line(&self, core: usize) -> String {
+        let environment = self.environment.iter().map(|(name, value)| {
+            let value = value.to_string_lossy();
+            format!("{name}={value} ")
+        });
+        let environment: String = environment.collect();
+        let words = self.arguments.iter().map(|word| format!(" {}", word.to_string_lossy()));
+        let words: String = words.collect();
+        format!("{environment}taskset -c {core} {}{words}", self.program.display())
+    }
+}
+
+/// Whether a connection to the address can be opened in the server's namespace.
+pub(super) fn accepts(place: &Place<'_>, to: SocketAddr) -> bool {
+    let connect = || TcpStream::connect_timeout(&to, Duration::from_secs(1)).is_ok();
+    place.namespace.run(connect).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_told_with_its_core_and_environment() {
+        let launch = Launch::new("/bin/server").arg("-c").arg("x y").env("HOME", "/h");
+        assert_eq!(launch.line(3), "HOME=/h taskset -c 3 /bin/server -c x y");
+    }
+}

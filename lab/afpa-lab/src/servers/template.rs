@@ -1,0 +1,87 @@
+//! Configurations: templates in `lab/servers/`, with `@name@` for what a run decides.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+
+use super::Place;
+
+/// Fills `text` in and writes it as `name` into the folder of the place.
+///
+/// # Errors
+/// When a name is left that nobody fills in, or the file cannot be written.
+pub(super) fn write(place: &Place<'_>, name: &str, text: &str) -> Result<PathBuf> {
+    let filled = fill(text, &values(place));
+    let left = filled.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let left: Vec<&str> = left.filter(|line| line.matches('@').count() > 1).collect();
+    ensure!(left.is_empty(), "{name}: nobody fills in {left:?}");
+    let path = place.folder.join(name);
+    fs::write(&path, filled).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+/// Where the origin of a cache listens: reached from the server's namespace only.
+pub(super) fn origin(place: &Place<'_>) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), place.address.port().wrapping_add(1))
+}
+
+/// Processes or threads of a server that has one for each connection.
+pub(super) fn workers(place: &Place<'_>) -> u32 {
+    place.connections.saturating_add(SPARE)
+}
+
+/// More than the connections: a closed one keeps its process until that has noticed.
+const SPARE: u32 = 16;
+
+fn values(place: &Place<'_>) -> Vec<(&'static str, String)> {
+    let (ip, origin) = (place.address.ip(), origin(place));
+    let (user, group) = unprivileged();
+    vec![
+        ("address", place.address.to_string()),
+        ("ip", if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() }),
+        ("port", place.address.port().to_string()),
+        ("root", place.root.display().to_string()),
+        ("folder", place.folder.display().to_string()),
+        ("connections", workers(place).to_string()),
+        ("most", place.connections.saturating_add(1000).to_string()),
+        ("origin", origin.to_string()),
+        ("origin_ip", origin.ip().to_string()),
+        ("origin_port", origin.port().to_string()),
+        ("self", "root".to_owned()),
+        ("user", user.to_owned()),
+        ("group", group.to_owned()),
+        ("modules", APACHE_MODULES.to_owned()),
+    ]
+}
+
+/// Where Debian has Apache's modules.
+pub(super) const APACHE_MODULES: &str = "/usr/lib/apache2/modules";
+
+/// For a server that refuses to serve as root: Debian's user for web servers, else nobody.
+fn unprivileged() -> (&'static str, &'static str) {
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    match users.lines().any(|line| line.starts_with("www-data:")) {
+        true => ("www-data", "www-data"),
+        false => ("nobody", "nogroup"),
+    }
+}
+
+/// Braces, dollars and percent signs all mean something in one of these languages; `@` does not.
+fn fill(template: &str, values: &[(&str, String)]) -> String {
+    values
+        .iter()
+        .fold(template.to_owned(), |text, (name, value)| text.replace(&format!("@{name}@"), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_replaced_wherever_they_stand() {
+        let values = [("port", "80".to_owned()), ("root", "/srv".to_owned())];
+        assert_eq!(fill("@root@:@port@ @root@ @other@", &values), "/srv:80 /srv @other@");
+    }
+}

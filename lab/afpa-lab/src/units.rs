@@ -1,0 +1,153 @@
+//! Numbers for people, and back.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// Three significant digits with the usual prefix: `94.1 k/s`, `5.02 GB/s`, `689 us`.
+pub fn number(value: f64, unit: &str) -> String {
+    const STEPS: [(f64, &str); 6] =
+        [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u")];
+    let steps = match unit {
+        "s" => &STEPS[3..],
+        _ if value >= 1.0 || value == 0.0 => &STEPS[..4],
+        _ => &STEPS[..],
+    };
+    let found = steps.iter().find(|(size, _)| significant(value) >= *size);
+    let (size, prefix) = found.unwrap_or(&steps[steps.len() - 1]);
+    let space = if prefix.is_empty() && unit.is_empty() { "" } else { " " };
+    format!("{}{space}{prefix}{unit}", digits(value / size))
+}
+
+/// Three significant digits without an exponent.
+pub fn digits(value: f64) -> String {
+    let rounded = significant(value);
+    let decimals = match rounded.abs() {
+        small if small < 10.0 => 2,
+        middle if middle < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{rounded:.decimals$}")
+}
+
+fn significant(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let magnitude = 10_f64.powf(2.0 - value.abs().log10().floor());
+    (value * magnitude).round() / magnitude
+}
+
+/// A length in bytes as a label of an axis or a point: `512 B`, `4 KB`, `1 MB` (powers of two),
+/// and bytes as they are when they are no whole number of these.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        b if b >= 1 << 20 && b % (1 << 20) == 0 => format!("{} MB", b >> 20),
+        b if b >= 1 << 10 && b % (1 << 10) == 0 => format!("{} KB", b >> 10),
+        b => format!("{b} B"),
+    }
+}
+
+/// `512`, `4k`, `4K`, `1M`: the reverse, for the command line.
+///
+/// # Errors
+///
+/// When it is no size.
+pub fn parse_size(text: &str) -> Result<u64> {
+    let text = text.trim().trim_end_matches(['B', 'b']).trim_end();
+    let digits = text.trim_end_matches(char::is_alphabetic);
+    let factor: u64 = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 1,
+        "k" => 1 << 10,
+        "m" => 1 << 20,
+        unit => bail!("'{unit}' is no unit of size: k or m"),
+    };
+    let value: u64 = digits.trim().parse().with_context(|| format!("'{text}' is no size"))?;
+    value.checked_mul(factor).with_context(|| format!("'{text}' is too large"))
+}
+
+/// `250us`, `10ms`, `1.5s`, `20m`.
+///
+/// # Errors
+///
+/// When it is no time.
+pub fn parse_duration(text: &str) -> Result<Duration> {
+    let digits = text.trim_end_matches(char::is_alphabetic);
+    let seconds = match &text[digits.len()..] {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        unit => bail!("{text}: the unit is us, ms, s or m, not '{unit}'"),
+    };
+    let value: f64 = digits.parse().with_context(|| format!("{text} is no time"))?;
+    Duration::try_from_secs_f64(value * seconds).with_context(|| format!("{text} is no time"))
+}
+
+/// `1%`, or a fraction such as `0.01`.
+///
+/// # Errors
+///
+/// When it is not between 0 and 1.
+pub fn parse_share(text: &str) -> Result<f64> {
+    let value = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>()? / 100.0,
+        None => text.parse()?,
+    };
+    ensure!((0.0..=1.0).contains(&value), "{text} is not between 0 and 100 %");
+    Ok(value)
+}
+
+/// Bits per second: `20mbit`, `1gbit`.
+///
+/// # Errors
+///
+/// When it is no rate.
+pub fn parse_rate(text: &str) -> Result<u64> {
+    let digits = text.trim_end_matches(char::is_alphabetic);
+    let factor = match &text[digits.len()..] {
+        "kbit" => 1e3,
+        "mbit" => 1e6,
+        "gbit" => 1e9,
+        unit => bail!("{text}: the unit is kbit, mbit or gbit, not '{unit}'"),
+    };
+    let value: f64 = digits.parse().with_context(|| format!("{text} is no rate"))?;
+    ensure!(value > 0.0 && value.is_finite(), "{text} is no rate");
+    Ok((value * factor) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_a_prefix() {
+        assert_eq!(number(94_123.0, "/s"), "94.1 k/s");
+        assert_eq!(number(5.02e9, "B/s"), "5.02 GB/s");
+        assert_eq!(number(0.000689, "s"), "689 us");
+        assert_eq!(number(999_900.0, "/s"), "1.00 M/s");
+        assert_eq!(number(0.0, "/s"), "0.00 /s");
+        assert_eq!(number(7.0, ""), "7.00");
+    }
+
+    #[test]
+    fn sizes_go_there_and_back() {
+        for (text, bytes) in [("64", 64), ("4k", 4096), ("1M", 1 << 20), ("5000 B", 5000)] {
+            assert_eq!(parse_size(text).unwrap(), bytes);
+            assert_eq!(parse_size(&size(bytes)).unwrap(), bytes);
+        }
+        for wrong in ["", "k", "1g", "-1", "99999999999999999m"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_shares_and_rates_are_read_and_nonsense_is_not() {
+        assert_eq!(parse_duration("20m").unwrap(), Duration::from_secs(1200));
+        assert_eq!(parse_duration("1.5s").unwrap(), Duration::from_millis(1500));
+        assert_eq!(parse_share("1%").unwrap(), 0.01);
+        assert_eq!(parse_rate("20mbit").unwrap(), 20_000_000);
+        assert!(parse_duration("5").is_err() && parse_duration("-1s").is_err());
+        assert!(parse_share("101%").is_err() && parse_rate("0mbit").is_err());
+    }
+}

@@ -1,0 +1,370 @@
+//! What a request is made of, seen from inside: system calls by JAWS's categories, context
+//! switches and, where the machine can count them, instructions.
+//!
+//! `perf stat` counts tracepoints in the kernel, on the server's core alone and without a record
+//! for each event: every call costs a few filters more, which changes rates but not what one
+//! request takes. So these are turns of their own, whose rates are used nowhere.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use afpa_generator::Measured;
+use anyhow::{Context, Result, bail, ensure};
+use nix::libc;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+
+use crate::results::Point;
+
+/// What one request takes, on average.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WhiteBox {
+    /// What was asked.
+    #[serde(flatten)]
+    pub point: Point,
+    /// Whom.
+    pub server: String,
+    /// System calls a request, by [`Category`]; those of everything on the server's core.
+    pub calls: Vec<(Category, f64)>,
+    /// Context switches a request.
+    pub switches: f64,
+    /// Instructions a request, user and kernel; `None` where they cannot be counted.
+    pub instructions: Option<f64>,
+}
+
+/// Table 2 of the JAWS paper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Category {
+    /// Opening, closing, asking about files.
+    File,
+    /// Writing files to the network.
+    Write,
+    /// Reading requests, and waiting for them.
+    Read,
+    /// Signal handling.
+    Signal,
+    /// Synchronisation.
+    Synchronisation,
+    /// Process control.
+    Process,
+    /// Everything else.
+    Other,
+}
+
+impl Category {
+    /// In the paper's order.
+    pub const ALL: [Self; 7] = [
+        Self::File,
+        Self::Write,
+        Self::Read,
+        Self::Signal,
+        Self::Synchronisation,
+        Self::Process,
+        Self::Other,
+    ];
+
+    /// For a table's head.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::File => "file operations",
+            Self::Write => "writing files",
+            Self::Read => "reading requests",
+            Self::Signal => "signal handling",
+            Self::Synchronisation => "synchronisation",
+            Self::Process => "process control",
+            Self::Other => "miscellaneous",
+        }
+    }
+
+    /// The calls of a category; [`Other`](Self::Other) is what no category names. `accept` is
+    /// reading and `close` a file operation, as in the paper, whoever the descriptor belongs to.
+    fn calls(self) -> &'static [libc::c_long] {
+        match self {
+            Self::File => FILE,
+            Self::Write => WRITE,
+            Self::Read => READ,
+            Self::Signal => SIGNAL,
+            Self::Synchronisation => SYNCHRONISATION,
+            Self::Process => PROCESS,
+            Self::Other => &[],
+        }
+    }
+}
+
+const FILE: &[libc::c_long] = &[
+    libc::SYS_openat,
+    libc::SYS_openat2,
+    libc::SYS_close,
+    libc::SYS_fstat,
+    libc::SYS_statx,
+    libc::SYS_lseek,
+    libc::SYS_fcntl,
+    libc::SYS_pread64,
+    libc::SYS_getdents64,
+    libc::SYS_fadvise64,
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_newfstatat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_open,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_stat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_access,
+];
+const WRITE: &[libc::c_long] = &[
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_pwrite64,
+    libc::SYS_sendto,
+    libc::SYS_sendmsg,
+    libc::SYS_sendmmsg,
+    libc::SYS_sendfile,
+    libc::SYS_splice,
+    libc::SYS_ioctl,
+    libc::SYS_setsockopt,
+    libc::SYS_shutdown,
+];
+const READ: &[libc::c_long] = &[
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_epoll_ctl,
+    libc::SYS_io_uring_enter,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_epoll_wait,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_select,
+];
+const SIGNAL: &[libc::c_long] = &[
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_sigaltstack,
+    libc::SYS_kill,
+    libc::SYS_tgkill,
+];
+const SYNCHRONISATION: &[libc::c_long] = &[
+    libc::SYS_futex,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_flock,
+    libc::SYS_sched_yield,
+    libc::SYS_membarrier,
+];
+const PROCESS: &[libc::c_long] = &[
+    libc::SYS_clone,
+    libc::SYS_clone3,
+    libc::SYS_execve,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_wait4,
+    libc::SYS_waitid,
+    libc::SYS_set_robust_list,
+    libc::SYS_rseq,
+    libc::SYS_mprotect,
+    libc::SYS_madvise,
+    libc::SYS_prctl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_fork,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_vfork,
+];
+
+/// Why system calls cannot be counted here; `None` when they can.
+pub fn missing() -> Option<String> {
+    let tried = Command::new("perf")
+        .args(["stat", "-x", ",", "-C", "0", "-e", "raw_syscalls:sys_enter", "true"])
+        .stdin(Stdio::null())
+        .output();
+    match tried {
+        Err(_) => Some("system calls are not counted: no perf here (package linux-perf)".into()),
+        Ok(output) if !output.status.success() => {
+            let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Some(format!("system calls are not counted: perf says: {words}"))
+        }
+        Ok(_) => None,
+    }
+}
+
+/// Can this machine count instructions?
+pub fn hardware_counters() -> bool {
+    let tried = Command::new("perf")
+        .args(["stat", "-x", ",", "-e", "instructions", "true"])
+        .stdin(Stdio::null())
+        .output();
+    tried.is_ok_and(|output| {
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        count_of(&text, "instructions").is_some_and(|count| count > 0.0)
+    })
+}
+
+/// Counts on one core, from its making until [`Counting::end`].
+pub struct Counting(Child);
+
+impl Counting {
+    /// Starts to count.
+    ///
+    /// # Errors
+    ///
+    /// Without perf.
+    pub fn start(core: usize) -> Result<Self> {
+        let mut command = Command::new("perf");
+        command.args(["stat", "-x", ",", "-C", &core.to_string()]);
+        for category in Category::ALL {
+            command.args(["-e", "raw_syscalls:sys_enter"]);
+            if category != Category::Other {
+                let ids: Vec<_> = category.calls().iter().map(|id| format!("id=={id}")).collect();
+                command.args(["--filter", &ids.join("||")]);
+            }
+        }
+        command.args(["-e", "context-switches", "-e", "instructions"]);
+        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        Ok(Self(quiet.spawn().context("cannot start perf")?))
+    }
+
+    /// Ends counting and gives back what was counted, with the seconds that it took.
+    ///
+    /// # Errors
+    ///
+    /// When perf fails, or prints what it never printed.
+    pub fn end(mut self) -> Result<Counted> {
+        kill_process(Pid::from_child(&self.0), Signal::INT).context("perf is gone")?;
+        let deadline = Instant::now() + PATIENCE;
+        while self.0.try_wait()?.is_none() {
+            ensure!(Instant::now() < deadline, "perf does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // What it prints is far less than a pipe holds: it has not waited for a reader.
+        let mut text = String::new();
+        let mut pipe = self.0.stderr.take().context("perf's output is gone")?;
+        pipe.read_to_string(&mut text)?;
+        Counted::parse(&text)
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        // Ended already, but after an error.
+        let _ = self.0.kill().and_then(|()| self.0.wait().map(drop));
+    }
+}
+
+/// What was counted on a core.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counted {
+    seconds: f64,
+    calls: [f64; 7],
+    switches: f64,
+    instructions: Option<f64>,
+}
+
+impl Counted {
+    fn parse(text: &str) -> Result<Self> {
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+        let is_call = |fields: &&Vec<&str>| fields.get(2) == Some(&"raw_syscalls:sys_enter");
+        let calls: Vec<&Vec<&str>> = lines.iter().filter(is_call).collect();
+        let mut counts = [0.0; 7];
+        let [.., all] = &calls[..] else { bail!("perf counted no system calls: {text}") };
+        ensure!(calls.len() == counts.len(), "perf counted something else: {text}");
+        for (count, fields) in counts.iter_mut().zip(&calls) {
+            *count = fields[0].parse().with_context(|| format!("perf: {text}"))?;
+        }
+        // The last event has no filter: what no category took is the rest.
+        counts[6] = (counts[6] - counts[..6].iter().sum::<f64>()).max(0.0);
+        let nanoseconds: f64 = all.get(3).and_then(|field| field.parse().ok()).unwrap_or(0.0);
+        ensure!(nanoseconds > 0.0, "perf counted for no time: {text}");
+        Ok(Self {
+            seconds: nanoseconds / 1e9,
+            calls: counts,
+            switches: count_of(text, "context-switches").unwrap_or(0.0),
+            instructions: count_of(text, "instructions"),
+        })
+    }
+
+    /// What one request took. `measured` spans a little more time than was counted, or a little
+    /// less: rates are what is divided.
+    pub fn each(&self, point: &Point, server: &str, measured: &Measured) -> WhiteBox {
+        let rate = measured.requests as f64 / measured.seconds;
+        let each = |count: f64| if rate > 0.0 { count / self.seconds / rate } else { 0.0 };
+        WhiteBox {
+            point: point.clone(),
+            server: server.to_owned(),
+            calls: Category::ALL.into_iter().zip(self.calls.map(each)).collect(),
+            switches: each(self.switches),
+            instructions: self.instructions.map(each),
+        }
+    }
+}
+
+/// How long perf may take to print what it counted.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a white-box turn lasts.
+pub const SECONDS: Duration = Duration::from_millis(800);
+
+/// The count of an event in `perf stat -x,`'s output; `None` when it is not supported.
+fn count_of(text: &str, event: &str) -> Option<f64> {
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let found = lines.find(|fields| fields.get(2).is_some_and(|name| name.starts_with(event)));
+    found?.first()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRINTED: &str = "\
+        10,,raw_syscalls:sys_enter,500000000,100.00,,\n\
+        500,,raw_syscalls:sys_enter,500000000,100.00,,\n\
+        1000,,raw_syscalls:sys_enter,500000000,100.00,,\n\
+        0,,raw_syscalls:sys_enter,500000000,100.00,,\n\
+        2,,raw_syscalls:sys_enter,500000000,100.00,,\n\
+        3,,raw_syscalls:sys_enter,500000000,100.00,,\n\
+        1520,,raw_syscalls:sys_enter,500000000,100.00,,\n\
+        250,,context-switches,500000000,100.00,,\n\
+        <not supported>,,instructions,0,100.00,,\n";
+
+    #[test]
+    fn what_perf_prints_is_read() {
+        let counted = Counted::parse(PRINTED).unwrap();
+        assert_eq!(counted.calls, [10.0, 500.0, 1000.0, 0.0, 2.0, 3.0, 5.0]);
+        assert_eq!((counted.seconds, counted.switches), (0.5, 250.0));
+        assert_eq!(counted.instructions, None);
+        assert!(Counted::parse("").is_err());
+        assert!(Counted::parse("Error: no permission").is_err());
+    }
+
+    #[test]
+    fn no_call_is_in_two_categories() {
+        let all: Vec<_> = Category::ALL.iter().flat_map(|c| c.calls()).collect();
+        let mut unique = all.clone();
+        unique.sort();
+        unique.dedup();
+        assert_eq!(unique.len(), all.len());
+    }
+
+    #[test]
+    fn this_process_is_counted() {
+        if let Some(reason) = missing() {
+            eprintln!("SKIP: {reason}");
+            return;
+        }
+        let counting = Counting::start(0).unwrap();
+        std::thread::sleep(Duration::from_millis(400));
+        let counted = counting.end().unwrap();
+        assert!(counted.seconds > 0.05 && counted.seconds < 5.0, "{counted:?}");
+    }
+}

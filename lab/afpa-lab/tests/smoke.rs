@@ -1,0 +1,183 @@
+//! The lab's own smoke run: two servers, a few seconds; and what happens when it is killed.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use afpa_lab::results::{AGAIN, Results};
+use rustix::process::{Pid, Signal, kill_process};
+
+const LAB: &str = env!("CARGO_BIN_EXE_afpa-lab");
+
+/// AFPA when the caller built it, else two of the reference servers, which are always here.
+fn servers() -> (String, Vec<String>) {
+    match std::env::var("AFPA_BIN") {
+        Ok(program) => ("afpa,sped".into(), vec!["--afpa".into(), program]),
+        Err(_) => {
+            eprintln!("SKIP in part: AFPA_BIN is not set, so AFPA is not among the two servers");
+            ("sped,io-uring".into(), Vec::new())
+        }
+    }
+}
+
+fn compare(folder: &Path) -> Command {
+    let (names, program) = servers();
+    let mut command = Command::new(LAB);
+    command.args(["compare", "--servers", &names, "--size", "64,4k", "--rounds", "2"]);
+    command.args(["--time", "200ms", "--warm-up", "50ms", "--patience", "0s", "--report"]);
+    command.arg(folder).args(program).stdin(Stdio::null());
+    command
+}
+
+fn skip() -> bool {
+    let reason = afpa_netlab::missing_privilege();
+    if let Some(reason) = &reason {
+        eprintln!("SKIP: {reason}");
+    }
+    reason.is_some()
+}
+
+#[test]
+fn two_servers_are_compared_and_the_report_is_whole() {
+    if skip() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let output = compare(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", told(&output));
+    let results = Results::read(folder.path()).unwrap();
+    check_turns(&results);
+    for file in ["README.md", "index.html", "figures/requests-steered-persistent.svg"] {
+        let text = fs::read_to_string(folder.path().join(file)).unwrap();
+        for server in &results.servers {
+            assert!(text.contains(&server.name), "{file} does not name {}", server.name);
+        }
+    }
+    let last = String::from_utf8_lossy(&output.stdout);
+    let last = last.lines().last().unwrap_or_default();
+    assert!(last.contains(" / ") && last.contains("x ("), "no ratio in: {last}");
+    let same = Command::new(LAB).arg("diff").args([folder.path(), folder.path()]).output().unwrap();
+    assert!(same.status.success(), "{}", told(&same));
+    assert!(String::from_utf8_lossy(&same.stdout).contains("1.00x  no difference"));
+    let again = compare(folder.path()).output().unwrap();
+    assert!(told(&again).contains("holds a finished run"), "{}", told(&again));
+}
+
+/// Two sizes, two rounds, two servers and one of them again; each answered.
+fn check_turns(results: &Results) {
+    assert_eq!(results.turns.len(), 2 * 2 * 3);
+    assert_eq!(results.turns.iter().filter(|turn| turn.server.ends_with(AGAIN)).count(), 4);
+    for turn in &results.turns {
+        assert_eq!(turn.failure, None);
+        assert!(turn.measured.requests > 0 && turn.cost.total() > 0.0, "{turn:?}");
+        assert_eq!(turn.measured.errors, 0);
+    }
+    assert!(!results.environment.kernel.is_empty());
+    for server in &results.servers {
+        let command = &server.command;
+        assert!(command.contains("WORK/root"), "{command}");
+        assert!(!command.contains("afpa-lab-work") && !command.contains("target"), "{command}");
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_for_long_and_goes_on() {
+    if skip() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = start(folder.path());
+    let id = run.id();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(!namespaces(id).is_empty(), "it was killed without a bed: nothing is shown");
+    let cleaned = Command::new(LAB).arg("clean").output().unwrap();
+    assert!(cleaned.status.success(), "{}", told(&cleaned));
+    assert_eq!(namespaces(id), Vec::<PathBuf>::new());
+    assert!(!work_folder(id).exists());
+    assert!(servers_of(id).is_empty(), "a server outlived its bed");
+    let output = compare(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", told(&output));
+    check_turns(&Results::read(folder.path()).unwrap());
+}
+
+#[test]
+fn a_signal_ends_a_run_in_good_order() {
+    if skip() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = start(folder.path());
+    let id = run.id();
+    kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    assert_eq!(namespaces(id), Vec::<PathBuf>::new());
+    assert!(!work_folder(id).exists());
+    assert!(folder.path().join("turns.jsonl").is_file() && Results::read(folder.path()).is_err());
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_measured() {
+    if skip() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, expected) in [
+        (["--servers", "no-such-server"], "there are: afpa"),
+        (["--workload", "no-such-workload"], "there are: webstone"),
+        (["--bed", "tilted"], "there are: steered"),
+        (["--generator", "nobody"], "there are: tc"),
+    ] {
+        let mut command = compare(folder.path());
+        if arguments[0] == "--servers" {
+            command = Command::new(LAB);
+            command.arg("compare");
+        }
+        let output = command.args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+        assert!(told(&output).contains(expected), "{}", told(&output));
+    }
+    assert!(!folder.path().join("turns.jsonl").exists());
+}
+
+/// Starts a run and waits until it has measured something.
+fn start(folder: &Path) -> Child {
+    let mut run = compare(folder).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(run.stderr.take().expect("a pipe")).lines();
+    let mut said = Vec::new();
+    for line in lines.map_while(Result::ok) {
+        said.push(line);
+        if said.last().is_some_and(|line| line.starts_with("[1/")) {
+            return run;
+        }
+    }
+    panic!("it ended at once, {:?}: {}", run.wait(), said.join("\n"));
+}
+
+fn namespaces(owner: u32) -> Vec<PathBuf> {
+    let prefix = format!("afpa-{owner}-");
+    let entries = fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+    ours.map(|entry| entry.path()).collect()
+}
+
+fn work_folder(owner: u32) -> PathBuf {
+    std::env::temp_dir().join(format!("afpa-lab-work-{owner}"))
+}
+
+/// Processes that were told to work in the folder of a run.
+fn servers_of(owner: u32) -> Vec<String> {
+    let folder = work_folder(owner).display().to_string();
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let commands = entries.filter_map(|entry| {
+        let words = fs::read(entry.path().join("cmdline")).ok()?;
+        Some(String::from_utf8_lossy(&words).replace('\0', " "))
+    });
+    commands.filter(|command| command.contains(&folder)).collect()
+}
+
+fn told(output: &Output) -> String {
+    let text = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
+    format!("{}: {}", output.status, String::from_utf8_lossy(&text))
+}
