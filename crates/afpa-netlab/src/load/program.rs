@@ -204,6 +204,7 @@ fn write_settings(
     settings.put_u32(layout.field("schedule_mask")?, schedule_mask);
     settings.put_u32(layout.field("source_first")?, first_source);
     settings.put_u32(layout.field("sources")?, options.sources);
+    settings.put_u32(layout.field("late_acks")?, options.late_acks.into());
     store(&object.map("settings")?, 0, &settings)
 }
 
