@@ -68,6 +68,17 @@ fn get_head_and_conditions() {
 }
 
 #[test]
+fn an_address_that_is_not_served_is_passed_and_counted_so() {
+    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let [all, other] = ["[::]:8080", "10.99.0.77:8080"].map(|a| a.parse().expect("an address"));
+    fast_path.unlisten(all).expect("unlistened");
+    fast_path.listen(other, LISTENER, SITE).expect("listening");
+    let request = "GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n";
+    let why = outcome(&world, &fast_path, request).expect_err("the server answers");
+    assert_eq!(why, [Reason::PassNotListening]);
+}
+
+#[test]
 fn date_is_right_to_the_second() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
     let mut client = world.connect(SERVER_V4);

@@ -6,7 +6,6 @@ use std::sync::{Arc, PoisonError};
 use afpa_bpf::{Reason, VARIANT_BYTES};
 use serde_json::{Value, json};
 
-use super::prepare::list;
 use super::running::{FastPath, Shared};
 
 /// A look at the fast path, from any thread.
@@ -47,7 +46,7 @@ impl Look {
         match self {
             Look::Without(why) => why.clone(),
             Look::At(shared) if shared.is_answering() => {
-                format!("in use on {}", list(&shared.interfaces()))
+                format!("in use on {}", shared.interfaces().list())
             }
             Look::At(shared) if shared.counts.broken.load(Ordering::SeqCst) => {
                 "not in use: an object could not be taken back (restart)".to_owned()
@@ -68,7 +67,7 @@ impl Look {
         let counts = &shared.counts;
         Some(Numbers {
             answering: shared.is_answering(),
-            interfaces: shared.interfaces().values().cloned().collect(),
+            interfaces: shared.interfaces().iter().map(|(_, name)| name.to_owned()).collect(),
             answers: counters.answered(),
             lost_log_lines: counters[Reason::EventLost],
             flows: swept.flows - swept.removed,
