@@ -91,7 +91,7 @@ static __always_inline struct afpa_flow *open_flow(struct __sk_buff *skb, const 
 	turn->reason = AFPA_PASS_FLOWS_FULL;
 	if (bpf_map_update_elem(&flows, &s->key, &fresh, BPF_NOEXIST))
 		return NULL;
-	count(AFPA_FLOW_OPENED);
+	count_at(s->place, AFPA_FLOW_OPENED);
 	turn->reason = why;
 	return bpf_map_lookup_elem(&flows, &s->key);
 }
@@ -145,6 +145,7 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	work = bpf_map_lookup_elem(&ingress_work, &zero);
 	if (!work || (!flow && (s.length == 0 || !answering)))
 		return TCX_NEXT;
+	s.place = place_of(skb->ifindex);
 	turn.now = bpf_ktime_get_coarse_ns();
 	turn.reason = AFPA_PASS_NO_HEARTBEAT;
 
@@ -161,7 +162,7 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 		return verdict;
 	if (flow)
 		return pass_up(skb, work, &s, flow, &turn);
-	count(turn.reason);
+	count_at(s.place, turn.reason);
 	return TCX_NEXT;
 }
 

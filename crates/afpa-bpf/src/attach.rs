@@ -35,6 +35,8 @@ impl FastPath {
         let egress = self.link(&self.egress, interface, BPF_TCX_EGRESS).map_err(explain)?;
         let ingress = self.link(&self.ingress, interface, BPF_TCX_INGRESS).map_err(explain)?;
         attached.insert(interface, Attachment { ingress, egress });
+        drop(attached);
+        self.count_apart(interface);
         Ok(())
     }
 

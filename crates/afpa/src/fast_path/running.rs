@@ -223,7 +223,7 @@ impl Served {
             }
         }
         for (id, host) in self.hosts.difference(&wanted) {
-            outcome = outcome.and(fast_path.map_host(*id, host, 0).map(drop).map_err(Into::into));
+            outcome = outcome.and(fast_path.unmap_host(*id, host).map(drop).map_err(Into::into));
         }
         self.hosts = wanted;
         let gone = |address: &&SocketAddr| !bound.contains(address);
@@ -235,11 +235,9 @@ impl Served {
     }
 }
 
-/// As clients write a host: alone, or with the port. The kernel folds case by setting a bit, which would
-/// make other characters of brackets.
+/// As clients write a host: alone, or with the port.
 fn spellings(hosts: &[String], port: u16) -> impl Iterator<Item = String> {
-    let plain = hosts.iter().filter(|host| !host.contains(['[', ']']));
-    plain.flat_map(move |host| [host.clone(), format!("{host}:{port}")])
+    hosts.iter().flat_map(move |host| [host.clone(), format!("{host}:{port}")])
 }
 
 impl Shared {
