@@ -2,11 +2,11 @@
 
 mod support;
 
-use afpa_bpf::{Reason, Settings};
+use afpa_bpf::{FastPath, Reason, Settings};
 use support::{SERVER_V4, SERVER_V6, Sample, World, client::Client};
 
 /// nginx with a small and a large file of its own, and a pinned object it does not have.
-fn world() -> Option<(World, afpa_bpf::FastPath, Sample)> {
+fn world() -> Option<(World, FastPath, Sample)> {
     let mut world = World::new()?;
     world.file("small.html", b"from nginx");
     world.file("large.bin", &vec![b'z'; 3_000_000]);
