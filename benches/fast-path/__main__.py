@@ -32,6 +32,7 @@ sys.path.append(str(HERE.parent / "compare"))
 import arithmetic
 import bed
 import cases
+import coherence
 import contenders
 import environment
 import figure
@@ -82,7 +83,8 @@ class Bench:
         (work / "files").mkdir()
         self.contenders = contenders.Contenders(
             options.afpa, work / "files", self.root, int(options.flows * 1.25))
-        self.samples, self.commands, self.changes, self.memory = [], {}, None, None
+        self.samples, self.commands, self.changes = [], {}, None
+        self.memory, self.most_flows = None, 0
         self.crowd = cases.crowd(options.flows)
 
     def chosen(self, all_of_them):
@@ -135,7 +137,7 @@ class Bench:
                                 self.options.patience)
             self.commands[f"{case.name}, {name}"] = shlex.join(words)
             try:
-                turn = bed.turn(words, limit=60 + case.connections / 500)
+                turn = bed.turn(words, 60 + case.connections / 500, self.look if flows else None)
             except Failure as failure:
                 raise Failure(f"{case.title}, {name}: {failure}") from None
             sample = {"case": case.name, "server": name, "round": number} \
@@ -145,6 +147,12 @@ class Bench:
             self.samples.append(sample)
             say(f"[{self.elapsed():4.0f} s] round {number + 1}  {case.title:44} "
                 f"{report.sample_line(sample)}")
+
+    def look(self):
+        """How many connections the kernel has in its table, at most."""
+        told = coherence.told(self.contenders.control)
+        flows = told["fast_path"]["flows"] if told else 0
+        self.most_flows = max(self.most_flows, flows)
 
     def elapsed(self):
         return time.monotonic() - self.begun
@@ -183,7 +191,7 @@ class Bench:
                 "cost_many": arithmetic.spread(arithmetic.of(self.samples, many, cases.KERNEL, "cost")),
                 "ratio": arithmetic.ratio(arithmetic.of(self.samples, many, cases.KERNEL, "cost"),
                                           arithmetic.of(self.samples, few, cases.KERNEL, "cost")),
-                "memory": self.memory},
+                "in_table": self.most_flows, "memory": self.memory},
             "changes": self.changes,
             "commands": self.commands,
             "samples": self.samples,

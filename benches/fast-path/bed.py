@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 
 import children
 from contenders import PORT
@@ -28,21 +29,30 @@ def command(netlab, case, contender, seconds, warm_up, patience):
     return words
 
 
-def turn(words, limit):
+def turn(words, limit, watch=None):
     """What `afpa-netlab` says of the turn."""
-    return json.loads(run(words, limit))["turns"][0]
+    return json.loads(run(words, limit, watch))["turns"][0]
 
 
-def run(words, limit):
-    """The output of a command that has to end within `limit` seconds, or else is ended."""
+def run(words, limit, watch=None):
+    """The output of a command that has to end within `limit` seconds, or else is ended; `watch` is
+    called now and then until it does."""
     process = children.start(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        output, errors = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        raise Failure(f"this did not end within {limit} s: {' '.join(words)}") from None
+        output, errors = wait(process, time.monotonic() + limit, watch)
     finally:
         children.end(process)
     if process.returncode != 0:
         said = [line for line in errors.splitlines() if NOISE not in line]
         raise Failure("\n".join(said[-3:]) or f"status {process.returncode}: {' '.join(words)}")
     return output
+
+
+def wait(process, deadline, watch):
+    while time.monotonic() < deadline:
+        try:
+            return process.communicate(timeout=0.5)
+        except subprocess.TimeoutExpired:
+            if watch:
+                watch()
+    raise Failure(f"this did not end in time: {' '.join(process.args)}")

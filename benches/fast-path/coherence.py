@@ -130,9 +130,15 @@ def warm(host, port, path, control):
 
 
 def answers(control):
-    told = subprocess.run(["curl", "--silent", "--unix-socket", control, "http://afpa/stats"],
+    statistics = told(control)
+    return statistics["fast_path"]["answers"] if statistics else 0
+
+
+def told(control):
+    """The statistics of a running AFPA; None when there is none."""
+    text = subprocess.run(["curl", "--silent", "--unix-socket", control, "http://afpa/stats"],
                           capture_output=True, text=True, check=False).stdout
-    return json.loads(told)["fast_path"]["answers"] if told else 0
+    return json.loads(text) if text else None
 
 
 def source(host, port):

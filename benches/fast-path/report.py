@@ -65,6 +65,7 @@ def ratio_lines(result):
         lines.append(f"| a request with {flows['many']:,} connections to one with {flows['few']} "
                      f"({flows['cost_many']['median']:.2f} and {flows['cost_few']['median']:.2f} us) "
                      f"| {times(flows['ratio'])} | at most 1.3x |")
+        lines.append(f"| most connections seen in the kernel's table | {flows['in_table']:,} | |")
         if flows["memory"]:
             each = flows["memory"]["bytes"] / flows["memory"]["flows"]
             lines.append(f"| memory of the table of flows, for each it has room for | {each:.0f} B | |")
