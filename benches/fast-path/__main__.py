@@ -136,10 +136,7 @@ class Bench:
                                 self.options.seconds * case.seconds, self.options.warm_up,
                                 self.options.patience)
             self.commands[f"{case.name}, {name}"] = shlex.join(words)
-            try:
-                turn = bed.turn(words, 60 + case.connections / 500, self.look if flows else None)
-            except Failure as failure:
-                raise Failure(f"{case.title}, {name}: {failure}") from None
+            turn = self.turn(case, name, words)
             sample = {"case": case.name, "server": name, "round": number} \
                 | arithmetic.measured(turn, case.steering)
             if sample["errors"]:
@@ -148,10 +145,26 @@ class Bench:
             say(f"[{self.elapsed():4.0f} s] round {number + 1}  {case.title:44} "
                 f"{report.sample_line(sample)}")
 
+    def turn(self, case, name, words):
+        """With very many connections a second try is allowed: whoever only holds connections cannot
+        answer a request that the kernel passed up because the machine stood still for a moment."""
+        crowded = case in self.crowd
+        limit = 60 + case.connections / 500
+        for last in (False, True) if crowded else (True,):
+            try:
+                return bed.turn(words, limit, self.look if crowded else None)
+            except Failure as failure:
+                if last:
+                    raise Failure(f"{case.title}, {name}: {failure}") from None
+                say(f"again: {case.title}: {failure}")
+        raise AssertionError("the last try returns or raises")
+
     def look(self):
         """How many connections the kernel has in its table, at most."""
         told = coherence.told(self.contenders.control)
-        flows = told["fast_path"]["flows"] if told else 0
+        # Its own figure of them is seconds old; these are counted as it happens.
+        packets = told["fast_path"].get("packets", {}) if told else {}
+        flows = packets.get("flow_opened", 0) - packets.get("flow_closed", 0)
         self.most_flows = max(self.most_flows, flows)
 
     def elapsed(self):
@@ -163,7 +176,7 @@ class Bench:
         pairs = [(case, named[case.name.removesuffix("-browser")])
                  for case in self.chosen(SPEED) if case.browser]
         few, many = self.crowd
-        have_flows = any(s["case"] == many.name for s in self.samples)
+        have_flows = {few.name, many.name} <= {s["case"] for s in self.samples}
         return {
             "environment": describe(self.options),
             "settings": settings(self.options) | {"took_seconds": self.elapsed()},

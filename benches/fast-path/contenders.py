@@ -103,6 +103,7 @@ cat /proc/$(cat {self.folder / 'pid'})/fdinfo/* 2>/dev/null | awk '
 """)
         started = self.script("crowd", f"""\
 rm -f {self.folder / 'holding'} {self.folder / 'held'}
+echo 65535 >/proc/sys/net/core/somaxconn  # of this namespace: all of them may come before one is accepted
 (
     while ! test -e {self.folder / 'holding'}; do sleep 0.05; done
     exec {hold}

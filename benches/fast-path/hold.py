@@ -30,7 +30,7 @@ def listen(host, port):
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     listener.bind((host, port))
-    listener.listen(4096)
+    listener.listen(65535)
     return listener
 
 
