@@ -8,12 +8,12 @@ AFPA := $(TARGET_DIR)/release/afpa
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test compare bench bench-full lab site fuzz clean
+.PHONY: help run build test compare bench bench-full lab site fuzz clean bench-fast-path
 
 help: ## list the targets
 	@echo 'AFPA, a web accelerator that serves the working set from RAM'
 	@echo
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 run: build site ## build it and serve the sample site (LISTEN=127.0.0.1:8080)
 	@scripts/serve $(AFPA) $(LISTEN)
@@ -39,6 +39,11 @@ bench: lab ## AFPA, peers and the papers' architectures, within ten minutes (ARG
 
 bench-full: lab ## the papers' experiments with every server, an hour or more (ARGS="--within 30m")
 	@$(TARGET_DIR)/release/afpa-lab compare --full $(ARGS)
+
+bench-fast-path: build ## the fast path's figures, as root (ARGS="--quick")
+	@scripts/setup build bench
+	@scripts/cargo build --release --locked --package afpa-netlab
+	@python3 benches/fast-path --afpa $(AFPA) $(ARGS)
 
 site: ## generate the sample site into site/generated
 	@scripts/setup build

@@ -98,7 +98,7 @@ def arguments(server, root, folder):
     template = (CONFIGS / f"{server.name}.conf").read_text()
     if os.geteuid() != 0:
         template = without_user(template)
-    config.write_text(fill(template, port=server.port, root=root, folder=folder,
+    config.write_text(fill(template, host="127.0.0.1", port=server.port, root=root, folder=folder,
                            user=getpass.getuser()))
     return {"nginx": ["-p", str(folder), "-c", str(config), "-e", str(folder / "errors.txt")],
             "h2o": ["-m", "worker", "-c", str(config)]}[server.name]

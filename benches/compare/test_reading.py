@@ -86,7 +86,8 @@ class Answers(unittest.TestCase):
 class Configurations(unittest.TestCase):
     def test_every_placeholder_is_filled(self):
         for config in servers.CONFIGS.iterdir():
-            text = servers.fill(config.read_text(), port=1, root="/r", folder="/f", user="u")
+            text = servers.fill(config.read_text(), host="h", port=1, root="/r", folder="/f",
+                                user="u")
             code = "\n".join(line.split("#")[0] for line in text.splitlines())
             self.assertNotIn("@", code, config.name)
 

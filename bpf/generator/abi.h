@@ -66,6 +66,7 @@ struct settings {
 	__u32 ports;         /* of each address, from the first on */
 	__u32 slots;         /* connections at once */
 	__u32 total;         /* addresses times ports, less what is no multiple of slots */
+	__u32 late_acks;     /* 1: a response is acknowledged by the next request on its flow */
 };
 
 /* Link addresses seen while learning, for the packets that user mode builds. */

@@ -250,6 +250,8 @@ static __always_inline int complete(struct __sk_buff *skb, const struct segment 
 	next = next_flow(&next_place);
 	if (!next)
 		return ask(skb, segment, flow, place, set, now, true);
+	if (set->late_acks)
+		return ask(skb, segment, next, &next_place, set, now, true);
 	/* This flow will be silent for a while, so its response is acknowledged by a copy. */
 	if (turn_to_ack(skb, segment, flow, place, now) ||
 	    bpf_clone_redirect(skb, skb->ifindex, 0))

@@ -73,7 +73,7 @@ static __always_inline void find_response_end(struct __sk_buff *skb, struct work
 		size = RESPONSE_END_UNKNOWN;
 	}
 	bpf_spin_unlock(&flow->lock);
-	count(size == RESPONSE_END_UNKNOWN ? AFPA_RESPONSE_UNSURE : AFPA_RESPONSE_END);
+	count_at(s->place, size == RESPONSE_END_UNKNOWN ? AFPA_RESPONSE_UNSURE : AFPA_RESPONSE_END);
 }
 
 SEC("tcx/egress")
@@ -100,6 +100,7 @@ int afpa_egress(struct __sk_buff *skb)
 		return TCX_NEXT;
 	}
 
+	s.place = place_of(skb->ifindex);
 	bpf_spin_lock(&flow->lock);
 	stale = s.length && before(s.seq, flow->kernel_edge);
 	if (stale)
@@ -113,7 +114,7 @@ int afpa_egress(struct __sk_buff *skb)
 	bpf_spin_unlock(&flow->lock);
 
 	if (stale && drifted) {
-		count(reason);
+		count_at(s.place, reason);
 		return TCX_DROP;
 	}
 	if (awaited && !(s.flags & (TCP_FIN | TCP_RST)))
@@ -123,9 +124,9 @@ int afpa_egress(struct __sk_buff *skb)
 			flow_remove(&s.key);
 		return TCX_NEXT;
 	}
-	count(reason);
+	count_at(s.place, reason);
 	if (translate(skb, work, &s, &t)) {
-		count(AFPA_TRANSLATE_FAILED);
+		count_at(s.place, AFPA_TRANSLATE_FAILED);
 		return TCX_DROP;
 	}
 	if (s.flags & TCP_RST)

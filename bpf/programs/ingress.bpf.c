@@ -91,7 +91,7 @@ static __always_inline struct afpa_flow *open_flow(struct __sk_buff *skb, const 
 	turn->reason = AFPA_PASS_FLOWS_FULL;
 	if (bpf_map_update_elem(&flows, &s->key, &fresh, BPF_NOEXIST))
 		return NULL;
-	count(AFPA_FLOW_OPENED);
+	count_at(s->place, AFPA_FLOW_OPENED);
 	turn->reason = why;
 	return bpf_map_lookup_elem(&flows, &s->key);
 }
@@ -114,6 +114,18 @@ static __always_inline bool next_request(const struct __sk_buff *skb, const stru
 	return turn->reason == AFPA_ANSWERED || turn->reason == AFPA_PASS_NOT_NEXT;
 }
 
+/* The three states, for a segment that is the next request of `*flow`, or the first of a connection. */
+static __always_inline int serve(struct __sk_buff *skb, struct work *work, const struct segment *s,
+				 const struct afpa_listener *listener, struct afpa_flow **flow, struct turn *turn)
+{
+	derive(skb, work, s, listener, turn);
+	if (!*flow && turn->certainty != REQUEST_UNSURE && date_now(turn->now))
+		*flow = open_flow(skb, s, listener, turn);
+	if (*flow && turn->certainty == REQUEST_ANSWERABLE)
+		return respond(skb, work, s, *flow, turn);
+	return GO_ON;
+}
+
 /* The state diagram; without user mode (`answering` is false) only what keeps connections whole. */
 static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 {
@@ -133,23 +145,24 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	work = bpf_map_lookup_elem(&ingress_work, &zero);
 	if (!work || (!flow && (s.length == 0 || !answering)))
 		return TCX_NEXT;
+	s.place = place_of(skb->ifindex);
 	turn.now = bpf_ktime_get_coarse_ns();
 	turn.reason = AFPA_PASS_NO_HEARTBEAT;
 
 	if (flow && repeats_request(flow, &s))
 		return answer_again(skb, work, &s, flow);
-	if (answering && next_request(skb, &s, flow, &turn) && (listener = find_listener(&s))) {
-		derive(skb, work, &s, listener, &turn);
-		if (!flow && turn.certainty != REQUEST_UNSURE && date_now(turn.now))
-			flow = open_flow(skb, &s, listener, &turn);
-		if (flow && turn.certainty == REQUEST_ANSWERABLE)
-			verdict = respond(skb, work, &s, flow, &turn);
+	if (answering && next_request(skb, &s, flow, &turn)) {
+		listener = find_listener(&s);
+		if (listener)
+			verdict = serve(skb, work, &s, listener, &flow, &turn);
+		else
+			turn.reason = AFPA_PASS_NOT_LISTENING;
 	}
 	if (verdict != GO_ON)
 		return verdict;
 	if (flow)
 		return pass_up(skb, work, &s, flow, &turn);
-	count(turn.reason);
+	count_at(s.place, turn.reason);
 	return TCX_NEXT;
 }
 

@@ -72,6 +72,11 @@ impl Lab {
         Ok(lab)
     }
 
+    /// The two sides.
+    pub fn bed(&self) -> &Bed {
+        &self.bed
+    }
+
     /// Writes a file of the server, in place, and makes it an hour old: what Apache says of files that
     /// were just written is provisional.
     pub fn file(&self, path: &str, content: impl AsRef<[u8]>) {

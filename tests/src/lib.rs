@@ -5,6 +5,7 @@
 
 pub mod attach;
 pub mod bpf_fs;
+pub mod bridge;
 pub mod codings;
 pub mod dates;
 pub mod reference;

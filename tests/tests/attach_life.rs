@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use afpa_testkit::{Client, eventually, skip};
-use afpa_tests::attach::{Kind, Lab};
+use afpa_tests::attach::{Kind, Lab, PORT};
+use afpa_tests::bridge;
 
 macro_rules! lab {
     ($kind:expr) => {
@@ -286,4 +287,22 @@ fn what_cannot_be_attached_to_is_explained() {
     assert!(twice.contains("accelerated already"), "{twice}");
     let nobody = lab.attach_in_vain("10.77.0.1:8081");
     assert!(nobody.contains("no server listens on 10.77.0.1:8081"), "{nobody}");
+}
+
+#[test]
+fn a_bridge_that_comes_later_is_answered_on_and_its_port_is_left_alone() {
+    let lab = lab!(Kind::Nginx);
+    prepare(&lab);
+    let attached = lab.attach(&["--host", "10.77.0.1"]);
+    bridge::make(lab.bed().server(), lab.bed().client());
+    eventually("programs are on the bridge", || bridge::programs(lab.bed().server()).0 == 2);
+    assert_eq!(bridge::programs(lab.bed().server()), (2, 0));
+    let mut client = bridge::connect(lab.bed().client(), PORT);
+    let before = attached.answered();
+    assert_eq!(version(&get(&mut client, "/small.html")), 1);
+    assert_eq!(get(&mut client, "/large.txt"), vec![b'l'; LARGE]);
+    assert_eq!(version(&get(&mut client, "/small.html")), 1);
+    assert_eq!(attached.answered(), before + 2, "{:#?}", attached.statistics());
+    bridge::remove(lab.bed().server());
+    eventually("it is gone", || lab.log().contains("bridge0 is gone"));
 }

@@ -24,6 +24,8 @@
 #define AFPA_CHECKED_MAX 2080     /* longest header block remembered; a multiple of 32 */
 #define AFPA_DATES 256            /* seconds of Date values kept, for answers given again */
 #define AFPA_PATH_FILTER_BITS 65536
+#define AFPA_INTERFACES 64        /* interfaces that are counted apart; a power of two */
+#define AFPA_REASONS_MAX 64       /* room for reasons, an interface */
 
 /* Unix seconds of the pulse are split over `pulse` and `dates`: see clock.h. */
 struct afpa_date {
@@ -45,6 +47,7 @@ struct afpa_shared {
 	struct afpa_date dates[AFPA_DATES];
 	__u64 ports[65536 / 64];      /* bit set: some listener has, or flows still have, this local port */
 	__u64 paths[AFPA_PATH_FILTER_BITS / 64]; /* bit set: some pinned object's path hashes here */
+	__u32 interfaces[AFPA_INTERFACES]; /* index of the interface that is counted here, its own place modulo; 0: none */
 };
 
 /* listeners: a local address and port that is served. */
@@ -55,11 +58,11 @@ struct afpa_endpoint {
 };
 
 struct afpa_listener {
-	__u32 id;                     /* from 1 */
+	__u32 id;                     /* the listener set, from 1: addresses with the same number have the same hosts */
 	__u32 any_host_site;          /* site of requests whose Host names none; 0: user mode answers them */
 };
 
-/* sites: the Host value in lower case, zero padded. */
+/* sites: the Host value in lower case, zero padded. The same host may be another site on another set. */
 struct afpa_site_key {
 	__u32 listener;
 	__u32 host_length;

@@ -155,7 +155,7 @@ static __always_inline int answer(struct __sk_buff *skb, struct work *work, cons
 	if (!save_headers(skb, work, s))
 		return GO_ON;
 	if (!checksum_holds(work, s, state)) {
-		count(AFPA_PASS_CHECKSUM); /* the kernel will see it too, and drop it */
+		count_at(s->place, AFPA_PASS_CHECKSUM); /* the kernel will see it too, and drop it */
 		return TCX_NEXT;
 	}
 	turn->reason = commit(flow, s, cached, length, date->second, turn->now, &c);
@@ -166,10 +166,10 @@ static __always_inline int answer(struct __sk_buff *skb, struct work *work, cons
 	out.ts_value = c.ts_value;
 	out.window = c.window;
 	if (!send_answer(skb, work, s, cached->slot, cached->kind, &out, date, partial)) {
-		count(AFPA_PASS_SEND); /* committed: the client repeats the request, and is answered again */
+		count_at(s->place, AFPA_PASS_SEND); /* committed: the client repeats the request, and is answered again */
 		return TCX_DROP;
 	}
-	count(cached->kind == AFPA_KIND_NOT_MODIFIED ? AFPA_ANSWERED_NOT_MODIFIED : AFPA_ANSWERED);
+	count_at(s->place, cached->kind == AFPA_KIND_NOT_MODIFIED ? AFPA_ANSWERED_NOT_MODIFIED : AFPA_ANSWERED);
 	report(s, flow, cached, length, date->second, turn->head);
 	if (!c.tell_kernel)
 		return bpf_redirect(skb->ifindex, 0);
@@ -186,7 +186,7 @@ static __always_inline int reset(struct __sk_buff *skb, struct work *work, const
 		.ts_echo = s->ts_echo, .flags = TCP_RST | TCP_ACK,
 	};
 
-	count(AFPA_RESET_LOST_VERSION);
+	count_at(s->place, AFPA_RESET_LOST_VERSION);
 	if (!make_packet(skb, work, s, &out, partial))
 		return TCX_DROP;
 	flow_remove(&s->key); /* the client's next segment finds no socket, and is told so by the kernel */
@@ -213,7 +213,7 @@ static __always_inline int answer_again(struct __sk_buff *skb, struct work *work
 		return reset(skb, work, s, flow, partial);
 	if (!send_answer(skb, work, s, slot, kind, &out, date, partial))
 		return TCX_DROP;
-	count(AFPA_ANSWERED_AGAIN);
+	count_at(s->place, AFPA_ANSWERED_AGAIN);
 	return bpf_redirect(skb->ifindex, 0);
 }
 

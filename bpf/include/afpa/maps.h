@@ -14,15 +14,15 @@ struct afpa_shared shared SEC(".data.shared") = {};
 /* Served local addresses. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 256);
+	__uint(max_entries, 1024);
 	__type(key, struct afpa_endpoint);
 	__type(value, struct afpa_listener);
 } listeners SEC(".maps");
 
-/* Host values -> site (the papers' request set). */
+/* Host values of a listener set -> site (the papers' request set). */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024);
+	__uint(max_entries, 1);
 	__type(key, struct afpa_site_key);
 	__type(value, __u32);
 } sites SEC(".maps");
@@ -60,10 +60,10 @@ struct {
 	__type(value, struct afpa_checked);
 } checked SEC(".maps");
 
-/* One count per reason. */
+/* One count per reason: what belongs to no interface in particular, then AFPA_REASONS_MAX an interface. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, AFPA_REASON_COUNT);
+	__uint(max_entries, AFPA_REASONS_MAX * (1 + AFPA_INTERFACES));
 	__type(key, __u32);
 	__type(value, __u64);
 } counters SEC(".maps");
@@ -88,13 +88,27 @@ struct {
 	__type(value, __u32);
 } alive SEC(".maps");
 
-static __always_inline void count(enum afpa_reason reason)
+static __always_inline void count_at(__u32 place, enum afpa_reason reason)
 {
-	__u32 key = reason;
+	__u32 key = place * AFPA_REASONS_MAX + reason;
 	__u64 *value = bpf_map_lookup_elem(&counters, &key);
 
 	if (value)
 		*value += 1;
+}
+
+/* What belongs to no interface. */
+static __always_inline void count(enum afpa_reason reason)
+{
+	count_at(0, reason);
+}
+
+/* Where an interface is counted. The 65th shares the place of those that belong to none. */
+static __always_inline __u32 place_of(__u32 ifindex)
+{
+	__u32 place = ifindex & (AFPA_INTERFACES - 1);
+
+	return shared.interfaces[place] == ifindex ? place + 1 : 0;
 }
 
 #endif

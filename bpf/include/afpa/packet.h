@@ -43,6 +43,7 @@ struct segment {
 	__u8 ipv6;
 	__u8 timestamps;          /* the aligned timestamp option comes first */
 	__u8 plain_ip;            /* no IP options, not congestion-marked */
+	__u8 place;               /* the interface's counters */
 	__u8 plain_tcp;           /* no TCP options but that */
 };
 

@@ -117,17 +117,17 @@ static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, con
 	bpf_spin_unlock(&flow->lock);
 
 	if (swallowed) {
-		count(AFPA_SWALLOWED_ACK);
+		count_at(s->place, AFPA_SWALLOWED_ACK);
 		return TCX_DROP;
 	}
-	count(turn->reason);
+	count_at(s->place, turn->reason);
 	if (!drifted) {
 		if (s->flags & (TCP_FIN | TCP_RST))
 			flow_remove(&s->key);
 		return TCX_NEXT;
 	}
 	if (translate(skb, work, s, &t)) {
-		count(AFPA_TRANSLATE_FAILED);
+		count_at(s->place, AFPA_TRANSLATE_FAILED);
 		return TCX_DROP;
 	}
 	return TCX_NEXT;

@@ -29,6 +29,10 @@ pub const CODINGS: usize = 4;
 pub const DATES: usize = 256;
 /// Bits of the filter over path hashes.
 pub const PATH_FILTER_BITS: usize = 65536;
+/// Interfaces that are counted apart.
+pub const INTERFACES: usize = 64;
+/// Room for reasons, an interface.
+pub const REASONS_MAX: usize = 64;
 /// Longest header block that is remembered.
 pub const CHECKED_MAX: usize = 2080;
 
@@ -57,6 +61,7 @@ pub struct Shared {
     pub dates: [Date; DATES],
     pub ports: [u64; 65536 / 64],
     pub paths: [u64; PATH_FILTER_BITS / 64],
+    pub interfaces: [u32; INTERFACES],
 }
 
 /// `struct afpa_endpoint`
@@ -250,7 +255,11 @@ pub fn address_bytes(address: IpAddr) -> [u8; 16] {
 // The header has no implicit padding, so sizes pin every offset but those around mixed widths.
 const _: () = {
     assert!(size_of::<Date>() == 64);
-    assert!(offset_of!(Shared, dates) == 40 && size_of::<Shared>() == 40 + 64 * DATES + 2 * 8192);
+    assert!(
+        offset_of!(Shared, dates) == 40
+            && size_of::<Shared>() == 40 + 64 * DATES + 2 * 8192 + 4 * INTERFACES
+    );
+    assert!(Reason::ALL.len() <= REASONS_MAX);
     assert!(
         size_of::<Endpoint>() == 20 && size_of::<Listener>() == 8 && size_of::<SiteKey>() == 72
     );

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{FastPath, Interface, Reason, Settings, carrying, interfaces};
+use afpa_bpf::{Carriers, Change, FastPath, Interface, Reason, Settings, interfaces, is_reachable};
 use afpa_cache::root::{DocumentRoot, RootSettings, SymlinkPolicy};
 use afpa_cache::watch::{WatchSettings, Watcher};
 use anyhow::{Context as _, bail};
@@ -65,7 +65,7 @@ struct Attachment {
     keeps: bool,
     shared: Arc<Shared>,
     watcher: Arc<Watcher>,
-    interfaces: Vec<Interface>,
+    interfaces: Carriers,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,14 +92,13 @@ impl Attachment {
         server.reach().with_context(|| format!("no server listens on {}", settings.listen))?;
         let all = interfaces().context("interfaces cannot be listed")?;
         let sites = sites(&settings, &all);
-        let found = carrying(settings.listen, all);
-        if found.is_empty() {
+        if !is_reachable(settings.listen.ip(), &all) {
             bail!("no interface has the address {}", settings.listen.ip());
         }
         let links = RootSettings { symlinks: settings.symlinks, dotfiles: false };
         let root = DocumentRoot::open(&settings.root, links)
             .with_context(|| format!("cannot use {}", settings.root.display()))?;
-        Self::load(settings, place.clone(), root, sites, (server, found))
+        Self::load(settings, place.clone(), root, sites, (server, all))
             .inspect_err(|_| place.abandon())
     }
 
@@ -109,7 +108,7 @@ impl Attachment {
         place: Place,
         root: DocumentRoot,
         sites: Vec<Hosts>,
-        (server, found): (Server, Vec<Interface>),
+        (server, all): (Server, Vec<Interface>),
     ) -> anyhow::Result<Self> {
         let (fast_path, keeps) = load(&settings, &place)?;
         let listener = control::listen(&place.socket)
@@ -122,22 +121,24 @@ impl Attachment {
         let watcher = Watcher::start(&shared.root, sink, WatchSettings::default())?;
         let watcher = Arc::new(watcher);
         let mut attachment =
-            Self { settings, place, keeps, shared, watcher, interfaces: Vec::new() };
-        attachment.attach(found)?;
+            Self { settings, place, keeps, shared, watcher, interfaces: Carriers::default() };
+        attachment.attach(&all)?;
         control::serve(listener, Arc::clone(&attachment.shared))?;
         attachment.start(server)?;
         Ok(attachment)
     }
 
     /// Programs on interfaces that have not got them yet.
-    fn attach(&mut self, found: Vec<Interface>) -> anyhow::Result<()> {
-        for interface in found {
-            if self.interfaces.iter().any(|have| have.index == interface.index) {
-                continue;
+    fn attach(&mut self, all: &[Interface]) -> anyhow::Result<()> {
+        let listen = self.settings.listen;
+        for change in self.interfaces.update(&self.shared.fast_path, &[listen], all) {
+            match change {
+                Change::Added(name) => say(&format!("answering {listen} on {name}")),
+                Change::Gone(name) => say(&format!("{name} is gone")),
+                Change::Refused(name, why) => {
+                    return Err(anyhow::Error::new(why).context(format!("{name} refuses")));
+                }
             }
-            self.shared.fast_path.attach(interface.index)?;
-            say(&format!("answering {} on {}", self.settings.listen, interface.name));
-            self.interfaces.push(interface);
         }
         Ok(())
     }
@@ -171,7 +172,7 @@ impl Attachment {
             ticks += 1;
             if ticks.is_multiple_of(2) {
                 self.shared.fast_path.sweep(IDLE)?;
-                self.attach(carrying(self.settings.listen, interfaces()?))?;
+                self.attach(&interfaces()?)?;
             }
             status.show(&self.shared, &self.watcher);
         }
@@ -202,9 +203,7 @@ impl Attachment {
             ));
             return;
         }
-        for interface in &self.interfaces {
-            self.shared.fast_path.detach(interface.index);
-        }
+        self.interfaces.detach(&self.shared.fast_path);
         if self.keeps {
             let _gone = FastPath::forget(&self.place.kept);
         }

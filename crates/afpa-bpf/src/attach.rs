@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::libbpf_sys::{
-    BPF_TCX_EGRESS, BPF_TCX_INGRESS, bpf_link_create, bpf_link_update, bpf_obj_get, bpf_obj_pin,
-    bpf_prog_query_opts,
+    BPF_TCX_EGRESS, BPF_TCX_INGRESS, bpf_link_create, bpf_link_detach, bpf_link_update,
+    bpf_obj_get, bpf_obj_pin, bpf_prog_query_opts,
 };
 
 use crate::load::{FastPath, Unavailable};
@@ -18,8 +18,8 @@ pub(crate) type Attachments = HashMap<u32, Attachment>;
 
 /// Both programs on one interface.
 pub(crate) struct Attachment {
-    _ingress: OwnedFd,
-    _egress: OwnedFd,
+    ingress: OwnedFd,
+    egress: OwnedFd,
 }
 
 impl FastPath {
@@ -34,7 +34,9 @@ impl FastPath {
         // Egress first: nothing may drift before the way back is translated.
         let egress = self.link(&self.egress, interface, BPF_TCX_EGRESS).map_err(explain)?;
         let ingress = self.link(&self.ingress, interface, BPF_TCX_INGRESS).map_err(explain)?;
-        attached.insert(interface, Attachment { _ingress: ingress, _egress: egress });
+        attached.insert(interface, Attachment { ingress, egress });
+        drop(attached);
+        self.count_apart(interface);
         Ok(())
     }
 
@@ -46,11 +48,14 @@ impl FastPath {
                 let _absent = std::fs::remove_file(path);
             }
         }
-        self.attached
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .remove(&interface)
-            .is_some()
+        let mut attached = self.attached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Some(attachment) = attached.remove(&interface) else { return false };
+        // Closing alone would take effect a little later. Ingress first: nothing may drift any more.
+        for link in [attachment.ingress, attachment.egress] {
+            // JUSTIFICATION: libbpf-rs has no tcx yet. SAFETY: plain system call wrapper.
+            let _gone = unsafe { bpf_link_detach(link.as_raw_fd()) };
+        }
+        true
     }
 
     /// Interfaces the programs are on.

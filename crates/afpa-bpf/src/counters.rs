@@ -1,8 +1,11 @@
 //! Counts of every way out of the programs, summed over the processors.
 
+use std::collections::BTreeMap;
 use std::ops::Index;
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
 
-use afpa_abi::Reason;
+use afpa_abi::{INTERFACES, REASONS_MAX, Reason};
 use libbpf_rs::{MapCore, MapFlags};
 
 use crate::load::FastPath;
@@ -11,14 +14,55 @@ use crate::load::FastPath;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters(Vec<u64>);
 
+/// Places of the counters that belong to interfaces, or did: the interface, and what was counted there
+/// before it came.
+pub(crate) type Places = BTreeMap<usize, (u32, Counters)>;
+
 impl FastPath {
     /// The counts since the fast path was loaded.
     pub fn counters(&self) -> libbpf_rs::Result<Counters> {
-        Reason::ALL.iter().map(|reason| self.count(*reason)).collect::<Result<_, _>>().map(Counters)
+        let mut sum = self.read(0)?;
+        for place in self.places().keys() {
+            let more = self.read(place + 1)?;
+            sum.0.iter_mut().zip(&more.0).for_each(|(sum, more)| *sum += more);
+        }
+        Ok(sum)
     }
 
-    fn count(&self, reason: Reason) -> libbpf_rs::Result<u64> {
-        let key = (reason as u32).to_ne_bytes();
+    /// The counts of each interface since the programs were put on it. Not all reasons belong to one, and
+    /// of interfaces whose numbers are the same modulo 64 only the first is counted apart.
+    pub fn interface_counters(&self) -> libbpf_rs::Result<Vec<(u32, Counters)>> {
+        let places = self.places();
+        let counters = places.iter().map(|(place, (interface, before))| {
+            Ok((*interface, self.read(place + 1)?.since(before)))
+        });
+        counters.collect()
+    }
+
+    /// Counts an interface apart from now on, if its place is free. One that is gone leaves its own.
+    pub(crate) fn count_apart(&self, interface: u32) {
+        let place = interface as usize % INTERFACES;
+        let mut places = self.places();
+        let taken = places.get(&place).is_some_and(|(owner, _)| self.interfaces().contains(owner));
+        if taken {
+            return;
+        }
+        let Ok(before) = self.read(place + 1) else { return };
+        places.insert(place, (interface, before));
+        self.region.interface(place).store(interface, Ordering::SeqCst);
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self, place: usize) -> libbpf_rs::Result<Counters> {
+        let count = |reason: &Reason| self.count(place, *reason);
+        Reason::ALL.iter().map(count).collect::<Result<_, _>>().map(Counters)
+    }
+
+    fn count(&self, place: usize, reason: Reason) -> libbpf_rs::Result<u64> {
+        let key = ((place * REASONS_MAX) as u32 + reason as u32).to_ne_bytes();
         let values = self.counters.lookup_percpu(&key, MapFlags::ANY)?.unwrap_or_default();
         Ok(values
             .iter()

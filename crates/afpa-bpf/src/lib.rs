@@ -31,7 +31,7 @@ pub use dry_run::{DryRun, Hook, TCX_DROP, TCX_NEXT, TCX_REDIRECT};
 pub use events::Events;
 pub use flows::Swept;
 pub use home::{HOME, open_home};
-pub use interfaces::{Interface, carrying, interfaces};
+pub use interfaces::{Carriers, Change, Interface, carrying, interfaces, is_reachable};
 pub use listen::Site;
 pub use load::{FastPath, ProgramStatistics, Settings, Unavailable};
 pub use pin::{Coding, PinError, Response, Variant};

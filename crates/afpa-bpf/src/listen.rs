@@ -12,16 +12,13 @@ use crate::load::FastPath;
 pub type Site = u32;
 
 impl FastPath {
-    /// Serve a local address. Requests whose Host selects no site go to `any_host`, when it is not 0.
-    /// A wildcard `[::]` takes IPv4 as well, as a dual-stack socket does.
-    pub fn listen(
-        &self,
-        address: SocketAddr,
-        listener: u32,
-        any_host: Site,
-    ) -> libbpf_rs::Result<()> {
+    /// Serve a local address, as one of a listener set, whose number is from 1: addresses of one set have
+    /// the same hosts, and a host may be another site on another set. Requests whose Host selects no site
+    /// go to `any_host`, when it is not 0. A wildcard `[::]` takes IPv4 as well, as a dual-stack socket
+    /// does. Serving an address again replaces what was said of it.
+    pub fn listen(&self, address: SocketAddr, set: u32, any_host: Site) -> libbpf_rs::Result<()> {
         for endpoint in endpoints(address) {
-            let value = listener_bytes(&Listener { id: listener, any_host_site: any_host });
+            let value = listener_bytes(&Listener { id: set, any_host_site: any_host });
             self.listeners.update(&endpoint_bytes(&endpoint), &value, MapFlags::ANY)?;
         }
         self.forget_header_blocks();
@@ -37,25 +34,42 @@ impl FastPath {
             .try_for_each(|endpoint| self.listeners.delete(&endpoint_bytes(endpoint)))
     }
 
-    /// Requests to `listener` whose Host field is `host` (with its port, if clients send one) belong
-    /// to `site`. The value must be a valid Host: it is not looked at again. False: too long.
-    pub fn map_host(&self, listener: u32, host: &str, site: Site) -> libbpf_rs::Result<bool> {
-        if host.is_empty() || host.len() > HOST_MAX {
-            return Ok(false);
-        }
-        let mut key = SiteKey { listener, host_length: host.len() as u32, host: [0; HOST_MAX] };
-        for (to, from) in key.host.iter_mut().zip(host.bytes()) {
-            *to = from.to_ascii_lowercase();
-        }
+    /// Requests to addresses of `set` whose Host field is `host` (with its port, if clients send one)
+    /// belong to `site`; 0: user mode answers them, even if `any_host` of the address would not. The value
+    /// must be a valid Host: it is not looked at again. False: it is empty or too long.
+    pub fn map_host(&self, set: u32, host: &str, site: Site) -> libbpf_rs::Result<bool> {
+        let Some(key) = site_key(set, host) else { return Ok(false) };
         self.sites.update(&site_bytes(&key), &site.to_ne_bytes(), MapFlags::ANY)?;
         self.forget_header_blocks();
         Ok(true)
+    }
+
+    /// Nothing is known of this host of a set any more. False: nothing was.
+    pub fn unmap_host(&self, set: u32, host: &str) -> libbpf_rs::Result<bool> {
+        let Some(key) = site_key(set, host) else { return Ok(false) };
+        let known = self.sites.lookup(&site_bytes(&key), MapFlags::ANY)?.is_some();
+        if known {
+            self.sites.delete(&site_bytes(&key))?;
+            self.forget_header_blocks();
+        }
+        Ok(known)
     }
 
     /// Verdicts on header blocks name sites: a change of either makes them lapse.
     fn forget_header_blocks(&self) {
         self.region.generation().fetch_add(1, Ordering::SeqCst);
     }
+}
+
+fn site_key(listener: u32, host: &str) -> Option<SiteKey> {
+    if host.is_empty() || host.len() > HOST_MAX {
+        return None;
+    }
+    let mut key = SiteKey { listener, host_length: host.len() as u32, host: [0; HOST_MAX] };
+    for (to, from) in key.host.iter_mut().zip(host.bytes()) {
+        *to = from.to_ascii_lowercase();
+    }
+    Some(key)
 }
 
 fn endpoints(address: SocketAddr) -> Vec<Endpoint> {

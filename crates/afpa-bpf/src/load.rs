@@ -10,6 +10,7 @@ use std::time::Duration;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, PrintLevel};
 
 use crate::attach::Attachments;
+use crate::counters::Places;
 use crate::pin::Pinned;
 use crate::region::{Region, Slots};
 
@@ -20,6 +21,9 @@ pub struct Settings {
     pub objects: u32,
     /// Connections shared with the fast path; about 200 bytes each. Further ones stay in user mode.
     pub flows: u32,
+    /// Host values that select sites, of all listener sets together; a site with names has two of each, with
+    /// its port and without.
+    pub hosts: u32,
     /// Header blocks remembered, 1.6 KB each; rounded up to a power of two.
     pub header_blocks: u32,
     /// Bytes of the ring buffer of answered requests; rounded up to a power of two of pages.
@@ -42,6 +46,7 @@ impl Default for Settings {
         Self {
             objects: 8192,
             flows: 65536,
+            hosts: 4096,
             header_blocks: 4096,
             event_bytes: 1 << 20,
             log_every: 1,
@@ -97,6 +102,7 @@ pub struct FastPath {
     pub(crate) slots: Slots,
     pub(crate) pinned: Mutex<Pinned>,
     pub(crate) attached: Mutex<Attachments>,
+    pub(crate) places: Mutex<Places>,
 }
 
 impl FastPath {
@@ -143,6 +149,7 @@ impl FastPath {
             events: map("events")?,
             pinned: Mutex::new(Pinned::new(&slots, settings.retire_after)),
             attached: Mutex::default(),
+            places: Mutex::default(),
             region,
             slots,
             settings,
@@ -160,6 +167,7 @@ impl FastPath {
         let mut seed = [0; 8];
         std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut seed)?;
         self.region.pulse().store(0, Ordering::SeqCst);
+        self.region.forget_interfaces();
         self.region.forget_paths(); // of a process before us, when the region was kept
         self.region.hash_seed().store(u64::from_ne_bytes(seed), Ordering::Relaxed);
         self.region.refresh_ns().store(self.settings.refresh.as_nanos() as u64, Ordering::Relaxed);
@@ -225,6 +233,7 @@ fn prepare_maps(
             "objects" => settings.objects,
             "slots" => settings.objects.saturating_add(1),
             "flows" => settings.flows,
+            "sites" => settings.hosts,
             "checked" => header_blocks,
             "events" => settings.event_bytes.max(page).next_power_of_two(),
             _ => continue,

@@ -6,7 +6,7 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use afpa_abi::{DATES, Date, PATH_FILTER_BITS, Shared, Slot};
+use afpa_abi::{DATES, Date, INTERFACES, PATH_FILTER_BITS, Shared, Slot};
 use libbpf_rs::{MapCore, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
 
@@ -67,6 +67,20 @@ impl Region {
         let word = bit % PATH_FILTER_BITS / 64;
         // JUSTIFICATION: as for `pulse`. SAFETY: `word` < 1024, the array's length; aligned, mapped.
         unsafe { AtomicU64::from_ptr((&raw mut (*self.shared()).paths).cast::<u64>().add(word)) }
+    }
+
+    /// The interface that is counted at `place`.
+    pub(crate) fn interface(&self, place: usize) -> &AtomicU32 {
+        let word = place % INTERFACES;
+        // JUSTIFICATION: as for `pulse`. SAFETY: `word` < INTERFACES; aligned, mapped.
+        unsafe {
+            AtomicU32::from_ptr((&raw mut (*self.shared()).interfaces).cast::<u32>().add(word))
+        }
+    }
+
+    /// No interface is counted apart.
+    pub(crate) fn forget_interfaces(&self) {
+        (0..INTERFACES).for_each(|place| self.interface(place).store(0, Ordering::SeqCst));
     }
 
     /// No path is pinned.

@@ -2,11 +2,11 @@
 
 mod support;
 
-use afpa_bpf::{Reason, Settings};
+use afpa_bpf::{FastPath, Reason, Settings};
 use support::{SERVER_V4, SERVER_V6, Sample, World, client::Client};
 
 /// nginx with a small and a large file of its own, and a pinned object it does not have.
-fn world() -> Option<(World, afpa_bpf::FastPath, Sample)> {
+fn world() -> Option<(World, FastPath, Sample)> {
     let mut world = World::new()?;
     world.file("small.html", b"from nginx");
     world.file("large.bin", &vec![b'z'; 3_000_000]);
@@ -18,9 +18,10 @@ fn world() -> Option<(World, afpa_bpf::FastPath, Sample)> {
     Some((world, fast_path, sample))
 }
 
-fn kernel_and_user_in_turn(client: &mut Client, sample: &Sample) {
+fn kernel_and_user_in_turn(fast_path: &FastPath, client: &mut Client, sample: &Sample) {
     let large = vec![b'z'; 3_000_000];
     for round in 0..20 {
+        fast_path.beat();
         let reply = client.get("/kernel.html");
         assert!(reply.is_from_kernel(), "round {round}: {reply:?}");
         assert_eq!(reply.body, sample.body);
@@ -29,6 +30,7 @@ fn kernel_and_user_in_turn(client: &mut Client, sample: &Sample) {
         assert_eq!(reply.body, b"from nginx");
         if round % 5 == 0 {
             assert_eq!(client.get("/large.bin").body, large, "round {round}");
+            fast_path.beat();
             assert!(
                 client.get("/kernel.html").is_from_kernel(),
                 "after the large file, round {round}"
@@ -43,8 +45,7 @@ fn run(address: &str, prepare: impl Fn(&World)) {
     let Some((world, fast_path, sample)) = world() else { return };
     prepare(&world);
     let before = fast_path.counters().expect("counters");
-    fast_path.beat();
-    kernel_and_user_in_turn(&mut world.connect(address), &sample);
+    kernel_and_user_in_turn(&fast_path, &mut world.connect(address), &sample);
     let counters = fast_path.counters().expect("counters").since(&before);
     for (reason, count) in counters.iter().filter(|(_, count)| *count != 0) {
         println!("{count:>8} {}", reason.text());

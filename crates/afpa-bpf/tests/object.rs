@@ -24,7 +24,7 @@ fn layouts_agree_with_btf() {
     let btf = Btf::from_path(file.path()).expect("the object has BTF");
     let all = mirrored! {
         Date "afpa_date" { second, text, sum_even, sum_odd, reserved }
-        Shared "afpa_shared" { pulse, hash_seed, refresh_ns, generation, log_every, checked_mask, reserved, dates, ports, paths }
+        Shared "afpa_shared" { pulse, hash_seed, refresh_ns, generation, log_every, checked_mask, reserved, dates, ports, paths, interfaces }
         Endpoint "afpa_endpoint" { address, port, reserved }
         Listener "afpa_listener" { id, any_host_site }
         SiteKey "afpa_site_key" { listener, host_length, host }

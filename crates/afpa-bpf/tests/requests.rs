@@ -68,6 +68,17 @@ fn get_head_and_conditions() {
 }
 
 #[test]
+fn an_address_that_is_not_served_is_passed_and_counted_so() {
+    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let [all, other] = ["[::]:8080", "10.99.0.77:8080"].map(|a| a.parse().expect("an address"));
+    fast_path.unlisten(all).expect("unlistened");
+    fast_path.listen(other, LISTENER, SITE).expect("listening");
+    let request = "GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n";
+    let why = outcome(&world, &fast_path, request).expect_err("the server answers");
+    assert_eq!(why, [Reason::PassNotListening]);
+}
+
+#[test]
 fn date_is_right_to_the_second() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
     let mut client = world.connect(SERVER_V4);
@@ -200,6 +211,37 @@ fn hosts_select_sites() {
     assert_eq!(braces.expect_err("no host"), [Reason::PassHeader]);
     let mut client = world.connect(SERVER_V6);
     assert!(client.get("/kernel.html").is_from_kernel());
+}
+
+/// The same host may be another site on another set of listeners, and addresses of one set share theirs.
+#[test]
+fn listener_sets_tell_sites_of_one_host_apart() {
+    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let (other, set) = (SITE + 1, LISTENER + 1);
+    Sample::new(b"the other site").pin_on(&fast_path, other, "/kernel.html");
+    for address in ["[fd99::1]:8080", "10.99.0.77:8080"] {
+        fast_path.listen(address.parse().expect("an address"), set, 0).expect("listening");
+    }
+    assert!(fast_path.map_host(LISTENER, "one.example", SITE).expect("mapped"));
+    assert!(fast_path.map_host(set, "one.example", other).expect("mapped"));
+    let request = "GET /kernel.html HTTP/1.1\r\nHost: one.example\r\n\r\n";
+    for _ in 0..2 {
+        for (address, body) in
+            [(SERVER_V4, &b"from the kernel"[..]), (SERVER_V6, b"the other site")]
+        {
+            let mut client = world.connect(address);
+            client.send(request.as_bytes());
+            assert_eq!(client.read(false).body, body, "{address}");
+        }
+    }
+    assert!(fast_path.unmap_host(set, "ONE.example").expect("unmapped"));
+    assert!(!fast_path.unmap_host(set, "one.example").expect("not there"));
+    let mut client = world.connect(SERVER_V6);
+    client.send(request.as_bytes());
+    assert!(!client.read(false).is_from_kernel(), "this set has no site for everybody");
+    assert!(fast_path.map_host(LISTENER, "one.example", 0).expect("mapped"));
+    let why = outcome(&world, &fast_path, request).expect_err("left to user mode by name");
+    assert_eq!(why, [Reason::PassSite]);
 }
 
 /// Requests whose meaning is left to user mode, with the reason that is counted.

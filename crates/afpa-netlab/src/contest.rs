@@ -31,6 +31,9 @@ pub struct Contender {
     /// A shell command that stays in the foreground; it runs in the server's namespace, on the
     /// server's core alone.
     pub command: String,
+    /// A shell command in the server's namespace that succeeds as soon as the server is ready:
+    /// accepting connections is not enough where something has to be attached or filled first.
+    pub ready: Option<String>,
 }
 
 /// A contest's rules.
@@ -102,6 +105,13 @@ pub struct Standing {
     pub cost: [f64; 3],
     /// Turns that were not saturated, or disturbed by foreign work, or had errors.
     pub doubtful: usize,
+}
+
+impl Contender {
+    /// One that is ready when it accepts.
+    pub fn new(name: impl Into<String>, command: impl Into<String>) -> Self {
+        Self { name: name.into(), command: command.into(), ready: None }
+    }
 }
 
 impl Cost {
@@ -199,9 +209,10 @@ fn take_turn(options: &ContestOptions, contender: &Contender, round: u32) -> Res
     wait_for_quiet(options)?;
     let bed = &Bed::create(&options.bed)?;
     let mut server = Server::start(bed, options, contender)?;
+    server.wait_until_ready(bed, contender)?;
     let measured = bed.client().run(|| {
         pin(options.client_core)?;
-        server.wait_until_ready(options.load.to)?;
+        server.wait_until_it_accepts(options.load.to)?;
         measure(bed, options)
     })??;
     server.stop(bed)?;
@@ -296,13 +307,34 @@ impl Server {
         Ok(Self(child))
     }
 
-    fn wait_until_ready(&mut self, address: SocketAddr) -> Result<()> {
+    fn wait_until_ready(&mut self, bed: &Bed, contender: &Contender) -> Result<()> {
+        let Some(script) = &contender.ready else { return Ok(()) };
+        let mut ask = bed.server().command("sh");
+        ask.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::null());
+        self.wait_until(
+            || Ok(ask.status()?.success()),
+            || format!("the server is not ready: {script}"),
+        )
+    }
+
+    fn wait_until_it_accepts(&mut self, address: SocketAddr) -> Result<()> {
+        self.wait_until(
+            || Ok(TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()),
+            || format!("the server does not accept on {address}"),
+        )
+    }
+
+    fn wait_until(
+        &mut self,
+        mut so: impl FnMut() -> Result<bool>,
+        or: impl Fn() -> String,
+    ) -> Result<()> {
         let deadline = Instant::now() + START_PATIENCE;
-        while TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err() {
+        while !so()? {
             if let Some(status) = self.0.try_wait()? {
                 bail!("the server ended at once: {status}");
             }
-            ensure!(Instant::now() < deadline, "the server does not accept on {address}");
+            ensure!(Instant::now() < deadline, "{}", or());
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(())

@@ -27,9 +27,9 @@ fn each_turn_meets_its_own_server() {
         eprintln!("SKIP: needs two cores");
         return;
     }
-    let reflector = |name: &str, body: u32| Contender {
-        name: name.into(),
-        command: format!("{PROGRAM} reflect --listen {}:80 --body {body}", Bed::SERVER_V4),
+    let reflector = |name: &str, body: u32| {
+        let address = Bed::SERVER_V4;
+        Contender::new(name, format!("{PROGRAM} reflect --listen {address}:80 --body {body}"))
     };
     let address = (Bed::SERVER_V4, 80).into();
     let options = ContestOptions {
@@ -56,6 +56,51 @@ fn each_turn_meets_its_own_server() {
     assert_eq!(names, ["small", "large"]);
 }
 
+/// What accepts at once and is ready later is measured later.
+#[test]
+fn a_turn_begins_when_the_server_says_it_is_ready() {
+    skip_unless_privileged!();
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("ready");
+    let command = format!(
+        "sh -c '(sleep 0.5; touch {}) & exec {PROGRAM} reflect --listen {}:80'",
+        mark.display(),
+        Bed::SERVER_V4
+    );
+    let ready = Some(format!("test -e {}", mark.display()));
+    let options = ContestOptions {
+        rounds: 1,
+        warm_up: Duration::from_millis(20),
+        duration: Duration::from_millis(50),
+        ..ContestOptions::new(
+            vec![Contender { ready, ..Contender::new("it", command) }],
+            LoadOptions::new((Bed::SERVER_V4, 80).into(), vec![Target::get("/")]),
+        )
+    };
+    let mut turns = 0;
+    hold(&options, |_| {
+        assert!(mark.exists(), "the turn was over before the server was ready");
+        turns += 1;
+    })
+    .unwrap();
+    assert_eq!(turns, 1);
+}
+
+/// The reason is the last line, whatever the environment says about backtraces.
+#[test]
+fn a_failure_says_why_in_its_last_line() {
+    skip_unless_privileged!();
+    let run = Command::new(PROGRAM)
+        .args(["bed", "--rounds", "1", "--server", "none=sh -c 'exit 3'"])
+        .env("RUST_BACKTRACE", "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(run.stderr).unwrap();
+    let last = text.lines().last().unwrap();
+    assert!(!run.status.success());
+    assert!(last.contains("none, round 1: the server ended at once: exit status: 3"), "{text}");
+}
+
 #[test]
 fn run_sets_a_bed_up_and_passes_the_status_on() {
     skip_unless_privileged!();
@@ -63,7 +108,9 @@ fn run_sets_a_bed_up_and_passes_the_status_on() {
         let mut command = Command::new(PROGRAM);
         command.arg("run").args(words).output().unwrap()
     };
-    let ok = run(&["--inject", "--delay", "5ms", "--", "ping", "-c1", "-W2", "10.77.0.1"]);
+    // Nobody listens there, and it is the server's side that says so: status 7.
+    let refused = "curl --silent --max-time 2 http://10.77.0.1/; test $? -eq 7";
+    let ok = run(&["--inject", "--delay", "5ms", "--", "sh", "-c", refused]);
     assert!(ok.status.success(), "{ok:?}");
     let text = String::from_utf8(ok.stdout).unwrap();
     let counts: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();

@@ -277,6 +277,23 @@ fn more_connections_than_requests_take_turns() {
     }
 }
 
+/// No acknowledgement of its own: the next request on the connection carries it.
+#[test]
+fn late_acknowledgements_ride_on_requests() {
+    skip_unless_privileged!();
+    let bed = Bed::create(&BedOptions::default()).unwrap();
+    let origin = Origin::start(&bed, Bed::SERVER_V4.into(), u64::MAX);
+    let options =
+        LoadOptions { connections: 9, active: 1, late_acks: true, ..options(&origin, &["/100"]) };
+    let interval = load(&bed, &options);
+    println!("{}", interval.line());
+    assert_clean(&interval, &origin);
+    assert_eq!(count(&interval, "acks"), 0, "{interval:?}");
+    assert_eq!(count(&interval, "duplicates"), 0, "{interval:?}");
+    let [least, most] = origin.served();
+    assert!(most - least <= 1, "{least} to {most}");
+}
+
 #[test]
 fn rings_survive_connections_that_are_closed() {
     skip_unless_privileged!();

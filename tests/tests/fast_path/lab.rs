@@ -40,6 +40,11 @@ impl Lab {
         self.bed.server().name()
     }
 
+    /// The two sides.
+    pub(crate) fn bed(&self) -> &Bed {
+        &self.bed
+    }
+
     /// Starts a server that insists on the fast path, on a wildcard of both families.
     #[track_caller]
     pub(crate) fn server(

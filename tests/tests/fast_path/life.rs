@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use afpa_testkit::{Asked, Client, ReceiveError, Tree, eventually};
-use afpa_tests::bpf_fs;
+use afpa_tests::{bpf_fs, bridge};
 use rustix::process::Signal;
 
 use crate::lab::{Lab, answers, is_from_kernel, stats, warm};
@@ -177,6 +177,31 @@ fn rights_are_given_up_and_the_kernel_is_fed_all_the_same() {
     warm(&server, "/hello.txt");
     assert!(answers(&server) > before);
     assert!(!server.log().contains("without the fast path"), "{}", server.log());
+}
+
+/// Without a signal, and after the rights were given up. Nothing is put on a port of the bridge: its packets
+/// would be translated twice.
+#[test]
+fn interfaces_that_come_and_go_are_noticed() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let server = lab.server(&tree, |_| ());
+    warm(&server, "/hello.txt");
+    let bed = lab.bed();
+    let names = || stats(&server)["fast_path"]["interfaces"].clone();
+    for _ in 0..2 {
+        bridge::make(bed.server(), bed.client());
+        eventually("programs are on the bridge", || bridge::programs(bed.server()).0 == 2);
+        assert_eq!(bridge::programs(bed.server()), (2, 0));
+        eventually("it is named", || names().to_string().contains(bridge::BRIDGE));
+        let mut client = bridge::connect(bed.client(), crate::lab::PORT);
+        assert!(is_from_kernel(&server, &mut client, "/hello.txt"));
+        assert_eq!(client.get("/missing").status, 404);
+        assert!(is_from_kernel(&server, &mut client, "/hello.txt"));
+        bridge::remove(bed.server());
+        eventually("it is gone", || names() == serde_json::json!(["lo", "eth0"]));
+    }
+    warm(&server, "/hello.txt");
 }
 
 #[test]

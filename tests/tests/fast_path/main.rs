@@ -4,6 +4,7 @@
 
 mod answers;
 mod changes;
+mod clients;
 mod lab;
 mod life;
 mod start;

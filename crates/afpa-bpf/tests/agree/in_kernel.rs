@@ -69,6 +69,7 @@ impl Judge {
         for mut map in open.maps_mut() {
             match map.name().to_str() {
                 Some("objects") => map.set_max_entries(objects)?,
+                Some("sites") => map.set_max_entries(64)?,
                 Some("slots") => map.set_max_entries((objects + 1) * 4)?,
                 Some("checked") => map.set_max_entries(HEADER_BLOCKS)?,
                 _ => {}

@@ -298,6 +298,10 @@ impl Sample {
     }
 
     pub fn pin(&self, fast_path: &FastPath, path: &str) {
+        self.pin_on(fast_path, SITE, path);
+    }
+
+    pub fn pin_on(&self, fast_path: &FastPath, site: u32, path: &str) {
         let variant = Variant {
             coding: Coding::Identity,
             etag: ETAG.as_bytes(),
@@ -313,7 +317,7 @@ impl Sample {
                 body: &[],
             }),
         };
-        fast_path.pin(SITE, path.as_bytes(), &[variant]).expect("pinned");
+        fast_path.pin(site, path.as_bytes(), &[variant]).expect("pinned");
     }
 }
 

@@ -18,6 +18,10 @@ pub(super) struct Bed {
     /// on the server's address (10.77.0.1, or fd77::a4d:1).
     #[arg(long = "server", value_parser = contender)]
     servers: Vec<Contender>,
+    /// NAME=COMMAND: a shell command in the servers' namespace that succeeds when server NAME is
+    /// ready; without it a server is ready when it accepts. May be repeated.
+    #[arg(long = "ready", value_parser = named)]
+    ready: Vec<(String, String)>,
     /// Compare with the bare reflector, with a body of so many bytes.
     #[arg(long, value_name = "BODY")]
     reflector: Option<usize>,
@@ -33,6 +37,9 @@ pub(super) struct Bed {
     /// Length of each measurement.
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
+    /// Load before each measurement, in seconds.
+    #[arg(long, default_value_t = 0.5)]
+    warm_up: f64,
     /// Seconds that each turn may wait for a moment without other work on the machine.
     #[arg(long, default_value_t = 0.0)]
     patience: f64,
@@ -104,6 +111,7 @@ impl Bed {
         Ok(ContestOptions {
             bed,
             rounds: self.rounds,
+            warm_up: Duration::try_from_secs_f64(self.warm_up)?,
             duration: Duration::try_from_secs_f64(self.seconds)?,
             patience: Duration::try_from_secs_f64(self.patience)?,
             client_core,
@@ -114,13 +122,17 @@ impl Bed {
     fn contenders(&self, address: SocketAddr) -> Result<Vec<Contender>> {
         let mut contenders = self.servers.clone();
         if !self.command.is_empty() {
-            contenders
-                .push(Contender { name: self.command[0].clone(), command: self.command.join(" ") });
+            contenders.push(Contender::new(self.command[0].clone(), self.command.join(" ")));
         }
         if let Some(body) = self.reflector {
             let program = std::env::current_exe()?;
             let command = format!("{} reflect --listen {address} --body {body}", program.display());
-            contenders.push(Contender { name: "reflector".into(), command });
+            contenders.push(Contender::new("reflector", command));
+        }
+        for (name, command) in &self.ready {
+            let named = contenders.iter_mut().find(|contender| contender.name == *name);
+            named.with_context(|| format!("--ready {name}: no such server"))?.ready =
+                Some(command.clone());
         }
         ensure!(!contenders.is_empty(), "name a server: --server NAME=COMMAND, or -- COMMAND");
         Ok(contenders)
@@ -128,6 +140,10 @@ impl Bed {
 }
 
 fn contender(text: &str) -> Result<Contender> {
-    let (name, command) = text.split_once('=').context("a server is NAME=COMMAND")?;
-    Ok(Contender { name: name.to_owned(), command: command.to_owned() })
+    named(text).map(|(name, command)| Contender::new(name, command))
+}
+
+fn named(text: &str) -> Result<(String, String)> {
+    let (name, command) = text.split_once('=').context("it is NAME=COMMAND")?;
+    Ok((name.to_owned(), command.to_owned()))
 }

@@ -68,6 +68,9 @@ pub(super) struct LoadWords {
     /// connection, 512 at most.
     #[arg(long, default_value_t = 0)]
     active: u32,
+    /// With --active: acknowledge a response by the next request on its connection, not at once.
+    #[arg(long)]
+    late_acks: bool,
     /// What to ask for: PATH or WEIGHT:PATH; may be repeated.
     #[arg(long = "path", default_value = "/")]
     paths: Vec<Target>,
@@ -106,6 +109,7 @@ impl LoadWords {
             connections: self.connections,
             once: self.once,
             active: self.active,
+            late_acks: self.late_acks,
             ..LoadOptions::new(to, targets)
         })
     }

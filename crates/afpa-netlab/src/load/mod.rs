@@ -50,6 +50,10 @@ pub struct LoadOptions {
     /// turns. More than some 900 overflow the queue that a core has for packets of virtual
     /// interfaces (`net.core.netdev_max_backlog`). 0: one on each connection, 512 at most.
     pub active: u32,
+    /// With fewer requests outstanding than connections: a response is acknowledged by the next
+    /// request on its connection, and not at once. A server whose own TCP sends responses takes
+    /// them for lost when a connection's turn comes too late for it.
+    pub late_acks: bool,
     /// What is asked, in proportion to weights.
     pub targets: Vec<Target>,
     /// The client's interface.
@@ -68,6 +72,7 @@ impl LoadOptions {
             connections: 64,
             once: false,
             active: 0,
+            late_acks: false,
             targets,
             interface: crate::Bed::DEVICE.into(),
             first_source: None,

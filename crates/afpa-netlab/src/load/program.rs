@@ -223,6 +223,7 @@ fn write_settings(
     settings.put_u32(layout.field("ports")?, once::PORTS);
     settings.put_u32(layout.field("slots")?, options.connections);
     settings.put_u32(layout.field("total")?, once::total(options));
+    settings.put_u32(layout.field("late_acks")?, options.late_acks.into());
     store(&object.map("settings")?, 0, &settings)
 }
 

@@ -84,6 +84,7 @@ impl Heart {
             self.second = Instant::now();
             self.sink.flush();
             self.shared.register.forget_retired();
+            self.shared.look_at_interfaces();
         }
         if self.swept.elapsed() >= SWEEP {
             self.swept = Instant::now();

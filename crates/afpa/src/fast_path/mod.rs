@@ -14,7 +14,6 @@
 //! the kernel stops answering two seconds after the last beat, and at once when the process is gone.
 
 mod heart;
-mod interfaces;
 mod keep;
 mod log;
 mod observe;

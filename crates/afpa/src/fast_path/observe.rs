@@ -3,10 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use afpa_bpf::{Reason, VARIANT_BYTES};
+use afpa_bpf::{Counters, Reason, VARIANT_BYTES};
 use serde_json::{Value, json};
 
-use super::prepare::list;
 use super::running::{FastPath, Shared};
 
 /// A look at the fast path, from any thread.
@@ -34,6 +33,8 @@ pub(crate) struct Numbers {
     pub(crate) left: [(&'static str, u64); 3],
     /// Every way out of the programs.
     pub(crate) packets: Vec<(&'static str, u64)>,
+    /// The same for each interface, as far as it belongs to one.
+    pub(crate) by_interface: Vec<(String, Vec<(&'static str, u64)>)>,
 }
 
 impl Look {
@@ -47,7 +48,7 @@ impl Look {
         match self {
             Look::Without(why) => why.clone(),
             Look::At(shared) if shared.is_answering() => {
-                format!("in use on {}", list(&shared.interfaces()))
+                format!("in use on {}", shared.interfaces().list())
             }
             Look::At(shared) if shared.counts.broken.load(Ordering::SeqCst) => {
                 "not in use: an object could not be taken back (restart)".to_owned()
@@ -66,9 +67,10 @@ impl Look {
         let (objects, slots) = shared.fast_path.pinned_objects();
         let swept = *shared.swept.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = &shared.counts;
+        let interfaces = shared.interface_names();
         Some(Numbers {
             answering: shared.is_answering(),
-            interfaces: shared.interfaces().values().cloned().collect(),
+            interfaces,
             answers: counters.answered(),
             lost_log_lines: counters[Reason::EventLost],
             flows: swept.flows - swept.removed,
@@ -80,18 +82,21 @@ impl Look {
                 ("too_long", counts.too_long.load(Ordering::Relaxed)),
                 ("failed", counts.failed.load(Ordering::Relaxed)),
             ],
-            packets: counters.iter().map(|(reason, count)| (reason.name(), count)).collect(),
+            packets: by_name(&counters),
+            by_interface: shared.by_interface(),
         })
     }
 
     pub(crate) fn to_json(&self) -> Value {
         let state = self.line();
         let Some(numbers) = self.numbers() else { return json!({ "state": state }) };
-        let by_name = |pairs: &[(&'static str, u64)]| {
+        let seen = |pairs: &[(&'static str, u64)]| {
             let seen = pairs.iter().filter(|(_, count)| *count > 0);
             let pairs = seen.map(|(name, count)| ((*name).to_owned(), Value::from(*count)));
             Value::Object(pairs.collect())
         };
+        let by_interface = numbers.by_interface.iter();
+        let by_interface = by_interface.map(|(name, packets)| (name.clone(), seen(packets)));
         json!({
             "state": state,
             "answers": numbers.answers,
@@ -101,8 +106,29 @@ impl Look {
             "objects": numbers.objects,
             "pinned_bytes": numbers.bytes,
             "interfaces": numbers.interfaces,
-            "objects_left": by_name(&numbers.left),
-            "packets": by_name(&numbers.packets),
+            "objects_left": seen(&numbers.left),
+            "packets": seen(&numbers.packets),
+            "packets_by_interface": Value::Object(by_interface.collect()),
         })
     }
+}
+
+impl Shared {
+    fn interface_names(&self) -> Vec<String> {
+        self.interfaces().iter().map(|(_, name)| name.to_owned()).collect()
+    }
+
+    fn by_interface(&self) -> Vec<(String, Vec<(&'static str, u64)>)> {
+        let counters = self.fast_path.interface_counters().unwrap_or_default();
+        let names = self.interfaces();
+        let named = counters.iter().filter_map(|(index, counters)| {
+            let name = names.iter().find(|(known, _)| known == index)?.1;
+            Some((name.to_owned(), by_name(counters)))
+        });
+        named.collect()
+    }
+}
+
+fn by_name(counters: &Counters) -> Vec<(&'static str, u64)> {
+    counters.iter().map(|(reason, count)| (reason.name(), count)).collect()
 }

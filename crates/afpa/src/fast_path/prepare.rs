@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use afpa_bpf::{FastPath, FlowKey, Settings, VARIANT_BYTES};
+use afpa_bpf::{
+    Carriers, Change, FastPath, FlowKey, Interface, Settings, VARIANT_BYTES, carrying, interfaces,
+};
 use afpa_server::Elsewhere;
 use anyhow::bail;
 
 use super::Missing;
-use super::interfaces::{Interfaces, carrying};
 use super::keep::{Kept, Refused};
 use crate::config::{AccessTarget, Config, FastPathMode, Listen};
 use crate::privileges::Identity;
@@ -17,7 +18,7 @@ use crate::privileges::Identity;
 /// Programs in the kernel, on their interfaces, with nothing to answer yet.
 pub(crate) struct Prepared {
     pub(super) fast_path: Arc<FastPath>,
-    pub(super) interfaces: Interfaces,
+    pub(super) interfaces: Carriers,
     pub(super) kept: Option<Kept>,
 }
 
@@ -60,16 +61,18 @@ impl Prepared {
         bound: &[SocketAddr],
         owner: Option<&Identity>,
     ) -> Result<Self, Missing> {
-        let interfaces = wanted(config, bound)?;
+        let all = wanted(config, bound)?;
         let kept = match bound.iter().min().filter(|_| config.fast_path.keep) {
             Some(first) => open_folder(*first, owner)?,
             None => None,
         };
         let fast_path = load(config, kept.as_ref())?;
-        for (index, name) in &interfaces {
-            fast_path.attach(*index).map_err(|unavailable| {
-                Missing::new(format!("{name}: {}", unavailable.reason), unavailable.remedy)
-            })?;
+        let mut interfaces = Carriers::default();
+        for change in interfaces.update(&fast_path, bound, &all) {
+            if let Change::Refused(name, unavailable) = change {
+                let reason = format!("{name}: {}", unavailable.reason);
+                return Err(Missing::new(reason, unavailable.remedy));
+            }
         }
         Ok(Self { fast_path: Arc::new(fast_path), interfaces, kept })
     }
@@ -85,15 +88,13 @@ pub(crate) fn outlook(config: &Config) -> String {
         Listen::Unix(_) => None,
     });
     let addresses: Vec<_> = addresses.collect();
-    match wanted(config, &addresses).and_then(|on| load(config, None).map(|_| on)) {
-        Ok(interfaces) => format!("would be in use on {}", list(&interfaces)),
+    match wanted(config, &addresses).and_then(|all| load(config, None).map(|_| all)) {
+        Ok(all) => {
+            let names = carrying(&addresses, &all).map(|interface| interface.name.as_str());
+            format!("would be in use on {}", names.collect::<Vec<_>>().join(", "))
+        }
         Err(missing) => format!("would not be in use: {missing}"),
     }
-}
-
-/// Names of interfaces for people.
-pub(super) fn list(interfaces: &Interfaces) -> String {
-    interfaces.values().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// One in how many answers is reported: for the access log, or, so that the cache's policy knows what
@@ -113,8 +114,8 @@ pub(super) fn elsewhere(fast_path: &Arc<FastPath>) -> Elsewhere {
     })
 }
 
-/// The interfaces, if the configuration leaves anything for the kernel to do.
-fn wanted(config: &Config, bound: &[SocketAddr]) -> Result<Interfaces, Missing> {
+/// All interfaces, if the configuration leaves anything for the kernel to do.
+fn wanted(config: &Config, bound: &[SocketAddr]) -> Result<Vec<Interface>, Missing> {
     if bound.is_empty() {
         return Err(Missing::new("no TCP address is listened on", "[[site]] listen"));
     }
@@ -126,7 +127,7 @@ fn wanted(config: &Config, bound: &[SocketAddr]) -> Result<Interfaces, Missing> 
         let remedy = "[limits] request_line >= 512, head >= 2560, fields >= 63";
         return Err(Missing::new("requests are limited more than the programs know", remedy));
     }
-    carrying(bound).map_err(|error| {
+    interfaces().map_err(|error| {
         Missing::new(
             format!("interfaces cannot be listed: {error}"),
             "netlink sockets must be allowed",

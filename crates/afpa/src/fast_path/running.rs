@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use afpa_bpf::Swept;
+use afpa_bpf::{Carriers, Change, Swept, interfaces};
 use afpa_cache::{Cache, Residency};
 use afpa_module_http::{HttpHeader, Site};
 use afpa_server::Elsewhere;
@@ -16,7 +16,6 @@ use anyhow::Context as _;
 use arc_swap::ArcSwapOption;
 
 use super::heart::Heart;
-use super::interfaces::{Interfaces, carrying};
 use super::keep::Kept;
 use super::log::Register;
 use super::prepare::{Prepared, elsewhere, log_every};
@@ -38,7 +37,9 @@ pub(crate) struct Shared {
     pub(super) current: ArcSwapOption<Current>,
     pub(super) register: Arc<Register>,
     pub(super) counts: Arc<Counts>,
-    pub(super) interfaces: Mutex<Interfaces>,
+    pub(super) interfaces: Mutex<Carriers>,
+    /// The TCP addresses that are served.
+    bound: Mutex<Vec<SocketAddr>>,
     /// Whether it may answer. Under a lock, so that a beat under way cannot undo a pause.
     answering: Mutex<bool>,
     pub(super) hanging: AtomicBool,
@@ -90,6 +91,7 @@ impl Prepared {
             register: Arc::default(),
             counts: Arc::default(),
             interfaces: Mutex::new(self.interfaces),
+            bound: Mutex::default(),
             answering: Mutex::new(true),
             hanging: AtomicBool::new(false),
             ending: AtomicBool::new(false),
@@ -141,7 +143,7 @@ impl FastPath {
         if config.fast_path.mode == FastPathMode::Off {
             shared.fast_path.pause();
         }
-        let reached = self.attach(bound);
+        let reached = shared.reach(bound);
         if let Err(error) = self.served.lead_to(&shared.fast_path, number, config, &reached) {
             tracing::warn!(%error, "some hosts or addresses are served without the fast path");
         }
@@ -171,35 +173,8 @@ impl FastPath {
         self.shared.pause();
         self.end_heart();
         self.shared.await_goodbyes();
-        let interfaces = std::mem::take(&mut *self.shared.interfaces());
-        for index in interfaces.keys() {
-            self.shared.fast_path.detach(*index);
-        }
+        self.shared.interfaces().detach(&self.shared.fast_path);
         drop(self.kept.take());
-    }
-
-    /// Puts programs on interfaces that carry an address and have none yet. The addresses whose
-    /// interfaces all have them.
-    fn attach(&self, bound: &[SocketAddr]) -> Vec<SocketAddr> {
-        let reached = bound.iter().filter(|address| {
-            self.attach_to(**address)
-                .inspect_err(|error| {
-                    tracing::warn!(%address, "is served without the fast path: {error:#}");
-                })
-                .is_ok()
-        });
-        reached.copied().collect()
-    }
-
-    fn attach_to(&self, address: SocketAddr) -> anyhow::Result<()> {
-        let mut interfaces = self.shared.interfaces();
-        for (index, name) in carrying(&[address])? {
-            if let std::collections::btree_map::Entry::Vacant(place) = interfaces.entry(index) {
-                self.shared.fast_path.attach(index).with_context(|| name.clone())?;
-                place.insert(name);
-            }
-        }
-        Ok(())
     }
 
     fn end_heart(&mut self) {
@@ -248,7 +223,7 @@ impl Served {
             }
         }
         for (id, host) in self.hosts.difference(&wanted) {
-            outcome = outcome.and(fast_path.map_host(*id, host, 0).map(drop).map_err(Into::into));
+            outcome = outcome.and(fast_path.unmap_host(*id, host).map(drop).map_err(Into::into));
         }
         self.hosts = wanted;
         let gone = |address: &&SocketAddr| !bound.contains(address);
@@ -260,11 +235,9 @@ impl Served {
     }
 }
 
-/// As clients write a host: alone, or with the port. The kernel folds case by setting a bit, which would
-/// make other characters of brackets.
+/// As clients write a host: alone, or with the port.
 fn spellings(hosts: &[String], port: u16) -> impl Iterator<Item = String> {
-    let plain = hosts.iter().filter(|host| !host.contains(['[', ']']));
-    plain.flat_map(move |host| [host.clone(), format!("{host}:{port}")])
+    hosts.iter().flat_map(move |host| [host.clone(), format!("{host}:{port}")])
 }
 
 impl Shared {
@@ -292,7 +265,42 @@ impl Shared {
         }
     }
 
-    pub(super) fn interfaces(&self) -> MutexGuard<'_, Interfaces> {
+    /// Programs on the interfaces that carry these addresses, from now on. The addresses that are carried by
+    /// none without.
+    fn reach(&self, bound: &[SocketAddr]) -> Vec<SocketAddr> {
+        *self.bound() = bound.to_vec();
+        self.interfaces().forgive();
+        self.look_at_interfaces();
+        let refused = self.interfaces().any_refused();
+        bound.iter().filter(|address| address.ip().is_loopback() || !refused).copied().collect()
+    }
+
+    /// Interfaces come and go. Looked for, once a second, rather than listened for: it costs a tenth of a
+    /// millisecond, and nothing is missed when a queue of notices overflows.
+    pub(super) fn look_at_interfaces(&self) {
+        let all = match interfaces() {
+            Ok(all) => all,
+            Err(error) => return tracing::warn!(%error, "interfaces cannot be listed"),
+        };
+        let bound = self.bound().clone();
+        for change in self.interfaces().update(&self.fast_path, &bound, &all) {
+            match change {
+                Change::Added(interface) => {
+                    tracing::info!(interface, "the kernel answers on one interface more");
+                }
+                Change::Gone(interface) => tracing::info!(interface, "an interface is gone"),
+                Change::Refused(interface, error) => {
+                    tracing::warn!(interface, %error, "is served without the fast path");
+                }
+            }
+        }
+    }
+
+    fn bound(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn interfaces(&self) -> MutexGuard<'_, Carriers> {
         self.interfaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -87,6 +87,18 @@ impl Metrics {
         for (reason, count) in &seen.packets {
             ConstCounter::new(*count).encode(packets.encode_family(&[("reason", *reason)])?)?;
         }
+        let mut packets = out.encode_descriptor(
+            "afpa_fast_path_interface_packets",
+            "The same by interface, as far as they belong to one",
+            None,
+            ConstCounter::new(0u64).metric_type(),
+        )?;
+        for (interface, counts) in &seen.by_interface {
+            for (reason, count) in counts.iter().filter(|(_, count)| *count > 0) {
+                let labels = [("interface", interface.as_str()), ("reason", *reason)];
+                ConstCounter::new(*count).encode(packets.encode_family(&labels)?)?;
+            }
+        }
         let mut attached = out.encode_descriptor(
             "afpa_fast_path_attached",
             "Interfaces with programs",

@@ -1,0 +1,94 @@
+"""What is measured: for each case who takes part, what is asked, and on which bed."""
+
+from dataclasses import dataclass
+
+KERNEL, USER, ATTACHED = "afpa kernel", "afpa user", "nginx attached"
+NGINX, H2O, REFLECTOR = "nginx", "h2o", "reflector"
+ALL = (KERNEL, USER, ATTACHED, NGINX, H2O, REFLECTOR)
+# On beds where the two sides' work mixes: those whose ratios are wanted.
+RIVALS = (KERNEL, NGINX, H2O, REFLECTOR)
+
+# Where packets are processed (`afpa-netlab bed --steering`).
+STEERED, UNSTEERED, TOGETHER = "cores", "none", "together"
+BEDS = {STEERED: "a core for each side", UNSTEERED: "packets wherever they are sent",
+        TOGETHER: "both sides on one core"}
+
+SIZES = (64, 512, 1024)
+DOWNLOAD = 10 << 20
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    title: str
+    servers: tuple
+    path: str
+    size: int                  # bytes of the object; the reflector's body
+    connections: int = 64
+    steering: str = STEERED
+    browser: bool = False      # with a kilobyte of a browser's header fields
+    active: int = 0            # requests outstanding; 0: one on each connection
+    sources: int = 1           # client addresses
+    seconds: float = 1.0       # length of a turn, times what the command line says
+    rounds: float = 1.0        # likewise
+    quick: bool = False        # taken by --quick
+
+
+def small(size, connections, quick=False, **more):
+    place = {STEERED: "", UNSTEERED: ", unsteered", TOGETHER: ", one core for both"}
+    steering, browser = more.get("steering", STEERED), more.get("browser", False)
+    title = f"{size} B, {connections} connections" + (", browser headers" if browser else "")
+    name = f"{size}-{connections}" + ("-browser" if browser else "")
+    name += "" if steering == STEERED else f"-{steering}"
+    servers = ALL if steering == STEERED else RIVALS
+    return Case(name, title + place[steering], servers, f"/{size}.html", size, connections,
+                quick=quick, **more)
+
+
+SPEED = (
+    *(small(size, connections, quick=size == 512)
+      for connections in (64, 256) for size in SIZES),
+    small(512, 64, browser=True),
+    small(512, 256, browser=True, quick=True),
+    small(512, 64, steering=UNSTEERED),
+    small(512, 256, steering=UNSTEERED),
+    small(512, 64, steering=TOGETHER, quick=True),
+    small(512, 256, steering=TOGETHER),
+)
+
+# Requests that user mode answers, with the programs there and not: the same request to the same
+# server, pairs of which the second is the baseline. A query is never pinned; nor is /plain.
+PASSES = (
+    Case("pass-afpa", "a small object from user mode, AFPA", (KERNEL, USER),
+         "/512.html?query", 512, seconds=1.5, quick=True),
+    Case("pass-nginx", "a small object from user mode, nginx", (ATTACHED, NGINX),
+         "/plain/512.html", 512, seconds=1.5, quick=True),
+    Case("download-afpa", "a download of 10 MB, AFPA", (KERNEL, USER),
+         "/download.bin", DOWNLOAD, connections=8, seconds=1.5, quick=True),
+    Case("download-nginx", "a download of 10 MB, nginx", (ATTACHED, NGINX),
+         "/download.bin", DOWNLOAD, connections=8, seconds=1.5, quick=True),
+)
+
+FEW_FLOWS = 64
+
+
+def crowd(flows):
+    """The same 64 requests outstanding: on 64 connections, each of which asks again at once, and on
+    very many, which take turns. Acknowledgements ride on requests in both, so that the packets
+    are the same."""
+    def of(connections, title):
+        return Case(f"flows-{connections}", title, (KERNEL,), "/512.html", 512, connections,
+                    active=FEW_FLOWS, sources=-(-connections // 50_000), rounds=0.6, quick=True)
+    return (of(FEW_FLOWS, f"{FEW_FLOWS} established connections"),
+            of(flows, f"{flows:,} established connections"))
+
+
+def write_files(root):
+    """Writes the document root; the bytes are the same at every run and do not compress."""
+    import random
+    (root / "plain").mkdir(parents=True)
+    for size in SIZES:
+        (root / f"{size}.html").write_bytes(random.Random(size).randbytes(size))
+    (root / "plain" / "512.html").write_bytes(random.Random(512).randbytes(512))
+    (root / "download.bin").write_bytes(random.Random(0).randbytes(DOWNLOAD))
+    (root / "changing.html").write_bytes(b"0" * 512)

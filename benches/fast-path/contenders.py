@@ -1,0 +1,183 @@
+"""How each server is started in the bed's namespace, and how it is known to be ready.
+
+A command stays in the foreground and is ended with everything that it started; "ready" is a shell
+command that succeeds from then on. Where the kernel is to answer, it is ready when it did: a
+connection on which bytes went by before that belongs to user mode.
+"""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import servers
+from cases import ATTACHED, H2O, KERNEL, NGINX, SIZES, USER
+from failure import Failure
+
+HOST, PORT = "10.77.0.1", 8080  # of a namespace that nobody else is in
+HERE = Path(__file__).parent
+
+# Beside what is needed at all, only limits that 200,000 connections would meet.
+AFPA = """\
+workers = 1
+
+[limits]
+connections = 1000000
+connections_per_client = 1000000
+
+[timeouts]
+idle = "10m"
+
+[fast_path]
+mode = "@mode@"
+flows = @flows@
+
+[compression]
+enabled = false
+
+[control]
+path = "@control@"
+
+[[site]]
+listen = ["@host@:@port@"]
+root = "@root@"
+"""
+
+# `answered COUNT` is a shell function of each script that prints the kernel's answers so far.
+PINNED = """\
+for path in @paths@; do
+    before=$(answered)
+    curl --silent --fail --output /dev/null "http://@host@:@port@$path" || exit 1
+    curl --silent --fail --output /dev/null "http://@host@:@port@$path" || exit 1
+    test "$(answered)" -gt "${before:-0}" || exit 1
+done
+"""
+
+
+@dataclass(frozen=True)
+class Contender:
+    name: str
+    command: str
+    ready: str = ""
+
+
+class Contenders:
+    """All servers, over one document root, with their files in one folder."""
+
+    def __init__(self, afpa, folder, root, flows):
+        self.afpa, self.folder, self.root = afpa, folder, root
+        self.control = folder / "afpa.sock"
+        self.flows = flows
+        self.versions = {}
+
+    def of(self, name, flows=0):
+        """`flows`: connections beyond what one process may hold, held by others beside it."""
+        make = {KERNEL: self.kernel, USER: self.user, ATTACHED: self.attached,
+                NGINX: self.nginx, H2O: self.h2o}.get(name)
+        return make(flows) if name == KERNEL else make() if make else None
+
+    def user(self):
+        return Contender(USER, self.serve("off", 65536), self.answers())
+
+    def kernel(self, flows):
+        ready = self.ready("kernel", f"""\
+answered() {{
+    curl --silent --unix-socket {self.control} http://afpa/stats |
+        sed -n 's/.*"fast_path":{{[^}}]*"answers":\\([0-9]*\\).*/\\1/p'
+}}
+""")
+        size = max(65536, self.flows if flows else 0)
+        command = self.serve("on", size)
+        if flows <= servers_limit():
+            return Contender(KERNEL, command, ready)
+        # Who may hold 20,000 descriptors cannot accept 200,000 connections. The kernel spreads
+        # them over all who listen; the fast path does not ask who has accepted a connection.
+        others = -(-flows // (servers_limit() - 4000)) - 1
+        hold = f"python3 {HERE / 'hold.py'} {HOST} {PORT} {others} {self.folder / 'held'}"
+        held = self.script("ready-held", f"""\
+test -e {self.folder / 'holding'} || {{ {ready} || exit 1; touch {self.folder / 'holding'}; }}
+test -e {self.folder / 'held'} || exit 1
+# What the kernel has locked for the table of flows, and how many it has room for.
+cat /proc/$(cat {self.folder / 'pid'})/fdinfo/* 2>/dev/null | awk '
+    /^max_entries:/ {{ entries = $2 }}
+    /^memlock:/ && entries == {size} {{ print $2, entries; exit }}' >{self.folder / 'memory'}
+""")
+        started = self.script("crowd", f"""\
+rm -f {self.folder / 'holding'} {self.folder / 'held'}
+echo 65535 >/proc/sys/net/core/somaxconn  # of this namespace: all of them may come before one is accepted
+(
+    while ! test -e {self.folder / 'holding'}; do sleep 0.05; done
+    exec {hold}
+) &
+echo $$ >{self.folder / 'pid'}
+exec {command}
+""")
+        return Contender(KERNEL, started, held)
+
+    def attached(self):
+        socket = f"/run/afpa/attach-$(stat -L -c %i /proc/self/ns/net)-{HOST}:{PORT}.sock"
+        ready = self.ready("attached", f"""\
+answered() {{
+    curl --silent --unix-socket "{socket}" http://afpa/stats |
+        sed -n 's/.*"answered": *\\([0-9]*\\).*/\\1/p'
+}}
+""")
+        attach = [str(self.afpa), "attach", "--listen", f"{HOST}:{PORT}", "--root", str(self.root),
+                  "--exclude", "/plain", "--server-timeout", "300"]
+        command = self.script("attached", f"""\
+{self.nginx().command} &
+while ! curl --silent --output /dev/null http://{HOST}:{PORT}/; do sleep 0.02; done
+exec {shlex.join(attach)}
+""")
+        return Contender(ATTACHED, command, ready)
+
+    def nginx(self):
+        config = self.template("nginx")
+        errors = self.folder / "nginx" / "errors.txt"
+        command = [program("nginx"), "-p", str(config.parent), "-c", str(config), "-e", str(errors)]
+        return Contender(NGINX, shlex.join(command), self.answers())
+
+    def h2o(self):
+        command = [program("h2o"), "-m", "worker", "-c", str(self.template("h2o"))]
+        return Contender(H2O, shlex.join(command), self.answers())
+
+    def serve(self, mode, flows):
+        config = self.folder / f"afpa-{mode}-{flows}.toml"
+        config.write_text(servers.fill(AFPA, mode=mode, flows=flows, control=self.control,
+                                       host=HOST, port=PORT, root=self.root))
+        return shlex.join([str(self.afpa), "serve", "--config", str(config)])
+
+    def template(self, name):
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        config = folder / "server.conf"
+        template = (servers.CONFIGS / f"{name}.conf").read_text()
+        config.write_text(servers.fill(template, host=HOST, port=PORT, root=self.root,
+                                       folder=folder, user="root"))
+        return config
+
+    def answers(self):
+        return f"curl --silent --fail --output /dev/null http://{HOST}:{PORT}/{SIZES[0]}.html"
+
+    def ready(self, name, answered):
+        paths = " ".join(f"/{size}.html" for size in SIZES)
+        return self.script(f"ready-{name}", answered + servers.fill(
+            PINNED, paths=paths, host=HOST, port=PORT))
+
+    def script(self, name, text):
+        """The command that runs it."""
+        file = self.folder / f"{name}.sh"
+        file.write_text(text)
+        return f"sh {file}"
+
+
+def servers_limit():
+    """Descriptors that one process may have: the hard limit."""
+    import resource
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+
+def program(name):
+    found = servers.find(name, Path())
+    if not found:
+        raise Failure(f"{name} is not here; `make bench-fast-path` sets up what it needs")
+    return found

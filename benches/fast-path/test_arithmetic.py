@@ -1,0 +1,155 @@
+"""The arithmetic of ratios, and the commands that figures come from."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "compare"))
+
+import arithmetic
+import bed
+import coherence
+import figure
+import report
+from cases import H2O, KERNEL, NGINX, PASSES, REFLECTOR, SPEED, STEERED, TOGETHER, UNSTEERED, crowd
+from contenders import Contender
+
+
+def core(user=0.0, system=0.0, softirq=0.0, idle=0.0):
+    def duration(seconds):
+        return {"secs": int(seconds), "nanos": round(seconds % 1 * 1e9)}
+    return {"user": duration(user), "system": duration(system), "softirq": duration(softirq),
+            "irq": duration(0), "idle": duration(idle), "steal": duration(0)}
+
+
+def turn(responses=1_000_000, cost=(0.1, 0.2, 0.7), server=None, client=None, foreign=0.0):
+    return {
+        "interval": {"seconds": 1.0, "counts": {"responses": responses}, "errors": 0,
+                     "latency": {"p50": 10.0, "p99": 20.0}},
+        "cost": dict(zip(("user", "system", "interrupts"), cost)),
+        "saturated": True, "foreign": foreign,
+        "server_core": server or core(), "client_core": client or core(),
+    }
+
+
+def sample(case, server, number, cost, rate=1e5):
+    return {"case": case.name, "server": server, "round": number, "rate": rate, "cost": cost,
+            "user": 0.0, "latency": {"p50": 1.0, "p99": 2.0}, "errors": 0, "saturated": True,
+            "foreign": 0.0, "doubtful": False}
+
+
+def samples(case, costs):
+    return [sample(case, server, number, cost)
+            for server, own in costs.items() for number, cost in enumerate(own)]
+
+
+def case_named(name):
+    return next(case for case in SPEED + PASSES if case.name == name)
+
+
+class Measured(unittest.TestCase):
+    def test_the_steered_bed_counts_the_servers_core(self):
+        self.assertAlmostEqual(arithmetic.measured(turn(), STEERED)["cost"], 1.0)
+
+    def test_the_unsteered_bed_counts_both_cores_without_what_others_did(self):
+        one = turn(responses=100_000, foreign=0.1,
+                   server=core(user=0.3, softirq=0.5, idle=0.2), client=core(user=0.1, idle=0.6))
+        # 0.8 + 0.4 busy, less 0.1 of others on each.
+        self.assertAlmostEqual(arithmetic.measured(one, UNSTEERED)["cost"], 10.0)
+
+    def test_what_others_disturbed_is_marked(self):
+        self.assertTrue(arithmetic.measured(turn(foreign=0.2), TOGETHER)["doubtful"])
+        self.assertFalse(arithmetic.measured(turn(foreign=0.01), TOGETHER)["doubtful"])
+
+
+class Ratios(unittest.TestCase):
+    def test_ratios_are_taken_round_by_round(self):
+        case = case_named("512-64")
+        costs = {server: (2.0, 4.0, 2.0) for server in case.servers} | {
+            KERNEL: (1.0, 2.0, 1.0), NGINX: (10.0, 24.0, 11.0)}
+        result = arithmetic.speed(samples(case, costs), case)
+        self.assertEqual(result["kernel_to"][NGINX],
+                         {"median": 11.0, "min": 10.0, "max": 12.0, "values": [10.0, 12.0, 11.0]})
+        self.assertNotIn("kernel_to_without_client", result)
+
+    def test_the_clients_part_is_half_of_the_reflectors(self):
+        case = case_named("512-64-together")
+        costs = {KERNEL: (1.0,), NGINX: (7.0,), H2O: (5.0,), REFLECTOR: (0.8,)}
+        result = arithmetic.speed(samples(case, costs), case)
+        self.assertAlmostEqual(result["kernel_to"][NGINX]["median"], 7.0)
+        self.assertAlmostEqual(result["kernel_to_without_client"][NGINX]["median"], 11.0)
+
+    def test_the_least_favourable_case_is_found(self):
+        results = [{"title": title, "kernel_to": {NGINX: {"median": value}}}
+                   for title, value in (("one", 12.0), ("other", 9.0))]
+        self.assertEqual(arithmetic.least(results, NGINX), {"median": 9.0, "case": "other"})
+        self.assertIsNone(arithmetic.least(results, H2O))
+
+    def test_an_overhead_is_what_is_more_than_without(self):
+        case = case_named("pass-afpa")
+        more = arithmetic.overhead(
+            samples(case, {case.servers[0]: (5.2, 5.0, 5.5), case.servers[1]: (5.0, 5.0, 5.0)}), case)
+        self.assertAlmostEqual(more["median"], 0.04)
+        self.assertAlmostEqual(more["max"], 0.1)
+
+
+class Commands(unittest.TestCase):
+    def test_the_reflector_gives_bodies_of_the_same_size(self):
+        words = bed.command("netlab", case_named("1024-64"), None, 1, 0.2, 0)
+        self.assertEqual(words[-2:], ["--reflector", "1024"])
+
+    def test_a_server_is_told_with_how_it_is_known_to_be_ready(self):
+        words = bed.command("netlab", case_named("512-256-browser"),
+                            Contender("it", "run", "look"), 1, 0.2, 0)
+        self.assertIn("--browser", words)
+        self.assertEqual(words[-4:], ["--server", "it=run", "--ready", "it=look"])
+
+    def test_few_and_very_many_connections_are_asked_alike(self):
+        few, many = (bed.command("netlab", case, None, 1, 0.2, 0) for case in crowd(200_000))
+        self.assertIn("--late-acks", few)
+        differences = [pair for pair in zip(few, many) if pair[0] != pair[1]]
+        self.assertEqual(differences, [("64", "200000"), ("1", "4")])
+
+
+class Coherence(unittest.TestCase):
+    def test_only_answers_asked_for_after_the_close_are_stale(self):
+        closed = [0.0, 10.0, 20.0]
+        record = [(9.0, 10.5, 0), (10.1, 10.2, 0), (10.3, 10.4, 1), (20.1, 20.2, 2)]
+        told = coherence.judge(closed, record)
+        self.assertEqual((told["changes"], told["backwards"], told["last_seen"]), (2, 0, 2))
+        self.assertAlmostEqual(told["most"], 0.2)
+        self.assertEqual(told["p50"], told["most"])
+
+    def test_an_old_version_after_a_newer_one_is_counted(self):
+        told = coherence.judge([0.0, 1.0], [(1.1, 1.2, 1), (1.3, 1.4, 0)])
+        self.assertEqual(told["backwards"], 1)
+
+
+class Reports(unittest.TestCase):
+    def result(self):
+        case = case_named("512-256")
+        costs = {server: (2.0, 4.0) for server in case.servers}
+        speed = [arithmetic.speed(samples(case, costs), case)]
+        return {
+            "environment": {"time": "now", "commit": "c", "processor": "<p>", "cores": 2,
+                            "kernel": "6", "system": "s", "versions": {"nginx": "nginx 1"}},
+            "settings": {"rounds": 2, "seconds": 1}, "speed": speed, "browser": [], "passes": [],
+            "least": {"bed": {NGINX: arithmetic.least(speed, NGINX), H2O: None}}, "flows": None,
+            "changes": None, "commands": {"512-256, nginx": "run"},
+        }
+
+    def test_every_server_has_its_line_and_the_ratio_its_goal(self):
+        text = report.markdown(self.result())
+        self.assertIn("| afpa kernel | 100.0 k", text)
+        self.assertIn("| 1.00x (1.00 to 1.00) | at least 10x |", text)
+
+    def test_the_figure_is_well_formed(self):
+        import xml.etree.ElementTree
+        picture = figure.draw(self.result())
+        root = xml.etree.ElementTree.fromstring(picture)
+        bars = [e for e in root.iter() if e.get("class", "").startswith("bar ")]
+        self.assertEqual(len(bars), len(case_named("512-256").servers))
+
+
+if __name__ == "__main__":
+    unittest.main()
