@@ -13,7 +13,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-cache", &["afpa-arena", "afpa-http"]),
     ("afpa-attach", &["afpa-bpf", "afpa-cache", "afpa-http"]),
     ("afpa-framework", &["afpa-cache"]),
-    ("afpa-module-http", &["afpa-cache", "afpa-framework", "afpa-http"]),
+    ("afpa-proxy", &["afpa-framework", "afpa-http"]),
+    ("afpa-module-http", &["afpa-cache", "afpa-framework", "afpa-http", "afpa-proxy"]),
     ("afpa-server", &["afpa-cache", "afpa-framework"]),
     (
         "afpa",
