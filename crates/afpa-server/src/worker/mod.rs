@@ -49,7 +49,7 @@ pub(crate) struct Worker<M: Module> {
 }
 
 /// Room for one arrival of data, beside a head that is not complete yet.
-const ARRIVAL: usize = 64 * 1024;
+pub(crate) const ARRIVAL: usize = 64 * 1024;
 
 impl<M: Module> Worker<M> {
     pub(crate) fn new(
@@ -130,6 +130,7 @@ impl<M: Module> Worker<M> {
             settings.write_timeout,
         ]
         .into_iter()
+        .chain(settings.remote_timeout)
         .min()
         .unwrap_or_default();
         (shortest / 8).clamp(Duration::from_millis(20), Duration::from_millis(500))
