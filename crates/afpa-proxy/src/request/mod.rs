@@ -235,7 +235,8 @@ fn put_framing(request: &Request<'_, '_>, out: &mut Vec<u8>) {
         BodyLength::Chunked => put(out, b"Transfer-Encoding", b"chunked"),
         // Methods that mean content say so when there is none (RFC 9110 section 8.6).
         BodyLength::None => {
-            let means_content = matches!(request.method, Method::Post | Method::Put | Method::Patch);
+            let means_content =
+                matches!(request.method, Method::Post | Method::Put | Method::Patch);
             if means_content || request.has(Known::ContentLength) {
                 put_length(out, 0);
             }
@@ -247,12 +248,7 @@ fn put_framing(request: &Request<'_, '_>, out: &mut Vec<u8>) {
 }
 
 /// Via, Forwarded (RFC 7239) and its older relatives.
-fn put_marks(
-    request: &Request<'_, '_>,
-    policy: &RequestPolicy,
-    origin: Origin,
-    out: &mut Vec<u8>,
-) {
+fn put_marks(request: &Request<'_, '_>, policy: &RequestPolicy, origin: Origin, out: &mut Vec<u8>) {
     if policy.via {
         let version = if request.version == Version::Http10 { "1.0" } else { "1.1" };
         put_parts(out, b"Via", &[version.as_bytes(), b" ", PSEUDONYM.as_bytes()]);
@@ -267,12 +263,7 @@ fn put_marks(
     }
 }
 
-fn put_x_forwarded(
-    request: &Request<'_, '_>,
-    append: bool,
-    origin: Origin,
-    out: &mut Vec<u8>,
-) {
+fn put_x_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out: &mut Vec<u8>) {
     let said = |kind: Kind| {
         let lines = request.fields().filter(move |(name, _)| fields::kind(name.as_bytes()) == kind);
         lines.map(|(_, value)| value).filter(move |_| append)
@@ -299,7 +290,8 @@ fn put_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out: &
     out.extend_from_slice(b"Forwarded: ");
     if append {
         let lines = request.fields();
-        for (_, value) in lines.filter(|(name, _)| fields::kind(name.as_bytes()) == Kind::Forwarded) {
+        for (_, value) in lines.filter(|(name, _)| fields::kind(name.as_bytes()) == Kind::Forwarded)
+        {
             out.extend_from_slice(value);
             out.extend_from_slice(b", ");
         }

@@ -61,7 +61,8 @@ fn the_way_of_a_request_is_told_by_policy() {
     let input = "GET / HTTP/1.0\r\nHost: x\r\nX-Forwarded-For: 10.9.9.9\r\nForwarded: for=evil\r\n\
         Via: 1.1 front\r\nX-Forwarded-Proto: https\r\nX_Forwarded_For: 1.1.1.1\r\n\r\n";
     let head = "GET / HTTP/1.1\r\nHost: x\r\nVia: 1.1 front\r\nVia: 1.0 afpa\r\n";
-    let own = "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Host: x\r\nX-Forwarded-Proto: http\r\n\r\n";
+    let own =
+        "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Host: x\r\nX-Forwarded-Proto: http\r\n\r\n";
     let policy = RequestPolicy::default();
     assert_eq!(rewrite(input, &policy, CLIENT).expect("passed on"), format!("{head}{own}"));
 
@@ -89,7 +90,10 @@ fn the_host_is_kept_named_or_the_servers() {
     ] {
         let policy = RequestPolicy { host, ..plain() };
         let output = rewrite(&format!("GET / HTTP/1.0\r\n{field}\r\n"), &policy, CLIENT);
-        assert_eq!(output.expect("passed on"), format!("GET / HTTP/1.1\r\nHost: {expected}\r\n\r\n"));
+        assert_eq!(
+            output.expect("passed on"),
+            format!("GET / HTTP/1.1\r\nHost: {expected}\r\n\r\n")
+        );
     }
     // The second server of a request that is repeated is called by its own name.
     let mut slots = FieldSlots::new();
@@ -131,7 +135,8 @@ fn some_requests_are_for_no_server() {
         let input = format!("{line}\r\nHost: x\r\n{fields}\r\n");
         assert_eq!(rewrite(&input, &plain(), CLIENT), Err(why), "{line}");
     }
-    let fewer = rewrite("OPTIONS / HTTP/1.1\r\nHost: x\r\nMax-Forwards: 3\r\n\r\n", &plain(), CLIENT);
+    let fewer =
+        rewrite("OPTIONS / HTTP/1.1\r\nHost: x\r\nMax-Forwards: 3\r\n\r\n", &plain(), CLIENT);
     assert!(fewer.expect("passed on").contains("Max-Forwards: 2\r\n"));
 }
 
