@@ -11,6 +11,8 @@
 //! * [`helpers`]: the threads to which work goes that may block;
 //! * [`access`]: the record of an answered request;
 //! * [`counter`]: counts that a core keeps for itself;
+//! * [`preface`]: what a router in front says about the client (PROXY protocol);
+//! * [`network`]: address ranges;
 //! * [`clock`]: the steady time.
 #![forbid(unsafe_code)]
 
@@ -20,7 +22,9 @@ pub mod counter;
 pub mod half;
 pub mod helpers;
 pub mod module;
+pub mod network;
 pub mod outbox;
+pub mod preface;
 pub mod state;
 
 pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Receipt};
@@ -31,5 +35,7 @@ pub use helpers::{Helpers, Overloaded};
 pub use module::{
     Derived, Miss, Module, NotConfigured, Now, Outcome, Persistence, Timeout, Waiting,
 };
+pub use network::{Network, NotANetwork};
 pub use outbox::{Outbox, Part};
+pub use preface::{BrokenPreface, Preface};
 pub use state::{Context, Event, State};
