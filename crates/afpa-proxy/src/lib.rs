@@ -4,7 +4,12 @@
 //! Pure cores, which take bytes and a time and give back decisions:
 //!
 //! * [`end`]: where a response ends, by each of the ways HTTP has to end one;
+//! * [`health`]: when a server counts as unavailable, and when it is used again;
+//! * [`select`]: which server of a group gets a request.
 #![forbid(unsafe_code)]
 
-pub mod end;
 mod fields;
+pub mod end;
+pub mod health;
+pub mod observe;
+pub mod select;
