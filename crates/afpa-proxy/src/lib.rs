@@ -5,11 +5,13 @@
 //!
 //! * [`end`]: where a response ends, by each of the ways HTTP has to end one;
 //! * [`health`]: when a server counts as unavailable, and when it is used again;
+//! * [`limit`]: which requests pass under the limits of a site and its clients;
 //! * [`select`]: which server of a group gets a request.
 #![forbid(unsafe_code)]
 
-mod fields;
 pub mod end;
+mod fields;
 pub mod health;
+pub mod limit;
 pub mod observe;
 pub mod select;
