@@ -4,9 +4,17 @@
 //! Pure cores, which take bytes and a time and give back decisions:
 //!
 //! * [`end`]: where a response ends, by each of the ways HTTP has to end one;
+//! * [`request`]: the request as the server gets it;
+//! * [`response`]: the head of a response, as it is read and as the client gets it;
 //! * [`health`]: when a server counts as unavailable, and when it is used again;
 //! * [`limit`]: which requests pass under the limits of a site and its clients;
-//! * [`select`]: which server of a group gets a request.
+//! * [`select`]: which server of a group gets a request;
+//! * [`observe`]: what is counted of servers and groups.
+//!
+//! Around them, with I/O:
+//!
+//! * [`probe`]: the thread that probes servers and looks up names;
+//! * [`resolve`]: addresses of names, and how long these hold.
 #![forbid(unsafe_code)]
 
 pub mod end;
@@ -14,4 +22,8 @@ mod fields;
 pub mod health;
 pub mod limit;
 pub mod observe;
+pub mod probe;
+pub mod request;
+pub mod resolve;
+pub mod response;
 pub mod select;

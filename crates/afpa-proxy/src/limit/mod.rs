@@ -116,7 +116,9 @@ struct State {
 
 /// A request that has passed; dropped when the request ends.
 #[derive(Debug)]
-pub struct Permit(Option<Held>);
+pub struct Permit {
+    _held: Option<Held>,
+}
 
 #[derive(Debug)]
 struct Held {
@@ -141,13 +143,14 @@ impl Gate {
     /// Lets a request pass, or says which limit it met. What is refused counts for no rate.
     pub fn admit(self: &Arc<Self>, now_ms: u64, client: Option<IpAddr>) -> Result<Permit, Refused> {
         if !self.settings.is_limited() {
-            return Ok(Permit(None));
+            return Ok(Permit { _held: None });
         }
         let mut state = self.lock();
         match state.admit(&self.settings, now_ms, client) {
             Ok(client) => {
                 drop(state);
-                Ok(Permit(Some(Held { gate: Arc::clone(self), client })))
+                let held = Held { gate: Arc::clone(self), client };
+                Ok(Permit { _held: Some(held) })
             }
             Err(refused) => {
                 state.refused[refused.limit as usize] += 1;
