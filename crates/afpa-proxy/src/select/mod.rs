@@ -122,4 +122,6 @@ pub fn url_hash(path: &[u8], query: Option<&[u8]>) -> u64 {
 }
 
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;
