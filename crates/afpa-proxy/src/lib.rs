@@ -11,17 +11,24 @@
 //! * [`select`]: which server of a group gets a request;
 //! * [`observe`]: what is counted of servers and groups.
 //!
-//! Around them, with I/O:
+//! What does I/O, on one core and without a lock:
+//!
+//! * [`exchange`]: one request and its response;
+//! * [`pool`]: connections to servers that wait for something to do.
+//!
+//! And beside the cores:
 //!
 //! * [`probe`]: the thread that probes servers and looks up names;
 //! * [`resolve`]: addresses of names, and how long these hold.
 #![forbid(unsafe_code)]
 
 pub mod end;
+pub mod exchange;
 mod fields;
 pub mod health;
 pub mod limit;
 pub mod observe;
+pub mod pool;
 pub mod probe;
 pub mod request;
 pub mod resolve;
