@@ -80,10 +80,11 @@ pub(crate) fn outlook(config: &Config) -> String {
     if config.fast_path.mode == FastPathMode::Off {
         return "off, as configured".to_owned();
     }
-    let addresses = config.site.listen.iter().filter_map(|listen| match listen {
-        Listen::Tcp(address) => Some(*address),
-        Listen::Unix(_) => None,
-    });
+    let addresses =
+        config.sites.iter().flat_map(|site| &site.listen).filter_map(|listen| match listen {
+            Listen::Tcp(address) => Some(*address),
+            Listen::Unix(_) => None,
+        });
     let addresses: Vec<_> = addresses.collect();
     match wanted(config, &addresses).and_then(|on| load(config, None).map(|_| on)) {
         Ok(interfaces) => format!("would be in use on {}", list(&interfaces)),

@@ -233,7 +233,7 @@ impl Served {
         config: &Config,
         bound: &[SocketAddr],
     ) -> anyhow::Result<()> {
-        let hosts = &config.site.hosts;
+        let hosts = config.sites.first().map_or(&[][..], |site| &site.hosts);
         let mut outcome: anyhow::Result<()> = Ok(());
         let mut wanted = HashSet::new();
         for address in bound {

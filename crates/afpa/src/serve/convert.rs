@@ -43,14 +43,14 @@ pub(super) fn cache(config: &Config) -> CacheSettings {
     }
 }
 
-pub(super) fn root(config: &Config) -> RootSettings {
+pub(super) fn root(site: &config::Site) -> RootSettings {
     RootSettings {
-        symlinks: match config.site.symlinks {
+        symlinks: match site.symlinks {
             Symlinks::Never => SymlinkPolicy::Never,
             Symlinks::Owner => SymlinkPolicy::OwnerMatch,
             Symlinks::Always => SymlinkPolicy::Always,
         },
-        dotfiles: config.site.dotfiles,
+        dotfiles: site.dotfiles,
     }
 }
 
@@ -58,8 +58,7 @@ pub(super) fn watch(config: &Config) -> WatchSettings {
     WatchSettings { enabled: config.coherency.watch, max_watches: config.coherency.max_watches }
 }
 
-pub(super) fn site(config: &Config) -> SiteSettings {
-    let site = &config.site;
+pub(super) fn site(config: &Config, site: &config::Site) -> SiteSettings {
     SiteSettings {
         limits: RequestLimits {
             request_line: config.limits.request_line,
@@ -102,5 +101,11 @@ pub(super) fn address(listen: &Listen) -> Address {
 }
 
 pub(super) fn addresses(config: &Config) -> Vec<Address> {
-    config.site.listen.iter().map(address).collect()
+    let mut addresses: Vec<Address> = Vec::new();
+    for address in config.sites.iter().flat_map(|site| &site.listen).map(address) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    addresses
 }

@@ -112,7 +112,14 @@ impl Server {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             workers: self.config.workers,
             listeners: self.engine.addresses().map(url).collect(),
-            root: self.config.site.root.display().to_string(),
+            root: self
+                .config
+                .sites
+                .iter()
+                .filter_map(|site| site.root.as_ref())
+                .map(|root| root.display().to_string())
+                .collect::<Vec<_>>()
+                .join("  "),
             user: identity.map(|identity| identity.name.clone()).unwrap_or_default(),
             pinned_limit: self.arena.usage().limit as u64,
             memory: memory(&self.arena),
@@ -205,9 +212,19 @@ impl Privileged {
 }
 
 pub(super) fn open_root(config: &Config) -> anyhow::Result<DocumentRoot> {
-    let path = &config.site.root;
-    DocumentRoot::open(path, convert::root(config))
+    let (site, path) = only_site(config)?;
+    DocumentRoot::open(path, convert::root(site))
         .with_context(|| format!("cannot open the document root {}", path.display()))
+}
+
+fn only_site(config: &Config) -> anyhow::Result<(&crate::config::Site, &std::path::Path)> {
+    match &config.sites[..] {
+        [site] if site.paths.is_empty() && site.to.is_none() => {
+            let root = site.root.as_deref().context("the site has no root")?;
+            Ok((site, root))
+        }
+        _ => bail!("sites with paths and server groups are not joined to the engine yet"),
+    }
 }
 
 pub(super) fn open_site(
@@ -215,7 +232,8 @@ pub(super) fn open_site(
     root: DocumentRoot,
     arena: Arena,
 ) -> anyhow::Result<Arc<Site>> {
-    let (settings, cache) = (convert::site(config), convert::cache(config));
+    let (site, _) = only_site(config)?;
+    let (settings, cache) = (convert::site(config, site), convert::cache(config));
     Ok(Site::open(root, settings, cache, convert::watch(config), arena)?)
 }
 
@@ -275,7 +293,8 @@ fn check_readable(
         return Ok(());
     }
     let who = identity.map_or("this user", |identity| &identity.name);
-    let path = config.site.root.display();
+    let (_, path) = only_site(config)?;
+    let path = path.display();
     bail!("{who} may not read {path}: change its permissions, or choose another --user")
 }
 
