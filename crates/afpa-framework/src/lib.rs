@@ -27,7 +27,7 @@ pub mod outbox;
 pub mod preface;
 pub mod state;
 
-pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Receipt};
+pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Receipt, Remote};
 pub use clock::steady_ms;
 pub use counter::Counter;
 pub use half::{ClientHalf, Patience};

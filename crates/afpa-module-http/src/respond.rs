@@ -254,6 +254,7 @@ impl Responder {
                 referer: b"",
                 user_agent: b"",
                 source: "refused",
+                remote: None,
             });
         }
     }
@@ -326,6 +327,7 @@ impl Responder {
             referer: request.first(Known::Referer).unwrap_or_default(),
             user_agent: request.first(Known::UserAgent).unwrap_or_default(),
             source: asked.source,
+            remote: None,
         };
         if out.parts.is_empty() {
             self.sink.record(&record);
