@@ -112,8 +112,8 @@ pub trait Module: Sized + 'static {
     /// What a thread found for it.
     type Loaded: 'static;
 
-    /// A connection was accepted.
-    fn connected(&mut self, client: Client) -> Self::Connection;
+    /// A connection was accepted on the listener that the program gave this number.
+    fn connected(&mut self, client: Client, listener: u32) -> Self::Connection;
 
     /// Data has arrived. Called again with what is left until it answers `Incomplete`.
     fn derive_request<'s, 'b>(

@@ -56,8 +56,14 @@ pub(crate) enum End {
 }
 
 impl<M: Module, T: Transport> Connection<M, T> {
-    pub(crate) fn new(worker: Rc<Worker<M>>, transport: T, client: Client) -> Self {
-        let data = worker.module.borrow_mut().connected(client);
+    /// A connection of `client` on a listener; `input` has arrived already.
+    pub(crate) fn new(
+        worker: Rc<Worker<M>>,
+        transport: T,
+        (client, listener): (Client, u32),
+        input: Vec<u8>,
+    ) -> Self {
+        let data = worker.module.borrow_mut().connected(client, listener);
         let place = worker.table.enter();
         worker.counters.open.add(1);
         let head_deadline =
@@ -67,8 +73,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
             transport,
             data,
             place,
-            input: Vec::new(),
-            unfinished: false,
+            unfinished: !input.is_empty(),
+            input,
             broken: false,
             // A new connection owes its first request as soon as a begun one its end.
             waiting: Waiting::Head,

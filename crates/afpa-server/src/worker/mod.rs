@@ -85,7 +85,10 @@ impl<M: Module> Worker<M> {
         loop {
             tokio::select! {
                 command = commands.recv() => match command {
-                    Some(Command::Listen(id, socket)) => accepting.start(&self, id, socket),
+                    Some(Command::Listen(id, socket, settings)) => {
+                        accepting.start(&self, id, socket, settings);
+                    }
+                    Some(Command::Relisten(id, settings)) => accepting.set(id, settings),
                     Some(Command::Unlisten(id)) => accepting.stop(id).await,
                     Some(Command::Reload(apply, settings)) => {
                         apply(&mut self.module.borrow_mut());

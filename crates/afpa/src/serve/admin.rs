@@ -144,7 +144,7 @@ impl Module for Admin {
     type Pending = Infallible;
     type Loaded = Infallible;
 
-    fn connected(&mut self, client: Client) -> Trusted {
+    fn connected(&mut self, client: Client, _: u32) -> Trusted {
         Trusted(client == Client::Unix)
     }
 
