@@ -12,7 +12,7 @@ use afpa_framework::{
     Part, Patience, Persistence,
 };
 use afpa_http::FieldSlots;
-use afpa_module_http::{Http, HttpConnection, HttpCounters, Site, SiteSettings};
+use afpa_module_http::{Global, Http, HttpConnection, HttpCounters, Site, SiteSettings};
 
 const NOW: Now = Now { unix_us: 1_000_000_000_000_000, steady_ms: 5_000 };
 
@@ -31,8 +31,8 @@ impl Bench {
         let site = Site::open(root, settings, cache, Default::default(), arena).expect("a site");
         let counters = Arc::new(HttpCounters::default());
         let mut http =
-            Http::new(site, Arc::clone(&counters), Box::new(NoAccessLog), Arc::new(|| {}));
-        let connection = http.connected(Client::Unix);
+            Http::new(Global::alone(site), Arc::clone(&counters), Box::new(NoAccessLog), Arc::new(|| {}));
+        let connection = http.connected(Client::Unix, 0);
         Self { http, connection, counters, out: Outbox::default() }
     }
 

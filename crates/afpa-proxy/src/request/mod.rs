@@ -63,6 +63,17 @@ pub struct RequestHead {
 }
 
 impl RequestHead {
+    /// An empty one in the memory of a vector.
+    pub fn in_memory(mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        Self { bytes, host_at: None, upgrade: false }
+    }
+
+    /// Its memory, for another.
+    pub fn into_memory(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// The bytes of the head, for a server of the given name and port.
     pub fn bytes_for(&mut self, server: impl std::fmt::Display) -> &[u8] {
         if let Some(at) = self.host_at {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use afpa_module_http::{Http, Site};
+use afpa_module_http::{Global, Http, Site};
 use afpa_server::{Address, BoundListener, Settings};
 
 use super::start::{Sinks, bind, open_root, open_site, start_log, tcp};
@@ -83,7 +83,7 @@ impl Server {
             ..convert::engine(&config)
         };
         self.engine.reload(&settings, move |module: &mut Http, worker| {
-            module.adopt(Arc::clone(&site));
+            module.adopt(Global::alone(Arc::clone(&site)));
             if let Some(sinks) = &sinks {
                 module.log_to(Box::new(sinks.take(worker)));
             }
