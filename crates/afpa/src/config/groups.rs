@@ -106,10 +106,10 @@ impl ServerGroup {
     }
 
     /// The group that `to = "127.0.0.1:3000"` means.
-    pub(super) fn of_one(place: ServerPlace) -> Self {
+    pub(super) fn of_servers(name: &str, places: Vec<ServerPlace>) -> Self {
         let settings = GroupSettings {
-            name: place.to_string(),
-            servers: vec![ServerSettings::at(place)],
+            name: name.to_owned(),
+            servers: places.into_iter().map(ServerSettings::at).collect(),
             ..GroupSettings::default()
         };
         ServerGroup { settings, exchange: exchange::Settings::default(), instance: [usize::MAX; 3] }
@@ -260,6 +260,19 @@ fn shown_server(server: &ServerSettings) -> String {
     let ServerSettings { to, weight, max_connections } = server;
     let to = quote(&to.to_string());
     format!("{{ to = {to}, weight = {weight}, max_connections = {max_connections} }}")
+}
+
+/// Where servers are, with commas between them.
+pub(super) fn server_places(text: &str) -> Result<Vec<ServerPlace>, Unfit> {
+    let mut places: Vec<ServerPlace> = Vec::new();
+    for text in text.split(',') {
+        let place = server_place(text.trim())?;
+        if places.contains(&place) {
+            return Err(Unfit::new(format!("{place} is there twice"), "remove one of the two"));
+        }
+        places.push(place);
+    }
+    Ok(places)
 }
 
 /// Where a server is.

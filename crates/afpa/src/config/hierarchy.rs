@@ -11,7 +11,7 @@ use afpa_router::{
 
 use super::choice::Choice;
 use super::finding::Place;
-use super::groups::server_place;
+use super::groups::server_places;
 use super::model::{Behaviour, Config, ServerGroup, Site, UrlPath};
 use super::units::Listen;
 
@@ -51,8 +51,8 @@ pub(super) fn name_servers(config: &mut Config) {
     let named: Vec<String> = destinations(config).map(|(_, to)| to.to_owned()).collect();
     for to in named {
         let known = config.groups.iter().any(|group| group.settings.name == to);
-        if !known && let (true, Ok(place)) = (to.contains([':', '/']), server_place(&to)) {
-            config.groups.push(ServerGroup::of_one(place));
+        if !known && let (true, Ok(places)) = (to.contains([':', '/']), server_places(&to)) {
+            config.groups.push(ServerGroup::of_servers(&to, places));
         }
     }
 }
@@ -106,6 +106,12 @@ impl Hierarchy {
     /// The directory of a number.
     pub fn root(&self, id: RootId) -> Option<&Root> {
         self.roots.get(id.0 as usize)
+    }
+
+    /// Where a content group was said.
+    pub fn content_place(&self, site: SiteId, path: usize, content: usize) -> Option<&Place> {
+        let path = self.origins.get(site.0 as usize).and_then(|paths| paths.get(path));
+        path.and_then(|origin| origin.contents.get(content))
     }
 
     /// What a site is called.
@@ -253,7 +259,7 @@ impl Building<'_, '_> {
 impl Behaviour {
     /// Whether it says what is done, other than where the files of content groups are.
     pub(super) fn acts(&self) -> bool {
-        self.to.is_some() || self.redirect.is_some() || self.status.is_some() || self.root.is_some()
+        self.to.is_some() || self.redirect.is_some() || self.status.is_some()
     }
 
     /// Whether it depends on more than the path.

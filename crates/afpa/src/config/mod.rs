@@ -13,6 +13,7 @@ mod machine;
 mod model;
 mod overrides;
 mod reader;
+mod request_sets;
 mod routes;
 mod rules;
 mod settings;
@@ -38,6 +39,7 @@ pub use model::{
     RedirectStatus, ServerGroup, Site, Symlinks, Timeouts, UrlPath,
 };
 pub use overrides::Overrides;
+pub use request_sets::Routes;
 pub use settings::{Instance, Setting, Settings};
 pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
 

@@ -36,10 +36,12 @@ pub(super) fn group_name(text: &str) -> Result<String, Unfit> {
     Ok(text.to_owned())
 }
 
-/// A server group, or the address of a server.
+/// A server group, or the address of a server, or several with commas between them.
 pub(super) fn destination(text: &str) -> Result<String, Unfit> {
-    if text.contains([':', '/']) {
-        return super::groups::server_place(text).map(|place| place.to_string());
+    if text.contains([':', '/', ',']) {
+        let places = super::groups::server_places(text)?;
+        let names: Vec<String> = places.iter().map(ToString::to_string).collect();
+        return Ok(names.join(","));
     }
     group_name(text)
 }
