@@ -15,7 +15,9 @@ pub(super) struct Upload {
     /// Content that is still to be taken from the client.
     content: Option<Content>,
     chunked: bool,
-    /// Head and content on their way; only for requests with content.
+    /// The request has content: its head leaves in `out`, too.
+    gathers: bool,
+    /// Head and content on their way.
     out: Vec<u8>,
     /// Bytes of the head, or of `out`, that have left.
     sent: usize,
@@ -53,13 +55,23 @@ impl Upload {
             BodyLength::Length(length) => (Some(Content::new(&Ending::Length(length))), false),
             BodyLength::Chunked => (Some(Content::new(&Ending::Chunked)), true),
         };
+        let gathers = content.is_some();
         let mut out = Vec::new();
-        if content.is_some() {
+        if gathers {
             out = pool.text();
             out.extend_from_slice(head);
         }
         let allowance = largest.unwrap_or(u64::MAX);
-        Self { content, chunked, out, sent: 0, allowance, taken: false, state: State::Going }
+        Self {
+            content,
+            chunked,
+            gathers,
+            out,
+            sent: 0,
+            allowance,
+            taken: false,
+            state: State::Going,
+        }
     }
 
     /// Gives its memory back.
@@ -110,8 +122,7 @@ impl Upload {
     ) -> Result<bool, Stopped> {
         let mut moved = false;
         while self.state == State::Going {
-            let with_content = !self.out.is_empty();
-            let waiting = if with_content { &self.out[..] } else { head };
+            let waiting = if self.gathers { &self.out[..] } else { head };
             let waiting = waiting.get(self.sent..).unwrap_or_default();
             if !waiting.is_empty() {
                 match stream.poll_write(cx, waiting) {
