@@ -18,10 +18,8 @@ fn a_request_goes_to_the_server_and_the_next_one_on_the_same_connection() {
     }
     assert_eq!(rig.connect().get("/other").text(), "hello");
     assert_eq!(server.accepted(), 1, "one connection serves them all");
-    let one = format!(
-        "GET /hello?x=1 HTTP/1.1\r\nHost: test\r\nVia: 1.1 afpa\r\n\
-         X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Host: test\r\nX-Forwarded-Proto: http\r\n\r\n"
-    );
+    let one = "GET /hello?x=1 HTTP/1.1\r\nHost: test\r\nVia: 1.1 afpa\r\n\
+        X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Host: test\r\nX-Forwarded-Proto: http\r\n\r\n";
     let received = server.first();
     assert!(received.starts_with(&one.repeat(3)), "{received}");
     assert_eq!(rig.counters.remote.get(), 4);
