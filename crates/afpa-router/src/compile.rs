@@ -295,11 +295,42 @@ enum Kind<'e> {
 /// Which content group of one path has what.
 struct Shares<'t> {
     contents: &'t [Content],
+    /// Those with conditions, in their order.
+    conditional: Vec<usize>,
+    /// Of those without: which lists an extension, in lower case,
+    listed: HashMap<String, usize>,
+    /// which has requests without one,
+    none: Option<usize>,
+    /// all others,
+    others: Option<usize>,
+    /// and everything else.
+    all: Option<usize>,
 }
 
 impl<'t> Shares<'t> {
     fn of(contents: &'t [Content]) -> Self {
-        Self { contents }
+        let mut shares = Shares {
+            contents,
+            conditional: Vec::new(),
+            listed: HashMap::new(),
+            none: None,
+            others: None,
+            all: None,
+        };
+        for (index, content) in contents.iter().enumerate() {
+            match &content.group {
+                _ if !content.conditions.is_empty() => shares.conditional.push(index),
+                ContentGroup::All => shares.all = shares.all.or(Some(index)),
+                ContentGroup::List { extensions, none, others } => {
+                    for extension in extensions {
+                        shares.listed.entry(extension.to_ascii_lowercase()).or_insert(index);
+                    }
+                    shares.none = shares.none.or(none.then_some(index));
+                    shares.others = shares.others.or(others.then_some(index));
+                }
+            }
+        }
+        shares
     }
 
     /// Every extension that is listed, in lower case, once.
@@ -317,41 +348,31 @@ impl<'t> Shares<'t> {
     /// The content groups to try for a kind of file: those with conditions in their order, then the
     /// one without that names the kind, or else takes what is left.
     fn candidates(&self, kind: Kind<'_>) -> Vec<usize> {
-        let all = || self.contents.iter().enumerate();
-        let mut tried: Vec<usize> = all()
-            .filter(|(_, content)| !content.conditions.is_empty())
-            .filter(|(_, content)| self.rank(&content.group, kind).is_some())
-            .map(|(index, _)| index)
+        let group = |index: &usize| self.contents.get(*index).map(|content| &content.group);
+        let fitting = self.conditional.iter().copied();
+        let mut tried: Vec<usize> = fitting
+            .filter(|index| group(index).is_some_and(|group| self.fits(group, kind)))
             .collect();
-        let last = all()
-            .filter(|(_, content)| content.conditions.is_empty())
-            .filter_map(|(index, content)| Some((self.rank(&content.group, kind)?, index)))
-            .min();
-        tried.extend(last.map(|(_, index)| index));
+        let last = match kind {
+            Kind::Extension(extension) => self.listed.get(extension).copied().or(self.others),
+            Kind::None => self.none,
+            Kind::Other => self.others,
+        };
+        tried.extend(last.or(self.all));
         tried
     }
 
-    /// How closely a content group fits a kind of file, the closest first; `None`: it does not.
-    fn rank(&self, group: &ContentGroup, kind: Kind<'_>) -> Option<u8> {
+    /// Whether a content group with conditions has a kind of file.
+    fn fits(&self, group: &ContentGroup, kind: Kind<'_>) -> bool {
         match (group, kind) {
-            (ContentGroup::All, _) => Some(2),
-            (ContentGroup::List { none, .. }, Kind::None) => none.then_some(0),
-            (ContentGroup::List { others, .. }, Kind::Other) => others.then_some(1),
+            (ContentGroup::All, _) => true,
+            (ContentGroup::List { none, .. }, Kind::None) => *none,
+            (ContentGroup::List { others, .. }, Kind::Other) => *others,
             (ContentGroup::List { extensions, others, .. }, Kind::Extension(extension)) => {
-                if extensions.iter().any(|listed| listed.eq_ignore_ascii_case(extension)) {
-                    return Some(0);
-                }
-                (*others && !self.is_listed(extension)).then_some(1)
+                extensions.iter().any(|listed| listed.eq_ignore_ascii_case(extension))
+                    || (*others && !self.listed.contains_key(extension))
             }
         }
-    }
-
-    /// Whether a content group without conditions lists an extension.
-    fn is_listed(&self, extension: &str) -> bool {
-        self.contents.iter().filter(|content| content.conditions.is_empty()).any(|content| {
-            matches!(&content.group, ContentGroup::List { extensions, .. }
-                if extensions.iter().any(|listed| listed.eq_ignore_ascii_case(extension)))
-        })
     }
 
     /// Two content groups without conditions that both want the same.

@@ -53,6 +53,19 @@ impl Router {
         self.route_counted(question, &mut ())
     }
 
+    /// As [`Router::route`], for a site that is known already: listener and host are not looked at.
+    ///
+    /// # Errors
+    /// [`Unrouted::NotFound`].
+    #[inline]
+    pub fn route_in<'r, 'q, F: Fields>(
+        &'r self,
+        site: SiteId,
+        question: &Question<'q, F>,
+    ) -> Result<Verdict<'r, 'q>, Unrouted> {
+        self.route_counted_in(site, question, &mut ())
+    }
+
     /// The site that answers for a host, in any case and without its port, on a listener.
     #[inline]
     pub fn site(&self, listener: ListenerId, host: &str) -> Option<SiteId> {
@@ -83,6 +96,16 @@ impl Router {
         let found =
             self.hosts(question.listener).and_then(|hosts| hosts.find(question.host, steps));
         let (site, _) = found.ok_or(Unrouted::Misdirected)?;
+        self.route_counted_in(site, question, steps)
+    }
+
+    #[inline]
+    fn route_counted_in<'r, 'q, F: Fields>(
+        &'r self,
+        site: SiteId,
+        question: &Question<'q, F>,
+        steps: &mut impl Steps,
+    ) -> Result<Verdict<'r, 'q>, Unrouted> {
         let not_found = Unrouted::NotFound(site);
         let places = self.sites.get(site.0 as usize).ok_or(not_found)?;
         let extension = Extension::of(question.path);

@@ -182,7 +182,7 @@ fn asked() -> impl Strategy<Value = Asked> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
     #[test]
     fn the_compiled_table_means_what_the_table_says(
         table in tables(),
