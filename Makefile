@@ -8,12 +8,12 @@ AFPA := $(TARGET_DIR)/release/afpa
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test compare site fuzz clean
+.PHONY: help run build test compare bench-proxy site fuzz clean
 
 help: ## list the targets
 	@echo 'AFPA, a web accelerator that serves the working set from RAM'
 	@echo
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 run: build site ## build it and serve the sample site (LISTEN=127.0.0.1:8080)
 	@scripts/serve $(AFPA) $(LISTEN)
@@ -29,6 +29,10 @@ test: ## run every test (what CI runs)
 compare: build ## measure it beside nginx and h2o (ARGS="--quick")
 	@scripts/setup bench
 	@python3 benches/compare --afpa $(AFPA) $(ARGS)
+
+bench-proxy: build ## measure the proxy beside HAProxy and nginx (ARGS="--quick")
+	@scripts/setup bench
+	@python3 benches/proxy --afpa $(AFPA) $(ARGS)
 
 site: ## generate the sample site into site/generated
 	@scripts/setup build
