@@ -8,7 +8,7 @@ AFPA := $(TARGET_DIR)/release/afpa
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test compare bench bench-full lab site fuzz clean bench-fast-path
+.PHONY: help run build test compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy
 
 help: ## list the targets
 	@echo 'AFPA, a web accelerator that serves the working set from RAM'
@@ -44,6 +44,10 @@ bench-fast-path: build ## the fast path's figures, as root (ARGS="--quick")
 	@scripts/setup build bench
 	@scripts/cargo build --release --locked --package afpa-netlab
 	@python3 benches/fast-path --afpa $(AFPA) $(ARGS)
+
+bench-proxy: build ## measure the proxy beside HAProxy and nginx (ARGS="--quick")
+	@scripts/setup bench
+	@python3 benches/proxy --afpa $(AFPA) $(ARGS)
 
 site: ## generate the sample site into site/generated
 	@scripts/setup build

@@ -3,6 +3,10 @@
 //! The functions panic when a promise is broken. They are driven by libFuzzer (`fuzz_targets/`)
 //! and by an ordinary test of afpa-http, which includes this file.
 
+/// Targets of the proxy. An ordinary test of afpa-http includes this file, and has no use for them.
+#[cfg(not(test))]
+pub mod proxy;
+
 use afpa_http::body::BodySkipper;
 use afpa_http::chunked::ChunkedDecoder;
 use afpa_http::multipart::{Boundary, Multipart};

@@ -1,12 +1,14 @@
 //! End-to-end tests of the afpa program; the tests themselves are in `tests/tests`.
 //!
 //! Here is what several of them share: a naive server made of rules alone, to compare with, and
-//! decoders of the content codings, and beds on which the fast path meets bad networks.
+//! decoders of the content codings, beds on which the fast path meets bad networks, and the servers that
+//! stand behind the proxy.
 
 pub mod attach;
 pub mod bpf_fs;
 pub mod bridge;
 pub mod codings;
 pub mod dates;
+pub mod proxy;
 pub mod reference;
 pub mod tcp;

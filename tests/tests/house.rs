@@ -13,7 +13,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-cache", &["afpa-arena", "afpa-http"]),
     ("afpa-attach", &["afpa-bpf", "afpa-cache", "afpa-http"]),
     ("afpa-framework", &["afpa-cache"]),
-    ("afpa-module-http", &["afpa-cache", "afpa-framework", "afpa-http"]),
+    ("afpa-router", &["afpa-http"]),
+    ("afpa-proxy", &["afpa-framework", "afpa-http"]),
+    (
+        "afpa-module-http",
+        &["afpa-cache", "afpa-framework", "afpa-http", "afpa-proxy", "afpa-router"],
+    ),
     ("afpa-server", &["afpa-cache", "afpa-framework"]),
     (
         "afpa",
@@ -24,6 +29,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-framework",
             "afpa-http",
             "afpa-module-http",
+            "afpa-proxy",
+            "afpa-router",
             "afpa-server",
         ],
     ),

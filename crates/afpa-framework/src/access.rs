@@ -49,6 +49,19 @@ pub struct AccessRecord<'a> {
     pub user_agent: &'a [u8],
     /// Who answered: `hit`, `uncached`, `module` ...
     pub source: &'static str,
+    /// The server that was asked, if one was.
+    pub remote: Option<Remote<'a>>,
+}
+
+/// The part of a server group in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remote<'a> {
+    /// The last server that was asked.
+    pub server: &'a str,
+    /// Microseconds until its response began; 0 if none did.
+    pub first_byte_us: u32,
+    /// How many servers were asked.
+    pub attempts: u8,
 }
 
 /// Where a core leaves its records. Neither call may block.
@@ -91,6 +104,7 @@ pub struct Receipt {
     host: Box<[u8]>,
     referer: Box<[u8]>,
     user_agent: Box<[u8]>,
+    remote: Option<(Box<str>, u32, u8)>,
 }
 
 impl Receipt {
@@ -107,7 +121,14 @@ impl Receipt {
             host: record.host.into(),
             referer: record.referer.into(),
             user_agent: record.user_agent.into(),
+            remote: record.remote.map(|r| (r.server.into(), r.first_byte_us, r.attempts)),
         })
+    }
+
+    /// What a server answered, when that was not known yet.
+    pub fn answered_by(&mut self, status: u16, remote: Remote<'_>) {
+        self.status = status;
+        self.remote = Some((remote.server.into(), remote.first_byte_us, remote.attempts));
     }
 
     /// The record, completed with what became of the response: `body_bytes` had left by `unix_us`.
@@ -125,6 +146,11 @@ impl Receipt {
             referer: &self.referer,
             user_agent: &self.user_agent,
             source: self.source,
+            remote: self.remote.as_ref().map(|(server, first_byte_us, attempts)| Remote {
+                server,
+                first_byte_us: *first_byte_us,
+                attempts: *attempts,
+            }),
         }
     }
 }

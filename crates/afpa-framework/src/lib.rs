@@ -7,23 +7,35 @@
 //! * [`state`]: the states, the two contexts they may run in, the table of transitions;
 //! * [`module`]: the interface between framework and protocol, with its three kinds of data;
 //! * [`outbox`]: what *send response* takes: bytes gathered for one write, then memory or files;
+//! * [`half`]: the client's half of a connection that is split between client and server;
 //! * [`helpers`]: the threads to which work goes that may block;
 //! * [`access`]: the record of an answered request;
-//! * [`counter`]: counts that a core keeps for itself.
+//! * [`counter`]: counts that a core keeps for itself;
+//! * [`preface`]: what a router in front says about the client (PROXY protocol);
+//! * [`network`]: address ranges;
+//! * [`clock`]: the steady time.
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod clock;
 pub mod counter;
+pub mod half;
 pub mod helpers;
 pub mod module;
+pub mod network;
 pub mod outbox;
+pub mod preface;
 pub mod state;
 
-pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Receipt};
+pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Receipt, Remote};
+pub use clock::steady_ms;
 pub use counter::Counter;
+pub use half::{ClientHalf, Patience};
 pub use helpers::{Helpers, Overloaded};
 pub use module::{
     Derived, Miss, Module, NotConfigured, Now, Outcome, Persistence, Timeout, Waiting,
 };
+pub use network::{Network, NotANetwork};
 pub use outbox::{Outbox, Part};
+pub use preface::{BrokenPreface, Preface};
 pub use state::{Context, Event, State};

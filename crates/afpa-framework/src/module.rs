@@ -3,6 +3,7 @@
 use std::future::{Future, ready};
 
 use crate::access::{Client, Receipt};
+use crate::half::ClientHalf;
 use crate::helpers::Helpers;
 use crate::outbox::Outbox;
 
@@ -11,7 +12,7 @@ use crate::outbox::Outbox;
 pub struct Now {
     /// Microseconds since the Unix epoch.
     pub unix_us: u64,
-    /// Milliseconds of a clock that never jumps, from an arbitrary start.
+    /// Milliseconds of a clock that never jumps, the same for all cores ([`crate::clock`]).
     pub steady_ms: u64,
 }
 
@@ -111,8 +112,8 @@ pub trait Module: Sized + 'static {
     /// What a thread found for it.
     type Loaded: 'static;
 
-    /// A connection was accepted.
-    fn connected(&mut self, client: Client) -> Self::Connection;
+    /// A connection was accepted on the listener that the program gave this number.
+    fn connected(&mut self, client: Client, listener: u32) -> Self::Connection;
 
     /// Data has arrived. Called again with what is left until it answers `Incomplete`.
     fn derive_request<'s, 'b>(
@@ -150,11 +151,17 @@ pub trait Module: Sized + 'static {
         helpers: &Helpers,
     ) -> impl Future<Output = Self::Loaded> + 'static;
 
-    /// Asks a server of a server group. Not configured unless the module has a router.
-    fn derive_remote_response(
+    /// Asks a server of a server group, and sends what it answers to the client. Not configured unless
+    /// the module has a router.
+    ///
+    /// What was sent already is not in the outbox: `finish` adds what is missing, and says whether the
+    /// connection goes on. Dropping the future cancels the exchange.
+    fn derive_remote_response<'c, C: ClientHalf>(
         &mut self,
-        _pending: &Self::Pending,
-    ) -> impl Future<Output = Outcome<Self>> + 'static {
+        _now: Now,
+        _pending: &mut Self::Pending,
+        _client: &'c mut C,
+    ) -> impl Future<Output = Outcome<Self>> + use<'c, C, Self> {
         ready(Err(NotConfigured))
     }
 

@@ -34,7 +34,8 @@ pub fn escape(text: &[u8]) -> String {
     safe
 }
 
-fn page(status: Status, sentence: &str) -> Vec<u8> {
+/// A page with a sentence that tells more than the status does.
+pub fn page(status: Status, sentence: &str) -> Vec<u8> {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{status}</title>\n\
          <h1>{status}</h1>\n<p>{sentence}</p>\n</html>\n"
@@ -58,6 +59,9 @@ fn help(status: Status) -> &'static str {
         Status::FIELDS_TOO_LARGE => "The fields of the request are larger than the server takes.",
         Status::INTERNAL_SERVER_ERROR => "The server failed. It is not your fault.",
         Status::NOT_IMPLEMENTED => "The server does not know how to do this.",
+        Status::TOO_MANY_REQUESTS => "You asked too often. Wait a moment.",
+        Status::BAD_GATEWAY => "The server of this page did not answer as it should.",
+        Status::GATEWAY_TIMEOUT => "The server of this page took too long to answer.",
         Status::SERVICE_UNAVAILABLE => "The server is busy. Try again in a moment.",
         Status::VERSION_NOT_SUPPORTED => "The server speaks HTTP/1.0 and HTTP/1.1.",
         _ => "The request could not be answered.",

@@ -10,6 +10,8 @@ pub struct HttpCounters {
     pub hits: Counter,
     /// Requests that went to a helper thread.
     pub misses: Counter,
+    /// Requests that went to servers.
+    pub remote: Counter,
     /// Content bytes of answers, without heads.
     pub content_bytes: Counter,
     by_status: Box<[Counter]>,
@@ -24,6 +26,7 @@ impl Default for HttpCounters {
         Self {
             hits: Counter::default(),
             misses: Counter::default(),
+            remote: Counter::default(),
             content_bytes: Counter::default(),
             by_status: (0..CODES).map(|_| Counter::default()).collect(),
         }
@@ -32,7 +35,12 @@ impl Default for HttpCounters {
 
 impl HttpCounters {
     pub(crate) fn answered(&self, status: Status, content_bytes: u64) {
-        let index = usize::from(status.code().saturating_sub(LOWEST));
+        self.answered_code(status.code(), content_bytes);
+    }
+
+    /// Likewise, of a status that a server chose.
+    pub(crate) fn answered_code(&self, status: u16, content_bytes: u64) {
+        let index = usize::from(status.saturating_sub(LOWEST));
         if let Some(counter) = self.by_status.get(index) {
             counter.add(1);
         }

@@ -1,36 +1,48 @@
 //! The state functions of HTTP: the module that the engine runs.
 
 use std::future::Future;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use afpa_cache::{Look, Seconds, View};
 use afpa_framework::{
-    AccessSink, Client, Derived, Helpers, Miss, Module, Now, Outbox, Outcome, Persistence, Receipt,
-    Timeout, Waiting,
+    AccessSink, Client, ClientHalf, Derived, Helpers, Miss, Module, NotConfigured, Now, Outbox,
+    Outcome, Persistence, Receipt, Timeout, Waiting,
 };
 use afpa_http::{
-    BodyLength, FieldSlots, Method, Request, Status, Target, body::BodySkipper, request, target,
+    BodyLength, FieldSlots, Method, Request, RequestLimits, Status, Target, body::BodySkipper,
+    request, target,
 };
+use afpa_proxy::exchange;
+use afpa_router::{Action, ListenerId, Unrouted};
 
 use crate::counters::HttpCounters;
+use crate::global::{Global, question};
 use crate::header::HttpHeader;
 use crate::load::{self, Loaded};
+use crate::remote::{self, Asker, Distributed, Ended, Local, Remote};
 use crate::respond::{Asked, Responder};
 use crate::site::Site;
 
 /// The HTTP module of one core.
 pub struct Http {
-    site: Arc<Site>,
-    view: View<HttpHeader>,
+    global: Arc<Global>,
+    /// Of the cache that all roots share.
+    view: Option<View<HttpHeader>>,
     responder: Responder,
     wake: Arc<dyn Fn() + Send + Sync>,
+    /// What exchanges with servers share.
+    core: Rc<exchange::Core>,
     /// Where a path is rewritten that does not come normalised.
     path: Vec<u8>,
+    /// Where a path is put together that the router rewrites.
+    joined: Vec<u8>,
 }
 
 /// HTTP's connection data.
 pub struct HttpConnection {
     client: Client,
+    listener: ListenerId,
     /// Content of the last request that is still to be thrown away.
     skipping: Option<BodySkipper>,
 }
@@ -41,42 +53,175 @@ pub struct HttpRequest<'s, 'b> {
     head: &'b [u8],
 }
 
-/// A request that went to a helper thread. It keeps the site that it came to, so that a reload in
-/// the meantime does not change its answer.
+/// A request that left the core's deferred-interrupt context. It keeps what it needs of the site that
+/// it came to, so that a reload in the meantime does not change its answer.
 pub struct Pending {
-    site: Arc<Site>,
-    head: Box<[u8]>,
-    path: Box<[u8]>,
+    head: Vec<u8>,
+    limits: RequestLimits,
     arrived: Now,
+    way: Way,
+}
+
+/// Where it went.
+enum Way {
+    /// To a helper thread, which looks below a root.
+    File { site: Arc<Site>, path: Box<[u8]> },
+    /// To a server.
+    Remote(Remote),
 }
 
 impl Http {
     /// The module of a core. `wake` has the engine call [`Module::release_dropped`] soon.
     pub fn new(
-        site: Arc<Site>,
+        global: Arc<Global>,
         counters: Arc<HttpCounters>,
         sink: Box<dyn AccessSink>,
         wake: Arc<dyn Fn() + Send + Sync>,
     ) -> Self {
-        let view = view(&site, &wake);
-        Self { site, view, responder: Responder::new(counters, sink), wake, path: Vec::new() }
+        Self {
+            view: global.view(&wake),
+            global,
+            responder: Responder::new(counters, sink),
+            wake,
+            core: Rc::default(),
+            path: Vec::new(),
+            joined: Vec::new(),
+        }
     }
 
-    /// Serves another site, or the same one with other settings, from the next request on.
-    pub fn adopt(&mut self, site: Arc<Site>) {
-        self.view = view(&site, &self.wake);
-        self.site = site;
+    /// Serves from other global data from the next request on. Requests in flight keep the old.
+    pub fn adopt(&mut self, global: Arc<Global>) {
+        self.global = global;
+        self.view = self.global.view(&self.wake);
     }
 
     /// Leaves records of answered requests elsewhere from now on.
     pub fn log_to(&mut self, sink: Box<dyn AccessSink>) {
         self.responder.sink = sink;
     }
-}
 
-fn view(site: &Site, wake: &Arc<dyn Fn() + Send + Sync>) -> View<HttpHeader> {
-    let wake = Arc::clone(wake);
-    site.cache().view(Box::new(move || wake()))
+    /// The answer to a request that no router decides about: from the one root, or an error.
+    fn unrouted(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        head: &[u8],
+        out: &mut Outbox,
+    ) -> Miss<Pending> {
+        let Some(site) = self.global.roots.first() else {
+            return Miss::Answered(self.responder.page(asked, Status::NOT_FOUND, out));
+        };
+        match route(site, asked.request, &mut self.path) {
+            Ok(Route::File(path)) => Miss::Uncached(Pending {
+                head: head.into(),
+                limits: self.global.limits,
+                arrived: asked.now,
+                way: Way::File { site: Arc::clone(site), path: path.into() },
+            }),
+            Ok(Route::Options) => Miss::Answered(self.responder.options(asked, out)),
+            Err(status) => Miss::Answered(self.responder.page(asked, status, out)),
+        }
+    }
+
+    /// Layer-7 routing (IBM paper, section 4).
+    fn routed(
+        &mut self,
+        connection: &mut HttpConnection,
+        asked: Asked<'_, '_, '_>,
+        head: &[u8],
+        out: &mut Outbox,
+    ) -> Miss<Pending> {
+        let Self { global, responder, path: room, joined, core, .. } = self;
+        let parsed = asked.request;
+        let path = match parsed.target {
+            Target::Asterisk => return Miss::Answered(responder.options(asked, out)),
+            Target::Authority(_) => {
+                // What follows may be meant for the tunnel that there is not.
+                let asked = Asked { must_close: true, ..asked };
+                let status = Status::METHOD_NOT_ALLOWED;
+                return Miss::Answered(responder.page(asked, status, out));
+            }
+            Target::Origin { path, .. } | Target::Absolute { path, .. } => path,
+        };
+        let path = match target::normalise(path, room) {
+            Ok(path) => path,
+            Err(error) => return Miss::Answered(responder.page(asked, error.status(), out)),
+        };
+        let verdict = match global.verdict(connection.listener, parsed, path) {
+            Some(Ok(verdict)) => verdict,
+            Some(Err(Unrouted::Misdirected)) => {
+                return Miss::Answered(responder.page(asked, Status::MISDIRECTED_REQUEST, out));
+            }
+            Some(Err(Unrouted::NotFound(_))) | None => {
+                return Miss::Answered(responder.page(asked, Status::NOT_FOUND, out));
+            }
+        };
+        if !matches!(verdict.action, Action::Distributed { .. }) && global.leaves_content(parsed) {
+            responder.refuse(asked.client, Status::CONTENT_TOO_LARGE, asked.now, out);
+            return Miss::Answered(Persistence::Close);
+        }
+        let answered = match verdict.action {
+            Action::Cached { root } => match (parsed.method, global.root(root.0)) {
+                (Method::Get | Method::Head, Some(site)) => {
+                    return Miss::Uncached(Pending {
+                        head: head.into(),
+                        limits: global.limits,
+                        arrived: asked.now,
+                        way: Way::File {
+                            site: Arc::clone(site),
+                            path: verdict.path.join(joined).into(),
+                        },
+                    });
+                }
+                (Method::Options, _) => responder.options(asked, out),
+                (method, _) => responder.page(asked, not_for_files(method), out),
+            },
+            Action::Redirect(redirect) => {
+                let question = question(connection.listener, parsed, path);
+                let location = verdict.location(&question).unwrap_or_default();
+                let status = status_of(redirect.status).unwrap_or(Status::FOUND);
+                responder.redirect(asked, status, &location, out)
+            }
+            Action::Fixed(fixed) => {
+                let status = status_of(fixed.status).unwrap_or(Status::OK);
+                responder.fixed(asked, status, (&fixed.content_type, &fixed.body), out)
+            }
+            Action::Distributed { group, affinity } => {
+                let to = Distributed {
+                    site: verdict.site,
+                    group: *group,
+                    affinity: *affinity,
+                    path: verdict.path.join(joined),
+                };
+                let client = match asked.client {
+                    Client::Ip(client) => Some(client),
+                    Client::Unix => None,
+                };
+                let asker = Asker { client, names_server: responder.sink.enabled() };
+                match remote::prepare(global, core, parsed, to, asker, asked.now) {
+                    Ok(remote) => {
+                        // Its content is the server's.
+                        connection.skipping = None;
+                        let mut kept = core.pool.text();
+                        kept.extend_from_slice(head);
+                        return Miss::Remote(Pending {
+                            head: kept,
+                            limits: global.limits,
+                            arrived: asked.now,
+                            way: Way::Remote(remote),
+                        });
+                    }
+                    Err(Local::Options) => responder.options(asked, out),
+                    Err(Local::Status(status)) => responder.page(asked, status, out),
+                    Err(Local::Limited(refused)) => responder.limited(asked, refused, out),
+                    Err(Local::TooLarge) => {
+                        let asked = Asked { must_close: true, ..asked };
+                        responder.page(asked, Status::CONTENT_TOO_LARGE, out)
+                    }
+                }
+            }
+        };
+        Miss::Answered(answered)
+    }
 }
 
 /// Objects age by the steady clock: the wall clock may be set back.
@@ -94,8 +239,8 @@ impl Module for Http {
     type Pending = Pending;
     type Loaded = Loaded;
 
-    fn connected(&mut self, client: Client) -> HttpConnection {
-        HttpConnection { client, skipping: None }
+    fn connected(&mut self, client: Client, listener: u32) -> HttpConnection {
+        HttpConnection { client, listener: ListenerId(listener), skipping: None }
     }
 
     fn derive_request<'s, 'b>(
@@ -121,12 +266,13 @@ impl Module for Http {
         if input.is_empty() {
             return Derived::Incomplete(Waiting::Idle);
         }
-        match request::parse(input, slots, &self.site.settings().limits) {
+        match request::parse(input, slots, &self.global.limits) {
             Ok(None) => Derived::Incomplete(Waiting::Head),
             Ok(Some(parsed)) => {
                 let consumed = parsed.head_len;
-                let limit = self.site.settings().body_limit;
-                if matches!(parsed.body, BodyLength::Length(length) if length > limit) {
+                let limit = self.global.body_limit;
+                // Where servers get requests, only the router knows whose content it is.
+                if self.global.router.is_none() && self.global.leaves_content(&parsed) {
                     let status = Status::CONTENT_TOO_LARGE;
                     self.responder.refuse(connection.client, status, now, out);
                     return Derived::Refused;
@@ -153,11 +299,13 @@ impl Module for Http {
     ) -> Option<Persistence> {
         let parsed = &request.parsed;
         let path = parsed.target.path()?;
-        if !parsed.method.is_get_or_head() || !self.site.serves(parsed.host) {
+        if !parsed.method.is_get_or_head() || self.global.leaves_content(parsed) {
             return None;
         }
         let path = target::normalise(path, &mut self.path).ok()?;
-        match self.view.get(Site::KEY, path, seconds(now)) {
+        let listener = connection.listener;
+        let (site, path) = self.global.cached(listener, parsed, path, &mut self.joined)?;
+        match self.view.as_mut()?.get(site.key(), path, seconds(now)) {
             Look::Hit(object) => {
                 self.responder.counters.hits.add(1);
                 let asked = Asked {
@@ -166,8 +314,9 @@ impl Module for Http {
                     source: "hit",
                     arrived: now,
                     now,
+                    must_close: false,
                 };
-                Some(self.responder.object(asked, object, self.site.settings(), out))
+                Some(self.responder.object(asked, object, site.settings(), out))
             }
             Look::Recheck(_) | Look::Miss => None,
         }
@@ -180,21 +329,17 @@ impl Module for Http {
         request: &HttpRequest<'_, '_>,
         out: &mut Outbox,
     ) -> Miss<Pending> {
-        let parsed = &request.parsed;
-        let asked =
-            Asked { client: connection.client, request: parsed, source: "afpa", arrived: now, now };
-        match route(&self.site, parsed, &mut self.path) {
-            Ok(Route::File(path)) => Miss::Uncached(Pending {
-                site: Arc::clone(&self.site),
-                head: request.head.into(),
-                path: path.into(),
-                arrived: now,
-            }),
-            Ok(Route::Options) => Miss::Answered(self.responder.options(asked, out)),
-            Err(status) => {
-                let persistence = self.responder.page(asked, status, out);
-                Miss::Answered(persistence)
-            }
+        let asked = Asked {
+            client: connection.client,
+            request: &request.parsed,
+            source: "afpa",
+            arrived: now,
+            now,
+            must_close: false,
+        };
+        match self.global.router {
+            None => self.unrouted(asked, request.head, out),
+            Some(_) => self.routed(connection, asked, request.head, out),
         }
     }
 
@@ -205,7 +350,36 @@ impl Module for Http {
         helpers: &Helpers,
     ) -> impl Future<Output = Loaded> + 'static {
         self.responder.counters.misses.add(1);
-        load::load(Arc::clone(&pending.site), pending.path.clone(), helpers.clone(), seconds(now))
+        let file = match &pending.way {
+            Way::File { site, path } => Some((Arc::clone(site), path.clone())),
+            Way::Remote(_) => None,
+        };
+        let (helpers, now) = (helpers.clone(), seconds(now));
+        async move {
+            debug_assert!(file.is_some(), "a distributed request is no file");
+            match file {
+                Some((site, path)) => load::load(site, path, helpers, now).await,
+                None => Loaded::Failed(Status::INTERNAL_SERVER_ERROR),
+            }
+        }
+    }
+
+    fn derive_remote_response<'c, C: ClientHalf>(
+        &mut self,
+        _now: Now,
+        pending: &mut Pending,
+        client: &'c mut C,
+    ) -> impl Future<Output = Outcome<Self>> + use<'c, C> {
+        let job = match &mut pending.way {
+            Way::Remote(remote) => remote.job.take(),
+            Way::File { .. } => None,
+        };
+        let core = Rc::clone(&self.core);
+        async move {
+            let mut job = job.ok_or(NotConfigured)?;
+            let report = exchange::run(&mut job, &core, client).await;
+            Ok(Loaded::Remote(job, report))
+        }
     }
 
     fn finish(
@@ -216,37 +390,55 @@ impl Module for Http {
         outcome: Outcome<Self>,
         out: &mut Outbox,
     ) -> Persistence {
-        let mut slots = FieldSlots::default();
-        let parsed =
-            match request::parse(&pending.head, &mut slots, &pending.site.settings().limits) {
-                Ok(Some(parsed)) => parsed,
-                // It was parsed before, by the same rules: this cannot be. If it is, nobody is harmed.
-                Ok(None) | Err(_) => {
-                    debug_assert!(false, "a request that was parsed is one");
-                    let status = Status::INTERNAL_SERVER_ERROR;
-                    self.responder.refuse(connection.client, status, now, out);
-                    return Persistence::Close;
-                }
+        if let Ok(Loaded::Remote(job, report)) = outcome {
+            let ended = Ended {
+                client: connection.client,
+                head: &pending.head,
+                limits: &pending.limits,
+                arrived: pending.arrived,
+                now,
             };
+            let persistence = ended.finish(&mut self.responder, &job, &report, out);
+            self.core.pool.give_back_text(job.head.into_memory());
+            self.core.pool.give_back_text(pending.head);
+            return persistence;
+        }
+        let mut slots = FieldSlots::default();
+        let parsed = match request::parse(&pending.head, &mut slots, &pending.limits) {
+            Ok(Some(parsed)) => parsed,
+            // It was parsed before, by the same rules: this cannot be. If it is, nobody is harmed.
+            Ok(None) | Err(_) => {
+                debug_assert!(false, "a request that was parsed is one");
+                let status = Status::INTERNAL_SERVER_ERROR;
+                self.responder.refuse(connection.client, status, now, out);
+                return Persistence::Close;
+            }
+        };
         let asked = Asked {
             client: connection.client,
             request: &parsed,
             source: "uncached",
             arrived: pending.arrived,
             now,
+            must_close: false,
         };
         let responder = &mut self.responder;
-        match outcome {
-            Ok(Loaded::Object(object)) => {
-                responder.object(asked, &object, pending.site.settings(), out)
+        match (outcome, &pending.way) {
+            (Ok(Loaded::Object(object)), Way::File { site, .. }) => {
+                responder.object(asked, &object, site.settings(), out)
             }
-            Ok(Loaded::Slash) => {
-                let location = with_slash(&pending.path, parsed.target.query());
-                responder.redirect(asked, &location, out)
+            (Ok(Loaded::Slash), _) => {
+                // The way it was asked for, whatever the router made of it.
+                let path = parsed.target.path().unwrap_or_default();
+                let path = target::normalise(path, &mut self.path).unwrap_or_default();
+                let location = with_slash(path, parsed.target.query());
+                responder.redirect(asked, Status::MOVED_PERMANENTLY, &location, out)
             }
-            Ok(Loaded::Listing(html)) => responder.html(asked, &html, out),
-            Ok(Loaded::Failed(status)) => responder.page(asked, status, out),
-            Err(_) => responder.page(asked, Status::NOT_IMPLEMENTED, out),
+            (Ok(Loaded::Listing(html)), _) => responder.html(asked, &html, out),
+            (Ok(Loaded::Failed(status)), _) => responder.page(asked, status, out),
+            (Ok(Loaded::Object(_) | Loaded::Remote(..)) | Err(_), _) => {
+                responder.page(asked, Status::NOT_IMPLEMENTED, out)
+            }
         }
     }
 
@@ -274,15 +466,22 @@ impl Module for Http {
 
     fn drain(&mut self) {
         self.responder.draining = true;
+        self.core.draining.set(true);
+        self.core.pool.clear();
     }
 
-    fn tick(&mut self, _now: Now) {
-        self.view.flush_touches();
+    fn tick(&mut self, now: Now) {
+        if let Some(view) = &mut self.view {
+            view.flush_touches();
+        }
+        self.core.pool.tick(now.steady_ms);
         self.responder.sink.flush();
     }
 
     fn release_dropped(&mut self) {
-        self.view.release_dropped();
+        if let Some(view) = &mut self.view {
+            view.release_dropped();
+        }
     }
 }
 
@@ -304,14 +503,26 @@ fn route<'p>(
     match request.method {
         Method::Get | Method::Head => {}
         Method::Options => return Ok(Route::Options),
-        Method::Other(_) => return Err(Status::NOT_IMPLEMENTED),
-        _ => return Err(Status::METHOD_NOT_ALLOWED),
+        method => return Err(not_for_files(method)),
     }
     let path = match request.target {
         Target::Origin { path, .. } | Target::Absolute { path, .. } => path,
         Target::Authority(_) | Target::Asterisk => return Err(Status::BAD_REQUEST),
     };
     target::normalise(path, scratch).map(Route::File).map_err(|error| error.status())
+}
+
+/// What a method is told that files do not have.
+fn not_for_files(method: Method<'_>) -> Status {
+    match method {
+        Method::Other(_) => Status::NOT_IMPLEMENTED,
+        _ => Status::METHOD_NOT_ALLOWED,
+    }
+}
+
+/// A status that AFPA itself sends.
+fn status_of(code: u16) -> Option<Status> {
+    Status::ALL.iter().copied().find(|status| status.code() == code)
 }
 
 /// The path of a directory with the slash that was missing, and the query as it came.

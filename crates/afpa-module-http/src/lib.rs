@@ -9,23 +9,27 @@
 //! | derive cached response | `derive.rs`, `respond.rs` |
 //! | derive miss response | `derive.rs` |
 //! | derive uncached response | `load/` |
+//! | derive remote response | `remote.rs` (over [`afpa_proxy::exchange`]) |
 //! | send response | the engine, from the outbox that `respond.rs` filled |
 //!
-//! [`Site`] is the global data: document root, cache, watcher and settings, shared by all cores and
-//! swapped as a whole at a reload. LIFECYCLE.md beside this folder lists states and invariants.
+//! [`Global`] is the global data: router, document roots ([`Site`]), server groups, shared by all
+//! cores and swapped as a whole at a reload. LIFECYCLE.md beside this folder lists states and invariants.
 #![forbid(unsafe_code)]
 
 mod counters;
 mod derive;
+mod global;
 mod header;
 mod load;
 mod push;
+mod remote;
 mod respond;
 mod settings;
 mod site;
 
 pub use counters::HttpCounters;
 pub use derive::{Http, HttpConnection, HttpRequest, Pending};
+pub use global::{Global, ServerGroup, VirtualSite};
 pub use header::{HttpHeader, Variant};
 pub use load::Loaded;
 pub use settings::{Compression, SiteSettings};

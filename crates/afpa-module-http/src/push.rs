@@ -16,6 +16,7 @@ use crate::site::Site;
 /// Passes changes on to the cache.
 pub(crate) struct Changes {
     cache: Arc<Cache<HttpHeader>>,
+    key: u32,
     written: Option<SyncSender<Box<[u8]>>>,
 }
 
@@ -24,19 +25,23 @@ const WAITING: usize = 4096;
 
 impl Changes {
     /// A sink, and the queue of written files for [`Pusher`].
-    pub(crate) fn new(cache: Arc<Cache<HttpHeader>>, push: bool) -> (Self, Receiver<Box<[u8]>>) {
+    pub(crate) fn new(
+        cache: Arc<Cache<HttpHeader>>,
+        key: u32,
+        push: bool,
+    ) -> (Self, Receiver<Box<[u8]>>) {
         let (sender, receiver) = sync_channel(WAITING);
-        (Self { cache, written: push.then_some(sender) }, receiver)
+        (Self { cache, key, written: push.then_some(sender) }, receiver)
     }
 }
 
 impl ChangeSink for Changes {
     fn changed(&self, path: &[u8]) {
-        self.cache.invalidate(Site::KEY, path);
+        self.cache.invalidate(self.key, path);
     }
 
     fn changed_tree(&self, path: &[u8]) {
-        self.cache.invalidate_tree(Site::KEY, path);
+        self.cache.invalidate_tree(self.key, path);
     }
 
     fn written(&self, path: &[u8]) {
@@ -80,11 +85,11 @@ fn keys_of(site: &Site, path: &[u8]) -> Vec<Key> {
         .map(|coding| coding.file_suffix().as_bytes())
         .find(|suffix| !suffix.is_empty() && path.ends_with(suffix));
     let file = path.get(..path.len() - suffix.map_or(0, <[u8]>::len)).unwrap_or(path);
-    let mut keys = vec![Key::new(Site::KEY, file)];
+    let mut keys = vec![Key::new(site.key(), file)];
     let (directory, name) =
         file.split_at(file.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1));
     if site.settings().index.iter().any(|index| index.as_bytes() == name) {
-        keys.push(Key::new(Site::KEY, directory));
+        keys.push(Key::new(site.key(), directory));
     }
     keys
 }

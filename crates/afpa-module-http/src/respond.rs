@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use afpa_cache::{Object, Payload};
-use afpa_framework::access::duration_us;
+use afpa_framework::access::{Remote, duration_us};
 use afpa_framework::{AccessRecord, AccessSink, Client, Now, Outbox, Part, Persistence, Receipt};
 use afpa_http::{
     Connection, HttpDate, Known, KnownSet, Method, Precondition, Ranges, Request, ResponseHead,
@@ -17,6 +17,9 @@ use afpa_http::{
     multipart::{Boundary, Multipart},
     page, range,
 };
+
+use afpa_proxy::exchange::{Failure, Report};
+use afpa_proxy::limit::Refused;
 
 use crate::counters::HttpCounters;
 use crate::header::{HttpHeader, Variant};
@@ -45,6 +48,8 @@ pub(crate) struct Asked<'a, 's, 'b> {
     /// When the request was derived; `now` is later if a thread had to find the answer.
     pub(crate) arrived: Now,
     pub(crate) now: Now,
+    /// Nothing can follow on the connection: content of the request was left behind.
+    pub(crate) must_close: bool,
 }
 
 impl Responder {
@@ -78,7 +83,7 @@ impl Responder {
         variant: &Variant,
         out: &mut Outbox,
     ) -> Persistence {
-        let (connection, persistence) = self.connection(asked.request);
+        let (connection, persistence) = self.connection(asked);
         variant.ok.write(&mut out.bytes, self.date_of(asked.now), connection);
         let mut length = 0;
         if asked.request.method == Method::Get {
@@ -101,7 +106,7 @@ impl Responder {
         let validators = object.header().validators(variant);
         match conditional::evaluate(asked.request, &validators) {
             Precondition::NotModified => {
-                let (connection, persistence) = self.connection(asked.request);
+                let (connection, persistence) = self.connection(asked);
                 variant.not_modified.write(&mut out.bytes, self.date_of(asked.now), connection);
                 self.note(asked, Status::NOT_MODIFIED, 0, out);
                 persistence
@@ -184,13 +189,85 @@ impl Responder {
     pub(crate) fn redirect(
         &mut self,
         asked: Asked<'_, '_, '_>,
+        status: Status,
         location: &[u8],
         out: &mut Outbox,
     ) -> Persistence {
-        let status = Status::MOVED_PERMANENTLY;
         let body = page::redirect_page(status, location);
         let head = page_head(status, body.len()).field("Location", location).finish();
         self.finish_page(asked, status, &head, &body, out)
+    }
+
+    /// An answer that the configuration wrote.
+    pub(crate) fn fixed(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        status: Status,
+        (content_type, body): (&str, &[u8]),
+        out: &mut Outbox,
+    ) -> Persistence {
+        let mut head = ResponseHead::build(status);
+        let body = if status.is_bodiless() { &[] } else { body };
+        if !status.is_bodiless() {
+            head = head.field("Content-Type", content_type).content_length(body.len() as u64);
+        }
+        self.finish_page(asked, status, &head.finish(), body, out)
+    }
+
+    /// The page for a request that no server answered: which of them failed, and when to ask again.
+    pub(crate) fn failure(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        failure: Failure,
+        report: &Report,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let status = failure.status();
+        let body = page::page(status, failure.sentence());
+        let mut head = page_head(status, body.len()).field("Cache-Control", "no-store");
+        if let Some(seconds) = failure.retry_after_s() {
+            head = head.field("Retry-After", seconds.to_string());
+        }
+        let persistence = self.head(asked, &head.finish(), out);
+        let length = self.content_of_page(asked, &body, out);
+        self.counters.answered(status, length);
+        self.record_page(asked, status, length, report);
+        persistence
+    }
+
+    /// The page for a request beyond the limits of a site.
+    pub(crate) fn limited(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        refused: Refused,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let status = refused.status();
+        let body = page::error_page(status);
+        let head = page_head(status, body.len())
+            .field("Retry-After", refused.retry_after_s().to_string())
+            .finish();
+        self.finish_page(asked, status, &head, &body, out)
+    }
+
+    /// Leaves the record of an answer that a server gave.
+    pub(crate) fn record_remote(&mut self, asked: Asked<'_, '_, '_>, status: u16, report: &Report) {
+        let remote = remote_of(report);
+        let record = record(asked, status, report.content_bytes);
+        self.sink.record(&AccessRecord { remote: Some(remote), ..record });
+    }
+
+    fn record_page(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        status: Status,
+        length: u64,
+        report: &Report,
+    ) {
+        if self.sink.enabled() {
+            let record = record(asked, status.code(), length);
+            self.sink.record(&AccessRecord { remote: Some(remote_of(report)), ..record });
+        }
     }
 
     /// HTML made for this answer.
@@ -254,6 +331,7 @@ impl Responder {
                 referer: b"",
                 user_agent: b"",
                 source: "refused",
+                remote: None,
             });
         }
     }
@@ -267,25 +345,31 @@ impl Responder {
         out: &mut Outbox,
     ) -> Persistence {
         let persistence = self.head(asked, head, out);
-        let mut length = 0;
-        if asked.request.method != Method::Head {
-            length = body.len() as u64;
-            out.bytes.extend_from_slice(body);
-        }
+        let length = self.content_of_page(asked, body, out);
         self.note(asked, status, length, out);
         persistence
     }
 
+    fn content_of_page(&self, asked: Asked<'_, '_, '_>, body: &[u8], out: &mut Outbox) -> u64 {
+        if asked.request.method == Method::Head {
+            return 0;
+        }
+        out.bytes.extend_from_slice(body);
+        body.len() as u64
+    }
+
     fn head(&self, asked: Asked<'_, '_, '_>, head: &ResponseHead, out: &mut Outbox) -> Persistence {
-        let (connection, persistence) = self.connection(asked.request);
+        let (connection, persistence) = self.connection(asked);
         head.write(&mut out.bytes, &HttpDate::new(asked.now.unix()), connection);
         persistence
     }
 
     /// RFC 9112 section 9.3. A client that waits for 100 (Continue) and gets a final answer instead
     /// may or may not send its content: only the end of the connection is sure.
-    fn connection(&self, request: &Request<'_, '_>) -> (Connection, Persistence) {
-        if !request.keep_alive || request.expect_continue || self.draining {
+    fn connection(&self, asked: Asked<'_, '_, '_>) -> (Connection, Persistence) {
+        let request = asked.request;
+        let last = !request.keep_alive || request.expect_continue || asked.must_close;
+        if last || self.draining {
             return (Connection::Close, Persistence::Close);
         }
         let connection = match request.version {
@@ -309,29 +393,43 @@ impl Responder {
         if !self.sink.enabled() {
             return;
         }
-        let request = asked.request;
-        let record = AccessRecord {
-            time_unix_us: asked.arrived.unix_us,
-            client: asked.client,
-            method: request.method.as_str(),
-            target: request.raw_target,
-            version: match request.version {
-                Version::Http10 => "HTTP/1.0",
-                Version::Http11 => "HTTP/1.1",
-            },
-            status: status.code(),
-            body_bytes: length,
-            duration_us: duration_us(asked.arrived.unix_us, asked.now.unix_us),
-            host: request.host.as_bytes(),
-            referer: request.first(Known::Referer).unwrap_or_default(),
-            user_agent: request.first(Known::UserAgent).unwrap_or_default(),
-            source: asked.source,
-        };
+        let record = record(asked, status.code(), length);
         if out.parts.is_empty() {
             self.sink.record(&record);
         } else {
             out.receipt = Some(Receipt::keep(&record));
         }
+    }
+}
+
+/// The record of an answer.
+fn record<'a>(asked: Asked<'a, '_, 'a>, status: u16, body_bytes: u64) -> AccessRecord<'a> {
+    let request = asked.request;
+    AccessRecord {
+        time_unix_us: asked.arrived.unix_us,
+        client: asked.client,
+        method: request.method.as_str(),
+        target: request.raw_target,
+        version: match request.version {
+            Version::Http10 => "HTTP/1.0",
+            Version::Http11 => "HTTP/1.1",
+        },
+        status,
+        body_bytes,
+        duration_us: duration_us(asked.arrived.unix_us, asked.now.unix_us),
+        host: request.host.as_bytes(),
+        referer: request.first(Known::Referer).unwrap_or_default(),
+        user_agent: request.first(Known::UserAgent).unwrap_or_default(),
+        source: asked.source,
+        remote: None,
+    }
+}
+
+fn remote_of(report: &Report) -> Remote<'_> {
+    Remote {
+        server: report.server.as_deref().unwrap_or_default(),
+        first_byte_us: report.first_byte_us,
+        attempts: u8::try_from(report.attempts).unwrap_or(u8::MAX),
     }
 }
 

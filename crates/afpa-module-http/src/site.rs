@@ -1,4 +1,4 @@
-//! HTTP's global data: one document root with its cache, watcher and settings.
+//! A document root with its cache, watcher and settings.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -14,8 +14,9 @@ use crate::load::{Homes, Place, split_home};
 use crate::push::{Changes, Pusher};
 use crate::settings::SiteSettings;
 
-/// A site: independent of connections and requests, and swapped as a whole at a reload.
+/// A document root: independent of connections and requests, and swapped as a whole at a reload.
 pub struct Site {
+    key: u32,
     settings: SiteSettings,
     media: MediaTypes,
     cache: Arc<Cache<HttpHeader>>,
@@ -30,10 +31,7 @@ pub struct Site {
 pub struct SiteError(#[from] io::Error);
 
 impl Site {
-    /// The request set of all objects, while there is only one.
-    pub(crate) const KEY: u32 = 0;
-
-    /// Opens a site. Objects live in `arena`. Starts threads: privileges are dropped before, while
+    /// Opens a site with a cache of its own, whose objects live in `arena`. Starts threads: privileges are dropped before, while
     /// `root` may have been opened with more of them.
     ///
     /// # Errors
@@ -45,13 +43,28 @@ impl Site {
         watch: WatchSettings,
         arena: Arena,
     ) -> Result<Arc<Self>, SiteError> {
-        let cache = Cache::new(cache, arena);
-        let (changes, written) = Changes::new(Arc::clone(&cache), settings.push && watch.enabled);
+        Self::open_in(root, settings, Cache::new(cache, arena), 0, watch)
+    }
+
+    /// Opens a further site in the cache of another. `key` tells its objects from those of the others.
+    ///
+    /// # Errors
+    /// As [`Site::open`].
+    pub fn open_in(
+        root: DocumentRoot,
+        settings: SiteSettings,
+        cache: Arc<Cache<HttpHeader>>,
+        key: u32,
+        watch: WatchSettings,
+    ) -> Result<Arc<Self>, SiteError> {
+        let push = settings.push && watch.enabled;
+        let (changes, written) = Changes::new(Arc::clone(&cache), key, push);
         let media = settings
             .types
             .iter()
             .fold(MediaTypes::default(), |media, (extension, kind)| media.with(extension, kind));
         let site = Arc::new(Self {
+            key,
             homes: settings.homes.as_deref().map(|dir| Homes::new(dir, root.settings())),
             settings,
             media,
@@ -65,6 +78,11 @@ impl Site {
         // Set once, here; nobody else has the site yet.
         let _ = site.watcher.set(watcher);
         Ok(site)
+    }
+
+    /// What tells the objects of this site from those of others in the same cache.
+    pub fn key(&self) -> u32 {
+        self.key
     }
 
     /// The settings in force.
@@ -84,7 +102,7 @@ impl Site {
 
     /// Drops the object of a normalised path. Whether there was one.
     pub fn purge(&self, path: &[u8]) -> bool {
-        self.cache.purge(&Key::new(Self::KEY, path))
+        self.cache.purge(&Key::new(self.key, path))
     }
 
     pub(crate) fn media(&self) -> &MediaTypes {

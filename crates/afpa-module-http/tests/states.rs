@@ -1,16 +1,18 @@
 //! The state functions of HTTP, driven by hand in the order of the diagram: no socket, no engine.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::{Arena, CacheSettings};
 use afpa_framework::{
-    Client, Derived, Helpers, Miss, Module, NoAccessLog, NotConfigured, Now, Outbox, Part,
-    Persistence,
+    Client, ClientHalf, Derived, Helpers, Miss, Module, NoAccessLog, NotConfigured, Now, Outbox,
+    Part, Patience, Persistence,
 };
 use afpa_http::FieldSlots;
-use afpa_module_http::{Http, HttpConnection, HttpCounters, Site, SiteSettings};
+use afpa_module_http::{Global, Http, HttpConnection, HttpCounters, Site, SiteSettings};
 
 const NOW: Now = Now { unix_us: 1_000_000_000_000_000, steady_ms: 5_000 };
 
@@ -29,8 +31,8 @@ impl Bench {
         let site = Site::open(root, settings, cache, Default::default(), arena).expect("a site");
         let counters = Arc::new(HttpCounters::default());
         let mut http =
-            Http::new(site, Arc::clone(&counters), Box::new(NoAccessLog), Arc::new(|| {}));
-        let connection = http.connected(Client::Unix);
+            Http::new(Global::alone(site), Arc::clone(&counters), Box::new(NoAccessLog), Arc::new(|| {}));
+        let connection = http.connected(Client::Unix, 0);
         Self { http, connection, counters, out: Outbox::default() }
     }
 
@@ -67,6 +69,51 @@ impl Bench {
             }
         }
         String::from_utf8_lossy(&self.out.bytes).into_owned()
+    }
+}
+
+/// The client of an exchange that does not take place.
+struct NoClient;
+
+impl ClientHalf for NoClient {
+    fn arrived(&self) -> &[u8] {
+        unreachable!("no exchange takes place")
+    }
+    fn consume(&mut self, _: usize) {
+        unreachable!("no exchange takes place")
+    }
+    fn poll_receive(&mut self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<usize>> {
+        unreachable!("no exchange takes place")
+    }
+    fn give_back(&mut self, _: &[u8]) {
+        unreachable!("no exchange takes place")
+    }
+    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        unreachable!("no exchange takes place")
+    }
+    fn poll_send(&mut self, _: &mut Context<'_>, _: &[u8], _: bool) -> Poll<io::Result<usize>> {
+        unreachable!("no exchange takes place")
+    }
+    fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        unreachable!("no exchange takes place")
+    }
+    fn reset_at_end(&mut self) {
+        unreachable!("no exchange takes place")
+    }
+    fn now(&self) -> Now {
+        NOW
+    }
+    fn recent_ms(&self) -> u64 {
+        NOW.steady_ms
+    }
+    fn patience(&self) -> Patience {
+        unreachable!("no exchange takes place")
+    }
+    fn wait_until(&mut self, _: Option<u64>) {
+        unreachable!("no exchange takes place")
+    }
+    fn is_over(&self, _: &mut Context<'_>) -> bool {
+        unreachable!("no exchange takes place")
     }
 }
 
@@ -211,10 +258,12 @@ async fn without_a_router_the_other_ways_are_not_configured() {
     else {
         panic!("a request")
     };
-    let Miss::Uncached(pending) = http.derive_miss_response(connection, NOW, &parsed, out) else {
+    let Miss::Uncached(mut pending) = http.derive_miss_response(connection, NOW, &parsed, out)
+    else {
         panic!("a file that is not there is looked for")
     };
-    assert!(matches!(http.derive_remote_response(&pending).await, Err(NotConfigured)));
+    let remote = http.derive_remote_response(NOW, &mut pending, &mut NoClient).await;
+    assert!(matches!(remote, Err(NotConfigured)));
     assert!(matches!(http.derive_deferred_response(&pending).await, Err(NotConfigured)));
     http.finish(connection, NOW, pending, Err(NotConfigured), out);
     assert!(out.bytes.starts_with(b"HTTP/1.1 501 "), "{:?}", out.bytes.escape_ascii());

@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::counters::WorkerCounters;
 use crate::limits::ConnectionLimits;
-use crate::listener::{Address, BoundListener};
+use crate::listener::{Address, BoundListener, ListenerSettings};
 use crate::settings::Settings;
 use crate::worker::{Command, Worker, WorkerContext};
 
@@ -106,10 +106,20 @@ impl<M: Module> Engine<M> {
                 address: listener.address.clone(),
                 source,
             })?;
-            worker.order(Command::Listen(id, socket));
+            worker.order(Command::Listen(id, socket, listener.settings.clone()));
         }
         self.listeners.insert(id, listener);
         Ok(())
+    }
+
+    /// Takes connections on `address` under other settings from now on.
+    pub fn relisten(&mut self, address: &Address, settings: &ListenerSettings) {
+        let found = self.listeners.iter_mut().find(|(_, listener)| listener.address == *address);
+        let Some((id, listener)) = found else { return };
+        listener.settings = settings.clone();
+        for worker in &self.workers {
+            worker.order(Command::Relisten(*id, settings.clone()));
+        }
     }
 
     /// Stops listening on `address`; connections that were accepted go on.

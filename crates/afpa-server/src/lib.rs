@@ -20,5 +20,5 @@ pub mod transport;
 pub mod worker;
 
 pub use engine::{Engine, EngineError};
-pub use listener::{Address, BoundListener};
+pub use listener::{Address, BoundListener, ListenerSettings};
 pub use settings::{Elsewhere, Settings};

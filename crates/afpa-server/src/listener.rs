@@ -8,7 +8,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
+use afpa_framework::{Client, Network};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Where a server listens: `ADDR:PORT` or `unix:PATH`.
@@ -51,7 +53,29 @@ impl FromStr for Address {
 pub struct BoundListener {
     /// The address as configured; port 0 replaced by the port the kernel chose.
     pub address: Address,
+    /// How its connections are taken.
+    pub settings: ListenerSettings,
     sockets: Sockets,
+}
+
+/// How the connections of a listener are taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListenerSettings {
+    /// The program's number for it, which modules are told.
+    pub number: u32,
+    /// Routers in front that begin each connection with a PROXY protocol header. From anybody else
+    /// such a header is no request.
+    pub proxy_from: Arc<[Network]>,
+}
+
+impl ListenerSettings {
+    /// Whether a connection of this peer begins with a header.
+    pub(crate) fn expects_preface(&self, peer: Client) -> bool {
+        match peer {
+            Client::Ip(peer) => self.proxy_from.iter().any(|network| network.contains(peer)),
+            Client::Unix => false,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -88,7 +112,11 @@ impl BoundListener {
             address.set_port(socket.local_addr()?.port());
             sockets.push(socket);
         }
-        Ok(Self { address: Address::Tcp(address), sockets: Sockets::Tcp(sockets) })
+        Ok(Self {
+            address: Address::Tcp(address),
+            settings: ListenerSettings::default(),
+            sockets: Sockets::Tcp(sockets),
+        })
     }
 
     fn bind_unix(path: &Path) -> io::Result<Self> {
@@ -98,8 +126,16 @@ impl BoundListener {
         let unlink = UnlinkOnDrop(path.to_owned());
         Ok(Self {
             address: Address::Unix(path.to_owned()),
+            settings: ListenerSettings::default(),
             sockets: Sockets::Unix(listener, unlink),
         })
+    }
+
+    /// Takes connections under these settings.
+    #[must_use]
+    pub fn with(mut self, settings: ListenerSettings) -> Self {
+        self.settings = settings;
+        self
     }
 
     /// The socket of worker `index`: a duplicate, so that this value keeps the address bound.

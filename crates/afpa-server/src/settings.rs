@@ -24,6 +24,8 @@ pub struct Settings {
     pub connections_per_client: usize,
     /// Requests of one connection that are answered before others get their turn.
     pub pipelined: usize,
+    /// The shortest time-out that the module keeps towards other servers, if it has any.
+    pub remote_timeout: Option<Duration>,
     /// Work items a core may have with its helper threads.
     pub helper_places: usize,
     /// Helper threads of a core.
@@ -80,6 +82,7 @@ impl Default for Settings {
             connections: 10_000,
             connections_per_client: 2_000,
             pipelined: 128,
+            remote_timeout: None,
             helper_places: 1024,
             helper_threads: 16,
             backlog: 4096,

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use rustix::net::SendFlags;
 use socket2::SockRef;
@@ -39,6 +40,9 @@ pub trait Transport: Unpin {
 
     /// The addresses of client and server, where there are such.
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)>;
+
+    /// The connection will end with a reset.
+    fn reset_at_end(&self);
 
     /// Ends the sending direction.
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
@@ -112,6 +116,11 @@ impl<S: Socket> Transport for S {
         let socket = SockRef::from(self);
         let client = socket.peer_addr().ok()?.as_socket()?;
         Some((client, socket.local_addr().ok()?.as_socket()?))
+    }
+
+    fn reset_at_end(&self) {
+        // A socket without the option ends as it always does.
+        let _ = SockRef::from(self).set_linger(Some(Duration::ZERO));
     }
 
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

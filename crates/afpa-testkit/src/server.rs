@@ -35,6 +35,7 @@ pub struct Launch {
     address: Ipv4Addr,
     namespace: Option<String>,
     fast_path: &'static str,
+    written: Option<String>,
 }
 
 impl Launch {
@@ -84,6 +85,13 @@ impl Launch {
     /// Whether the kernel answers, `off` unless told: the machine's own `lo` is not for tests.
     pub fn fast_path(&mut self, mode: &'static str) -> &mut Self {
         self.fast_path = mode;
+        self
+    }
+
+    /// A whole configuration file, made from the address that the server is to listen on, instead
+    /// of a document root and settings.
+    pub fn written(&mut self, configuration: impl FnOnce(&Endpoint) -> String) -> &mut Self {
+        self.written = Some(configuration(&self.endpoints[0]));
         self
     }
 
@@ -157,6 +165,7 @@ impl Server {
             address,
             namespace: None,
             fast_path: "off",
+            written: None,
         };
         configure(&mut launch);
         let child = spawn(root, &launch);
@@ -381,16 +390,21 @@ fn spawn(root: &Path, launch: &Launch) -> Child {
         (None, limits) => limited(limits),
         (Some(namespace), _) => within(namespace),
     };
-    command.arg("serve").arg(root).arg("--fast-path").arg(launch.fast_path);
-    for endpoint in &launch.endpoints {
-        command.arg("--listen").arg(endpoint.to_string());
+    command.arg("serve").arg("--fast-path").arg(launch.fast_path);
+    if launch.written.is_none() {
+        command.arg(root);
+        for endpoint in &launch.endpoints {
+            command.arg("--listen").arg(endpoint.to_string());
+        }
     }
     command.arg("--control").arg(control_path(launch));
     if let Some(address) = launch.admin {
         command.arg("--admin").arg(address.to_string());
     }
-    if !launch.settings.is_empty() {
-        fs::write(configuration_path(launch), launch.settings.text()).expect("configuration");
+    let written = launch.written.clone();
+    let settings = (!launch.settings.is_empty()).then(|| launch.settings.text());
+    if let Some(text) = written.or(settings) {
+        fs::write(configuration_path(launch), text).expect("configuration");
         command.arg("--config").arg(configuration_path(launch));
     }
     command.args(&launch.arguments).envs(launch.environment.iter().map(|(k, v)| (k, v)));
@@ -431,6 +445,11 @@ fn own_loopback_address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let [.., high, low] = std::process::id().to_be_bytes();
     Ipv4Addr::new(127, high.max(1), low, NEXT.fetch_add(1, Ordering::Relaxed).clamp(1, 254))
+}
+
+/// An address that nothing else listens on: for servers that tests start themselves.
+pub fn free_address() -> SocketAddr {
+    free_port(IpAddr::V4(own_loopback_address()))
 }
 
 fn free_port(address: IpAddr) -> SocketAddr {

@@ -19,6 +19,7 @@ pub const SHORT_HELP: &str = "\
 afpa - a web accelerator that serves the working set from RAM
 
   afpa serve DIR                     serve DIR on http://127.0.0.1:8080/
+  afpa proxy --root DIR --to HOST:PORT   and distribute what is not a file
   afpa serve --config afpa.toml      serve what a file describes
   afpa stats                         what the running one is doing
 
@@ -45,11 +46,21 @@ pub enum Command {
     /// Without options the working set of DIR is served from RAM on 127.0.0.1:8080. Options go before
     /// the settings of a file.
     Serve(Box<Serve>),
+    /// Serve a directory, and distribute everything else to a server
+    ///
+    /// Files of DIR whose kind is cached are served from RAM; all other requests go to the server, on
+    /// connections that are used again. Takes the options of `afpa serve`.
+    Proxy(Box<Proxy>),
     /// Explain a configuration file: what it comes to, and what is wrong with it
     ///
     /// Prints every setting with its value and who said so, then what deserves a look. The exit
     /// status is 0 if afpa would start with the file, 1 if not.
     Check(Check),
+    /// Tell which request set a URL falls into, and why
+    ///
+    /// Asks a configuration file, not a running process. The exit status is 0 if there is a request
+    /// set, 1 if the answer would be 404 or 421.
+    Route(Route),
     /// Show what the running afpa is doing
     ///
     /// Requests, cache and connections of the afpa of this user.
@@ -81,13 +92,53 @@ pub struct Serve {
     /// Directory to serve
     #[arg(value_name = "DIR", required_unless_present = "config")]
     pub directory: Option<PathBuf>,
+    /// Read settings from this file
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What it takes from the command line.
+    #[command(flatten)]
+    pub running: Running,
+    /// Where `afpa proxy` sends what it does not serve itself.
+    #[arg(skip)]
+    pub to: Option<String>,
+    /// Extensions that it serves itself, if not the usual ones.
+    #[arg(skip)]
+    pub cached: Vec<String>,
+}
+
+/// `afpa proxy`.
+#[derive(Args, Debug, Default)]
+#[command(after_help = PROXY_EXAMPLES)]
+pub struct Proxy {
+    /// Directory of the files that are served from RAM [default: none, everything is distributed]
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Server that gets everything else; several with commas between them
+    #[arg(long, value_name = "ADDR:PORT|NAME:PORT|unix:PATH")]
+    pub to: String,
+    /// Extensions that are served from DIR, `none` among them for URLs without one
+    /// [default: html, css, js, images, fonts ...]
+    #[arg(long, value_name = "EXTENSION", value_delimiter = ',', requires = "root")]
+    pub cached: Vec<String>,
+    /// What it has in common with `afpa serve`.
+    #[command(flatten)]
+    pub running: Running,
+}
+
+impl From<Proxy> for Serve {
+    fn from(proxy: Proxy) -> Self {
+        let Proxy { root, to, cached, running } = proxy;
+        Serve { directory: root, config: None, running, to: Some(to), cached }
+    }
+}
+
+/// Options of a process that serves.
+#[derive(Args, Debug, Default)]
+pub struct Running {
     /// Where to listen: an address and port, or a unix socket; may be repeated
     /// [default: 127.0.0.1:8080]
     #[arg(short, long, value_name = "ADDR:PORT|unix:PATH")]
     pub listen: Vec<String>,
-    /// Read settings from this file
-    #[arg(short, long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
     /// Worker threads [default: one for each core]
     #[arg(short, long, value_name = "N|auto")]
     pub workers: Option<String>,
@@ -148,6 +199,27 @@ pub struct Check {
     /// Print errors and warnings only
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// `afpa route`.
+#[derive(Args, Debug)]
+#[command(after_help = ROUTE_EXAMPLES)]
+pub struct Route {
+    /// URL, or its path alone
+    #[arg(value_name = "URL")]
+    pub url: String,
+    /// File to ask [default: afpa.toml here, else /etc/afpa/afpa.toml]
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Method of the request
+    #[arg(short, long, value_name = "METHOD", default_value = "GET")]
+    pub method: String,
+    /// Field of the request, such as 'Cookie: beta=yes'; may be repeated
+    #[arg(short = 'H', long, value_name = "NAME: VALUE")]
+    pub header: Vec<String>,
+    /// Address it arrives at [default: the first with the port of the URL]
+    #[arg(short, long, value_name = "ADDR:PORT|unix:PATH")]
+    pub listen: Option<String>,
 }
 
 /// `afpa stats`.
@@ -219,26 +291,29 @@ impl Serve {
 
     /// The options as settings.
     pub fn overrides(&self) -> Overrides {
+        let running = &self.running;
         let mut settings = Overrides::default();
         settings
             .path("site", "root", "DIR", self.directory.as_deref())
-            .list("site", "listen", "--listen", &self.listen)
-            .count("", "workers", "--workers", self.workers.as_deref())
-            .text("cache", "pinned_limit", "--pinned-limit", self.pinned_limit.as_deref())
-            .text("cache", "pin_threshold", "--pin-threshold", self.pin_threshold.as_deref())
-            .text("cache", "policy", "--policy", self.policy.as_deref())
-            .text("fast_path", "mode", "--fast-path", self.fast_path.as_deref())
-            .text("site", "symlinks", "--symlinks", self.symlinks.as_deref())
-            .on("site", "listing", "--listing", self.listing)
-            .on("site", "dotfiles", "--dotfiles", self.dotfiles)
-            .text("", "user", "--user", self.user.as_deref())
-            .text("", "group", "--group", self.group.as_deref())
-            .text("admin", "listen", "--admin", self.admin.as_deref())
-            .path("control", "path", "--control", self.control.as_deref())
-            .path("log", "access", "--access-log", self.access_log.as_deref())
-            .text("log", "access_format", "--log-format", self.log_format.as_deref())
-            .text("log", "level", "--log-level", self.log_level.as_deref())
-            .text("log", "format", "--message-format", self.message_format.as_deref());
+            .text("site", "to", "--to", self.to.as_deref())
+            .list("site", "cached", "--cached", &self.cached)
+            .list("site", "listen", "--listen", &running.listen)
+            .count("", "workers", "--workers", running.workers.as_deref())
+            .text("cache", "pinned_limit", "--pinned-limit", running.pinned_limit.as_deref())
+            .text("cache", "pin_threshold", "--pin-threshold", running.pin_threshold.as_deref())
+            .text("cache", "policy", "--policy", running.policy.as_deref())
+            .text("fast_path", "mode", "--fast-path", running.fast_path.as_deref())
+            .text("site", "symlinks", "--symlinks", running.symlinks.as_deref())
+            .on("site", "listing", "--listing", running.listing)
+            .on("site", "dotfiles", "--dotfiles", running.dotfiles)
+            .text("", "user", "--user", running.user.as_deref())
+            .text("", "group", "--group", running.group.as_deref())
+            .text("admin", "listen", "--admin", running.admin.as_deref())
+            .path("control", "path", "--control", running.control.as_deref())
+            .path("log", "access", "--access-log", running.access_log.as_deref())
+            .text("log", "access_format", "--log-format", running.log_format.as_deref())
+            .text("log", "level", "--log-level", running.log_level.as_deref())
+            .text("log", "format", "--message-format", running.message_format.as_deref());
         settings
     }
 }
@@ -252,6 +327,7 @@ const TOP_EXAMPLES: &str = "\
 Examples:
   afpa serve /var/www/html                          on http://127.0.0.1:8080/
   afpa serve /var/www/html --listen '[::]:80'       for everyone, as root
+  afpa proxy --root static --to 127.0.0.1:3000      static files, and an application
   afpa serve --config /etc/afpa/afpa.toml           as a file describes
   afpa check /etc/afpa/afpa.toml                    what the file comes to
   afpa stats                                        what the running one is doing";
@@ -268,6 +344,19 @@ Signals:
   QUIT        stop when open connections have ended
   HUP         read the file again; a bad one changes nothing
   USR1        open the logs again after they were moved";
+
+const PROXY_EXAMPLES: &str = "\
+Examples:
+  afpa proxy --root static --to 127.0.0.1:3000
+  afpa proxy --root public --to unix:/run/app.sock --listen '[::]:80' --user www-data
+  afpa proxy --root public --cached html,css,js,none --to app.example:8080
+  afpa proxy --to 10.0.0.1:80,10.0.0.2:80";
+
+const ROUTE_EXAMPLES: &str = "\
+Examples:
+  afpa route http://www.example.org/catalog/a.gif
+  afpa route /api/users --method POST --config /etc/afpa/afpa.toml
+  afpa route / --header 'Cookie: beta=yes' --listen '[::]:80'";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:

@@ -8,14 +8,16 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     match run(Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => commands::report(&error),
     }
 }
 
-fn run(cli: Cli) -> anyhow::Result<()> {
-    match cli.command {
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let outcome = match cli.command {
         Some(Command::Serve(options)) => afpa::serve::serve(&options),
+        Some(Command::Proxy(options)) => afpa::serve::serve(&(*options).into()),
+        Some(Command::Route(options)) => return commands::route::route(&options),
         Some(Command::Check(options)) => commands::check(&options),
         Some(Command::Stats(options)) => commands::stats(&options),
         Some(Command::Purge(options)) => commands::purge(&options),
@@ -24,5 +26,6 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Completions(options)) => commands::completions(&options),
         Some(Command::Man(options)) => commands::man(&options),
         None => commands::print(SHORT_HELP),
-    }
+    };
+    outcome.map(|()| ExitCode::SUCCESS)
 }

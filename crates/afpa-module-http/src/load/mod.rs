@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use afpa_cache::{Fill, Key, Object, Seconds, Ticket};
 use afpa_framework::{Helpers, Overloaded};
 use afpa_http::Status;
+use afpa_proxy::exchange::{Job, Report};
 
 use crate::header::HttpHeader;
 use crate::site::Site;
@@ -40,6 +41,8 @@ pub enum Loaded {
     Listing(Vec<u8>),
     /// Nothing that could be sent.
     Failed(Status),
+    /// What became of an exchange with a server, and the request that it was for.
+    Remote(Box<Job>, Report),
 }
 
 /// For how long a load that changes overtake is begun again, and how often. Those who wait for the
@@ -55,7 +58,7 @@ pub(crate) async fn load(
     helpers: Helpers,
     now: Seconds,
 ) -> Loaded {
-    let key = Key::new(Site::KEY, &path);
+    let key = Key::new(site.key(), &path);
     let begun = Instant::now();
     for _ in 0..ATTEMPTS {
         let site = Arc::clone(&site);

@@ -6,6 +6,7 @@
 
 mod interrupt;
 mod receive;
+mod remote;
 mod send;
 mod thread;
 
@@ -33,6 +34,8 @@ pub(crate) struct Connection<M: Module, T> {
     input: Vec<u8>,
     /// Whether `input` may hold a whole request: the gather buffer was full before it was looked at.
     unfinished: bool,
+    /// A response broke off in a way that only a reset can tell.
+    broken: bool,
     waiting: Waiting,
     /// Steady milliseconds at which the present head has to be complete.
     head_deadline: u64,
@@ -47,13 +50,20 @@ pub(crate) enum End {
     Finished,
     /// The worker drains, or the connection was idle for too long.
     Idle,
-    /// A file changed while it was being sent: what was announced cannot be completed.
+    /// A file changed while it was being sent, or a server broke off: what was announced cannot be
+    /// completed.
     Aborted,
 }
 
 impl<M: Module, T: Transport> Connection<M, T> {
-    pub(crate) fn new(worker: Rc<Worker<M>>, transport: T, client: Client) -> Self {
-        let data = worker.module.borrow_mut().connected(client);
+    /// A connection of `client` on a listener; `input` has arrived already.
+    pub(crate) fn new(
+        worker: Rc<Worker<M>>,
+        transport: T,
+        (client, listener): (Client, u32),
+        input: Vec<u8>,
+    ) -> Self {
+        let data = worker.module.borrow_mut().connected(client, listener);
         let place = worker.table.enter();
         worker.counters.open.add(1);
         let head_deadline =
@@ -63,8 +73,9 @@ impl<M: Module, T: Transport> Connection<M, T> {
             transport,
             data,
             place,
-            input: Vec::new(),
-            unfinished: false,
+            unfinished: !input.is_empty(),
+            input,
+            broken: false,
             // A new connection owes its first request as soon as a begun one its end.
             waiting: Waiting::Head,
             head_deadline,
@@ -99,6 +110,9 @@ impl<M: Module, T: Transport> Connection<M, T> {
             };
             if let Err(end) = self.send_response().await {
                 return end;
+            }
+            if self.broken {
+                return End::Aborted;
             }
             if persistence == Persistence::Close {
                 return End::Finished;

@@ -1,8 +1,11 @@
 //! The thread context: answers that may have to wait for a disk or another server.
 
+use std::rc::Rc;
+
 use afpa_framework::{Event, Module, Persistence};
 
 use super::interrupt::Deferred;
+use super::remote::Half;
 use super::{Connection, End, Walk};
 use crate::transport::Transport;
 
@@ -32,10 +35,16 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 let loaded = work.await;
                 (pending, Ok(loaded))
             }
-            Deferred::Remote(pending) => {
+            Deferred::Remote(mut pending) => {
                 walk.on(Event::Remote);
-                let work = self.worker.module.borrow_mut().derive_remote_response(&pending);
+                let worker = Rc::clone(&self.worker);
+                let mut client = Half::new(self);
+                let work = {
+                    let mut module = worker.module.borrow_mut();
+                    module.derive_remote_response(worker.clock.now(), &mut pending, &mut client)
+                };
                 let outcome = work.await;
+                self.unfinished = !self.input.is_empty();
                 (pending, outcome)
             }
             Deferred::User(pending) => {

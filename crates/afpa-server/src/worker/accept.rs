@@ -1,17 +1,19 @@
 //! Accepting connections.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use afpa_framework::{Client, Module};
+use afpa_framework::{Client, Module, Preface, preface};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::oneshot;
 
 use super::Worker;
 use crate::connection::{Connection, say_last_words};
-use crate::listener::WorkerSocket;
+use crate::listener::{ListenerSettings, WorkerSocket};
 use crate::transport::Transport;
 
 /// The accept loops of a worker, by the number of their socket.
@@ -21,6 +23,7 @@ pub(super) struct Accepting {
 }
 
 struct AcceptLoop {
+    settings: Rc<RefCell<ListenerSettings>>,
     stop: oneshot::Sender<()>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -31,21 +34,23 @@ impl Accepting {
         worker: &Rc<Worker<M>>,
         id: u64,
         socket: WorkerSocket,
+        settings: ListenerSettings,
     ) {
         let (stop, stopped) = oneshot::channel();
-        let worker = Rc::clone(worker);
+        let settings = Rc::new(RefCell::new(settings));
+        let (worker, shared) = (Rc::clone(worker), Rc::clone(&settings));
         let task = tokio::task::spawn_local(async move {
             let outcome = match socket {
                 WorkerSocket::Tcp(socket) => match TcpListener::from_std(socket) {
                     Ok(listener) => {
-                        accept_until(worker, TcpAcceptor(listener), stopped).await;
+                        accept_until(worker, TcpAcceptor(listener), shared, stopped).await;
                         Ok(())
                     }
                     Err(error) => Err(error),
                 },
                 WorkerSocket::Unix(socket) => match UnixListener::from_std(socket) {
                     Ok(listener) => {
-                        accept_until(worker, UnixAcceptor(listener), stopped).await;
+                        accept_until(worker, UnixAcceptor(listener), shared, stopped).await;
                         Ok(())
                     }
                     Err(error) => Err(error),
@@ -55,11 +60,18 @@ impl Accepting {
                 tracing::error!(%error, "a listening socket cannot be used by this core");
             }
         });
-        self.loops.insert(id, AcceptLoop { stop, task });
+        self.loops.insert(id, AcceptLoop { settings, stop, task });
+    }
+
+    /// Other settings for the connections that come from now on.
+    pub(super) fn set(&mut self, id: u64, settings: ListenerSettings) {
+        if let Some(accepting) = self.loops.get(&id) {
+            accepting.settings.replace(settings);
+        }
     }
 
     pub(super) async fn stop(&mut self, id: u64) {
-        if let Some(AcceptLoop { stop, task }) = self.loops.remove(&id) {
+        if let Some(AcceptLoop { stop, task, .. }) = self.loops.remove(&id) {
             // The loop may have ended by itself, then there is nobody to tell.
             let _ = stop.send(());
             let _ = task.await;
@@ -103,6 +115,7 @@ impl Acceptor for UnixAcceptor {
 async fn accept_until<M: Module, A: Acceptor>(
     worker: Rc<Worker<M>>,
     acceptor: A,
+    settings: Rc<RefCell<ListenerSettings>>,
     mut stopped: oneshot::Receiver<()>,
 ) {
     loop {
@@ -110,14 +123,14 @@ async fn accept_until<M: Module, A: Acceptor>(
             biased;
             _ = &mut stopped => break,
             accepted = acceptor.accept() => match accepted {
-                Ok((stream, client)) => welcome(&worker, stream, client),
+                Ok((stream, client)) => welcome(&worker, stream, client, &settings),
                 Err(error) => recover(&worker, &error).await,
             },
         }
     }
     while let Some(accepted) = now_or_never(acceptor.accept()).await {
         match accepted {
-            Ok((stream, client)) => welcome(&worker, stream, client),
+            Ok((stream, client)) => welcome(&worker, stream, client, &settings),
             Err(_) => break,
         }
     }
@@ -131,15 +144,36 @@ async fn now_or_never<F: Future>(future: F) -> Option<F::Output> {
     }
 }
 
-fn welcome<M: Module, T: Transport + 'static>(worker: &Rc<Worker<M>>, stream: T, client: Client) {
+fn welcome<M: Module, T: Transport + 'static>(
+    worker: &Rc<Worker<M>>,
+    stream: T,
+    peer: Client,
+    settings: &RefCell<ListenerSettings>,
+) {
+    let settings = settings.borrow();
+    let number = settings.number;
+    if settings.expects_preface(peer) {
+        let worker = Rc::clone(worker);
+        tokio::task::spawn_local(async move { introduce(worker, stream, peer, number).await });
+    } else {
+        admit(worker, stream, (peer, number), Vec::new());
+    }
+}
+
+fn admit<M: Module, T: Transport + 'static>(
+    worker: &Rc<Worker<M>>,
+    stream: T,
+    from: (Client, u32),
+    input: Vec<u8>,
+) {
     let (total, per_client) = {
         let settings = worker.settings.borrow();
         (settings.connections, settings.connections_per_client)
     };
-    match worker.limits.admit(client, total, per_client) {
+    match worker.limits.admit(from.0, total, per_client) {
         Some(admission) => {
             worker.counters.accepted.add(1);
-            let connection = Connection::new(Rc::clone(worker), stream, client);
+            let connection = Connection::new(Rc::clone(worker), stream, from, input);
             tokio::task::spawn_local(async move {
                 connection.run().await;
                 drop(admission);
@@ -147,9 +181,51 @@ fn welcome<M: Module, T: Transport + 'static>(worker: &Rc<Worker<M>>, stream: T,
         }
         None => {
             worker.counters.refused.add(1);
-            say_last_words(worker, stream, client);
+            say_last_words(worker, stream, from.0);
         }
     }
+}
+
+/// Lets a router in front say whose connection this is, and admits that client. A router that says
+/// nothing, or nonsense, is not answered: it would pass the answer on to somebody.
+async fn introduce<M: Module, T: Transport + 'static>(
+    worker: Rc<Worker<M>>,
+    mut stream: T,
+    peer: Client,
+    number: u32,
+) {
+    let (total, patience) = {
+        let settings = worker.settings.borrow();
+        (settings.connections, settings.head_timeout)
+    };
+    // It has a place among all connections, but none of the router's own: those are its clients'.
+    let place = worker.limits.admit(Client::Unix, total, usize::MAX);
+    let said = match place {
+        Some(_) => tokio::time::timeout(patience, read_preface(&mut stream)).await.ok().flatten(),
+        None => None,
+    };
+    drop(place);
+    match said {
+        Some((Preface::Client(client), rest)) => {
+            admit(&worker, stream, (Client::Ip(client.ip().to_canonical()), number), rest);
+        }
+        Some((Preface::Local, rest)) => admit(&worker, stream, (peer, number), rest),
+        None => worker.counters.refused.add(1),
+    }
+}
+
+/// What was said, and what had arrived behind it.
+async fn read_preface<T: Transport>(stream: &mut T) -> Option<(Preface, Vec<u8>)> {
+    let mut input = Vec::new();
+    let mut room = vec![0; preface::MAX_PREFACE];
+    while input.len() <= preface::MAX_PREFACE {
+        let n = poll_fn(|cx| stream.poll_receive(cx, &mut room)).await.ok().filter(|n| *n > 0)?;
+        input.extend_from_slice(room.get(..n)?);
+        if let Some((said, length)) = preface::parse(&input).ok()? {
+            return Some((said, input.split_off(length)));
+        }
+    }
+    None
 }
 
 /// Out of descriptors or memory: wait a little, connections stay in the kernel's queue. Errors of

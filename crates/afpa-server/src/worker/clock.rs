@@ -20,7 +20,7 @@ pub(crate) struct Clock {
 impl Clock {
     pub(crate) fn start() -> Self {
         let clock = Self {
-            start: Instant::now(),
+            start: afpa_framework::clock::epoch(),
             unix_us_at_start: Cell::new(0),
             second: Cell::new(0),
             recent_ms: Cell::new(0),

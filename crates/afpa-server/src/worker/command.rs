@@ -1,12 +1,14 @@
 //! What a core can be told from outside.
 
-use crate::listener::WorkerSocket;
+use crate::listener::{ListenerSettings, WorkerSocket};
 use crate::settings::Settings;
 
 /// An order to a core; sent by the engine, carried out between two events.
 pub(crate) enum Command<M> {
     /// Accept connections on a socket, known by a number from now on.
-    Listen(u64, WorkerSocket),
+    Listen(u64, WorkerSocket, ListenerSettings),
+    /// From now on, connections of that socket are taken under other settings.
+    Relisten(u64, ListenerSettings),
     /// Take what waits on that socket, then close it.
     Unlisten(u64),
     /// Change the module and the settings; requests in flight are not disturbed.

@@ -49,7 +49,7 @@ pub(crate) struct Worker<M: Module> {
 }
 
 /// Room for one arrival of data, beside a head that is not complete yet.
-const ARRIVAL: usize = 64 * 1024;
+pub(crate) const ARRIVAL: usize = 64 * 1024;
 
 impl<M: Module> Worker<M> {
     pub(crate) fn new(
@@ -85,7 +85,10 @@ impl<M: Module> Worker<M> {
         loop {
             tokio::select! {
                 command = commands.recv() => match command {
-                    Some(Command::Listen(id, socket)) => accepting.start(&self, id, socket),
+                    Some(Command::Listen(id, socket, settings)) => {
+                        accepting.start(&self, id, socket, settings);
+                    }
+                    Some(Command::Relisten(id, settings)) => accepting.set(id, settings),
                     Some(Command::Unlisten(id)) => accepting.stop(id).await,
                     Some(Command::Reload(apply, settings)) => {
                         apply(&mut self.module.borrow_mut());
@@ -130,6 +133,7 @@ impl<M: Module> Worker<M> {
             settings.write_timeout,
         ]
         .into_iter()
+        .chain(settings.remote_timeout)
         .min()
         .unwrap_or_default();
         (shortest / 8).clamp(Duration::from_millis(20), Duration::from_millis(500))

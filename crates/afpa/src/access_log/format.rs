@@ -31,7 +31,8 @@ impl Formatter {
 
 /// nginx's `combined`:
 /// `$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer"
-/// "$http_user_agent"`. The zone is UTC; there is no user.
+/// "$http_user_agent"`. The zone is UTC; there is no user. Behind it, if a server was asked: its name,
+/// microseconds to its first byte and to the end of the answer, and how many servers were asked.
 fn combined(record: &Unpacked<'_>, clock: &Clock, out: &mut Vec<u8>) {
     client(record.client, out);
     out.extend_from_slice(b" - - [");
@@ -58,6 +59,16 @@ fn combined(record: &Unpacked<'_>, clock: &Clock, out: &mut Vec<u8>) {
         escape_nginx(field, out);
         out.push(b'"');
     }
+    if !record.server.is_empty() {
+        out.extend_from_slice(b" \"");
+        escape_nginx(record.server, out);
+        out.extend_from_slice(b"\" ");
+        number(record.first_byte_us, out);
+        out.push(b' ');
+        number(record.duration_us, out);
+        out.push(b' ');
+        number(record.attempts, out);
+    }
 }
 
 fn json(record: &Unpacked<'_>, clock: &Clock, out: &mut Vec<u8>) {
@@ -77,6 +88,13 @@ fn json(record: &Unpacked<'_>, clock: &Clock, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"duration_us\":");
     number(record.duration_us, out);
     text("source", record.source, out);
+    if !record.server.is_empty() {
+        text("server", record.server, out);
+        out.extend_from_slice(b",\"first_byte_us\":");
+        number(record.first_byte_us, out);
+        out.extend_from_slice(b",\"attempts\":");
+        number(record.attempts, out);
+    }
     text("referer", record.referer, out);
     text("user_agent", record.user_agent, out);
     out.push(b'}');
@@ -195,6 +213,9 @@ mod tests {
             host: b"example.org",
             referer: b"",
             user_agent: b"curl/8 (\"x\")",
+            server: b"",
+            first_byte_us: 0,
+            attempts: 0,
         }
     }
 
@@ -209,6 +230,17 @@ mod tests {
         let expected = "192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] \
             \"GET /a?b=\\x22\\x5C\\xFC\\x0A HTTP/1.1\" 200 612 \"-\" \"curl/8 (\\x22x\\x22)\"\n";
         assert_eq!(line(AccessFormat::Combined, &record()), expected);
+    }
+
+    #[test]
+    fn a_server_that_was_asked_stands_behind_with_its_times() {
+        let record = Unpacked { server: b"a\"b:80", first_byte_us: 120, attempts: 2, ..record() };
+        let combined = line(AccessFormat::Combined, &record);
+        assert!(combined.ends_with(" \"a\\x22b:80\" 120 250 2\n"), "{combined}");
+        let parsed: serde_json::Value =
+            serde_json::from_str(&line(AccessFormat::Json, &record)).unwrap();
+        assert_eq!(parsed["server"], "a\"b:80");
+        assert_eq!((&parsed["first_byte_us"], &parsed["attempts"]), (&120.into(), &2.into()));
     }
 
     #[test]

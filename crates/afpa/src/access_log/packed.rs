@@ -5,19 +5,19 @@
 
 use std::net::IpAddr;
 
-use afpa_framework::{AccessRecord, Client};
+use afpa_framework::{AccessRecord, Client, Remote};
 
 /// Longest field that is kept; what a client sends beyond is cut.
 const FIELD_LIMIT: usize = 8 * 1024;
 
-/// Longest method, version or source that is kept.
+/// Longest method, version, source or server that is kept.
 const WORD_LIMIT: usize = 255;
 
 /// Bytes before the texts.
-const FIXED: usize = 8 + 8 + 4 + 2 + 17 + 3 + 4 * 2;
+const FIXED: usize = 8 + 8 + 4 + 2 + 4 + 1 + 17 + 4 + 4 * 2;
 
 /// More than any packed record has.
-pub(super) const LARGEST: usize = FIXED + 3 * WORD_LIMIT + 4 * FIELD_LIMIT;
+pub(super) const LARGEST: usize = FIXED + 4 * WORD_LIMIT + 4 * FIELD_LIMIT;
 
 /// A record read back from a buffer.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,12 +34,17 @@ pub(super) struct Unpacked<'a> {
     pub(super) host: &'a [u8],
     pub(super) referer: &'a [u8],
     pub(super) user_agent: &'a [u8],
+    /// The server that was asked; empty if none was.
+    pub(super) server: &'a [u8],
+    pub(super) first_byte_us: u32,
+    pub(super) attempts: u8,
 }
 
 /// Appends `record`, if it fits in the capacity there is; a buffer never grows.
 pub(super) fn pack(record: &AccessRecord<'_>, buffer: &mut Vec<u8>) -> bool {
-    let words =
-        [record.method, record.version, record.source].map(|word| cut(word.as_bytes(), WORD_LIMIT));
+    let remote = record.remote.unwrap_or(Remote { server: "", first_byte_us: 0, attempts: 0 });
+    let words = [record.method, record.version, record.source, remote.server]
+        .map(|word| cut(word.as_bytes(), WORD_LIMIT));
     let fields = [record.target, record.host, record.referer, record.user_agent]
         .map(|field| cut(field, FIELD_LIMIT));
     let texts: usize = words.iter().chain(&fields).map(|text| text.len()).sum();
@@ -50,6 +55,8 @@ pub(super) fn pack(record: &AccessRecord<'_>, buffer: &mut Vec<u8>) -> bool {
     buffer.extend_from_slice(&record.body_bytes.to_ne_bytes());
     buffer.extend_from_slice(&record.duration_us.to_ne_bytes());
     buffer.extend_from_slice(&record.status.to_ne_bytes());
+    buffer.extend_from_slice(&remote.first_byte_us.to_ne_bytes());
+    buffer.push(remote.attempts);
     pack_client(record.client, buffer);
     // Cut above: the lengths fit.
     buffer.extend(words.map(|word| word.len() as u8));
@@ -68,13 +75,15 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
     let body_bytes = u64::from_ne_bytes(array(bytes)?);
     let duration_us = u32::from_ne_bytes(array(bytes)?);
     let status = u16::from_ne_bytes(array(bytes)?);
+    let first_byte_us = u32::from_ne_bytes(array(bytes)?);
+    let [attempts] = array(bytes)?;
     let client = unpack_client(array(bytes)?);
-    let words: [u8; 3] = array(bytes)?;
+    let words: [u8; 4] = array(bytes)?;
     let mut fields = [0; 4];
     for length in &mut fields {
         *length = u16::from_ne_bytes(array(bytes)?);
     }
-    let [method, version, source] = words.map(usize::from);
+    let [method, version, source, server] = words.map(usize::from);
     let [target, host, referer, user_agent] = fields.map(usize::from);
     Some(Unpacked {
         time_unix_us,
@@ -85,10 +94,13 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
         method: bytes.split_off(..method)?,
         version: bytes.split_off(..version)?,
         source: bytes.split_off(..source)?,
+        server: bytes.split_off(..server)?,
         target: bytes.split_off(..target)?,
         host: bytes.split_off(..host)?,
         referer: bytes.split_off(..referer)?,
         user_agent: bytes.split_off(..user_agent)?,
+        first_byte_us,
+        attempts,
     })
 }
 
@@ -159,8 +171,19 @@ mod tests {
             assert_eq!((unpacked.time_unix_us, unpacked.duration_us), (971_186_136_123_456, 250));
             assert_eq!((unpacked.host, unpacked.referer), (&b"example.org"[..], &b""[..]));
             assert_eq!((unpacked.user_agent, unpacked.source), (&b"curl/8"[..], &b"hit"[..]));
+            assert_eq!((unpacked.server, unpacked.attempts), (&b""[..], 0));
         }
         assert_eq!(unpack(&mut bytes), None);
+    }
+
+    #[test]
+    fn a_server_and_its_time_come_back() {
+        let remote = Some(Remote { server: "10.0.0.1:80", first_byte_us: 1234, attempts: 2 });
+        let mut buffer = Vec::with_capacity(1024);
+        assert!(pack(&AccessRecord { remote, ..record() }, &mut buffer));
+        let unpacked = unpack(&mut buffer.as_slice()).unwrap();
+        assert_eq!((unpacked.server, unpacked.first_byte_us), (&b"10.0.0.1:80"[..], 1234));
+        assert_eq!((unpacked.attempts, unpacked.target), (2, record().target));
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub(super) fn record() -> AccessRecord<'static> {
         referer: b"",
         user_agent: b"curl/8",
         source: "hit",
+        remote: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The commands, one function each; their output goes to standard output.
 
 pub mod attach;
+pub mod route;
 mod stats;
 
 use std::io::{self, Write as _};
@@ -22,6 +23,7 @@ pub fn check(options: &Check) -> anyhow::Result<()> {
     let mut text = String::new();
     if !options.quiet {
         text.push_str(&loaded.table());
+        text.push_str(&loaded.request_sets());
         text.push_str(&format!("\nfast path: {}\n", fast_path::outlook(&loaded.config)));
     }
     if !loaded.warnings.is_empty() {

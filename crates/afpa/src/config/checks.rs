@@ -60,33 +60,40 @@ impl Checks<'_> {
         self.findings.push(Finding::warning(place, cause, remedy));
     }
 
+    /// A site that serves nothing.
     fn required_root(&mut self, config: &Config) {
-        // A root that was given but is not a path has been reported already.
-        if config.site.root.as_os_str().is_empty()
-            && self.settings.place("site", "root") == Place::Nowhere
-        {
-            let cause = "no `root`: which directory is to be served?".to_owned();
-            self.error("site", "root", cause, "write under [[site]]: root = \"/var/www/html\"");
+        for site in &config.sites {
+            let given = |key| self.settings.place_in("site", site.instance, key) != Place::Nowhere;
+            // What was given but is wrong has been reported already.
+            if site.paths.is_empty() && !given("root") && !given("to") {
+                let cause = "no `root`: which directory is to be served?".to_owned();
+                let remedy = "write under [[site]]: root = \"/var/www/html\"";
+                self.findings.push(Finding::error(site.place.clone(), cause, remedy));
+            }
         }
     }
 
     fn listeners(&mut self, config: &Config) {
-        if config.site.listen.is_empty() {
-            let cause = "`listen` is empty: nobody could connect".to_owned();
-            self.error("site", "listen", cause, "write for example listen = [\"[::]:80\"]");
-        }
-        let mut seen = HashSet::new();
-        for listen in &config.site.listen {
-            if !seen.insert(listen) {
-                let cause = format!("`listen` has {listen} twice");
-                self.error("site", "listen", cause, "remove one of the two");
+        for site in &config.sites {
+            let place = || self.settings.place_in("site", site.instance, "listen");
+            let mut seen = HashSet::new();
+            if site.listen.is_empty() {
+                let cause = "`listen` is empty: nobody could connect";
+                let remedy = "write for example listen = [\"[::]:80\"]";
+                self.findings.push(Finding::error(place(), cause, remedy));
             }
-        }
-        if let Some(admin) = config.admin
-            && seen.contains(&Listen::Tcp(admin))
-        {
-            let cause = format!("{admin} is an address of the site too");
-            self.error("admin", "listen", cause, "use another port for [admin]");
+            for listen in &site.listen {
+                if !seen.insert(listen) {
+                    let cause = format!("`listen` has {listen} twice");
+                    self.findings.push(Finding::error(place(), cause, "remove one of the two"));
+                }
+            }
+            if let Some(admin) = config.admin
+                && seen.contains(&Listen::Tcp(admin))
+            {
+                let cause = format!("{admin} is an address of the site too");
+                self.error("admin", "listen", cause, "use another port for [admin]");
+            }
         }
     }
 
@@ -115,30 +122,11 @@ impl Checks<'_> {
     }
 
     fn root(&mut self, config: &Config) {
-        let root = &config.site.root;
-        if root.as_os_str().is_empty() {
-            return;
-        }
-        let shown = root.display();
-        match fs::metadata(root) {
-            Err(error) => {
-                let (cause, remedy) = missing(root, &error);
-                self.error("site", "root", cause, remedy);
+        for site in &config.sites {
+            let place = self.settings.place_in("site", site.instance, "root");
+            if let Some(root) = &site.root {
+                self.findings.extend(look_at(root, place));
             }
-            Ok(found) if !found.is_dir() => {
-                let cause = format!("{shown} is not a directory");
-                self.error("site", "root", cause, "name the directory that holds it");
-            }
-            Ok(found) if found.permissions().mode() & 0o002 != 0 => {
-                let cause = format!("every user of this machine can write to {shown}");
-                self.warning(
-                    "site",
-                    "root",
-                    cause,
-                    format!("chmod o-w {shown}, or serve another directory"),
-                );
-            }
-            Ok(_) => {}
         }
     }
 
@@ -155,7 +143,8 @@ impl Checks<'_> {
 
     /// Folders in which sockets and logs will be created.
     fn folders(&mut self, config: &Config) {
-        let sockets = config.site.listen.iter().filter_map(|listen| match listen {
+        let listen = config.sites.iter().flat_map(|site| &site.listen);
+        let sockets = listen.filter_map(|listen| match listen {
             Listen::Unix(path) => Some(("site", "listen", path)),
             Listen::Tcp(_) => None,
         });
@@ -175,7 +164,7 @@ impl Checks<'_> {
     }
 
     fn ports(&mut self, config: &Config, machine: &Machine) {
-        for listen in &config.site.listen {
+        for listen in config.sites.iter().flat_map(|site| &site.listen) {
             let Listen::Tcp(address) = listen else { continue };
             let port = address.port();
             if port != 0 && port < machine.unprivileged_ports && !machine.binds_any_port {
@@ -222,15 +211,18 @@ impl Checks<'_> {
             let cause = "AFPA would go on as root after binding".to_owned();
             self.warning("", "user", cause, "user = \"auto\" becomes www-data or nobody");
         }
-        if config.site.symlinks == Symlinks::Always {
-            let cause = "every symbolic link within the root is followed".to_owned();
-            let remedy = "symlinks = \"owner\" follows those whose owner owns the target";
-            self.warning("site", "symlinks", cause, remedy);
-        }
-        if config.site.dotfiles {
-            let cause =
-                "names that begin with a dot are served, .git and .env among them".to_owned();
-            self.warning("site", "dotfiles", cause, "dotfiles = false hides them");
+        for site in &config.sites {
+            let place = |key| self.settings.place_in("site", site.instance, key);
+            if site.symlinks == Symlinks::Always {
+                let cause = "every symbolic link within the root is followed";
+                let remedy = "symlinks = \"owner\" follows those whose owner owns the target";
+                self.findings.push(Finding::warning(place("symlinks"), cause, remedy));
+            }
+            if site.dotfiles {
+                let cause = "names that begin with a dot are served, .git and .env among them";
+                let remedy = "dotfiles = false hides them";
+                self.findings.push(Finding::warning(place("dotfiles"), cause, remedy));
+            }
         }
         if let Some(admin) = config.admin
             && !admin.ip().is_loopback()
@@ -238,6 +230,27 @@ impl Checks<'_> {
             let cause = format!("metrics on {admin} can be read from other machines");
             self.warning("admin", "listen", cause, "a loopback address keeps them here");
         }
+    }
+}
+
+/// A document root that does not exist, or that anyone can write to.
+fn look_at(root: &Path, place: Place) -> Option<Finding> {
+    let shown = root.display();
+    match fs::metadata(root) {
+        Err(error) => {
+            let (cause, remedy) = missing(root, &error);
+            Some(Finding::error(place, cause, remedy))
+        }
+        Ok(found) if !found.is_dir() => {
+            let cause = format!("{shown} is not a directory");
+            Some(Finding::error(place, cause, "name the directory that holds it"))
+        }
+        Ok(found) if found.permissions().mode() & 0o002 != 0 => {
+            let cause = format!("every user of this machine can write to {shown}");
+            let remedy = format!("chmod o-w {shown}, or serve another directory");
+            Some(Finding::warning(place, cause, remedy))
+        }
+        Ok(_) => None,
     }
 }
 

@@ -3,20 +3,20 @@
 //! A setting is one call in one `read` function below, and nowhere else. docs/configuration.md is
 //! compared with these calls by a test.
 
-use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::choice::Choice;
+use super::groups;
 use super::machine::Machine;
 use super::model::{
     AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, FastPath,
-    FastPathMode, Level, Levels, Limits, Log, LogFormat, Policy, Site, Symlinks, Timeouts,
+    FastPathMode, Level, Levels, Limits, Log, LogFormat, Policy, ServerGroup, Site, Timeouts,
 };
 use super::reader::{Reader, Section};
 use super::rules;
-use super::units::{Amount, GIB, KIB, Listen, MIB};
+use super::units::{Amount, GIB, KIB, MIB};
 
 impl Config {
     /// Reads every setting; the only caller checks the findings before it uses the result.
@@ -26,7 +26,7 @@ impl Config {
         if workers.is_none() {
             top.note("workers", machine.cores.to_string());
         }
-        Config {
+        let mut config = Config {
             workers: workers.unwrap_or(machine.cores),
             user: top.text_or("user", "user name", "auto", rules::account),
             group: top.text_or("group", "group name", "auto", rules::account),
@@ -39,8 +39,17 @@ impl Config {
             log: Log::read(reader.section("log")),
             admin: reader.section("admin").text_or("listen", "address", "off", rules::tcp),
             control: read_control(reader.section("control")),
-            site: Site::read(reader.site()),
+            resolver: groups::read_resolver(reader.section("resolver")),
+            groups: Vec::new(),
+            sites: Vec::new(),
+        };
+        for item in reader.items("server_group", None) {
+            config.groups.push(ServerGroup::read(reader, &item));
         }
+        for item in reader.sites() {
+            config.sites.push(Site::read(reader, &item));
+        }
+        config
     }
 }
 
@@ -177,25 +186,4 @@ impl Log {
 fn read_control(mut s: Section<'_, '_>) -> Option<PathBuf> {
     let path = s.path_or("path", "path, or `auto`", &["auto"], "auto");
     (path != "auto").then(|| PathBuf::from(path))
-}
-
-impl Site {
-    fn read(mut s: Section<'_, '_>) -> Self {
-        let local = Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080)));
-        let index = vec!["index.html".to_owned()];
-        let homes = "public_html".to_owned();
-        Site {
-            listen: s.texts("listen", "addresses", vec![local], str::parse),
-            root: s.required_path("root").unwrap_or_default(),
-            hosts: s.texts("hosts", "host names", Vec::new(), rules::host),
-            index: s.texts("index", "file names", index, rules::file_name),
-            listing: s.flag("listing", false),
-            symlinks: s.choice("symlinks", Symlinks::Owner),
-            dotfiles: s.flag("dotfiles", false),
-            homes: s.flag("homes", false),
-            homes_directory: s.text("homes_directory", "file name", homes, rules::file_name),
-            headers: s.pairs("headers", "field names and values", rules::header),
-            types: s.pairs("types", "extensions and media types", rules::extension),
-        }
-    }
 }

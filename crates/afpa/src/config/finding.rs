@@ -62,12 +62,17 @@ impl Finding {
 pub struct Source {
     name: String,
     text: String,
+    /// Where its lines begin.
+    lines: Vec<usize>,
 }
 
 impl Source {
     /// `name` is what the user called the file, so that messages can be clicked on.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Source { name: name.into(), text: text.into() }
+        let (name, text) = (name.into(), text.into());
+        let behind = |(at, _): (usize, &str)| at + 1;
+        let lines = [0].into_iter().chain(text.match_indices('\n').map(behind)).collect();
+        Source { name, text, lines }
     }
 
     /// The text itself.
@@ -82,7 +87,7 @@ impl Source {
 
     /// The one-based number of the line that holds byte `offset`.
     pub fn line(&self, offset: usize) -> usize {
-        self.position(offset).line
+        self.lines.partition_point(|start| *start <= offset).max(1)
     }
 
     /// Findings as a person reads them: file order, errors and warnings together.
@@ -124,7 +129,7 @@ impl Source {
         let rest = self.text.get(start..).unwrap_or("");
         let head = before.get(start..).unwrap_or("");
         Position {
-            line: before.matches('\n').count() + 1,
+            line: self.line(offset.min(self.text.len())),
             column: head.chars().count() + 1,
             head,
             content: rest.lines().next().unwrap_or(""),

@@ -6,12 +6,18 @@ mod defaults;
 mod document;
 mod fault;
 mod finding;
+mod groups;
+mod hierarchy;
+mod items;
 mod machine;
 mod model;
 mod overrides;
 mod reader;
+mod request_sets;
+mod routes;
 mod rules;
 mod settings;
+mod sites;
 mod suggest;
 mod table;
 mod units;
@@ -25,13 +31,16 @@ use std::path::{Path, PathBuf};
 
 pub use choice::Choice;
 pub use finding::{ConfigError, Finding, Place, Severity, Source};
+pub use hierarchy::{Hierarchy, Root};
 pub use machine::Machine;
 pub use model::{
-    AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, FastPath,
-    FastPathMode, Level, Levels, Limits, Log, LogFormat, Policy, Site, Symlinks, Timeouts,
+    AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config,
+    ContentGroup, FastPath, FastPathMode, Level, Levels, Limits, Log, LogFormat, Policy,
+    RedirectStatus, ServerGroup, Site, Symlinks, Timeouts, UrlPath,
 };
 pub use overrides::Overrides;
-pub use settings::{Setting, Settings};
+pub use request_sets::Routes;
+pub use settings::{Instance, Setting, Settings};
 pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
 
 use reader::Reader;
@@ -74,6 +83,7 @@ pub fn load(
     let base = file.and_then(Path::parent).map(PathBuf::from).unwrap_or_default();
     let (loaded, mut findings) = parse(source, &base, overrides, machine)?;
     findings.extend(checks::feasibility(&loaded.config, &loaded.settings, machine));
+    findings.extend(routes::feasibility(&loaded.config, &loaded.settings));
     conclude(loaded, findings)
 }
 
@@ -101,10 +111,24 @@ fn parse(
         ConfigError::from_findings(&source, &findings).map_or(Ok(Vec::new()), Err)
     })?;
     let mut reader = Reader::new(&document, overrides, base);
-    let config = Config::read(&mut reader, machine);
-    let (settings, mut findings) = reader.finish();
+    let mut config = Config::read(&mut reader, machine);
+    let (settings, mut findings) = reader.finish(&known(machine));
+    hierarchy::name_servers(&mut config);
     findings.extend(checks::consistency(&config, &settings));
+    findings.extend(routes::consistency(&config, &settings));
     Ok((Loaded { config, settings, warnings: Vec::new(), source }, findings))
+}
+
+/// A file with one of each section that may stand several times.
+const CATALOGUE: &str = "[[server_group]]\n[[site]]\n[[site.path]]\n[[site.path.content]]\n";
+
+/// Every setting that there is, once.
+fn known(machine: &Machine) -> Settings {
+    let document = document::parse(CATALOGUE).unwrap_or_default();
+    let overrides = Overrides::default();
+    let mut reader = Reader::new(&document, &overrides, Path::new("/"));
+    Config::read(&mut reader, machine);
+    reader.finish(&Settings::default()).0
 }
 
 fn conclude(loaded: Loaded, findings: Vec<Finding>) -> Result<Loaded, ConfigError> {

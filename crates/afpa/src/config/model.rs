@@ -4,7 +4,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use afpa_framework::Network;
+use afpa_proxy::exchange;
+use afpa_proxy::limit::LimitSettings;
+use afpa_proxy::resolve::ResolveSettings;
+use afpa_proxy::select::{Affinity, GroupSettings};
+
 use super::choice::choice;
+use super::finding::Place;
+use super::settings::Instance;
 use super::units::Listen;
 
 /// A configuration with every value resolved for this machine.
@@ -34,8 +42,12 @@ pub struct Config {
     pub admin: Option<SocketAddr>,
     /// `[control] path`; `None`: where `afpa stats` looks by itself.
     pub control: Option<PathBuf>,
-    /// The `[[site]]`.
-    pub site: Site,
+    /// `[resolver]`.
+    pub resolver: ResolveSettings,
+    /// Every `[[server_group]]`, and behind them one for each server that a `to` names itself.
+    pub groups: Vec<ServerGroup>,
+    /// Every `[[site]]`; at least one.
+    pub sites: Vec<Site>,
 }
 
 /// What a client may ask for.
@@ -259,15 +271,23 @@ choice! {
     }
 }
 
-/// What is served.
+/// Where sites are reached, what they serve themselves, and what they distribute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Site {
+    /// What logs and metrics call it; `None`: its first host, or its first address.
+    pub name: Option<String>,
     /// Addresses and sockets to listen on.
     pub listen: Vec<Listen>,
-    /// The document root, absolute.
-    pub root: PathBuf,
-    /// Host names answered, in lower case; empty: any.
+    /// Host names answered, in lower case, `*.` before some; empty: any.
     pub hosts: Vec<String>,
+    /// The document root, absolute.
+    pub root: Option<PathBuf>,
+    /// The server group, or server, that gets everything that is not cached.
+    pub to: Option<String>,
+    /// What keeps a client with one server there; `None`: what the group says.
+    pub affinity: Option<Affinity>,
+    /// With `root` and `to`: extensions that are cached.
+    pub cached: Vec<String>,
     /// Files that stand for their directory, in order of preference.
     pub index: Vec<String>,
     /// Whether a directory without an index file is listed.
@@ -284,4 +304,106 @@ pub struct Site {
     pub headers: Vec<(String, String)>,
     /// Media types by extension, before the built-in ones.
     pub types: Vec<(String, String)>,
+    /// Routers in front that begin connections with the PROXY protocol.
+    pub proxy_from: Vec<Network>,
+    /// Routers in front whose X-Forwarded-For is believed.
+    pub forwarded_from: Vec<Network>,
+    /// `[site.limits]`.
+    pub limits: LimitSettings,
+    /// Every `[[site.path]]`.
+    pub paths: Vec<UrlPath>,
+    /// Which `[[site]]`.
+    pub instance: Instance,
+    /// Where it begins.
+    pub place: Place,
+}
+
+/// A `[[site.path]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UrlPath {
+    /// What a path begins with.
+    pub prefix: String,
+    /// Whether it applies to subdirectories.
+    pub recursion: bool,
+    /// Whether it applies to the prefix alone.
+    pub exact: bool,
+    /// What is done with what no content group has.
+    pub behaviour: Behaviour,
+    /// Every `[[site.path.content]]`.
+    pub contents: Vec<ContentGroup>,
+    /// Which `[[site.path]]`.
+    pub instance: Instance,
+    /// Where it begins.
+    pub place: Place,
+}
+
+/// A `[[site.path.content]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContentGroup {
+    /// Extensions, `none` and `others`; empty: all.
+    pub extensions: Vec<String>,
+    /// What is done with them.
+    pub behaviour: Behaviour,
+    /// Which `[[site.path.content]]`.
+    pub instance: Instance,
+    /// Where it begins.
+    pub place: Place,
+}
+
+/// What is done with a request set, and on which conditions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Behaviour {
+    /// Cached, from this directory.
+    pub root: Option<PathBuf>,
+    /// Its default files; empty: those of the site.
+    pub index: Vec<String>,
+    /// Distributed, to this server group or server.
+    pub to: Option<String>,
+    /// What keeps a client with one server; `None`: what the group says.
+    pub affinity: Option<Affinity>,
+    /// What takes the place of the prefix.
+    pub rewrite: Option<String>,
+    /// Redirected, to this place.
+    pub redirect: Option<String>,
+    /// With this status.
+    pub redirect_status: RedirectStatus,
+    /// Answered with this status, and
+    pub status: Option<u16>,
+    /// this text,
+    pub body: String,
+    /// of this media type.
+    pub content_type: String,
+    /// If the method is one of these.
+    pub if_methods: Vec<String>,
+    /// If these fields fit these patterns.
+    pub if_headers: Vec<(String, String)>,
+    /// If these cookies fit these patterns.
+    pub if_cookies: Vec<(String, String)>,
+}
+
+choice! {
+    /// The status of a redirect (RFC 9110 section 15.4).
+    RedirectStatus {
+        /// The method may change to GET.
+        MovedPermanently = "301",
+        /// The method may change to GET.
+        Found = "302",
+        /// The method changes to GET.
+        SeeOther = "303",
+        /// The method stays.
+        Temporary = "307",
+        /// The method stays.
+        Permanent = "308",
+    }
+}
+
+/// A `[[server_group]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerGroup {
+    /// Servers, selection, health, queue.
+    pub settings: GroupSettings,
+    /// `[server_group.timeouts]`, `[server_group.connections]` and `[server_group.request]`.
+    pub exchange: exchange::Settings,
+    /// Which `[[server_group]]`.
+    pub instance: Instance,
 }

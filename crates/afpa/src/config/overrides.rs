@@ -80,6 +80,11 @@ impl Overrides {
         found.map(|item| (item.option, &item.node))
     }
 
+    /// The options that set something in `section`.
+    pub(super) fn options(&self, section: &str) -> impl Iterator<Item = &'static str> {
+        self.0.iter().filter(move |item| item.section == section).map(|item| item.option)
+    }
+
     fn set(
         &mut self,
         section: &'static str,

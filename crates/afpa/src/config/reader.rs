@@ -16,8 +16,9 @@ use super::fault::{
     Fault, Report, each, gather, path_rule, read_choice, read_count, read_text, text_of, within,
 };
 use super::finding::{Finding, Place};
+use super::items::Item;
 use super::overrides::Overrides;
-use super::settings::{Setting, Settings, quote, quote_list, quote_map};
+use super::settings::{Instance, Setting, Settings, quote, quote_list, quote_map};
 use super::suggest;
 use super::units::{
     Amount, Unfit, human_size, parse_amount, parse_duration, parse_size, show_duration, show_size,
@@ -25,12 +26,12 @@ use super::units::{
 
 /// The settings of a file and of the options above it, being read.
 pub(super) struct Reader<'i> {
-    document: &'i Table,
-    overrides: &'i Overrides,
+    pub(super) document: &'i Table,
+    pub(super) overrides: &'i Overrides,
     /// Relative paths of the file start here.
     base: PathBuf,
     settings: Settings,
-    findings: Vec<Finding>,
+    pub(super) findings: Vec<Finding>,
 }
 
 impl<'i> Reader<'i> {
@@ -45,43 +46,20 @@ impl<'i> Reader<'i> {
         for name in path.split('.').filter(|name| !name.is_empty()) {
             table = table.and_then(|table| self.subtable(table, name, path));
         }
-        Section { reader: self, path, table }
+        Section { reader: self, path, instance: [0; 3], table }
     }
 
-    /// The one `[[site]]`.
-    pub(super) fn site(&mut self) -> Section<'_, 'i> {
-        let node = self.document.iter().find(|(key, _)| key.name == "site");
-        let table = node.and_then(|(key, node)| match &node.value {
-            Value::List(sites) => self.only_site(sites),
-            _ => {
-                let place = Place::File(key.span.clone());
-                let cause = "a site is written with two pairs of brackets";
-                self.findings.push(Finding::error(place, cause, "write [[site]]"));
-                None
-            }
-        });
-        Section { reader: self, path: "site", table }
+    /// One of several sections of a name, or a table inside of one.
+    pub(super) fn at(&mut self, item: &Item<'i>) -> Section<'_, 'i> {
+        Section { reader: self, path: item.path, instance: item.instance, table: item.table }
     }
 
     /// What was read, after looking for keys that nothing asked for.
-    pub(super) fn finish(mut self) -> (Settings, Vec<Finding>) {
-        let unknown = suggest::unknown_keys(self.document, &self.settings);
+    /// `known` has every setting there is.
+    pub(super) fn finish(mut self, known: &Settings) -> (Settings, Vec<Finding>) {
+        let unknown = suggest::unknown_keys(self.document, known);
         self.findings.extend(unknown);
         (self.settings, self.findings)
-    }
-
-    fn only_site(&mut self, sites: &'i [Node]) -> Option<&'i Table> {
-        for extra in sites.iter().skip(1) {
-            self.findings.push(Finding::error(
-                Place::File(extra.span.clone()),
-                "this is a second [[site]], and this version serves one",
-                "several sites come with the router: for now, run one afpa for each",
-            ));
-        }
-        match &sites.first()?.value {
-            Value::Table(table) => Some(table),
-            _ => None,
-        }
     }
 
     fn subtable(&mut self, table: &'i Table, name: &str, path: &str) -> Option<&'i Table> {
@@ -103,6 +81,7 @@ type Pair = (String, String);
 pub(super) struct Section<'r, 'i> {
     reader: &'r mut Reader<'i>,
     path: &'static str,
+    instance: Instance,
     table: Option<&'i Table>,
 }
 
@@ -156,6 +135,25 @@ impl Section<'_, '_> {
         })
     }
 
+    /// A size in bytes, or a word for "no limit".
+    pub(super) fn size_or(
+        &mut self,
+        key: &'static str,
+        word: &'static str,
+        range: RangeInclusive<usize>,
+    ) -> Option<usize> {
+        let (low, high) = (show_size(*range.start()), show_size(*range.end()));
+        let show = |value: &Option<usize>| quote(&value.map_or(word.to_owned(), show_size));
+        let kind = format!("size, {low} to {high}, or `{word}`");
+        self.read(key, kind, None, show, |node| match &node.value {
+            Value::Text(text) if text == word => Ok(None),
+            _ => {
+                let size = parse_size(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))?;
+                within(node, size, &range, &low, &high).map(Some)
+            }
+        })
+    }
+
     /// A size, or a share of `whole` bytes of `what`; in bytes.
     pub(super) fn amount(
         &mut self,
@@ -172,7 +170,7 @@ impl Section<'_, '_> {
         let bytes = amount.of(whole);
         if let Amount::Percent(_) = amount {
             let human = human_size(u64::try_from(bytes).unwrap_or(u64::MAX));
-            self.reader.settings.note(self.path, key, human);
+            self.note(key, human);
         }
         bytes
     }
@@ -245,6 +243,24 @@ impl Section<'_, '_> {
         })
     }
 
+    /// A list that must be given, of whatever `read` makes of its items.
+    pub(super) fn required_list<T>(
+        &mut self,
+        key: &'static str,
+        kind: &str,
+        show: impl Fn(&T) -> String,
+        read: impl Fn(&Node) -> Result<T, Vec<Fault>>,
+    ) -> Vec<T> {
+        let show = |values: &Vec<T>| match &values[..] {
+            [] => "required".to_owned(),
+            values => {
+                let shown: Vec<String> = values.iter().map(&show).collect();
+                format!("[{}]", shown.join(", "))
+            }
+        };
+        self.read(key, format!("list of {kind}"), Vec::new(), show, |node| each(node, &read))
+    }
+
     /// Pairs of names and texts that `rule` accepts, none by default.
     pub(super) fn pairs(
         &mut self,
@@ -261,15 +277,39 @@ impl Section<'_, '_> {
         })
     }
 
-    /// A path that must be given; `None` if it was not.
-    pub(super) fn required_path(&mut self, key: &'static str) -> Option<PathBuf> {
+    /// A text that must be given; `None` if it was not.
+    pub(super) fn required(
+        &mut self,
+        key: &'static str,
+        kind: &str,
+        rule: fn(&str) -> Result<String, Unfit>,
+    ) -> Option<String> {
         let show = |value: &Option<String>| match value {
-            Some(path) => quote(path),
+            Some(text) => quote(text),
             None => "required".to_owned(),
         };
-        let path = self
-            .read(key, "path".to_owned(), None, show, |node| read_text(node, path_rule).map(Some));
-        path.map(|path| self.resolve(key, path))
+        self.read(key, kind.to_owned(), None, show, |node| read_text(node, rule).map(Some))
+    }
+
+    /// A word of a choice, or one for "what something else says".
+    pub(super) fn choice_or<C: Choice>(
+        &mut self,
+        key: &'static str,
+        word: &'static str,
+    ) -> Option<C> {
+        let show = |value: &Option<C>| quote(value.map_or(word, |value| value.word()));
+        self.read(key, format!("{}, or `{word}`", C::kind()), None, show, |node| {
+            match &node.value {
+                Value::Text(text) if text == word => Ok(None),
+                _ => read_choice(node).map(Some),
+            }
+        })
+    }
+
+    /// A path, or `none`.
+    pub(super) fn optional_path(&mut self, key: &'static str) -> Option<PathBuf> {
+        let path = self.path_or(key, "path, or `none`", &["none"], "none");
+        (path != "none").then(|| PathBuf::from(path))
     }
 
     /// A path, or one of some words that mean something else; relative paths are resolved.
@@ -292,12 +332,12 @@ impl Section<'_, '_> {
 
     /// Says in the table what a setting such as "auto" came to.
     pub(super) fn note(&mut self, key: &'static str, note: impl Into<String>) {
-        self.reader.settings.note(self.path, key, note.into());
+        self.reader.settings.note(self.path, self.instance, key, note.into());
     }
 
     /// A file's paths are relative to its folder, an option's to the working directory.
     fn resolve(&mut self, key: &'static str, path: String) -> PathBuf {
-        let resolved = match self.reader.settings.place(self.path, key) {
+        let resolved = match self.reader.settings.place_in(self.path, self.instance, key) {
             Place::Option(_) => PathBuf::from(&path),
             _ => self.reader.base.join(&path),
         };
@@ -331,6 +371,7 @@ impl Section<'_, '_> {
         let (section, shown) = (self.path, show(&value));
         self.reader.settings.push(Setting {
             section,
+            instance: self.instance,
             key,
             kind,
             default: shown_default,
@@ -343,7 +384,8 @@ impl Section<'_, '_> {
 
     /// Options go before the file.
     fn find<T>(&self, key: &str, read: impl FnOnce(&Node) -> T) -> (Place, Option<T>) {
-        if let Some((option, node)) = self.reader.overrides.get(self.path, key) {
+        let first = self.instance == [0; 3];
+        if let Some((option, node)) = self.reader.overrides.get(self.path, key).filter(|_| first) {
             return (Place::Option(option), Some(read(node)));
         }
         let found = self.table.and_then(|table| table.iter().find(|(k, _)| k.name == key));

@@ -1,12 +1,20 @@
 //! The record of every setting: what it takes, what it is, and where that was said.
 
+use std::collections::HashMap;
+
 use super::finding::Place;
+
+/// Which of several sections of one name: `[0, 2, 1]` is the second content group of the third path of
+/// the first site. Sections that stand once have `[0, 0, 0]`.
+pub type Instance = [usize; 3];
 
 /// One setting as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// `limits` of `[limits]`; empty at the top level.
     pub section: &'static str,
+    /// Which section of that name.
+    pub instance: Instance,
     /// Its name within the section.
     pub key: &'static str,
     /// What it takes, in the words of the reference manual.
@@ -23,17 +31,23 @@ pub struct Setting {
 
 /// All settings, in the order of the reference manual.
 #[derive(Clone, Debug, Default)]
-pub struct Settings(Vec<Setting>);
+pub struct Settings {
+    list: Vec<Setting>,
+    index: HashMap<Name, usize>,
+}
+
+/// Section, which of its name, key.
+type Name = (&'static str, Instance, &'static str);
 
 impl Settings {
     /// Every setting, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Setting> {
-        self.0.iter()
+        self.list.iter()
     }
 
-    /// The setting `key` of `section`, if there is one.
+    /// The setting `key` of the first section called `section`, if there is one.
     pub fn get(&self, section: &str, key: &str) -> Option<&Setting> {
-        self.0.iter().find(|setting| setting.section == section && setting.key == key)
+        self.list.iter().find(|setting| setting.section == section && setting.key == key)
     }
 
     /// Who set it.
@@ -41,14 +55,39 @@ impl Settings {
         self.get(section, key).map_or(Place::Nowhere, |setting| setting.place.clone())
     }
 
-    pub(super) fn push(&mut self, setting: Setting) {
-        debug_assert!(self.get(setting.section, setting.key).is_none(), "asked for twice");
-        self.0.push(setting);
+    /// Who set `key` in one of several sections.
+    pub fn place_in(&self, section: &'static str, instance: Instance, key: &'static str) -> Place {
+        let found = self.index.get(&(section, instance, key)).and_then(|at| self.list.get(*at));
+        found.map_or(Place::Nowhere, |setting| setting.place.clone())
     }
 
-    pub(super) fn note(&mut self, section: &str, key: &str, note: String) {
-        let found = self.0.iter_mut().find(|s| s.section == section && s.key == key);
-        if let Some(setting) = found {
+    /// Whether `key` of one of several sections was set to something else than its default.
+    pub(super) fn differs(
+        &self,
+        section: &'static str,
+        instance: Instance,
+        key: &'static str,
+    ) -> bool {
+        let found = self.index.get(&(section, instance, key)).and_then(|at| self.list.get(*at));
+        found.is_some_and(|setting| setting.value != setting.default)
+    }
+
+    pub(super) fn push(&mut self, setting: Setting) {
+        let name = (setting.section, setting.instance, setting.key);
+        let before = self.index.insert(name, self.list.len());
+        debug_assert!(before.is_none(), "asked for twice: {name:?}");
+        self.list.push(setting);
+    }
+
+    pub(super) fn note(
+        &mut self,
+        section: &'static str,
+        instance: Instance,
+        key: &'static str,
+        note: String,
+    ) {
+        let found = self.index.get(&(section, instance, key));
+        if let Some(setting) = found.and_then(|at| self.list.get_mut(*at)) {
             setting.note = note;
         }
     }
@@ -58,7 +97,7 @@ impl Settings {
 pub(super) fn heading(section: &str) -> String {
     match section {
         "" => "the top level".to_owned(),
-        "site" => "[[site]]".to_owned(),
+        "site" | "site.path" | "site.path.content" | "server_group" => format!("[[{section}]]"),
         _ => format!("[{section}]"),
     }
 }

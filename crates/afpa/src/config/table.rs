@@ -15,10 +15,15 @@ impl Loaded {
     ///   head                    "16KiB"               line 4
     /// ```
     pub fn table(&self) -> String {
-        let rows: Vec<&Setting> = self.settings.iter().collect();
+        // There may be thousands of paths: of these only what was said.
+        let said = |row: &&Setting| {
+            row.instance == [0; 3] && !row.section.starts_with("site.path")
+                || row.place != Place::Nowhere
+        };
+        let rows: Vec<&Setting> = self.settings.iter().filter(said).collect();
         let widths = Widths::of(&rows);
         let mut table = String::new();
-        for section in rows.chunk_by(|a, b| a.section == b.section) {
+        for section in rows.chunk_by(|a, b| (a.section, a.instance) == (b.section, b.instance)) {
             let name = section.first().map_or("", |setting| setting.section);
             if !name.is_empty() {
                 let _ = writeln!(table, "\n{}", heading(name));

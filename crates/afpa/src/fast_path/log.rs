@@ -83,6 +83,7 @@ pub(super) fn record<'d>(event: &Event, described: &'d Described) -> AccessRecor
         referer: b"",
         user_agent: b"",
         source: "kernel",
+        remote: None,
     }
 }
 

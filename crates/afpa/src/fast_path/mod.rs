@@ -20,10 +20,12 @@ mod observe;
 mod prepare;
 mod resident;
 mod running;
+mod scope;
 
 pub(crate) use observe::Look;
 pub(crate) use prepare::{Outcome, Prepared, outlook};
 pub(crate) use running::{FastPath, Parts};
+pub(crate) use scope::Scope;
 
 /// Why the fast path is not in use; what is missing and what would help.
 #[derive(Debug, thiserror::Error)]

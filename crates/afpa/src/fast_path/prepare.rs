@@ -12,7 +12,8 @@ use anyhow::bail;
 
 use super::Missing;
 use super::keep::{Kept, Refused};
-use crate::config::{AccessTarget, Config, FastPathMode, Listen};
+use super::scope;
+use crate::config::{AccessTarget, Config, FastPathMode};
 use crate::privileges::Identity;
 
 /// Programs in the kernel, on their interfaces, with nothing to answer yet.
@@ -83,11 +84,7 @@ pub(crate) fn outlook(config: &Config) -> String {
     if config.fast_path.mode == FastPathMode::Off {
         return "off, as configured".to_owned();
     }
-    let addresses = config.site.listen.iter().filter_map(|listen| match listen {
-        Listen::Tcp(address) => Some(*address),
-        Listen::Unix(_) => None,
-    });
-    let addresses: Vec<_> = addresses.collect();
+    let addresses = scope::addresses(config);
     match wanted(config, &addresses).and_then(|all| load(config, None).map(|_| all)) {
         Ok(all) => {
             let names = carrying(&addresses, &all).map(|interface| interface.name.as_str());
@@ -116,6 +113,14 @@ pub(super) fn elsewhere(fast_path: &Arc<FastPath>) -> Elsewhere {
 
 /// All interfaces, if the configuration leaves anything for the kernel to do.
 fn wanted(config: &Config, bound: &[SocketAddr]) -> Result<Vec<Interface>, Missing> {
+    if !scope::is_one_site(config) {
+        let remedy = "the kernel answers for one [[site]]";
+        return Err(Missing::new("there are several sites", remedy));
+    }
+    if scope::answerable(config, bound).is_empty() && !bound.is_empty() {
+        let remedy = "[[site]] without proxy_from";
+        return Err(Missing::new("connections begin with the PROXY protocol", remedy));
+    }
     if bound.is_empty() {
         return Err(Missing::new("no TCP address is listened on", "[[site]] listen"));
     }

@@ -12,11 +12,13 @@ use afpa_http::{HttpDate, ResponseHead, target};
 use afpa_module_http::HttpHeader;
 
 use super::log::{Described, Register};
+use super::scope::Scope;
 
 /// One site's objects in the kernel. At a reload the next site gets a number and a resident of its own.
 pub(crate) struct Resident {
     fast_path: Arc<FastPath>,
     site: u32,
+    scope: Scope,
     register: Arc<Register>,
     counts: Arc<Counts>,
     pinned: Mutex<Pinned>,
@@ -52,10 +54,11 @@ impl Resident {
     pub(super) fn new(
         fast_path: Arc<FastPath>,
         site: u32,
+        scope: Scope,
         register: Arc<Register>,
         counts: Arc<Counts>,
     ) -> Self {
-        Self { fast_path, site, register, counts, pinned: Mutex::default() }
+        Self { fast_path, site, scope, register, counts, pinned: Mutex::default() }
     }
 
     /// The site's number in the kernel.
@@ -133,6 +136,10 @@ impl Resident {
 
 impl Residency<HttpHeader> for Resident {
     fn published(&self, key: &Key, object: &Object<HttpHeader>) {
+        // What more than host and path decides, only user mode can tell.
+        if !self.scope.allows(key) {
+            return;
+        }
         let mut pinned = self.lock();
         // What nobody watches must be looked at again and again, and the kernel cannot do that.
         if pinned.closed || object.coverage() != Coverage::Watched {

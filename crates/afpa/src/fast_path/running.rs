@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use afpa_bpf::{Carriers, Change, Swept, interfaces};
 use afpa_cache::{Cache, Residency};
-use afpa_module_http::{HttpHeader, Site};
+use afpa_module_http::HttpHeader;
 use afpa_server::Elsewhere;
 use afpa_server::counters::WorkerCounters;
 use anyhow::Context as _;
@@ -20,6 +20,7 @@ use super::keep::Kept;
 use super::log::Register;
 use super::prepare::{Prepared, elsewhere, log_every};
 use super::resident::{Counts, Resident};
+use super::scope::{Scope, answerable};
 use crate::access_log::Sink;
 use crate::config::{Config, FastPathMode};
 
@@ -69,8 +70,10 @@ struct Served {
 pub(crate) struct Parts<'a> {
     /// The configuration in force.
     pub(crate) config: &'a Config,
-    /// Its site.
-    pub(crate) site: &'a Site,
+    /// What its workers answer from.
+    pub(crate) cache: &'a Arc<Cache<HttpHeader>>,
+    /// The part of it that the kernel may answer.
+    pub(crate) scope: Scope,
     /// The TCP addresses that are bound.
     pub(crate) bound: &'a [SocketAddr],
     /// Those who must be alive.
@@ -102,7 +105,7 @@ impl Prepared {
         let heart = Heart::new(Arc::clone(&shared), parts.workers, parts.sink);
         let mut running =
             FastPath { shared, served: Served::default(), kept: self.kept, heart: None };
-        running.adopt(parts.config, parts.site, parts.bound, None);
+        running.adopt(parts.config, parts.cache, parts.scope, parts.bound, None);
         let heart = std::thread::Builder::new()
             .name("afpa-fast-path".to_owned())
             .spawn(move || heart.run())
@@ -118,12 +121,13 @@ impl FastPath {
         &self.shared
     }
 
-    /// Answers for `site` on the bound addresses from now on, and for the site before no more: requests
+    /// Answers from `cache`, as far as `scope` allows, on the bound addresses from now on, and for the site before no more: requests
     /// lead to the new one, which is empty, before anything of it is pinned.
     pub(crate) fn adopt(
         &mut self,
         config: &Config,
-        site: &Site,
+        cache: &Arc<Cache<HttpHeader>>,
+        scope: Scope,
         bound: &[SocketAddr],
         sink: Option<Sink>,
     ) {
@@ -132,18 +136,19 @@ impl FastPath {
         let resident = Arc::new(Resident::new(
             Arc::clone(&shared.fast_path),
             number,
+            scope,
             Arc::clone(&shared.register),
             Arc::clone(&shared.counts),
         ));
         let before = shared.current.swap(Some(Arc::new(Current {
             resident: Arc::clone(&resident),
-            cache: Arc::downgrade(site.cache()),
+            cache: Arc::downgrade(cache),
         })));
         *shared.answering() = config.fast_path.mode != FastPathMode::Off;
         if config.fast_path.mode == FastPathMode::Off {
             shared.fast_path.pause();
         }
-        let reached = shared.reach(bound);
+        let reached = shared.reach(&answerable(config, bound));
         if let Err(error) = self.served.lead_to(&shared.fast_path, number, config, &reached) {
             tracing::warn!(%error, "some hosts or addresses are served without the fast path");
         }
@@ -155,7 +160,7 @@ impl FastPath {
         if sink.is_some() {
             *shared.next_sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;
         }
-        site.cache().attach_residency(resident as Arc<dyn Residency<HttpHeader>>);
+        cache.attach_residency(resident as Arc<dyn Residency<HttpHeader>>);
     }
 
     /// For the engine.
@@ -208,7 +213,7 @@ impl Served {
         config: &Config,
         bound: &[SocketAddr],
     ) -> anyhow::Result<()> {
-        let hosts = &config.site.hosts;
+        let hosts = config.sites.first().map_or(&[][..], |site| &site.hosts);
         let mut outcome: anyhow::Result<()> = Ok(());
         let mut wanted = HashSet::new();
         for address in bound {
@@ -216,7 +221,9 @@ impl Served {
             let id = *self.listeners.entry(*address).or_insert(free);
             let any_host = if hosts.is_empty() { site } else { 0 };
             outcome = outcome.and(fast_path.listen(*address, id, any_host).map_err(Into::into));
-            for host in spellings(hosts, address.port()) {
+            // Names below a star are left to user mode.
+            let exact = hosts.iter().filter(|host| !host.starts_with('*'));
+            for host in spellings(exact, address.port()) {
                 outcome =
                     outcome.and(fast_path.map_host(id, &host, site).map(drop).map_err(Into::into));
                 wanted.insert((id, host));
@@ -235,9 +242,14 @@ impl Served {
     }
 }
 
-/// As clients write a host: alone, or with the port.
-fn spellings(hosts: &[String], port: u16) -> impl Iterator<Item = String> {
-    hosts.iter().flat_map(move |host| [host.clone(), format!("{host}:{port}")])
+/// As clients write a host: alone, or with the port. The kernel folds case by setting a bit, which would
+/// make other characters of brackets.
+fn spellings<'h>(
+    hosts: impl Iterator<Item = &'h String>,
+    port: u16,
+) -> impl Iterator<Item = String> {
+    let plain = hosts.filter(|host| !host.contains(['[', ']']));
+    plain.flat_map(move |host| [host.clone(), format!("{host}:{port}")])
 }
 
 impl Shared {

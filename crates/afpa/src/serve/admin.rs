@@ -105,7 +105,7 @@ impl Admin {
                 let shown = String::from_utf8_lossy(path).into_owned();
                 Answer::text(
                     Status::OK,
-                    match self.observed.site.load().purge(path) {
+                    match self.observed.serving.load().purge(path) {
                         true => format!("{shown} was dropped from the cache\n"),
                         false => format!("{shown} was not in the cache\n"),
                     },
@@ -144,7 +144,7 @@ impl Module for Admin {
     type Pending = Infallible;
     type Loaded = Infallible;
 
-    fn connected(&mut self, client: Client) -> Trusted {
+    fn connected(&mut self, client: Client, _: u32) -> Trusted {
         Trusted(client == Client::Unix)
     }
 

@@ -9,7 +9,7 @@ use afpa_http::{Coding, RequestLimits};
 use afpa_module_http::{Compression, SiteSettings};
 use afpa_server::{Address, Settings};
 
-use crate::config::{self, Config, Listen, Policy, Symlinks};
+use crate::config::{self, Config, Listen, Policy, Root, Symlinks};
 
 pub(super) fn engine(config: &Config) -> Settings {
     Settings {
@@ -20,6 +20,7 @@ pub(super) fn engine(config: &Config) -> Settings {
         write_timeout: config.timeouts.write,
         connections: config.limits.connections,
         connections_per_client: config.limits.connections_per_client,
+        remote_timeout: config.groups.iter().map(|group| group.exchange.shortest()).min(),
         pipelined: config.limits.pipelined,
         ..Settings::default()
     }
@@ -43,14 +44,14 @@ pub(super) fn cache(config: &Config) -> CacheSettings {
     }
 }
 
-pub(super) fn root(config: &Config) -> RootSettings {
+pub(super) fn root(site: &config::Site) -> RootSettings {
     RootSettings {
-        symlinks: match config.site.symlinks {
+        symlinks: match site.symlinks {
             Symlinks::Never => SymlinkPolicy::Never,
             Symlinks::Owner => SymlinkPolicy::OwnerMatch,
             Symlinks::Always => SymlinkPolicy::Always,
         },
-        dotfiles: config.site.dotfiles,
+        dotfiles: site.dotfiles,
     }
 }
 
@@ -58,19 +59,22 @@ pub(super) fn watch(config: &Config) -> WatchSettings {
     WatchSettings { enabled: config.coherency.watch, max_watches: config.coherency.max_watches }
 }
 
-pub(super) fn site(config: &Config) -> SiteSettings {
-    let site = &config.site;
+pub(super) fn request_limits(config: &Config) -> RequestLimits {
+    RequestLimits {
+        request_line: config.limits.request_line,
+        head: config.limits.head,
+        fields: config.limits.fields,
+    }
+}
+
+pub(super) fn site(config: &Config, site: &config::Site, root: &Root) -> SiteSettings {
     SiteSettings {
-        limits: RequestLimits {
-            request_line: config.limits.request_line,
-            head: config.limits.head,
-            fields: config.limits.fields,
-        },
+        limits: request_limits(config),
         body_limit: config.limits.body as u64,
         hosts: site.hosts.clone(),
-        index: site.index.clone(),
+        index: root.index.clone(),
         listing: site.listing,
-        homes: site.homes.then(|| PathBuf::from(&site.homes_directory)),
+        homes: (site.homes && root.is_site_root).then(|| PathBuf::from(&site.homes_directory)),
         headers: site.headers.clone(),
         types: site.types.iter().cloned().collect(),
         compression: compression(&config.compression),
@@ -94,13 +98,20 @@ fn compression(settings: &config::Compression) -> Compression {
     }
 }
 
-pub(super) fn address(listen: &Listen) -> Address {
+fn address(listen: &Listen) -> Address {
     match listen {
         Listen::Tcp(address) => Address::Tcp(*address),
         Listen::Unix(path) => Address::Unix(path.clone()),
     }
 }
 
-pub(super) fn addresses(config: &Config) -> Vec<Address> {
-    config.site.listen.iter().map(address).collect()
+/// Every address of every site, once.
+pub(super) fn addresses(config: &Config) -> Vec<(Listen, Address)> {
+    let mut addresses: Vec<(Listen, Address)> = Vec::new();
+    for listen in config.sites.iter().flat_map(|site| &site.listen) {
+        if !addresses.iter().any(|(known, _)| known == listen) {
+            addresses.push((listen.clone(), address(listen)));
+        }
+    }
+    addresses
 }

@@ -15,6 +15,7 @@ mod convert;
 mod metrics;
 mod observe;
 mod reload;
+mod serving;
 mod signals;
 mod start;
 

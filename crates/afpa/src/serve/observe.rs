@@ -5,18 +5,19 @@ use std::time::Instant;
 
 use afpa_cache::CacheStats;
 use afpa_framework::Counter;
-use afpa_module_http::{HttpCounters, Site};
+use afpa_module_http::HttpCounters;
 use afpa_server::counters::WorkerCounters;
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
+use super::serving::Serving;
 use crate::access_log::AccessLog;
 use crate::fast_path::Look;
 
 /// The running server, as far as it can be looked at.
 pub(crate) struct Observed {
     pub(super) started: Instant,
-    pub(super) site: ArcSwap<Site>,
+    pub(super) serving: ArcSwap<Serving>,
     pub(super) http: Vec<Arc<HttpCounters>>,
     pub(super) workers: Vec<Arc<WorkerCounters>>,
     pub(super) access_log: ArcSwap<AccessLog>,
@@ -44,14 +45,15 @@ impl Observed {
     }
 
     pub(super) fn cache(&self) -> CacheStats {
-        self.site.load().cache().stats()
+        self.serving.load().cache.stats()
     }
 
     /// Everything, in the order in which people read it.
     pub(super) fn to_json(&self) -> Value {
         let cache = self.cache();
-        let site = self.site.load();
-        let watched = site.watcher().map(|watcher| watcher.summary());
+        let serving = self.serving.load();
+        let watchers = serving.global.roots.iter().filter_map(|root| root.watcher());
+        let watched: Vec<_> = watchers.map(|watcher| watcher.summary()).collect();
         let access_log = self.access_log.load();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -83,9 +85,10 @@ impl Observed {
                 "confirmations": cache.confirmations,
             },
             "watch": {
-                "directories": watched.as_ref().map_or(0, |summary| summary.watched),
-                "unwatched": watched.as_ref().map_or(0, |s| s.unwatched.values().sum::<usize>()),
-                "complete": watched.is_some_and(|summary| summary.complete),
+                "directories": watched.iter().map(|summary| summary.watched).sum::<usize>(),
+                "unwatched":
+                    watched.iter().flat_map(|summary| summary.unwatched.values()).sum::<usize>(),
+                "complete": watched.iter().all(|summary| summary.complete),
             },
             "connections": {
                 "open": self.engine(|c| &c.open),

@@ -2,23 +2,26 @@
 
 use std::sync::Arc;
 
-use afpa_module_http::{Http, Site};
-use afpa_server::{Address, BoundListener, Settings};
+use afpa_module_http::Http;
+use afpa_server::{Address, BoundListener, ListenerSettings, Settings};
 
-use super::start::{Sinks, bind, open_root, open_site, start_log, tcp};
+use super::serving::{Draft, open_roots};
+use super::start::{Sinks, bind, keep, start_log, tcp};
 use super::{Server, convert};
 use crate::access_log::{AccessLog, Sink};
 use crate::cli::Serve;
 use crate::config::Config;
-use crate::fast_path::FastPath;
+use crate::fast_path::{FastPath, Scope};
 
 /// What a reload has made ready.
 struct Prepared {
     config: Config,
-    site: Arc<Site>,
+    draft: Draft,
     /// A new access log, if its settings are others.
     access_log: Option<(AccessLog, Vec<Sink>)>,
     listeners: Vec<BoundListener>,
+    /// Addresses that stay, and how their connections are taken.
+    staying: Vec<(Address, ListenerSettings)>,
     gone: Vec<Address>,
 }
 
@@ -39,55 +42,71 @@ impl Server {
         self.notifier.ready();
     }
 
-    fn prepare(&self, options: &Serve) -> anyhow::Result<Prepared> {
+    fn prepare(&mut self, options: &Serve) -> anyhow::Result<Prepared> {
         let loaded = options.configuration()?;
         if !loaded.warnings.is_empty() {
             eprint!("{}", loaded.rendered_warnings());
         }
         let config = keep_what_stays(loaded.config, &self.config);
-        let root = open_root(&config)?;
-        let site = open_site(&config, root, self.arena.clone())?;
+        let hierarchy = self.numbers.hierarchy(&config);
+        let roots = open_roots(&config, &hierarchy)?;
+        let draft = Draft::new(&config, &hierarchy, roots, self.arena.clone())?;
 
         let wanted = convert::addresses(&config);
-        let bound: Vec<&Address> = self.engine.addresses().collect();
         let settings = convert::engine(&config);
-        let listeners = wanted
-            .iter()
-            .filter(|address| !bound.contains(address))
-            .map(|address| bind(address, settings.workers, settings.backlog, None))
-            .collect::<anyhow::Result<_>>()?;
-        let gone = bound.into_iter().filter(|address| !wanted.contains(address)).cloned().collect();
+        let (mut listeners, mut staying) = (Vec::new(), Vec::new());
+        for (listen, address) in &wanted {
+            let taken = self.numbers.settings(&config, listen);
+            if self.engine.addresses().any(|bound| bound == address) {
+                staying.push((address.clone(), taken));
+            } else {
+                let bound = bind(address, settings.workers, settings.backlog, None)?;
+                listeners.push(bound.with(taken));
+            }
+        }
+        let is_wanted = |bound: &&Address| wanted.iter().any(|(_, address)| address == *bound);
+        let gone = self.engine.addresses().filter(|bound| !is_wanted(bound)).cloned().collect();
 
         let access_log =
             if config.log == self.config.log { None } else { Some(start_log(&config)?) };
-        Ok(Prepared { config, site, access_log, listeners, gone })
+        Ok(Prepared { config, draft, access_log, listeners, staying, gone })
     }
 
     fn commit(&mut self, prepared: Prepared) {
-        let Prepared { config, site, access_log, listeners, gone } = prepared;
+        let Prepared { config, draft, access_log, listeners, staying, gone } = prepared;
+        let before = self.observed.serving.load_full();
+        let serving = Arc::new(draft.adopt(&config, Some(&before.global)));
         let sinks = access_log.map(|(log, sinks)| {
             self.observed.access_log.store(Arc::new(log));
             Arc::new(Sinks::new(sinks))
         });
         // Before the workers know the new site: the kernel answers no more for the old one.
         if let Some(fast_path) = &mut self.fast_path {
-            let going = |address: &&Address| !gone.contains(address);
-            let staying = self.engine.addresses().filter(going);
-            let bound = tcp(staying.chain(listeners.iter().map(|listener| &listener.address)));
+            let new = listeners.iter().map(|listener| &listener.address);
+            let bound = tcp(staying.iter().map(|(address, _)| address).chain(new));
             let sink = sinks.as_ref().map(|sinks| sinks.take(config.workers));
-            fast_path.adopt(&config, &site, &bound, sink);
+            let scope = Scope::of(&serving.global);
+            fast_path.adopt(&config, &serving.cache, scope, &bound, sink);
         }
-        self.observed.site.store(Arc::clone(&site));
+        self.observed.serving.store(Arc::clone(&serving));
         let settings = Settings {
             elsewhere: self.fast_path.as_ref().map(FastPath::elsewhere),
             ..convert::engine(&config)
         };
+        let global = Arc::clone(&serving.global);
         self.engine.reload(&settings, move |module: &mut Http, worker| {
-            module.adopt(Arc::clone(&site));
+            module.adopt(Arc::clone(&global));
             if let Some(sinks) = &sinks {
                 module.log_to(Box::new(sinks.take(worker)));
             }
         });
+        match keep(self.keeper.take(), &config, &serving) {
+            Ok(keeper) => self.keeper = keeper,
+            Err(error) => tracing::error!("servers are not probed: {error:#}"),
+        }
+        for (address, taken) in staying {
+            self.engine.relisten(&address, &taken);
+        }
         for listener in listeners {
             if let Err(error) = self.engine.listen(listener) {
                 tracing::error!(%error, "an address was bound but is not listened on");

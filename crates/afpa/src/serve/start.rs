@@ -1,13 +1,14 @@
 //! Setting up: everything that needs privileges, then the threads.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, Entry};
-use afpa_module_http::{Http, HttpCounters, Site};
+use afpa_module_http::{Global, Http, HttpCounters};
+use afpa_proxy::probe::Keeper;
 use afpa_server::worker::WorkerContext;
 use afpa_server::{Address, BoundListener, Engine, Settings};
 use anyhow::{Context as _, bail};
@@ -17,10 +18,11 @@ use rustix::thread::CapabilitySet;
 use super::admin::{self, Admin};
 use super::convert;
 use super::observe::Observed;
+use super::serving::{Draft, Numbers, Serving, open_roots};
 use crate::access_log::{AccessLog, Sink};
-use crate::config::{Config, human_size};
+use crate::config::{Config, Hierarchy, human_size};
 use crate::control;
-use crate::fast_path::{FastPath, Look, Outcome, Parts, Prepared};
+use crate::fast_path::{FastPath, Look, Outcome, Parts, Prepared, Scope};
 use crate::notify::Notifier;
 use crate::privileges::{self, Identity, Limit, Needs};
 use crate::summary::{Memory, Summary, Watches};
@@ -33,6 +35,9 @@ pub(crate) struct Server {
     pub(super) admin: Engine<Admin>,
     pub(super) observed: Arc<Observed>,
     pub(super) arena: Arena,
+    pub(super) numbers: Numbers,
+    /// Probes servers and looks up their names, while there are any.
+    pub(super) keeper: Option<Keeper>,
     /// The kernel's part, while it has one.
     pub(super) fast_path: Option<FastPath>,
     pub(super) notifier: Notifier,
@@ -54,13 +59,25 @@ impl Server {
             tracing::warn!(%error, "the service manager cannot be told anything");
             Notifier::default()
         });
-        let privileged = Privileged::prepare(&config)?;
+        let mut numbers = Numbers::default();
+        let hierarchy = numbers.hierarchy(&config);
+        let privileged = Privileged::prepare(&config, &hierarchy, &mut numbers)?;
         privileged.drop_privileges()?;
-        let Privileged { identity, descriptors, arena, listeners, control, admin, root, fast_path } =
-            privileged;
-        check_readable(&root, &config, identity.as_ref())?;
-
-        let site = open_site(&config, root, arena.clone())?;
+        let Privileged {
+            identity,
+            descriptors,
+            arena,
+            listeners,
+            control,
+            admin,
+            roots,
+            fast_path,
+        } = privileged;
+        for (root, configured) in roots.iter().zip(&hierarchy.roots) {
+            check_readable(root, &configured.directory, identity.as_ref())?;
+        }
+        let serving = Draft::new(&config, &hierarchy, roots, arena.clone())?.adopt(&config, None);
+        let keeper = keep(None, &config, &serving)?;
         let (access_log, sinks) = start_log(&config)?;
         let sinks = Arc::new(Sinks::new(sinks));
         let counters: Vec<_> = (0..config.workers).map(|_| Arc::default()).collect();
@@ -71,11 +88,13 @@ impl Server {
             },
             ..convert::engine(&config)
         };
-        let mut engine = start_workers(&config, &settings, &site, &counters, Arc::clone(&sinks))?;
+        let mut engine =
+            start_workers(&config, &settings, &serving.global, &counters, Arc::clone(&sinks))?;
         let bound = tcp(listeners.iter().map(|listener| &listener.address));
         let parts = Parts {
             config: &config,
-            site: &site,
+            cache: &serving.cache,
+            scope: Scope::of(&serving.global),
             bound: &bound,
             workers: &engine.counters(),
             sink: sinks.take(config.workers),
@@ -91,7 +110,7 @@ impl Server {
         let observed = Arc::new(Observed {
             started: Instant::now(),
             fast_path: look,
-            site: ArcSwap::from(site),
+            serving: ArcSwap::from_pointee(serving),
             http: counters,
             workers: engine.counters(),
             access_log: ArcSwap::from_pointee(access_log),
@@ -100,7 +119,8 @@ impl Server {
             engine.listen(listener)?;
         }
         let admin = admin::start(Arc::clone(&observed), control, admin)?;
-        let server = Self { config, engine, admin, observed, arena, fast_path, notifier };
+        let server =
+            Self { config, engine, admin, observed, arena, numbers, keeper, fast_path, notifier };
         server.introduce(identity.as_ref(), descriptors);
         server.notifier.ready();
         Ok(server)
@@ -112,7 +132,7 @@ impl Server {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             workers: self.config.workers,
             listeners: self.engine.addresses().map(url).collect(),
-            root: self.config.site.root.display().to_string(),
+            root: self.served(),
             user: identity.map(|identity| identity.name.clone()).unwrap_or_default(),
             pinned_limit: self.arena.usage().limit as u64,
             memory: memory(&self.arena),
@@ -133,12 +153,16 @@ impl Server {
         if !self.config.coherency.watch {
             return Watches::Off { max_age };
         }
-        let site = self.observed.site.load();
-        let Some(watcher) = site.watcher() else { return Watches::Off { max_age } };
-        watcher.wait_complete(SCAN_PATIENCE);
-        let summary = watcher.summary();
-        let directories = summary.watched;
-        match summary.unwatched.first_key_value() {
+        let serving = self.observed.serving.load();
+        let (mut directories, mut unwatched) = (0, None);
+        for watcher in serving.global.roots.iter().filter_map(|root| root.watcher()) {
+            watcher.wait_complete(SCAN_PATIENCE);
+            let summary = watcher.summary();
+            directories += summary.watched;
+            let first = summary.unwatched.first_key_value();
+            unwatched = unwatched.or(first.map(|(reason, count)| (reason.clone(), *count)));
+        }
+        match unwatched {
             None => Watches::All { directories },
             Some((reason, count)) => Watches::Some {
                 directories,
@@ -151,6 +175,30 @@ impl Server {
             },
         }
     }
+
+    /// Directories and server groups, for people.
+    fn served(&self) -> String {
+        let mut served: Vec<String> = Vec::new();
+        let sites = self.config.sites.iter();
+        let roots = sites.flat_map(|site| {
+            let paths = site.paths.iter().flat_map(|path| {
+                let contents = path.contents.iter().filter_map(|c| c.behaviour.root.as_ref());
+                path.behaviour.root.iter().chain(contents)
+            });
+            site.root.iter().chain(paths)
+        });
+        let groups = self.config.groups.iter().map(|group| group.settings.name.clone());
+        for name in roots.map(|root| root.display().to_string()).chain(groups) {
+            if !served.contains(&name) {
+                served.push(name);
+            }
+        }
+        const SHOWN: usize = 4;
+        let more = served.len().saturating_sub(SHOWN);
+        served.truncate(SHOWN);
+        let more = if more > 0 { format!("  and {more} more") } else { String::new() };
+        format!("{}{more}", served.join("  "))
+    }
 }
 
 /// What was set up while the process had all its privileges.
@@ -161,12 +209,16 @@ struct Privileged {
     listeners: Vec<BoundListener>,
     control: Option<BoundListener>,
     admin: Option<BoundListener>,
-    root: DocumentRoot,
+    roots: Vec<DocumentRoot>,
     fast_path: Outcome,
 }
 
 impl Privileged {
-    fn prepare(config: &Config) -> anyhow::Result<Self> {
+    fn prepare(
+        config: &Config,
+        hierarchy: &Hierarchy,
+        numbers: &mut Numbers,
+    ) -> anyhow::Result<Self> {
         let [descriptors, _] = privileges::raise_limits(Needs {
             descriptors: (config.limits.connections + config.cache.open_files + 256) as u64,
             locked_memory: config.cache.pinned_limit as u64,
@@ -179,7 +231,10 @@ impl Privileged {
         let settings = convert::engine(config);
         let listeners: Vec<BoundListener> = convert::addresses(config)
             .iter()
-            .map(|address| bind(address, settings.workers, settings.backlog, identity.as_ref()))
+            .map(|(listen, address)| {
+                let bound = bind(address, settings.workers, settings.backlog, identity.as_ref())?;
+                Ok(bound.with(numbers.settings(config, listen)))
+            })
             .collect::<anyhow::Result<_>>()?;
         let bound = tcp(listeners.iter().map(|listener| &listener.address));
         let admin = config.admin.map(|address| bind(&Address::Tcp(address), 1, 16, None));
@@ -189,7 +244,7 @@ impl Privileged {
             listeners,
             control: bind_control(config, identity.as_ref()),
             admin: admin.transpose()?,
-            root: open_root(config)?,
+            roots: open_roots(config, hierarchy)?,
             fast_path: Prepared::load(config, &bound, identity.as_ref())?,
             identity,
         })
@@ -204,19 +259,27 @@ impl Privileged {
     }
 }
 
-pub(super) fn open_root(config: &Config) -> anyhow::Result<DocumentRoot> {
-    let path = &config.site.root;
-    DocumentRoot::open(path, convert::root(config))
-        .with_context(|| format!("cannot open the document root {}", path.display()))
-}
-
-pub(super) fn open_site(
+/// The keeper of the groups that are served from now on; none while there are none.
+pub(super) fn keep(
+    keeper: Option<Keeper>,
     config: &Config,
-    root: DocumentRoot,
-    arena: Arena,
-) -> anyhow::Result<Arc<Site>> {
-    let (settings, cache) = (convert::site(config), convert::cache(config));
-    Ok(Site::open(root, settings, cache, convert::watch(config), arena)?)
+    serving: &Serving,
+) -> anyhow::Result<Option<Keeper>> {
+    let groups = serving.groups();
+    match keeper {
+        Some(keeper) => {
+            keeper.replace(groups, config.resolver.clone());
+            Ok(Some(keeper))
+        }
+        None if groups.is_empty() => Ok(None),
+        None => {
+            // It waits for first addresses on an event loop of its own, and this thread runs one.
+            let resolver = config.resolver.clone();
+            let start = std::thread::spawn(move || Keeper::start(groups, resolver)).join();
+            let keeper = start.unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()));
+            keeper.map(Some).context("the thread that probes servers cannot be started")
+        }
+    }
 }
 
 pub(super) fn bind(
@@ -264,7 +327,7 @@ fn bind_control(config: &Config, identity: Option<&Identity>) -> Option<BoundLis
 /// A root that the new user cannot read would answer everything with 403: say so at once.
 fn check_readable(
     root: &DocumentRoot,
-    config: &Config,
+    path: &Path,
     identity: Option<&Identity>,
 ) -> anyhow::Result<()> {
     let readable = match root.resolve(b"/") {
@@ -275,7 +338,7 @@ fn check_readable(
         return Ok(());
     }
     let who = identity.map_or("this user", |identity| &identity.name);
-    let path = config.site.root.display();
+    let path = path.display();
     bail!("{who} may not read {path}: change its permissions, or choose another --user")
 }
 
@@ -310,14 +373,14 @@ pub(super) fn tcp<'a>(addresses: impl Iterator<Item = &'a Address>) -> Vec<Socke
 fn start_workers(
     config: &Config,
     settings: &Settings,
-    site: &Arc<Site>,
+    global: &Arc<Global>,
     counters: &[Arc<HttpCounters>],
     sinks: Arc<Sinks>,
 ) -> anyhow::Result<Engine<Http>> {
-    let (site, counters) = (Arc::clone(site), counters.to_vec());
+    let (global, counters) = (Arc::clone(global), counters.to_vec());
     let module = move |WorkerContext { index, wake }: WorkerContext| {
         let counters = counters.get(index).map(Arc::clone).unwrap_or_default();
-        Http::new(Arc::clone(&site), counters, Box::new(sinks.take(index)), wake)
+        Http::new(Arc::clone(&global), counters, Box::new(sinks.take(index)), wake)
     };
     Ok(Engine::start(settings, config.limits.head, module)?)
 }

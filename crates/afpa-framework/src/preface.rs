@@ -1,0 +1,213 @@
+//! The PROXY protocol, versions 1 and 2: what a router in front says about the client before the
+//! first byte of the client itself (the specification is haproxy.org's `proxy-protocol.txt`).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// What the router said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preface {
+    /// Nothing about a client: the connection is the router's own, or the client has no IP address.
+    Local,
+    /// The connection is forwarded for this client.
+    Client(SocketAddr),
+}
+
+/// This is not the beginning of the PROXY protocol, or not one that can be trusted to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BrokenPreface;
+
+/// The longest header that is read, additions of version 2 included.
+pub const MAX_PREFACE: usize = 2048;
+
+/// Version 1 fits into so many bytes with its line end (section 2.1).
+const MAX_LINE: usize = 107;
+
+const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+
+/// Reads a header from the front of `input`, and how many bytes it took. `Ok(None)`: so far it is
+/// one, and more must come.
+///
+/// # Errors
+/// [`BrokenPreface`] as soon as it cannot become one.
+pub fn parse(input: &[u8]) -> Result<Option<(Preface, usize)>, BrokenPreface> {
+    match input.first() {
+        None => Ok(None),
+        Some(b'P') => version_1(input),
+        Some(_) => version_2(input),
+    }
+}
+
+fn version_1(input: &[u8]) -> Result<Option<(Preface, usize)>, BrokenPreface> {
+    let start = b"PROXY ";
+    let known = start.len().min(input.len());
+    if input.get(..known) != start.get(..known) {
+        return Err(BrokenPreface);
+    }
+    let line = input.get(..MAX_LINE.min(input.len())).unwrap_or_default();
+    let Some(end) = line.windows(2).position(|pair| pair == b"\r\n") else {
+        // A line feed or a second carriage return would be part of no line of this protocol.
+        let odd = |byte: &u8| !matches!(byte, b' '..=b'~');
+        let inner = line.strip_suffix(b"\r").unwrap_or(line);
+        return match input.len() >= MAX_LINE || inner.iter().any(odd) {
+            true => Err(BrokenPreface),
+            false => Ok(None),
+        };
+    };
+    let text = line.get(start.len()..end).and_then(|text| str::from_utf8(text).ok());
+    let preface = words(text.ok_or(BrokenPreface)?)?;
+    Ok(Some((preface, end + 2)))
+}
+
+/// What stands behind `PROXY `.
+fn words(text: &str) -> Result<Preface, BrokenPreface> {
+    let mut words = text.split(' ');
+    let family = words.next().unwrap_or_default();
+    if family == "UNKNOWN" {
+        return Ok(Preface::Local);
+    }
+    let mut next = || words.next().ok_or(BrokenPreface);
+    let (source, _destination, port, to) = (next()?, next()?, next()?, next()?);
+    if words.next().is_some() {
+        return Err(BrokenPreface);
+    }
+    let address: IpAddr = source.parse().map_err(|_| BrokenPreface)?;
+    if (family, address.is_ipv4()) != ("TCP4", true)
+        && (family, address.is_ipv4()) != ("TCP6", false)
+    {
+        return Err(BrokenPreface);
+    }
+    number(to)?;
+    Ok(Preface::Client(SocketAddr::new(address.to_canonical(), number(port)?)))
+}
+
+/// A port without sign or leading zeros.
+fn number(digits: &str) -> Result<u16, BrokenPreface> {
+    let port: u16 = digits.parse().map_err(|_| BrokenPreface)?;
+    if port.to_string() == digits { Ok(port) } else { Err(BrokenPreface) }
+}
+
+fn version_2(input: &[u8]) -> Result<Option<(Preface, usize)>, BrokenPreface> {
+    let known = SIGNATURE.len().min(input.len());
+    if input.get(..known) != SIGNATURE.get(..known) {
+        return Err(BrokenPreface);
+    }
+    let command = match input.get(12) {
+        None => return Ok(None),
+        Some(command @ (0x20 | 0x21)) => *command,
+        Some(_) => return Err(BrokenPreface),
+    };
+    let Some(&[family, high, low]) = input.get(13..16) else { return Ok(None) };
+    let end = 16 + usize::from(u16::from_be_bytes([high, low]));
+    if end > MAX_PREFACE {
+        return Err(BrokenPreface);
+    }
+    let Some(body) = input.get(16..end) else { return Ok(None) };
+    // What a LOCAL command says of addresses is to be ignored (section 2.2).
+    let preface = if command == 0x20 { Preface::Local } else { addresses(family, body)? };
+    Ok(Some((preface, end)))
+}
+
+fn addresses(family: u8, body: &[u8]) -> Result<Preface, BrokenPreface> {
+    match family {
+        // TCP over IPv4: two addresses, two ports.
+        0x11 => {
+            let [a, b, c, d, _, _, _, _, high, low, ..] = *body.get(..12).ok_or(BrokenPreface)?
+            else {
+                return Err(BrokenPreface);
+            };
+            let address = IpAddr::V4(Ipv4Addr::new(a, b, c, d));
+            Ok(Preface::Client(SocketAddr::new(address, u16::from_be_bytes([high, low]))))
+        }
+        // TCP over IPv6.
+        0x21 => {
+            let source = body.get(..16).and_then(|source| <[u8; 16]>::try_from(source).ok());
+            let Some(&[high, low, _, _]) = body.get(32..36) else { return Err(BrokenPreface) };
+            let address = IpAddr::V6(Ipv6Addr::from(source.ok_or(BrokenPreface)?)).to_canonical();
+            Ok(Preface::Client(SocketAddr::new(address, u16::from_be_bytes([high, low]))))
+        }
+        // Unspecified, and unix sockets: there is a client, but none with an address.
+        0x00 | 0x31 => Ok(Preface::Local),
+        _ => Err(BrokenPreface),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(text: &str) -> Preface {
+        Preface::Client(text.parse().unwrap())
+    }
+
+    fn v2(command: u8, family: u8, body: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(body.len()).unwrap().to_be_bytes();
+        [&SIGNATURE[..], &[command, family], &length, body].concat()
+    }
+
+    #[test]
+    fn version_1_names_the_client() {
+        for (line, preface) in [
+            ("PROXY TCP4 1.2.3.4 10.0.0.1 5000 80\r\n", client("1.2.3.4:5000")),
+            ("PROXY TCP6 2001:db8::1 ::1 65535 443\r\n", client("[2001:db8::1]:65535")),
+            ("PROXY UNKNOWN\r\n", Preface::Local),
+            ("PROXY UNKNOWN ff::1 ff::2 1 2\r\n", Preface::Local),
+        ] {
+            let input = format!("{line}GET / HTTP/1.1\r\n");
+            assert_eq!(parse(input.as_bytes()), Ok(Some((preface, line.len()))), "{line}");
+            for cut in 0..line.len() {
+                assert_eq!(parse(&line.as_bytes()[..cut]), Ok(None), "{line} cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn version_2_names_the_client() {
+        let four = [1, 2, 3, 4, 10, 0, 0, 1, 0x13, 0x88, 0, 80];
+        let mut six = [0; 36];
+        six[15] = 1;
+        six[33] = 7;
+        let with_additions = [&four[..], &[3, 0, 1, 0]].concat();
+        for (header, preface) in [
+            (v2(0x21, 0x11, &four), client("1.2.3.4:5000")),
+            (v2(0x21, 0x11, &with_additions), client("1.2.3.4:5000")),
+            (v2(0x21, 0x21, &six), client("[::1]:7")),
+            (v2(0x20, 0x00, &[]), Preface::Local),
+            (v2(0x20, 0x11, &[1]), Preface::Local),
+            (v2(0x21, 0x31, &[0; 216]), Preface::Local),
+        ] {
+            assert_eq!(parse(&header), Ok(Some((preface, header.len()))));
+            for cut in 0..header.len() {
+                assert_eq!(parse(&header[..cut]), Ok(None), "cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_none_is_refused_as_soon_as_it_shows() {
+        for input in [
+            &b"GET / HTTP/1.1\r\n"[..],
+            b"POST",
+            b"PROXY\t",
+            b"PROXY TCP4 1.2.3.4 10.0.0.1 5000\r\n",
+            b"PROXY TCP4 1.2.3.4 10.0.0.1 5000 80 90\r\n",
+            b"PROXY TCP4 ::1 ::1 1 2\r\n",
+            b"PROXY TCP6 1.2.3.4 1.2.3.4 1 2\r\n",
+            b"PROXY TCP4 1.2.3.4 10.0.0.1 05000 80\r\n",
+            b"PROXY TCP4 1.2.3.4 10.0.0.1 65536 80\r\n",
+            b"PROXY TCP4 1.2.3.4 10.0.0.1 -1 80\r\n",
+            b"PROXY UNKNOWN\n",
+            b"PROXY \r\r",
+            b"\r\n\r\n\0\r\nQUIT\r",
+            b"\r\n\r\n\0\r\nQUIT\n\x11",
+            b"\r\n\r\n\0\r\nQUIT\n\x22",
+            b"\r\n\r\n\0\r\nQUIT\n\x21\x11\xff\xff",
+            b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\0",
+            b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x01a",
+        ] {
+            assert_eq!(parse(input), Err(BrokenPreface), "{}", input.escape_ascii());
+        }
+        let endless = [&b"PROXY "[..], &[b'A'; 200]].concat();
+        assert_eq!(parse(&endless), Err(BrokenPreface));
+        assert_eq!(parse(&endless[..MAX_LINE - 1]), Ok(None));
+    }
+}

@@ -1,0 +1,122 @@
+//! Global data: everything that is independent of core, connection and request, swapped whole at a
+//! reload.
+
+use std::sync::Arc;
+
+use afpa_cache::{Cache, View};
+use afpa_framework::Network;
+use afpa_http::{BodyLength, Request, RequestLimits};
+use afpa_proxy::exchange;
+use afpa_proxy::limit::Gate;
+use afpa_proxy::select::Group;
+use afpa_router::{Action, ListenerId, Question, Router, Unrouted, Verdict};
+
+use crate::header::HttpHeader;
+use crate::site::Site;
+
+/// What the modules of all cores serve from.
+pub struct Global {
+    /// Decides between request sets; `None`: everything belongs to the first root.
+    pub router: Option<Arc<Router>>,
+    /// Document roots, by the number that the router knows them by. They share one cache.
+    pub roots: Vec<Arc<Site>>,
+    /// Virtual sites, likewise.
+    pub sites: Vec<VirtualSite>,
+    /// Server groups, likewise.
+    pub groups: Vec<ServerGroup>,
+    /// Limits on request heads.
+    pub limits: RequestLimits,
+    /// Most bytes of request content that are read and thrown away to keep a connection.
+    pub body_limit: u64,
+}
+
+/// What a virtual site is apart from its routes.
+pub struct VirtualSite {
+    /// What logs and metrics call it.
+    pub name: String,
+    /// Its limits on requests that go to servers.
+    pub gate: Arc<Gate>,
+    /// Routers in front whose X-Forwarded-For names the client.
+    pub forwarded_from: Arc<[Network]>,
+}
+
+/// A server group, and how its servers are dealt with.
+pub struct ServerGroup {
+    /// Selection and health.
+    pub group: Arc<Group>,
+    /// Time-outs, limits, fields.
+    pub settings: Arc<exchange::Settings>,
+}
+
+impl Global {
+    /// One root, served as a whole to everybody.
+    pub fn alone(site: Arc<Site>) -> Arc<Global> {
+        let (limits, body_limit) = (site.settings().limits, site.settings().body_limit);
+        let (sites, groups) = (Vec::new(), Vec::new());
+        Arc::new(Global { router: None, roots: vec![site], sites, groups, limits, body_limit })
+    }
+
+    /// The cache of all roots; `None` when there is no root.
+    pub fn cache(&self) -> Option<&Arc<Cache<HttpHeader>>> {
+        let cache = self.roots.first().map(|root| root.cache());
+        let shared = |cache| self.roots.iter().all(|root| Arc::ptr_eq(root.cache(), cache));
+        debug_assert!(cache.is_none_or(shared), "all roots share one cache");
+        cache
+    }
+
+    pub(crate) fn view(&self, wake: &Arc<dyn Fn() + Send + Sync>) -> Option<View<HttpHeader>> {
+        let wake = Arc::clone(wake);
+        self.cache().map(|cache| cache.view(Box::new(move || wake())))
+    }
+
+    /// Where a request with a normalised path goes; `None` without a router.
+    pub(crate) fn verdict<'r, 'q>(
+        &'r self,
+        listener: ListenerId,
+        request: &'q Request<'_, 'q>,
+        path: &'q [u8],
+    ) -> Option<Result<Verdict<'r, 'q>, Unrouted>> {
+        Some(self.router.as_ref()?.route(&question(listener, request, path)))
+    }
+
+    /// The root, and the path below it, that may have a cached answer to a GET or HEAD.
+    pub(crate) fn cached<'a>(
+        &'a self,
+        listener: ListenerId,
+        request: &'a Request<'_, 'a>,
+        path: &'a [u8],
+        joined: &'a mut Vec<u8>,
+    ) -> Option<(&'a Arc<Site>, &'a [u8])> {
+        match self.verdict(listener, request, path) {
+            None => {
+                let root = self.roots.first().filter(|root| root.serves(request.host))?;
+                Some((root, path))
+            }
+            Some(verdict) => {
+                let verdict = verdict.ok()?;
+                let Action::Cached { root } = verdict.action else { return None };
+                Some((self.root(root.0)?, verdict.path.join(joined)))
+            }
+        }
+    }
+
+    /// Whether a request has more content than is thrown away for it.
+    pub(crate) fn leaves_content(&self, request: &Request<'_, '_>) -> bool {
+        matches!(request.body, BodyLength::Length(length) if length > self.body_limit)
+    }
+
+    pub(crate) fn root(&self, number: u32) -> Option<&Arc<Site>> {
+        self.roots.get(number as usize)
+    }
+}
+
+/// What the router is asked about a request.
+pub(crate) fn question<'q, 's>(
+    listener: ListenerId,
+    request: &'q Request<'s, 'q>,
+    path: &'q [u8],
+) -> Question<'q, &'q Request<'s, 'q>> {
+    let query = request.target.query();
+    let (host, method) = (request.host.name(), request.method);
+    Question { listener, host, method, path, query, fields: request }
+}

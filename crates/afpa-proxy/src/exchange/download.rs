@@ -1,0 +1,366 @@
+//! The response on its way from the server to the client.
+
+use std::ops::Range;
+use std::task::{Context, Poll};
+
+use afpa_framework::{ClientHalf, Persistence};
+use afpa_http::{Connection, Version};
+
+use super::upload::{LAST_CHUNK, put_chunk};
+use crate::end::Content;
+use crate::pool::{Buffer, Pool, ServerStream};
+use crate::response::{self, Asked, BadResponse, Delivery, Slots};
+
+/// What an answer depends on besides the server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms<'a> {
+    pub(super) asked: Asked,
+    /// The client's version.
+    pub(super) version: Version,
+    /// Whether the connection to the client may go on.
+    pub(super) keep: bool,
+    pub(super) head_limit: usize,
+    pub(super) set_cookie: Option<&'a [u8]>,
+}
+
+/// The response: its heads, its content as it comes. More is read when what was read has left: the server
+/// feels how fast the client is.
+#[derive(Debug)]
+pub(super) struct Download {
+    buffer: Option<Buffer>,
+    /// Bytes of the buffer that were not looked at.
+    raw: Range<usize>,
+    /// Bytes of the buffer that go to the client as they are.
+    direct: Range<usize>,
+    /// What goes to the client before them.
+    out: Vec<u8>,
+    sent: usize,
+    phase: Phase,
+    interims: u32,
+    /// Of the final response.
+    pub(super) summary: Summary,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Head,
+    Content(Content, Delivery),
+    /// Everything is gathered, and leaves.
+    Last,
+    /// The protocol has been changed.
+    Tunnel,
+}
+
+/// What is known of the response so far.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Summary {
+    /// 0: no final response yet.
+    pub(super) status: u16,
+    /// Content bytes that were passed on.
+    pub(super) content: u64,
+    /// Microseconds since the epoch at which its first byte came; 0: none came.
+    pub(super) first_byte_us: u64,
+    /// Whether a byte of the final response has gone to the client.
+    pub(super) begun: bool,
+    /// Whether the server keeps the connection.
+    pub(super) keeps: bool,
+    /// Whether the response ends for certain where it seems to.
+    pub(super) exact: bool,
+    /// Whether only the end of the client's connection ends the response.
+    pub(super) ends_with_connection: bool,
+    /// Whether the connection to the client goes on.
+    pub(super) persistence: Persistence,
+}
+
+impl Default for Summary {
+    fn default() -> Self {
+        Self {
+            status: 0,
+            content: 0,
+            first_byte_us: 0,
+            begun: false,
+            keeps: false,
+            exact: false,
+            ends_with_connection: false,
+            persistence: Persistence::Close,
+        }
+    }
+}
+
+/// How a response ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Complete {
+    /// All of it is with the client.
+    Response {
+        /// The server has sent more than it.
+        surplus: bool,
+    },
+    /// The server changes the protocol, and the client knows.
+    Tunnel,
+}
+
+/// Why a response is none, or ends too early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// The client went away.
+    ClientGone,
+    /// The server ended the connection; `silent`: without a byte.
+    Reset { silent: bool },
+    /// What came is no response.
+    Bad(BadResponse),
+    /// Its content is malformed, or breaks off.
+    Content,
+}
+
+/// Content up to this size leaves together with the head, in one write.
+const GATHERED: usize = 32 * 1024;
+
+/// Interim responses of one exchange.
+const MOST_INTERIMS: u32 = 32;
+
+impl Download {
+    pub(super) fn new(pool: &Pool) -> Self {
+        Self {
+            buffer: None,
+            raw: 0..0,
+            direct: 0..0,
+            out: pool.text(),
+            sent: 0,
+            phase: Phase::Head,
+            interims: 0,
+            summary: Summary::default(),
+        }
+    }
+
+    /// Gives its memory back.
+    pub(super) fn end(&mut self, pool: &Pool) {
+        if let Some(buffer) = self.buffer.take() {
+            pool.give_back(buffer);
+        }
+        pool.give_back_text(std::mem::take(&mut self.out));
+    }
+
+    /// Whether the client keeps it waiting; otherwise the server does.
+    pub(super) fn waits_for_client(&self) -> bool {
+        self.sent < self.out.len() || !self.direct.is_empty()
+    }
+
+    /// What the server sent behind the head that changed the protocol.
+    pub(super) fn beyond(&self) -> &[u8] {
+        self.buffer.as_deref().and_then(|buffer| buffer.get(self.raw.clone())).unwrap_or_default()
+    }
+
+    /// Moves bytes until client or server keeps it waiting. Whether any were moved, and the end.
+    pub(super) fn step<C: ClientHalf>(
+        &mut self,
+        cx: &mut Context<'_>,
+        terms: &Terms<'_>,
+        client: &mut C,
+        stream: &mut ServerStream,
+        pool: &Pool,
+    ) -> Result<(bool, Option<Complete>), Broken> {
+        let mut moved = false;
+        loop {
+            match self.poll_flush(cx, client) {
+                Poll::Ready(Ok(flushed)) => moved |= flushed,
+                Poll::Ready(Err(broken)) => return Err(broken),
+                Poll::Pending => return Ok((moved, None)),
+            }
+            match self.phase {
+                Phase::Last => {
+                    let surplus = !self.raw.is_empty();
+                    return Ok((true, Some(Complete::Response { surplus })));
+                }
+                Phase::Tunnel => return Ok((true, Some(Complete::Tunnel))),
+                Phase::Head | Phase::Content(..) => {}
+            }
+            match self.poll_fill(cx, stream, pool) {
+                Poll::Ready(Ok(0)) => self.end_of_stream()?,
+                Poll::Ready(Ok(_)) => {
+                    if self.summary.first_byte_us == 0 {
+                        self.summary.first_byte_us = client.now().unix_us;
+                    }
+                    self.digest(terms, client)?;
+                }
+                Poll::Ready(Err(())) => {
+                    return Err(match self.phase {
+                        Phase::Head => Broken::Reset { silent: self.summary.first_byte_us == 0 },
+                        _ => Broken::Content,
+                    });
+                }
+                Poll::Pending => return Ok((moved, None)),
+            }
+            moved = true;
+        }
+    }
+
+    /// Sends what is gathered, then what goes as it is. Ready when all of it has left; whether there was
+    /// any.
+    fn poll_flush(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut impl ClientHalf,
+    ) -> Poll<Result<bool, Broken>> {
+        let mut moved = false;
+        loop {
+            let direct = self.buffer.as_deref().and_then(|buffer| buffer.get(self.direct.clone()));
+            let direct = direct.unwrap_or_default();
+            let gathered = self.out.get(self.sent..).unwrap_or_default();
+            let sent = match (gathered, direct) {
+                ([], []) => {
+                    self.out.clear();
+                    self.sent = 0;
+                    return Poll::Ready(Ok(moved));
+                }
+                ([], direct) => client.poll_send(cx, direct, false),
+                (gathered, direct) => client.poll_send(cx, gathered, !direct.is_empty()),
+            };
+            let n = match sent {
+                Poll::Ready(Ok(n)) if n > 0 => n,
+                Poll::Ready(_) => return Poll::Ready(Err(Broken::ClientGone)),
+                Poll::Pending => return Poll::Pending,
+            };
+            moved = true;
+            self.summary.begun |= self.summary.status != 0;
+            if gathered.is_empty() {
+                self.direct.start += n;
+            } else {
+                self.sent += n;
+            }
+        }
+    }
+
+    /// Reads behind what was not looked at.
+    fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut ServerStream,
+        pool: &Pool,
+    ) -> Poll<Result<usize, ()>> {
+        let buffer = self.buffer.get_or_insert_with(|| pool.buffer());
+        if self.raw.is_empty() {
+            self.raw = 0..0;
+        } else if self.raw.start > 0 {
+            buffer.copy_within(self.raw.clone(), 0);
+            self.raw = 0..self.raw.len();
+        }
+        let room = buffer.get_mut(self.raw.end..).unwrap_or_default();
+        debug_assert!(!room.is_empty(), "a head is shorter than the buffer, content is not kept");
+        match stream.poll_read(cx, room) {
+            Poll::Ready(Ok(n)) => {
+                self.raw.end += n;
+                Poll::Ready(Ok(n))
+            }
+            Poll::Ready(Err(_)) => Poll::Ready(Err(())),
+            Poll::Pending => {
+                if self.raw.is_empty()
+                    && let Some(buffer) = self.buffer.take()
+                {
+                    pool.give_back(buffer);
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Looks at what came, and gathers what goes to the client.
+    fn digest(&mut self, terms: &Terms<'_>, client: &impl ClientHalf) -> Result<(), Broken> {
+        while let Phase::Head = self.phase {
+            if !self.digest_head(terms, client)? {
+                return Ok(());
+            }
+        }
+        self.digest_content()
+    }
+
+    /// Whether there was a whole head.
+    fn digest_head(&mut self, terms: &Terms<'_>, client: &impl ClientHalf) -> Result<bool, Broken> {
+        let input = self.buffer.as_deref().and_then(|buffer| buffer.get(self.raw.clone()));
+        let mut slots = Slots::default();
+        let limit = terms.head_limit;
+        let parsed = response::parse(input.unwrap_or_default(), &mut slots, limit, terms.asked);
+        let Some(response) = parsed.map_err(Broken::Bad)? else { return Ok(false) };
+        self.raw.start += response.head_len;
+
+        if response.is_interim() {
+            self.interims += 1;
+            if self.interims > MOST_INTERIMS {
+                return Err(Broken::Bad(BadResponse::TooLong));
+            }
+            // HTTP/1.0 has none (RFC 9110 section 15.2).
+            if terms.version == Version::Http11 {
+                response.write_interim(&mut self.out);
+            }
+            return Ok(!self.raw.is_empty());
+        }
+        self.summary.status = response.status;
+        if response.status == 101 {
+            response.write_interim(&mut self.out);
+            self.phase = Phase::Tunnel;
+            return Ok(true);
+        }
+        let delivery = response.delivery(terms.version);
+        let keep = terms.keep && delivery != Delivery::Close;
+        let connection = match (keep, terms.version) {
+            (false, _) => Connection::Close,
+            (true, Version::Http11) => Connection::Implied,
+            (true, Version::Http10) => Connection::KeepAlive,
+        };
+        let now = client.now().unix();
+        response.write(&mut self.out, delivery, connection, now, terms.set_cookie);
+        self.summary.keeps = response.keeps;
+        self.summary.exact = response.ending.is_exact();
+        self.summary.ends_with_connection = delivery == Delivery::Close;
+        self.summary.persistence = if keep { Persistence::Keep } else { Persistence::Close };
+        let content = Content::new(&response.ending);
+        self.phase =
+            if content.is_done() { Phase::Last } else { Phase::Content(content, delivery) };
+        Ok(true)
+    }
+
+    fn digest_content(&mut self) -> Result<(), Broken> {
+        let Phase::Content(content, delivery) = &mut self.phase else { return Ok(()) };
+        let Some(buffer) = self.buffer.as_deref() else { return Ok(()) };
+        let mut done = false;
+        while !done && !self.raw.is_empty() {
+            let input = buffer.get(self.raw.clone()).unwrap_or_default();
+            let progress = content.feed(input).map_err(|_| Broken::Content)?;
+            let data = input.get(progress.data.clone()).unwrap_or_default();
+            self.summary.content += data.len() as u64;
+            let at = self.raw.start + progress.data.start;
+            self.raw.start += progress.consumed;
+            done = progress.done;
+            match delivery {
+                Delivery::Chunked => put_chunk(&mut self.out, data),
+                // Only content that is one run can be sent as it lies.
+                Delivery::Length(_) if data.len() > GATHERED || self.out.is_empty() => {
+                    self.direct = at..at + data.len();
+                }
+                _ => self.out.extend_from_slice(data),
+            }
+        }
+        if done {
+            self.finish_content();
+        }
+        Ok(())
+    }
+
+    fn finish_content(&mut self) {
+        if let Phase::Content(_, Delivery::Chunked) = self.phase {
+            self.out.extend_from_slice(LAST_CHUNK);
+        }
+        self.phase = Phase::Last;
+    }
+
+    fn end_of_stream(&mut self) -> Result<(), Broken> {
+        match &mut self.phase {
+            Phase::Head => {
+                return Err(Broken::Reset { silent: self.summary.first_byte_us == 0 });
+            }
+            Phase::Content(content, _) => content.end_of_stream().map_err(|_| Broken::Content)?,
+            Phase::Last | Phase::Tunnel => {}
+        }
+        self.finish_content();
+        Ok(())
+    }
+}

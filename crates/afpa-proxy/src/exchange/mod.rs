@@ -1,0 +1,408 @@
+//! One exchange over a split connection (IBM paper, section 3): a server is selected, a connection to it
+//! obtained, the request sent, the response conveyed, and the connection put on the list it belongs to.
+//!
+//! [`run`] is that, and reads like it. Bytes move in [`relay`](self::relay): the request by `upload`, the
+//! response by `download`, both at once, each only as fast as its reader. An exchange holds a buffer only
+//! while there are bytes in it. LIFECYCLE.md in this crate has the states and invariants.
+
+mod download;
+mod failure;
+mod relay;
+mod settings;
+mod tunnel;
+mod upload;
+mod wait;
+
+use std::cell::Cell;
+use std::io;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use afpa_framework::access::duration_us;
+use afpa_framework::{ClientHalf, Persistence};
+use afpa_http::{BodyLength, Version};
+
+use crate::pool::{Pool, ServerStream};
+use crate::request::RequestHead;
+use crate::response::Asked;
+use crate::select::{Affinity, Chosen, Group, Lease, Outcome, Pick, ServerIndex, WhyNone};
+pub use failure::Failure;
+use failure::{Elsewhere, Fault};
+use relay::{Relay, Relayed};
+pub use settings::Settings;
+use wait::{Interrupted, while_client_stays};
+
+/// A request for a server group, owned.
+#[derive(Debug)]
+pub struct Job {
+    /// The servers.
+    pub group: Arc<Group>,
+    /// How they are dealt with.
+    pub settings: Arc<Settings>,
+    /// The head as servers get it.
+    pub head: RequestHead,
+    /// What follows it on the client's connection.
+    pub body: BodyLength,
+    /// What of it the response depends on.
+    pub asked: Asked,
+    /// The client's version.
+    pub version: Version,
+    /// Whether the client wants its connection kept.
+    pub keep_alive: bool,
+    /// Whether doing it twice is like doing it once (RFC 9110 section 9.2.2).
+    pub idempotent: bool,
+    /// What a server may be chosen by: see [`Chosen`].
+    pub url_hash: u64,
+    /// The client's address.
+    pub client: Option<IpAddr>,
+    /// The affinity cookie's value.
+    pub cookie: Option<Box<[u8]>>,
+    /// Affinity as the request set wants it.
+    pub affinity: Option<Affinity>,
+    /// Whether somebody wants to know the name of the server.
+    pub names_server: bool,
+}
+
+/// What the exchanges of one core share.
+#[derive(Debug, Default)]
+pub struct Core {
+    /// Connections and buffers.
+    pub pool: Pool,
+    /// The core drains: every response is the last one of its connection.
+    pub draining: Cell<bool>,
+}
+
+/// What became of an exchange.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// How it ended.
+    pub end: End,
+    /// Status of the response; 0 when there was none.
+    pub status: u16,
+    /// Bytes of its content that were passed on.
+    pub content_bytes: u64,
+    /// Name of the server that was asked last, where it was wanted.
+    pub server: Option<Box<str>>,
+    /// Servers that were asked.
+    pub attempts: u32,
+    /// Microseconds until there was a connection.
+    pub connect_us: u32,
+    /// Microseconds to the first byte of the response; 0 when none came.
+    pub first_byte_us: u32,
+    /// Microseconds in all.
+    pub total_us: u32,
+}
+
+/// How an exchange ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The response is with the client.
+    Relayed(Persistence),
+    /// The response broke off: the client's connection must end.
+    Broken,
+    /// The client went away, or stopped reading.
+    ClientGone,
+    /// The client got nothing yet.
+    Failed(Failure),
+}
+
+/// Passes `job` on, and its response to `client`.
+pub async fn run<C: ClientHalf>(job: &mut Job, core: &Rc<Core>, client: &mut C) -> Report {
+    let mut exchange = Exchange::begin(job, core, client);
+    let end = exchange.run().await;
+    exchange.report(end)
+}
+
+/// An exchange under way.
+struct Exchange<'a, C> {
+    job: &'a mut Job,
+    core: &'a Rc<Core>,
+    client: &'a mut C,
+    started_us: u64,
+    /// Steady milliseconds at which everything must be over.
+    total_ms: Option<u64>,
+    excluded: Vec<ServerIndex>,
+    repeats: u32,
+    attempts: u32,
+    connected_us: u64,
+    server: Option<Box<str>>,
+    summary: download::Summary,
+}
+
+impl<'a, C: ClientHalf> Exchange<'a, C> {
+    fn begin(job: &'a mut Job, core: &'a Rc<Core>, client: &'a mut C) -> Self {
+        let now = client.now();
+        Self {
+            started_us: now.unix_us,
+            total_ms: job.settings.total.map(|total| now.steady_ms + millis(total)),
+            excluded: Vec::new(),
+            repeats: job.settings.repeats,
+            attempts: 0,
+            connected_us: now.unix_us,
+            server: None,
+            summary: download::Summary::default(),
+            job,
+            core,
+            client,
+        }
+    }
+
+    async fn run(&mut self) -> End {
+        let mut last = None;
+        let mut reuse = true;
+        loop {
+            let lease = match self.acquire().await {
+                Ok(lease) => lease,
+                // The reason why the last server failed says more than that there is no other.
+                Err(Stop::Failed(Failure::NoServer(WhyNone::AllTried))) if last.is_some() => {
+                    return last.map_or(End::ClientGone, End::Failed);
+                }
+                Err(stop) => return stop.into(),
+            };
+            self.attempts += 1;
+            if self.job.names_server {
+                self.server = Some(lease.name().into());
+            }
+            let fault = match self.attempt(&lease, reuse).await {
+                Ok((end, outcome)) => {
+                    self.finish(lease, outcome);
+                    return end;
+                }
+                Err(fault) => fault,
+            };
+            if fault.stale {
+                // Nobody's fault: the server had closed an idle connection. Its others are as old.
+                self.core.pool.forget(lease.id());
+                reuse = false;
+            } else {
+                self.excluded.push(lease.server());
+            }
+            self.finish(lease, fault.outcome);
+            if !self.may_try_again(&fault) {
+                return End::Failed(fault.failure);
+            }
+            last = Some(fault.failure);
+        }
+    }
+
+    /// Whether a request whose server failed may be sent again.
+    fn may_try_again(&mut self, fault: &Fault) -> bool {
+        match fault.elsewhere {
+            Elsewhere::Never => false,
+            Elsewhere::Always => true,
+            Elsewhere::IfIdempotent if !self.job.idempotent => false,
+            Elsewhere::IfIdempotent if fault.stale => true,
+            Elsewhere::IfIdempotent => {
+                let left = self.repeats.checked_sub(1);
+                self.repeats = left.unwrap_or_default();
+                left.is_some()
+            }
+        }
+    }
+
+    fn finish(&self, lease: Lease, outcome: Option<Outcome>) {
+        if let Some(outcome) = outcome {
+            lease.finish(self.client.recent_ms(), outcome);
+        }
+    }
+
+    /// Selects a server, and waits in the queue if it must.
+    async fn acquire(&mut self) -> Result<Lease, Stop> {
+        let chosen = Chosen {
+            url_hash: self.job.url_hash,
+            client: self.job.client,
+            cookie: self.job.cookie.as_deref(),
+            affinity: self.job.affinity,
+        };
+        let now = self.client.recent_ms();
+        let mut pick = self.job.group.pick(now, &chosen, &self.excluded);
+        let deadline = now + millis(self.job.group.queue_timeout());
+        loop {
+            match pick {
+                Pick::Server(lease) => return Ok(lease),
+                Pick::None(why) => return Err(Stop::Failed(Failure::NoServer(why))),
+                Pick::Queue(waiter) => {
+                    let until = self.total_ms.map_or(deadline, |total| total.min(deadline));
+                    pick = while_client_stays(self.client, until, waiter).await.map_err(
+                        |interrupted| match interrupted {
+                            Interrupted::ClientGone => Stop::ClientGone,
+                            Interrupted::Over => Stop::Failed(Failure::QueueTimeout),
+                        },
+                    )?;
+                }
+            }
+        }
+    }
+
+    /// Sends the request to one server and conveys its response. An error leaves the client without a
+    /// byte of a final response.
+    async fn attempt(
+        &mut self,
+        lease: &Lease,
+        reuse: bool,
+    ) -> Result<(End, Option<Outcome>), Fault> {
+        let pooled = if reuse { self.pooled(lease) } else { None };
+        let stale = pooled.is_some();
+        let mut stream = match pooled {
+            Some(stream) => stream,
+            None => match self.connect(lease).await? {
+                Some(stream) => {
+                    self.connected_us = self.client.now().unix_us;
+                    stream
+                }
+                None => return Ok((End::ClientGone, None)),
+            },
+        };
+        if !self.job.head.is_final() {
+            self.job.head.bytes_for(lease.address());
+        }
+        let core = Rc::clone(self.core);
+        let _busy = Busy::count(&core.pool);
+        let mut relay = Relay::new(self, lease, &mut stream);
+        let relayed = relay.run().await;
+        let summary = relay.end();
+        self.summary = summary;
+        match relayed {
+            Relayed::Whole { reusable } => {
+                self.put_away(lease, stream, reusable, &summary);
+                let outcome = self.success(&summary);
+                Ok((End::Relayed(summary.persistence), Some(outcome)))
+            }
+            Relayed::Tunnelled => {
+                Ok((End::Relayed(Persistence::Close), Some(self.success(&summary))))
+            }
+            Relayed::ClientGone => Ok((End::ClientGone, None)),
+            Relayed::Broken(outcome) => {
+                if summary.ends_with_connection {
+                    self.client.reset_at_end();
+                }
+                Ok((End::Broken, outcome))
+            }
+            Relayed::Failed(mut fault) => {
+                fault.stale &= stale;
+                if fault.stale {
+                    fault.outcome = None;
+                }
+                Err(fault)
+            }
+        }
+    }
+
+    /// An idle connection. A request that may not be sent twice trusts only one that was in use a moment
+    /// ago: the server may be closing the others just now.
+    fn pooled(&self, lease: &Lease) -> Option<ServerStream> {
+        let most = if self.job.idempotent { u64::MAX } else { 1_000 };
+        self.core.pool.take(lease.id(), self.client.recent_ms(), most)
+    }
+
+    /// `None`: the client went away meanwhile.
+    async fn connect(&mut self, lease: &Lease) -> Result<Option<ServerStream>, Fault> {
+        let deadline = self.client.recent_ms() + millis(self.job.settings.connect);
+        let until = self.total_ms.map_or(deadline, |total| total.min(deadline));
+        let connecting = Box::pin(ServerStream::connect(lease.address()));
+        match while_client_stays(self.client, until, connecting).await {
+            Ok(Ok(stream)) => Ok(Some(stream)),
+            Ok(Err(error)) => Err(connect_fault(&error)),
+            Err(Interrupted::ClientGone) => Ok(None),
+            Err(Interrupted::Over) => {
+                Err(Fault::unsent(Failure::ConnectTimeout, Outcome::ConnectTimeout))
+            }
+        }
+    }
+
+    /// Puts a connection whose response has ended on the list it belongs to.
+    fn put_away(
+        &self,
+        lease: &Lease,
+        stream: ServerStream,
+        reusable: bool,
+        summary: &download::Summary,
+    ) {
+        let (settings, now) = (&self.job.settings, self.client.recent_ms());
+        let pool = &self.core.pool;
+        if reusable && summary.keeps {
+            let idle = millis(settings.idle_connection_timeout);
+            pool.keep(lease.id(), stream, now, idle, settings.idle_connections);
+        } else if reusable && summary.exact {
+            pool.leave_to_server(stream, now);
+        }
+    }
+
+    fn success(&self, summary: &download::Summary) -> Outcome {
+        Outcome::Ok {
+            status: summary.status,
+            first_byte_us: duration_us(self.connected_us, summary.first_byte_us),
+            total_us: duration_us(self.connected_us, self.client.now().unix_us),
+        }
+    }
+
+    fn report(self, end: End) -> Report {
+        let since = |us: u64| if us == 0 { 0 } else { duration_us(self.started_us, us) };
+        Report {
+            end,
+            status: self.summary.status,
+            content_bytes: self.summary.content,
+            attempts: self.attempts,
+            connect_us: since(self.connected_us),
+            first_byte_us: since(self.summary.first_byte_us),
+            total_us: since(self.client.now().unix_us),
+            server: self.server,
+        }
+    }
+}
+
+/// Why there is no server.
+enum Stop {
+    ClientGone,
+    Failed(Failure),
+}
+
+impl From<Stop> for End {
+    fn from(stop: Stop) -> End {
+        match stop {
+            Stop::ClientGone => End::ClientGone,
+            Stop::Failed(failure) => End::Failed(failure),
+        }
+    }
+}
+
+/// Counts a connection as busy for as long as it lives.
+struct Busy<'p>(&'p Pool);
+
+impl<'p> Busy<'p> {
+    fn count(pool: &'p Pool) -> Self {
+        pool.count_busy(1);
+        Self(pool)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.count_busy(-1);
+    }
+}
+
+/// Whose fault it is that there is no connection. What this machine lacks is not held against a server.
+fn connect_fault(error: &io::Error) -> Fault {
+    use io::ErrorKind as Kind;
+    let exhausted =
+        matches!(error.kind(), Kind::AddrNotAvailable | Kind::AddrInUse | Kind::OutOfMemory)
+            || matches!(
+                rustix::io::Errno::from_io_error(error),
+                Some(
+                    rustix::io::Errno::MFILE | rustix::io::Errno::NFILE | rustix::io::Errno::NOBUFS
+                )
+            );
+    match error.kind() {
+        _ if exhausted => Fault::nobodys(Failure::Exhausted),
+        Kind::ConnectionRefused => Fault::unsent(Failure::Connect, Outcome::ConnectRefused),
+        Kind::TimedOut => Fault::unsent(Failure::ConnectTimeout, Outcome::ConnectTimeout),
+        _ => Fault::unsent(Failure::Connect, Outcome::ConnectFailed),
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 4).min(u64::MAX / 4)
+}

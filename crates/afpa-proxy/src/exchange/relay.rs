@@ -1,0 +1,232 @@
+//! Request and response under way at the same time, with the time-outs that apply to what keeps them.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use afpa_framework::ClientHalf;
+
+use super::download::{Broken, Complete, Download, Summary, Terms};
+use super::failure::{Elsewhere, Failure, Fault};
+use super::upload::{Stopped, Upload};
+use super::{Exchange, millis, tunnel};
+use crate::pool::ServerStream;
+use crate::select::{Lease, Outcome};
+
+/// One attempt with one server.
+pub(super) struct Relay<'x, 'a, C> {
+    exchange: &'x mut Exchange<'a, C>,
+    stream: &'x mut ServerStream,
+    lease: &'x Lease,
+    upload: Upload,
+    download: Download,
+    /// What it waits for, and the time-out of which was set.
+    armed: Option<Waiting>,
+}
+
+/// How it ended.
+pub(super) enum Relayed {
+    /// The response is with the client.
+    Whole {
+        /// Nothing stands in the way of another request on the connection to the server.
+        reusable: bool,
+    },
+    /// The protocol was changed, and that connection has ended.
+    Tunnelled,
+    /// The client went away.
+    ClientGone,
+    /// The response broke off; what the server is to blame for.
+    Broken(Option<Outcome>),
+    /// The client has no byte of a final response.
+    Failed(Fault),
+}
+
+/// Whom it waits for, and so which time-out applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    ClientReads,
+    ClientSends,
+    ServerReads,
+    FirstByte,
+    ServerSends,
+}
+
+impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
+    pub(super) fn new(
+        exchange: &'x mut Exchange<'a, C>,
+        lease: &'x Lease,
+        stream: &'x mut ServerStream,
+    ) -> Self {
+        let (job, pool) = (&exchange.job, &exchange.core.pool);
+        let largest = job.settings.largest_content;
+        Self {
+            upload: Upload::new(job.body, largest, job.head.bytes(), pool),
+            download: Download::new(pool),
+            exchange,
+            stream,
+            lease,
+            armed: None,
+        }
+    }
+
+    pub(super) async fn run(&mut self) -> Relayed {
+        if let Err(stopped) = self.upload.gather(self.exchange.client) {
+            return self.stopped(stopped);
+        }
+        let relayed = poll_fn(|cx| self.poll(cx)).await;
+        match relayed {
+            Relayed::Tunnelled => self.tunnel().await,
+            relayed => relayed,
+        }
+    }
+
+    /// Gives memory back; what is known of the response.
+    pub(super) fn end(mut self) -> Summary {
+        let pool = &self.exchange.core.pool;
+        self.upload.end(pool);
+        self.download.end(pool);
+        self.download.summary
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Relayed> {
+        let Self { exchange, stream, upload, download, lease, .. } = self;
+        let (job, core) = (&exchange.job, exchange.core);
+        let client = &mut *exchange.client;
+
+        let uploaded = match upload.step(cx, job.head.bytes(), client, stream, &core.pool) {
+            Ok(moved) => moved,
+            Err(stopped) => return Poll::Ready(self.stopped(stopped)),
+        };
+        let terms = Terms {
+            asked: job.asked,
+            version: job.version,
+            // A request that has not left as a whole leaves bytes behind that are no request.
+            keep: job.keep_alive && upload.is_done() && !core.draining.get(),
+            head_limit: job.settings.head_limit.min(super::Settings::MOST_HEAD),
+            set_cookie: lease.set_cookie(),
+        };
+        let downloaded = match download.step(cx, &terms, client, stream, &core.pool) {
+            Ok((_, Some(Complete::Tunnel))) => return Poll::Ready(Relayed::Tunnelled),
+            Ok((_, Some(Complete::Response { surplus }))) => {
+                let reusable = !surplus && upload.is_done();
+                return Poll::Ready(Relayed::Whole { reusable });
+            }
+            Ok((moved, None)) => moved,
+            Err(broken) => return Poll::Ready(self.broken(broken)),
+        };
+        if upload.expects_nothing() && client.poll_gone(cx).is_ready() {
+            return Poll::Ready(Relayed::ClientGone);
+        }
+        self.poll_time(cx, uploaded || downloaded)
+    }
+
+    /// Sets the time-out of what it waits for, and tells when it has come.
+    fn poll_time(&mut self, cx: &mut Context<'_>, moved: bool) -> Poll<Relayed> {
+        let waiting = self.waiting();
+        if moved || self.armed != Some(waiting) {
+            self.armed = Some(waiting);
+            let client = &mut *self.exchange.client;
+            let settings = &self.exchange.job.settings;
+            let patience = match waiting {
+                Waiting::ClientReads => client.patience().write,
+                Waiting::ClientSends => client.patience().body,
+                Waiting::ServerReads | Waiting::ServerSends => settings.idle,
+                Waiting::FirstByte => settings.first_byte,
+            };
+            let deadline = client.recent_ms() + millis(patience);
+            let total = self.exchange.total_ms;
+            client.wait_until(Some(total.map_or(deadline, |total| total.min(deadline))));
+        }
+        match self.exchange.client.is_over(cx) {
+            true => Poll::Ready(self.over(waiting)),
+            false => Poll::Pending,
+        }
+    }
+
+    fn waiting(&self) -> Waiting {
+        if self.download.waits_for_client() {
+            return Waiting::ClientReads;
+        }
+        match (self.upload.is_going(), self.upload.waits_for_server()) {
+            (true, true) => Waiting::ServerReads,
+            (true, false) => Waiting::ClientSends,
+            (false, _) if self.download.summary.status == 0 => Waiting::FirstByte,
+            (false, _) => Waiting::ServerSends,
+        }
+    }
+
+    /// A time-out has come.
+    fn over(&mut self, waiting: Waiting) -> Relayed {
+        let total = self.exchange.total_ms;
+        if total.is_some_and(|total| total <= self.exchange.client.now().steady_ms) {
+            let outcome = match waiting {
+                Waiting::FirstByte => Some(Outcome::FirstByteTimeout),
+                Waiting::ServerReads | Waiting::ServerSends => Some(Outcome::IdleTimeout),
+                Waiting::ClientReads | Waiting::ClientSends => None,
+            };
+            let fault = Fault::nobodys(Failure::TotalTimeout);
+            return self.failed(Fault { outcome, ..fault });
+        }
+        match waiting {
+            Waiting::ClientReads => Relayed::ClientGone,
+            Waiting::ClientSends => self.failed(Fault::nobodys(Failure::ClientTimeout)),
+            Waiting::FirstByte => {
+                self.failed(Fault::of_server(Failure::ServerTimeout, Outcome::FirstByteTimeout))
+            }
+            Waiting::ServerReads | Waiting::ServerSends => {
+                self.failed(Fault::of_server(Failure::ServerTimeout, Outcome::IdleTimeout))
+            }
+        }
+    }
+
+    fn stopped(&mut self, stopped: Stopped) -> Relayed {
+        match stopped {
+            Stopped::ClientGone => Relayed::ClientGone,
+            Stopped::Malformed => self.failed(Fault::nobodys(Failure::BadRequestContent)),
+            Stopped::TooLarge => self.failed(Fault::nobodys(Failure::RequestTooLarge)),
+        }
+    }
+
+    fn broken(&mut self, broken: Broken) -> Relayed {
+        match broken {
+            Broken::ClientGone => Relayed::ClientGone,
+            Broken::Reset { silent } => {
+                let fault = Fault::of_server(Failure::Reset, Outcome::Reset);
+                self.failed(Fault { stale: silent, ..fault })
+            }
+            Broken::Bad(why) => {
+                self.failed(Fault::of_server(Failure::BadResponse(why), Outcome::BadResponse))
+            }
+            Broken::Content => {
+                self.failed(Fault::of_server(Failure::BadContent, Outcome::Truncated))
+            }
+        }
+    }
+
+    /// A fault, as it looks to the client: nothing yet, or a response that breaks off.
+    fn failed(&mut self, mut fault: Fault) -> Relayed {
+        if self.download.summary.begun {
+            return Relayed::Broken(fault.outcome);
+        }
+        if self.upload.has_taken() {
+            // What was taken from the client is gone.
+            fault.elsewhere = Elsewhere::Never;
+            fault.stale = false;
+        }
+        Relayed::Failed(fault)
+    }
+
+    async fn tunnel(&mut self) -> Relayed {
+        let Self { exchange, stream, download, .. } = self;
+        let settings = &exchange.job.settings;
+        let moved = tunnel::run(
+            exchange.client,
+            stream,
+            download.beyond(),
+            millis(settings.tunnel_idle),
+            &exchange.core.pool,
+        );
+        let to_client = moved.await;
+        download.summary.content = to_client;
+        Relayed::Tunnelled
+    }
+}

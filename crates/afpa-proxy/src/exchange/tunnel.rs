@@ -1,0 +1,145 @@
+//! After a change of protocol (RFC 9110 section 7.8): bytes both ways, until both ends have ended.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll, ready};
+
+use afpa_framework::ClientHalf;
+
+use crate::pool::{Buffer, Pool, ServerStream};
+
+/// Moves bytes until both directions have ended, one of them breaks, or none moves for `idle_ms`. Gives
+/// the bytes that went to the client. `first` are bytes of the server that have come already.
+pub(super) async fn run<C: ClientHalf>(
+    client: &mut C,
+    server: &mut ServerStream,
+    first: &[u8],
+    idle_ms: u64,
+    pool: &Pool,
+) -> u64 {
+    let mut down = Lane::new(first);
+    let mut up = Lane::new(client.arrived());
+    client.consume(up.text.len());
+    let mut armed = false;
+    let mut sent = 0;
+    poll_fn(|cx| {
+        let before = (down.moved, up.moved);
+        let downward = down.poll(
+            cx,
+            pool,
+            &mut (&mut *client, &mut *server),
+            |(_, server), cx, room| server.poll_read(cx, room),
+            |(client, _), cx, bytes| client.poll_send(cx, bytes, false),
+            |(client, _), cx| client.poll_shutdown(cx),
+        );
+        let upward = up.poll(
+            cx,
+            pool,
+            &mut (&mut *client, &mut *server),
+            |(client, _), cx, room| client.poll_receive(cx, room),
+            |(_, server), cx, bytes| server.poll_write(cx, bytes),
+            |(_, server), cx| server.poll_shutdown(cx),
+        );
+        sent = down.moved;
+        match (downward, upward) {
+            (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(()),
+            (Poll::Ready(Err(_)), _) | (_, Poll::Ready(Err(_))) => return Poll::Ready(()),
+            _ => {}
+        }
+        if before != (down.moved, up.moved) || !armed {
+            armed = true;
+            let deadline = client.recent_ms() + idle_ms;
+            client.wait_until(Some(deadline));
+        }
+        match client.is_over(cx) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
+    down.end(pool);
+    up.end(pool);
+    sent
+}
+
+/// One direction.
+struct Lane {
+    /// What had come before the tunnel began.
+    text: Vec<u8>,
+    buffer: Option<Buffer>,
+    filled: usize,
+    sent: usize,
+    moved: u64,
+    ended: Ended,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    No,
+    /// The reader is still to be told.
+    Source,
+    Both,
+}
+
+impl Lane {
+    fn new(first: &[u8]) -> Self {
+        Self { text: first.to_vec(), buffer: None, filled: 0, sent: 0, moved: 0, ended: Ended::No }
+    }
+
+    fn end(self, pool: &Pool) {
+        if let Some(buffer) = self.buffer {
+            pool.give_back(buffer);
+        }
+    }
+
+    /// Ready when this direction has ended and its reader knows.
+    fn poll<S>(
+        &mut self,
+        cx: &mut Context<'_>,
+        pool: &Pool,
+        sides: &mut S,
+        mut receive: impl FnMut(&mut S, &mut Context<'_>, &mut [u8]) -> Poll<io::Result<usize>>,
+        mut send: impl FnMut(&mut S, &mut Context<'_>, &[u8]) -> Poll<io::Result<usize>>,
+        mut shutdown: impl FnMut(&mut S, &mut Context<'_>) -> Poll<io::Result<()>>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let waiting = match (&self.text[..], &self.buffer) {
+                ([], Some(buffer)) => buffer.get(self.sent..self.filled).unwrap_or_default(),
+                ([], None) => &[],
+                (text, _) => text.get(self.sent..).unwrap_or_default(),
+            };
+            if !waiting.is_empty() {
+                let n = ready!(send(sides, cx, waiting))?;
+                if n == 0 {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                self.sent += n;
+                self.moved += n as u64;
+                continue;
+            }
+            self.text = Vec::new();
+            (self.sent, self.filled) = (0, 0);
+            match self.ended {
+                Ended::Both => return Poll::Ready(Ok(())),
+                Ended::Source => {
+                    ready!(shutdown(sides, cx))?;
+                    self.ended = Ended::Both;
+                }
+                Ended::No => {
+                    let buffer = self.buffer.get_or_insert_with(|| pool.buffer());
+                    match receive(sides, cx, buffer) {
+                        Poll::Ready(Ok(0)) => self.ended = Ended::Source,
+                        Poll::Ready(Ok(n)) => self.filled = n,
+                        Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                        Poll::Pending => {
+                            if let Some(buffer) = self.buffer.take() {
+                                pool.give_back(buffer);
+                            }
+                            return Poll::Pending;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

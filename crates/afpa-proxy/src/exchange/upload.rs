@@ -1,0 +1,280 @@
+//! The request on its way from the client to the server.
+
+use std::task::{Context, Poll};
+
+use afpa_framework::ClientHalf;
+use afpa_http::BodyLength;
+
+use crate::end::{Content, Ending};
+use crate::pool::{Pool, ServerStream};
+
+/// The head of a request, and its content as it comes. Content is read when what was read before has
+/// left: the client feels how fast the server is.
+#[derive(Debug)]
+pub(super) struct Upload {
+    /// Content that is still to be taken from the client.
+    content: Option<Content>,
+    chunked: bool,
+    /// The request has content: its head leaves in `out`, too.
+    gathers: bool,
+    /// Head and content on their way.
+    out: Vec<u8>,
+    /// Bytes of the head, or of `out`, that have left.
+    sent: usize,
+    /// Bytes of content that may still come.
+    allowance: u64,
+    /// Whether any content was taken from the client, so that the request cannot be sent again.
+    taken: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Going,
+    Done,
+    /// The server takes no more of it.
+    Stopped,
+}
+
+/// Why a request stopped on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stopped {
+    /// The client went away.
+    ClientGone,
+    /// Its content is malformed.
+    Malformed,
+    /// There is more of it than may be.
+    TooLarge,
+}
+
+impl Upload {
+    /// At its first byte. What has arrived of the content leaves together with the head.
+    pub(super) fn new(body: BodyLength, largest: Option<u64>, head: &[u8], pool: &Pool) -> Self {
+        let (content, chunked) = match body {
+            BodyLength::None => (None, false),
+            BodyLength::Length(length) => (Some(Content::new(&Ending::Length(length))), false),
+            BodyLength::Chunked => (Some(Content::new(&Ending::Chunked)), true),
+        };
+        let gathers = content.is_some();
+        let mut out = Vec::new();
+        if gathers {
+            out = pool.text();
+            out.extend_from_slice(head);
+        }
+        let allowance = largest.unwrap_or(u64::MAX);
+        Self {
+            content,
+            chunked,
+            gathers,
+            out,
+            sent: 0,
+            allowance,
+            taken: false,
+            state: State::Going,
+        }
+    }
+
+    /// Gives its memory back.
+    pub(super) fn end(&mut self, pool: &Pool) {
+        pool.give_back_text(std::mem::take(&mut self.out));
+    }
+
+    /// Whether all of the request has left.
+    pub(super) fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Whether no more content is expected from the client.
+    pub(super) fn expects_nothing(&self) -> bool {
+        self.content.is_none() || self.state != State::Going
+    }
+
+    /// Whether the server keeps it waiting; otherwise the client does.
+    pub(super) fn waits_for_server(&self) -> bool {
+        self.sent < self.out.len() || self.content.is_none()
+    }
+
+    pub(super) fn is_going(&self) -> bool {
+        self.state == State::Going
+    }
+
+    /// Whether any content was taken from the client.
+    pub(super) fn has_taken(&self) -> bool {
+        self.taken
+    }
+
+    /// Takes what has arrived behind the head, before the first write.
+    pub(super) fn gather(&mut self, client: &mut impl ClientHalf) -> Result<(), Stopped> {
+        if self.content.is_some() && !client.arrived().is_empty() {
+            self.take_arrived(client)?;
+        }
+        Ok(())
+    }
+
+    /// Moves bytes until client or server keeps it waiting. Whether any were moved.
+    pub(super) fn step<C: ClientHalf>(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: &[u8],
+        client: &mut C,
+        stream: &mut ServerStream,
+        pool: &Pool,
+    ) -> Result<bool, Stopped> {
+        let mut moved = false;
+        while self.state == State::Going {
+            let waiting = if self.gathers { &self.out[..] } else { head };
+            let waiting = waiting.get(self.sent..).unwrap_or_default();
+            if !waiting.is_empty() {
+                match stream.poll_write(cx, waiting) {
+                    Poll::Ready(Ok(n)) if n > 0 => self.sent += n,
+                    // It may have said why before it hung up: what it said is still to be read.
+                    Poll::Ready(_) => self.state = State::Stopped,
+                    Poll::Pending => return Ok(moved),
+                }
+                moved = true;
+                continue;
+            }
+            if self.content.is_none() {
+                self.state = State::Done;
+                break;
+            }
+            self.out.clear();
+            self.sent = 0;
+            if !client.arrived().is_empty() {
+                self.take_arrived(client)?;
+            } else if !self.receive(cx, client, pool)? {
+                return Ok(moved);
+            }
+            moved = true;
+        }
+        Ok(moved)
+    }
+
+    fn take_arrived(&mut self, client: &mut impl ClientHalf) -> Result<(), Stopped> {
+        let taken = self.encode(client.arrived())?;
+        client.consume(taken);
+        Ok(())
+    }
+
+    /// Whether anything came.
+    fn receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut impl ClientHalf,
+        pool: &Pool,
+    ) -> Result<bool, Stopped> {
+        let mut room = pool.buffer();
+        let received = client.poll_receive(cx, &mut room);
+        let outcome = match received {
+            Poll::Ready(Ok(n)) if n > 0 => {
+                let input = room.get(..n).unwrap_or_default();
+                self.encode(input).map(|taken| {
+                    let beyond = input.get(taken..).unwrap_or_default();
+                    if !beyond.is_empty() {
+                        client.give_back(beyond);
+                    }
+                    true
+                })
+            }
+            Poll::Ready(_) => Err(Stopped::ClientGone),
+            Poll::Pending => Ok(false),
+        };
+        pool.give_back(room);
+        outcome
+    }
+
+    /// Puts the content in `input` behind what waits, framed anew; gives the bytes that belonged to it.
+    fn encode(&mut self, input: &[u8]) -> Result<usize, Stopped> {
+        let Some(content) = &mut self.content else { return Ok(0) };
+        self.taken = true;
+        let mut at = 0;
+        loop {
+            let rest = input.get(at..).unwrap_or_default();
+            let progress = content.feed(rest).map_err(|_| Stopped::Malformed)?;
+            let data = rest.get(progress.data).unwrap_or_default();
+            let left = self.allowance.checked_sub(data.len() as u64);
+            self.allowance = left.ok_or(Stopped::TooLarge)?;
+            if self.chunked {
+                put_chunk(&mut self.out, data);
+            } else {
+                self.out.extend_from_slice(data);
+            }
+            at += progress.consumed;
+            if progress.done {
+                if self.chunked {
+                    self.out.extend_from_slice(LAST_CHUNK);
+                }
+                self.content = None;
+                return Ok(at);
+            }
+            if at >= input.len() {
+                return Ok(at);
+            }
+        }
+    }
+}
+
+/// The chunk that ends a content, and an empty trailer section.
+pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// Appends one chunk; an empty one would be the last.
+pub(super) fn put_chunk(out: &mut Vec<u8>, data: &[u8]) {
+    if data.is_empty() {
+        return;
+    }
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut shift = data.len().ilog2() / 4 * 4;
+    loop {
+        out.push(DIGITS[data.len() >> shift & 15]);
+        if shift == 0 {
+            break;
+        }
+        shift -= 4;
+    }
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(data);
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_carry_their_length_in_hexadecimal() {
+        for length in [1, 9, 15, 16, 17, 255, 256, 4096, 65_535, 1_048_577] {
+            let mut out = Vec::new();
+            put_chunk(&mut out, &vec![b'x'; length]);
+            assert!(out.starts_with(format!("{length:x}\r\nx").as_bytes()), "{length}");
+            assert_eq!(out.len(), length + 4 + format!("{length:x}").len());
+        }
+        let mut out = Vec::new();
+        put_chunk(&mut out, b"");
+        assert!(out.is_empty(), "an empty chunk would end the content");
+    }
+
+    #[test]
+    fn content_is_framed_anew_and_what_lies_behind_it_is_left() {
+        let pool = Pool::default();
+        let mut upload = Upload::new(BodyLength::Chunked, None, b"head ", &pool);
+        let input = b"3;evil=\"x\"\r\nabc\r\n00002\r\nde\r\n0\r\nTrailer: x\r\n\r\nGET ";
+        let taken = upload.encode(input).expect("well-formed");
+        assert_eq!(&input[taken..], b"GET ");
+        assert_eq!(upload.out, b"head 3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
+        assert!(upload.content.is_none() && upload.has_taken());
+
+        let mut upload = Upload::new(BodyLength::Length(4), None, b"head ", &pool);
+        assert_eq!(upload.encode(b"ab"), Ok(2));
+        assert_eq!(upload.encode(b"cdGET"), Ok(2));
+        assert_eq!(upload.out, b"head abcd");
+    }
+
+    #[test]
+    fn malformed_and_excessive_content_stops() {
+        let pool = Pool::default();
+        let mut upload = Upload::new(BodyLength::Chunked, None, b"", &pool);
+        assert_eq!(upload.encode(b"2\r\nabc"), Err(Stopped::Malformed));
+        let mut upload = Upload::new(BodyLength::Chunked, Some(4), b"", &pool);
+        assert_eq!(upload.encode(b"5\r\nabcde\r\n"), Err(Stopped::TooLarge));
+    }
+}

@@ -1,0 +1,41 @@
+//! Waiting for something on behalf of a client, for as long as it stays.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+
+use afpa_framework::ClientHalf;
+
+/// Why it was not waited for to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Interrupted {
+    /// The client went away.
+    ClientGone,
+    /// It took too long.
+    Over,
+}
+
+/// Waits for `future`, but no longer than until `deadline`, and not when the client goes away.
+pub(super) async fn while_client_stays<C: ClientHalf, F: Future + Unpin>(
+    client: &mut C,
+    deadline: u64,
+    mut future: F,
+) -> Result<F::Output, Interrupted> {
+    let mut armed = false;
+    poll_fn(|cx| {
+        if let Poll::Ready(output) = Pin::new(&mut future).poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        if client.poll_gone(cx).is_ready() {
+            return Poll::Ready(Err(Interrupted::ClientGone));
+        }
+        if !std::mem::replace(&mut armed, true) {
+            client.wait_until(Some(deadline));
+        }
+        match client.is_over(cx) {
+            true => Poll::Ready(Err(Interrupted::Over)),
+            false => Poll::Pending,
+        }
+    })
+    .await
+}

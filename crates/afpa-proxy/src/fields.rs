@@ -1,0 +1,172 @@
+//! Field lines as an intermediary sees them: which concern only one connection, and which it writes
+//! itself (RFC 9110 section 7.6.1).
+
+/// What an intermediary does with a field of a message that it passes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Passed on as it is.
+    EndToEnd,
+    /// `Connection`: names further fields that concern only this connection.
+    Connection,
+    /// Concerns only this connection, or only a proxy: never passed on.
+    HopByHop,
+    ContentLength,
+    TransferEncoding,
+    ContentType,
+    Date,
+    Host,
+    Expect,
+    Upgrade,
+    Via,
+    MaxForwards,
+    Forwarded,
+    XForwardedFor,
+    XForwardedHost,
+    XForwardedProto,
+}
+
+/// Recognises a field name in any case: by its length and first byte, then one comparison.
+///
+/// `_` counts as `-`: behind CGI the two become one, and a field that is taken away or set here must not
+/// come through under its other name.
+pub(crate) fn kind(name: &[u8]) -> Kind {
+    let first = name.first().map_or(0, |byte| byte | 0x20);
+    let (usual, kind): (&[u8], Kind) = match (name.len(), first) {
+        (2, b't') => (b"te", Kind::HopByHop),
+        (3, b'v') => (b"via", Kind::Via),
+        (4, b'd') => (b"date", Kind::Date),
+        (4, b'h') => (b"host", Kind::Host),
+        // What CGI would make of it is the variable HTTP_PROXY, which programs obey.
+        (5, b'p') => (b"proxy", Kind::HopByHop),
+        (6, b'e') => (b"expect", Kind::Expect),
+        (7, b'u') => (b"upgrade", Kind::Upgrade),
+        (7, b't') => (b"trailer", Kind::HopByHop),
+        (9, b'f') => (b"forwarded", Kind::Forwarded),
+        (10, b'c') => (b"connection", Kind::Connection),
+        (10, b'k') => (b"keep-alive", Kind::HopByHop),
+        (12, b'c') => (b"content-type", Kind::ContentType),
+        (12, b'm') => (b"max-forwards", Kind::MaxForwards),
+        (14, b'c') => (b"content-length", Kind::ContentLength),
+        (14, b'h') => (b"http2-settings", Kind::HopByHop),
+        (15, b'x') => (b"x-forwarded-for", Kind::XForwardedFor),
+        (16, b'p') => (b"proxy-connection", Kind::HopByHop),
+        (16, b'x') => (b"x-forwarded-host", Kind::XForwardedHost),
+        (17, b't') => (b"transfer-encoding", Kind::TransferEncoding),
+        (17, b'x') => (b"x-forwarded-proto", Kind::XForwardedProto),
+        (18, b'p') => (b"proxy-authenticate", Kind::HopByHop),
+        (19, b'p') => (b"proxy-authorization", Kind::HopByHop),
+        _ => return Kind::EndToEnd,
+    };
+    if name.eq_ignore_ascii_case(usual) {
+        return kind;
+    }
+    let alike = name.iter().zip(usual).all(|(&byte, &usual)| {
+        byte.eq_ignore_ascii_case(&usual) || (byte == b'_' && usual == b'-')
+    });
+    if alike { Kind::HopByHop } else { Kind::EndToEnd }
+}
+
+/// The options of Connection lines, other than those that say whether the connection stays.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Nominated<'b> {
+    lines: [&'b [u8]; 4],
+    used: usize,
+}
+
+/// More Connection lines than anybody sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooMany;
+
+impl<'b> Nominated<'b> {
+    /// Takes a Connection line.
+    pub(crate) fn add(&mut self, value: &'b [u8]) -> Result<(), TooMany> {
+        if !list(value).any(nominates) {
+            return Ok(());
+        }
+        *self.lines.get_mut(self.used).ok_or(TooMany)? = value;
+        self.used += 1;
+        Ok(())
+    }
+
+    /// Whether a field was named there.
+    pub(crate) fn contains(&self, name: &[u8]) -> bool {
+        self.used > 0
+            && self
+                .lines
+                .iter()
+                .take(self.used)
+                .any(|line| list(line).any(|option| option.eq_ignore_ascii_case(name)))
+    }
+}
+
+fn nominates(option: &[u8]) -> bool {
+    !option.eq_ignore_ascii_case(b"close") && !option.eq_ignore_ascii_case(b"keep-alive")
+}
+
+/// The members of a comma-separated list without quoted strings; empty members are skipped
+/// (RFC 9110 section 5.6.1.2).
+pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(trim).filter(|member| !member.is_empty())
+}
+
+fn trim(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+/// `1*DIGIT` as a number: no sign, no white space, at most 19 digits, hence no overflow.
+pub(crate) fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || digits.len() > 19 {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |sum, byte| match byte {
+        b'0'..=b'9' => Some(sum * 10 + u64::from(byte - b'0')),
+        _ => None,
+    })
+}
+
+/// Appends `name: value` and CRLF.
+pub(crate) fn put(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a Content-Length line.
+pub(crate) fn put_length(out: &mut Vec<u8>, length: u64) {
+    put(out, b"Content-Length", itoa::Buffer::new().format(length).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_recognised_in_any_case_and_with_underscores_taken_away() {
+        assert_eq!(kind(b"Transfer-Encoding"), Kind::TransferEncoding);
+        assert_eq!(kind(b"CONTENT-LENGTH"), Kind::ContentLength);
+        assert_eq!(kind(b"Content_Length"), Kind::HopByHop);
+        assert_eq!(kind(b"x_forwarded-for"), Kind::HopByHop);
+        assert_eq!(kind(b"Proxy"), Kind::HopByHop);
+        assert_eq!(kind(b"proxx"), Kind::EndToEnd);
+        assert_eq!(kind(b"Cookie"), Kind::EndToEnd);
+        assert_eq!(kind(b""), Kind::EndToEnd);
+    }
+
+    #[test]
+    fn nominated_fields_are_found_and_the_usual_options_are_none() {
+        let mut nominated = Nominated::default();
+        nominated.add(b"close, keep-alive").expect("none");
+        assert!(!nominated.contains(b"close"));
+        nominated.add(b"x-a , ,Keep-Alive,X-B").expect("one line");
+        assert!(nominated.contains(b"X-A") && nominated.contains(b"x-b"));
+        assert!(!nominated.contains(b"x-c"));
+        for _ in 0..3 {
+            nominated.add(b"x").expect("room");
+        }
+        assert_eq!(nominated.add(b"x"), Err(TooMany));
+    }
+}

@@ -1,0 +1,368 @@
+//! The life of a server: available, unavailable, growing into its share again. Pure: it is told what
+//! happened and when, and never asks.
+//!
+//! ```text
+//!            refused / 3 time-outs in a row / checks fail / too many errors
+//!        +----------------------------------------------------------------+
+//!        |                                                                v
+//!   AVAILABLE <--- whole share --- SLOW START <--- probe succeeds --- UNAVAILABLE
+//!        ^                                                                |
+//!        +------------------ probe succeeds, no slow start ---------------+
+//! ```
+//!
+//! The rules are the IBM paper's (section 3), with its numbers as the defaults: a refused connection
+//! says that the server's software is not there, and marks it unavailable at once; a time-out is
+//! ambiguous, and to take an overloaded server out would only load the others more, so that it takes
+//! three in a row; every ten seconds an unavailable server is probed.
+//!
+//! One addition to the probe: a server that took connections and did not answer is probed with a
+//! request, since the kernel of a frozen one goes on taking connections.
+
+mod settings;
+mod window;
+
+use std::time::Duration;
+
+pub use settings::{CheckSettings, ErrorSettings, HealthSettings};
+use window::Window;
+
+/// What became of a request, as far as its server is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A whole response.
+    Ok {
+        /// Its status code.
+        status: u16,
+        /// Microseconds from the request's departure to the response's first byte.
+        first_byte_us: u32,
+        /// Microseconds from the request's departure to the response's last byte.
+        total_us: u32,
+    },
+    /// The connection was refused.
+    ConnectRefused,
+    /// No connection for another reason that leaves no doubt: no route, no such socket.
+    ConnectFailed,
+    /// No answer to the connection attempt.
+    ConnectTimeout,
+    /// No response began in time.
+    FirstByteTimeout,
+    /// A response stalled.
+    IdleTimeout,
+    /// The server ended the connection before a response began.
+    Reset,
+    /// What came was no well-formed response.
+    BadResponse,
+    /// A response ended before its end.
+    Truncated,
+}
+
+/// Why a server is unavailable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WhyDown {
+    /// It refuses connections, or cannot be reached.
+    Refused,
+    /// It does not take connections in time.
+    ConnectTimeout,
+    /// It takes connections and does not answer in time.
+    FirstByteTimeout,
+    /// Its active checks fail.
+    Check,
+    /// Too many of its answers were errors.
+    Errors,
+}
+
+impl WhyDown {
+    /// A few words, for logs and tables.
+    pub const fn text(self) -> &'static str {
+        match self {
+            WhyDown::Refused => "refused",
+            WhyDown::ConnectTimeout => "connect time-out",
+            WhyDown::FirstByteTimeout => "no answer",
+            WhyDown::Check => "check failed",
+            WhyDown::Errors => "errors",
+        }
+    }
+}
+
+/// A server became available or unavailable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Requests go to it again.
+    Up,
+    /// Requests go to it no longer.
+    Down(WhyDown),
+}
+
+/// What a probe does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeKind {
+    /// It connects, as the paper has it.
+    Connect,
+    /// It asks, and any response will do: the server took connections without answering.
+    Answer,
+    /// It asks for the path of the active check, and wants the statuses of it.
+    Check,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Up {
+        since_ms: u64,
+        growing: bool,
+    },
+    Down {
+        why: WhyDown,
+        /// Before this time no probe brings it back.
+        until_ms: u64,
+        /// When a request was last let through as a last resort.
+        tried_ms: u64,
+    },
+}
+
+/// The life of one server.
+#[derive(Clone, Debug)]
+pub struct Life {
+    state: State,
+    /// Changes so far. What began before the latest one says nothing of the server of today.
+    epoch: u32,
+    refused: u32,
+    timeouts: u32,
+    /// Checks in a row that contradicted the state.
+    contrary: u32,
+    window: Window,
+    ejections: u32,
+    next_probe_ms: u64,
+    /// A probe is under way, and forgotten at this time if nobody says what came of it.
+    probing_until_ms: Option<u64>,
+}
+
+impl Life {
+    /// A server that is taken to be available until it shows otherwise.
+    pub fn new(now_ms: u64) -> Self {
+        Self {
+            state: State::Up { since_ms: now_ms, growing: false },
+            epoch: 0,
+            refused: 0,
+            timeouts: 0,
+            contrary: 0,
+            window: Window::default(),
+            ejections: 0,
+            next_probe_ms: now_ms,
+            probing_until_ms: None,
+        }
+    }
+
+    /// Whether requests may go to it.
+    pub fn is_up(&self) -> bool {
+        matches!(self.state, State::Up { .. })
+    }
+
+    /// Why they may not.
+    pub fn why_down(&self) -> Option<WhyDown> {
+        match self.state {
+            State::Up { .. } => None,
+            State::Down { why, .. } => Some(why),
+        }
+    }
+
+    /// Number of changes so far; to be given back with what began under it.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Its share of what its weight gives it, per mille: grows during slow start.
+    pub fn share(&self, now_ms: u64, settings: &HealthSettings) -> u32 {
+        match self.state {
+            State::Up { since_ms, growing: true } => {
+                let whole = millis(settings.slow_start).max(1);
+                let passed = now_ms.saturating_sub(since_ms).min(whole);
+                (passed.saturating_mul(1000) / whole).max(1) as u32
+            }
+            State::Up { .. } => 1000,
+            State::Down { .. } => 0,
+        }
+    }
+
+    /// A request that was given to it under `epoch` has come to an end. `may_eject` says whether
+    /// the group can do without it if its answers are errors.
+    pub fn outcome(
+        &mut self,
+        now_ms: u64,
+        epoch: u32,
+        outcome: Outcome,
+        settings: &HealthSettings,
+        may_eject: bool,
+    ) -> Option<Change> {
+        if epoch != self.epoch {
+            return None;
+        }
+        if !self.is_up() {
+            // A last resort: any response at all shows that it is there again.
+            return match outcome {
+                Outcome::Ok { .. } => Some(self.restore(now_ms, settings)),
+                _ => None,
+            };
+        }
+        match outcome {
+            Outcome::ConnectRefused | Outcome::ConnectFailed => {
+                self.refused += 1;
+                (self.refused >= settings.refused)
+                    .then(|| self.mark_down(now_ms, WhyDown::Refused, settings))
+            }
+            Outcome::ConnectTimeout => self.timed_out(now_ms, WhyDown::ConnectTimeout, settings),
+            Outcome::FirstByteTimeout => {
+                self.timed_out(now_ms, WhyDown::FirstByteTimeout, settings)
+            }
+            Outcome::Ok { status, .. } => {
+                self.refused = 0;
+                self.timeouts = 0;
+                let error = settings.errors.statuses && status >= 500;
+                self.answered(now_ms, error, settings, may_eject)
+            }
+            Outcome::IdleTimeout | Outcome::Reset | Outcome::BadResponse | Outcome::Truncated => {
+                self.refused = 0;
+                self.answered(now_ms, true, settings, may_eject)
+            }
+        }
+    }
+
+    /// The probe that is due, if any; it must be answered with [`Life::probed`].
+    pub fn begin_probe(&mut self, now_ms: u64, settings: &HealthSettings) -> Option<ProbeKind> {
+        let due = self.next_probe(settings).is_some_and(|due| due <= now_ms);
+        if !due {
+            return None;
+        }
+        let longest = settings.probe_timeout + FORGOTTEN;
+        self.probing_until_ms = Some(now_ms.saturating_add(millis(longest)));
+        Some(match (&settings.check, self.why_down()) {
+            (Some(_), _) => ProbeKind::Check,
+            (None, Some(WhyDown::FirstByteTimeout | WhyDown::Errors)) => ProbeKind::Answer,
+            (None, _) => ProbeKind::Connect,
+        })
+    }
+
+    /// When the next probe is due; `None` while there is none to make. One that is under way puts
+    /// it off until it is answered or forgotten.
+    pub fn next_probe(&self, settings: &HealthSettings) -> Option<u64> {
+        let due = match self.state {
+            State::Down { until_ms, .. } => self.next_probe_ms.max(until_ms),
+            State::Up { .. } => settings.check.as_ref().map(|_| self.next_probe_ms)?,
+        };
+        Some(self.probing_until_ms.map_or(due, |until| due.max(until)))
+    }
+
+    /// The probe that began under `epoch` succeeded or not.
+    pub fn probed(
+        &mut self,
+        now_ms: u64,
+        epoch: u32,
+        good: bool,
+        settings: &HealthSettings,
+    ) -> Option<Change> {
+        self.probing_until_ms = None;
+        let every = settings.check.as_ref().map_or(settings.probe_every, |check| check.every);
+        self.next_probe_ms = now_ms.saturating_add(millis(every));
+        if epoch != self.epoch || good == self.is_up() {
+            self.contrary = 0;
+            return None;
+        }
+        self.contrary += 1;
+        let (fall, rise) = settings.check.as_ref().map_or((1, 1), |check| (check.fall, check.rise));
+        match self.is_up() {
+            true if self.contrary >= fall => Some(self.mark_down(now_ms, WhyDown::Check, settings)),
+            false if self.contrary >= rise => Some(self.restore(now_ms, settings)),
+            _ => None,
+        }
+    }
+
+    /// Whether one request may be tried although the server is unavailable, since every other one
+    /// is too.
+    pub fn last_resort(&mut self, now_ms: u64, settings: &HealthSettings) -> bool {
+        let pause = millis(settings.last_resort);
+        match &mut self.state {
+            State::Down { tried_ms, .. }
+                if pause > 0 && now_ms.saturating_sub(*tried_ms) >= pause =>
+            {
+                *tried_ms = now_ms;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn timed_out(
+        &mut self,
+        now_ms: u64,
+        why: WhyDown,
+        settings: &HealthSettings,
+    ) -> Option<Change> {
+        self.timeouts += 1;
+        (self.timeouts >= settings.timeouts).then(|| self.mark_down(now_ms, why, settings))
+    }
+
+    fn answered(
+        &mut self,
+        now_ms: u64,
+        error: bool,
+        settings: &HealthSettings,
+        may_eject: bool,
+    ) -> Option<Change> {
+        let errors = &settings.errors;
+        if errors.percent == 0 {
+            return None;
+        }
+        let percent = self.window.count(now_ms, error, errors.requests, millis(errors.within))?;
+        if percent < errors.percent {
+            self.ejections = self.ejections.saturating_sub(1);
+            return None;
+        }
+        may_eject.then(|| self.mark_down(now_ms, WhyDown::Errors, settings))
+    }
+
+    fn mark_down(&mut self, now_ms: u64, why: WhyDown, settings: &HealthSettings) -> Change {
+        let until_ms = match why {
+            WhyDown::Errors => {
+                self.ejections = (self.ejections + 1).min(10);
+                now_ms.saturating_add(
+                    millis(settings.errors.eject).saturating_mul(u64::from(self.ejections)),
+                )
+            }
+            _ => now_ms,
+        };
+        self.state = State::Down { why, until_ms, tried_ms: now_ms };
+        self.begin(now_ms);
+        let wait = match (&settings.check, why) {
+            (Some(check), _) => check.every,
+            (None, WhyDown::Errors) => Duration::ZERO,
+            (None, _) => settings.probe_every,
+        };
+        self.next_probe_ms = now_ms.saturating_add(millis(wait));
+        Change::Down(why)
+    }
+
+    fn restore(&mut self, now_ms: u64, settings: &HealthSettings) -> Change {
+        self.state = State::Up { since_ms: now_ms, growing: !settings.slow_start.is_zero() };
+        self.begin(now_ms);
+        Change::Up
+    }
+
+    /// A new epoch: what was counted belongs to the old one.
+    fn begin(&mut self, now_ms: u64) {
+        self.epoch = self.epoch.wrapping_add(1);
+        self.refused = 0;
+        self.timeouts = 0;
+        self.contrary = 0;
+        self.window = Window::default();
+        self.next_probe_ms = self.next_probe_ms.max(now_ms);
+    }
+}
+
+/// How much longer than its time-out a probe may be under way.
+const FORGOTTEN: Duration = Duration::from_secs(5);
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! What is remembered of clients, in a table that never grows beyond its bound.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use super::bucket::Bucket;
+
+/// Entries that are looked at for one to forget.
+const LOOKED_AT: usize = 16;
+
+/// A client: an IPv4 address, or the network of an IPv6 address. Who has one of those has 2^64
+/// addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key(u64, bool);
+
+impl From<IpAddr> for Key {
+    fn from(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => Key(u64::from(v4.to_bits()), true),
+            IpAddr::V6(v6) => Key((v6.to_bits() >> 64) as u64, false),
+        }
+    }
+}
+
+/// What one client has used.
+#[derive(Debug, Default)]
+pub(super) struct Used {
+    pub(super) bucket: Bucket,
+    pub(super) in_flight: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Clients {
+    most: usize,
+    /// Seeded by the system: nobody outside can make keys collide.
+    places: HashMap<Key, usize>,
+    entries: Vec<(Key, Used)>,
+    /// Where the search for one to forget goes on.
+    hand: usize,
+}
+
+impl Clients {
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, places: HashMap::new(), entries: Vec::new(), hand: 0 }
+    }
+
+    /// What the client has used; nothing if it is new. `None` when it cannot be remembered, since
+    /// all whom it could displace have requests in flight.
+    pub(super) fn get(&mut self, key: Key, now_ms: u64) -> Option<&mut Used> {
+        let place = match self.places.get(&key) {
+            Some(place) => *place,
+            None => self.enter(key, now_ms)?,
+        };
+        self.entries.get_mut(place).map(|(_, used)| used)
+    }
+
+    /// One of its requests has ended.
+    pub(super) fn leave(&mut self, key: Key) {
+        let entry = self.places.get(&key).and_then(|place| self.entries.get_mut(*place));
+        if let Some((_, used)) = entry {
+            used.in_flight = used.in_flight.saturating_sub(1);
+        }
+    }
+
+    fn enter(&mut self, key: Key, now_ms: u64) -> Option<usize> {
+        let place = if self.entries.len() < self.most {
+            self.entries.push((key, Used::default()));
+            self.entries.len() - 1
+        } else {
+            let place = self.forgettable(now_ms)?;
+            let old = std::mem::replace(self.entries.get_mut(place)?, (key, Used::default()));
+            self.places.remove(&old.0);
+            place
+        };
+        self.places.insert(key, place);
+        Some(place)
+    }
+
+    /// One whose bucket is full, or else the fullest of some; never one with requests in flight.
+    fn forgettable(&mut self, now_ms: u64) -> Option<usize> {
+        let mut best: Option<(usize, u64)> = None;
+        for _ in 0..LOOKED_AT.min(self.entries.len()) {
+            self.hand = (self.hand + 1) % self.entries.len();
+            let (_, used) = self.entries.get(self.hand)?;
+            if used.in_flight > 0 {
+                continue;
+            }
+            if used.bucket.is_full(now_ms) {
+                return Some(self.hand);
+            }
+            let full_at = used.bucket.full_at();
+            if best.is_none_or(|(_, other)| full_at < other) {
+                best = Some((self.hand, full_at));
+            }
+        }
+        best.map(|(place, _)| place)
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        assert_eq!(self.places.len(), self.entries.len());
+        self.entries.len()
+    }
+}

@@ -1,0 +1,225 @@
+//! Rate and concurrency limits of one site, and of each of its clients.
+//!
+//! A gate stands before what costs: requests that go to servers. Cached answers never come to it,
+//! so that they are given first, and last, when there is too much to do. Whoever does not pass is
+//! refused at once instead of waiting: 429 when a client's own limit is reached, 503 when the
+//! site's is.
+
+mod bucket;
+mod clients;
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use afpa_http::Status;
+use bucket::Bucket;
+use clients::{Clients, Key};
+
+/// Limits of one site; 0 is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitSettings {
+    /// Requests a second, of all clients together; up to 1000000000.
+    pub requests_per_second: u32,
+    /// How many may come at once; at least 1 where there is a rate.
+    pub burst: u32,
+    /// Requests at a time, of all clients together.
+    pub in_flight: u32,
+    /// Requests a second, of each client. IPv6 clients are told apart by the first 64 bits.
+    pub client_requests_per_second: u32,
+    /// How many of one client may come at once; at least 1 where there is a rate.
+    pub client_burst: u32,
+    /// Requests at a time, of each client.
+    pub client_in_flight: u32,
+    /// Clients that are remembered at a time, some 100 bytes each; 1 to 10000000. The one that
+    /// has been quiet is forgotten first.
+    pub clients: usize,
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self {
+            requests_per_second: 0,
+            burst: 100,
+            in_flight: 0,
+            client_requests_per_second: 0,
+            client_burst: 50,
+            client_in_flight: 0,
+            clients: 65_536,
+        }
+    }
+}
+
+impl LimitSettings {
+    /// Whether there is any limit at all.
+    pub const fn is_limited(&self) -> bool {
+        self.requests_per_second > 0 || self.in_flight > 0 || self.limits_clients()
+    }
+
+    const fn limits_clients(&self) -> bool {
+        self.client_requests_per_second > 0 || self.client_in_flight > 0
+    }
+}
+
+/// Which limit was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The site's requests a second.
+    SiteRate,
+    /// The site's requests at a time.
+    SiteInFlight,
+    /// The client's requests a second.
+    ClientRate,
+    /// The client's requests at a time.
+    ClientInFlight,
+}
+
+/// Names of the limits, in the order of [`Gate::refused`].
+pub const LIMITS: [&str; 4] = ["site_rate", "site_in_flight", "client_rate", "client_in_flight"];
+
+/// A request that may not pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Which limit it met.
+    pub limit: Limit,
+    retry_after_s: u32,
+}
+
+impl Refused {
+    /// 429 (RFC 6585, section 4) for the client's own limit, 503 for the site's.
+    pub const fn status(self) -> Status {
+        match self.limit {
+            Limit::ClientRate | Limit::ClientInFlight => Status::TOO_MANY_REQUESTS,
+            Limit::SiteRate | Limit::SiteInFlight => Status::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// Seconds after which it may pass, as far as is known; at least 1.
+    pub const fn retry_after_s(self) -> u32 {
+        self.retry_after_s
+    }
+}
+
+/// The limits of one site at work, shared by all workers.
+#[derive(Debug)]
+pub struct Gate {
+    settings: LimitSettings,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    site: Bucket,
+    in_flight: u32,
+    clients: Clients,
+    refused: [u64; LIMITS.len()],
+}
+
+/// A request that has passed; dropped when the request ends.
+#[derive(Debug)]
+pub struct Permit {
+    _held: Option<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    gate: Arc<Gate>,
+    client: Option<Key>,
+}
+
+impl Gate {
+    /// A gate that nobody has passed.
+    pub fn new(settings: LimitSettings) -> Arc<Self> {
+        let clients = Clients::new(settings.clients.max(1));
+        let refused = [0; LIMITS.len()];
+        let state = State { site: Bucket::default(), in_flight: 0, clients, refused };
+        Arc::new(Self { settings, state: Mutex::new(state) })
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &LimitSettings {
+        &self.settings
+    }
+
+    /// Lets a request pass, or says which limit it met. What is refused counts for no rate.
+    pub fn admit(self: &Arc<Self>, now_ms: u64, client: Option<IpAddr>) -> Result<Permit, Refused> {
+        if !self.settings.is_limited() {
+            return Ok(Permit { _held: None });
+        }
+        let mut state = self.lock();
+        match state.admit(&self.settings, now_ms, client) {
+            Ok(client) => {
+                drop(state);
+                let held = Held { gate: Arc::clone(self), client };
+                Ok(Permit { _held: Some(held) })
+            }
+            Err(refused) => {
+                state.refused[refused.limit as usize] += 1;
+                Err(refused)
+            }
+        }
+    }
+
+    /// How many were refused by each limit, in the order of [`LIMITS`].
+    pub fn refused(&self) -> [u64; LIMITS.len()] {
+        self.lock().refused
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The client's limits first: a site's rate is not for those who are over their own.
+    fn admit(
+        &mut self,
+        settings: &LimitSettings,
+        now_ms: u64,
+        client: Option<IpAddr>,
+    ) -> Result<Option<Key>, Refused> {
+        let refused = |limit, wait_ms: u64| {
+            let retry_after_s = wait_ms.div_ceil(1000).clamp(1, 3600) as u32;
+            Err(Refused { limit, retry_after_s })
+        };
+        if settings.in_flight > 0 && self.in_flight >= settings.in_flight {
+            return refused(Limit::SiteInFlight, 0);
+        }
+        let site = self.site.look(now_ms, settings.requests_per_second, settings.burst);
+        let mut held = None;
+        if let Some(key) = client.map(Key::from).filter(|_| settings.limits_clients())
+            && let Some(client) = self.clients.get(key, now_ms)
+        {
+            if settings.client_in_flight > 0 && client.in_flight >= settings.client_in_flight {
+                return refused(Limit::ClientInFlight, 0);
+            }
+            let (rate, burst) = (settings.client_requests_per_second, settings.client_burst);
+            let own = client.bucket.look(now_ms, rate, burst);
+            match (own, site) {
+                (Err(wait_ms), _) => return refused(Limit::ClientRate, wait_ms),
+                (_, Err(wait_ms)) => return refused(Limit::SiteRate, wait_ms),
+                (Ok(()), Ok(())) => client.bucket.take(now_ms, rate),
+            }
+            client.in_flight += 1;
+            held = Some(key);
+        }
+        if let Err(wait_ms) = site {
+            return refused(Limit::SiteRate, wait_ms);
+        }
+        self.site.take(now_ms, settings.requests_per_second);
+        self.in_flight += 1;
+        Ok(held)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut state = self.gate.lock();
+        state.in_flight = state.in_flight.saturating_sub(1);
+        if let Some(key) = self.client {
+            state.clients.leave(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Limits in virtual time.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn client(n: u32) -> Option<IpAddr> {
+    Some(IpAddr::from(n.to_be_bytes()))
+}
+
+fn limited(change: impl FnOnce(&mut LimitSettings)) -> Arc<Gate> {
+    let mut settings = LimitSettings::default();
+    change(&mut settings);
+    Gate::new(settings)
+}
+
+#[test]
+fn without_limits_everyone_passes_and_nothing_is_remembered() {
+    let gate = limited(|_| ());
+    for n in 0..10_000 {
+        assert!(gate.admit(0, client(n)).unwrap()._held.is_none());
+    }
+    assert_eq!(gate.lock().clients.len(), 0);
+}
+
+#[test]
+fn a_rate_lets_a_burst_pass_and_then_its_share_of_each_second() {
+    let gate = limited(|limits| (limits.requests_per_second, limits.burst) = (10, 5));
+    let passed = |from, to| (from..to).filter(|now| gate.admit(*now, client(1)).is_ok()).count();
+    assert_eq!(passed(0, 1), 1);
+    assert_eq!((0..100).filter(|_| gate.admit(1, client(1)).is_ok()).count(), 4);
+    assert_eq!(passed(1, 1001), 10);
+    let refused = gate.admit(1001, client(2)).unwrap_err();
+    assert_eq!((refused.limit, refused.status().code()), (Limit::SiteRate, 503));
+    assert_eq!(refused.retry_after_s(), 1);
+    assert_eq!((0..9).filter(|_| gate.admit(9000, None).is_ok()).count(), 5, "never more at once");
+}
+
+#[test]
+fn a_client_has_its_own_rate() {
+    let gate = limited(|limits| (limits.client_requests_per_second, limits.client_burst) = (1, 2));
+    for n in 0..100 {
+        assert!(gate.admit(0, client(n)).is_ok() && gate.admit(0, client(n)).is_ok());
+        let refused = gate.admit(0, client(n)).unwrap_err();
+        assert_eq!((refused.limit, refused.status().code()), (Limit::ClientRate, 429));
+    }
+    assert_eq!(gate.refused(), [0, 0, 100, 0]);
+    assert!(gate.admit(0, None).is_ok(), "no address, no client");
+}
+
+#[test]
+fn a_client_over_its_own_rate_does_not_use_up_the_sites() {
+    let gate = limited(|limits| {
+        (limits.client_requests_per_second, limits.client_burst) = (1, 1);
+        (limits.requests_per_second, limits.burst) = (10, 10);
+    });
+    for _ in 0..1000 {
+        drop(gate.admit(0, client(1)));
+    }
+    let others = (2..100).filter(|n| gate.admit(0, client(*n)).is_ok()).count();
+    assert_eq!(others, 9);
+    assert!(gate.admit(100, client(99)).is_ok(), "and a refusal by the site not the client's");
+}
+
+#[test]
+fn requests_at_a_time_are_counted_and_given_back() {
+    let gate = limited(|limits| (limits.in_flight, limits.client_in_flight) = (3, 2));
+    let mut held = vec![gate.admit(0, client(1)).unwrap(), gate.admit(0, client(1)).unwrap()];
+    assert_eq!(gate.admit(0, client(1)).unwrap_err().limit, Limit::ClientInFlight);
+    held.push(gate.admit(0, client(2)).unwrap());
+    assert_eq!(gate.admit(0, client(3)).unwrap_err().limit, Limit::SiteInFlight);
+    held.remove(0);
+    assert!(gate.admit(0, client(1)).is_ok());
+    drop(held);
+    assert_eq!(gate.lock().in_flight, 0);
+}
+
+#[test]
+fn addresses_of_one_network_are_one_client() {
+    let gate = limited(|limits| limits.client_in_flight = 1);
+    let at = |text: &str| Some(text.parse().unwrap());
+    let _held = gate.admit(0, at("2001:db8::1")).unwrap();
+    assert!(gate.admit(0, at("2001:db8::2")).is_err());
+    assert!(gate.admit(0, at("2001:db8:0:1::1")).is_ok());
+    let _held = gate.admit(0, at("192.0.2.1")).unwrap();
+    assert!(gate.admit(0, at("::ffff:192.0.2.1")).is_err());
+}
+
+#[test]
+fn the_table_is_bounded_and_keeps_those_in_flight() {
+    let gate = limited(|limits| {
+        (limits.client_in_flight, limits.clients) = (1, 8);
+        limits.client_requests_per_second = 1000;
+    });
+    let held: Vec<_> = (0..8).map(|n| gate.admit(0, client(n)).unwrap()).collect();
+    for n in 100..200 {
+        assert!(gate.admit(0, client(n)).is_ok(), "passes without being remembered");
+    }
+    assert_eq!(gate.lock().clients.len(), 8);
+    assert!(gate.admit(0, client(3)).is_err(), "still known");
+    drop(held);
+    for n in 200..300 {
+        drop(gate.admit(1000, client(n)).unwrap());
+    }
+    assert_eq!(gate.lock().clients.len(), 8);
+}
+
+proptest! {
+    /// In no window of any length pass more than the burst and the rate times that length; and
+    /// what is refused has a reason.
+    #[test]
+    fn a_rate_is_a_rate(
+        pauses in prop::collection::vec(0_u64..50, 1..500),
+        rate in 1_u32..500,
+        burst in 1_u32..50,
+    ) {
+        let gate = limited(|limits| (limits.requests_per_second, limits.burst) = (rate, burst));
+        let (mut now, mut passed) = (0, Vec::new());
+        for pause in pauses {
+            now += pause;
+            match gate.admit(now, None) {
+                Ok(_) => passed.push(now),
+                Err(refused) => prop_assert!(passed.len() >= burst as usize, "{refused:?}"),
+            }
+        }
+        for (first, from) in passed.iter().enumerate() {
+            for (last, to) in passed.iter().enumerate().skip(first) {
+                let most = f64::from(burst) + (to - from) as f64 * f64::from(rate) / 1000.0;
+                prop_assert!((last - first + 1) as f64 <= most + 0.001);
+            }
+        }
+    }
+}

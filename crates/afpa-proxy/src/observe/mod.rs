@@ -1,0 +1,126 @@
+//! What is counted of servers and groups, and how it is handed to whoever shows it.
+
+mod histogram;
+
+pub use histogram::{BOUNDS_US, Histogram};
+
+use crate::health::{Change, Outcome};
+
+/// Counts of one server since the start, or since it joined its group.
+#[derive(Clone, Debug, Default)]
+pub struct ServerCounts {
+    /// Requests given to it.
+    pub requests: u64,
+    /// Responses by the first digit of their status: 1xx to 5xx.
+    pub responses: [u64; 5],
+    /// Failures by kind, in the order of [`ERRORS`].
+    pub errors: [u64; ERRORS.len()],
+    /// Requests given up because the client went away.
+    pub cancelled: u64,
+    /// Microseconds from request to first byte.
+    pub first_byte: Histogram,
+    /// Microseconds from request to last byte.
+    pub total: Histogram,
+    /// Times it became unavailable.
+    pub downs: u64,
+    /// Times it became available again.
+    pub ups: u64,
+    /// Probes and checks that failed, and those that succeeded.
+    pub probes: [u64; 2],
+}
+
+/// Names of the kinds of failure.
+pub const ERRORS: [&str; 8] = [
+    "refused",
+    "connect_failed",
+    "connect_timeout",
+    "first_byte_timeout",
+    "idle_timeout",
+    "reset",
+    "bad_response",
+    "truncated",
+];
+
+impl ServerCounts {
+    /// Counts what became of a request.
+    pub(crate) fn outcome(&mut self, outcome: Outcome) {
+        let error = match outcome {
+            Outcome::Ok { status, first_byte_us, total_us } => {
+                let class = usize::from(status / 100).saturating_sub(1);
+                if let Some(count) = self.responses.get_mut(class) {
+                    *count += 1;
+                }
+                self.first_byte.add(first_byte_us);
+                self.total.add(total_us);
+                return;
+            }
+            Outcome::ConnectRefused => 0,
+            Outcome::ConnectFailed => 1,
+            Outcome::ConnectTimeout => 2,
+            Outcome::FirstByteTimeout => 3,
+            Outcome::IdleTimeout => 4,
+            Outcome::Reset => 5,
+            Outcome::BadResponse => 6,
+            Outcome::Truncated => 7,
+        };
+        self.errors[error] += 1;
+    }
+
+    /// Counts a change of health.
+    pub(crate) fn change(&mut self, change: Change) {
+        match change {
+            Change::Up => self.ups += 1,
+            Change::Down(_) => self.downs += 1,
+        }
+    }
+
+    /// Failures of all kinds.
+    pub fn failed(&self) -> u64 {
+        self.errors.iter().sum()
+    }
+
+    /// Responses of all statuses.
+    pub fn answered(&self) -> u64 {
+        self.responses.iter().sum()
+    }
+}
+
+/// A server group at one moment.
+#[derive(Clone, Debug)]
+pub struct GroupReport {
+    /// Its name.
+    pub name: String,
+    /// Its servers, in the order of the configuration.
+    pub servers: Vec<ServerReport>,
+    /// Requests that wait for a server now.
+    pub waiting: usize,
+    /// Requests that have waited.
+    pub waited: u64,
+    /// Requests refused because the queue was full.
+    pub queue_full: u64,
+    /// Requests refused because they would have waited too long.
+    pub shed: u64,
+    /// Requests that left the queue without a server: time-out, or the client went away.
+    pub left_queue: u64,
+    /// Requests refused because no server was available.
+    pub all_down: u64,
+}
+
+/// A server at one moment.
+#[derive(Clone, Debug)]
+pub struct ServerReport {
+    /// Its name: the configured place, and the address when that is not the same.
+    pub name: String,
+    /// `up`, `growing`, `draining`, or why it is unavailable.
+    pub state: &'static str,
+    /// Whether requests go to it.
+    pub available: bool,
+    /// Its weight.
+    pub weight: u32,
+    /// Requests that it has now.
+    pub in_flight: u32,
+    /// Requests that it may have at a time.
+    pub max_connections: u32,
+    /// What was counted.
+    pub counts: ServerCounts,
+}

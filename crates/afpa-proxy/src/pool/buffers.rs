@@ -1,0 +1,64 @@
+//! Buffers that a core uses again and again.
+
+use std::cell::RefCell;
+
+/// Bytes of a buffer: what one read takes from a server that has much to say. It fits the second-level
+/// cache of a core, through which the bytes travel from one socket to the other.
+pub const BUFFER: usize = 128 * 1024;
+
+/// Room for one read; always [`BUFFER`] bytes.
+#[derive(Debug)]
+pub struct Buffer(Box<[u8]>);
+
+impl std::ops::Deref for Buffer {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+/// Spare buffers. An exchange holds one only while it has bytes in it, so that few serve many.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    rooms: RefCell<Vec<Buffer>>,
+    /// For heads, and what is written anew.
+    texts: RefCell<Vec<Vec<u8>>>,
+}
+
+/// A text that grew beyond this is not kept.
+const LARGEST_TEXT: usize = 2 * BUFFER;
+
+/// Spare buffers that are kept; beyond it they are given back to the system.
+const SPARE: usize = 16;
+
+impl Buffers {
+    pub(super) fn take(&self) -> Buffer {
+        let spare = self.rooms.borrow_mut().pop();
+        spare.unwrap_or_else(|| Buffer(vec![0; BUFFER].into_boxed_slice()))
+    }
+
+    pub(super) fn give_back(&self, buffer: Buffer) {
+        let mut spare = self.rooms.borrow_mut();
+        if spare.len() < SPARE {
+            spare.push(buffer);
+        }
+    }
+
+    pub(super) fn take_text(&self) -> Vec<u8> {
+        self.texts.borrow_mut().pop().unwrap_or_default()
+    }
+
+    pub(super) fn give_back_text(&self, mut text: Vec<u8>) {
+        let mut spare = self.texts.borrow_mut();
+        if spare.len() < 4 * SPARE && (1..=LARGEST_TEXT).contains(&text.capacity()) {
+            text.clear();
+            spare.push(text);
+        }
+    }
+}

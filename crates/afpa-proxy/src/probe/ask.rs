@@ -1,0 +1,75 @@
+//! One probe of one server.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+use crate::health::ProbeKind;
+use crate::select::{Address, ProbeTask};
+
+/// Bytes of a response that are waited for: its status line, as far as the code.
+const STATUS_LINE: usize = "HTTP/1.1 200".len();
+
+/// Whether the server does what the probe wants of it, within the time it has.
+pub async fn probe(task: &ProbeTask) -> bool {
+    timeout(task.timeout, attempt(task)).await.is_ok_and(|good| good.unwrap_or(false))
+}
+
+async fn attempt(task: &ProbeTask) -> io::Result<bool> {
+    match &task.address {
+        Address::Tcp(address) => {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            converse(task, stream, &address.to_string()).await
+        }
+        Address::Unix(path) => converse(task, UnixStream::connect(path).await?, "localhost").await,
+    }
+}
+
+async fn converse(
+    task: &ProbeTask,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    own_host: &str,
+) -> io::Result<bool> {
+    let (method, path, host, expect) = match (task.kind, &task.check) {
+        (ProbeKind::Connect, _) => return Ok(true),
+        (ProbeKind::Check, Some(check)) => {
+            let host = if check.host.is_empty() { own_host } else { &check.host };
+            ("GET", check.path.as_str(), host, check.expect)
+        }
+        (ProbeKind::Check | ProbeKind::Answer, _) => ("HEAD", "/", own_host, (100, 999)),
+    };
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: afpa-probe\r\nAccept: */*\r\n\
+         Connection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await?;
+    let mut line = [0; STATUS_LINE];
+    stream.read_exact(&mut line).await?;
+    Ok(status(&line).is_some_and(|status| (expect.0..=expect.1).contains(&status)))
+}
+
+/// The code of `HTTP/1.x NNN`.
+fn status(line: &[u8; STATUS_LINE]) -> Option<u16> {
+    let (version, code) = line.split_at_checked(9)?;
+    let known = matches!(version, b"HTTP/1.0 " | b"HTTP/1.1 ");
+    let digits = code.iter().all(u8::is_ascii_digit);
+    let code = str::from_utf8(code).ok()?;
+    code.parse().ok().filter(|_| known && digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_status_line_has_a_status() {
+        assert_eq!(status(b"HTTP/1.1 204"), Some(204));
+        assert_eq!(status(b"HTTP/1.0 503"), Some(503));
+        for line in [b"HTTP/2.0 200", b"HTTP/1.1  20", b"HTTP/1.1 +20", b"SSH-2.0-Open"] {
+            assert_eq!(status(line), None);
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! The request as the server gets it: written anew from what was parsed, never copied through.
+//!
+//! So no two readers can disagree about where it ends (RFC 9112 section 11.2): there is one Host, at
+//! most one of Content-Length and Transfer-Encoding, both from parsed values, and no field that concerns
+//! only the connection to the client (RFC 9110 section 7.6.1).
+
+mod policy;
+
+use std::io::Write as _;
+use std::net::IpAddr;
+
+use afpa_http::{BodyLength, Known, Method, Request, Target, Version, request::Scheme, target};
+
+use crate::fields::{self, Kind, Nominated, put, put_length};
+pub use policy::{HostPolicy, Mark, RequestPolicy};
+
+/// What this intermediary calls itself in Via (RFC 9110 section 7.6.3).
+pub const PSEUDONYM: &str = "afpa";
+
+/// How often a request may have come by here. A proxy that is its own server passes a request round in
+/// a ring; this breaks it.
+const ROUNDS: usize = 8;
+
+/// Where a request came from, as far as servers are told.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    /// The client's address; none for one on a unix socket.
+    pub client: Option<IpAddr>,
+    /// Whether the client is a router in front of this one, whose word on its own clients counts.
+    pub trusted: bool,
+}
+
+/// Why a request is not for servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotForwardable {
+    /// CONNECT: this is no forward proxy.
+    #[error("tunnels to other servers are not offered")]
+    Connect,
+    /// TRACE: it would show fields of the way in to scripts that may not see them.
+    #[error("TRACE is not answered")]
+    Trace,
+    /// `OPTIONS *`, which is about this server.
+    #[error("the request is about this server")]
+    AboutThisServer,
+    /// Max-Forwards is used up (RFC 9110 section 7.6.2): this is where the answer comes from.
+    #[error("the request goes no further, as it asks")]
+    LastStop,
+    /// It has been here too often.
+    #[error("the request goes round in a ring")]
+    Ring,
+    /// More Connection lines than anybody sends.
+    #[error("too many Connection fields")]
+    Connection,
+}
+
+/// The head of a request to a server.
+#[derive(Clone, Debug, Default)]
+pub struct RequestHead {
+    bytes: Vec<u8>,
+    /// Where the server's own name has to be put in as the host.
+    host_at: Option<usize>,
+    upgrade: bool,
+}
+
+impl RequestHead {
+    /// An empty one in the memory of a vector.
+    pub fn in_memory(mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        Self { bytes, host_at: None, upgrade: false }
+    }
+
+    /// Its memory, for another.
+    pub fn into_memory(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// The bytes of the head, for a server of the given name and port.
+    pub fn bytes_for(&mut self, server: impl std::fmt::Display) -> &[u8] {
+        if let Some(at) = self.host_at {
+            let end = memchr::memchr(b'\r', self.bytes.get(at..).unwrap_or_default());
+            self.bytes.splice(at..at + end.unwrap_or(0), server.to_string().into_bytes());
+        }
+        &self.bytes
+    }
+
+    /// Whether the head is the same for all servers.
+    pub fn is_final(&self) -> bool {
+        self.host_at.is_none()
+    }
+
+    /// The head, if it is the same for all servers.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether it asks to change the protocol.
+    pub fn asks_upgrade(&self) -> bool {
+        self.upgrade
+    }
+
+    /// Writes the head of `request` with a normalised `path`, in the memory of an earlier one.
+    ///
+    /// # Errors
+    /// See [`NotForwardable`]; the head is good for nothing then.
+    pub fn write(
+        &mut self,
+        request: &Request<'_, '_>,
+        path: &[u8],
+        policy: &RequestPolicy,
+        origin: Origin,
+    ) -> Result<(), NotForwardable> {
+        self.bytes.clear();
+        self.host_at = None;
+        let query = admit(request)?;
+        let survey = Survey::of(request)?;
+        self.upgrade = survey.wants_upgrade(request) && policy.allows_upgrade(survey.upgrade);
+
+        let out = &mut self.bytes;
+        // One allocation holds it: the fields that are added are short.
+        out.reserve(request.head_len + 256);
+        out.extend_from_slice(request.method.as_str().as_bytes());
+        out.push(b' ');
+        target::encode(path, out);
+        if let Some(query) = query {
+            out.push(b'?');
+            put_query(query, out);
+        }
+        out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+        match &policy.host {
+            HostPolicy::Keep if !request.host.is_absent() => {
+                out.extend_from_slice(request.host.as_bytes());
+            }
+            HostPolicy::Name(name) => out.extend_from_slice(name.as_bytes()),
+            HostPolicy::Keep | HostPolicy::Server => self.host_at = Some(out.len()),
+        }
+        out.extend_from_slice(b"\r\n");
+        put_fields(request, &survey, policy, origin, out);
+        put_framing(request, out);
+        put_marks(request, policy, origin, out);
+        if self.upgrade {
+            put(out, b"Connection", b"upgrade");
+            put(out, b"Upgrade", survey.upgrade);
+        }
+        out.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+}
+
+/// The query of a request that may be passed on.
+fn admit<'b>(request: &Request<'_, 'b>) -> Result<Option<&'b [u8]>, NotForwardable> {
+    match (request.method, request.target) {
+        (Method::Connect, _) | (_, Target::Authority(_)) => Err(NotForwardable::Connect),
+        (Method::Trace, _) => Err(NotForwardable::Trace),
+        (_, Target::Asterisk) => Err(NotForwardable::AboutThisServer),
+        (_, Target::Origin { query, .. } | Target::Absolute { query, .. }) => Ok(query),
+    }
+}
+
+/// What one look over the fields finds.
+#[derive(Default)]
+struct Survey<'b> {
+    nominated: Nominated<'b>,
+    upgrade: &'b [u8],
+    max_forwards: Option<u64>,
+}
+
+impl<'b> Survey<'b> {
+    fn of(request: &Request<'_, 'b>) -> Result<Self, NotForwardable> {
+        let mut survey = Self::default();
+        let mut rounds = 0;
+        for (name, value) in request.fields() {
+            match fields::kind(name.as_bytes()) {
+                Kind::Connection => {
+                    survey.nominated.add(value).map_err(|_| NotForwardable::Connection)?;
+                }
+                Kind::Upgrade => survey.upgrade = value,
+                Kind::Via => rounds += fields::list(value).filter(|hop| is_ours(hop)).count(),
+                Kind::MaxForwards if request.method == Method::Options => {
+                    survey.max_forwards = fields::number(value);
+                }
+                _ => {}
+            }
+        }
+        if rounds >= ROUNDS {
+            return Err(NotForwardable::Ring);
+        }
+        if survey.max_forwards == Some(0) {
+            return Err(NotForwardable::LastStop);
+        }
+        Ok(survey)
+    }
+
+    fn wants_upgrade(&self, request: &Request<'_, '_>) -> bool {
+        !self.upgrade.is_empty()
+            && request.version == Version::Http11
+            && request.body == BodyLength::None
+            && self.nominated.contains(b"upgrade")
+    }
+}
+
+fn is_ours(hop: &[u8]) -> bool {
+    hop.rsplit(|&byte| byte == b' ').next() == Some(PSEUDONYM.as_bytes())
+}
+
+fn put_fields(
+    request: &Request<'_, '_>,
+    survey: &Survey<'_>,
+    policy: &RequestPolicy,
+    origin: Origin,
+    out: &mut Vec<u8>,
+) {
+    for (name, value) in request.fields() {
+        let name = name.as_bytes();
+        let passes = match fields::kind(name) {
+            Kind::EndToEnd | Kind::ContentType | Kind::Date | Kind::Via => {
+                !survey.nominated.contains(name)
+            }
+            Kind::Forwarded => policy.forwarded.for_origin(origin) == Mark::Keep,
+            Kind::XForwardedFor | Kind::XForwardedHost | Kind::XForwardedProto => {
+                policy.x_forwarded.for_origin(origin) == Mark::Keep
+            }
+            Kind::MaxForwards => {
+                if let Some(left) = survey.max_forwards {
+                    let left = left.saturating_sub(1);
+                    put(out, b"Max-Forwards", itoa::Buffer::new().format(left).as_bytes());
+                }
+                false
+            }
+            Kind::Connection
+            | Kind::HopByHop
+            | Kind::ContentLength
+            | Kind::TransferEncoding
+            | Kind::Host
+            | Kind::Expect
+            | Kind::Upgrade => false,
+        };
+        if passes {
+            put(out, name, value);
+        }
+    }
+}
+
+fn put_framing(request: &Request<'_, '_>, out: &mut Vec<u8>) {
+    match request.body {
+        BodyLength::Length(length) => put_length(out, length),
+        BodyLength::Chunked => put(out, b"Transfer-Encoding", b"chunked"),
+        // Methods that mean content say so when there is none (RFC 9110 section 8.6).
+        BodyLength::None => {
+            let means_content =
+                matches!(request.method, Method::Post | Method::Put | Method::Patch);
+            if means_content || request.has(Known::ContentLength) {
+                put_length(out, 0);
+            }
+        }
+    }
+    if request.expect_continue {
+        put(out, b"Expect", b"100-continue");
+    }
+}
+
+/// Via, Forwarded (RFC 7239) and its older relatives.
+fn put_marks(request: &Request<'_, '_>, policy: &RequestPolicy, origin: Origin, out: &mut Vec<u8>) {
+    if policy.via {
+        let version = if request.version == Version::Http10 { "1.0" } else { "1.1" };
+        put_parts(out, b"Via", &[version.as_bytes(), b" ", PSEUDONYM.as_bytes()]);
+    }
+    let mark = policy.x_forwarded.for_origin(origin);
+    if matches!(mark, Mark::Replace | Mark::Append) {
+        put_x_forwarded(request, mark == Mark::Append, origin, out);
+    }
+    let mark = policy.forwarded.for_origin(origin);
+    if matches!(mark, Mark::Replace | Mark::Append) {
+        put_forwarded(request, mark == Mark::Append, origin, out);
+    }
+}
+
+fn put_x_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out: &mut Vec<u8>) {
+    let said = |kind: Kind| {
+        let lines = request.fields().filter(move |(name, _)| fields::kind(name.as_bytes()) == kind);
+        lines.map(|(_, value)| value).filter(move |_| append)
+    };
+    if let Some(client) = origin.client {
+        out.extend_from_slice(b"X-Forwarded-For: ");
+        for value in said(Kind::XForwardedFor) {
+            out.extend_from_slice(value);
+            out.extend_from_slice(b", ");
+        }
+        // Writing to memory cannot fail.
+        let _ = write!(out, "{client}");
+        out.extend_from_slice(b"\r\n");
+    }
+    if !request.host.is_absent() {
+        let host = said(Kind::XForwardedHost).next().unwrap_or(request.host.as_bytes());
+        put(out, b"X-Forwarded-Host", host);
+    }
+    let scheme = said(Kind::XForwardedProto).next().unwrap_or(scheme(request));
+    put(out, b"X-Forwarded-Proto", scheme);
+}
+
+fn put_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Forwarded: ");
+    if append {
+        let lines = request.fields();
+        for (_, value) in lines.filter(|(name, _)| fields::kind(name.as_bytes()) == Kind::Forwarded)
+        {
+            out.extend_from_slice(value);
+            out.extend_from_slice(b", ");
+        }
+    }
+    // Writing to memory cannot fail.
+    let _ = match origin.client {
+        Some(IpAddr::V4(client)) => write!(out, "for={client}"),
+        Some(IpAddr::V6(client)) => write!(out, "for=\"[{client}]\""),
+        None => write!(out, "for=unknown"),
+    };
+    if !request.host.is_absent() {
+        out.extend_from_slice(b";host=\"");
+        out.extend_from_slice(request.host.as_bytes());
+        out.push(b'"');
+    }
+    out.extend_from_slice(b";proto=");
+    out.extend_from_slice(scheme(request));
+    out.extend_from_slice(b"\r\n");
+}
+
+/// How the client reached this server. A target that names `https` came through somebody who speaks
+/// TLS for us.
+fn scheme(request: &Request<'_, '_>) -> &'static [u8] {
+    match request.target {
+        Target::Absolute { scheme: Scheme::Https, .. } => b"https",
+        _ => b"http",
+    }
+}
+
+fn put_parts(out: &mut Vec<u8>, name: &[u8], parts: &[&[u8]]) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    for part in parts {
+        out.extend_from_slice(part);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// A query as it came; what may not stand in a request line is escaped.
+fn put_query(query: &[u8], out: &mut Vec<u8>) {
+    for &byte in query {
+        match byte {
+            b'!'..=b'~' => out.push(byte),
+            _ => target::encode(&[byte], out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! What requests tell servers about their way.
+
+use super::Origin;
+
+/// Fields that are set, kept or taken away. The defaults believe nobody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestPolicy {
+    /// The Host that servers get.
+    pub host: HostPolicy,
+    /// Whether a Via line is added (RFC 9110 section 7.6.3 asks for it).
+    pub via: bool,
+    /// `Forwarded` (RFC 7239).
+    pub forwarded: Mark,
+    /// `X-Forwarded-For`, `X-Forwarded-Host`, `X-Forwarded-Proto`.
+    pub x_forwarded: Mark,
+    /// Protocols that a client may change to (RFC 9110 section 7.8), in lower case. Not `h2c`: nobody
+    /// would look at the requests behind it.
+    pub upgrades: Vec<String>,
+}
+
+/// The Host that servers get.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum HostPolicy {
+    /// The client's.
+    #[default]
+    Keep,
+    /// The server's address, as configured.
+    Server,
+    /// This one.
+    Name(String),
+}
+
+/// What is done with fields that tell where a request came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Passed on as they came, whoever sent them.
+    Keep,
+    /// Taken away.
+    Remove,
+    /// Written anew; appended to what came from a trusted router.
+    Replace,
+    /// Appended to what came, whoever sent it.
+    Append,
+}
+
+impl Mark {
+    /// What is to be done for a request from `origin`.
+    pub(super) fn for_origin(self, origin: Origin) -> Mark {
+        match self {
+            Mark::Replace if origin.trusted => Mark::Append,
+            mark => mark,
+        }
+    }
+}
+
+impl Default for RequestPolicy {
+    fn default() -> Self {
+        Self {
+            host: HostPolicy::Keep,
+            via: true,
+            forwarded: Mark::Remove,
+            x_forwarded: Mark::Replace,
+            upgrades: vec!["websocket".into()],
+        }
+    }
+}
+
+impl RequestPolicy {
+    /// Whether all protocols that `upgrade` names are allowed.
+    pub(super) fn allows_upgrade(&self, upgrade: &[u8]) -> bool {
+        let mut protocols = crate::fields::list(upgrade).peekable();
+        protocols.peek().is_some()
+            && protocols.all(|protocol| {
+                self.upgrades.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(protocol))
+            })
+    }
+}

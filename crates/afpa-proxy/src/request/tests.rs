@@ -1,0 +1,185 @@
+use afpa_http::{FieldSlots, RequestLimits, request};
+use proptest::prelude::*;
+
+use super::*;
+
+const CLIENT: Origin =
+    Origin { client: Some(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7))), trusted: false };
+
+fn rewrite(input: &str, policy: &RequestPolicy, origin: Origin) -> Result<String, NotForwardable> {
+    let mut slots = FieldSlots::new();
+    let parsed = request::parse(input.as_bytes(), &mut slots, &RequestLimits::default());
+    let parsed = parsed.expect("good bytes").expect("a whole head");
+    let mut room = Vec::new();
+    let path = parsed.target.path().unwrap_or(b"/");
+    let path = target::normalise(path, &mut room).expect("a path");
+    let mut head = RequestHead::default();
+    head.write(&parsed, path, policy, origin)?;
+    Ok(String::from_utf8(head.bytes_for("server:81").to_vec()).expect("text"))
+}
+
+fn plain() -> RequestPolicy {
+    RequestPolicy { via: false, x_forwarded: Mark::Remove, ..RequestPolicy::default() }
+}
+
+#[test]
+fn a_request_is_written_anew_without_what_concerns_the_connection() {
+    let input = "\r\nGET http://example.org/a/../b%7e?q=%20 HTTP/1.1\r\nHost: other\r\n\
+        Connection: keep-alive, X-Private\r\nKeep-Alive: 5\r\nX-Private: 1\r\nCookie: a\r\n\
+        TE: trailers\r\nTrailer: x\r\nProxy-Connection: close\r\nProxy: evil\r\nUpgrade: h2c\r\n\
+        Proxy-Authorization: x\r\nContent_Length: 5\r\ncookie:  b \r\n\r\n";
+    let output = rewrite(input, &plain(), CLIENT).expect("passed on");
+    assert_eq!(
+        output,
+        "GET /b~?q=%20 HTTP/1.1\r\nHost: example.org\r\nCookie: a\r\ncookie: b\r\n\r\n"
+    );
+}
+
+#[test]
+fn framing_comes_from_what_was_parsed() {
+    for (method, fields, framing) in [
+        ("POST", "content-length: 0005\r\n", "Content-Length: 5\r\n"),
+        ("POST", "transfer-encoding:\tCHUNKED\r\n", "Transfer-Encoding: chunked\r\n"),
+        ("POST", "", "Content-Length: 0\r\n"),
+        ("GET", "Content-Length: 0\r\n", "Content-Length: 0\r\n"),
+        ("GET", "", ""),
+        ("GET", "Connection: content-length\r\nContent-Length: 5\r\n", "Content-Length: 5\r\n"),
+        (
+            "PUT",
+            "Expect: 100-Continue\r\nContent-Length: 5\r\n",
+            "Content-Length: 5\r\nExpect: 100-continue\r\n",
+        ),
+    ] {
+        let input = format!("{method} / HTTP/1.1\r\nHost: x\r\n{fields}\r\n");
+        let expected = format!("{method} / HTTP/1.1\r\nHost: x\r\n{framing}\r\n");
+        assert_eq!(rewrite(&input, &plain(), CLIENT).expect("passed on"), expected);
+    }
+}
+
+#[test]
+fn the_way_of_a_request_is_told_by_policy() {
+    let input = "GET / HTTP/1.0\r\nHost: x\r\nX-Forwarded-For: 10.9.9.9\r\nForwarded: for=evil\r\n\
+        Via: 1.1 front\r\nX-Forwarded-Proto: https\r\nX_Forwarded_For: 1.1.1.1\r\n\r\n";
+    let head = "GET / HTTP/1.1\r\nHost: x\r\nVia: 1.1 front\r\nVia: 1.0 afpa\r\n";
+    let own =
+        "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Host: x\r\nX-Forwarded-Proto: http\r\n\r\n";
+    let policy = RequestPolicy::default();
+    assert_eq!(rewrite(input, &policy, CLIENT).expect("passed on"), format!("{head}{own}"));
+
+    let trusted = Origin { trusted: true, ..CLIENT };
+    let chain = "X-Forwarded-For: 10.9.9.9, 192.0.2.7\r\nX-Forwarded-Host: x\r\n\
+        X-Forwarded-Proto: https\r\n\r\n";
+    assert_eq!(rewrite(input, &policy, trusted).expect("passed on"), format!("{head}{chain}"));
+
+    let policy = RequestPolicy { forwarded: Mark::Replace, ..plain() };
+    let v6 = Origin { client: Some("2001:db8::1".parse().expect("an address")), trusted: false };
+    let output = rewrite(input, &policy, v6).expect("passed on");
+    let forwarded = "Forwarded: for=\"[2001:db8::1]\";host=\"x\";proto=http\r\n\r\n";
+    assert!(output.ends_with(forwarded), "{output}");
+    assert!(!output.contains("evil") && !output.contains("10.9.9.9"), "{output}");
+}
+
+#[test]
+fn the_host_is_kept_named_or_the_servers() {
+    let named = HostPolicy::Name("inner".into());
+    for (host, field, expected) in [
+        (HostPolicy::Keep, "Host: a:80\r\n", "a:80"),
+        (HostPolicy::Keep, "", "server:81"),
+        (HostPolicy::Server, "Host: a\r\n", "server:81"),
+        (named, "Host: a\r\n", "inner"),
+    ] {
+        let policy = RequestPolicy { host, ..plain() };
+        let output = rewrite(&format!("GET / HTTP/1.0\r\n{field}\r\n"), &policy, CLIENT);
+        assert_eq!(
+            output.expect("passed on"),
+            format!("GET / HTTP/1.1\r\nHost: {expected}\r\n\r\n")
+        );
+    }
+    // The second server of a request that is repeated is called by its own name.
+    let mut slots = FieldSlots::new();
+    let input = b"GET / HTTP/1.0\r\n\r\n";
+    let parsed = request::parse(input, &mut slots, &RequestLimits::default()).unwrap().unwrap();
+    let mut head = RequestHead::default();
+    head.write(&parsed, b"/", &plain(), CLIENT).expect("passed on");
+    head.bytes_for("first.example");
+    assert_eq!(head.bytes_for("b"), b"GET / HTTP/1.1\r\nHost: b\r\n\r\n");
+}
+
+#[test]
+fn an_upgrade_is_asked_for_only_where_it_is_allowed_and_meant() {
+    let asks = |fields: &str| {
+        let input = format!("GET / HTTP/1.1\r\nHost: x\r\n{fields}\r\n");
+        let output = rewrite(&input, &plain(), CLIENT).expect("passed on");
+        output.contains("Connection: upgrade\r\nUpgrade: ")
+    };
+    assert!(asks("Connection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n"));
+    assert!(!asks("Upgrade: websocket\r\n"));
+    assert!(!asks("Connection: upgrade\r\nUpgrade: h2c\r\n"));
+    assert!(!asks("Connection: upgrade\r\nUpgrade: websocket, h2c\r\n"));
+    assert!(!asks("Connection: upgrade\r\n"));
+    assert!(!asks("Connection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 5\r\n"));
+}
+
+#[test]
+fn some_requests_are_for_no_server() {
+    use NotForwardable as E;
+    let ours = "Via: 1.1 afpa, 1.1 x, 1.1 afpa\r\n";
+    for (line, fields, why) in [
+        ("CONNECT a:1 HTTP/1.1", "", E::Connect),
+        ("TRACE / HTTP/1.1", "", E::Trace),
+        ("OPTIONS * HTTP/1.1", "", E::AboutThisServer),
+        ("OPTIONS / HTTP/1.1", "Max-Forwards: 0\r\n", E::LastStop),
+        ("GET / HTTP/1.1", &*ours.repeat(4), E::Ring),
+        ("GET / HTTP/1.1", &*"Connection: a\r\n".repeat(5), E::Connection),
+    ] {
+        let input = format!("{line}\r\nHost: x\r\n{fields}\r\n");
+        assert_eq!(rewrite(&input, &plain(), CLIENT), Err(why), "{line}");
+    }
+    let fewer =
+        rewrite("OPTIONS / HTTP/1.1\r\nHost: x\r\nMax-Forwards: 3\r\n\r\n", &plain(), CLIENT);
+    assert!(fewer.expect("passed on").contains("Max-Forwards: 2\r\n"));
+}
+
+proptest! {
+    /// Whatever is accepted is one request again, with the same framing, and stays so when written anew.
+    #[test]
+    fn what_is_written_is_one_well_formed_request(
+        method in "GET|POST|OPTIONS|DELETE|BREW",
+        path in "/([a-z%.]|%2e|%0|%c3|//|\\?|\"|\\|){0,12}",
+        fields in proptest::collection::vec(
+            ("(Host|Connection|Content-Length|Transfer-Encoding|X-A|Cookie|TE|Upgrade|Via|Expect)",
+             "(chunked|5|0|x|close|upgrade|x-a|100-continue|1.1 afpa|\t| |,|a, b){0,2}"), 0..6),
+        old in any::<bool>(),
+    ) {
+        let version = if old { "1.0" } else { "1.1" };
+        let mut input = format!("{method} {path} HTTP/{version}\r\nHost: h\r\n");
+        for (name, value) in fields {
+            input += &format!("{name}: {value}\r\n");
+        }
+        input += "\r\n";
+        let limits = RequestLimits::default();
+        let (mut slots, mut room) = (FieldSlots::new(), Vec::new());
+        let Ok(Some(first)) = request::parse(input.as_bytes(), &mut slots, &limits) else {
+            return Ok(());
+        };
+        let Ok(path) = target::normalise(first.target.path().unwrap_or(b"/"), &mut room) else {
+            return Ok(());
+        };
+        let mut head = RequestHead::default();
+        if head.write(&first, path, &RequestPolicy::default(), CLIENT).is_err() {
+            return Ok(());
+        }
+        let bytes = head.bytes_for("server").to_vec();
+        let mut slots = FieldSlots::new();
+        let second = request::parse(&bytes, &mut slots, &limits).expect("good").expect("whole");
+        prop_assert_eq!(second.head_len, bytes.len());
+        prop_assert_eq!(second.body, first.body);
+        prop_assert_eq!(second.method, first.method);
+        prop_assert_eq!(second.expect_continue, first.expect_continue);
+        prop_assert!(second.keep_alive);
+        prop_assert_eq!(second.fields().filter(|(name, _)| *name == "Host").count(), 1);
+        let mut again = Vec::new();
+        let same = target::normalise(second.target.path().unwrap_or(b""), &mut again);
+        prop_assert_eq!(same.expect("normal"), path);
+    }
+}

@@ -1,0 +1,106 @@
+//! Host names of servers to addresses, and how long these hold, which the system's `getaddrinfo`
+//! would not tell.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{
+    ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolverConfig,
+};
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+
+/// How names are resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolveSettings {
+    /// Name servers; those of `/etc/resolv.conf` when there are none here. At most 8.
+    pub name_servers: Vec<SocketAddr>,
+    /// How long one of them may take to answer; 50 ms to 1 min.
+    pub timeout: Duration,
+    /// How often a question is asked before a look-up fails; 1 to 10.
+    pub attempts: u32,
+    /// Addresses hold at least so long, whatever the answer says; 100 ms to 1 h.
+    pub least_ttl: Duration,
+    /// And at most so long; 1 s to 1 d.
+    pub most_ttl: Duration,
+    /// When a look-up failed, the next one is made so much later, and the old addresses stay;
+    /// 100 ms to 1 h.
+    pub retry: Duration,
+}
+
+impl Default for ResolveSettings {
+    fn default() -> Self {
+        Self {
+            name_servers: Vec::new(),
+            timeout: Duration::from_secs(2),
+            attempts: 2,
+            least_ttl: Duration::from_secs(1),
+            most_ttl: Duration::from_secs(3600),
+            retry: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Addresses of a name, and how long they hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// In no order; at least one.
+    pub addresses: Vec<IpAddr>,
+    /// Within the bounds of the settings.
+    pub ttl: Duration,
+}
+
+/// Why a name has no addresses: what the name server said, or that none did.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct ResolveError(#[from] Box<NetError>);
+
+impl From<NetError> for ResolveError {
+    fn from(error: NetError) -> Self {
+        Self(Box::new(error))
+    }
+}
+
+/// Looks up the addresses of `host`: in `/etc/hosts`, or else as the settings say. The system's
+/// files are read each time, so that their changes count.
+///
+/// # Errors
+/// When nobody answers, or the answer is that there are none.
+pub async fn resolve(host: &str, settings: &ResolveSettings) -> Result<Resolved, ResolveError> {
+    // Complete names only: a search list would ask for others that this one may be the beginning of.
+    let name = format!("{}.", host.strip_suffix('.').unwrap_or(host));
+    let found = resolver(settings)?.lookup_ip(name.as_str()).await?;
+    let least = found.as_lookup().answers().iter().map(|record| record.ttl).min();
+    let ttl = Duration::from_secs(u64::from(least.unwrap_or(0)));
+    let ttl = ttl.min(settings.most_ttl).max(settings.least_ttl);
+    Ok(Resolved { addresses: found.iter().collect(), ttl })
+}
+
+fn resolver(settings: &ResolveSettings) -> Result<TokioResolver, NetError> {
+    let mut builder = if settings.name_servers.is_empty() {
+        TokioResolver::builder_tokio()?
+    } else {
+        let servers = settings.name_servers.iter().take(8).map(|server| name_server(*server));
+        let config = ResolverConfig::from_parts(None, Vec::new(), servers.collect());
+        TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+    };
+    let options = builder.options_mut();
+    options.timeout = settings.timeout;
+    options.attempts = usize::try_from(settings.attempts.saturating_sub(1)).unwrap_or(0);
+    options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
+    // Whoever asks here wants to know what is true now.
+    options.cache_size = 0;
+    builder.build()
+}
+
+fn name_server(address: SocketAddr) -> NameServerConfig {
+    let mut server = NameServerConfig::udp_and_tcp(address.ip());
+    server.connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()]
+        .map(|mut connection| {
+            connection.port = address.port();
+            connection
+        })
+        .into();
+    server
+}

@@ -1,0 +1,261 @@
+//! The head of a server's response: read strictly where it says where the response ends, and written
+//! anew for the client.
+
+use std::mem::MaybeUninit;
+
+use afpa_http::{Connection, HttpDate, Version};
+
+use crate::end::{Ending, Framing, FramingError};
+use crate::fields::{self, Kind, Nominated, put, put_length};
+
+/// The most field lines a response can have.
+pub const MAX_FIELDS: usize = 128;
+
+/// Room on the stack for the field lines of one head; never cleared.
+pub struct Slots<'b>([MaybeUninit<httparse::Header<'b>>; MAX_FIELDS]);
+
+impl Default for Slots<'_> {
+    fn default() -> Self {
+        Self([const { MaybeUninit::uninit() }; MAX_FIELDS])
+    }
+}
+
+/// What was asked, as far as the answer is read by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The method was HEAD: there is no content.
+    pub head: bool,
+    /// A change of protocol was asked for.
+    pub upgrade: bool,
+}
+
+/// Why a response is not passed on; the answer is 502, and the connection is not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadResponse {
+    /// Not HTTP, or not well-formed.
+    #[error("the response is not HTTP/1: {0}")]
+    Syntax(httparse::Error),
+    /// No end of the head within the limit.
+    #[error("the head of the response is longer than the limit")]
+    TooLong,
+    /// A status code that does not exist (RFC 9110 section 15).
+    #[error("the status code is not between 100 and 599")]
+    Status,
+    /// 101 to a request that asked for no other protocol.
+    #[error("a change of protocol that was not asked for")]
+    Upgrade,
+    /// More Connection lines than anybody sends.
+    #[error("too many Connection fields")]
+    Connection,
+    /// Its end is not certain.
+    #[error("{0}")]
+    Framing(#[from] FramingError),
+}
+
+/// A response head that passed every check.
+#[derive(Debug)]
+pub struct Response<'s, 'b> {
+    /// The version the server speaks.
+    pub version: Version,
+    /// The status code.
+    pub status: u16,
+    /// Bytes of the head.
+    pub head_len: usize,
+    /// How the response ends.
+    pub ending: Ending,
+    /// Whether the server keeps the connection.
+    pub keeps: bool,
+    reason: &'b str,
+    /// The length it announces, with content or without.
+    length: Option<u64>,
+    has_date: bool,
+    upgrade: Option<&'b [u8]>,
+    nominated: Nominated<'b>,
+    lines: &'s [httparse::Header<'b>],
+}
+
+/// How content goes to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// There is none.
+    None,
+    /// As it is, so many bytes.
+    Length(u64),
+    /// In chunks.
+    Chunked,
+    /// As it is, to the end of the connection: for HTTP/1.0.
+    Close,
+}
+
+/// Reads one response head from the front of `input`; `Ok(None)` asks for more bytes.
+///
+/// # Errors
+/// See [`BadResponse`].
+pub fn parse<'s, 'b>(
+    input: &'b [u8],
+    slots: &'s mut Slots<'b>,
+    limit: usize,
+    asked: Asked,
+) -> Result<Option<Response<'s, 'b>>, BadResponse> {
+    let mut parser = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let parsed = config.parse_response_with_uninit_headers(&mut parser, input, &mut slots.0);
+    let head_len = match parsed {
+        Ok(httparse::Status::Complete(head_len)) if head_len <= limit => head_len,
+        Ok(httparse::Status::Partial) if input.len() < limit => return Ok(None),
+        Ok(_) => return Err(BadResponse::TooLong),
+        Err(error) => return Err(BadResponse::Syntax(error)),
+    };
+    let version = if parser.version == Some(0) { Version::Http10 } else { Version::Http11 };
+    let status = parser.code.unwrap_or_default();
+    let (reason, lines) = (parser.reason.unwrap_or_default(), &*parser.headers);
+    understand(version, status, reason, lines, head_len, asked).map(Some)
+}
+
+fn understand<'s, 'b>(
+    version: Version,
+    status: u16,
+    reason: &'b str,
+    lines: &'s [httparse::Header<'b>],
+    head_len: usize,
+    asked: Asked,
+) -> Result<Response<'s, 'b>, BadResponse> {
+    if !(100..600).contains(&status) {
+        return Err(BadResponse::Status);
+    }
+    if status == 101 && !asked.upgrade {
+        return Err(BadResponse::Upgrade);
+    }
+    let mut framing = Framing::default();
+    let (mut nominated, mut has_date, mut upgrade) = (Nominated::default(), false, None);
+    for line in lines {
+        match fields::kind(line.name.as_bytes()) {
+            Kind::ContentLength => framing.content_length(line.value),
+            Kind::TransferEncoding => framing.transfer_encoding(line.value),
+            Kind::ContentType => framing.content_type(line.value),
+            Kind::Connection => {
+                framing.connection(line.value);
+                nominated.add(line.value).map_err(|_| BadResponse::Connection)?;
+            }
+            Kind::Date => has_date = true,
+            Kind::Upgrade => upgrade = Some(line.value),
+            _ => {}
+        }
+    }
+    let ending = Ending::of(asked.head, status, version, &framing)?;
+    Ok(Response {
+        version,
+        status,
+        head_len,
+        keeps: ending.is_exact() && framing.keeps(version),
+        ending,
+        reason,
+        length: framing.length()?,
+        has_date,
+        upgrade,
+        nominated,
+        lines,
+    })
+}
+
+impl Response<'_, '_> {
+    /// Whether a final response follows.
+    pub fn is_interim(&self) -> bool {
+        self.status < 200 && self.status != 101
+    }
+
+    /// How its content goes to a client of the given version.
+    pub fn delivery(&self, client: Version) -> Delivery {
+        match (&self.ending, client) {
+            (Ending::Head, _) => Delivery::None,
+            (Ending::Length(length), _) => Delivery::Length(*length),
+            (Ending::Chunked | Ending::Multipart(_) | Ending::Close, Version::Http11) => {
+                Delivery::Chunked
+            }
+            (Ending::Chunked | Ending::Multipart(_) | Ending::Close, Version::Http10) => {
+                Delivery::Close
+            }
+        }
+    }
+
+    /// Writes the head for the client, complete but for one field that may be added.
+    pub fn write(
+        &self,
+        out: &mut Vec<u8>,
+        delivery: Delivery,
+        connection: Connection,
+        now_unix: u64,
+        set_cookie: Option<&[u8]>,
+    ) {
+        out.reserve(self.head_len + 128);
+        self.put_status_line(out);
+        if !self.has_date {
+            // A recipient with a clock adds what is missing (RFC 9110 section 6.6.1).
+            put(out, b"Date", HttpDate::new(now_unix).as_bytes());
+        }
+        self.put_fields(out);
+        if let Some(cookie) = set_cookie {
+            put(out, b"Set-Cookie", cookie);
+        }
+        match delivery {
+            Delivery::Length(length) => put_length(out, length),
+            Delivery::Chunked => put(out, b"Transfer-Encoding", b"chunked"),
+            // What GET would have been answered with (RFC 9110 section 8.6).
+            Delivery::None if self.status != 204 => {
+                if let Some(length) = self.length {
+                    put_length(out, length);
+                }
+            }
+            Delivery::None | Delivery::Close => {}
+        }
+        match (connection, self.upgrade) {
+            (Connection::Close, _) => put(out, b"Connection", b"close"),
+            (_, Some(protocols)) if self.status == 426 => {
+                put(out, b"Connection", b"upgrade");
+                put(out, b"Upgrade", protocols);
+            }
+            (Connection::KeepAlive, _) => put(out, b"Connection", b"keep-alive"),
+            (Connection::Implied, _) => {}
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Writes an interim response, or the one that changes the protocol.
+    pub fn write_interim(&self, out: &mut Vec<u8>) {
+        self.put_status_line(out);
+        self.put_fields(out);
+        if let (101, Some(protocol)) = (self.status, self.upgrade) {
+            put(out, b"Connection", b"upgrade");
+            put(out, b"Upgrade", protocol);
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    fn put_status_line(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"HTTP/1.1 ");
+        out.extend_from_slice(itoa::Buffer::new().format(self.status).as_bytes());
+        out.push(b' ');
+        out.extend_from_slice(self.reason.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+
+    fn put_fields(&self, out: &mut Vec<u8>) {
+        for line in self.lines {
+            let name = line.name.as_bytes();
+            let own = match fields::kind(name) {
+                Kind::Connection
+                | Kind::HopByHop
+                | Kind::ContentLength
+                | Kind::TransferEncoding
+                | Kind::Upgrade => true,
+                _ => self.nominated.contains(name),
+            };
+            if !own {
+                put(out, name, line.value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! Where a server is: as it is configured, and as it is connected to.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What a connection to a server is made to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Address {
+    /// An IP address and port.
+    Tcp(SocketAddr),
+    /// A unix socket.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(address) => address.fmt(f),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A server as the configuration names it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// An address that never changes.
+    Fixed(Address),
+    /// A host name, resolved to addresses now and again; each of them is a server.
+    Name {
+        /// The name, without a dot at its end.
+        host: String,
+        /// The TCP port of all its addresses.
+        port: u16,
+    },
+}
+
+/// Why a text names no server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// Neither `ADDRESS:PORT`, `NAME:PORT` nor `unix:/PATH`.
+    #[error("a server is ADDRESS:PORT, [IPV6]:PORT, NAME:PORT or unix:/PATH")]
+    Form,
+    /// The path of a unix socket begins with `/` and has less than 108 bytes.
+    #[error("the path of a unix socket begins with / and has at most 107 bytes")]
+    Path,
+    /// Port 0 cannot be connected to.
+    #[error("the port must be 1 to 65535")]
+    Port,
+    /// Letters, digits, hyphens and dots; labels of at most 63, 253 in total.
+    #[error("this is no host name")]
+    Host,
+}
+
+impl FromStr for Place {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, PlaceError> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            let fits = path.starts_with('/') && path.len() <= 107 && !path.contains('\0');
+            return match fits {
+                true => Ok(Place::Fixed(Address::Unix(path.into()))),
+                false => Err(PlaceError::Path),
+            };
+        }
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return match address.port() {
+                0 => Err(PlaceError::Port),
+                _ => Ok(Place::Fixed(Address::Tcp(address))),
+            };
+        }
+        let (host, port) = text.rsplit_once(':').ok_or(PlaceError::Form)?;
+        if port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(PlaceError::Form);
+        }
+        let port = port.parse().ok().filter(|port| *port != 0).ok_or(PlaceError::Port)?;
+        let host = host.strip_suffix('.').unwrap_or(host);
+        match is_host_name(host) {
+            true => Ok(Place::Name { host: host.to_ascii_lowercase(), port }),
+            false => Err(PlaceError::Host),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Fixed(address) => address.fmt(f),
+            Place::Name { host, port } => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
+/// RFC 1123, section 2.1, and underscores, which names inside container networks have. All digits
+/// and dots would be a mistyped address.
+fn is_host_name(host: &str) -> bool {
+    let label = |label: &str| {
+        let ends = label.starts_with('-') || label.ends_with('-');
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        (1..=63).contains(&label.len()) && !ends && label.bytes().all(plain)
+    };
+    host.len() <= 253
+        && host.split('.').all(label)
+        && !host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_named_in_three_ways_and_shown_as_they_were_written() {
+        for text in
+            ["127.0.0.1:3000", "[::1]:80", "app.example:8080", "unix:/run/app.sock", "db_1:1"]
+        {
+            assert_eq!(text.parse::<Place>().unwrap().to_string(), text);
+        }
+        let place: Place = "App.Example.:80".parse().unwrap();
+        assert_eq!(place, Place::Name { host: "app.example".to_owned(), port: 80 });
+    }
+
+    #[test]
+    fn what_cannot_be_connected_to_is_refused() {
+        for (text, error) in [
+            ("", PlaceError::Form),
+            ("localhost", PlaceError::Form),
+            ("localhost:", PlaceError::Form),
+            ("localhost:http", PlaceError::Form),
+            ("localhost:0", PlaceError::Port),
+            ("127.0.0.1:0", PlaceError::Port),
+            ("127.0.0.1:70000", PlaceError::Port),
+            ("127.0.0.256:80", PlaceError::Host),
+            ("-a.example:80", PlaceError::Host),
+            ("a..b:80", PlaceError::Host),
+            ("a b:80", PlaceError::Host),
+            ("http://a:80", PlaceError::Host),
+            ("unix:run/app.sock", PlaceError::Path),
+            ("unix:", PlaceError::Path),
+        ] {
+            assert_eq!(text.parse::<Place>(), Err(error), "{text}");
+        }
+    }
+}

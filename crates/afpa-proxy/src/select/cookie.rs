@@ -1,0 +1,108 @@
+//! The cookie of affinity: what it holds, and how it is recognised.
+//!
+//! Its value is a keyed hash (SipHash-2-4, 128 bits) of the server's address. It tells a client
+//! nothing: neither the address nor how many servers there are. A client cannot make the value of a
+//! server that it was never given, since the key is secret; one that it was given, it may send as
+//! often as it likes, which is what the cookie is for.
+
+use std::hash::Hasher as _;
+
+use siphasher::sip128::{Hasher128 as _, SipHasher24};
+
+/// Bytes of a value: 128 bits in hexadecimal digits.
+pub(crate) const LENGTH: usize = 32;
+
+/// The secret behind the values of a group.
+#[derive(Clone)]
+pub(crate) struct Secret([u8; 16]);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl Secret {
+    /// From a text in the configuration.
+    pub(crate) fn from_text(text: &str) -> Self {
+        Self(digest(&[0; 16], text.as_bytes()))
+    }
+
+    /// One that nobody knows. Every `RandomState` is seeded by the system.
+    pub(crate) fn random() -> Self {
+        use std::hash::{BuildHasher as _, RandomState};
+        let [first, second] = [(); 2].map(|()| RandomState::new().hash_one(()));
+        let mut key = [0; 16];
+        let (low, high) = key.split_at_mut(8);
+        low.copy_from_slice(&first.to_le_bytes());
+        high.copy_from_slice(&second.to_le_bytes());
+        Self(key)
+    }
+
+    /// The value that stands for the server at `address`, in the group of that name.
+    pub(crate) fn value(&self, group: &str, address: &str) -> [u8; LENGTH] {
+        let text = format!("{group}\0{address}");
+        let mut value = [0; LENGTH];
+        for (place, byte) in value.chunks_exact_mut(2).zip(digest(&self.0, text.as_bytes())) {
+            place.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+        }
+        value
+    }
+}
+
+/// Whether `sent` is `value`; how long it takes does not tell how much of it was right.
+pub(crate) fn is(sent: &[u8], value: &[u8; LENGTH]) -> bool {
+    sent.len() == LENGTH && sent.iter().zip(value).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+}
+
+fn digest(key: &[u8; 16], bytes: &[u8]) -> [u8; 16] {
+    let mut hasher = SipHasher24::new_with_key(key);
+    hasher.write(bytes);
+    hasher.finish128().as_bytes()
+}
+
+fn digit(nibble: u8) -> u8 {
+    match nibble {
+        0..=9 => b'0' + nibble,
+        _ => b'a' + (nibble - 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_the_same_after_a_restart_and_another_for_anyone_else() {
+        let secret = Secret::from_text("correct horse");
+        let value = secret.value("app", "10.0.0.1:80");
+        assert_eq!(value, Secret::from_text("correct horse").value("app", "10.0.0.1:80"));
+        assert!(value.iter().all(|byte| byte.is_ascii_hexdigit()));
+        for other in [
+            secret.value("app", "10.0.0.2:80"),
+            secret.value("api", "10.0.0.1:80"),
+            Secret::from_text("correct horsf").value("app", "10.0.0.1:80"),
+            Secret::random().value("app", "10.0.0.1:80"),
+        ] {
+            assert_ne!(value, other);
+        }
+    }
+
+    #[test]
+    fn only_the_whole_value_is_recognised() {
+        let value = Secret::random().value("app", "10.0.0.1:80");
+        assert!(is(&value, &value));
+        assert!(!is(&value[..31], &value) && !is(b"", &value));
+        for at in 0..LENGTH {
+            let mut wrong = value;
+            wrong[at] ^= 1;
+            assert!(!is(&wrong, &value));
+        }
+    }
+
+    #[test]
+    fn two_random_secrets_differ() {
+        assert_ne!(Secret::random().0, Secret::random().0);
+        assert_eq!(format!("{:?}", Secret::random()), "Secret");
+    }
+}

@@ -1,0 +1,523 @@
+//! Which server gets a request: the whole of a group's state, without I/O, locks or clocks.
+//!
+//! Servers stand in *slots*, whose numbers stay while requests are in flight; `order` lists those
+//! that belong to the group now, as the configuration does. A slot whose server left the group is
+//! *retired*, and used again when its last request has ended.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::address::{Address, Place};
+use super::cookie::{self, Secret};
+use super::queue::{Full, Queue};
+use super::ring::{self, Ring};
+use super::settings::{Affinity, GroupSettings, Select};
+use super::target::Target;
+use super::turns::{Turn, Turns};
+use super::{Chosen, ServerIndex, WhyNone};
+use crate::health::{Change, Life, Outcome, WhyDown};
+use crate::observe::ServerCounts;
+
+/// Addresses of one name that are used; more are ignored.
+const MOST_ADDRESSES: usize = 64;
+
+/// One server, as the group sees it.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) target: Arc<Target>,
+    pub(super) weight: u32,
+    pub(super) max: u32,
+    pub(super) retired: bool,
+    pub(super) in_flight: u32,
+    pub(super) life: Life,
+    pub(super) counts: ServerCounts,
+}
+
+/// A request's place with a server; to be given back with [`Core::release`].
+#[derive(Debug)]
+pub(super) struct Placed {
+    pub(super) server: ServerIndex,
+    pub(super) epoch: u32,
+    pub(super) target: Arc<Target>,
+    /// The client has not got the cookie of this server.
+    pub(super) new_cookie: bool,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub(super) enum Decision {
+    Server(Placed),
+    /// It waits, for this server or for any.
+    Wait(Wait),
+    None(WhyNone),
+}
+
+/// What a request waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wait {
+    pub(super) bound: Option<usize>,
+    pub(super) excluded: Vec<ServerIndex>,
+    pub(super) new_cookie: bool,
+}
+
+/// What was refused, and why.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Refusals {
+    pub(super) waited: u64,
+    pub(super) queue_full: u64,
+    pub(super) shed: u64,
+    pub(super) left_queue: u64,
+    pub(super) all_down: u64,
+}
+
+/// The state of a group. `W` is how whoever waits is told.
+#[derive(Debug)]
+pub(super) struct Core<W> {
+    pub(super) settings: GroupSettings,
+    secret: Secret,
+    pub(super) slots: Vec<Slot>,
+    pub(super) order: Vec<usize>,
+    /// Addresses of the names, by place.
+    resolved: Vec<(Place, Vec<SocketAddr>)>,
+    turns: Turns,
+    ring: Ring,
+    rotor: usize,
+    pub(super) queue: Queue<W>,
+    /// Time a request takes, a moving average in microseconds.
+    service_us: u64,
+    pub(super) refusals: Refusals,
+    /// The latest time that was passed in.
+    pub(super) now_ms: u64,
+}
+
+impl<W> Core<W> {
+    pub(super) fn new(settings: GroupSettings, now_ms: u64) -> Self {
+        let secret = settings.cookie_secret.as_deref().map(Secret::from_text);
+        let mut core = Self {
+            secret: secret.unwrap_or_else(Secret::random),
+            settings,
+            slots: Vec::new(),
+            order: Vec::new(),
+            resolved: Vec::new(),
+            turns: Turns::default(),
+            ring: Ring::default(),
+            rotor: 0,
+            queue: Queue::default(),
+            service_us: 0,
+            refusals: Refusals::default(),
+            now_ms,
+        };
+        core.arrange();
+        core
+    }
+
+    /// Takes new settings. Servers that stay keep their health, counts and requests in flight.
+    pub(super) fn reconfigure(&mut self, settings: GroupSettings, now_ms: u64) {
+        self.now_ms = self.now_ms.max(now_ms);
+        if settings.cookie_secret != self.settings.cookie_secret {
+            let secret = settings.cookie_secret.as_deref().map(Secret::from_text);
+            self.secret = secret.unwrap_or_else(Secret::random);
+        }
+        self.resolved.retain(|(place, _)| settings.servers.iter().any(|s| s.to == *place));
+        self.settings = settings;
+        self.arrange();
+    }
+
+    /// A name has these addresses now. None at all changes nothing: better old ones than nobody.
+    pub(super) fn resolved(&mut self, place: &Place, addresses: &[SocketAddr], now_ms: u64) {
+        self.now_ms = self.now_ms.max(now_ms);
+        let mut addresses = addresses.to_vec();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses.truncate(MOST_ADDRESSES);
+        if addresses.is_empty() {
+            return;
+        }
+        match self.resolved.iter_mut().find(|(known, _)| known == place) {
+            Some((_, known)) if *known == addresses => return,
+            Some((_, known)) => *known = addresses,
+            None => self.resolved.push((place.clone(), addresses)),
+        }
+        self.arrange();
+    }
+
+    /// Selects a server, or says that the request waits, or why it cannot be served.
+    pub(super) fn pick(
+        &mut self,
+        now_ms: u64,
+        chosen: &Chosen<'_>,
+        excluded: &[ServerIndex],
+    ) -> Decision {
+        self.now_ms = self.now_ms.max(now_ms);
+        let affinity = chosen.affinity.unwrap_or(self.settings.affinity);
+        let bound = self.bound(affinity, chosen, excluded);
+        let new_cookie = affinity == Affinity::Cookie && bound.is_none();
+        let found = match bound {
+            Some(slot) => Some(slot).filter(|slot| self.slots[*slot].has_room()),
+            None => self.select(chosen, excluded),
+        };
+        match found {
+            Some(slot) => Decision::Server(self.place(slot, new_cookie)),
+            None => {
+                let excluded = excluded.to_vec();
+                self.full_or_down(Wait { bound, excluded, new_cookie }, new_cookie)
+            }
+        }
+    }
+
+    /// A request's place is free again. `outcome` is `None` when the client went away.
+    pub(super) fn release(
+        &mut self,
+        now_ms: Option<u64>,
+        server: ServerIndex,
+        epoch: u32,
+        outcome: Option<Outcome>,
+    ) -> Option<Change> {
+        self.now_ms = self.now_ms.max(now_ms.unwrap_or(0));
+        let may_eject = self.may_eject(server.0 as usize);
+        let slot = self.slots.get_mut(server.0 as usize)?;
+        slot.in_flight = slot.in_flight.saturating_sub(1);
+        let Some(outcome) = outcome else {
+            slot.counts.cancelled += 1;
+            return None;
+        };
+        slot.counts.outcome(outcome);
+        if let Outcome::Ok { total_us, .. } = outcome {
+            let old = if self.service_us == 0 { u64::from(total_us) } else { self.service_us };
+            self.service_us = (old * 15 + u64::from(total_us)) / 16;
+        }
+        let health = &self.settings.health;
+        let change = slot.life.outcome(self.now_ms, epoch, outcome, health, may_eject);
+        if let Some(change) = change {
+            slot.counts.change(change);
+        }
+        change
+    }
+
+    /// Those who wait and can be served now, or never; call after anything that frees a place or
+    /// changes a server.
+    pub(super) fn settle(&mut self) -> Vec<(W, Result<Placed, WhyNone>)> {
+        let mut settled = Vec::new();
+        if self.queue.is_empty() {
+            return settled;
+        }
+        for slot in 0..self.slots.len() {
+            if !self.slots[slot].is_usable() {
+                self.queue.unbind(slot);
+            }
+        }
+        for at in 0..self.order.len() {
+            let slot = self.order[at];
+            while self.slots[slot].is_usable() && self.slots[slot].has_room() {
+                let unbound = self.slots[slot].weight > 0;
+                let Some((waiter, wait)) = self.queue.next_for(slot, unbound) else { break };
+                let placed = self.place(slot, wait.new_cookie);
+                settled.push((waiter, Ok(placed)));
+            }
+        }
+        if !self.order.iter().any(|slot| self.slots[*slot].is_usable()) {
+            let why = self.why_none();
+            for waiter in self.queue.drain() {
+                self.refusals.all_down += 1;
+                settled.push((waiter, Err(why)));
+            }
+        }
+        settled
+    }
+
+    /// Enters the queue, or says that it is full.
+    pub(super) fn wait(&mut self, wait: Wait, waiter: W) -> Result<u64, (W, WhyNone)> {
+        let usable = self.order.iter().filter(|slot| self.slots[**slot].is_usable()).count();
+        let most = match wait.bound {
+            Some(_) => self.settings.queue.length as usize,
+            None => (self.settings.queue.length as usize).saturating_mul(usable),
+        };
+        match self.queue.enter(wait, waiter, most) {
+            Ok(ticket) => {
+                self.refusals.waited += 1;
+                Ok(ticket)
+            }
+            Err(Full(waiter)) => {
+                self.refusals.queue_full += 1;
+                Err((waiter, WhyNone::QueueFull))
+            }
+        }
+    }
+
+    /// Gives up waiting.
+    pub(super) fn leave_queue(&mut self, ticket: u64) {
+        if self.queue.leave(ticket) {
+            self.refusals.left_queue += 1;
+        }
+    }
+
+    /// The server that affinity binds the request to, if it can be used at all.
+    fn bound(
+        &self,
+        affinity: Affinity,
+        chosen: &Chosen<'_>,
+        excluded: &[ServerIndex],
+    ) -> Option<usize> {
+        let can = |slot: &usize| self.slots[*slot].is_usable() && !excludes(excluded, *slot);
+        match affinity {
+            Affinity::None => None,
+            Affinity::Client => {
+                let hash = ring::hash(&client_bytes(chosen.client?));
+                self.ring.walk(hash).find(can)
+            }
+            Affinity::Cookie => {
+                let sent = chosen.cookie?;
+                let mut all = self.order.iter().copied();
+                all.find(|slot| cookie::is(sent, &self.slots[*slot].target.cookie)).filter(can)
+            }
+        }
+    }
+
+    fn select(&mut self, chosen: &Chosen<'_>, excluded: &[ServerIndex]) -> Option<usize> {
+        match self.settings.select {
+            Select::RoundRobin => self.by_turn(excluded),
+            Select::LeastConnections => self.by_load(excluded),
+            Select::UrlHash => self.by_hash(chosen.url_hash.to_le_bytes().as_slice(), excluded),
+            Select::ClientHash => match chosen.client {
+                Some(client) => self.by_hash(&client_bytes(client), excluded),
+                None => self.by_turn(excluded),
+            },
+        }
+    }
+
+    fn by_turn(&mut self, excluded: &[ServerIndex]) -> Option<usize> {
+        let (slots, order, health) = (&self.slots, &self.order, &self.settings.health);
+        let turn = |at: usize| {
+            let number = order[at];
+            let slot = &slots[number];
+            let can = slot.can_take() && !excludes(excluded, number);
+            let weight = if can { slot.weight } else { 0 };
+            Turn { weight, share: slot.life.share(self.now_ms, health) }
+        };
+        self.turns.next(order.len(), turn).map(|at| order[at])
+    }
+
+    /// The fewest requests for its weight; among equals, the next one after the last.
+    fn by_load(&mut self, excluded: &[ServerIndex]) -> Option<usize> {
+        let count = self.order.len();
+        let mut best: Option<(usize, u64, u64)> = None;
+        for step in 1..=count {
+            let at = (self.rotor + step) % count;
+            let number = self.order[at];
+            let slot = &self.slots[number];
+            if !slot.can_take() || excludes(excluded, number) {
+                continue;
+            }
+            let load = u64::from(slot.in_flight) + 1;
+            let weight = self.milliweight(slot);
+            if best.is_none_or(|(_, other, its)| load * its < other * weight) {
+                best = Some((at, load, weight));
+            }
+        }
+        let (at, ..) = best?;
+        self.rotor = at;
+        Some(self.order[at])
+    }
+
+    /// Consistent hashing with bounded load (Mirrokni, Thorup, Zadimoghaddam 2016): the first server
+    /// from the hash on that has not more than its share of all requests, and some percent.
+    fn by_hash(&self, key: &[u8], excluded: &[ServerIndex]) -> Option<usize> {
+        let members = self.order.iter().map(|number| (*number, &self.slots[*number]));
+        let members = members.filter(|(number, slot)| {
+            slot.is_usable() && slot.weight > 0 && !excludes(excluded, *number)
+        });
+        let (requests, weights) = members.fold((1_u64, 0_u64), |(requests, weights), (_, slot)| {
+            (requests + u64::from(slot.in_flight), weights + self.milliweight(slot))
+        });
+        let percent = u64::from(self.settings.load_bound_percent.clamp(101, 10_000));
+        let bounded = |slot: &Slot| {
+            let fair = requests * self.milliweight(slot) * percent;
+            u64::from(slot.in_flight) < fair.div_ceil(100 * weights.max(1))
+        };
+        let can = |number: &usize| {
+            let slot = &self.slots[*number];
+            slot.can_take() && !excludes(excluded, *number)
+        };
+        let hash = ring::hash(key);
+        let mut any = self.ring.walk(hash).filter(can);
+        let first = any.next()?;
+        if bounded(&self.slots[first]) {
+            return Some(first);
+        }
+        // When limits leave nobody below the bound, the first with room will do.
+        any.find(|number| bounded(&self.slots[*number])).or(Some(first))
+    }
+
+    /// No server has room: the request waits if that will help, or is refused.
+    fn full_or_down(&mut self, wait: Wait, new_cookie: bool) -> Decision {
+        let usable = |slot: &&usize| {
+            self.slots[**slot].is_usable()
+                && !excludes(&wait.excluded, **slot)
+                && (self.slots[**slot].weight > 0 || wait.bound == Some(**slot))
+        };
+        let members = self.order.iter().filter(usable);
+        let members = members.filter(|slot| wait.bound.is_none_or(|bound| bound == **slot));
+        let places: u64 = members.map(|slot| u64::from(self.slots[*slot].max)).sum();
+        if places == 0 {
+            return self.last_resort(&wait.excluded, new_cookie);
+        }
+        // Whoever would wait longer than anyone may is told so at once.
+        let ahead = self.queue.len_for(wait.bound) as u64 + 1;
+        let expected_us = ahead.saturating_mul(self.service_us) / places;
+        if u128::from(expected_us) > self.settings.queue.timeout.as_micros() {
+            self.refusals.shed += 1;
+            return Decision::None(WhyNone::Shed);
+        }
+        Decision::Wait(wait)
+    }
+
+    fn last_resort(&mut self, excluded: &[ServerIndex], new_cookie: bool) -> Decision {
+        let health = &self.settings.health;
+        let any_up = self.order.iter().any(|slot| self.slots[*slot].is_usable());
+        if !any_up {
+            for at in 0..self.order.len() {
+                let number = self.order[at];
+                let slot = &mut self.slots[number];
+                let can = slot.weight > 0 && slot.has_room() && !excludes(excluded, number);
+                if can && slot.life.last_resort(self.now_ms, health) {
+                    return Decision::Server(self.place(number, new_cookie));
+                }
+            }
+        }
+        self.refusals.all_down += 1;
+        Decision::None(if any_up { WhyNone::AllTried } else { self.why_none() })
+    }
+
+    /// Why nobody can be served: what most plainly says whose fault it is.
+    fn why_none(&self) -> WhyNone {
+        let members = self.order.iter().map(|slot| &self.slots[*slot]);
+        let why = members.clone().filter_map(|slot| slot.life.why_down()).min();
+        let Some(why) = why else { return WhyNone::NoServers };
+        let health = &self.settings.health;
+        let probes = members.filter_map(|slot| slot.life.next_probe(health));
+        let wait_ms = probes.min().unwrap_or(0).saturating_sub(self.now_ms);
+        let retry_after_s = wait_ms.div_ceil(1000).clamp(1, 60) as u32;
+        WhyNone::AllDown { why, retry_after_s }
+    }
+
+    fn place(&mut self, number: usize, new_cookie: bool) -> Placed {
+        let slot = &mut self.slots[number];
+        slot.in_flight += 1;
+        slot.counts.requests += 1;
+        Placed {
+            server: ServerIndex(number as u32),
+            epoch: slot.life.epoch(),
+            target: Arc::clone(&slot.target),
+            new_cookie,
+        }
+    }
+
+    fn milliweight(&self, slot: &Slot) -> u64 {
+        let share = slot.life.share(self.now_ms, &self.settings.health);
+        (u64::from(slot.weight) * u64::from(share)).max(1)
+    }
+
+    /// Whether errors may take a server out: not the last one, and not more than the settings say.
+    fn may_eject(&self, number: usize) -> bool {
+        let members = || self.order.iter().map(|slot| (*slot, &self.slots[*slot]));
+        let ejected = members().filter(|(_, s)| s.life.why_down() == Some(WhyDown::Errors)).count();
+        let others = members().any(|(n, slot)| n != number && slot.is_usable() && slot.weight > 0);
+        let most = self.settings.health.errors.most_ejected_percent as usize;
+        others && (ejected + 1) * 100 <= most * self.order.len()
+    }
+
+    /// Gives every server of the settings a slot, retires the others, and draws the ring anew.
+    fn arrange(&mut self) {
+        let mut wanted: Vec<(Address, String, u32, u32)> = Vec::new();
+        for server in &self.settings.servers {
+            let addresses: Vec<Address> = match &server.to {
+                Place::Fixed(address) => vec![address.clone()],
+                name => self.addresses(name),
+            };
+            for address in addresses {
+                if wanted.iter().any(|(known, ..)| *known == address) {
+                    continue;
+                }
+                let name = match &server.to {
+                    Place::Fixed(address) => address.to_string(),
+                    name => format!("{name} {address}"),
+                };
+                wanted.push((address, name, server.weight, server.max_connections.max(1)));
+            }
+        }
+        for slot in &mut self.slots {
+            slot.retired = true;
+        }
+        self.order = wanted.into_iter().map(|server| self.slot_for(server)).collect();
+        let points = self.order.iter().map(|number| {
+            let slot = &self.slots[*number];
+            (*number, slot.target.address_text.as_str(), slot.weight)
+        });
+        self.ring = Ring::new(points);
+    }
+
+    fn addresses(&self, place: &Place) -> Vec<Address> {
+        let found = self.resolved.iter().find(|(known, _)| known == place);
+        found.map_or_else(Vec::new, |(_, all)| all.iter().copied().map(Address::Tcp).collect())
+    }
+
+    fn slot_for(&mut self, (address, name, weight, max): (Address, String, u32, u32)) -> usize {
+        let group = &self.settings.name;
+        let cookie = self.secret.value(group, &address.to_string());
+        let known = self.slots.iter().position(|slot| slot.target.address == address);
+        if let Some(number) = known {
+            let slot = &mut self.slots[number];
+            let id = slot.target.id;
+            slot.target =
+                Arc::new(Target::new(Some(id), address, name, cookie, &self.settings.cookie));
+            (slot.weight, slot.max, slot.retired) = (weight, max, false);
+            return number;
+        }
+        let target = Arc::new(Target::new(None, address, name, cookie, &self.settings.cookie));
+        let slot = Slot {
+            target,
+            weight,
+            max,
+            retired: false,
+            in_flight: 0,
+            life: Life::new(self.now_ms),
+            counts: ServerCounts::default(),
+        };
+        match self.slots.iter().position(|slot| slot.retired && slot.in_flight == 0) {
+            Some(number) => {
+                self.slots[number] = slot;
+                number
+            }
+            None => {
+                self.slots.push(slot);
+                self.slots.len() - 1
+            }
+        }
+    }
+}
+
+impl Slot {
+    /// Whether requests may go to it, room or not.
+    pub(super) fn is_usable(&self) -> bool {
+        self.life.is_up() && !self.retired
+    }
+
+    fn has_room(&self) -> bool {
+        self.in_flight < self.max
+    }
+
+    fn can_take(&self) -> bool {
+        self.is_usable() && self.has_room() && self.weight > 0
+    }
+}
+
+fn excludes(excluded: &[ServerIndex], slot: usize) -> bool {
+    excluded.iter().any(|other| other.0 as usize == slot)
+}
+
+fn client_bytes(client: std::net::IpAddr) -> [u8; 16] {
+    match client {
+        std::net::IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        std::net::IpAddr::V6(v6) => v6.octets(),
+    }
+}

@@ -1,0 +1,244 @@
+//! A server group as the workers share it.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::address::{Address, Place};
+use super::core::{Core, Decision, Placed};
+use super::lease::{Cell, Lease, Waiter};
+use super::settings::{Affinity, GroupSettings};
+use super::{Chosen, Outcome, Pick, ServerIndex};
+use crate::health::{Change, CheckSettings, ProbeKind};
+use crate::observe::{GroupReport, ServerReport};
+
+/// A server group.
+#[derive(Debug)]
+pub struct Group {
+    name: String,
+    cookie: Option<String>,
+    queue_timeout: Duration,
+    shared: Arc<Shared>,
+}
+
+/// What all configurations of one group share.
+#[derive(Debug)]
+pub(super) struct Shared(Mutex<Core<Arc<Cell>>>);
+
+/// A probe that is due: whoever makes it says what came of it with [`Group::probed`].
+#[derive(Clone, Debug)]
+pub struct ProbeTask {
+    server: ServerIndex,
+    id: u64,
+    epoch: u32,
+    /// The server's name, for logs.
+    pub name: String,
+    /// Where it is.
+    pub address: Address,
+    /// What is to be done.
+    pub kind: ProbeKind,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// The active check, if there is one.
+    pub check: Option<CheckSettings>,
+}
+
+impl Group {
+    /// The group that `settings` describe. With `previous` it takes over from there at once: servers
+    /// that stay keep their health, counts and requests in flight, and those of the others end under
+    /// the old configuration. So call it when nothing of the new configuration can fail any more.
+    pub fn new(settings: GroupSettings, previous: Option<&Group>, now_ms: u64) -> Arc<Self> {
+        let name = settings.name.clone();
+        let cookie = Some(settings.cookie.clone());
+        let queue_timeout = settings.queue.timeout;
+        let shared = match previous {
+            Some(previous) => {
+                previous.shared.change(|core| core.reconfigure(settings, now_ms));
+                Arc::clone(&previous.shared)
+            }
+            None => Arc::new(Shared(Mutex::new(Core::new(settings, now_ms)))),
+        };
+        Arc::new(Self { name, cookie, queue_timeout, shared })
+    }
+
+    /// Selects a server for a request, not one of `excluded`, which were tried already.
+    pub fn pick(
+        self: &Arc<Self>,
+        now_ms: u64,
+        chosen: &Chosen<'_>,
+        excluded: &[ServerIndex],
+    ) -> Pick {
+        let mut core = self.shared.lock();
+        match core.pick(now_ms, chosen, excluded) {
+            Decision::Server(placed) => Pick::Server(Lease::new(&self.shared, placed)),
+            Decision::None(why) => Pick::None(why),
+            Decision::Wait(wait) => {
+                let cell = Arc::new(Cell::default());
+                match core.wait(wait, Arc::clone(&cell)) {
+                    Ok(ticket) => Pick::Queue(Waiter::new(&self.shared, ticket, cell)),
+                    Err((_, why)) => Pick::None(why),
+                }
+            }
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The cookie that affinity looks at, if it does: by the group's settings or, since the request
+    /// set may want it, by those of any.
+    pub fn cookie_name(&self) -> Option<&str> {
+        self.cookie.as_deref()
+    }
+
+    /// Affinity of requests whose request set leaves it to the group.
+    pub fn affinity(&self) -> Affinity {
+        self.shared.lock().settings.affinity
+    }
+
+    /// How long a request may wait in its queue.
+    pub fn queue_timeout(&self) -> Duration {
+        self.queue_timeout
+    }
+
+    /// The probes that are due.
+    pub fn due_probes(&self, now_ms: u64) -> Vec<ProbeTask> {
+        let mut core = self.shared.lock();
+        let core = &mut *core;
+        let health = &core.settings.health;
+        let mut due = Vec::new();
+        for number in &core.order {
+            let slot = &mut core.slots[*number];
+            let Some(kind) = slot.life.begin_probe(now_ms, health) else { continue };
+            due.push(ProbeTask {
+                server: ServerIndex(*number as u32),
+                id: slot.target.id,
+                epoch: slot.life.epoch(),
+                name: slot.target.name.clone(),
+                address: slot.target.address.clone(),
+                kind,
+                timeout: health.probe_timeout,
+                check: health.check.clone(),
+            });
+        }
+        due
+    }
+
+    /// When the next probe is due.
+    pub fn next_probe(&self) -> Option<u64> {
+        let core = self.shared.lock();
+        let members = core.order.iter().map(|number| &core.slots[*number]);
+        members.filter_map(|slot| slot.life.next_probe(&core.settings.health)).min()
+    }
+
+    /// What came of a probe.
+    pub fn probed(&self, now_ms: u64, task: &ProbeTask, good: bool) {
+        self.shared.change(|core| {
+            core.now_ms = core.now_ms.max(now_ms);
+            let Some(slot) = core.slots.get_mut(task.server.0 as usize) else { return };
+            if slot.target.id != task.id {
+                return;
+            }
+            slot.counts.probes[usize::from(good)] += 1;
+            let change = slot.life.probed(now_ms, task.epoch, good, &core.settings.health);
+            if let Some(change) = change {
+                slot.counts.change(change);
+                tell(&core.settings.name, &task.name, change);
+            }
+        });
+    }
+
+    /// The names whose addresses must be looked up.
+    pub fn names(&self) -> Vec<Place> {
+        let core = self.shared.lock();
+        let places = core.settings.servers.iter().map(|server| &server.to);
+        places.filter(|place| matches!(place, Place::Name { .. })).cloned().collect()
+    }
+
+    /// A name has these addresses now; none at all changes nothing.
+    pub fn resolved(&self, place: &Place, addresses: &[SocketAddr], now_ms: u64) {
+        self.shared.change(|core| core.resolved(place, addresses, now_ms));
+    }
+
+    /// The group at this moment.
+    pub fn report(&self, now_ms: u64) -> GroupReport {
+        let core = self.shared.lock();
+        let servers = core.order.iter().map(|number| {
+            let slot = &core.slots[*number];
+            let share = slot.life.share(now_ms.max(core.now_ms), &core.settings.health);
+            ServerReport {
+                name: slot.target.name.clone(),
+                state: match slot.life.why_down() {
+                    Some(why) => why.text(),
+                    None if slot.weight == 0 => "draining",
+                    None if share < 1000 => "growing",
+                    None => "up",
+                },
+                available: slot.is_usable(),
+                weight: slot.weight,
+                in_flight: slot.in_flight,
+                max_connections: slot.max,
+                counts: slot.counts.clone(),
+            }
+        });
+        GroupReport {
+            name: self.name.clone(),
+            servers: servers.collect(),
+            waiting: core.queue.len(),
+            waited: core.refusals.waited,
+            queue_full: core.refusals.queue_full,
+            shed: core.refusals.shed,
+            left_queue: core.refusals.left_queue,
+            all_down: core.refusals.all_down,
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn release(
+        self: &Arc<Self>,
+        now_ms: Option<u64>,
+        placed: &Placed,
+        outcome: Option<Outcome>,
+    ) {
+        self.change(|core| {
+            let change = core.release(now_ms, placed.server, placed.epoch, outcome);
+            if let Some(change) = change {
+                tell(&core.settings.name, &placed.target.name, change);
+            }
+        });
+    }
+
+    pub(super) fn leave_queue(&self, ticket: u64) {
+        self.lock().leave_queue(ticket);
+    }
+
+    /// Makes a change, and tells those who wait what follows from it, outside of the lock.
+    fn change(self: &Arc<Self>, change: impl FnOnce(&mut Core<Arc<Cell>>)) {
+        let mut core = self.lock();
+        change(&mut core);
+        let settled = core.settle();
+        drop(core);
+        for (cell, outcome) in settled {
+            cell.deliver(match outcome {
+                Ok(placed) => Pick::Server(Lease::new(self, placed)),
+                Err(why) => Pick::None(why),
+            });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Core<Arc<Cell>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn tell(group: &str, server: &str, change: Change) {
+    match change {
+        Change::Up => tracing::info!(group, server, "server is available"),
+        Change::Down(why) => {
+            tracing::warn!(group, server, why = why.text(), "server is unavailable");
+        }
+    }
+}

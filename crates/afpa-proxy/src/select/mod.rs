@@ -1,0 +1,127 @@
+//! Selecting a server of a server group (IBM paper, section 3).
+//!
+//! A [`Group`] is shared by all workers. [`Group::pick`] gives a request a [`Lease`] on a server,
+//! a place in the queue, or says why there is none; the lease is finished with what became of the
+//! request, which is what the server's health is made from. The decisions themselves are in `core`,
+//! which is pure; here is the lock around it, held for a microsecond and never across an await, so
+//! that turns and limits are exact whatever the number of workers.
+
+mod address;
+mod cookie;
+mod core;
+mod group;
+mod lease;
+mod queue;
+mod ring;
+mod settings;
+mod target;
+mod turns;
+
+use std::net::IpAddr;
+
+use afpa_http::Status;
+
+pub use address::{Address, Place, PlaceError};
+pub use group::{Group, ProbeTask};
+pub use lease::{Lease, Waiter};
+pub use settings::{Affinity, GroupSettings, QueueSettings, Select, ServerSettings};
+
+pub use crate::health::Outcome;
+use crate::health::WhyDown;
+
+/// A server's number within its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerIndex(pub u32);
+
+/// What a server may be chosen by.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Chosen<'a> {
+    /// A hash of the URL, the same for the same URL in every process.
+    pub url_hash: u64,
+    /// The client's address.
+    pub client: Option<IpAddr>,
+    /// The value of the affinity cookie, if the request has it.
+    pub cookie: Option<&'a [u8]>,
+    /// Affinity as the request set wants it; `None` leaves it to the group.
+    pub affinity: Option<Affinity>,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Pick {
+    /// It goes to this server.
+    Server(Lease),
+    /// It waits for one.
+    Queue(Waiter),
+    /// It cannot be served.
+    None(WhyNone),
+}
+
+/// Why no server could be selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhyNone {
+    /// The group has no servers: none of its names has an address.
+    NoServers,
+    /// Every server is unavailable.
+    AllDown {
+        /// Why: the plainest of the reasons.
+        why: WhyDown,
+        /// When the first of them will be probed.
+        retry_after_s: u32,
+    },
+    /// Every server that is available has been tried.
+    AllTried,
+    /// As many wait as may.
+    QueueFull,
+    /// It would have waited longer than anyone may.
+    Shed,
+}
+
+impl WhyNone {
+    /// The status that says so: 502 when servers refuse, 504 when they are too slow, 503 when there
+    /// are too many requests.
+    pub const fn status(self) -> Status {
+        match self {
+            WhyNone::AllDown { why: WhyDown::Refused, .. } | WhyNone::AllTried => {
+                Status::BAD_GATEWAY
+            }
+            WhyNone::AllDown {
+                why: WhyDown::ConnectTimeout | WhyDown::FirstByteTimeout, ..
+            } => Status::GATEWAY_TIMEOUT,
+            WhyNone::NoServers | WhyNone::AllDown { .. } | WhyNone::QueueFull | WhyNone::Shed => {
+                Status::SERVICE_UNAVAILABLE
+            }
+        }
+    }
+
+    /// Seconds after which it is worth asking again.
+    pub const fn retry_after_s(self) -> u32 {
+        match self {
+            WhyNone::AllDown { retry_after_s, .. } => retry_after_s,
+            WhyNone::NoServers => 10,
+            WhyNone::AllTried | WhyNone::QueueFull | WhyNone::Shed => 1,
+        }
+    }
+
+    /// A few words, for pages and logs.
+    pub const fn text(self) -> &'static str {
+        match self {
+            WhyNone::NoServers => "the server group has no servers",
+            WhyNone::AllDown { .. } => "every server of the group is unavailable",
+            WhyNone::AllTried => "every server of the group was tried",
+            WhyNone::QueueFull => "too many requests wait for a server",
+            WhyNone::Shed => "the servers are overloaded",
+        }
+    }
+}
+
+/// A hash of a URL's path and query for [`Chosen::url_hash`].
+pub fn url_hash(path: &[u8], query: Option<&[u8]>) -> u64 {
+    let path = ring::hash(path);
+    query.map_or(path, |query| path.rotate_left(1) ^ ring::hash(query))
+}
+
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;

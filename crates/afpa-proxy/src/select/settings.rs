@@ -1,0 +1,109 @@
+//! What a server group is made from.
+
+use std::time::Duration;
+
+use super::address::Place;
+use crate::health::HealthSettings;
+
+/// A server group: servers that can all answer the same requests (IBM paper, section 4).
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupSettings {
+    /// Its name, for logs and metrics.
+    pub name: String,
+    /// Its servers; at least one, at most 1000.
+    pub servers: Vec<ServerSettings>,
+    /// How a server is selected for a request without affinity.
+    pub select: Select,
+    /// Whether requests of one client stay with one server, unless the request set says otherwise.
+    pub affinity: Affinity,
+    /// Name of the cookie of [`Affinity::Cookie`]: a token of RFC 6265.
+    pub cookie: String,
+    /// Secret from which the values of that cookie are made: the same text in every front end and
+    /// after a restart keeps clients with their servers. `None`: a new one at each start.
+    pub cookie_secret: Option<String>,
+    /// With [`Select::UrlHash`] and [`Select::ClientHash`]: how much of the average load a server
+    /// may carry before its requests go to its neighbours, in percent; 101 to 10000.
+    pub load_bound_percent: u32,
+    /// When a server counts as unavailable, and when it is used again.
+    pub health: HealthSettings,
+    /// Where requests wait when servers have as many as they may.
+    pub queue: QueueSettings,
+}
+
+impl Default for GroupSettings {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            servers: Vec::new(),
+            select: Select::default(),
+            affinity: Affinity::default(),
+            cookie: "afpa".to_owned(),
+            cookie_secret: None,
+            load_bound_percent: 125,
+            health: HealthSettings::default(),
+            queue: QueueSettings::default(),
+        }
+    }
+}
+
+/// One server of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// Where it is.
+    pub to: Place,
+    /// Requests that it gets before the next server's turn; 0 to 1000. With 0 it drains: it gets
+    /// only what affinity binds to it.
+    pub weight: u32,
+    /// Requests that it may have at a time; 1 to 1000000.
+    pub max_connections: u32,
+}
+
+impl ServerSettings {
+    /// A server at `to`, with the defaults: weight 1 and 1024 requests at a time.
+    pub fn at(to: Place) -> Self {
+        Self { to, weight: 1, max_connections: 1024 }
+    }
+}
+
+/// How a server is selected (IBM paper, section 3, and what came after it).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Select {
+    /// Weighted round robin, as the paper has it: a server gets as many requests as its weight
+    /// says, then it is the next one's turn.
+    #[default]
+    RoundRobin,
+    /// The server with the fewest requests in flight for its weight.
+    LeastConnections,
+    /// By the URL, so that a server sees the same part of the site again and again (LARD's aim):
+    /// consistent hashing with bounded load.
+    UrlHash,
+    /// By the client's address, likewise.
+    ClientHash,
+}
+
+/// Which requests must go to the same server (IBM paper, section 4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Affinity {
+    /// Any request may go to any server.
+    #[default]
+    None,
+    /// All requests from one client address go to one server.
+    Client,
+    /// All requests that bring the cookie that the first response of a server set.
+    Cookie,
+}
+
+/// Where requests wait while every server has as many as it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueSettings {
+    /// How many may wait for each server; 0 to 1000000. With 0 nobody waits.
+    pub length: u32,
+    /// How long; 1 ms to 10 min.
+    pub timeout: Duration,
+}
+
+impl Default for QueueSettings {
+    fn default() -> Self {
+        Self { length: 256, timeout: Duration::from_secs(5) }
+    }
+}

@@ -1,0 +1,135 @@
+//! What one small exchange on a pooled connection may ask for: memory.
+
+use std::io::{self, Read, Write};
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use afpa_framework::{ClientHalf, Now, Patience, Persistence, steady_ms};
+use afpa_http::{BodyLength, FieldSlots, RequestLimits, Version, request};
+use afpa_proxy::exchange::{self, Core, End, Job, Settings};
+use afpa_proxy::request::{Origin, RequestHead};
+use afpa_proxy::select::{Group, GroupSettings, ServerSettings};
+
+/// A client that takes everything at once and sends nothing more.
+struct Sink {
+    received: Vec<u8>,
+    writes: usize,
+}
+
+impl ClientHalf for Sink {
+    fn arrived(&self) -> &[u8] {
+        &[]
+    }
+    fn consume(&mut self, n: usize) {
+        assert_eq!(n, 0);
+    }
+    fn poll_receive(&mut self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<usize>> {
+        Poll::Pending
+    }
+    fn give_back(&mut self, _: &[u8]) {
+        unreachable!("nothing is received")
+    }
+    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+    fn poll_send(&mut self, _: &mut Context<'_>, bytes: &[u8], _: bool) -> Poll<io::Result<usize>> {
+        self.received.extend_from_slice(bytes);
+        self.writes += 1;
+        Poll::Ready(Ok(bytes.len()))
+    }
+    fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+    fn reset_at_end(&mut self) {}
+    fn now(&self) -> Now {
+        Now { unix_us: 1_000_000_000_000_000 + steady_ms() * 1000, steady_ms: steady_ms() }
+    }
+    fn recent_ms(&self) -> u64 {
+        steady_ms()
+    }
+    fn patience(&self) -> Patience {
+        Patience { body: Duration::from_secs(9), write: Duration::from_secs(9) }
+    }
+    fn wait_until(&mut self, _: Option<u64>) {}
+    fn is_over(&self, _: &mut Context<'_>) -> bool {
+        false
+    }
+}
+
+/// A server that answers every request on its one connection; its place.
+fn server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("binds");
+    let place = listener.local_addr().expect("bound").to_string();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        stream.set_nodelay(true).expect("a setting");
+        let mut room = [0; 4096];
+        // One request at a time, each of which fits into one read.
+        while stream.read(&mut room).is_ok_and(|n| n > 0) {
+            let answer = b"HTTP/1.1 200 OK\r\nServer: s\r\nContent-Type: text/plain\r\n\
+                Content-Length: 102\r\n\r\n";
+            stream.write_all(&[&answer[..], &[b'x'; 102]].concat()).expect("sent");
+        }
+    });
+    place
+}
+
+fn job(place: &str) -> Job {
+    let servers = vec![ServerSettings::at(place.parse().expect("a place"))];
+    let group = GroupSettings { name: "app".into(), servers, ..GroupSettings::default() };
+    let settings = Settings::default();
+    let input =
+        b"GET /index?x HTTP/1.1\r\nHost: example.org\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n";
+    let mut slots = FieldSlots::default();
+    let parsed = request::parse(input, &mut slots, &RequestLimits::default());
+    let parsed = parsed.expect("good").expect("whole");
+    let mut head = RequestHead::default();
+    let origin = Origin { client: Some([192, 0, 2, 1].into()), trusted: false };
+    head.write(&parsed, b"/index", &settings.request, origin).expect("passed on");
+    Job {
+        group: Group::new(group, None, steady_ms()),
+        settings: Arc::new(settings),
+        head,
+        body: BodyLength::None,
+        asked: Default::default(),
+        version: Version::Http11,
+        keep_alive: true,
+        idempotent: true,
+        url_hash: 1,
+        client: origin.client,
+        cookie: None,
+        affinity: None,
+        names_server: false,
+    }
+}
+
+#[test]
+fn a_small_exchange_allocates_nothing_and_writes_once() {
+    const EXCHANGES: usize = 200;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let mut job = job(&server());
+    let core = Rc::new(Core::default());
+    let mut client = Sink { received: Vec::with_capacity(1 << 20), writes: 0 };
+    let mut exchange = |client: &mut Sink| {
+        let report = runtime.block_on(exchange::run(&mut job, &core, client));
+        assert_eq!(report.end, End::Relayed(Persistence::Keep));
+        assert_eq!((report.status, report.content_bytes), (200, 102));
+    };
+    for _ in 0..10 {
+        exchange(&mut client);
+    }
+    client.writes = 0;
+    let counted = allocation_counter::measure(|| {
+        for _ in 0..EXCHANGES {
+            exchange(&mut client);
+        }
+    });
+    assert_eq!(client.writes, EXCHANGES, "head and content leave together");
+    println!("allocations of {EXCHANGES} exchanges: {counted:?}");
+    assert_eq!(counted.count_total, 0, "{counted:?}");
+    assert_eq!(core.pool.waiting(), (1, 0));
+}

@@ -1,0 +1,440 @@
+//! From a table to a router, with every contradiction of the table.
+
+use std::collections::HashMap;
+
+use crate::conditions::MAX_CONDITIONAL;
+use crate::extension::MAX_EXTENSION;
+use crate::hosts::Hosts;
+use crate::places::{Place, Places, Shelf};
+use crate::prefixes::Prefixes;
+use crate::router::{RequestSet, Router};
+use crate::table::{
+    Action, Content, ContentGroup, HostPattern, PathEntry, Reach, Site, SiteId, Table,
+};
+use crate::verdict::{Piece, pieces};
+
+/// Why a table cannot be used. Numbers count sites, paths of a site and content groups of a path
+/// from 0, in the order of the table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Conflict {
+    /// Two sites of one listener have the same host name, or both answer for any.
+    #[error("sites {first} and {second} both have the host {host:?} on one listener")]
+    Host {
+        /// The earlier site.
+        first: usize,
+        /// The later one.
+        second: usize,
+        /// The name; `None`: any.
+        host: Option<String>,
+    },
+    /// Two paths of a site are the same.
+    #[error("paths {first} and {second} of site {site} are the same")]
+    Path {
+        /// The site.
+        site: usize,
+        /// The earlier path.
+        first: usize,
+        /// The later one.
+        second: usize,
+    },
+    /// A prefix that no normalised path begins with.
+    #[error("path {path} of site {site} can never match")]
+    Prefix {
+        /// The site.
+        site: usize,
+        /// The path.
+        path: usize,
+    },
+    /// An extension in two content groups of the same path, both without conditions.
+    #[error("content groups {first} and {second} of path {path} of site {site} both have {what}")]
+    Extension {
+        /// The site.
+        site: usize,
+        /// The path.
+        path: usize,
+        /// The earlier content group.
+        first: usize,
+        /// The later one.
+        second: usize,
+        /// The extension, `none`, `others`, or `everything else`.
+        what: String,
+    },
+    /// An extension that no path can have: empty, too long, or with a dot or slash in it.
+    #[error("content group {content} of path {path} of site {site} lists {extension:?}")]
+    BadExtension {
+        /// The site.
+        site: usize,
+        /// The path.
+        path: usize,
+        /// The content group.
+        content: usize,
+        /// The extension.
+        extension: String,
+    },
+    /// A rewritten path would not begin with a slash, or with two.
+    #[error("the rewrite of content group {content} of path {path} of site {site} breaks the path")]
+    Rewrite {
+        /// The site.
+        site: usize,
+        /// The path.
+        path: usize,
+        /// The content group.
+        content: usize,
+    },
+    /// A redirect with an unknown variable.
+    #[error("the redirect of content group {content} of path {path} of site {site}: {variable}")]
+    Location {
+        /// The site.
+        site: usize,
+        /// The path.
+        path: usize,
+        /// The content group.
+        content: usize,
+        /// What stands in braces.
+        variable: String,
+    },
+    /// More than [`MAX_CONDITIONAL`] content groups with conditions on one path.
+    #[error(
+        "path {path} of site {site} has more than {MAX_CONDITIONAL} conditional content groups"
+    )]
+    TooManyConditions {
+        /// The site.
+        site: usize,
+        /// The path.
+        path: usize,
+    },
+}
+
+impl Router {
+    /// Checks and compiles a table.
+    ///
+    /// # Errors
+    /// With every conflict that was found.
+    pub fn compile(table: &Table) -> Result<Router, Vec<Conflict>> {
+        let mut conflicts = Vec::new();
+        let listeners = compile_hosts(table, &mut conflicts);
+        let mut sets = Vec::new();
+        let sites = table.sites.iter().enumerate();
+        let sites = sites
+            .map(|(index, site)| {
+                Compiling { site, index, conflicts: &mut conflicts }.places(&mut sets)
+            })
+            .collect();
+        if conflicts.is_empty() { Ok(Router { listeners, sites, sets }) } else { Err(conflicts) }
+    }
+}
+
+fn compile_hosts(table: &Table, conflicts: &mut Vec<Conflict>) -> Vec<Hosts> {
+    let ids = table.sites.iter().flat_map(|site| &site.listeners);
+    let count = ids.map(|id| id.0 as usize + 1).max().unwrap_or(0);
+    let mut listeners: Vec<Hosts> = (0..count).map(|_| Hosts::default()).collect();
+    for (index, site) in table.sites.iter().enumerate() {
+        let id = SiteId(number(index));
+        for listener in &site.listeners {
+            let Some(hosts) = listeners.get_mut(listener.0 as usize) else { continue };
+            let patterns: Vec<Option<&HostPattern>> = match &site.hosts[..] {
+                [] => vec![None],
+                patterns => patterns.iter().map(Some).collect(),
+            };
+            for pattern in patterns {
+                if let Some(before) = hosts.enter(pattern, id) {
+                    let host = pattern.map(ToString::to_string);
+                    let conflict = Conflict::Host { first: before.0 as usize, second: index, host };
+                    if !conflicts.contains(&conflict) {
+                        conflicts.push(conflict);
+                    }
+                }
+            }
+        }
+    }
+    listeners
+}
+
+/// One site while its paths are compiled.
+struct Compiling<'t, 'c> {
+    site: &'t Site,
+    index: usize,
+    conflicts: &'c mut Vec<Conflict>,
+}
+
+impl Compiling<'_, '_> {
+    fn places(&mut self, sets: &mut Vec<RequestSet>) -> Places {
+        let mut prefixes = Prefixes::new();
+        let mut shelves: Vec<Shelf> = Vec::new();
+        // Which path of the table each place came from.
+        let mut origins: HashMap<(u32, usize), usize> = HashMap::new();
+        for (path, entry) in self.site.paths.iter().enumerate() {
+            if !is_reachable(&entry.prefix) {
+                self.conflicts.push(Conflict::Prefix { site: self.index, path });
+            }
+            let place = self.place(path, entry, sets);
+            let shelf = number(shelves.len());
+            let shelf = prefixes.enter(&entry.prefix, shelf).unwrap_or_else(|| {
+                let (prefix_len, places) = (entry.prefix.len(), Vec::new());
+                shelves.push(Shelf { prefix_len, places, up: None });
+                shelf
+            });
+            let rank = narrowness(entry.reach);
+            if let Some(first) = origins.insert((shelf, rank), path) {
+                self.conflicts.push(Conflict::Path { site: self.index, first, second: path });
+            }
+            if let Some(shelf) = shelves.get_mut(shelf as usize) {
+                shelf.places.push(place);
+                shelf.places.sort_by_key(|place| narrowness(place.reach));
+            }
+        }
+        self.link(&prefixes, &mut shelves);
+        Places { prefixes, shelves }
+    }
+
+    /// From each prefix to the next shorter one.
+    fn link(&self, prefixes: &Prefixes, shelves: &mut [Shelf]) {
+        for entry in &self.site.paths {
+            let own = prefixes.longest(&entry.prefix, &mut ());
+            let shorter = entry.prefix.split_last().map(|(_, shorter)| shorter);
+            let up = shorter.and_then(|shorter| prefixes.longest(shorter, &mut ()));
+            if let Some(shelf) = own.and_then(|own| shelves.get_mut(own as usize)) {
+                shelf.up = up;
+            }
+        }
+    }
+
+    fn place(&mut self, path: usize, entry: &PathEntry, sets: &mut Vec<RequestSet>) -> Place {
+        let first = number(sets.len());
+        for (content, behaviour) in entry.contents.iter().enumerate() {
+            self.check(path, content, entry, behaviour);
+            sets.push(self.request_set(path, content, entry, behaviour));
+        }
+        let conditional = entry.contents.iter().filter(|content| !content.conditions.is_empty());
+        if conditional.count() > MAX_CONDITIONAL {
+            self.conflicts.push(Conflict::TooManyConditions { site: self.index, path });
+        }
+        let shares = Shares::of(&entry.contents);
+        for (first, second, what) in shares.disputed() {
+            let site = self.index;
+            self.conflicts.push(Conflict::Extension { site, path, first, second, what });
+        }
+        let candidates = |kind: Kind<'_>| -> Box<[u32]> {
+            shares.candidates(kind).into_iter().map(|content| first + number(content)).collect()
+        };
+        Place {
+            reach: entry.reach,
+            sets: first..number(sets.len()),
+            named: shares
+                .extensions()
+                .into_iter()
+                .map(|extension| {
+                    (extension.as_bytes().into(), candidates(Kind::Extension(&extension)))
+                })
+                .collect(),
+            none: candidates(Kind::None),
+            others: candidates(Kind::Other),
+        }
+    }
+
+    fn check(&mut self, path: usize, content: usize, entry: &PathEntry, behaviour: &Content) {
+        let site = self.index;
+        if let ContentGroup::List { extensions, .. } = &behaviour.group {
+            for extension in extensions {
+                let bad = |byte: &u8| matches!(byte, b'.' | b'/') || byte.is_ascii_control();
+                if extension.is_empty()
+                    || extension.len() > MAX_EXTENSION
+                    || extension.as_bytes().iter().any(bad)
+                {
+                    let extension = extension.clone();
+                    self.conflicts.push(Conflict::BadExtension { site, path, content, extension });
+                }
+            }
+        }
+        if behaviour
+            .rewrite
+            .as_ref()
+            .is_some_and(|rewrite| !is_whole(&rewrite.head, entry.prefix.get(rewrite.strip..)))
+        {
+            self.conflicts.push(Conflict::Rewrite { site, path, content });
+        }
+        if let Action::Redirect(redirect) = &behaviour.action {
+            for piece in pieces(&redirect.location) {
+                if let Piece::Unknown(variable) = piece {
+                    let variable = variable.to_owned();
+                    self.conflicts.push(Conflict::Location { site, path, content, variable });
+                }
+            }
+        }
+    }
+
+    fn request_set(
+        &self,
+        path: usize,
+        content: usize,
+        entry: &PathEntry,
+        behaviour: &Content,
+    ) -> RequestSet {
+        let prefix = String::from_utf8_lossy(&entry.prefix);
+        RequestSet {
+            site: SiteId(number(self.index)),
+            path,
+            content,
+            name: format!("{} {prefix} {}", self.site.name, behaviour.group),
+            prefix: entry.prefix.clone(),
+            reach: entry.reach,
+            behaviour: behaviour.clone(),
+            doubtful: behaviour.conditions.doubtful(),
+        }
+    }
+}
+
+/// What kind of file a path names.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind<'e> {
+    Extension(&'e str),
+    None,
+    Other,
+}
+
+/// Which content group of one path has what.
+struct Shares<'t> {
+    contents: &'t [Content],
+    /// Those with conditions, in their order.
+    conditional: Vec<usize>,
+    /// Of those without: which lists an extension, in lower case,
+    listed: HashMap<String, usize>,
+    /// which has requests without one,
+    none: Option<usize>,
+    /// all others,
+    others: Option<usize>,
+    /// and everything else.
+    all: Option<usize>,
+}
+
+impl<'t> Shares<'t> {
+    fn of(contents: &'t [Content]) -> Self {
+        let mut shares = Shares {
+            contents,
+            conditional: Vec::new(),
+            listed: HashMap::new(),
+            none: None,
+            others: None,
+            all: None,
+        };
+        for (index, content) in contents.iter().enumerate() {
+            match &content.group {
+                _ if !content.conditions.is_empty() => shares.conditional.push(index),
+                ContentGroup::All => shares.all = shares.all.or(Some(index)),
+                ContentGroup::List { extensions, none, others } => {
+                    for extension in extensions {
+                        shares.listed.entry(extension.to_ascii_lowercase()).or_insert(index);
+                    }
+                    shares.none = shares.none.or(none.then_some(index));
+                    shares.others = shares.others.or(others.then_some(index));
+                }
+            }
+        }
+        shares
+    }
+
+    /// Every extension that is listed, in lower case, once.
+    fn extensions(&self) -> Vec<String> {
+        let lists = self.contents.iter().filter_map(|content| match &content.group {
+            ContentGroup::List { extensions, .. } => Some(extensions),
+            ContentGroup::All => None,
+        });
+        let mut all: Vec<String> = lists.flatten().map(|e| e.to_ascii_lowercase()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The content groups to try for a kind of file: those with conditions in their order, then the
+    /// one without that names the kind, or else takes what is left.
+    fn candidates(&self, kind: Kind<'_>) -> Vec<usize> {
+        let group = |index: &usize| self.contents.get(*index).map(|content| &content.group);
+        let fitting = self.conditional.iter().copied();
+        let mut tried: Vec<usize> = fitting
+            .filter(|index| group(index).is_some_and(|group| self.fits(group, kind)))
+            .collect();
+        let last = match kind {
+            Kind::Extension(extension) => self.listed.get(extension).copied().or(self.others),
+            Kind::None => self.none,
+            Kind::Other => self.others,
+        };
+        tried.extend(last.or(self.all));
+        tried
+    }
+
+    /// Whether a content group with conditions has a kind of file.
+    fn fits(&self, group: &ContentGroup, kind: Kind<'_>) -> bool {
+        match (group, kind) {
+            (ContentGroup::All, _) => true,
+            (ContentGroup::List { none, .. }, Kind::None) => *none,
+            (ContentGroup::List { others, .. }, Kind::Other) => *others,
+            (ContentGroup::List { extensions, others, .. }, Kind::Extension(extension)) => {
+                extensions.iter().any(|listed| listed.eq_ignore_ascii_case(extension))
+                    || (*others && !self.listed.contains_key(extension))
+            }
+        }
+    }
+
+    /// Two content groups without conditions that both want the same.
+    fn disputed(&self) -> Vec<(usize, usize, String)> {
+        let mut owners: HashMap<String, usize> = HashMap::new();
+        let mut disputed = Vec::new();
+        for (index, content) in self.contents.iter().enumerate() {
+            if !content.conditions.is_empty() {
+                continue;
+            }
+            for what in claims(&content.group) {
+                let first = *owners.entry(what.clone()).or_insert(index);
+                if first != index {
+                    disputed.push((first, index, what));
+                }
+            }
+        }
+        disputed
+    }
+}
+
+/// What a content group claims for itself.
+fn claims(group: &ContentGroup) -> Vec<String> {
+    let ContentGroup::List { extensions, none, others } = group else {
+        return vec!["everything else".to_owned()];
+    };
+    let special = [(*none, "no extension"), (*others, "all other extensions")];
+    let special = special.into_iter().filter(|(is, _)| *is).map(|(_, name)| name.to_owned());
+    extensions.iter().map(|extension| extension.to_ascii_lowercase()).chain(special).collect()
+}
+
+/// The order in which paths of one prefix are tried.
+fn narrowness(reach: Reach) -> usize {
+    match reach {
+        Reach::Exact => 0,
+        Reach::NoRecursion => 1,
+        Reach::Recursion => 2,
+    }
+}
+
+/// Whether a normalised path can begin like this.
+fn is_reachable(prefix: &[u8]) -> bool {
+    let Some((b'/', rest)) = prefix.split_first() else { return false };
+    let mut segments = rest.split(|&byte| byte == b'/').peekable();
+    while let Some(segment) = segments.next() {
+        // The last one is the beginning of a segment.
+        if segments.peek().is_some() && matches!(segment, b"" | b"." | b"..") {
+            return false;
+        }
+    }
+    !prefix.iter().any(u8::is_ascii_control)
+}
+
+/// Whether `head` before the rest of a prefix, with whatever follows, begins with one slash.
+fn is_whole(head: &[u8], rest: Option<&[u8]>) -> bool {
+    match (head, rest) {
+        (_, None) => false,
+        ([], Some(rest)) => rest.first() == Some(&b'/'),
+        (head, Some(_)) => is_reachable(head),
+    }
+}
+
+fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}

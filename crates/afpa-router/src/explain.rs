@@ -1,0 +1,120 @@
+//! Why a request falls into its request set.
+
+use crate::extension::Extension;
+use crate::question::{Fields, Question};
+use crate::router::Router;
+use crate::table::{RequestSetId, SiteId};
+use crate::verdict::Unrouted;
+
+/// What the router saw on its way to a verdict.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation<'r, 'q> {
+    /// The site, and what the host matched.
+    pub site: Option<(SiteId, HostMatch<'r>)>,
+    /// The extension of the path.
+    pub extension: Extension<'q>,
+    /// Request sets whose prefix begins the path, in the order in which they were tried.
+    pub considered: Vec<Considered<'r>>,
+    /// The request set, or why there is none.
+    pub outcome: Result<RequestSetId, Unrouted>,
+}
+
+/// How a host name found its site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostMatch<'r> {
+    /// By this name, in lower case.
+    Exact(&'r [u8]),
+    /// By `*.` and this name.
+    Below(&'r [u8]),
+    /// The site answers for any name.
+    Any,
+}
+
+/// A request set that was looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Considered<'r> {
+    /// Which.
+    pub set: RequestSetId,
+    /// What came of it.
+    pub outcome: Outcome<'r>,
+}
+
+/// What came of looking at a request set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<'r> {
+    /// The path does not reach that far: recursion is off, or it is exact.
+    Reach,
+    /// Its content group does not have the extension.
+    Content,
+    /// It wants another method.
+    Method,
+    /// The field or cookie of this name is not as it must be.
+    Field(&'r str),
+    /// This is the one.
+    Taken,
+}
+
+impl Router {
+    /// Walks as [`Router::route`] does, and tells what it saw.
+    pub fn explain<'r, 'q, F: Fields>(&'r self, question: &Question<'q, F>) -> Explanation<'r, 'q> {
+        let mut explanation = Explanation {
+            site: self
+                .hosts(question.listener)
+                .and_then(|hosts| hosts.find(question.host, &mut ())),
+            extension: Extension::of(question.path),
+            considered: Vec::new(),
+            outcome: Err(Unrouted::Misdirected),
+        };
+        if let Some((site, _)) = explanation.site {
+            explanation.outcome = self.walk(site, question, &mut explanation.considered);
+        }
+        explanation
+    }
+
+    fn walk<'r, F: Fields>(
+        &'r self,
+        site: SiteId,
+        question: &Question<'_, F>,
+        seen: &mut Vec<Considered<'r>>,
+    ) -> Result<RequestSetId, Unrouted> {
+        let not_found = Unrouted::NotFound(site);
+        let places = self.sites.get(site.0 as usize).ok_or(not_found)?;
+        let last_slash = memchr::memrchr(b'/', question.path).unwrap_or(0);
+        let mut see = |number: u32, outcome| {
+            seen.push(Considered { set: RequestSetId(number), outcome });
+        };
+        let mut next = places.first(question.path, &mut ());
+        while let Some(shelf) = next {
+            for place in &shelf.places {
+                if !place.reaches(shelf.prefix_len, question.path, last_slash) {
+                    place.sets.clone().for_each(|number| see(number, Outcome::Reach));
+                    continue;
+                }
+                let candidates = place.candidates(Extension::of(question.path), &mut ());
+                let unfit = place.sets.clone().filter(|number| !candidates.contains(number));
+                unfit.for_each(|number| see(number, Outcome::Content));
+                for &number in candidates {
+                    let outcome = self.outcome(number, question);
+                    see(number, outcome);
+                    if outcome == Outcome::Taken {
+                        return Ok(RequestSetId(number));
+                    }
+                }
+            }
+            next = places.next(shelf);
+        }
+        Err(not_found)
+    }
+
+    fn outcome<'r, F: Fields>(&'r self, number: u32, question: &Question<'_, F>) -> Outcome<'r> {
+        let Some(set) = self.sets.get(number as usize) else { return Outcome::Content };
+        let conditions = &set.behaviour.conditions;
+        if !conditions.allows(question.method) {
+            return Outcome::Method;
+        }
+        match conditions.failing(&question.fields, &mut ()) {
+            Some(condition) => Outcome::Field(&condition.name),
+            None => Outcome::Taken,
+        }
+    }
+}

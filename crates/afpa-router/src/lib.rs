@@ -1,0 +1,49 @@
+//! The layer-7 router (IBM paper, section 4): from a request to its request set.
+//!
+//! A [`Table`] describes the paper's hierarchy: IP address and TCP port (a *listener*), host names,
+//! URL path prefix, content group. [`Router::compile`] checks it and turns it into a structure whose
+//! cost per request depends on the length of the host and the path, not on the number of request
+//! sets. [`Router::route`] answers a [`Question`] with a [`Verdict`]: the request set, what is to be
+//! done, and the path below the file-system directory or at the server. It reads no clock, no file
+//! and no socket, allocates nothing, and is shared by all cores behind one pointer that is swapped
+//! whole.
+//!
+//! How one request set is chosen:
+//!
+//! 1. listener and host name choose the site: an exact name before a wildcard, the longest wildcard
+//!    before a shorter one, and last the site that answers for any name;
+//! 2. of the prefixes that begin the path, the longest is tried first; of one spelling, `exact` comes
+//!    before `no recursion`, and that before `recursion`;
+//! 3. within a path, the content groups with conditions (method, fields, cookies) are tried in their
+//!    order, then the one without;
+//! 4. when nothing fits there, the next shorter prefix is tried.
+//!
+//! [`Router::explain`] walks the same way and tells what it saw.
+#![forbid(unsafe_code)]
+
+mod compile;
+mod conditions;
+mod explain;
+mod extension;
+mod hosts;
+mod places;
+mod prefixes;
+mod question;
+mod router;
+mod steps;
+mod table;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+pub use compile::Conflict;
+pub use conditions::{Conditions, FieldCondition, FieldSource, MAX_CONDITIONAL, Pattern};
+pub use explain::{Considered, Explanation, HostMatch, Outcome};
+pub use extension::{Extension, MAX_EXTENSION};
+pub use question::{Fields, Question};
+pub use router::{RequestSet, Router};
+pub use table::{
+    Action, Affinity, Content, ContentGroup, Fixed, GroupId, HostPattern, ListenerId, PathEntry,
+    Reach, Redirect, RequestSetId, Rewrite, RootId, Site, SiteId, Table,
+};
+pub use verdict::{Rewritten, Unrouted, Verdict};

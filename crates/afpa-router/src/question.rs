@@ -1,0 +1,48 @@
+//! What the router is asked.
+
+use afpa_http::{Method, Request};
+
+use crate::table::ListenerId;
+
+/// A request, as far as routing depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'q, F> {
+    /// Where its connection was accepted.
+    pub listener: ListenerId,
+    /// The host without its port, in any case; empty when there was none.
+    pub host: &'q str,
+    /// The method.
+    pub method: Method<'q>,
+    /// The path as [`afpa_http::target::normalise`] gives it.
+    pub path: &'q [u8],
+    /// The query as it came, without its question mark.
+    pub query: Option<&'q [u8]>,
+    /// The fields.
+    pub fields: F,
+}
+
+/// Field lines of a request.
+pub trait Fields {
+    /// Whether the value of any line called `name` (in any case) passes `test`.
+    fn any(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool;
+}
+
+impl Fields for &Request<'_, '_> {
+    fn any(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.fields().any(|(line, value)| line.eq_ignore_ascii_case(name) && test(value))
+    }
+}
+
+/// No fields at all.
+impl Fields for () {
+    fn any(&self, _: &str, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        false
+    }
+}
+
+/// Names and values, for `afpa route` and tests.
+impl Fields for &[(String, String)] {
+    fn any(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.iter().any(|(line, value)| line.eq_ignore_ascii_case(name) && test(value.as_bytes()))
+    }
+}

@@ -1,0 +1,189 @@
+//! The hierarchy as it is configured: plain values, in the order of the file.
+
+use crate::conditions::Conditions;
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident;)*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+    )* };
+}
+
+ids! {
+    /// An address and port, or a unix socket, on which connections are accepted. The number is the
+    /// caller's; it keeps its meaning over reloads.
+    ListenerId;
+    /// A site, by its place in [`Table::sites`].
+    SiteId;
+    /// A request set: every content group of every path of every site, counted in their order.
+    RequestSetId;
+    /// A file-system directory; the number is the caller's.
+    RootId;
+    /// A server group; the number is the caller's.
+    GroupId;
+}
+
+/// Everything that is routed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// The virtual sites.
+    pub sites: Vec<Site>,
+}
+
+/// Levels one to three: where a site is reached, and under which names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Site {
+    /// What logs and metrics call it.
+    pub name: String,
+    /// Listeners on which it answers.
+    pub listeners: Vec<ListenerId>,
+    /// Names it answers to; none: to all that no other site of its listeners has.
+    pub hosts: Vec<HostPattern>,
+    /// Its URL paths.
+    pub paths: Vec<PathEntry>,
+}
+
+/// A host name, compared without regard to case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostPattern {
+    /// This name.
+    Exact(String),
+    /// `*.` and this name: every name with at least one label before it.
+    Below(String),
+}
+
+/// Level four: a URL path prefix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathEntry {
+    /// Must match the beginning of a normalised path exactly, byte by byte.
+    pub prefix: Vec<u8>,
+    /// How far it reaches.
+    pub reach: Reach,
+    /// Its content groups.
+    pub contents: Vec<Content>,
+}
+
+/// How far below its prefix a path applies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// To all subdirectories.
+    #[default]
+    Recursion,
+    /// No slash may follow the prefix: the directory alone.
+    NoRecursion,
+    /// To the prefix itself alone.
+    Exact,
+}
+
+/// Level five with its behaviour: what follows the prefix, and what is done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Content {
+    /// Which files.
+    pub group: ContentGroup,
+    /// Further conditions; none: every request.
+    pub conditions: Conditions,
+    /// What is done with the requests.
+    pub action: Action,
+    /// How their path is changed for it.
+    pub rewrite: Option<Rewrite>,
+}
+
+/// A content group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ContentGroup {
+    /// Everything that no other unconditional group of the path has: all extensions, and none.
+    #[default]
+    All,
+    /// A list of extensions with the paper's two special ones.
+    List {
+        /// Without their dot; compared without regard to case.
+        extensions: Vec<String>,
+        /// Requests without an extension.
+        none: bool,
+        /// Extensions that no other unconditional group of the path lists.
+        others: bool,
+    },
+}
+
+/// What is done with the requests of a request set.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Served from the cache, and from a file-system directory behind it.
+    Cached {
+        /// The directory.
+        root: RootId,
+    },
+    /// Distributed to a server group.
+    Distributed {
+        /// The group.
+        group: GroupId,
+        /// What keeps a client with one server.
+        affinity: Affinity,
+    },
+    /// Answered with another place.
+    Redirect(Redirect),
+    /// Answered with these bytes.
+    Fixed(Fixed),
+}
+
+/// What keeps the requests of a client with one server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Affinity {
+    /// Nothing.
+    #[default]
+    None,
+    /// The client's address, as in the paper.
+    Client,
+    /// A cookie that AFPA sets.
+    Cookie,
+}
+
+/// A redirect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// 301, 302, 303, 307 or 308.
+    pub status: u16,
+    /// The Location; `{host}`, `{path}`, `{rest}` (the path behind the prefix) and `{query}` (with
+    /// its question mark, or nothing) stand for those of the request.
+    pub location: String,
+}
+
+/// A fixed response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fixed {
+    /// The status code.
+    pub status: u16,
+    /// The media type of the content.
+    pub content_type: String,
+    /// The content.
+    pub body: Vec<u8>,
+}
+
+/// The first `strip` bytes of a path give way to `head`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rewrite {
+    /// At most the length of the prefix.
+    pub strip: usize,
+    /// What stands there instead.
+    pub head: Vec<u8>,
+}
+
+impl std::fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            HostPattern::Exact(name) => f.write_str(name),
+            HostPattern::Below(name) => write!(f, "*.{name}"),
+        }
+    }
+}
+
+impl std::fmt::Display for ContentGroup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ContentGroup::List { extensions, none, others } = self else { return f.write_str("*") };
+        let special = [(*none, "none"), (*others, "others")];
+        let special = special.iter().filter(|(is, _)| *is).map(|(_, name)| *name);
+        let names: Vec<&str> = extensions.iter().map(String::as_str).chain(special).collect();
+        f.write_str(&names.join(","))
+    }
+}

@@ -1,0 +1,118 @@
+//! The client's half of a connection that the module splits between the client and a server.
+
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use afpa_framework::{ClientHalf, Module, Now, Patience};
+
+use super::Connection;
+use crate::transport::Transport;
+use crate::worker::{ARRIVAL, Worker};
+
+/// Lent to *derive remote response* for the time of one exchange.
+pub(super) struct Half<'c, M: Module, T> {
+    worker: Rc<Worker<M>>,
+    connection: &'c mut Connection<M, T>,
+}
+
+impl<'c, M: Module, T: Transport> Half<'c, M, T> {
+    pub(super) fn new(connection: &'c mut Connection<M, T>) -> Self {
+        Self { worker: Rc::clone(&connection.worker), connection }
+    }
+}
+
+impl<M: Module, T: Transport> ClientHalf for Half<'_, M, T> {
+    fn arrived(&self) -> &[u8] {
+        &self.connection.input
+    }
+
+    fn consume(&mut self, n: usize) {
+        let input = &mut self.connection.input;
+        debug_assert!(n <= input.len(), "more was consumed than had arrived");
+        if n >= input.len() {
+            *input = Vec::new();
+        } else {
+            input.drain(..n);
+        }
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
+        let received = self.connection.transport.poll_receive(cx, room);
+        if let Poll::Ready(Ok(n)) = received {
+            self.worker.counters.received_bytes.add(n as u64);
+        }
+        received
+    }
+
+    fn give_back(&mut self, bytes: &[u8]) {
+        let input = &mut self.connection.input;
+        debug_assert!(input.is_empty(), "what had arrived is consumed before more is received");
+        input.extend_from_slice(bytes);
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut scratch = self.worker.scratch.borrow_mut();
+        let input = &mut self.connection.input;
+        loop {
+            // A client that sends on and on is left to the flow control of its connection.
+            let Some(room) = scratch.get_mut(..ARRIVAL.saturating_sub(input.len())) else {
+                return Poll::Pending;
+            };
+            if room.is_empty() {
+                return Poll::Pending;
+            }
+            match self.connection.transport.poll_receive(cx, room) {
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(()),
+                Poll::Ready(Ok(n)) => {
+                    self.worker.counters.received_bytes.add(n as u64);
+                    input.extend_from_slice(room.get(..n).unwrap_or_default());
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let sent = self.connection.transport.poll_send(cx, bytes, more);
+        if let Poll::Ready(Ok(n)) = sent {
+            self.worker.counters.sent_bytes.add(n as u64);
+        }
+        sent
+    }
+
+    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.connection.transport.poll_shutdown(cx)
+    }
+
+    fn reset_at_end(&mut self) {
+        self.connection.transport.reset_at_end();
+        self.connection.broken = true;
+    }
+
+    fn now(&self) -> Now {
+        self.worker.clock.now()
+    }
+
+    fn recent_ms(&self) -> u64 {
+        self.worker.clock.recent_ms()
+    }
+
+    fn patience(&self) -> Patience {
+        let settings = self.worker.settings.borrow();
+        Patience { body: settings.body_timeout, write: settings.write_timeout }
+    }
+
+    fn wait_until(&mut self, steady_ms: Option<u64>) {
+        self.worker.table.set(self.connection.place, steady_ms, false);
+    }
+
+    fn is_over(&self, cx: &mut Context<'_>) -> bool {
+        self.worker.table.wait(self.connection.place, cx.waker())
+    }
+}

@@ -1,0 +1,332 @@
+//! `afpa route URL`: which request set it falls into, and why.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use afpa_http::{Host, Method, target};
+use afpa_router::{
+    Action, Explanation, Extension, HostMatch, ListenerId, Outcome, Question, SiteId, Unrouted,
+};
+use anyhow::{Context as _, bail};
+
+use super::print;
+use crate::cli::Route;
+use crate::config::{Listen, Loaded, Machine, Overrides, Routes, load};
+
+/// `afpa route URL`.
+///
+/// # Errors
+/// When the configuration or the URL cannot be read.
+pub fn route(options: &Route) -> anyhow::Result<ExitCode> {
+    let file = file(options.config.as_deref())?;
+    let loaded = load(Some(&file), &Overrides::default(), &Machine::probe())?;
+    let (text, found) = explained(&loaded, options)?;
+    print(&text)?;
+    Ok(if found { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn file(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    const USUAL: [&str; 2] = ["afpa.toml", "/etc/afpa/afpa.toml"];
+    let usual = || USUAL.iter().map(PathBuf::from).find(|path| path.exists());
+    let found = given.map(PathBuf::from).or_else(usual);
+    found.context("there is no afpa.toml here or in /etc/afpa: name one with --config")
+}
+
+/// A URL in its parts.
+#[derive(Debug, PartialEq, Eq)]
+struct Url<'u> {
+    host: &'u str,
+    /// `None`: any.
+    port: Option<u16>,
+    path: &'u str,
+    query: Option<&'u str>,
+}
+
+impl<'u> Url<'u> {
+    fn parse(text: &'u str) -> anyhow::Result<Self> {
+        let text = text.split('#').next().unwrap_or(text);
+        let (authority, default, rest) = match text.split_once("://") {
+            Some((scheme @ ("http" | "https"), rest)) => {
+                let end = rest.find(['/', '?']).unwrap_or(rest.len());
+                let (authority, rest) = rest.split_at(end);
+                (authority, Some(if scheme == "http" { 80 } else { 443 }), rest)
+            }
+            None if text.starts_with('/') => ("", None, text),
+            _ => bail!("\"{text}\" is neither a URL nor a path: write http://example.org/ or /"),
+        };
+        let (path, query) = match rest.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (rest, None),
+        };
+        let path = if path.is_empty() { "/" } else { path };
+        if authority.is_empty() {
+            return Ok(Url { host: "", port: None, path, query });
+        }
+        let host = Host::parse(authority.as_bytes());
+        let host = host.map_err(|_| anyhow::anyhow!("\"{authority}\" is not a host"))?;
+        Ok(Url { host: host.name(), port: host.port().or(default), path, query })
+    }
+}
+
+/// The explanation, and whether there is a request set.
+fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)> {
+    let url = Url::parse(&options.url)?;
+    let fields =
+        options.header.iter().map(|line| field(line)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut scratch = Vec::new();
+    let path = target::normalise(url.path.as_bytes(), &mut scratch)
+        .with_context(|| format!("no request set has the path {}", url.path))?;
+    let routes = loaded.routes();
+    let (listener, note) = listener(&routes, &url, options.listen.as_deref())?;
+    let question = Question {
+        listener,
+        host: url.host,
+        method: Method::new(&options.method),
+        path,
+        query: url.query.map(str::as_bytes),
+        fields: &fields[..],
+    };
+    let explanation = routes.router.explain(&question);
+    let mut told = Told { loaded, routes: &routes, text: String::new() };
+    let address = routes.listeners.get(listener.0 as usize);
+    told.row("address", &format!("{}{note}", address.map(ToString::to_string).unwrap_or_default()));
+    told.site(&explanation);
+    told.path(&url, path, &explanation);
+    told.tried(&explanation);
+    let verdict = routes.router.route(&question);
+    match verdict {
+        Err(Unrouted::Misdirected) => {
+            told.row("answer", "421: no site of this address has this host")
+        }
+        Err(Unrouted::NotFound(_)) => told.row("answer", "404: no request set of the site has it"),
+        Ok(verdict) => {
+            if let Some(set) = routes.router.set(verdict.set) {
+                told.row("request set", &set.name);
+                told.row("behaviour", &loaded.shown(&routes.hierarchy, &set.behaviour));
+            }
+            let below = verdict.path.join(&mut Vec::new()).to_vec();
+            let below = String::from_utf8_lossy(&below);
+            match verdict.action {
+                Action::Cached { root } => {
+                    if let Some(root) = routes.hierarchy.root(*root) {
+                        let index = match below.ends_with('/') {
+                            true => root.index.join(" or "),
+                            false => String::new(),
+                        };
+                        told.row("file", &format!("{}{below}{index}", root.directory.display()));
+                    }
+                }
+                Action::Distributed { .. } => told.row("asks for", &below),
+                Action::Redirect(_) => {
+                    let location = verdict.location(&question).unwrap_or_default();
+                    told.row("location", &String::from_utf8_lossy(&location));
+                }
+                Action::Fixed(_) => {}
+            }
+            if let Action::Cached { .. } = verdict.action
+                && !verdict.certain
+            {
+                told.row(
+                    "note",
+                    "it depends on more than host and path: never answered in the kernel",
+                );
+            }
+        }
+    }
+    Ok((told.text, verdict.is_ok()))
+}
+
+fn field(line: &str) -> anyhow::Result<(String, String)> {
+    let (name, value) = line
+        .split_once(':')
+        .with_context(|| format!("\"{line}\" is not a field: write --header 'Cookie: beta=yes'"))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// Where the request arrives: as told, else where the port is, preferably with a site for the host.
+fn listener(
+    routes: &Routes,
+    url: &Url<'_>,
+    told: Option<&str>,
+) -> anyhow::Result<(ListenerId, &'static str)> {
+    let all = || routes.listeners.iter().zip(0..).map(|(listen, id)| (listen, ListenerId(id)));
+    if let Some(told) = told {
+        let found = all().find(|(listen, _)| listen.to_string() == told);
+        let names: Vec<String> = all().map(|(listen, _)| listen.to_string()).collect();
+        let (_, id) = found
+            .with_context(|| format!("no site listens on {told}: there is {}", names.join(", ")))?;
+        return Ok((id, ""));
+    }
+    let has_port = |listen: &Listen| match (listen, url.port) {
+        (_, None) => true,
+        (Listen::Tcp(address), Some(port)) => address.port() == port,
+        (Listen::Unix(_), Some(_)) => false,
+    };
+    let fitting: Vec<ListenerId> =
+        all().filter(|(listen, _)| has_port(listen)).map(|(_, id)| id).collect();
+    let knows = |id: &&ListenerId| routes.router.site(**id, url.host).is_some();
+    if let Some(id) = fitting.iter().find(knows).or(fitting.first()) {
+        return Ok((*id, ""));
+    }
+    let first = all().find(|(_, id)| routes.router.site(*id, url.host).is_some());
+    let first = first.or_else(|| all().next()).context("no site listens anywhere")?;
+    Ok((first.1, "  (nothing listens on the port of the URL)"))
+}
+
+/// What is said.
+struct Told<'a> {
+    loaded: &'a Loaded,
+    routes: &'a Routes,
+    text: String,
+}
+
+impl Told<'_> {
+    fn row(&mut self, name: &str, fact: &str) {
+        let _ = writeln!(self.text, "{name:<12} {fact}");
+    }
+
+    fn site(&mut self, explanation: &Explanation<'_, '_>) {
+        let Some((site, by)) = explanation.site else { return self.row("site", "none") };
+        let by = match by {
+            HostMatch::Exact(name) => format!("by the host {}", String::from_utf8_lossy(name)),
+            HostMatch::Below(name) => format!("by the host *.{}", String::from_utf8_lossy(name)),
+            HostMatch::Any => "which answers to any other host".to_owned(),
+        };
+        let SiteId(index) = site;
+        let place = self.loaded.config.sites.get(index as usize).map(|site| &site.place);
+        let origin = self.loaded.place_name(place);
+        let name = self.routes.hierarchy.site_name(site);
+        self.row("site", format!("{name}, {by}{origin}").trim_end());
+    }
+
+    fn path(&mut self, url: &Url<'_>, path: &[u8], explanation: &Explanation<'_, '_>) {
+        let shown = String::from_utf8_lossy(path);
+        if shown == url.path {
+            self.row("path", &shown);
+        } else {
+            self.row("path", &format!("{shown}  (normalised from {})", url.path));
+        }
+        let extension = match explanation.extension {
+            Extension::None => "none".into(),
+            Extension::Some(extension) => String::from_utf8_lossy(extension),
+        };
+        self.row("extension", &extension);
+    }
+
+    fn tried(&mut self, explanation: &Explanation<'_, '_>) {
+        let mut name = "tried";
+        for considered in &explanation.considered {
+            let Some(set) = self.routes.router.set(considered.set) else { continue };
+            let why = match considered.outcome {
+                Outcome::Reach => "does not reach that far".to_owned(),
+                Outcome::Content => "does not have the extension".to_owned(),
+                Outcome::Method => "wants another method".to_owned(),
+                Outcome::Field(field) => format!("{field} is not as it wants it"),
+                Outcome::Taken => "this one".to_owned(),
+            };
+            let prefix = String::from_utf8_lossy(&set.prefix).into_owned();
+            let place = self.routes.hierarchy.content_place(set.site, set.path, set.content);
+            let origin = self.loaded.place_name(place);
+            self.row(name, &format!("{prefix}  {}: {why}{origin}", set.behaviour.group));
+            name = "";
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Source, parse_text};
+
+    const FILE: &str = r#"
+[[server_group]]
+name = "app"
+servers = ["127.0.0.1:3000"]
+
+[[site]]
+listen = ["127.0.0.1:80"]
+hosts = ["www.acme.com"]
+root = "/srv/acme"
+to = "app"
+cached = ["html"]
+
+[[site.path]]
+prefix = "/catalog/"
+root = "/srv/dogalog"
+
+[[site.path.content]]
+extensions = ["gif"]
+
+[[site.path.content]]
+extensions = ["others"]
+if_cookies = { beta = "yes" }
+to = "app"
+rewrite = "/shop/"
+
+[[site.path]]
+prefix = "/old/"
+redirect = "https://{host}/new/{rest}{query}"
+"#;
+
+    fn asked(url: &str, header: &[&str]) -> (String, bool) {
+        let options = Route {
+            url: url.to_owned(),
+            config: None,
+            method: "GET".to_owned(),
+            header: header.iter().map(|line| (*line).to_owned()).collect(),
+            listen: None,
+        };
+        let source = Source::new("afpa.toml", FILE.trim_start());
+        let loaded = parse_text(source, &Overrides::default(), &Machine::probe()).unwrap();
+        explained(&loaded, &options).unwrap()
+    }
+
+    #[test]
+    fn a_cached_url_names_its_file_and_what_was_tried() {
+        let (text, found) = asked("http://www.acme.com/catalog/anvils/../jumbo.gif", &[]);
+        let expected = "\
+address      127.0.0.1:80
+site         www.acme.com, by the host www.acme.com (line 5)
+path         /catalog/jumbo.gif  (normalised from /catalog/anvils/../jumbo.gif)
+extension    gif
+tried        /catalog/  others: does not have the extension (line 19)
+             /catalog/  gif: this one (line 16)
+request set  www.acme.com /catalog/ gif
+behaviour    cached from /srv/dogalog
+file         /srv/dogalog/jumbo.gif
+";
+        assert_eq!(text, expected);
+        assert!(found);
+    }
+
+    #[test]
+    fn conditions_rewrites_redirects_and_misses_are_told() {
+        let (text, _) = asked("http://WWW.acme.com/catalog/buy.asp", &["Cookie: beta=yes"]);
+        assert!(text.contains("asks for     /shop/buy.asp\n"), "{text}");
+        let (text, _) = asked("http://www.acme.com/catalog/buy.asp", &[]);
+        assert!(
+            text.contains("/catalog/  others: beta is not as it wants it (line 19)\n"),
+            "{text}"
+        );
+        assert!(text.contains("behaviour    distributed to app\n"), "{text}");
+        let (text, _) = asked("http://www.acme.com/old/a%20b?x=1", &[]);
+        assert!(text.contains("location     https://www.acme.com/new/a%20b?x=1\n"), "{text}");
+        let (text, found) = asked("http://other.org/", &[]);
+        assert!(text.contains("answer       421") && !found, "{text}");
+        let (text, _) = asked("http://www.acme.com:8080/", &[]);
+        assert!(text.contains("nothing listens on the port of the URL"), "{text}");
+    }
+
+    #[test]
+    fn urls_have_parts() {
+        let url = Url::parse("http://[::1]:8080/a?b#c").unwrap();
+        assert_eq!(url, Url { host: "[::1]", port: Some(8080), path: "/a", query: Some("b") });
+        let url = Url::parse("https://a.org?x").unwrap();
+        assert_eq!(url, Url { host: "a.org", port: Some(443), path: "/", query: Some("x") });
+        let url = Url::parse("/a").unwrap();
+        assert_eq!(url, Url { host: "", port: None, path: "/a", query: None });
+        assert!(Url::parse("ftp://a/").is_err() && Url::parse("a").is_err());
+        assert!(Url::parse("http://a b/").is_err());
+    }
+}

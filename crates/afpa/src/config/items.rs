@@ -1,0 +1,102 @@
+//! Sections that may stand several times: `[[site]]`, and `[[site.path]]` within it.
+
+use super::document::{Table, Value};
+use super::finding::{Finding, Place};
+use super::reader::Reader;
+use super::settings::Instance;
+
+/// One of several sections of a name.
+#[derive(Clone, Debug)]
+pub(super) struct Item<'i> {
+    pub(super) path: &'static str,
+    pub(super) instance: Instance,
+    pub(super) table: Option<&'i Table>,
+    /// Where it begins.
+    pub(super) place: Place,
+}
+
+impl<'i> Reader<'i> {
+    /// All sections called `path`, whose last word is a list within `parent` or at the top level.
+    pub(super) fn items(&mut self, path: &'static str, parent: Option<&Item<'i>>) -> Vec<Item<'i>> {
+        let depth = path.matches('.').count();
+        let instance = parent.map_or([0; 3], |parent| parent.instance);
+        let table = parent.map_or(Some(self.document), |parent| parent.table);
+        let Some((place, nodes)) = table.and_then(|table| self.list(table, path)) else {
+            return Vec::new();
+        };
+        let tables = nodes.iter().map(|node| match &node.value {
+            Value::Table(table) => Some((table, Place::File(node.span.clone()))),
+            _ => None,
+        });
+        let mut items = Vec::with_capacity(nodes.len());
+        for (index, table) in tables.enumerate() {
+            let Some((table, place)) = table else {
+                self.findings.push(single_brackets(place.clone(), path));
+                continue;
+            };
+            let mut instance = instance;
+            if let Some(number) = instance.get_mut(depth) {
+                *number = index;
+            }
+            items.push(Item { path, instance, table: Some(table), place });
+        }
+        items
+    }
+
+    /// The sites: one, if the file says nothing, for the options of the command line.
+    pub(super) fn sites(&mut self) -> Vec<Item<'i>> {
+        let sites = self.items("site", None);
+        if sites.is_empty() {
+            let (table, place) = (None, Place::Nowhere);
+            return vec![Item { path: "site", instance: [0; 3], table, place }];
+        }
+        if sites.len() > 1 {
+            for option in self.overrides.options("site") {
+                let cause = format!("this is for one site, and the file has {}", sites.len());
+                let remedy = "remove the option, and change the file";
+                self.findings.push(Finding::error(Place::Option(option), cause, remedy));
+            }
+        }
+        sites
+    }
+
+    /// The table called by the last word of `path` within an item.
+    pub(super) fn within(&mut self, path: &'static str, item: &Item<'i>) -> Item<'i> {
+        let name = path.rsplit('.').next().unwrap_or(path);
+        let found = item.table.and_then(|table| table.iter().find(|(key, _)| key.name == name));
+        let table = found.and_then(|(key, node)| match &node.value {
+            Value::Table(table) => Some(table),
+            other => {
+                let place = Place::File(key.span.clone());
+                let cause = format!("`{name}` is a section, not {}", other.kind());
+                self.findings.push(Finding::error(place, cause, format!("write [{path}]")));
+                None
+            }
+        });
+        Item { path, instance: item.instance, table, place: item.place.clone() }
+    }
+
+    /// The nodes of a list of tables.
+    fn list(
+        &mut self,
+        table: &'i Table,
+        path: &'static str,
+    ) -> Option<(Place, &'i [super::document::Node])> {
+        let name = path.rsplit('.').next().unwrap_or(path);
+        let (key, node) = table.iter().find(|(key, _)| key.name == name)?;
+        let place = Place::File(key.span.clone());
+        match &node.value {
+            Value::List(nodes) => Some((place, nodes)),
+            _ => {
+                self.findings.push(single_brackets(place, path));
+                None
+            }
+        }
+    }
+}
+
+fn single_brackets(place: Place, path: &str) -> Finding {
+    let cause =
+        format!("`{path}` may stand several times, and is written with two pairs of brackets");
+    Finding::error(place, cause, format!("write [[{path}]]"))
+}

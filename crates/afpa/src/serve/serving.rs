@@ -1,0 +1,183 @@
+//! From a configuration to what the workers serve from, and at a reload to the next.
+
+use std::sync::Arc;
+
+use afpa_cache::root::DocumentRoot;
+use afpa_cache::{Arena, Cache};
+use afpa_framework::steady_ms;
+use afpa_module_http::{Global, HttpHeader, ServerGroup, Site, VirtualSite};
+use afpa_proxy::limit::Gate;
+use afpa_proxy::select::Group;
+use afpa_router::{Action, Router};
+use afpa_server::ListenerSettings;
+use anyhow::Context as _;
+
+use super::convert;
+use crate::config::{Config, Hierarchy, Listen};
+
+/// What the workers serve from.
+pub(super) struct Serving {
+    pub(super) global: Arc<Global>,
+    /// The cache of all roots; also there when there is none.
+    pub(super) cache: Arc<Cache<HttpHeader>>,
+}
+
+/// The numbers by which connections name their listener: an address keeps its own for the life of the
+/// process, so that a connection means the same before and after a reload.
+#[derive(Default)]
+pub(super) struct Numbers(Vec<Listen>);
+
+/// Everything of the next [`Serving`] that can fail.
+pub(super) struct Draft {
+    router: Option<Arc<Router>>,
+    names: Vec<String>,
+    roots: Vec<Arc<Site>>,
+    cache: Arc<Cache<HttpHeader>>,
+}
+
+impl Numbers {
+    /// The hierarchy of a configuration, with these numbers.
+    pub(super) fn hierarchy(&mut self, config: &Config) -> Hierarchy {
+        Hierarchy::of(config, &mut |listen| self.of(listen))
+    }
+
+    /// How connections to an address are taken.
+    pub(super) fn settings(&mut self, config: &Config, listen: &Listen) -> ListenerSettings {
+        // Sites that share an address agree on it; the checks see to that.
+        let site = config.sites.iter().find(|site| site.listen.contains(listen));
+        let proxy_from = site.map_or(&[][..], |site| &site.proxy_from);
+        ListenerSettings { number: self.of(listen), proxy_from: proxy_from.into() }
+    }
+
+    fn of(&mut self, listen: &Listen) -> u32 {
+        let known = self.0.iter().position(|other| other == listen);
+        let place = known.unwrap_or_else(|| {
+            self.0.push(listen.clone());
+            self.0.len() - 1
+        });
+        u32::try_from(place).unwrap_or(u32::MAX)
+    }
+}
+
+/// Opens every directory that something is cached from.
+///
+/// # Errors
+/// With the directory that cannot be opened.
+pub(super) fn open_roots(
+    config: &Config,
+    hierarchy: &Hierarchy,
+) -> anyhow::Result<Vec<DocumentRoot>> {
+    let roots = hierarchy.roots.iter().map(|root| {
+        let site = config.sites.get(root.site).context("a root belongs to a site")?;
+        DocumentRoot::open(&root.directory, convert::root(site))
+            .with_context(|| format!("cannot open the document root {}", root.directory.display()))
+    });
+    roots.collect()
+}
+
+/// One site that is its root and nothing else, as in `afpa serve DIR`: nothing is to be decided.
+fn is_plain(config: &Config) -> bool {
+    match &config.sites[..] {
+        [site] => {
+            let wildcard = site.hosts.iter().any(|host| host.starts_with('*'));
+            site.root.is_some() && site.to.is_none() && site.paths.is_empty() && !wildcard
+        }
+        _ => false,
+    }
+}
+
+impl Draft {
+    /// Starts the threads that watch the roots: privileges are dropped before.
+    ///
+    /// # Errors
+    /// When one of them cannot be started.
+    pub(super) fn new(
+        config: &Config,
+        hierarchy: &Hierarchy,
+        roots: Vec<DocumentRoot>,
+        arena: Arena,
+    ) -> anyhow::Result<Self> {
+        let cache = Cache::new(convert::cache(config), arena);
+        let router = match is_plain(config) {
+            true => None,
+            false => {
+                let router = Router::compile(&hierarchy.table);
+                let router = router.map_err(|conflicts| anyhow::anyhow!("{conflicts:?}"))?;
+                Some(Arc::new(router))
+            }
+        };
+        let mut sites = Vec::with_capacity(roots.len());
+        for ((opened, root), key) in roots.into_iter().zip(&hierarchy.roots).zip(0..) {
+            let site = config.sites.get(root.site).context("a root belongs to a site")?;
+            let settings = convert::site(config, site, root);
+            let watch = convert::watch(config);
+            sites.push(Site::open_in(opened, settings, Arc::clone(&cache), key, watch)?);
+        }
+        let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
+        Ok(Self { router, names, roots: sites, cache })
+    }
+
+    /// Takes effect: from now on the health of servers that stay belongs to the new groups. Nothing may
+    /// fail after it.
+    pub(super) fn adopt(self, config: &Config, previous: Option<&Global>) -> Serving {
+        let Draft { router, names, roots, cache } = self;
+        let global = Global {
+            router,
+            roots,
+            sites: sites(config, names, previous),
+            groups: groups(config, previous),
+            limits: convert::request_limits(config),
+            body_limit: config.limits.body as u64,
+        };
+        Serving { global: Arc::new(global), cache }
+    }
+}
+
+fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<VirtualSite> {
+    let sites = config.sites.iter().zip(names).map(|(site, name)| {
+        // Requests in flight count on; another limit begins to count anew.
+        let same =
+            |before: &&VirtualSite| before.name == name && *before.gate.settings() == site.limits;
+        let before = previous.and_then(|global| global.sites.iter().find(same));
+        let gate = before.map_or_else(|| Gate::new(site.limits), |site| Arc::clone(&site.gate));
+        VirtualSite { name, gate, forwarded_from: site.forwarded_from.as_slice().into() }
+    });
+    sites.collect()
+}
+
+fn groups(config: &Config, previous: Option<&Global>) -> Vec<ServerGroup> {
+    let now = steady_ms();
+    let groups = config.groups.iter().map(|configured| {
+        let name = &configured.settings.name;
+        let same = |before: &&ServerGroup| before.group.name() == name;
+        let before = previous.and_then(|global| global.groups.iter().find(same));
+        let before = before.map(|before| &*before.group);
+        ServerGroup {
+            group: Group::new(configured.settings.clone(), before, now),
+            settings: Arc::new(configured.exchange.clone()),
+        }
+    });
+    groups.collect()
+}
+
+impl Serving {
+    /// Server groups, for their keeper.
+    pub(super) fn groups(&self) -> Vec<Arc<Group>> {
+        self.global.groups.iter().map(|group| Arc::clone(&group.group)).collect()
+    }
+
+    /// Drops the objects that a normalised URL path leads to, in every site. Whether there were any.
+    pub(super) fn purge(&self, path: &[u8]) -> bool {
+        let Some(router) = &self.global.router else {
+            return self.global.roots.first().is_some_and(|root| root.purge(path));
+        };
+        let mut found = false;
+        for set in router.sets().iter().filter(|set| path.starts_with(&set.prefix)) {
+            let Action::Cached { root } = set.behaviour.action else { continue };
+            let strip = set.behaviour.rewrite.as_ref().map_or(0, |rewrite| rewrite.strip);
+            let root = self.global.roots.get(root.0 as usize);
+            found |= root.zip(path.get(strip..)).is_some_and(|(root, path)| root.purge(path));
+        }
+        found
+    }
+}

@@ -1,0 +1,96 @@
+//! A server that does with its connections what a test says.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use afpa_testkit::server::free_address;
+
+/// A server made of a function. Ended when dropped.
+#[derive(Debug)]
+pub struct Raw {
+    address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+    ended: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Raw {
+    /// A server that calls `serve` for every connection, on a thread of its own.
+    ///
+    /// # Panics
+    /// When it cannot listen.
+    pub fn start(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(free_address()).expect("bound");
+        let address = listener.local_addr().expect("an address");
+        let (connections, ended) =
+            (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (count, over, serve) = (Arc::clone(&connections), Arc::clone(&ended), Arc::new(serve));
+        let thread = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if over.load(Ordering::Acquire) {
+                    return;
+                }
+                let Ok(stream) = stream else { continue };
+                count.fetch_add(1, Ordering::Relaxed);
+                stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time-out");
+                stream.set_nodelay(true).expect("no delay");
+                let serve = Arc::clone(&serve);
+                std::thread::spawn(move || serve(stream));
+            }
+        });
+        Self { address, connections, ended, thread: Some(thread) }
+    }
+
+    /// A server that answers every request with these bytes after `delay`.
+    pub fn answering(response: impl Into<Vec<u8>>, delay: Duration) -> Self {
+        let response = response.into();
+        Self::start(move |mut stream| {
+            while read_head(&mut stream).is_some() {
+                std::thread::sleep(delay);
+                if stream.write_all(&response).is_err() {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// Its address, as the configuration of a group has it.
+    pub fn to(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Connections it has had.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+        if let Ok(stream) = TcpStream::connect(self.address) {
+            let _closed = stream.shutdown(Shutdown::Both);
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ended = thread.join();
+        }
+    }
+}
+
+/// The head of the next request, or what there was at the end of the connection: `None` if that is
+/// nothing.
+pub fn read_head(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && head.len() < 65_536 {
+        match stream.read(&mut byte) {
+            Ok(1) => head.push(byte[0]),
+            _ => break,
+        }
+    }
+    (!head.is_empty()).then(|| String::from_utf8_lossy(&head).into_owned())
+}
