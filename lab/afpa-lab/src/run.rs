@@ -8,14 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use afpa_generator::{Measured, Site};
-use afpa_netlab::{Bed, CoreTimes, ProcessTimes};
+use afpa_netlab::{Bed, CoreTimes};
 use anyhow::{Context, Result, anyhow, ensure};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::bed::BedPlan;
 use crate::plan::{Generators, Group, Plan, Session, Task};
-use crate::results::{Busy, Cost, Doubt, Journal, ServerRecord, Turn};
+use crate::results::{Journal, ServerRecord, Turn};
 use crate::servers::{self, Place, Programs, Running, Server};
+use crate::usage::{Sample, Used, doubts};
 use crate::whitebox::{Counting, WhiteBox};
 
 /// Inside a namespace that is ours alone, any port is free.
@@ -23,13 +24,6 @@ const PORT: u16 = 8080;
 /// How long cores are watched for being idle, and the share of it that they have to be.
 const MOMENT: Duration = Duration::from_millis(300);
 const QUIET: f64 = 0.9;
-/// A core that is idle for more is not full.
-const MOST_IDLE: f64 = 0.05;
-/// A generator's core that has less left, while the server's has more, was the bottleneck.
-const CLIENT_FULL: f64 = 0.95;
-/// Shares of a core above which a turn is marked.
-const MOST_FOREIGN: f64 = 0.05;
-const MOST_STOLEN: f64 = 0.03;
 
 /// What a run needs besides its plan.
 pub struct Run<'r> {
@@ -373,86 +367,6 @@ impl Group {
     }
 }
 
-/// What the two cores and the server's processes have used so far.
-struct Sample {
-    taken: Instant,
-    server_core: CoreTimes,
-    client_core: CoreTimes,
-    processes: ProcessTimes,
-}
-
-/// The same, of an interval.
-#[derive(Default)]
-struct Used {
-    lasted: Duration,
-    server_core: CoreTimes,
-    client_core: CoreTimes,
-    processes: ProcessTimes,
-}
-
-impl Sample {
-    fn take(plan: &BedPlan, processes: &[i32]) -> Result<Self> {
-        Ok(Self {
-            taken: Instant::now(),
-            processes: ProcessTimes::of(processes),
-            server_core: CoreTimes::of_core(plan.server_core)?,
-            client_core: CoreTimes::of_core(plan.client_core)?,
-        })
-    }
-
-    fn since(&self, before: &Self) -> Used {
-        Used {
-            lasted: self.taken - before.taken,
-            server_core: self.server_core - before.server_core,
-            client_core: self.client_core - before.client_core,
-            processes: self.processes - before.processes,
-        }
-    }
-}
-
-impl Used {
-    /// For a request, and as shares of the time.
-    fn told(&self, requests: u64, seconds: f64) -> (Cost, Busy) {
-        let lasted = self.lasted.as_secs_f64();
-        if lasted == 0.0 || requests == 0 || seconds == 0.0 {
-            return (Cost::default(), Busy::default());
-        }
-        let requests = requests as f64 / seconds * lasted;
-        let each = |time: Duration| time.as_secs_f64() * 1e6 / requests;
-        let share = |time: Duration| (time.as_secs_f64() / lasted).min(1.0);
-        let user = self.server_core.user.min(self.processes.user);
-        let cost = Cost {
-            user: each(user),
-            system: each(self.server_core.system),
-            interrupts: each(self.server_core.interrupts(self.lasted)),
-        };
-        let busy = Busy {
-            server_core: 1.0 - share(self.server_core.idle),
-            client_core: 1.0 - share(self.client_core.idle),
-            foreign: share(self.server_core.user - user),
-            stolen: share(self.server_core.steal.max(self.client_core.steal)),
-        };
-        (cost, busy)
-    }
-}
-
-fn doubts(busy: &Busy, one_core: bool) -> Vec<Doubt> {
-    let mut doubts = Vec::new();
-    let server_full = busy.server_core >= 1.0 - MOST_IDLE;
-    if !server_full && busy.client_core >= CLIENT_FULL {
-        doubts.push(Doubt::ClientBound);
-    } else if !server_full {
-        doubts.push(Doubt::NotSaturated);
-    }
-    if busy.foreign > MOST_FOREIGN && !one_core {
-        doubts.push(Doubt::Disturbed);
-    }
-    if busy.stolen > MOST_STOLEN {
-        doubts.push(Doubt::Stolen);
-    }
-    doubts
-}
-
 /// Why a measurement does not count.
 fn wrong(measured: &Measured) -> Option<String> {
     if measured.errors > 0 {
@@ -479,40 +393,6 @@ fn pin(core: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn core(user: u64, idle: u64) -> CoreTimes {
-        let ms = Duration::from_millis;
-        CoreTimes { user: ms(user), idle: ms(idle), system: ms(100), ..CoreTimes::default() }
-    }
-
-    fn used() -> Used {
-        Used {
-            lasted: Duration::from_secs(1),
-            server_core: core(500, 0),
-            client_core: core(0, 600),
-            processes: ProcessTimes { user: Duration::from_millis(400), ..Default::default() },
-        }
-    }
-
-    #[test]
-    fn cost_is_the_whole_core_but_for_others_user_mode() {
-        let (cost, busy) = used().told(1000, 1.0);
-        assert_eq!(cost, Cost { user: 400.0, system: 100.0, interrupts: 400.0 });
-        assert!((busy.foreign - 0.1).abs() < 1e-9 && busy.server_core == 1.0);
-        assert!((busy.client_core - 0.4).abs() < 1e-9);
-        assert_eq!(used().told(0, 1.0).0, Cost::default());
-    }
-
-    #[test]
-    fn who_was_the_bottleneck() {
-        let busy = |server_core, client_core| Busy { server_core, client_core, ..Busy::default() };
-        assert_eq!(doubts(&busy(1.0, 1.0), false), []);
-        assert_eq!(doubts(&busy(0.5, 0.99), false), [Doubt::ClientBound]);
-        assert_eq!(doubts(&busy(0.5, 0.5), false), [Doubt::NotSaturated]);
-        let disturbed = Busy { foreign: 0.2, stolen: 0.1, ..busy(1.0, 0.1) };
-        assert_eq!(doubts(&disturbed, false), [Doubt::Disturbed, Doubt::Stolen]);
-        assert_eq!(doubts(&disturbed, true), [Doubt::Stolen]);
-    }
 
     #[test]
     fn an_error_or_no_answer_fails_a_turn() {
