@@ -37,6 +37,8 @@ pub struct Run<'r> {
     pub generators: Generators,
     /// How long each session may wait until both cores have nothing else to do.
     pub patience: Duration,
+    /// No session begins after this: what is missing then is left out.
+    pub deadline: Option<Instant>,
     /// Set by a signal: the run ends after the measurement at hand.
     pub interrupted: &'static AtomicBool,
 }
@@ -50,6 +52,8 @@ pub struct Brought {
     pub white_box: Vec<WhiteBox>,
     /// Who took part.
     pub servers: Vec<ServerRecord>,
+    /// What there was no time for.
+    pub left_out: Vec<String>,
     /// What went wrong, in words.
     pub failures: Vec<String>,
 }
@@ -79,6 +83,7 @@ impl Run<'_> {
             ..Brought::default()
         };
         let mut out: Vec<String> = Vec::new();
+        let mut late: Vec<&Session<'_>> = Vec::new();
         let sessions = plan.sessions();
         let all = sessions.iter().map(|session| self.tasks(session).len()).sum();
         let mut done = 0;
@@ -90,6 +95,10 @@ impl Run<'_> {
                 .filter(|task| !brought.has(&task.point(&session.group.bed), session))
                 .collect();
             if missing.is_empty() || out.iter().any(|name| name == session.name()) {
+                continue;
+            }
+            if self.deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                late.push(session);
                 continue;
             }
             let before = done - missing.len();
@@ -118,6 +127,7 @@ impl Run<'_> {
                 }
             }
         }
+        brought.left_out = told_late(&late);
         Ok(brought)
     }
 
@@ -367,6 +377,19 @@ impl Group {
     }
 }
 
+/// A line for each group and round.
+fn told_late(late: &[&Session<'_>]) -> Vec<String> {
+    let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
+    for session in late {
+        let begin = format!("{}, round {}: no time for ", session.group.title, session.round);
+        match lines.iter_mut().find(|(other, _)| *other == begin) {
+            Some((_, servers)) => servers.push(session.server),
+            None => lines.push((begin, vec![session.server])),
+        }
+    }
+    lines.into_iter().map(|(begin, servers)| begin + &servers.join(", ")).collect()
+}
+
 /// Why a measurement does not count.
 fn wrong(measured: &Measured) -> Option<String> {
     if measured.errors > 0 {
@@ -393,6 +416,20 @@ fn pin(core: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_came_too_late_is_told_by_round() {
+        let group = Group {
+            title: "sizes".into(),
+            bed: BedPlan::named("steered", (0, 1), None).unwrap(),
+            tasks: Vec::new(),
+            servers: Vec::new(),
+        };
+        let session = |server, round| Session { group: &group, server, round };
+        let late = [session("a", 2), session("b", 2), session("a", 3)];
+        let lines = told_late(&late.iter().collect::<Vec<_>>());
+        assert_eq!(lines, ["sizes, round 2: no time for a, b", "sizes, round 3: no time for a"]);
+    }
 
     #[test]
     fn an_error_or_no_answer_fails_a_turn() {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use afpa_lab::choice::{Preset, Wish, known};
 use afpa_lab::environment::Environment;
@@ -68,7 +68,7 @@ pub(super) struct Compare {
     /// Load before each measurement
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "200ms")]
     warm_up: Duration,
-    /// Make it fit: shorter measurements first, then fewer experiments
+    /// Make it fit: shorter measurements first, then fewer experiments; and end then
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     within: Option<Duration>,
     /// How long each server may wait until both cores have nothing else to do
@@ -133,6 +133,9 @@ impl Compare {
             programs,
             generators,
             patience: self.patience,
+            deadline: wish
+                .within
+                .map(|within| Instant::now() + within.saturating_sub(plan.white_box_lasts())),
             interrupted,
         };
         let mut progress = Progress::new();
@@ -250,6 +253,7 @@ impl Compare {
             Some((name.to_owned(), about))
         });
         let mut left_out = plan.left_out.clone();
+        left_out.extend(brought.left_out);
         left_out.extend(brought.failures.iter().map(|line| format!("FAILED {line}")));
         let mut records = brought.servers;
         let place = |name: &str| servers.iter().position(|server| server.name() == name);
