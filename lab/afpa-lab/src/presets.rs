@@ -33,6 +33,8 @@ pub(crate) const JAWS: &[&str] = &[
 ];
 /// One that no client of today saturates, and some that all do.
 const CROSS_CHECKED: &[&str] = &["afpa-kernel", "nginx", "apache-event", "thread-pool"];
+/// The papers' range of sizes.
+const SIZES: &[u64] = &[64, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 /// The numbers of connections of the papers' question what a connection costs.
 const CONNECTIONS: [u32; 4] = [1, 16, 256, 1024];
 const USUAL_CONNECTIONS: u32 = 64;
@@ -108,7 +110,7 @@ pub(crate) fn full() -> Result<Vec<Experiment>> {
         Part { connections: CONNECTIONS.to_vec(), ..Part::persistent(webstone(&[1 << 10])?) };
     let every = Part { by: By::Each, ..Part::persistent(webstone(&[1 << 10])?) };
     let sizes = vec![
-        Part::persistent(webstone(&[])?),
+        Part::persistent(webstone(SIZES)?),
         Part::persistent([specweb()?, jaws()?].concat()),
         Part::one_each(one_each),
     ];

@@ -332,18 +332,17 @@ impl Run<'_> {
     }
 
     fn count(&self, task: &Task, bed: &Bed, plan: &BedPlan, server: &str) -> Result<WhiteBox> {
-        let mut counting = None;
-        let mut counted = None;
-        let measured = self.load(task, bed, plan, &mut || match counting.take() {
-            None if counted.is_none() => counting = Some(Counting::start(plan.server_core)),
-            None => {}
-            Some(started) => counted = Some(started.and_then(Counting::end)),
+        let mut counting = Counting::prepare(plan.server_core, self.work)?;
+        let mut told = Vec::with_capacity(2);
+        let measured = self.load(task, bed, plan, &mut || {
+            let order = if told.is_empty() { counting.begin() } else { counting.pause() };
+            told.push(order);
         })?;
         if let Some(failure) = wrong(&measured) {
             return Err(anyhow!(failure));
         }
-        let counted = counted.context("nothing was counted")??;
-        Ok(counted.each(&task.point(plan), server, &measured))
+        told.into_iter().collect::<Result<Vec<()>>>()?;
+        Ok(counting.end()?.each(&task.point(plan), server, &measured))
     }
 
     fn wait_for_quiet(&self, plan: &BedPlan) -> Result<()> {

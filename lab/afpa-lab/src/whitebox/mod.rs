@@ -6,19 +6,19 @@
 //! request takes. So these are turns of their own, whose rates are used nowhere.
 
 mod calls;
+mod counting;
 
-use std::io::Read;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use afpa_generator::Measured;
 use anyhow::{Context, Result, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
 use crate::results::Point;
 
 pub use calls::Category;
+pub use counting::Counting;
 
 /// What one request takes, on average.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -64,57 +64,6 @@ pub fn hardware_counters() -> bool {
     })
 }
 
-/// Counts on one core, from its making until [`Counting::end`].
-pub struct Counting(Child);
-
-impl Counting {
-    /// Starts to count.
-    ///
-    /// # Errors
-    ///
-    /// Without perf.
-    pub fn start(core: usize) -> Result<Self> {
-        let mut command = Command::new("perf");
-        command.args(["stat", "-x", ",", "-C", &core.to_string()]);
-        for category in Category::ALL {
-            command.args(["-e", "raw_syscalls:sys_enter"]);
-            if category != Category::Other {
-                let ids: Vec<_> = category.calls().iter().map(|id| format!("id=={id}")).collect();
-                command.args(["--filter", &ids.join("||")]);
-            }
-        }
-        command.args(["-e", "context-switches", "-e", "instructions"]);
-        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        Ok(Self(quiet.spawn().context("cannot start perf")?))
-    }
-
-    /// Ends counting and gives back what was counted, with the seconds that it took.
-    ///
-    /// # Errors
-    ///
-    /// When perf fails, or prints what it never printed.
-    pub fn end(mut self) -> Result<Counted> {
-        kill_process(Pid::from_child(&self.0), Signal::INT).context("perf is gone")?;
-        let deadline = Instant::now() + PATIENCE;
-        while self.0.try_wait()?.is_none() {
-            ensure!(Instant::now() < deadline, "perf does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        // What it prints is far less than a pipe holds: it has not waited for a reader.
-        let mut text = String::new();
-        let mut pipe = self.0.stderr.take().context("perf's output is gone")?;
-        pipe.read_to_string(&mut text)?;
-        Counted::parse(&text)
-    }
-}
-
-impl Drop for Counting {
-    fn drop(&mut self) {
-        // Ended already, but after an error.
-        let _ = self.0.kill().and_then(|()| self.0.wait().map(drop));
-    }
-}
-
 /// What was counted on a core.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counted {
@@ -147,8 +96,8 @@ impl Counted {
         })
     }
 
-    /// What one request took. `measured` spans a little more time than was counted, or a little
-    /// less: rates are what is divided.
+    /// What one request took. `measured` spans the time in which perf was told to begin and to end,
+    /// give or take a millisecond: rates are what is divided.
     pub fn each(&self, point: &Point, server: &str, measured: &Measured) -> WhiteBox {
         let rate = measured.requests as f64 / measured.seconds;
         let each = |count: f64| if rate > 0.0 { count / self.seconds / rate } else { 0.0 };
@@ -162,8 +111,6 @@ impl Counted {
     }
 }
 
-/// How long perf may take to print what it counted.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a white-box turn lasts.
 pub const SECONDS: Duration = Duration::from_millis(800);
 
@@ -197,17 +144,5 @@ mod tests {
         assert_eq!(counted.instructions, None);
         assert!(Counted::parse("").is_err());
         assert!(Counted::parse("Error: no permission").is_err());
-    }
-
-    #[test]
-    fn this_process_is_counted() {
-        if let Some(reason) = missing() {
-            eprintln!("SKIP: {reason}");
-            return;
-        }
-        let counting = Counting::start(0).unwrap();
-        std::thread::sleep(Duration::from_millis(400));
-        let counted = counting.end().unwrap();
-        assert!(counted.seconds > 0.05 && counted.seconds < 5.0, "{counted:?}");
     }
 }
