@@ -127,7 +127,7 @@ impl Reader {
 
     fn take_content(&mut self, bytes: &[u8], wanted: &Request) -> Result<Progress, String> {
         let State::Body { at, length, keep } = self.state else { return Ok(Progress::More) };
-        let end = at + bytes.len() as u64;
+        let end = at.saturating_add(bytes.len() as u64);
         if length.is_some_and(|length| end > length) {
             return Err(format!("bytes behind the response's end ({})", wanted.path));
         }
@@ -176,6 +176,28 @@ mod tests {
     use crate::workload::Object;
 
     const LENGTH: usize = 300;
+
+    proptest::proptest! {
+        /// Whatever a server sends, and however it is cut.
+        #[test]
+        fn no_bytes_break_it(
+            kind in 0..3,
+            noise in proptest::collection::vec(0_u8.., 0..200),
+            at in 0..400_usize,
+            piece in 1..50_usize,
+        ) {
+            let mut bytes = match kind {
+                0 => Vec::new(),
+                1 => good(),
+                _ => b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n".to_vec(),
+            };
+            let at = at.min(bytes.len());
+            bytes.splice(at..at, noise);
+            let mut reader = Reader::default();
+            let _ = bytes.chunks(piece).try_for_each(|piece| reader.take(piece, &request()).map(drop));
+            let _ = reader.end(&request());
+        }
+    }
 
     fn request() -> Request {
         Request::get(&Object::new("/a", LENGTH as u64))

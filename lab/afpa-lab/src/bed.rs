@@ -142,6 +142,11 @@ pub fn is_impaired(name: &str) -> bool {
     name.ends_with(IMPAIRED)
 }
 
+/// Is all of the server's work, and nothing else, done on the server's core of this bed?
+pub fn tells_cost(name: &str) -> bool {
+    name.starts_with("steered")
+}
+
 impl Wire {
     /// `None` when nothing happens to packets.
     pub fn new(delay: Duration, loss: f64, rate: Option<u64>) -> Option<Self> {

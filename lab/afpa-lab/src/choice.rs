@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use afpa_generator::{Load, Workload, families, family};
+use afpa_generator::{Load, family};
 use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::bed::{BedPlan, Wire};
 use crate::plan::{Generators, Group, Plan, Task};
+use crate::presets::{By, Experiment, FEW, JAWS, Part, full, quick};
 use crate::results::AGAIN;
 use crate::servers::{self, Programs, Server};
 
@@ -69,76 +70,6 @@ pub enum Preset {
 
 /// Measurements shorter than this say nothing: /proc counts time in steps of 10 ms.
 pub const SHORTEST: Duration = Duration::from_millis(300);
-/// The servers of a quick run.
-const FEW: &[&str] = &["afpa-kernel", "afpa", "nginx", "h2o", "sped", "howl"];
-/// Shown in the experiments in which the architecture is not the question.
-const NO_ARCHITECTURES: &[&str] = &[
-    "afpa-kernel",
-    "afpa",
-    "afpa-attach",
-    "nginx",
-    "h2o",
-    "apache-prefork",
-    "apache-event",
-    "lighttpd",
-    "caddy",
-    "haproxy",
-    "varnish",
-];
-/// JAWS's questions: the protocol optimisations, the size of the pool, threads for each request.
-const JAWS: &[&str] = &[
-    "thread-pool",
-    "thread-pool:pool=1",
-    "thread-pool:pool=6",
-    "thread-pool:pool=42",
-    "thread-pool:without=cached-headers",
-    "thread-pool:without=lazy-date",
-    "thread-pool:without=gather-write",
-    "thread-pool:without=cached-headers:without=lazy-date:without=gather-write",
-    "thread-per-request",
-];
-/// One that no client of today saturates, and some that all do.
-const CROSS_CHECKED: &[&str] = &["afpa-kernel", "nginx", "apache-event", "thread-pool"];
-/// The numbers of connections of the papers' question what a connection costs.
-const CONNECTIONS: [u32; 4] = [1, 16, 256, 1024];
-const USUAL_CONNECTIONS: u32 = 64;
-
-/// What a group is made of before its tasks are known.
-struct Experiment {
-    title: &'static str,
-    bed: &'static str,
-    servers: Option<&'static [&'static str]>,
-    parts: Vec<Part>,
-}
-
-/// Loads of one kind.
-struct Part {
-    workloads: Vec<Workload>,
-    connections: Vec<u32>,
-    persistent: bool,
-    by: By,
-}
-
-/// Who makes a load.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
-    /// The first generator that can.
-    TheFirst,
-    /// Each that can, for comparison.
-    Each,
-}
-
-impl Part {
-    fn persistent(workloads: Vec<Workload>) -> Self {
-        let connections = vec![USUAL_CONNECTIONS];
-        Self { workloads, connections, persistent: true, by: By::TheFirst }
-    }
-
-    fn one_each(workloads: Vec<Workload>) -> Self {
-        Self { persistent: false, ..Self::persistent(workloads) }
-    }
-}
-
 /// All servers, with the variants that the wish needs.
 pub fn known(wish: &Wish, programs: &Programs) -> Vec<Box<dyn Server>> {
     let mut servers = servers::all(programs);
@@ -243,12 +174,6 @@ impl Wish {
         }
         let mut workloads = Vec::new();
         for name in &self.workloads {
-            let names: Vec<&str> = families().into_iter().map(|(name, _)| name).collect();
-            ensure!(
-                names.contains(&name.as_str()),
-                "no workload '{name}'; there are: {}",
-                names.join(", ")
-            );
             workloads.extend(family(name, &self.sizes, false)?);
         }
         let wire = Wire::new(self.delay, self.loss, self.bandwidth);
@@ -301,71 +226,6 @@ impl Wish {
         }
         tasks
     }
-}
-
-/// A look at everything.
-fn quick() -> Result<Vec<Experiment>> {
-    let specweb = family("specweb96", &[20], true)?;
-    Ok(vec![
-        Experiment {
-            title: "sizes, mixes, one request a connection",
-            bed: "steered",
-            servers: None,
-            parts: vec![
-                Part::persistent(webstone(&[64, 1 << 10, 16 << 10, 1 << 20])?),
-                Part::persistent([specweb, family("jaws", &[], true)?].concat()),
-                Part::one_each(webstone(&[64, 16 << 10])?),
-            ],
-        },
-        Experiment {
-            title: "the second bed",
-            bed: "unsteered",
-            servers: None,
-            parts: vec![Part::persistent(webstone(&[64, 1 << 10, 16 << 10])?)],
-        },
-    ])
-}
-
-/// The papers' experiments.
-fn full() -> Result<Vec<Experiment>> {
-    let experiment = |title, servers, parts| Experiment { title, bed: "steered", servers, parts };
-    let specweb = || family("specweb96", &[20], false);
-    let jaws = || family("jaws", &[], false);
-    let protocol = ["browser", "conditional", "absent", "proxy"];
-    let protocol: Result<Vec<_>> = protocol.iter().map(|name| family(name, &[], true)).collect();
-    let one_each = [webstone(&[64, 1 << 10, 16 << 10])?, specweb()?].concat();
-    let connections =
-        Part { connections: CONNECTIONS.to_vec(), ..Part::persistent(webstone(&[1 << 10])?) };
-    let every = Part { by: By::Each, ..Part::persistent(webstone(&[1 << 10])?) };
-    let sizes = vec![
-        Part::persistent(webstone(&[])?),
-        Part::persistent([specweb()?, jaws()?].concat()),
-        Part::one_each(one_each),
-    ];
-    let others = Some(NO_ARCHITECTURES);
-    Ok(vec![
-        experiment("sizes, mixes, one request a connection", None, sizes),
-        Experiment {
-            bed: "unsteered",
-            ..experiment(
-                "the second bed",
-                others,
-                vec![Part::persistent(webstone(&[64, 1 << 10, 16 << 10])?)],
-            )
-        },
-        experiment("JAWS's strategies", Some(JAWS), vec![Part::one_each(jaws()?)]),
-        experiment("connections", others, vec![connections]),
-        experiment("the generators beside each other", Some(CROSS_CHECKED), vec![every]),
-        experiment(
-            "browsers, conditional, absent, proxy",
-            others,
-            vec![Part::persistent(protocol?.concat())],
-        ),
-    ])
-}
-
-fn webstone(sizes: &[u64]) -> Result<Vec<Workload>> {
-    family("webstone", sizes, false)
 }
 
 impl Plan {

@@ -13,6 +13,8 @@ use crate::whitebox;
 
 /// A server's start and end take about this long.
 const SESSION: Duration = Duration::from_millis(1200);
+/// Bytes a second that are fetched and compared before a measurement.
+const LOOK: f64 = 250e6;
 /// What a measurement takes besides its own time: connections, the generator's start.
 const AROUND: Duration = Duration::from_millis(200);
 
@@ -108,11 +110,15 @@ impl Plan {
     /// About how long it takes.
     pub fn lasts(&self) -> Duration {
         let round: Duration = self.groups.iter().map(Group::lasts).sum();
-        let inside = match self.look_inside {
+        round * self.rounds + self.white_box_lasts()
+    }
+
+    /// The part of it that white-box turns take.
+    pub fn white_box_lasts(&self) -> Duration {
+        match self.look_inside {
             true => self.white_box().iter().map(Group::lasts).sum(),
             false => Duration::ZERO,
-        };
-        round * self.rounds + inside
+        }
     }
 
     /// Shortens the plan until it fits: measurements first, down to `shortest`, then the least
@@ -175,8 +181,14 @@ impl Plan {
 impl Group {
     /// About how long one round of it takes.
     fn lasts(&self) -> Duration {
-        let tasks: Duration =
-            self.tasks.iter().map(|t| t.load.warm_up + t.load.duration + AROUND).sum();
+        // Generators ask for every file once, and look at every byte of it.
+        let files =
+            |task: &Task| Duration::from_secs_f64(task.workload.working_set() as f64 / LOOK);
+        let tasks: Duration = self
+            .tasks
+            .iter()
+            .map(|task| task.load.warm_up + task.load.duration + files(task) + AROUND)
+            .sum();
         (SESSION + tasks) * u32::try_from(self.servers.len()).unwrap_or(u32::MAX)
     }
 }
@@ -298,7 +310,7 @@ mod tests {
     #[test]
     fn a_plan_is_shortened_until_it_fits() {
         let mut plan = plan();
-        assert_eq!(plan.lasts(), Duration::from_millis(3600 * 4 * 2));
+        assert_eq!(plan.lasts().as_millis(), 3600 * 4 * 2);
         plan.fit(Duration::from_millis(20_800), Duration::from_millis(500)).unwrap();
         assert_eq!((plan.groups.len(), plan.left_out.len()), (2, 0));
         assert!(plan.lasts() <= Duration::from_millis(20_801), "{:?}", plan.lasts());

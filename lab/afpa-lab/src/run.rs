@@ -8,14 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use afpa_generator::{Measured, Site};
-use afpa_netlab::{Bed, CoreTimes, ProcessTimes};
+use afpa_netlab::{Bed, CoreTimes};
 use anyhow::{Context, Result, anyhow, ensure};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::bed::BedPlan;
 use crate::plan::{Generators, Group, Plan, Session, Task};
-use crate::results::{Busy, Cost, Doubt, Journal, ServerRecord, Turn};
+use crate::results::{Journal, ServerRecord, Turn};
 use crate::servers::{self, Place, Programs, Running, Server};
+use crate::usage::{Sample, Used, doubts};
 use crate::whitebox::{Counting, WhiteBox};
 
 /// Inside a namespace that is ours alone, any port is free.
@@ -23,13 +24,6 @@ const PORT: u16 = 8080;
 /// How long cores are watched for being idle, and the share of it that they have to be.
 const MOMENT: Duration = Duration::from_millis(300);
 const QUIET: f64 = 0.9;
-/// A core that is idle for more is not full.
-const MOST_IDLE: f64 = 0.05;
-/// A generator's core that has less left, while the server's has more, was the bottleneck.
-const CLIENT_FULL: f64 = 0.95;
-/// Shares of a core above which a turn is marked.
-const MOST_FOREIGN: f64 = 0.05;
-const MOST_STOLEN: f64 = 0.03;
 
 /// What a run needs besides its plan.
 pub struct Run<'r> {
@@ -43,6 +37,8 @@ pub struct Run<'r> {
     pub generators: Generators,
     /// How long each session may wait until both cores have nothing else to do.
     pub patience: Duration,
+    /// No session begins after this: what is missing then is left out.
+    pub deadline: Option<Instant>,
     /// Set by a signal: the run ends after the measurement at hand.
     pub interrupted: &'static AtomicBool,
 }
@@ -56,6 +52,8 @@ pub struct Brought {
     pub white_box: Vec<WhiteBox>,
     /// Who took part.
     pub servers: Vec<ServerRecord>,
+    /// What there was no time for.
+    pub left_out: Vec<String>,
     /// What went wrong, in words.
     pub failures: Vec<String>,
 }
@@ -85,6 +83,7 @@ impl Run<'_> {
             ..Brought::default()
         };
         let mut out: Vec<String> = Vec::new();
+        let mut late: Vec<&Session<'_>> = Vec::new();
         let sessions = plan.sessions();
         let all = sessions.iter().map(|session| self.tasks(session).len()).sum();
         let mut done = 0;
@@ -96,6 +95,10 @@ impl Run<'_> {
                 .filter(|task| !brought.has(&task.point(&session.group.bed), session))
                 .collect();
             if missing.is_empty() || out.iter().any(|name| name == session.name()) {
+                continue;
+            }
+            if self.deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                late.push(session);
                 continue;
             }
             let before = done - missing.len();
@@ -124,6 +127,7 @@ impl Run<'_> {
                 }
             }
         }
+        brought.left_out = told_late(&late);
         Ok(brought)
     }
 
@@ -328,18 +332,17 @@ impl Run<'_> {
     }
 
     fn count(&self, task: &Task, bed: &Bed, plan: &BedPlan, server: &str) -> Result<WhiteBox> {
-        let mut counting = None;
-        let mut counted = None;
-        let measured = self.load(task, bed, plan, &mut || match counting.take() {
-            None if counted.is_none() => counting = Some(Counting::start(plan.server_core)),
-            None => {}
-            Some(started) => counted = Some(started.and_then(Counting::end)),
+        let mut counting = Counting::prepare(plan.server_core, self.work)?;
+        let mut told = Vec::with_capacity(2);
+        let measured = self.load(task, bed, plan, &mut || {
+            let order = if told.is_empty() { counting.begin() } else { counting.pause() };
+            told.push(order);
         })?;
         if let Some(failure) = wrong(&measured) {
             return Err(anyhow!(failure));
         }
-        let counted = counted.context("nothing was counted")??;
-        Ok(counted.each(&task.point(plan), server, &measured))
+        told.into_iter().collect::<Result<Vec<()>>>()?;
+        Ok(counting.end()?.each(&task.point(plan), server, &measured))
     }
 
     fn wait_for_quiet(&self, plan: &BedPlan) -> Result<()> {
@@ -373,84 +376,17 @@ impl Group {
     }
 }
 
-/// What the two cores and the server's processes have used so far.
-struct Sample {
-    taken: Instant,
-    server_core: CoreTimes,
-    client_core: CoreTimes,
-    processes: ProcessTimes,
-}
-
-/// The same, of an interval.
-#[derive(Default)]
-struct Used {
-    lasted: Duration,
-    server_core: CoreTimes,
-    client_core: CoreTimes,
-    processes: ProcessTimes,
-}
-
-impl Sample {
-    fn take(plan: &BedPlan, processes: &[i32]) -> Result<Self> {
-        Ok(Self {
-            taken: Instant::now(),
-            processes: ProcessTimes::of(processes),
-            server_core: CoreTimes::of_core(plan.server_core)?,
-            client_core: CoreTimes::of_core(plan.client_core)?,
-        })
-    }
-
-    fn since(&self, before: &Self) -> Used {
-        Used {
-            lasted: self.taken - before.taken,
-            server_core: self.server_core - before.server_core,
-            client_core: self.client_core - before.client_core,
-            processes: self.processes - before.processes,
+/// A line for each group and round.
+fn told_late(late: &[&Session<'_>]) -> Vec<String> {
+    let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
+    for session in late {
+        let begin = format!("{}, round {}: no time for ", session.group.title, session.round);
+        match lines.iter_mut().find(|(other, _)| *other == begin) {
+            Some((_, servers)) => servers.push(session.server),
+            None => lines.push((begin, vec![session.server])),
         }
     }
-}
-
-impl Used {
-    /// For a request, and as shares of the time.
-    fn told(&self, requests: u64, seconds: f64) -> (Cost, Busy) {
-        let lasted = self.lasted.as_secs_f64();
-        if lasted == 0.0 || requests == 0 || seconds == 0.0 {
-            return (Cost::default(), Busy::default());
-        }
-        let requests = requests as f64 / seconds * lasted;
-        let each = |time: Duration| time.as_secs_f64() * 1e6 / requests;
-        let share = |time: Duration| (time.as_secs_f64() / lasted).min(1.0);
-        let user = self.server_core.user.min(self.processes.user);
-        let cost = Cost {
-            user: each(user),
-            system: each(self.server_core.system),
-            interrupts: each(self.server_core.interrupts(self.lasted)),
-        };
-        let busy = Busy {
-            server_core: 1.0 - share(self.server_core.idle),
-            client_core: 1.0 - share(self.client_core.idle),
-            foreign: share(self.server_core.user - user),
-            stolen: share(self.server_core.steal.max(self.client_core.steal)),
-        };
-        (cost, busy)
-    }
-}
-
-fn doubts(busy: &Busy, one_core: bool) -> Vec<Doubt> {
-    let mut doubts = Vec::new();
-    let server_full = busy.server_core >= 1.0 - MOST_IDLE;
-    if !server_full && busy.client_core >= CLIENT_FULL {
-        doubts.push(Doubt::ClientBound);
-    } else if !server_full {
-        doubts.push(Doubt::NotSaturated);
-    }
-    if busy.foreign > MOST_FOREIGN && !one_core {
-        doubts.push(Doubt::Disturbed);
-    }
-    if busy.stolen > MOST_STOLEN {
-        doubts.push(Doubt::Stolen);
-    }
-    doubts
+    lines.into_iter().map(|(begin, servers)| begin + &servers.join(", ")).collect()
 }
 
 /// Why a measurement does not count.
@@ -480,38 +416,18 @@ fn pin(core: usize) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn core(user: u64, idle: u64) -> CoreTimes {
-        let ms = Duration::from_millis;
-        CoreTimes { user: ms(user), idle: ms(idle), system: ms(100), ..CoreTimes::default() }
-    }
-
-    fn used() -> Used {
-        Used {
-            lasted: Duration::from_secs(1),
-            server_core: core(500, 0),
-            client_core: core(0, 600),
-            processes: ProcessTimes { user: Duration::from_millis(400), ..Default::default() },
-        }
-    }
-
     #[test]
-    fn cost_is_the_whole_core_but_for_others_user_mode() {
-        let (cost, busy) = used().told(1000, 1.0);
-        assert_eq!(cost, Cost { user: 400.0, system: 100.0, interrupts: 400.0 });
-        assert!((busy.foreign - 0.1).abs() < 1e-9 && busy.server_core == 1.0);
-        assert!((busy.client_core - 0.4).abs() < 1e-9);
-        assert_eq!(used().told(0, 1.0).0, Cost::default());
-    }
-
-    #[test]
-    fn who_was_the_bottleneck() {
-        let busy = |server_core, client_core| Busy { server_core, client_core, ..Busy::default() };
-        assert_eq!(doubts(&busy(1.0, 1.0), false), []);
-        assert_eq!(doubts(&busy(0.5, 0.99), false), [Doubt::ClientBound]);
-        assert_eq!(doubts(&busy(0.5, 0.5), false), [Doubt::NotSaturated]);
-        let disturbed = Busy { foreign: 0.2, stolen: 0.1, ..busy(1.0, 0.1) };
-        assert_eq!(doubts(&disturbed, false), [Doubt::Disturbed, Doubt::Stolen]);
-        assert_eq!(doubts(&disturbed, true), [Doubt::Stolen]);
+    fn what_came_too_late_is_told_by_round() {
+        let group = Group {
+            title: "sizes".into(),
+            bed: BedPlan::named("steered", (0, 1), None).unwrap(),
+            tasks: Vec::new(),
+            servers: Vec::new(),
+        };
+        let session = |server, round| Session { group: &group, server, round };
+        let late = [session("a", 2), session("b", 2), session("a", 3)];
+        let lines = told_late(&late.iter().collect::<Vec<_>>());
+        assert_eq!(lines, ["sizes, round 2: no time for a, b", "sizes, round 3: no time for a"]);
     }
 
     #[test]

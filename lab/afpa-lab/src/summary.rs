@@ -131,6 +131,7 @@ impl Row {
         let of = |name, figure| rounds(turns, name, figure);
         let cost: fn(&Turn) -> f64 = |turn| turn.cost.total();
         let other = server != subject;
+        let tells_cost = turns.iter().all(|turn| crate::bed::tells_cost(&turn.point.bed));
         let ratio = Ratio::of(&of(subject, Turn::rate), &of(server, Turn::rate), noise);
         let cost_ratio = Ratio::of(&of(server, cost), &of(subject, cost), noise);
         Some(Self {
@@ -147,7 +148,7 @@ impl Row {
             turns: [valid.len(), own.len() - valid.len()],
             doubts: doubts(&valid),
             ratio: ratio.filter(|_| other),
-            cost_ratio: cost_ratio.filter(|_| other),
+            cost_ratio: cost_ratio.filter(|_| other && tells_cost),
         })
     }
 

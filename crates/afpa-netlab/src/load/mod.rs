@@ -6,6 +6,9 @@
 //! server. User mode only watches: it re-sends requests that have been outstanding for too long,
 //! and opens connections again that the server has closed.
 //!
+//! With [`LoadOptions::once`] the program opens and closes the connections as well, one for each
+//! request, and user mode only begins and goes on where something got lost.
+//!
 //! Every response is checked in the program: its status, and its length to the byte, which has to
 //! be the one that the kernel's own TCP received at the start. One address and port at a time.
 

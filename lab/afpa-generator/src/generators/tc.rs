@@ -10,6 +10,9 @@ use crate::workload::{Request, Workload};
 
 /// A response is acknowledged in softirq, but its request must fit a segment.
 const LONGEST_REQUEST: usize = 1408;
+/// A core's queue for packets of virtual interfaces holds 1,000; kept connections take turns, but
+/// these are all busy.
+const MOST_OPENED: u32 = 512;
 /// Each of them takes a kilobyte and a half of kernel memory.
 const MOST_REQUESTS: usize = 8_192;
 
@@ -39,6 +42,9 @@ impl Generator for Tc {
     fn can(&self, workload: &Workload, load: &Load) -> Result<(), String> {
         if load.rate.is_some() {
             return Err("it has a closed loop only".into());
+        }
+        if !load.persistent && load.connections > MOST_OPENED {
+            return Err(format!("it opens {MOST_OPENED} connections at once at most"));
         }
         if !workload.is_mix() {
             return Err("it draws requests at random, and keeps no order".into());
@@ -117,4 +123,34 @@ fn measured(interval: Interval, workload: &Workload, load: &Load) -> Measured {
     }
     measured.counts = interval.counts;
     measured
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::workload::family;
+
+    #[test]
+    fn it_says_what_it_cannot_do() {
+        let load = Load {
+            connections: 1000,
+            warm_up: Duration::ZERO,
+            duration: Duration::from_secs(1),
+            persistent: true,
+            rate: None,
+        };
+        let point = |name: &str| family(name, &[], true).unwrap().remove(0);
+        assert_eq!(Tc.can(&point("specweb96"), &load), Ok(()));
+        assert_eq!(Tc.can(&point("browser"), &load), Ok(()));
+        for name in ["cold", "replay"] {
+            assert!(Tc.can(&point(name), &load).is_err(), "{name}");
+        }
+        let other =
+            [Load { rate: Some(1.0), ..load.clone() }, Load { persistent: false, ..load.clone() }];
+        assert!(other.iter().all(|load| Tc.can(&point("webstone"), load).is_err()));
+        let few = Load { persistent: false, connections: 512, ..load };
+        assert_eq!(Tc.can(&point("webstone"), &few), Ok(()));
+    }
 }

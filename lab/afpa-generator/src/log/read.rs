@@ -176,6 +176,21 @@ fn days_before(year: i64, month: i64) -> i64 {
 mod tests {
     use super::*;
 
+    proptest::proptest! {
+        #[test]
+        fn no_log_breaks_it(
+            line in "[a-z0-9 ]{0,5}\\[[0-9/:A-Za-zé +-]{0,30}\\] \"GET [/ -~é]{0,20}\" [0-9a-]{0,5} ?[0-9a-]{0,22}",
+        ) {
+            let _ = read(&line);
+            let _ = read(&format!("h - - {line}"));
+        }
+
+        #[test]
+        fn dates_are_read_back(time in 0_i64..200_000_000_000) {
+            proptest::prop_assert_eq!(super::time(&date(time)), Some(time));
+        }
+    }
+
     const LINE: &str =
         r#"199.72.81.55 - frank [10/Oct/2000:13:55:36 -0700] "GET /a/b.gif?x=1 HTTP/1.0" 200 2326"#;
 

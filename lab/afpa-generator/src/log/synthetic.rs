@@ -3,8 +3,8 @@
 //! The distributions are those that Barford and Crovella found in traces (*Generating
 //! Representative Web Workloads*, 1998): file sizes log-normal with a Pareto tail, popularity by
 //! Zipf's law, pages with a Pareto number of embedded files, Pareto silence between pages. How many
-//! visits there are at a time, how long a visit is, and the shares of 304 and 404 are chosen, not
-//! taken from anywhere.
+//! visits there are at a time, how long a visit is, and the shares of pictures, of 304 and of 404 are
+//! chosen, not taken from anywhere.
 
 use afpa_netlab::inject::Random;
 
@@ -49,6 +49,8 @@ const ANOTHER_PAGE: f64 = 0.7;
 /// Shares of requests that were answered by 304 and by 404.
 const UNCHANGED: f64 = 0.15;
 const ABSENT: f64 = 0.01;
+/// Of ten files, so many are pictures.
+const PICTURES: usize = 6;
 /// Saturday, 1 September 2001, 00:00:00 UTC.
 const BEGIN: f64 = 999_302_400.0;
 
@@ -120,7 +122,8 @@ impl Maker {
 }
 
 fn path(file: usize) -> String {
-    format!("/site/{}/{file}.html", file % 16)
+    let extension = if file % 10 < PICTURES { "gif" } else { "html" };
+    format!("/site/{}/{file}.{extension}", file % 16)
 }
 
 fn size(random: &mut Random) -> u64 {

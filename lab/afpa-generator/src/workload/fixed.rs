@@ -96,24 +96,34 @@ pub(super) fn absent() -> Workload {
     }
 }
 
-/// Each file once before any comes again: the work of loading it.
-pub(super) fn cold() -> Workload {
-    let object = |number| Object::new(format!("/cold/{}/{number}.html", number % 100), 4096);
-    let objects: Vec<Object> = (0..20_000).map(object).collect();
-    Workload {
-        name: "cold-4096".into(),
-        family: "cold".into(),
-        title: "Each file once, 4 KB".into(),
-        point: Some(4096.0),
-        about:
-            "20,000 files of 4 KB, asked one after the other in a shuffled order. A server that \
-                keeps them has loaded all after as many requests; a warm-up shortens what is left. \
-                The files are in the kernel's page cache: no disk is measured."
-                .into(),
-        requests: objects.iter().map(Request::get).collect(),
-        objects,
-        order: Order::Sweep,
-    }
+/// Each file once before any comes again: the work of loading it. Pictures, which no server codes,
+/// and text, which some do as they load it.
+pub(super) fn cold() -> Vec<Workload> {
+    let each = |kind: &str, extension: &str, words: &str| {
+        let object = |number| {
+            let path = format!("/cold-{kind}/{}/{number}.{extension}", number % 100);
+            Object::new(path, 4096)
+        };
+        let objects: Vec<Object> = (0..20_000).map(object).collect();
+        Workload {
+            name: format!("cold-{kind}-4096"),
+            family: "cold".into(),
+            title: format!("Each file once, 4 KB, {kind}"),
+            point: None,
+            about: format!(
+                "20,000 files of 4 KB, {words}, asked one after the other in a shuffled order. A \
+                 server that keeps them has loaded all after as many requests; a warm-up shortens \
+                 what is left. The files are in the kernel's page cache: no disk is measured."
+            ),
+            requests: objects.iter().map(Request::get).collect(),
+            objects,
+            order: Order::Sweep,
+        }
+    };
+    vec![
+        each("pictures", "jpg", "of a type that is not worth compressing"),
+        each("text", "html", "which AFPA compresses as it loads them, and the others do not"),
+    ]
 }
 
 fn human(size: u64) -> String {

@@ -139,7 +139,7 @@ pub fn family(name: &str, sizes: &[u64], quick: bool) -> Result<Vec<Workload>> {
         "jaws" => vec![mixes::jaws()],
         "proxy" => vec![fixed::proxy()],
         "absent" => vec![fixed::absent()],
-        "cold" => vec![fixed::cold()],
+        "cold" => fixed::cold(),
         "replay" => vec![replayed::synthetic()?],
         _ if name.starts_with(REPLAY) => vec![replayed::of_file(name.trim_start_matches(REPLAY))?],
         _ => {

@@ -15,7 +15,8 @@ const LONGEST_NAME: usize = 40;
 const RULE: &str = "Requests of one client that come less than 15 s after its last one share a \
                     connection, which then ends; connections follow each other as fast as the \
                     server answers. Status 304 is asked for with If-Modified-Since, 404 by a name \
-                    that is not there. Paths are replaced by numbers; a file is as long as the \
+                    that is not there. Paths are replaced by numbers and a well-known \
+                    extension; a file is as long as the \
                     longest answer that the log has for it.";
 
 /// A workload from a log in common log format.
@@ -105,19 +106,24 @@ impl<'e> Files<'e> {
     /// Whatever was found at least once is a file.
     fn of(entries: &'e [Entry]) -> Self {
         let mut lengths: Vec<u64> = Vec::new();
+        let mut extensions: Vec<&'static str> = Vec::new();
         let mut by_path = HashMap::new();
         for entry in entries.iter().filter(|entry| entry.status != 404) {
             let index = *by_path.entry(entry.path.as_str()).or_insert(lengths.len());
             match lengths.get_mut(index) {
                 Some(length) => *length = (*length).max(entry.bytes),
-                None => lengths.push(entry.bytes),
+                None => {
+                    lengths.push(entry.bytes);
+                    extensions.push(extension(&entry.path));
+                }
             }
         }
         // The log's own names are others' and may be hostile: numbers are not.
-        let file = |(index, length): (usize, u64)| {
-            Object::new(format!("/replay/{}/{index}.html", index % 256), length)
+        let file = |(index, (length, extension)): (usize, (u64, &str))| {
+            Object::new(format!("/replay/{}/{index}.{extension}", index % 256), length)
         };
-        Self { files: lengths.into_iter().enumerate().map(file).collect(), by_path }
+        let files = lengths.into_iter().zip(extensions).enumerate().map(file).collect();
+        Self { files, by_path }
     }
 
     fn key(&self, entry: &'e Entry) -> (&'e str, u16) {
@@ -141,6 +147,13 @@ impl<'e> Files<'e> {
     }
 }
 
+/// The one that the path has, when servers know what it is.
+fn extension(path: &str) -> &'static str {
+    const KNOWN: [&str; 7] = ["html", "css", "js", "txt", "png", "gif", "jpg"];
+    let found = path.rsplit_once('.').map_or("", |(_, found)| found);
+    KNOWN.into_iter().find(|known| known.eq_ignore_ascii_case(found)).unwrap_or("html")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +171,10 @@ a - - [01/Sep/2001:00:00:30 +0000] \"GET /x HTTP/1.0\" 200 30
         let workload = replay("test", LOG.as_bytes(), &LogLimits::default()).unwrap();
         let lengths: Vec<u64> = workload.objects().iter().map(|o| o.body.length()).collect();
         assert_eq!(lengths, [30, 500]);
+        assert_eq!(
+            ["/a.GIF", "/a.sh", "/a", "/a.b/c"].map(extension),
+            ["gif", "html", "html", "html"]
+        );
         let Order::Sessions(connections) = &workload.order else { panic!("no sessions") };
         assert_eq!(connections, &[vec![0, 1, 2], vec![3], vec![0]]);
         let statuses: Vec<u16> = workload.all_requests().iter().map(|r| r.status).collect();

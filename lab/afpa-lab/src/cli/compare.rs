@@ -8,15 +8,16 @@ use std::time::{Duration, Instant};
 use afpa_lab::choice::{Preset, Wish, known};
 use afpa_lab::environment::Environment;
 use afpa_lab::plan::{Generators, Plan};
-use afpa_lab::results::{Method, Results, SCHEMA, Turn, WorkloadRecord, write_whole};
-use afpa_lab::run::{Brought, Run, Watch};
+use afpa_lab::results::{Method, Results, SCHEMA, WorkloadRecord, write_whole};
+use afpa_lab::run::{Brought, Run};
 use afpa_lab::servers::{Programs, Server};
-use afpa_lab::units::{number, parse_duration, parse_rate, parse_share, parse_size};
+use afpa_lab::units::{parse_duration, parse_rate, parse_share, parse_size};
 use afpa_lab::work::Work;
 use afpa_lab::{report, whitebox};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgGroup, Args};
 
+use super::progress::Progress;
 use super::{interrupt, say};
 
 /// Measure servers beside each other; leave tables, figures and a page in a folder.
@@ -67,7 +68,7 @@ pub(super) struct Compare {
     /// Load before each measurement
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "200ms")]
     warm_up: Duration,
-    /// Make it fit: shorter measurements first, then fewer experiments
+    /// Make it fit: shorter measurements first, then fewer experiments; and end then
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     within: Option<Duration>,
     /// How long each server may wait until both cores have nothing else to do
@@ -132,6 +133,9 @@ impl Compare {
             programs,
             generators,
             patience: self.patience,
+            deadline: wish
+                .within
+                .map(|within| Instant::now() + within.saturating_sub(plan.white_box_lasts())),
             interrupted,
         };
         let mut progress = Progress::new();
@@ -249,6 +253,7 @@ impl Compare {
             Some((name.to_owned(), about))
         });
         let mut left_out = plan.left_out.clone();
+        left_out.extend(brought.left_out);
         left_out.extend(brought.failures.iter().map(|line| format!("FAILED {line}")));
         let mut records = brought.servers;
         let place = |name: &str| servers.iter().position(|server| server.name() == name);
@@ -336,50 +341,4 @@ fn finish(results: &Results, folder: &Path) -> Result<()> {
     println!("written: {0}/README.md, {0}/index.html, {0}/results.json", folder.display());
     report::last_lines(results).iter().for_each(|line| println!("{line}"));
     Ok(())
-}
-
-/// A line for each measurement.
-struct Progress {
-    begun: Instant,
-    measured: usize,
-}
-
-impl Progress {
-    fn new() -> Self {
-        Self { begun: Instant::now(), measured: 0 }
-    }
-}
-
-impl Watch for Progress {
-    fn turn(&mut self, turn: &Turn, done: usize, all: usize) {
-        self.measured += 1;
-        let each = self.begun.elapsed().as_secs_f64() / self.measured as f64;
-        let left = each * all.saturating_sub(done) as f64;
-        let point = &turn.point;
-        let marks: String = turn.doubts.iter().map(|doubt| doubt.mark()).collect();
-        let figures = match &turn.failure {
-            Some(reason) => format!("FAILED {reason}"),
-            None => format!(
-                "{:>10} {:>10}  p99 {:>8}  {:>6.2} us a request {marks}",
-                number(turn.rate(), "/s"),
-                number(turn.bytes_per_second(), "B/s"),
-                number(turn.measured.latency.p99 / 1e6, "s"),
-                turn.cost.total()
-            ),
-        };
-        let kind = if point.persistent { "" } else { " one each" };
-        say!(
-            "[{done}/{all}, {:.0} min left] round {} {:<9} {:<18} {}{kind} x{} {figures}",
-            left / 60.0,
-            turn.round,
-            point.bed,
-            turn.server,
-            point.workload,
-            point.connections
-        );
-    }
-
-    fn say(&mut self, line: &str) {
-        say!("{line}");
-    }
 }

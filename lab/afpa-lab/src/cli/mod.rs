@@ -3,6 +3,7 @@
 mod compare;
 mod interrupt;
 mod list;
+mod progress;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
+use crate::bed::tells_cost;
 use crate::results::{Point, Results};
 use crate::stats::Spread;
 use crate::summary::{PointSummary, Row, Summary};
@@ -99,7 +100,9 @@ fn over_size(results: &Results, summary: &Summary) -> Vec<Figure> {
         };
         add("requests", "requests/s", "/s", |row| row.rate);
         add("bytes", "body bytes/s", "B/s", |row| row.bytes);
-        add("cost", "server-core time a request", "s", |row| seconds(row.cost));
+        if tells_cost(&bed) {
+            add("cost", "server-core time a request", "s", |row| seconds(row.cost));
+        }
     }
     figures
 }

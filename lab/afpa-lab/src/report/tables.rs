@@ -117,6 +117,13 @@ fn notes(one: &PointSummary) -> Vec<String> {
     if let Some(noise) = one.noise {
         notes.push(format!("One server, measured twice a round, was up to {} % from itself: a smaller difference is none.", digits(noise * 100.0)));
     }
+    if !crate::bed::tells_cost(&one.point.bed) {
+        notes.push(
+            "On this bed packet work is done on either core: cost is not the server's, and is \
+             compared with none."
+                .into(),
+        );
+    }
     let mut doubts: Vec<_> = one.rows.iter().flat_map(|row| &row.doubts).copied().collect();
     doubts.sort_unstable();
     doubts.dedup();

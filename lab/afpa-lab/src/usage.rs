@@ -1,0 +1,137 @@
+//! What cores and processes have used between two samples, and what that says about a turn.
+
+use std::time::{Duration, Instant};
+
+use afpa_netlab::{CoreTimes, ProcessTimes};
+use anyhow::Result;
+
+use crate::bed::BedPlan;
+use crate::results::{Busy, Cost, Doubt};
+
+/// A core that is idle for more is not full.
+const MOST_IDLE: f64 = 0.05;
+/// A generator's core that has less left, while the server's has more, was the bottleneck.
+const CLIENT_FULL: f64 = 0.95;
+/// Shares of a core above which a turn is marked.
+const MOST_FOREIGN: f64 = 0.05;
+const MOST_STOLEN: f64 = 0.03;
+
+/// What the two cores and the server's processes have used so far.
+pub(crate) struct Sample {
+    taken: Instant,
+    server_core: CoreTimes,
+    client_core: CoreTimes,
+    processes: ProcessTimes,
+}
+
+/// The same, of an interval.
+#[derive(Default)]
+pub(crate) struct Used {
+    lasted: Duration,
+    server_core: CoreTimes,
+    client_core: CoreTimes,
+    processes: ProcessTimes,
+}
+
+impl Sample {
+    pub(crate) fn take(plan: &BedPlan, processes: &[i32]) -> Result<Self> {
+        Ok(Self {
+            taken: Instant::now(),
+            processes: ProcessTimes::of(processes),
+            server_core: CoreTimes::of_core(plan.server_core)?,
+            client_core: CoreTimes::of_core(plan.client_core)?,
+        })
+    }
+
+    pub(crate) fn since(&self, before: &Self) -> Used {
+        Used {
+            lasted: self.taken - before.taken,
+            server_core: self.server_core - before.server_core,
+            client_core: self.client_core - before.client_core,
+            processes: self.processes - before.processes,
+        }
+    }
+}
+
+impl Used {
+    /// For a request, and as shares of the time.
+    pub(crate) fn told(&self, requests: u64, seconds: f64) -> (Cost, Busy) {
+        let lasted = self.lasted.as_secs_f64();
+        if lasted == 0.0 || requests == 0 || seconds == 0.0 {
+            return (Cost::default(), Busy::default());
+        }
+        let requests = requests as f64 / seconds * lasted;
+        let each = |time: Duration| time.as_secs_f64() * 1e6 / requests;
+        let share = |time: Duration| (time.as_secs_f64() / lasted).min(1.0);
+        let user = self.server_core.user.min(self.processes.user);
+        let cost = Cost {
+            user: each(user),
+            system: each(self.server_core.system),
+            interrupts: each(self.server_core.interrupts(self.lasted)),
+        };
+        let busy = Busy {
+            server_core: 1.0 - share(self.server_core.idle),
+            client_core: 1.0 - share(self.client_core.idle),
+            foreign: share(self.server_core.user - user),
+            stolen: share(self.server_core.steal.max(self.client_core.steal)),
+        };
+        (cost, busy)
+    }
+}
+
+/// Why the figures are not the server's alone.
+pub(crate) fn doubts(busy: &Busy, one_core: bool) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    let server_full = busy.server_core >= 1.0 - MOST_IDLE;
+    if !server_full && busy.client_core >= CLIENT_FULL {
+        doubts.push(Doubt::ClientBound);
+    } else if !server_full {
+        doubts.push(Doubt::NotSaturated);
+    }
+    if busy.foreign > MOST_FOREIGN && !one_core {
+        doubts.push(Doubt::Disturbed);
+    }
+    if busy.stolen > MOST_STOLEN {
+        doubts.push(Doubt::Stolen);
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn core(user: u64, idle: u64) -> CoreTimes {
+        let ms = Duration::from_millis;
+        CoreTimes { user: ms(user), idle: ms(idle), system: ms(100), ..CoreTimes::default() }
+    }
+
+    fn used() -> Used {
+        Used {
+            lasted: Duration::from_secs(1),
+            server_core: core(500, 0),
+            client_core: core(0, 600),
+            processes: ProcessTimes { user: Duration::from_millis(400), ..Default::default() },
+        }
+    }
+
+    #[test]
+    fn cost_is_the_whole_core_but_for_others_user_mode() {
+        let (cost, busy) = used().told(1000, 1.0);
+        assert_eq!(cost, Cost { user: 400.0, system: 100.0, interrupts: 400.0 });
+        assert!((busy.foreign - 0.1).abs() < 1e-9 && busy.server_core == 1.0);
+        assert!((busy.client_core - 0.4).abs() < 1e-9);
+        assert_eq!(used().told(0, 1.0).0, Cost::default());
+    }
+
+    #[test]
+    fn who_was_the_bottleneck() {
+        let busy = |server_core, client_core| Busy { server_core, client_core, ..Busy::default() };
+        assert_eq!(doubts(&busy(1.0, 1.0), false), []);
+        assert_eq!(doubts(&busy(0.5, 0.99), false), [Doubt::ClientBound]);
+        assert_eq!(doubts(&busy(0.5, 0.5), false), [Doubt::NotSaturated]);
+        let disturbed = Busy { foreign: 0.2, stolen: 0.1, ..busy(1.0, 0.1) };
+        assert_eq!(doubts(&disturbed, false), [Doubt::Disturbed, Doubt::Stolen]);
+        assert_eq!(doubts(&disturbed, true), [Doubt::Stolen]);
+    }
+}
