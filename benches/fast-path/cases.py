@@ -69,6 +69,17 @@ PASSES = (
          "/download.bin", DOWNLOAD, connections=8, seconds=1.5, quick=True),
 )
 
+# The time of the programs themselves, by the kernel's own statistics of them; one turn each.
+PROGRAMS = (
+    Case("program-hit", "a hit", (KERNEL,), "/512.html", 512, seconds=3, quick=True),
+    Case("program-browser", "a hit with browser headers", (KERNEL,), "/512.html", 512,
+         browser=True, seconds=3, quick=True),
+    Case("program-pass", "a request passed on, and its response", (KERNEL,), "/512.html?query", 512,
+         seconds=3, quick=True),
+    Case("program-pass-browser", "the same with browser headers", (KERNEL,), "/512.html?query", 512,
+         browser=True, seconds=3, quick=True),
+)
+
 FEW_FLOWS = 64
 
 
