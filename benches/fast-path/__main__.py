@@ -187,7 +187,7 @@ class Bench:
     def result(self):
         speed = [arithmetic.speed(self.samples, case) for case in self.chosen(SPEED)]
         named = {case.name: case for case in SPEED}
-        pairs = [(case, named[case.name.removesuffix("-browser")])
+        pairs = [(case, named[case.name.split("-browser")[0]])
                  for case in self.chosen(SPEED) if case.browser]
         few, many = self.crowd
         have_flows = {few.name, many.name} <= {s["case"] for s in self.samples}

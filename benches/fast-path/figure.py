@@ -28,7 +28,7 @@ def draw(result):
     """Two panels: 512 B as a small client asks, and as a browser does."""
     panels = [case for case in result["speed"] if case["bed"] == STEERED and case["size"] == 512]
     most = max((case["connections"] for case in panels), default=0)
-    panels = [case for case in panels if case["connections"] == most]
+    panels = [case for case in panels if case["connections"] == most and case["visitors"] == 1]
     panels.sort(key=lambda case: case["browser"])
     heights = [HEAD + ROW * len(case["servers"]) + GAP for case in panels]
     height = TITLE + sum(heights) + GAP * len(heights) + 12
