@@ -36,6 +36,7 @@ import coherence
 import contenders
 import environment
 import figure
+import programs
 import report
 from cases import H2O, NGINX, PASSES, REFLECTOR, SPEED
 from failure import Failure
@@ -62,6 +63,7 @@ def measure(options):
         bench = Bench(options, Path(work))
         bench.speed()
         bench.passes()
+        bench.programs()
         bench.flows()
         bench.coherence()
         result = bench.result()
@@ -84,7 +86,7 @@ class Bench:
         self.contenders = contenders.Contenders(
             options.afpa, work / "files", self.root, int(options.flows * 1.25))
         self.samples, self.commands, self.changes = [], {}, None
-        self.memory, self.most_flows = None, 0
+        self.memory, self.most_flows, self.program_times = None, 0, []
         self.crowd = cases.crowd(options.flows)
 
     def chosen(self, all_of_them):
@@ -98,6 +100,18 @@ class Bench:
 
     def passes(self):
         self.rounds(self.chosen(PASSES))
+
+    def programs(self):
+        with programs.Counting():
+            for case in self.chosen(cases.PROGRAMS):
+                contender = self.contenders.of(cases.KERNEL)
+                words = bed.command(self.options.netlab, case, contender,
+                                    self.options.seconds * case.seconds, 0, self.options.patience)
+                self.commands[case.name] = shlex.join(words)
+                watch = programs.Watch(self.contenders.folder / "pid")
+                bed.turn(words, 60, watch.look)
+                self.program_times.append({"title": case.title, "ns": watch.each()})
+                say(f"[{self.elapsed():4.0f} s] programs, {case.title}: {watch.each():.0f} ns")
 
     def flows(self):
         self.rounds(self.chosen(self.crowd))
@@ -173,7 +187,7 @@ class Bench:
     def result(self):
         speed = [arithmetic.speed(self.samples, case) for case in self.chosen(SPEED)]
         named = {case.name: case for case in SPEED}
-        pairs = [(case, named[case.name.removesuffix("-browser")])
+        pairs = [(case, named[case.name.split("-browser")[0]])
                  for case in self.chosen(SPEED) if case.browser]
         few, many = self.crowd
         have_flows = {few.name, many.name} <= {s["case"] for s in self.samples}
@@ -205,6 +219,7 @@ class Bench:
                 "ratio": arithmetic.ratio(arithmetic.of(self.samples, many, cases.KERNEL, "cost"),
                                           arithmetic.of(self.samples, few, cases.KERNEL, "cost")),
                 "in_table": self.most_flows, "memory": self.memory},
+            "programs": self.program_times,
             "changes": self.changes,
             "commands": self.commands,
             "samples": self.samples,

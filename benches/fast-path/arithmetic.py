@@ -91,8 +91,8 @@ def speed(samples, case):
     ratios = {server: ratio(own, per_core(samples, case, server))
               for server in case.servers if server != KERNEL}
     result = {"name": case.name, "title": case.title, "bed": case.steering, "size": case.size,
-              "connections": case.connections, "browser": case.browser, "servers": figures,
-              "kernel_to": ratios}
+              "connections": case.connections, "browser": case.browser,
+              "visitors": case.visitors, "servers": figures, "kernel_to": ratios}
     if case.steering in (UNSTEERED, TOGETHER):
         result["kernel_to_without_client"] = {
             server: server_ratio(samples, case, server)

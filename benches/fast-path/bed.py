@@ -18,7 +18,7 @@ def command(netlab, case, contender, seconds, warm_up, patience):
              "--steering", case.steering, "--connections", str(case.connections),
              "--path", case.path]
     if case.browser:
-        words.append("--browser")
+        words += ["--browser", "--visitors", str(case.visitors)]
     if case.active:
         words += ["--active", str(case.active), "--late-acks", "--sources", str(case.sources)]
     if contender is None:

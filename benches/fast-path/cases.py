@@ -27,6 +27,7 @@ class Case:
     connections: int = 64
     steering: str = STEERED
     browser: bool = False      # with a kilobyte of a browser's header fields
+    visitors: int = 1          # how many different cookies there are among them
     active: int = 0            # requests outstanding; 0: one on each connection
     sources: int = 1           # client addresses
     seconds: float = 1.0       # length of a turn, times what the command line says
@@ -39,6 +40,9 @@ def small(size, connections, quick=False, **more):
     steering, browser = more.get("steering", STEERED), more.get("browser", False)
     title = f"{size} B, {connections} connections" + (", browser headers" if browser else "")
     name = f"{size}-{connections}" + ("-browser" if browser else "")
+    if "visitors" in more:
+        title += f" of {more['visitors']} visitors"
+        name += f"-{more['visitors']}"
     name += "" if steering == STEERED else f"-{steering}"
     servers = ALL if steering == STEERED else RIVALS
     return Case(name, title + place[steering], servers, f"/{size}.html", size, connections,
@@ -50,6 +54,7 @@ SPEED = (
       for connections in (64, 256) for size in SIZES),
     small(512, 64, browser=True),
     small(512, 256, browser=True, quick=True),
+    small(512, 256, browser=True, visitors=256, quick=True),
     small(512, 64, steering=UNSTEERED),
     small(512, 256, steering=UNSTEERED),
     small(512, 64, steering=TOGETHER, quick=True),
@@ -67,6 +72,17 @@ PASSES = (
          "/download.bin", DOWNLOAD, connections=8, seconds=1.5, quick=True),
     Case("download-nginx", "a download of 10 MB, nginx", (ATTACHED, NGINX),
          "/download.bin", DOWNLOAD, connections=8, seconds=1.5, quick=True),
+)
+
+# The time of the programs themselves, by the kernel's own statistics of them; one turn each.
+PROGRAMS = (
+    Case("program-hit", "a hit", (KERNEL,), "/512.html", 512, seconds=3, quick=True),
+    Case("program-browser", "a hit with browser headers", (KERNEL,), "/512.html", 512,
+         browser=True, seconds=3, quick=True),
+    Case("program-pass", "a request passed on, and its response", (KERNEL,), "/512.html?query", 512,
+         seconds=3, quick=True),
+    Case("program-pass-browser", "the same with browser headers", (KERNEL,), "/512.html?query", 512,
+         browser=True, seconds=3, quick=True),
 )
 
 FEW_FLOWS = 64

@@ -87,8 +87,9 @@ answered() {{
 """)
         size = max(65536, self.flows if flows else 0)
         command = self.serve("on", size)
+        started = self.script("kernel", f"echo $$ >{self.folder / 'pid'}\nexec {command}\n")
         if flows <= servers_limit():
-            return Contender(KERNEL, command, ready)
+            return Contender(KERNEL, started, ready)
         # Who may hold 20,000 descriptors cannot accept 200,000 connections. The kernel spreads
         # them over all who listen; the fast path does not ask who has accepted a connection.
         others = -(-flows // (servers_limit() - 4000)) - 1
@@ -101,17 +102,16 @@ cat /proc/$(cat {self.folder / 'pid'})/fdinfo/* 2>/dev/null | awk '
     /^max_entries:/ {{ entries = $2 }}
     /^memlock:/ && entries == {size} {{ print $2, entries; exit }}' >{self.folder / 'memory'}
 """)
-        started = self.script("crowd", f"""\
+        crowd = self.script("crowd", f"""\
 rm -f {self.folder / 'holding'} {self.folder / 'held'}
 echo 65535 >/proc/sys/net/core/somaxconn  # of this namespace: all of them may come before one is accepted
 (
     while ! test -e {self.folder / 'holding'}; do sleep 0.05; done
     exec {hold}
 ) &
-echo $$ >{self.folder / 'pid'}
-exec {command}
+exec {started}
 """)
-        return Contender(KERNEL, started, held)
+        return Contender(KERNEL, crowd, held)
 
     def attached(self):
         socket = f"/run/afpa/attach-$(stat -L -c %i /proc/self/ns/net)-{HOST}:{PORT}.sock"

@@ -14,7 +14,8 @@ STYLE = """
   .ground { fill: #fbfaf7 } .panel { fill: #fff; stroke: #e4e0d6 }
   text { font: 13px system-ui, sans-serif; fill: #23262b } .soft { fill: #6b6f76 }
   .title { font-size: 19px; font-weight: 650 } .head { font-weight: 600 }
-  .bar { fill: #b9bec7 } .bar.kernel { fill: #e2603a } .bar.reflector { fill: #e4e0d6 }
+  .bar { fill: #b9bec7 } .bar.kernel { fill: #e2603a } .bar.nginx-attached { fill: #eda088 }
+  .bar.reflector { fill: #e4e0d6 }
   .whisker { stroke: #23262b; stroke-width: 1.5; fill: none }
   @media (prefers-color-scheme: dark) {
     .ground { fill: #14171c } .panel { fill: #1b1f26; stroke: #2c323c } text { fill: #e8e6e1 }
@@ -27,7 +28,7 @@ def draw(result):
     """Two panels: 512 B as a small client asks, and as a browser does."""
     panels = [case for case in result["speed"] if case["bed"] == STEERED and case["size"] == 512]
     most = max((case["connections"] for case in panels), default=0)
-    panels = [case for case in panels if case["connections"] == most]
+    panels = [case for case in panels if case["connections"] == most and case["visitors"] == 1]
     panels.sort(key=lambda case: case["browser"])
     heights = [HEAD + ROW * len(case["servers"]) + GAP for case in panels]
     height = TITLE + sum(heights) + GAP * len(heights) + 12
@@ -68,7 +69,7 @@ def bar(name, spread, ratio, top, scale):
     value = spread["median"]
     text = f"{value / 1e6:.2f} M" if value >= 999_500 else f"{value / 1e3:.0f} k"
     if ratio:
-        text += f"  (the kernel {ratio['median']:.1f}x)"
+        text += f"  (afpa kernel: {ratio['median']:.1f}x)"
     kind = "kernel" if name == KERNEL else name.replace(" ", "-")
     return (f'<text x="14" y="{middle + 4:g}">{escape(name)}</text>'
             f'<rect class="bar {escape(kind)}" x="{left}" y="{top + 6}" rx="2" '

@@ -60,6 +60,9 @@ def ratio_lines(result):
     for extra in result["passes"]:
         goal = "at most 2 %" if extra["name"].startswith("download") else "at most 5 %"
         lines.append(f"| what the programs add to {extra['title']} | {percent(extra)} | {goal} |")
+    for program in result["programs"]:
+        lines.append(f"| time of the programs alone, their own clock included: {program['title']} "
+                     f"| {program['ns']:.0f} ns | |")
     flows = result["flows"]
     if flows:
         lines.append(f"| a request with {flows['many']:,} connections to one with {flows['few']} "

@@ -10,6 +10,7 @@ import arithmetic
 import bed
 import coherence
 import figure
+import programs
 import report
 from cases import H2O, KERNEL, NGINX, PASSES, REFLECTOR, SPEED, STEERED, TOGETHER, UNSTEERED, crowd
 from contenders import Contender
@@ -125,6 +126,18 @@ class Coherence(unittest.TestCase):
         self.assertEqual(told["backwards"], 1)
 
 
+class Programs(unittest.TestCase):
+    def test_every_request_is_one_run_of_the_program_that_ran_most(self):
+        before = {1: (0, 0), 2: (0, 0)}
+        after = {1: (300_000, 1000), 2: (50_000, 500), 3: (7, 7)}
+        self.assertAlmostEqual(programs.each([before, after]), 350.007)
+
+    def test_the_kernels_figures_are_read(self):
+        text = "prog_type:\t3\nprog_id:\t17\nrun_time_ns:\t900\nrun_cnt:\t3\n"
+        self.assertEqual(programs.parse(text), (17, (900, 3)))
+        self.assertIsNone(programs.parse("pos:\t0\n"))
+
+
 class Reports(unittest.TestCase):
     def result(self):
         case = case_named("512-256")
@@ -134,6 +147,7 @@ class Reports(unittest.TestCase):
             "environment": {"time": "now", "commit": "c", "processor": "<p>", "cores": 2,
                             "kernel": "6", "system": "s", "versions": {"nginx": "nginx 1"}},
             "settings": {"rounds": 2, "seconds": 1}, "speed": speed, "browser": [], "passes": [],
+            "programs": [{"title": "a hit", "ns": 400.0}],
             "least": {"bed": {NGINX: arithmetic.least(speed, NGINX), H2O: None}}, "flows": None,
             "changes": None, "commands": {"512-256, nginx": "run"},
         }

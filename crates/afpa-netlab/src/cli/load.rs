@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use afpa_netlab::load::{Generator, LoadOptions, Target, browser_headers};
+use afpa_netlab::load::{Generator, LoadOptions, Target, browser_headers, visitors};
 use anyhow::{Result, ensure};
 use clap::Args;
 
@@ -80,6 +80,9 @@ pub(super) struct LoadWords {
     /// Add a kilobyte of header fields as a browser sends them.
     #[arg(long)]
     browser: bool,
+    /// Ask as so many visitors, by turns: each has a session cookie of its own.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    visitors: u32,
     /// GET or HEAD.
     #[arg(long, default_value = "GET")]
     method: String,
@@ -104,7 +107,11 @@ impl LoadWords {
             status: self.status,
             ..target.clone()
         };
-        let targets = self.paths.iter().map(target).collect();
+        let targets = self.paths.iter().map(target);
+        let targets = match self.visitors {
+            1 => targets.collect(),
+            count => targets.flat_map(|target| visitors(&target, count)).collect(),
+        };
         Ok(LoadOptions {
             connections: self.connections,
             once: self.once,

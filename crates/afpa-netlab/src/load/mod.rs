@@ -28,7 +28,7 @@ use anyhow::{Result, ensure};
 
 pub use exchange::response_length;
 pub use histogram::Latency;
-pub use request::{Target, browser_headers};
+pub use request::{Target, browser_headers, visitors};
 
 use flows::{Flows, LookedAfter};
 use once::Slots;

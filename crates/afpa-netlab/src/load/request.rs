@@ -92,6 +92,26 @@ pub fn browser_headers() -> Vec<(String, String)> {
     fields.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
 }
 
+/// The same request as so many visitors send it: each with a Cookie of its own, of the same length.
+pub fn visitors(target: &Target, count: u32) -> Vec<Target> {
+    let mut random = Random::new(u64::from(count));
+    let mut visitor = || {
+        let session = format!("session={:016x}{:016x}", random.next(), random.next());
+        let mut target = target.clone();
+        let cookie = |(name, _): &&mut (String, String)| name.eq_ignore_ascii_case("cookie");
+        match target.headers.iter_mut().find(cookie) {
+            Some((_, value)) => {
+                let others = value.split("; ").filter(|pair| !pair.starts_with("session="));
+                *value =
+                    std::iter::once(session.as_str()).chain(others).collect::<Vec<_>>().join("; ");
+            }
+            None => target.headers.push(("Cookie".into(), session)),
+        }
+        target
+    };
+    (0..count).map(|_| visitor()).collect()
+}
+
 /// The order of targets: each has its share of the entries, shuffled, the same each time.
 pub(crate) fn schedule(weights: &[u32]) -> Result<Vec<u32>> {
     let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
@@ -172,5 +192,19 @@ mod tests {
         let target = Target { headers: browser_headers(), ..Target::get("/x") };
         let length = target.request("example.org").len();
         assert!((1000..1400).contains(&length), "{length}");
+    }
+
+    #[test]
+    fn visitors_differ_in_their_session_and_in_nothing_else() {
+        let browser = Target { headers: browser_headers(), ..Target::get("/x") };
+        for target in [browser, Target::get("/x")] {
+            let all = visitors(&target, 3);
+            let requests: Vec<_> = all.iter().map(|one| one.request("h")).collect();
+            assert_eq!(all.len(), 3);
+            assert!(requests[0] != requests[1] && requests[1] != requests[2]);
+            assert_eq!(requests[0].len(), requests[1].len());
+            let differ = requests[0].iter().zip(&requests[1]).filter(|(a, b)| a != b).count();
+            assert!((16..=32).contains(&differ), "{differ}");
+        }
     }
 }
