@@ -6,6 +6,9 @@
 /// Targets of the proxy. An ordinary test of afpa-http includes this file, and has no use for them.
 #[cfg(not(test))]
 pub mod proxy;
+/// Targets of the router; likewise.
+#[cfg(not(test))]
+pub mod routing;
 
 use afpa_http::body::BodySkipper;
 use afpa_http::chunked::ChunkedDecoder;

@@ -44,14 +44,15 @@ fn version_1(input: &[u8]) -> Result<Option<(Preface, usize)>, BrokenPreface> {
         return Err(BrokenPreface);
     }
     let line = input.get(..MAX_LINE.min(input.len())).unwrap_or_default();
-    let Some(end) = line.windows(2).position(|pair| pair == b"\r\n") else {
-        // A line feed or a second carriage return would be part of no line of this protocol.
-        let odd = |byte: &u8| !matches!(byte, b' '..=b'~');
-        let inner = line.strip_suffix(b"\r").unwrap_or(line);
-        return match input.len() >= MAX_LINE || inner.iter().any(odd) {
-            true => Err(BrokenPreface),
-            false => Ok(None),
-        };
+    let end = line.windows(2).position(|pair| pair == b"\r\n");
+    // What stands before the line end; its first half may have come without the other.
+    let before = end.and_then(|end| line.get(..end));
+    let before = before.unwrap_or_else(|| line.strip_suffix(b"\r").unwrap_or(line));
+    if before.iter().any(|byte| !matches!(byte, b' '..=b'~')) {
+        return Err(BrokenPreface);
+    }
+    let Some(end) = end else {
+        return if input.len() >= MAX_LINE { Err(BrokenPreface) } else { Ok(None) };
     };
     let text = line.get(start.len()..end).and_then(|text| str::from_utf8(text).ok());
     let preface = words(text.ok_or(BrokenPreface)?)?;
@@ -196,6 +197,7 @@ mod tests {
             b"PROXY TCP4 1.2.3.4 10.0.0.1 65536 80\r\n",
             b"PROXY TCP4 1.2.3.4 10.0.0.1 -1 80\r\n",
             b"PROXY UNKNOWN\n",
+            b"PROXY UNKNOWN a\nb\r\n",
             b"PROXY \r\r",
             b"\r\n\r\n\0\r\nQUIT\r",
             b"\r\n\r\n\0\r\nQUIT\n\x11",

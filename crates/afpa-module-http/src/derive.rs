@@ -392,7 +392,7 @@ impl Module for Http {
     ) -> Persistence {
         if let Ok(Loaded::Remote(job, report)) = outcome {
             let ended = Ended {
-                client: connection.client,
+                client: job.client.map_or(connection.client, Client::Ip),
                 head: &pending.head,
                 limits: &pending.limits,
                 arrived: pending.arrived,

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use afpa_framework::{Client, Now, Outbox, Persistence};
 use afpa_http::{BodyLength, Method, Request, RequestLimits, Status, request};
 use afpa_proxy::exchange::{Core, End, Job, Report};
+use afpa_proxy::forwarded;
 use afpa_proxy::limit::{Permit, Refused};
 use afpa_proxy::request::{NotForwardable, Origin, RequestHead};
 use afpa_proxy::response::Asked as AskedServer;
-use afpa_proxy::select::{self, Affinity, url_hash};
+use afpa_proxy::select::{Affinity, url_hash};
 use afpa_router::{self as router, GroupId, SiteId};
 
-use crate::global::{Global, ServerGroup};
+use crate::global::{Global, ServerGroup, VirtualSite};
 use crate::respond::{Asked, Responder};
 
 /// A request on its way to a server.
@@ -71,17 +72,16 @@ pub(crate) fn prepare(
     if settings.largest_content.is_some_and(too_large) {
         return Err(Local::TooLarge);
     }
-    let origin = origin(global, to.site, asker.client);
+    let (client, origin) = client_of(request, site, asker.client);
     let mut head = RequestHead::in_memory(core.pool.text());
     let policy = &settings.request;
     head.write(request, to.path, policy, origin).map_err(Local::from)?;
     // Last, so that what is refused for another reason does not count.
-    let admit = |site: &crate::VirtualSite| site.gate.admit(now.steady_ms, origin.client);
+    let admit = |site: &VirtualSite| site.gate.admit(now.steady_ms, client);
     let permit = site.map(admit).transpose().map_err(Local::Limited)?;
 
     let affinity = affinity(to.affinity);
-    let by_cookie = affinity.unwrap_or_else(|| group.affinity()) == Affinity::Cookie;
-    let cookie = group.cookie_name().filter(|_| by_cookie);
+    let cookie = group.cookie_name().filter(|_| affinity == Affinity::Cookie);
     let cookie = cookie.and_then(|name| cookie_value(request, name)).map(Box::from);
     let asked = AskedServer { head: request.method == Method::Head, upgrade: head.asks_upgrade() };
     let job = Job {
@@ -94,24 +94,39 @@ pub(crate) fn prepare(
         keep_alive: request.keep_alive,
         idempotent: is_idempotent(request.method) && !asked.upgrade,
         url_hash: url_hash(to.path, request.target.query()),
-        client: origin.client,
+        client,
         cookie,
-        affinity,
+        affinity: Some(affinity),
         names_server: asker.names_server,
     };
     Ok(Remote { job: Some(Box::new(job)), _permit: permit })
 }
 
-/// The client, as the routers in front name it where they may.
-fn origin(_global: &Global, _site: SiteId, peer: Option<IpAddr>) -> Origin {
-    Origin { client: peer, trusted: false }
+/// The client, as the routers in front name it where they may, and what servers are told: each router
+/// adds whom it heard from.
+fn client_of(
+    request: &Request<'_, '_>,
+    site: Option<&VirtualSite>,
+    peer: Option<IpAddr>,
+) -> (Option<IpAddr>, Origin) {
+    let Some((peer, site)) = peer.zip(site) else {
+        return (peer, Origin { client: peer, trusted: false });
+    };
+    let trusted = site.forwarded_from.iter().any(|network| network.contains(peer));
+    let origin = Origin { client: Some(peer), trusted };
+    if !trusted {
+        return (Some(peer), origin);
+    }
+    let lines = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("x-forwarded-for"));
+    let client = forwarded::client(lines.map(|(_, value)| value), peer, &site.forwarded_from);
+    (Some(client), origin)
 }
 
-fn affinity(wanted: router::Affinity) -> Option<Affinity> {
+fn affinity(wanted: router::Affinity) -> Affinity {
     match wanted {
-        router::Affinity::None => None,
-        router::Affinity::Client => Some(select::Affinity::Client),
-        router::Affinity::Cookie => Some(select::Affinity::Cookie),
+        router::Affinity::None => Affinity::None,
+        router::Affinity::Client => Affinity::Client,
+        router::Affinity::Cookie => Affinity::Cookie,
     }
 }
 

@@ -8,6 +8,7 @@
 //! * [`response`]: the head of a response, as it is read and as the client gets it;
 //! * [`health`]: when a server counts as unavailable, and when it is used again;
 //! * [`limit`]: which requests pass under the limits of a site and its clients;
+//! * [`forwarded`]: who the client is, when routers in front say so;
 //! * [`select`]: which server of a group gets a request;
 //! * [`observe`]: what is counted of servers and groups.
 //!
@@ -25,6 +26,7 @@
 pub mod end;
 pub mod exchange;
 mod fields;
+pub mod forwarded;
 pub mod health;
 pub mod limit;
 pub mod observe;

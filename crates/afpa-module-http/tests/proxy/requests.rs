@@ -179,3 +179,27 @@ fn a_site_s_limits_refuse_what_goes_to_servers_and_not_what_is_cached() {
     assert!(refused.field("Retry-After").is_some(), "{refused:?}");
     assert_eq!(client.get("/static/a.txt").status, 200);
 }
+
+#[test]
+fn a_trusted_router_names_the_client_and_nobody_else_does() {
+    let request = "GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n";
+    for (trusted, expected) in [
+        ("127.0.0.0/8", "X-Forwarded-For: 203.0.113.9, 127.0.0.1\r\n"),
+        ("10.0.0.0/8", "X-Forwarded-For: 127.0.0.1\r\n"),
+    ] {
+        let server = Backend::saying(OK);
+        let rig = Rig::to(&[&server], |plan| {
+            plan.forwarded_from = [trusted.parse().expect("a network")].into();
+            plan.limits.client_requests_per_second = 1;
+            plan.limits.client_burst = 1;
+        });
+        let mut client = rig.connect();
+        assert_eq!(client.exchange(request).status, 200);
+        let received = server.first();
+        assert!(received.contains(expected), "{received}");
+        // The limit is that of the client that was named, if it may be named.
+        let other = request.replace("203.0.113.9", "203.0.113.10");
+        let status = if trusted == "127.0.0.0/8" { 200 } else { 429 };
+        assert_eq!(client.exchange(&other).status, status, "{trusted}");
+    }
+}

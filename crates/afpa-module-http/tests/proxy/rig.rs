@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::{Arena, CacheSettings};
-use afpa_framework::{NoAccessLog, steady_ms};
+use afpa_framework::{Network, NoAccessLog, steady_ms};
 use afpa_module_http::{Global, Http, HttpCounters, ServerGroup, Site, SiteSettings, VirtualSite};
 use afpa_proxy::exchange::Settings as ExchangeSettings;
 use afpa_proxy::limit::{Gate, LimitSettings};
@@ -28,6 +28,7 @@ pub(crate) struct Plan {
     pub(crate) exchange: ExchangeSettings,
     pub(crate) limits: LimitSettings,
     pub(crate) engine: Settings,
+    pub(crate) forwarded_from: Arc<[Network]>,
 }
 
 /// AFPA with one site: `/static/` is cached, `/old/` moved, everything else distributed.
@@ -55,6 +56,7 @@ impl Rig {
             exchange: ExchangeSettings::default(),
             limits: LimitSettings::default(),
             engine: Settings::default(),
+            forwarded_from: Arc::default(),
         };
         change(&mut plan);
         plan.engine.remote_timeout = Some(plan.exchange.shortest());
@@ -117,7 +119,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
         sites: vec![VirtualSite {
             name: "site".into(),
             gate: Gate::new(plan.limits),
-            forwarded_from: Arc::default(),
+            forwarded_from: plan.forwarded_from.clone(),
         }],
         groups: vec![ServerGroup {
             group: Group::new(plan.group.clone(), None, steady_ms()),

@@ -51,6 +51,9 @@ fn rows(object: &Map<String, Value>) -> Vec<(String, String)> {
 }
 
 fn list(text: &mut String, name: &str, items: &[Value]) {
+    if items.is_empty() {
+        return;
+    }
     let objects: Vec<&Map<String, Value>> = items.iter().filter_map(Value::as_object).collect();
     let Some(first) = objects.first().filter(|_| objects.len() == items.len()) else {
         let cells: Vec<String> = items.iter().map(|item| cell(name, item)).collect();
@@ -191,6 +194,11 @@ Workers
 ";
         let table = table(&numbers);
         assert_eq!(table, expected, "\n{table}");
+    }
+
+    #[test]
+    fn an_empty_list_has_no_title() {
+        assert_eq!(table(&serde_json::json!({ "servers": [] })), "");
     }
 
     #[test]

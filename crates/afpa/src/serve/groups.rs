@@ -178,8 +178,8 @@ impl Groups {
             let mut family = out.encode_descriptor(&name, help, None, MetricType::Gauge)?;
             for (group, server) in self.servers() {
                 let labels = own_labels(group, server);
-                let family = family.encode_family(&labels.as_slice())?;
-                ConstGauge::new(value(server)).encode(family)?;
+                let labels = labels.as_slice();
+                ConstGauge::new(value(server)).encode(family.encode_family(&labels)?)?;
             }
         }
         Ok(())
@@ -201,7 +201,7 @@ impl Groups {
             let bound = |us: Option<u32>| us.map_or(f64::MAX, |us| f64::from(us) / 1e6);
             let buckets: Vec<_> = times.buckets().map(|(us, count)| (bound(us), count)).collect();
             let labels = own_labels(group, server);
-            family.encode_family(&labels.as_slice())?.encode_histogram::<()>(
+            family.encode_family(&labels.as_slice())?.encode_histogram::<[(&str, &str); 0]>(
                 times.sum_us() as f64 / 1e6,
                 times.count(),
                 &buckets,

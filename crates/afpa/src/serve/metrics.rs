@@ -36,6 +36,7 @@ impl Collector for Metrics {
         self.cache(out)?;
         self.fast_path(out)?;
         self.connections(out)?;
+        self.0.groups().encode(out)?;
         let log = self.0.access_log.load();
         counter(out, "access_log_lines", "Lines written to the access log", log.written())?;
         counter(out, "access_log_dropped_lines", "Lines the access log lost", log.dropped())
@@ -56,6 +57,7 @@ impl Metrics {
             ConstCounter::new(count).encode(responses.encode_family(&labels)?)?;
         }
         counter(out, "cache_hits", "Requests answered from a core's view", seen.http(|c| &c.hits))?;
+        counter(out, "remote_requests", "Requests that went to servers", seen.http(|c| &c.remote))?;
         counter(out, "cache_misses", "Requests that went to a thread", seen.http(|c| &c.misses))?;
         bytes(out, "http_content", "Content sent, without heads", seen.http(|c| &c.content_bytes))
     }

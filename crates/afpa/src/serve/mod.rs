@@ -12,6 +12,7 @@
 
 mod admin;
 mod convert;
+mod groups;
 mod metrics;
 mod observe;
 mod reload;

@@ -10,6 +10,7 @@ use afpa_server::counters::WorkerCounters;
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
+use super::groups::Groups;
 use super::serving::Serving;
 use crate::access_log::AccessLog;
 use crate::fast_path::Look;
@@ -48,6 +49,11 @@ impl Observed {
         self.serving.load().cache.stats()
     }
 
+    /// Server groups and their servers.
+    pub(super) fn groups(&self) -> Groups {
+        Groups::look(&self.serving.load().groups())
+    }
+
     /// Everything, in the order in which people read it.
     pub(super) fn to_json(&self) -> Value {
         let cache = self.cache();
@@ -55,6 +61,7 @@ impl Observed {
         let watchers = serving.global.roots.iter().filter_map(|root| root.watcher());
         let watched: Vec<_> = watchers.map(|watcher| watcher.summary()).collect();
         let access_log = self.access_log.load();
+        let groups = self.groups();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "pid": std::process::id(),
@@ -63,6 +70,7 @@ impl Observed {
                 "responses": self.http.iter().map(|counters| counters.responses()).sum::<u64>(),
                 "hits": self.http(|c| &c.hits),
                 "misses": self.http(|c| &c.misses),
+                "remote": self.http(|c| &c.remote),
                 "content_bytes": self.http(|c| &c.content_bytes),
                 "status": self.by_status().into_iter()
                     .map(|(code, count)| (code.to_string(), Value::from(count)))
@@ -90,6 +98,8 @@ impl Observed {
                     watched.iter().flat_map(|summary| summary.unwatched.values()).sum::<usize>(),
                 "complete": watched.iter().all(|summary| summary.complete),
             },
+            "groups": groups.groups_json(),
+            "servers": groups.servers_json(),
             "connections": {
                 "open": self.engine(|c| &c.open),
                 "accepted": self.engine(|c| &c.accepted),
