@@ -82,13 +82,13 @@ impl World {
         self.children.push(child);
     }
 
-    /// nginx serving `folder/www`, on every address.
+    /// nginx serving `folder/www`, on every address: one process, so that its end leaves no worker.
     pub fn nginx(&mut self, extra: &str) {
         let folder = self.folder.path().to_path_buf();
         std::fs::create_dir_all(folder.join("www")).expect("a folder");
         must("chmod", &["-R", "a+rX", &folder.display().to_string()]);
         let configuration = format!(
-            "daemon off; worker_processes 1; pid {0}/nginx.pid; error_log {0}/error.log;\n\
+            "daemon off; master_process off; pid {0}/nginx.pid; error_log {0}/error.log;\n\
              events {{ worker_connections 4096; }}\n\
              http {{ access_log off; keepalive_requests 1000000; sendfile on; types {{ text/html html; }}\n\
              client_body_temp_path {0}; proxy_temp_path {0}; fastcgi_temp_path {0}; uwsgi_temp_path {0}; scgi_temp_path {0};\n\
@@ -221,9 +221,6 @@ impl Drop for Middle {
 
 impl Drop for World {
     fn drop(&mut self) {
-        if let Ok(pid) = std::fs::read_to_string(self.folder.path().join("nginx.pid")) {
-            run("kill", &["-QUIT", pid.trim()]);
-        }
         for child in &mut self.children {
             let _gone = child.kill();
             let _status = child.wait();
