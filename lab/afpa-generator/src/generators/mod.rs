@@ -8,6 +8,8 @@ mod tc;
 mod tool;
 mod wrk;
 
+use std::time::{Duration, Instant};
+
 use anyhow::Result;
 
 use crate::measure::{Load, Measured, Site};
@@ -50,6 +52,22 @@ pub trait Generator: Send + Sync {
         load: &Load,
         sample: &mut dyn FnMut(),
     ) -> Result<Measured>;
+}
+
+/// A warm-up goes on for so long until something was answered: on a machine that is busy elsewhere
+/// a server may sleep through a short one.
+const LONGEST_WARM_UP: Duration = Duration::from_secs(3);
+/// How often that is looked at.
+const MOMENT: Duration = Duration::from_millis(50);
+
+/// Warms up: `run` is called with a time, and tells whether there was an answer.
+fn warm_up(load: &Load, mut run: impl FnMut(Duration) -> Result<bool>) -> Result<()> {
+    let mut answered = run(load.warm_up)?;
+    let began = Instant::now();
+    while !answered && began.elapsed() < LONGEST_WARM_UP {
+        answered = run(MOMENT)?;
+    }
+    Ok(())
 }
 
 /// All of them.

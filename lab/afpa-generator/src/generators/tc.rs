@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use afpa_netlab::load::{Generator as Flows, Interval, LoadOptions, Target};
 
-use super::{Generator, fetch_all};
+use super::{Generator, fetch_all, warm_up};
 use crate::measure::{Load, Measured, Site};
 use crate::workload::{Request, Workload};
 
@@ -74,7 +74,10 @@ impl Generator for Tc {
         fetch_all(site.to, workload, load.persistent)?;
         let options = options(site, workload, load);
         let mut flows = Flows::start(&options)?;
-        flows.measure(load.warm_up)?;
+        warm_up(load, |time| {
+            let interval = flows.measure(time)?;
+            Ok(interval.counts.get("responses").is_some_and(|responses| *responses > 0))
+        })?;
         let (interval, _) = flows.measure_with(load.duration, || {
             sample();
             Ok(())

@@ -89,6 +89,11 @@ impl<'w> Engine<'w> {
         }
     }
 
+    /// Something was answered, or was wrong, since counting began.
+    pub(super) fn has_answers(&self) -> bool {
+        self.tally.measured.requests + self.tally.measured.errors > 0
+    }
+
     /// What is counted begins here; errors of before are kept.
     pub(super) fn reset(&mut self) -> Result<()> {
         let fresh = Tally::new()?;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use self::engine::Engine;
-use super::{Generator, fetch_all};
+use super::{Generator, fetch_all, warm_up};
 use crate::measure::{Load, Measured, Site};
 use crate::workload::Workload;
 
@@ -55,7 +55,10 @@ impl Generator for Socket {
         }
         let mut engine = Engine::new(site, workload, load)?;
         engine.start();
-        engine.run(load.warm_up)?;
+        warm_up(load, |time| {
+            engine.run(time)?;
+            Ok(engine.has_answers())
+        })?;
         sample();
         engine.reset()?;
         engine.run(load.duration)?;
