@@ -42,13 +42,13 @@ listen = ["@host@:@port@"]
 root = "@root@"
 """
 
-# `answered COUNT` is a shell function of each script that prints the kernel's answers so far.
+# Each path has been answered by the kernel.
 PINNED = """\
 for path in @paths@; do
-    before=$(answered)
+    before=$(@answered@)
     curl --silent --fail --output /dev/null "http://@host@:@port@$path" || exit 1
     curl --silent --fail --output /dev/null "http://@host@:@port@$path" || exit 1
-    test "$(answered)" -gt "${before:-0}" || exit 1
+    test "$(@answered@)" -gt "$before" || exit 1
 done
 """
 
@@ -79,12 +79,7 @@ class Contenders:
         return Contender(USER, self.serve("off", 65536), self.answers())
 
     def kernel(self, flows):
-        ready = self.ready("kernel", f"""\
-answered() {{
-    curl --silent --unix-socket {self.control} http://afpa/stats |
-        sed -n 's/.*"fast_path":{{[^}}]*"answers":\\([0-9]*\\).*/\\1/p'
-}}
-""")
+        ready = self.ready("kernel", str(self.control))
         size = max(65536, self.flows if flows else 0)
         command = self.serve("on", size)
         started = self.script("kernel", f"echo $$ >{self.folder / 'pid'}\nexec {command}\n")
@@ -115,12 +110,7 @@ exec {started}
 
     def attached(self):
         socket = f"/run/afpa/attach-$(stat -L -c %i /proc/self/ns/net)-{HOST}:{PORT}.sock"
-        ready = self.ready("attached", f"""\
-answered() {{
-    curl --silent --unix-socket "{socket}" http://afpa/stats |
-        sed -n 's/.*"answered": *\\([0-9]*\\).*/\\1/p'
-}}
-""")
+        ready = self.ready("attached", socket)
         attach = [str(self.afpa), "attach", "--listen", f"{HOST}:{PORT}", "--root", str(self.root),
                   "--exclude", "/plain", "--server-timeout", "300"]
         command = self.script("attached", f"""\
@@ -158,10 +148,12 @@ exec {shlex.join(attach)}
     def answers(self):
         return f"curl --silent --fail --output /dev/null http://{HOST}:{PORT}/{SIZES[0]}.html"
 
-    def ready(self, name, answered):
+    def ready(self, name, control):
+        """`control`: the socket that tells what the kernel has answered, in the shell's words."""
         paths = " ".join(f"/{size}.html" for size in SIZES)
-        return self.script(f"ready-{name}", answered + servers.fill(
-            PINNED, paths=paths, host=HOST, port=PORT))
+        answered = f'python3 {HERE / "told.py"} "{control}"'
+        return self.script(f"ready-{name}", servers.fill(
+            PINNED, paths=paths, host=HOST, port=PORT, answered=answered))
 
     def script(self, name, text):
         """The command that runs it."""
