@@ -200,11 +200,11 @@ fn write_settings(
     let layout = object.layout("settings")?;
     let mut settings = layout.zeroed();
     settings.put_u32(layout.field("server_port")?, options.to.port().into());
+    settings.put_u32(layout.field("late_acks")?, options.late_acks.into());
     settings.put_u32(layout.field("run")?, 1);
     settings.put_u32(layout.field("schedule_mask")?, schedule_mask);
     settings.put_u32(layout.field("source_first")?, first_source);
     settings.put_u32(layout.field("sources")?, options.sources);
-    settings.put_u32(layout.field("late_acks")?, options.late_acks.into());
     store(&object.map("settings")?, 0, &settings)
 }
 
