@@ -32,12 +32,12 @@ sys.path.append(str(HERE.parent / "compare"))
 import arithmetic
 import bed
 import cases
-import coherence
 import contenders
 import environment
 import figure
 import programs
 import report
+import told
 from cases import H2O, NGINX, PASSES, REFLECTOR, SPEED
 from failure import Failure
 
@@ -115,9 +115,9 @@ class Bench:
 
     def flows(self):
         self.rounds(self.chosen(self.crowd))
-        told = self.contenders.folder / "memory"
-        if told.exists():
-            bytes_locked, flows = map(int, told.read_text().split()[:2])
+        memory = self.contenders.folder / "memory"
+        if memory.exists() and memory.read_text():
+            bytes_locked, flows = map(int, memory.read_text().split()[:2])
             self.memory = {"bytes": bytes_locked, "flows": flows}
 
     def coherence(self):
@@ -175,9 +175,9 @@ class Bench:
 
     def look(self):
         """How many connections the kernel has in its table, at most."""
-        told = coherence.told(self.contenders.control)
+        seen = told.statistics(self.contenders.control)
         # Its own figure of them is seconds old; these are counted as it happens.
-        packets = told["fast_path"].get("packets", {}) if told else {}
+        packets = seen["fast_path"].get("packets", {}) if seen else {}
         flows = packets.get("flow_opened", 0) - packets.get("flow_closed", 0)
         self.most_flows = max(self.most_flows, flows)
 
@@ -231,9 +231,9 @@ def describe(options):
                for name, program in (("afpa", str(options.afpa)),
                                      (NGINX, contenders.program("nginx")),
                                      (H2O, contenders.program("h2o")))]
-    told = environment.describe(started, REPOSITORY)
-    del told["versions"]["wrk"]
-    return told
+    described = environment.describe(started, REPOSITORY)
+    del described["versions"]["wrk"]
+    return described
 
 
 def settings(options):

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import time
 
+from told import answers
+
 LENGTH = 512
 PAUSE = 0.02  # between two changes; many times what a change takes to be seen
 CLIENT_CORE = 1
@@ -127,18 +129,6 @@ def warm(host, port, path, control):
             pass
         time.sleep(0.05)
     sys.exit("coherence: the kernel does not answer")
-
-
-def answers(control):
-    statistics = told(control)
-    return statistics["fast_path"]["answers"] if statistics else 0
-
-
-def told(control):
-    """The statistics of a running AFPA; None when there is none."""
-    text = subprocess.run(["curl", "--silent", "--unix-socket", control, "http://afpa/stats"],
-                          capture_output=True, text=True, check=False).stdout
-    return json.loads(text) if text else None
 
 
 def source(host, port):

@@ -42,13 +42,13 @@ listen = ["@host@:@port@"]
 root = "@root@"
 """
 
-# `answered COUNT` is a shell function of each script that prints the kernel's answers so far.
+# Each path has been answered by the kernel.
 PINNED = """\
 for path in @paths@; do
-    before=$(answered)
+    before=$(@answered@)
     curl --silent --fail --output /dev/null "http://@host@:@port@$path" || exit 1
     curl --silent --fail --output /dev/null "http://@host@:@port@$path" || exit 1
-    test "$(answered)" -gt "${before:-0}" || exit 1
+    test "$(@answered@)" -gt "$before" || exit 1
 done
 """
 
@@ -67,60 +67,58 @@ class Contenders:
         self.afpa, self.folder, self.root = afpa, folder, root
         self.control = folder / "afpa.sock"
         self.flows = flows
-        self.versions = {}
 
-    def of(self, name, flows=0):
-        """`flows`: connections beyond what one process may hold, held by others beside it."""
-        make = {KERNEL: self.kernel, USER: self.user, ATTACHED: self.attached,
-                NGINX: self.nginx, H2O: self.h2o}.get(name)
-        return make(flows) if name == KERNEL else make() if make else None
+    def of(self, name, connections=0):
+        """None for the reflector, which the bed brings along."""
+        if name == KERNEL:
+            return self.kernel(connections)
+        make = {USER: self.user, ATTACHED: self.attached, NGINX: self.nginx, H2O: self.h2o}
+        return make[name]() if name in make else None
 
     def user(self):
         return Contender(USER, self.serve("off", 65536), self.answers())
 
-    def kernel(self, flows):
-        ready = self.ready("kernel", f"""\
-answered() {{
-    curl --silent --unix-socket {self.control} http://afpa/stats |
-        sed -n 's/.*"fast_path":{{[^}}]*"answers":\\([0-9]*\\).*/\\1/p'
-}}
-""")
-        size = max(65536, self.flows if flows else 0)
-        command = self.serve("on", size)
-        started = self.script("kernel", f"echo $$ >{self.folder / 'pid'}\nexec {command}\n")
-        if flows <= servers_limit():
-            return Contender(KERNEL, started, ready)
-        # Who may hold 20,000 descriptors cannot accept 200,000 connections. The kernel spreads
-        # them over all who listen; the fast path does not ask who has accepted a connection.
-        others = -(-flows // (servers_limit() - 4000)) - 1
-        hold = f"python3 {HERE / 'hold.py'} {HOST} {PORT} {others} {self.folder / 'held'}"
-        held = self.script("ready-held", f"""\
-test -e {self.folder / 'holding'} || {{ {ready} || exit 1; touch {self.folder / 'holding'}; }}
-test -e {self.folder / 'held'} || exit 1
+    def kernel(self, connections):
+        ready = self.ready("kernel", str(self.control))
+        size = max(65536, self.flows if connections else 0)
+        pid = self.folder / "pid"
+        command = self.script("kernel", f"echo $$ >{pid}\nexec {self.serve('on', size)}\n")
+        if connections <= most_descriptors():
+            return Contender(KERNEL, command, ready)
+        return self.crowd(Contender(KERNEL, command, ready), connections, size)
+
+    def crowd(self, server, connections, size):
+        """A server with more connections than a process may have descriptors.
+
+        Others listen beside it and hold the rest. The kernel spreads connections over all who
+        listen; the fast path does not ask who has accepted one. They begin when it has answered:
+        what goes to one of them has to be answered in the kernel.
+        """
+        holding, held, memory = (self.folder / name for name in ("holding", "held", "memory"))
+        others = -(-connections // (most_descriptors() - 4000)) - 1
+        ready = self.script("ready-crowd", f"""\
+test -e {holding} || {{ {server.ready} || exit 1; touch {holding}; }}
+test -e {held} || exit 1
 # What the kernel has locked for the table of flows, and how many it has room for.
-cat /proc/$(cat {self.folder / 'pid'})/fdinfo/* 2>/dev/null | awk '
+cat /proc/$(cat {self.folder / "pid"})/fdinfo/* 2>/dev/null | awk '
     /^max_entries:/ {{ entries = $2 }}
-    /^memlock:/ && entries == {size} {{ print $2, entries; exit }}' >{self.folder / 'memory'}
+    /^memlock:/ && entries == {size} {{ print $2, entries; exit }}' >{memory}
 """)
-        crowd = self.script("crowd", f"""\
-rm -f {self.folder / 'holding'} {self.folder / 'held'}
-echo 65535 >/proc/sys/net/core/somaxconn  # of this namespace: all of them may come before one is accepted
+        command = self.script("crowd", f"""\
+rm -f {holding} {held}
+# Of this namespace: all of them may come before one is accepted.
+echo 65535 >/proc/sys/net/core/somaxconn
 (
-    while ! test -e {self.folder / 'holding'}; do sleep 0.05; done
-    exec {hold}
+    while ! test -e {holding}; do sleep 0.05; done
+    exec python3 {HERE / "hold.py"} {HOST} {PORT} {others} {held}
 ) &
-exec {started}
+exec {server.command}
 """)
-        return Contender(KERNEL, crowd, held)
+        return Contender(server.name, command, ready)
 
     def attached(self):
         socket = f"/run/afpa/attach-$(stat -L -c %i /proc/self/ns/net)-{HOST}:{PORT}.sock"
-        ready = self.ready("attached", f"""\
-answered() {{
-    curl --silent --unix-socket "{socket}" http://afpa/stats |
-        sed -n 's/.*"answered": *\\([0-9]*\\).*/\\1/p'
-}}
-""")
+        ready = self.ready("attached", socket)
         attach = [str(self.afpa), "attach", "--listen", f"{HOST}:{PORT}", "--root", str(self.root),
                   "--exclude", "/plain", "--server-timeout", "300"]
         command = self.script("attached", f"""\
@@ -158,10 +156,12 @@ exec {shlex.join(attach)}
     def answers(self):
         return f"curl --silent --fail --output /dev/null http://{HOST}:{PORT}/{SIZES[0]}.html"
 
-    def ready(self, name, answered):
+    def ready(self, name, control):
+        """`control`: the socket that tells what the kernel has answered, in the shell's words."""
         paths = " ".join(f"/{size}.html" for size in SIZES)
-        return self.script(f"ready-{name}", answered + servers.fill(
-            PINNED, paths=paths, host=HOST, port=PORT))
+        answered = f'python3 {HERE / "told.py"} "{control}"'
+        return self.script(f"ready-{name}", servers.fill(
+            PINNED, paths=paths, host=HOST, port=PORT, answered=answered))
 
     def script(self, name, text):
         """The command that runs it."""
@@ -170,7 +170,7 @@ exec {shlex.join(attach)}
         return f"sh {file}"
 
 
-def servers_limit():
+def most_descriptors():
     """Descriptors that one process may have: the hard limit."""
     import resource
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -57,6 +57,7 @@ struct target {
 
 struct settings {
 	__u32 server_port;   /* host byte order */
+	__u32 late_acks;     /* 1: a response is acknowledged by the next request on its flow */
 	__u32 run;           /* 0: complete what is outstanding, ask for no more */
 	__u32 schedule_mask; /* entries of the schedule less one; a power of two less one */
 	__u32 source_first;  /* last 32 bits of the first client address, host byte order */
@@ -66,7 +67,6 @@ struct settings {
 	__u32 ports;         /* of each address, from the first on */
 	__u32 slots;         /* connections at once */
 	__u32 total;         /* addresses times ports, less what is no multiple of slots */
-	__u32 late_acks;     /* 1: a response is acknowledged by the next request on its flow */
 };
 
 /* Link addresses seen while learning, for the packets that user mode builds. */

@@ -31,13 +31,11 @@ static __always_inline enum afpa_reason observe(struct afpa_flow *flow, const st
 	flow->window = s->window;
 	if (s->timestamps && before(flow->ts_sent, s->ts_value))
 		flow->ts_sent = s->ts_value;
+	if (s->flags & TCP_ACK && before(flow->kernel_received, s->ack))
+		flow->kernel_received = s->ack;
 	if (s->length && flow->owner == AFPA_OWNER_NONE) {
 		flow->owner = AFPA_OWNER_KEPT;
 		reason = AFPA_UNSOLICITED;
-	}
-	if (flow->owner == AFPA_OWNER_USER && flow->flags & AFPA_FLOW_END_KNOWN && before(flow->response_end, end)) {
-		flow->owner = AFPA_OWNER_KEPT;
-		reason = AFPA_RESPONSE_UNSURE;
 	}
 	if (before(flow->kernel_next, end))
 		flow->kernel_next = end;
@@ -48,38 +46,53 @@ static __always_inline enum afpa_reason observe(struct afpa_flow *flow, const st
 	return reason;
 }
 
-/* The first segment of an awaited response: where will it end? */
-static __always_inline void find_response_end(struct __sk_buff *skb, struct work *work, const struct segment *s,
-					      struct afpa_flow *flow, bool to_head)
+/* Is there anything of user mode's responses in the segment that was not read yet? Called with the lock held. */
+static __always_inline bool unread(const struct afpa_flow *flow, const struct segment *s, struct reader *r)
 {
-	__u32 length = s->length < RESPONSE_HEAD_MAX ? s->length : RESPONSE_HEAD_MAX;
-	__u64 size = RESPONSE_END_UNKNOWN;
+	r->at = flow->response_start;
+	r->end = s->seq + s->length;
+	r->shift = s->payload_at - s->seq;
+	r->chunk = flow->chunk;
+	r->heads = flow->heads;
+	r->phase = flow->phase;
+	r->owed = flow->owed;
+	r->unsure = before(r->at, s->seq); /* bytes before these went by unseen */
+	return flow->owner == AFPA_OWNER_USER && s->length && before(r->at, r->end);
+}
+
+/* Read on in user mode's responses: where do they end? */
+static __always_inline void find_response_end(struct reader *r, const struct segment *s, struct afpa_flow *flow)
+{
+	__u32 start = r->at;
+	__u8 owed = r->owed, ended;
 	bool still;
 
-	opaque(length);
-	if (length >= 16 && length <= RESPONSE_HEAD_MAX &&
-	    bpf_skb_load_bytes(skb, s->payload_at, work->head, length) == 0) {
-		for (int i = 0; i < 8; i++)
-			*(__u64 *)(work->head + length + i * 8) = 0;
-		size = derive_response_length(work, length, to_head);
-	}
+	if (!r->unsure)
+		read_responses(r);
+	ended = owed - r->owed;
 	bpf_spin_lock(&flow->lock);
-	still = flow->owner == AFPA_OWNER_USER && flow->response_start == s->seq;
-	if (still && size != RESPONSE_END_UNKNOWN && !before(s->seq + (__u32)size, flow->kernel_next)) {
-		flow->response_end = s->seq + (__u32)size;
-		flow->flags |= AFPA_FLOW_END_KNOWN;
+	still = flow->owner == AFPA_OWNER_USER && flow->response_start == start;
+	if (still && !r->unsure) {
+		flow->response_start = r->at;
+		flow->chunk = r->chunk;
+		flow->phase = r->phase;
+		flow->owed -= ended; /* requests may have been added */
+		flow->heads >>= ended & 15;
 	} else if (still) {
 		flow->owner = AFPA_OWNER_KEPT;
-		size = RESPONSE_END_UNKNOWN;
 	}
 	bpf_spin_unlock(&flow->lock);
-	count_at(s->place, size == RESPONSE_END_UNKNOWN ? AFPA_RESPONSE_UNSURE : AFPA_RESPONSE_END);
+	if (r->unsure)
+		count_at(s->place, AFPA_RESPONSE_UNSURE);
+	else if (ended)
+		count_at(s->place, AFPA_RESPONSE_END);
 }
 
 SEC("tcx/egress")
 int afpa_egress(struct __sk_buff *skb)
 {
-	bool awaited, stale, drifted, to_head;
+	bool awaited, stale, drifted;
+	struct reader reader = { .skb = skb };
 	struct translation t = {};
 	struct afpa_flow *flow;
 	struct segment s = {};
@@ -105,11 +118,9 @@ int afpa_egress(struct __sk_buff *skb)
 	stale = s.length && before(s.seq, flow->kernel_edge);
 	if (stale)
 		flow->kernel_acked = s.seq; /* the acknowledgement got lost on its way up: pass the next one */
-	awaited = flow->owner == AFPA_OWNER_USER && !(flow->flags & AFPA_FLOW_END_KNOWN) && s.length &&
-		  s.seq == flow->response_start;
-	to_head = flow->flags & AFPA_FLOW_HEAD;
 	drifted = flow_drifted(flow);
 	reason = stale ? AFPA_EGRESS_STALE : observe(flow, &s);
+	awaited = !stale && unread(flow, &s, &reader);
 	translation_down(flow, &s, &t);
 	bpf_spin_unlock(&flow->lock);
 
@@ -117,8 +128,10 @@ int afpa_egress(struct __sk_buff *skb)
 		count_at(s.place, reason);
 		return TCX_DROP;
 	}
-	if (awaited && !(s.flags & (TCP_FIN | TCP_RST)))
-		find_response_end(skb, work, &s, flow, to_head);
+	if (awaited) {
+		reader.work = work;
+		find_response_end(&reader, &s, flow);
+	}
 	if (!drifted) {
 		if (s.flags & (TCP_FIN | TCP_RST))
 			flow_remove(&s.key);

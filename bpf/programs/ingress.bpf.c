@@ -15,24 +15,30 @@ static __always_inline enum afpa_reason fit_to_answer(const struct __sk_buff *sk
 {
 	if (!s->plain_ip || !s->plain_tcp || skb->gso_size)
 		return AFPA_PASS_PACKET;
-	if ((s->flags & ~TCP_PSH) != TCP_ACK)
-		return AFPA_PASS_TCP_FLAGS;
 	if (s->length < 16 || s->length > AFPA_HEAD_MAX)
 		return AFPA_PASS_HEAD_LENGTH;
 	return AFPA_ANSWERED;
 }
 
-/* The payload into scratch, zeros behind it. */
+/* Up to `length` bytes of the packet behind the first `have` of the head, zeros behind them. Bytes there now, or 0. */
+static __always_inline __u32 load_behind(struct __sk_buff *skb, struct work *work, __u32 at, __u32 length, __u32 have)
+{
+	if (length > AFPA_HEAD_MAX)
+		length = AFPA_HEAD_MAX;
+	opaque(length);
+	opaque(have);
+	if (have > AFPA_HEAD_MAX || length < 1 || length > AFPA_HEAD_MAX ||
+	    bpf_skb_load_bytes(skb, at, work->head + have, length))
+		return 0;
+	for (int i = 0; i < 8; i++)
+		*(__u64 *)(work->head + have + length + i * 8) = 0;
+	return have + length;
+}
+
+/* The whole payload into scratch. For the judges of single heads. */
 static __always_inline bool load_head(struct __sk_buff *skb, struct work *work, const struct segment *s)
 {
-	__u32 length = s->length;
-
-	opaque(length);
-	if (length < 16 || length > AFPA_HEAD_MAX || bpf_skb_load_bytes(skb, s->payload_at, work->head, length))
-		return false;
-	for (int i = 0; i < 8; i++)
-		*(__u64 *)(work->head + length + i * 8) = 0;
-	return true;
+	return s->length >= 16 && s->length <= AFPA_HEAD_MAX && load_behind(skb, work, s->payload_at, s->length, 0);
 }
 
 static __always_inline struct afpa_listener *find_listener(const struct segment *s)
@@ -62,67 +68,198 @@ static __always_inline int respond(struct __sk_buff *skb, struct work *work, con
 		turn->reason = AFPA_PASS_REFRESH;
 	if (turn->reason == AFPA_ANSWERED)
 		turn->reason = derive_cached_response(work, &cached);
+	if (turn->reason == AFPA_ANSWERED && flow->flags & AFPA_FLOW_EMBRYO)
+		turn->reason = confirm_socket(skb, s, flow);
 	if (turn->reason != AFPA_ANSWERED)
 		return GO_ON;
 	return answer(skb, work, s, flow, &cached, date, turn);
 }
 
+/* What earlier segments brought of a request that this one goes on with. Bytes in front of the head, or 0. */
+__noinline __u32 afpa_recall_part(struct work *work, const struct segment *s)
+{
+	struct afpa_partial *part;
+	__u32 length;
+
+	if (!work || !s)
+		return 0;
+	part = bpf_map_lookup_elem(&partials, &s->key);
+	if (!part || part->next != s->seq)
+		return 0;
+	length = part->length;
+	for (__u32 i = 0; i < AFPA_HEAD_MAX; i += 8) {
+		if (i >= length)
+			break;
+		*(__u64 *)(work->head + i) = load8(part->bytes + i);
+	}
+	return length;
+}
+
+/* Keep the `length` bytes at `work->head` until the rest of their request comes. */
+static __always_inline bool keep_part(struct work *work, const struct segment *s, __u32 length)
+{
+	if (length >= AFPA_HEAD_MAX || work->head[0] < 'A' || work->head[0] > 'Z')
+		return false;
+	work->partial_length = length;
+	work->partial_next = s->seq + s->length;
+	return bpf_map_update_elem(&partials, &s->key, &work->partial_length, BPF_ANY) == 0;
+}
+
+enum { TAKEN_LAST, TAKEN_ONE, TAKEN_PART, TAKEN_UNSURE };
+
+/* One request more of those in the segment. */
+__noinline int afpa_take_request(struct __sk_buff *skb, struct work *work)
+{
+	struct afpa_listener listener;
+	struct passing *p;
+	__u32 head, there;
+	__u64 content;
+
+	if (!work)
+		return TAKEN_UNSURE;
+	p = &work->passing;
+	there = p->length - p->at;
+	if (there > AFPA_HEAD_MAX)
+		there = AFPA_HEAD_MAX;
+	if (p->at && load_behind(skb, work, p->payload_at + p->at - p->have, there, 0) == 0)
+		return TAKEN_UNSURE;
+	head = afpa_find_blank(work, there);
+	if (head == 0)
+		return p->length - p->at < AFPA_HEAD_MAX ? TAKEN_PART : TAKEN_UNSURE;
+	if (p->at == 0 && head == p->length && method_size(load8(work->head), false))
+		return TAKEN_UNSURE; /* derive_request has said so */
+	listener.id = p->listener;
+	listener.any_host_site = p->any_host_site;
+	content = derive_framing(work, head, &listener);
+	if (content == NO_FRAMING || p->requests >= AFPA_OWED_MAX)
+		return TAKEN_UNSURE;
+	p->heads |= work->request.head << (p->requests & 15);
+	p->requests++;
+	p->at += head + (__u32)content;
+	return p->at < p->length ? TAKEN_ONE : TAKEN_LAST;
+}
+
+#define PIPELINED_MAX 8
+
+/*
+ * More or less than one plain request: what of it is certain enough for user mode to be waited for? `have`
+ * bytes of earlier segments are in front of the head. The result stands in `work->passing`, too.
+ */
+__noinline int afpa_derive_others(struct __sk_buff *skb, struct work *work, const struct segment *s, __u32 have)
+{
+	int taken = TAKEN_ONE;
+	struct passing *p;
+	__u32 state;
+
+	if (!work || !s)
+		return REQUEST_UNSURE;
+	p = &work->passing;
+	state = checksum_state(skb);
+	/* The kernel may drop what we read wrongly. */
+	if (state != CHECKSUM_PARTIAL && state != CHECKSUM_UNNECESSARY &&
+	    (!s->plain_ip || !s->plain_tcp || s->length > AFPA_HEAD_MAX || !save_headers(skb, work, s) ||
+	     !checksum_holds(work, s, state, have)))
+		return REQUEST_UNSURE;
+	p->payload_at = s->payload_at;
+	p->have = have;
+	p->length = have + s->length;
+	p->at = p->requests = p->heads = 0;
+	for (int i = 0; i < PIPELINED_MAX && taken == TAKEN_ONE; i++)
+		taken = afpa_take_request(skb, work);
+	if (taken == TAKEN_LAST)
+		return REQUEST_ONE;
+	return taken == TAKEN_PART && keep_part(work, s, p->length - p->at) ? REQUEST_PART : REQUEST_UNSURE;
+}
+
 /* Derive request. What it is and why it may not be answered goes into `turn`. */
 static __always_inline void derive(struct __sk_buff *skb, struct work *work, const struct segment *s,
-				   const struct afpa_listener *listener, struct turn *turn)
+				   const struct afpa_listener *listener, bool goes_on, struct turn *turn)
 {
+	__u32 have = goes_on ? afpa_recall_part(work, s) : 0, there;
+
 	turn->reason = AFPA_PASS_HEAD_LENGTH;
-	if (!load_head(skb, work, s))
+	turn->requests = 1;
+	turn->length = s->length;
+	if (goes_on && have == 0)
 		return;
-	turn->certainty = derive_request(work, s->length, listener, &turn->reason);
-	turn->head = work->request.head;
+	there = load_behind(skb, work, s->payload_at, s->length, have);
+	if (there == 0)
+		return;
+	if (there == have + s->length && there <= AFPA_HEAD_MAX) {
+		turn->certainty = derive_request(work, there, listener, &turn->reason);
+		turn->heads = work->request.head;
+	}
+	if (turn->certainty == REQUEST_UNSURE) {
+		work->passing.listener = listener->id;
+		work->passing.any_host_site = listener->any_host_site;
+		turn->certainty = afpa_derive_others(skb, work, s, have);
+		turn->requests = work->passing.requests;
+		turn->heads = work->passing.heads;
+		if (turn->certainty == REQUEST_ONE)
+			turn->length = work->passing.at - have;
+	} else if (have) {
+		turn->certainty = REQUEST_ONE; /* its beginning is with user mode */
+	}
+	if (have && turn->certainty != REQUEST_PART)
+		bpf_map_delete_elem(&partials, &s->key);
 }
 
 /* The flow of a first request on a fresh connection, or NULL. */
-static __always_inline struct afpa_flow *open_flow(struct __sk_buff *skb, const struct segment *s,
+static __always_inline struct afpa_flow *open_flow(struct __sk_buff *skb, struct work *work, const struct segment *s,
 						   const struct afpa_listener *listener, struct turn *turn)
 {
 	enum afpa_reason why = turn->reason;
-	struct afpa_flow fresh = {};
+	struct afpa_flow *fresh = (void *)work->fresh;
 
-	turn->reason = prove_socket(skb, s, listener->id, turn->now, &fresh);
+	__builtin_memset(work->fresh, 0, sizeof(work->fresh));
+	turn->reason = prove_socket(skb, s, listener->id, turn->now, fresh);
 	if (turn->reason != AFPA_ANSWERED)
 		return NULL;
 	turn->reason = AFPA_PASS_FLOWS_FULL;
-	if (bpf_map_update_elem(&flows, &s->key, &fresh, BPF_NOEXIST))
+	if (bpf_map_update_elem(&flows, &s->key, fresh, BPF_NOEXIST))
 		return NULL;
 	count_at(s->place, AFPA_FLOW_OPENED);
 	turn->reason = why;
 	return bpf_map_lookup_elem(&flows, &s->key);
 }
 
-/* Is there anything to derive: payload that would be the next request, and its turn? */
+/* Is there anything to derive: payload that begins where the next request does? `reason`: may it be answered? */
 static __always_inline bool next_request(const struct __sk_buff *skb, const struct segment *s,
 					 const struct afpa_flow *flow, struct turn *turn)
 {
 	turn->reason = AFPA_PASS_TRANSLATED;
 	if (s->length == 0)
 		return false;
-	turn->reason = AFPA_ANSWERED;
-	if (flow)
-		turn->reason = whose_turn(flow, s);
-	/* A request that follows an unacknowledged answer goes up, but its response can be awaited. */
-	if (turn->reason != AFPA_ANSWERED && !(turn->reason == AFPA_PASS_NOT_NEXT && s->seq == flow->client_next))
+	turn->reason = flow ? whose_turn(flow, s) : AFPA_ANSWERED;
+	/* What follows an unfinished response, or an unacknowledged one, goes up, but can be waited for. */
+	if (flow && (flow->owner == AFPA_OWNER_KEPT || flow->owner == AFPA_OWNER_CLOSING || s->seq != flow->client_next))
 		return false;
+	if ((s->flags & ~TCP_PSH) != TCP_ACK) {
+		turn->reason = AFPA_PASS_TCP_FLAGS;
+		return false;
+	}
 	if (turn->reason == AFPA_ANSWERED)
 		turn->reason = fit_to_answer(skb, s);
-	return turn->reason == AFPA_ANSWERED || turn->reason == AFPA_PASS_NOT_NEXT;
+	return true;
 }
 
 /* The three states, for a segment that is the next request of `*flow`, or the first of a connection. */
 static __always_inline int serve(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				 const struct afpa_listener *listener, struct afpa_flow **flow, struct turn *turn)
 {
-	derive(skb, work, s, listener, turn);
-	if (!*flow && turn->certainty != REQUEST_UNSURE && date_now(turn->now))
-		*flow = open_flow(skb, s, listener, turn);
-	if (*flow && turn->certainty == REQUEST_ANSWERABLE)
+	enum afpa_reason fit = turn->reason;
+
+	derive(skb, work, s, listener, *flow && (*flow)->flags & AFPA_FLOW_PART, turn);
+	if (!*flow && turn->certainty != REQUEST_UNSURE) {
+		if (date_now(turn->now))
+			*flow = open_flow(skb, work, s, listener, turn);
+		else
+			turn->reason = AFPA_PASS_NO_HEARTBEAT;
+	}
+	if (*flow && turn->certainty == REQUEST_ANSWERABLE && fit == AFPA_ANSWERED)
 		return respond(skb, work, s, *flow, turn);
+	if (fit != AFPA_ANSWERED)
+		turn->reason = fit;
 	return GO_ON;
 }
 

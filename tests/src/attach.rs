@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use afpa_netlab::{Bed, BedOptions};
-use afpa_testkit::{Client, Endpoint, eventually, server::program};
+use afpa_testkit::{Client, Endpoint, eventually, eventually_within, server::program};
 use serde_json::Value;
 
 use crate::bpf_fs;
@@ -23,8 +23,10 @@ pub const PORT: u16 = 8080;
 pub enum Kind {
     /// Debian's nginx.
     Nginx,
-    /// Debian's Apache.
+    /// Debian's Apache, told not to defer accepting.
     Apache,
+    /// Debian's Apache as it comes: it has no socket before the first request is there.
+    DeferringApache,
 }
 
 /// The bed, the server, its folder.
@@ -210,7 +212,8 @@ impl Attached {
     /// Waits until nothing is being asked for.
     #[track_caller]
     pub fn settle(&self) {
-        eventually("everything was asked for", || {
+        // Loading the programs takes a second of a core, and tests run side by side.
+        eventually_within(Duration::from_secs(30), "everything was asked for", || {
             self.statistics().is_some_and(|statistics| statistics["busy"] == false)
         });
     }
@@ -267,7 +270,7 @@ impl Kind {
     fn program(self) -> Option<PathBuf> {
         let path = match self {
             Self::Nginx => "/usr/sbin/nginx",
-            Self::Apache => "/usr/sbin/apache2",
+            Self::Apache | Self::DeferringApache => "/usr/sbin/apache2",
         };
         Some(PathBuf::from(path)).filter(|path| path.exists())
     }
@@ -276,12 +279,14 @@ impl Kind {
         let file = configuration.display().to_string();
         match self {
             Self::Nginx => vec!["-c".into(), file],
-            Self::Apache => vec!["-D".into(), "FOREGROUND".into(), "-f".into(), file],
+            Self::Apache | Self::DeferringApache => {
+                vec!["-D".into(), "FOREGROUND".into(), "-f".into(), file]
+            }
         }
     }
 
-    /// Apache defers the acceptance of connections until their first request is there, which the
-    /// programs then never see from their beginning; so it is told not to.
+    /// Apache defers the acceptance of connections until their first request is there, which the kernel then
+    /// cannot answer; so it is told not to, where tests count answers.
     ///
     /// Folders `cookie`, `nostore`, `private`, `vary` and `short` get fields that say what they are
     /// called; whatever the server can do about codings is on.
@@ -310,7 +315,7 @@ impl Kind {
                    }}
                  }}"
             ),
-            Self::Apache => {
+            Self::Apache | Self::DeferringApache => {
                 let modules = "/usr/lib/apache2/modules";
                 let names = [
                     ("mpm_event", "mpm_event"),
@@ -338,8 +343,12 @@ impl Kind {
                     field("short", "Cache-Control max-age=1"),
                 ]
                 .concat();
+                let accept = match self {
+                    Self::Apache => "AcceptFilter http none\n",
+                    _ => "",
+                };
                 format!(
-                    "ServerRoot {at}\nServerName server\nAcceptFilter http none\nListen 0.0.0.0:{PORT}\nPidFile {at}/server.pid\n\
+                    "ServerRoot {at}\nServerName server\n{accept}Listen 0.0.0.0:{PORT}\nPidFile {at}/server.pid\n\
                      ErrorLog {at}/error.log\n{load}TypesConfig /dev/null\nAddType text/html .html\nAddType text/css .css\nAddType text/plain .txt\n\
                      DefaultRuntimeDir {at}\nMaxKeepAliveRequests 0\n\
                      DocumentRoot {at}/www\nDirectoryIndex index.html\n\

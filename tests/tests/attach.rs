@@ -207,6 +207,26 @@ fn apache_everybodys_answers_come_from_the_kernel_and_no_others() {
     the_kernel_answers_what_is_everybodys(Kind::Apache);
 }
 
+/// There is no socket that could prove a first request; it opens the connection to the kernel all the same.
+#[test]
+fn apache_as_it_comes_is_helped_from_the_second_request_on() {
+    let lab = lab!(Kind::DeferringApache);
+    corpus(&lab);
+    let attached = lab.attach(&[]);
+    let expected = ask(&mut lab.connect(), &get("/small.html", ""));
+    for _ in 0..20 {
+        let before = attached.answered();
+        let mut client = lab.connect();
+        assert_eq!(ask(&mut client, &get("/small.html", "")), expected);
+        assert_eq!(attached.answered(), before, "the first is the server's");
+        assert_eq!(ask(&mut client, &get("/small.html", "")), expected);
+        assert_eq!(attached.answered(), before + 1, "{:#?}", attached.statistics());
+        assert_eq!(ask(&mut client, &get("/large.txt", "")).body.len(), 200_000);
+        assert_eq!(ask(&mut client, &get("/small.html", "")), expected);
+        assert_eq!(attached.answered(), before + 2, "{:#?}", attached.statistics());
+    }
+}
+
 /// nginx finds `coded.html.gz`: one coding for all that name gzip, and identity for the others.
 #[test]
 fn stored_codings_come_from_the_kernel() {

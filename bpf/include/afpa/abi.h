@@ -112,15 +112,15 @@ struct afpa_flow_key {
 
 enum afpa_owner {
 	AFPA_OWNER_NONE = 0,          /* nothing outstanding: the fast path may answer */
-	AFPA_OWNER_USER = 1,          /* exactly one request is with user mode; its response's end is awaited */
+	AFPA_OWNER_USER = 1,          /* requests are with user mode; the ends of their responses are awaited */
 	AFPA_OWNER_KEPT = 2,          /* user mode keeps the connection for the rest of its life */
 	AFPA_OWNER_CLOSING = 3,       /* a FIN went by: translate only */
 };
 
 enum afpa_flow_flags {
 	AFPA_FLOW_TIMESTAMPS = 1,     /* RFC 7323 timestamps were negotiated */
-	AFPA_FLOW_HEAD = 2,           /* the request with user mode is a HEAD */
-	AFPA_FLOW_END_KNOWN = 4,      /* `response_end` is valid */
+	AFPA_FLOW_PART = 2,           /* the beginning of a request is with user mode, the rest is awaited */
+	AFPA_FLOW_EMBRYO = 4,         /* the server's TCP makes its socket with the first request: learn its parameters later */
 	AFPA_FLOW_CLIENT_FIN = 8,
 	AFPA_FLOW_SERVER_FIN = 16,
 };
@@ -133,11 +133,12 @@ struct afpa_flow {
 	__u16 window;                 /* window field of the server's last segment, network order */
 	__u16 mss;                    /* largest payload for this client */
 	__u32 taken, given;           /* drift of the two spaces, see above */
-	__u32 client_next;            /* wire: next byte expected of the client */
+	__u32 client_next;            /* wire: where the client's next request begins; content before it goes up unread */
 	__u32 kernel_next;            /* kernel: next byte the server's TCP will send */
 	__u32 kernel_edge;            /* kernel: nothing below may leave any more, the client has it */
 	__u32 kernel_acked;           /* kernel: highest acknowledgement handed up */
-	__u32 response_start, response_end; /* kernel: of the response user mode owes */
+	__u32 response_start;         /* kernel: next byte of user mode's responses that is to be read */
+	__u32 kernel_received;        /* kernel: highest acknowledgement of the server's TCP */
 	__u32 ts_sent, ts_seen;       /* newest TSval sent to, and received from, the client */
 	__u32 ts_offset;              /* of the server's timestamp clock */
 	__u32 listener;
@@ -147,6 +148,25 @@ struct afpa_flow {
 	__u32 client_acked;           /* wire: highest acknowledgement of the client */
 	__u64 answer_version;
 	__u64 used_ns, user_ns;       /* coarse monotonic time of the last segment, of the last request passed */
+	__u8 owed;                    /* responses whose end is not known yet */
+	__u8 phase;                   /* enum afpa_phase: what stands at `response_start` */
+	__u16 heads;                  /* bit set: the request was a HEAD; bit 0 is of the next response */
+	__u32 chunk;                  /* bytes of the chunk whose size is being read */
+};
+
+#define AFPA_OWED_MAX 15
+
+/* Where the reading of user mode's responses stands; the others are within chunked content. */
+enum afpa_phase {
+	AFPA_PHASE_HEAD = 0,
+	AFPA_PHASE_SIZE,              /* first digit of a chunk's size */
+	AFPA_PHASE_DIGITS,            /* further ones, or the end of the size */
+	AFPA_PHASE_EXTENSION,         /* to the end of the line */
+	AFPA_PHASE_SIZE_END,          /* its line feed */
+	AFPA_PHASE_DATA_CR, AFPA_PHASE_DATA_LF, /* behind the data */
+	AFPA_PHASE_TRAILER,           /* a trailer line or the blank one begins */
+	AFPA_PHASE_TRAILER_LINE, AFPA_PHASE_TRAILER_END,
+	AFPA_PHASE_LAST,              /* line feed of the blank line */
 };
 
 enum afpa_kind {
@@ -180,6 +200,13 @@ struct afpa_checked {
 	struct afpa_block block;
 	__u32 reserved[3];
 	__u8 bytes[AFPA_CHECKED_MAX];
+};
+
+/* partial: the beginning of a request that is with user mode already. */
+struct afpa_partial {
+	__u32 length;
+	__u32 next;                   /* wire: where the rest begins */
+	__u8 bytes[AFPA_HEAD_MAX];
 };
 
 /* events: one answered request, for the access log. */

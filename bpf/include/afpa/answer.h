@@ -11,7 +11,7 @@
 #include <afpa/send.h>
 
 /* Someone must have checked the segment's sum before it is answered: the device, or we. */
-static __always_inline bool checksum_holds(struct work *work, const struct segment *s, __u32 state)
+static __always_inline bool checksum_holds(struct work *work, const struct segment *s, __u32 state, __u32 have)
 {
 	void *tcp = work->frame + FRAME_AT + s->tcp_at;
 	__u64 sum = sum_pseudo(s, s->payload_at - s->tcp_at + s->length);
@@ -24,7 +24,10 @@ static __always_inline bool checksum_holds(struct work *work, const struct segme
 	sum += sum_words(tcp, sizeof(struct tcphdr) / 4);
 	if (s->timestamps)
 		sum += sum_words(tcp + sizeof(struct tcphdr), TIMESTAMP_SIZE / 4);
-	return fold(sum + sum_bytes(work->head, s->length)) == 0xffff;
+	opaque(have);
+	if (have > AFPA_HEAD_MAX)
+		return false;
+	return fold(sum + sum_bytes(work->head + have, s->length)) == 0xffff;
 }
 
 /* Numbers of an answer, fixed under the lock. */
@@ -154,7 +157,7 @@ static __always_inline int answer(struct __sk_buff *skb, struct work *work, cons
 	turn->reason = AFPA_PASS_SEND;
 	if (!save_headers(skb, work, s))
 		return GO_ON;
-	if (!checksum_holds(work, s, state)) {
+	if (!checksum_holds(work, s, state, 0)) {
 		count_at(s->place, AFPA_PASS_CHECKSUM); /* the kernel will see it too, and drop it */
 		return TCX_NEXT;
 	}
@@ -170,7 +173,7 @@ static __always_inline int answer(struct __sk_buff *skb, struct work *work, cons
 		return TCX_DROP;
 	}
 	count_at(s->place, cached->kind == AFPA_KIND_NOT_MODIFIED ? AFPA_ANSWERED_NOT_MODIFIED : AFPA_ANSWERED);
-	report(s, flow, cached, length, date->second, turn->head);
+	report(s, flow, cached, length, date->second, turn->heads);
 	if (!c.tell_kernel)
 		return bpf_redirect(skb->ifindex, 0);
 	bpf_clone_redirect(skb, skb->ifindex, 0);

@@ -6,8 +6,10 @@
  *  F1 `taken` and `given` move only while nothing is with user mode: every kernel byte up to
  *     `kernel_next` is acknowledged by the client, every client byte up to `client_next` was either
  *     answered here or answered by user mode.
- *  F2 Client bytes at or after `client_next` reach the kernel only as the one request that makes
- *     user mode the owner, or after the connection is kept: later drift would tear them apart.
+ *  F2 Client bytes at or after `client_next` reach the kernel only as requests that make user mode
+ *     the owner, or after the connection is kept: later drift would tear them apart.
+ *  F6 While user mode is the owner, `owed` is the number of requests that went up, less the final
+ *     responses whose end is known: whole ones below `response_start`, as far as it has been read.
  *  F3 Kernel bytes below `kernel_edge` never leave again: they belong to an older drift, and the
  *     client has them.
  *  F4 Only its answer acknowledges a request that was answered here: until the client has the answer,
@@ -42,6 +44,18 @@ static __always_inline bool flow_drifted(const struct afpa_flow *flow)
 static __always_inline bool answer_outstanding(const struct afpa_flow *flow)
 {
 	return flow->answer_length && before(flow->client_acked, flow->answer_at + flow->answer_span);
+}
+
+/*
+ * Has user mode answered everything it was given, completely? Its responses have left up to the end of
+ * the last, and it has all bytes of the requests: an answer of ours acknowledges them (LIFECYCLE.md).
+ */
+static __always_inline bool flow_quiet(const struct afpa_flow *flow)
+{
+	if (flow->owner != AFPA_OWNER_USER)
+		return flow->owner == AFPA_OWNER_NONE;
+	return flow->owed == 0 && flow->phase == AFPA_PHASE_HEAD && !(flow->flags & AFPA_FLOW_PART) &&
+	       flow->kernel_next == flow->response_start && flow->kernel_received + flow->taken == flow->client_next;
 }
 
 static __always_inline void flow_remove(const struct afpa_flow_key *key)

@@ -245,7 +245,9 @@ static __always_inline bool read_field(struct work *work, struct scan *scan)
 	} else if (named(line, NAME_RANGE) || named(line, NAME_IF_RANGE) || named(line, NAME_IF_MATCH) ||
 		   named(line, NAME_IF_UNMODIFIED_SINCE) || named(line, NAME_AUTHORIZATION)) {
 		scan->block.flags &= ~AFPA_BLOCK_ANSWERABLE;
-	} else if (named(line, NAME_CONTENT_LENGTH) || named(line, NAME_TRANSFER_ENCODING) ||
+	} else if (named(line, NAME_CONTENT_LENGTH)) {
+		return scan->framed && afpa_read_length(work, line->value_at);
+	} else if (named(line, NAME_TRANSFER_ENCODING) ||
 		   named(line, NAME_EXPECT) || named(line, NAME_UPGRADE)) {
 		return false;
 	}
@@ -272,7 +274,7 @@ static long scan_request_line(__u32 index, void *context)
 }
 
 /* Read the block line by line into `work->scan.block`. */
-static __noinline int scan_block(struct work *work, const struct afpa_listener *listener)
+static __noinline int scan_block(struct work *work, const struct afpa_listener *listener, __u32 framed)
 {
 	struct scan *scan = &work->scan;
 
@@ -281,7 +283,9 @@ static __noinline int scan_block(struct work *work, const struct afpa_listener *
 	scan->end = work->request.block_at + work->request.block_length;
 	scan->listener = listener->id;
 	scan->any_host_site = listener->any_host_site;
-	scan->done = 0;
+	scan->done = scan->lengths = 0;
+	scan->framed = framed;
+	scan->content_length = 0;
 	scan->block.codings = 1;
 	scan->block.flags = AFPA_BLOCK_ANSWERABLE;
 	bpf_loop(LINES_MAX, scan_request_line, &work, 0);
@@ -392,7 +396,7 @@ static __always_inline enum afpa_reason check_block(struct work *work, const str
 		count(AFPA_BLOCK_COMPARED);
 	} else {
 		count(AFPA_BLOCK_SCANNED);
-		scan_block(work, listener);
+		scan_block(work, listener, false);
 		work->request.block = work->scan.block;
 		afpa_remember_block(work, entry, listener->id);
 	}

@@ -150,6 +150,29 @@ static __always_inline bool take_line(struct work *work, __u32 at, bool strict)
 	return true;
 }
 
+/* Content-Length at `at`: decimal digits up to the end of the line, at most 10, and only once. */
+__noinline int afpa_read_length(struct work *work, __u32 at)
+{
+	__u64 value = 0;
+
+	if (!work)
+		return false;
+	for (__u32 i = 0; i <= 10; i++) {
+		__u32 digit;
+
+		opaque(at);
+		if (at >= AFPA_HEAD_MAX)
+			return false;
+		digit = work->head[at++] - '0';
+		if (digit > 9) {
+			work->scan.content_length = value;
+			return i > 0 && digit == (__u32)('\r' - '0') && work->scan.lengths++ == 0;
+		}
+		value = value * 10 + digit;
+	}
+	return false;
+}
+
 /* Names as take_name leaves them, for comparisons of whole words. */
 #define N(a, b, c, d, e, f, g, h)                                                             \
 	((__u64)(a) | (__u64)(b) << 8 | (__u64)(c) << 16 | (__u64)(d) << 24 | (__u64)(e) << 32 |  \

@@ -14,15 +14,36 @@
 
 #define TARGET_MAX 448 /* request lines longer than 512 bytes go to user mode for good */
 
+#define REQUEST_CONTENT_MAX (1ULL << 30) /* longer content could wrap the sequence space */
 #define SPACE_GET N('G', 'E', 'T', ' ', 0, 0, 0, 0)
 #define SPACE_HEAD N('H', 'E', 'A', 'D', ' ', 0, 0, 0)
 #define VERSION_HTTP N('H', 'T', 'T', 'P', '/', '1', '.', '1')
+
+/* Bytes of the method and the space behind it. Those whose request may have content only when framed. */
+static __always_inline __u32 method_size(__u64 start, bool framed)
+{
+	if ((start & 0xffffffff) == SPACE_GET)
+		return 4;
+	if ((start & 0xffffffffff) == SPACE_HEAD)
+		return 5;
+	if (!framed)
+		return 0;
+	if ((start & 0xffffffffff) == N('P', 'O', 'S', 'T', ' ', 0, 0, 0))
+		return 5;
+	if ((start & 0xffffffff) == N('P', 'U', 'T', ' ', 0, 0, 0, 0))
+		return 4;
+	if ((start & 0xffffffffffff) == N('P', 'A', 'T', 'C', 'H', ' ', 0, 0))
+		return 6;
+	if ((start & 0xffffffffffffff) == N('D', 'E', 'L', 'E', 'T', 'E', ' ', 0))
+		return 7;
+	return start == N('O', 'P', 'T', 'I', 'O', 'N', 'S', ' ') ? 8 : 0;
+}
 
 /*
  * "GET /target HTTP/1.1\r\n". The target is hashed as it lies, not decoded: what is pinned under a
  * path answers exactly these bytes, any other spelling goes to user mode. AFPA_ANSWERED: parsed.
  */
-__noinline int afpa_parse_request_line(struct work *work, __u32 length)
+__noinline int afpa_parse_request_line(struct work *work, __u32 length, __u32 framed)
 {
 	__u64 start, hash = shared.hash_seed;
 	__u32 target, size = 0, at;
@@ -33,9 +54,12 @@ __noinline int afpa_parse_request_line(struct work *work, __u32 length)
 	request = &work->request;
 	start = load8(work->head);
 	request->head = (start & 0xffffffffff) == SPACE_HEAD;
-	if (!request->head && (start & 0xffffffff) != SPACE_GET)
+	target = method_size(start, framed);
+	if (target == 0)
 		return AFPA_PASS_METHOD;
-	target = request->head ? 5 : 4;
+	opaque(target);
+	if (target > 8)
+		return AFPA_PASS_METHOD;
 	if (work->head[target] != '/')
 		return AFPA_PASS_REQUEST_LINE;
 	for (__u32 i = 0; i < TARGET_MAX; i += 8) {
@@ -81,7 +105,7 @@ static __always_inline bool path_may_be_pinned(__u64 hash)
 static __always_inline enum certainty derive_request(struct work *work, __u32 length,
 						      const struct afpa_listener *listener, enum afpa_reason *reason)
 {
-	*reason = afpa_parse_request_line(work, length);
+	*reason = afpa_parse_request_line(work, length, false);
 	if (*reason != AFPA_ANSWERED)
 		return REQUEST_UNSURE;
 	*reason = check_block(work, listener);
@@ -96,6 +120,46 @@ static __always_inline enum certainty derive_request(struct work *work, __u32 le
 	else
 		return REQUEST_ANSWERABLE;
 	return REQUEST_ONE;
+}
+
+#define NO_FRAMING (~0ULL)
+#define CRLF_CRLF 0x0a0d0a0d
+
+/* Where the first blank line of `work->head` ends, at most at `length`; 0: there is none. */
+__noinline __u32 afpa_find_blank(struct work *work, __u32 length)
+{
+	if (!work || length > AFPA_HEAD_MAX)
+		return 0;
+	for (__u32 i = 0; i < AFPA_HEAD_MAX; i += 8) {
+		if (i >= length)
+			break;
+		if (!bytes_equal(load8(work->head + i), '\r'))
+			continue;
+		for (__u32 at = i; at < i + 8; at++)
+			if (*(__u32 *)(work->head + at) == CRLF_CRLF)
+				return at + 4 <= length ? at + 4 : 0;
+	}
+	return 0;
+}
+
+/*
+ * The head of `length` bytes at `work->head` as a request that goes to user mode: bytes of its content,
+ * 0 without any; NO_FRAMING, when it is not certain that exactly one final response will follow, or where
+ * the next request begins. GET and HEAD have no content here: servers differ in whether they read it.
+ */
+static __always_inline __u64 derive_framing(struct work *work, __u32 length, const struct afpa_listener *listener)
+{
+	struct scan *scan = &work->scan;
+	bool content;
+
+	if (afpa_parse_request_line(work, length, true) != AFPA_ANSWERED || work->request.block_length < 4 ||
+	    work->request.block_length > AFPA_CHECKED_MAX - 32)
+		return NO_FRAMING;
+	content = method_size(load8(work->head), false) == 0;
+	scan_block(work, listener, content);
+	if (!(scan->block.flags & AFPA_BLOCK_ONE_REQUEST) || scan->content_length > REQUEST_CONTENT_MAX)
+		return NO_FRAMING;
+	return content ? scan->content_length : 0;
 }
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Derive the end of a user-mode response, for HTTP/1.1: the only part of the egress program that
- * knows the protocol.
+ * Derive the ends of user-mode responses, for HTTP/1.1: the only part of the egress program that knows
+ * the protocol.
  *
- * Contract: `work->head` holds the first bytes of the response. The end is known when the whole head
- * is there and RFC 9112 section 6.3 gives the length beforehand: no content (HEAD, 204, 304) or one
- * Content-Length. Chunked or close-delimited content, interim responses, connection options and
- * anything odd leave it unknown.
+ * Contract: the reader goes over the stream of responses as its segments leave, from a place where a
+ * response is known to begin. RFC 9112 section 6.3 says where each ends: no content (HEAD, 204, 304),
+ * one Content-Length, or chunked. Interim responses are skipped. A head that is not whole in its segment,
+ * close-delimited content, connection options and anything odd are unsure, and nothing is read any more.
  */
 #ifndef AFPA_HTTP_RESPONSE_H
 #define AFPA_HTTP_RESPONSE_H
@@ -15,36 +15,13 @@
 
 #define RESPONSE_LINES_MAX 48
 #define RESPONSE_HEAD_MAX 1024
-#define RESPONSE_END_UNKNOWN 0
+#define READ_STEPS 1024 /* responses, chunks, and bytes of chunk sizes in one segment */
 #define RESPONSE_MAX (1ULL << 30) /* longer ones could wrap the sequence space before they are acknowledged */
 
 /* Eight bytes of the head in lower case. */
 static __always_inline __u64 folded8(const struct work *work, __u32 at)
 {
 	return load8(work->head + at) | EVERY_BYTE(0x20);
-}
-
-/* Content-Length at `at`: decimal digits up to the end of the line, at most 10, and only once. */
-__noinline int afpa_read_length(struct work *work, __u32 at)
-{
-	__u64 value = 0;
-
-	if (!work)
-		return false;
-	for (__u32 i = 0; i <= 10; i++) {
-		__u32 digit;
-
-		opaque(at);
-		if (at >= AFPA_HEAD_MAX)
-			return false;
-		digit = work->head[at++] - '0';
-		if (digit > 9) {
-			work->scan.content_length = value;
-			return i > 0 && digit == (__u32)('\r' - '0') && work->scan.lengths++ == 0;
-		}
-		value = value * 10 + digit;
-	}
-	return false;
 }
 
 #define BYTES(word, count) ((word) & ((1ULL << (count) * 8) - 1))
@@ -69,7 +46,13 @@ static long scan_response_line(__u32 index, void *context)
 	first = folded8(work, at);
 	second = folded8(work, at + 8);
 	switch (first) {
-	case N('t', 'r', 'a', 'n', 's', 'f', 'e', 'r'):
+	case N('t', 'r', 'a', 'n', 's', 'f', 'e', 'r'): /* -Encoding: chunked, and nothing else */
+		if (second != N('-', 'e', 'n', 'c', 'o', 'd', 'i', 'n') ||
+		    folded8(work, at + 16) != N('g', ':', ' ', 'c', 'h', 'u', 'n', 'k') ||
+		    BYTES(folded8(work, at + 24), 2) != N('e', 'd', 0, 0, 0, 0, 0, 0) || !crlf_at(work, at + 26) ||
+		    scan->chunked++)
+			return 1;
+		break;
 	case N('u', 'p', 'g', 'r', 'a', 'd', 'e', ':'):
 		return 1;
 	case N('c', 'o', 'n', 'n', 'e', 'c', 't', 'i'): /* Connection: keep-alive, or an end that is near */
@@ -101,27 +84,166 @@ static __always_inline __u32 read_status(const struct work *work)
 	return a * 100 + b * 10 + c;
 }
 
-/* Bytes from the start of the response to its end, or RESPONSE_END_UNKNOWN. `length` bytes are in `work->head`. */
-static __noinline __u64 derive_response_length(struct work *work, __u32 length, __u32 to_head)
+enum response {
+	RESPONSE_UNSURE,
+	RESPONSE_INTERIM, /* 1xx: its head is all of it */
+	RESPONSE_LENGTH,  /* `scan.size` bytes, its head included */
+	RESPONSE_CHUNKED, /* `scan.size` bytes of head, then chunks */
+};
+
+/* What begins at `work->head`, where `length` bytes are. */
+static __noinline enum response derive_response(struct work *work, __u32 length, __u32 to_head)
 {
 	struct scan *scan = &work->scan;
 	__u32 status = read_status(work), line;
 
-	if (status < 200)
-		return RESPONSE_END_UNKNOWN;
+	if (status < 100 || status == 101)
+		return RESPONSE_UNSURE;
 	line = afpa_find_end(work, 12, false);
 	if (!crlf_at(work, line))
-		return RESPONSE_END_UNKNOWN;
+		return RESPONSE_UNSURE;
 	scan->at = line + 2;
-	scan->done = scan->lengths = 0;
+	scan->done = scan->lengths = scan->chunked = 0;
 	bpf_loop(RESPONSE_LINES_MAX, scan_response_line, &work, 0);
 	if (!scan->done || scan->done > length)
-		return RESPONSE_END_UNKNOWN;
+		return RESPONSE_UNSURE;
+	scan->size = scan->done;
+	if (status < 200)
+		return RESPONSE_INTERIM;
 	if (to_head || status == 204 || status == 304)
-		return scan->done;
+		return RESPONSE_LENGTH;
+	if (scan->chunked)
+		return scan->lengths ? RESPONSE_UNSURE : RESPONSE_CHUNKED;
 	if (scan->lengths != 1 || scan->content_length > RESPONSE_MAX)
-		return RESPONSE_END_UNKNOWN;
-	return scan->done + scan->content_length;
+		return RESPONSE_UNSURE;
+	scan->size += scan->content_length;
+	return RESPONSE_LENGTH;
+}
+
+/* Reads the responses in one segment. */
+struct reader {
+	struct __sk_buff *skb;
+	struct work *work;
+	__u32 at, end;            /* kernel numbers: next byte to read, end of the segment */
+	__u32 shift;              /* from these to offsets in the packet */
+	__u32 chunk, heads;
+	__u8 phase, owed, unsure;
+};
+
+static __always_inline void finish_response(struct reader *r)
+{
+	r->phase = AFPA_PHASE_HEAD;
+	r->heads >>= 1;
+	r->owed--;
+}
+
+/* A head. 1: no further. */
+static __always_inline long read_head(struct reader *r)
+{
+	__u32 length = r->end - r->at;
+	struct work *work = r->work;
+	enum response what;
+
+	r->unsure = true;
+	if (r->owed == 0)
+		return 1;
+	if (length > RESPONSE_HEAD_MAX)
+		length = RESPONSE_HEAD_MAX;
+	opaque(length);
+	if (length < 16 || length > RESPONSE_HEAD_MAX ||
+	    bpf_skb_load_bytes(r->skb, r->at + r->shift, work->head, length))
+		return 1;
+	for (int i = 0; i < 8; i++)
+		*(__u64 *)(work->head + length + i * 8) = 0;
+	what = derive_response(work, length, r->heads & 1);
+	if (what == RESPONSE_UNSURE)
+		return 1;
+	r->unsure = false;
+	r->at += work->scan.size;
+	if (what == RESPONSE_LENGTH)
+		finish_response(r);
+	if (what == RESPONSE_CHUNKED)
+		r->phase = AFPA_PHASE_SIZE;
+	return 0;
+}
+
+/* The phase after byte `b` of chunked content, RFC 9112 section 7.1; AFPA_PHASE_HEAD: it may not stand here. */
+static __always_inline __u8 next_phase(struct reader *r, __u8 b)
+{
+	__u32 digit = b >= '0' && b <= '9' ? b - '0' : (b | 32) >= 'a' && (b | 32) <= 'f' ? (b | 32) - 'a' + 10 : 16;
+
+	switch (r->phase) {
+	case AFPA_PHASE_SIZE:
+		r->chunk = digit;
+		return digit < 16 ? AFPA_PHASE_DIGITS : AFPA_PHASE_HEAD;
+	case AFPA_PHASE_DIGITS:
+		if (digit < 16) {
+			r->chunk = r->chunk << 4 | digit;
+			return r->chunk < RESPONSE_MAX >> 4 ? AFPA_PHASE_DIGITS : AFPA_PHASE_HEAD;
+		}
+		if (b == ';' || b == ' ')
+			return AFPA_PHASE_EXTENSION;
+		return b == '\r' ? AFPA_PHASE_SIZE_END : AFPA_PHASE_HEAD;
+	case AFPA_PHASE_EXTENSION:
+		if (b == '\r')
+			return AFPA_PHASE_SIZE_END;
+		return b >= 32 ? AFPA_PHASE_EXTENSION : AFPA_PHASE_HEAD;
+	case AFPA_PHASE_SIZE_END:
+		if (b != '\n')
+			return AFPA_PHASE_HEAD;
+		r->at += r->chunk;
+		return r->chunk ? AFPA_PHASE_DATA_CR : AFPA_PHASE_TRAILER;
+	case AFPA_PHASE_DATA_CR:
+		return b == '\r' ? AFPA_PHASE_DATA_LF : AFPA_PHASE_HEAD;
+	case AFPA_PHASE_DATA_LF:
+		return b == '\n' ? AFPA_PHASE_SIZE : AFPA_PHASE_HEAD;
+	case AFPA_PHASE_TRAILER:
+		if (b == '\r')
+			return AFPA_PHASE_LAST;
+		return b > 32 ? AFPA_PHASE_TRAILER_LINE : AFPA_PHASE_HEAD;
+	case AFPA_PHASE_TRAILER_LINE:
+		if (b == '\r')
+			return AFPA_PHASE_TRAILER_END;
+		return b >= 32 ? AFPA_PHASE_TRAILER_LINE : AFPA_PHASE_HEAD;
+	case AFPA_PHASE_TRAILER_END:
+		return b == '\n' ? AFPA_PHASE_TRAILER : AFPA_PHASE_HEAD;
+	}
+	return AFPA_PHASE_HEAD;
+}
+
+static __always_inline long read_framing(struct reader *r)
+{
+	__u8 byte = 0;
+
+	if (bpf_skb_load_bytes(r->skb, r->at + r->shift, &byte, 1)) {
+		r->unsure = true;
+		return 1;
+	}
+	r->at++;
+	if (r->phase == AFPA_PHASE_LAST && byte == '\n') {
+		finish_response(r);
+		return 0;
+	}
+	r->phase = next_phase(r, byte);
+	r->unsure = r->phase == AFPA_PHASE_HEAD;
+	return r->unsure;
+}
+
+static long read_step(__u32 index, void *context)
+{
+	struct reader *r = context;
+
+	if (!before(r->at, r->end))
+		return 1;
+	return r->phase == AFPA_PHASE_HEAD ? read_head(r) : read_framing(r);
+}
+
+/* As far as the segment goes. Then `at` is behind its end, or it is unsure. */
+static __always_inline void read_responses(struct reader *r)
+{
+	bpf_loop(READ_STEPS, read_step, r, 0);
+	if (before(r->at, r->end))
+		r->unsure = true;
 }
 
 #endif

@@ -38,6 +38,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
@@ -167,13 +168,17 @@ struct tcp_sock {
 	struct rb_root out_of_order_queue;
 };
 
+struct tcp_request_sock {
+	__u32 rcv_isn, snt_isn, rcv_nxt;
+};
+
 struct sk_buff {
 	__u8 ip_summed : 2;
 };
 
 #pragma clang attribute pop
 
-enum { TCP_ESTABLISHED = 1, TCP_LISTEN = 10 };
+enum { TCP_ESTABLISHED = 1, TCP_LISTEN = 10, TCP_NEW_SYN_RECV = 12 };
 enum { CHECKSUM_NONE = 0, CHECKSUM_UNNECESSARY = 1, CHECKSUM_COMPLETE = 2, CHECKSUM_PARTIAL = 3 };
 
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;

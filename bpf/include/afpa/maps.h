@@ -52,6 +52,14 @@ struct {
 	__type(value, struct afpa_flow);
 } flows SEC(".maps");
 
+/* Beginnings of requests whose rest is awaited. The oldest are forgotten: then user mode keeps the connection. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct afpa_flow_key);
+	__type(value, struct afpa_partial);
+} partials SEC(".maps");
+
 /* Header blocks already checked, addressed by a sample of their bytes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

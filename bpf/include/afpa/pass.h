@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Whose turn it is, and passing: what is not answered goes to the kernel's TCP and to user mode, in
- * the numbers they expect. The invariants F1 to F5 are in flow.h.
+ * the numbers they expect. The invariants F1 to F6 are in flow.h.
  */
 #ifndef AFPA_PASS_H
 #define AFPA_PASS_H
@@ -16,16 +16,10 @@ struct turn {
 	__u64 now;                /* coarse monotonic */
 	enum certainty certainty;
 	enum afpa_reason reason;  /* why it is passed, when it is */
-	bool head;
+	__u32 length;             /* bytes of the requests and their content, from the segment's start */
+	__u8 requests;            /* how many begin or end in the segment, a last part aside */
+	__u16 heads;              /* which of them are HEAD */
 };
-
-/* Has user mode's response, if one is owed, left completely? */
-static __always_inline bool response_sent(const struct afpa_flow *flow)
-{
-	return flow->owner == AFPA_OWNER_NONE ||
-	       (flow->owner == AFPA_OWNER_USER && flow->flags & AFPA_FLOW_END_KNOWN &&
-		flow->kernel_next == flow->response_end);
-}
 
 /* Is it the fast path's turn on this segment? Asked once without the lock, and again with it. */
 static __always_inline enum afpa_reason whose_turn(const struct afpa_flow *flow, const struct segment *s)
@@ -34,31 +28,39 @@ static __always_inline enum afpa_reason whose_turn(const struct afpa_flow *flow,
 		return AFPA_PASS_CLOSING;
 	if (flow->owner == AFPA_OWNER_KEPT)
 		return AFPA_PASS_KEPT;
-	if (!response_sent(flow))
+	if (!flow_quiet(flow))
 		return AFPA_PASS_USER_OWNS;
 	if (s->seq != flow->client_next || s->ack != flow->kernel_next + flow->given)
 		return AFPA_PASS_NOT_NEXT;
 	return AFPA_ANSWERED;
 }
 
-/* Payload that the kernel will see: who owns the connection afterwards? (F2) */
+/* Payload that the kernel will see: who owns the connection afterwards? (F2, F6) */
 static __always_inline void hand_over(struct afpa_flow *flow, const struct segment *s, const struct turn *turn)
 {
 	if (!before(flow->client_next, s->seq + s->length))
-		return; /* old bytes only: a repetition */
+		return; /* a repetition, or content of a request */
 	flow->user_ns = turn->now;
 	if (flow->owner == AFPA_OWNER_CLOSING)
 		return;
-	if (turn->certainty == REQUEST_UNSURE || s->seq != flow->client_next || !response_sent(flow)) {
+	if (flow->owner == AFPA_OWNER_NONE) {
+		flow->response_start = flow->kernel_next;
+		flow->phase = AFPA_PHASE_HEAD;
+		flow->owed = 0;
+		flow->heads = 0;
+	}
+	if (turn->certainty == REQUEST_UNSURE || s->seq != flow->client_next || flow->owner == AFPA_OWNER_KEPT ||
+	    flow->owed + turn->requests > AFPA_OWED_MAX) {
 		flow->owner = AFPA_OWNER_KEPT;
 		return;
 	}
 	flow->owner = AFPA_OWNER_USER;
-	flow->flags &= ~(AFPA_FLOW_HEAD | AFPA_FLOW_END_KNOWN);
-	if (turn->head)
-		flow->flags |= AFPA_FLOW_HEAD;
-	flow->response_start = flow->kernel_next;
-	flow->client_next += s->length;
+	flow->heads |= turn->heads << (flow->owed & 15);
+	flow->owed += turn->requests;
+	flow->flags &= ~AFPA_FLOW_PART;
+	if (turn->certainty == REQUEST_PART)
+		flow->flags |= AFPA_FLOW_PART;
+	flow->client_next += turn->length;
 }
 
 /*

@@ -31,29 +31,34 @@ static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const 
 	if (BPF_CORE_READ_BITFIELD(tcp, rx_opt.tstamp_ok) != s->timestamps)
 		return AFPA_PASS_NO_SOCKET;
 	/* Bytes that overtook this segment wait in the socket under numbers that an answer would move. */
-	if (tcp->bytes_received || tcp->bytes_sent || tcp->out_of_order_queue.rb_node || sock->sk_backlog.len)
+	if (tcp->out_of_order_queue.rb_node || sock->sk_backlog.len)
 		return AFPA_PASS_OLD_CONNECTION;
 	return AFPA_ANSWERED;
 }
 
-/* The flow as it starts: no drift, nobody's turn. */
-static __always_inline void adopt(struct afpa_flow *flow, const struct tcp_sock *tcp, const struct segment *s,
-				  __u32 listener, __u64 now)
+/* What answers must know of the connection. */
+static __always_inline void learn(struct afpa_flow *flow, const struct tcp_sock *tcp, const struct segment *s)
 {
 	__u32 receive_scale = BPF_CORE_READ_BITFIELD(tcp, rx_opt.wscale_ok) ?
 			      BPF_CORE_READ_BITFIELD(tcp, rx_opt.rcv_wscale) : 0;
 	__u32 window = tcp->rcv_wnd >> receive_scale;
 
-	flow->owner = AFPA_OWNER_NONE;
-	flow->flags = s->timestamps ? AFPA_FLOW_TIMESTAMPS : 0;
+	flow->flags &= AFPA_FLOW_CLIENT_FIN | AFPA_FLOW_SERVER_FIN;
+	flow->flags |= s->timestamps ? AFPA_FLOW_TIMESTAMPS : 0;
 	flow->client_scale = BPF_CORE_READ_BITFIELD(tcp, rx_opt.snd_wscale);
 	flow->window = bpf_htons(window > 0xffff ? 0xffff : window);
 	flow->mss = tcp->mss_cache > 0xffff ? 0xffff : tcp->mss_cache;
-	flow->client_next = s->seq;
-	flow->kernel_next = flow->kernel_edge = flow->kernel_acked = s->ack;
 	flow->ts_offset = tcp->tsoffset;
 	/* The kernel stamps with a finer clock than ours: start at its value, so as never to run behind. */
 	flow->ts_sent = (__u32)(bpf_ktime_get_ns() / MILLISECOND_NS) + tcp->tsoffset;
+}
+
+/* The flow as it starts: no drift, nobody's turn. */
+static __always_inline void adopt(struct afpa_flow *flow, const struct segment *s, __u32 listener, __u64 now)
+{
+	flow->owner = AFPA_OWNER_NONE;
+	flow->client_next = flow->kernel_received = s->seq;
+	flow->kernel_next = flow->kernel_edge = flow->kernel_acked = s->ack;
 	flow->listener = listener;
 	flow->used_ns = flow->user_ns = now;
 }
@@ -76,25 +81,75 @@ static __always_inline void fill_tuple(struct bpf_sock_tuple *tuple, const struc
 	}
 }
 
+/* The socket of a connection, to be released, or NULL. */
+static __always_inline struct bpf_sock *find_socket(struct __sk_buff *skb, const struct segment *s)
+{
+	struct bpf_sock_tuple tuple = {};
+
+	fill_tuple(&tuple, &s->key, s->ipv6);
+	return bpf_skc_lookup_tcp(skb, &tuple, s->ipv6 ? sizeof(tuple.ipv6) : sizeof(tuple.ipv4),
+				  BPF_F_CURRENT_NETNS, 0);
+}
+
+/*
+ * A server that defers accepting (TCP_DEFER_ACCEPT) has no socket before the first request is there, only
+ * the memory of the handshake, which knows both first numbers. That request goes up; later ones are
+ * answered when there is a socket to prove them by (`confirm_socket`).
+ */
+static __always_inline enum afpa_reason prove_embryo(struct bpf_sock *found, const struct segment *s, __u32 listener,
+						     __u64 now, struct afpa_flow *flow)
+{
+	struct tcp_request_sock *request = bpf_skc_to_tcp_request_sock(found);
+
+	if (!request || request->rcv_isn + 1 != s->seq || request->rcv_nxt != s->seq || request->snt_isn + 1 != s->ack)
+		return AFPA_PASS_NO_SOCKET;
+	adopt(flow, s, listener, now);
+	flow->flags = AFPA_FLOW_EMBRYO;
+	return AFPA_ANSWERED;
+}
+
 /* Prove the connection and fill `flow`. AFPA_ANSWERED: done; else why not. */
 static __always_inline enum afpa_reason prove_socket(struct __sk_buff *skb, const struct segment *s, __u32 listener,
 						      __u64 now, struct afpa_flow *flow)
 {
 	enum afpa_reason reason = AFPA_PASS_NO_SOCKET;
-	struct bpf_sock_tuple tuple = {};
-	struct bpf_sock *found;
+	struct bpf_sock *found = find_socket(skb, s);
 	struct tcp_sock *tcp;
-	__u32 size = s->ipv6 ? sizeof(tuple.ipv6) : sizeof(tuple.ipv4);
 
-	fill_tuple(&tuple, &s->key, s->ipv6);
-	found = bpf_skc_lookup_tcp(skb, &tuple, size, BPF_F_CURRENT_NETNS, 0);
+	if (!found)
+		return reason;
+	if (found->state == TCP_NEW_SYN_RECV) {
+		reason = prove_embryo(found, s, listener, now, flow);
+		bpf_sk_release(found);
+		return reason;
+	}
+	tcp = bpf_skc_to_tcp_sock(found);
+	if (tcp) {
+		reason = tcp->bytes_received || tcp->bytes_sent ? AFPA_PASS_OLD_CONNECTION : prove(tcp, s);
+		if (reason == AFPA_ANSWERED) {
+			learn(flow, tcp, s);
+			adopt(flow, s, listener, now);
+		}
+	}
+	bpf_sk_release(found);
+	return reason;
+}
+
+/* Prove an embryo's next request by the socket that there is now. Without drift its numbers are those of the wire. */
+static __always_inline enum afpa_reason confirm_socket(struct __sk_buff *skb, const struct segment *s,
+							struct afpa_flow *flow)
+{
+	enum afpa_reason reason = AFPA_PASS_NO_SOCKET;
+	struct bpf_sock *found = find_socket(skb, s);
+	struct tcp_sock *tcp;
+
 	if (!found)
 		return reason;
 	tcp = bpf_skc_to_tcp_sock(found);
 	if (tcp) {
 		reason = prove(tcp, s);
 		if (reason == AFPA_ANSWERED)
-			adopt(flow, tcp, s, listener, now);
+			learn(flow, tcp, s);
 	}
 	bpf_sk_release(found);
 	return reason;

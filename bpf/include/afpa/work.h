@@ -25,8 +25,11 @@ struct scan {
 	__u32 at, start, end;
 	__u32 listener, any_host_site;
 	__u32 done;                  /* the blank line stands where it must */
-	__u32 lengths;               /* Content-Length lines seen (responses) */
+	__u32 lengths;               /* Content-Length lines seen */
+	__u32 chunked;               /* Transfer-Encoding: chunked was seen (responses) */
+	__u32 framed;                /* requests with content may go on */
 	__u64 content_length;
+	__u32 size;                  /* of a response, or of its head */
 	struct line line;
 	struct afpa_block block;
 };
@@ -40,12 +43,25 @@ struct request {
 	struct afpa_block block;
 };
 
+/* Requests of one segment, on their way to user mode. */
+struct passing {
+	__u32 payload_at;            /* of the segment, in the packet */
+	__u32 have;                  /* bytes of earlier segments in front of it */
+	__u32 length;                /* these and its payload */
+	__u32 at;                    /* read so far; behind `length` when content follows */
+	__u32 requests, heads;
+	__u32 listener, any_host_site;
+};
+
 struct work {
 	struct request request;
 	struct scan scan;
+	struct passing passing;
+	__u64 fresh[sizeof(struct afpa_flow) / 8]; /* a flow on its way into the table; locks may not stand here */
 	struct afpa_site_key site;
 	__u8 frame[FRAME_HEADERS_MAX]; /* headers, Ethernet at 2 so that what follows is aligned; or TCP options, twice */
-	__u8 head[AFPA_HEAD_MAX + 64]; /* request or response head, 64 zero bytes behind it */
+	__u32 partial_length, partial_next; /* with what follows a struct afpa_partial */
+	__u8 head[2 * AFPA_HEAD_MAX + 64]; /* request or response head, 64 zero bytes behind it */
 };
 
 struct {
@@ -85,8 +101,9 @@ static __always_inline bool equal_text(const __u8 *bytes, __u32 length, const __
 /* How sure the protocol module is of a request. */
 enum certainty {
 	REQUEST_UNSURE,     /* whatever it is, user mode keeps the connection */
-	REQUEST_ONE,        /* one request, for user mode */
+	REQUEST_ONE,        /* one request, or several, for user mode */
 	REQUEST_ANSWERABLE, /* one request, and a stored answer may be right */
+	REQUEST_PART,       /* perhaps some, then the beginning of one, for user mode */
 };
 
 #endif

@@ -183,7 +183,7 @@ pub struct Flow {
     pub kernel_edge: u32,
     pub kernel_acked: u32,
     pub response_start: u32,
-    pub response_end: u32,
+    pub kernel_received: u32,
     pub ts_sent: u32,
     pub ts_seen: u32,
     pub ts_offset: u32,
@@ -198,6 +198,10 @@ pub struct Flow {
     pub answer_version: u64,
     pub used_ns: u64,
     pub user_ns: u64,
+    pub owed: u8,
+    pub phase: u8,
+    pub heads: u16,
+    pub chunk: u32,
 }
 
 /// `enum afpa_kind`
@@ -271,7 +275,8 @@ const _: () = {
     assert!(
         offset_of!(Flow, taken) == 12
             && offset_of!(Flow, answer_version) == 88
-            && size_of::<Flow>() == 112
+            && offset_of!(Flow, owed) == 112
+            && size_of::<Flow>() == 120
     );
     assert!(offset_of!(Event, version) == 48 && size_of::<Event>() == 64);
 };

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{Carriers, Change, FastPath, Interface, Reason, Settings, interfaces, is_reachable};
+use afpa_bpf::{Carriers, Change, FastPath, Interface, Settings, interfaces, is_reachable};
 use afpa_cache::root::{DocumentRoot, RootSettings, SymlinkPolicy};
 use afpa_cache::watch::{WatchSettings, Watcher};
 use anyhow::{Context as _, bail};
@@ -284,7 +284,6 @@ fn sites(settings: &AttachSettings, interfaces: &[Interface]) -> Vec<Hosts> {
 struct Status {
     terminal: bool,
     said: bool,
-    hinted: bool,
     answered: u64,
     since: Instant,
 }
@@ -292,7 +291,7 @@ struct Status {
 impl Status {
     fn new() -> Self {
         let terminal = std::io::stdout().is_terminal();
-        Self { terminal, said: false, hinted: false, answered: 0, since: Instant::now() }
+        Self { terminal, said: false, answered: 0, since: Instant::now() }
     }
 
     fn show(&mut self, shared: &Shared, watcher: &Watcher) {
@@ -305,7 +304,6 @@ impl Status {
                 say(&format!("  {count} not: {why}"));
             }
         }
-        self.hint(shared);
         if !self.terminal {
             return;
         }
@@ -320,23 +318,6 @@ impl Status {
         let _gone = write!(out, "\r\x1b[K{line}").and_then(|()| out.flush());
     }
 }
-
-impl Status {
-    /// A server that accepts connections only when their first request is there (TCP_DEFER_ACCEPT) has
-    /// exchanged bytes on each of them before the programs can look.
-    fn hint(&mut self, shared: &Shared) {
-        let Ok(counters) = shared.fast_path.counters() else { return };
-        let old = counters[Reason::PassOldConnection];
-        if !self.hinted && old > HINT_AFTER && old > counters.answered() {
-            self.hinted = true;
-            say("few requests can be answered: the server defers accepting connections \
-                 (Apache: set `AcceptFilter http none`)");
-        }
-    }
-}
-
-/// Connections from before the attachment pass as well, but soon end.
-const HINT_AFTER: u64 = 100;
 
 /// A line for the operator. That nobody reads it is no reason to end.
 fn say(line: &str) {

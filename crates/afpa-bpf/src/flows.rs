@@ -77,7 +77,7 @@ impl FastPath {
         Ok(answered.map(|flow| Duration::from_secs(now.saturating_sub(flow.answer_date.into()))))
     }
 
-    fn each_flow(&self, mut visit: impl FnMut(FlowKey, Flow)) -> libbpf_rs::Result<()> {
+    pub(crate) fn each_flow(&self, mut visit: impl FnMut(FlowKey, Flow)) -> libbpf_rs::Result<()> {
         for (key, value) in self.flows.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)? {
             if let (Some(key), Some(flow)) = (key.first_chunk(), parse(&value)) {
                 visit(flow_key(key), flow);
@@ -114,11 +114,19 @@ fn parse(bytes: &[u8]) -> Option<Flow> {
         kernel_edge: word(28)?,
         kernel_acked: word(32)?,
         response_start: word(36)?,
-        response_end: word(40)?,
+        kernel_received: word(40)?,
         listener: word(56)?,
+        answer_length: word(64)?,
+        answer_at: word(68)?,
+        answer_span: word(72)?,
+        answer_slot: word(76)?,
         answer_date: word(80)?,
+        client_acked: word(84)?,
+        answer_version: long(88)?,
         used_ns: long(96)?,
         user_ns: long(104)?,
+        owed: *bytes.get(112)?,
+        phase: *bytes.get(113)?,
         ..Flow::default()
     })
 }

@@ -24,6 +24,9 @@ pub struct Settings {
     /// Host values that select sites, of all listener sets together; a site with names has two of each, with
     /// its port and without.
     pub hosts: u32,
+    /// Connections on which the beginning of a request is kept until its rest comes, 2.7 KB each; of further
+    /// ones, those that wait longest are left to user mode.
+    pub partial_heads: u32,
     /// Header blocks remembered, 1.6 KB each; rounded up to a power of two.
     pub header_blocks: u32,
     /// Bytes of the ring buffer of answered requests; rounded up to a power of two of pages.
@@ -37,7 +40,8 @@ pub struct Settings {
     /// nothing is answered then, but connections that have drifted are still translated, and the
     /// next process that loads with the same folder takes them over. None: they break.
     pub keep_in: Option<PathBuf>,
-    /// How long the bytes of a retired object stay, for clients that lost their answer.
+    /// How long the bytes of a retired object stay, for clients that lost their answer: as long as most
+    /// stacks try. [`FastPath::reclaim`] finds out earlier who still needs them.
     pub retire_after: Duration,
 }
 
@@ -47,6 +51,7 @@ impl Default for Settings {
             objects: 8192,
             flows: 65536,
             hosts: 4096,
+            partial_heads: 512,
             header_blocks: 4096,
             event_bytes: 1 << 20,
             log_every: 1,
@@ -234,6 +239,7 @@ fn prepare_maps(
             "slots" => settings.objects.saturating_add(1),
             "flows" => settings.flows,
             "sites" => settings.hosts,
+            "partials" => settings.partial_heads,
             "checked" => header_blocks,
             "events" => settings.event_bytes.max(page).next_power_of_two(),
             _ => continue,

@@ -43,6 +43,9 @@ pub struct Response<'a> {
     pub body: &'a [u8],
 }
 
+/// How long an answer may be under way between its look-up and its entry into the flow; amply.
+const RIPE: Duration = Duration::from_secs(1);
+
 /// One coding of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant<'a> {
@@ -133,6 +136,46 @@ impl FastPath {
         self.remove(&mut self.lock_pinned(), site, path)
     }
 
+    /// Slots that may be used now.
+    pub fn free_slots(&self) -> usize {
+        self.lock_pinned().free.len()
+    }
+
+    /// If there was no slot for an object since the last call: makes those vacant that were retired and whose
+    /// answers all clients have, instead of waiting for [`Settings::retire_after`]. Looks at every
+    /// connection; call it now and then.
+    pub fn reclaim(&self) -> libbpf_rs::Result<()> {
+        let mut unused: HashMap<u32, u64> = {
+            let mut pinned = self.lock_pinned();
+            if !std::mem::take(&mut pinned.short) {
+                return Ok(());
+            }
+            // A program that had looked it up when it was unpinned has long finished.
+            let ripe = pinned.retired.iter().filter(|(since, _)| since.elapsed() >= RIPE);
+            let version = |index: u32| self.slots.version(index).load(Ordering::Relaxed);
+            ripe.map(|(_, index)| (*index, version(*index))).collect()
+        };
+        self.each_flow(|_, flow| {
+            let end = flow.answer_at.wrapping_add(flow.answer_span);
+            let outstanding =
+                flow.answer_length != 0 && (flow.client_acked.wrapping_sub(end) as i32) < 0;
+            if outstanding && unused.get(&flow.answer_slot) == Some(&flow.answer_version) {
+                unused.remove(&flow.answer_slot);
+            }
+        })?;
+        let mut pinned = self.lock_pinned();
+        let Pinned { retired, free, .. } = &mut *pinned;
+        retired.retain(|(_, index)| {
+            let vacant = unused.contains_key(index);
+            if vacant {
+                self.slots.vacate(*index);
+                free.push(*index);
+            }
+            !vacant
+        });
+        Ok(())
+    }
+
     /// Pinned objects, and slots in use (those being retired included).
     pub fn pinned_objects(&self) -> (usize, usize) {
         let pinned = self.lock_pinned();
@@ -184,6 +227,8 @@ pub(crate) struct Pinned {
     free: Vec<u32>,
     retired: VecDeque<(Instant, u32)>,
     retire_after: Duration,
+    /// There was no slot for an object.
+    short: bool,
     version: u64,
     /// Objects under each bit of the path filter.
     marks: Vec<u32>,
@@ -207,6 +252,7 @@ impl Pinned {
             free,
             retired: VecDeque::new(),
             retire_after,
+            short: false,
             version: since.as_nanos() as u64,
             marks: vec![0; PATH_FILTER_BITS],
         };
@@ -229,8 +275,9 @@ impl Pinned {
             fast_path.slots.vacate(index);
             self.free.push(index);
         }
-        let at = self.free.len().checked_sub(count)?;
-        Some(self.free.split_off(at))
+        let at = self.free.len().checked_sub(count);
+        self.short |= at.is_none();
+        Some(self.free.split_off(at?))
     }
 
     fn retire(&mut self, slots: Vec<u32>) {

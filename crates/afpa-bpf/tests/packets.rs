@@ -93,10 +93,12 @@ fn reasons_of_requests_without_a_connection() {
             assert_eq!(untouched(fast_path, Hook::Ingress, &frame.bytes()), [reason], "{flags:#x}");
         }
         let options = Frame { sack: vec![(1, 2)], ..request.clone() };
-        assert_eq!(untouched(fast_path, Hook::Ingress, &options.bytes()), [Reason::PassPacket]);
+        assert!(
+            untouched(fast_path, Hook::Ingress, &options.bytes()).contains(&Reason::PassPacket)
+        );
         let mut congested = request.bytes();
         congested[15] = 3;
-        assert_eq!(untouched(fast_path, Hook::Ingress, &congested), [Reason::PassPacket]);
+        assert!(untouched(fast_path, Hook::Ingress, &congested).contains(&Reason::PassPacket));
         fast_path.pause();
         assert!(
             untouched(fast_path, Hook::Ingress, &request.bytes()).contains(&Reason::BlockCompared)
@@ -225,6 +227,7 @@ fn time_of_a_warm_pass() {
         let mut awaiting = [0; size_of::<Flow>()];
         awaiting[4] = afpa_abi::owner::USER;
         awaiting[36..40].copy_from_slice(&70_000u32.to_ne_bytes()); // response_start
+        awaiting[112] = 1; // owed
         fast_path.put_flow(&key, &awaiting).expect("entered");
         let head = "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Sat, 21 Nov 2026 02:50:00 GMT\r\nContent-Type: text/html\r\n\
                     Content-Length: 100000\r\nLast-Modified: Sat, 21 Nov 2026 02:29:24 GMT\r\nConnection: keep-alive\r\n\

@@ -116,6 +116,10 @@ fn silence_without_a_heartbeat() {
         (false, &b"from nginx"[..]),
         "two seconds later"
     );
+    let before = fast_path.counters().expect("counters");
+    assert!(!world.connect(SERVER_V4).get("/kernel.html").is_from_kernel());
+    let counters = fast_path.counters().expect("counters").since(&before);
+    assert_eq!((counters.answered(), counters[Reason::PassNoHeartbeat]), (0, 1), "a new one, too");
 }
 
 #[test]

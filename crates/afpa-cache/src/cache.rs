@@ -94,6 +94,13 @@ impl<H> Cache<H> {
         self.table().attach_residency(residency);
     }
 
+    /// Tells the residency once more of those of these objects that are there and current: when it has room
+    /// for what it could not take before.
+    pub fn offer_again(&self, keys: &[Key]) {
+        let table = self.table();
+        keys.iter().for_each(|key| table.offer_again(key));
+    }
+
     /// The limits in force.
     pub fn settings(&self) -> &CacheSettings {
         &self.settings

@@ -296,4 +296,14 @@ fn objects_beyond_the_limit_are_left_to_user_mode() {
     assert_eq!(seen["objects"], 16, "{seen}");
     assert_eq!(seen["objects_left"]["full"], 14, "{seen}");
     assert_eq!(seen["answers"], 32, "16 objects, two rounds: {seen}");
+    // Room is used soon, by those that were turned away; what gave it up need not have been forgotten.
+    (0..8).for_each(|number| tree.remove(format!("{number}.txt")));
+    let pinned = || stats(&server)["fast_path"]["objects"].as_u64().expect("a count");
+    eventually("eight objects are gone", || pinned() <= 8);
+    eventually("eight others are pinned", || pinned() == 16);
+    let before = answers(&server);
+    for number in 8..24 {
+        assert_eq!(client.get(&format!("/{number}.txt")).text(), format!("file {number}"));
+    }
+    assert!(answers(&server) > before + 8, "{}", stats(&server)["fast_path"]);
 }

@@ -227,6 +227,12 @@ impl<H> Table<H> {
         self.objects.values().for_each(|entry| self.tell_residency(&entry.object));
     }
 
+    pub(crate) fn offer_again(&self, key: &Key) {
+        if let Some(entry) = self.by_key.get(key).and_then(|id| self.objects.get(id)) {
+            self.tell_residency(&entry.object);
+        }
+    }
+
     pub(crate) fn stats(&self) -> CacheStats {
         CacheStats {
             objects: self.objects.len(),

@@ -215,6 +215,7 @@ fn write_settings(
     let layout = object.layout("settings")?;
     let mut settings = layout.zeroed();
     settings.put_u32(layout.field("server_port")?, options.to.port().into());
+    settings.put_u32(layout.field("late_acks")?, options.late_acks.into());
     settings.put_u32(layout.field("run")?, 1);
     settings.put_u32(layout.field("schedule_mask")?, schedule_mask);
     settings.put_u32(layout.field("source_first")?, first_source);
@@ -223,7 +224,6 @@ fn write_settings(
     settings.put_u32(layout.field("ports")?, once::PORTS);
     settings.put_u32(layout.field("slots")?, options.connections);
     settings.put_u32(layout.field("total")?, once::total(options));
-    settings.put_u32(layout.field("late_acks")?, options.late_acks.into());
     store(&object.map("settings")?, 0, &settings)
 }
 

@@ -85,6 +85,7 @@ impl Heart {
             self.sink.flush();
             self.shared.register.forget_retired();
             self.shared.look_at_interfaces();
+            self.shared.use_room();
         }
         if self.swept.elapsed() >= SWEEP {
             self.swept = Instant::now();

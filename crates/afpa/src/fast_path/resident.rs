@@ -1,6 +1,6 @@
 //! The kernel as a second home of cache objects.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,6 +24,9 @@ pub(crate) struct Resident {
     pinned: Mutex<Pinned>,
 }
 
+/// Objects that are remembered while there is no room for them; others are offered when they are loaded again.
+const REFUSED_MAX: usize = 4096;
+
 /// What became of the objects that were offered.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
@@ -43,6 +46,8 @@ struct Pinned {
     closed: bool,
     /// Spelling in requests, and the versions that answers are reported by.
     objects: HashMap<Key, Place>,
+    /// There was no room for these: to be offered again when there is.
+    refused: HashSet<Key>,
 }
 
 struct Place {
@@ -70,12 +75,26 @@ impl Resident {
     pub(super) fn close(&self) {
         let mut pinned = self.lock();
         pinned.closed = true;
+        pinned.refused.clear();
         for (_, place) in pinned.objects.drain() {
             self.unpin(place);
         }
     }
 
-    fn pin(&self, key: &Key, object: &Object<HttpHeader>) -> Option<Place> {
+    /// At most so many of those that there was no room for; they are not refused any more.
+    pub(super) fn take_refused(&self, most: usize) -> Vec<Key> {
+        let mut pinned = self.lock();
+        let some: Vec<Key> = pinned.refused.iter().take(most).cloned().collect();
+        some.iter().for_each(|key| _ = pinned.refused.remove(key));
+        some
+    }
+
+    fn pin(
+        &self,
+        refused: &mut HashSet<Key>,
+        key: &Key,
+        object: &Object<HttpHeader>,
+    ) -> Option<Place> {
         let mut target = Vec::with_capacity(key.path.len());
         target::encode(&key.path, &mut target);
         let header = object.header();
@@ -103,6 +122,9 @@ impl Resident {
             }
             Err(error) => {
                 self.count(&error);
+                if matches!(error, PinError::Full) && refused.len() < REFUSED_MAX {
+                    refused.insert(key.clone());
+                }
                 None
             }
         }
@@ -147,7 +169,7 @@ impl Residency<HttpHeader> for Resident {
         }
         // Pinning replaces; if it fails, it has at least taken back what was there.
         let before = pinned.objects.remove(key);
-        if let Some(place) = self.pin(key, object) {
+        if let Some(place) = self.pin(&mut pinned.refused, key, object) {
             pinned.objects.insert(key.clone(), place);
         }
         if let Some(before) = before {
@@ -157,6 +179,7 @@ impl Residency<HttpHeader> for Resident {
 
     fn dropped(&self, key: &Key) {
         let mut pinned = self.lock();
+        pinned.refused.remove(key);
         if let Some(place) = pinned.objects.remove(key) {
             self.unpin(place);
         }
