@@ -115,7 +115,7 @@ def parse_options():
     add("--client-core", type=int, default=1, help="core of wrk and the servers (default 1)")
     options = parser.parse_args()
     if options.quick:
-        options.seconds, options.rounds = 1, 2
+        options.seconds, options.rounds = 1, min(options.rounds, 2)
     if options.rounds < 1 or options.seconds < 1:
         parser.error("rounds and seconds are above zero")
     if {options.server_core, options.client_core} - environment.usable_cores() \

@@ -4,8 +4,7 @@ dofile(os.getenv("SUMMARY"))
 
 local cached, distributed, count
 
-function init(args)
-   wrk.init(args)
+function init()
    cached = wrk.format("GET", "/small.html")
    distributed = wrk.format("GET", "/app/tiny")
    count = 0

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use afpa_testkit::server::{free_address, program};
 use afpa_testkit::{Client, Endpoint, Response, Server, Tree, eventually};
-use afpa_tests::proxy::{Raw, read_head};
+use afpa_tests::proxy::{Raw, read_head, server_row};
 use rustix::process::Signal;
 
 /// A server that answers with its name and the head of the request.
@@ -182,6 +182,32 @@ fn a_reload_changes_what_urls_mean_and_requests_in_flight_end_as_they_began() {
     server.signal(Signal::HUP);
     eventually("it says so", || server.log().contains("there is no server group \"nobody\""));
     assert_eq!(seen(&client.get("/a.html")), "quick GET /a.html");
+}
+
+#[test]
+fn servers_that_stay_keep_their_health_over_a_reload() {
+    let (good, gone) = (echo("good", AT_ONCE), free_address().to_string());
+    let config = |listen: &Endpoint, more: &str| {
+        format!(
+            "[[server_group]]\nname = \"app\"\nservers = [\"{gone}\", \"{}\"]\n\
+             [[site]]\nlisten = [\"{listen}\"]\nto = \"app\"\n{more}",
+            good.to()
+        )
+    };
+    let server = Server::start("/", |launch| {
+        launch.written(|listen| config(listen, ""));
+    });
+    let mut client = server.connect();
+    for _ in 0..4 {
+        assert_eq!(seen(&client.get("/")), "good GET /");
+    }
+    assert_eq!(server_row(&server, &gone)["state"], "refused");
+    let more = "[[site.path]]\nprefix = \"/new/\"\nstatus = 204\n";
+    fs::write(server.configuration(), config(server.endpoint(), more)).expect("written");
+    server.signal(Signal::HUP);
+    eventually("the new path is there", || client.get("/new/").status == 204);
+    let row = server_row(&server, &gone);
+    assert_eq!((&row["state"], &row["downs"]), (&"refused".into(), &1.into()), "{row}");
 }
 
 #[test]

@@ -156,12 +156,12 @@ fn servers_restarted_one_after_the_other_are_not_missed() {
     };
     let proxy = proxy(&addresses(&servers), QUICK);
     let traffic = Traffic::start(&proxy, 4, Duration::from_millis(2));
-    for server in 0..servers.len() {
+    for server in &mut servers {
         traffic.pass(50);
-        servers[server].kill();
+        server.kill();
         traffic.pass(50);
-        servers[server].restart();
-        let to = servers[server].to();
+        server.restart();
+        let to = server.to();
         eventually_within(Duration::from_secs(5), "available", || state(&proxy, &to) == "up");
     }
     traffic.pass(50);

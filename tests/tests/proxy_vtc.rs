@@ -44,7 +44,7 @@ fn scripts() -> Vec<PathBuf> {
     scripts
 }
 
-/// Puts the commands in the place of the two words.
+/// Puts the commands in the place of the two words. One worker, so that all connections share one pool.
 fn expand(script: &str) -> String {
     let text = configuration(
         &"unix:${tmpdir}/afpa.sock",
@@ -52,11 +52,11 @@ fn expand(script: &str) -> String {
         "[server_group.connections]\nrepeats = 1",
     );
     let start = format!(
-        "shell {{\ncat > ${{tmpdir}}/afpa.toml <<'END'\n{text}END\n}}\n\
+        "shell {{\ncat > ${{tmpdir}}/afpa.toml <<'END'\nworkers = 1\n{text}END\n}}\n\
          process p1 \"{} serve --config ${{tmpdir}}/afpa.toml --fast-path off \
          --control ${{tmpdir}}/control.sock\" -start\n\
          shell {{ for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do \
-         test -S ${{tmpdir}}/afpa.sock && exit 0; sleep .25; done; exit 1; }}\n",
+         grep -q control ${{p1_err}} && exit 0; sleep .25; done; exit 1; }}\n",
         program().display()
     );
     script

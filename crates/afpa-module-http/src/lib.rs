@@ -7,7 +7,7 @@
 //! |---|---|
 //! | derive request | `derive.rs` (over [`afpa_http::request`]) |
 //! | derive cached response | `derive.rs`, `respond.rs` |
-//! | derive miss response | `derive.rs` |
+//! | derive miss response | `derive/routing.rs` (over [`afpa_router`]) |
 //! | derive uncached response | `load/` |
 //! | derive remote response | `remote.rs` (over [`afpa_proxy::exchange`]) |
 //! | send response | the engine, from the outbox that `respond.rs` filled |

@@ -30,8 +30,12 @@ impl Bench {
         let cache = CacheSettings { pin_threshold: 64 << 10, ..CacheSettings::default() };
         let site = Site::open(root, settings, cache, Default::default(), arena).expect("a site");
         let counters = Arc::new(HttpCounters::default());
-        let mut http =
-            Http::new(Global::alone(site), Arc::clone(&counters), Box::new(NoAccessLog), Arc::new(|| {}));
+        let mut http = Http::new(
+            Global::alone(site),
+            Arc::clone(&counters),
+            Box::new(NoAccessLog),
+            Arc::new(|| {}),
+        );
         let connection = http.connected(Client::Unix, 0);
         Self { http, connection, counters, out: Outbox::default() }
     }

@@ -25,7 +25,7 @@ pub fn configuration(
     let servers: Vec<_> = servers.collect();
     format!(
         "[[server_group]]\nname = \"app\"\nservers = [{}]\n{settings}\n\n\
-         [[site]]\nlisten = [\"{listen}\"]\nto = \"app\"\ncached = []\n",
+         [[site]]\nlisten = [\"{listen}\"]\nto = \"app\"\n",
         servers.join(", ")
     )
 }

@@ -166,4 +166,8 @@ fn a_server_on_a_unix_socket_serves_like_any_other() {
         assert_eq!(client.get("/").text(), "hello");
     }
     assert_eq!(server.accepted(), 1);
+    client.send("GET /old-client HTTP/1.0\r\n\r\n");
+    assert_eq!(client.receive().text(), "hello");
+    let received = server.first();
+    assert!(received.contains("GET /old-client HTTP/1.1\r\nHost: localhost\r\n"), "{received}");
 }

@@ -203,3 +203,33 @@ fn a_trusted_router_names_the_client_and_nobody_else_does() {
         assert_eq!(client.exchange(&other).status, status, "{trusted}");
     }
 }
+
+#[test]
+fn a_router_in_front_names_the_client_before_its_first_request() {
+    let server = Backend::saying(OK);
+    let rig = Rig::to(&[&server], |plan| {
+        plan.proxy_from = ["127.0.0.0/8".parse().expect("a network")].into();
+        plan.engine.head_timeout = Duration::from_millis(500);
+    });
+    let mut client = rig.connect();
+    let request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    let preface = "PROXY TCP4 203.0.113.9 192.0.2.1 5000 80\r\n";
+    let all = format!("{preface}{request}{request}");
+    client.send_in_pieces(all.as_bytes(), 13, Duration::from_millis(2)).expect("sent");
+    assert_eq!([client.receive().status, client.receive().status], [200, 200]);
+    let received = server.first();
+    assert_eq!(received.matches("X-Forwarded-For: 203.0.113.9\r\n").count(), 2, "{received}");
+
+    // Whoever does not begin as agreed is not answered, nor is one who says nothing.
+    for input in [request, "PROXY nonsense\r\n", "PROXY TCP4 203."] {
+        let mut client = rig.connect();
+        client.send(input);
+        client.assert_closed();
+    }
+    // From anybody else such a beginning is no request.
+    let rig = Rig::to(&[&server], |_| {});
+    let mut client = rig.connect();
+    client.send(all);
+    assert_eq!(client.receive().status, 400);
+    client.assert_closed();
+}

@@ -19,7 +19,7 @@ use afpa_router::{
     Action, Affinity, Conditions, Content, ContentGroup, GroupId, ListenerId, PathEntry, Reach,
     Redirect, RootId, Router, Table,
 };
-use afpa_server::{Address, BoundListener, Engine, Settings};
+use afpa_server::{Address, BoundListener, Engine, ListenerSettings, Settings};
 use afpa_testkit::{Client, Endpoint};
 
 /// What a test may change before the start.
@@ -29,6 +29,7 @@ pub(crate) struct Plan {
     pub(crate) limits: LimitSettings,
     pub(crate) engine: Settings,
     pub(crate) forwarded_from: Arc<[Network]>,
+    pub(crate) proxy_from: Arc<[Network]>,
 }
 
 /// AFPA with one site: `/static/` is cached, `/old/` moved, everything else distributed.
@@ -57,6 +58,7 @@ impl Rig {
             limits: LimitSettings::default(),
             engine: Settings::default(),
             forwarded_from: Arc::default(),
+            proxy_from: Arc::default(),
         };
         change(&mut plan);
         plan.engine.remote_timeout = Some(plan.exchange.shortest());
@@ -75,7 +77,8 @@ impl Rig {
         let any = "127.0.0.1:0".parse().expect("an address");
         let listener = BoundListener::bind(&any, 1, 128).expect("binds");
         let Address::Tcp(address) = listener.address else { panic!("tcp stays tcp") };
-        engine.listen(listener).expect("listens");
+        let settings = ListenerSettings { number: 0, proxy_from: plan.proxy_from.clone() };
+        engine.listen(listener.with(settings)).expect("listens");
         Self { engine, address, counters, _root: root }
     }
 

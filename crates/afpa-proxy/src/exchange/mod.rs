@@ -27,7 +27,7 @@ use afpa_http::{BodyLength, Version};
 use crate::pool::{Pool, ServerStream};
 use crate::request::RequestHead;
 use crate::response::Asked;
-use crate::select::{Affinity, Chosen, Group, Lease, Outcome, Pick, ServerIndex, WhyNone};
+use crate::select::{Address, Affinity, Chosen, Group, Lease, Outcome, Pick, ServerIndex, WhyNone};
 pub use failure::Failure;
 use failure::{Elsewhere, Fault};
 use relay::{Relay, Relayed};
@@ -256,7 +256,11 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
             },
         };
         if !self.job.head.is_final() {
-            self.job.head.bytes_for(lease.address());
+            match lease.address() {
+                Address::Tcp(address) => self.job.head.bytes_for(address),
+                // A path is no host.
+                Address::Unix(_) => self.job.head.bytes_for("localhost"),
+            };
         }
         let core = Rc::clone(self.core);
         let _busy = Busy::count(&core.pool);

@@ -160,7 +160,7 @@ impl Server {
             let summary = watcher.summary();
             directories += summary.watched;
             let first = summary.unwatched.first_key_value();
-            unwatched = unwatched.or(first.map(|(reason, count)| (reason.clone(), *count)));
+            unwatched = unwatched.or(first.map(|(reason, count)| (*reason, *count)));
         }
         match unwatched {
             None => Watches::All { directories },

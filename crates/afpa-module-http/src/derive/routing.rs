@@ -1,0 +1,178 @@
+//! *Derive miss response*: the layer-7 router's verdict, and the answers that need nobody else.
+
+use std::sync::Arc;
+
+use afpa_framework::{Client, Miss, Outbox, Persistence};
+use afpa_http::{Method, Request, Status, Target, target};
+use afpa_router::{Action, Unrouted};
+
+use super::{Http, HttpConnection, Pending, Way};
+use crate::global::question;
+use crate::remote::{self, Asker, Distributed, Local};
+use crate::respond::Asked;
+use crate::site::Site;
+
+impl Http {
+    /// The answer to a request that no router decides about: from the one root, or an error.
+    pub(super) fn unrouted(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        head: &[u8],
+        out: &mut Outbox,
+    ) -> Miss<Pending> {
+        let Some(site) = self.global.roots.first() else {
+            return Miss::Answered(self.responder.page(asked, Status::NOT_FOUND, out));
+        };
+        match route(site, asked.request, &mut self.path) {
+            Ok(Route::File(path)) => Miss::Uncached(Pending {
+                head: head.into(),
+                limits: self.global.limits,
+                arrived: asked.now,
+                way: Way::File { site: Arc::clone(site), path: path.into() },
+            }),
+            Ok(Route::Options) => Miss::Answered(self.responder.options(asked, out)),
+            Err(status) => Miss::Answered(self.responder.page(asked, status, out)),
+        }
+    }
+
+    /// Layer-7 routing (IBM paper, section 4).
+    pub(super) fn routed(
+        &mut self,
+        connection: &mut HttpConnection,
+        asked: Asked<'_, '_, '_>,
+        head: &[u8],
+        out: &mut Outbox,
+    ) -> Miss<Pending> {
+        let Self { global, responder, path: room, joined, core, .. } = self;
+        let parsed = asked.request;
+        let path = match parsed.target {
+            Target::Asterisk => return Miss::Answered(responder.options(asked, out)),
+            Target::Authority(_) => {
+                // What follows may be meant for the tunnel that there is not.
+                let asked = Asked { must_close: true, ..asked };
+                let status = Status::METHOD_NOT_ALLOWED;
+                return Miss::Answered(responder.page(asked, status, out));
+            }
+            Target::Origin { path, .. } | Target::Absolute { path, .. } => path,
+        };
+        let path = match target::normalise(path, room) {
+            Ok(path) => path,
+            Err(error) => return Miss::Answered(responder.page(asked, error.status(), out)),
+        };
+        let verdict = match global.verdict(connection.listener, parsed, path) {
+            Some(Ok(verdict)) => verdict,
+            Some(Err(Unrouted::Misdirected)) => {
+                return Miss::Answered(responder.page(asked, Status::MISDIRECTED_REQUEST, out));
+            }
+            Some(Err(Unrouted::NotFound(_))) | None => {
+                return Miss::Answered(responder.page(asked, Status::NOT_FOUND, out));
+            }
+        };
+        if !matches!(verdict.action, Action::Distributed { .. }) && global.leaves_content(parsed) {
+            responder.refuse(asked.client, Status::CONTENT_TOO_LARGE, asked.now, out);
+            return Miss::Answered(Persistence::Close);
+        }
+        let answered = match verdict.action {
+            Action::Cached { root } => match (parsed.method, global.root(root.0)) {
+                (Method::Get | Method::Head, Some(site)) => {
+                    return Miss::Uncached(Pending {
+                        head: head.into(),
+                        limits: global.limits,
+                        arrived: asked.now,
+                        way: Way::File {
+                            site: Arc::clone(site),
+                            path: verdict.path.join(joined).into(),
+                        },
+                    });
+                }
+                (Method::Options, _) => responder.options(asked, out),
+                (method, _) => responder.page(asked, not_for_files(method), out),
+            },
+            Action::Redirect(redirect) => {
+                let question = question(connection.listener, parsed, path);
+                let location = verdict.location(&question).unwrap_or_default();
+                let status = status_of(redirect.status).unwrap_or(Status::FOUND);
+                responder.redirect(asked, status, &location, out)
+            }
+            Action::Fixed(fixed) => {
+                let status = status_of(fixed.status).unwrap_or(Status::OK);
+                responder.fixed(asked, status, (&fixed.content_type, &fixed.body), out)
+            }
+            Action::Distributed { group, affinity } => {
+                let to = Distributed {
+                    site: verdict.site,
+                    group: *group,
+                    affinity: *affinity,
+                    path: verdict.path.join(joined),
+                };
+                let client = match asked.client {
+                    Client::Ip(client) => Some(client),
+                    Client::Unix => None,
+                };
+                let asker = Asker { client, names_server: responder.sink.enabled() };
+                match remote::prepare(global, core, parsed, to, asker, asked.now) {
+                    Ok(remote) => {
+                        // Its content is the server's.
+                        connection.skipping = None;
+                        let mut kept = core.pool.text();
+                        kept.extend_from_slice(head);
+                        return Miss::Remote(Pending {
+                            head: kept,
+                            limits: global.limits,
+                            arrived: asked.now,
+                            way: Way::Remote(remote),
+                        });
+                    }
+                    Err(Local::Options) => responder.options(asked, out),
+                    Err(Local::Status(status)) => responder.page(asked, status, out),
+                    Err(Local::Limited(refused)) => responder.limited(asked, refused, out),
+                    Err(Local::TooLarge) => {
+                        let asked = Asked { must_close: true, ..asked };
+                        responder.page(asked, Status::CONTENT_TOO_LARGE, out)
+                    }
+                }
+            }
+        };
+        Miss::Answered(answered)
+    }
+}
+
+/// Where a request goes that the cache did not answer.
+enum Route<'p> {
+    File(&'p [u8]),
+    Options,
+}
+
+/// Layer-7 routing, as far as there is only one site: the file system, or an error.
+fn route<'p>(
+    site: &Site,
+    request: &'p Request<'_, '_>,
+    scratch: &'p mut Vec<u8>,
+) -> Result<Route<'p>, Status> {
+    if !site.serves(request.host) {
+        return Err(Status::MISDIRECTED_REQUEST);
+    }
+    match request.method {
+        Method::Get | Method::Head => {}
+        Method::Options => return Ok(Route::Options),
+        method => return Err(not_for_files(method)),
+    }
+    let path = match request.target {
+        Target::Origin { path, .. } | Target::Absolute { path, .. } => path,
+        Target::Authority(_) | Target::Asterisk => return Err(Status::BAD_REQUEST),
+    };
+    target::normalise(path, scratch).map(Route::File).map_err(|error| error.status())
+}
+
+/// What a method is told that files do not have.
+fn not_for_files(method: Method<'_>) -> Status {
+    match method {
+        Method::Other(_) => Status::NOT_IMPLEMENTED,
+        _ => Status::METHOD_NOT_ALLOWED,
+    }
+}
+
+/// A status that AFPA itself sends.
+fn status_of(code: u16) -> Option<Status> {
+    Status::ALL.iter().copied().find(|status| status.code() == code)
+}
