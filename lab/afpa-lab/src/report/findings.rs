@@ -107,7 +107,7 @@ pub(super) fn html(results: &Results, summary: &Summary) -> String {
         return String::new();
     }
     let head = ["the papers", "source", "here", "holds"].map(str::to_owned);
-    let table = super::html::rows(&head, &rows, &summary.subject);
+    let table = super::html::sentences(&head, &rows);
     format!("<h2>The papers' findings and ours</h2>\n{table}")
 }
 
