@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use afpa_generator::{Load, family};
+use afpa_generator::{Load, families, family};
 use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -173,7 +173,10 @@ impl Wish {
             return Ok(());
         }
         let mut workloads = Vec::new();
+        let known: Vec<&str> = families().into_iter().map(|(name, _)| name).collect();
         for name in &self.workloads {
+            let there = known.contains(&name.as_str());
+            ensure!(there, "no workload '{name}'; there are: {}", known.join(", "));
             workloads.extend(family(name, &self.sizes, false)?);
         }
         let wire = Wire::new(self.delay, self.loss, self.bandwidth);

@@ -38,8 +38,8 @@ pub struct Row {
     pub cost: Spread,
     /// Medians of its parts.
     pub parts: Cost,
-    /// Median over the rounds of the latency's median and 99th percentile, in microseconds.
-    pub latency: [f64; 2],
+    /// Median over the rounds of the latency's median, 99th and 99.9th percentile, in microseconds.
+    pub latency: [f64; 3],
     /// Turns that count, and those that failed.
     pub turns: [usize; 2],
     /// Doubts about at least half of the turns that count.
@@ -144,7 +144,11 @@ impl Row {
                 system: median(|turn| turn.cost.system),
                 interrupts: median(|turn| turn.cost.interrupts),
             },
-            latency: [median(|t| t.measured.latency.p50), median(|t| t.measured.latency.p99)],
+            latency: [
+                median(|turn| turn.measured.latency.p50),
+                median(|turn| turn.measured.latency.p99),
+                median(|turn| turn.measured.latency.p999),
+            ],
             turns: [valid.len(), own.len() - valid.len()],
             doubts: doubts(&valid),
             ratio: ratio.filter(|_| other),

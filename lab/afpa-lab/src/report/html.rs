@@ -13,7 +13,8 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;color:#23262b;backg
     table{border-collapse:collapse;font-size:.85rem;background:#fff;white-space:nowrap}\
     td,th{padding:.25rem .6rem;border-bottom:1px solid #e4e0d6;text-align:right;\
     font-variant-numeric:tabular-nums}td:first-child,th:first-child{text-align:left}\
-    td.words{white-space:normal;text-align:left;min-width:14rem}tr.us td{font-weight:650}\
+    table.text td,table.text th{white-space:normal;text-align:left;vertical-align:top}\
+    tr.us td{font-weight:650}\
     code{font-size:.8rem;overflow-wrap:anywhere}.ratios li{font-variant-numeric:tabular-nums}";
 
 /// The whole page.
@@ -90,14 +91,15 @@ fn servers(results: &Results) -> String {
     text + "</ul>\n"
 }
 
-/// A table; the row of the subject stands out.
-pub(super) fn rows(head: &[String], rows: &[Vec<String>], subject: &str) -> String {
+/// A table of sentences.
+pub(super) fn sentences(head: &[String], rows: &[Vec<String>]) -> String {
+    self::rows(head, rows, "").replacen("<table>", "<table class=\"text\">", 1)
+}
+
+/// A table of figures; the row of the subject stands out.
+fn rows(head: &[String], rows: &[Vec<String>], subject: &str) -> String {
     let cells = |tag: &str, cells: &[String]| -> String {
-        let cell = |text: &String| {
-            let class = if text.chars().count() > 60 { " class=\"words\"" } else { "" };
-            format!("<{tag}{class}>{}</{tag}>", escape(text))
-        };
-        cells.iter().map(cell).collect()
+        cells.iter().map(|text| format!("<{tag}>{}</{tag}>", escape(text))).collect()
     };
     let mut text = format!("<div class=\"wide\"><table><tr>{}</tr>\n", cells("th", head));
     for row in rows {

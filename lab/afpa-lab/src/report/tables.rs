@@ -64,8 +64,10 @@ fn black_box(results: &Results, summary: &Summary, one: &PointSummary) -> Table 
         "requests/s",
         "lowest to highest",
         "bytes/s",
+        "of a client",
         "p50",
         "p99",
+        "p99.9",
         "us a request",
         "user",
         "system",
@@ -75,11 +77,11 @@ fn black_box(results: &Results, summary: &Summary, one: &PointSummary) -> Table 
     let mut head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
     head.push(format!("{}'s requests/s over it", summary.subject));
     head.push("its cost over that".into());
-    let rows = one.rows.iter().map(black_box_row).collect();
+    let rows = one.rows.iter().map(|row| black_box_row(row, one.point.connections)).collect();
     Table { heading: heading(results, &one.point), head, rows, notes: notes(one) }
 }
 
-fn black_box_row(row: &Row) -> Vec<String> {
+fn black_box_row(row: &Row, clients: u32) -> Vec<String> {
     let marks: String = row.doubts.iter().map(|doubt| doubt.mark()).collect();
     let Spread { min, median, max } = row.rate;
     let micro = |value: f64| number(value / 1e6, "s");
@@ -88,8 +90,10 @@ fn black_box_row(row: &Row) -> Vec<String> {
         number(median, "/s"),
         format!("{} to {}", number(min, "/s"), number(max, "/s")),
         number(row.bytes.median, "B/s"),
+        number(row.bytes.median / f64::from(clients.max(1)), "B/s"),
         micro(row.latency[0]),
         micro(row.latency[1]),
+        micro(row.latency[2]),
         digits(row.cost.median),
         digits(row.parts.user),
         digits(row.parts.system),
