@@ -260,8 +260,8 @@ def parse_options():
     parser = argparse.ArgumentParser(prog="fast-path", description="Measure the fast path.")
     add = parser.add_argument
     add("--rounds", type=int, help="interleaved rounds (default 5; with --quick 2)")
-    add("--seconds", type=float, help="length of a turn (default 0.7; with --quick 0.4)")
-    add("--warm-up", type=float, default=0.25, help="load before each turn, in seconds")
+    add("--seconds", type=float, help="length of a turn (default 0.5; with --quick 0.4)")
+    add("--warm-up", type=float, default=0.2, help="load before each turn, in seconds")
     add("--patience", type=float, default=0.0,
         help="seconds that a turn may wait until the machine has nothing else to do")
     add("--flows", type=int, help="established connections (default 200,000; with --quick 40,000)")
@@ -272,7 +272,7 @@ def parse_options():
     add("--out", help="folder for the results (default build/fast-path/<time>)")
     options = parser.parse_args()
     options.rounds = options.rounds or (2 if options.quick else 5)
-    options.seconds = options.seconds or (0.4 if options.quick else 0.7)
+    options.seconds = options.seconds or (0.4 if options.quick else 0.5)
     options.flows = options.flows or (40_000 if options.quick else 200_000)
     options.netlab = (options.netlab or options.afpa.with_name("afpa-netlab")).resolve()
     options.afpa = options.afpa.resolve()
