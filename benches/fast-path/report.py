@@ -62,7 +62,7 @@ def ratio_lines(result):
         lines.append(f"| what the programs add to {extra['title']} | {percent(extra)} | {goal} |")
     for program in result["programs"]:
         lines.append(f"| time of the programs alone, their own clock included: {program['title']} "
-                     f"| {program['ns']:.0f} ns | |")
+                     f"| {program['median']:.0f} ns ({program['min']:.0f} to {program['max']:.0f}) | |")
     flows = result["flows"]
     if flows:
         lines.append(f"| a request with {flows['many']:,} connections to one with {flows['few']} "

@@ -147,7 +147,7 @@ class Reports(unittest.TestCase):
             "environment": {"time": "now", "commit": "c", "processor": "<p>", "cores": 2,
                             "kernel": "6", "system": "s", "versions": {"nginx": "nginx 1"}},
             "settings": {"rounds": 2, "seconds": 1}, "speed": speed, "browser": [], "passes": [],
-            "programs": [{"title": "a hit", "ns": 400.0}],
+            "programs": [{"title": "a hit"} | arithmetic.spread([400.0, 500.0])],
             "least": {"bed": {NGINX: arithmetic.least(speed, NGINX), H2O: None}}, "flows": None,
             "changes": None, "commands": {"512-256, nginx": "run"},
         }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use afpa_bpf::{FastPath, Settings};
 use afpa_netlab::Bed;
 use afpa_tests::tcp::transfer::{self, Exchange, Menu};
-use afpa_tests::tcp::{Lab, PORT, Plan, attach, await_that, blank_date};
+use afpa_tests::tcp::{Lab, PORT, Plan, Sample, attach, await_that, blank_date};
 
 const CLIENTS: usize = 40;
 const SEED: u64 = 7;
@@ -88,6 +88,7 @@ fn victim() {
     let fast_path = FastPath::load(Settings { keep_in, ..Settings::default() }).expect("loaded");
     let menu = record(|| TcpStream::connect(("127.0.0.1", PORT)).expect("nginx"));
     menu.pin(&fast_path);
+    Sample::new("from the kernel").pin(&fast_path, "/marked.html");
     attach(&fast_path, Bed::DEVICE).expect("attached");
     std::fs::write(ready, "").expect("written");
     loop {
@@ -210,6 +211,50 @@ fn killed_under_load(pins: Option<&Path>) -> Option<Tally> {
         tally.before, tally.after, tally.broken, tally.fresh
     );
     Some(tally)
+}
+
+/// The programs stay on the interface; what ends the answering is the kernel, a little after the process, or
+/// else the pulse that nobody moves on: LIFECYCLE.md.
+#[test]
+fn answers_end_soon_after_the_kill() {
+    if afpa_tests::tcp::skip() {
+        return;
+    }
+    let Some(pins) = Pins::new() else { return };
+    let files = transfer::files(SEED);
+    let borrowed: Vec<_> = files.iter().map(|(name, body)| (name.as_str(), &body[..])).collect();
+    let Some(lab) = Lab::without_fast_path(Plan::default(), &borrowed) else { return };
+    let menu = Menu::record(lab.client(), &files);
+    let mut longest = Duration::ZERO;
+    for _ in 0..5 {
+        let mut victim = Victim::start(&lab, Some(&pins.0));
+        assert!(transfer::matches(&mut lab.client(), menu.pick(0, 0)));
+        victim.kill();
+        let killed = Instant::now();
+        longest = longest.max(last_answer_after(&lab, killed));
+        let _ready_for_the_next = std::fs::remove_file(lab.file("../ready"));
+    }
+    println!("FIGURE last answer after a kill: {longest:?} at most, of 5");
+    assert!(longest < Duration::from_secs(2), "the pulse was out of date: {longest:?}");
+}
+
+/// When the kernel answered the last of many requests, each on a connection of its own.
+fn last_answer_after(lab: &Lab, killed: Instant) -> Duration {
+    let from_kernel = || {
+        let mut client = lab.client();
+        let reply = client.get("/marked.html");
+        client.end();
+        reply.is_from_kernel()
+    };
+    let mut last = Duration::ZERO;
+    let mut quiet = 0;
+    while quiet < 50 {
+        quiet += 1;
+        if from_kernel() {
+            (last, quiet) = (killed.elapsed(), 0);
+        }
+    }
+    last
 }
 
 #[test]

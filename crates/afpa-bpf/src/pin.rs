@@ -141,20 +141,20 @@ impl FastPath {
         self.lock_pinned().free.len()
     }
 
-    /// If there was no slot for an object since the last call: makes those vacant that were retired and whose
-    /// answers all clients have, instead of waiting for [`Settings::retire_after`]. Looks at every
-    /// connection; call it now and then.
+    /// Makes slots vacant that were retired and whose answers all clients have, instead of waiting for
+    /// [`Settings::retire_after`](crate::Settings::retire_after). Looks at every connection if there are
+    /// any: for when objects wait for room, and not too often.
     pub fn reclaim(&self) -> libbpf_rs::Result<()> {
         let mut unused: HashMap<u32, u64> = {
-            let mut pinned = self.lock_pinned();
-            if !std::mem::take(&mut pinned.short) {
-                return Ok(());
-            }
+            let pinned = self.lock_pinned();
             // A program that had looked it up when it was unpinned has long finished.
             let ripe = pinned.retired.iter().filter(|(since, _)| since.elapsed() >= RIPE);
             let version = |index: u32| self.slots.version(index).load(Ordering::Relaxed);
             ripe.map(|(_, index)| (*index, version(*index))).collect()
         };
+        if unused.is_empty() {
+            return Ok(());
+        }
         self.each_flow(|_, flow| {
             let end = flow.answer_at.wrapping_add(flow.answer_span);
             let outstanding =
@@ -227,8 +227,6 @@ pub(crate) struct Pinned {
     free: Vec<u32>,
     retired: VecDeque<(Instant, u32)>,
     retire_after: Duration,
-    /// There was no slot for an object.
-    short: bool,
     version: u64,
     /// Objects under each bit of the path filter.
     marks: Vec<u32>,
@@ -252,7 +250,6 @@ impl Pinned {
             free,
             retired: VecDeque::new(),
             retire_after,
-            short: false,
             version: since.as_nanos() as u64,
             marks: vec![0; PATH_FILTER_BITS],
         };
@@ -275,9 +272,8 @@ impl Pinned {
             fast_path.slots.vacate(index);
             self.free.push(index);
         }
-        let at = self.free.len().checked_sub(count);
-        self.short |= at.is_none();
-        Some(self.free.split_off(at?))
+        let at = self.free.len().checked_sub(count)?;
+        Some(self.free.split_off(at))
     }
 
     fn retire(&mut self, slots: Vec<u32>) {

@@ -62,6 +62,7 @@ fn drifted_connections_outlive_the_process_and_are_taken_over() {
 
     victim.kill().expect("killed"); // SIGKILL: it says nothing, its heartbeat is fresh
     victim.wait().expect("gone");
+    std::thread::sleep(Duration::from_millis(300)); // the kernel empties `alive` when it comes to it
     assert_eq!(
         client.get("/kernel.html").status,
         404,

@@ -72,6 +72,30 @@ fn version_that_is_gone_ends_the_connection() {
     assert!(payloads(&end).is_empty() && end.iter().any(|s| s.flags & RST != 0), "{end:?}");
 }
 
+/// Room for others is made of what nobody can ask for again, and of nothing else.
+#[test]
+fn a_retired_answer_stays_until_its_client_has_it() {
+    let Some((world, fast_path)) = world(Settings { objects: 1, ..Settings::default() }) else {
+        return;
+    };
+    let mut client = connected(&world);
+    fast_path.beat();
+    let request = client.get("/kernel.html");
+    let answer = client.ask(&request);
+    assert!(answer.is_from_kernel());
+    assert!(fast_path.unpin(SITE, b"/kernel.html").expect("unpinned"));
+    std::thread::sleep(Duration::from_millis(1100));
+    fast_path.reclaim().expect("looked at");
+    assert_eq!(fast_path.free_slots(), 0, "it may have been lost");
+    client.send(&request);
+    let again = client.receive(SOON).expect("an answer");
+    assert_eq!(again.payload, answer.payload);
+    client.send(&client.next());
+    std::thread::sleep(SOON);
+    fast_path.reclaim().expect("looked at");
+    assert_eq!(fast_path.free_slots(), 1);
+}
+
 #[test]
 fn duplicates_get_no_second_meaning() {
     let Some((world, _fast_path)) = world(Settings::default()) else { return };

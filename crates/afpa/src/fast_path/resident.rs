@@ -81,6 +81,11 @@ impl Resident {
         }
     }
 
+    /// Whether objects wait for room.
+    pub(super) fn has_refused(&self) -> bool {
+        !self.lock().refused.is_empty()
+    }
+
     /// At most so many of those that there was no room for; they are not refused any more.
     pub(super) fn take_refused(&self, most: usize) -> Vec<Key> {
         let mut pinned = self.lock();

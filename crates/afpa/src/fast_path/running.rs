@@ -311,11 +311,14 @@ impl Shared {
     /// Objects that there was no room for are offered again when others have gone.
     pub(super) fn use_room(&self) {
         const AT_ONCE: usize = 256;
+        let current = self.current.load();
+        let Some(current) = current.as_ref().filter(|current| current.resident.has_refused())
+        else {
+            return;
+        };
         if let Err(error) = self.fast_path.reclaim() {
             tracing::warn!(%error, "retired objects cannot be looked after");
         }
-        let current = self.current.load();
-        let Some(current) = current.as_ref() else { return };
         let keys = current.resident.take_refused(self.fast_path.free_slots().min(AT_ONCE));
         if let Some(cache) = current.cache.upgrade().filter(|_| !keys.is_empty()) {
             cache.offer_again(&keys);
