@@ -32,7 +32,7 @@ pub struct Job {
     pub keep_alive: bool,
     /// Whether doing it twice is like doing it once (RFC 9110 section 9.2.2).
     pub idempotent: bool,
-    /// What a server may be chosen by: see [`Chosen`].
+    /// What a server may be chosen by: see [`Chosen`](crate::select::Chosen).
     pub url_hash: u64,
     /// The client's address.
     pub client: Option<IpAddr>,
