@@ -30,6 +30,7 @@ mod places;
 mod prefixes;
 mod question;
 mod router;
+mod shares;
 mod steps;
 mod table;
 #[cfg(test)]

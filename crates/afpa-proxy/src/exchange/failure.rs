@@ -1,5 +1,7 @@
 //! Why a request got no response from a server, and what the client is told.
 
+use std::io;
+
 use afpa_http::Status;
 
 use crate::response::BadResponse;
@@ -142,5 +144,24 @@ impl Fault {
 
     pub(super) const fn nobodys(failure: Failure) -> Self {
         Self { failure, outcome: None, stale: false, elsewhere: Elsewhere::Never }
+    }
+}
+
+/// Whose fault it is that there is no connection. What this machine lacks is not held against a server.
+pub(super) fn connect_fault(error: &io::Error) -> Fault {
+    use io::ErrorKind as Kind;
+    let exhausted =
+        matches!(error.kind(), Kind::AddrNotAvailable | Kind::AddrInUse | Kind::OutOfMemory)
+            || matches!(
+                rustix::io::Errno::from_io_error(error),
+                Some(
+                    rustix::io::Errno::MFILE | rustix::io::Errno::NFILE | rustix::io::Errno::NOBUFS
+                )
+            );
+    match error.kind() {
+        _ if exhausted => Fault::nobodys(Failure::Exhausted),
+        Kind::ConnectionRefused => Fault::unsent(Failure::Connect, Outcome::ConnectRefused),
+        Kind::TimedOut => Fault::unsent(Failure::ConnectTimeout, Outcome::ConnectTimeout),
+        _ => Fault::unsent(Failure::Connect, Outcome::ConnectFailed),
     }
 }

@@ -1,112 +1,33 @@
 //! One exchange over a split connection (IBM paper, section 3): a server is selected, a connection to it
 //! obtained, the request sent, the response conveyed, and the connection put on the list it belongs to.
 //!
-//! [`run`] is that, and reads like it. Bytes move in [`relay`](self::relay): the request by `upload`, the
+//! [`run`] is that, and reads like it. Bytes move in `relay`: the request by `upload`, the
 //! response by `download`, both at once, each only as fast as its reader. An exchange holds a buffer only
 //! while there are bytes in it. LIFECYCLE.md in this crate has the states and invariants.
 
 mod download;
 mod failure;
+mod job;
 mod relay;
 mod settings;
 mod tunnel;
 mod upload;
 mod wait;
 
-use std::cell::Cell;
-use std::io;
-use std::net::IpAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_framework::access::duration_us;
 use afpa_framework::{ClientHalf, Persistence};
-use afpa_http::{BodyLength, Version};
 
 use crate::pool::{Pool, ServerStream};
-use crate::request::RequestHead;
-use crate::response::Asked;
-use crate::select::{Address, Affinity, Chosen, Group, Lease, Outcome, Pick, ServerIndex, WhyNone};
+use crate::select::{Address, Chosen, Lease, Outcome, Pick, ServerIndex, WhyNone};
 pub use failure::Failure;
-use failure::{Elsewhere, Fault};
+use failure::{Elsewhere, Fault, connect_fault};
+pub use job::{Core, End, Job, Report};
 use relay::{Relay, Relayed};
 pub use settings::Settings;
 use wait::{Interrupted, while_client_stays};
-
-/// A request for a server group, owned.
-#[derive(Debug)]
-pub struct Job {
-    /// The servers.
-    pub group: Arc<Group>,
-    /// How they are dealt with.
-    pub settings: Arc<Settings>,
-    /// The head as servers get it.
-    pub head: RequestHead,
-    /// What follows it on the client's connection.
-    pub body: BodyLength,
-    /// What of it the response depends on.
-    pub asked: Asked,
-    /// The client's version.
-    pub version: Version,
-    /// Whether the client wants its connection kept.
-    pub keep_alive: bool,
-    /// Whether doing it twice is like doing it once (RFC 9110 section 9.2.2).
-    pub idempotent: bool,
-    /// What a server may be chosen by: see [`Chosen`].
-    pub url_hash: u64,
-    /// The client's address.
-    pub client: Option<IpAddr>,
-    /// The affinity cookie's value.
-    pub cookie: Option<Box<[u8]>>,
-    /// Affinity as the request set wants it.
-    pub affinity: Option<Affinity>,
-    /// Whether somebody wants to know the name of the server.
-    pub names_server: bool,
-}
-
-/// What the exchanges of one core share.
-#[derive(Debug, Default)]
-pub struct Core {
-    /// Connections and buffers.
-    pub pool: Pool,
-    /// The core drains: every response is the last one of its connection.
-    pub draining: Cell<bool>,
-}
-
-/// What became of an exchange.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// How it ended.
-    pub end: End,
-    /// Status of the response; 0 when there was none.
-    pub status: u16,
-    /// Bytes of its content that were passed on.
-    pub content_bytes: u64,
-    /// Name of the server that was asked last, where it was wanted.
-    pub server: Option<Box<str>>,
-    /// Servers that were asked.
-    pub attempts: u32,
-    /// Microseconds until there was a connection.
-    pub connect_us: u32,
-    /// Microseconds to the first byte of the response; 0 when none came.
-    pub first_byte_us: u32,
-    /// Microseconds in all.
-    pub total_us: u32,
-}
-
-/// How an exchange ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The response is with the client.
-    Relayed(Persistence),
-    /// The response broke off: the client's connection must end.
-    Broken,
-    /// The client went away, or stopped reading.
-    ClientGone,
-    /// The client got nothing yet.
-    Failed(Failure),
-}
 
 /// Passes `job` on, and its response to `client`.
 pub async fn run<C: ClientHalf>(job: &mut Job, core: &Rc<Core>, client: &mut C) -> Report {
@@ -385,25 +306,6 @@ impl<'p> Busy<'p> {
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
         self.0.count_busy(-1);
-    }
-}
-
-/// Whose fault it is that there is no connection. What this machine lacks is not held against a server.
-fn connect_fault(error: &io::Error) -> Fault {
-    use io::ErrorKind as Kind;
-    let exhausted =
-        matches!(error.kind(), Kind::AddrNotAvailable | Kind::AddrInUse | Kind::OutOfMemory)
-            || matches!(
-                rustix::io::Errno::from_io_error(error),
-                Some(
-                    rustix::io::Errno::MFILE | rustix::io::Errno::NFILE | rustix::io::Errno::NOBUFS
-                )
-            );
-    match error.kind() {
-        _ if exhausted => Fault::nobodys(Failure::Exhausted),
-        Kind::ConnectionRefused => Fault::unsent(Failure::Connect, Outcome::ConnectRefused),
-        Kind::TimedOut => Fault::unsent(Failure::ConnectTimeout, Outcome::ConnectTimeout),
-        _ => Fault::unsent(Failure::Connect, Outcome::ConnectFailed),
     }
 }
 

@@ -157,6 +157,13 @@ impl Checks<'_> {
             self.error(place, cause, format!("use the prefix \"{}/\"", path.prefix));
         }
         self.rewrite(path, behaviour, (section, instance));
+        if let Some(status @ (204 | 205 | 304)) = behaviour.status
+            && !behaviour.body.is_empty()
+        {
+            let place = self.place(section, instance, "body");
+            let cause = format!("a response with the status {status} has no content");
+            self.error(place, cause, "remove `body`, or use another status");
+        }
         for (key, wants, has) in [
             ("affinity", "`to`", behaviour.to.is_some()),
             ("redirect_status", "`redirect`", behaviour.redirect.is_some()),

@@ -366,6 +366,10 @@ fn contradictions_of_the_hierarchy_come_with_line_cause_and_remedy() {
             &[":9:11: error: \"/b\" in the place of \"/a/\" would lose a slash or double it"],
         ),
         (in_path("redirect = \"/b{pth}\"\n"), &["`redirect` has {pth}, which stands for nothing"]),
+        (
+            in_path("status = 304\nbody = \"x\"\n"),
+            &[":9:8: error: a response with the status 304 has no content"],
+        ),
         (in_path("affinity = \"client\"\n"), &[":8:12: error: `affinity` goes with `to`"]),
         (
             format!("{site}[[site.path]]\nprefix = \"/a//b/\"\n"),

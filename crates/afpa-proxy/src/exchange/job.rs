@@ -1,0 +1,88 @@
+//! What an exchange is given, and what it gives back.
+
+use std::cell::Cell;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use afpa_framework::Persistence;
+use afpa_http::{BodyLength, Version};
+
+use super::{Failure, Settings};
+use crate::pool::Pool;
+use crate::request::RequestHead;
+use crate::response::Asked;
+use crate::select::{Affinity, Group};
+
+/// A request for a server group, owned.
+#[derive(Debug)]
+pub struct Job {
+    /// The servers.
+    pub group: Arc<Group>,
+    /// How they are dealt with.
+    pub settings: Arc<Settings>,
+    /// The head as servers get it.
+    pub head: RequestHead,
+    /// What follows it on the client's connection.
+    pub body: BodyLength,
+    /// What of it the response depends on.
+    pub asked: Asked,
+    /// The client's version.
+    pub version: Version,
+    /// Whether the client wants its connection kept.
+    pub keep_alive: bool,
+    /// Whether doing it twice is like doing it once (RFC 9110 section 9.2.2).
+    pub idempotent: bool,
+    /// What a server may be chosen by: see [`Chosen`](crate::select::Chosen).
+    pub url_hash: u64,
+    /// The client's address.
+    pub client: Option<IpAddr>,
+    /// The affinity cookie's value.
+    pub cookie: Option<Box<[u8]>>,
+    /// Affinity as the request set wants it.
+    pub affinity: Option<Affinity>,
+    /// Whether somebody wants to know the name of the server.
+    pub names_server: bool,
+}
+
+/// What the exchanges of one core share.
+#[derive(Debug, Default)]
+pub struct Core {
+    /// Connections and buffers.
+    pub pool: Pool,
+    /// The core drains: every response is the last one of its connection.
+    pub draining: Cell<bool>,
+}
+
+/// What became of an exchange.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// How it ended.
+    pub end: End,
+    /// Status of the response; 0 when there was none.
+    pub status: u16,
+    /// Bytes of its content that were passed on.
+    pub content_bytes: u64,
+    /// Name of the server that was asked last, where it was wanted.
+    pub server: Option<Box<str>>,
+    /// Servers that were asked.
+    pub attempts: u32,
+    /// Microseconds until there was a connection.
+    pub connect_us: u32,
+    /// Microseconds to the first byte of the response; 0 when none came.
+    pub first_byte_us: u32,
+    /// Microseconds in all.
+    pub total_us: u32,
+}
+
+/// How an exchange ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The response is with the client.
+    Relayed(Persistence),
+    /// The response broke off: the client's connection must end.
+    Broken,
+    /// The client went away, or stopped reading.
+    ClientGone,
+    /// The client got nothing yet.
+    Failed(Failure),
+}
