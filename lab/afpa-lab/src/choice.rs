@@ -220,6 +220,10 @@ impl Wish {
                     ));
                 }
                 let most = if part.by == By::Each { able.len() } else { 1 };
+                if part.by == By::Each && !able.is_empty() {
+                    let named = |reason: &String| format!("{}, generator {reason}", workload.name);
+                    left_out.extend(reasons.iter().map(named));
+                }
                 tasks.extend(able.into_iter().take(most).map(|generator| Task {
                     workload: workload.clone(),
                     load: load.clone(),
