@@ -79,6 +79,10 @@ def ratio_lines(result):
                      f"| {changes['p99'] * 1e3:.2f} ms | at most 5 ms |")
         lines.append(f"| answers older than one seen before, of {changes['answers']:,} "
                      f"| {changes['backwards']} | 0 |")
+    for failure in result["failed"]:
+        lines.append(f"| NOT MEASURED | {failure.splitlines()[-1]} | |")
+    if result["repeated"]:
+        lines.append(f"| turns that failed and were taken again | {len(result['repeated'])} | 0 |")
     return lines
 
 

@@ -149,12 +149,14 @@ class Reports(unittest.TestCase):
             "settings": {"rounds": 2, "seconds": 1}, "speed": speed, "browser": [], "passes": [],
             "programs": [{"title": "a hit"} | arithmetic.spread([400.0, 500.0])],
             "least": {"bed": {NGINX: arithmetic.least(speed, NGINX), H2O: None}}, "flows": None,
-            "changes": None, "commands": {"512-256, nginx": "run"},
+            "changes": None, "repeated": ["why"], "failed": [],
+            "commands": {"512-256, nginx": "run"},
         }
 
     def test_every_server_has_its_line_and_the_ratio_its_goal(self):
         text = report.markdown(self.result())
         self.assertIn("| afpa kernel | 100.0 k", text)
+        self.assertIn("| turns that failed and were taken again | 1 |", text)
         self.assertIn("| 1.00x (1.00 to 1.00) | at least 10x |", text)
 
     def test_the_figure_is_well_formed(self):
