@@ -86,7 +86,8 @@ pub fn forward(data: &[u8]) {
     let Some(path) = first.target.path() else { return };
     let Ok(path) = target::normalise(path, &mut room) else { return };
     let mut head = RequestHead::default();
-    let origin = Origin { client: Some([192, 0, 2, 1].into()), trusted: data.len().is_multiple_of(2) };
+    let origin =
+        Origin { client: Some([192, 0, 2, 1].into()), trusted: data.len().is_multiple_of(2) };
     if head.write(&first, path, &RequestPolicy::default(), origin).is_err() {
         return;
     }
