@@ -117,6 +117,12 @@ impl Wish {
             plan.add(experiment.title, bed, tasks, names);
         }
         self.add_named(&chosen, generators, &mut plan)?;
+        for name in &chosen {
+            let server = servers.iter().find(|server| server.name() == *name);
+            if server.is_some_and(|server| !plan.has_work_for(server.as_ref())) {
+                plan.left_out.push(format!("server {name}: none of the loads suits it"));
+            }
+        }
         plan.groups.iter_mut().for_each(|group| measure_one_twice(&mut group.servers));
         ensure!(!plan.groups.is_empty(), "nothing can be measured: {}", plan.left_out.join("; "));
         if let Some(within) = self.within {
@@ -236,6 +242,12 @@ impl Wish {
 }
 
 impl Plan {
+    fn has_work_for(&self, server: &dyn Server) -> bool {
+        let mut taking =
+            self.groups.iter().filter(|g| g.servers.iter().any(|n| n == server.name()));
+        taking.any(|group| group.tasks.iter().any(|task| task.suits(server)))
+    }
+
     fn add(&mut self, title: &str, bed: BedPlan, tasks: Vec<Task>, servers: Vec<String>) {
         if !tasks.is_empty() && !servers.is_empty() {
             self.groups.push(Group { title: title.to_owned(), bed, tasks, servers });

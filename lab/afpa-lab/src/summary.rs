@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::bed::is_impaired;
 use crate::results::{AGAIN, Cost, Doubt, Point, Results, Turn};
 use crate::stats::{Ratio, Spread, noise};
 
@@ -87,7 +88,7 @@ impl Summary {
     }
 
     /// The subject's ratio to a server at a load, on the bed that is least favourable to the
-    /// subject; with the bed's name. Beds that are impaired on purpose are compared with none.
+    /// subject; with the bed's name. Beds that are impaired on purpose are apart from the others.
     pub fn quoted(&self, load: &Point, server: &str) -> Option<(Ratio, &str)> {
         let alike = self.points.iter().filter(|one| {
             let point = &one.point;
@@ -95,7 +96,7 @@ impl Summary {
                 && point.generator == load.generator
                 && point.persistent == load.persistent
                 && point.connections == load.connections
-                && !crate::bed::is_impaired(&point.bed)
+                && is_impaired(&point.bed) == is_impaired(&load.bed)
         });
         let ratios =
             alike.filter_map(|one| Some((one.row(server)?.ratio?, one.point.bed.as_str())));
@@ -278,6 +279,21 @@ pub(crate) mod tests {
         let summary = Summary::of(&results);
         let (ratio, bed) = summary.quoted(&summary.points[0].point, "nginx").unwrap();
         assert_eq!((ratio.spread.median, bed), (3.0, "unsteered"));
+    }
+
+    #[test]
+    fn an_impaired_bed_is_quoted_by_itself() {
+        let mut results = results(&[("afpa", &[40.0; 3]), ("nginx", &[10.0; 3])]);
+        for turn in &mut results.turns {
+            turn.point.bed = "steered-impaired".into();
+        }
+        for (server, rate) in [("afpa", 30.0), ("nginx", 10.0)] {
+            results.turns.extend((1..=3).map(|round| turn(server, round, rate)));
+        }
+        let summary = Summary::of(&results);
+        let quoted = |point: usize| summary.quoted(&summary.points[point].point, "nginx").unwrap();
+        assert_eq!((quoted(0).0.spread.median, quoted(0).1), (4.0, "steered-impaired"));
+        assert_eq!((quoted(1).0.spread.median, quoted(1).1), (3.0, "steered"));
     }
 
     #[test]
