@@ -1,6 +1,7 @@
 //! A bed with a server on one side; the test itself is on the other.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::OnceLock;
 
 use afpa_netlab::{Bed, BedOptions};
 use afpa_testkit::{Client, Endpoint, Launch, Server, eventually};
@@ -25,9 +26,8 @@ impl Lab {
         if let Err(reason) = bpf_fs::private() {
             afpa_testkit::aloud::say("SKIP", &format!("no BPF file system of our own: {reason}"));
         }
-        let settings = afpa_bpf::Settings { objects: 16, flows: 16, ..Default::default() };
-        if let Err(unavailable) = afpa_bpf::FastPath::load(settings) {
-            afpa_testkit::aloud::say("SKIP", &unavailable.to_string());
+        if let Some(unavailable) = unavailable() {
+            afpa_testkit::aloud::say("SKIP", unavailable);
             return None;
         }
         let bed = Bed::create(&BedOptions::default()).expect("a bed");
@@ -86,6 +86,16 @@ impl Lab {
             [1, 2].map(|index| afpa_bpf::FastPath::programs_on(index).expect("asked")).iter().sum()
         })
     }
+}
+
+/// Why there can be no fast path here. Asked once: loading takes half a second of a core.
+fn unavailable() -> Option<&'static str> {
+    static REASON: OnceLock<Option<String>> = OnceLock::new();
+    let reason = REASON.get_or_init(|| {
+        let settings = afpa_bpf::Settings { objects: 16, flows: 16, ..Default::default() };
+        afpa_bpf::FastPath::load(settings).err().map(|unavailable| unavailable.to_string())
+    });
+    reason.as_deref()
 }
 
 /// The statistics of a server.
