@@ -123,7 +123,13 @@ impl Wish {
                 plan.left_out.push(format!("server {name}: none of the loads suits it"));
             }
         }
-        plan.groups.iter_mut().for_each(|group| measure_one_twice(&mut group.servers));
+        for group in &mut plan.groups {
+            let known = |name: &str| servers.iter().find(|server| server.name() == name);
+            let tasks = &group.tasks;
+            measure_one_twice(&mut group.servers, |name| {
+                known(name).is_some_and(|server| tasks.iter().any(|t| t.suits(server.as_ref())))
+            });
+        }
         ensure!(!plan.groups.is_empty(), "nothing can be measured: {}", plan.left_out.join("; "));
         if let Some(within) = self.within {
             plan.fit(within, SHORTEST.min(self.seconds))?;
@@ -255,11 +261,11 @@ impl Plan {
     }
 }
 
-/// The noise is what one and the same server differs from itself: a peer, at the other end of the
-/// round. AFPA if there is no peer.
-fn measure_one_twice(servers: &mut Vec<String>) {
-    let peer = servers.iter().find(|name| !name.starts_with("afpa")).or(servers.first());
-    if let Some(name) = peer {
+/// The noise is what one and the same server differs from itself: a peer that has something to do,
+/// at the other end of the round. AFPA if there is no peer.
+fn measure_one_twice(servers: &mut Vec<String>, works: impl Fn(&str) -> bool) {
+    let able = || servers.iter().filter(|name| works(name));
+    if let Some(name) = able().find(|name| !name.starts_with("afpa")).or(able().next()) {
         servers.push(format!("{name}{AGAIN}"));
     }
 }
@@ -269,13 +275,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_is_measured_twice() {
-        let mut servers = vec!["afpa-kernel".to_owned(), "nginx".into(), "h2o".into()];
-        measure_one_twice(&mut servers);
-        assert_eq!(servers.last().unwrap(), "nginx (again)");
-        let mut alone = vec!["afpa".to_owned()];
-        measure_one_twice(&mut alone);
-        assert_eq!(alone, ["afpa", "afpa (again)"]);
+    fn a_peer_that_works_is_measured_twice() {
+        let twice = |names: &[&str]| {
+            let mut servers: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            measure_one_twice(&mut servers, |name| name != "howl");
+            servers.split_off(names.len())
+        };
+        assert_eq!(twice(&["afpa-kernel", "howl", "nginx", "h2o"]), ["nginx (again)"]);
+        assert_eq!(twice(&["afpa", "howl"]), ["afpa (again)"]);
+        assert!(twice(&["howl"]).is_empty());
     }
 
     #[test]

@@ -25,7 +25,7 @@ fn compare(folder: &Path) -> Command {
     let (names, program) = servers();
     let mut command = Command::new(LAB);
     command.args(["compare", "--servers", &names, "--size", "64,4k", "--rounds", "2"]);
-    command.args(["--time", "200ms", "--warm-up", "50ms", "--patience", "0s", "--report"]);
+    command.args(["--time", "500ms", "--warm-up", "100ms", "--patience", "0s", "--report"]);
     command.arg(folder).args(program).stdin(Stdio::null());
     command
 }
