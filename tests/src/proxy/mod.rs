@@ -1,12 +1,14 @@
 //! What stands around the proxy in its tests: unmodified servers, and clients that lose nothing.
 
 mod backend;
+mod names;
 mod raw;
 mod traffic;
 
 use afpa_testkit::Server;
 pub use backend::{Backend, Kind};
-pub use raw::{Raw, read_head};
+pub use names::Names;
+pub use raw::{Raw, answer, read_head};
 use serde_json::Value;
 pub use traffic::{Sample, Traffic};
 

@@ -24,7 +24,18 @@ impl Raw {
     /// # Panics
     /// When it cannot listen.
     pub fn start(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind(free_address()).expect("bound");
+        Self::start_at(free_address(), serve)
+    }
+
+    /// The same, at this address.
+    ///
+    /// # Panics
+    /// When it cannot listen there.
+    pub fn start_at(
+        address: SocketAddr,
+        serve: impl Fn(TcpStream) + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).expect("bound");
         let address = listener.local_addr().expect("an address");
         let (connections, ended) =
             (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
@@ -55,6 +66,18 @@ impl Raw {
                     return;
                 }
             }
+        })
+    }
+
+    /// A server that answers every request with its name.
+    pub fn named(name: &'static str) -> Self {
+        Self::named_at(free_address(), name)
+    }
+
+    /// The same, at this address.
+    pub fn named_at(address: SocketAddr, name: &'static str) -> Self {
+        Self::start_at(address, move |mut stream| {
+            while read_head(&mut stream).is_some() && answer(&mut stream, 200, name) {}
         })
     }
 
@@ -93,4 +116,11 @@ pub fn read_head(stream: &mut TcpStream) -> Option<String> {
         }
     }
     (!head.is_empty()).then(|| String::from_utf8_lossy(&head).into_owned())
+}
+
+/// Writes a whole answer; whether it was taken.
+pub fn answer(stream: &mut TcpStream, status: u16, content: &str) -> bool {
+    let length = content.len();
+    let answer = format!("HTTP/1.1 {status} -\r\nContent-Length: {length}\r\n\r\n{content}");
+    stream.write_all(answer.as_bytes()).is_ok()
 }

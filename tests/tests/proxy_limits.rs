@@ -1,0 +1,163 @@
+//! Limits of a site and of its clients: what goes to servers is refused beyond them, what is cached
+//! never is.
+
+use std::net::{IpAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use afpa_testkit::{Client, Endpoint, Response, Server, Tree, eventually};
+use afpa_tests::proxy::{Raw, answer, read_head};
+
+/// A site with a cached page and a server for the rest, and these limits.
+fn site(to: &str, limits: &str) -> (Tree, Server) {
+    let tree = Tree::new();
+    tree.file("page.html", "page");
+    let root = tree.path().display().to_string();
+    let server = Server::start("/", |launch| {
+        launch.written(|listen: &Endpoint| {
+            format!(
+                "[[site]]\nlisten = [\"{listen}\"]\nroot = \"{root}\"\nto = \"{to}\"\n\
+                 cached = [\"html\"]\n\n[site.limits]\n{limits}\n"
+            )
+        });
+    });
+    (tree, server)
+}
+
+/// A client at another address.
+fn from(address: &str, server: &Server) -> Client {
+    let address: IpAddr = address.parse().expect("an address");
+    Client::connect_from(address, server.address()).expect("connect")
+}
+
+#[track_caller]
+fn assert_refused(response: &Response, status: u16) {
+    assert_eq!(response.status, status, "{response:?}");
+    let after = response.field("Retry-After").and_then(|value| value.parse::<u32>().ok());
+    assert!(after.is_some_and(|seconds| (1..=60).contains(&seconds)), "{response:?}");
+}
+
+/// Asks until it is refused: how often it was answered before, and the refusal.
+#[track_caller]
+fn until_refused(client: &mut Client) -> (usize, Response) {
+    for answered in 0..100 {
+        let response = client.get("/app");
+        if response.status != 200 {
+            return (answered, response);
+        }
+    }
+    panic!("never refused");
+}
+
+#[track_caller]
+fn assert_pages(client: &mut Client) {
+    for _ in 0..50 {
+        let page = client.get("/page.html");
+        assert_eq!((page.status, page.text()), (200, "page"));
+    }
+}
+
+#[test]
+fn a_client_that_asks_too_often_is_told_so_and_others_are_not() {
+    let app = Raw::named("app");
+    let (_tree, server) = site(&app.to(), "client_requests_per_second = 1\nclient_burst = 5");
+    let mut client = from("127.0.0.8", &server);
+    let (answered, refusal) = until_refused(&mut client);
+    // A slow machine may take seconds for them, in each of which one more may pass.
+    assert!((5..20).contains(&answered), "{answered}");
+    assert_refused(&refusal, 429);
+    assert_pages(&mut client);
+    assert_eq!(from("127.0.0.9", &server).get("/app").text(), "app");
+    // The rate is of the client and not of its connection.
+    let mut again = from("127.0.0.8", &server);
+    assert!(until_refused(&mut again).0 < 5);
+    eventually("its time has come", || again.get("/app").status == 200);
+}
+
+#[test]
+fn a_site_that_is_asked_too_often_refuses_what_costs() {
+    let app = Raw::named("app");
+    let (_tree, server) = site(&app.to(), "requests_per_second = 1\nburst = 5");
+    let (answered, refusal) = until_refused(&mut from("127.0.0.8", &server));
+    assert!((5..20).contains(&answered), "{answered}");
+    assert_refused(&refusal, 503);
+    let mut other = from("127.0.0.9", &server);
+    assert!(until_refused(&mut other).0 < 5, "all clients together");
+    assert_pages(&mut other);
+    eventually("its time has come", || other.get("/app").status == 200);
+}
+
+/// A server that keeps requests until it is told to answer.
+struct Slow {
+    server: Raw,
+    has: Arc<AtomicUsize>,
+    go: Arc<AtomicBool>,
+}
+
+impl Slow {
+    fn start() -> Self {
+        let (has, go) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (count, may) = (Arc::clone(&has), Arc::clone(&go));
+        let server = Raw::start(move |mut stream: TcpStream| {
+            while read_head(&mut stream).is_some() {
+                count.fetch_add(1, Ordering::SeqCst);
+                eventually("it may answer", || may.load(Ordering::SeqCst));
+                answer(&mut stream, 200, "late");
+            }
+        });
+        Self { server, has, go }
+    }
+
+    /// Sends a request that comes to the server, and stays there.
+    fn keep(&self, mut client: Client) -> Client {
+        let before = self.has.load(Ordering::SeqCst);
+        client.send("GET /app HTTP/1.1\r\nHost: test\r\n\r\n");
+        eventually("the server has it", || self.has.load(Ordering::SeqCst) > before);
+        client
+    }
+}
+
+#[test]
+fn a_site_has_so_many_requests_at_a_time() {
+    let slow = Slow::start();
+    let (_tree, server) = site(&slow.server.to(), "in_flight = 2");
+    let kept = ["127.0.0.7", "127.0.0.8"].map(|address| slow.keep(from(address, &server)));
+    let mut third = from("127.0.0.9", &server);
+    assert_refused(&third.get("/app"), 503);
+    assert_pages(&mut third);
+    // A client that goes away makes room.
+    let [mut first, second] = kept;
+    drop(second);
+    let mut probe = None;
+    eventually("there is room", || {
+        let mut client = from("127.0.0.9", &server);
+        client.send("GET /app HTTP/1.1\r\nHost: test\r\n\r\n");
+        client.set_patience(Duration::from_millis(100)).expect("a time-out");
+        // What is not refused at once is with the server.
+        let waits = client.try_receive(afpa_testkit::Asked::Body).is_err();
+        if waits {
+            probe = Some(client);
+        }
+        waits
+    });
+    assert_refused(&third.get("/app"), 503);
+    slow.go.store(true, Ordering::SeqCst);
+    assert_eq!(first.receive().text(), "late");
+    drop(probe);
+    eventually("it is answered", || third.get("/app").status == 200);
+}
+
+#[test]
+fn a_client_has_so_many_requests_at_a_time() {
+    let slow = Slow::start();
+    let (_tree, server) = site(&slow.server.to(), "client_in_flight = 1");
+    let mut kept = slow.keep(from("127.0.0.8", &server));
+    let mut same = from("127.0.0.8", &server);
+    assert_refused(&same.get("/app"), 429);
+    assert_pages(&mut same);
+    let mut other = slow.keep(from("127.0.0.9", &server));
+    slow.go.store(true, Ordering::SeqCst);
+    assert_eq!((kept.receive().text(), other.receive().text()), ("late", "late"));
+    eventually("it may ask again", || same.get("/app").status == 200);
+}
