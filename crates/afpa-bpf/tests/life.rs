@@ -133,6 +133,7 @@ fn loopback() {
     let fast_path = inside(&world.server, || FastPath::load(Settings::default()));
     let fast_path = match fast_path {
         Ok(fast_path) => fast_path,
+        Err(error) if error.reason.contains("verifier") => panic!("{error}"),
         Err(error) => return println!("SKIP: {error}"),
     };
     Sample::new(&[b'k'; 1000]).pin(&fast_path, "/kernel.html");

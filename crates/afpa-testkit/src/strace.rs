@@ -51,7 +51,7 @@ impl Strace {
     fn wait_until_attached(&mut self, pid: u32) -> Result<(), String> {
         let threads = crate::proc::Process(pid).threads().map_err(|error| error.to_string())?;
         let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(5) {
+        while start.elapsed() < Duration::from_secs(20) {
             let said = std::fs::read_to_string(self.folder.path().join("errors"));
             let said = said.unwrap_or_default();
             // "Process 1 attached" or, for several, "Process 1 attached with 3 threads".

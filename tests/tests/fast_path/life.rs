@@ -27,7 +27,7 @@ fn nothing_is_left_after_term_and_quit() {
         assert!(is_from_kernel(&server, &mut client, "/hello.txt"));
         assert_eq!(lab.attached(), 4, "two programs on two interfaces");
         server.signal(signal);
-        let status = server.wait(Duration::from_secs(5)).expect("it ends");
+        let status = server.wait(Duration::from_secs(20)).expect("it ends");
         assert!(status.success(), "{signal:?}: {status:?}\n{}", server.log());
         client.assert_closed();
         assert_eq!(lab.attached(), 0, "after {signal:?}");
@@ -51,7 +51,7 @@ fn a_home_that_root_made_for_itself_is_opened_to_everybody() {
     assert_eq!(left(), 1, "what connections need is kept");
     assert!(server.process().users().expect("users").iter().all(|user| *user != 0));
     server.signal(Signal::TERM);
-    assert!(server.wait(Duration::from_secs(5)).expect("it ends").success());
+    assert!(server.wait(Duration::from_secs(20)).expect("it ends").success());
     assert!(!server.log().contains("cannot be removed"), "{}", server.log());
     assert_eq!(left(), 0);
 }
@@ -74,7 +74,7 @@ fn quit_answers_in_user_mode_and_closes() {
     client.send("Host: h\r\n\r\n");
     assert_eq!(client.receive().text(), "hello");
     client.assert_closed();
-    assert!(server.wait(Duration::from_secs(5)).expect("it ends").success());
+    assert!(server.wait(Duration::from_secs(20)).expect("it ends").success());
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn unwatched_files_are_left_to_user_mode() {
             settings.set("coherency.watch", "false");
         });
     });
-    let status = server.wait(Duration::from_secs(5)).expect("it ends");
+    let status = server.wait(Duration::from_secs(20)).expect("it ends");
     let log = server.log();
     assert!(
         !status.success() && log.contains("no fast path: changes of files are not watched"),

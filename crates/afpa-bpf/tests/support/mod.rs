@@ -110,6 +110,7 @@ impl World {
         inside(&self.server, || {
             let fast_path = match FastPath::load(settings) {
                 Ok(fast_path) => fast_path,
+                Err(error) if error.reason.contains("verifier") => panic!("{error}"),
                 Err(error) => {
                     println!("SKIP: {error}");
                     return None;
