@@ -176,3 +176,45 @@ fn what_is_half_done_is_finished_by_the_server_it_began_with() {
     // The next request of the same connection is of the new configuration.
     eventually("it goes to the next server", || down.get("/").text() == "next");
 }
+
+#[test]
+fn a_tunnel_outlives_the_configuration_that_it_began_with() {
+    let echo = Raw::start(|mut stream: TcpStream| {
+        let Some(head) = read_head(&mut stream) else { return };
+        if !head.to_ascii_lowercase().contains("\r\nupgrade: websocket\r\n") {
+            answer(&mut stream, 200, "echo");
+            return;
+        }
+        let switched = b"HTTP/1.1 101 -\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+        stream.write_all(switched).expect("taken");
+        let mut byte = [0];
+        while matches!(stream.read(&mut byte), Ok(1)) && stream.write_all(&byte).is_ok() {}
+    });
+    let next = Raw::named("next");
+    let proxy = proxy(&[echo.to()], "");
+    let mut client = proxy.connect();
+    client.send(
+        "GET / HTTP/1.1\r\nHost: site\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+    );
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(read_byte(&mut client));
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&head));
+    for sent in 0..10 {
+        client.send([sent]);
+        assert_eq!(read_byte(&mut client), sent);
+        if sent == 4 {
+            reload(&proxy, &group_of(&proxy, &next));
+            wait_for(&proxy, "next");
+        }
+    }
+}
+
+#[track_caller]
+fn read_byte(client: &mut Client) -> u8 {
+    let mut byte = [0];
+    assert_eq!(client.read_raw(&mut byte).expect("a byte"), 1, "the connection ended");
+    byte[0]
+}
