@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use afpa_testkit::{Client, Endpoint, Response, Server, Tree, eventually};
+use afpa_testkit::response::ReceiveError;
+use afpa_testkit::{Asked, Client, Endpoint, Response, Server, Tree, eventually};
 use afpa_tests::proxy::{Raw, answer, read_head};
 
 /// A site with a cached page and a server for the rest, and these limits.
@@ -110,11 +111,27 @@ impl Slow {
     }
 
     /// Sends a request that comes to the server, and stays there.
-    fn keep(&self, mut client: Client) -> Client {
+    #[track_caller]
+    fn keep(&self, client: Client) -> Client {
+        self.try_keep(client).expect("the server has it")
+    }
+
+    /// The same; `None` when it is refused.
+    fn try_keep(&self, mut client: Client) -> Option<Client> {
         let before = self.has.load(Ordering::SeqCst);
         client.send("GET /app HTTP/1.1\r\nHost: test\r\n\r\n");
-        eventually("the server has it", || self.has.load(Ordering::SeqCst) > before);
-        client
+        client.set_patience(Duration::from_millis(20)).expect("a time-out");
+        while self.has.load(Ordering::SeqCst) == before {
+            match client.try_receive(Asked::Body) {
+                Err(ReceiveError::TimedOut(_)) => {}
+                refused => {
+                    assert_refused(&refused.expect("a whole answer"), 503);
+                    return None;
+                }
+            }
+        }
+        client.set_patience(Duration::from_secs(10)).expect("a time-out");
+        Some(client)
     }
 }
 
@@ -129,22 +146,15 @@ fn a_site_has_so_many_requests_at_a_time() {
     // A client that goes away makes room.
     let [mut first, second] = kept;
     drop(second);
-    let mut probe = None;
+    let mut held = None;
     eventually("there is room", || {
-        let mut client = from("127.0.0.9", &server);
-        client.send("GET /app HTTP/1.1\r\nHost: test\r\n\r\n");
-        client.set_patience(Duration::from_millis(100)).expect("a time-out");
-        // What is not refused at once is with the server.
-        let waits = client.try_receive(afpa_testkit::Asked::Body).is_err();
-        if waits {
-            probe = Some(client);
-        }
-        waits
+        held = slow.try_keep(from("127.0.0.9", &server));
+        held.is_some()
     });
     assert_refused(&third.get("/app"), 503);
     slow.go.store(true, Ordering::SeqCst);
     assert_eq!(first.receive().text(), "late");
-    drop(probe);
+    assert_eq!(held.map(|mut client| client.receive().text().to_owned()).as_deref(), Some("late"));
     eventually("it is answered", || third.get("/app").status == 200);
 }
 

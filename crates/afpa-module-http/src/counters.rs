@@ -1,7 +1,11 @@
 //! What the HTTP module counts, one set a core.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use afpa_framework::Counter;
 use afpa_http::Status;
+
+use crate::shares::Shares;
 
 /// Counts of one core.
 #[derive(Debug)]
@@ -15,6 +19,7 @@ pub struct HttpCounters {
     /// Content bytes of answers, without heads.
     pub content_bytes: Counter,
     by_status: Box<[Counter]>,
+    shares: Mutex<Arc<Shares>>,
 }
 
 /// Status codes lie between 100 and 599 (RFC 9110 section 15).
@@ -29,6 +34,7 @@ impl Default for HttpCounters {
             remote: Counter::default(),
             content_bytes: Counter::default(),
             by_status: (0..CODES).map(|_| Counter::default()).collect(),
+            shares: Mutex::default(),
         }
     }
 }
@@ -45,6 +51,16 @@ impl HttpCounters {
             counter.add(1);
         }
         self.content_bytes.add(content_bytes);
+    }
+
+    /// What is counted of sites and request sets.
+    pub fn shares(&self) -> Arc<Shares> {
+        Arc::clone(&self.shares.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// From the start, and from a reload: hits do not come here.
+    pub(crate) fn share(&self, shares: &Arc<Shares>) {
+        *self.shares.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(shares);
     }
 
     /// Answers by status code, those that occurred.

@@ -23,6 +23,7 @@ use crate::header::HttpHeader;
 use crate::load::{self, Loaded};
 use crate::remote::{Ended, Remote};
 use crate::respond::{Asked, Responder};
+use crate::shares::{InFlight, Shares};
 use crate::site::Site;
 
 /// The HTTP module of one core.
@@ -31,6 +32,8 @@ pub struct Http {
     /// Of the cache that all roots share.
     view: Option<View<HttpHeader>>,
     responder: Responder,
+    /// What this core counts of sites and request sets.
+    shares: Arc<Shares>,
     wake: Arc<dyn Fn() + Send + Sync>,
     /// What exchanges with servers share.
     core: Rc<exchange::Core>,
@@ -60,6 +63,8 @@ pub struct Pending {
     head: Vec<u8>,
     limits: RequestLimits,
     arrived: Now,
+    /// Of which share, where there is one.
+    in_flight: Option<InFlight>,
     way: Way,
 }
 
@@ -79,9 +84,12 @@ impl Http {
         sink: Box<dyn AccessSink>,
         wake: Arc<dyn Fn() + Send + Sync>,
     ) -> Self {
+        let shares = Arc::new(Shares::of(&global, &counters.shares()));
+        counters.share(&shares);
         Self {
             view: global.view(&wake),
             global,
+            shares,
             responder: Responder::new(counters, sink),
             wake,
             core: Rc::default(),
@@ -92,6 +100,8 @@ impl Http {
 
     /// Serves from other global data from the next request on. Requests in flight keep the old.
     pub fn adopt(&mut self, global: Arc<Global>) {
+        self.shares = Arc::new(Shares::of(&global, &self.shares));
+        self.responder.counters.share(&self.shares);
         self.global = global;
         self.view = self.global.view(&self.wake);
     }
@@ -182,19 +192,20 @@ impl Module for Http {
         }
         let path = target::normalise(path, &mut self.path).ok()?;
         let listener = connection.listener;
-        let (site, path) = self.global.cached(listener, parsed, path, &mut self.joined)?;
-        match self.view.as_mut()?.get(site.key(), path, seconds(now)) {
+        let found = self.global.cached(listener, parsed, path, &mut self.joined)?;
+        match self.view.as_mut()?.get(found.root.key(), found.path, seconds(now)) {
             Look::Hit(object) => {
                 self.responder.counters.hits.add(1);
                 let asked = Asked {
                     client: connection.client,
                     request: parsed,
+                    share: self.shares.get(found.site, found.set).map(|share| &**share),
                     source: "hit",
                     arrived: now,
                     now,
                     must_close: false,
                 };
-                Some(self.responder.object(asked, object, site.settings(), out))
+                Some(self.responder.object(asked, object, found.root.settings(), out))
             }
             Look::Recheck(_) | Look::Miss => None,
         }
@@ -210,6 +221,7 @@ impl Module for Http {
         let asked = Asked {
             client: connection.client,
             request: &request.parsed,
+            share: None,
             source: "afpa",
             arrived: now,
             now,
@@ -271,6 +283,7 @@ impl Module for Http {
         if let Ok(Loaded::Remote(job, report)) = outcome {
             let ended = Ended {
                 client: job.client.map_or(connection.client, Client::Ip),
+                share: pending.in_flight.as_ref().map(InFlight::share),
                 head: &pending.head,
                 limits: &pending.limits,
                 arrived: pending.arrived,
@@ -295,6 +308,7 @@ impl Module for Http {
         let asked = Asked {
             client: connection.client,
             request: &parsed,
+            share: pending.in_flight.as_ref().map(InFlight::share),
             source: "uncached",
             arrived: pending.arrived,
             now,

@@ -9,7 +9,7 @@ use afpa_http::{BodyLength, Request, RequestLimits};
 use afpa_proxy::exchange;
 use afpa_proxy::limit::Gate;
 use afpa_proxy::select::Group;
-use afpa_router::{Action, ListenerId, Question, Router, Unrouted, Verdict};
+use afpa_router::{Action, ListenerId, Question, RequestSetId, Router, SiteId, Unrouted, Verdict};
 
 use crate::header::HttpHeader;
 use crate::site::Site;
@@ -28,6 +28,8 @@ pub struct Global {
     pub limits: RequestLimits,
     /// Most bytes of request content that are read and thrown away to keep a connection.
     pub body_limit: u64,
+    /// Most request sets that are counted each for itself; the others are counted with their site.
+    pub counted_sets: usize,
 }
 
 /// What a virtual site is apart from its routes.
@@ -53,7 +55,8 @@ impl Global {
     pub fn alone(site: Arc<Site>) -> Arc<Global> {
         let (limits, body_limit) = (site.settings().limits, site.settings().body_limit);
         let (sites, groups) = (Vec::new(), Vec::new());
-        Arc::new(Global { router: None, roots: vec![site], sites, groups, limits, body_limit })
+        let roots = vec![site];
+        Arc::new(Global { router: None, roots, sites, groups, limits, body_limit, counted_sets: 0 })
     }
 
     /// The cache of all roots; `None` when there is no root.
@@ -79,23 +82,25 @@ impl Global {
         Some(self.router.as_ref()?.route(&question(listener, request, path)))
     }
 
-    /// The root, and the path below it, that may have a cached answer to a GET or HEAD.
+    /// What may have a cached answer to a GET or HEAD.
     pub(crate) fn cached<'a>(
         &'a self,
         listener: ListenerId,
         request: &'a Request<'_, 'a>,
         path: &'a [u8],
         joined: &'a mut Vec<u8>,
-    ) -> Option<(&'a Arc<Site>, &'a [u8])> {
+    ) -> Option<Cached<'a>> {
         match self.verdict(listener, request, path) {
             None => {
                 let root = self.roots.first().filter(|root| root.serves(request.host))?;
-                Some((root, path))
+                Some(Cached { site: SiteId(0), set: None, root, path })
             }
             Some(verdict) => {
                 let verdict = verdict.ok()?;
                 let Action::Cached { root } = verdict.action else { return None };
-                Some((self.root(root.0)?, verdict.path.join(joined)))
+                let (site, set) = (verdict.site, Some(verdict.set));
+                let root = self.root(root.0)?;
+                Some(Cached { site, set, root, path: verdict.path.join(joined) })
             }
         }
     }
@@ -108,6 +113,16 @@ impl Global {
     pub(crate) fn root(&self, number: u32) -> Option<&Arc<Site>> {
         self.roots.get(number as usize)
     }
+}
+
+/// Where a cached answer may be.
+pub(crate) struct Cached<'a> {
+    pub(crate) site: SiteId,
+    /// `None` without a router.
+    pub(crate) set: Option<RequestSetId>,
+    pub(crate) root: &'a Arc<Site>,
+    /// Below the root.
+    pub(crate) path: &'a [u8],
 }
 
 /// What the router is asked about a request.

@@ -25,6 +25,7 @@ mod push;
 mod remote;
 mod respond;
 mod settings;
+mod shares;
 mod site;
 
 pub use counters::HttpCounters;
@@ -33,4 +34,5 @@ pub use global::{Global, ServerGroup, VirtualSite};
 pub use header::{HttpHeader, Variant};
 pub use load::Loaded;
 pub use settings::{Compression, SiteSettings};
+pub use shares::{Share, ShareReport, Shares};
 pub use site::{Site, SiteError};

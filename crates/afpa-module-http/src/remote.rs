@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use afpa_framework::access::duration_us;
 use afpa_framework::{Client, Now, Outbox, Persistence};
 use afpa_http::{BodyLength, Method, Request, RequestLimits, Status, request};
 use afpa_proxy::exchange::{Core, End, Job, Report};
@@ -16,6 +17,7 @@ use afpa_router::{self as router, GroupId, SiteId};
 
 use crate::global::{Global, ServerGroup, VirtualSite};
 use crate::respond::{Asked, Responder};
+use crate::shares::Share;
 
 /// A request on its way to a server.
 pub(crate) struct Remote {
@@ -161,6 +163,8 @@ impl From<NotForwardable> for Local {
 /// A request whose exchange has ended, and what is needed to finish its answer.
 pub(crate) struct Ended<'a> {
     pub(crate) client: Client,
+    /// In which it is counted.
+    pub(crate) share: Option<&'a Share>,
     pub(crate) head: &'a [u8],
     pub(crate) limits: &'a RequestLimits,
     pub(crate) arrived: Now,
@@ -177,6 +181,9 @@ impl Ended<'_> {
         out: &mut Outbox,
     ) -> Persistence {
         responder.counters.remote.add(1);
+        if let Some(share) = self.share {
+            share.took(duration_us(self.arrived.unix_us, self.now.unix_us));
+        }
         let (status, persistence) = match report.end {
             End::Relayed(persistence) => (report.status, persistence),
             End::Broken => (report.status, Persistence::Close),
@@ -190,6 +197,9 @@ impl Ended<'_> {
             }
         };
         responder.counters.answered_code(status, report.content_bytes);
+        if let Some(share) = self.share {
+            share.answered(status);
+        }
         if responder.sink.enabled() {
             self.with_request(|request, now| {
                 let asked = self.asked(request, now, false);
@@ -201,13 +211,13 @@ impl Ended<'_> {
     }
 
     fn asked<'r, 's, 'b>(
-        &self,
+        &'r self,
         request: &'r Request<'s, 'b>,
         now: Now,
         must_close: bool,
     ) -> Asked<'r, 's, 'b> {
-        let (client, arrived) = (self.client, self.arrived);
-        Asked { client, request, source: "remote", arrived, now, must_close }
+        let (client, share, arrived) = (self.client, self.share, self.arrived);
+        Asked { client, request, share, source: "remote", arrived, now, must_close }
     }
 
     /// Parses the request once more: only answers that are rare, or recorded, need that.

@@ -24,6 +24,7 @@ use afpa_proxy::limit::Refused;
 use crate::counters::HttpCounters;
 use crate::header::{HttpHeader, Variant};
 use crate::settings::SiteSettings;
+use crate::shares::Share;
 
 /// Content up to this size is gathered with its head; larger content is sent from where it lies.
 const GATHERED: u64 = 16 * 1024;
@@ -44,12 +45,24 @@ pub(crate) struct Responder {
 pub(crate) struct Asked<'a, 's, 'b> {
     pub(crate) client: Client,
     pub(crate) request: &'a Request<'s, 'b>,
+    /// In which it is counted; `None` when it is no site's.
+    pub(crate) share: Option<&'a Share>,
     pub(crate) source: &'static str,
     /// When the request was derived; `now` is later if a thread had to find the answer.
     pub(crate) arrived: Now,
     pub(crate) now: Now,
     /// Nothing can follow on the connection: content of the request was left behind.
     pub(crate) must_close: bool,
+}
+
+impl Asked<'_, '_, '_> {
+    /// Counts the answer for its site and request set.
+    #[inline]
+    pub(crate) fn count(&self, status: u16) {
+        if let Some(share) = self.share {
+            share.answered(status);
+        }
+    }
 }
 
 impl Responder {
@@ -231,6 +244,7 @@ impl Responder {
         let persistence = self.head(asked, &head.finish(), out);
         let length = self.content_of_page(asked, &body, out);
         self.counters.answered(status, length);
+        asked.count(status.code());
         self.record_page(asked, status, length, report);
         persistence
     }
@@ -390,6 +404,7 @@ impl Responder {
     /// Counts the answer, and leaves its record: at once, or with the parts that are still to go.
     fn note(&mut self, asked: Asked<'_, '_, '_>, status: Status, length: u64, out: &mut Outbox) {
         self.counters.answered(status, length);
+        asked.count(status.code());
         if !self.sink.enabled() {
             return;
         }

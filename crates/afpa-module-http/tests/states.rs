@@ -12,7 +12,10 @@ use afpa_framework::{
     Part, Patience, Persistence,
 };
 use afpa_http::FieldSlots;
-use afpa_module_http::{Global, Http, HttpConnection, HttpCounters, Site, SiteSettings};
+use afpa_module_http::{
+    Global, Http, HttpConnection, HttpCounters, Site, SiteSettings, VirtualSite,
+};
+use afpa_proxy::limit::{Gate, LimitSettings};
 
 const NOW: Now = Now { unix_us: 1_000_000_000_000_000, steady_ms: 5_000 };
 
@@ -30,12 +33,14 @@ impl Bench {
         let cache = CacheSettings { pin_threshold: 64 << 10, ..CacheSettings::default() };
         let site = Site::open(root, settings, cache, Default::default(), arena).expect("a site");
         let counters = Arc::new(HttpCounters::default());
-        let mut http = Http::new(
-            Global::alone(site),
-            Arc::clone(&counters),
-            Box::new(NoAccessLog),
-            Arc::new(|| {}),
-        );
+        let mut global = Global::alone(site);
+        Arc::get_mut(&mut global).expect("nobody else has it").sites.push(VirtualSite {
+            name: "site".to_owned(),
+            gate: Gate::new(LimitSettings::default()),
+            forwarded_from: Arc::default(),
+        });
+        let mut http =
+            Http::new(global, Arc::clone(&counters), Box::new(NoAccessLog), Arc::new(|| {}));
         let connection = http.connected(Client::Unix, 0);
         Self { http, connection, counters, out: Outbox::default() }
     }
@@ -175,6 +180,9 @@ async fn a_pinned_hit_allocates_nothing() {
         }
     });
     assert_eq!(counted.count_total, 0, "{counted:?}");
+    let shares = bench.counters.shares();
+    let counted = shares.iter().next().expect("the site").report();
+    assert_eq!((counted.responses, counted.in_flight), ([0, 1002, 0, 0, 0], 0));
     assert!(String::from_utf8_lossy(&bench.out.bytes).contains("Content-Encoding: br"));
 }
 

@@ -203,7 +203,7 @@ Server(("ADDRESS", PORT), Handler).serve_forever()
 "#;
 
 /// Also: `/events` streams server-sent events, and an upgrade to `websocket` is accepted (RFC 6455,
-/// section 4.2.2), after which every byte is sent back.
+/// section 4.2.2), after which every byte is sent back; at `/socket` every frame, without its mask.
 const NODE: &str = r#"
 const http = require("http");
 const crypto = require("crypto");
@@ -229,10 +229,30 @@ server.on("upgrade", (request, socket) => {
   const accept = crypto.createHash("sha1").update(key).digest("base64");
   socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
     `Sec-WebSocket-Accept: ${accept}\r\n\r\n`);
-  socket.on("data", (bytes) => socket.write(bytes));
+  let waiting = Buffer.alloc(0);
+  socket.on("data", (bytes) => {
+    if (request.url !== "/socket") { socket.write(bytes); return; }
+    waiting = Buffer.concat([waiting, bytes]);
+    for (let size; (size = frame(waiting)) > 0; waiting = waiting.subarray(size)) {
+      socket.write(unmasked(waiting.subarray(0, size)));
+    }
+  });
   socket.on("end", () => socket.end());
   socket.on("error", () => {});
 });
+// A frame of a client: two bytes, two more for lengths from 126 to 65535, four of mask, content.
+const begin = (bytes) => (bytes[1] & 127) === 126 ? 8 : 6;
+const frame = (bytes) => {
+  if (bytes.length < 2 || bytes.length < begin(bytes)) { return 0; }
+  const size = begin(bytes) + (begin(bytes) === 8 ? bytes.readUInt16BE(2) : bytes[1] & 127);
+  return bytes.length < size ? 0 : size;
+};
+const unmasked = (bytes) => {
+  const at = begin(bytes), mask = bytes.subarray(at - 4, at);
+  const head = Buffer.from(bytes.subarray(0, at - 4));
+  head[1] &= 127;
+  return Buffer.concat([head, bytes.subarray(at).map((byte, index) => byte ^ mask[index % 4])]);
+};
 server.keepAliveTimeout = 60000;
 server.listen(PORT, "ADDRESS");
 "#;

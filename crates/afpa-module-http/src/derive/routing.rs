@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use afpa_framework::{Client, Miss, Outbox, Persistence};
 use afpa_http::{Method, Request, Status, Target, target};
-use afpa_router::{Action, Unrouted};
+use afpa_router::{Action, SiteId, Unrouted};
 
 use super::{Http, HttpConnection, Pending, Way};
 use crate::global::question;
 use crate::remote::{self, Asker, Distributed, Local};
 use crate::respond::Asked;
+use crate::shares::InFlight;
 use crate::site::Site;
 
 impl Http {
@@ -20,7 +21,13 @@ impl Http {
         head: &[u8],
         out: &mut Outbox,
     ) -> Miss<Pending> {
-        let Some(site) = self.global.roots.first() else {
+        // The site was not asked for if it does not serve the host: then it is nobody's.
+        let root = self.global.roots.first();
+        let share = root
+            .filter(|root| root.serves(asked.request.host))
+            .and_then(|_| self.shares.get(SiteId(0), None));
+        let asked = Asked { share: share.map(|share| &**share), ..asked };
+        let Some(site) = root else {
             return Miss::Answered(self.responder.page(asked, Status::NOT_FOUND, out));
         };
         match route(site, asked.request, &mut self.path) {
@@ -28,6 +35,7 @@ impl Http {
                 head: head.into(),
                 limits: self.global.limits,
                 arrived: asked.now,
+                in_flight: share.map(InFlight::count),
                 way: Way::File { site: Arc::clone(site), path: path.into() },
             }),
             Ok(Route::Options) => Miss::Answered(self.responder.options(asked, out)),
@@ -43,7 +51,7 @@ impl Http {
         head: &[u8],
         out: &mut Outbox,
     ) -> Miss<Pending> {
-        let Self { global, responder, path: room, joined, core, .. } = self;
+        let Self { global, responder, shares, path: room, joined, core, .. } = self;
         let parsed = asked.request;
         let path = match parsed.target {
             Target::Asterisk => return Miss::Answered(responder.options(asked, out)),
@@ -64,12 +72,21 @@ impl Http {
             Some(Err(Unrouted::Misdirected)) => {
                 return Miss::Answered(responder.page(asked, Status::MISDIRECTED_REQUEST, out));
             }
-            Some(Err(Unrouted::NotFound(_))) | None => {
+            Some(Err(Unrouted::NotFound(site))) => {
+                let share = shares.get(site, None).map(|share| &**share);
+                let asked = Asked { share, ..asked };
+                return Miss::Answered(responder.page(asked, Status::NOT_FOUND, out));
+            }
+            None => {
                 return Miss::Answered(responder.page(asked, Status::NOT_FOUND, out));
             }
         };
+        let share = shares.get(verdict.site, Some(verdict.set));
+        let asked = Asked { share: share.map(|share| &**share), ..asked };
         if !matches!(verdict.action, Action::Distributed { .. }) && global.leaves_content(parsed) {
-            responder.refuse(asked.client, Status::CONTENT_TOO_LARGE, asked.now, out);
+            let status = Status::CONTENT_TOO_LARGE;
+            asked.count(status.code());
+            responder.refuse(asked.client, status, asked.now, out);
             return Miss::Answered(Persistence::Close);
         }
         let answered = match verdict.action {
@@ -79,6 +96,7 @@ impl Http {
                         head: head.into(),
                         limits: global.limits,
                         arrived: asked.now,
+                        in_flight: share.map(InFlight::count),
                         way: Way::File {
                             site: Arc::clone(site),
                             path: verdict.path.join(joined).into(),
@@ -120,6 +138,7 @@ impl Http {
                             head: kept,
                             limits: global.limits,
                             arrived: asked.now,
+                            in_flight: share.map(InFlight::count),
                             way: Way::Remote(remote),
                         });
                     }

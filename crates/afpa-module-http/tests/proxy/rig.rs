@@ -130,6 +130,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
         }],
         limits: Default::default(),
         body_limit: 1 << 20,
+        counted_sets: 100,
     })
 }
 

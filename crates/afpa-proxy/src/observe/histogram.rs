@@ -9,16 +9,36 @@ pub const BOUNDS_US: [u32; 15] = [
 /// How many times fell into which bucket, and their sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
-    buckets: [u64; BOUNDS_US.len() + 1],
+    buckets: [u64; BUCKETS],
     sum_us: u64,
 }
 
+/// How many buckets there are.
+pub const BUCKETS: usize = BOUNDS_US.len() + 1;
+
 impl Histogram {
+    /// What somebody else counted, by [`Histogram::bucket_of`].
+    pub fn counted(buckets: [u64; BUCKETS], sum_us: u64) -> Self {
+        Self { buckets, sum_us }
+    }
+
+    /// The bucket that a time falls into.
+    pub fn bucket_of(us: u32) -> usize {
+        BOUNDS_US.partition_point(|bound| *bound < us)
+    }
+
     /// Counts one time.
     pub fn add(&mut self, us: u32) {
-        let bucket = BOUNDS_US.partition_point(|bound| *bound < us);
-        self.buckets[bucket] += 1;
+        self.buckets[Self::bucket_of(us)] += 1;
         self.sum_us = self.sum_us.saturating_add(u64::from(us));
+    }
+
+    /// Counts the times of another one too.
+    pub fn add_all(&mut self, other: &Histogram) {
+        for (sum, count) in self.buckets.iter_mut().zip(other.buckets) {
+            *sum += count;
+        }
+        self.sum_us = self.sum_us.saturating_add(other.sum_us);
     }
 
     /// How many times were counted.
@@ -71,6 +91,20 @@ mod tests {
         let buckets: Vec<_> = histogram.buckets().filter(|(_, count)| *count > 0).collect();
         assert_eq!(buckets, [(Some(250), 2), (Some(500), 1), (Some(10_000_000), 1), (None, 2)]);
         assert_eq!((histogram.count(), histogram.sum_us()), (6, 20_000_502 + (1_u64 << 32) - 1));
+    }
+
+    #[test]
+    fn histograms_of_several_cores_add_up() {
+        let (mut one, mut other) = (Histogram::default(), Histogram::default());
+        one.add(250);
+        other.add(251);
+        other.add(u32::MAX);
+        one.add_all(&other);
+        let mut buckets = [0; BUCKETS];
+        for us in [250, 251, u32::MAX] {
+            buckets[Histogram::bucket_of(us)] += 1;
+        }
+        assert_eq!(one, Histogram::counted(buckets, 501 + u64::from(u32::MAX)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 mod histogram;
 
-pub use histogram::{BOUNDS_US, Histogram};
+pub use histogram::{BOUNDS_US, BUCKETS, Histogram};
 
 use crate::health::{Change, Outcome};
 

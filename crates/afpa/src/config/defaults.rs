@@ -63,6 +63,7 @@ impl Limits {
             fields: s.count("fields", 100, 1..=128),
             body: s.size("body", MIB, 0..=GIB),
             pipelined: s.count("pipelined", 128, 1..=1024),
+            counted_request_sets: s.count("counted_request_sets", 1000, 0..=1_000_000),
         }
     }
 }

@@ -67,6 +67,8 @@ pub struct Limits {
     pub body: usize,
     /// Pipelined requests answered in one write.
     pub pipelined: usize,
+    /// Request sets that are counted each for itself.
+    pub counted_request_sets: usize,
 }
 
 /// How long is waited.

@@ -36,6 +36,7 @@ impl Collector for Metrics {
         self.cache(out)?;
         self.fast_path(out)?;
         self.connections(out)?;
+        self.0.sites().encode(out)?;
         self.0.groups().encode(out)?;
         let log = self.0.access_log.load();
         counter(out, "access_log_lines", "Lines written to the access log", log.written())?;

@@ -18,6 +18,7 @@ mod observe;
 mod reload;
 mod serving;
 mod signals;
+mod sites;
 mod start;
 
 use crate::cli::Serve;

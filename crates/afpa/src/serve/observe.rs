@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::groups::Groups;
 use super::serving::Serving;
+use super::sites::Sites;
 use crate::access_log::AccessLog;
 use crate::fast_path::Look;
 
@@ -54,6 +55,11 @@ impl Observed {
         Groups::look(&self.serving.load().groups())
     }
 
+    /// Sites and their request sets.
+    pub(super) fn sites(&self) -> Sites {
+        Sites::look(&self.http, &self.serving.load().global.sites)
+    }
+
     /// Everything, in the order in which people read it.
     pub(super) fn to_json(&self) -> Value {
         let cache = self.cache();
@@ -62,6 +68,7 @@ impl Observed {
         let watched: Vec<_> = watchers.map(|watcher| watcher.summary()).collect();
         let access_log = self.access_log.load();
         let groups = self.groups();
+        let sites = self.sites();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "pid": std::process::id(),
@@ -98,6 +105,8 @@ impl Observed {
                     watched.iter().flat_map(|summary| summary.unwatched.values()).sum::<usize>(),
                 "complete": watched.iter().all(|summary| summary.complete),
             },
+            "sites": sites.sites_json(),
+            "request_sets": sites.sets_json(),
             "groups": groups.groups_json(),
             "servers": groups.servers_json(),
             "connections": {

@@ -128,6 +128,7 @@ impl Draft {
             groups: groups(config, previous),
             limits: convert::request_limits(config),
             body_limit: config.limits.body as u64,
+            counted_sets: config.limits.counted_request_sets,
         };
         Serving { global: Arc::new(global), cache }
     }

@@ -1,0 +1,131 @@
+//! A browser behind which nobody stands: it opens a page from the cache, talks over a WebSocket and
+//! hears server-sent events through the proxy, and reports what came of it.
+
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use afpa_testkit::{Endpoint, Server, Tree, eventually, skip};
+use afpa_tests::proxy::{Backend, Kind, Raw, answer, read_head, server_row};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// Reports with `/report/NAME?TEXT`. Short and long messages are echoed; five events come, some
+/// 100 ms from each other.
+const PAGE: &str = r#"<!doctype html>
+<title>page</title>
+<script>
+"use strict";
+const report = (name, text) => fetch(`/report/${name}?${encodeURIComponent(text)}`);
+
+const messages = ["short", "l".repeat(125), "x".repeat(126), "y".repeat(60000), "\u00fc"];
+const socket = new WebSocket(`ws://${location.host}/socket`);
+let echoed = 0;
+socket.onopen = () => socket.send(messages[0]);
+socket.onmessage = (event) => {
+  if (event.data !== messages[echoed]) { report("socket", `message ${echoed} came back otherwise`); }
+  else if (++echoed < messages.length) { socket.send(messages[echoed]); }
+  else { socket.close(1000, "done"); }
+};
+socket.onclose = (event) => report("socket", `${echoed} echoed, ${event.wasClean} ${event.code}`);
+
+const heard = [], times = [];
+const events = new EventSource("/events");
+events.onmessage = (event) => {
+  heard.push(`${event.lastEventId}=${event.data}`);
+  times.push(performance.now());
+  if (heard.length < 5) { return; }
+  events.close();
+  report("events", heard.join());
+  report("spread", Math.round(times[4] - times[0]));
+};
+</script>
+"#;
+
+/// A browser with a profile of its own. Ended with all its processes when dropped.
+struct Browser {
+    child: Child,
+    _home: tempfile::TempDir,
+}
+
+impl Browser {
+    fn open(program: PathBuf, url: &str) -> Self {
+        let home = tempfile::Builder::new().prefix("afpa-browser").tempdir().expect("a folder");
+        let profile = home.path().join("profile");
+        let mut command = Command::new(program);
+        command
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"])
+            .args(["--no-first-run", "--disable-background-networking", "--disable-sync"])
+            .args(["--disable-component-update", "--disable-dev-shm-usage", "--no-proxy-server"])
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .arg(url)
+            .env("HOME", home.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0);
+        Self { child: command.spawn().expect("the browser starts"), _home: home }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let group = Pid::from_raw(self.child.id().cast_signed()).expect("a process id");
+        let _gone = kill_process_group(group, Signal::KILL);
+        let _status = self.child.wait();
+    }
+}
+
+/// A server that hands on the targets of its requests.
+fn recorder() -> (Raw, Receiver<String>) {
+    let (told, reports) = channel();
+    let server = Raw::start(move |mut stream: TcpStream| {
+        while let Some(head) = read_head(&mut stream) {
+            let target = head.split(' ').nth(1).unwrap_or_default();
+            let _ended = told.send(target.to_owned());
+            answer(&mut stream, 200, "");
+        }
+    });
+    (server, reports)
+}
+
+#[test]
+fn a_browser_converses_and_listens() {
+    let browser = PathBuf::from("/usr/bin/chromium");
+    if !browser.exists() {
+        skip!("no {}", browser.display());
+    }
+    let app = match Backend::start(Kind::Node, "node") {
+        Ok(server) => server,
+        Err(why) => skip!("{why}"),
+    };
+    let (recorder, reports) = recorder();
+    let tree = Tree::new();
+    tree.file("page.html", PAGE);
+    let server = Server::start("/", |launch| {
+        launch.written(|listen: &Endpoint| {
+            format!(
+                "[[site]]\nlisten = [\"{listen}\"]\nroot = \"{}\"\nto = \"{}\"\ncached = [\"html\"]\n\
+                 [[site.path]]\nprefix = \"/report/\"\nto = \"{}\"\n",
+                tree.path().display(),
+                app.to(),
+                recorder.to()
+            )
+        });
+    });
+    let browser = Browser::open(browser, &format!("{}/page.html", server.url()));
+    let report = || reports.recv_timeout(Duration::from_secs(40)).expect("a report of the page");
+    let mut all = [report(), report(), report()];
+    drop(browser);
+    all.sort();
+    let [events, socket, spread] = &all;
+    assert_eq!(socket, "/report/socket?5%20echoed%2C%20true%201000");
+    let heard = events.replace("%3D", "=").replace("%2C", ",").replace("%20", " ");
+    assert_eq!(heard, "/report/events?0=event 0,1=event 1,2=event 2,3=event 3,4=event 4");
+    // Whoever gathered them would deliver them at once.
+    let spread = spread.strip_prefix("/report/spread?").and_then(|spread| spread.parse().ok());
+    assert!(spread.is_some_and(|spread: u32| spread > 250), "{all:?}");
+    eventually("nothing is left open", || server_row(&server, &app.to())["in_flight"] == 0);
+}
