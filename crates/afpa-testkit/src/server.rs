@@ -378,7 +378,7 @@ pub fn program() -> PathBuf {
 }
 
 /// How long a server may take to open its listeners.
-const READY: Duration = Duration::from_secs(10);
+const READY: Duration = Duration::from_secs(30);
 
 /// How long a server may take to end after TERM.
 const STOP: Duration = Duration::from_secs(5);
