@@ -339,7 +339,8 @@ fn lose_packets(once: bool) {
     let interval = load(&bed, &options);
     println!("{}", interval.line());
     assert_eq!(interval.errors, 0, "{interval:?}");
-    assert!(count(&interval, "responses") > 30, "{interval:?}");
+    // A lost packet may cost a server's time-out of 200 ms, half of this interval.
+    assert!(count(&interval, "responses") > 3, "{interval:?}");
     let repaired = ["duplicates", "gaps", "resent_by_watchdog"].map(|name| count(&interval, name));
     assert!(repaired.iter().sum::<u64>() > 0, "{interval:?}");
 }
