@@ -28,7 +28,7 @@ pub mod page;
 pub mod range;
 pub mod request;
 mod status;
-mod syntax;
+pub mod syntax;
 pub mod target;
 
 pub use coding::{Coding, CodingSet};

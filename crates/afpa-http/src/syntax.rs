@@ -44,7 +44,7 @@ macro_rules! byte_table {
 pub(crate) use byte_table;
 
 /// True for a non-empty run of `tchar`.
-pub(crate) fn is_token(bytes: &[u8]) -> bool {
+pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_tchar(byte))
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn trim_start(mut bytes: &[u8]) -> &[u8] {
 }
 
 /// Strips OWS from both ends.
-pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
+pub fn trim(bytes: &[u8]) -> &[u8] {
     let mut bytes = trim_start(bytes);
     while let [rest @ .., b' ' | b'\t'] = bytes {
         bytes = rest;
@@ -67,12 +67,12 @@ pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
 
 /// The members of a comma-separated list whose members hold no quoted string; empty members are
 /// skipped, as RFC 9110 section 5.6.1.2 wants of recipients.
-pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(trim).filter(|member| !member.is_empty())
 }
 
 /// `1*DIGIT` as a number: no sign, no white space, at most 19 digits, hence no overflow.
-pub(crate) fn number(digits: &[u8]) -> Option<u64> {
+pub fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 19 {
         return None;
     }

@@ -1,6 +1,8 @@
 //! Field lines as an intermediary sees them: which concern only one connection, and which it writes
 //! itself (RFC 9110 section 7.6.1).
 
+use afpa_http::syntax::list;
+
 /// What an intermediary does with a field of a message that it passes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -101,30 +103,6 @@ impl<'b> Nominated<'b> {
 
 fn nominates(option: &[u8]) -> bool {
     !option.eq_ignore_ascii_case(b"close") && !option.eq_ignore_ascii_case(b"keep-alive")
-}
-
-/// The members of a comma-separated list without quoted strings; empty members are skipped
-/// (RFC 9110 section 5.6.1.2).
-pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|&byte| byte == b',').map(trim).filter(|member| !member.is_empty())
-}
-
-fn trim(mut bytes: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = bytes {
-        bytes = rest;
-    }
-    bytes
-}
-
-/// `1*DIGIT` as a number: no sign, no white space, at most 19 digits, hence no overflow.
-pub(crate) fn number(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() || digits.len() > 19 {
-        return None;
-    }
-    digits.iter().try_fold(0u64, |sum, byte| match byte {
-        b'0'..=b'9' => Some(sum * 10 + u64::from(byte - b'0')),
-        _ => None,
-    })
 }
 
 /// Appends `name: value` and CRLF.

@@ -1,9 +1,9 @@
 //! Which way a response ends, as its head says it (RFC 9112 section 6.3).
 
 use afpa_http::Version;
+use afpa_http::syntax::{list, number};
 
 use super::{Boundary, Ending};
-use crate::fields::{list, number};
 
 /// Why the head of a response does not say for certain where the response ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

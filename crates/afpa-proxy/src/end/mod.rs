@@ -10,10 +10,9 @@
 mod framing;
 mod multipart;
 
-use std::ops::Range;
-
 use afpa_http::chunked::{ChunkError, ChunkLimits, ChunkedDecoder};
 
+pub use afpa_http::chunked::Progress;
 pub use framing::{Framing, FramingError};
 pub use multipart::Boundary;
 use multipart::Search;
@@ -62,17 +61,6 @@ pub enum EndError {
     Truncated,
 }
 
-/// What one call of [`Content::feed`] found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Bytes of the input that were read; at least one unless the input was empty or the content done.
-    pub consumed: usize,
-    /// Where in the input content stands, within the consumed bytes; may be empty.
-    pub data: Range<usize>,
-    /// Whether the content ended. What is behind the consumed bytes belongs to no response.
-    pub done: bool,
-}
-
 /// Finds the content of one message and its end.
 #[derive(Clone, Debug)]
 pub struct Content(State);
@@ -115,10 +103,7 @@ impl Content {
                 *left -= taken as u64;
                 Progress { consumed: taken, data: 0..taken, done: *left == 0 }
             }
-            State::Chunked(decoder) => {
-                let progress = decoder.decode(input)?;
-                Progress { consumed: progress.consumed, data: progress.data, done: progress.done }
-            }
+            State::Chunked(decoder) => decoder.decode(input)?,
             State::Multipart(search) => {
                 let (taken, done) = search.feed(input);
                 Progress { consumed: taken, data: 0..taken, done }

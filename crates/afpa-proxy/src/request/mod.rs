@@ -9,6 +9,7 @@ mod policy;
 use std::io::Write as _;
 use std::net::IpAddr;
 
+use afpa_http::syntax::{list, number};
 use afpa_http::{BodyLength, Known, Method, Request, Target, Version, request::Scheme, target};
 
 use crate::fields::{self, Kind, Nominated, put, put_length};
@@ -174,9 +175,9 @@ impl<'b> Survey<'b> {
                     survey.nominated.add(value).map_err(|_| NotForwardable::Connection)?;
                 }
                 Kind::Upgrade => survey.upgrade = value,
-                Kind::Via => rounds += fields::list(value).filter(|hop| is_ours(hop)).count(),
+                Kind::Via => rounds += list(value).filter(|hop| is_ours(hop)).count(),
                 Kind::MaxForwards if request.method == Method::Options => {
-                    survey.max_forwards = fields::number(value);
+                    survey.max_forwards = number(value);
                 }
                 _ => {}
             }

@@ -68,7 +68,7 @@ impl Default for RequestPolicy {
 impl RequestPolicy {
     /// Whether all protocols that `upgrade` names are allowed.
     pub(super) fn allows_upgrade(&self, upgrade: &[u8]) -> bool {
-        let mut protocols = crate::fields::list(upgrade).peekable();
+        let mut protocols = afpa_http::syntax::list(upgrade).peekable();
         protocols.peek().is_some()
             && protocols.all(|protocol| {
                 self.upgrades.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(protocol))
