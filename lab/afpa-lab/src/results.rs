@@ -14,6 +14,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
+use crate::json;
 use crate::whitebox::WhiteBox;
 
 /// Before what failed, among what was left out.
@@ -288,8 +289,7 @@ impl Results {
     ///
     /// When the folder cannot be written to.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self)? + "\n";
-        write_whole(&folder.join("results.json"), text.as_bytes())
+        write_whole(&folder.join("results.json"), json::lines(self)?.as_bytes())
     }
 
     /// What a command brought that went on with an `earlier`, finished run at the time of `begun`:
