@@ -61,6 +61,10 @@ impl Lines {
 
 impl Formatter for Lines {
     fn write_f64<W: Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        // A size or a rate that somebody asked for is no measurement.
+        if value.fract() == 0.0 {
+            return write!(writer, "{value:?}");
+        }
         let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
         write!(writer, "{rounded:?}")
     }
@@ -110,12 +114,12 @@ mod tests {
     fn a_turn_is_a_line_and_a_figure_has_six_digits() {
         let value = serde_json::json!({
             "method": {"rounds": 5, "seconds": 0.300205805},
-            "turns": [{"rate": [183071.23456, 0.0]}, {"rate": []}],
+            "turns": [{"rate": [183071.23456, 1048576.0]}, {"rate": []}],
             "left": [],
         });
         let text = lines(&value).unwrap();
         let expected = "{\n \"left\": [],\n \"method\": {\n  \"rounds\": 5,\n  \"seconds\": \
-                        0.300206\n },\n \"turns\": [\n  {\"rate\":[183071.0,0.0]},\n  \
+                        0.300206\n },\n \"turns\": [\n  {\"rate\":[183071.0,1048576.0]},\n  \
                         {\"rate\":[]}\n ]\n}\n";
         assert_eq!(text, expected);
         let read: serde_json::Value = serde_json::from_str(&text).unwrap();
