@@ -65,7 +65,7 @@ pub(super) struct LoadWords {
     #[arg(long, conflicts_with = "active")]
     once: bool,
     /// Requests outstanding at any time; all connections take their turns. 0: one on each
-    /// connection, 512 at most.
+    /// connection, of more than 512 connections 256; with --late-acks 512.
     #[arg(long, default_value_t = 0)]
     active: u32,
     /// With --active: acknowledge a response by the next request on its connection, not at once.

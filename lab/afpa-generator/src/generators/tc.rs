@@ -13,6 +13,10 @@ const LONGEST_REQUEST: usize = 1408;
 /// A core's queue for packets of virtual interfaces holds 1,000; kept connections take turns, but
 /// these are all busy.
 const MOST_OPENED: u32 = 512;
+/// Connections that take turns: so many come round before a server's TCP takes an answer for lost that
+/// is acknowledged by the next request. Beyond, acknowledgements are packets of their own, which the
+/// server pays for.
+const MOST_IN_TIME: u32 = 2048;
 /// Each of them takes a kilobyte and a half of kernel memory.
 const MOST_REQUESTS: usize = 8_192;
 
@@ -98,6 +102,7 @@ fn options(site: &Site, workload: &Workload, load: &Load) -> LoadOptions {
     LoadOptions {
         connections: load.connections,
         once: !load.persistent,
+        late_acks: load.connections <= MOST_IN_TIME,
         interface: site.interface.clone(),
         first_source: Some(site.first_source),
         sources: site.sources,
