@@ -17,7 +17,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::AsFd;
 
 use crate::filler::{Hosts, Shared, Sink, spawn};
-use crate::names::{register, sites};
+use crate::names::{learn, register, sites};
 use crate::place::Place;
 use crate::server::Server;
 use crate::{Scope, control};
@@ -173,7 +173,11 @@ impl Attachment {
             ticks += 1;
             if ticks.is_multiple_of(2) {
                 self.shared.fast_path.sweep(IDLE)?;
-                self.attach(&interfaces()?)?;
+                let all = interfaces()?;
+                self.attach(&all)?;
+                if learn(&self.shared, &self.settings, &all)? {
+                    say("addresses have changed: asking for everything anew");
+                }
             }
             status.show(&self.shared, &self.watcher);
         }
