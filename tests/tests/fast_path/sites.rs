@@ -72,7 +72,7 @@ fn from_kernel(server: &Server, port: u16, host: &str, target: &str) -> String {
     let mut text = String::new();
     eventually(&format!("the kernel answers {host} {target}"), || {
         let before = answers(server);
-        text = ask(port, host, target).text();
+        text = ask(port, host, target).text().to_owned();
         answers(server) > before
     });
     text
@@ -84,7 +84,7 @@ fn from_user_mode(server: &Server, port: u16, host: &str, target: &str) -> (u16,
     let before = answers(server);
     let all: Vec<Response> = (0..4).map(|_| ask(port, host, target)).collect();
     assert_eq!(answers(server), before, "{host} {target}");
-    (all[3].status, all[3].text())
+    (all[3].status, all[3].text().to_owned())
 }
 
 /// The row of a site in the statistics.
@@ -191,7 +191,8 @@ fn what_is_counted(server: &Server) {
     let all = stats["sites"].as_array().expect("a table").iter();
     let sum: u64 = all.map(|row| row["from_kernel"].as_u64().expect("a count")).sum();
     assert_eq!(sum, stats["fast_path"]["answers"].as_u64().expect("a count"));
-    let metrics = Client::connect(&server.control()).expect("control").get("/metrics").text();
+    let metrics = Client::connect(&server.control()).expect("control").get("/metrics");
+    let metrics = metrics.text();
     let own = row(server, "one.test")["from_kernel"].clone();
     let line =
         format!("afpa_site_kernel_responses_total{{site=\"one.test\",class=\"2xx\"}} {own}\n");
@@ -228,7 +229,7 @@ fn watch(host: &str, stop: &AtomicBool, contents: &[&str]) -> Vec<String> {
     let mut seen: Vec<String> = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let answer = client.exchange(request(host, PATH));
-        let text = answer.text();
+        let text = answer.text().to_owned();
         assert!(answer.status == 200 && contents.contains(&text.as_str()), "{host}: {answer:?}");
         if seen.last() != Some(&text) {
             seen.push(text);
