@@ -26,6 +26,7 @@
 #define AFPA_PATH_FILTER_BITS 65536
 #define AFPA_INTERFACES 64        /* interfaces that are counted apart; a power of two */
 #define AFPA_REASONS_MAX 64       /* room for reasons, an interface */
+#define AFPA_SITES_COUNTED 1024   /* places in which answers of sites are counted; a power of two */
 
 /* Unix seconds of the pulse are split over `pulse` and `dates`: see clock.h. */
 struct afpa_date {
@@ -219,6 +220,12 @@ struct afpa_event {
 	__u8 kind;                    /* enum afpa_kind */
 	__u8 head;                    /* the method was HEAD */
 	__u32 weight;                 /* answers this event stands for */
+	__u32 block, block_sequence;  /* entry of `checked` with the request's header block, and its sequence then; 0: not remembered */
+};
+
+/* site_counts: answers of the sites whose number is this place, modulo AFPA_SITES_COUNTED. */
+struct afpa_site_count {
+	__u64 whole, not_modified;
 };
 
 #endif

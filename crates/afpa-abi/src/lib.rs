@@ -33,6 +33,8 @@ pub const PATH_FILTER_BITS: usize = 65536;
 pub const INTERFACES: usize = 64;
 /// Room for reasons, an interface.
 pub const REASONS_MAX: usize = 64;
+/// Places in which answers of sites are counted.
+pub const SITES_COUNTED: usize = 1024;
 /// Longest header block that is remembered.
 pub const CHECKED_MAX: usize = 2080;
 
@@ -227,6 +229,28 @@ pub struct Event {
     pub kind: u8,
     pub head: u8,
     pub weight: u32,
+    pub block: u32,
+    pub block_sequence: u32,
+}
+
+/// `struct afpa_site_count`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct SiteCount {
+    pub whole: u64,
+    pub not_modified: u64,
+}
+
+/// `struct afpa_checked`, without the bytes at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct CheckedHead {
+    pub sequence: u32,
+    pub generation: u32,
+    pub listener: u32,
+    pub length: u32,
+    pub block: [u32; 5],
+    pub reserved: [u32; 3],
 }
 
 impl Endpoint {
@@ -272,11 +296,12 @@ const _: () = {
         offset_of!(Slot, path) == 48 && offset_of!(Slot, bytes) == 656 && size_of::<Slot>() == 2120
     );
     assert!(size_of::<FlowKey>() == 36);
+    assert!(size_of::<SiteCount>() == 16 && size_of::<CheckedHead>() == 48);
     assert!(
         offset_of!(Flow, taken) == 12
             && offset_of!(Flow, answer_version) == 88
             && offset_of!(Flow, owed) == 112
             && size_of::<Flow>() == 120
     );
-    assert!(offset_of!(Event, version) == 48 && size_of::<Event>() == 64);
+    assert!(offset_of!(Event, version) == 48 && size_of::<Event>() == 72);
 };

@@ -53,6 +53,8 @@ fn parse(bytes: &[u8]) -> Option<Event> {
         kind: bytes[58],
         head: bytes[59],
         weight: word(60),
+        block: word(64),
+        block_sequence: word(68),
     })
 }
 

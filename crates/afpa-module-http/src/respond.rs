@@ -344,6 +344,7 @@ impl Responder {
                 host: b"",
                 referer: b"",
                 user_agent: b"",
+                weight: 1,
                 source: "refused",
                 remote: None,
             });
@@ -435,6 +436,7 @@ fn record<'a>(asked: Asked<'a, '_, 'a>, status: u16, body_bytes: u64) -> AccessR
         host: request.host.as_bytes(),
         referer: request.first(Known::Referer).unwrap_or_default(),
         user_agent: request.first(Known::UserAgent).unwrap_or_default(),
+        weight: 1,
         source: asked.source,
         remote: None,
     }

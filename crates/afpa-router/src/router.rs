@@ -72,6 +72,15 @@ impl Router {
         self.hosts(listener)?.find(host, &mut ()).map(|(site, _)| site)
     }
 
+    /// The sites that answer for a host, in any case and without its port, on any listener.
+    pub fn sites(&self, host: &str) -> Vec<SiteId> {
+        let found = self.listeners.iter().filter_map(|hosts| hosts.find(host, &mut ()));
+        let mut sites: Vec<SiteId> = found.map(|(site, _)| site).collect();
+        sites.sort_unstable();
+        sites.dedup();
+        sites
+    }
+
     /// Whether host and path alone decide about every GET and HEAD for a site.
     pub fn only_path(&self, site: SiteId) -> bool {
         !self.sets.iter().any(|set| set.site == site && set.doubtful)

@@ -241,6 +241,9 @@ pub struct Purge {
     /// URL, or its path alone
     #[arg(value_name = "URL")]
     pub url: String,
+    /// Only in the site with this host name [default: that of the URL, else all sites]
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
     /// Which afpa to ask, and how.
     #[command(flatten)]
     pub target: Target,
@@ -372,6 +375,7 @@ Examples:
 const PURGE_EXAMPLES: &str = "\
 Examples:
   afpa purge /news/index.html
+  afpa purge --host www.example.org /news/index.html
   afpa purge http://www.example.org/news/index.html";
 
 const COMPLETIONS_EXAMPLES: &str = "\

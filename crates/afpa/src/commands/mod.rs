@@ -53,8 +53,10 @@ pub fn stats(options: &Stats) -> anyhow::Result<()> {
 /// When the URL has no path, there is no process to ask, or it does not answer.
 pub fn purge(options: &Purge) -> anyhow::Result<()> {
     let path = control::path_of_url(&options.url)?;
+    let host = options.host.as_deref().or(control::host_of_url(&options.url));
+    let host = host.map(|host| format!("&host={}", control::escape(host))).unwrap_or_default();
     let socket = control::find(&target(&options.target))?;
-    let answer = socket.post(&format!("/purge?path={}", control::escape(path)))?;
+    let answer = socket.post(&format!("/purge?path={}{host}", control::escape(path)))?;
     print(&format!("{}\n", answer.trim_end()))
 }
 

@@ -14,10 +14,14 @@ use afpa_module_http::HttpHeader;
 use super::log::{Described, Register};
 use super::scope::Scope;
 
-/// One site's objects in the kernel. At a reload the next site gets a number and a resident of its own.
+/// The objects of one configuration's cache in the kernel. At a reload the next one has numbers for its
+/// sites and a resident of its own.
 pub(crate) struct Resident {
     fast_path: Arc<FastPath>,
-    site: u32,
+    /// Which configuration.
+    generation: u32,
+    /// The numbers of its sites; 0: user mode answers for it.
+    sites: Vec<u32>,
     scope: Scope,
     register: Arc<Register>,
     counts: Arc<Counts>,
@@ -42,15 +46,17 @@ pub(super) struct Counts {
 
 #[derive(Default)]
 struct Pinned {
-    /// No more objects: another site took over.
+    /// No more objects: another configuration took over.
     closed: bool,
-    /// Spelling in requests, and the versions that answers are reported by.
-    objects: HashMap<Key, Place>,
+    objects: HashMap<Key, Vec<Place>>,
     /// There was no room for these: to be offered again when there is.
     refused: HashSet<Key>,
 }
 
+/// Where an object is pinned: its site, its spelling in requests, and the versions that answers are
+/// reported by.
 struct Place {
+    site: u32,
     target: Arc<[u8]>,
     versions: Vec<u64>,
 }
@@ -58,17 +64,18 @@ struct Place {
 impl Resident {
     pub(super) fn new(
         fast_path: Arc<FastPath>,
-        site: u32,
+        (generation, sites): (u32, Vec<u32>),
         scope: Scope,
         register: Arc<Register>,
         counts: Arc<Counts>,
     ) -> Self {
-        Self { fast_path, site, scope, register, counts, pinned: Mutex::default() }
+        let pinned = Mutex::default();
+        Self { fast_path, generation, sites, scope, register, counts, pinned }
     }
 
-    /// The site's number in the kernel.
-    pub(super) fn site(&self) -> u32 {
-        self.site
+    /// Which configuration it is of.
+    pub(super) fn generation(&self) -> u32 {
+        self.generation
     }
 
     /// Takes everything back, and nothing more.
@@ -76,8 +83,8 @@ impl Resident {
         let mut pinned = self.lock();
         pinned.closed = true;
         pinned.refused.clear();
-        for (_, place) in pinned.objects.drain() {
-            self.unpin(place);
+        for (_, places) in pinned.objects.drain() {
+            places.into_iter().for_each(|place| self.unpin(place));
         }
     }
 
@@ -94,14 +101,25 @@ impl Resident {
         some
     }
 
+    /// The sites that the kernel answers for, and the targets there, that lead to the key's object.
+    fn targets(&self, key: &Key) -> Vec<(u32, Vec<u8>)> {
+        let urls = self.scope.urls(key).into_iter();
+        let targets = urls.filter_map(|(site, url)| {
+            let site = *self.sites.get(site).filter(|site| **site != 0)?;
+            let mut target = Vec::with_capacity(url.len());
+            target::encode(&url, &mut target);
+            Some((site, target))
+        });
+        targets.collect()
+    }
+
     fn pin(
         &self,
         refused: &mut HashSet<Key>,
+        (site, target): (u32, Vec<u8>),
         key: &Key,
         object: &Object<HttpHeader>,
     ) -> Option<Place> {
-        let mut target = Vec::with_capacity(key.path.len());
-        target::encode(&key.path, &mut target);
         let header = object.header();
         let modified = HttpDate::new(header.last_modified);
         let variants = variants(object, modified.as_bytes());
@@ -110,20 +128,20 @@ impl Resident {
             self.counts.too_long.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        match self.fast_path.pin(self.site, &target, &variants) {
+        match self.fast_path.pin(site, &target, &variants) {
             Ok(versions) => {
                 let target: Arc<[u8]> = target.into();
                 for (version, variant) in versions.iter().zip(&variants) {
                     let head = variant.whole.map_or(0, |whole| whole.head.len());
                     let described = Described {
                         target: Arc::clone(&target),
-                        site: self.site,
+                        generation: self.generation,
                         object: object.id(),
                         head,
                     };
                     self.register.enter(*version, described);
                 }
-                Some(Place { target, versions })
+                Some(Place { site, target, versions })
             }
             Err(error) => {
                 self.count(&error);
@@ -146,7 +164,7 @@ impl Resident {
 
     /// An object that cannot be taken back could be answered for ever: nothing is answered then.
     fn unpin(&self, place: Place) {
-        if let Err(error) = self.fast_path.unpin(self.site, &place.target) {
+        if let Err(error) = self.fast_path.unpin(place.site, &place.target) {
             self.counts.broken.store(true, Ordering::SeqCst);
             self.fast_path.pause();
             tracing::error!(%error, "the fast path is off: an object cannot be taken back");
@@ -164,7 +182,8 @@ impl Resident {
 impl Residency<HttpHeader> for Resident {
     fn published(&self, key: &Key, object: &Object<HttpHeader>) {
         // What more than host and path decides, only user mode can tell.
-        if !self.scope.allows(key) {
+        let targets = self.targets(key);
+        if targets.is_empty() {
             return;
         }
         let mut pinned = self.lock();
@@ -173,21 +192,20 @@ impl Residency<HttpHeader> for Resident {
             return;
         }
         // Pinning replaces; if it fails, it has at least taken back what was there.
-        let before = pinned.objects.remove(key);
-        if let Some(place) = self.pin(&mut pinned.refused, key, object) {
-            pinned.objects.insert(key.clone(), place);
+        let before = pinned.objects.remove(key).unwrap_or_default();
+        let pin = |target| self.pin(&mut pinned.refused, target, key, object);
+        let places: Vec<Place> = targets.into_iter().filter_map(pin).collect();
+        if !places.is_empty() {
+            pinned.objects.insert(key.clone(), places);
         }
-        if let Some(before) = before {
-            self.register.retire(&before.versions);
-        }
+        before.iter().for_each(|place| self.register.retire(&place.versions));
     }
 
     fn dropped(&self, key: &Key) {
         let mut pinned = self.lock();
         pinned.refused.remove(key);
-        if let Some(place) = pinned.objects.remove(key) {
-            self.unpin(place);
-        }
+        let places = pinned.objects.remove(key).unwrap_or_default();
+        places.into_iter().for_each(|place| self.unpin(place));
     }
 }
 

@@ -12,8 +12,8 @@ use afpa_framework::{
     Waiting,
 };
 use afpa_http::{
-    BodyLength, Connection, FieldSlots, HttpDate, Method, Request, RequestLimits, ResponseHead,
-    Status, page, request, target,
+    BodyLength, Connection, FieldSlots, Host, HttpDate, Method, Request, RequestLimits,
+    ResponseHead, Status, page, request, target,
 };
 use afpa_server::{BoundListener, Engine, Settings};
 
@@ -91,11 +91,23 @@ impl Admin {
         Answer { status: Status::OK, content_type: "application/json", body }
     }
 
-    /// `path=VALUE`: the value is the URL's path as typed, escaped once more.
+    /// `path=VALUE`, and perhaps `host=NAME`: the values are the URL's path and host as typed, escaped
+    /// once more.
     fn purge(&self, query: Option<&[u8]>) -> Answer {
-        let typed = query.and_then(|query| query.strip_prefix(b"path=")).and_then(unescape);
-        let Some(typed) = typed else {
+        let value = |name: &[u8]| {
+            let mut pairs = query.unwrap_or_default().split(|byte| *byte == b'&');
+            pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"=")).and_then(unescape)
+        };
+        let Some(typed) = value(b"path") else {
             return Answer::text(Status::BAD_REQUEST, "purge needs ?path=/the/path\n");
+        };
+        let host = value(b"host");
+        let host = match host.as_deref().map(Host::parse) {
+            Some(Err(refusal)) => {
+                return Answer::text(Status::BAD_REQUEST, format!("host: {refusal}\n"));
+            }
+            Some(Ok(host)) => Some(host.name()),
+            None => None,
         };
         let path = typed.split(|&byte| byte == b'?' || byte == b'#').next().unwrap_or_default();
         let mut scratch = Vec::new();
@@ -105,9 +117,10 @@ impl Admin {
                 let shown = String::from_utf8_lossy(path).into_owned();
                 Answer::text(
                     Status::OK,
-                    match self.observed.serving.load().purge(path) {
-                        true => format!("{shown} was dropped from the cache\n"),
-                        false => format!("{shown} was not in the cache\n"),
+                    match self.observed.serving.load().purge(host, path) {
+                        Some(true) => format!("{shown} was dropped from the cache\n"),
+                        Some(false) => format!("{shown} was not in the cache\n"),
+                        None => format!("no site has the host {}\n", host.unwrap_or_default()),
                     },
                 )
             }

@@ -57,7 +57,7 @@ impl Observed {
 
     /// Sites and their request sets.
     pub(super) fn sites(&self) -> Sites {
-        Sites::look(&self.http, &self.serving.load().global.sites)
+        Sites::look(&self.http, &self.serving.load().global.sites, self.fast_path.sites())
     }
 
     /// Everything, in the order in which people read it.
