@@ -39,7 +39,8 @@ const CROSS_CHECKED: &[&str] = &["afpa-kernel", "nginx", "apache-event", "thread
 const SIZES: &[u64] = &[64, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 /// The numbers of connections of the papers' question what a connection costs.
 const CONNECTIONS: [u32; 4] = [1, 16, 256, 1024];
-const USUAL_CONNECTIONS: u32 = 64;
+/// All other loads have so many.
+pub(crate) const USUAL_CONNECTIONS: u32 = 64;
 
 /// What a group is made of before its tasks are known.
 pub(crate) struct Experiment {

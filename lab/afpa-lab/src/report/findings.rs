@@ -4,6 +4,7 @@
 //! finding whose points were not measured is left out. Why it holds or not is a matter of judgement
 //! and is written by people, in the report that is committed.
 
+use crate::presets::USUAL_CONNECTIONS;
 use crate::results::{Point, Results};
 use crate::stats::{Ratio, Verdict};
 use crate::summary::{PointSummary, Summary};
@@ -90,6 +91,12 @@ const FINDINGS: &[Finding] = &[
         paper: "At higher loads a thread for each request beats the thread pool.",
         source: "JAWS, 3.2.3",
         ours: |_, summary| pair(summary, "thread-per-request", "thread-pool", "the thread pool"),
+    },
+    Finding {
+        paper: "A packet costs TCP 157 % more cycles over 2,048 connections than over 4, for their state \
+                no longer fits the cache.",
+        source: "FreeBSD, 5.2",
+        ours: |_, summary| connections(summary),
     },
 ];
 
@@ -360,6 +367,34 @@ fn pair(summary: &Summary, one: &str, other: &str, what: &str) -> Option<(String
     Some((words, holds))
 }
 
+/// The cost of a request over the most connections and over the usual number of them.
+fn connections(summary: &Summary) -> Option<(String, Holds)> {
+    let steered = |one: &&PointSummary| one.point.bed == "steered" && one.point.persistent;
+    let most = summary.main_points().filter(steered).max_by_key(|one| one.point.connections)?;
+    let alike = |one: &&PointSummary| one.point.workload == most.point.workload;
+    let points = || summary.main_points().filter(steered).filter(alike);
+    let usual = points().find(|one| one.point.connections == USUAL_CONNECTIONS)?;
+    let mut growths = Vec::new();
+    for (many, few) in most.rows.iter().filter_map(|row| Some((row, usual.row(&row.server)?))) {
+        growths.push((many.server.as_str(), many.cost.median / few.cost.median));
+    }
+    let (more, all) = (most.point.connections, growths.len());
+    let grown = growths.iter().filter(|(_, growth)| *growth > 1.1).count();
+    let told: Vec<String> =
+        growths.iter().map(|(server, growth)| format!("{server} {}x", digits(*growth))).collect();
+    let holds = match grown {
+        every if every == all => Holds::Yes,
+        0 => Holds::No,
+        _ => Holds::Partly,
+    };
+    let words = format!(
+        "cost over {more} connections over that over {USUAL_CONNECTIONS}, {}: {}",
+        most.point.workload,
+        told.join(", ")
+    );
+    (more > USUAL_CONNECTIONS && all > 0).then_some((words, holds))
+}
+
 /// The smallest file of WebStone, on the steered bed.
 fn smallest(summary: &Summary, persistent: bool) -> Option<&PointSummary> {
     let length = |one: &&PointSummary| {
@@ -414,6 +449,20 @@ mod tests {
         let found = pair(&summary, "thread-per-request", "thread-pool", "the thread pool").unwrap();
         assert_eq!(found.1, Holds::No);
         assert!(found.0.contains("30.0 /s against 90.0 /s, jaws, one request a"), "{}", found.0);
+    }
+
+    #[test]
+    fn what_connections_cost_is_compared_with_the_usual_number() {
+        let mut results = results(&[("nginx", &[100.0; 3]), ("afpa", &[100.0; 3])]);
+        assert!(connections(&Summary::of(&results)).is_none());
+        for (server, rate) in [("nginx", 50.0), ("afpa", 100.0)] {
+            let mut turn = crate::summary::tests::turn(server, 1, rate);
+            turn.point.connections = 1024;
+            results.turns.push(turn);
+        }
+        let (words, holds) = connections(&Summary::of(&results)).unwrap();
+        assert_eq!(holds, Holds::Partly);
+        assert!(words.contains("nginx 2.00x, afpa 1.00x"), "{words}");
     }
 
     #[test]
