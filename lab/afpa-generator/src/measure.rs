@@ -39,6 +39,9 @@ pub struct Site {
     pub sources: u32,
     /// The core that the generator has to itself.
     pub core: usize,
+    /// Packets are processed where they are sent: a generator in softirq has its next request at the
+    /// server before the server's write returns.
+    pub answers_at_once: bool,
 }
 
 /// What came of it.

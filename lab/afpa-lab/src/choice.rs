@@ -11,7 +11,7 @@ use crate::kept::Done;
 use crate::plan::{Generators, Group, Plan, Task};
 use crate::presets::{By, Experiment, FEW, JAWS, Part, full, quick};
 use crate::results::AGAIN;
-use crate::servers::{self, Programs, Server};
+use crate::servers::{self, Programs, Server, is_proxy};
 
 /// What is asked for. It is kept beside the results: a run that was cut short goes on only with
 /// the same wish.
@@ -83,9 +83,9 @@ pub fn known(wish: &Wish, programs: &Programs) -> Vec<Box<dyn Server>> {
     servers
 }
 
-/// A variant of an architecture takes part where it is asked for, and nowhere else.
-fn is_variant(name: &str) -> bool {
-    name.contains(':')
+/// A variant of an architecture, or a proxy, takes part where it is asked for, and nowhere else.
+fn is_asked_for(name: &str) -> bool {
+    name.contains(':') || is_proxy(name)
 }
 
 impl Wish {
@@ -118,7 +118,7 @@ impl Wish {
             let taking = experiment.servers;
             let takes_part = |name: &&&str| match taking {
                 Some(few) => few.contains(name),
-                None => !is_variant(name) || self.servers.iter().any(|named| named == *name),
+                None => !is_asked_for(name) || self.servers.iter().any(|named| named == *name),
             };
             let names = chosen.iter().filter(takes_part);
             let names: Vec<String> = names.map(|name| (*name).to_owned()).collect();

@@ -318,6 +318,7 @@ impl Run<'_> {
             first_source: Bed::client_address(Bed::SERVER_V4.into(), 0),
             sources: plan.sources(),
             core: plan.client_core,
+            answers_at_once: plan.answers_at_once(),
         };
         bed.client().run(|| {
             pin(plan.client_core)?;

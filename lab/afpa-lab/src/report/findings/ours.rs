@@ -1,128 +1,12 @@
-//! The papers' findings beside ours, each with the figures that speak for or against it.
-//!
-//! What the papers found is quoted from their text. What we find is computed from the turns; a
-//! finding whose points were not measured is left out. Why it holds or not is a matter of judgement
-//! and is written by people, in the report that is committed.
+//! What our runs say of each finding, in words, and whether that is what the papers found.
 
+use super::Holds;
+use crate::presets::USUAL_CONNECTIONS;
+use crate::report::told;
 use crate::results::{Point, Results};
 use crate::stats::{Ratio, Verdict};
 use crate::summary::{PointSummary, Summary};
 use crate::units::{digits, number, size};
-
-use super::told;
-
-/// One of the papers' findings.
-struct Finding {
-    paper: &'static str,
-    source: &'static str,
-    ours: fn(&Results, &Summary) -> Option<(String, Holds)>,
-}
-
-/// Does it still hold?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Holds {
-    Yes,
-    No,
-    Partly,
-}
-
-const FINDINGS: &[Finding] = &[
-    Finding {
-        paper: "Serving in the software interrupt is about three times as fast as the best \
-                user-mode server on SPECweb96 (AFPA 10,269, Zeus 2,843 requests/s; 3.5 times IIS).",
-        source: "USENIX 2001, 5.1",
-        ours: |results, summary| best_user_mode(results, summary, "specweb96", 2.0),
-    },
-    Finding {
-        paper: "For 64-byte files it is more than three times as fast (IIS 3.27 times slower).",
-        source: "USENIX 2001, 5.2",
-        ours: |results, summary| best_user_mode(results, summary, "webstone-64", 3.0),
-    },
-    Finding {
-        paper: "For 128 KB and more, the fastest user-mode server is as good as the kernel.",
-        source: "USENIX 2001, 5.2",
-        ours: large_files,
-    },
-    Finding {
-        paper: "The software interrupt is 12 % faster than kernel threads with the same code \
-                (here: than the same program in user mode), for 64-byte files.",
-        source: "USENIX 2001, 5.2",
-        ours: interrupt_over_thread,
-    },
-    Finding {
-        paper: "Howl, the ceiling of user mode (accept, read, write, close), is only 32 % faster \
-                than Zeus for 64-byte files.",
-        source: "USENIX 2001, 5.3",
-        ours: howl,
-    },
-    Finding {
-        paper: "Pre-forked processes (Apache) are the slowest architecture.",
-        source: "USENIX 2001, 5.1; JAWS, 2.3",
-        ours: prefork_is_slowest,
-    },
-    Finding {
-        paper: "Not copying is worth 25 % at 4 KB and 111 % at 32 KB.",
-        source: "USENIX 2001, zero copy TCP send",
-        ours: zero_copy,
-    },
-    Finding {
-        paper: "Cached heads, lazy date and gather-write together gain 65 %.",
-        source: "JAWS, 3.2.2",
-        ours: |_, summary| {
-            let with = "thread-pool";
-            let without =
-                "thread-pool:without=cached-headers:without=lazy-date:without=gather-write";
-            pair(summary, with, without, "all three switched off")
-        },
-    },
-    Finding {
-        paper: "The size of a thread pool hardly matters, as long as it is more than one.",
-        source: "JAWS, 3.2.3",
-        ours: |_, summary| pair(summary, "thread-pool", "thread-pool:pool=6", "a pool of 6"),
-    },
-    Finding {
-        paper: "At higher loads a thread for each request beats the thread pool.",
-        source: "JAWS, 3.2.3",
-        ours: |_, summary| pair(summary, "thread-per-request", "thread-pool", "the thread pool"),
-    },
-];
-
-/// As a section of Markdown; empty when nothing was measured that a finding is about.
-pub(super) fn markdown(results: &Results, summary: &Summary) -> String {
-    let rows = rows(results, summary);
-    if rows.is_empty() {
-        return String::new();
-    }
-    let mut text = "\n## The papers' findings and ours\n\n| the papers | source | here | holds |\n\
-                    |---|---|---|---|\n"
-        .to_owned();
-    text.extend(rows.iter().map(|row| format!("| {} |\n", row.join(" | "))));
-    text
-}
-
-/// As a section of the page.
-pub(super) fn html(results: &Results, summary: &Summary) -> String {
-    let rows = rows(results, summary);
-    if rows.is_empty() {
-        return String::new();
-    }
-    let head = ["the papers", "source", "here", "holds"].map(str::to_owned);
-    let table = super::html::sentences(&head, &rows);
-    format!("<h2>The papers' findings and ours</h2>\n{table}")
-}
-
-fn rows(results: &Results, summary: &Summary) -> Vec<Vec<String>> {
-    let row = |finding: &Finding| {
-        let (words, holds) = (finding.ours)(results, summary)?;
-        let holds = match holds {
-            Holds::Yes => "yes",
-            Holds::No => "no",
-            Holds::Partly => "in part",
-        };
-        Some(vec![finding.paper.into(), finding.source.into(), words, holds.into()])
-    };
-    FINDINGS.iter().filter_map(row).collect()
-}
 
 /// What people run: the papers compared with these, and with nothing that was made to be compared.
 const PRODUCTION: &[&str] =
@@ -130,7 +14,7 @@ const PRODUCTION: &[&str] =
 
 /// The fastest servers in user mode, at points of a workload (by the beginning of its name): of those
 /// that people run, which decides, and of all.
-fn best_user_mode(
+pub(super) fn best_user_mode(
     results: &Results,
     summary: &Summary,
     workload: &str,
@@ -189,7 +73,7 @@ fn best<'r>(
 }
 
 /// Over persistent connections, on the largest file: the best user-mode server's bytes.
-fn large_files(results: &Results, summary: &Summary) -> Option<(String, Holds)> {
+pub(super) fn large_files(results: &Results, summary: &Summary) -> Option<(String, Holds)> {
     let large = |one: &&PointSummary| {
         let workload = results.workloads.get(&one.point.workload);
         let webstone = workload.filter(|workload| workload.family == "webstone");
@@ -222,7 +106,7 @@ fn large_files(results: &Results, summary: &Summary) -> Option<(String, Holds)> 
     (!words.is_empty()).then(|| (words.join("; "), holds))
 }
 
-fn interrupt_over_thread(_: &Results, summary: &Summary) -> Option<(String, Holds)> {
+pub(super) fn interrupt_over_thread(_: &Results, summary: &Summary) -> Option<(String, Holds)> {
     let point = smallest(summary, true)?;
     let (ratio, bed) = summary.quoted(&point.point, "afpa")?;
     let holds = if ratio.verdict == Verdict::More { Holds::Yes } else { Holds::No };
@@ -231,7 +115,7 @@ fn interrupt_over_thread(_: &Results, summary: &Summary) -> Option<(String, Hold
 }
 
 /// Howl closes each connection: it is compared where all do.
-fn howl(_: &Results, summary: &Summary) -> Option<(String, Holds)> {
+pub(super) fn howl(_: &Results, summary: &Summary) -> Option<(String, Holds)> {
     let one = smallest(summary, false)?;
     let howl = one.row("howl")?;
     let rows = one.rows.iter().filter(|row| PRODUCTION.contains(&row.server.as_str()));
@@ -254,7 +138,7 @@ fn howl(_: &Results, summary: &Summary) -> Option<(String, Holds)> {
     Some((words, holds))
 }
 
-fn prefork_is_slowest(_: &Results, summary: &Summary) -> Option<(String, Holds)> {
+pub(super) fn prefork_is_slowest(_: &Results, summary: &Summary) -> Option<(String, Holds)> {
     let one = smallest(summary, true)?;
     let prefork = one.row("apache-prefork")?;
     let slower = one.rows.iter().filter(|row| row.rate.max < prefork.rate.min).count();
@@ -270,7 +154,7 @@ fn prefork_is_slowest(_: &Results, summary: &Summary) -> Option<(String, Holds)>
 }
 
 /// In server-core time, for the generator may be the limit of both.
-fn zero_copy(results: &Results, summary: &Summary) -> Option<(String, Holds)> {
+pub(super) fn zero_copy(results: &Results, summary: &Summary) -> Option<(String, Holds)> {
     let mut gains = Vec::new();
     for one in
         summary.main_points().filter(|one| one.point.persistent && one.point.bed == "steered")
@@ -296,8 +180,42 @@ fn zero_copy(results: &Results, summary: &Summary) -> Option<(String, Holds)> {
     Some((format!("cost of copying over cost of sendfile, {}", words.join(", ")), holds))
 }
 
+/// The papers' servers behind the proxy were other machines; here they share its core.
+pub(super) fn proxy(summary: &Summary) -> Option<(String, Holds)> {
+    let proxied = |one: &&PointSummary| {
+        one.point.workload.starts_with("proxy-") && one.row("afpa-proxy").is_some()
+    };
+    let one = summary.main_points().filter(proxied).min_by_key(|one| one.point.persistent)?;
+    let own = one.row("afpa-proxy")?;
+    let cache = smallest(summary, one.point.persistent)?.row("afpa")?;
+    let ratio = cache.rate.median / own.rate.median;
+    let others =
+        one.rows.iter().filter(|row| row.server.ends_with("-proxy") && row.server != own.server);
+    let others: String =
+        others.map(|row| format!(", {} {}", row.server, number(row.rate.median, "/s"))).collect();
+    let words = format!(
+        "afpa-proxy {}{others}; the cache of afpa {}: {}x ({}; the servers behind the proxies share \
+         their core)",
+        number(own.rate.median, "/s"),
+        number(cache.rate.median, "/s"),
+        digits(ratio),
+        kind(one.point.persistent),
+    );
+    let holds = match ratio {
+        like if (2.5..6.5).contains(&like) => Holds::Yes,
+        more if more > 1.0 => Holds::Partly,
+        _ => Holds::No,
+    };
+    Some((words, holds))
+}
+
 /// Two variants of one architecture, where both were measured; no verdict but the figures' own.
-fn pair(summary: &Summary, one: &str, other: &str, what: &str) -> Option<(String, Holds)> {
+pub(super) fn pair(
+    summary: &Summary,
+    one: &str,
+    other: &str,
+    what: &str,
+) -> Option<(String, Holds)> {
     let both = |p: &&PointSummary| p.row(one).is_some() && p.row(other).is_some();
     // JAWS asked for its mix, and had one request a connection.
     let far = |p: &&PointSummary| (p.point.persistent, !p.point.workload.starts_with("jaws"));
@@ -325,6 +243,34 @@ fn pair(summary: &Summary, one: &str, other: &str, what: &str) -> Option<(String
     Some((words, holds))
 }
 
+/// The cost of a request over the most connections and over the usual number of them.
+pub(super) fn connections(summary: &Summary) -> Option<(String, Holds)> {
+    let steered = |one: &&PointSummary| one.point.bed == "steered" && one.point.persistent;
+    let most = summary.main_points().filter(steered).max_by_key(|one| one.point.connections)?;
+    let alike = |one: &&PointSummary| one.point.workload == most.point.workload;
+    let points = || summary.main_points().filter(steered).filter(alike);
+    let usual = points().find(|one| one.point.connections == USUAL_CONNECTIONS)?;
+    let mut growths = Vec::new();
+    for (many, few) in most.rows.iter().filter_map(|row| Some((row, usual.row(&row.server)?))) {
+        growths.push((many.server.as_str(), many.cost.median / few.cost.median));
+    }
+    let (more, all) = (most.point.connections, growths.len());
+    let grown = growths.iter().filter(|(_, growth)| *growth > 1.1).count();
+    let told: Vec<String> =
+        growths.iter().map(|(server, growth)| format!("{server} {}x", digits(*growth))).collect();
+    let holds = match grown {
+        every if every == all => Holds::Yes,
+        0 => Holds::No,
+        _ => Holds::Partly,
+    };
+    let words = format!(
+        "cost over {more} connections over that over {USUAL_CONNECTIONS}, {}: {}",
+        most.point.workload,
+        told.join(", ")
+    );
+    (more > USUAL_CONNECTIONS && all > 0).then_some((words, holds))
+}
+
 /// The smallest file of WebStone, on the steered bed.
 fn smallest(summary: &Summary, persistent: bool) -> Option<&PointSummary> {
     let length = |one: &&PointSummary| {
@@ -341,64 +287,4 @@ fn smallest(summary: &Summary, persistent: bool) -> Option<&PointSummary> {
 
 fn kind(persistent: bool) -> &'static str {
     if persistent { "persistent" } else { "one request a connection" }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::summary::tests::results;
-
-    #[test]
-    fn only_what_was_measured_is_found() {
-        let mut results = results(&[("afpa-kernel", &[900.0; 3]), ("nginx", &[90.0; 3])]);
-        assert!(rows(&results, &Summary::of(&results)).is_empty());
-        for turn in &mut results.turns {
-            turn.point.workload = "webstone-64".into();
-        }
-        let found = rows(&results, &Summary::of(&results));
-        assert_eq!(found.len(), 1);
-        assert!(
-            found[0][2]
-                .contains("afpa-kernel over nginx, the fastest of those that people run: 10.0x")
-        );
-        assert_eq!(found[0][3], "yes");
-    }
-
-    #[test]
-    fn strategies_are_compared_where_jaws_did() {
-        let figures: [(&str, &[f64]); 2] =
-            [("thread-pool", &[100.0; 3]), ("thread-per-request", &[100.0; 3])];
-        let mut results = results(&figures);
-        for (server, rate) in [("thread-pool", 90.0), ("thread-per-request", 30.0)] {
-            let mut turn = crate::summary::tests::turn(server, 1, rate);
-            turn.point.workload = "jaws".into();
-            turn.point.persistent = false;
-            results.turns.push(turn);
-        }
-        let summary = Summary::of(&results);
-        let found = pair(&summary, "thread-per-request", "thread-pool", "the thread pool").unwrap();
-        assert_eq!(found.1, Holds::No);
-        assert!(found.0.contains("30.0 /s against 90.0 /s, jaws, one request a"), "{}", found.0);
-    }
-
-    #[test]
-    fn a_finding_that_does_not_hold_is_not_said_to() {
-        let mut results = results(&[
-            ("afpa-kernel", &[900.0; 3]),
-            ("apache-prefork", &[90.0; 3]),
-            ("nginx", &[80.0; 3]),
-            ("h2o", &[890.0; 3]),
-        ]);
-        for turn in &mut results.turns {
-            turn.point.workload = "webstone-64".into();
-        }
-        let summary = Summary::of(&results);
-        let (words, holds) = prefork_is_slowest(&results, &summary).unwrap();
-        assert_eq!(holds, Holds::No);
-        assert!(words.contains("1 of 3"), "{words}");
-        assert_eq!(
-            best_user_mode(&results, &summary, "webstone-64", 3.0).unwrap().1,
-            Holds::Partly
-        );
-    }
 }
