@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
+use afpa_netlab::Bed;
 use afpa_testkit::{Client, eventually, skip};
 use afpa_tests::attach::{Kind, Lab, PORT};
 use afpa_tests::bridge;
@@ -287,6 +288,36 @@ fn what_cannot_be_attached_to_is_explained() {
     assert!(twice.contains("accelerated already"), "{twice}");
     let nobody = lab.attach_in_vain("10.77.0.1:8081");
     assert!(nobody.contains("no server listens on 10.77.0.1:8081"), "{nobody}");
+}
+
+#[test]
+fn addresses_are_names_as_long_as_they_are_there() {
+    let lab = lab!(Kind::Nginx);
+    prepare(&lab);
+    let attached = lab.attach_at(&format!("0.0.0.0:{PORT}"), &[]);
+    let is_name = |host: &str| {
+        let before = attached.answered();
+        let request = format!("GET /small.html HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        assert_eq!(version(&lab.connect().exchange(request).body), 1);
+        attached.answered() > before
+    };
+    let (own, later) = (format!("10.77.0.1:{PORT}"), format!("10.77.0.99:{PORT}"));
+    assert!(is_name(&own) && is_name("10.77.0.1") && !is_name(&later));
+    let address = |what: &str| {
+        let words = ["addr", what, "10.77.0.99/32", "dev", Bed::DEVICE];
+        let done = lab.bed().server().command("ip").args(words).status().expect("ip runs");
+        assert!(done.success());
+    };
+    address("add");
+    eventually("it is a name, too", || is_name(&later));
+    attached.settle();
+    assert!(is_name(&own) && is_name(&later) && is_name("10.77.0.99"));
+    address("del");
+    eventually("it is none any more", || !is_name(&later));
+    attached.settle();
+    assert!(is_name(&own) && !is_name(&later) && !is_name("10.77.0.99"));
+    assert_eq!(lab.log().matches("addresses have changed").count(), 2, "{}", lab.log());
+    assert!(lab.detach(&["--wait", "0", "--force"]).0, "nothing is left behind");
 }
 
 #[test]

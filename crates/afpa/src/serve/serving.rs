@@ -117,6 +117,11 @@ impl Draft {
         Ok(Self { router, names, roots: sites, cache })
     }
 
+    /// Its roots, which are watched already.
+    pub(super) fn roots(&self) -> Vec<Arc<Site>> {
+        self.roots.clone()
+    }
+
     /// Takes effect: from now on the health of servers that stay belongs to the new groups. Nothing may
     /// fail after it.
     pub(super) fn adopt(self, config: &Config, previous: Option<&Global>) -> Serving {
