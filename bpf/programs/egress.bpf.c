@@ -115,16 +115,16 @@ int afpa_egress(struct __sk_buff *skb)
 
 	s.place = place_of(skb->ifindex);
 	bpf_spin_lock(&flow->lock);
-	stale = s.length && before(s.seq, flow->kernel_edge);
+	drifted = flow_drifted(flow);
+	stale = drifted && s.length && before(s.seq, flow->kernel_edge);
 	if (stale)
 		flow->kernel_acked = s.seq; /* the acknowledgement got lost on its way up: pass the next one */
-	drifted = flow_drifted(flow);
 	reason = stale ? AFPA_EGRESS_STALE : observe(flow, &s);
 	awaited = !stale && unread(flow, &s, &reader);
 	translation_down(flow, &s, &t);
 	bpf_spin_unlock(&flow->lock);
 
-	if (stale && drifted) {
+	if (stale) {
 		count_at(s.place, reason);
 		return TCX_DROP;
 	}

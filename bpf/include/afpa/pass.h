@@ -93,6 +93,22 @@ static __always_inline void translation_up(struct afpa_flow *flow, const struct 
 		flow->kernel_acked = t->ack;
 }
 
+#define FAR_BEHIND (1U << 29)
+
+/*
+ * What only answers move must not fall half the sequence space behind user mode's bytes, or it would look as if
+ * it were ahead of them (F3, F4). `acked`: the client has all before it, in kernel numbers. Called with the lock held.
+ */
+static __always_inline void keep_up(struct afpa_flow *flow, __u32 acked)
+{
+	if (before(flow->kernel_edge + FAR_BEHIND, acked) && !before(flow->kernel_next, acked))
+		flow->kernel_edge = acked - FAR_BEHIND / 2;
+	if (flow->answer_length && before(flow->answer_at + flow->answer_span + FAR_BEHIND, flow->client_acked)) {
+		flow->answer_from += flow->answer_length;
+		flow->answer_length = 0; /* nobody asks for it again */
+	}
+}
+
 /* Up to the kernel's TCP and user mode, translated if need be. */
 static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				   struct afpa_flow *flow, const struct turn *turn)
@@ -111,6 +127,7 @@ static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, con
 	if (!swallowed) {
 		hand_over(flow, s, turn);
 		translation_up(flow, s, &t);
+		keep_up(flow, t.ack);
 		if (s->flags & (TCP_FIN | TCP_RST))
 			flow->owner = AFPA_OWNER_CLOSING;
 		if (s->flags & TCP_FIN)

@@ -177,6 +177,31 @@ fn egress_translation() {
     });
 }
 
+/// What the last answer left behind must not come round again when the numbers do.
+#[test]
+fn translation_of_more_bytes_than_half_the_sequence_space() {
+    with_fast_path(|fast_path| {
+        const STEP: u32 = 1 << 28;
+        let (key, mut flow) = drifted();
+        for (at, value) in [(64, 100u32), (68, 60_000), (72, 1000)] {
+            flow[at..at + 4].copy_from_slice(&value.to_ne_bytes()); // an answer that the client has
+        }
+        fast_path.put_flow(&key, &flow).expect("entered");
+        for turn in 0..40u32 {
+            let start = 70_000u32.wrapping_add(STEP.wrapping_mul(turn));
+            let kernel = Frame { from_server: true, seq: start, ack: 50_000, ..Frame::request("data") };
+            let down = Frame { seq: start.wrapping_add(1000), ack: 50_100, ..kernel.clone() };
+            let run = fast_path.dry_run(Hook::Egress, &kernel.bytes(), 1).expect("a test run");
+            assert_eq!((run.verdict, run.packet), (TCX_NEXT, down.bytes()), "turn {turn}");
+            let ack = down.seq.wrapping_add(4);
+            let wire = Frame { seq: 50_100, ack, flags: ACK, payload: vec![], ..Frame::request("") };
+            let up = Frame { seq: 50_000, ack: ack.wrapping_sub(1000), ..wire.clone() };
+            let run = fast_path.dry_run(Hook::Ingress, &wire.bytes(), 1).expect("a test run");
+            assert_eq!((run.verdict, run.packet), (TCX_NEXT, up.bytes()), "turn {turn}");
+        }
+    });
+}
+
 /// No frame without a connection is ever answered, however it is mangled.
 #[test]
 fn mangled_frames_are_never_answered() {
