@@ -232,7 +232,7 @@ static __always_inline bool next_request(const struct __sk_buff *skb, const stru
 		return false;
 	turn->reason = flow ? whose_turn(flow, s) : AFPA_ANSWERED;
 	/* What follows an unfinished response, or an unacknowledged one, goes up, but can be waited for. */
-	if (flow && (flow->owner == AFPA_OWNER_KEPT || flow->owner == AFPA_OWNER_CLOSING || s->seq != flow->client_next))
+	if (flow && (flow_left(flow) || flow->owner == AFPA_OWNER_CLOSING || s->seq != flow->client_next))
 		return false;
 	if ((s->flags & ~TCP_PSH) != TCP_ACK) {
 		turn->reason = AFPA_PASS_TCP_FLAGS;
@@ -279,11 +279,15 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	if (s.flags & TCP_SYN)
 		return TCX_NEXT; /* in kernel numbers already; an accepted one resets the flow on egress */
 	flow = bpf_map_lookup_elem(&flows, &s.key);
-	work = bpf_map_lookup_elem(&ingress_work, &zero);
-	if (!work || (!flow && (s.length == 0 || !answering)))
+	if (!flow && (s.length == 0 || !answering))
 		return TCX_NEXT;
 	s.place = place_of(skb->ifindex);
 	turn.now = bpf_ktime_get_coarse_ns();
+	if (flow && passes_by(flow, &s))
+		return pass_by(flow, &s, turn.now);
+	work = bpf_map_lookup_elem(&ingress_work, &zero);
+	if (!work)
+		return TCX_NEXT;
 	turn.reason = AFPA_PASS_NO_HEARTBEAT;
 
 	if (flow && repeats_request(flow, &s))

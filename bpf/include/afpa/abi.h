@@ -43,7 +43,7 @@ struct afpa_shared {
 	__u32 generation;             /* moves when sites or listeners change: remembered header blocks lapse */
 	__u32 log_every;              /* report one in this many answers; 0: none */
 	__u32 checked_mask;           /* entries of the `checked` map, less one (a power of two) */
-	__u32 reserved;
+	__u32 rest_after;             /* passes without an answer between them that leave a connection to user mode; 0: none do */
 	struct afpa_date dates[AFPA_DATES];
 	__u64 ports[65536 / 64];      /* bit set: some listener has, or flows still have, this local port */
 	__u64 paths[AFPA_PATH_FILTER_BITS / 64]; /* bit set: some pinned object's path hashes here */
@@ -115,6 +115,7 @@ enum afpa_owner {
 	AFPA_OWNER_USER = 1,          /* requests are with user mode; the ends of their responses are awaited */
 	AFPA_OWNER_KEPT = 2,          /* user mode keeps the connection for the rest of its life */
 	AFPA_OWNER_CLOSING = 3,       /* a FIN went by: translate only */
+	AFPA_OWNER_RESTING = 4,       /* as KEPT, because `rest_after` requests in a row were none for the fast path */
 };
 
 enum afpa_flow_flags {
@@ -152,6 +153,8 @@ struct afpa_flow {
 	__u8 phase;                   /* enum afpa_phase: what stands at `response_start` */
 	__u16 heads;                  /* bit set: the request was a HEAD; bit 0 is of the next response */
 	__u32 chunk;                  /* bytes of the chunk whose size is being read */
+	__u32 passed;                 /* passes since the last answer that say the fast path has nothing for the client */
+	__u32 spare;
 };
 
 #define AFPA_OWED_MAX 15

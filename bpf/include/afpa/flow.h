@@ -40,6 +40,15 @@ static __always_inline bool flow_drifted(const struct afpa_flow *flow)
 	return flow->taken | flow->given;
 }
 
+/*
+ * Is the connection user mode's for the rest of its life? Nothing is answered on it any more, so its drift is
+ * what it will be, and may be read without the lock.
+ */
+static __always_inline bool flow_left(const struct afpa_flow *flow)
+{
+	return flow->owner == AFPA_OWNER_KEPT || flow->owner == AFPA_OWNER_RESTING;
+}
+
 /* Was an answer given that the client has not acknowledged? (F4) */
 static __always_inline bool answer_outstanding(const struct afpa_flow *flow)
 {

@@ -57,7 +57,7 @@ pub struct Shared {
     pub generation: u32,
     pub log_every: u32,
     pub checked_mask: u32,
-    pub reserved: u32,
+    pub rest_after: u32,
     pub dates: [Date; DATES],
     pub ports: [u64; 65536 / 64],
     pub paths: [u64; PATH_FILTER_BITS / 64],
@@ -155,6 +155,8 @@ pub mod owner {
     pub const KEPT: u8 = 2;
     /// A FIN went by.
     pub const CLOSING: u8 = 3;
+    /// User mode keeps the connection, since the fast path has had nothing for it.
+    pub const RESTING: u8 = 4;
 }
 
 /// `enum afpa_flow_flags`
@@ -202,6 +204,8 @@ pub struct Flow {
     pub phase: u8,
     pub heads: u16,
     pub chunk: u32,
+    pub passed: u32,
+    pub spare: u32,
 }
 
 /// `enum afpa_kind`
@@ -276,7 +280,7 @@ const _: () = {
         offset_of!(Flow, taken) == 12
             && offset_of!(Flow, answer_version) == 88
             && offset_of!(Flow, owed) == 112
-            && size_of::<Flow>() == 120
+            && size_of::<Flow>() == 128
     );
     assert!(offset_of!(Event, version) == 48 && size_of::<Event>() == 64);
 };
