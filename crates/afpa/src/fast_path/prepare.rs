@@ -178,6 +178,7 @@ fn settings(config: &Config, keep_in: Option<PathBuf>) -> Settings {
         objects: count(wanted.objects.min(wanted.memory / VARIANT_BYTES)),
         flows: count(wanted.flows),
         log_every: log_every(config),
+        rest_after: count(wanted.rest_after),
         keep_in,
         ..Settings::default()
     }
