@@ -44,6 +44,21 @@ static __always_inline bool tells_of_client(enum afpa_reason reason)
 	return reason >= AFPA_PASS_METHOD && reason <= AFPA_PASS_CONDITION;
 }
 
+/* Count the pass: is it one too many? While objects are being pinned nothing is known of the client. */
+static __always_inline bool comes_to_rest(struct afpa_flow *flow, const struct turn *turn)
+{
+	__u16 pins = shared.pins;
+
+	if (turn->requests == 0 || !tells_of_client(turn->reason))
+		return false;
+	if (flow->pins != pins)
+		flow->passed = 0;
+	flow->pins = pins;
+	if (flow->passed < 0xffff)
+		flow->passed++;
+	return shared.rest_after && flow->passed >= shared.rest_after;
+}
+
 /* Payload that the kernel will see: who owns the connection afterwards? (F2, F6) */
 static __always_inline void hand_over(struct afpa_flow *flow, const struct segment *s, const struct turn *turn)
 {
@@ -70,7 +85,7 @@ static __always_inline void hand_over(struct afpa_flow *flow, const struct segme
 	if (turn->certainty == REQUEST_PART)
 		flow->flags |= AFPA_FLOW_PART;
 	flow->client_next += turn->length;
-	if (shared.rest_after && turn->requests && tells_of_client(turn->reason) && ++flow->passed >= shared.rest_after)
+	if (comes_to_rest(flow, turn))
 		flow->owner = AFPA_OWNER_RESTING;
 }
 

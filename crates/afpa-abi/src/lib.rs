@@ -58,6 +58,8 @@ pub struct Shared {
     pub log_every: u32,
     pub checked_mask: u32,
     pub rest_after: u32,
+    pub pins: u32,
+    pub reserved: u32,
     pub dates: [Date; DATES],
     pub ports: [u64; 65536 / 64],
     pub paths: [u64; PATH_FILTER_BITS / 64],
@@ -204,7 +206,8 @@ pub struct Flow {
     pub phase: u8,
     pub heads: u16,
     pub chunk: u32,
-    pub passed: u32,
+    pub passed: u16,
+    pub pins: u16,
     pub spare: u32,
 }
 
@@ -264,8 +267,8 @@ pub fn address_bytes(address: IpAddr) -> [u8; 16] {
 const _: () = {
     assert!(size_of::<Date>() == 64);
     assert!(
-        offset_of!(Shared, dates) == 40
-            && size_of::<Shared>() == 40 + 64 * DATES + 2 * 8192 + 4 * INTERFACES
+        offset_of!(Shared, dates) == 48
+            && size_of::<Shared>() == 48 + 64 * DATES + 2 * 8192 + 4 * INTERFACES
     );
     assert!(Reason::ALL.len() <= REASONS_MAX);
     assert!(

@@ -18,6 +18,7 @@ use crate::region::{Region, Slots};
 /// pays from one hit in ten requests on. Where hits come by chance, 64 misses in a row are seen once in some
 /// 8,500 requests with one hit in ten, once in some millions with one in five.
 pub const REST_AFTER: u32 = 64;
+const REST_AFTER_MAX: u32 = u16::MAX as u32;
 
 /// Sizes and habits of the fast path. Memory is allocated when it is loaded.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ pub struct Settings {
     /// of a server we do not control sees one; zero: never.
     pub refresh: Duration,
     /// Requests in a row, none of them for the fast path, after which a connection is left to user mode for
-    /// the rest of its life; 0: none is.
+    /// the rest of its life, unless paths were pinned meanwhile; 0: none is. At most 65,535.
     pub rest_after: u32,
     /// A folder on a BPF file system that keeps programs and connections when this process ends:
     /// nothing is answered then, but connections that have drifted are still translated, and the
@@ -186,7 +187,7 @@ impl FastPath {
         self.region.hash_seed().store(u64::from_ne_bytes(seed), Ordering::Relaxed);
         self.region.refresh_ns().store(self.settings.refresh.as_nanos() as u64, Ordering::Relaxed);
         self.region.log_every().store(self.settings.log_every, Ordering::Relaxed);
-        self.region.rest_after().store(self.settings.rest_after, Ordering::Relaxed);
+        self.set_rest_after(self.settings.rest_after);
         self.region.checked_mask().store(header_blocks - 1, Ordering::Relaxed);
         Ok(())
     }
@@ -203,7 +204,7 @@ impl FastPath {
 
     /// Change [`Settings::rest_after`]. Connections that were left to user mode stay there.
     pub fn set_rest_after(&self, passes: u32) {
-        self.region.rest_after().store(passes, Ordering::Relaxed);
+        self.region.rest_after().store(passes.min(REST_AFTER_MAX), Ordering::Relaxed);
     }
 
     /// Verifier and run-time figures of each program.

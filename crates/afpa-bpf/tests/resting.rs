@@ -122,6 +122,23 @@ fn not_by_passes_that_say_nothing_of_the_client() {
     assert_eq!(counted(&fast_path, Reason::FlowRested), 0);
 }
 
+/// While the working set is being filled, misses tell nothing of the client.
+#[test]
+fn not_while_objects_are_being_pinned() {
+    let Some((world, fast_path)) = world(4) else { return };
+    let mut client = connected(&world);
+    for number in 0..10 {
+        user_answers(&mut client, 3);
+        Sample::new(b"another").pin(&fast_path, &format!("/{number}.html"));
+    }
+    kernel_answers(&fast_path, &mut client);
+    Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html"); // another version is no other path
+    user_answers(&mut client, 2);
+    Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
+    user_answers(&mut client, 2);
+    rests(&mut client);
+}
+
 /// Behind the request that makes it rest, others are on their way already.
 #[test]
 fn pipelined_requests_at_the_border() {
