@@ -44,6 +44,8 @@ struct afpa_shared {
 	__u32 generation;             /* moves when sites or listeners change: remembered header blocks lapse */
 	__u32 log_every;              /* report one in this many answers; 0: none */
 	__u32 checked_mask;           /* entries of the `checked` map, less one (a power of two) */
+	__u32 rest_after;             /* passes in a row that leave a connection to user mode; 0: none do; at most 65535 */
+	__u32 pins;                   /* moves when a path is pinned that was not: what was passed may be answered now */
 	__u32 reserved;
 	struct afpa_date dates[AFPA_DATES];
 	__u64 ports[65536 / 64];      /* bit set: some listener has, or flows still have, this local port */
@@ -116,6 +118,7 @@ enum afpa_owner {
 	AFPA_OWNER_USER = 1,          /* requests are with user mode; the ends of their responses are awaited */
 	AFPA_OWNER_KEPT = 2,          /* user mode keeps the connection for the rest of its life */
 	AFPA_OWNER_CLOSING = 3,       /* a FIN went by: translate only */
+	AFPA_OWNER_RESTING = 4,       /* as KEPT, because `rest_after` requests in a row were none for the fast path */
 };
 
 enum afpa_flow_flags {
@@ -153,6 +156,9 @@ struct afpa_flow {
 	__u8 phase;                   /* enum afpa_phase: what stands at `response_start` */
 	__u16 heads;                  /* bit set: the request was a HEAD; bit 0 is of the next response */
 	__u32 chunk;                  /* bytes of the chunk whose size is being read */
+	__u16 passed;                 /* passes in a row that say the fast path has nothing for the client */
+	__u16 pins;                   /* low half of the shared word at the last of them */
+	__u32 spare;
 };
 
 #define AFPA_OWED_MAX 15

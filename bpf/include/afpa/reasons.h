@@ -50,7 +50,9 @@
 	X(38, FLOW_CLOSED, "flow: removed")                                        \
 	X(39, BLOCK_SCANNED, "header block was read line by line")                 \
 	X(40, BLOCK_COMPARED, "header block was known")                            \
-	X(41, TRANSLATE_FAILED, "dropped: translation failed")
+	X(41, TRANSLATE_FAILED, "dropped: translation failed")                     \
+	X(42, PASS_RESTING, "passed: fast path has had nothing for this connection") \
+	X(43, FLOW_RESTED, "flow: left to user mode after passes without an answer")
 
 #define X(number, name, text) AFPA_##name = number,
 enum afpa_reason { AFPA_REASONS(X) };

@@ -59,6 +59,8 @@ pub struct Shared {
     pub generation: u32,
     pub log_every: u32,
     pub checked_mask: u32,
+    pub rest_after: u32,
+    pub pins: u32,
     pub reserved: u32,
     pub dates: [Date; DATES],
     pub ports: [u64; 65536 / 64],
@@ -157,6 +159,8 @@ pub mod owner {
     pub const KEPT: u8 = 2;
     /// A FIN went by.
     pub const CLOSING: u8 = 3;
+    /// User mode keeps the connection, since the fast path has had nothing for it.
+    pub const RESTING: u8 = 4;
 }
 
 /// `enum afpa_flow_flags`
@@ -204,6 +208,9 @@ pub struct Flow {
     pub phase: u8,
     pub heads: u16,
     pub chunk: u32,
+    pub passed: u16,
+    pub pins: u16,
+    pub spare: u32,
 }
 
 /// `enum afpa_kind`
@@ -284,8 +291,8 @@ pub fn address_bytes(address: IpAddr) -> [u8; 16] {
 const _: () = {
     assert!(size_of::<Date>() == 64);
     assert!(
-        offset_of!(Shared, dates) == 40
-            && size_of::<Shared>() == 40 + 64 * DATES + 2 * 8192 + 4 * INTERFACES
+        offset_of!(Shared, dates) == 48
+            && size_of::<Shared>() == 48 + 64 * DATES + 2 * 8192 + 4 * INTERFACES
     );
     assert!(Reason::ALL.len() <= REASONS_MAX);
     assert!(
@@ -301,7 +308,7 @@ const _: () = {
         offset_of!(Flow, taken) == 12
             && offset_of!(Flow, answer_version) == 88
             && offset_of!(Flow, owed) == 112
-            && size_of::<Flow>() == 120
+            && size_of::<Flow>() == 128
     );
     assert!(offset_of!(Event, version) == 48 && size_of::<Event>() == 72);
 };

@@ -38,6 +38,8 @@ pub struct AttachSettings {
     pub symlinks: SymlinkPolicy,
     /// The server closes connections that are idle for so long; it is shown a request of each before.
     pub server_timeout: Duration,
+    /// Requests in a row, none of them for the kernel, after which a connection is left to the server; 0: none is.
+    pub rest_after: u32,
     /// How long it is waited for one answer.
     pub patience: Duration,
     /// Folder of the control socket.
@@ -224,6 +226,7 @@ fn load(settings: &AttachSettings, place: &Place) -> anyhow::Result<(FastPath, b
     let keeps = kept.is_ok();
     let fast_path = FastPath::load(Settings {
         refresh: settings.server_timeout / 2,
+        rest_after: settings.rest_after,
         keep_in: keeps.then(|| place.kept.clone()),
         ..sizes()
     });

@@ -125,7 +125,10 @@ impl FastPath {
         }
         match pinned.objects.insert(key, PinnedObject { path: path.into(), slots: free }) {
             Some(older) => pinned.retire(older.slots),
-            None => self.mark_path(&mut pinned, key.path_hash),
+            None => {
+                self.mark_path(&mut pinned, key.path_hash);
+                self.region.pins().fetch_add(1, Ordering::Relaxed);
+            }
         }
         Ok(versions)
     }

@@ -119,6 +119,7 @@ impl FastPath {
             memory: s.size("memory", 32 * MIB, 64 * KIB..=2 * GIB),
             flows: s.count("flows", 65_536, 16..=10_000_000),
             log_every: s.count("log_every", 1, 0..=1_000_000),
+            rest_after: s.count("rest_after", 64, 0..=60_000),
             keep: s.flag("keep", true),
         }
     }

@@ -202,6 +202,7 @@ fn settings(config: &Config, keep_in: Option<PathBuf>) -> Settings {
         flows: count(wanted.flows),
         hosts: hosts(config),
         log_every: log_every(config),
+        rest_after: count(wanted.rest_after),
         keep_in,
         ..Settings::default()
     }
