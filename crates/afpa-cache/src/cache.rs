@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
-use afpa_arena::Arena;
+use afpa_arena::{Arena, PinnedMut};
 use foldhash::fast::RandomState;
 
 use crate::fill::{Changed, Fill, Overtaken, Ticket, Waiter};
@@ -55,6 +56,35 @@ impl<H> Cache<H> {
                 Fill::Lead(Ticket::new(Arc::clone(self), id, key, suspect))
             }
         }
+    }
+
+    /// Room for `len` bytes in the arena, if need be after ejecting others. Blocks for up to
+    /// [`release_wait`](crate::CacheSettings::release_wait): for helper threads only.
+    ///
+    /// `None` when it is too large to be pinned, or no room came free in time.
+    pub fn reserve(&self, len: usize) -> Option<PinnedMut> {
+        let (settings, arena) = (&self.settings, &self.arena);
+        let footprint = Arena::footprint(len);
+        let largest = arena.usage().limit / settings.largest_share.max(1);
+        if len > settings.pin_threshold || footprint > largest {
+            return None;
+        }
+        if let Some(room) = arena.allocate(len) {
+            return Some(room);
+        }
+        let deadline = Instant::now() + settings.release_wait;
+        let pause = settings.release_wait / PAUSES;
+        for _ in 0..PAUSES {
+            // Room for it in bytes may be scattered, or still be held by connections that send it:
+            // hence more than once, but never more than PAUSES times what is needed.
+            if self.eject_pinned(footprint) == 0 {
+                break;
+            }
+            if let Some(room) = arena.allocate_within(len, pause) {
+                return Some(room);
+            }
+        }
+        arena.allocate_within(len, deadline.saturating_duration_since(Instant::now()))
     }
 
     /// Drops the objects that depend on `path`, relative to the root of `site`, and spoils the loads
@@ -133,7 +163,7 @@ impl<H> Cache<H> {
     }
 
     /// Ejects pinned objects of at least `needed` bytes together; how many bytes it were.
-    pub(crate) fn eject_pinned(&self, needed: usize) -> usize {
+    fn eject_pinned(&self, needed: usize) -> usize {
         self.change(|table, after| table.eject_pinned(needed, after))
     }
 
@@ -182,3 +212,6 @@ impl<H> fmt::Debug for Cache<H> {
         f.debug_struct("Cache").field("stats", &self.stats()).finish_non_exhaustive()
     }
 }
+
+/// How often `reserve` ejects within its wait.
+const PAUSES: u32 = 4;
