@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 
 use crate::fill::{Changed, Fill, Overtaken, Ticket, Waiter};
 use crate::key::{Key, KeyRef};
-use crate::object::{Checked, Content, Epoch, Object, Seconds};
+use crate::object::{Checked, Content, Epoch, Object, Payload, Seconds};
 use crate::policy::ObjectId;
 use crate::residency::Residency;
 use crate::settings::{CacheSettings, CacheStats};
@@ -106,6 +106,23 @@ impl<H> Cache<H> {
     /// Drops the object of `key` and spoils its load, if there is one. Whether there was either.
     pub fn purge(&self, key: &Key) -> bool {
         self.change(|table, after| table.purge(key, after))
+    }
+
+    /// Lists an object made of the very same versions of the same files in place of `before`: with
+    /// payloads that were not ready when that was loaded, say. It depends on the same paths, and is suspect
+    /// or of an age when `before` was.
+    ///
+    /// # Errors
+    /// [`Changed`] when `before` is not listed any more: what it depends on changed, or it was ejected,
+    /// purged or replaced. Nothing is listed then.
+    pub fn replace(
+        &self,
+        before: &Arc<Object<H>>,
+        header: H,
+        payloads: impl IntoIterator<Item = Payload>,
+    ) -> Result<Arc<Object<H>>, Changed> {
+        let payloads = payloads.into_iter().collect();
+        self.change(|table, after| table.replace(before, header, payloads, after))
     }
 
     /// What the cache holds and has done.

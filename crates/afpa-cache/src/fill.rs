@@ -42,7 +42,7 @@ pub struct Ticket<H> {
 }
 
 /// What a load read was changed while it read; the object would have been a mixture, or stale at
-/// birth. Safe to begin again, a bounded number of times.
+/// birth. Safe to begin again, a bounded number of times. Also: an object that was to be replaced is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("changed while it was being loaded")]
 pub struct Changed;

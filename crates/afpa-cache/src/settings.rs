@@ -71,6 +71,8 @@ pub struct CacheStats {
     pub ejections: u64,
     /// Times at which everything became suspect.
     pub suspects: u64,
+    /// Objects that others of the same versions were put in place of.
+    pub replacements: u64,
     /// Suspect objects that a check found unchanged.
     pub confirmations: u64,
     /// Name of the replacement policy.
