@@ -460,12 +460,11 @@ fn page_head(status: Status, length: usize) -> afpa_http::head::HeadBuilder {
 /// What every 206 says of its representation (RFC 9110 section 15.3.7).
 fn partial(header: &HttpHeader, variant: &Variant) -> afpa_http::head::HeadBuilder {
     let coded = variant.coding != afpa_http::Coding::Identity;
-    let varies = header.available() != afpa_http::CodingSet::IDENTITY;
     ResponseHead::build(Status::PARTIAL_CONTENT)
         .last_modified(header.last_modified)
         .field("ETag", variant.etag.as_bytes())
         .field("Accept-Ranges", "bytes")
-        .field_if("Vary", varies.then_some("Accept-Encoding"))
+        .field_if("Vary", header.varies().then_some("Accept-Encoding"))
         .field_if("Content-Encoding", coded.then(|| variant.coding.token()))
 }
 
