@@ -37,6 +37,8 @@ fn ten_thousand_random_requests_are_answered_as_the_reference_says() {
     let tree = site();
     let server = Server::start(tree.path(), |_| ());
     settle(&server, &FILES.map(target_of));
+    // Objects of their own, though the files are the same.
+    settle(&server, &["/", "/folder/"]);
     let mut teacher = server.connect();
     let reference = Reference::learn(tree.path(), &FILES, |target, coding| {
         teacher.get_with(target, &format!("Accept-Encoding: {coding}\r\n"))
