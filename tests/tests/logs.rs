@@ -1,6 +1,9 @@
 //! The access log: its two formats field by field, opening it anew, and what clients cannot do to it.
 
-use std::{fs, path::Path, time::Instant};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use afpa_testkit::{Server, Tree, eventually, tree::patterned};
 use rustix::process::Signal;
@@ -133,11 +136,22 @@ fn the_log_tells_how_long_a_load_took() {
             settings.set("coherency.push", false);
         });
     });
-    // Whoever reads a file as new as this gives it a tick to age: milliseconds, as a rule.
-    tree.file("book.txt", "so many words, and more of them\n".repeat(6_000));
-    let start = Instant::now();
-    assert_eq!(server.get("/book.txt").status, 200);
-    let waited = start.elapsed().as_micros() as u64;
+    let text = "so many words, and more of them\n".repeat(1_500);
+    let book = fs::File::create(tree.file("book.txt", &text)).expect("a file");
+    let write = || book.write_all_at(text.as_bytes(), 0).expect("written");
+    write();
+    let waited = thread::scope(|scope| {
+        // What is small is pinned; of a file that is being written, when that has ended.
+        scope.spawn(|| {
+            for _ in 0..100 {
+                write();
+                thread::sleep(Duration::from_millis(2));
+            }
+        });
+        let start = Instant::now();
+        assert_eq!(server.get("/book.txt").status, 200);
+        start.elapsed().as_micros() as u64
+    });
     let lines = log_lines(&server.home().join("access.log"), 1);
     let entry: serde_json::Value = serde_json::from_str(&lines[0]).expect("JSON");
     let told = entry["duration_us"].as_u64().expect("a duration");
