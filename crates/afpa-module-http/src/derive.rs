@@ -196,6 +196,7 @@ impl Module for Http {
         match self.view.as_mut()?.get(found.root.key(), found.path, seconds(now)) {
             Look::Hit(object) => {
                 self.responder.counters.hits.add(1);
+                found.root.note(object, parsed);
                 let asked = Asked {
                     client: connection.client,
                     request: parsed,
@@ -317,6 +318,7 @@ impl Module for Http {
         let responder = &mut self.responder;
         match (outcome, &pending.way) {
             (Ok(Loaded::Object(object)), Way::File { site, .. }) => {
+                site.note(&object, &parsed);
                 responder.object(asked, &object, site.settings(), out)
             }
             (Ok(Loaded::Slash), _) => {

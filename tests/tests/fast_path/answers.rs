@@ -5,6 +5,7 @@ use std::process::Command;
 use afpa_netlab::Bed;
 use afpa_testkit::tree::patterned;
 use afpa_testkit::{Asked, Client, Endpoint, Response, Tree, eventually};
+use afpa_tests::codings::settle;
 
 use crate::lab::{Lab, PORT, answers, is_from_kernel, stats, warm, warm_with};
 
@@ -44,6 +45,8 @@ fn answers_are_the_same_with_and_without() {
         "/folder/",
     ];
     let codings = ["", "gzip", "br", "zstd", "gzip, deflate, br, zstd", "identity", "deflate"];
+    settle(&with, &targets);
+    settle(&without, &targets);
     let mut kernel = with.connect();
     let mut user = without.connect();
     for target in targets {
@@ -78,6 +81,43 @@ fn answers_are_the_same_with_and_without() {
         }
     }
     assert_eq!(answers_of_user_mode(&with, "304"), 0, "every 304 came from the kernel");
+}
+
+#[test]
+fn codings_come_to_the_kernel_when_they_are_made() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let server = lab.server(&tree, |_| ());
+    // Whoever accepts no coding is answered in the kernel from the first load on.
+    warm(&server, "/odd.css");
+    assert_eq!(stats(&server)["compression"]["objects"], 0);
+    let mut client = server.connect();
+    let before = answers(&server);
+    let gzip = "Accept-Encoding: gzip\r\n";
+    let first = client.get_with("/odd.css", gzip);
+    assert_eq!(first.field("Content-Encoding"), None, "nobody waits for an encoder");
+    assert!(first.lists("Vary", "Accept-Encoding"), "{first:?}");
+    assert_eq!(answers(&server), before, "what is due is for user mode to have made");
+    eventually("the kernel answers with gzip", || {
+        let before = answers(&server);
+        let coded = client.get_with("/odd.css", gzip).field("Content-Encoding") == Some("gzip");
+        coded && answers(&server) > before
+    });
+    assert_eq!(stats(&server)["compression"]["objects"], 1);
+    let plain = client.get("/odd.css");
+    assert_eq!((plain.field("ETag"), &plain.body), (first.field("ETag"), &first.body));
+    assert!(is_from_kernel(&server, &mut client, "/odd.css"));
+    // The next version begins anew.
+    tree.replace("odd.css", "i { j: k }\n".repeat(70));
+    eventually("the new version is answered", || {
+        client.get_with("/odd.css", gzip).field("ETag") != first.field("ETag")
+            && client.get("/odd.css").body == "i { j: k }\n".repeat(70).as_bytes()
+    });
+    eventually("and its codings come, too", || {
+        let before = answers(&server);
+        let coded = client.get_with("/odd.css", gzip).field("Content-Encoding") == Some("gzip");
+        coded && answers(&server) > before
+    });
 }
 
 fn same(

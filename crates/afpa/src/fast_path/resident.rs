@@ -209,34 +209,41 @@ impl Residency<HttpHeader> for Resident {
     }
 }
 
-/// All codings, also those that are too long to be answered: the kernel chooses among them as a
-/// worker does, and leaves a request to it when the choice falls on one of these.
+/// All codings, also those that are too long to be answered and those that are still to be made: the kernel
+/// chooses among them as a worker does, and leaves a request to it when the choice falls on one of these.
 fn variants<'o>(
     object: &'o Object<HttpHeader>,
     last_modified: &'o [u8; HttpDate::LEN],
 ) -> Vec<Variant<'o>> {
+    let header = object.header();
     let codings = afpa_http::Coding::ALL.into_iter();
-    codings
-        .filter_map(|coding| object.header().variant(coding))
-        .map(|variant| {
-            let etag = variant.etag.as_bytes();
-            let comparable = etag.len() <= ETAG_MAX;
-            let body = match object.payloads().get(variant.payload) {
-                Some(Payload::Pinned(bytes)) => Some(&bytes[..]),
-                _ => None,
-            };
-            Variant {
-                coding: coding_of(variant.coding),
-                etag: if comparable { etag } else { b"" },
-                last_modified: Some(last_modified),
-                whole: body
-                    .and_then(|body| response(&variant.ok, body, ANSWER_MAX))
-                    .filter(|_| comparable),
-                not_modified: response(&variant.not_modified, b"", NOT_MODIFIED_MAX)
-                    .filter(|_| comparable),
-            }
-        })
-        .collect()
+    let is_due = |coding| header.due().contains(coding) && !header.available().contains(coding);
+    let due = codings.clone().filter(|coding| is_due(*coding)).map(|coding| Variant {
+        coding: coding_of(coding),
+        etag: b"",
+        last_modified: None,
+        whole: None,
+        not_modified: None,
+    });
+    let made = codings.filter_map(|coding| header.variant(coding)).map(|variant| {
+        let etag = variant.etag.as_bytes();
+        let comparable = etag.len() <= ETAG_MAX;
+        let body = match object.payloads().get(variant.payload) {
+            Some(Payload::Pinned(bytes)) => Some(&bytes[..]),
+            _ => None,
+        };
+        Variant {
+            coding: coding_of(variant.coding),
+            etag: if comparable { etag } else { b"" },
+            last_modified: Some(last_modified),
+            whole: body
+                .and_then(|body| response(&variant.ok, body, ANSWER_MAX))
+                .filter(|_| comparable),
+            not_modified: response(&variant.not_modified, b"", NOT_MODIFIED_MAX)
+                .filter(|_| comparable),
+        }
+    });
+    made.chain(due).collect()
 }
 
 fn response<'o>(head: &'o ResponseHead, body: &'o [u8], limit: usize) -> Option<Response<'o>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use afpa_cache::root::DocumentRoot;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
-use afpa_module_http::{Global, HttpHeader, ServerGroup, Site, VirtualSite};
+use afpa_module_http::{Coder, Global, HttpHeader, ServerGroup, Site, VirtualSite};
 use afpa_proxy::limit::Gate;
 use afpa_proxy::select::Group;
 use afpa_router::{Action, RequestSet, Router};
@@ -20,6 +20,8 @@ pub(super) struct Serving {
     pub(super) global: Arc<Global>,
     /// The cache of all roots; also there when there is none.
     pub(super) cache: Arc<Cache<HttpHeader>>,
+    /// Compresses for all roots.
+    pub(super) coder: Arc<Coder>,
 }
 
 /// The numbers by which connections name their listener: an address keeps its own for the life of the
@@ -33,6 +35,7 @@ pub(super) struct Draft {
     names: Vec<String>,
     roots: Vec<Arc<Site>>,
     cache: Arc<Cache<HttpHeader>>,
+    coder: Arc<Coder>,
 }
 
 impl Numbers {
@@ -87,7 +90,7 @@ fn is_plain(config: &Config) -> bool {
 }
 
 impl Draft {
-    /// Starts the threads that watch the roots: privileges are dropped before.
+    /// Starts the threads that watch the roots and compress: privileges are dropped before.
     ///
     /// # Errors
     /// When one of them cannot be started.
@@ -98,6 +101,7 @@ impl Draft {
         arena: Arena,
     ) -> anyhow::Result<Self> {
         let cache = Cache::new(convert::cache(config), arena);
+        let coder = Coder::start(config.compression.queue).context("cannot start a thread")?;
         let router = match is_plain(config) {
             true => None,
             false => {
@@ -111,10 +115,11 @@ impl Draft {
             let site = config.sites.get(root.site).context("a root belongs to a site")?;
             let settings = convert::site(config, site, root);
             let watch = convert::watch(config);
-            sites.push(Site::open_in(opened, settings, Arc::clone(&cache), key, watch)?);
+            let (cache, coder) = (Arc::clone(&cache), Arc::clone(&coder));
+            sites.push(Site::open_in(opened, settings, cache, coder, key, watch)?);
         }
         let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
-        Ok(Self { router, names, roots: sites, cache })
+        Ok(Self { router, names, roots: sites, cache, coder })
     }
 
     /// Its roots, which are watched already.
@@ -125,7 +130,7 @@ impl Draft {
     /// Takes effect: from now on the health of servers that stay belongs to the new groups. Nothing may
     /// fail after it.
     pub(super) fn adopt(self, config: &Config, previous: Option<&Global>) -> Serving {
-        let Draft { router, names, roots, cache } = self;
+        let Draft { router, names, roots, cache, coder } = self;
         let global = Global {
             router,
             roots,
@@ -135,7 +140,7 @@ impl Draft {
             body_limit: config.limits.body as u64,
             counted_sets: config.limits.counted_request_sets,
         };
-        Serving { global: Arc::new(global), cache }
+        Serving { global: Arc::new(global), cache, coder }
     }
 }
 
