@@ -108,6 +108,7 @@ mod tests {
             symlinks: afpa_cache::root::SymlinkPolicy::Always,
             server_timeout: Duration::from_secs(1),
             patience: Duration::from_secs(1),
+            rest_after: 0,
             folder: "/".into(),
         }
     }
