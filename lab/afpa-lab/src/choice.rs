@@ -83,9 +83,9 @@ pub fn known(wish: &Wish, programs: &Programs) -> Vec<Box<dyn Server>> {
     servers
 }
 
-/// A variant of an architecture, or a proxy, takes part where it is asked for, and nowhere else.
-fn is_asked_for(name: &str) -> bool {
-    name.contains(':') || is_proxy(name)
+/// A variant of an architecture takes part where it is asked for, and nowhere else.
+fn is_variant(name: &str) -> bool {
+    name.contains(':')
 }
 
 impl Wish {
@@ -118,7 +118,9 @@ impl Wish {
             let taking = experiment.servers;
             let takes_part = |name: &&&str| match taking {
                 Some(few) => few.contains(name),
-                None => !is_asked_for(name) || self.servers.iter().any(|named| named == *name),
+                // Proxies are compared with each other.
+                None if is_proxy(name) => false,
+                None => !is_variant(name) || self.servers.iter().any(|named| named == *name),
             };
             let names = chosen.iter().filter(takes_part);
             let names: Vec<String> = names.map(|name| (*name).to_owned()).collect();

@@ -180,7 +180,9 @@ impl Plan {
         }
         let spare = within.saturating_sub(whole - measured);
         let factor = spare.as_secs_f64() / measured.as_secs_f64();
-        self.set_lengths(|length| length.mul_f64(factor).max(shortest));
+        // Whole milliseconds: what is rounded up could make the plan too long by a hair.
+        let shortened = |length: Duration| length.mul_f64(factor).as_millis() as u64;
+        self.set_lengths(|length| Duration::from_millis(shortened(length)).max(shortest));
     }
 
     /// The measurements alone, of points that nobody was measured at yet.
@@ -384,6 +386,16 @@ mod tests {
         assert!(plan.lasts() <= Duration::from_millis(20_801), "{:?}", plan.lasts());
         let one = plan.groups[0].tasks[0].load.duration;
         assert!((one.as_secs_f64() - 1.0).abs() < 0.01, "{one:?}");
+    }
+
+    #[test]
+    fn more_time_never_leaves_more_out() {
+        for seconds in 14..30 {
+            let mut plan = plan();
+            plan.fit(Duration::from_secs(seconds), Duration::from_millis(500)).unwrap();
+            let expected = if seconds < 17 { 1 } else { 2 };
+            assert_eq!(plan.groups.len(), expected, "{seconds} s");
+        }
     }
 
     #[test]
