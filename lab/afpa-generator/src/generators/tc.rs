@@ -129,7 +129,7 @@ fn measured(interval: Interval, workload: &Workload, load: &Load) -> Measured {
         bytes: of("response_bytes"),
         // Mixes are drawn in proportion to weights; one size is exact.
         body_bytes: (requests as f64 * workload.mean_length()).round() as u64,
-        latency: interval.latency.into(),
+        latency: interval.latency,
         errors: interval.errors,
         ..Measured::default()
     };
