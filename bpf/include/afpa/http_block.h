@@ -403,7 +403,7 @@ __noinline int afpa_remember_block(struct work *work, struct afpa_checked *entry
 		return 0;
 	entry->length = length;
 	entry->listener = listener;
-	entry->generation = shared.generation;
+	entry->generation = work->scan.generation;
 	entry->block = work->request.block;
 	for (__u32 i = 0; i < AFPA_CHECKED_MAX; i += 8) {
 		if (i >= length + 24)

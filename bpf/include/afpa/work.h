@@ -24,6 +24,7 @@ struct line {
 struct scan {
 	__u32 at, start, end;
 	__u32 listener, any_host_site;
+	__u32 generation;            /* of hosts and listeners, read before any of them was looked up */
 	__u32 done;                  /* the blank line stands where it must */
 	__u32 lengths;               /* Content-Length lines seen */
 	__u32 chunked;               /* Transfer-Encoding: chunked was seen (responses) */

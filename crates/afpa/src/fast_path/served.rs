@@ -18,9 +18,10 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Tells the kernel where requests lead from now on. Nothing may be pinned yet for the sites that
-    /// `leads` names: whatever a request meets meanwhile leads to a site of before, as it did, or to
-    /// nothing.
+    /// Tells the kernel where requests lead from now on. Numbers of sites are never used again, and at
+    /// every moment each host leads to the site of before or to that of `leads`: hosts are told before
+    /// the site of all others, and taken back after it. So a program that was held up between two
+    /// look-ups answers for the one or the other, too.
     ///
     /// # Errors
     /// The first that the kernel made. What it did not take leads to user mode.
@@ -41,25 +42,18 @@ impl Served {
         let mut wanted = HashSet::new();
         for leads in &leads {
             let set = self.set(leads.address);
-            let told = fast_path.listen(leads.address, set, leads.any);
-            outcome = outcome.and(told.map_err(Into::into));
-            wanted.extend(leads.hosts.keys().map(|host| (set, host.clone())));
-        }
-        for (set, host) in self.hosts.difference(&wanted) {
-            let told = fast_path.unmap_host(*set, host).map(drop);
-            outcome = outcome.and(told.map_err(Into::into));
-        }
-        for leads in &leads {
-            let set = self.set(leads.address);
             let mapped = leads
                 .hosts
                 .iter()
                 .try_for_each(|(host, site)| fast_path.map_host(set, host, *site).map(drop));
-            if let Err(error) = mapped {
-                // A host that could not be told is not to be taken for any other.
-                let alone = fast_path.listen(leads.address, set, 0);
-                outcome = outcome.and(alone.map_err(Into::into)).and(Err(error.into()));
-            }
+            // A host that could not be told is not to be taken for any other.
+            let any = if mapped.is_ok() { leads.any } else { 0 };
+            let told = fast_path.listen(leads.address, set, any);
+            outcome = outcome.and(mapped.map_err(Into::into)).and(told.map_err(Into::into));
+            wanted.extend(leads.hosts.keys().map(|host| (set, host.clone())));
+        }
+        for (set, host) in self.hosts.difference(&wanted) {
+            outcome = outcome.and(fast_path.unmap_host(*set, host).map(drop).map_err(Into::into));
         }
         self.hosts = wanted;
         outcome
