@@ -78,6 +78,8 @@ pub(super) struct Core<W> {
     pub(super) order: Vec<usize>,
     /// Addresses of the names, by place.
     resolved: Vec<(Place, Vec<SocketAddr>)>,
+    /// Servers that somebody has ordered to drain, whatever their weight.
+    drained: Vec<Address>,
     turns: Turns,
     ring: Ring,
     rotor: usize,
@@ -98,6 +100,7 @@ impl<W> Core<W> {
             slots: Vec::new(),
             order: Vec::new(),
             resolved: Vec::new(),
+            drained: Vec::new(),
             turns: Turns::default(),
             ring: Ring::default(),
             rotor: 0,
@@ -366,7 +369,9 @@ impl<W> Core<W> {
             }
         }
         self.refusals.all_down += 1;
-        Decision::None(if any_up { WhyNone::AllTried } else { self.why_none() })
+        // With nobody excluded, those that are up all drain.
+        let tried = any_up && !excluded.is_empty();
+        Decision::None(if tried { WhyNone::AllTried } else { self.why_none() })
     }
 
     /// Why nobody can be served: what most plainly says whose fault it is.

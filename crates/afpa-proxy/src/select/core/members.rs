@@ -10,7 +10,12 @@ const MOST_ADDRESSES: usize = 64;
 
 impl<W> Core<W> {
     /// A name has these addresses now. None at all changes nothing: better old ones than nobody.
-    pub(in crate::select) fn resolved(&mut self, place: &Place, addresses: &[SocketAddr], now_ms: u64) {
+    pub(in crate::select) fn resolved(
+        &mut self,
+        place: &Place,
+        addresses: &[SocketAddr],
+        now_ms: u64,
+    ) {
         self.now_ms = self.now_ms.max(now_ms);
         let mut addresses = addresses.to_vec();
         addresses.sort_unstable();
@@ -25,6 +30,22 @@ impl<W> Core<W> {
             None => self.resolved.push((place.clone(), addresses)),
         }
         self.arrange();
+    }
+
+    /// Has the servers called `name` drain, or end draining; the names of those. The order outlasts
+    /// changes of the settings, for as long as the server belongs to the group.
+    pub(in crate::select) fn order_drain(&mut self, name: &str, drain: bool) -> Vec<String> {
+        let members = self.order.iter().map(|number| &*self.slots[*number].target);
+        let meant: Vec<(Address, String)> = members
+            .filter(|target| target.is_called(name))
+            .map(|target| (target.address.clone(), target.name.clone()))
+            .collect();
+        self.drained.retain(|address| !meant.iter().any(|(other, _)| other == address));
+        if drain {
+            self.drained.extend(meant.iter().map(|(address, _)| address.clone()));
+        }
+        self.arrange();
+        meant.into_iter().map(|(_, name)| name).collect()
     }
 
     /// Gives every server of the settings a slot, retires the others, and draws the ring anew.
@@ -43,9 +64,11 @@ impl<W> Core<W> {
                     Place::Fixed(address) => address.to_string(),
                     name => format!("{name} {address}"),
                 };
-                wanted.push((address, name, server.weight, server.max_connections.max(1)));
+                let weight = if self.drained.contains(&address) { 0 } else { server.weight };
+                wanted.push((address, name, weight, server.max_connections.max(1)));
             }
         }
+        self.drained.retain(|address| wanted.iter().any(|(known, ..)| known == address));
         for slot in &mut self.slots {
             slot.retired = true;
         }
