@@ -47,6 +47,7 @@ class Words(unittest.TestCase):
         self.assertEqual((read.requests, read.p99, read.p999), (10, 2e-4, 3e-4))
         self.assertIn("3 not asked", read.errors)
         self.assertAlmostEqual(used.server_core, 1.0)
+        self.assertEqual(used.client_core, 0.0)
 
     def test_heads_are_taken_off_by_their_share(self):
         mix = next(case for case in workload.CASES if case.name == "mix")
