@@ -70,10 +70,13 @@ impl Admin {
             (Method::Get | Method::Head, b"/health") => Answer::text(Status::OK, "ok\n"),
             (Method::Get | Method::Head, b"/stats") => self.stats(),
             (Method::Post, b"/purge") if trusted => self.purge(request.target.query()),
+            (Method::Post, b"/drain") if trusted => self.order(request.target.query(), true),
+            (Method::Post, b"/ready") if trusted => self.order(request.target.query(), false),
             (Method::Get | Method::Head, b"/") => Answer::text(Status::OK, INDEX),
-            (_, b"/metrics" | b"/health" | b"/stats" | b"/purge" | b"/") => {
-                Answer::error(Status::METHOD_NOT_ALLOWED)
-            }
+            (
+                _,
+                b"/metrics" | b"/health" | b"/stats" | b"/purge" | b"/drain" | b"/ready" | b"/",
+            ) => Answer::error(Status::METHOD_NOT_ALLOWED),
             _ => Answer::error(Status::NOT_FOUND),
         }
     }
@@ -126,6 +129,40 @@ impl Admin {
             }
         }
     }
+}
+
+impl Admin {
+    /// `server=NAME`, perhaps `&group=NAME`: has a server drain, or take requests again.
+    fn order(&self, query: Option<&[u8]>, drain: bool) -> Answer {
+        let Some(server) = parameter(query, b"server=") else {
+            return Answer::text(Status::BAD_REQUEST, "an order needs ?server=NAME\n");
+        };
+        let wanted = parameter(query, b"group=");
+        let mut text = String::new();
+        for group in self.observed.serving.load().groups() {
+            if wanted.as_deref().is_some_and(|wanted| wanted != group.name()) {
+                continue;
+            }
+            let what = if drain { "drains" } else { "is ready" };
+            for meant in group.order_drain(&server, drain) {
+                text.push_str(&format!("{meant} of {} {what}\n", group.name()));
+            }
+        }
+        match text.is_empty() {
+            true => Answer::text(
+                Status::NOT_FOUND,
+                format!("no server is called {server}: afpa stats lists them\n"),
+            ),
+            false => Answer::text(Status::OK, text),
+        }
+    }
+}
+
+/// A parameter of a query, unescaped; `name` ends with its equals sign.
+fn parameter(query: Option<&[u8]>, name: &[u8]) -> Option<String> {
+    let mut all = query?.split(|&byte| byte == b'&');
+    let value = all.find_map(|one| one.strip_prefix(name)).and_then(unescape)?;
+    String::from_utf8(value).ok()
 }
 
 const INDEX: &str = "GET /health  GET /metrics  GET /stats\n";
@@ -258,6 +295,15 @@ fn send(answer: &Answer, now: Now, with_body: bool, connection: Connection, out:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_are_found_by_their_names() {
+        let query = Some(&b"server=app%3A80&group=a%26b"[..]);
+        assert_eq!(parameter(query, b"server=").as_deref(), Some("app:80"));
+        assert_eq!(parameter(query, b"group=").as_deref(), Some("a&b"));
+        assert_eq!(parameter(query, b"x="), None);
+        assert_eq!(parameter(Some(b"server=%ff"), b"server="), None);
+    }
 
     #[test]
     fn a_purged_path_is_unescaped_once() {
