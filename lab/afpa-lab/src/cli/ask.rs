@@ -59,7 +59,14 @@ impl Ask {
         };
         // One client address, the kernel's choice: nothing else of a site matters to sockets.
         let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-        let site = Site { to, interface: String::new(), first_source: any, sources: 1, core: 0 };
+        let site = Site {
+            to,
+            interface: String::new(),
+            first_source: any,
+            sources: 1,
+            core: 0,
+            answers_at_once: false,
+        };
         let all = generators();
         let socket = all.iter().find(|one| one.name() == "socket").context("the generator")?;
         socket.can(workload, &load).map_err(anyhow::Error::msg)?;
