@@ -111,6 +111,7 @@ fn environment(results: &Results) -> String {
         if found.hardware_counters { "yes" } else { "none: instructions cannot be counted" },
     );
     text.extend(found.mitigations.iter().map(|line| format!("- {line}\n")));
-    text.extend(found.settings.iter().map(|(name, value)| format!("- {name} = {value}\n")));
+    text += "- settings of the machine (the beds' congestion control is above):\n";
+    text.extend(found.settings.iter().map(|(name, value)| format!("  - {name} = {value}\n")));
     text
 }
