@@ -1,12 +1,12 @@
 //! Several sites: each host is answered with its own files, in the kernel where that is certain.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use afpa_testkit::{Client, Endpoint, Response, Server, Tree, eventually};
-use afpa_tests::proxy::Raw;
+use afpa_tests::proxy::{answer, read_head};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -36,13 +36,21 @@ fn cached(port: u16, hosts: &[&str], root: &Tree) -> String {
     site(port, hosts, &format!("root = {:?}", root.path()))
 }
 
-/// A server on the server's side that answers with its name, for as long as the test runs.
+/// A server on the server's side that answers with its name, for as long as the test program runs: its end
+/// could be told to it only from there.
 fn application(lab: &Lab, name: &'static str) -> String {
-    let raw = lab.on_the_server(|| Raw::named(name));
-    let to = raw.to();
-    // Its end would be told to it from this side, where nobody can reach it.
-    std::mem::forget(raw);
-    to
+    lab.on_the_server(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let to = listener.local_addr().expect("an address").to_string();
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                thread::spawn(move || {
+                    while read_head(&mut stream).is_some() && answer(&mut stream, 200, name) {}
+                });
+            }
+        });
+        to
+    })
 }
 
 fn start(
