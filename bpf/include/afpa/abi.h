@@ -26,6 +26,11 @@
 #define AFPA_PATH_FILTER_BITS 65536
 #define AFPA_INTERFACES 64        /* interfaces that are counted apart; a power of two */
 #define AFPA_REASONS_MAX 64       /* room for reasons, an interface */
+#define AFPA_PAGE 4096            /* bytes of a longer answer that a page is for; a power of two */
+#define AFPA_PAGE_REACH 1472      /* and those of the next that it repeats: no segment lies in two pages */
+#define AFPA_PAGES_MAX 17         /* pages of an answer */
+#define AFPA_PATH_WORDS 4         /* of 8 bytes: the send engine's struct path */
+#define AFPA_FLIGHT_WORDS 84      /* its struct flight */
 
 /* Unix seconds of the pulse are split over `pulse` and `dates`: see clock.h. */
 struct afpa_date {
@@ -43,7 +48,10 @@ struct afpa_shared {
 	__u32 generation;             /* moves when sites or listeners change: remembered header blocks lapse */
 	__u32 log_every;              /* report one in this many answers; 0: none */
 	__u32 checked_mask;           /* entries of the `checked` map, less one (a power of two) */
+	__u32 rest_after;             /* passes without an answer between them that leave a connection to user mode; 0: none do */
+	__u32 answer_max;             /* longest answer that may be given; no more than AFPA_ANSWER_MAX: one segment */
 	__u32 reserved;
+	__u64 flight_ns;              /* coarse monotonic time at which an answer of several segments began last */
 	struct afpa_date dates[AFPA_DATES];
 	__u64 ports[65536 / 64];      /* bit set: some listener has, or flows still have, this local port */
 	__u64 paths[AFPA_PATH_FILTER_BITS / 64]; /* bit set: some pinned object's path hashes here */
@@ -82,26 +90,35 @@ struct afpa_object {
 
 /* A complete response whose Date is patched in as it leaves (AFPA's mutable header data). */
 struct afpa_answer {
-	__u16 length;                 /* head and body; 0: too long for the fast path */
+	__u32 length;                 /* head and body; 0: too long for the fast path */
 	__u16 head_length;
 	__u16 date_offset;
-	__u16 reserved;
-	__u32 sum;                    /* unfolded sum of all `length` bytes with the Date zeroed */
+	__u32 sum;                    /* unfolded sum of all `length` bytes with the Date zeroed; 0 when they lie in pages */
 	__u32 head_sum;               /* the same of the head alone */
 };
 
 /* slots: one variant of one version of an object. Never rewritten while a flow may repeat it. */
 struct afpa_slot {
 	__u64 version;                /* unique for ever; 0: vacant */
-	struct afpa_answer whole;     /* in `bytes` */
+	struct afpa_answer whole;     /* in `bytes`; or in pages, and only its head in `bytes` */
 	struct afpa_answer not_modified; /* in `not_modified_bytes` */
 	__u16 path_length, etag_length;
 	__u32 site;
+	__u32 pages[AFPA_PAGES_MAX];  /* of the whole answer, in order, when it is longer than `bytes`; 0: none */
+	__u32 reserved;
 	__u8 path[AFPA_PATH_MAX];     /* zero padded, as are all texts here */
 	__u8 etag[AFPA_ETAG_MAX];
 	__u8 last_modified[32];
 	__u8 not_modified_bytes[AFPA_NOT_MODIFIED_MAX];
 	__u8 bytes[AFPA_ANSWER_MAX + 4];
+};
+
+/*
+ * pages: bytes of longer answers. Page i of an answer holds those from i * AFPA_PAGE on, the first of the
+ * next one again, and zeros behind the last. Entry 0 is never used.
+ */
+struct afpa_page {
+	__u8 bytes[AFPA_PAGE + AFPA_PAGE_REACH];
 };
 
 /* flows: one established connection of a listener. */
@@ -115,6 +132,7 @@ enum afpa_owner {
 	AFPA_OWNER_USER = 1,          /* requests are with user mode; the ends of their responses are awaited */
 	AFPA_OWNER_KEPT = 2,          /* user mode keeps the connection for the rest of its life */
 	AFPA_OWNER_CLOSING = 3,       /* a FIN went by: translate only */
+	AFPA_OWNER_RESTING = 4,       /* as KEPT, because `rest_after` requests in a row were none for the fast path */
 };
 
 enum afpa_flow_flags {
@@ -123,6 +141,8 @@ enum afpa_flow_flags {
 	AFPA_FLOW_EMBRYO = 4,         /* the server's TCP makes its socket with the first request: learn its parameters later */
 	AFPA_FLOW_CLIENT_FIN = 8,
 	AFPA_FLOW_SERVER_FIN = 16,
+	AFPA_FLOW_SEVERAL = 32,       /* answers of several segments are possible: SACK was negotiated, ECN was not */
+	AFPA_FLOW_FLIGHT = 64,        /* one is on its way, see `flights` */
 };
 
 struct afpa_flow {
@@ -152,6 +172,32 @@ struct afpa_flow {
 	__u8 phase;                   /* enum afpa_phase: what stands at `response_start` */
 	__u16 heads;                  /* bit set: the request was a HEAD; bit 0 is of the next response */
 	__u32 chunk;                  /* bytes of the chunk whose size is being read */
+	__u32 passed;                 /* passes since the last answer that say the fast path has nothing for the client */
+	__u32 spare;
+	__u64 path[AFPA_PATH_WORDS];  /* struct path of the send engine: round trips and window */
+};
+
+/* flights: an answer of several segments on its way. Which flow's, which bytes; then how far it is. */
+struct afpa_flight {
+	__u64 version;                /* of the slot */
+	__u32 slot;
+	__u32 date;                   /* Unix second */
+	struct afpa_flow_key flow;    /* entries are used anew: whoever has the lock asks whose it is */
+	__u32 lock;                   /* 1: somebody works on it */
+	__u32 at;                     /* wire: the answer's first byte */
+	__u32 interface;              /* where it leaves */
+	__u8 ethernet[14];            /* header of what leaves */
+	__u8 look;                    /* something may be sent, but nobody was there to send it */
+	__u8 place;                   /* the interface's counters */
+	__u64 engine[AFPA_FLIGHT_WORDS]; /* struct flight of the send engine */
+};
+
+/* dues: a flight whose time has come, for the one who tends them. */
+struct afpa_due {
+	struct afpa_flow_key flow;
+	__u32 interface;
+	__u8 ethernet[14];
+	__u8 reserved[2];
 };
 
 #define AFPA_OWED_MAX 15
@@ -215,10 +261,11 @@ struct afpa_event {
 	__u32 listener, site;
 	__u32 date;                   /* Unix second, as in the answer's Date */
 	__u64 version;                /* of the slot: user mode knows path and headers by it */
-	__u16 length;                 /* bytes sent, head and body */
+	__u32 length;                 /* bytes sent, head and body */
+	__u32 weight;                 /* answers this event stands for */
 	__u8 kind;                    /* enum afpa_kind */
 	__u8 head;                    /* the method was HEAD */
-	__u32 weight;                 /* answers this event stands for */
+	__u8 reserved[6];
 };
 
 #endif

@@ -69,7 +69,7 @@ impl Register {
 /// that of the Date it sent.
 pub(super) fn record<'d>(event: &Event, described: &'d Described) -> AccessRecord<'d> {
     let whole = event.kind == kind::WHOLE;
-    let content = usize::from(event.length).saturating_sub(described.head);
+    let content = event.length as usize.saturating_sub(described.head);
     AccessRecord {
         time_unix_us: u64::from(event.date) * 1_000_000,
         client: Client::Ip(IpAddr::V6(Ipv6Addr::from(event.flow.client)).to_canonical()),
@@ -100,7 +100,7 @@ mod tests {
         let addresses = ["192.0.2.7:1234", "192.0.2.1:80"].map(|text| text.parse().unwrap());
         let flow = FlowKey::new(addresses[0], addresses[1]);
         let (listener, site, date, version) = (1, 1, 971_186_136, 5);
-        Event { flow, listener, site, date, version, length: 812, kind, head, weight: 1 }
+        Event { flow, listener, site, date, version, length: 812, weight: 1, kind, head, reserved: [0; 6] }
     }
 
     #[test]
