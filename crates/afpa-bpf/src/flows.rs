@@ -1,8 +1,10 @@
 //! Connections shared with the fast path, and the sweep that removes those whose socket is gone.
 
+use std::collections::HashSet;
+use std::mem::offset_of;
 use std::time::Duration;
 
-use afpa_abi::{Flow, FlowKey, flow_flags};
+use afpa_abi::{Flight, Flow, FlowKey, flow_flags};
 use libbpf_rs::{MapCore, MapFlags};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -25,6 +27,8 @@ pub struct Swept {
 /// Connections closed both ways are looked after this soon.
 const CLOSED_AFTER: Duration = Duration::from_secs(1);
 const BATCH: u32 = 4096;
+/// Likewise of flights, which are larger.
+const FEW: u32 = 256;
 
 impl FastPath {
     /// Remove flows that nothing was heard of for `idle` and whose socket is gone. Must run in the
@@ -86,6 +90,17 @@ impl FastPath {
         Ok(())
     }
 
+    /// Answers of several segments that are under way.
+    pub fn flights(&self) -> libbpf_rs::Result<usize> {
+        Ok(self.flights.lookup_batch(FEW, MapFlags::ANY, MapFlags::ANY)?.count())
+    }
+
+    /// Slots, and the versions in them, of answers of several segments that are under way.
+    pub(crate) fn in_flight(&self) -> libbpf_rs::Result<HashSet<(u32, u64)>> {
+        let flights = self.flights.lookup_batch(FEW, MapFlags::ANY, MapFlags::ANY)?;
+        Ok(flights.filter_map(|(_, flight)| version_in_flight(&flight)).collect())
+    }
+
     /// Ask the kernel whether the socket is there still; the program removes the flow if not.
     fn probe(&self, key: &FlowKey) -> std::io::Result<bool> {
         let mut packet = [0; 14 + size_of::<FlowKey>()];
@@ -129,4 +144,11 @@ fn parse(bytes: &[u8]) -> Option<Flow> {
         phase: *bytes.get(113)?,
         ..Flow::default()
     })
+}
+
+/// `struct afpa_flight`: which answer it is.
+fn version_in_flight(bytes: &[u8]) -> Option<(u32, u64)> {
+    let slot = bytes.get(offset_of!(Flight, slot)..)?.first_chunk()?;
+    let version = bytes.get(offset_of!(Flight, version)..)?.first_chunk()?;
+    Some((u32::from_ne_bytes(*slot), u64::from_ne_bytes(*version)))
 }

@@ -7,18 +7,30 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use afpa_abi::ANSWER_MAX;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, PrintLevel};
 
 use crate::attach::Attachments;
 use crate::counters::Places;
 use crate::pin::Pinned;
-use crate::region::{Region, Slots};
+use crate::region::{Pages, Region, Slots};
 
 /// Sizes and habits of the fast path. Memory is allocated when it is loaded.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Variants of objects that may be pinned, those being retired included; 2.1 KB each.
+    /// Variants of objects that may be pinned, those being retired included; 2.2 KB each.
     pub objects: u32,
+    /// Longest answer, head and content, that is given here. Those that are longer than one segment need
+    /// pages and flights.
+    pub answer_max: u32,
+    /// Pages for answers that are longer than one segment, one for every 4,096 bytes; 5.6 KB each.
+    pub pages: u32,
+    /// Answers of several segments that are under way at a time; about 1 KB each. Further ones are left to
+    /// user mode.
+    pub flights: u32,
+    /// Bytes of slots and pages that are kept, a second after they were retired, for clients that do not
+    /// have their answers yet. When they are more, the oldest of these connections end.
+    pub retired_bytes: usize,
     /// Connections shared with the fast path; about 200 bytes each. Further ones stay in user mode.
     pub flows: u32,
     /// Host values that select sites, of all listener sets together; a site with names has two of each, with
@@ -40,6 +52,8 @@ pub struct Settings {
     /// nothing is answered then, but connections that have drifted are still translated, and the
     /// next process that loads with the same folder takes them over. None: they break.
     pub keep_in: Option<PathBuf>,
+    /// Maps that were kept are taken as they are, whatever sizes these settings want.
+    pub sizes_as_kept: bool,
     /// How long the bytes of a retired object stay, for clients that lost their answer: as long as most
     /// stacks try. [`FastPath::reclaim`] finds out earlier who still needs them.
     pub retire_after: Duration,
@@ -49,6 +63,10 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             objects: 8192,
+            answer_max: ANSWER_MAX as u32,
+            pages: 1024,
+            flights: 1024,
+            retired_bytes: 16 << 20,
             flows: 65536,
             hosts: 4096,
             partial_heads: 512,
@@ -57,6 +75,7 @@ impl Default for Settings {
             log_every: 1,
             refresh: Duration::ZERO,
             keep_in: None,
+            sizes_as_kept: false,
             retire_after: Duration::from_secs(60),
         }
     }
@@ -101,10 +120,12 @@ pub struct FastPath {
     pub(crate) sites: MapHandle,
     pub(crate) objects: MapHandle,
     pub(crate) flows: MapHandle,
+    pub(crate) flights: MapHandle,
     pub(crate) counters: MapHandle,
     pub(crate) events: MapHandle,
     pub(crate) region: Region,
     pub(crate) slots: Slots,
+    pub(crate) pages: Pages,
     pub(crate) pinned: Mutex<Pinned>,
     pub(crate) attached: Mutex<Attachments>,
     pub(crate) places: Mutex<Places>,
@@ -140,6 +161,8 @@ impl FastPath {
             .map_err(|error| explain("region cannot be mapped", &error))?;
         let slots = Slots::map(&map("slots")?)
             .map_err(|error| explain("objects cannot be mapped", &error))?;
+        let pages = Pages::map(&map("pages")?)
+            .map_err(|error| explain("pages of objects cannot be mapped", &error))?;
         let fast_path = Self {
             alive: map("alive")?,
             answer: program("afpa_answer")?,
@@ -150,13 +173,15 @@ impl FastPath {
             sites: map("sites")?,
             objects: map("objects")?,
             flows: map("flows")?,
+            flights: map("flights")?,
             counters: map("counters")?,
             events: map("events")?,
-            pinned: Mutex::new(Pinned::new(&slots, settings.retire_after)),
+            pinned: Mutex::new(Pinned::new(&slots, &pages)),
             attached: Mutex::default(),
             places: Mutex::default(),
             region,
             slots,
+            pages,
             settings,
         };
         fast_path.configure(header_blocks).map_err(|error| explain("no random numbers", &error))?;
@@ -177,6 +202,7 @@ impl FastPath {
         self.region.hash_seed().store(u64::from_ne_bytes(seed), Ordering::Relaxed);
         self.region.refresh_ns().store(self.settings.refresh.as_nanos() as u64, Ordering::Relaxed);
         self.region.log_every().store(self.settings.log_every, Ordering::Relaxed);
+        self.region.answer_max().store(self.answer_max() as u32, Ordering::Relaxed);
         self.region.checked_mask().store(header_blocks - 1, Ordering::Relaxed);
         Ok(())
     }
@@ -231,12 +257,20 @@ fn prepare_maps(
 ) -> libbpf_rs::Result<()> {
     let page = 4096;
     for mut map in open.maps_mut() {
-        if let (Some(folder), Some(name)) = (&settings.keep_in, kept_as(map.name())) {
-            map.set_pin_path(folder.join(name))?;
+        let kept = settings.keep_in.as_ref().zip(kept_as(map.name()));
+        if let Some((folder, name)) = kept {
+            let path = folder.join(name);
+            map.set_pin_path(&path)?;
+            if settings.sizes_as_kept && path.exists() {
+                map.set_max_entries(MapHandle::from_pinned_path(path)?.max_entries())?;
+                continue;
+            }
         }
         let entries = match map.name().to_str().unwrap_or_default() {
             "objects" => settings.objects,
             "slots" => settings.objects.saturating_add(1),
+            "pages" => settings.pages.saturating_add(1),
+            "flights" => settings.flights,
             "flows" => settings.flows,
             "sites" => settings.hosts,
             "partials" => settings.partial_heads,
@@ -249,11 +283,14 @@ fn prepare_maps(
     Ok(())
 }
 
-/// What connections need when nobody answers: their state, the answers to repeat, and the dates of these.
+/// What connections need when nobody answers: their state, the answers to repeat or to bring to their end,
+/// and the dates of these.
 fn kept_as(map: &OsStr) -> Option<&'static str> {
     match map.to_str()? {
         "flows" => Some("flows"),
         "slots" => Some("slots"),
+        "pages" => Some("pages"),
+        "flights" => Some("flights"),
         ".data.shared" => Some("shared"),
         _ => None,
     }

@@ -69,7 +69,7 @@ impl Register {
 /// that of the Date it sent.
 pub(super) fn record<'d>(event: &Event, described: &'d Described) -> AccessRecord<'d> {
     let whole = event.kind == kind::WHOLE;
-    let content = event.length as usize.saturating_sub(described.head);
+    let content = (event.length as usize).saturating_sub(described.head);
     AccessRecord {
         time_unix_us: u64::from(event.date) * 1_000_000,
         client: Client::Ip(IpAddr::V6(Ipv6Addr::from(event.flow.client)).to_canonical()),
