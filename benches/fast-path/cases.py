@@ -16,6 +16,9 @@ BEDS = {STEERED: "a core for each side", UNSTEERED: "packets wherever they are s
         TOGETHER: "both sides on one core"}
 
 SIZES = (64, 512, 1024)
+# Answers of several segments, which the send engine gives.
+LARGER_SIZES = (4 << 10, 8 << 10, 14 << 10, 32 << 10, 64 << 10)
+LONGEST_ANSWER = 68 << 10  # head and content
 DOWNLOAD = 10 << 20
 
 
@@ -63,6 +66,12 @@ SPEED = (
     small(512, 256, steering=TOGETHER),
 )
 
+# What a request costs by the size of its object, in both contexts.
+LARGER = tuple(
+    Case(f"larger-{size >> 10}k", f"{size >> 10} KB, 64 connections", (KERNEL, USER, ATTACHED, NGINX),
+         f"/{size}.html", size, rounds=0.6, quick=True)
+    for size in LARGER_SIZES)
+
 # Requests that user mode answers, with the programs there and not: the same request to the same
 # server, pairs of which the second is the baseline. A query is never pinned; nor is /plain.
 PASSES = (
@@ -106,7 +115,7 @@ def write_files(root):
     """Writes the document root; the bytes are the same at every run and do not compress."""
     import random
     (root / "plain").mkdir(parents=True)
-    for size in SIZES:
+    for size in SIZES + LARGER_SIZES:
         (root / f"{size}.html").write_bytes(random.Random(size).randbytes(size))
     (root / "plain" / "512.html").write_bytes(random.Random(512).randbytes(512))
     (root / "download.bin").write_bytes(random.Random(0).randbytes(DOWNLOAD))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import servers
-from cases import ATTACHED, H2O, KERNEL, NGINX, SIZES, USER
+from cases import ATTACHED, H2O, KERNEL, LARGER_SIZES, LONGEST_ANSWER, NGINX, SIZES, USER
 from failure import Failure
 
 HOST, PORT = "10.77.0.1", 8080  # of a namespace that nobody else is in
@@ -30,6 +30,7 @@ idle = "10m"
 [fast_path]
 mode = "@mode@"
 flows = @flows@
+answer_max = "@longest@B"
 
 [compression]
 enabled = false
@@ -120,7 +121,8 @@ exec {server.command}
         socket = f"/run/afpa/attach-$(stat -L -c %i /proc/self/ns/net)-{HOST}:{PORT}.sock"
         ready = self.ready("attached", socket)
         attach = [str(self.afpa), "attach", "--listen", f"{HOST}:{PORT}", "--root", str(self.root),
-                  "--exclude", "/plain", "--server-timeout", "300"]
+                  "--exclude", "/plain", "--server-timeout", "300",
+                  "--answer-max", str(LONGEST_ANSWER)]
         command = self.script("attached", f"""\
 {self.nginx().command} &
 while ! curl --silent --output /dev/null http://{HOST}:{PORT}/; do sleep 0.02; done
@@ -141,7 +143,7 @@ exec {shlex.join(attach)}
     def serve(self, mode, flows):
         config = self.folder / f"afpa-{mode}-{flows}.toml"
         config.write_text(servers.fill(AFPA, mode=mode, flows=flows, control=self.control,
-                                       host=HOST, port=PORT, root=self.root))
+                                       longest=LONGEST_ANSWER, host=HOST, port=PORT, root=self.root))
         return shlex.join([str(self.afpa), "serve", "--config", str(config)])
 
     def template(self, name):
@@ -158,7 +160,7 @@ exec {shlex.join(attach)}
 
     def ready(self, name, control):
         """`control`: the socket that tells what the kernel has answered, in the shell's words."""
-        paths = " ".join(f"/{size}.html" for size in SIZES)
+        paths = " ".join(f"/{size}.html" for size in SIZES + LARGER_SIZES)
         answered = f'python3 {HERE / "told.py"} "{control}"'
         return self.script(f"ready-{name}", servers.fill(
             PINNED, paths=paths, host=HOST, port=PORT, answered=answered))
