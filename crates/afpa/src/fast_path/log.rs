@@ -100,7 +100,18 @@ mod tests {
         let addresses = ["192.0.2.7:1234", "192.0.2.1:80"].map(|text| text.parse().unwrap());
         let flow = FlowKey::new(addresses[0], addresses[1]);
         let (listener, site, date, version) = (1, 1, 971_186_136, 5);
-        Event { flow, listener, site, date, version, length: 812, weight: 1, kind, head, reserved: [0; 6] }
+        Event {
+            flow,
+            listener,
+            site,
+            date,
+            version,
+            length: 812,
+            weight: 1,
+            kind,
+            head,
+            reserved: [0; 6],
+        }
     }
 
     #[test]
