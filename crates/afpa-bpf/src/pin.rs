@@ -243,17 +243,11 @@ impl FastPath {
     }
 
     /// Frees those of the retired `slots` that are not needed.
-    fn let_go(
-        &self,
-        pinned: &mut Pinned,
-        slots: &HashMap<u32, u64>,
-        needed: &HashSet<(u32, u64)>,
-    ) {
+    fn let_go(&self, pinned: &mut Pinned, slots: &HashMap<u32, u64>, needed: &HashSet<(u32, u64)>) {
         let looked_at = |slot: u32, version: u64| slots.get(&slot) == Some(&version);
         let is_needed = |slot: u32, version: u64| needed.contains(&(slot, version));
-        let freed = pinned.room.free(|slot, version| {
-            looked_at(slot, version) && !is_needed(slot, version)
-        });
+        let freed =
+            pinned.room.free(|slot, version| looked_at(slot, version) && !is_needed(slot, version));
         freed.into_iter().for_each(|slot| self.slots.vacate(slot));
         pinned.room.keep(|slot, version| looked_at(slot, version), Instant::now());
     }

@@ -11,6 +11,7 @@ use afpa_framework::AccessSink;
 use afpa_server::counters::WorkerCounters;
 
 use super::log::record;
+use super::resident::PERIOD;
 use super::running::Shared;
 use crate::access_log::Sink;
 
@@ -30,6 +31,7 @@ pub(super) struct Heart {
     workers: Vec<Pulse>,
     sink: Sink,
     swept: Instant,
+    weighed: Instant,
     second: Instant,
 }
 
@@ -49,7 +51,7 @@ impl Heart {
             seen: now,
         };
         let workers = workers.iter().map(pulse).collect();
-        Self { shared, workers, sink, swept: now, second: now }
+        Self { shared, workers, sink, swept: now, weighed: now, second: now }
     }
 
     /// Until it is told to end; then what is left of the log is written.
@@ -86,6 +88,10 @@ impl Heart {
             self.shared.register.forget_retired();
             self.shared.look_at_interfaces();
             self.shared.use_room();
+        }
+        if self.weighed.elapsed() >= PERIOD {
+            self.weighed = Instant::now();
+            self.shared.weigh();
         }
         if self.swept.elapsed() >= SWEEP {
             self.swept = Instant::now();

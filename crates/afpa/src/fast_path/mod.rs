@@ -6,7 +6,8 @@
 //! user:        Prepared::start ─ FastPath ── adopt(site) ── pause ── finish
 //!                                  │            │ at a reload
 //!                                  │            └ Resident: what the cache holds, pinned in the kernel
-//!                                  └ heart: beat, access log, sweep
+//!                                  ├ heart: beat, access log, sweep
+//!                                  └ Tender: time-outs of long answers
 //! ```
 //!
 //! The cache decides what is current: it tells the [`Resident`] of every object that comes and, before
@@ -21,6 +22,8 @@ mod prepare;
 mod resident;
 mod running;
 mod scope;
+mod tend;
+mod weigh;
 
 pub(crate) use observe::Look;
 pub(crate) use prepare::{Outcome, Prepared, outlook};
