@@ -34,7 +34,7 @@ pub struct Menu {
     pub other: Vec<Exchange>,
     /// With content.
     pub posts: Vec<Exchange>,
-    /// Path, response to GET where it fits one segment, 304.
+    /// Path, response to GET where it may be pinned, 304.
     objects: Vec<(String, Option<Vec<u8>>, Vec<u8>)>,
 }
 
@@ -52,9 +52,25 @@ pub fn files(seed: u64) -> Vec<(String, Vec<u8>)> {
     files
 }
 
+/// Files whose responses take several segments, up to the most that the kernel gives.
+pub fn long_files(seed: u64) -> Vec<(String, Vec<u8>)> {
+    const SIZES: [usize; 14] = [
+        1_200, 1_461, 2_000, 2_896, 4_096, 6_000, 8_192, 12_288, 14_336, 20_000, 32_768, 45_001,
+        60_000, 65_536,
+    ];
+    let mut dice = Dice(seed);
+    let file = |(number, size)| (format!("long-{number}.html"), dice.bytes(size));
+    SIZES.into_iter().enumerate().map(file).collect()
+}
+
 impl Menu {
     /// Ask nginx for everything. The fast path must not be there yet, nor the network bad.
-    pub fn record(mut client: Client, files: &[(String, Vec<u8>)]) -> Self {
+    pub fn record(client: Client, files: &[(String, Vec<u8>)]) -> Self {
+        Self::record_up_to(1400, client, files)
+    }
+
+    /// The same, and whole responses of up to `longest` bytes may be pinned.
+    pub fn record_up_to(longest: usize, mut client: Client, files: &[(String, Vec<u8>)]) -> Self {
         let mut menu = Self::default();
         let mut ask = |request: Vec<u8>, to_head: bool| {
             client.send(&request);
@@ -70,11 +86,11 @@ impl Menu {
             let matched = ask(request("GET", &path, &format!("If-None-Match: {tag}\r\n")), false);
             let since =
                 ask(request("GET", &path, &format!("If-Modified-Since: {date}\r\n")), false);
-            let small = whole.expected.len() <= 1400;
-            let kept = small.then(|| whole.expected.clone());
+            let fits = whole.expected.len() <= longest;
+            let kept = fits.then(|| whole.expected.clone());
             menu.objects.push((path.clone(), kept, matched.expected.clone()));
             menu.pinned.extend([ask(request("HEAD", &path, ""), true), matched, since]);
-            if small {
+            if fits {
                 menu.pinned.push(ask(request("GET", &path, BROWSER), false));
                 menu.pinned.push(whole);
             } else {

@@ -7,4 +7,5 @@ mod changes;
 mod clients;
 mod lab;
 mod life;
+mod long;
 mod start;
