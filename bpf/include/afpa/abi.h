@@ -29,6 +29,7 @@
 #define AFPA_PAGE 4096            /* bytes of a longer answer that a page is for; a power of two */
 #define AFPA_PAGE_REACH 1472      /* and those of the next that it repeats: no segment lies in two pages */
 #define AFPA_PAGES_MAX 17         /* pages of an answer */
+#define AFPA_DUES 64              /* flights whose time has come that are told of at once */
 #define AFPA_PATH_WORDS 4         /* of 8 bytes: the send engine's struct path */
 #define AFPA_FLIGHT_WORDS 84      /* its struct flight */
 
@@ -51,7 +52,7 @@ struct afpa_shared {
 	__u32 rest_after;             /* passes without an answer between them that leave a connection to user mode; 0: none do */
 	__u32 answer_max;             /* longest answer that may be given; no more than AFPA_ANSWER_MAX: one segment */
 	__u32 reserved;
-	__u64 flight_ns;              /* coarse monotonic time at which an answer of several segments began last */
+	__u64 flight_ns;              /* monotonic time at which an answer of several segments began last */
 	struct afpa_date dates[AFPA_DATES];
 	__u64 ports[65536 / 64];      /* bit set: some listener has, or flows still have, this local port */
 	__u64 paths[AFPA_PATH_FILTER_BITS / 64]; /* bit set: some pinned object's path hashes here */

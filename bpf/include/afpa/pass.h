@@ -28,7 +28,7 @@ static __always_inline enum afpa_reason whose_turn(const struct afpa_flow *flow,
 		return AFPA_PASS_CLOSING;
 	if (flow->owner == AFPA_OWNER_KEPT)
 		return AFPA_PASS_KEPT;
-	if (!flow_quiet(flow))
+	if (!flow_quiet(flow) || flow->flags & AFPA_FLOW_FLIGHT)
 		return AFPA_PASS_USER_OWNS;
 	if (s->seq != flow->client_next || s->ack != flow->kernel_next + flow->given)
 		return AFPA_PASS_NOT_NEXT;
@@ -93,14 +93,24 @@ static __always_inline void translation_up(struct afpa_flow *flow, const struct 
 		flow->kernel_acked = t->ack;
 }
 
+/* A reset that the kernel will believe ends an answer on its way, too. */
+static __always_inline bool ends_flight(const struct afpa_flow *flow, const struct segment *s)
+{
+	return flow->flags & AFPA_FLOW_FLIGHT && s->flags & TCP_RST &&
+	       (s->seq == flow->client_next || s->seq == flow->answer_from);
+}
+
 /* Up to the kernel's TCP and user mode, translated if need be. */
 static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				   struct afpa_flow *flow, const struct turn *turn)
 {
 	struct translation t = {};
-	bool drifted, swallowed;
+	bool drifted, swallowed, ended;
 
 	bpf_spin_lock(&flow->lock);
+	ended = ends_flight(flow, s);
+	if (ended)
+		flow->flags &= ~AFPA_FLOW_FLIGHT;
 	drifted = flow_drifted(flow);
 	swallowed = swallow(flow, s);
 	flow->used_ns = turn->now;
@@ -118,6 +128,8 @@ static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, con
 	}
 	bpf_spin_unlock(&flow->lock);
 
+	if (ended)
+		afpa_forget_flight(&s->key);
 	if (swallowed) {
 		count_at(s->place, AFPA_SWALLOWED_ACK);
 		return TCX_DROP;

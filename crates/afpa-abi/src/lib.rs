@@ -39,6 +39,8 @@ pub const PAGE: usize = 4096;
 pub const PAGE_REACH: usize = 1472;
 /// Pages of an answer.
 pub const PAGES_MAX: usize = 17;
+/// Flights whose time has come that are told of at once.
+pub const DUES: usize = 64;
 /// Words of the send engine's memory of a path.
 pub const PATH_WORDS: usize = 4;
 /// Words of the send engine's state.

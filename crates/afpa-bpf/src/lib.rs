@@ -14,6 +14,7 @@ mod clock;
 mod counters;
 mod dry_run;
 mod events;
+mod flights;
 mod flows;
 mod home;
 mod interfaces;

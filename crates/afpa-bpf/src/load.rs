@@ -12,6 +12,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, PrintLe
 
 use crate::attach::Attachments;
 use crate::counters::Places;
+use crate::flights::Tending;
 use crate::pin::Pinned;
 use crate::region::{Pages, Region, Slots};
 
@@ -116,6 +117,13 @@ pub struct FastPath {
     pub(crate) ingress: OwnedFd,
     pub(crate) egress: OwnedFd,
     pub(crate) probe: OwnedFd,
+    flight: OwnedFd,
+    pub(crate) due: OwnedFd,
+    pub(crate) kick: OwnedFd,
+    /// What ingress programs reach for answers on their way.
+    engine: MapHandle,
+    pub(crate) dues: MapHandle,
+    pub(crate) tending: Mutex<Tending>,
     pub(crate) listeners: MapHandle,
     pub(crate) sites: MapHandle,
     pub(crate) objects: MapHandle,
@@ -169,6 +177,12 @@ impl FastPath {
             ingress: program("afpa_ingress")?,
             egress: program("afpa_egress")?,
             probe: program("afpa_probe")?,
+            flight: program("afpa_flight")?,
+            due: program("afpa_due")?,
+            kick: program("afpa_kick")?,
+            engine: map("engine")?,
+            dues: map("dues")?,
+            tending: Mutex::default(),
             listeners: map("listeners")?,
             sites: map("sites")?,
             objects: map("objects")?,
@@ -185,12 +199,19 @@ impl FastPath {
             settings,
         };
         fast_path.configure(header_blocks).map_err(|error| explain("no random numbers", &error))?;
-        let answer = fast_path.answer.as_raw_fd().to_ne_bytes();
-        fast_path
-            .alive
-            .update(&0u32.to_ne_bytes(), &answer, MapFlags::ANY)
-            .map_err(|error| explain("programs cannot be joined", &error))?;
+        fast_path.join().map_err(|error| explain("programs cannot be joined", &error))?;
         Ok(fast_path)
+    }
+
+    /// The places of tail calls, numbered as in `flights.h`; what answers comes last.
+    fn join(&self) -> libbpf_rs::Result<()> {
+        let put = |map: &MapHandle, place: u32, program: &OwnedFd| {
+            let program = program.as_raw_fd().to_ne_bytes();
+            map.update(&place.to_ne_bytes(), &program, MapFlags::ANY)
+        };
+        put(&self.engine, 0, &self.flight)?;
+        put(&self.engine, 1, &self.ingress)?;
+        put(&self.alive, 0, &self.answer)
     }
 
     fn configure(&self, header_blocks: u32) -> std::io::Result<()> {
@@ -221,9 +242,12 @@ impl FastPath {
     pub fn program_statistics(&self) -> std::io::Result<Vec<ProgramStatistics>> {
         let programs = [
             ("afpa_answer", &self.answer),
+            ("afpa_flight", &self.flight),
             ("afpa_ingress", &self.ingress),
             ("afpa_egress", &self.egress),
             ("afpa_probe", &self.probe),
+            ("afpa_due", &self.due),
+            ("afpa_kick", &self.kick),
         ];
         programs.into_iter().map(|(name, fd)| statistics(name, fd)).collect()
     }
@@ -291,6 +315,7 @@ fn kept_as(map: &OsStr) -> Option<&'static str> {
         "slots" => Some("slots"),
         "pages" => Some("pages"),
         "flights" => Some("flights"),
+        "engine" => Some("engine"),
         ".data.shared" => Some("shared"),
         _ => None,
     }

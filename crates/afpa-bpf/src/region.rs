@@ -6,7 +6,9 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use afpa_abi::{DATES, Date, INTERFACES, PAGE, PAGE_REACH, PAGES_MAX, PATH_FILTER_BITS, Page, Shared, Slot};
+use afpa_abi::{
+    DATES, Date, INTERFACES, PAGE, PAGE_REACH, PAGES_MAX, PATH_FILTER_BITS, Page, Shared, Slot,
+};
 use libbpf_rs::{MapCore, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
 
@@ -58,6 +60,11 @@ impl Region {
     pub(crate) fn answer_max(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).answer_max) }
+    }
+
+    pub(crate) fn flight_ns(&self) -> &AtomicU64 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).flight_ns) }
     }
 
     /// The word of the port filter that holds `port`.

@@ -1,0 +1,358 @@
+//! Answers of several segments, segment by segment: what each thing a client may say does to one.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use afpa_bpf::{FastPath, Reason, Settings};
+use support::raw::{ACK, FIN, PSH, RST, RawClient, Received, Segment};
+use support::{SITE, Sample, World, inside};
+
+const SOON: Duration = Duration::from_millis(60);
+const UNIT: usize = 1448;
+
+fn settings() -> Settings {
+    Settings { answer_max: 65_536, pages: 64, flights: 16, ..Settings::default() }
+}
+
+fn body(length: usize) -> Vec<u8> {
+    (0..length as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8).collect()
+}
+
+struct Lab {
+    world: World,
+    fast_path: FastPath,
+}
+
+impl Lab {
+    fn new(settings: Settings) -> Option<Self> {
+        let mut world = World::new()?;
+        world.file("user.html", b"from nginx");
+        world.file("big.html", b"big, but from nginx");
+        world.nginx("");
+        world.await_server();
+        let fast_path = world.fast_path(settings)?;
+        Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
+        Sample::new(&body(5000)).pin(&fast_path, "/some.html");
+        Sample::new(&body(60_000)).pin(&fast_path, "/big.html");
+        Some(Self { world, fast_path })
+    }
+
+    fn connected(&self) -> RawClient {
+        let mut client = self.world.raw();
+        client.connect();
+        self.fast_path.beat();
+        client
+    }
+
+    fn count(&self, reason: Reason) -> u64 {
+        self.fast_path.counters().expect("counters")[reason]
+    }
+
+    /// Time goes by, and flights are looked after.
+    fn tend(&self, time: Duration) {
+        let deadline = Instant::now() + time;
+        while Instant::now() < deadline {
+            inside(&self.world.server, || self.fast_path.tend_flights()).expect("tended");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// All is as after any answer: both contexts serve the connection.
+    fn goes_on(&self, client: &mut RawClient) {
+        assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
+        assert!(client.ask(&client.get("/user.html")).text().ends_with("from nginx"));
+        assert_eq!(self.fast_path.flights().expect("counted"), 0);
+    }
+}
+
+fn data(segments: Vec<Received>) -> Vec<Received> {
+    segments.into_iter().filter(|segment| !segment.payload.is_empty()).collect()
+}
+
+/// Ask, and take what comes of itself; the client has said nothing to it.
+fn begin(client: &mut RawClient, path: &str) -> (Segment, Vec<Received>) {
+    let request = client.get(path);
+    client.send(&request);
+    client.seq = request.seq.wrapping_add(request.payload.len() as u32);
+    let segments = data(client.collect(SOON));
+    (request, segments)
+}
+
+/// These segments, one behind the other, as bytes from `client.ack` on.
+fn join(client: &mut RawClient, segments: &[Received]) -> Vec<u8> {
+    segments.iter().for_each(|segment| {
+        assert!(segment.checksum_holds, "{segment:?}");
+        assert_eq!(segment.ack, client.seq, "the request is acknowledged");
+        client.accept(segment);
+    });
+    segments.iter().flat_map(|segment| segment.payload.clone()).collect()
+}
+
+fn check(whole: &[u8], length: usize) {
+    let at = whole.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
+    let head = String::from_utf8_lossy(&whole[..at]);
+    assert!(head.contains("Server: afpa-kernel") && !head.contains("xxx"), "{head}");
+    assert!(whole[at..] == body(length), "content of {} bytes, not {length}", whole.len() - at);
+}
+
+#[test]
+fn an_initial_window_leaves_at_once_and_the_rest_with_acknowledgements() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    let mut client = lab.connected();
+    let (_, segments) = begin(&mut client, "/big.html");
+    assert_eq!(segments.len(), 10, "RFC 6928");
+    assert!(segments.iter().all(|s| s.payload.len() == UNIT && s.flags == ACK));
+    let mut whole = join(&mut client, &segments);
+    let mut turns = 0;
+    while whole.len() < 60_000 {
+        client.send(&client.next());
+        let more = data(client.collect(SOON));
+        assert!(!more.is_empty() && more.len() <= 10, "{} segments at once", more.len());
+        whole.extend(join(&mut client, &more));
+        turns += 1;
+    }
+    assert!((3..=5).contains(&turns), "slow start, no more than ten at once: {turns}");
+    check(&whole, 60_000);
+    assert_eq!(lab.fast_path.flights().expect("counted"), 1, "the last are not acknowledged");
+    client.send(&client.next());
+    lab.goes_on(&mut client);
+    assert_eq!((lab.count(Reason::FlightBegun), lab.count(Reason::FlightDone)), (1, 1));
+    assert_eq!(lab.count(Reason::FlightSentAgain), 0);
+}
+
+#[test]
+fn a_next_request_acknowledges_all_and_is_answered_at_once() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    let mut client = lab.connected();
+    for _ in 0..5 {
+        let (_, segments) = begin(&mut client, "/some.html");
+        assert_eq!(segments.len(), 4);
+        assert_eq!(segments[3].flags, ACK | PSH);
+        let whole = join(&mut client, &segments);
+        check(&whole, 5000);
+    }
+    lab.goes_on(&mut client);
+    assert_eq!(lab.count(Reason::FlightDone), 5);
+    assert_eq!(lab.count(Reason::SwallowedAck), 0);
+}
+
+#[test]
+fn a_hole_is_filled() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    let mut client = lab.connected();
+    let (_, segments) = begin(&mut client, "/big.html");
+    let lost = [0usize, 4];
+    client.send(&Segment {
+        sack: vec![(segments[5].seq, segments[9].seq.wrapping_add(UNIT as u32)), (segments[1].seq, segments[4].seq)],
+        ..client.next()
+    });
+    lab.tend(SOON);
+    let again = data(client.collect(SOON));
+    for hole in lost {
+        let filled = again.iter().find(|s| s.seq == segments[hole].seq).expect("filled");
+        assert_eq!(filled.payload, segments[hole].payload, "the Date included");
+        assert!(filled.checksum_holds);
+    }
+    let sacked: Vec<_> = again.iter().filter(|s| segments[1..4].iter().any(|t| t.seq == s.seq)).collect();
+    assert!(sacked.is_empty(), "what has arrived is not sent again");
+    assert!(lab.count(Reason::FlightSentAgain) >= 2);
+}
+
+#[test]
+fn a_lost_tail_comes_back_by_time_alone() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    let mut client = lab.connected();
+    let (_, segments) = begin(&mut client, "/some.html");
+    let mut whole = join(&mut client, &segments[..2]);
+    client.send(&client.next());
+    lab.tend(Duration::from_millis(600));
+    let mut again = data(client.collect(SOON));
+    again.sort_by_key(|segment| segment.seq.wrapping_sub(segments[0].seq));
+    again.dedup_by_key(|segment| segment.seq);
+    assert_eq!(again.len(), 2, "{again:?}");
+    again.iter().for_each(|segment| whole.extend(&segment.payload));
+    check(&whole, 5000);
+    assert!(lab.count(Reason::FlightTimed) >= 1);
+    client.ack = segments[3].seq.wrapping_add(segments[3].payload.len() as u32);
+    client.send(&client.next());
+    lab.goes_on(&mut client);
+}
+
+#[test]
+fn nothing_leaves_while_nothing_is_due() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    lab.tend(SOON);
+    let mut client = lab.connected();
+    let (_, segments) = begin(&mut client, "/some.html");
+    join(&mut client, &segments);
+    client.send(&client.next());
+    std::thread::sleep(Duration::from_millis(5));
+    lab.tend(Duration::from_millis(300));
+    assert!(data(client.collect(SOON)).is_empty());
+    assert_eq!(lab.count(Reason::FlightTimed), 0);
+}
+
+#[test]
+fn a_repeated_request_changes_nothing_and_brings_back_what_is_due() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    let mut client = lab.connected();
+    let (request, segments) = begin(&mut client, "/some.html");
+    client.send(&request);
+    assert!(data(client.collect(SOON)).is_empty(), "nothing is due yet");
+    std::thread::sleep(Duration::from_millis(400)); // nobody looks after flights
+    let mut got: Vec<Received> = Vec::new();
+    for _ in 0..4 {
+        client.send(&Segment { ts_value: client.next().ts_value, ..request.clone() });
+        got.extend(data(client.collect(SOON)));
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    assert!(!got.is_empty() && got.iter().all(|s| segments.iter().any(|t| t.seq == s.seq && t.payload == s.payload)));
+    let whole = join(&mut client, &segments);
+    check(&whole, 5000);
+    lab.goes_on(&mut client);
+}
+
+#[test]
+fn a_request_before_the_answer_has_arrived_waits_for_its_turn() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    let mut client = lab.connected();
+    let (_, segments) = begin(&mut client, "/some.html");
+    let early = client.get("/user.html"); // acknowledges nothing
+    client.send(&early);
+    assert!(data(client.collect(SOON)).is_empty());
+    let whole = join(&mut client, &segments);
+    check(&whole, 5000);
+    client.send(&client.next());
+    let late = client.get("/user.html"); // the same bytes again, as TCP would
+    assert_eq!((late.seq, &late.payload), (early.seq, &early.payload));
+    assert!(client.ask(&late).text().ends_with("from nginx"));
+    lab.goes_on(&mut client);
+}
+
+#[test]
+fn a_closed_window_is_asked_about_and_goes_on_when_it_opens() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    let mut client = lab.connected();
+    let (_, segments) = begin(&mut client, "/big.html");
+    let mut whole = join(&mut client, &segments);
+    client.send(&Segment { window: 0, ..client.next() });
+    assert!(data(client.collect(SOON)).is_empty());
+    lab.tend(Duration::from_millis(700));
+    let probes = client.collect(SOON);
+    assert!(!probes.is_empty(), "the window is asked about");
+    assert!(probes.iter().all(|s| s.payload.is_empty() && s.seq == client.ack.wrapping_sub(1)), "{probes:?}");
+    while whole.len() < 60_000 {
+        client.send(&client.next());
+        let more = data(client.collect(SOON));
+        whole.extend(join(&mut client, &more));
+    }
+    check(&whole, 60_000);
+    client.send(&client.next());
+    lab.goes_on(&mut client);
+}
+
+#[test]
+fn a_window_that_shrinks_within_the_date_is_asked_with_whole_pieces() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    let mut client = lab.connected();
+    let (_, segments) = begin(&mut client, "/some.html");
+    // It took forty bytes, which end within the Date, and has no room for more than a few.
+    let start = client.ack;
+    client.ack = start.wrapping_add(40);
+    client.send(&Segment { window: 0, ..client.next() });
+    lab.tend(Duration::from_millis(500));
+    client.collect(SOON);
+    client.send(&client.next());
+    lab.tend(Duration::from_millis(700));
+    let again = data(client.collect(SOON));
+    assert!(again.iter().all(|s| s.checksum_holds));
+    let first = again.iter().find(|s| s.seq == start).expect("the first one, whole");
+    assert_eq!(first.payload, segments[0].payload);
+}
+
+#[test]
+fn a_reset_ends_the_flight() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    let mut client = lab.connected();
+    begin(&mut client, "/big.html");
+    client.send(&Segment { flags: RST | ACK, seq: client.seq.wrapping_add(77), ..client.next() });
+    std::thread::sleep(SOON);
+    assert_eq!(lab.fast_path.flights().expect("counted"), 1, "not one that the kernel would not believe");
+    client.send(&Segment { flags: RST | ACK, ..client.next() });
+    std::thread::sleep(SOON);
+    assert_eq!(lab.fast_path.flights().expect("counted"), 0);
+    lab.tend(Duration::from_millis(400));
+    client.collect(SOON);
+    assert_eq!(lab.count(Reason::FlightEnded), 1);
+}
+
+#[test]
+fn a_client_that_closes_in_the_middle_gets_the_rest_first() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    let mut client = lab.connected();
+    let (_, segments) = begin(&mut client, "/big.html");
+    let mut whole = join(&mut client, &segments);
+    while whole.len() < 60_000 {
+        client.send(&Segment { flags: FIN | ACK, ..client.next() });
+        let all = client.collect(SOON);
+        assert!(all.iter().all(|s| s.flags & FIN == 0), "not before the end");
+        whole.extend(join(&mut client, &data(all)));
+    }
+    check(&whole, 60_000);
+    client.send(&Segment { flags: FIN | ACK, ..client.next() });
+    let end = client.collect(Duration::from_millis(200));
+    assert!(end.iter().any(|s| s.flags & FIN != 0 && s.seq == client.ack), "{end:?}");
+}
+
+#[test]
+fn a_version_that_is_gone_ends_both_sides() {
+    let Some(lab) = Lab::new(Settings { retired_bytes: 0, retire_after: Duration::ZERO, objects: 3, ..settings() }) else { return };
+    let mut client = lab.connected();
+    begin(&mut client, "/big.html");
+    assert!(lab.fast_path.unpin(SITE, b"/big.html").expect("unpinned"));
+    std::thread::sleep(Duration::from_millis(1100));
+    lab.fast_path.beat();
+    Sample::new(b"new").pin(&lab.fast_path, "/new.html"); // takes the slot
+    client.send(&client.next());
+    let end = client.collect(SOON);
+    assert!(data(end.clone()).is_empty(), "{} segments of another version", end.len());
+    assert!(end.iter().any(|s| s.flags & RST != 0), "the client waits in vain: {end:?}");
+    assert_eq!(lab.count(Reason::FlightLost), 1);
+    assert_eq!(lab.fast_path.flights().expect("counted"), 0);
+}
+
+#[test]
+fn a_full_table_and_clients_without_room_are_left_to_user_mode() {
+    let Some(lab) = Lab::new(Settings { flights: 1, ..settings() }) else { return };
+    let mut first = lab.connected();
+    begin(&mut first, "/big.html");
+    let mut second = lab.connected();
+    assert!(second.ask(&second.get("/big.html")).text().ends_with("big, but from nginx"));
+    assert_eq!(lab.count(Reason::PassFlightsFull), 1);
+    let mut narrow = lab.connected();
+    let request = Segment { window: 20, ..narrow.get("/big.html") }; // 2,560 bytes
+    assert!(narrow.ask(&request).text().ends_with("big, but from nginx"));
+    assert_eq!(lab.count(Reason::PassWindow), 1);
+}
+
+#[test]
+fn damaged_and_foreign_acknowledgements_change_nothing() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    let mut client = lab.connected();
+    let (_, segments) = begin(&mut client, "/big.html");
+    let honest = client.next();
+    let end = segments[9].seq.wrapping_add(UNIT as u32);
+    for foreign in [
+        Segment { ack: end, spoil_checksum: true, ..honest.clone() },
+        Segment { ack: end.wrapping_add(200_000), ..honest.clone() },
+        Segment { ack: client.ack.wrapping_sub(5000), ..honest.clone() },
+        Segment { ack: end, seq: client.seq.wrapping_add(1 << 30), ..honest.clone() },
+    ] {
+        client.send(&foreign);
+    }
+    assert!(data(client.collect(SOON)).is_empty());
+    assert_eq!(lab.count(Reason::FlightStrange), 4);
+    let whole = join(&mut client, &segments);
+    assert_eq!(whole.len(), 10 * UNIT);
+}
