@@ -13,6 +13,7 @@ use crate::load::FastPath;
 /// Looks in a row, while each finds as many as it can name.
 const ROUNDS: usize = 64;
 const ETHERNET: usize = 14;
+const IPV6: usize = 40;
 
 /// What is known since the last look.
 #[derive(Default)]
@@ -58,7 +59,8 @@ impl FastPath {
         let (key, rest) = due.split_at(size_of::<FlowKey>());
         let (interface, rest) = rest.split_at(4);
         let interface = interface.try_into().map(u32::from_ne_bytes).unwrap_or_default();
-        let frame = [&rest[..ETHERNET], key].concat();
+        let mut frame = [&rest[..ETHERNET], key].concat();
+        frame.resize(ETHERNET + IPV6, 0); // no shorter than what its Ethernet header announces
         match crate::dry_run::run_from(&self.kick, &frame, interface) {
             // The interface is gone: what it carried is given up when its socket is.
             Err(error) if error.raw_os_error() == Some(19) => Ok(()),
