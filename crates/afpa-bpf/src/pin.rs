@@ -249,7 +249,7 @@ impl FastPath {
         let freed =
             pinned.room.free(|slot, version| looked_at(slot, version) && !is_needed(slot, version));
         freed.into_iter().for_each(|slot| self.slots.vacate(slot));
-        pinned.room.keep(|slot, version| looked_at(slot, version), Instant::now());
+        pinned.room.keep(looked_at, Instant::now());
     }
 
     /// The version appears last, so that a program sees all of it or none.
