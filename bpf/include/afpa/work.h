@@ -78,13 +78,13 @@ struct work {
 	struct scan scan;
 	struct passing passing;
 	__u64 fresh[sizeof(struct afpa_flow) / 8]; /* a flow on its way into the table; locks may not stand here */
-	struct afpa_site_key site;
-	__u8 frame[FRAME_HEADERS_MAX]; /* headers, Ethernet at 2 so that what follows is aligned; or TCP options, twice */
-	__u32 partial_length, partial_next; /* with what follows a struct afpa_partial */
 	struct segment segment;      /* of a client, while a flight is tended */
 	struct sending sending;
 	__u64 heard[6];              /* struct acknowledgement of the send engine */
 	__u64 flight[sizeof(struct afpa_flight) / 8]; /* one on its way into the table */
+	struct afpa_site_key site;
+	__u8 frame[FRAME_HEADERS_MAX]; /* headers, Ethernet at 2 so that what follows is aligned; or TCP options, twice */
+	__u32 partial_length, partial_next; /* with what follows a struct afpa_partial */
 	__u8 head[2 * AFPA_HEAD_MAX + 64]; /* request or response head, 64 zero bytes behind it */
 };
 

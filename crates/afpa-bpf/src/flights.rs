@@ -51,6 +51,24 @@ impl FastPath {
         Ok(tended)
     }
 
+    /// For tests: all flights as if so much more time had gone by since anything was heard of them.
+    #[doc(hidden)]
+    pub fn age_flights(&self, time: std::time::Duration) -> libbpf_rs::Result<()> {
+        let engine = std::mem::offset_of!(afpa_abi::Flight, engine);
+        let keys: Vec<_> = self.flights.keys().collect();
+        for key in keys {
+            let Some(mut flight) = self.flights.lookup(&key, MapFlags::ANY)? else { continue };
+            // `deadline`, `base` and `progress`, microseconds, stand first in `struct flight`.
+            for word in flight[engine..engine + 24].chunks_exact_mut(8) {
+                let at = word.try_into().map(u64::from_ne_bytes).unwrap_or_default();
+                let earlier = at.saturating_sub(time.as_micros() as u64);
+                word.copy_from_slice(&earlier.to_ne_bytes());
+            }
+            self.flights.update(&key, &flight, MapFlags::ANY)?;
+        }
+        Ok(())
+    }
+
     /// Send what the flight at this place of the list has to send.
     fn kick(&self, index: u32) -> libbpf_rs::Result<()> {
         let due = self.dues.lookup(&index.to_ne_bytes(), MapFlags::ANY)?;
