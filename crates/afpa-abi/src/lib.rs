@@ -329,7 +329,9 @@ const _: () = {
     );
     assert!(size_of::<ObjectKey>() == 16 && size_of::<Object>() == 16 && size_of::<Answer>() == 16);
     assert!(
-        offset_of!(Slot, path) == 120 && offset_of!(Slot, bytes) == 728 && size_of::<Slot>() == 2192
+        offset_of!(Slot, path) == 120
+            && offset_of!(Slot, bytes) == 728
+            && size_of::<Slot>() == 2192
     );
     assert!(size_of::<FlowKey>() == 36);
     assert!(
