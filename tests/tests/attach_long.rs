@@ -30,7 +30,7 @@ fn ask(client: &mut Client, size: usize) {
 
 /// One that takes little before it is read from.
 fn narrow(lab: &Lab) -> Client {
-    let connect = || Client::connect_narrow(Lab::address(), 16_384).expect("connected");
+    let connect = || Client::connect_narrow(Lab::address(), 4096).expect("connected");
     lab.bed().client().run(connect).expect("the namespace")
 }
 

@@ -14,7 +14,7 @@ const SIZES: [usize; 9] = [1_300, 1_461, 2_896, 4_096, 8_192, 14_336, 20_001, 32
 
 fn long(launch: &mut Launch) {
     launch.set(|settings| {
-        settings.set("fast_path.answer_max", "68KiB");
+        settings.set("fast_path.answer_max", "\"68KiB\"");
     });
 }
 
@@ -33,7 +33,7 @@ fn address() -> SocketAddr {
 
 /// One that takes little before it is read from.
 fn narrow() -> Client {
-    Client::connect_narrow(address(), 16_384).expect("connected")
+    Client::connect_narrow(address(), 4096).expect("connected")
 }
 
 fn request(target: &str) -> String {
@@ -222,7 +222,7 @@ fn room_goes_to_what_is_asked_for() {
     let server = lab.server(&tree, |launch| {
         long(launch);
         launch.set(|settings| {
-            settings.set("fast_path.memory", "512KiB").set("fast_path.objects", 64);
+            settings.set("fast_path.memory", "\"512KiB\"").set("fast_path.objects", 64);
         });
     });
     let mut client = server.connect();
