@@ -171,6 +171,12 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 	}
 	segment_of(&s, &flight->flow, &work->sending);
 	out.length = length;
+	/*
+	 * What was sent in vain may have been too long for a path that has changed. Nobody would tell us: the
+	 * kernel does not recognize the numbers that a router quotes.
+	 */
+	if (engine_of(flight)->backoff)
+		out.id = bpf_get_prandom_u32() | 1;
 	out.seq = flight->at + offset;
 	out.ack = work->sending.ack;
 	out.ts_value = work->sending.ts_value;

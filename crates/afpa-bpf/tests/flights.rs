@@ -448,3 +448,15 @@ fn one_setting_bounds_what_is_answered() {
     join(&mut client, &segments);
     assert!(client.ask(&client.get("/big.html")).text().ends_with("big, but from nginx"));
 }
+
+#[test]
+fn what_leaves_after_a_time_out_may_be_cut_by_routers() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    let mut client = lab.connected();
+    let (_, segments) = begin(&mut client, "/some.html");
+    assert!(segments.iter().all(|s| s.whole));
+    lab.tend(Duration::from_millis(700));
+    let again = data(client.collect(SOON));
+    assert!(again.iter().any(|s| !s.whole), "a path may have become narrower");
+    assert!(repeats(&again, &segments) && again.iter().all(|s| s.checksum_holds));
+}

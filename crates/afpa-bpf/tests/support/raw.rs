@@ -48,6 +48,8 @@ pub struct Received {
     pub ts_echo: u32,
     pub payload: Vec<u8>,
     pub checksum_holds: bool,
+    /// IP: routers may not cut it.
+    pub whole: bool,
 }
 
 impl Received {
@@ -297,6 +299,7 @@ impl RawClient {
             ts_value: stamps.map_or(0, |at| word(tcp, at + 4)),
             ts_echo: stamps.map_or(0, |at| word(tcp, at + 8)),
             payload: tcp[header..].to_vec(),
+            whole: frame[20] & 0x40 != 0,
             checksum_holds: checksum(&[&frame[26..34], &[0, 6], &length, tcp]) == 0xffff,
         })
     }
