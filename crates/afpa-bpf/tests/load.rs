@@ -1,6 +1,9 @@
 //! The object loads, with head-room below the verifier's limit.
+//! And its tables can be read.
 
-use afpa_bpf::{FastPath, Settings};
+use std::net::SocketAddr;
+
+use afpa_bpf::{FastPath, FlowKey, Settings};
 
 /// The verifier gives up at a million instructions; ours must stay well below.
 const VERIFIER_BUDGET: u32 = 400_000;
