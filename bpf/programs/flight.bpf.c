@@ -9,6 +9,8 @@
  */
 #include <afpa/tend.h>
 
+_Static_assert(sizeof(struct segment) == AFPA_SEGMENT_WORDS * 8, "AFPA_SEGMENT_WORDS");
+
 /* Does the segment belong to the connection as it stands? */
 static __always_inline bool belongs(const struct afpa_flow *flow, const struct segment *s)
 {
@@ -219,7 +221,7 @@ int afpa_flight(struct __sk_buff *skb)
 	work = bpf_map_lookup_elem(&ingress_work, &zero);
 	if (!work)
 		return TCX_DROP;
-	s = &work->segment;
+	s = (struct segment *)work->segment;
 	__builtin_memset(s, 0, sizeof(*s));
 	if (!parse_segment(skb, s, FROM_CLIENT))
 		return TCX_DROP;

@@ -9,7 +9,6 @@
 #define AFPA_WORK_H
 
 #include <afpa/maps.h>
-#include <afpa/packet.h>
 
 #define FRAME_HEADERS_MAX 96 /* Ethernet 14, IPv6 40, TCP 32, rounded */
 
@@ -63,7 +62,7 @@ struct sending {
 	__u32 ack, ts_value, ts_echo;
 	__u32 stands;                /* wire: what the client is known to expect */
 	__u32 kernel_seq, kernel_ack; /* of what goes up, if anything does */
-	__be16 window;
+	__u16 window;                /* network order */
 	__u8 tell_kernel;            /* it waits for an acknowledgement */
 	__u8 ipv6, timestamps;
 	__u8 partial;                /* the packet in hand leaves its sum to the device */
@@ -73,12 +72,14 @@ struct sending {
 	__u32 sent;                  /* segments of this round */
 };
 
+#define AFPA_SEGMENT_WORDS 9
+
 struct work {
 	struct request request;
 	struct scan scan;
 	struct passing passing;
 	__u64 fresh[sizeof(struct afpa_flow) / 8]; /* a flow on its way into the table; locks may not stand here */
-	struct segment segment;      /* of a client, while a flight is tended */
+	__u64 segment[AFPA_SEGMENT_WORDS]; /* struct segment of a client, while a flight is tended */
 	struct sending sending;
 	__u64 heard[6];              /* struct acknowledgement of the send engine */
 	__u64 flight[sizeof(struct afpa_flight) / 8]; /* one on its way into the table */
