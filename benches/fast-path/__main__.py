@@ -118,7 +118,7 @@ class Bench:
 
     def program_time(self, case):
         """Nanoseconds a request."""
-        words = bed.command(self.options.netlab, case, self.contenders.of(cases.KERNEL),
+        words = bed.command(self.options.netlab, case, self.contenders.of(case.servers[0]),
                             self.options.seconds * case.seconds, 0, self.options.patience)
         self.commands[case.name] = shlex.join(words)
         watch = programs.Watch(self.contenders.folder / "pid")

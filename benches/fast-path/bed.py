@@ -15,8 +15,9 @@ def command(netlab, case, contender, seconds, warm_up, patience):
     """The words; `contender` is None for the reflector, which afpa-netlab brings along."""
     words = [str(netlab), "bed", "--port", str(PORT), "--rounds", "1",
              "--seconds", f"{seconds:g}", "--warm-up", f"{warm_up:g}", "--patience", f"{patience:g}",
-             "--steering", case.steering, "--connections", str(case.connections),
-             "--path", case.path]
+             "--steering", case.steering, "--connections", str(case.connections)]
+    for path in case.path.split():
+        words += ["--path", path]
     if case.browser:
         words += ["--browser", "--visitors", str(case.visitors)]
     if case.active:

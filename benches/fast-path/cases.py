@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 KERNEL, USER, ATTACHED = "afpa kernel", "afpa user", "nginx attached"
 NGINX, H2O, REFLECTOR = "nginx", "h2o", "reflector"
+# The same with rest_after = 0: every request of every connection is read.
+KERNEL_AWAKE, ATTACHED_AWAKE = "afpa kernel, never resting", "nginx attached, never resting"
 ALL = (KERNEL, USER, ATTACHED, NGINX, H2O, REFLECTOR)
 # With other sizes than 512 B, without AFPA's user mode: those whom the kernel is compared with.
 KERNELS = tuple(name for name in ALL if name != USER)
@@ -27,7 +29,7 @@ class Case:
     name: str
     title: str
     servers: tuple
-    path: str
+    path: str                  # or several with their shares, "31:/a 1:/b"
     size: int                  # bytes of the object; the reflector's body
     connections: int = 64
     steering: str = STEERED
@@ -73,12 +75,23 @@ LARGER = tuple(
     for size in LARGER_SIZES)
 
 # Requests that user mode answers, with the programs there and not: the same request to the same
-# server, pairs of which the second is the baseline. A query is never pinned; nor is /plain.
+# server, pairs of which the second is the baseline. A query is never pinned; nor is /plain. Connections
+# on which nothing else is asked come to rest before the turn begins; a connection that has a hit now
+# and then does not, and each of its passes costs what the "-awake" cases measure.
 PASSES = (
-    Case("pass-afpa", "a small object from user mode, AFPA", (KERNEL, USER),
+    Case("pass-afpa", "a small object from user mode, AFPA, resting connections", (KERNEL, USER),
          "/512.html?query", 512, seconds=3, quick=True),
-    Case("pass-nginx", "a small object from user mode, nginx", (ATTACHED, NGINX),
+    Case("pass-nginx", "a small object from user mode, nginx, resting connections", (ATTACHED, NGINX),
          "/plain/512.html", 512, seconds=3, quick=True),
+    Case("pass-afpa-awake", "a small object from user mode, AFPA, every request read",
+         (KERNEL_AWAKE, USER), "/512.html?query", 512, seconds=3, quick=True),
+    Case("pass-nginx-awake", "a small object from user mode, nginx, every request read",
+         (ATTACHED_AWAKE, NGINX), "/plain/512.html", 512, seconds=3, quick=True),
+    # With the hit's own gain in it: it costs a fraction of what user mode takes.
+    Case("pass-afpa-mixed", "a small object from user mode, AFPA, every 32nd request a hit", (KERNEL, USER),
+         "31:/512.html?query 1:/512.html", 512, seconds=3),
+    Case("pass-nginx-mixed", "a small object from user mode, nginx, every 32nd request a hit", (ATTACHED, NGINX),
+         "31:/plain/512.html 1:/512.html", 512, seconds=3),
     Case("download-afpa", "a download of 10 MB, AFPA", (KERNEL, USER),
          "/download.bin", DOWNLOAD, connections=8, seconds=3, quick=True),
     Case("download-nginx", "a download of 10 MB, nginx", (ATTACHED, NGINX),
@@ -91,10 +104,12 @@ PROGRAMS = (
     Case("program-hit", "a hit", (KERNEL,), "/512.html", 512, seconds=4, quick=True),
     Case("program-browser", "a hit with browser headers", (KERNEL,), "/512.html", 512,
          browser=True, seconds=4, quick=True),
-    Case("program-pass", "a request passed on, and its response", (KERNEL,), "/512.html?query", 512,
-         seconds=4, quick=True),
-    Case("program-pass-browser", "the same with browser headers", (KERNEL,), "/512.html?query", 512,
-         browser=True, seconds=4, quick=True),
+    Case("program-pass", "a request read and passed on, and its response", (KERNEL_AWAKE,),
+         "/512.html?query", 512, seconds=4, quick=True),
+    Case("program-pass-browser", "the same with browser headers", (KERNEL_AWAKE,),
+         "/512.html?query", 512, browser=True, seconds=4, quick=True),
+    Case("program-resting", "a request on a resting connection, and its response", (KERNEL,),
+         "/512.html?query", 512, seconds=4, quick=True),
 )
 
 FEW_FLOWS = 64

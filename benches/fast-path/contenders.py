@@ -6,11 +6,12 @@ connection on which bytes went by before that belongs to user mode.
 """
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import servers
-from cases import ATTACHED, H2O, KERNEL, LARGER_SIZES, LONGEST_ANSWER, NGINX, SIZES, USER
+from cases import (ATTACHED, ATTACHED_AWAKE, H2O, KERNEL, KERNEL_AWAKE, LARGER_SIZES, LONGEST_ANSWER,
+                   NGINX, SIZES, USER)
 from failure import Failure
 
 HOST, PORT = "10.77.0.1", 8080  # of a namespace that nobody else is in
@@ -31,6 +32,7 @@ idle = "10m"
 mode = "@mode@"
 flows = @flows@
 answer_max = "@longest@B"
+rest_after = @rest_after@
 
 [compression]
 enabled = false
@@ -73,17 +75,25 @@ class Contenders:
         """None for the reflector, which the bed brings along."""
         if name == KERNEL:
             return self.kernel(connections)
-        make = {USER: self.user, ATTACHED: self.attached, NGINX: self.nginx, H2O: self.h2o}
+        make = {USER: self.user, ATTACHED: self.attached, NGINX: self.nginx, H2O: self.h2o,
+                KERNEL_AWAKE: self.kernel_awake, ATTACHED_AWAKE: self.attached_awake}
         return make[name]() if name in make else None
 
     def user(self):
         return Contender(USER, self.serve("off", 65536), self.answers())
 
-    def kernel(self, connections):
+    def kernel_awake(self):
+        return replace(self.kernel(0, rest_after=0), name=KERNEL_AWAKE)
+
+    def attached_awake(self):
+        return replace(self.attached(rest_after=0), name=ATTACHED_AWAKE)
+
+    def kernel(self, connections, rest_after=64):
         ready = self.ready("kernel", str(self.control))
         size = max(65536, self.flows if connections else 0)
         pid = self.folder / "pid"
-        command = self.script("kernel", f"echo $$ >{pid}\nexec {self.serve('on', size)}\n")
+        serve = self.serve("on", size, rest_after)
+        command = self.script(f"kernel-{rest_after}", f"echo $$ >{pid}\nexec {serve}\n")
         if connections <= most_descriptors():
             return Contender(KERNEL, command, ready)
         return self.crowd(Contender(KERNEL, command, ready), connections, size)
@@ -117,13 +127,13 @@ exec {server.command}
 """)
         return Contender(server.name, command, ready)
 
-    def attached(self):
+    def attached(self, rest_after=64):
         socket = f"/run/afpa/attach-$(stat -L -c %i /proc/self/ns/net)-{HOST}:{PORT}.sock"
         ready = self.ready("attached", socket)
         attach = [str(self.afpa), "attach", "--listen", f"{HOST}:{PORT}", "--root", str(self.root),
                   "--exclude", "/plain", "--server-timeout", "300",
-                  "--answer-max", str(LONGEST_ANSWER)]
-        command = self.script("attached", f"""\
+                  "--answer-max", str(LONGEST_ANSWER), "--rest-after", str(rest_after)]
+        command = self.script(f"attached-{rest_after}", f"""\
 {self.nginx().command} &
 while ! curl --silent --output /dev/null http://{HOST}:{PORT}/; do sleep 0.02; done
 exec {shlex.join(attach)}
@@ -140,10 +150,11 @@ exec {shlex.join(attach)}
         command = [program("h2o"), "-m", "worker", "-c", str(self.template("h2o"))]
         return Contender(H2O, shlex.join(command), self.answers())
 
-    def serve(self, mode, flows):
-        config = self.folder / f"afpa-{mode}-{flows}.toml"
-        config.write_text(servers.fill(AFPA, mode=mode, flows=flows, control=self.control,
-                                       longest=LONGEST_ANSWER, host=HOST, port=PORT, root=self.root))
+    def serve(self, mode, flows, rest_after=64):
+        config = self.folder / f"afpa-{mode}-{flows}-{rest_after}.toml"
+        config.write_text(servers.fill(AFPA, mode=mode, flows=flows, rest_after=rest_after,
+                                       control=self.control, longest=LONGEST_ANSWER, host=HOST,
+                                       port=PORT, root=self.root))
         return shlex.join([str(self.afpa), "serve", "--config", str(config)])
 
     def template(self, name):

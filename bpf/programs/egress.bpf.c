@@ -46,6 +46,21 @@ static __always_inline enum afpa_reason observe(struct afpa_flow *flow, const st
 	return reason;
 }
 
+/*
+ * Does the segment move nothing on this connection? Without drift there is nothing to translate; then that holds
+ * for all of a connection that is left to user mode, and for the middle of a response: what `observe` keeps is
+ * wanted when the response has left to its end, and the last segment tells all of it.
+ */
+static __always_inline bool leaves_by(const struct afpa_flow *flow, const struct segment *s)
+{
+	if (flow_drifted(flow))
+		return false;
+	if (flow_left(flow))
+		return true;
+	return flow->owner == AFPA_OWNER_USER && s->length && !(s->flags & (TCP_FIN | TCP_RST)) &&
+	       before(s->seq + s->length, flow->response_start) && before(flow->kernel_next, flow->response_start);
+}
+
 /* Is there anything of user mode's responses in the segment that was not read yet? Called with the lock held. */
 static __always_inline bool unread(const struct afpa_flow *flow, const struct segment *s, struct reader *r)
 {
@@ -105,26 +120,32 @@ int afpa_egress(struct __sk_buff *skb)
 	if (!parse_segment(skb, &s, FROM_SERVER) || !port_served(s.key.server_port))
 		return TCX_NEXT;
 	flow = bpf_map_lookup_elem(&flows, &s.key);
-	work = bpf_map_lookup_elem(&egress_work, &zero);
-	if (!flow || !work)
+	if (!flow)
 		return TCX_NEXT;
 	if (s.flags & TCP_SYN) { /* the kernel accepted a new connection on this tuple */
 		flow_remove(&s.key);
 		return TCX_NEXT;
 	}
-
+	if (leaves_by(flow, &s)) {
+		if (s.flags & (TCP_FIN | TCP_RST))
+			flow_remove(&s.key);
+		return TCX_NEXT;
+	}
+	work = bpf_map_lookup_elem(&egress_work, &zero);
+	if (!work)
+		return TCX_NEXT;
 	s.place = place_of(skb->ifindex);
 	bpf_spin_lock(&flow->lock);
-	stale = s.length && before(s.seq, flow->kernel_edge);
+	drifted = flow_drifted(flow);
+	stale = drifted && s.length && before(s.seq, flow->kernel_edge);
 	if (stale)
 		flow->kernel_acked = s.seq; /* the acknowledgement got lost on its way up: pass the next one */
-	drifted = flow_drifted(flow);
 	reason = stale ? AFPA_EGRESS_STALE : observe(flow, &s);
 	awaited = !stale && unread(flow, &s, &reader);
 	translation_down(flow, &s, &t);
 	bpf_spin_unlock(&flow->lock);
 
-	if (stale && drifted) {
+	if (stale) {
 		count_at(s.place, reason);
 		return TCX_DROP;
 	}

@@ -125,15 +125,11 @@ static __always_inline bool keep_part(struct work *work, const struct segment *s
 	return bpf_map_update_elem(&partials, &s->key, &work->partial_length, BPF_ANY) == 0;
 }
 
-enum { TAKEN_LAST, TAKEN_ONE, TAKEN_PART, TAKEN_UNSURE };
-
 /* One request more of those in the segment. */
 __noinline int afpa_take_request(struct __sk_buff *skb, struct work *work)
 {
-	struct afpa_listener listener;
 	struct passing *p;
-	__u32 head, there;
-	__u64 content;
+	__u32 there;
 
 	if (!work)
 		return TAKEN_UNSURE;
@@ -143,23 +139,8 @@ __noinline int afpa_take_request(struct __sk_buff *skb, struct work *work)
 		there = AFPA_HEAD_MAX;
 	if (p->at && load_behind(skb, work, p->payload_at + p->at - p->have, there, 0) == 0)
 		return TAKEN_UNSURE;
-	head = afpa_find_blank(work, there);
-	if (head == 0)
-		return p->length - p->at < AFPA_HEAD_MAX ? TAKEN_PART : TAKEN_UNSURE;
-	if (p->at == 0 && head == p->length && method_size(load8(work->head), false))
-		return TAKEN_UNSURE; /* derive_request has said so */
-	listener.id = p->listener;
-	listener.any_host_site = p->any_host_site;
-	content = derive_framing(work, head, &listener);
-	if (content == NO_FRAMING || p->requests >= AFPA_OWED_MAX)
-		return TAKEN_UNSURE;
-	p->heads |= work->request.head << (p->requests & 15);
-	p->requests++;
-	p->at += head + (__u32)content;
-	return p->at < p->length ? TAKEN_ONE : TAKEN_LAST;
+	return take_request(work, there);
 }
-
-#define PIPELINED_MAX 8
 
 /*
  * More or less than one plain request: what of it is certain enough for user mode to be waited for? `have`
@@ -252,7 +233,7 @@ static __always_inline bool next_request(const struct __sk_buff *skb, const stru
 		return false;
 	turn->reason = flow ? whose_turn(flow, s) : AFPA_ANSWERED;
 	/* What follows an unfinished response, or an unacknowledged one, goes up, but can be waited for. */
-	if (flow && (flow->owner == AFPA_OWNER_KEPT || flow->owner == AFPA_OWNER_CLOSING || s->seq != flow->client_next))
+	if (flow && (flow_left(flow) || flow->owner == AFPA_OWNER_CLOSING || s->seq != flow->client_next))
 		return false;
 	if ((s->flags & ~TCP_PSH) != TCP_ACK) {
 		turn->reason = AFPA_PASS_TCP_FLAGS;
@@ -299,11 +280,15 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	if (s.flags & TCP_SYN)
 		return TCX_NEXT; /* in kernel numbers already; an accepted one resets the flow on egress */
 	flow = bpf_map_lookup_elem(&flows, &s.key);
-	work = bpf_map_lookup_elem(&ingress_work, &zero);
-	if (!work || (!flow && (s.length == 0 || !answering)))
+	if (!flow && (s.length == 0 || !answering))
 		return TCX_NEXT;
 	s.place = place_of(skb->ifindex);
 	turn.now = bpf_ktime_get_coarse_ns();
+	if (flow && passes_by(flow, &s))
+		return pass_by(flow, &s, turn.now);
+	work = bpf_map_lookup_elem(&ingress_work, &zero);
+	if (!work)
+		return TCX_NEXT;
 	turn.reason = AFPA_PASS_NO_HEARTBEAT;
 
 	if (flow && flow->flags & AFPA_FLOW_FLIGHT) {

@@ -7,6 +7,7 @@
 #[allow(dead_code, unreachable_pub, missing_docs)]
 #[path = "../../crates/afpa-bpf/tests/agree"]
 mod agree {
+    pub mod framing;
     pub mod property;
     pub mod user_space;
     pub mod world;
@@ -27,11 +28,15 @@ static PARSER: LazyLock<Mutex<Parser>> = LazyLock::new(|| {
 });
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    if data.len() > 4096 {
-        return; // the programs look at 2,560 bytes
+    if data.is_empty() || data.len() > 4096 {
+        return; // the programs look at 2,560 bytes of a payload
     }
-    let verdicts = PARSER.lock().expect("no earlier failure").judge(&[data]);
+    let mut parser = PARSER.lock().expect("no earlier failure");
+    let (verdicts, framings) = (parser.judge(&[data]), parser.frame(&[data]));
     if let Err(difference) = agree::property::agree(&WORLD, data, verdicts[0]) {
+        panic!("{difference}");
+    }
+    if let Err(difference) = agree::framing::agree(data, &framings[0]) {
         panic!("{difference}");
     }
 });

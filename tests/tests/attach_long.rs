@@ -77,11 +77,11 @@ fn long_answers_of_apache() {
 }
 
 #[test]
-fn without_being_told_long_answers_are_left_to_the_server() {
+fn answers_longer_than_told_are_left_to_the_server() {
     let lab = lab!(Kind::Nginx);
     files(&lab);
     lab.file("/small.html", "small");
-    let attached = lab.attach(&[]);
+    let attached = lab.attach(&["--answer-max", "1460"]);
     assert_eq!(attached.pinned(), 1);
     let mut client = lab.connect();
     for size in SIZES {

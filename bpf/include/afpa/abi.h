@@ -49,7 +49,8 @@ struct afpa_shared {
 	__u32 generation;             /* moves when sites or listeners change: remembered header blocks lapse */
 	__u32 log_every;              /* report one in this many answers; 0: none */
 	__u32 checked_mask;           /* entries of the `checked` map, less one (a power of two) */
-	__u32 rest_after;             /* passes without an answer between them that leave a connection to user mode; 0: none do */
+	__u32 rest_after;             /* passes in a row that leave a connection to user mode; 0: none do; at most 65535 */
+	__u32 pins;                   /* moves when a path is pinned that was not: what was passed may be answered now */
 	__u32 answer_max;             /* longest answer that may be given; no more than AFPA_ANSWER_MAX: one segment */
 	__u32 reserved;
 	__u64 flight_ns;              /* monotonic time at which an answer of several segments began last */
@@ -173,7 +174,8 @@ struct afpa_flow {
 	__u8 phase;                   /* enum afpa_phase: what stands at `response_start` */
 	__u16 heads;                  /* bit set: the request was a HEAD; bit 0 is of the next response */
 	__u32 chunk;                  /* bytes of the chunk whose size is being read */
-	__u32 passed;                 /* passes since the last answer that say the fast path has nothing for the client */
+	__u16 passed;                 /* passes in a row that say the fast path has nothing for the client */
+	__u16 pins;                   /* low half of the shared word at the last of them */
 	__u32 spare;
 	__u64 path[AFPA_PATH_WORDS];  /* struct path of the send engine: round trips and window */
 };

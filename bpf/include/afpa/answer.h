@@ -81,6 +81,7 @@ static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const str
 		flow->answer_kind = cached->kind;
 		flow->answer_date = date;
 		flow->used_ns = now;
+		flow->passed = 0;
 	}
 	bpf_spin_unlock(&flow->lock);
 	return reason;

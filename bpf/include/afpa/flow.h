@@ -11,7 +11,7 @@
  *  F6 While user mode is the owner, `owed` is the number of requests that went up, less the final
  *     responses whose end is known: whole ones below `response_start`, as far as it has been read.
  *  F3 Kernel bytes below `kernel_edge` never leave again: they belong to an older drift, and the
- *     client has them.
+ *     client has them. It follows what user mode sends at a distance (`keep_up`).
  *  F4 Only its answer acknowledges a request that was answered here: until the client has the answer,
  *     nothing of the kernel's may, or the client would not ask again when the answer is lost.
  *  F5 Every change of owner, drift or `kernel_next` happens under the lock, on both hooks.
@@ -39,6 +39,15 @@ struct translation {
 static __always_inline bool flow_drifted(const struct afpa_flow *flow)
 {
 	return flow->taken | flow->given;
+}
+
+/*
+ * Is the connection user mode's for the rest of its life? Nothing is answered on it any more, so its drift is
+ * what it will be, and may be read without the lock.
+ */
+static __always_inline bool flow_left(const struct afpa_flow *flow)
+{
+	return flow->owner == AFPA_OWNER_KEPT || flow->owner == AFPA_OWNER_RESTING;
 }
 
 /* Was an answer given that the client has not acknowledged? (F4) */

@@ -162,4 +162,31 @@ static __always_inline __u64 derive_framing(struct work *work, __u32 length, con
 	return content ? scan->content_length : 0;
 }
 
+#define PIPELINED_MAX 8 /* requests of one segment that are counted */
+
+enum taken { TAKEN_LAST, TAKEN_ONE, TAKEN_PART, TAKEN_UNSURE };
+
+/* The request of `work->passing` whose first `there` bytes are at `work->head`: one more, and where is its end? */
+static __always_inline enum taken take_request(struct work *work, __u32 there)
+{
+	struct passing *p = &work->passing;
+	struct afpa_listener listener;
+	__u32 head = afpa_find_blank(work, there);
+	__u64 content;
+
+	if (head == 0)
+		return p->length - p->at < AFPA_HEAD_MAX ? TAKEN_PART : TAKEN_UNSURE;
+	if (p->at == 0 && head == p->length && method_size(load8(work->head), false))
+		return TAKEN_UNSURE; /* derive_request has said so */
+	listener.id = p->listener;
+	listener.any_host_site = p->any_host_site;
+	content = derive_framing(work, head, &listener);
+	if (content == NO_FRAMING || p->requests >= AFPA_OWED_MAX)
+		return TAKEN_UNSURE;
+	p->heads |= work->request.head << (p->requests & 15);
+	p->requests++;
+	p->at += head + (__u32)content;
+	return p->at < p->length ? TAKEN_ONE : TAKEN_LAST;
+}
+
 #endif

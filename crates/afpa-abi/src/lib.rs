@@ -70,6 +70,7 @@ pub struct Shared {
     pub log_every: u32,
     pub checked_mask: u32,
     pub rest_after: u32,
+    pub pins: u32,
     pub answer_max: u32,
     pub reserved: u32,
     pub flight_ns: u64,
@@ -178,7 +179,7 @@ pub mod owner {
     pub const KEPT: u8 = 2;
     /// A FIN went by.
     pub const CLOSING: u8 = 3;
-    /// As [`KEPT`]: the fast path has had nothing for it.
+    /// User mode keeps the connection, since the fast path has had nothing for it.
     pub const RESTING: u8 = 4;
 }
 
@@ -231,7 +232,8 @@ pub struct Flow {
     pub phase: u8,
     pub heads: u16,
     pub chunk: u32,
-    pub passed: u32,
+    pub passed: u16,
+    pub pins: u16,
     pub spare: u32,
     pub path: [u64; PATH_WORDS],
 }
@@ -320,8 +322,8 @@ pub fn address_bytes(address: IpAddr) -> [u8; 16] {
 const _: () = {
     assert!(size_of::<Date>() == 64);
     assert!(
-        offset_of!(Shared, dates) == 56
-            && size_of::<Shared>() == 56 + 64 * DATES + 2 * 8192 + 4 * INTERFACES
+        offset_of!(Shared, dates) == 64
+            && size_of::<Shared>() == 64 + 64 * DATES + 2 * 8192 + 4 * INTERFACES
     );
     assert!(Reason::ALL.len() <= REASONS_MAX);
     assert!(

@@ -37,6 +37,8 @@ pub struct AttachSettings {
     pub symlinks: SymlinkPolicy,
     /// The server closes connections that are idle for so long; it is shown a request of each before.
     pub server_timeout: Duration,
+    /// Requests in a row, none of them for the kernel, after which a connection is left to the server; 0: none is.
+    pub rest_after: u32,
     /// How long it is waited for one answer.
     pub patience: Duration,
     /// Folder of the control socket.
@@ -244,6 +246,7 @@ fn load(settings: &AttachSettings, place: &Place) -> anyhow::Result<(FastPath, b
     let several_segments = longest > Scope::ONE_SEGMENT;
     let fast_path = FastPath::load(Settings {
         refresh: settings.server_timeout / 2,
+        rest_after: settings.rest_after,
         keep_in: keeps.then(|| place.kept.clone()),
         answer_max: u32::try_from(longest).unwrap_or(u32::MAX),
         pages: if several_segments { PAGES } else { 0 },
@@ -253,8 +256,8 @@ fn load(settings: &AttachSettings, place: &Place) -> anyhow::Result<(FastPath, b
     Ok((fast_path.context("the fast path cannot be had")?, keeps))
 }
 
-/// Room for long answers: 46 MB.
-const PAGES: u32 = 8192;
+/// Room for long answers: 23 MB.
+const PAGES: u32 = 4096;
 const FLIGHTS: u32 = 4096;
 
 /// Whoever takes kept maps over has to do with what is there.

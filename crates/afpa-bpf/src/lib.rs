@@ -34,7 +34,7 @@ pub use flows::Swept;
 pub use home::{HOME, open_home};
 pub use interfaces::{Carriers, Change, Interface, carrying, interfaces, is_reachable};
 pub use listen::Site;
-pub use load::{FastPath, ProgramStatistics, Settings, Unavailable};
+pub use load::{FastPath, ProgramStatistics, REST_AFTER, Settings, Unavailable};
 pub use pin::{Coding, PinError, Response, Usage, Variant};
 
 /// Memory of one pinned variant.

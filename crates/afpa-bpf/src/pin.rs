@@ -143,7 +143,10 @@ impl FastPath {
         }
         match pinned.objects.insert(key, PinnedObject { path: path.into(), lots }) {
             Some(older) => self.retire(&mut pinned, older.lots),
-            None => self.mark_path(&mut pinned, key.path_hash),
+            None => {
+                self.mark_path(&mut pinned, key.path_hash);
+                self.region.pins().fetch_add(1, Ordering::Relaxed);
+            }
         }
         Ok(versions)
     }

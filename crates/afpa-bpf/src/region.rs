@@ -67,6 +67,16 @@ impl Region {
         unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).flight_ns) }
     }
 
+    pub(crate) fn rest_after(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).rest_after) }
+    }
+
+    pub(crate) fn pins(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).pins) }
+    }
+
     /// The word of the port filter that holds `port`.
     pub(crate) fn ports(&self, port: u16) -> &AtomicU64 {
         let word = usize::from(port) / 64;

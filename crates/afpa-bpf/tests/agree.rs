@@ -12,14 +12,17 @@ mod corpus;
 #[allow(dead_code, unreachable_pub)]
 #[path = "agree/"]
 mod agree {
+    pub mod framing;
     pub mod generator;
     pub mod heads;
     pub mod in_kernel;
     pub mod property;
+    pub mod segments;
     pub mod user_space;
     pub mod world;
 }
 
+use agree::framing::Taken;
 use agree::generator::{Chance, head};
 use agree::heads::{LINES, REQUEST_LINES, browser, for_user_mode, ordinary, padded};
 use agree::in_kernel::{How, Judge};
@@ -170,6 +173,35 @@ fn generated_heads() {
     }
     tally.print("generated, in user space, one in ten in the kernel as well");
     assert!(tally.by_programs > tally.heads / 20, "the comparison is not empty");
+}
+
+/// Requests together, and with content, in the ordinary test.
+const SEGMENTS: usize = 60_000;
+
+#[test]
+fn requests_that_go_up_together() {
+    let (folder, world) = (tempfile::tempdir().expect("a folder"), world());
+    let Some(mut parser) = Parser::start(folder.path(), &world) else { return };
+    let mut judge = Judge::load(folder.path(), &world);
+    let seeds: Vec<_> = written().into_iter().filter(|seed| fits_a_packet(seed)).collect();
+    let mut chance = Chance(0x2545_f491_4f6c_dd1d);
+    let segments: Vec<_> =
+        (0..SEGMENTS).map(|_| agree::segments::segment(&seeds, &mut chance)).collect();
+    let framings = parser.frame(&segments);
+    let mut counted = [0; 3]; // segments that end with a request, that end with a part, requests
+    for (at, (segment, framing)) in segments.iter().zip(&framings).enumerate() {
+        if let Err(difference) = agree::framing::agree(segment, framing) {
+            panic!("b\"{}\"\n    {difference}", segment.escape_ascii());
+        }
+        if let Some(judge) = judge.as_mut().filter(|_| at % 10 == 0) {
+            assert_eq!(judge.frame(segment), *framing, "b\"{}\"", segment.escape_ascii());
+        }
+        counted[0] += usize::from(framing.taken == Taken::Last);
+        counted[1] += usize::from(framing.taken == Taken::Part);
+        counted[2] += if framing.is_sure() { framing.requests as usize } else { 0 };
+    }
+    println!("{SEGMENTS} segments; {counted:?} end with a request or a part; requests in these");
+    assert!(counted.iter().all(|count| *count > SEGMENTS / 20), "the comparison is not empty");
 }
 
 /// `AFPA_AGREE_HEADS` asks for another number of heads.

@@ -9,6 +9,9 @@ use support::{SERVER_V4, Sample, World};
 
 const CONNECTIONS: usize = 32;
 const ROUNDS: usize = 300;
+/// Rounds that are not measured; connections that shall rest do so within them.
+const WARM_UP: usize = 10;
+const RESTS: u32 = 5;
 
 /// Lines as a browser sends them: 1,024 bytes in all.
 fn browser_request(path: &str) -> String {
@@ -44,7 +47,7 @@ fn measure(world: &World, fast_path: &FastPath, mut request: impl FnMut(usize) -
         }
         clients.iter_mut().for_each(|client| drop(client.read(false)));
     };
-    (0..10).for_each(|_| round(fast_path));
+    (0..WARM_UP).for_each(|_| round(fast_path));
     let before = fast_path.program_statistics().expect("statistics");
     (0..ROUNDS).for_each(|_| round(fast_path));
     let after = fast_path.program_statistics().expect("statistics");
@@ -70,7 +73,9 @@ fn time_per_request() {
     world.file("user.html", &[b'n'; 512]);
     world.nginx("");
     world.await_server();
-    let Some(fast_path) = world.fast_path(Settings { log_every: 0, ..Settings::default() }) else {
+    let Some(fast_path) =
+        world.fast_path(Settings { log_every: 0, rest_after: 0, ..Settings::default() })
+    else {
         return;
     };
     Sample::new(&[b'k'; 512]).pin(&fast_path, "/kernel.html");
@@ -81,7 +86,7 @@ fn time_per_request() {
         browser_request(path).replace("session=01234567", &format!("session={serial:08}"))
     };
     type Requests = Box<dyn FnMut(usize) -> String>;
-    let cases: [(&str, Requests); 6] = [
+    let cases: [(&str, Requests); 8] = [
         ("hit, small head", Box::new(move |_| small("/kernel.html"))),
         ("hit, 1 KB head", Box::new(|_| browser_request("/kernel.html"))),
         (
@@ -94,23 +99,27 @@ fn time_per_request() {
             "pass, 1 KB head, never seen before",
             Box::new(move |serial| unique("/user.html", serial)),
         ),
+        ("resting, small head", Box::new(move |_| small("/user.html"))),
+        ("resting, 1 KB head", Box::new(|_| browser_request("/user.html"))),
     ];
     println!(
         "{:36} {:>8} {:>8} {:>6}   (ns of program time, ingress runs, per request)",
         "", "ingress", "egress", "runs"
     );
     for (name, request) in cases {
+        fast_path.set_rest_after(if name.starts_with("resting") { RESTS } else { 0 });
         let before = fast_path.counters().expect("counters");
         let cost = measure(&world, &fast_path, request);
         println!("{name:36} {:>8.0} {:>8.0} {:>6.2}", cost.ingress, cost.egress, cost.runs);
         let counters = fast_path.counters().expect("counters").since(&before);
-        let expected = (CONNECTIONS * (ROUNDS + 10)) as u64;
+        let expected = (CONNECTIONS * (WARM_UP + ROUNDS)) as u64;
         let decided = if name.starts_with("hit") {
             counters[Reason::Answered]
         } else {
-            counters[Reason::PassNotPinned]
+            counters[Reason::PassNotPinned] + counters[Reason::PassResting]
         };
         assert_eq!(decided, expected, "{name}");
+        assert_eq!(counters[Reason::PassResting] != 0, name.starts_with("resting"), "{name}");
         assert!(
             Duration::from_nanos((cost.ingress + cost.egress) as u64) < Duration::from_micros(20),
             "{name}"

@@ -5,7 +5,7 @@ mod support;
 use std::net::SocketAddr;
 
 use afpa_bpf::{FastPath, Flow, FlowKey, Hook, Reason, Settings, TCX_NEXT, TCX_REDIRECT};
-use support::frame::{ACK, ECE, FIN, Frame, PSH, SYN, URG};
+use support::frame::{ACK, ECE, FIN, Frame, PSH, RST, SYN, URG};
 use support::{LISTENER, PORT, SITE, Sample, World, inside};
 
 const REQUEST: &str = "GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n";
@@ -107,10 +107,13 @@ fn reasons_of_requests_without_a_connection() {
     });
 }
 
+/// Owners that leave a connection to user mode for ever.
+const LEFT: [u8; 2] = [afpa_abi::owner::KEPT, afpa_abi::owner::RESTING];
+
 /// A connection that has drifted: 100 bytes taken, 1000 given, user mode owns it.
-fn drifted() -> (FlowKey, [u8; size_of::<Flow>()]) {
+fn drifted(owner: u8) -> (FlowKey, [u8; size_of::<Flow>()]) {
     let mut bytes = [0; size_of::<Flow>()];
-    bytes[4] = afpa_abi::owner::KEPT;
+    bytes[4] = owner;
     let mut put = |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     put(12, 100); // taken
     put(16, 1000); // given
@@ -125,54 +128,157 @@ fn drifted() -> (FlowKey, [u8; size_of::<Flow>()]) {
 
 #[test]
 fn ingress_translation() {
-    with_fast_path(|fast_path| {
-        let (key, flow) = drifted();
-        fast_path.put_flow(&key, &flow).expect("entered");
-        let wire = Frame {
-            seq: 50_100,
-            ack: 66_000,
-            payload: b"more".to_vec(),
-            sack: vec![(67_000, 68_000), (60_100, 60_200)],
-            ..Frame::request("")
-        };
-        let run = fast_path.dry_run(Hook::Ingress, &wire.bytes(), 1).expect("a test run");
-        assert_eq!(run.verdict, TCX_NEXT);
-        let kernel = Frame {
-            seq: 50_000,
-            ack: 65_000,
-            sack: vec![(66_000, 67_000), (60_000, 60_000)], // the second is of an older drift
-            ..wire.clone()
-        };
-        assert_eq!(run.packet, kernel.bytes(), "numbers, SACK blocks and checksum");
-        // An acknowledgement inside an answer of ours says to the kernel: all of yours before it.
-        let partial = Frame { ack: 60_500, sack: Vec::new(), ..wire };
-        let run = fast_path.dry_run(Hook::Ingress, &partial.bytes(), 1).expect("a test run");
-        assert_eq!(run.packet, Frame { seq: 50_000, ack: 60_000, ..partial }.bytes());
-    });
+    with_fast_path(|fast_path| LEFT.iter().for_each(|owner| translates_up(fast_path, *owner)));
+}
+
+fn translates_up(fast_path: &FastPath, owner: u8) {
+    let (key, flow) = drifted(owner);
+    fast_path.put_flow(&key, &flow).expect("entered");
+    let wire = Frame {
+        seq: 50_100,
+        ack: 66_000,
+        payload: b"more".to_vec(),
+        sack: vec![(67_000, 68_000), (60_100, 60_200)],
+        ..Frame::request("")
+    };
+    let run = fast_path.dry_run(Hook::Ingress, &wire.bytes(), 1).expect("a test run");
+    assert_eq!(run.verdict, TCX_NEXT);
+    let kernel = Frame {
+        seq: 50_000,
+        ack: 65_000,
+        sack: vec![(66_000, 67_000), (60_000, 60_000)], // the second is of an older drift
+        ..wire.clone()
+    };
+    assert_eq!(run.packet, kernel.bytes(), "numbers, SACK blocks and checksum");
+    // An acknowledgement inside an answer of ours says to the kernel: all of yours before it.
+    let partial = Frame { ack: 60_500, sack: Vec::new(), ..wire };
+    let run = fast_path.dry_run(Hook::Ingress, &partial.bytes(), 1).expect("a test run");
+    assert_eq!(run.packet, Frame { seq: 50_000, ack: 60_000, ..partial.clone() }.bytes());
+    // The end is translated, too, and the entry stays for what comes after it.
+    for flags in [FIN | ACK, RST | ACK] {
+        let end = Frame { ack: 66_000, flags, payload: Vec::new(), ..partial.clone() };
+        let run = fast_path.dry_run(Hook::Ingress, &end.bytes(), 1).expect("a test run");
+        assert_eq!(run.packet, Frame { seq: 50_000, ack: 65_000, ..end }.bytes());
+        assert!(fast_path.flow(&key).expect("asked").is_some());
+    }
 }
 
 #[test]
 fn egress_translation() {
+    with_fast_path(|fast_path| LEFT.iter().for_each(|owner| translates_down(fast_path, *owner)));
+}
+
+fn translates_down(fast_path: &FastPath, owner: u8) {
+    let (_, flow) = drifted(owner);
+    for ipv6 in [false, true] {
+        let mut kernel = Frame {
+            from_server: true,
+            seq: 70_000,
+            ack: 50_000,
+            ipv6,
+            sack: vec![(50_200, 50_300)],
+            ..Frame::request("data")
+        };
+        fast_path.put_flow(&kernel.key(), &flow).expect("entered");
+        let wire =
+            Frame { seq: 71_000, ack: 50_100, sack: vec![(50_300, 50_400)], ..kernel.clone() };
+        let run = fast_path.dry_run(Hook::Egress, &kernel.bytes(), 1).expect("a test run");
+        assert_eq!((run.verdict, run.packet), (TCX_NEXT, wire.bytes()));
+        kernel.seq = 59_990; // the client has it, under an older drift
+        let run = fast_path.dry_run(Hook::Egress, &kernel.bytes(), 1).expect("a test run");
+        assert_eq!(run.verdict, afpa_bpf::TCX_DROP);
+    }
+}
+
+/// Without drift, what is left to user mode goes by as it is, and so does its end.
+#[test]
+fn undrifted_connections_that_are_left_to_user_mode() {
     with_fast_path(|fast_path| {
-        let (key, flow) = drifted();
-        fast_path.put_flow(&key, &flow).expect("entered");
-        for ipv6 in [false, true] {
-            let mut kernel = Frame {
-                from_server: true,
-                seq: 70_000,
-                ack: 50_000,
-                ipv6,
-                ..Frame::request("data")
-            };
-            if ipv6 {
-                fast_path.put_flow(&kernel.key(), &flow).expect("entered");
+        let request = Frame::request(REQUEST);
+        let response = Frame { from_server: true, ..Frame::request("HTTP/1.1 200 OK\r\n\r\n") };
+        let reasons = [Reason::PassKept, Reason::PassResting];
+        for (owner, reason) in LEFT.into_iter().zip(reasons) {
+            let mut flow = [0; size_of::<Flow>()];
+            flow[4] = owner;
+            let key = request.key();
+            for (hook, frame, counted) in
+                [(Hook::Ingress, &request, vec![reason]), (Hook::Egress, &response, vec![])]
+            {
+                fast_path.put_flow(&key, &flow).expect("entered");
+                assert_eq!(untouched(fast_path, hook, &frame.bytes()), counted, "{hook:?}");
+                let before = fast_path.flow(&key).expect("asked").expect("there");
+                assert_eq!((before.owner, before.kernel_next, before.client_next), (owner, 0, 0));
+                for flags in [FIN | ACK, RST | ACK] {
+                    fast_path.put_flow(&key, &flow).expect("entered");
+                    let end = Frame { flags, payload: Vec::new(), ..frame.clone() };
+                    let seen = untouched(fast_path, hook, &end.bytes());
+                    assert!(seen.contains(&Reason::FlowClosed), "{hook:?} {flags:#x}");
+                    assert_eq!(fast_path.flow(&key).expect("asked"), None);
+                }
             }
-            let wire = Frame { seq: 71_000, ack: 50_100, ..kernel.clone() };
+        }
+    });
+}
+
+/// A connection without drift that awaits a response, read up to its head's end.
+fn awaiting(content: u32) -> [u8; size_of::<Flow>()] {
+    let mut bytes = [0; size_of::<Flow>()];
+    bytes[4] = afpa_abi::owner::USER;
+    for (at, value) in [(20, 1000), (24, 70_000), (28, 70_000), (36, 70_000 + content)] {
+        bytes[at..at + 4].copy_from_slice(&u32::to_ne_bytes(value));
+    }
+    bytes
+}
+
+/// The middle of a response moves nothing; its last segment tells all that was not noted before.
+#[test]
+fn the_last_segment_of_a_response_tells_all() {
+    with_fast_path(|fast_path| {
+        let piece = Frame { from_server: true, ack: 1000, ..Frame::request("0123456789") };
+        let key = piece.key();
+        fast_path.put_flow(&key, &awaiting(100)).expect("entered");
+        let next = || fast_path.flow(&key).expect("asked").expect("there").kernel_next;
+        for start in (0..90).step_by(10) {
+            untouched(
+                fast_path,
+                Hook::Egress,
+                &Frame { seq: 70_000 + start, ..piece.clone() }.bytes(),
+            );
+            assert_eq!(next(), 70_000);
+        }
+        untouched(fast_path, Hook::Egress, &Frame { seq: 70_090, ..piece.clone() }.bytes());
+        let flow = fast_path.flow(&key).expect("asked").expect("there");
+        assert_eq!((flow.kernel_next, flow.kernel_received), (70_100, 1000));
+        // Sent again, with a later acknowledgement: that is noted.
+        untouched(fast_path, Hook::Egress, &Frame { seq: 70_000, ack: 1050, ..piece }.bytes());
+        let flow = fast_path.flow(&key).expect("asked").expect("there");
+        assert_eq!((flow.owner, flow.kernel_received), (afpa_abi::owner::USER, 1050));
+    });
+}
+
+/// What the last answer left behind must not come round again when the numbers do.
+#[test]
+fn translation_of_more_bytes_than_half_the_sequence_space() {
+    with_fast_path(|fast_path| {
+        const STEP: u32 = 1 << 28;
+        let (key, mut flow) = drifted(afpa_abi::owner::KEPT);
+        for (at, value) in [(64, 100u32), (68, 60_000), (72, 1000)] {
+            flow[at..at + 4].copy_from_slice(&value.to_ne_bytes()); // an answer that the client has
+        }
+        fast_path.put_flow(&key, &flow).expect("entered");
+        for turn in 0..40u32 {
+            let start = 70_000u32.wrapping_add(STEP.wrapping_mul(turn));
+            let kernel =
+                Frame { from_server: true, seq: start, ack: 50_000, ..Frame::request("data") };
+            let down = Frame { seq: start.wrapping_add(1000), ack: 50_100, ..kernel.clone() };
             let run = fast_path.dry_run(Hook::Egress, &kernel.bytes(), 1).expect("a test run");
-            assert_eq!((run.verdict, run.packet), (TCX_NEXT, wire.bytes()));
-            kernel.seq = 59_990; // the client has it, under an older drift
-            let run = fast_path.dry_run(Hook::Egress, &kernel.bytes(), 1).expect("a test run");
-            assert_eq!(run.verdict, afpa_bpf::TCX_DROP);
+            assert_eq!((run.verdict, run.packet), (TCX_NEXT, down.bytes()), "turn {turn}");
+            let ack = down.seq.wrapping_add(4);
+            let wire =
+                Frame { seq: 50_100, ack, flags: ACK, payload: vec![], ..Frame::request("") };
+            let up = Frame { seq: 50_000, ack: ack.wrapping_sub(1000), ..wire.clone() };
+            let run = fast_path.dry_run(Hook::Ingress, &wire.bytes(), 1).expect("a test run");
+            assert_eq!((run.verdict, run.packet), (TCX_NEXT, up.bytes()), "turn {turn}");
         }
     });
 }
@@ -206,7 +312,7 @@ fn mangled_frames_are_never_answered() {
 fn time_of_a_warm_pass() {
     with_fast_path(|fast_path| {
         let request = Frame::request(REQUEST);
-        let (key, flow) = drifted();
+        let (key, flow) = drifted(afpa_abi::owner::KEPT);
         println!("ns per run, warm:");
         let time = |name: &str, hook: Hook, frame: &Frame| {
             let run = fast_path.dry_run(hook, &frame.bytes(), 200_000).expect("a test run");
@@ -248,6 +354,11 @@ fn time_of_a_warm_pass() {
             "{:>6}  response head, its end derived (single runs, cooler)",
             total.as_nanos() / 5000
         );
+        let mut left = [0; size_of::<Flow>()];
+        left[4] = afpa_abi::owner::RESTING;
+        fast_path.put_flow(&key, &left).expect("entered");
+        time("resting, request", Hook::Ingress, &request);
+        time("resting, response", Hook::Egress, &Frame { from_server: true, ..request.clone() });
         fast_path.put_flow(&key, &flow).expect("entered");
         time(
             "translated",

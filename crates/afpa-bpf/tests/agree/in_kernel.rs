@@ -6,6 +6,7 @@ use std::time::Duration;
 use libbpf_cargo::SkeletonBuilder;
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput, ProgramMut};
 
+use super::framing::Framing;
 use super::property::Verdict;
 use super::world::{HEADER_BLOCKS, Table, World};
 
@@ -62,7 +63,7 @@ impl Judge {
     fn open(path: &Path, world: &World) -> libbpf_rs::Result<Object> {
         let mut open = ObjectBuilder::default().open_file(path)?;
         for mut program in open.progs_mut() {
-            let ours = program.name() == "agree";
+            let ours = program.name() == "agree" || program.name() == "agree_framing";
             program.set_autoload(ours);
         }
         let objects = world.objects.len() as u32;
@@ -103,13 +104,29 @@ impl Judge {
 
     fn run(&mut self, head: &[u8], how: How, repeat: u32) -> (u32, Duration) {
         let frame = [&[0; 12][..], &(how as u16).to_be_bytes(), head].concat();
-        let program: ProgramMut<'_> = self
-            .0
-            .progs_mut()
-            .find(|program| program.name() == "agree")
-            .expect("the program exists");
+        let program = self.program("agree");
         let input = ProgramInput { data_in: Some(&frame), repeat, ..ProgramInput::default() };
         let output = program.test_run(input).expect("the program runs");
         (output.return_value, output.duration)
+    }
+
+    /// What the program reads in a segment of requests that go up together; likewise at most 3,000 bytes.
+    pub fn frame(&mut self, segment: &[u8]) -> Framing {
+        let frame = [&[0; 14][..], segment].concat();
+        let mut packet = vec![0; frame.len()];
+        let input = ProgramInput {
+            data_in: Some(&frame),
+            data_out: Some(&mut packet),
+            ..ProgramInput::default()
+        };
+        let taken = self.program("agree_framing").test_run(input).expect("the program runs");
+        let taken = taken.return_value;
+        let word =
+            |at: usize| u32::from_ne_bytes(packet[at..at + 4].try_into().expect("four bytes"));
+        Framing::new([taken, word(0), word(4), word(8)])
+    }
+
+    fn program(&self, name: &str) -> ProgramMut<'_> {
+        self.0.progs_mut().find(|program| program.name() == name).expect("the program exists")
     }
 }

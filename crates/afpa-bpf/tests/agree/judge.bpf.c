@@ -27,4 +27,30 @@ int agree(struct __sk_buff *skb)
 	return judge(work, s.length);
 }
 
+/* Requests that go up together: the packet's first words become what was read of it. */
+SEC("tc")
+int agree_framing(struct __sk_buff *skb)
+{
+	struct segment s = { .payload_at = sizeof(struct ethhdr), .length = skb->len - sizeof(struct ethhdr) };
+	__u32 zero = 0, taken = TAKEN_ONE, words[3];
+	struct work *work = bpf_map_lookup_elem(&ingress_work, &zero);
+	struct passing *p;
+
+	if (!work || load_behind(skb, work, s.payload_at, s.length, 0) == 0)
+		return TAKEN_UNSURE;
+	p = &work->passing;
+	p->payload_at = s.payload_at;
+	p->length = s.length;
+	p->have = p->at = p->requests = p->heads = 0;
+	p->listener = p->any_host_site = 1;
+	for (int i = 0; i < PIPELINED_MAX && taken == TAKEN_ONE; i++)
+		taken = afpa_take_request(skb, work);
+	words[0] = p->requests;
+	words[1] = p->heads;
+	words[2] = p->at;
+	if (bpf_skb_store_bytes(skb, 0, words, sizeof(words), 0))
+		return TAKEN_UNSURE;
+	return taken;
+}
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

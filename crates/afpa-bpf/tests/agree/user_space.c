@@ -6,6 +6,7 @@
  * Commands on standard input, numbers in host byte order:
  *     'U' table:u8 length:u32 key value    put an entry into a table (see `tables`)
  *     'B' count:u32 (length:u32 head)*     judge heads; answers `count` words on standard output
+ *     'F' count:u32 (length:u32 bytes)*    read requests that go up together; answers four words for each
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -146,6 +147,43 @@ static void batch(void)
 	fflush(stdout);
 }
 
+/* As afpa_derive_others of the ingress program does, without packets. */
+static void frame(struct work *work, const __u8 *bytes, __u32 length)
+{
+	struct passing *p = &work->passing;
+	__u32 taken = TAKEN_ONE, words[4];
+
+	*p = (struct passing){ .length = length, .listener = 1, .any_host_site = 1 };
+	for (int i = 0; i < PIPELINED_MAX && taken == TAKEN_ONE; i++) {
+		__u32 there = length - p->at < AFPA_HEAD_MAX ? length - p->at : AFPA_HEAD_MAX;
+
+		memcpy(work->head, bytes + p->at, there);
+		memset(work->head + there, 0, 64);
+		taken = take_request(work, there);
+	}
+	words[0] = taken;
+	words[1] = p->requests;
+	words[2] = p->heads;
+	words[3] = p->at;
+	fwrite(words, sizeof(words), 1, stdout);
+}
+
+static void frames(void)
+{
+	static struct work work;
+	static __u8 bytes[1 << 16];
+
+	for (__u32 count = take_number(); count > 0; count--) {
+		__u32 length = take_number();
+
+		if (length > sizeof(bytes))
+			exit(3);
+		take(bytes, length);
+		frame(&work, bytes, length);
+	}
+	fflush(stdout);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
@@ -157,6 +195,9 @@ int main(void)
 			break;
 		case 'B':
 			batch();
+			break;
+		case 'F':
+			frames();
 			break;
 		case EOF:
 			return 0;

@@ -4,6 +4,7 @@ use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use super::framing::Framing;
 use super::property::Verdict;
 use super::world::{Table, World};
 
@@ -58,17 +59,33 @@ impl Parser {
     }
 
     fn judge_batch<B: AsRef<[u8]>>(&mut self, heads: &[B]) -> Vec<Verdict> {
-        self.write(b"B");
-        self.write(&(heads.len() as u32).to_ne_bytes());
-        for head in heads {
-            self.write(&(head.as_ref().len() as u32).to_ne_bytes());
-            self.write(head.as_ref());
+        self.ask(b"B", heads, 1).into_iter().map(Verdict::new).collect()
+    }
+
+    /// What the parser reads in each segment of requests that go up together.
+    pub fn frame<B: AsRef<[u8]>>(&mut self, segments: &[B]) -> Vec<Framing> {
+        let mut framings = Vec::with_capacity(segments.len());
+        for batch in segments.chunks(BATCH / 4) {
+            let words = self.ask(b"F", batch, 4);
+            let (four, _) = words.as_chunks::<4>();
+            framings.extend(four.iter().copied().map(Framing::new));
+        }
+        framings
+    }
+
+    /// The words that a batch is answered with.
+    fn ask<B: AsRef<[u8]>>(&mut self, command: &[u8], batch: &[B], words: usize) -> Vec<u32> {
+        self.write(command);
+        self.write(&(batch.len() as u32).to_ne_bytes());
+        for bytes in batch {
+            self.write(&(bytes.as_ref().len() as u32).to_ne_bytes());
+            self.write(bytes.as_ref());
         }
         self.input.as_mut().expect("open until dropped").flush().expect("the parser reads");
-        let mut words = vec![0; heads.len() * 4];
-        self.output.read_exact(&mut words).expect("the parser answers");
-        let word = |bytes: &[u8]| u32::from_ne_bytes(bytes.try_into().expect("four bytes"));
-        words.chunks(4).map(|bytes| Verdict::new(word(bytes))).collect()
+        let mut answer = vec![0; batch.len() * words * 4];
+        self.output.read_exact(&mut answer).expect("the parser answers");
+        let (fours, _) = answer.as_chunks::<4>();
+        fours.iter().copied().map(u32::from_ne_bytes).collect()
     }
 
     fn write(&mut self, bytes: &[u8]) {

@@ -161,6 +161,8 @@ pub struct FastPath {
     pub flows: usize,
     /// One in so many answers goes to the access log; 0: none.
     pub log_every: usize,
+    /// Requests in a row, none of them for the kernel, after which a connection is left to user mode; 0: none is.
+    pub rest_after: usize,
     /// Whether connections outlive the process for the next one.
     pub keep: bool,
 }

@@ -184,6 +184,7 @@ fn settings(config: &Config, keep_in: Option<PathBuf>) -> Settings {
         retired_bytes: wanted.retired,
         flows: count(wanted.flows),
         log_every: log_every(config),
+        rest_after: count(wanted.rest_after),
         keep_in,
         ..Settings::default()
     }

@@ -1,0 +1,107 @@
+//! Connections that rest: requests that are never for the kernel, then some that would be.
+//! LIFECYCLE.md, "When a connection rests".
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use afpa_bpf::{REST_AFTER, Reason, Settings};
+use afpa_netlab::inject::Impairment;
+use afpa_netlab::{Bed, Path};
+use afpa_tests::tcp::{Client, Lab, Plan, Reply, blank_date, large};
+
+/// Every byte of a reply, its Date aside.
+fn bytes(reply: &Reply) -> Vec<u8> {
+    let whole = [reply.head.as_bytes(), &reply.body].concat();
+    blank_date(&whole).expect("a reply with a Date")
+}
+
+#[test]
+fn after_two_hundred_misses_nginx_answers_what_is_pinned() {
+    let Some(lab) = Lab::with_sample(Plan::default()) else { return };
+    for server in [IpAddr::from(Bed::SERVER_V4), IpAddr::from(Bed::SERVER_V6)] {
+        let (answered, rested) = (lab.count(Reason::Answered), lab.count(Reason::FlowRested));
+        let mut client = lab.connect(server);
+        let first = bytes(&client.get("/user.html"));
+        for _ in 0..200 {
+            assert_eq!(bytes(&client.get("/user.html")), first);
+        }
+        assert_eq!(lab.count(Reason::FlowRested), rested + 1);
+        // A query is never pinned, and nothing to nginx: its own answer on any connection.
+        let mut other = lab.connect(server);
+        let own = bytes(&other.get("/kernel.html?query"));
+        for _ in 0..10 {
+            assert_eq!(bytes(&client.get("/kernel.html")), own);
+            assert_eq!(client.get("/large.html").body, large());
+        }
+        assert_eq!(lab.count(Reason::Answered), answered, "{}", lab.tally());
+        lab.converse(&mut other);
+        lab.converse(&mut lab.connect(server));
+        client.end();
+        other.end();
+    }
+}
+
+/// Misses that come between answers, however many: the connection stays.
+#[test]
+fn not_as_long_as_there_are_answers() {
+    let Some(lab) = Lab::with_sample(Plan::default()) else { return };
+    let mut client = lab.client();
+    for _ in 0..10 {
+        for _ in 1..REST_AFTER {
+            assert_eq!(client.get("/user.html").body, b"from nginx");
+        }
+        assert!(client.get("/kernel.html").is_from_kernel());
+    }
+    assert_eq!(lab.count(Reason::FlowRested), 0, "{}", lab.tally());
+    client.end();
+}
+
+fn put(name: &str, content: &[u8]) -> Vec<u8> {
+    let length = content.len();
+    let head =
+        format!("PUT /upload/{name} HTTP/1.1\r\nHost: server\r\nContent-Length: {length}\r\n\r\n");
+    [head.as_bytes(), content].concat()
+}
+
+/// Both sequence spaces, selective acknowledgements and all, over a network that loses and reorders.
+#[test]
+fn drifted_ones_through_a_bad_network() {
+    let settings = Settings { rest_after: 8, ..Settings::default() };
+    let path = Path::Through(Box::default());
+    let Some(lab) = Lab::with_sample(Plan { path, settings, ..Plan::default() }) else { return };
+    let mut clients: Vec<Client> = (0..4).map(|_| lab.client()).collect();
+    for client in &mut clients {
+        lab.converse(client); // it drifts
+        for _ in 0..8 {
+            assert_eq!(client.get("/user.html").body, b"from nginx");
+        }
+    }
+    assert_eq!(lab.count(Reason::FlowRested), 4, "{}", lab.tally());
+    let bad = Impairment {
+        loss: 0.03,
+        duplicate: 0.03,
+        reorder: 0.05,
+        hold: Duration::from_millis(3),
+        ..Impairment::default()
+    };
+    lab.impair(bad.clone(), bad);
+    let content: Vec<u8> = (0..150_000).map(|at: usize| (at * 7 + at / 251) as u8).collect();
+    std::thread::scope(|scope| {
+        for (number, client) in clients.iter_mut().enumerate() {
+            let (lab, content) = (&lab, &content);
+            scope.spawn(move || {
+                for round in 0..4 {
+                    assert_eq!(client.get("/kernel.html").body, b"from nginx, the pinned one");
+                    assert!(client.get("/large.html").body == large(), "round {round}");
+                    client.send(put(&format!("of-{number}"), content));
+                    assert!((200..300).contains(&client.read(false).status));
+                    let stored = std::fs::read(lab.file(&format!("upload/of-{number}")));
+                    assert!(stored.expect("stored") == *content, "round {round}");
+                }
+            });
+        }
+    });
+    lab.impair(Impairment::default(), Impairment::default());
+    clients.into_iter().for_each(Client::end);
+    assert_eq!(lab.count(Reason::FlowRested), 4, "{}", lab.tally());
+}
