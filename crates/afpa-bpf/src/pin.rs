@@ -10,7 +10,7 @@ mod room;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use afpa_abi::{CODINGS, DATE_LENGTH, ObjectKey, PAGE, PATH_FILTER_BITS};
 use libbpf_rs::{MapCore, MapFlags};
@@ -177,7 +177,7 @@ impl FastPath {
     /// [`Settings::retired_bytes`](crate::Settings::retired_bytes). Looks at every connection if there is
     /// any retired object: for when objects wait for room, and not too often.
     pub fn reclaim(&self) -> libbpf_rs::Result<()> {
-        let ripe = self.lock_pinned().room.older_than(RIPE, Instant::now());
+        let ripe = self.lock_pinned().room.older_than(RIPE, Duration::ZERO, Instant::now());
         if !ripe.is_empty() {
             let mut needed = self.in_flight()?;
             self.each_flow(|_, flow| {
@@ -235,7 +235,7 @@ impl FastPath {
         }
         let now = Instant::now();
         pinned.room.free_ended(now);
-        let old = pinned.room.older_than(self.settings.retire_after, now);
+        let old = pinned.room.older_than(self.settings.retire_after, RIPE, now);
         // A table that cannot be read may name all of them.
         if !old.is_empty()
             && let Ok(needed) = self.in_flight()

@@ -71,12 +71,17 @@ impl Room {
         self.retired.push_back(retired);
     }
 
-    /// Slots and versions that were retired so long ago. Those that somebody was found to need are not
-    /// looked at again at once. No program may be about to begin with one that has pages.
-    pub(crate) fn older_than(&self, age: Duration, now: Instant) -> HashMap<u32, u64> {
+    /// Slots and versions that were retired so long ago, and that nobody was found to need for as long as
+    /// `again`. No program may be about to begin with one that has pages.
+    pub(crate) fn older_than(
+        &self,
+        age: Duration,
+        again: Duration,
+        now: Instant,
+    ) -> HashMap<u32, u64> {
         let old = |retired: &&Retired| {
             let age = if retired.lot.pages.is_empty() { age } else { age.max(RIPE) };
-            let looked_at = retired.needed.is_some_and(|needed| now - needed < RIPE);
+            let looked_at = retired.needed.is_some_and(|needed| now - needed < again);
             retired.ended.is_none() && now - retired.since >= age && !looked_at
         };
         let old = self.retired.iter().filter(old);
@@ -180,14 +185,14 @@ mod tests {
         for (version, lot) in (1..).zip(room.take(&[0, 2, 8]).expect("room")) {
             room.retire(version, lot, start);
         }
-        assert_eq!(room.older_than(Duration::ZERO, start).len(), 1, "pages get their time");
-        assert_eq!(room.older_than(Duration::from_secs(60), at(59)).len(), 0);
-        assert_eq!(room.older_than(Duration::from_secs(60), at(60)).len(), 3);
+        assert_eq!(room.older_than(Duration::ZERO, RIPE, start).len(), 1, "pages get their time");
+        assert_eq!(room.older_than(Duration::from_secs(60), RIPE, at(59)).len(), 0);
+        assert_eq!(room.older_than(Duration::from_secs(60), RIPE, at(60)).len(), 3);
         room.keep(|_, version| version == 2, at(60));
         assert_eq!(room.free(|_, version| version != 2).len(), 2);
         assert_eq!((room.free_slots(), room.free_pages()), (3, 8));
-        assert!(room.older_than(Duration::ZERO, at(60)).is_empty(), "just looked at");
-        assert_eq!(room.older_than(Duration::ZERO, at(61)).len(), 1);
+        assert!(room.older_than(Duration::ZERO, RIPE, at(60)).is_empty(), "just looked at");
+        assert_eq!(room.older_than(Duration::ZERO, RIPE, at(61)).len(), 1);
         assert_complete(&room, &[]);
     }
 
