@@ -16,12 +16,12 @@ enum built {
 	BUILT_GONE, /* the bytes are not there any more */
 };
 
-/* Ask the engine what leaves now. False: nothing may. */
+/* Ask the engine what leaves now. False: nothing may. After the last one, `afpa_sent_now`. */
 __noinline int afpa_next_piece(struct work *work, struct afpa_flight *flight)
 {
 	struct transmission t = {};
 
-	if (!work || !flight || !flight_poll_send(engine_of(flight), work->sending.now, &t))
+	if (!work || !flight || !choose(engine_of(flight), work->sending.now, &t))
 		return false;
 	work->sending.offset = t.offset;
 	work->sending.length = t.length;

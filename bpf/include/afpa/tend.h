@@ -47,6 +47,14 @@ __noinline int afpa_look_at_time(struct afpa_flight *flight, __u64 now)
 	return flight ? flight_on_time(engine_of(flight), now) : PROGRESS_IMPOSSIBLE;
 }
 
+/* Something has left: when is the flight looked at again? */
+__noinline int afpa_sent_now(struct afpa_flight *flight, __u64 now)
+{
+	if (flight)
+		flight_sent_now(engine_of(flight), now);
+	return 0;
+}
+
 /* Could more leave at once? */
 __noinline int afpa_has_more(struct afpa_flight *flight)
 {
@@ -60,9 +68,11 @@ static __always_inline int send_ready(struct __sk_buff *skb, struct work *work, 
 
 	flight->look = 0;
 	work->sending.sent = 0;
+	work->sending.chosen = false;
 	bpf_for(turn, 0, BURST) {
 		if (!afpa_next_piece(work, flight))
 			break;
+		work->sending.chosen = true;
 		if (built == BUILT)
 			bpf_clone_redirect(skb, flight->interface, 0);
 		built = afpa_build_piece(skb, work, flight);
@@ -73,6 +83,8 @@ static __always_inline int send_ready(struct __sk_buff *skb, struct work *work, 
 	}
 	if (built == BUILT_NOT && work->sending.sent)
 		count_at(flight->place, AFPA_PASS_SEND);
+	if (work->sending.chosen)
+		afpa_sent_now(flight, work->sending.now);
 	/* The next acknowledgement brings the rest, or whoever looks after flights. */
 	if (work->sending.sent == BURST && afpa_has_more(flight))
 		flight->look = 1;
