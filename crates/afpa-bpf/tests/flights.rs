@@ -2,11 +2,13 @@
 
 mod support;
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use afpa_bpf::{FastPath, Reason, Settings};
+use support::client::Client;
 use support::raw::{ACK, FIN, PSH, RST, RawClient, Received, Segment};
-use support::{SITE, Sample, World, inside};
+use support::{PORT, SERVER_V4, SERVER_V6, SITE, Sample, World, inside};
 
 const SOON: Duration = Duration::from_millis(60);
 const UNIT: usize = 1448;
@@ -459,4 +461,30 @@ fn what_leaves_after_a_time_out_may_be_cut_by_routers() {
     let again = data(client.collect(SOON));
     assert!(again.iter().any(|s| !s.whole), "a path may have become narrower");
     assert!(repeats(&again, &segments) && again.iter().all(|s| s.checksum_holds));
+}
+
+/// What is in the packet's sum is the device's matter here, and segments are joined on their way.
+#[test]
+fn clients_of_the_kernel_read_the_same_bytes_on_every_kind_of_interface() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    inside(&lab.world.server, || lab.fast_path.attach(1)).expect("attached to lo");
+    let local = |address: &str| {
+        let address = SocketAddr::new(address.parse().expect("an address"), PORT);
+        inside(&lab.world.server, || Client::connect(address))
+    };
+    let distant = [SERVER_V4, SERVER_V6].map(|address| lab.world.connect(address));
+    let mut clients: Vec<_> = distant.into_iter().collect();
+    clients.extend([SERVER_V4, SERVER_V6].map(local));
+    for turn in 0..20 {
+        lab.fast_path.beat();
+        for (number, client) in clients.iter_mut().enumerate() {
+            let (path, length) = [("/big.html", 60_000), ("/some.html", 5000)][turn % 2];
+            let reply = client.get(path);
+            assert!(reply.is_from_kernel(), "client {number}, turn {turn}");
+            assert!(reply.body == body(length), "client {number}, turn {turn}");
+            lab.tend(Duration::from_millis(1));
+        }
+    }
+    assert_eq!(lab.count(Reason::FlightBegun), 80);
+    assert_eq!(lab.count(Reason::FlightLost) + lab.count(Reason::FlightGivenUp), 0);
 }
