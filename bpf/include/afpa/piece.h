@@ -97,8 +97,8 @@ static __always_inline void segment_of(struct segment *s, const struct afpa_flow
 }
 
 /*
- * The Date is not cut: what would begin within it, or before it, begins with the answer, and what would end within it ends
- * before it. A client takes what it has once more. True: the piece has the Date.
+ * The Date is not cut: what would begin before its end begins with the answer, and what would end within
+ * it ends before it. A client takes what it has once more. True: the piece has the Date.
  */
 static __always_inline bool with_date(__u32 *offset, __u32 *length, __u32 date_offset)
 {

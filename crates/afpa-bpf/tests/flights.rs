@@ -1,110 +1,15 @@
-//! Answers of several segments, segment by segment: what each thing a client may say does to one.
+//! Answers of several segments, segment by segment: what acknowledgements and time do to them.
 
 mod support;
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use afpa_bpf::{FastPath, Reason, Settings};
+use afpa_bpf::Reason;
 use support::client::Client;
-use support::raw::{ACK, FIN, PSH, RST, RawClient, Received, Segment};
-use support::{PORT, SERVER_V4, SERVER_V6, SITE, Sample, World, inside};
-
-const SOON: Duration = Duration::from_millis(60);
-const UNIT: usize = 1448;
-
-fn settings() -> Settings {
-    Settings { answer_max: 65_536, pages: 64, flights: 16, ..Settings::default() }
-}
-
-fn body(length: usize) -> Vec<u8> {
-    (0..length as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8).collect()
-}
-
-struct Lab {
-    world: World,
-    fast_path: FastPath,
-}
-
-impl Lab {
-    fn new(settings: Settings) -> Option<Self> {
-        let mut world = World::new()?;
-        world.file("user.html", b"from nginx");
-        world.file("big.html", b"big, but from nginx");
-        world.nginx("");
-        world.await_server();
-        let fast_path = world.fast_path(settings.clone())?;
-        Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
-        Sample::new(&body(5000)).pin(&fast_path, "/some.html");
-        if settings.answer_max > 60_000 {
-            Sample::new(&body(60_000)).pin(&fast_path, "/big.html");
-        }
-        Some(Self { world, fast_path })
-    }
-
-    fn connected(&self) -> RawClient {
-        let mut client = self.world.raw();
-        client.connect();
-        self.fast_path.beat();
-        client
-    }
-
-    fn count(&self, reason: Reason) -> u64 {
-        self.fast_path.counters().expect("counters")[reason]
-    }
-
-    /// Time goes by, and flights are looked after.
-    fn tend(&self, time: Duration) {
-        let deadline = Instant::now() + time;
-        while Instant::now() < deadline {
-            inside(&self.world.server, || self.fast_path.tend_flights()).expect("tended");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// All is as after any answer: both contexts serve the connection.
-    fn goes_on(&self, client: &mut RawClient) {
-        self.fast_path.beat();
-        assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
-        assert!(client.ask(&client.get("/user.html")).text().ends_with("from nginx"));
-        assert_eq!(self.fast_path.flights().expect("counted"), 0);
-    }
-}
-
-fn data(segments: Vec<Received>) -> Vec<Received> {
-    segments.into_iter().filter(|segment| !segment.payload.is_empty()).collect()
-}
-
-/// Ask, and take what comes of itself; the client has said nothing to it.
-fn begin(client: &mut RawClient, path: &str) -> (Segment, Vec<Received>) {
-    let request = client.get(path);
-    client.send(&request);
-    client.seq = request.seq.wrapping_add(request.payload.len() as u32);
-    let segments = data(client.collect(SOON));
-    (request, segments)
-}
-
-/// These segments, one behind the other, as bytes from `client.ack` on.
-fn join(client: &mut RawClient, segments: &[Received]) -> Vec<u8> {
-    segments.iter().for_each(|segment| {
-        assert!(segment.checksum_holds, "{segment:?}");
-        assert_eq!(segment.ack, client.seq, "the request is acknowledged");
-        client.accept(segment);
-    });
-    segments.iter().flat_map(|segment| segment.payload.clone()).collect()
-}
-
-/// Nothing but what came before?
-fn repeats(segments: &[Received], before: &[Received]) -> bool {
-    segments.iter().all(|s| before.iter().any(|b| b.seq == s.seq && b.payload == s.payload))
-}
-
-fn check(whole: &[u8], length: usize) {
-    let at = whole.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
-    let head = String::from_utf8_lossy(&whole[..at]);
-    assert!(head.contains("Server: afpa-kernel") && !head.contains("xxx"), "{head}");
-    assert!(whole[at..] == body(length), "content of {} bytes, not {length}", whole.len() - at);
-}
+use support::lab::{Lab, SOON, UNIT, begin, body, check, data, join, repeats, settings};
+use support::raw::{ACK, PSH, Received, Segment};
+use support::{PORT, SERVER_V4, SERVER_V6, inside};
 
 #[test]
 fn an_initial_window_leaves_at_once_and_the_rest_with_acknowledgements() {
@@ -286,116 +191,6 @@ fn a_window_that_shrinks_within_the_date_is_asked_with_whole_pieces() {
 }
 
 #[test]
-fn a_reset_ends_the_flight() {
-    let Some(lab) = Lab::new(settings()) else { return };
-    let mut client = lab.connected();
-    begin(&mut client, "/big.html");
-    client.send(&Segment { flags: RST | ACK, seq: client.seq.wrapping_add(77), ..client.next() });
-    std::thread::sleep(SOON);
-    assert_eq!(
-        lab.fast_path.flights().expect("counted"),
-        1,
-        "not one that the kernel would not believe"
-    );
-    client.send(&Segment { flags: RST | ACK, ..client.next() });
-    std::thread::sleep(SOON);
-    assert_eq!(lab.fast_path.flights().expect("counted"), 0);
-    lab.tend(Duration::from_millis(400));
-    client.collect(SOON);
-    assert_eq!(lab.count(Reason::FlightEnded), 1);
-}
-
-#[test]
-fn a_client_that_closes_in_the_middle_gets_the_rest_first() {
-    let Some(lab) = Lab::new(settings()) else { return };
-    let mut client = lab.connected();
-    let (_, segments) = begin(&mut client, "/big.html");
-    let mut whole = join(&mut client, &segments);
-    while whole.len() < 60_000 {
-        client.send(&Segment { flags: FIN | ACK, ..client.next() });
-        let all = client.collect(SOON);
-        assert!(all.iter().all(|s| s.flags & FIN == 0), "not before the end");
-        whole.extend(join(&mut client, &data(all)));
-    }
-    check(&whole, 60_000);
-    client.send(&Segment { flags: FIN | ACK, ..client.next() });
-    let end = client.collect(Duration::from_millis(200));
-    assert!(end.iter().any(|s| s.flags & FIN != 0 && s.seq == client.ack), "{end:?}");
-}
-
-#[test]
-fn a_version_that_is_gone_ends_both_sides() {
-    let Some(lab) = Lab::new(Settings { retired_bytes: 0, ..settings() }) else { return };
-    let mut client = lab.connected();
-    begin(&mut client, "/big.html");
-    assert!(lab.fast_path.unpin(SITE, b"/big.html").expect("unpinned"));
-    std::thread::sleep(Duration::from_millis(1100));
-    lab.fast_path.reclaim().expect("reclaimed"); // no byte is kept longer than a second
-    client.send(&client.next());
-    let end = client.collect(SOON);
-    assert!(data(end.clone()).is_empty(), "{} segments of another version", end.len());
-    assert!(end.iter().any(|s| s.flags & RST != 0), "the client waits in vain: {end:?}");
-    assert_eq!(lab.count(Reason::FlightLost), 1);
-    assert_eq!(lab.fast_path.flights().expect("counted"), 0);
-}
-
-#[test]
-fn a_full_table_and_clients_without_room_are_left_to_user_mode() {
-    let Some(lab) = Lab::new(Settings { flights: 1, ..settings() }) else { return };
-    let mut first = lab.connected();
-    begin(&mut first, "/big.html");
-    let mut second = lab.connected();
-    assert!(second.ask(&second.get("/big.html")).text().ends_with("big, but from nginx"));
-    assert_eq!(lab.count(Reason::PassFlightsFull), 1);
-    let mut narrow = lab.connected();
-    let request = Segment { window: 20, ..narrow.get("/big.html") }; // 2,560 bytes
-    assert!(narrow.ask(&request).text().ends_with("big, but from nginx"));
-    assert_eq!(lab.count(Reason::PassWindow), 1);
-}
-
-#[test]
-fn damaged_and_foreign_acknowledgements_change_nothing() {
-    let Some(lab) = Lab::new(settings()) else { return };
-    let mut client = lab.connected();
-    let (_, segments) = begin(&mut client, "/big.html");
-    let honest = client.next();
-    let end = segments[9].seq.wrapping_add(UNIT as u32);
-    for foreign in [
-        Segment { ack: end, spoil_checksum: true, ..honest.clone() },
-        Segment { ack: end.wrapping_add(200_000), ..honest.clone() },
-        Segment { ack: client.ack.wrapping_sub(5000), ..honest.clone() },
-        Segment { ack: end, seq: client.seq.wrapping_add(1 << 30), ..honest.clone() },
-    ] {
-        client.send(&foreign);
-    }
-    assert!(data(client.collect(SOON)).is_empty());
-    assert_eq!(lab.count(Reason::FlightStrange), 4);
-    let whole = join(&mut client, &segments);
-    assert_eq!(whole.len(), 10 * UNIT);
-}
-
-#[test]
-fn a_client_that_has_vanished_is_given_up_on_both_sides() {
-    let Some(lab) = Lab::new(settings()) else { return };
-    let mut client = lab.connected();
-    begin(&mut client, "/big.html");
-    lab.fast_path.age_flights(Duration::from_secs(59)).expect("aged");
-    lab.tend(SOON);
-    assert_eq!(lab.count(Reason::FlightGivenUp), 0, "a minute is a minute");
-    lab.fast_path.age_flights(Duration::from_secs(2)).expect("aged");
-    lab.tend(Duration::from_millis(200));
-    let end = client.collect(SOON);
-    assert!(end.iter().any(|s| s.flags & RST != 0 && s.seq == client.ack), "{end:?}");
-    assert_eq!(lab.count(Reason::FlightGivenUp), 1);
-    assert_eq!(lab.fast_path.flights().expect("counted"), 0);
-    assert_eq!(lab.fast_path.drifted_flows().expect("counted"), 0);
-    // The server's socket is gone as well: it answers as to a stranger.
-    client.send(&client.next());
-    let end = client.collect(SOON);
-    assert!(end.iter().any(|s| s.flags == RST), "{end:?}");
-}
-
-#[test]
 fn what_a_request_acknowledges_of_user_mode_is_told_to_the_kernel() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.connected();
@@ -412,21 +207,6 @@ fn what_a_request_acknowledges_of_user_mode_is_told_to_the_kernel() {
 }
 
 #[test]
-fn clients_without_sack_or_with_marks_get_one_segment_from_here() {
-    let Some(lab) = Lab::new(settings()) else { return };
-    for (sacks, marks) in [(false, false), (true, true)] {
-        let mut client = lab.world.raw();
-        (client.sacks, client.marks) = (sacks, marks);
-        client.connect();
-        lab.fast_path.beat();
-        assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
-        assert!(client.ask(&client.get("/big.html")).text().ends_with("big, but from nginx"));
-    }
-    assert_eq!(lab.count(Reason::FlightBegun), 0);
-    assert_eq!(lab.count(Reason::PassWindow), 2);
-}
-
-#[test]
 fn clients_without_timestamps_get_fuller_segments() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.world.raw();
@@ -439,28 +219,6 @@ fn clients_without_timestamps_get_fuller_segments() {
     check(&whole, 5000);
     client.send(&client.next());
     lab.goes_on(&mut client);
-}
-
-#[test]
-fn one_setting_bounds_what_is_answered() {
-    let Some(lab) = Lab::new(Settings { answer_max: 6000, ..settings() }) else { return };
-    let mut client = lab.connected();
-    let (_, segments) = begin(&mut client, "/some.html");
-    assert_eq!(segments.len(), 4);
-    join(&mut client, &segments);
-    assert!(client.ask(&client.get("/big.html")).text().ends_with("big, but from nginx"));
-}
-
-#[test]
-fn what_leaves_after_a_time_out_may_be_cut_by_routers() {
-    let Some(lab) = Lab::new(settings()) else { return };
-    let mut client = lab.connected();
-    let (_, segments) = begin(&mut client, "/some.html");
-    assert!(segments.iter().all(|s| s.whole));
-    lab.tend(Duration::from_millis(700));
-    let again = data(client.collect(SOON));
-    assert!(again.iter().any(|s| !s.whole), "a path may have become narrower");
-    assert!(repeats(&again, &segments) && again.iter().all(|s| s.checksum_holds));
 }
 
 /// What is in the packet's sum is the device's matter here, and segments are joined on their way.
