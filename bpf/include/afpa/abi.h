@@ -45,7 +45,7 @@ struct afpa_shared {
 	__u32 checked_mask;           /* entries of the `checked` map, less one (a power of two) */
 	__u32 rest_after;             /* passes in a row that leave a connection to user mode; 0: none do; at most 65535 */
 	__u32 pins;                   /* moves when a path is pinned that was not: what was passed may be answered now */
-	__u32 reserved;
+	__u32 rest_time;              /* 2^20 ns, about a millisecond: least time that these passes must span */
 	struct afpa_date dates[AFPA_DATES];
 	__u64 ports[65536 / 64];      /* bit set: some listener has, or flows still have, this local port */
 	__u64 paths[AFPA_PATH_FILTER_BITS / 64]; /* bit set: some pinned object's path hashes here */
@@ -157,7 +157,7 @@ struct afpa_flow {
 	__u32 chunk;                  /* bytes of the chunk whose size is being read */
 	__u16 passed;                 /* passes in a row that say the fast path has nothing for the client */
 	__u16 pins;                   /* low half of the shared word at the last of them */
-	__u32 spare;
+	__u32 passing_since;          /* 2^20 ns of coarse monotonic time: the first of them */
 };
 
 #define AFPA_OWED_MAX 15

@@ -59,7 +59,7 @@ pub struct Shared {
     pub checked_mask: u32,
     pub rest_after: u32,
     pub pins: u32,
-    pub reserved: u32,
+    pub rest_time: u32,
     pub dates: [Date; DATES],
     pub ports: [u64; 65536 / 64],
     pub paths: [u64; PATH_FILTER_BITS / 64],
@@ -208,7 +208,7 @@ pub struct Flow {
     pub chunk: u32,
     pub passed: u16,
     pub pins: u16,
-    pub spare: u32,
+    pub passing_since: u32,
 }
 
 /// `enum afpa_kind`

@@ -73,9 +73,12 @@ fn time_per_request() {
     world.file("user.html", &[b'n'; 512]);
     world.nginx("");
     world.await_server();
-    let Some(fast_path) =
-        world.fast_path(Settings { log_every: 0, rest_after: 0, ..Settings::default() })
-    else {
+    let Some(fast_path) = world.fast_path(Settings {
+        log_every: 0,
+        rest_after: 0,
+        rest_time: Duration::ZERO,
+        ..Settings::default()
+    }) else {
         return;
     };
     Sample::new(&[b'k'; 512]).pin(&fast_path, "/kernel.html");
