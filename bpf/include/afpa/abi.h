@@ -52,7 +52,7 @@ struct afpa_shared {
 	__u32 rest_after;             /* passes in a row that leave a connection to user mode; 0: none do; at most 65535 */
 	__u32 pins;                   /* moves when a path is pinned that was not: what was passed may be answered now */
 	__u32 answer_max;             /* longest answer that may be given; no more than AFPA_ANSWER_MAX: one segment */
-	__u32 reserved;
+	__u32 rest_time;              /* 2^20 ns, about a millisecond: least time that these passes must span */
 	__u64 flight_ns;              /* monotonic time at which an answer of several segments began last */
 	struct afpa_date dates[AFPA_DATES];
 	__u64 ports[65536 / 64];      /* bit set: some listener has, or flows still have, this local port */
@@ -176,7 +176,7 @@ struct afpa_flow {
 	__u32 chunk;                  /* bytes of the chunk whose size is being read */
 	__u16 passed;                 /* passes in a row that say the fast path has nothing for the client */
 	__u16 pins;                   /* low half of the shared word at the last of them */
-	__u32 spare;
+	__u32 passing_since;          /* 2^20 ns of coarse monotonic time: the first of them */
 	__u64 path[AFPA_PATH_WORDS];  /* struct path of the send engine: round trips and window */
 };
 

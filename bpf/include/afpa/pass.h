@@ -44,19 +44,25 @@ static __always_inline bool tells_of_client(enum afpa_reason reason)
 	return reason >= AFPA_PASS_METHOD && reason <= AFPA_PASS_CONDITION;
 }
 
-/* Count the pass: is it one too many? While objects are being pinned nothing is known of the client. */
+/*
+ * Count the pass: is it one too many? While objects are being pinned nothing is known of the client; nor is it in
+ * the moment between two versions of an object that many ask for, so that the passes must span some time.
+ */
 static __always_inline bool comes_to_rest(struct afpa_flow *flow, const struct turn *turn)
 {
+	__u32 now = turn->now >> 20;
 	__u16 pins = shared.pins;
 
 	if (turn->requests == 0 || !tells_of_client(turn->reason))
 		return false;
-	if (flow->pins != pins)
+	if (flow->pins != pins || flow->passed == 0) {
+		flow->pins = pins;
 		flow->passed = 0;
-	flow->pins = pins;
+		flow->passing_since = now;
+	}
 	if (flow->passed < 0xffff)
 		flow->passed++;
-	return shared.rest_after && flow->passed >= shared.rest_after;
+	return shared.rest_after && flow->passed >= shared.rest_after && now - flow->passing_since >= shared.rest_time;
 }
 
 /* Payload that the kernel will see: who owns the connection afterwards? (F2, F6) */

@@ -72,7 +72,7 @@ pub struct Shared {
     pub rest_after: u32,
     pub pins: u32,
     pub answer_max: u32,
-    pub reserved: u32,
+    pub rest_time: u32,
     pub flight_ns: u64,
     pub dates: [Date; DATES],
     pub ports: [u64; 65536 / 64],
@@ -234,7 +234,7 @@ pub struct Flow {
     pub chunk: u32,
     pub passed: u16,
     pub pins: u16,
-    pub spare: u32,
+    pub passing_since: u32,
     pub path: [u64; PATH_WORDS],
 }
 

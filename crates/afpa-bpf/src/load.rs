@@ -58,6 +58,8 @@ pub struct Settings {
     /// Requests in a row, none of them for the fast path, after which a connection is left to user mode for
     /// the rest of its life, unless paths were pinned meanwhile; 0: none is. At most 65,535.
     pub rest_after: u32,
+    /// The least time that these requests must span: longer than a changed object takes to be pinned again.
+    pub rest_time: Duration,
     /// A folder on a BPF file system that keeps programs and connections when this process ends:
     /// nothing is answered then, but connections that have drifted are still translated, and the
     /// next process that loads with the same folder takes them over. None: they break.
@@ -85,6 +87,7 @@ impl Default for Settings {
             log_every: 1,
             refresh: Duration::ZERO,
             rest_after: REST_AFTER,
+            rest_time: Duration::from_secs(1),
             keep_in: None,
             sizes_as_kept: false,
             retire_after: Duration::from_secs(60),
@@ -235,6 +238,8 @@ impl FastPath {
         self.region.log_every().store(self.settings.log_every, Ordering::Relaxed);
         self.region.answer_max().store(self.answer_max() as u32, Ordering::Relaxed);
         self.set_rest_after(self.settings.rest_after);
+        let rest_time = self.settings.rest_time.as_nanos() >> 20; // the unit of the programs
+        self.region.rest_time().store(rest_time as u32, Ordering::Relaxed);
         self.region.checked_mask().store(header_blocks - 1, Ordering::Relaxed);
         Ok(())
     }

@@ -77,6 +77,11 @@ impl Region {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).pins) }
     }
 
+    pub(crate) fn rest_time(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).rest_time) }
+    }
+
     /// The word of the port filter that holds `port`.
     pub(crate) fn ports(&self, port: u16) -> &AtomicU64 {
         let word = usize::from(port) / 64;

@@ -76,6 +76,7 @@ fn time_per_request() {
     let settings = Settings {
         log_every: 0,
         rest_after: 0,
+        rest_time: Duration::ZERO,
         answer_max: 65_536,
         pages: 64,
         flights: 64,
