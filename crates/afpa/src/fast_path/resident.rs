@@ -160,6 +160,7 @@ impl Resident {
         };
         let mut seen = Vec::new();
         for (mut weights, is_pinned) in [(pinned.weights(), true), (pinned.waiting(), false)] {
+            weights.retain(|weight| weight.benefit > 0.0);
             weigh::sort(&mut weights);
             weights.truncate(most);
             seen.extend(weights.into_iter().map(|weight| one(weight, is_pinned)));
