@@ -45,8 +45,9 @@ bench-fast-path: build ## the fast path's figures, as root (ARGS="--quick")
 	@scripts/cargo build --release --locked --package afpa-netlab
 	@python3 benches/fast-path --afpa $(AFPA) $(ARGS)
 
-bench-proxy: build ## measure the proxy beside HAProxy and nginx (ARGS="--quick")
-	@scripts/setup bench
+bench-proxy: build ## measure the proxy beside HAProxy and nginx, as root, five minutes (ARGS="--quick")
+	@scripts/setup build bench
+	@scripts/cargo build --release --locked --package afpa-netlab --package afpa-lab
 	@python3 benches/proxy --afpa $(AFPA) $(ARGS)
 
 site: ## generate the sample site into site/generated

@@ -33,10 +33,10 @@ def verify(server, case, head, body, expected):
         raise Failure(f"{server} sent wrong bytes for /{case.file}")
 
 
-def get(port, file):
+def get(port, file, host="127.0.0.1"):
     """Head (blank line included) and body of one answer. The request is wrk's, closed after."""
-    request = f"GET /{file} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    request = f"GET /{file} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
+    with socket.create_connection((host, port), timeout=10) as connection:
         connection.sendall(request.encode())
         received = bytearray()
         while piece := connection.recv(1 << 20):

@@ -38,6 +38,7 @@ METRICS = {
                              lambda s: s.body / s.used.server_core),
     "p50": Metric("Latency, median", "s", False, lambda s: s.load.p50),
     "p99": Metric("Latency, 99th percentile", "s", False, lambda s: s.load.p99),
+    "p999": Metric("Latency, 99.9th percentile", "s", False, lambda s: s.load.p999),
 }
 
 # A client that has no time left while the server has some is what was measured.

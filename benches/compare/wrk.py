@@ -21,6 +21,7 @@ class Load:
     p50: float       # seconds
     p99: float       # seconds
     errors: str
+    p999: float = 0  # seconds; 0: not told
 
 
 def command(case, url, core, seconds):

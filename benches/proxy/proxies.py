@@ -13,7 +13,11 @@ from pathlib import Path
 import children
 from failure import Failure
 
-KNOWN = ("afpa", "haproxy", "nginx")
+# The last one is AFPA with its fast path, which answers what it has cached in the kernel; only when
+# it is asked for, and only where there is an interface to answer on.
+KERNEL = "afpa-kernel"
+USUAL = ("afpa", "haproxy", "nginx")
+KNOWN = (*USUAL, KERNEL)
 CONFIGS = Path(__file__).with_name("configs")
 START_LIMIT = 10  # seconds
 SERVERS = 3
@@ -32,53 +36,79 @@ class Proxy:
         return self.process.pid
 
 
-def choose(wanted, afpa, say):
-    """The proxies to measure: those named, each of which must be there, or all that are."""
+def choose(options, say):
+    """The proxies to measure: those named, each of which must be there, or all usual ones that are."""
     chosen = []
-    for name in wanted.split(",") if wanted else KNOWN:
+    for name in options.proxies.split(",") if options.proxies else USUAL:
         if name not in KNOWN:
             raise Failure(f"no proxy '{name}'; there are: {', '.join(KNOWN)}")
-        program = find(name, afpa)
+        if name == KERNEL and options.bed == "loopback":
+            raise Failure(f"{KERNEL} needs the bed 'cores'")
+        program = find(name, options.afpa)
         if program:
             chosen.append(Proxy(name, program))
-        elif wanted:
+        elif options.proxies:
             raise Failure(f"{name} is not here; `make bench-proxy` sets up what it needs")
         else:
             say(f"proxies: {name} is not here and is left out")
-    for name in ("nginx", "wrk"):
-        if not find(name, afpa):
+    for name in needed(options):
+        if not find(name, options.afpa):
             raise Failure(f"{name} is not here; `make bench-proxy` sets up what it needs")
     if not chosen:
         raise Failure("no proxy to measure")
     return chosen
 
 
+def needed(options):
+    """Programs that the bed needs whatever is measured."""
+    tools = ("wrk",) if options.bed == "loopback" else ("ethtool", "ip", "nsenter", "unshare")
+    return (options.servers, *tools)
+
+
 def find(name, afpa):
-    if name == "afpa":
+    if name in ("afpa", KERNEL):
         return str(afpa.resolve()) if afpa.is_file() else None
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
 
 
 @contextlib.contextmanager
-def running(chosen, work, options):
+def running(chosen, work, options, network):
     """Servers and proxies, side by side from first to last; ended on the way out."""
     with contextlib.ExitStack() as ends:
-        ports = [free_port() for _ in range(SERVERS)]
-        for number, port in enumerate(ports):
-            start(f"server{number}", find("nginx", options.afpa), "server.conf",
-                  {"port": port, "root": work / "root"}, work, options.client_core, ends)
+        places = start_servers(work, options, network, ends)
         for proxy in chosen:
             proxy.port = free_port()
-            suffix = "toml" if proxy.name == "afpa" else "conf"
-            values = {"port": proxy.port, "root": work / "root"} \
-                | {f"server{number}": f"127.0.0.1:{port}" for number, port in enumerate(ports)}
+            suffix = "toml" if proxy.name.startswith("afpa") else "conf"
+            values = {"host": network.proxy, "port": proxy.port, "root": work / "root"} \
+                | {f"server{number}": place for number, place in enumerate(places)}
+            template = f"{proxy.name.removesuffix('-kernel')}.{suffix}"
             proxy.process, proxy.command = start(
-                proxy.name, proxy.program, f"{proxy.name}.{suffix}", values, work,
-                options.server_core, ends)
+                proxy.name, proxy.program, template, values, work, options.server_core, ends)
+            wait_until_up(proxy.name, proxy.process, network.proxy, proxy.port,
+                          work / proxy.name / "output.txt")
         yield chosen
 
 
-def start(name, program, template, values, work, core, ends):
+def start_servers(work, options, network, ends):
+    """The servers, as ADDRESS:PORT. nginx is a process for each; AFPA is one that listens thrice."""
+    ports = [free_port() for _ in range(SERVERS)]
+    values = {"host": network.servers, "root": work / "root"}
+    program, core, started = find(options.servers, options.afpa), options.client_core, []
+    if options.servers == "afpa":
+        values |= {f"port{number}": port for number, port in enumerate(ports)}
+        started.append(start("server", program, "server.toml", values, work, core, ends,
+                             network.at_servers))
+    else:
+        for number, port in enumerate(ports):
+            started.append(start(f"server{number}", program, "server.conf",
+                                 values | {"port": port}, work, core, ends, network.at_servers))
+    for port in ports:
+        process, _ = started[ports.index(port) % len(started)]
+        wait_until_up(options.servers, process, network.servers, port, None)
+    return [f"{network.servers}:{port}" for port in ports]
+
+
+def start(name, program, template, values, work, core, ends, inside=()):
     folder = work / name
     folder.mkdir(parents=True)
     config = folder / f"proxy{Path(template).suffix}"
@@ -88,29 +118,31 @@ def start(name, program, template, values, work, core, ends):
     for key, value in (values | {"folder": folder, "user": getpass.getuser()}).items():
         text = text.replace(f"@{key}@", str(value))
     config.write_text(text)
+    control = ["serve", "--config", str(config), "--control", str(folder / "control.sock")]
     arguments = {
-        "afpa": ["serve", "--config", str(config), "--control", str(folder / "control.sock"),
-                 "--fast-path", "off"],
+        "afpa": [*control, "--fast-path", "off"],
+        KERNEL: [*control, "--fast-path", "on"],
+        "server": [*control, "--fast-path", "on" if inside else "off"],
         "haproxy": ["-db", "-f", str(config)],
     }.get(name, ["-p", str(folder), "-c", str(config), "-e", str(folder / "errors.txt")])
-    command = ["taskset", "-c", str(core), program, *arguments]
+    command = [*inside, "taskset", "-c", str(core), program, *arguments]
     log = ends.enter_context((folder / "output.txt").open("w+"))
     process = children.start(command, stdout=log, stderr=log, cwd=folder)
     ends.callback(children.end, process)
-    wait_until_up(name, process, values["port"], folder / "output.txt")
     return process, command
 
 
-def wait_until_up(name, process, port, log):
+def wait_until_up(name, process, host, port, log):
+    said = lambda: log.read_text().strip()[-2000:] if log else ""  # noqa: E731
     deadline = time.monotonic() + START_LIMIT
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise Failure(f"{name} ended at once: {log.read_text().strip()[-2000:]}")
+            raise Failure(f"{name} ended at once: {said()}")
         with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            socket.create_connection((host, port), timeout=1).close()
             return
         time.sleep(0.02)
-    raise Failure(f"{name} does not answer after {START_LIMIT} s: {log.read_text()[-2000:]}")
+    raise Failure(f"{name} does not answer after {START_LIMIT} s: {said()}")
 
 
 def free_port():

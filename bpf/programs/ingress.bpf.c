@@ -300,6 +300,7 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	if (flow && repeats_request(flow, &s))
 		return answer_again(skb, work, &s, flow);
 	if (answering && next_request(skb, &s, flow, &turn)) {
+		work->scan.generation = *(volatile __u32 *)&shared.generation;
 		listener = find_listener(&s);
 		if (listener)
 			verdict = serve(skb, work, &s, listener, &flow, &turn);

@@ -125,11 +125,15 @@ impl Lab {
 
     /// `afpa attach`, with everything asked for and pinned that will be.
     pub fn attach(&self, extra: &[&str]) -> Attached {
+        self.attach_at(&Self::address().to_string(), extra)
+    }
+
+    /// The same, to the server on this address.
+    pub fn attach_at(&self, listen: &str, extra: &[&str]) -> Attached {
         let run = self.folder.path().join("run");
         fs::create_dir_all(&run).expect("a folder");
-        let listen = Self::address().to_string();
         let mut command = self.afpa();
-        command.args(["attach", "--listen", &listen, "--root"]).arg(self.path("")).args(extra);
+        command.args(["attach", "--listen", listen, "--root"]).arg(self.path("")).args(extra);
         let log = fs::File::create(self.folder.path().join("attach.log")).expect("a log");
         command.stdout(log.try_clone().expect("a log")).stderr(log);
         let process = command.spawn().expect("started");

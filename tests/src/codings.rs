@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 
+use afpa_testkit::{Client, Endpoint, Server, eventually};
+
 /// Decodes `body` as its Content-Encoding says; without one it stays as it is.
 ///
 /// # Panics
@@ -37,6 +39,28 @@ pub fn encode(coding: &str, body: &[u8]) -> Vec<u8> {
         other => panic!("content coding {other:?}"),
     }
     encoded
+}
+
+/// Has the server make the codings of `targets`, as they are asked for again, and waits until it has.
+///
+/// # Panics
+/// When it does not, or is not there.
+#[track_caller]
+pub fn settle(server: &Server, targets: &[impl AsRef<str>]) {
+    let mut client = server.connect();
+    for target in targets {
+        for _ in 0..2 {
+            client.get_with(target.as_ref(), "Accept-Encoding: gzip, br, zstd\r\n");
+        }
+    }
+    eventually("the codings are made", || waiting(&server.control()) == 0);
+}
+
+/// Objects whose codings are being made, or wait for it.
+fn waiting(control: &Endpoint) -> u64 {
+    let stats = Client::connect(control).expect("the control socket").get("/stats");
+    let stats: serde_json::Value = serde_json::from_slice(&stats.body).expect("JSON");
+    stats["compression"]["waiting"].as_u64().expect("a count")
 }
 
 fn read_all(mut decoder: impl Read) -> std::io::Result<Vec<u8>> {

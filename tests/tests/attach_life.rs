@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
+use afpa_netlab::Bed;
 use afpa_testkit::{Client, eventually, skip};
-use afpa_tests::attach::{Kind, Lab, PORT};
+use afpa_tests::attach::{Attached, Kind, Lab, PORT};
 use afpa_tests::bridge;
 
 macro_rules! lab {
@@ -87,6 +88,30 @@ fn prepare(lab: &Lab) {
     lab.file("large.txt", vec![b'l'; LARGE]);
 }
 
+/// Attaches, and has two clients ask until some of their answers came from the kernel.
+#[track_caller]
+fn under_load(lab: &Lab) -> (Attached, [Load; 2]) {
+    let attached = lab.attach(&[]);
+    let loads = [Load::start(lab), Load::start(lab)];
+    loads.iter().for_each(|load| load.goes_on(50));
+    assert!(attached.answered() > 0, "{:#?}", attached.statistics());
+    (attached, loads)
+}
+
+/// The first version is what a request of this connection gets from the kernel.
+#[track_caller]
+fn answered_in_the_kernel(attached: &Attached, client: &mut Client, path: &str) {
+    let before = attached.answered();
+    assert_eq!(version(&get(client, path)), 1);
+    assert_eq!(attached.answered(), before + 1, "{path} came from the server");
+}
+
+#[track_caller]
+fn signal(attached: &Attached, signal: rustix::process::Signal) {
+    let id = rustix::process::Pid::from_raw(attached.id() as i32).expect("an id");
+    rustix::process::kill_process(id, signal).expect("it runs");
+}
+
 fn changes_are_never_overtaken(kind: Kind) {
     let lab = lab!(kind);
     prepare(&lab);
@@ -166,22 +191,16 @@ fn hangup_asks_for_everything_anew() {
     assert!(asked > 0);
     assert_eq!(version(&get(&mut lab.connect(), "/logged/page.html")), 1);
     assert_eq!(lab.asked_for("/logged/page.html"), asked, "the server did not see it");
-    let id = rustix::process::Pid::from_raw(attached.id() as i32).expect("an id");
-    rustix::process::kill_process(id, rustix::process::Signal::HUP).expect("it runs");
+    signal(&attached, rustix::process::Signal::HUP);
     eventually("the server is asked again", || lab.asked_for("/logged/page.html") > asked);
     attached.settle();
-    let before = attached.answered();
-    assert_eq!(version(&get(&mut lab.connect(), "/logged/page.html")), 1);
-    assert_eq!(attached.answered(), before + 1);
+    answered_in_the_kernel(&attached, &mut lab.connect(), "/logged/page.html");
 }
 
 fn detach_under_load(kind: Kind) {
     let lab = lab!(kind);
     prepare(&lab);
-    let attached = lab.attach(&[]);
-    let loads = [Load::start(&lab), Load::start(&lab)];
-    loads.iter().for_each(|load| load.goes_on(50));
-    assert!(attached.answered() > 0, "{:#?}", attached.statistics());
+    let (attached, loads) = under_load(&lab);
     std::thread::scope(|scope| {
         let detach = scope.spawn(|| lab.detach(&["--listen", "10.77.0.1:8080", "--wait", "30"]));
         eventually("it ends", || attached.statistics().is_none());
@@ -209,10 +228,7 @@ fn apache_detach_under_load() {
 fn kill_under_load(kind: Kind) {
     let lab = lab!(kind);
     prepare(&lab);
-    let attached = lab.attach(&[]);
-    let loads = [Load::start(&lab), Load::start(&lab)];
-    loads.iter().for_each(|load| load.goes_on(50));
-    assert!(attached.answered() > 0, "{:#?}", attached.statistics());
+    let (attached, loads) = under_load(&lab);
     attached.kill();
     lab.replace("small.html", content(2));
     // The kernel empties the table that joins the programs in a worker thread, just after the end.
@@ -248,9 +264,7 @@ fn another_attachment_takes_over_what_was_killed() {
     attached.kill();
     let second = lab.attach(&[]);
     load.goes_on(50);
-    let before = second.answered();
-    assert_eq!(version(&get(&mut lab.connect(), "/small.html")), 1);
-    assert_eq!(second.answered(), before + 1, "a new connection is answered in the kernel");
+    answered_in_the_kernel(&second, &mut lab.connect(), "/small.html");
     load.goes_on(50);
     load.end();
 }
@@ -259,18 +273,15 @@ fn another_attachment_takes_over_what_was_killed() {
 fn the_end_leaves_nothing_behind() {
     let lab = lab!(Kind::Nginx);
     prepare(&lab);
-    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::QUIT] {
+    for end in [rustix::process::Signal::TERM, rustix::process::Signal::QUIT] {
         let attached = lab.attach(&[]);
         let mut client = lab.connect();
-        let before = attached.answered();
-        assert_eq!(version(&get(&mut client, "/small.html")), 1);
-        assert_eq!(attached.answered(), before + 1);
+        answered_in_the_kernel(&attached, &mut client, "/small.html");
         drop(client);
         eventually("the closed connection is forgotten", || {
             attached.statistics().is_some_and(|statistics| statistics["drifted"] == 0)
         });
-        let id = rustix::process::Pid::from_raw(attached.id() as i32).expect("an id");
-        rustix::process::kill_process(id, signal).expect("it runs");
+        signal(&attached, end);
         assert!(attached.wait(), "{}", lab.log());
         assert!(!lab.has_programs(), "{}", lab.log());
     }
@@ -287,6 +298,36 @@ fn what_cannot_be_attached_to_is_explained() {
     assert!(twice.contains("accelerated already"), "{twice}");
     let nobody = lab.attach_in_vain("10.77.0.1:8081");
     assert!(nobody.contains("no server listens on 10.77.0.1:8081"), "{nobody}");
+}
+
+#[test]
+fn addresses_are_names_as_long_as_they_are_there() {
+    let lab = lab!(Kind::Nginx);
+    prepare(&lab);
+    let attached = lab.attach_at(&format!("0.0.0.0:{PORT}"), &[]);
+    let is_name = |host: &str| {
+        let before = attached.answered();
+        let request = format!("GET /small.html HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        assert_eq!(version(&lab.connect().exchange(request).body), 1);
+        attached.answered() > before
+    };
+    let (own, later) = (format!("10.77.0.1:{PORT}"), format!("10.77.0.99:{PORT}"));
+    assert!(is_name(&own) && is_name("10.77.0.1") && !is_name(&later));
+    let address = |what: &str| {
+        let words = ["addr", what, "10.77.0.99/32", "dev", Bed::DEVICE];
+        let done = lab.bed().server().command("ip").args(words).status().expect("ip runs");
+        assert!(done.success());
+    };
+    address("add");
+    eventually("it is a name, too", || is_name(&later));
+    attached.settle();
+    assert!(is_name(&own) && is_name(&later) && is_name("10.77.0.99"));
+    address("del");
+    eventually("it is none any more", || !is_name(&later));
+    attached.settle();
+    assert!(is_name(&own) && !is_name(&later) && !is_name("10.77.0.99"));
+    assert_eq!(lab.log().matches("addresses have changed").count(), 2, "{}", lab.log());
+    assert!(lab.detach(&["--wait", "0", "--force"]).0, "nothing is left behind");
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! Content codings: stored siblings, compression when an object enters the cache, negotiation.
+//! Content codings: stored siblings, compression of what is asked for again, negotiation.
 
 use std::collections::BTreeSet;
 
 use afpa_testkit::{Response, Server, Tree, curl::curl, skip};
-use afpa_tests::codings::{decode, encode};
+use afpa_tests::codings::{decode, encode, settle};
 
 const SUFFIXES: [(&str, &str); 3] = [("br", "br"), ("zstd", "zst"), ("gzip", "gz")];
 
@@ -141,9 +141,16 @@ fn a_range_is_one_of_the_coded_bytes() {
 }
 
 #[test]
-fn text_without_siblings_is_compressed_on_entry() {
+fn text_without_siblings_is_compressed_when_it_is_asked_for_again() {
     let (_tree, server) = with_siblings(&[]);
     let mut client = server.connect();
+    let uncoded = client.get_with("/page.html", &accept("gzip, br, zstd"));
+    assert_eq!(coding_of(&uncoded, &text()), "identity", "nobody waits for an encoder");
+    assert!(uncoded.lists("vary", "accept-encoding"), "{uncoded:?}");
+    settle(&server, &["/page.html"]);
+    let plain = client.get("/page.html");
+    assert_eq!(plain.field("etag"), uncoded.field("etag"), "the same bytes keep their tag");
+    assert_eq!(plain.field("last-modified"), uncoded.field("last-modified"));
     let mut smaller = 0;
     for coding in ["gzip", "br", "zstd"] {
         let first = client.get_with("/page.html", &accept(coding));
@@ -157,7 +164,7 @@ fn text_without_siblings_is_compressed_on_entry() {
             assert_eq!(second.field("etag"), first.field("etag"));
         }
     }
-    assert!(smaller > 0, "no coding of it is offered at all");
+    assert_eq!(smaller, 3, "every coding of it is offered");
 }
 
 #[test]
@@ -168,8 +175,10 @@ fn what_does_not_compress_is_left_alone() {
     tree.file("tiny.txt", "hi");
     let server = Server::start(tree.path(), |_| ());
     for (target, body) in [("/picture.jpg", noise.as_slice()), ("/tiny.txt", b"hi")] {
+        settle(&server, &[target]);
         let response = server.connect().get_with(target, &accept("gzip, br, zstd"));
         assert_eq!(response.field("content-encoding"), None, "{target}");
+        assert_eq!(response.field("vary"), None, "{target}");
         assert!(response.body == body, "{target}");
     }
 }

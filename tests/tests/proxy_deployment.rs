@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use afpa_testkit::server::free_address;
-use afpa_testkit::{Client, Endpoint, Response, Server, Tree, eventually_within};
-use afpa_tests::proxy::{Raw, read_head};
+use afpa_testkit::{Client, Endpoint, Response, Server, Tree, eventually_within, skip};
+use afpa_tests::proxy::{Backend, Kind, Raw, Traffic, read_head, state};
 
 /// The text of a scenario, with `[from, to]` replaced; each must be there.
 fn scenario(name: &str, replaced: &[[&str; 2]]) -> String {
@@ -137,6 +137,57 @@ fn before_several_servers() {
     assert_eq!(get(&mut client, "other.test", "/", "").status, 421);
     let limited = (0..300).any(|_| get(&mut client, "example.org", "/news", "").status == 429);
     assert!(limited, "300 requests at once are more than a client may ask");
+}
+
+/// The same before nginx, Apache, a Python and a Node application, one of each group killed.
+#[test]
+fn before_several_servers_of_which_two_are_killed() {
+    let kinds = [Kind::Nginx, Kind::Apache, Kind::Python, Kind::Node];
+    let names = ["page1", "page2", "shop1", "shop2"];
+    let started = kinds.into_iter().zip(names).map(|(kind, name)| Backend::start(kind, name));
+    let mut servers = match started.collect::<Result<Vec<_>, _>>() {
+        Ok(servers) => servers,
+        Err(why) => skip!("{why}"),
+    };
+    let (_tree, root) = files();
+    let server = start(|listen| {
+        let listen = listen.to_string();
+        let places: Vec<_> = servers.iter().map(Backend::to).collect();
+        let replaced = [
+            ["[::]:80", &listen],
+            ["/var/www/html", &root],
+            ["10.0.0.1:80", &places[0]],
+            ["10.0.0.2:80", &places[1]],
+            ["10.0.0.3:80", &places[2]],
+            ["10.0.0.4:80", &places[3]],
+            ["example.org", "site"],
+        ];
+        // The traffic is one client, and impatient.
+        let text = scenario("front-end.toml", &replaced);
+        text.replace("client_requests_per_second = 100", "client_requests_per_second = 100000")
+    });
+    let mut client = server.connect();
+    let basket = get(&mut client, "site", "/shop/add", "");
+    let own = who(&basket).to_owned();
+    let cookie =
+        basket.field("set-cookie").expect("a cookie").split(';').next().unwrap_or_default();
+    let lines = format!("Cookie: {cookie}\r\n");
+    let traffic = Traffic::start(&server, 4, Duration::from_millis(5));
+    traffic.pass(100);
+    let shop = names.iter().position(|name| *name == own).expect("one of the shop's");
+    for killed in [1, shop] {
+        servers[killed].kill();
+        traffic.pass(100);
+        // Its clients lose their basket, and not their way.
+        assert!(who(&get(&mut client, "site", "/shop/pay", &lines)).starts_with("shop"));
+    }
+    eventually_within(Duration::from_secs(5), "one is seen to be gone", || {
+        state(&server, &servers[1].to()) == "refused"
+    });
+    assert_ne!(who(&get(&mut client, "site", "/shop/pay", &lines)), own);
+    for sample in traffic.end() {
+        assert!(sample.answer.as_ref().is_ok_and(|(status, _)| *status == 200), "{sample:?}");
+    }
 }
 
 #[test]

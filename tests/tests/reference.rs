@@ -5,9 +5,9 @@ use afpa_testkit::{
     tree::patterned,
 };
 use afpa_tests::{
-    codings::encode,
+    codings::{encode, settle},
     dates::http_date,
-    reference::{Expected, Reference, Request},
+    reference::{Expected, Reference, Request, target_of},
 };
 
 const REQUESTS: usize = 10_000;
@@ -36,6 +36,9 @@ fn ten_thousand_random_requests_are_answered_as_the_reference_says() {
     figure!("seed {seed}; AFPA_SEED chooses another");
     let tree = site();
     let server = Server::start(tree.path(), |_| ());
+    settle(&server, &FILES.map(target_of));
+    // Objects of their own, though the files are the same.
+    settle(&server, &["/", "/folder/"]);
     let mut teacher = server.connect();
     let reference = Reference::learn(tree.path(), &FILES, |target, coding| {
         teacher.get_with(target, &format!("Accept-Encoding: {coding}\r\n"))

@@ -242,6 +242,54 @@ fn reloading_under_load_loses_no_response_and_leaks_nothing() {
     });
 }
 
+/// Names of the threads that are in the end of a watch just now.
+fn ending_a_watch(server: &Server) -> Vec<String> {
+    let threads = fs::read_dir(format!("/proc/{}/task", server.pid())).expect("threads");
+    let inside = threads.flatten().filter_map(|thread| {
+        let stack = fs::read_to_string(thread.path().join("stack")).ok()?;
+        let name = || fs::read_to_string(thread.path().join("comm")).ok();
+        stack.contains("inotify_release").then(name)?.map(|name| name.trim().to_owned())
+    });
+    inside.collect()
+}
+
+/// The kernel takes its time for it, on a busy machine seconds, in which a worker would answer nobody and
+/// no signal be heard.
+#[test]
+fn nobody_who_serves_waits_for_the_end_of_a_watch() {
+    if !is_root() {
+        skip!("not root: what threads wait for in the kernel cannot be seen");
+    }
+    let tree = site();
+    let server = Server::start(tree.path(), |launch| {
+        launch.set(|settings| {
+            settings.set("site.index", "[\"index.html\"]");
+        });
+    });
+    let stop = AtomicBool::new(false);
+    let seen = thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut seen = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                seen.extend(ending_a_watch(&server));
+            }
+            seen
+        });
+        for round in 1..=30 {
+            server.signal(Signal::HUP);
+            eventually("it is taken", || server.log().matches("reloaded").count() >= round);
+            assert_eq!(server.get("/hello.txt").text(), "hello");
+        }
+        thread::sleep(Duration::from_millis(300));
+        stop.store(true, Ordering::Relaxed);
+        watcher.join().expect("the watcher")
+    });
+    if seen.is_empty() {
+        skip!("the end of a watch takes this kernel too little time to be seen");
+    }
+    assert!(seen.iter().all(|name| name == "afpa-leaving"), "{seen:?}");
+}
+
 #[test]
 fn started_by_root_it_serves_as_somebody_without_rights() {
     if !is_root() {

@@ -17,6 +17,26 @@ fn flow_exists(lab: &Lab, wire: &Wire) -> bool {
     lab.fast_path().flow(&key).expect("asked").is_some()
 }
 
+/// The client closes, the server does, and its socket goes.
+#[track_caller]
+fn close(lab: &Lab, wire: &mut Wire) {
+    wire.send(&Segment { flags: FIN | ACK, ..wire.next() });
+    wire.seq = wire.seq.wrapping_add(1);
+    let fin = wire.await_segment("the server's FIN", |segment| segment.flags & FIN != 0);
+    assert_eq!((fin.seq, fin.ack), (wire.ack, wire.seq));
+    wire.accept(&fin);
+    wire.acknowledge();
+    await_that("the server's socket to go", || lab.sockets("all") == 2); // its two listeners
+}
+
+/// A request to the server after which it closes.
+#[track_caller]
+fn ask_last(wire: &mut Wire) {
+    let last = "GET /user.html HTTP/1.1\r\nHost: server\r\nConnection: close\r\n\r\n";
+    let reply = wire.ask(&wire.data(last));
+    assert!(reply.ends_with("from nginx"), "{reply}");
+}
+
 #[test]
 fn half_close_by_the_client_still_gets_the_response() {
     let Some(lab) = lab() else { return };
@@ -37,13 +57,7 @@ fn half_close_after_an_answer_of_the_kernel() {
     let reply = wire.ask(&wire.get("/kernel.html"));
     assert!(reply.contains("afpa-kernel"), "{reply}");
     // The FIN is the first to acknowledge the answer.
-    wire.send(&Segment { flags: FIN | ACK, ..wire.next() });
-    wire.seq = wire.seq.wrapping_add(1);
-    let fin = wire.await_segment("the server's FIN", |segment| segment.flags & FIN != 0);
-    assert_eq!((fin.seq, fin.ack), (wire.ack, wire.seq));
-    wire.accept(&fin);
-    wire.acknowledge();
-    await_that("the server's socket to go", || lab.sockets("all") == 2);
+    close(&lab, &mut wire);
 }
 
 #[test]
@@ -98,9 +112,7 @@ fn simultaneous_close() {
     let Some(lab) = lab() else { return };
     let mut wire = lab.wired();
     wire.ask_kernel();
-    let close = "GET /user.html HTTP/1.1\r\nHost: server\r\nConnection: close\r\n\r\n";
-    let reply = wire.ask(&wire.data(close));
-    assert!(reply.ends_with("from nginx"), "{reply}");
+    ask_last(&mut wire);
     // nginx's FIN comes with the response or right behind it. Ours has not seen it.
     let data_end = wire.ack.wrapping_sub(u32::from(wire.fin_accepted));
     wire.send(&Segment { flags: FIN | ACK, ack: data_end, ..wire.next() });
@@ -125,12 +137,7 @@ fn same_ports_after_a_clean_close() {
         wire.ask_kernel();
         wire.ask_user();
         wire.ask_kernel();
-        wire.send(&Segment { flags: FIN | ACK, ..wire.next() });
-        wire.seq = wire.seq.wrapping_add(1);
-        let fin = wire.await_segment("the server's FIN", |segment| segment.flags & FIN != 0);
-        wire.accept(&fin);
-        wire.acknowledge();
-        await_that("the server's socket to go", || lab.sockets("all") == 2);
+        close(&lab, &mut wire);
         wire.seq = wire.seq.wrapping_add(7_000_000 * (round + 1));
         wire.connect();
     }
@@ -144,9 +151,7 @@ fn same_ports_out_of_time_wait() {
     let Some(lab) = lab() else { return };
     let mut wire = lab.wired();
     wire.ask_kernel();
-    let close = "GET /user.html HTTP/1.1\r\nHost: server\r\nConnection: close\r\n\r\n";
-    let reply = wire.ask(&wire.data(close));
-    assert!(reply.ends_with("from nginx"), "{reply}");
+    ask_last(&mut wire);
     if !wire.fin_accepted {
         let fin = wire.await_segment("the server's FIN", |segment| segment.flags & FIN != 0);
         wire.accept(&fin);

@@ -32,6 +32,7 @@
 #define AFPA_DUES 64              /* flights whose time has come that are told of at once */
 #define AFPA_PATH_WORDS 4         /* of 8 bytes: the send engine's struct path */
 #define AFPA_FLIGHT_WORDS 84      /* its struct flight */
+#define AFPA_SITES_COUNTED 1024   /* places in which answers of sites are counted; a power of two */
 
 /* Unix seconds of the pulse are split over `pulse` and `dates`: see clock.h. */
 struct afpa_date {
@@ -268,7 +269,14 @@ struct afpa_event {
 	__u32 weight;                 /* answers this event stands for */
 	__u8 kind;                    /* enum afpa_kind */
 	__u8 head;                    /* the method was HEAD */
-	__u8 reserved[6];
+	__u8 reserved[2];
+	__u32 block, block_sequence;  /* entry of `checked` with the request's header block, and its sequence then; 0: not remembered */
+	__u32 spare;
+};
+
+/* site_counts: answers of the sites whose number is this place, modulo AFPA_SITES_COUNTED. */
+struct afpa_site_count {
+	__u64 whole, not_modified;
 };
 
 #endif

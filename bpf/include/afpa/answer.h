@@ -125,8 +125,8 @@ static __always_inline int acknowledge_up(struct __sk_buff *skb, struct work *wo
 	return make_packet(skb, work, s, &out, partial) ? TCX_NEXT : TCX_DROP;
 }
 
-static __always_inline void report(const struct segment *s, const struct afpa_flow *flow, const struct cached *cached,
-				   __u32 length, __u32 date, bool head)
+static __always_inline void report(const struct work *work, const struct segment *s, const struct afpa_flow *flow,
+				   const struct cached *cached, __u32 length, __u32 date, bool head)
 {
 	__u32 every = shared.log_every;
 	struct afpa_event *event;
@@ -147,6 +147,8 @@ static __always_inline void report(const struct segment *s, const struct afpa_fl
 	event->kind = cached->kind;
 	event->head = head;
 	event->weight = every;
+	event->block = work->request.entry;
+	event->block_sequence = work->request.entry_sequence;
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
@@ -208,7 +210,8 @@ static __always_inline int launch(struct __sk_buff *skb, struct work *work, cons
 	shared.flight_ns = bpf_ktime_get_ns(); /* behind the entry: who looks after flights sees it, or that this moved */
 	count_at(s->place, AFPA_ANSWERED);
 	count_at(s->place, AFPA_FLIGHT_BEGUN);
-	report(s, flow, cached, length, date, false);
+	count_site(cached->slot->site, false);
+	report(work, s, flow, cached, length, date, false);
 	flight = bpf_map_lookup_elem(&flights, &s->key);
 	if (flight)
 		flight_release(flight);
@@ -251,7 +254,8 @@ static __always_inline int answer(struct __sk_buff *skb, struct work *work, cons
 		return TCX_DROP;
 	}
 	count_at(s->place, cached->kind == AFPA_KIND_NOT_MODIFIED ? AFPA_ANSWERED_NOT_MODIFIED : AFPA_ANSWERED);
-	report(s, flow, cached, length, date->second, turn->heads);
+	count_site(cached->slot->site, cached->kind == AFPA_KIND_NOT_MODIFIED);
+	report(work, s, flow, cached, length, date->second, turn->heads);
 	if (!c.tell_kernel)
 		return bpf_redirect(skb->ifindex, 0);
 	bpf_clone_redirect(skb, skb->ifindex, 0);

@@ -38,31 +38,51 @@ static __always_inline __u32 host_name_end(const __u8 *host, __u32 length)
 	return length;
 }
 
-/* Host, RFC 9110 7.2: a name or IPv4 address of the usual letters, then perhaps a port. */
+/*
+ * Host, RFC 9110 7.2: a name or IPv4 address of the usual letters, then perhaps a port. Bytes of the
+ * name, or 0: it is none.
+ */
 __noinline int afpa_plain_host(struct work *work, __u32 length)
 {
 	__u32 end, port = 0;
 	const __u8 *host;
 
 	if (!work)
-		return false;
+		return 0;
 	host = work->site.host;
 	end = host_name_end(host, length);
 	opaque(end);
 	if (end >= length)
-		return true;
+		return length;
 	if (end == 0 || end > AFPA_HOST_MAX - 8 || host[end] != ':' || length - end < 2 || length - end > 6)
-		return false;
+		return 0;
 	for (__u32 i = 1; i <= 5; i++) {
 		__u32 digit = host[end + i] - '0';
 
 		if (end + i >= length)
 			break;
 		if (digit > 9)
-			return false;
+			return 0;
 		port = port * 10 + digit;
 	}
-	return port > 0 && port <= 65535;
+	return port > 0 && port <= 65535 ? end : 0;
+}
+
+/* The site of the first `length` bytes of the host, without the port behind them; NULL: it is not registered. */
+static __always_inline __u32 *site_of_name(struct work *work, __u32 length)
+{
+	__u64 *folded = (__u64 *)work->site.host;
+
+	for (__u32 i = 0; i < AFPA_HOST_MAX / 8; i++) {
+		__u32 rest = length - i * 8;
+
+		if (i * 8 >= length)
+			folded[i] = 0;
+		else if (rest < 8)
+			folded[i] &= (1ULL << rest * 8) - 1;
+	}
+	work->site.host_length = length;
+	return bpf_map_lookup_elem(&sites, &work->site);
 }
 
 #define NOT_A_HOST (-1)
@@ -75,10 +95,13 @@ static __always_inline __u64 fold_letters(__u64 word)
 	return word | upper >> 2;
 }
 
-/* The site a Host value selects; 0: none. A registered value is known to be valid, others are looked at. */
+/*
+ * The site a Host value selects; 0: none. A registered value is known to be valid, others are looked at.
+ * A name is the same with any port, so what is registered is not for the site of all other hosts.
+ */
 __noinline int afpa_select_site(struct work *work)
 {
-	__u32 at, length, *site;
+	__u32 at, length, name, *site;
 	__u64 *folded;
 
 	if (!work)
@@ -102,7 +125,15 @@ __noinline int afpa_select_site(struct work *work)
 	site = bpf_map_lookup_elem(&sites, &work->site);
 	if (site)
 		return *site;
-	return afpa_plain_host(work, length) ? (int)work->scan.any_host_site : NOT_A_HOST;
+	name = afpa_plain_host(work, length);
+	if (name == 0)
+		return NOT_A_HOST;
+	if (name < length && work->scan.any_host_site) {
+		site = site_of_name(work, name);
+		if (site)
+			return *site;
+	}
+	return work->scan.any_host_site;
 }
 
 static __always_inline __u32 coding_bit(__u64 token)
@@ -353,7 +384,10 @@ static __always_inline bool recall_block(struct work *work, struct afpa_checked 
 	return *(volatile __u32 *)&entry->sequence == sequence;
 }
 
-/* Remember the verdict in `work`. When another CPU writes the entry, the next request tries again. */
+/*
+ * Remember the verdict in `work`. The entry's sequence then, or 0: another CPU writes the entry, the next
+ * request tries again.
+ */
 __noinline int afpa_remember_block(struct work *work, struct afpa_checked *entry, __u32 listener)
 {
 	__u32 sequence, at, length;
@@ -369,7 +403,7 @@ __noinline int afpa_remember_block(struct work *work, struct afpa_checked *entry
 		return 0;
 	entry->length = length;
 	entry->listener = listener;
-	entry->generation = shared.generation;
+	entry->generation = work->scan.generation;
 	entry->block = work->request.block;
 	for (__u32 i = 0; i < AFPA_CHECKED_MAX; i += 8) {
 		if (i >= length + 24)
@@ -377,7 +411,7 @@ __noinline int afpa_remember_block(struct work *work, struct afpa_checked *entry
 		*(__u64 *)(entry->bytes + i) = load8(work->head + at + i);
 	}
 	__sync_fetch_and_add(&entry->sequence, 1);
-	return 0;
+	return sequence + 2;
 }
 
 /* The verdict on the header block, from memory or by reading it. */
@@ -392,13 +426,15 @@ static __always_inline enum afpa_reason check_block(struct work *work, const str
 	entry = bpf_map_lookup_elem(&checked, &index);
 	if (!entry)
 		return AFPA_PASS_HEADER;
+	work->request.entry = index;
+	work->request.entry_sequence = *(volatile __u32 *)&entry->sequence;
 	if (recall_block(work, entry, listener->id)) {
 		count(AFPA_BLOCK_COMPARED);
 	} else {
 		count(AFPA_BLOCK_SCANNED);
 		scan_block(work, listener, false);
 		work->request.block = work->scan.block;
-		afpa_remember_block(work, entry, listener->id);
+		work->request.entry_sequence = afpa_remember_block(work, entry, listener->id);
 	}
 	return work->request.block.flags & AFPA_BLOCK_ONE_REQUEST ? AFPA_ANSWERED : AFPA_PASS_HEADER;
 }

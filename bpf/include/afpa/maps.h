@@ -101,6 +101,14 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 
+/* Answers of each site. User mode numbers sites so that no two share a place that matters to it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, AFPA_SITES_COUNTED);
+	__type(key, __u32);
+	__type(value, struct afpa_site_count);
+} site_counts SEC(".maps");
+
 /* Answered requests on their way to the access log. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -142,6 +150,20 @@ static __always_inline void count_at(__u32 place, enum afpa_reason reason)
 static __always_inline void count(enum afpa_reason reason)
 {
 	count_at(0, reason);
+}
+
+/* An answer of a site. */
+static __always_inline void count_site(__u32 site, bool not_modified)
+{
+	__u32 place = site & (AFPA_SITES_COUNTED - 1);
+	struct afpa_site_count *counts = bpf_map_lookup_elem(&site_counts, &place);
+
+	if (!counts)
+		return;
+	if (not_modified)
+		counts->not_modified += 1;
+	else
+		counts->whole += 1;
 }
 
 /* Where an interface is counted. The 65th shares the place of those that belong to none. */

@@ -24,6 +24,7 @@ struct line {
 struct scan {
 	__u32 at, start, end;
 	__u32 listener, any_host_site;
+	__u32 generation;            /* of hosts and listeners, read before any of them was looked up */
 	__u32 done;                  /* the blank line stands where it must */
 	__u32 lengths;               /* Content-Length lines seen */
 	__u32 chunked;               /* Transfer-Encoding: chunked was seen (responses) */
@@ -40,6 +41,7 @@ struct request {
 	__u32 path_length;
 	__u32 block_at, block_length;
 	__u32 head;                  /* method is HEAD */
+	__u32 entry, entry_sequence; /* where its block is remembered; a sequence of 0: nowhere */
 	struct afpa_block block;
 };
 

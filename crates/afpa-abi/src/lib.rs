@@ -45,6 +45,8 @@ pub const DUES: usize = 64;
 pub const PATH_WORDS: usize = 4;
 /// Words of the send engine's state.
 pub const FLIGHT_WORDS: usize = 84;
+/// Places in which answers of sites are counted.
+pub const SITES_COUNTED: usize = 1024;
 /// Longest header block that is remembered.
 pub const CHECKED_MAX: usize = 2080;
 
@@ -288,7 +290,30 @@ pub struct Event {
     pub weight: u32,
     pub kind: u8,
     pub head: u8,
-    pub reserved: [u8; 6],
+    pub reserved: [u8; 2],
+    pub block: u32,
+    pub block_sequence: u32,
+    pub spare: u32,
+}
+
+/// `struct afpa_site_count`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct SiteCount {
+    pub whole: u64,
+    pub not_modified: u64,
+}
+
+/// `struct afpa_checked`, without the bytes at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct CheckedHead {
+    pub sequence: u32,
+    pub generation: u32,
+    pub listener: u32,
+    pub length: u32,
+    pub block: [u32; 5],
+    pub reserved: [u32; 3],
 }
 
 impl Endpoint {
@@ -336,6 +361,7 @@ const _: () = {
             && size_of::<Slot>() == 2192
     );
     assert!(size_of::<FlowKey>() == 36);
+    assert!(size_of::<SiteCount>() == 16 && size_of::<CheckedHead>() == 48);
     assert!(
         offset_of!(Flow, taken) == 12
             && offset_of!(Flow, answer_version) == 88
@@ -346,5 +372,5 @@ const _: () = {
     assert!(size_of::<Page>() == 5568);
     assert!(offset_of!(Flight, engine) == 80 && size_of::<Flight>() == 80 + 8 * FLIGHT_WORDS);
     assert!(size_of::<Due>() == 56);
-    assert!(offset_of!(Event, version) == 48 && size_of::<Event>() == 72);
+    assert!(offset_of!(Event, version) == 48 && size_of::<Event>() == 80);
 };

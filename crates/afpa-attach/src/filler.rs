@@ -34,8 +34,7 @@ pub struct Shared {
     pub root: DocumentRoot,
     /// What of it.
     pub scope: Scope,
-    /// Sites.
-    pub sites: Vec<Hosts>,
+    sites: Mutex<Arc<Vec<Hosts>>>,
     state: Mutex<State>,
     wake: Condvar,
 }
@@ -79,7 +78,21 @@ impl Shared {
             working: false,
             ended: false,
         };
+        let sites = Mutex::new(Arc::new(sites));
         Self { fast_path, root, scope, sites, state: Mutex::new(state), wake: Condvar::new() }
+    }
+
+    /// Sites, and their names.
+    pub fn sites(&self) -> Arc<Vec<Hosts>> {
+        Arc::clone(&self.sites.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    /// Other names for the same sites: everything is asked for anew, by all of them. What was asked for
+    /// by the old ones is not pinned any more when this returns, and will not be.
+    pub fn rename(&self, sites: Vec<Hosts>) {
+        *self.sites.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(sites);
+        // A filling that began before this line finds its epoch over.
+        self.everything_changed();
     }
 
     /// Unpins everything and begins again with a walk.
@@ -168,7 +181,7 @@ impl Shared {
     fn unpin(&self, paths: &[Path]) {
         for path in paths {
             let target = spelled(path);
-            for hosts in &self.sites {
+            for hosts in self.sites().iter() {
                 if self.fast_path.unpin(hosts.site, &target).is_err() {
                     // The kernel would go on answering: better nothing than something stale.
                     self.fast_path.pause();
@@ -306,7 +319,7 @@ impl Filling<'_> {
         let target = String::from_utf8(spelled(&path)).map_err(|_| Outcome::Gone)?;
         let siblings = if folder { Vec::new() } else { self.siblings(&path) };
         let mut gathered = Vec::new();
-        for hosts in &self.shared.sites {
+        for hosts in self.shared.sites().iter() {
             let wanted =
                 Wanted { hosts: &hosts.names, target: &target, longest: self.shared.scope.longest };
             let fits =
@@ -357,7 +370,7 @@ impl Filling<'_> {
         match unfit {
             Unfit::Ask(AskError::Unreachable(_)) => Err(Outcome::NotNow(unfit.to_string())),
             Unfit::Content => Err(Outcome::NotNow(unfit.to_string())),
-            _ if self.shared.sites.len() == 1 => Err(Outcome::Unfit(unfit.to_string())),
+            _ if self.shared.sites().len() == 1 => Err(Outcome::Unfit(unfit.to_string())),
             _ => {
                 self.shared.lock().note(&unfit.to_string());
                 Ok(())

@@ -24,6 +24,7 @@ pub mod filler;
 pub mod gather;
 pub mod ledger;
 mod life;
+mod names;
 pub mod permit;
 mod place;
 mod scope;

@@ -17,6 +17,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::AsFd;
 
 use crate::filler::{Hosts, Shared, Sink, spawn};
+use crate::names::{learn, register, sites};
 use crate::place::Place;
 use crate::server::Server;
 use crate::{Scope, control};
@@ -180,7 +181,11 @@ impl Attachment {
             ticks += 1;
             if ticks.is_multiple_of(2) {
                 self.shared.fast_path.sweep(IDLE)?;
-                self.attach(&interfaces()?)?;
+                let all = interfaces()?;
+                self.attach(&all)?;
+                if learn(&self.shared, &self.settings, &all)? {
+                    say("addresses have changed: asking for everything anew");
+                }
             }
             status.show(&self.shared, &self.watcher);
         }
@@ -264,56 +269,6 @@ const FLIGHTS: u32 = 4096;
 pub(crate) fn sizes() -> Settings {
     // The log of an attached server is its own.
     Settings { log_every: 0, sizes_as_kept: true, ..Settings::default() }
-}
-
-/// The only listener there is.
-const LISTENER: u32 = 1;
-
-fn register(
-    fast_path: &FastPath,
-    settings: &AttachSettings,
-    sites: &[Hosts],
-) -> anyhow::Result<()> {
-    fast_path.listen(settings.listen, LISTENER, 0)?;
-    for hosts in sites {
-        for name in &hosts.names {
-            let port = format!(":{}", settings.listen.port());
-            let bare = name.strip_suffix(&port).unwrap_or(name);
-            for spelling in [bare, name] {
-                if !fast_path.map_host(LISTENER, spelling, hosts.site)? {
-                    bail!("the name {spelling:?} is empty or too long");
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Names as clients write them: with the port, unless it is 80.
-fn sites(settings: &AttachSettings, interfaces: &[Interface]) -> Vec<Hosts> {
-    let port = match settings.listen.port() {
-        80 => String::new(),
-        port => format!(":{port}"),
-    };
-    if !settings.hosts.is_empty() {
-        let sites = settings.hosts.iter().zip(1..);
-        let sites = sites.map(|(name, site)| (site, vec![format!("{name}{port}")]));
-        return sites.map(|(site, names)| Hosts { site, names }).collect();
-    }
-    let mut names: Vec<String> = vec![format!("localhost{port}")];
-    let listen = settings.listen.ip();
-    for address in interfaces.iter().flat_map(|interface| &interface.addresses) {
-        let name = match address {
-            std::net::IpAddr::V4(address) => format!("{address}{port}"),
-            std::net::IpAddr::V6(address) if address.is_unicast_link_local() => continue,
-            std::net::IpAddr::V6(address) => format!("[{address}]{port}"),
-        };
-        if listen.is_unspecified() || *address == listen {
-            names.push(name);
-        }
-    }
-    names.dedup();
-    vec![Hosts { site: 1, names }]
 }
 
 /// What is shown: once when everything was asked for, and every second where somebody looks.

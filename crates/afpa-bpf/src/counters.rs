@@ -5,9 +5,10 @@ use std::ops::Index;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
-use afpa_abi::{INTERFACES, REASONS_MAX, Reason};
+use afpa_abi::{INTERFACES, REASONS_MAX, Reason, SITES_COUNTED, SiteCount};
 use libbpf_rs::{MapCore, MapFlags};
 
+use crate::listen::Site;
 use crate::load::FastPath;
 
 /// One count a reason.
@@ -50,6 +51,21 @@ impl FastPath {
         let Ok(before) = self.read(place + 1) else { return };
         places.insert(place, (interface, before));
         self.region.interface(place).store(interface, Ordering::SeqCst);
+    }
+
+    /// The answers of all sites whose numbers are the same as `site`'s modulo [`SITES_COUNTED`], since the
+    /// fast path was loaded.
+    pub fn site_count(&self, site: Site) -> libbpf_rs::Result<SiteCount> {
+        let key = (site % SITES_COUNTED as u32).to_ne_bytes();
+        let values = self.site_counts.lookup_percpu(&key, MapFlags::ANY)?.unwrap_or_default();
+        let word = |bytes: &[u8], at: usize| {
+            let word = bytes.get(at..).and_then(|rest| rest.first_chunk());
+            word.map_or(0, |word| u64::from_ne_bytes(*word))
+        };
+        Ok(SiteCount {
+            whole: values.iter().map(|value| word(value, 0)).sum(),
+            not_modified: values.iter().map(|value| word(value, 8)).sum(),
+        })
     }
 
     fn places(&self) -> MutexGuard<'_, Places> {

@@ -53,7 +53,10 @@ fn parse(bytes: &[u8]) -> Option<Event> {
         weight: word(60),
         kind: bytes[64],
         head: bytes[65],
-        reserved: [0; 6],
+        reserved: [0; 2],
+        block: word(68),
+        block_sequence: word(72),
+        spare: 0,
     })
 }
 

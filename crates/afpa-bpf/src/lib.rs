@@ -10,6 +10,7 @@
 //! The mechanism is described in `bpf/include/afpa/` (maps, flow invariants) and in the programs.
 
 mod attach;
+mod blocks;
 mod clock;
 mod counters;
 mod dry_run;
@@ -25,7 +26,8 @@ mod region;
 mod sum;
 
 pub use afpa_abi::{
-    ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, NOT_MODIFIED_MAX, PATH_MAX, Reason, kind,
+    ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PATH_MAX, Reason,
+    SITES_COUNTED, SiteCount, kind,
 };
 pub use counters::Counters;
 pub use dry_run::{DryRun, Hook, TCX_DROP, TCX_NEXT, TCX_REDIRECT};

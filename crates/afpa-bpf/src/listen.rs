@@ -35,8 +35,9 @@ impl FastPath {
     }
 
     /// Requests to addresses of `set` whose Host field is `host` (with its port, if clients send one)
-    /// belong to `site`; 0: user mode answers them, even if `any_host` of the address would not. The value
-    /// must be a valid Host: it is not looked at again. False: it is empty or too long.
+    /// belong to `site`; 0: user mode answers them, even if `any_host` of the address would not. Where
+    /// there is an `any_host`, a name without port is the same with whatever port. The value must be a
+    /// valid Host: it is not looked at again. False: it is empty or too long.
     pub fn map_host(&self, set: u32, host: &str, site: Site) -> libbpf_rs::Result<bool> {
         let Some(key) = site_key(set, host) else { return Ok(false) };
         self.sites.update(&site_bytes(&key), &site.to_ne_bytes(), MapFlags::ANY)?;

@@ -37,7 +37,8 @@ fn layouts_agree_with_btf() {
         Page "afpa_page" { bytes }
         Flight "afpa_flight" { version, slot, date, flow, lock, at, interface, ethernet, look, place, engine }
         Due "afpa_due" { flow, interface, ethernet, reserved }
-        Event "afpa_event" { flow, listener, site, date, version, length, weight, kind, head, reserved }
+        Event "afpa_event" { flow, listener, site, date, version, length, weight, kind, head, reserved, block, block_sequence, spare }
+        SiteCount "afpa_site_count" { whole, not_modified }
     };
     for (name, size, fields) in all {
         let found: types::Struct<'_> =

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
-use afpa_arena::Arena;
+use afpa_arena::{Arena, PinnedMut};
 use foldhash::fast::RandomState;
 
 use crate::fill::{Changed, Fill, Overtaken, Ticket, Waiter};
 use crate::key::{Key, KeyRef};
-use crate::object::{Checked, Content, Epoch, Object, Seconds};
+use crate::object::{Checked, Content, Epoch, Object, Payload, Seconds};
 use crate::policy::ObjectId;
 use crate::residency::Residency;
 use crate::settings::{CacheSettings, CacheStats};
@@ -57,6 +58,35 @@ impl<H> Cache<H> {
         }
     }
 
+    /// Room for `len` bytes in the arena, if need be after ejecting others. Blocks for up to
+    /// [`release_wait`](crate::CacheSettings::release_wait): for helper threads only.
+    ///
+    /// `None` when it is too large to be pinned, or no room came free in time.
+    pub fn reserve(&self, len: usize) -> Option<PinnedMut> {
+        let (settings, arena) = (&self.settings, &self.arena);
+        let footprint = Arena::footprint(len);
+        let largest = arena.usage().limit / settings.largest_share.max(1);
+        if len > settings.pin_threshold || footprint > largest {
+            return None;
+        }
+        if let Some(room) = arena.allocate(len) {
+            return Some(room);
+        }
+        let deadline = Instant::now() + settings.release_wait;
+        let pause = settings.release_wait / PAUSES;
+        for _ in 0..PAUSES {
+            // Room for it in bytes may be scattered, or still be held by connections that send it:
+            // hence more than once, but never more than PAUSES times what is needed.
+            if self.eject_pinned(footprint) == 0 {
+                break;
+            }
+            if let Some(room) = arena.allocate_within(len, pause) {
+                return Some(room);
+            }
+        }
+        arena.allocate_within(len, deadline.saturating_duration_since(Instant::now()))
+    }
+
     /// Drops the objects that depend on `path`, relative to the root of `site`, and spoils the loads
     /// under way that do. When it returns, no view gives them any more.
     pub fn invalidate(&self, site: u32, path: &[u8]) {
@@ -76,6 +106,23 @@ impl<H> Cache<H> {
     /// Drops the object of `key` and spoils its load, if there is one. Whether there was either.
     pub fn purge(&self, key: &Key) -> bool {
         self.change(|table, after| table.purge(key, after))
+    }
+
+    /// Lists an object made of the very same versions of the same files in place of `before`: with
+    /// payloads that were not ready when that was loaded, say. It depends on the same paths, and is suspect
+    /// or of an age when `before` was.
+    ///
+    /// # Errors
+    /// [`Changed`] when `before` is not listed any more: what it depends on changed, or it was ejected,
+    /// purged or replaced. Nothing is listed then.
+    pub fn replace(
+        &self,
+        before: &Arc<Object<H>>,
+        header: H,
+        payloads: impl IntoIterator<Item = Payload>,
+    ) -> Result<Arc<Object<H>>, Changed> {
+        let payloads = payloads.into_iter().collect();
+        self.change(|table, after| table.replace(before, header, payloads, after))
     }
 
     /// What the cache holds and has done.
@@ -139,7 +186,7 @@ impl<H> Cache<H> {
     }
 
     /// Ejects pinned objects of at least `needed` bytes together; how many bytes it were.
-    pub(crate) fn eject_pinned(&self, needed: usize) -> usize {
+    fn eject_pinned(&self, needed: usize) -> usize {
         self.change(|table, after| table.eject_pinned(needed, after))
     }
 
@@ -188,3 +235,6 @@ impl<H> fmt::Debug for Cache<H> {
         f.debug_struct("Cache").field("stats", &self.stats()).finish_non_exhaustive()
     }
 }
+
+/// How often `reserve` ejects within its wait.
+const PAUSES: u32 = 4;

@@ -5,9 +5,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
-use afpa_arena::{Arena, PinnedMut};
+use afpa_arena::PinnedMut;
 use tokio::sync::oneshot;
 
 use crate::cache::Cache;
@@ -43,7 +42,7 @@ pub struct Ticket<H> {
 }
 
 /// What a load read was changed while it read; the object would have been a mixture, or stale at
-/// birth. Safe to begin again, a bounded number of times.
+/// birth. Safe to begin again, a bounded number of times. Also: an object that was to be replaced is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("changed while it was being loaded")]
 pub struct Changed;
@@ -72,34 +71,9 @@ impl<H> Ticket<H> {
         self.cache.depends_on(self.id, path);
     }
 
-    /// Room for `len` bytes in the arena, if need be after ejecting others. Blocks for up to
-    /// [`release_wait`](crate::CacheSettings::release_wait): for helper threads only.
-    ///
-    /// `None` when it is too large to be pinned, or no room came free in time: give the object a
-    /// [`Payload::File`] then.
+    /// As [`Cache::reserve`]; give the object a [`Payload::File`] when there is no room.
     pub fn reserve(&self, len: usize) -> Option<PinnedMut> {
-        let (settings, arena) = (self.cache.settings(), self.cache.arena());
-        let footprint = Arena::footprint(len);
-        let largest = arena.usage().limit / settings.largest_share.max(1);
-        if len > settings.pin_threshold || footprint > largest {
-            return None;
-        }
-        if let Some(room) = arena.allocate(len) {
-            return Some(room);
-        }
-        let deadline = Instant::now() + settings.release_wait;
-        let pause = settings.release_wait / PAUSES;
-        for _ in 0..PAUSES {
-            // Room for it in bytes may be scattered, or still be held by connections that send it:
-            // hence more than once, but never more than PAUSES times what is needed.
-            if self.cache.eject_pinned(footprint) == 0 {
-                break;
-            }
-            if let Some(room) = arena.allocate_within(len, pause) {
-                return Some(room);
-            }
-        }
-        arena.allocate_within(len, deadline.saturating_duration_since(Instant::now()))
+        self.cache.reserve(len)
     }
 
     /// Lists the object, in place of the one that was there, and hands it to the waiters.
@@ -181,6 +155,3 @@ impl<H> fmt::Debug for Waiter<H> {
         f.write_str("Waiter")
     }
 }
-
-/// How often `reserve` ejects within its wait.
-const PAUSES: u32 = 4;

@@ -70,7 +70,7 @@ pub enum Currency {
     Fresh,
     /// The watch lost events, or nobody watches it and it is too old: compare stamps first.
     Recheck,
-    /// It was invalidated, ejected or purged. What is being sent of it may be sent to the end.
+    /// It was invalidated, ejected, purged or replaced. What is being sent of it may be sent to the end.
     Dropped,
 }
 
@@ -157,7 +157,27 @@ impl<H> Object<H> {
         }
     }
 
-    pub(crate) fn is_dropped(&self) -> bool {
+    /// As this one, from the same versions of the same files, with other payloads.
+    pub(crate) fn remade(
+        &self,
+        id: ObjectId,
+        header: H,
+        payloads: Payloads,
+        max_age_unwatched: Duration,
+    ) -> Object<H> {
+        let (stamp, coverage) = (self.stamp, self.coverage);
+        let checked = Checked {
+            epoch: self.confirmed_in.load(Ordering::Acquire),
+            at: Seconds(self.confirmed_at.load(Ordering::Relaxed)),
+        };
+        let epoch = Arc::clone(&self.epoch);
+        let content = Content { header, payloads, stamp, coverage };
+        let birth = Birth { checked, max_age_unwatched, epoch };
+        Object::new(id, self.key.clone(), content, birth)
+    }
+
+    /// Whether it was invalidated, ejected, purged or replaced.
+    pub fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Acquire)
     }
 

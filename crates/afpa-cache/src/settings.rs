@@ -19,7 +19,7 @@ pub struct CacheSettings {
     pub bookkeeping_limit: usize,
     /// Age after which an object that nobody watches is compared with its file again.
     pub max_age_unwatched: Duration,
-    /// How long [`Ticket::reserve`](crate::Ticket::reserve) waits for ejected objects to be let go.
+    /// How long [`Cache::reserve`](crate::Cache::reserve) waits for ejected objects to be let go.
     pub release_wait: Duration,
     /// Which objects go first when room is needed.
     pub policy: PolicyKind,
@@ -71,6 +71,8 @@ pub struct CacheStats {
     pub ejections: u64,
     /// Times at which everything became suspect.
     pub suspects: u64,
+    /// Objects that others of the same versions were put in place of.
+    pub replacements: u64,
     /// Suspect objects that a check found unchanged.
     pub confirmations: u64,
     /// Name of the replacement policy.

@@ -47,6 +47,8 @@ pub struct AccessRecord<'a> {
     pub referer: &'a [u8],
     /// The User-Agent field, empty if there was none.
     pub user_agent: &'a [u8],
+    /// Answers that the record stands for: more than one where only a sample is recorded.
+    pub weight: u32,
     /// Who answered: `hit`, `uncached`, `module` ...
     pub source: &'static str,
     /// The server that was asked, if one was.
@@ -145,6 +147,7 @@ impl Receipt {
             host: &self.host,
             referer: &self.referer,
             user_agent: &self.user_agent,
+            weight: 1,
             source: self.source,
             remote: self.remote.as_ref().map(|(server, first_byte_us, attempts)| Remote {
                 server,

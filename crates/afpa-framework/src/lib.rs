@@ -12,11 +12,12 @@
 //! * [`access`]: the record of an answered request;
 //! * [`counter`]: counts that a core keeps for itself;
 //! * [`preface`]: what a router in front says about the client (PROXY protocol);
-//! * [`network`]: address ranges;
+//! * [`address`], [`network`]: addresses of sockets, and ranges of them;
 //! * [`clock`]: the steady time.
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod address;
 pub mod clock;
 pub mod counter;
 pub mod half;
@@ -28,6 +29,7 @@ pub mod preface;
 pub mod state;
 
 pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Receipt, Remote};
+pub use address::Address;
 pub use clock::steady_ms;
 pub use counter::Counter;
 pub use half::{ClientHalf, Patience};

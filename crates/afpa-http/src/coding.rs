@@ -61,6 +61,11 @@ impl CodingSet {
         CodingSet(self.0 | 1 << coding as u8)
     }
 
+    /// What is in either set.
+    pub const fn union(self, other: CodingSet) -> CodingSet {
+        CodingSet(self.0 | other.0)
+    }
+
     /// Whether the coding is in the set.
     #[inline]
     pub const fn contains(self, coding: Coding) -> bool {

@@ -2,6 +2,7 @@
 
 mod routing;
 
+use std::cell::Cell;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use afpa_proxy::exchange;
 use afpa_router::ListenerId;
 
 use crate::counters::HttpCounters;
-use crate::global::Global;
+use crate::global::{Global, Routed};
 use crate::header::HttpHeader;
 use crate::load::{self, Loaded};
 use crate::remote::{Ended, Remote};
@@ -55,6 +56,8 @@ pub struct HttpConnection {
 pub struct HttpRequest<'s, 'b> {
     parsed: Request<'s, 'b>,
     head: &'b [u8],
+    /// Where *derive cached response* was told that it goes.
+    routed: Cell<Option<Routed>>,
 }
 
 /// A request that left the core's deferred-interrupt context. It keeps what it needs of the site that
@@ -169,7 +172,7 @@ impl Module for Http {
                     connection.skipping = Some(BodySkipper::new(parsed.body, limit));
                 }
                 let head = input.get(..consumed).unwrap_or_default();
-                Derived::Request(HttpRequest { parsed, head }, consumed)
+                Derived::Request(HttpRequest { parsed, head, routed: Cell::new(None) }, consumed)
             }
             Err(refusal) => {
                 self.responder.refuse(connection.client, refusal.status(), now, out);
@@ -191,11 +194,15 @@ impl Module for Http {
             return None;
         }
         let path = target::normalise(path, &mut self.path).ok()?;
-        let listener = connection.listener;
-        let found = self.global.cached(listener, parsed, path, &mut self.joined)?;
+        let verdict = self.global.verdict(connection.listener, parsed, path);
+        if let Some(Ok(verdict)) = &verdict {
+            request.routed.set(Some(Routed::of(verdict)));
+        }
+        let found = self.global.cached(parsed, path, verdict, &mut self.joined)?;
         match self.view.as_mut()?.get(found.root.key(), found.path, seconds(now)) {
             Look::Hit(object) => {
                 self.responder.counters.hits.add(1);
+                found.root.note(object, parsed);
                 let asked = Asked {
                     client: connection.client,
                     request: parsed,
@@ -229,7 +236,7 @@ impl Module for Http {
         };
         match self.global.router {
             None => self.unrouted(asked, request.head, out),
-            Some(_) => self.routed(connection, asked, request.head, out),
+            Some(_) => self.routed(connection, asked, request, out),
         }
     }
 
@@ -317,6 +324,7 @@ impl Module for Http {
         let responder = &mut self.responder;
         match (outcome, &pending.way) {
             (Ok(Loaded::Object(object)), Way::File { site, .. }) => {
+                site.note(&object, &parsed);
                 responder.object(asked, &object, site.settings(), out)
             }
             (Ok(Loaded::Slash), _) => {

@@ -67,6 +67,15 @@ impl Global {
         cache
     }
 
+    /// A verdict that was given before for the same request and path.
+    pub(crate) fn again<'r, 'q>(
+        &'r self,
+        routed: Routed,
+        path: &'q [u8],
+    ) -> Option<Verdict<'r, 'q>> {
+        self.router.as_ref()?.again(routed.set, path, routed.certain)
+    }
+
     pub(crate) fn view(&self, wake: &Arc<dyn Fn() + Send + Sync>) -> Option<View<HttpHeader>> {
         let wake = Arc::clone(wake);
         self.cache().map(|cache| cache.view(Box::new(move || wake())))
@@ -82,27 +91,23 @@ impl Global {
         Some(self.router.as_ref()?.route(&question(listener, request, path)))
     }
 
-    /// What may have a cached answer to a GET or HEAD.
+    /// What may have a cached answer to a GET or HEAD of which the router said `verdict`.
     pub(crate) fn cached<'a>(
         &'a self,
-        listener: ListenerId,
-        request: &'a Request<'_, 'a>,
+        request: &Request<'_, '_>,
         path: &'a [u8],
+        verdict: Option<Result<Verdict<'a, 'a>, Unrouted>>,
         joined: &'a mut Vec<u8>,
     ) -> Option<Cached<'a>> {
-        match self.verdict(listener, request, path) {
-            None => {
-                let root = self.roots.first().filter(|root| root.serves(request.host))?;
-                Some(Cached { site: SiteId(0), set: None, root, path })
-            }
-            Some(verdict) => {
-                let verdict = verdict.ok()?;
-                let Action::Cached { root } = verdict.action else { return None };
-                let (site, set) = (verdict.site, Some(verdict.set));
-                let root = self.root(root.0)?;
-                Some(Cached { site, set, root, path: verdict.path.join(joined) })
-            }
-        }
+        let Some(verdict) = verdict else {
+            let root = self.roots.first().filter(|root| root.serves(request.host))?;
+            return Some(Cached { site: SiteId(0), set: None, root, path });
+        };
+        let verdict = verdict.ok()?;
+        let Action::Cached { root } = verdict.action else { return None };
+        let (site, set) = (verdict.site, Some(verdict.set));
+        let root = self.root(root.0)?;
+        Some(Cached { site, set, root, path: verdict.path.join(joined) })
     }
 
     /// Whether a request has more content than is thrown away for it.
@@ -112,6 +117,19 @@ impl Global {
 
     pub(crate) fn root(&self, number: u32) -> Option<&Arc<Site>> {
         self.roots.get(number as usize)
+    }
+}
+
+/// What is kept of a verdict while its request waits to be derived further: the router walks once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Routed {
+    set: RequestSetId,
+    certain: bool,
+}
+
+impl Routed {
+    pub(crate) fn of(verdict: &Verdict<'_, '_>) -> Self {
+        Self { set: verdict.set, certain: verdict.certain }
     }
 }
 

@@ -1,4 +1,9 @@
 //! How HTTP extends a cache object: validators, and the immutable header data of each coding.
+//!
+//! Codings that are not stored beside the file are not there when an object is loaded: they are *due*. The
+//! object says so (`Vary`), and notes who asks; when they are made, an object that has them replaces it.
+
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use afpa_cache::Stamp;
 use afpa_http::{Coding, CodingSet, EntityTag, Request, ResponseHead, Validators, coding};
@@ -11,6 +16,8 @@ pub struct HttpHeader {
     /// Media type of the decoded content.
     pub content_type: Box<str>,
     available: CodingSet,
+    due: CodingSet,
+    demand: AtomicU8,
     variants: [Option<Box<Variant>>; Coding::ALL.len()],
 }
 
@@ -35,9 +42,25 @@ pub struct Variant {
     pub not_modified: ResponseHead,
 }
 
+/// How much the codings that are due are wanted. Only ever goes up, but for an order that was refused.
+mod demand {
+    /// Nobody was answered yet.
+    pub(super) const UNASKED: u8 = 0;
+    /// Somebody was: whoever comes now asks again.
+    pub(super) const ASKED: u8 = 1;
+    /// They are being made, or wait for it.
+    pub(super) const ORDERED: u8 = 2;
+}
+
 impl HttpHeader {
-    /// Header data for an object with the given codings, of which identity is one.
-    pub(crate) fn new(last_modified: u64, content_type: &str, codings: Vec<Variant>) -> Self {
+    /// Header data for an object with the given codings, of which identity is one, and with those that are
+    /// still to be made.
+    pub(crate) fn new(
+        last_modified: u64,
+        content_type: &str,
+        codings: Vec<Variant>,
+        due: CodingSet,
+    ) -> Self {
         let available = codings.iter().map(|variant| variant.coding).collect();
         let mut variants: [Option<Box<Variant>>; Coding::ALL.len()] = Default::default();
         for variant in codings {
@@ -45,18 +68,63 @@ impl HttpHeader {
             variants[place] = Some(Box::new(variant));
         }
         debug_assert!(variants[Coding::Identity as usize].is_some(), "identity is always there");
-        Self { last_modified, content_type: content_type.into(), available, variants }
+        let demand = AtomicU8::new(demand::UNASKED);
+        let content_type = content_type.into();
+        Self { last_modified, content_type, available, due, demand, variants }
     }
 
     /// The codings that were found beside the file, not made here.
     pub(crate) fn stored(&self) -> impl Iterator<Item = Coding> {
-        let coded = self.variants.iter().flatten().filter(|variant| variant.stored);
+        let coded = self.variants().filter(|variant| variant.stored);
         coded.map(|variant| variant.coding).filter(|coding| *coding != Coding::Identity)
     }
 
     /// The codings there are.
     pub fn available(&self) -> CodingSet {
         self.available
+    }
+
+    /// The codings that are still to be made, if it is worth it; identity, which is in every set, is not.
+    pub fn due(&self) -> CodingSet {
+        self.due
+    }
+
+    /// Whether an answer depends on Accept-Encoding, or will when the codings are made that are due.
+    pub(crate) fn varies(&self) -> bool {
+        self.available.union(self.due) != CodingSet::IDENTITY
+    }
+
+    /// Notes a request that is answered from this object. `true` when the codings that are due are to be
+    /// made now: the object is asked for again, and the client would like one of them. Says so once.
+    #[inline]
+    pub(crate) fn wants_codings(&self, request: &Request<'_, '_>) -> bool {
+        if self.due == CodingSet::IDENTITY {
+            return false;
+        }
+        let step = |from, to| {
+            self.demand.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        };
+        match self.demand.load(Ordering::Relaxed) {
+            demand::UNASKED => {
+                step(demand::UNASKED, demand::ASKED);
+                false
+            }
+            demand::ASKED => {
+                let liked = coding::choose(request, self.available.union(self.due));
+                !self.available.contains(liked) && step(demand::ASKED, demand::ORDERED)
+            }
+            _ => false,
+        }
+    }
+
+    /// The order could not be placed: a later request may.
+    pub(crate) fn order_refused(&self) {
+        self.demand.store(demand::ASKED, Ordering::Relaxed);
+    }
+
+    /// Every variant, identity first.
+    pub(crate) fn variants(&self) -> impl Iterator<Item = &Variant> {
+        self.variants.iter().flatten().map(|variant| &**variant)
     }
 
     /// The variant in a coding.

@@ -32,7 +32,7 @@ pub use counters::HttpCounters;
 pub use derive::{Http, HttpConnection, HttpRequest, Pending};
 pub use global::{Global, ServerGroup, VirtualSite};
 pub use header::{HttpHeader, Variant};
-pub use load::Loaded;
+pub use load::{Coder, CoderStats, Loaded};
 pub use settings::{Compression, SiteSettings};
 pub use shares::{Share, ShareReport, Shares};
 pub use site::{Site, SiteError};

@@ -4,6 +4,8 @@
 //! entered the cache, patches the date, and copies the content behind it: no formatting, no
 //! allocation. Everything else (conditions, ranges, errors) is built here when it is asked for.
 
+mod pages;
+
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,10 +19,9 @@ use afpa_http::{
     multipart::{Boundary, Multipart},
     page, range,
 };
+use afpa_proxy::exchange::Report;
 
-use afpa_proxy::exchange::{Failure, Report};
-use afpa_proxy::limit::Refused;
-
+use self::pages::page_head;
 use crate::counters::HttpCounters;
 use crate::header::{HttpHeader, Variant};
 use crate::settings::SiteSettings;
@@ -198,178 +199,11 @@ impl Responder {
         self.finish_page(asked, status, &head, &body, out)
     }
 
-    /// A redirect to `location`, which is already encoded.
-    pub(crate) fn redirect(
-        &mut self,
-        asked: Asked<'_, '_, '_>,
-        status: Status,
-        location: &[u8],
-        out: &mut Outbox,
-    ) -> Persistence {
-        let body = page::redirect_page(status, location);
-        let head = page_head(status, body.len()).field("Location", location).finish();
-        self.finish_page(asked, status, &head, &body, out)
-    }
-
-    /// An answer that the configuration wrote.
-    pub(crate) fn fixed(
-        &mut self,
-        asked: Asked<'_, '_, '_>,
-        status: Status,
-        (content_type, body): (&str, &[u8]),
-        out: &mut Outbox,
-    ) -> Persistence {
-        let mut head = ResponseHead::build(status);
-        let body = if status.is_bodiless() { &[] } else { body };
-        if !status.is_bodiless() {
-            head = head.field("Content-Type", content_type).content_length(body.len() as u64);
-        }
-        self.finish_page(asked, status, &head.finish(), body, out)
-    }
-
-    /// The page for a request that no server answered: which of them failed, and when to ask again.
-    pub(crate) fn failure(
-        &mut self,
-        asked: Asked<'_, '_, '_>,
-        failure: Failure,
-        report: &Report,
-        out: &mut Outbox,
-    ) -> Persistence {
-        let status = failure.status();
-        let body = page::page(status, failure.sentence());
-        let mut head = page_head(status, body.len()).field("Cache-Control", "no-store");
-        if let Some(seconds) = failure.retry_after_s() {
-            head = head.field("Retry-After", seconds.to_string());
-        }
-        let persistence = self.head(asked, &head.finish(), out);
-        let length = self.content_of_page(asked, &body, out);
-        self.counters.answered(status, length);
-        asked.count(status.code());
-        self.record_page(asked, status, length, report);
-        persistence
-    }
-
-    /// The page for a request beyond the limits of a site.
-    pub(crate) fn limited(
-        &mut self,
-        asked: Asked<'_, '_, '_>,
-        refused: Refused,
-        out: &mut Outbox,
-    ) -> Persistence {
-        let status = refused.status();
-        let body = page::error_page(status);
-        let head = page_head(status, body.len())
-            .field("Retry-After", refused.retry_after_s().to_string())
-            .finish();
-        self.finish_page(asked, status, &head, &body, out)
-    }
-
     /// Leaves the record of an answer that a server gave.
     pub(crate) fn record_remote(&mut self, asked: Asked<'_, '_, '_>, status: u16, report: &Report) {
         let remote = remote_of(report);
         let record = record(asked, status, report.content_bytes);
         self.sink.record(&AccessRecord { remote: Some(remote), ..record });
-    }
-
-    fn record_page(
-        &mut self,
-        asked: Asked<'_, '_, '_>,
-        status: Status,
-        length: u64,
-        report: &Report,
-    ) {
-        if self.sink.enabled() {
-            let record = record(asked, status.code(), length);
-            self.sink.record(&AccessRecord { remote: Some(remote_of(report)), ..record });
-        }
-    }
-
-    /// HTML made for this answer.
-    pub(crate) fn html(
-        &mut self,
-        asked: Asked<'_, '_, '_>,
-        body: &[u8],
-        out: &mut Outbox,
-    ) -> Persistence {
-        let head = page_head(Status::OK, body.len()).field("Cache-Control", "no-cache").finish();
-        self.finish_page(asked, Status::OK, &head, body, out)
-    }
-
-    /// A small page that says what is wrong.
-    pub(crate) fn page(
-        &mut self,
-        asked: Asked<'_, '_, '_>,
-        status: Status,
-        out: &mut Outbox,
-    ) -> Persistence {
-        let body = page::error_page(status);
-        let mut head = page_head(status, body.len());
-        if status == Status::METHOD_NOT_ALLOWED {
-            head = head.field("Allow", ALLOWED);
-        }
-        if status == Status::SERVICE_UNAVAILABLE {
-            head = head.field("Retry-After", "1");
-        }
-        self.finish_page(asked, status, &head.finish(), &body, out)
-    }
-
-    /// 204 with what may be asked (RFC 9110 section 9.3.7).
-    pub(crate) fn options(&mut self, asked: Asked<'_, '_, '_>, out: &mut Outbox) -> Persistence {
-        let head = ResponseHead::build(Status::NO_CONTENT).field("Allow", ALLOWED).finish();
-        let persistence = self.head(asked, &head, out);
-        self.note(asked, Status::NO_CONTENT, 0, out);
-        persistence
-    }
-
-    /// The answer to what is not even a request: nothing is known but the client.
-    pub(crate) fn refuse(&mut self, client: Client, status: Status, now: Now, out: &mut Outbox) {
-        let body = page::error_page(status);
-        let mut head = page_head(status, body.len());
-        if status == Status::SERVICE_UNAVAILABLE {
-            head = head.field("Retry-After", "1");
-        }
-        head.finish().write(&mut out.bytes, self.date_of(now), Connection::Close);
-        out.bytes.extend_from_slice(&body);
-        self.counters.answered(status, body.len() as u64);
-        if self.sink.enabled() {
-            self.sink.record(&AccessRecord {
-                time_unix_us: now.unix_us,
-                client,
-                method: "-",
-                target: b"-",
-                version: "-",
-                status: status.code(),
-                body_bytes: body.len() as u64,
-                duration_us: 0,
-                host: b"",
-                referer: b"",
-                user_agent: b"",
-                source: "refused",
-                remote: None,
-            });
-        }
-    }
-
-    fn finish_page(
-        &mut self,
-        asked: Asked<'_, '_, '_>,
-        status: Status,
-        head: &ResponseHead,
-        body: &[u8],
-        out: &mut Outbox,
-    ) -> Persistence {
-        let persistence = self.head(asked, head, out);
-        let length = self.content_of_page(asked, body, out);
-        self.note(asked, status, length, out);
-        persistence
-    }
-
-    fn content_of_page(&self, asked: Asked<'_, '_, '_>, body: &[u8], out: &mut Outbox) -> u64 {
-        if asked.request.method == Method::Head {
-            return 0;
-        }
-        out.bytes.extend_from_slice(body);
-        body.len() as u64
     }
 
     fn head(&self, asked: Asked<'_, '_, '_>, head: &ResponseHead, out: &mut Outbox) -> Persistence {
@@ -435,6 +269,7 @@ fn record<'a>(asked: Asked<'a, '_, 'a>, status: u16, body_bytes: u64) -> AccessR
         host: request.host.as_bytes(),
         referer: request.first(Known::Referer).unwrap_or_default(),
         user_agent: request.first(Known::UserAgent).unwrap_or_default(),
+        weight: 1,
         source: asked.source,
         remote: None,
     }
@@ -448,24 +283,14 @@ fn remote_of(report: &Report) -> Remote<'_> {
     }
 }
 
-/// The methods of static content.
-const ALLOWED: &str = "GET, HEAD, OPTIONS";
-
-fn page_head(status: Status, length: usize) -> afpa_http::head::HeadBuilder {
-    ResponseHead::build(status)
-        .field("Content-Type", page::CONTENT_TYPE)
-        .content_length(length as u64)
-}
-
 /// What every 206 says of its representation (RFC 9110 section 15.3.7).
 fn partial(header: &HttpHeader, variant: &Variant) -> afpa_http::head::HeadBuilder {
     let coded = variant.coding != afpa_http::Coding::Identity;
-    let varies = header.available() != afpa_http::CodingSet::IDENTITY;
     ResponseHead::build(Status::PARTIAL_CONTENT)
         .last_modified(header.last_modified)
         .field("ETag", variant.etag.as_bytes())
         .field("Accept-Ranges", "bytes")
-        .field_if("Vary", varies.then_some("Accept-Encoding"))
+        .field_if("Vary", header.varies().then_some("Accept-Encoding"))
         .field_if("Content-Encoding", coded.then(|| variant.coding.token()))
 }
 

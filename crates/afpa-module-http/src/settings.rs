@@ -24,7 +24,7 @@ pub struct SiteSettings {
     pub headers: Vec<(String, String)>,
     /// Media types by lower-case extension, before the built-in ones.
     pub types: HashMap<String, String>,
-    /// Compression of what enters the cache.
+    /// Compression of what is in the cache.
     pub compression: Compression,
     /// Whether files written into the tree are loaded before they are asked for.
     pub push: bool,
@@ -32,7 +32,7 @@ pub struct SiteSettings {
     pub ranges: usize,
 }
 
-/// Which objects are compressed, once, when they enter the cache.
+/// Which objects are compressed, once, when they are asked for again.
 #[derive(Clone, Debug)]
 pub struct Compression {
     /// Codings to make, and at which level.
@@ -43,6 +43,8 @@ pub struct Compression {
     pub max_size: u64,
     /// Media types besides the built-in compressible ones.
     pub types: Vec<String>,
+    /// Objects that may wait for it; one that finds no place is ordered again when it is asked for again.
+    pub queue: usize,
 }
 
 impl Default for Compression {
@@ -52,6 +54,7 @@ impl Default for Compression {
             min_size: 256,
             max_size: 1024 * 1024,
             types: Vec::new(),
+            queue: 1024,
         }
     }
 }

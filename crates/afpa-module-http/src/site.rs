@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 
 use afpa_cache::root::DocumentRoot;
 use afpa_cache::watch::{WatchSettings, Watcher};
-use afpa_cache::{Arena, Cache, CacheSettings, Key};
-use afpa_http::Host;
+use afpa_cache::{Arena, Cache, CacheSettings, Key, Object};
 use afpa_http::media::MediaTypes;
+use afpa_http::{Host, Request};
 
 use crate::header::HttpHeader;
-use crate::load::{Homes, Place, split_home};
+use crate::load::{Coder, Homes, Place, split_home};
 use crate::push::{Changes, Pusher};
 use crate::settings::SiteSettings;
 
@@ -20,12 +20,14 @@ pub struct Site {
     settings: SiteSettings,
     media: MediaTypes,
     cache: Arc<Cache<HttpHeader>>,
+    coder: Arc<Coder>,
     root: DocumentRoot,
     homes: Option<Homes>,
     watcher: OnceLock<Watcher>,
 }
 
-/// The thread that watches the document root, or the one that pushes, cannot be started.
+/// The thread that watches the document root, the one that pushes, or the one that compresses cannot be
+/// started.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot watch the document root: {0}")]
 pub struct SiteError(#[from] io::Error);
@@ -43,10 +45,12 @@ impl Site {
         watch: WatchSettings,
         arena: Arena,
     ) -> Result<Arc<Self>, SiteError> {
-        Self::open_in(root, settings, Cache::new(cache, arena), 0, watch)
+        let coder = Coder::start(settings.compression.queue)?;
+        Self::open_in(root, settings, Cache::new(cache, arena), coder, 0, watch)
     }
 
-    /// Opens a further site in the cache of another. `key` tells its objects from those of the others.
+    /// Opens a further site in the cache of another, whose codings the same thread makes. `key` tells its
+    /// objects from those of the others.
     ///
     /// # Errors
     /// As [`Site::open`].
@@ -54,6 +58,7 @@ impl Site {
         root: DocumentRoot,
         settings: SiteSettings,
         cache: Arc<Cache<HttpHeader>>,
+        coder: Arc<Coder>,
         key: u32,
         watch: WatchSettings,
     ) -> Result<Arc<Self>, SiteError> {
@@ -69,6 +74,7 @@ impl Site {
             settings,
             media,
             cache,
+            coder,
             root,
             watcher: OnceLock::new(),
         });
@@ -103,6 +109,19 @@ impl Site {
     /// Drops the object of a normalised path. Whether there was one.
     pub fn purge(&self, path: &[u8]) -> bool {
         self.cache.purge(&Key::new(self.key, path))
+    }
+
+    /// Notes a request that is answered from `object`, and orders the codings that it shows to be wanted.
+    /// Costs a hit a load or two.
+    #[inline]
+    pub(crate) fn note(
+        self: &Arc<Self>,
+        object: &Arc<Object<HttpHeader>>,
+        request: &Request<'_, '_>,
+    ) {
+        if object.header().wants_codings(request) {
+            self.coder.order(self, object);
+        }
     }
 
     pub(crate) fn media(&self) -> &MediaTypes {

@@ -172,8 +172,9 @@ async fn a_pinned_hit_allocates_nothing() {
         Accept-Language: en-US,en;q=0.5\r\nAccept-Encoding: gzip, deflate, br, zstd\r\n\
         Referer: http://www.example.org/\r\nCookie: session=0123456789abcdef\r\n\
         Connection: keep-alive\r\n\r\n";
-    bench.ask(request).await;
-    bench.ask(request).await;
+    // Loaded, asked for again, and from then on compressed.
+    let mut asked = 0;
+    eventually_coded(&mut bench, request, &mut asked).await;
     let counted = allocation_counter::measure(|| {
         for _ in 0..1000 {
             assert_eq!(bench.interrupt(request), Some(Persistence::Keep));
@@ -182,8 +183,42 @@ async fn a_pinned_hit_allocates_nothing() {
     assert_eq!(counted.count_total, 0, "{counted:?}");
     let shares = bench.counters.shares();
     let counted = shares.iter().next().expect("the site").report();
-    assert_eq!((counted.responses, counted.in_flight), ([0, 1002, 0, 0, 0], 0));
+    assert_eq!((counted.responses, counted.in_flight), ([0, 1000 + asked, 0, 0, 0], 0));
     assert!(String::from_utf8_lossy(&bench.out.bytes).contains("Content-Encoding: br"));
+}
+
+/// Asks until the answer is compressed, and counts how often.
+async fn eventually_coded(bench: &mut Bench, request: &[u8], asked: &mut u64) {
+    let begun = std::time::Instant::now();
+    loop {
+        *asked += 1;
+        if bench.ask(request).await.contains("Content-Encoding: br") {
+            return;
+        }
+        assert!(begun.elapsed().as_secs() < 20, "not compressed after {asked} requests");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+#[tokio::test]
+async fn the_first_answers_are_not_compressed_and_say_that_others_will_be() {
+    let root = site();
+    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let request = |more: &str| {
+        format!("GET /words.txt HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip, br\r\n{more}\r\n")
+    };
+    let first = bench.ask(request("").as_bytes()).await;
+    let part = bench.ask(request("Range: bytes=5-8\r\n").as_bytes()).await;
+    for answer in [&first, &part] {
+        assert!(answer.contains("\r\nVary: Accept-Encoding\r\n"), "{answer}");
+        assert!(!answer.contains("Content-Encoding"), "{answer}");
+    }
+    assert!(part.starts_with("HTTP/1.1 206 ") && part.ends_with("\r\n\r\nword"), "{part}");
+    eventually_coded(&mut bench, request("").as_bytes(), &mut 0).await;
+    assert_eq!(bench.counters.misses.get(), 1, "the file was read once");
+    // The bytes of before are still to be had, under the tag that they had.
+    let plain = bench.ask(b"GET /words.txt HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    assert_eq!(plain, first);
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ mod privilege;
 mod reaper;
 pub mod reflect;
 mod tool;
+pub mod units;
 
 pub use bed::{Bed, BedOptions, Path, Steering};
 pub use cores::{CoreTimes, ProcessTimes};

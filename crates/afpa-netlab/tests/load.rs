@@ -21,7 +21,8 @@ macro_rules! skip_unless_privileged {
 
 const RUN: Duration = Duration::from_millis(400);
 
-/// Answers GET /N with a body of N bytes, a thread for each connection.
+/// Answers GET /N with a body of N bytes, a thread for each connection; GET /N/late after a while,
+/// the first time on each.
 struct Origin {
     address: SocketAddr,
     requests: Arc<AtomicU64>,
@@ -98,7 +99,11 @@ fn serve(
         longest.fetch_max(request.len() as u64, Ordering::Relaxed);
         let text = String::from_utf8_lossy(&request);
         let path = text.split(' ').nth(1).unwrap_or("/0");
-        let size: usize = path[1..].parse().unwrap_or(0);
+        let (size, late) = path[1..].split_once('/').unwrap_or((&path[1..], ""));
+        let size: usize = size.parse().unwrap_or(0);
+        if *served == 1 && late == "late" {
+            std::thread::sleep(Duration::from_millis(60));
+        }
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n");
         stream.write_all(&[head.into_bytes(), vec![b'x'; size]].concat())?;
     }
@@ -195,6 +200,19 @@ fn connections_that_the_server_closes_are_opened_again() {
 }
 
 /// Requests and connections are as many, each closed by the server, none reset.
+/// The kernel's acknowledgement of a late answer is stamped later than what the server echoes.
+#[test]
+fn a_server_that_is_slow_at_first_takes_what_comes_next() {
+    skip_unless_privileged!();
+    let bed = Bed::create(&BedOptions::default()).unwrap();
+    let origin = Origin::start(&bed, Bed::SERVER_V4.into(), u64::MAX);
+    let options = options(&origin, &["/64/late"]);
+    let interval = load(&bed, &options);
+    assert_clean(&interval, &origin);
+    let resent = count(&interval, "resent_by_watchdog");
+    assert!(resent < u64::from(options.connections), "{interval:?}");
+}
+
 #[test]
 fn one_request_a_connection() {
     skip_unless_privileged!();

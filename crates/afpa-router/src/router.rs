@@ -66,10 +66,31 @@ impl Router {
         self.route_counted_in(site, question, &mut ())
     }
 
+    /// A verdict of [`Router::route`] once more, from its own `set` and `certain` and the path of the
+    /// question: without the walk.
+    #[inline]
+    pub fn again<'r, 'q>(
+        &'r self,
+        set: RequestSetId,
+        path: &'q [u8],
+        certain: bool,
+    ) -> Option<Verdict<'r, 'q>> {
+        Some(self.set(set)?.verdict(set, path, certain))
+    }
+
     /// The site that answers for a host, in any case and without its port, on a listener.
     #[inline]
     pub fn site(&self, listener: ListenerId, host: &str) -> Option<SiteId> {
         self.hosts(listener)?.find(host, &mut ()).map(|(site, _)| site)
+    }
+
+    /// The sites that answer for a host, in any case and without its port, on any listener.
+    pub fn sites(&self, host: &str) -> Vec<SiteId> {
+        let found = self.listeners.iter().filter_map(|hosts| hosts.find(host, &mut ()));
+        let mut sites: Vec<SiteId> = found.map(|(site, _)| site).collect();
+        sites.sort_unstable();
+        sites.dedup();
+        sites
     }
 
     /// Whether host and path alone decide about every GET and HEAD for a site.

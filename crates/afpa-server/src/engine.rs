@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use afpa_framework::Module;
+use afpa_framework::{Address, Module};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use thiserror::Error;
 use tokio::runtime::{Builder, LocalOptions};
@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::counters::WorkerCounters;
 use crate::limits::ConnectionLimits;
-use crate::listener::{Address, BoundListener, ListenerSettings};
+use crate::listener::{BoundListener, ListenerSettings};
 use crate::settings::Settings;
 use crate::worker::{Command, Worker, WorkerContext};
 

@@ -19,6 +19,7 @@ pub mod settings;
 pub mod transport;
 pub mod worker;
 
+pub use afpa_framework::Address;
 pub use engine::{Engine, EngineError};
-pub use listener::{Address, BoundListener, ListenerSettings};
+pub use listener::{BoundListener, ListenerSettings};
 pub use settings::{Elsewhere, Settings};

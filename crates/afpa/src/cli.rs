@@ -70,6 +70,12 @@ pub enum Command {
     /// The next request for it reads the file again. Files that change need no purge: they are
     /// watched.
     Purge(Purge),
+    /// Have a server behind the running afpa drain, or take requests again
+    ///
+    /// A server that drains finishes what it has and gets no new requests but those that a cookie
+    /// binds to it, so that it can be stopped without losing any. The order holds over reloads, until
+    /// `ready` or the end of afpa. `afpa stats` shows servers and what they have in flight.
+    Server(Server),
     /// Accelerate a server that is already running
     ///
     /// Small files are answered in the kernel, on the server's own connections, with the server's own
@@ -241,9 +247,39 @@ pub struct Purge {
     /// URL, or its path alone
     #[arg(value_name = "URL")]
     pub url: String,
+    /// Only in the site with this host name [default: that of the URL, else all sites]
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
     /// Which afpa to ask, and how.
     #[command(flatten)]
     pub target: Target,
+}
+
+/// `afpa server`.
+#[derive(Args, Debug)]
+#[command(after_help = SERVER_EXAMPLES)]
+pub struct Server {
+    /// What it is to do
+    #[arg(value_name = "ORDER", value_enum)]
+    pub order: Order,
+    /// Server as `afpa stats` lists it: ADDR:PORT, NAME:PORT (all its addresses), unix:PATH
+    #[arg(value_name = "SERVER")]
+    pub server: String,
+    /// Only in this server group [default: in every one that has it]
+    #[arg(short, long, value_name = "NAME")]
+    pub group: Option<String>,
+    /// Which afpa to ask, and how.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// What a server can be ordered to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Order {
+    /// Take no new requests.
+    Drain,
+    /// Take requests as its weight says.
+    Ready,
 }
 
 /// A running afpa.
@@ -372,8 +408,14 @@ Examples:
 const PURGE_EXAMPLES: &str = "\
 Examples:
   afpa purge /news/index.html
+  afpa purge --host www.example.org /news/index.html
   afpa purge http://www.example.org/news/index.html";
 
+const SERVER_EXAMPLES: &str = "\
+Examples:
+  afpa server drain 10.0.0.2:3000
+  afpa server ready 10.0.0.2:3000
+  afpa server drain app.example:80 --group app";
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   afpa completions bash > /etc/bash_completion.d/afpa

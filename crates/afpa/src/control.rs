@@ -77,6 +77,12 @@ pub fn path_of_url(url: &str) -> Result<&str, NotAUrl> {
     if path.bytes().any(|byte| byte.is_ascii_control()) { Err(refuse()) } else { Ok(path) }
 }
 
+/// The host of a URL, with its port; a path alone has none.
+pub fn host_of_url(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    rest.split(['/', '?', '#']).next().filter(|host| !host.is_empty())
+}
+
 /// Percent-encodes `path` as the value of a query parameter.
 pub fn escape(path: &str) -> String {
     let mut escaped = String::with_capacity(path.len());

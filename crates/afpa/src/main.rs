@@ -21,6 +21,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Check(options)) => commands::check(&options),
         Some(Command::Stats(options)) => commands::stats(&options),
         Some(Command::Purge(options)) => commands::purge(&options),
+        Some(Command::Server(options)) => commands::server(&options),
         Some(Command::Attach(options)) => commands::attach::attach(&options),
         Some(Command::Detach(options)) => commands::attach::detach(&options),
         Some(Command::Completions(options)) => commands::completions(&options),

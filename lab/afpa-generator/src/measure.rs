@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+pub use afpa_netlab::load::Latency;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,9 @@ pub struct Site {
     pub sources: u32,
     /// The core that the generator has to itself.
     pub core: usize,
+    /// Packets are processed where they are sent: a generator in softirq has its next request at the
+    /// server before the server's write returns.
+    pub answers_at_once: bool,
 }
 
 /// What came of it.
@@ -67,23 +71,6 @@ pub struct Measured {
     pub counts: BTreeMap<String, u64>,
 }
 
-/// Latencies in microseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
-    /// Arithmetic mean.
-    pub mean: f64,
-    /// Median.
-    pub p50: f64,
-    /// 90th percentile.
-    pub p90: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// 99.9th percentile.
-    pub p999: f64,
-    /// The slowest.
-    pub max: f64,
-}
-
 impl Measured {
     /// Complete responses per second.
     pub fn requests_per_second(&self) -> f64 {
@@ -99,27 +86,19 @@ impl Measured {
     }
 }
 
-impl Latency {
-    /// Of a histogram of nanoseconds; zeros when it is empty.
-    pub(crate) fn of(histogram: &Histogram<u64>) -> Self {
-        if histogram.is_empty() {
-            return Self::default();
-        }
-        let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
-        Self {
-            mean: histogram.mean() / 1e3,
-            p50: at(0.5),
-            p90: at(0.9),
-            p99: at(0.99),
-            p999: at(0.999),
-            max: histogram.max() as f64 / 1e3,
-        }
+/// The latencies of a histogram of nanoseconds; zeros when it is empty.
+pub(crate) fn latency_of(histogram: &Histogram<u64>) -> Latency {
+    if histogram.is_empty() {
+        return Latency::default();
     }
-}
-
-impl From<afpa_netlab::load::Latency> for Latency {
-    fn from(of: afpa_netlab::load::Latency) -> Self {
-        Self { mean: of.mean, p50: of.p50, p90: of.p90, p99: of.p99, p999: of.p999, max: of.max }
+    let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
+    Latency {
+        mean: histogram.mean() / 1e3,
+        p50: at(0.5),
+        p90: at(0.9),
+        p99: at(0.99),
+        p999: at(0.999),
+        max: histogram.max() as f64 / 1e3,
     }
 }
 
@@ -142,10 +121,10 @@ mod tests {
     #[test]
     fn latencies_are_microseconds() {
         let mut histogram = Histogram::<u64>::new(3).unwrap();
-        assert_eq!(Latency::of(&histogram), Latency::default());
+        assert_eq!(latency_of(&histogram), Latency::default());
         histogram.record_n(50_000, 99).unwrap();
         histogram.record(2_000_000).unwrap();
-        let latency = Latency::of(&histogram);
+        let latency = latency_of(&histogram);
         assert!((latency.p50 - 50.0).abs() < 0.1, "{latency:?}");
         assert!((latency.mean - 69.5).abs() < 0.2, "{latency:?}");
         assert!((latency.max - 2000.0).abs() < 2.0, "{latency:?}");

@@ -29,6 +29,7 @@ fn run(bed: &Bed, generator: &dyn Generator, workload: &Workload, load: &Load) -
         first_source: Bed::client_address(to.ip(), 0),
         sources: 1,
         core: 0,
+        answers_at_once: false,
     };
     let mut samples = 0;
     let work = || generator.run(&site, workload, load, &mut || samples += 1);

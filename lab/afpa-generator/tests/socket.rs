@@ -11,7 +11,8 @@ use origin::Manners;
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn site(to: SocketAddr) -> Site {
-    Site { to, interface: "lo".into(), first_source: LOOPBACK, sources: 1, core: 0 }
+    let interface = "lo".into();
+    Site { to, interface, first_source: LOOPBACK, sources: 1, core: 0, answers_at_once: false }
 }
 
 fn load(connections: u32, persistent: bool) -> Load {

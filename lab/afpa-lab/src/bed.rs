@@ -102,6 +102,11 @@ impl BedPlan {
         SOURCES
     }
 
+    /// Packets are processed where they are sent, and nothing delays them.
+    pub fn answers_at_once(&self) -> bool {
+        self.layout != Layout::Steered && self.wire.is_none()
+    }
+
     fn options(&self) -> BedOptions {
         let steering = match self.layout {
             Layout::Steered => {
@@ -183,6 +188,7 @@ mod tests {
         assert_eq!((steered.server_core, steered.client_core), (0, 1));
         let one = BedPlan::named("one-core", (0, 1), None).unwrap();
         assert_eq!((one.server_core, one.client_core), (0, 0));
+        assert!(one.answers_at_once() && !steered.answers_at_once());
         assert!(BedPlan::named("tilted", (0, 1), None).is_err());
         assert!(BedPlan::named("steered", (0, 0), None).is_err());
         assert!(BedPlan::named("steered", (0, 4096), None).is_err());

@@ -7,10 +7,11 @@ use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::bed::{BedPlan, Wire};
+use crate::kept::Done;
 use crate::plan::{Generators, Group, Plan, Task};
 use crate::presets::{By, Experiment, FEW, JAWS, Part, full, quick};
 use crate::results::AGAIN;
-use crate::servers::{self, Programs, Server};
+use crate::servers::{self, Programs, Server, is_proxy};
 
 /// What is asked for. It is kept beside the results: a run that was cut short goes on only with
 /// the same wish.
@@ -88,17 +89,28 @@ fn is_variant(name: &str) -> bool {
 }
 
 impl Wish {
-    /// Makes the plan; `servers` is what [`known`] gives.
+    /// Is the other one the same, whatever time each may take?
+    pub fn is_but_for_time(&self, other: &Self) -> bool {
+        Self { within: other.within, ..self.clone() } == *other
+    }
+
+    /// Makes the plan; `servers` is what [`known`] gives, `done` what need not be measured again.
     ///
     /// # Errors
     ///
     /// When a name is unknown, a server that was named cannot run here, or there is not the time.
-    pub fn plan(&self, servers: &[Box<dyn Server>], generators: &Generators) -> Result<Plan> {
+    pub fn plan(
+        &self,
+        servers: &[Box<dyn Server>],
+        generators: &Generators,
+        done: Done,
+    ) -> Result<Plan> {
         let mut plan = Plan {
             groups: Vec::new(),
             rounds: self.rounds,
             look_inside: self.look_inside,
             left_out: Vec::new(),
+            done,
         };
         let chosen = self.choose(servers, &mut plan.left_out)?;
         for experiment in self.experiments()? {
@@ -106,6 +118,8 @@ impl Wish {
             let taking = experiment.servers;
             let takes_part = |name: &&&str| match taking {
                 Some(few) => few.contains(name),
+                // Proxies are compared with each other.
+                None if is_proxy(name) => false,
                 None => !is_variant(name) || self.servers.iter().any(|named| named == *name),
             };
             let names = chosen.iter().filter(takes_part);
@@ -125,6 +139,8 @@ impl Wish {
         }
         for group in &mut plan.groups {
             let known = |name: &str| servers.iter().find(|server| server.name() == name);
+            let closes = |name: &&String| known(name).is_some_and(|one| !one.keeps_connections());
+            group.closing = group.servers.iter().filter(closes).cloned().collect();
             let tasks = &group.tasks;
             measure_one_twice(&mut group.servers, |name| {
                 known(name).is_some_and(|server| tasks.iter().any(|t| t.suits(server.as_ref())))
@@ -256,7 +272,8 @@ impl Plan {
 
     fn add(&mut self, title: &str, bed: BedPlan, tasks: Vec<Task>, servers: Vec<String>) {
         if !tasks.is_empty() && !servers.is_empty() {
-            self.groups.push(Group { title: title.to_owned(), bed, tasks, servers });
+            let (title, closing) = (title.to_owned(), Vec::new());
+            self.groups.push(Group { title, bed, tasks, servers, closing });
         }
     }
 }
@@ -271,7 +288,7 @@ fn measure_one_twice(servers: &mut Vec<String>, works: impl Fn(&str) -> bool) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     #[test]
@@ -289,7 +306,7 @@ mod tests {
     #[test]
     fn presets_begin_with_the_papers_sizes() {
         for preset in [Preset::Quick, Preset::Full] {
-            let experiments = tests_wish(preset).experiments().unwrap();
+            let experiments = wish(preset).experiments().unwrap();
             let parts = &experiments[0].parts;
             let workloads = parts[0].workloads.iter();
             let sizes: Vec<f64> = workloads.filter_map(|workload| workload.point).collect();
@@ -299,7 +316,8 @@ mod tests {
         }
     }
 
-    fn tests_wish(preset: Preset) -> Wish {
+    /// A wish by hand.
+    pub(crate) fn wish(preset: Preset) -> Wish {
         Wish {
             preset,
             servers: Vec::new(),

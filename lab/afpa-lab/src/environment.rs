@@ -59,7 +59,7 @@ impl Environment {
         Self {
             time: first_line("date", &["+%Y-%m-%d %H:%M:%S %z"]).unwrap_or_default(),
             kernel: read("/proc/sys/kernel/osrelease").unwrap_or_default(),
-            kernel_build: read("/proc/version").unwrap_or_default(),
+            kernel_build: without_builder(&read("/proc/version").unwrap_or_default()),
             system: system_name(),
             processor: cpuinfo("model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
             cores: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
@@ -100,6 +100,13 @@ pub(crate) fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
 
 fn read(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
+/// Who built a kernel, and where, is nothing that a figure depends on.
+fn without_builder(version: &str) -> String {
+    let is_builder = |word: &&str| word.starts_with('(') && word.contains('@');
+    let words: Vec<&str> = version.split(' ').filter(|word| !is_builder(word)).collect();
+    words.join(" ")
 }
 
 fn cpuinfo(key: &str) -> Option<String> {
@@ -165,6 +172,15 @@ mod tests {
         assert!(!found.kernel.is_empty() && found.memory > 0 && found.cores > 0);
         assert!(found.line().contains(&found.kernel));
         assert!(found.settings.iter().any(|(name, _)| name == "net.core.somaxconn"));
+    }
+
+    #[test]
+    fn a_kernel_is_told_without_its_builder() {
+        let version = "Linux version 6.1.0 (me@there.org) (gcc 12.2.0, GNU ld 2.40) #1 SMP";
+        assert_eq!(
+            without_builder(version),
+            "Linux version 6.1.0 (gcc 12.2.0, GNU ld 2.40) #1 SMP"
+        );
     }
 
     #[test]

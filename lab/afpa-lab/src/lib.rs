@@ -10,6 +10,8 @@ pub mod choice;
 pub mod diff;
 pub mod environment;
 pub mod figures;
+mod json;
+pub mod kept;
 pub mod plan;
 mod presets;
 pub mod report;

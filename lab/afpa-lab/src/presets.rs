@@ -31,13 +31,16 @@ pub(crate) const JAWS: &[&str] = &[
     "thread-pool:without=cached-headers:without=lazy-date:without=gather-write",
     "thread-per-request",
 ];
+/// The papers' proxy: everything is distributed.
+const PROXIES: &[&str] = &["afpa-proxy", "nginx-proxy", "haproxy-proxy"];
 /// One that no client of today saturates, and some that all do.
 const CROSS_CHECKED: &[&str] = &["afpa-kernel", "nginx", "apache-event", "thread-pool"];
 /// The papers' range of sizes.
 const SIZES: &[u64] = &[64, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 /// The numbers of connections of the papers' question what a connection costs.
 const CONNECTIONS: [u32; 4] = [1, 16, 256, 1024];
-const USUAL_CONNECTIONS: u32 = 64;
+/// All other loads have so many.
+pub(crate) const USUAL_CONNECTIONS: u32 = 64;
 
 /// What a group is made of before its tasks are known.
 pub(crate) struct Experiment {
@@ -103,11 +106,13 @@ pub(crate) fn full() -> Result<Vec<Experiment>> {
     let experiment = |title, servers, parts| Experiment { title, bed: "steered", servers, parts };
     let specweb = || family("specweb96", &[20], false);
     let jaws = || family("jaws", &[], false);
-    let protocol = ["browser", "conditional", "absent", "proxy"];
+    let protocol = ["browser", "conditional", "absent"];
     let protocol: Result<Vec<_>> = protocol.iter().map(|name| family(name, &[], true)).collect();
     let one_each = [webstone(&[64, 1 << 10, 16 << 10])?, specweb()?].concat();
     let connections =
         Part { connections: CONNECTIONS.to_vec(), ..Part::persistent(webstone(&[1 << 10])?) };
+    let proxy = || family("proxy", &[], true);
+    let proxy = vec![Part::persistent(proxy()?), Part::one_each(proxy()?)];
     let every = Part { by: By::Each, ..Part::persistent(webstone(&[1 << 10])?) };
     let sizes = vec![
         Part::persistent(webstone(SIZES)?),
@@ -128,8 +133,9 @@ pub(crate) fn full() -> Result<Vec<Experiment>> {
         experiment("JAWS's strategies", Some(JAWS), vec![Part::one_each(jaws()?)]),
         experiment("connections", others, vec![connections]),
         experiment("the generators beside each other", Some(CROSS_CHECKED), vec![every]),
+        experiment("the proxy", Some(PROXIES), proxy),
         experiment(
-            "browsers, conditional, absent, proxy",
+            "browsers, conditional, absent",
             others,
             vec![Part::persistent(protocol?.concat())],
         ),

@@ -14,7 +14,11 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
+use crate::json;
 use crate::whitebox::WhiteBox;
+
+/// Before what failed, among what was left out.
+pub const FAILED: &str = "FAILED ";
 
 /// Number of the schema.
 pub const SCHEMA: u32 = 1;
@@ -55,6 +59,22 @@ pub struct Method {
     pub warm_up: f64,
     /// Seconds of each measurement.
     pub seconds: f64,
+    /// Later commands that measured what there had been no time for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub additions: Vec<Addition>,
+}
+
+/// A command that added to results.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Addition {
+    /// Local time with offset from UTC.
+    pub time: String,
+    /// The command line.
+    pub command: String,
+    /// Commit of the sources, when they are there.
+    pub commit: Option<String>,
+    /// Load averages when it began.
+    pub load: String,
 }
 
 /// A bed as it was set up.
@@ -179,6 +199,14 @@ pub enum Doubt {
     Stolen,
 }
 
+impl Addition {
+    /// For people.
+    pub fn words(&self) -> String {
+        let commit = self.commit.as_deref().unwrap_or("unknown");
+        format!("Added at {}, commit {commit}, by `{}`", self.time, self.command)
+    }
+}
+
 impl Point {
     /// The same load on the same bed, whoever makes it.
     pub fn is_like(&self, other: &Self) -> bool {
@@ -227,6 +255,13 @@ impl Turn {
         self.measured.body_bytes as f64 / self.measured.seconds
     }
 
+    /// Why it does not count, for people; `None` when it does.
+    pub fn failed(&self) -> Option<String> {
+        let reason = self.failure.as_ref()?;
+        let Point { workload, bed, .. } = &self.point;
+        Some(format!("{}, {workload}, bed {bed}, round {}: {reason}", self.server, self.round))
+    }
+
     /// Does the journal have this measurement, for better or for worse?
     pub fn is(&self, point: &Point, server: &str, round: u32) -> bool {
         self.point == *point && self.server == server && self.round == round
@@ -254,8 +289,32 @@ impl Results {
     ///
     /// When the folder cannot be written to.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self)? + "\n";
-        write_whole(&folder.join("results.json"), text.as_bytes())
+        write_whole(&folder.join("results.json"), json::lines(self)?.as_bytes())
+    }
+
+    /// What a command brought that went on with an `earlier`, finished run at the time of `begun`:
+    /// these results have all turns, those of the earlier run included, and know otherwise only what
+    /// the command itself was about.
+    pub fn added_to(self, earlier: Self, begun: Environment) -> Self {
+        let Environment { time, commit, load, .. } = begun;
+        let mut method = earlier.method;
+        method.additions.push(Addition { time, command: self.method.command, commit, load });
+        method.beds.extend(self.method.beds);
+        let mut left_out = self.left_out;
+        // What was left out then is here now, or left out again; what failed then has failed.
+        let failed = earlier.left_out.into_iter().filter(|line| line.starts_with(FAILED));
+        for line in failed {
+            if !left_out.contains(&line) {
+                left_out.push(line);
+            }
+        }
+        Self {
+            method,
+            left_out,
+            workloads: earlier.workloads.into_iter().chain(self.workloads).collect(),
+            generators: earlier.generators.into_iter().chain(self.generators).collect(),
+            ..self
+        }
     }
 }
 
@@ -291,14 +350,19 @@ impl<T: Serialize + for<'de> Deserialize<'de>> Journal<T> {
             .open(path)
             .with_context(|| format!("{}", path.display()))?;
         let text = fs::read_to_string(path)?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let found = text[..whole]
-            .lines()
-            .map(|line| serde_json::from_str(line).context("a line of the journal"))
-            .collect::<Result<_>>()?;
-        file.set_len(whole as u64)?;
+        let found = entries(&text)?;
+        file.set_len(whole_lines(&text).len() as u64)?;
         file.flush()?;
         Ok(Self { file, found })
+    }
+
+    /// What a file holds; nothing when there is none.
+    ///
+    /// # Errors
+    ///
+    /// When a whole line is no entry.
+    pub fn read(path: &Path) -> Result<Vec<T>> {
+        entries(&fs::read_to_string(path).unwrap_or_default())
     }
 
     /// Adds an entry.
@@ -310,6 +374,16 @@ impl<T: Serialize + for<'de> Deserialize<'de>> Journal<T> {
         let line = serde_json::to_string(entry)? + "\n";
         Ok(self.file.write_all(line.as_bytes())?)
     }
+}
+
+/// Without a last line that was cut short.
+fn whole_lines(text: &str) -> &str {
+    &text[..text.rfind('\n').map_or(0, |end| end + 1)]
+}
+
+fn entries<T: for<'de> Deserialize<'de>>(text: &str) -> Result<Vec<T>> {
+    let lines = whole_lines(text).lines();
+    lines.map(|line| serde_json::from_str(line).context("a line of the journal")).collect()
 }
 
 #[cfg(test)]
@@ -326,6 +400,7 @@ pub(crate) mod tests {
                 rounds: 3,
                 warm_up: 0.5,
                 seconds: 1.0,
+                additions: Vec::new(),
             },
             servers: Vec::new(),
             workloads: BTreeMap::new(),
@@ -353,6 +428,33 @@ pub(crate) mod tests {
         )
         .unwrap();
         assert!(Results::read(folder.path()).is_err());
+    }
+
+    #[test]
+    fn what_is_added_later_says_so() {
+        let mut earlier = crate::summary::tests::results(&[("afpa", &[10.0])]);
+        let about = |family: &str| WorkloadRecord {
+            family: family.into(),
+            title: family.into(),
+            point: None,
+            about: family.into(),
+        };
+        earlier.workloads.insert("jaws".into(), about("jaws"));
+        earlier.left_out = vec!["connections: no time for it".into(), format!("{FAILED}one")];
+        earlier.environment.time = "first".into();
+        let mut later = crate::summary::tests::results(&[("afpa", &[10.0, 11.0])]);
+        later.environment = earlier.environment.clone();
+        later.workloads.insert("absent".into(), about("absent"));
+        later.method.command = "afpa-lab compare --within 9m".into();
+        later.left_out = vec![format!("{FAILED}one"), "proxy: no time for it".into()];
+        let begun = Environment { time: "second".into(), ..Environment::default() };
+        let both = later.added_to(earlier, begun);
+        assert_eq!((both.turns.len(), both.workloads.len()), (2, 2));
+        assert_eq!(both.left_out, ["FAILED one", "proxy: no time for it"]);
+        assert_eq!(both.environment.time, "first");
+        assert_eq!(both.method.command, "afpa-lab compare");
+        let [addition] = &both.method.additions[..] else { panic!("{:?}", both.method) };
+        assert_eq!((addition.time.as_str(), &addition.command[17..]), ("second", "--within 9m"));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::bed::BedPlan;
+use crate::kept;
 use crate::plan::{Generators, Group, Plan, Session, Task};
 use crate::results::{Journal, ServerRecord, Turn};
 use crate::servers::{self, Place, Programs, Running, Server};
@@ -54,7 +55,7 @@ pub struct Brought {
     pub servers: Vec<ServerRecord>,
     /// What there was no time for.
     pub left_out: Vec<String>,
-    /// What went wrong, in words.
+    /// What went wrong besides turns that failed, in words.
     pub failures: Vec<String>,
 }
 
@@ -75,20 +76,21 @@ impl Run<'_> {
     /// the run. A server that fails is no error: it is among the failures, and takes no more part.
     pub fn carry_out(&self, plan: &Plan, watch: &mut dyn Watch) -> Result<Brought> {
         self.make_files(plan)?;
-        let mut journal: Journal<Turn> = Journal::open(&self.folder.join("turns.jsonl"))?;
-        let mut records: Journal<ServerRecord> = Journal::open(&self.folder.join("servers.jsonl"))?;
+        let mut journal: Journal<Turn> = Journal::open(&self.folder.join(kept::TURNS))?;
+        let mut records: Journal<ServerRecord> = Journal::open(&self.folder.join(kept::SERVERS))?;
         let mut brought = Brought {
             turns: std::mem::take(&mut journal.found),
             servers: std::mem::take(&mut records.found),
+            white_box: Journal::read(&self.folder.join(kept::WHITE_BOX))?,
             ..Brought::default()
         };
         let mut out: Vec<String> = Vec::new();
         let mut late: Vec<&Session<'_>> = Vec::new();
         let sessions = plan.sessions();
-        let all = sessions.iter().map(|session| self.tasks(session).len()).sum();
+        let all = sessions.iter().map(|session| session.tasks().len()).sum();
         let mut done = 0;
         for session in &sessions {
-            let tasks = self.tasks(session);
+            let tasks = session.tasks();
             done += tasks.len();
             let missing: Vec<&Task> = tasks
                 .into_iter()
@@ -107,7 +109,6 @@ impl Run<'_> {
                 count += 1;
                 journal.add(&turn)?;
                 watch.turn(&turn, before + count, all);
-                brought.failures.extend(failure(&turn));
                 brought.turns.push(turn);
                 Ok(())
             });
@@ -143,7 +144,7 @@ impl Run<'_> {
         watch: &mut dyn Watch,
         brought: &mut Brought,
     ) -> Result<()> {
-        let path = self.folder.join("white-box.jsonl");
+        let path = self.folder.join(kept::WHITE_BOX);
         let mut journal: Journal<WhiteBox> = Journal::open(&path)?;
         brought.white_box = std::mem::take(&mut journal.found);
         for server in &group.servers {
@@ -152,7 +153,7 @@ impl Run<'_> {
                 let point = task.point(&group.bed);
                 !brought.white_box.iter().any(|w| w.server == *server && w.point == point)
             };
-            let tasks: Vec<&Task> = self.tasks(&session).into_iter().filter(missing).collect();
+            let tasks: Vec<&Task> = session.tasks().into_iter().filter(missing).collect();
             if tasks.is_empty() {
                 continue;
             }
@@ -172,13 +173,6 @@ impl Run<'_> {
             }
         }
         Ok(())
-    }
-
-    fn tasks<'p>(&self, session: &Session<'p>) -> Vec<&'p Task> {
-        let Some(server) = servers::find(session.name(), &self.programs) else {
-            return Vec::new();
-        };
-        session.group.tasks.iter().filter(|task| task.suits(server.as_ref())).collect()
     }
 
     fn is_interrupted(&self) -> bool {
@@ -324,6 +318,7 @@ impl Run<'_> {
             first_source: Bed::client_address(Bed::SERVER_V4.into(), 0),
             sources: plan.sources(),
             core: plan.client_core,
+            answers_at_once: plan.answers_at_once(),
         };
         bed.client().run(|| {
             pin(plan.client_core)?;
@@ -397,15 +392,6 @@ fn wrong(measured: &Measured) -> Option<String> {
     (measured.requests == 0).then(|| "no request was answered".to_owned())
 }
 
-fn failure(turn: &Turn) -> Option<String> {
-    let reason = turn.failure.as_ref()?;
-    let point = &turn.point;
-    Some(format!(
-        "{}, {}, bed {}, round {}: {reason}",
-        turn.server, point.workload, point.bed, turn.round
-    ))
-}
-
 fn pin(core: usize) -> Result<()> {
     let mut cores = CpuSet::new();
     cores.set(core);
@@ -423,6 +409,7 @@ mod tests {
             bed: BedPlan::named("steered", (0, 1), None).unwrap(),
             tasks: Vec::new(),
             servers: Vec::new(),
+            closing: Vec::new(),
         };
         let session = |server, round| Session { group: &group, server, round };
         let late = [session("a", 2), session("b", 2), session("a", 3)];

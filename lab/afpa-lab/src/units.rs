@@ -1,8 +1,10 @@
 //! Numbers for people, and back.
 
-use std::time::Duration;
+use anyhow::{Context, Result, bail};
 
-use anyhow::{Context, Result, bail, ensure};
+pub use afpa_netlab::units::{
+    duration as parse_duration, probability as parse_share, rate as parse_rate,
+};
 
 /// Three significant digits with the usual prefix: `94.1 k/s`, `5.02 GB/s`, `689 us`.
 pub fn number(value: f64, unit: &str) -> String {
@@ -66,56 +68,6 @@ pub fn parse_size(text: &str) -> Result<u64> {
     value.checked_mul(factor).with_context(|| format!("'{text}' is too large"))
 }
 
-/// `250us`, `10ms`, `1.5s`, `20m`.
-///
-/// # Errors
-///
-/// When it is no time.
-pub fn parse_duration(text: &str) -> Result<Duration> {
-    let digits = text.trim_end_matches(char::is_alphabetic);
-    let seconds = match &text[digits.len()..] {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        unit => bail!("{text}: the unit is us, ms, s or m, not '{unit}'"),
-    };
-    let value: f64 = digits.parse().with_context(|| format!("{text} is no time"))?;
-    Duration::try_from_secs_f64(value * seconds).with_context(|| format!("{text} is no time"))
-}
-
-/// `1%`, or a fraction such as `0.01`.
-///
-/// # Errors
-///
-/// When it is not between 0 and 1.
-pub fn parse_share(text: &str) -> Result<f64> {
-    let value = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>()? / 100.0,
-        None => text.parse()?,
-    };
-    ensure!((0.0..=1.0).contains(&value), "{text} is not between 0 and 100 %");
-    Ok(value)
-}
-
-/// Bits per second: `20mbit`, `1gbit`.
-///
-/// # Errors
-///
-/// When it is no rate.
-pub fn parse_rate(text: &str) -> Result<u64> {
-    let digits = text.trim_end_matches(char::is_alphabetic);
-    let factor = match &text[digits.len()..] {
-        "kbit" => 1e3,
-        "mbit" => 1e6,
-        "gbit" => 1e9,
-        unit => bail!("{text}: the unit is kbit, mbit or gbit, not '{unit}'"),
-    };
-    let value: f64 = digits.parse().with_context(|| format!("{text} is no rate"))?;
-    ensure!(value > 0.0 && value.is_finite(), "{text} is no rate");
-    Ok((value * factor) as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,15 +91,5 @@ mod tests {
         for wrong in ["", "k", "1g", "-1", "99999999999999999m"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn times_shares_and_rates_are_read_and_nonsense_is_not() {
-        assert_eq!(parse_duration("20m").unwrap(), Duration::from_secs(1200));
-        assert_eq!(parse_duration("1.5s").unwrap(), Duration::from_millis(1500));
-        assert_eq!(parse_share("1%").unwrap(), 0.01);
-        assert_eq!(parse_rate("20mbit").unwrap(), 20_000_000);
-        assert!(parse_duration("5").is_err() && parse_duration("-1s").is_err());
-        assert!(parse_share("101%").is_err() && parse_rate("0mbit").is_err());
     }
 }

@@ -15,6 +15,8 @@ const CLIENT_FULL: f64 = 0.95;
 /// Shares of a core above which a turn is marked.
 const MOST_FOREIGN: f64 = 0.05;
 const MOST_STOLEN: f64 = 0.03;
+/// The kernel tells the times of each process in whole steps of this.
+const STEP: Duration = Duration::from_millis(10);
 
 /// What the two cores and the server's processes have used so far.
 pub(crate) struct Sample {
@@ -22,6 +24,7 @@ pub(crate) struct Sample {
     server_core: CoreTimes,
     client_core: CoreTimes,
     processes: ProcessTimes,
+    number: usize,
 }
 
 /// The same, of an interval.
@@ -31,6 +34,8 @@ pub(crate) struct Used {
     server_core: CoreTimes,
     client_core: CoreTimes,
     processes: ProcessTimes,
+    /// Processes that these are the times of.
+    number: usize,
 }
 
 impl Sample {
@@ -38,6 +43,7 @@ impl Sample {
         Ok(Self {
             taken: Instant::now(),
             processes: ProcessTimes::of(processes),
+            number: processes.len(),
             server_core: CoreTimes::of_core(plan.server_core)?,
             client_core: CoreTimes::of_core(plan.client_core)?,
         })
@@ -49,6 +55,7 @@ impl Sample {
             server_core: self.server_core - before.server_core,
             client_core: self.client_core - before.client_core,
             processes: self.processes - before.processes,
+            number: before.number,
         }
     }
 }
@@ -63,7 +70,8 @@ impl Used {
         let requests = requests as f64 / seconds * lasted;
         let each = |time: Duration| time.as_secs_f64() * 1e6 / requests;
         let share = |time: Duration| (time.as_secs_f64() / lasted).min(1.0);
-        let user = self.server_core.user.min(self.processes.user);
+        let foreign = self.foreign();
+        let user = self.server_core.user - foreign;
         let cost = Cost {
             user: each(user),
             system: each(self.server_core.system),
@@ -72,10 +80,19 @@ impl Used {
         let busy = Busy {
             server_core: 1.0 - share(self.server_core.idle),
             client_core: 1.0 - share(self.client_core.idle),
-            foreign: share(self.server_core.user - user),
+            foreign: share(foreign),
             stolen: share(self.server_core.steal.max(self.client_core.steal)),
         };
         (cost, busy)
+    }
+
+    /// User mode on the server's core that was not the server's. The times of many processes, each
+    /// off by up to a step, are together off by about the root of their number: less than that is
+    /// nobody else.
+    fn foreign(&self) -> Duration {
+        let others = self.server_core.user.saturating_sub(self.processes.user);
+        let unsure = STEP.mul_f64((self.number as f64).sqrt());
+        if others > unsure { others } else { Duration::ZERO }
     }
 }
 
@@ -112,6 +129,7 @@ mod tests {
             server_core: core(500, 0),
             client_core: core(0, 600),
             processes: ProcessTimes { user: Duration::from_millis(400), ..Default::default() },
+            number: 4,
         }
     }
 
@@ -122,6 +140,14 @@ mod tests {
         assert!((busy.foreign - 0.1).abs() < 1e-9 && busy.server_core == 1.0);
         assert!((busy.client_core - 0.4).abs() < 1e-9);
         assert_eq!(used().told(0, 1.0).0, Cost::default());
+    }
+
+    #[test]
+    fn steps_of_many_processes_are_nobody_else() {
+        let used = Used { number: 144, ..used() };
+        let (cost, busy) = used.told(1000, 1.0);
+        assert_eq!((cost.user, busy.foreign), (500.0, 0.0));
+        assert_eq!(Used { number: 64, ..used }.told(1000, 1.0).1.foreign, 0.1);
     }
 
     #[test]

@@ -64,6 +64,41 @@ fn two_servers_are_compared_and_the_report_is_whole() {
     assert!(told(&again).contains("holds a finished run"), "{}", told(&again));
 }
 
+#[test]
+fn what_there_was_no_time_for_is_added_later() {
+    if skip() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let run = |more: &[&str]| {
+        let mut command = Command::new(LAB);
+        command.args(["compare", "--servers", "sped,io-uring", "--size", "64", "--rounds", "1"]);
+        command.args(["--bed", "steered,one-core", "--time", "300ms", "--warm-up", "100ms"]);
+        command.args(["--patience", "0s", "--no-white-box", "--report"]).arg(folder.path());
+        command.args(more).stdin(Stdio::null()).output().unwrap()
+    };
+    let beds = |results: &Results| {
+        let of = |bed: &str| results.turns.iter().filter(|turn| turn.point.bed == bed).count();
+        [of("steered"), of("one-core")]
+    };
+    let output = run(&["--within", "6s"]);
+    assert!(output.status.success(), "{}", told(&output));
+    let first = Results::read(folder.path()).unwrap();
+    assert!(first.left_out.iter().any(|line| line.contains("bed one-core: no time for it")));
+    assert!(beds(&first)[0] > 0 && beds(&first)[1] == 0, "{:?}", beds(&first));
+
+    let output = run(&[]);
+    assert!(output.status.success(), "{}", told(&output));
+    let both = Results::read(folder.path()).unwrap();
+    assert_eq!((beds(&both), both.left_out.len()), ([3, 3], 0), "{:?}", both.left_out);
+    assert_eq!(both.method.additions.len(), 1);
+    assert_eq!(both.turns[0].measured.requests, first.turns[0].measured.requests);
+    let page = fs::read_to_string(folder.path().join("README.md")).unwrap();
+    assert!(page.contains("Added at") && page.contains("bed *one-core*"), "{page}");
+    let output = run(&["--within", "20m"]);
+    assert!(told(&output).contains("nothing is missing"), "{}", told(&output));
+}
+
 /// Two sizes, two rounds, two servers and one of them again; each answered.
 fn check_turns(results: &Results) {
     assert_eq!(results.turns.len(), 2 * 2 * 3);

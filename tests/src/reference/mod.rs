@@ -166,7 +166,7 @@ impl Reference {
         let mut reference = Self { root: root.to_owned(), learned: HashMap::new() };
         for name in files {
             for coding in ["identity", "br", "zstd", "gzip"] {
-                let response = get(&format!("/{}", target::encode(name)), coding);
+                let response = get(&target_of(name), coding);
                 reference.learn_one(&root.join(name), coding, &response);
             }
         }
@@ -300,6 +300,11 @@ impl Reference {
             },
         }
     }
+}
+
+/// The target that leads to a file below the root.
+pub fn target_of(name: &str) -> String {
+    format!("/{}", target::encode(name))
 }
 
 const ALLOW: &str = "GET, HEAD, OPTIONS";

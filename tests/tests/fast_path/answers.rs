@@ -5,6 +5,7 @@ use std::process::Command;
 use afpa_netlab::Bed;
 use afpa_testkit::tree::patterned;
 use afpa_testkit::{Asked, Client, Endpoint, Response, Tree, eventually};
+use afpa_tests::codings::settle;
 
 use crate::lab::{Lab, PORT, answers, is_from_kernel, stats, warm, warm_with};
 
@@ -44,6 +45,8 @@ fn answers_are_the_same_with_and_without() {
         "/folder/",
     ];
     let codings = ["", "gzip", "br", "zstd", "gzip, deflate, br, zstd", "identity", "deflate"];
+    settle(&with, &targets);
+    settle(&without, &targets);
     let mut kernel = with.connect();
     let mut user = without.connect();
     for target in targets {
@@ -78,6 +81,43 @@ fn answers_are_the_same_with_and_without() {
         }
     }
     assert_eq!(answers_of_user_mode(&with, "304"), 0, "every 304 came from the kernel");
+}
+
+#[test]
+fn codings_come_to_the_kernel_when_they_are_made() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let server = lab.server(&tree, |_| ());
+    // Whoever accepts no coding is answered in the kernel from the first load on.
+    warm(&server, "/odd.css");
+    assert_eq!(stats(&server)["compression"]["objects"], 0);
+    let mut client = server.connect();
+    let before = answers(&server);
+    let gzip = "Accept-Encoding: gzip\r\n";
+    let first = client.get_with("/odd.css", gzip);
+    assert_eq!(first.field("Content-Encoding"), None, "nobody waits for an encoder");
+    assert!(first.lists("Vary", "Accept-Encoding"), "{first:?}");
+    assert_eq!(answers(&server), before, "what is due is for user mode to have made");
+    eventually("the kernel answers with gzip", || {
+        let before = answers(&server);
+        let coded = client.get_with("/odd.css", gzip).field("Content-Encoding") == Some("gzip");
+        coded && answers(&server) > before
+    });
+    assert_eq!(stats(&server)["compression"]["objects"], 1);
+    let plain = client.get("/odd.css");
+    assert_eq!((plain.field("ETag"), &plain.body), (first.field("ETag"), &first.body));
+    assert!(is_from_kernel(&server, &mut client, "/odd.css"));
+    // The next version begins anew.
+    tree.replace("odd.css", "i { j: k }\n".repeat(70));
+    eventually("the new version is answered", || {
+        client.get_with("/odd.css", gzip).field("ETag") != first.field("ETag")
+            && client.get("/odd.css").body == "i { j: k }\n".repeat(70).as_bytes()
+    });
+    eventually("and its codings come, too", || {
+        let before = answers(&server);
+        let coded = client.get_with("/odd.css", gzip).field("Content-Encoding") == Some("gzip");
+        coded && answers(&server) > before
+    });
 }
 
 fn same(
@@ -200,6 +240,11 @@ fn both_families_and_the_loopback_are_served() {
         let address = Endpoint::Tcp(address.parse().expect("an address"));
         let mut client = Client::connect(&address).expect("connected");
         assert!(is_from_kernel(&server, &mut client, "/hello.txt"), "{address}");
+        // Clients call it by this address: IPv6 addresses are known by name.
+        let before = answers(&server);
+        let request = format!("GET /hello.txt HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        assert_eq!(client.exchange(request).text(), "hello");
+        assert_eq!(answers(&server), before + 1, "{address}");
     }
     lab.on_the_server(|| {
         let mut client = server.connect();
@@ -271,6 +316,34 @@ fn the_access_log_has_what_the_kernel_answered() {
         assert_eq!(line["target"], "/with%20space.txt", "{line}");
         assert_eq!(line["client"], "10.77.64.1", "{line}");
         assert_eq!(line["duration_us"], 0, "{line}");
+    }
+}
+
+#[test]
+fn a_sample_of_the_answers_is_logged_with_its_weight() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let server = lab.server(&tree, |launch| {
+        let log = launch.home().join("access.log");
+        launch.arg("--access-log").arg(log).arg("--log-format").arg("json");
+        launch.set(|settings| {
+            settings.set("fast_path.log_every", 4);
+        });
+    });
+    warm(&server, "/hello.txt");
+    let mut client = server.connect();
+    (0..400).for_each(|_| _ = client.get_with("/hello.txt", "Referer: /from\r\nUser-Agent: x\r\n"));
+    let lines = || {
+        let text = std::fs::read_to_string(server.home().join("access.log")).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let kernel = lines.filter(|line: &serde_json::Value| line["source"] == "kernel");
+        kernel.filter(|line| line["referer"] == "/from").collect::<Vec<_>>()
+    };
+    // A quarter is a hundred; ten deviations from it are 87.
+    eventually("a quarter is logged", || lines().len() > 12);
+    assert!(lines().len() < 188, "{}", lines().len());
+    for line in lines() {
+        assert_eq!((&line["weight"], &line["user_agent"]), (&4.into(), &"x".into()), "{line}");
     }
 }
 

@@ -8,4 +8,5 @@ mod clients;
 mod lab;
 mod life;
 mod long;
+mod sites;
 mod start;

@@ -147,3 +147,24 @@ fn check_says_whether_it_would_be_in_use() {
     let expected = if available { "would be in use on lo" } else { "would not be in use: " };
     assert!(line.starts_with(expected), "{line}");
 }
+
+#[test]
+fn check_says_of_each_site_whether_the_kernel_answers_it() {
+    let tree = site();
+    let root = tree.path();
+    let text = format!(
+        "[[site]]\nname = \"one\"\nhosts = [\"one.test\"]\nroot = {root:?}\n\
+         [[site]]\nhosts = [\"*.two.test\"]\nroot = {root:?}\n\
+         [[site]]\nname = \"app\"\nhosts = [\"app.test\"]\nto = \"127.0.0.1:3000\"\n"
+    );
+    let file = tree.outside("afpa.toml", text);
+    let output = Command::new(program()).arg("check").arg(&file).output().expect("afpa");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    for line in [
+        "  one         yes\n",
+        "  *.two.test  no: its hosts begin with a star\n",
+        "  app         no: nothing of it is cached\n",
+    ] {
+        assert!(told.contains(line), "{line}{told}");
+    }
+}

@@ -109,7 +109,10 @@ fn one_whole_request(request: &Request<'_, '_>, input: &[u8]) -> Result<(), Stri
 
 fn site_of(request: &Request<'_, '_>) -> u32 {
     let host = request.host.as_bytes();
-    let named = HOSTS.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(host));
+    let called =
+        |host: &[u8]| HOSTS.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(host));
+    // A name is the same with any port.
+    let named = called(host).or_else(|| called(request.host.name().as_bytes()));
     named.map_or(ANY_HOST, |(_, site)| *site)
 }
 

@@ -13,8 +13,11 @@ static __always_inline __u32 judge(struct work *work, __u32 length)
 {
 	struct afpa_listener listener = { .id = 1, .any_host_site = 1 };
 	struct cached cached = {};
+	enum certainty certainty;
 	enum afpa_reason reason;
-	enum certainty certainty = derive_request(work, length, &listener, &reason);
+
+	work->scan.generation = shared.generation;
+	certainty = derive_request(work, length, &listener, &reason);
 
 	if (certainty == REQUEST_ANSWERABLE)
 		reason = derive_cached_response(work, &cached);

@@ -1,7 +1,8 @@
 //! The shared table: what the cache's lock protects.
 //!
 //! An identity is given out when a fill begins and becomes the object's when it is published, so that
-//! the dependencies noted during the fill need not be moved. Each identity is thus either in `fills`
+//! the dependencies noted during the fill need not be moved. (What replaces an object of the same versions
+//! gets one when it comes, and the dependencies of the one before.) Each identity is thus either in `fills`
 //! or in `objects`, and each path in the dependency index points at either.
 
 use std::hash::BuildHasher;
@@ -14,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::dependencies::{Dependencies, DependencyPath};
 use crate::fill::{Changed, Overtaken};
 use crate::key::{Key, KeyRef};
-use crate::object::{Birth, Checked, Content, Currency, Epoch, Object, Seconds};
+use crate::object::{Birth, Checked, Content, Currency, Epoch, Object, Payloads, Seconds};
 use crate::policy::ObjectId;
 use crate::residency::Residency;
 use crate::settings::{CacheSettings, CacheStats};
@@ -116,8 +117,7 @@ impl<H> Table<H> {
             self.counts.waits += 1;
             return Begun::UnderWay(filling.wait());
         }
-        let id = ObjectId(self.next_id);
-        self.next_id += 1;
+        let id = self.new_id();
         self.counts.fills += 1;
         self.filling.insert(key.clone(), id);
         self.fills.insert(id, Filling::new(key.clone(), checked));
@@ -155,6 +155,27 @@ impl<H> Table<H> {
         }
         self.list(&object, dependencies, after);
         after.deliver(waiters, &object);
+        Ok(object)
+    }
+
+    pub(crate) fn replace(
+        &mut self,
+        before: &Arc<Object<H>>,
+        header: H,
+        payloads: Payloads,
+        after: &mut Aftermath<H>,
+    ) -> Result<Arc<Object<H>>, Changed> {
+        let listed = self.objects.get(&before.id());
+        let listed = listed.filter(|entry| Arc::ptr_eq(&entry.object, before)).ok_or(Changed)?;
+        let paths = listed.dependencies.clone();
+        let (id, site) = (self.new_id(), before.key().site);
+        let max_age_unwatched = self.settings.max_age_unwatched;
+        let object = Arc::new(before.remade(id, header, payloads, max_age_unwatched));
+        let noted = paths.iter().filter_map(|path| self.dependencies.add(site, path, id)).collect();
+        self.list(&object, noted, after);
+        // It was worth replacing, and so is no newcomer.
+        self.room.touch(id, 1);
+        self.counts.replacements += 1;
         Ok(object)
     }
 
@@ -336,6 +357,12 @@ impl<H> Table<H> {
         self.views.tell(entry.holders, hash, id, after);
         after.release(entry.object);
         Some(object)
+    }
+
+    fn new_id(&mut self) -> ObjectId {
+        let id = ObjectId(self.next_id);
+        self.next_id += 1;
+        id
     }
 
     fn end_fill(&mut self, id: ObjectId) -> Option<Filling<H>> {

@@ -6,7 +6,7 @@ use afpa_framework::{Client, Miss, Outbox, Persistence};
 use afpa_http::{Method, Request, Status, Target, target};
 use afpa_router::{Action, SiteId, Unrouted};
 
-use super::{Http, HttpConnection, Pending, Way};
+use super::{Http, HttpConnection, HttpRequest, Pending, Way};
 use crate::global::question;
 use crate::remote::{self, Asker, Distributed, Local};
 use crate::respond::Asked;
@@ -48,11 +48,11 @@ impl Http {
         &mut self,
         connection: &mut HttpConnection,
         asked: Asked<'_, '_, '_>,
-        head: &[u8],
+        request: &HttpRequest<'_, '_>,
         out: &mut Outbox,
     ) -> Miss<Pending> {
         let Self { global, responder, shares, path: room, joined, core, .. } = self;
-        let parsed = asked.request;
+        let (parsed, head) = (asked.request, request.head);
         let path = match parsed.target {
             Target::Asterisk => return Miss::Answered(responder.options(asked, out)),
             Target::Authority(_) => {
@@ -67,7 +67,13 @@ impl Http {
             Ok(path) => path,
             Err(error) => return Miss::Answered(responder.page(asked, error.status(), out)),
         };
-        let verdict = match global.verdict(connection.listener, parsed, path) {
+        let again = request.routed.get().and_then(|routed| global.again(routed, path));
+        debug_assert!(
+            again.is_none() || again.map(Ok) == global.verdict(connection.listener, parsed, path),
+            "a request has one verdict"
+        );
+        let verdict = again.map(Ok).or_else(|| global.verdict(connection.listener, parsed, path));
+        let verdict = match verdict {
             Some(Ok(verdict)) => verdict,
             Some(Err(Unrouted::Misdirected)) => {
                 return Miss::Answered(responder.page(asked, Status::MISDIRECTED_REQUEST, out));

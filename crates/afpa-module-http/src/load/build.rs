@@ -1,14 +1,15 @@
 //! From open files to payloads, validators and heads.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use afpa_cache::root::{OpenFile, VersionError, read_exact_version};
-use afpa_cache::{Payload, Stamp, Ticket};
-use afpa_http::{Coding, EntityTag, ResponseHead, Status, media};
+use afpa_cache::{Object, Payload, Stamp, Ticket};
+use afpa_http::{Coding, CodingSet, EntityTag, ResponseHead, Status, media};
 
-use super::compress::compress;
+use super::compress::Encode;
 use super::find::Sources;
 use crate::header::{HttpHeader, Variant};
 use crate::settings::SiteSettings;
@@ -46,7 +47,8 @@ struct Coded {
     made_here: bool,
 }
 
-/// Reads what is to be pinned, makes the codings that are not stored, and generates the heads.
+/// Reads what is to be pinned, and generates the heads. Codings that are not stored can wait: whoever
+/// asks first shall not.
 pub(super) fn build(
     site: &Site,
     ticket: &Ticket<HttpHeader>,
@@ -57,10 +59,50 @@ pub(super) fn build(
     for (coding, file) in &sources.stored {
         codings.push(payload_of(ticket, *coding, file)?);
     }
-    if is_compressed_here(site.settings(), &content_type, sources.file.stamp.size) {
-        make_codings(site.settings(), ticket, sources, &mut codings)?;
+    let stamp = &sources.file.stamp;
+    let due = match is_compressed_here(site.settings(), &content_type, stamp.size) {
+        true => wanted(site.settings(), &codings).map(|(coding, _)| coding).collect(),
+        false => CodingSet::IDENTITY,
+    };
+    Ok(assemble(site.settings(), &content_type, modified(stamp), codings, due))
+}
+
+/// Makes the codings that are due of an object, for one that has them. Those that are not worth it, or for
+/// which the arena has no room, are left out: identity is always there.
+pub(super) fn with_codings(
+    site: &Site,
+    object: &Object<HttpHeader>,
+    encode: &Encode,
+) -> Result<Content, BuildError> {
+    let header = object.header();
+    let mut codings: Vec<Coded> =
+        header.variants().filter_map(|variant| Coded::again(object, variant)).collect();
+    let content = content_of(&codings)?;
+    let mut made = Vec::new();
+    for (coding, level) in wanted(site.settings(), &codings) {
+        if object.is_dropped() {
+            return Err(BuildError::Changed);
+        }
+        let Some(bytes) = encode(coding, level, &content).map_err(BuildError::Io)? else {
+            continue;
+        };
+        let Some(mut room) = site.cache().reserve(bytes.len()) else { continue };
+        room.copy_from_slice(&bytes);
+        let (payload, stamp) = (Payload::Pinned(room.freeze()), *object.stamp());
+        made.push(Coded { coding, payload, stamp, made_here: true });
     }
-    Ok(assemble(site.settings(), &content_type, codings))
+    codings.extend(made);
+    let (content_type, due) = (&header.content_type, CodingSet::IDENTITY);
+    Ok(assemble(site.settings(), content_type, header.last_modified, codings, due))
+}
+
+impl Coded {
+    /// A coding of an object, for another object.
+    fn again(object: &Object<HttpHeader>, variant: &Variant) -> Option<Coded> {
+        let payload = object.payloads().get(variant.payload)?.clone();
+        let (coding, stamp, made_here) = (variant.coding, variant.stamp, !variant.stored);
+        Some(Coded { coding, payload, stamp, made_here })
+    }
 }
 
 /// Pins a file, or keeps it open if it is too large or there is no room.
@@ -91,64 +133,42 @@ fn is_compressed_here(settings: &SiteSettings, content_type: &str, size: u64) ->
             || compression.types.iter().any(|known| known.eq_ignore_ascii_case(media)))
 }
 
-/// Makes the codings that are configured, not stored, and worth it. One that does not fit into
-/// the arena is left out: identity is always there.
-fn make_codings(
+/// The codings that are configured and not there, with their levels.
+fn wanted(settings: &SiteSettings, codings: &[Coded]) -> impl Iterator<Item = (Coding, u32)> {
+    let configured = settings.compression.codings.iter().copied();
+    configured.filter(|(coding, _)| codings.iter().all(|there| there.coding != *coding))
+}
+
+/// The decoded content: as pinned, or read for the encoders.
+fn content_of(codings: &[Coded]) -> Result<Cow<'_, [u8]>, BuildError> {
+    match codings.iter().find(|coded| coded.coding == Coding::Identity) {
+        Some(Coded { payload: Payload::Pinned(bytes), .. }) => Ok(Cow::Borrowed(&bytes[..])),
+        Some(Coded { payload: Payload::File(file, len), stamp, .. }) => {
+            let len = usize::try_from(*len).map_err(|_| BuildError::Changed)?;
+            let mut content = vec![0; len];
+            read_exact_version(file, stamp, &mut content)?;
+            Ok(Cow::Owned(content))
+        }
+        None => Err(BuildError::Changed),
+    }
+}
+
+fn assemble(
     settings: &SiteSettings,
-    ticket: &Ticket<HttpHeader>,
-    sources: &Sources,
-    codings: &mut Vec<Coded>,
-) -> Result<(), BuildError> {
-    let wanted: Vec<_> = settings
-        .compression
-        .codings
-        .iter()
-        .filter(|(coding, _)| codings.iter().all(|there| there.coding != *coding))
-        .collect();
-    if wanted.is_empty() {
-        return Ok(());
-    }
-    let content = content_of(sources, codings)?;
-    for (coding, level) in wanted {
-        let Some(bytes) = compress(*coding, *level, &content).map_err(BuildError::Io)? else {
-            continue;
-        };
-        let Some(mut room) = ticket.reserve(bytes.len()) else { continue };
-        room.copy_from_slice(&bytes);
-        codings.push(Coded {
-            coding: *coding,
-            payload: Payload::Pinned(room.freeze()),
-            stamp: sources.file.stamp,
-            made_here: true,
-        });
-    }
-    Ok(())
-}
-
-/// The decoded content: as pinned, or read once for the encoders.
-fn content_of(sources: &Sources, codings: &[Coded]) -> Result<Vec<u8>, BuildError> {
-    if let Some(Coded { payload: Payload::Pinned(bytes), .. }) = codings.first() {
-        return Ok(bytes.to_vec());
-    }
-    let mut content = vec![0; sources.file.stamp.size as usize];
-    read_exact_version(&sources.file.file, &sources.file.stamp, &mut content)?;
-    Ok(content)
-}
-
-fn assemble(settings: &SiteSettings, content_type: &str, codings: Vec<Coded>) -> Content {
-    let varies = codings.len() > 1;
+    content_type: &str,
+    last_modified: u64,
+    codings: Vec<Coded>,
+    due: CodingSet,
+) -> Content {
+    let varies = codings.len() > 1 || due != CodingSet::IDENTITY;
     let mut payloads = Vec::with_capacity(codings.len());
     let mut variants = Vec::with_capacity(codings.len());
-    let mut last_modified = 0;
     for (index, coded) in codings.into_iter().enumerate() {
-        if coded.coding == Coding::Identity {
-            last_modified = modified(&coded.stamp);
-        }
         let description = Description { settings, content_type, last_modified, varies };
         variants.push(description.variant(index, &coded));
         payloads.push(coded.payload);
     }
-    Content { header: HttpHeader::new(last_modified, content_type, variants), payloads }
+    Content { header: HttpHeader::new(last_modified, content_type, variants, due), payloads }
 }
 
 /// A modification time in the future would make every answer a lie (RFC 9110 section 8.8.2.1).

@@ -1,9 +1,12 @@
-//! Content codings, made once, when an object enters the cache.
+//! Content codings, made once for an object.
 
 use std::io::{self, Write};
 
 use afpa_http::Coding;
 use brotli::enc::BrotliEncoderParams;
+
+/// What [`compress`] does; tests put something else in its place.
+pub(crate) type Encode = dyn Fn(Coding, u32, &[u8]) -> io::Result<Option<Vec<u8>>> + Send;
 
 /// Compresses `content`; `None` when the result would not be worth sending.
 ///

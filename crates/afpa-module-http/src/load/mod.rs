@@ -3,13 +3,16 @@
 //! ```text
 //! load ── begin ──┬─ somebody else loads it: wait
 //!                 └─ lead: find (file, stored codings) ── suspect unchanged: confirm
-//!                                                     └── build (read, compress, heads) ── publish
+//!                                                     └── build (read, heads) ── publish
 //! ```
+//!
+//! Codings are made behind the answers, by the [`Coder`], when an object is asked for again.
 //!
 //! Whatever the outcome depends on is registered with the ticket before it is looked at, so that a
 //! change in between spoils the load instead of being missed.
 
 mod build;
+mod coder;
 mod compress;
 mod find;
 mod homes;
@@ -28,6 +31,7 @@ use crate::site::Site;
 use build::BuildError;
 use find::Found;
 
+pub use coder::{Coder, CoderStats};
 pub(crate) use homes::{Homes, Place, split_home};
 
 /// What was found for a path.

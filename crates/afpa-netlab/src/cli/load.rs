@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use afpa_netlab::CoreTimes;
 use afpa_netlab::load::{Generator, LoadOptions, Target, browser_headers, visitors};
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -32,6 +33,9 @@ pub(super) struct Load {
     /// Load before the measurement, in seconds.
     #[arg(long, default_value_t = 0.5)]
     warm_up: f64,
+    /// Tell what this core did meanwhile, in "cores"; may be repeated.
+    #[arg(long, value_name = "CORE")]
+    watch: Vec<usize>,
     #[command(flatten)]
     load: LoadWords,
 }
@@ -46,10 +50,17 @@ impl Load {
         };
         let mut generator = Generator::start(&options)?;
         generator.measure(Duration::try_from_secs_f64(self.warm_up)?)?;
-        let interval = generator.measure(Duration::try_from_secs_f64(self.seconds)?)?;
+        let look = || -> Result<Vec<CoreTimes>> {
+            self.watch.iter().map(|core| CoreTimes::of_core(*core)).collect()
+        };
+        let duration = Duration::try_from_secs_f64(self.seconds)?;
+        let (interval, [before, after]) = generator.measure_with(duration, look)?;
         generator.finish()?;
         eprintln!("{}", interval.line());
-        println!("{}", serde_json::to_string(&interval)?);
+        let mut told = serde_json::to_value(&interval)?;
+        let cores: Vec<CoreTimes> = after.iter().zip(&before).map(|(a, b)| *a - *b).collect();
+        told["cores"] = serde_json::to_value(cores)?;
+        println!("{told}");
         ensure!(interval.errors == 0, "{} errors", interval.errors);
         Ok(())
     }
@@ -65,7 +76,7 @@ pub(super) struct LoadWords {
     #[arg(long, conflicts_with = "active")]
     once: bool,
     /// Requests outstanding at any time; all connections take their turns. 0: one on each
-    /// connection, 512 at most.
+    /// connection, of more than 512 connections 256; with --late-acks 512.
     #[arg(long, default_value_t = 0)]
     active: u32,
     /// With --active: acknowledge a response by the next request on its connection, not at once.

@@ -67,6 +67,8 @@ pub(crate) struct Flows {
 struct Connection {
     local: SocketAddr,
     index: u32,
+    /// CLOCK_MONOTONIC, when the request that the kernel's TCP carried was sent.
+    begun: u64,
     /// CLOCK_MONOTONIC, when user mode last sent something on it.
     resent: u64,
     stalled: bool,
@@ -170,9 +172,10 @@ impl Flows {
         let (mut stream, local) = self.ports.connect()?;
         let index = program.index(local.ip(), local.port());
         store(&program.flows()?, index, &program.flow.fresh(program.states.learn))?;
+        let begun = now();
         // Every server has the first target, whatever its weight.
         stream.write_all(&self.first()?.request)?;
-        Ok((Connection { local, index, resent: 0, stalled: false }, stream))
+        Ok((Connection { local, index, begun, resent: 0, stalled: false }, stream))
     }
 
     /// Receives the one response that the kernel's TCP gets to see, and has it forget the
@@ -181,6 +184,11 @@ impl Flows {
         receive(&mut stream, &self.first()?.target)?;
         let (index, flows) = (self.connections[number].index, program.flows()?);
         let (mut flow, layout) = (fetch(&flows, index)?, &program.flow);
+        // What the server echoed was sent before it answered; the kernel's acknowledgement had a
+        // later stamp. Behind that one, all that we send would be dropped as old (RFC 7323, 5.3).
+        let ahead = (now() - self.connections[number].begun) / 1_000_000 + 1;
+        let offset = flow.u32_at(layout.ts_offset).wrapping_add(ahead as u32);
+        flow.put_u32(layout.ts_offset, offset);
         // Flows begin at different places of the schedule.
         flow.put_u32(layout.cursor, (number as u32).wrapping_mul(7919));
         flow.put_u32(layout.state, program.states.driven);

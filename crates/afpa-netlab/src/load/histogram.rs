@@ -3,8 +3,8 @@
 /// Buckets for each power of two; as `HISTOGRAM_SUB` in the program, which a test asserts.
 pub(crate) const SUB: u64 = 16;
 
-/// Latency percentiles in microseconds, exact to 1/16 (the width of a bucket).
-#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
+/// Latency percentiles in microseconds; those of the program are exact to 1/16 (the width of a bucket).
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Latency {
     /// Arithmetic mean.
     pub mean: f64,
@@ -16,7 +16,7 @@ pub struct Latency {
     pub p99: f64,
     /// 99.9th percentile.
     pub p999: f64,
-    /// The slowest response's bucket.
+    /// The slowest response, or its bucket.
     pub max: f64,
 }
 

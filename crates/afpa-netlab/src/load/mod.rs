@@ -38,6 +38,8 @@ use program::{Counted, Program};
 const WATCH: Duration = Duration::from_millis(50);
 /// Requests outstanding when nothing else is asked for: well below the packet queue's limit.
 const MOST_ACTIVE: u32 = 512;
+/// The same of connections that take turns: there an acknowledgement goes beside each request.
+const MOST_IN_TURN: u32 = 256;
 
 /// What to ask, of whom, and over how many connections.
 #[derive(Debug, Clone)]
@@ -51,7 +53,8 @@ pub struct LoadOptions {
     pub once: bool,
     /// Requests outstanding at any time, at most one on a connection: all connections take their
     /// turns. More than some 900 overflow the queue that a core has for packets of virtual
-    /// interfaces (`net.core.netdev_max_backlog`). 0: one on each connection, 512 at most.
+    /// interfaces (`net.core.netdev_max_backlog`), without [`late_acks`](Self::late_acks) half of
+    /// that. 0: one on each connection; of more than 512 connections 512 or 256 at a time.
     pub active: u32,
     /// With fewer requests outstanding than connections: a response is acknowledged by the next
     /// request on its connection, and not at once. A server whose own TCP sends responses takes
@@ -85,8 +88,13 @@ impl LoadOptions {
 
     /// Rings of connections that take turns: as many as requests are outstanding.
     fn rings(&self) -> usize {
-        let active = if self.active == 0 { MOST_ACTIVE } else { self.active };
-        active.min(self.connections).max(1) as usize
+        let active = match self.active {
+            0 if self.connections <= MOST_ACTIVE => self.connections,
+            0 if self.late_acks => MOST_ACTIVE,
+            0 => MOST_IN_TURN,
+            active => active.min(self.connections),
+        };
+        active.max(1) as usize
     }
 }
 
@@ -267,5 +275,22 @@ impl Interval {
             self.counts["resent_by_watchdog"] + self.counts["resent"],
             self.counts["reopened"],
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_and_acknowledgements_fit_the_queue() {
+        let rings = |connections, active| {
+            let to = (Ipv4Addr::LOCALHOST, 80).into();
+            LoadOptions { connections, active, ..LoadOptions::new(to, Vec::new()) }.rings()
+        };
+        assert_eq!([rings(64, 0), rings(512, 0), rings(513, 0)], [64, 512, 256]);
+        assert_eq!([rings(0, 0), rings(40_000, 700), rings(10, 700)], [1, 700, 10]);
+        let late = LoadOptions::new((Ipv4Addr::LOCALHOST, 80).into(), Vec::new());
+        assert_eq!(LoadOptions { connections: 1024, late_acks: true, ..late }.rings(), 512);
     }
 }

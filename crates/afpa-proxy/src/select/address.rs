@@ -2,26 +2,9 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What a connection to a server is made to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Address {
-    /// An IP address and port.
-    Tcp(SocketAddr),
-    /// A unix socket.
-    Unix(PathBuf),
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Address::Tcp(address) => address.fmt(f),
-            Address::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
+pub use afpa_framework::Address;
 
 /// A server as the configuration names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -4,6 +4,8 @@
 //! that belong to the group now, as the configuration does. A slot whose server left the group is
 //! *retired*, and used again when its last request has ended.
 
+mod members;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -17,9 +19,6 @@ use super::turns::{Turn, Turns};
 use super::{Chosen, ServerIndex, WhyNone};
 use crate::health::{Change, Life, Outcome, WhyDown};
 use crate::observe::ServerCounts;
-
-/// Addresses of one name that are used; more are ignored.
-const MOST_ADDRESSES: usize = 64;
 
 /// One server, as the group sees it.
 #[derive(Debug)]
@@ -79,6 +78,8 @@ pub(super) struct Core<W> {
     pub(super) order: Vec<usize>,
     /// Addresses of the names, by place.
     resolved: Vec<(Place, Vec<SocketAddr>)>,
+    /// Servers that somebody has ordered to drain, whatever their weight.
+    drained: Vec<Address>,
     turns: Turns,
     ring: Ring,
     rotor: usize,
@@ -99,6 +100,7 @@ impl<W> Core<W> {
             slots: Vec::new(),
             order: Vec::new(),
             resolved: Vec::new(),
+            drained: Vec::new(),
             turns: Turns::default(),
             ring: Ring::default(),
             rotor: 0,
@@ -120,24 +122,6 @@ impl<W> Core<W> {
         }
         self.resolved.retain(|(place, _)| settings.servers.iter().any(|s| s.to == *place));
         self.settings = settings;
-        self.arrange();
-    }
-
-    /// A name has these addresses now. None at all changes nothing: better old ones than nobody.
-    pub(super) fn resolved(&mut self, place: &Place, addresses: &[SocketAddr], now_ms: u64) {
-        self.now_ms = self.now_ms.max(now_ms);
-        let mut addresses = addresses.to_vec();
-        addresses.sort_unstable();
-        addresses.dedup();
-        addresses.truncate(MOST_ADDRESSES);
-        if addresses.is_empty() {
-            return;
-        }
-        match self.resolved.iter_mut().find(|(known, _)| known == place) {
-            Some((_, known)) if *known == addresses => return,
-            Some((_, known)) => *known = addresses,
-            None => self.resolved.push((place.clone(), addresses)),
-        }
         self.arrange();
     }
 
@@ -385,7 +369,9 @@ impl<W> Core<W> {
             }
         }
         self.refusals.all_down += 1;
-        Decision::None(if any_up { WhyNone::AllTried } else { self.why_none() })
+        // With nobody excluded, those that are up all drain.
+        let tried = any_up && !excluded.is_empty();
+        Decision::None(if tried { WhyNone::AllTried } else { self.why_none() })
     }
 
     /// Why nobody can be served: what most plainly says whose fault it is.
@@ -424,75 +410,6 @@ impl<W> Core<W> {
         let others = members().any(|(n, slot)| n != number && slot.is_usable() && slot.weight > 0);
         let most = self.settings.health.errors.most_ejected_percent as usize;
         others && (ejected + 1) * 100 <= most * self.order.len()
-    }
-
-    /// Gives every server of the settings a slot, retires the others, and draws the ring anew.
-    fn arrange(&mut self) {
-        let mut wanted: Vec<(Address, String, u32, u32)> = Vec::new();
-        for server in &self.settings.servers {
-            let addresses: Vec<Address> = match &server.to {
-                Place::Fixed(address) => vec![address.clone()],
-                name => self.addresses(name),
-            };
-            for address in addresses {
-                if wanted.iter().any(|(known, ..)| *known == address) {
-                    continue;
-                }
-                let name = match &server.to {
-                    Place::Fixed(address) => address.to_string(),
-                    name => format!("{name} {address}"),
-                };
-                wanted.push((address, name, server.weight, server.max_connections.max(1)));
-            }
-        }
-        for slot in &mut self.slots {
-            slot.retired = true;
-        }
-        self.order = wanted.into_iter().map(|server| self.slot_for(server)).collect();
-        let points = self.order.iter().map(|number| {
-            let slot = &self.slots[*number];
-            (*number, slot.target.address_text.as_str(), slot.weight)
-        });
-        self.ring = Ring::new(points);
-    }
-
-    fn addresses(&self, place: &Place) -> Vec<Address> {
-        let found = self.resolved.iter().find(|(known, _)| known == place);
-        found.map_or_else(Vec::new, |(_, all)| all.iter().copied().map(Address::Tcp).collect())
-    }
-
-    fn slot_for(&mut self, (address, name, weight, max): (Address, String, u32, u32)) -> usize {
-        let group = &self.settings.name;
-        let cookie = self.secret.value(group, &address.to_string());
-        let known = self.slots.iter().position(|slot| slot.target.address == address);
-        if let Some(number) = known {
-            let slot = &mut self.slots[number];
-            let id = slot.target.id;
-            slot.target =
-                Arc::new(Target::new(Some(id), address, name, cookie, &self.settings.cookie));
-            (slot.weight, slot.max, slot.retired) = (weight, max, false);
-            return number;
-        }
-        let target = Arc::new(Target::new(None, address, name, cookie, &self.settings.cookie));
-        let slot = Slot {
-            target,
-            weight,
-            max,
-            retired: false,
-            in_flight: 0,
-            life: Life::new(self.now_ms),
-            counts: ServerCounts::default(),
-        };
-        match self.slots.iter().position(|slot| slot.retired && slot.in_flight == 0) {
-            Some(number) => {
-                self.slots[number] = slot;
-                number
-            }
-            None => {
-                self.slots.push(slot);
-                self.slots.len() - 1
-            }
-        }
     }
 }
 

@@ -162,6 +162,20 @@ impl Group {
         self.shared.change(|core| core.resolved(place, addresses, now_ms));
     }
 
+    /// Has the servers called `name` drain: they get only what affinity binds to them, and what they
+    /// have. Without `drain` they get requests again, as their weight says. A server is called by its
+    /// place in the configuration, by its address, or by its name in [`Group::report`]. The names of
+    /// those that were meant; none: the group has no such server.
+    pub fn order_drain(&self, name: &str, drain: bool) -> Vec<String> {
+        let mut meant = Vec::new();
+        self.shared.change(|core| meant = core.order_drain(name, drain));
+        for server in &meant {
+            let (group, order) = (self.name.as_str(), if drain { "drain" } else { "ready" });
+            tracing::info!(group, server = server.as_str(), order, "server was given an order");
+        }
+        meant
+    }
+
     /// The group at this moment.
     pub fn report(&self, now_ms: u64) -> GroupReport {
         let core = self.shared.lock();

@@ -60,7 +60,7 @@ pub enum Pick {
 /// Why no server could be selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhyNone {
-    /// The group has no servers: none of its names has an address.
+    /// The group has no servers: none of its names has an address, or all of them drain.
     NoServers,
     /// Every server is unavailable.
     AllDown {

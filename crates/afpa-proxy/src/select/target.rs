@@ -41,4 +41,10 @@ impl Target {
             set_cookie,
         }
     }
+    /// Whether somebody may mean it by `name`: its configured place, its address, or both as logs have
+    /// them.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        let place = self.name.split_once(' ').map(|(place, _)| place);
+        name == self.name || name == self.address_text || place == Some(name)
+    }
 }

@@ -271,6 +271,41 @@ fn a_draining_server_keeps_its_own_clients_only() {
 }
 
 #[test]
+fn a_server_that_was_ordered_to_drain_gets_no_new_requests_until_it_is_ready() {
+    let before = group(2, |_| {});
+    assert_eq!(before.order_drain("10.0.0.9:80", true), [""; 0], "there is no such server");
+    assert_eq!(before.order_drain("10.0.0.1:80", true), ["10.0.0.1:80"]);
+    let settings = GroupSettings { servers: servers(2), ..GroupSettings::default() };
+    let group = Group::new(settings.clone(), Some(&before), 1);
+    for _ in 0..10 {
+        assert_eq!(lease(group.pick(1, &any(), &[])).server(), ServerIndex(1), "a reload keeps it");
+    }
+    assert_eq!(group.report(1).servers[0].state, "draining");
+    assert_eq!(group.order_drain("10.0.0.2:80", true), ["10.0.0.2:80"]);
+    assert_eq!(why(group.pick(1, &any(), &[])), WhyNone::NoServers);
+    assert_eq!(group.order_drain("10.0.0.1:80", false), ["10.0.0.1:80"]);
+    assert_eq!(lease(group.pick(1, &any(), &[])).server(), ServerIndex(0));
+    // Who leaves the group and comes back begins anew.
+    let without = GroupSettings { servers: servers(1), ..settings.clone() };
+    let without = Group::new(without, Some(&group), 2);
+    let again = Group::new(settings, Some(&without), 3);
+    assert!(again.report(3).servers.iter().all(|server| server.state == "up"));
+}
+
+#[test]
+fn a_name_means_all_its_addresses_and_each_is_meant_alone() {
+    let group = group(0, |settings| {
+        settings.servers = vec![ServerSettings::at("app.example:80".parse().unwrap())];
+    });
+    let [place] = &group.names()[..] else { panic!("one name") };
+    let addresses = ["10.1.0.1:80", "10.1.0.2:80"].map(|text| text.parse().unwrap());
+    group.resolved(place, &addresses, 1);
+    assert_eq!(group.order_drain("app.example:80", true).len(), 2);
+    assert_eq!(group.order_drain("10.1.0.1:80", false), ["app.example:80 10.1.0.1:80"]);
+    assert_eq!(group.order_drain("app.example:80 10.1.0.2:80", false).len(), 1);
+}
+
+#[test]
 fn the_fewest_connections_for_its_weight() {
     let group = group(3, |settings| {
         settings.select = Select::LeastConnections;

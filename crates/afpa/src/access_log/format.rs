@@ -88,6 +88,10 @@ fn json(record: &Unpacked<'_>, clock: &Clock, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"duration_us\":");
     number(record.duration_us, out);
     text("source", record.source, out);
+    if record.weight != 1 {
+        out.extend_from_slice(b",\"weight\":");
+        number(record.weight, out);
+    }
     if !record.server.is_empty() {
         text("server", record.server, out);
         out.extend_from_slice(b",\"first_byte_us\":");
@@ -216,6 +220,7 @@ mod tests {
             server: b"",
             first_byte_us: 0,
             attempts: 0,
+            weight: 1,
         }
     }
 

@@ -14,7 +14,7 @@ const FIELD_LIMIT: usize = 8 * 1024;
 const WORD_LIMIT: usize = 255;
 
 /// Bytes before the texts.
-const FIXED: usize = 8 + 8 + 4 + 2 + 4 + 1 + 17 + 4 + 4 * 2;
+const FIXED: usize = 8 + 8 + 4 + 2 + 4 + 1 + 4 + 17 + 4 + 4 * 2;
 
 /// More than any packed record has.
 pub(super) const LARGEST: usize = FIXED + 4 * WORD_LIMIT + 4 * FIELD_LIMIT;
@@ -38,6 +38,7 @@ pub(super) struct Unpacked<'a> {
     pub(super) server: &'a [u8],
     pub(super) first_byte_us: u32,
     pub(super) attempts: u8,
+    pub(super) weight: u32,
 }
 
 /// Appends `record`, if it fits in the capacity there is; a buffer never grows.
@@ -57,6 +58,7 @@ pub(super) fn pack(record: &AccessRecord<'_>, buffer: &mut Vec<u8>) -> bool {
     buffer.extend_from_slice(&record.status.to_ne_bytes());
     buffer.extend_from_slice(&remote.first_byte_us.to_ne_bytes());
     buffer.push(remote.attempts);
+    buffer.extend_from_slice(&record.weight.to_ne_bytes());
     pack_client(record.client, buffer);
     // Cut above: the lengths fit.
     buffer.extend(words.map(|word| word.len() as u8));
@@ -77,6 +79,7 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
     let status = u16::from_ne_bytes(array(bytes)?);
     let first_byte_us = u32::from_ne_bytes(array(bytes)?);
     let [attempts] = array(bytes)?;
+    let weight = u32::from_ne_bytes(array(bytes)?);
     let client = unpack_client(array(bytes)?);
     let words: [u8; 4] = array(bytes)?;
     let mut fields = [0; 4];
@@ -101,6 +104,7 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
         user_agent: bytes.split_off(..user_agent)?,
         first_byte_us,
         attempts,
+        weight,
     })
 }
 
@@ -179,11 +183,13 @@ mod tests {
     #[test]
     fn a_server_and_its_time_come_back() {
         let remote = Some(Remote { server: "10.0.0.1:80", first_byte_us: 1234, attempts: 2 });
+        let weight = 64;
         let mut buffer = Vec::with_capacity(1024);
-        assert!(pack(&AccessRecord { remote, ..record() }, &mut buffer));
+        assert!(pack(&AccessRecord { remote, weight, ..record() }, &mut buffer));
         let unpacked = unpack(&mut buffer.as_slice()).unwrap();
         assert_eq!((unpacked.server, unpacked.first_byte_us), (&b"10.0.0.1:80"[..], 1234));
         assert_eq!((unpacked.attempts, unpacked.target), (2, record().target));
+        assert_eq!(unpacked.weight, 64);
     }
 
     #[test]

@@ -14,8 +14,9 @@ use crate::control;
 #[derive(Args, Debug)]
 #[command(after_help = ATTACH_EXAMPLES)]
 pub struct Attach {
-    /// Address and port on which the server listens; 0.0.0.0 or [::] if on all
-    #[arg(short, long, value_name = "ADDR:PORT")]
+    /// Address and port on which the server listens
+    // Brackets would be a link in the documentation of the field.
+    #[arg(short, long, value_name = "ADDR:PORT", help = LISTEN_HELP)]
     pub listen: SocketAddr,
     /// Directory whose files it serves
     #[arg(short, long, value_name = "DIR")]
@@ -105,6 +106,8 @@ fn folder() -> PathBuf {
 
 const EXTENSIONS: &str =
     "html,htm,css,js,mjs,json,xml,txt,svg,png,gif,jpg,jpeg,webp,avif,ico,woff,woff2,webmanifest";
+
+const LISTEN_HELP: &str = "Address and port on which the server listens; 0.0.0.0 or [::] if on all";
 
 const ATTACH_EXAMPLES: &str = "\
 Examples:

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
-use crate::cli::{self, Check, Completions, Man, Purge, Stats};
+use crate::cli::{self, Check, Completions, Man, Order, Purge, Server, Stats};
 use crate::config::{ConfigError, Machine, Overrides, load};
 use crate::control::{self, Target};
 use crate::fast_path;
@@ -53,9 +53,28 @@ pub fn stats(options: &Stats) -> anyhow::Result<()> {
 /// When the URL has no path, there is no process to ask, or it does not answer.
 pub fn purge(options: &Purge) -> anyhow::Result<()> {
     let path = control::path_of_url(&options.url)?;
+    let host = options.host.as_deref().or(control::host_of_url(&options.url));
+    let host = host.map(|host| format!("&host={}", control::escape(host))).unwrap_or_default();
     let socket = control::find(&target(&options.target))?;
-    let answer = socket.post(&format!("/purge?path={}", control::escape(path)))?;
+    let answer = socket.post(&format!("/purge?path={}{host}", control::escape(path)))?;
     print(&format!("{}\n", answer.trim_end()))
+}
+
+/// `afpa server ORDER SERVER`.
+///
+/// # Errors
+/// When there is no such server, there is no process to ask, or it does not answer.
+pub fn server(options: &Server) -> anyhow::Result<()> {
+    let order = match options.order {
+        Order::Drain => "drain",
+        Order::Ready => "ready",
+    };
+    let mut path = format!("/{order}?server={}", control::escape(&options.server));
+    if let Some(group) = &options.group {
+        path.push_str(&format!("&group={}", control::escape(group)));
+    }
+    let socket = control::find(&target(&options.target))?;
+    print(&format!("{}\n", socket.post(&path)?.trim_end()))
 }
 
 /// `afpa completions SHELL`.

@@ -154,6 +154,7 @@ impl Compression {
             min_size: s.size("min_size", 512, 0..=64 * MIB),
             max_size: s.size("max_size", MIB, 1..=64 * MIB),
             codings: s.choices("codings", Coding::ALL),
+            queue: s.count("queue", 1024, 1..=100_000),
             levels: Levels::read(reader.section("compression.levels")),
         }
     }

@@ -179,7 +179,7 @@ choice! {
     }
 }
 
-/// What is compressed when it enters the cache.
+/// What is compressed when it is asked for again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compression {
     /// Whether anything is.
@@ -192,6 +192,8 @@ pub struct Compression {
     pub max_size: usize,
     /// Codings made.
     pub codings: Vec<Coding>,
+    /// Objects that may wait to be compressed.
+    pub queue: usize,
     /// How hard each coding tries.
     pub levels: Levels,
 }

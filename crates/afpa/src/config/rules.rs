@@ -4,6 +4,7 @@ mod routing;
 
 use std::net::SocketAddr;
 
+use afpa_http::syntax::is_token;
 pub(super) use routing::{
     any, check_path, condition, destination, group_name, host_pattern, listed_extension, location,
     media_type, method, network, prefix, secret, sent_host, site_name, token, upgrade,
@@ -74,8 +75,8 @@ pub(super) fn file_name(text: &str) -> Result<String, Unfit> {
 /// A media type without parameters, or `type/*`.
 pub(super) fn media_pattern(text: &str) -> Result<String, Unfit> {
     let fits = match text.split_once('/') {
-        Some((kind, "*")) => is_token(kind),
-        Some((kind, subtype)) => is_token(kind) && is_token(subtype),
+        Some((kind, "*")) => is_token(kind.as_bytes()),
+        Some((kind, subtype)) => is_token(kind.as_bytes()) && is_token(subtype.as_bytes()),
         None => false,
     };
     if !fits {
@@ -128,7 +129,7 @@ const RESERVED_FIELDS: [&str; 18] = [
 
 /// A response field.
 pub(super) fn header(name: &str, value: &str) -> Result<(String, String), Unfit> {
-    if !is_token(name) {
+    if !is_token(name.as_bytes()) {
         let cause = format!("\"{name}\" is not a field name");
         return Err(Unfit::new(cause, "use letters, digits and hyphens: X-Frame-Options"));
     }
@@ -146,12 +147,6 @@ pub(super) fn header(name: &str, value: &str) -> Result<(String, String), Unfit>
         return Err(Unfit::new(cause, "write one line of printable characters"));
     }
     Ok((name.to_owned(), value.to_owned()))
-}
-
-/// RFC 9110 section 5.6.2.
-fn is_token(text: &str) -> bool {
-    let special = b"!#$%&'*+-.^_`|~";
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || special.contains(&b))
 }
 
 /// RFC 9110 section 5.5, without obs-text.

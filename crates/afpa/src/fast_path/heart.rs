@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{Event, Events};
+use afpa_bpf::Events;
 use afpa_cache::ObjectId;
 use afpa_framework::AccessSink;
 use afpa_server::counters::WorkerCounters;
 
-use super::log::record;
+use super::log::{Blocks, record, weight};
 use super::resident::PERIOD;
 use super::running::Shared;
 use crate::access_log::Sink;
@@ -30,6 +30,7 @@ pub(super) struct Heart {
     shared: Arc<Shared>,
     workers: Vec<Pulse>,
     sink: Sink,
+    blocks: Blocks,
     swept: Instant,
     weighed: Instant,
     second: Instant,
@@ -51,7 +52,8 @@ impl Heart {
             seen: now,
         };
         let workers = workers.iter().map(pulse).collect();
-        Self { shared, workers, sink, swept: now, weighed: now, second: now }
+        let blocks = Blocks::default();
+        Self { shared, workers, sink, blocks, swept: now, weighed: now, second: now }
     }
 
     /// Until it is told to end; then what is left of the log is written.
@@ -127,10 +129,12 @@ impl Heart {
         for event in &heard {
             let Some(described) = self.shared.register.find(event.version) else { continue };
             if logged {
-                self.sink.record(&record(event, &described));
+                let read = |event: &_| self.shared.fast_path.header_block(event);
+                let lines = self.blocks.lines(event, read);
+                self.sink.record(&record(event, &described, &lines));
             }
             if let Some(current) = current.as_ref()
-                && described.site == current.resident.site()
+                && described.generation == current.resident.generation()
             {
                 let count = touches.entry(described.object).or_default();
                 *count = count.saturating_add(weight(event));
@@ -140,9 +144,4 @@ impl Heart {
             cache.touch(&touches.into_iter().collect::<Vec<_>>());
         }
     }
-}
-
-/// Answers that an event stands for.
-fn weight(event: &Event) -> u32 {
-    event.weight.max(1)
 }

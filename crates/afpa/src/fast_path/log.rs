@@ -14,8 +14,8 @@ use afpa_framework::{AccessRecord, Client};
 pub(super) struct Described {
     /// The request target, as clients spell it.
     pub(super) target: Arc<[u8]>,
-    /// Whose cache `object` is in.
-    pub(super) site: u32,
+    /// The configuration in whose cache `object` is.
+    pub(super) generation: u32,
     pub(super) object: ObjectId,
     /// Bytes of the head of a whole answer.
     pub(super) head: usize,
@@ -65,9 +65,70 @@ impl Register {
     }
 }
 
-/// The record of an answer. The kernel keeps neither Host nor Referer nor User-Agent, and the time is
-/// that of the Date it sent.
-pub(super) fn record<'d>(event: &Event, described: &'d Described) -> AccessRecord<'d> {
+/// What the log wants of the header blocks that the kernel remembers. Clients repeat theirs, so that few
+/// have to be asked for.
+#[derive(Default)]
+pub(super) struct Blocks(HashMap<(u32, u32), Arc<Lines>>);
+
+/// Values of field lines; empty: there is none, or the kernel has forgotten it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Lines {
+    host: Box<[u8]>,
+    referer: Box<[u8]>,
+    user_agent: Box<[u8]>,
+}
+
+/// Blocks that are kept; then all are forgotten.
+const BLOCKS_MAX: usize = 4096;
+
+impl Blocks {
+    /// Those of an answered request; `read` asks the kernel.
+    pub(super) fn lines(
+        &mut self,
+        event: &Event,
+        read: impl FnOnce(&Event) -> Option<Vec<u8>>,
+    ) -> Arc<Lines> {
+        let name = (event.block, event.block_sequence);
+        if let Some(known) = self.0.get(&name) {
+            return Arc::clone(known);
+        }
+        let Some(block) = read(event) else { return Arc::default() };
+        if self.0.len() >= BLOCKS_MAX {
+            self.0.clear();
+        }
+        let lines = Arc::new(Lines::read(&block));
+        self.0.insert(name, Arc::clone(&lines));
+        lines
+    }
+}
+
+impl Lines {
+    /// Of a block that the programs have checked line by line.
+    fn read(block: &[u8]) -> Self {
+        let value = |name: &str| -> Box<[u8]> {
+            let mut lines = block.split(|byte| *byte == b'\n');
+            let value = lines.find_map(|line| {
+                let (own, value) = line.split_at_checked(name.len())?;
+                let value = value.strip_prefix(b":")?;
+                own.eq_ignore_ascii_case(name.as_bytes()).then(|| value.trim_ascii())
+            });
+            value.unwrap_or_default().into()
+        };
+        Self { host: value("Host"), referer: value("Referer"), user_agent: value("User-Agent") }
+    }
+}
+
+/// Answers that an event stands for.
+pub(super) fn weight(event: &Event) -> u32 {
+    event.weight.max(1)
+}
+
+/// The record of an answer. Its time is that of the Date it has.
+pub(super) fn record<'d>(
+    event: &Event,
+    described: &'d Described,
+    lines: &'d Lines,
+) -> AccessRecord<'d> {
     let whole = event.kind == kind::WHOLE;
     let content = (event.length as usize).saturating_sub(described.head);
     AccessRecord {
@@ -79,9 +140,10 @@ pub(super) fn record<'d>(event: &Event, described: &'d Described) -> AccessRecor
         status: if event.kind == kind::NOT_MODIFIED { 304 } else { 200 },
         body_bytes: if whole { content as u64 } else { 0 },
         duration_us: 0,
-        host: b"",
-        referer: b"",
-        user_agent: b"",
+        host: &lines.host,
+        referer: &lines.referer,
+        user_agent: &lines.user_agent,
+        weight: weight(event),
         source: "kernel",
         remote: None,
     }
@@ -93,38 +155,68 @@ mod tests {
     use afpa_bpf::FlowKey;
 
     fn described() -> Described {
-        Described { target: Arc::from(&b"/a%20b"[..]), site: 1, object: ObjectId(7), head: 200 }
+        Described {
+            target: Arc::from(&b"/a%20b"[..]),
+            generation: 1,
+            object: ObjectId(7),
+            head: 200,
+        }
     }
 
     fn event(kind: u8, head: u8) -> Event {
         let addresses = ["192.0.2.7:1234", "192.0.2.1:80"].map(|text| text.parse().unwrap());
         let flow = FlowKey::new(addresses[0], addresses[1]);
         let (listener, site, date, version) = (1, 1, 971_186_136, 5);
+        let (length, weight, block, block_sequence) = (812, 64, 3, 2);
         Event {
             flow,
             listener,
             site,
             date,
             version,
-            length: 812,
-            weight: 1,
+            length,
+            weight,
             kind,
             head,
-            reserved: [0; 6],
+            reserved: [0; 2],
+            block,
+            block_sequence,
+            spare: 0,
         }
     }
 
+    const BLOCK: &[u8] =
+        b"HOST: a.org:81\r\nX-Host: b\r\nuser-agent:  wget 1 \r\nReferer: /\r\nReferer: 2\r\n\r\n";
+
     #[test]
     fn answers_become_records() {
-        let described = described();
-        let whole = record(&event(kind::WHOLE, 0), &described);
+        let (described, lines) = (described(), Lines::read(BLOCK));
+        let whole = record(&event(kind::WHOLE, 0), &described, &lines);
         assert_eq!((whole.method, whole.status, whole.body_bytes), ("GET", 200, 612));
         assert_eq!((whole.target, whole.source), (&b"/a%20b"[..], "kernel"));
         assert_eq!(whole.client, Client::Ip("192.0.2.7".parse().unwrap()));
-        let head = record(&event(kind::HEAD, 1), &described);
+        assert_eq!((whole.host, whole.referer), (&b"a.org:81"[..], &b"/"[..]));
+        assert_eq!((whole.user_agent, whole.weight), (&b"wget 1"[..], 64));
+        let head = record(&event(kind::HEAD, 1), &described, &lines);
         assert_eq!((head.method, head.status, head.body_bytes), ("HEAD", 200, 0));
-        let not_modified = record(&event(kind::NOT_MODIFIED, 0), &described);
+        let not_modified = record(&event(kind::NOT_MODIFIED, 0), &described, &lines);
         assert_eq!((not_modified.status, not_modified.body_bytes), (304, 0));
+    }
+
+    #[test]
+    fn a_block_is_asked_for_once_unless_it_was_forgotten() {
+        let mut blocks = Blocks::default();
+        let mut event = event(kind::WHOLE, 0);
+        assert_eq!(*blocks.lines(&event, |_| None), Lines::default());
+        assert_eq!(*blocks.lines(&event, |_| Some(BLOCK.to_vec())).host, *b"a.org:81");
+        assert_eq!(*blocks.lines(&event, |_| panic!("it is known")).host, *b"a.org:81");
+        event.block_sequence += 2;
+        let other = blocks.lines(&event, |_| Some(b"Host: b\r\n\r\n".to_vec()));
+        assert_eq!((&*other.host, &*other.user_agent), (&b"b"[..], &b""[..]));
+        for block in 0..2 * BLOCKS_MAX as u32 {
+            blocks.lines(&Event { block, ..event }, |_| Some(Vec::new()));
+        }
+        assert!(blocks.0.len() <= BLOCKS_MAX);
     }
 
     #[test]

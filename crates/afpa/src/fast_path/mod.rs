@@ -3,9 +3,11 @@
 //!
 //! ```text
 //! privileged:  Prepared::load ─ programs on the interfaces
-//! user:        Prepared::start ─ FastPath ── adopt(site) ── pause ── finish
+//! user:        Prepared::start ─ FastPath ── adopt(sites) ── pause ── finish
 //!                                  │            │ at a reload
-//!                                  │            └ Resident: what the cache holds, pinned in the kernel
+//!                                  │            ├ Fit, Leads: which hosts lead to which sites
+//!                                  │            ├ Scope: which objects host and path alone lead to
+//!                                  │            └ Resident: these objects, pinned in the kernel
 //!                                  ├ heart: beat, access log, sweep
 //!                                  └ Tender: time-outs of long answers
 //! ```
@@ -14,6 +16,7 @@
 //! anything else happens to it, of every object that goes. The heart beats only while the workers do;
 //! the kernel stops answering two seconds after the last beat, and at once when the process is gone.
 
+mod fit;
 mod heart;
 mod keep;
 mod log;
@@ -22,10 +25,12 @@ mod prepare;
 mod resident;
 mod running;
 mod scope;
+mod served;
+mod tally;
 mod tend;
 mod weigh;
 
-pub(crate) use observe::Look;
+pub(crate) use observe::{Look, OfSite};
 pub(crate) use prepare::{Outcome, Prepared, outlook};
 pub(crate) use running::{FastPath, Parts};
 pub(crate) use scope::Scope;

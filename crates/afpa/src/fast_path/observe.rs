@@ -6,7 +6,9 @@ use std::sync::{Arc, PoisonError};
 use afpa_bpf::{Counters, Reason};
 use serde_json::{Value, json};
 
+use super::fit::Fit;
 use super::running::{FastPath, Shared};
+use super::tally::Count;
 
 /// A look at the fast path, from any thread.
 pub(crate) enum Look {
@@ -14,6 +16,15 @@ pub(crate) enum Look {
     Without(String),
     /// It runs.
     At(Arc<Shared>),
+}
+
+/// The kernel's part of a site.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OfSite {
+    /// Whether it answers for the site, and why not.
+    pub(crate) state: String,
+    /// What it answered.
+    pub(crate) count: Count,
 }
 
 /// Its numbers at one time.
@@ -62,6 +73,19 @@ impl Look {
             }
             Look::At(_) => "not in use: paused".to_owned(),
         }
+    }
+
+    /// The kernel's part of each site, in the order of the configuration; empty without the fast path.
+    pub(crate) fn sites(&self) -> Vec<OfSite> {
+        let Look::At(shared) = self else { return Vec::new() };
+        let current = shared.current.load();
+        let fits = current.iter().flat_map(|current| &current.fits);
+        let state = |fit: &Fit| match shared.is_answering() {
+            true => fit.to_string(),
+            false => "no: the fast path is not in use".to_owned(),
+        };
+        let sites = fits.zip(shared.site_counts());
+        sites.map(|(fit, count)| OfSite { state: state(fit), count }).collect()
     }
 
     /// The numbers, if there are any.

@@ -12,9 +12,9 @@ use afpa_server::Elsewhere;
 use anyhow::bail;
 
 use super::Missing;
+use super::fit::{self, Fit};
 use super::keep::{Kept, Refused};
-use super::scope;
-use crate::config::{self, AccessTarget, Config, FastPathMode};
+use crate::config::{self, AccessTarget, Config, FastPathMode, Hierarchy};
 use crate::privileges::Identity;
 
 /// Programs in the kernel, on their interfaces, with nothing to answer yet.
@@ -63,6 +63,7 @@ impl Prepared {
         bound: &[SocketAddr],
         owner: Option<&Identity>,
     ) -> Result<Self, Missing> {
+        let bound = &fit::answerable(config, &Fit::of(config), bound)[..];
         let all = wanted(config, bound)?;
         let kept = match bound.iter().min().filter(|_| config.fast_path.keep) {
             Some(first) => open_folder(*first, owner)?,
@@ -80,19 +81,34 @@ impl Prepared {
     }
 }
 
-/// What `afpa check` says: whether the fast path would be in use, tried by loading it.
+/// What `afpa check` says: whether the fast path would be in use, tried by loading it, and for which sites.
 pub(crate) fn outlook(config: &Config) -> String {
     if config.fast_path.mode == FastPathMode::Off {
         return "off, as configured".to_owned();
     }
-    let addresses = scope::addresses(config);
+    let fits = Fit::of(config);
+    let addresses = fit::addresses(config, &fits);
     match wanted(config, &addresses).and_then(|all| load(config, None).map(|_| all)) {
         Ok(all) => {
             let names = carrying(&addresses, &all).map(|interface| interface.name.as_str());
-            format!("would be in use on {}", names.collect::<Vec<_>>().join(", "))
+            let names = names.collect::<Vec<_>>().join(", ");
+            format!("would be in use on {names}{}", outlook_of_sites(config, &fits))
         }
-        Err(missing) => format!("would not be in use: {missing}"),
+        Err(missing) => {
+            format!("would not be in use: {missing}{}", outlook_of_sites(config, &fits))
+        }
     }
+}
+
+/// A line for each site, unless there is nothing to tell.
+fn outlook_of_sites(config: &Config, fits: &[Fit]) -> String {
+    if let [Fit::Whole | Fit::Not(_)] = fits {
+        return String::new();
+    }
+    let hierarchy = Hierarchy::of(config, &mut |_| 0);
+    let names = hierarchy.table.sites.iter().map(|site| site.name.as_str());
+    let width = names.clone().map(str::len).max().unwrap_or(0);
+    names.zip(fits).map(|(name, fit)| format!("\n  {name:<width$}  {fit}")).collect()
 }
 
 /// One in how many answers is reported: for the access log, or, so that the cache's policy knows what
@@ -112,18 +128,17 @@ pub(super) fn elsewhere(fast_path: &Arc<FastPath>) -> Elsewhere {
     })
 }
 
-/// All interfaces, if the configuration leaves anything for the kernel to do.
-fn wanted(config: &Config, bound: &[SocketAddr]) -> Result<Vec<Interface>, Missing> {
-    if !scope::is_one_site(config) {
-        let remedy = "the kernel answers for one [[site]]";
-        return Err(Missing::new("there are several sites", remedy));
-    }
-    if scope::answerable(config, bound).is_empty() && !bound.is_empty() {
-        let remedy = "[[site]] without proxy_from";
-        return Err(Missing::new("connections begin with the PROXY protocol", remedy));
-    }
-    if bound.is_empty() {
-        return Err(Missing::new("no TCP address is listened on", "[[site]] listen"));
+/// All interfaces, if the configuration leaves anything for the kernel to do; `answerable` are the
+/// addresses on which it does.
+fn wanted(config: &Config, answerable: &[SocketAddr]) -> Result<Vec<Interface>, Missing> {
+    if answerable.is_empty() {
+        return Err(match &Fit::of(config)[..] {
+            [Fit::Not(why)] => Missing::new(*why, "the kernel cannot answer for this site"),
+            _ => Missing::new(
+                "there is no site that the kernel could answer for",
+                "`afpa check` tells why for each",
+            ),
+        });
     }
     if !config.coherency.watch {
         let remedy = "[coherency] watch = true";
@@ -172,6 +187,14 @@ fn load(config: &Config, kept: Option<&Kept>) -> Result<FastPath, Missing> {
     Ok(FastPath::load(settings(config, Some(kept.path())))?)
 }
 
+/// Room for the Host values of all addresses, and for those of the configuration that a reload brings.
+fn hosts(config: &Config) -> u32 {
+    let names =
+        config.sites.iter().map(|site| site.hosts.len() * site.listen.len() * 2).sum::<usize>();
+    let wanted = u32::try_from(names).unwrap_or(u32::MAX).saturating_mul(2);
+    Settings::default().hosts.max(wanted)
+}
+
 fn settings(config: &Config, keep_in: Option<PathBuf>) -> Settings {
     let wanted = &config.fast_path;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
@@ -183,6 +206,7 @@ fn settings(config: &Config, keep_in: Option<PathBuf>) -> Settings {
         flights: if pages == 0 { 1 } else { count(wanted.flights) },
         retired_bytes: wanted.retired,
         flows: count(wanted.flows),
+        hosts: hosts(config),
         log_every: log_every(config),
         rest_after: count(wanted.rest_after),
         keep_in,

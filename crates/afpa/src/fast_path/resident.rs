@@ -16,10 +16,14 @@ use super::log::{Described, Register};
 use super::scope::Scope;
 use super::weigh::{self, Demand, Use, Weight};
 
-/// One site's objects in the kernel. At a reload the next site gets a number and a resident of its own.
+/// The objects of one configuration's cache in the kernel. At a reload the next one has numbers for its
+/// sites and a resident of its own.
 pub(crate) struct Resident {
     fast_path: Arc<FastPath>,
-    site: u32,
+    /// Which configuration.
+    generation: u32,
+    /// The numbers of its sites; 0: user mode answers for it.
+    sites: Vec<u32>,
     scope: Scope,
     register: Arc<Register>,
     counts: Arc<Counts>,
@@ -49,18 +53,25 @@ pub(super) struct Counts {
 
 #[derive(Default)]
 struct Pinned {
-    /// No more objects: another site took over.
+    /// No more objects: another configuration took over.
     closed: bool,
-    /// Spelling in requests, and the versions that answers are reported by.
-    objects: HashMap<Key, Place>,
+    objects: HashMap<Key, Held>,
     /// There was no room for these: to be offered again when there is.
     refused: HashMap<Key, Waiting>,
 }
 
+/// Where an object is pinned: its site, its spelling in requests, and the versions that answers are
+/// reported by.
 struct Place {
+    site: u32,
     target: Arc<[u8]>,
     versions: Vec<u64>,
     demand: Demand,
+}
+
+/// An object in the kernel: wherever it is pinned, and what all that is used for.
+struct Held {
+    places: Vec<Place>,
     used: Use,
 }
 
@@ -83,17 +94,18 @@ pub(super) struct Seen {
 impl Resident {
     pub(super) fn new(
         fast_path: Arc<FastPath>,
-        site: u32,
+        (generation, sites): (u32, Vec<u32>),
         scope: Scope,
         register: Arc<Register>,
         counts: Arc<Counts>,
     ) -> Self {
-        Self { fast_path, site, scope, register, counts, pinned: Mutex::default() }
+        let pinned = Mutex::default();
+        Self { fast_path, generation, sites, scope, register, counts, pinned }
     }
 
-    /// The site's number in the kernel.
-    pub(super) fn site(&self) -> u32 {
-        self.site
+    /// Which configuration it is of.
+    pub(super) fn generation(&self) -> u32 {
+        self.generation
     }
 
     /// Takes everything back, and nothing more.
@@ -101,8 +113,8 @@ impl Resident {
         let mut pinned = self.lock();
         pinned.closed = true;
         pinned.refused.clear();
-        for (_, place) in pinned.objects.drain() {
-            self.unpin(place);
+        for (_, held) in pinned.objects.drain() {
+            held.places.into_iter().for_each(|place| self.unpin(place));
         }
     }
 
@@ -133,11 +145,11 @@ impl Resident {
             return;
         }
         for key in weigh::exchange(pinned.weights(), pinned.waiting(), free) {
-            if let Some(place) = pinned.objects.remove(&key) {
-                let waiting = Waiting { demand: place.demand, used: place.used };
+            if let Some(held) = pinned.objects.remove(&key) {
+                let waiting = Waiting { demand: held.demand(), used: held.used };
                 pinned.refused.insert(key, waiting);
                 self.counts.put_aside.fetch_add(1, Ordering::Relaxed);
-                self.unpin(place);
+                held.places.into_iter().for_each(|place| self.unpin(place));
             }
         }
     }
@@ -147,7 +159,7 @@ impl Resident {
         let pinned = self.lock();
         let one = |weight: Weight<Key>, is_pinned: bool| {
             let used = match is_pinned {
-                true => pinned.objects.get(&weight.key).map(|place| place.used),
+                true => pinned.objects.get(&weight.key).map(|held| held.used),
                 false => pinned.refused.get(&weight.key).map(|waiting| waiting.used),
             };
             Seen {
@@ -168,15 +180,26 @@ impl Resident {
         seen
     }
 
+    /// The sites that the kernel answers for, and the targets there, that lead to the key's object.
+    fn targets(&self, key: &Key) -> Vec<(u32, Vec<u8>)> {
+        let urls = self.scope.urls(key).into_iter();
+        let targets = urls.filter_map(|(site, url)| {
+            let site = *self.sites.get(site).filter(|site| **site != 0)?;
+            let mut target = Vec::with_capacity(url.len());
+            target::encode(&url, &mut target);
+            Some((site, target))
+        });
+        targets.collect()
+    }
+
     fn pin(
         &self,
         refused: &mut HashMap<Key, Waiting>,
+        (site, target): (u32, Vec<u8>),
         key: &Key,
         object: &Object<HttpHeader>,
         used: Use,
     ) -> Option<Place> {
-        let mut target = Vec::with_capacity(key.path.len());
-        target::encode(&key.path, &mut target);
         let header = object.header();
         let modified = HttpDate::new(header.last_modified);
         let variants = variants(object, modified.as_bytes(), self.fast_path.answer_max());
@@ -186,20 +209,20 @@ impl Resident {
             return None;
         }
         let demand = Demand::of(&variants);
-        match self.fast_path.pin(self.site, &target, &variants) {
+        match self.fast_path.pin(site, &target, &variants) {
             Ok(versions) => {
                 let target: Arc<[u8]> = target.into();
                 for (version, variant) in versions.iter().zip(&variants) {
                     let head = variant.whole.map_or(0, |whole| whole.head.len());
                     let described = Described {
                         target: Arc::clone(&target),
-                        site: self.site,
+                        generation: self.generation,
                         object: object.id(),
                         head,
                     };
                     self.register.enter(*version, described);
                 }
-                Some(Place { target, versions, demand, used })
+                Some(Place { site, target, versions, demand })
             }
             Err(error) => {
                 self.count(&error);
@@ -222,7 +245,7 @@ impl Resident {
 
     /// An object that cannot be taken back could be answered for ever: nothing is answered then.
     fn unpin(&self, place: Place) {
-        if let Err(error) = self.fast_path.unpin(self.site, &place.target) {
+        if let Err(error) = self.fast_path.unpin(place.site, &place.target) {
             self.counts.broken.store(true, Ordering::SeqCst);
             self.fast_path.pause();
             tracing::error!(%error, "the fast path is off: an object cannot be taken back");
@@ -237,11 +260,20 @@ impl Resident {
     }
 }
 
+impl Held {
+    fn demand(&self) -> Demand {
+        let mut demand = Demand::default();
+        self.places.iter().for_each(|place| demand.give(&place.demand));
+        demand.length = self.places.iter().map(|place| place.demand.length).max().unwrap_or(0);
+        demand
+    }
+}
+
 impl Pinned {
     fn note(&mut self, keys: &[Key], hits: &[u64]) {
         for (key, hits) in keys.iter().zip(hits) {
-            if let Some(place) = self.objects.get_mut(key) {
-                place.used.note(*hits);
+            if let Some(held) = self.objects.get_mut(key) {
+                held.used.note(*hits);
             } else if let Some(waiting) = self.refused.get_mut(key) {
                 waiting.used.note(*hits);
             }
@@ -250,7 +282,7 @@ impl Pinned {
 
     fn weights(&self) -> Vec<Weight<Key>> {
         let weights = self.objects.iter();
-        weights.map(|(key, place)| weight(key, place.demand, &place.used)).collect()
+        weights.map(|(key, held)| weight(key, held.demand(), &held.used)).collect()
     }
 
     fn waiting(&self) -> Vec<Weight<Key>> {
@@ -266,7 +298,8 @@ fn weight(key: &Key, demand: Demand, used: &Use) -> Weight<Key> {
 impl Residency<HttpHeader> for Resident {
     fn published(&self, key: &Key, object: &Object<HttpHeader>) {
         // What more than host and path decides, only user mode can tell.
-        if !self.scope.allows(key) {
+        let targets = self.targets(key);
+        if targets.is_empty() {
             return;
         }
         let mut pinned = self.lock();
@@ -277,53 +310,60 @@ impl Residency<HttpHeader> for Resident {
         // Pinning replaces; if it fails, it has at least taken back what was there.
         let before = pinned.objects.remove(key);
         let waited = pinned.refused.remove(key).map(|waiting| waiting.used);
-        let used = before.as_ref().map(|place| place.used).or(waited).unwrap_or_default();
-        if let Some(place) = self.pin(&mut pinned.refused, key, object, used) {
-            pinned.objects.insert(key.clone(), place);
+        let used = before.as_ref().map(|held| held.used).or(waited).unwrap_or_default();
+        let pin = |target| self.pin(&mut pinned.refused, target, key, object, used);
+        let places: Vec<Place> = targets.into_iter().filter_map(pin).collect();
+        if !places.is_empty() {
+            pinned.objects.insert(key.clone(), Held { places, used });
         }
-        if let Some(before) = before {
-            self.register.retire(&before.versions);
-        }
+        let before = before.map(|held| held.places).unwrap_or_default();
+        before.iter().for_each(|place| self.register.retire(&place.versions));
     }
 
     fn dropped(&self, key: &Key) {
         let mut pinned = self.lock();
         pinned.refused.remove(key);
-        if let Some(place) = pinned.objects.remove(key) {
-            self.unpin(place);
-        }
+        let places = pinned.objects.remove(key).map(|held| held.places);
+        places.into_iter().flatten().for_each(|place| self.unpin(place));
     }
 }
 
-/// All codings, also those that are too long to be answered: the kernel chooses among them as a
-/// worker does, and leaves a request to it when the choice falls on one of these.
+/// All codings, also those that are too long to be answered and those that are still to be made: the kernel
+/// chooses among them as a worker does, and leaves a request to it when the choice falls on one of these.
 fn variants<'o>(
     object: &'o Object<HttpHeader>,
     last_modified: &'o [u8; HttpDate::LEN],
     longest: usize,
 ) -> Vec<Variant<'o>> {
+    let header = object.header();
     let codings = afpa_http::Coding::ALL.into_iter();
-    codings
-        .filter_map(|coding| object.header().variant(coding))
-        .map(|variant| {
-            let etag = variant.etag.as_bytes();
-            let comparable = etag.len() <= ETAG_MAX;
-            let body = match object.payloads().get(variant.payload) {
-                Some(Payload::Pinned(bytes)) => Some(&bytes[..]),
-                _ => None,
-            };
-            Variant {
-                coding: coding_of(variant.coding),
-                etag: if comparable { etag } else { b"" },
-                last_modified: Some(last_modified),
-                whole: body
-                    .and_then(|body| response(&variant.ok, body, longest))
-                    .filter(|_| comparable),
-                not_modified: response(&variant.not_modified, b"", NOT_MODIFIED_MAX)
-                    .filter(|_| comparable),
-            }
-        })
-        .collect()
+    let is_due = |coding| header.due().contains(coding) && !header.available().contains(coding);
+    let due = codings.clone().filter(|coding| is_due(*coding)).map(|coding| Variant {
+        coding: coding_of(coding),
+        etag: b"",
+        last_modified: None,
+        whole: None,
+        not_modified: None,
+    });
+    let made = codings.filter_map(|coding| header.variant(coding)).map(|variant| {
+        let etag = variant.etag.as_bytes();
+        let comparable = etag.len() <= ETAG_MAX;
+        let body = match object.payloads().get(variant.payload) {
+            Some(Payload::Pinned(bytes)) => Some(&bytes[..]),
+            _ => None,
+        };
+        Variant {
+            coding: coding_of(variant.coding),
+            etag: if comparable { etag } else { b"" },
+            last_modified: Some(last_modified),
+            whole: body
+                .and_then(|body| response(&variant.ok, body, longest))
+                .filter(|_| comparable),
+            not_modified: response(&variant.not_modified, b"", NOT_MODIFIED_MAX)
+                .filter(|_| comparable),
+        }
+    });
+    made.chain(due).collect()
 }
 
 fn response<'o>(head: &'o ResponseHead, body: &'o [u8], limit: usize) -> Option<Response<'o>> {

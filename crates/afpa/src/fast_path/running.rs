@@ -1,7 +1,6 @@
 //! The fast path at work: sites come and go, the heart beats, and in the end nothing is left.
 
-use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -15,12 +14,15 @@ use afpa_server::counters::WorkerCounters;
 use anyhow::Context as _;
 use arc_swap::ArcSwapOption;
 
+use super::fit::{Fit, answerable, leads};
 use super::heart::Heart;
 use super::keep::Kept;
 use super::log::Register;
 use super::prepare::{Prepared, elsewhere, log_every};
 use super::resident::{Counts, Resident};
-use super::scope::{Scope, answerable};
+use super::scope::Scope;
+use super::served::Served;
+use super::tally::{Count, Tally};
 use super::tend::Tender;
 use super::weigh::Demand;
 use crate::access_log::Sink;
@@ -39,6 +41,7 @@ pub(crate) struct FastPath {
 pub(crate) struct Shared {
     pub(super) fast_path: Arc<afpa_bpf::FastPath>,
     pub(super) current: ArcSwapOption<Current>,
+    pub(super) tally: Mutex<Tally>,
     pub(super) register: Arc<Register>,
     pub(super) counts: Arc<Counts>,
     pub(super) interfaces: Mutex<Carriers>,
@@ -55,18 +58,12 @@ pub(crate) struct Shared {
     pub(super) swept: Mutex<Swept>,
 }
 
-/// The site that is served.
+/// The configuration that is served.
 pub(super) struct Current {
     pub(super) resident: Arc<Resident>,
     pub(super) cache: Weak<Cache<HttpHeader>>,
-}
-
-/// What the kernel was told of listeners and hosts.
-#[derive(Default)]
-struct Served {
-    sites: u32,
-    listeners: HashMap<SocketAddr, u32>,
-    hosts: HashSet<(u32, String)>,
+    /// Of its sites, in order.
+    pub(super) fits: Vec<Fit>,
 }
 
 /// What a start takes.
@@ -94,6 +91,7 @@ impl Prepared {
         let shared = Arc::new(Shared {
             fast_path: self.fast_path,
             current: ArcSwapOption::empty(),
+            tally: Mutex::default(),
             register: Arc::default(),
             counts: Arc::default(),
             interfaces: Mutex::new(self.interfaces),
@@ -126,8 +124,9 @@ impl FastPath {
         &self.shared
     }
 
-    /// Answers from `cache`, as far as `scope` allows, on the bound addresses from now on, and for the site before no more: requests
-    /// lead to the new one, which is empty, before anything of it is pinned.
+    /// Answers from `cache`, as far as `scope` allows, on the bound addresses from now on, and for the
+    /// sites before no more: requests lead to the new ones, which are empty, before anything of the old
+    /// ones is given up, and that is before anything of the new ones is pinned.
     pub(crate) fn adopt(
         &mut self,
         config: &Config,
@@ -137,24 +136,31 @@ impl FastPath {
         sink: Option<Sink>,
     ) {
         let shared = Arc::clone(&self.shared);
-        let number = self.served.next_site();
+        let fits = Fit::of(config);
+        let numbers = shared.number(&fits, scope.names());
+        let reached = answerable(config, &fits, bound);
+        let before = shared.current.load_full();
+        let generation = before.as_ref().map_or(0, |before| before.resident.generation()) + 1;
         let resident = Arc::new(Resident::new(
             Arc::clone(&shared.fast_path),
-            number,
+            (generation, numbers.clone()),
             scope,
             Arc::clone(&shared.register),
             Arc::clone(&shared.counts),
         ));
-        let before = shared.current.swap(Some(Arc::new(Current {
+        shared.current.store(Some(Arc::new(Current {
             resident: Arc::clone(&resident),
             cache: Arc::downgrade(cache),
+            fits,
         })));
         *shared.answering() = config.fast_path.mode != FastPathMode::Off;
         if config.fast_path.mode == FastPathMode::Off {
             shared.fast_path.pause();
         }
-        let reached = shared.reach(&answerable(config, bound));
-        if let Err(error) = self.served.lead_to(&shared.fast_path, number, config, &reached) {
+        let reached = shared.reach(&reached);
+        let own = own_addresses();
+        let leads = reached.iter().map(|address| leads(config, &numbers, *address, &own));
+        if let Err(error) = self.served.lead_to(&shared.fast_path, leads.collect()) {
             tracing::warn!(%error, "some hosts or addresses are served without the fast path");
         }
         if let Some(before) = before {
@@ -206,60 +212,34 @@ impl Drop for FastPath {
     }
 }
 
-impl Served {
-    fn next_site(&mut self) -> u32 {
-        self.sites += 1;
-        self.sites
-    }
-
-    /// Requests to `bound` belong to `site`, if their Host is one of the configured ones.
-    fn lead_to(
-        &mut self,
-        fast_path: &afpa_bpf::FastPath,
-        site: u32,
-        config: &Config,
-        bound: &[SocketAddr],
-    ) -> anyhow::Result<()> {
-        let hosts = config.sites.first().map_or(&[][..], |site| &site.hosts);
-        let mut outcome: anyhow::Result<()> = Ok(());
-        let mut wanted = HashSet::new();
-        for address in bound {
-            let free = self.listeners.len() as u32 + 1;
-            let id = *self.listeners.entry(*address).or_insert(free);
-            let any_host = if hosts.is_empty() { site } else { 0 };
-            outcome = outcome.and(fast_path.listen(*address, id, any_host).map_err(Into::into));
-            // Names below a star are left to user mode.
-            let exact = hosts.iter().filter(|host| !host.starts_with('*'));
-            for host in spellings(exact, address.port()) {
-                outcome =
-                    outcome.and(fast_path.map_host(id, &host, site).map(drop).map_err(Into::into));
-                wanted.insert((id, host));
-            }
-        }
-        for (id, host) in self.hosts.difference(&wanted) {
-            outcome = outcome.and(fast_path.unmap_host(*id, host).map(drop).map_err(Into::into));
-        }
-        self.hosts = wanted;
-        let gone = |address: &&SocketAddr| !bound.contains(address);
-        for address in self.listeners.keys().filter(gone) {
-            // An address that went before is not there any more.
-            let _ = fast_path.unlisten(*address);
-        }
-        outcome
-    }
-}
-
-/// As clients write a host: alone, or with the port. The kernel folds case by setting a bit, which would
-/// make other characters of brackets.
-fn spellings<'h>(
-    hosts: impl Iterator<Item = &'h String>,
-    port: u16,
-) -> impl Iterator<Item = String> {
-    let plain = hosts.filter(|host| !host.contains(['[', ']']));
-    plain.flat_map(move |host| [host.clone(), format!("{host}:{port}")])
+/// Addresses of this machine.
+fn own_addresses() -> Vec<IpAddr> {
+    // Without, clients that call it by an IPv6 address are served by user mode.
+    let all = interfaces().unwrap_or_default();
+    all.into_iter().flat_map(|interface| interface.addresses).collect()
 }
 
 impl Shared {
+    /// Numbers for the sites of the next configuration; 0 for those that user mode answers.
+    fn number(&self, fits: &[Fit], names: &[String]) -> Vec<u32> {
+        let numbers = self.tally().enter(names, |site| self.site_count(site));
+        let numbers = fits.iter().zip(numbers);
+        numbers.map(|(fit, number)| if fit.is_answered() { number } else { 0 }).collect()
+    }
+
+    fn site_count(&self, site: u32) -> Count {
+        self.fast_path.site_count(site).unwrap_or_default().into()
+    }
+
+    /// What was answered for each site, in the order of the configuration.
+    pub(super) fn site_counts(&self) -> Vec<Count> {
+        self.tally().counts(|site| self.site_count(site))
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn beat(&self) {
         let answering = self.answering();
         if *answering && !self.counts.broken.load(Ordering::SeqCst) {

@@ -1,81 +1,96 @@
-//! Which cache objects may be answered in the kernel: those that host and path alone lead to.
+//! Which cache objects may be answered in the kernel, and under which URLs: those that host and path
+//! alone lead to.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use afpa_cache::Key;
 use afpa_http::Method;
 use afpa_module_http::Global;
-use afpa_router::{Action, Question, Router, SiteId};
+use afpa_router::{Action, ListenerId, Question, RequestSet, Router, SiteId};
 
-use crate::config::{Config, Listen};
-
-/// The part of a configuration that the kernel can answer for.
+/// The part of what is served that the kernel can answer.
 pub(crate) struct Scope {
     router: Option<Arc<Router>>,
+    /// Where each root stands in URLs.
+    ways: Vec<Vec<Way>>,
+    /// What logs and metrics call each site.
+    names: Vec<String>,
 }
+
+/// From URLs to a root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Way {
+    site: SiteId,
+    /// What URLs of the site have before the path below the root.
+    head: Box<[u8]>,
+}
+
+/// Places in URLs at which one root is looked for: each of its objects is pinned at every one of them.
+const MOST_WAYS: usize = 8;
 
 impl Scope {
     /// What may be answered for `global`.
     pub(crate) fn of(global: &Global) -> Self {
-        Scope { router: global.router.clone() }
+        let names = global.sites.iter().map(|site| site.name.clone()).collect();
+        Scope::new(global.router.clone(), global.roots.len(), names)
     }
 
-    /// Whether every GET and HEAD for the key's path, at the one site that there is, is answered with
-    /// the key's object.
-    pub(super) fn allows(&self, key: &Key) -> bool {
-        let Some(router) = &self.router else { return true };
-        let verdict = router.route_in(
-            SiteId(0),
-            &Question {
-                listener: afpa_router::ListenerId(0),
-                host: "",
-                method: Method::Get,
-                path: &key.path,
-                query: None,
-                fields: (),
-            },
-        );
-        // An object is named by the path below its root. Only where that is the URL's own path, the
-        // kernel finds it under the right one.
-        verdict.is_ok_and(|verdict| {
-            let root = match verdict.action {
-                Action::Cached { root } => Some(root.0),
-                _ => None,
+    fn new(router: Option<Arc<Router>>, roots: usize, names: Vec<String>) -> Self {
+        let mut ways = vec![Vec::new(); roots];
+        for set in router.iter().flat_map(|router| router.sets()) {
+            let Some((root, way)) = way(set) else { continue };
+            let Some(known) = ways.get_mut(root).filter(|known| known.len() < MOST_WAYS) else {
+                continue;
             };
-            verdict.certain
-                && root == Some(key.site)
-                && verdict.path.head.is_empty()
-                && verdict.path.tail.len() == key.path.len()
-        })
+            if !known.contains(&way) {
+                known.push(way);
+            }
+        }
+        Scope { router, ways, names }
+    }
+
+    /// What the sites are called, in the order of the configuration.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Sites, by their place in the configuration, and their URL paths for which every GET and HEAD is
+    /// answered with the key's object, whatever its fields are.
+    pub(super) fn urls(&self, key: &Key) -> Vec<(usize, Vec<u8>)> {
+        let Some(router) = &self.router else { return vec![(0, key.path.to_vec())] };
+        let ways = self.ways.get(key.site as usize).into_iter().flatten();
+        let urls = ways.map(|way| (way.site, [&way.head, &key.path[..]].concat()));
+        urls.filter(|(site, url)| leads(router, *site, url, key))
+            .map(|(site, url)| (site.0 as usize, url))
+            .collect()
     }
 }
 
-/// Whether the kernel can be told all of it: it knows one site, and no PROXY protocol.
-pub(super) fn is_one_site(config: &Config) -> bool {
-    config.sites.len() == 1
-}
-
-/// The bound addresses that the kernel may answer on.
-pub(super) fn answerable(config: &Config, bound: &[SocketAddr]) -> Vec<SocketAddr> {
-    let Some(site) = config.sites.first().filter(|_| is_one_site(config)) else {
-        return Vec::new();
+/// By which URLs a request set may lead to its root; `None`: it has none.
+fn way(set: &RequestSet) -> Option<(usize, Way)> {
+    let Action::Cached { root } = set.behaviour.action else { return None };
+    let head = match &set.behaviour.rewrite {
+        None => &[][..],
+        // What more than a prefix gives way is not to be guessed from the path below the root.
+        Some(rewrite) if rewrite.head.is_empty() => set.prefix.get(..rewrite.strip)?,
+        Some(_) => return None,
     };
-    // Behind a router in front connections begin with its header, and the client is somebody else.
-    if !site.proxy_from.is_empty() {
-        return Vec::new();
-    }
-    bound.to_vec()
+    Some((root.0 as usize, Way { site: set.site, head: head.into() }))
 }
 
-/// The TCP addresses of a configuration.
-pub(super) fn addresses(config: &Config) -> Vec<SocketAddr> {
-    let listen = config.sites.iter().flat_map(|site| &site.listen);
-    let tcp = listen.filter_map(|listen| match listen {
-        Listen::Tcp(address) => Some(*address),
-        Listen::Unix(_) => None,
-    });
-    tcp.collect()
+/// Whether the router certainly leads from the URL to the object.
+fn leads(router: &Router, site: SiteId, url: &[u8], key: &Key) -> bool {
+    let question = Question {
+        listener: ListenerId(0),
+        host: "",
+        method: Method::Get,
+        path: url,
+        query: None,
+        fields: (),
+    };
+    let Ok(verdict) = router.route_in(site, &question) else { return false };
+    let Action::Cached { root } = verdict.action else { return false };
+    verdict.certain && root.0 == key.site && *verdict.path.join(&mut Vec::new()) == *key.path
 }
 
 #[cfg(test)]
@@ -83,9 +98,29 @@ mod tests {
     use super::*;
     use crate::config::{Hierarchy, Machine, Overrides, Source, parse_text};
 
+    fn scope(text: &str) -> (Scope, Hierarchy) {
+        let source = Source::new("f", text);
+        let loaded = parse_text(source, &Overrides::default(), &Machine::probe()).unwrap();
+        let hierarchy = Hierarchy::of(&loaded.config, &mut |_| 0);
+        let router = Router::compile(&hierarchy.table).unwrap();
+        let roots = hierarchy.roots.len();
+        (Scope::new(Some(Arc::new(router)), roots, Vec::new()), hierarchy)
+    }
+
+    fn root(hierarchy: &Hierarchy, directory: &str) -> u32 {
+        let found = hierarchy.roots.iter().position(|root| root.directory.ends_with(directory));
+        found.unwrap() as u32
+    }
+
+    fn urls(scope: &Scope, root: u32, path: &str) -> Vec<(usize, String)> {
+        let urls = scope.urls(&Key::new(root, path.as_bytes()));
+        urls.into_iter().map(|(site, url)| (site, String::from_utf8(url).unwrap())).collect()
+    }
+
     #[test]
     fn only_what_host_and_path_alone_decide_is_allowed() {
-        let text = r#"
+        let (scope, hierarchy) = scope(
+            r#"
             [[site]]
             root = "/srv"
             to = "127.0.0.1:3000"
@@ -94,6 +129,9 @@ mod tests {
             prefix = "/two/"
             root = "/other"
             [[site.path]]
+            prefix = "/two/private/"
+            to = "127.0.0.1:3000"
+            [[site.path]]
             prefix = "/beta/"
             if_cookies = { beta = "*" }
             to = "127.0.0.1:3000"
@@ -101,26 +139,55 @@ mod tests {
             prefix = "/post/"
             if_methods = ["POST"]
             to = "127.0.0.1:3000"
-        "#;
-        let source = Source::new("f", text);
-        let loaded = parse_text(source, &Overrides::default(), &Machine::probe()).unwrap();
-        let hierarchy = Hierarchy::of(&loaded.config, &mut |_| 0);
-        let router = Router::compile(&hierarchy.table).unwrap();
-        let scope = Scope { router: Some(Arc::new(router)) };
-        let own = hierarchy.roots.iter().position(|root| root.is_site_root).unwrap() as u32;
-        for (root, path, allowed) in [
-            (own, "/a.html", true),
-            (own, "/post/a.html", true),
-            (own, "/a.php", false),
-            (own, "/", false),
-            (own, "/beta/a.html", false),
-            // Another root answers for this URL, and under another path.
-            (own, "/two/a.html", false),
-            (1 - own, "/two/a.html", false),
-            (1 - own, "/a.html", false),
+        "#,
+        );
+        let (own, other) = (root(&hierarchy, "srv"), root(&hierarchy, "other"));
+        for (root, path, url) in [
+            (own, "/a.html", Some("/a.html")),
+            (own, "/post/a.html", Some("/post/a.html")),
+            (own, "/a.php", None),
+            (own, "/", None),
+            (own, "/beta/a.html", None),
+            // Another root answers for this URL.
+            (own, "/two/a.html", None),
+            (other, "/a.html", Some("/two/a.html")),
+            (other, "/", Some("/two/")),
+            (other, "/two/a.html", Some("/two/two/a.html")),
+            (other, "/private/a.html", None),
         ] {
-            assert_eq!(scope.allows(&Key::new(root, path.as_bytes())), allowed, "{root} {path}");
+            let expected: Vec<_> = url.iter().map(|url| (0, (*url).to_owned())).collect();
+            assert_eq!(urls(&scope, root, path), expected, "{root} {path}");
         }
-        assert!(Scope { router: None }.allows(&Key::new(0, b"/anything")));
+        let plain = Scope::new(None, 1, Vec::new());
+        assert_eq!(urls(&plain, 0, "/anything"), [(0, "/anything".to_owned())]);
+    }
+
+    #[test]
+    fn a_root_belongs_to_its_site_and_may_stand_in_several_places() {
+        let (scope, hierarchy) = scope(
+            r#"
+            [[site]]
+            hosts = ["a.org"]
+            root = "/one"
+            [[site]]
+            hosts = ["b.org"]
+            root = "/two"
+            [[site.path]]
+            prefix = "/x/"
+            root = "/shared"
+            [[site.path]]
+            prefix = "/y/"
+            root = "/shared"
+            [[site]]
+            hosts = ["c.org"]
+            to = "127.0.0.1:3000"
+        "#,
+        );
+        let url = |site, url: &str| (site, url.to_owned());
+        let at = |directory| root(&hierarchy, directory);
+        assert_eq!(urls(&scope, at("one"), "/a"), [url(0, "/a")]);
+        assert_eq!(urls(&scope, at("two"), "/a"), [url(1, "/a")]);
+        assert_eq!(urls(&scope, at("shared"), "/a"), [url(1, "/x/a"), url(1, "/y/a")]);
+        assert_eq!(urls(&scope, 99, "/a"), []);
     }
 }

@@ -36,7 +36,7 @@ impl Demand {
         self.slots <= free.slots && self.pages <= free.pages
     }
 
-    fn give(&mut self, other: &Self) {
+    pub(super) fn give(&mut self, other: &Self) {
         self.slots += other.slots;
         self.pages += other.pages;
     }

@@ -12,8 +12,8 @@ use afpa_framework::{
     Waiting,
 };
 use afpa_http::{
-    BodyLength, Connection, FieldSlots, HttpDate, Method, Request, RequestLimits, ResponseHead,
-    Status, page, request, target,
+    BodyLength, Connection, FieldSlots, Host, HttpDate, Method, Request, RequestLimits,
+    ResponseHead, Status, page, request, target,
 };
 use afpa_server::{BoundListener, Engine, Settings};
 
@@ -70,10 +70,13 @@ impl Admin {
             (Method::Get | Method::Head, b"/health") => Answer::text(Status::OK, "ok\n"),
             (Method::Get | Method::Head, b"/stats") => self.stats(),
             (Method::Post, b"/purge") if trusted => self.purge(request.target.query()),
+            (Method::Post, b"/drain") if trusted => self.order(request.target.query(), true),
+            (Method::Post, b"/ready") if trusted => self.order(request.target.query(), false),
             (Method::Get | Method::Head, b"/") => Answer::text(Status::OK, INDEX),
-            (_, b"/metrics" | b"/health" | b"/stats" | b"/purge" | b"/") => {
-                Answer::error(Status::METHOD_NOT_ALLOWED)
-            }
+            (
+                _,
+                b"/metrics" | b"/health" | b"/stats" | b"/purge" | b"/drain" | b"/ready" | b"/",
+            ) => Answer::error(Status::METHOD_NOT_ALLOWED),
             _ => Answer::error(Status::NOT_FOUND),
         }
     }
@@ -91,11 +94,23 @@ impl Admin {
         Answer { status: Status::OK, content_type: "application/json", body }
     }
 
-    /// `path=VALUE`: the value is the URL's path as typed, escaped once more.
+    /// `path=VALUE`, and perhaps `host=NAME`: the values are the URL's path and host as typed, escaped
+    /// once more.
     fn purge(&self, query: Option<&[u8]>) -> Answer {
-        let typed = query.and_then(|query| query.strip_prefix(b"path=")).and_then(unescape);
-        let Some(typed) = typed else {
+        let value = |name: &[u8]| {
+            let mut pairs = query.unwrap_or_default().split(|byte| *byte == b'&');
+            pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"=")).and_then(unescape)
+        };
+        let Some(typed) = value(b"path") else {
             return Answer::text(Status::BAD_REQUEST, "purge needs ?path=/the/path\n");
+        };
+        let host = value(b"host");
+        let host = match host.as_deref().map(Host::parse) {
+            Some(Err(refusal)) => {
+                return Answer::text(Status::BAD_REQUEST, format!("host: {refusal}\n"));
+            }
+            Some(Ok(host)) => Some(host.name()),
+            None => None,
         };
         let path = typed.split(|&byte| byte == b'?' || byte == b'#').next().unwrap_or_default();
         let mut scratch = Vec::new();
@@ -105,14 +120,49 @@ impl Admin {
                 let shown = String::from_utf8_lossy(path).into_owned();
                 Answer::text(
                     Status::OK,
-                    match self.observed.serving.load().purge(path) {
-                        true => format!("{shown} was dropped from the cache\n"),
-                        false => format!("{shown} was not in the cache\n"),
+                    match self.observed.serving.load().purge(host, path) {
+                        Some(true) => format!("{shown} was dropped from the cache\n"),
+                        Some(false) => format!("{shown} was not in the cache\n"),
+                        None => format!("no site has the host {}\n", host.unwrap_or_default()),
                     },
                 )
             }
         }
     }
+}
+
+impl Admin {
+    /// `server=NAME`, perhaps `&group=NAME`: has a server drain, or take requests again.
+    fn order(&self, query: Option<&[u8]>, drain: bool) -> Answer {
+        let Some(server) = parameter(query, b"server=") else {
+            return Answer::text(Status::BAD_REQUEST, "an order needs ?server=NAME\n");
+        };
+        let wanted = parameter(query, b"group=");
+        let mut text = String::new();
+        for group in self.observed.serving.load().groups() {
+            if wanted.as_deref().is_some_and(|wanted| wanted != group.name()) {
+                continue;
+            }
+            let what = if drain { "drains" } else { "is ready" };
+            for meant in group.order_drain(&server, drain) {
+                text.push_str(&format!("{meant} of {} {what}\n", group.name()));
+            }
+        }
+        match text.is_empty() {
+            true => Answer::text(
+                Status::NOT_FOUND,
+                format!("no server is called {server}: afpa stats lists them\n"),
+            ),
+            false => Answer::text(Status::OK, text),
+        }
+    }
+}
+
+/// A parameter of a query, unescaped; `name` ends with its equals sign.
+fn parameter(query: Option<&[u8]>, name: &[u8]) -> Option<String> {
+    let mut all = query?.split(|&byte| byte == b'&');
+    let value = all.find_map(|one| one.strip_prefix(name)).and_then(unescape)?;
+    String::from_utf8(value).ok()
 }
 
 const INDEX: &str = "GET /health  GET /metrics  GET /stats\n";
@@ -245,6 +295,15 @@ fn send(answer: &Answer, now: Now, with_body: bool, connection: Connection, out:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_are_found_by_their_names() {
+        let query = Some(&b"server=app%3A80&group=a%26b"[..]);
+        assert_eq!(parameter(query, b"server=").as_deref(), Some("app:80"));
+        assert_eq!(parameter(query, b"group=").as_deref(), Some("a&b"));
+        assert_eq!(parameter(query, b"x="), None);
+        assert_eq!(parameter(Some(b"server=%ff"), b"server="), None);
+    }
 
     #[test]
     fn a_purged_path_is_unescaped_once() {

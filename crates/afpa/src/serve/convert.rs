@@ -95,6 +95,7 @@ fn compression(settings: &config::Compression) -> Compression {
         min_size: settings.min_size as u64,
         max_size: settings.max_size as u64,
         types: settings.types.clone(),
+        queue: settings.queue,
     }
 }
 

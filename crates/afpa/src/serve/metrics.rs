@@ -34,6 +34,7 @@ impl Collector for Metrics {
         let out = &mut encoder;
         self.requests(out)?;
         self.cache(out)?;
+        self.compression(out)?;
         self.fast_path(out)?;
         self.connections(out)?;
         self.0.sites().encode(out)?;
@@ -77,6 +78,17 @@ impl Metrics {
         counter(out, "cache_invalidations", "Objects dropped by a change", cache.invalidations)?;
         counter(out, "cache_ejections", "Objects dropped to make room", cache.ejections)?;
         counter(out, "watch_overflows", "Times that changes were lost", cache.suspects)
+    }
+
+    fn compression(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let coder = self.0.coder();
+        let waiting = usize::try_from(coder.waiting).unwrap_or(usize::MAX);
+        gauge(out, "compression_waiting", "Objects that wait to be compressed", waiting, None)?;
+        counter(out, "compression_objects", "Objects compressed", coder.done)?;
+        counter(out, "compression_codings", "Codings made of them", coder.codings)?;
+        counter(out, "compression_refused", "Orders beyond the queue", coder.refused)?;
+        counter(out, "compression_overtaken", "Dropped before it was done", coder.overtaken)?;
+        counter(out, "compression_failed", "Objects that could not be", coder.failed)
     }
 
     fn fast_path(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {

@@ -13,6 +13,7 @@
 mod admin;
 mod convert;
 mod groups;
+mod leaving;
 mod metrics;
 mod observe;
 mod reload;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use afpa_cache::CacheStats;
 use afpa_framework::Counter;
-use afpa_module_http::HttpCounters;
+use afpa_module_http::{CoderStats, HttpCounters};
 use afpa_server::counters::WorkerCounters;
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
@@ -50,6 +50,10 @@ impl Observed {
         self.serving.load().cache.stats()
     }
 
+    pub(super) fn coder(&self) -> CoderStats {
+        self.serving.load().coder.stats()
+    }
+
     /// Server groups and their servers.
     pub(super) fn groups(&self) -> Groups {
         Groups::look(&self.serving.load().groups())
@@ -57,12 +61,13 @@ impl Observed {
 
     /// Sites and their request sets.
     pub(super) fn sites(&self) -> Sites {
-        Sites::look(&self.http, &self.serving.load().global.sites)
+        Sites::look(&self.http, &self.serving.load().global.sites, self.fast_path.sites())
     }
 
     /// Everything, in the order in which people read it.
     pub(super) fn to_json(&self) -> Value {
         let cache = self.cache();
+        let coder = self.coder();
         let serving = self.serving.load();
         let watchers = serving.global.roots.iter().filter_map(|root| root.watcher());
         let watched: Vec<_> = watchers.map(|watcher| watcher.summary()).collect();
@@ -98,6 +103,14 @@ impl Observed {
                 "ejections": cache.ejections,
                 "overflows": cache.suspects,
                 "confirmations": cache.confirmations,
+            },
+            "compression": {
+                "waiting": coder.waiting,
+                "objects": coder.done,
+                "codings": coder.codings,
+                "refused": coder.refused,
+                "overtaken": coder.overtaken,
+                "failed": coder.failed,
             },
             "watch": {
                 "directories": watched.iter().map(|summary| summary.watched).sum::<usize>(),

@@ -51,7 +51,16 @@ impl Server {
         let hierarchy = self.numbers.hierarchy(&config);
         let roots = open_roots(&config, &hierarchy)?;
         let draft = Draft::new(&config, &hierarchy, roots, self.arena.clone())?;
+        let roots = draft.roots();
+        let prepared = self.prepare_around(config, draft);
+        if prepared.is_err() {
+            self.leaving.add(roots);
+        }
+        prepared
+    }
 
+    /// What else there is to a reload.
+    fn prepare_around(&mut self, config: Config, draft: Draft) -> anyhow::Result<Prepared> {
         let wanted = convert::addresses(&config);
         let settings = convert::engine(&config);
         let (mut listeners, mut staying) = (Vec::new(), Vec::new());
@@ -75,6 +84,8 @@ impl Server {
     fn commit(&mut self, prepared: Prepared) {
         let Prepared { config, draft, access_log, listeners, staying, gone } = prepared;
         let before = self.observed.serving.load_full();
+        // From now on: neither this thread nor a worker is to wait for the end of one.
+        self.leaving.add(before.global.roots.iter().cloned());
         let serving = Arc::new(draft.adopt(&config, Some(&before.global)));
         let sinks = access_log.map(|(log, sinks)| {
             self.observed.access_log.store(Arc::new(log));

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use afpa_cache::root::DocumentRoot;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
-use afpa_module_http::{Global, HttpHeader, ServerGroup, Site, VirtualSite};
+use afpa_module_http::{Coder, Global, HttpHeader, ServerGroup, Site, VirtualSite};
 use afpa_proxy::limit::Gate;
 use afpa_proxy::select::Group;
-use afpa_router::{Action, Router};
+use afpa_router::{Action, RequestSet, Router};
 use afpa_server::ListenerSettings;
 use anyhow::Context as _;
 
@@ -20,6 +20,8 @@ pub(super) struct Serving {
     pub(super) global: Arc<Global>,
     /// The cache of all roots; also there when there is none.
     pub(super) cache: Arc<Cache<HttpHeader>>,
+    /// Compresses for all roots.
+    pub(super) coder: Arc<Coder>,
 }
 
 /// The numbers by which connections name their listener: an address keeps its own for the life of the
@@ -33,6 +35,7 @@ pub(super) struct Draft {
     names: Vec<String>,
     roots: Vec<Arc<Site>>,
     cache: Arc<Cache<HttpHeader>>,
+    coder: Arc<Coder>,
 }
 
 impl Numbers {
@@ -87,7 +90,7 @@ fn is_plain(config: &Config) -> bool {
 }
 
 impl Draft {
-    /// Starts the threads that watch the roots: privileges are dropped before.
+    /// Starts the threads that watch the roots and compress: privileges are dropped before.
     ///
     /// # Errors
     /// When one of them cannot be started.
@@ -98,6 +101,7 @@ impl Draft {
         arena: Arena,
     ) -> anyhow::Result<Self> {
         let cache = Cache::new(convert::cache(config), arena);
+        let coder = Coder::start(config.compression.queue).context("cannot start a thread")?;
         let router = match is_plain(config) {
             true => None,
             false => {
@@ -111,16 +115,22 @@ impl Draft {
             let site = config.sites.get(root.site).context("a root belongs to a site")?;
             let settings = convert::site(config, site, root);
             let watch = convert::watch(config);
-            sites.push(Site::open_in(opened, settings, Arc::clone(&cache), key, watch)?);
+            let (cache, coder) = (Arc::clone(&cache), Arc::clone(&coder));
+            sites.push(Site::open_in(opened, settings, cache, coder, key, watch)?);
         }
         let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
-        Ok(Self { router, names, roots: sites, cache })
+        Ok(Self { router, names, roots: sites, cache, coder })
+    }
+
+    /// Its roots, which are watched already.
+    pub(super) fn roots(&self) -> Vec<Arc<Site>> {
+        self.roots.clone()
     }
 
     /// Takes effect: from now on the health of servers that stay belongs to the new groups. Nothing may
     /// fail after it.
     pub(super) fn adopt(self, config: &Config, previous: Option<&Global>) -> Serving {
-        let Draft { router, names, roots, cache } = self;
+        let Draft { router, names, roots, cache, coder } = self;
         let global = Global {
             router,
             roots,
@@ -130,7 +140,7 @@ impl Draft {
             body_limit: config.limits.body as u64,
             counted_sets: config.limits.counted_request_sets,
         };
-        Serving { global: Arc::new(global), cache }
+        Serving { global: Arc::new(global), cache, coder }
     }
 }
 
@@ -167,18 +177,32 @@ impl Serving {
         self.global.groups.iter().map(|group| Arc::clone(&group.group)).collect()
     }
 
-    /// Drops the objects that a normalised URL path leads to, in every site. Whether there were any.
-    pub(super) fn purge(&self, path: &[u8]) -> bool {
+    /// Drops the objects that a normalised URL path leads to, in the sites of a host (without its port),
+    /// or else in every site. Whether there were any; `None`: no site has this host.
+    pub(super) fn purge(&self, host: Option<&str>, path: &[u8]) -> Option<bool> {
         let Some(router) = &self.global.router else {
-            return self.global.roots.first().is_some_and(|root| root.purge(path));
+            let root = self.global.roots.first()?;
+            let hosts = &root.settings().hosts;
+            let known = |host: &str| {
+                hosts.is_empty() || hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
+            };
+            return host.is_none_or(known).then(|| root.purge(path));
+        };
+        let sites = host.map(|host| router.sites(host));
+        if sites.as_ref().is_some_and(Vec::is_empty) {
+            return None;
+        }
+        let meant = |set: &&RequestSet| {
+            path.starts_with(&set.prefix)
+                && sites.as_ref().is_none_or(|sites| sites.contains(&set.site))
         };
         let mut found = false;
-        for set in router.sets().iter().filter(|set| path.starts_with(&set.prefix)) {
+        for set in router.sets().iter().filter(meant) {
             let Action::Cached { root } = set.behaviour.action else { continue };
             let strip = set.behaviour.rewrite.as_ref().map_or(0, |rewrite| rewrite.strip);
             let root = self.global.roots.get(root.0 as usize);
             found |= root.zip(path.get(strip..)).is_some_and(|(root, path)| root.purge(path));
         }
-        found
+        Some(found)
     }
 }

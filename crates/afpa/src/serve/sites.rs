@@ -1,5 +1,5 @@
 //! What can be seen of sites and request sets: for people, and for Prometheus. They are counted where
-//! requests are answered; what the kernel answers is not among it.
+//! requests are answered. What the kernel answers is counted for the site, but for no request set.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,6 +14,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 use serde_json::{Value, json};
 
+use crate::fast_path::OfSite;
+
 /// Sites and request sets at one moment.
 pub(super) struct Sites {
     sites: Vec<Row>,
@@ -27,14 +29,20 @@ struct Row {
     counts: ShareReport,
     /// By limit, in the order of [`LIMITS`]; of sites alone.
     refused: [u64; LIMITS.len()],
+    /// What the kernel answered, which is among the counts; of sites alone.
+    kernel: Option<OfSite>,
 }
 
 /// How often something was counted, and one more label unless that is empty.
 type Counted = (&'static str, &'static str, u64);
 
 impl Sites {
-    /// The sum of what all cores have counted.
-    pub(super) fn look(cores: &[Arc<HttpCounters>], configured: &[VirtualSite]) -> Self {
+    /// The sum of what all cores have counted, and the kernel for each of the sites.
+    pub(super) fn look(
+        cores: &[Arc<HttpCounters>],
+        configured: &[VirtualSite],
+        kernel: Vec<OfSite>,
+    ) -> Self {
         let mut rows: Vec<Row> = Vec::new();
         let mut places = HashMap::new();
         for shares in cores.iter().map(|counters| counters.shares()) {
@@ -48,6 +56,7 @@ impl Sites {
                             set,
                             counts: ShareReport::default(),
                             refused: [0; LIMITS.len()],
+                            kernel: None,
                         });
                         rows.len() - 1
                     });
@@ -63,37 +72,62 @@ impl Sites {
         for (row, site) in placed.filter(|(row, site)| row.site.starts_with(&site.name)) {
             row.refused = site.gate.refused();
         }
+        for ((row, site), kernel) in sites.iter_mut().zip(configured).zip(kernel) {
+            if row.site.starts_with(&site.name) {
+                let [_, ok, moved, _, _] = &mut row.counts.responses;
+                *ok += kernel.count.whole;
+                *moved += kernel.count.not_modified;
+                row.kernel = Some(kernel);
+            }
+        }
         sets.retain(|row| row.counts.requests() + row.counts.in_flight > 0);
         Self { sites, sets }
     }
 
     /// A table of sites.
     pub(super) fn sites_json(&self) -> Value {
-        self.sites.iter().map(|row| row.to_json("site", &row.site, Some(row.refused))).collect()
+        let rows = self.sites.iter().map(|row| {
+            let mut json = row.to_json("site", &row.site);
+            if let Value::Object(json) = &mut json {
+                json.insert("refused".to_owned(), row.refused.iter().sum::<u64>().into());
+                if let Some(kernel) = &row.kernel {
+                    json.insert("from_kernel".to_owned(), kernel.count.all().into());
+                    json.insert("kernel".to_owned(), kernel.state.as_str().into());
+                }
+            }
+            json
+        });
+        rows.collect()
     }
 
     /// A table of the request sets that were used.
     pub(super) fn sets_json(&self) -> Value {
         let name = |row: &Row| row.set.clone().unwrap_or_default();
-        self.sets.iter().map(|row| row.to_json("request_set", &name(row), None)).collect()
+        self.sets.iter().map(|row| row.to_json("request_set", &name(row))).collect()
     }
 
     /// The same, and more, for Prometheus.
     pub(super) fn encode(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         encode_rows(out, "site", "of a site", &self.sites)?;
+        let help = "Responses of a site that the kernel gave, by class";
+        counter(out, "afpa_site_kernel_responses", help, &self.sites, |row| {
+            let count = row.kernel.as_ref().map(|kernel| kernel.count).unwrap_or_default();
+            vec![("class", "2xx", count.whole), ("class", "3xx", count.not_modified)]
+        })?;
         let help = "Distributed requests beyond the limits of a site, by limit";
         counter(out, "afpa_site_refused", help, &self.sites, |row| {
             LIMITS.into_iter().zip(row.refused).map(|(name, n)| ("limit", name, n)).collect()
         })?;
-        encode_rows(out, "request_set", "of a request set", &self.sets)
+        let whose = "of a request set, without those that the kernel answered";
+        encode_rows(out, "request_set", whose, &self.sets)
     }
 }
 
 impl Row {
-    fn to_json(&self, kind: &str, name: &str, refused: Option<[u64; LIMITS.len()]>) -> Value {
+    fn to_json(&self, kind: &str, name: &str) -> Value {
         let [_, ok, moved, client, failed] = self.counts.responses;
         let percentile = |percent| self.counts.duration.as_ref()?.percentile_us(percent);
-        let mut row = json!({
+        json!({
             kind: name,
             "requests": self.counts.requests(),
             "2xx": ok,
@@ -103,11 +137,7 @@ impl Row {
             "in_flight": self.counts.in_flight,
             "duration_50_us": percentile(50),
             "duration_99_us": percentile(99),
-        });
-        if let (Some(refused), Value::Object(row)) = (refused, &mut row) {
-            row.insert("refused".to_owned(), refused.iter().sum::<u64>().into());
-        }
-        row
+        })
     }
 
     fn labels(&self) -> Vec<(&'static str, &str)> {
@@ -123,11 +153,11 @@ fn encode_rows(
     rows: &[Row],
 ) -> fmt::Result {
     const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-    let help = format!("Requests {whose}, without those that the kernel answered");
+    let help = format!("Requests {whose}");
     counter(out, &format!("afpa_{kind}_requests"), &help, rows, |row| {
         vec![("", "", row.counts.requests())]
     })?;
-    let help = format!("Responses {whose}, without those of the kernel, by class");
+    let help = format!("Responses {whose}, by class");
     counter(out, &format!("afpa_{kind}_responses"), &help, rows, |row| {
         let counts = CLASSES.into_iter().zip(row.counts.responses);
         counts.map(|(class, count)| ("class", class, count)).collect()

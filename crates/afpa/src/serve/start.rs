@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, Entry};
-use afpa_module_http::{Global, Http, HttpCounters};
+use afpa_module_http::{Global, Http, HttpCounters, Site};
 use afpa_proxy::probe::Keeper;
 use afpa_server::worker::WorkerContext;
 use afpa_server::{Address, BoundListener, Engine, Settings};
@@ -17,6 +17,7 @@ use rustix::thread::CapabilitySet;
 
 use super::admin::{self, Admin};
 use super::convert;
+use super::leaving::Leaving;
 use super::observe::Observed;
 use super::serving::{Draft, Numbers, Serving, open_roots};
 use crate::access_log::{AccessLog, Sink};
@@ -40,6 +41,8 @@ pub(crate) struct Server {
     pub(super) keeper: Option<Keeper>,
     /// The kernel's part, while it has one.
     pub(super) fast_path: Option<FastPath>,
+    /// Roots of configurations that were replaced.
+    pub(super) leaving: Leaving<Site>,
     pub(super) notifier: Notifier,
 }
 
@@ -119,8 +122,19 @@ impl Server {
             engine.listen(listener)?;
         }
         let admin = admin::start(Arc::clone(&observed), control, admin)?;
-        let server =
-            Self { config, engine, admin, observed, arena, numbers, keeper, fast_path, notifier };
+        let leaving = Leaving::default();
+        let server = Self {
+            config,
+            engine,
+            admin,
+            observed,
+            arena,
+            numbers,
+            keeper,
+            fast_path,
+            leaving,
+            notifier,
+        };
         server.introduce(identity.as_ref(), descriptors);
         server.notifier.ready();
         Ok(server)

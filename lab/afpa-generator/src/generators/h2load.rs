@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 
 use super::{Generator, fetch_all, tool};
-use crate::measure::{Latency, Load, Measured, Site};
+use crate::measure::{Latency, Load, Measured, Site, latency_of};
 use crate::workload::Workload;
 
 /// Requests that it goes through on each connection.
@@ -146,7 +146,7 @@ fn read_log(log: &Path) -> Result<Latency> {
         let microseconds = line.split('\t').nth(2).and_then(|text| text.parse::<u64>().ok());
         histogram.saturating_record(microseconds.unwrap_or(0).saturating_mul(1000).max(1));
     }
-    Ok(Latency::of(&histogram))
+    Ok(latency_of(&histogram))
 }
 
 #[cfg(test)]

@@ -13,6 +13,10 @@ const LONGEST_REQUEST: usize = 1408;
 /// A core's queue for packets of virtual interfaces holds 1,000; kept connections take turns, but
 /// these are all busy.
 const MOST_OPENED: u32 = 512;
+/// Connections that take turns: so many come round before a server's TCP takes an answer for lost that
+/// is acknowledged by the next request. Beyond, acknowledgements are packets of their own, which the
+/// server pays for.
+const MOST_IN_TIME: u32 = 2048;
 /// Each of them takes a kilobyte and a half of kernel memory.
 const MOST_REQUESTS: usize = 8_192;
 
@@ -98,11 +102,21 @@ fn options(site: &Site, workload: &Workload, load: &Load) -> LoadOptions {
     LoadOptions {
         connections: load.connections,
         once: !load.persistent,
+        active: outstanding(site, load),
+        late_acks: load.connections <= MOST_IN_TIME,
         interface: site.interface.clone(),
         first_source: Some(site.first_source),
         sources: site.sources,
         ..LoadOptions::new(site.to, workload.all_requests().iter().map(target).collect())
     }
+}
+
+/// Requests at a time; 0: as many as there are connections and the queue holds. Where answers are there
+/// at once the next request is another connection's: a server that reads until there is nothing more
+/// would serve one connection for as long as it likes, and no client elsewhere makes it do so.
+fn outstanding(site: &Site, load: &Load) -> u32 {
+    let taking_turns = site.answers_at_once && load.persistent && load.connections > 1;
+    if taking_turns { (load.connections / 2).min(MOST_OPENED) } else { 0 }
 }
 
 fn measured(interval: Interval, workload: &Workload, load: &Load) -> Measured {
@@ -115,7 +129,7 @@ fn measured(interval: Interval, workload: &Workload, load: &Load) -> Measured {
         bytes: of("response_bytes"),
         // Mixes are drawn in proportion to weights; one size is exact.
         body_bytes: (requests as f64 * workload.mean_length()).round() as u64,
-        latency: interval.latency.into(),
+        latency: interval.latency,
         errors: interval.errors,
         ..Measured::default()
     };
@@ -134,6 +148,29 @@ mod tests {
 
     use super::*;
     use crate::workload::family;
+
+    #[test]
+    fn no_connection_answers_itself_at_once() {
+        let site = |answers_at_once| Site {
+            to: (std::net::Ipv4Addr::LOCALHOST, 80).into(),
+            interface: "lo".into(),
+            first_source: std::net::Ipv4Addr::LOCALHOST.into(),
+            sources: 1,
+            core: 0,
+            answers_at_once,
+        };
+        let load = |connections, persistent| Load {
+            connections,
+            warm_up: Duration::ZERO,
+            duration: Duration::from_secs(1),
+            persistent,
+            rate: None,
+        };
+        let turns = |connections| outstanding(&site(true), &load(connections, true));
+        assert_eq!([turns(1), turns(64), turns(5000)], [0, 32, 512]);
+        assert_eq!(outstanding(&site(true), &load(64, false)), 0);
+        assert_eq!(outstanding(&site(false), &load(64, true)), 0);
+    }
 
     #[test]
     fn it_says_what_it_cannot_do() {

@@ -73,6 +73,22 @@ pub(super) fn proxy() -> Workload {
     }
 }
 
+/// What the caller says, and nothing else.
+pub(super) fn given(parts: Vec<(u32, Object)>) -> Workload {
+    let (weights, objects): (Vec<u32>, Vec<Object>) = parts.into_iter().unzip();
+    let request = |(object, weight): (&Object, &u32)| Request::get(object).with_weight(*weight);
+    Workload {
+        name: "given".into(),
+        family: "given".into(),
+        title: "Given files".into(),
+        point: None,
+        about: "Files and weights as the command line gave them.".into(),
+        requests: objects.iter().zip(&weights).map(request).collect(),
+        objects,
+        order: Order::Mix,
+    }
+}
+
 /// Names that lead to nothing.
 pub(super) fn absent() -> Workload {
     let request = |number| Request {

@@ -41,6 +41,12 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Files that somebody else has decided on, asked independently of each other in proportion to
+    /// their weights.
+    pub fn given(parts: Vec<(u32, Object)>) -> Self {
+        fixed::given(parts)
+    }
+
     /// Makes the files below `root`. Those that are there already are kept.
     ///
     /// # Errors
@@ -200,6 +206,16 @@ mod tests {
         }
         let specweb = &family("specweb96", &[20], true).unwrap()[0];
         assert!(specweb.requests(1).take(50).ne(specweb.requests(2).take(50)));
+    }
+
+    #[test]
+    fn given_files_are_asked_by_their_weights() {
+        let parts = [(4, "/small.html", 512), (1, "/app/tiny", 102)];
+        let parts = parts.map(|(weight, path, size)| (weight, Object::new(path, size)));
+        let workload = Workload::given(parts.to_vec());
+        assert!(workload.is_mix() && workload.objects().len() == 2);
+        let first = workload.requests(1).take(10_000).filter(|step| step.request == 0).count();
+        assert!((7_800..8_200).contains(&first), "{first}");
     }
 
     #[test]

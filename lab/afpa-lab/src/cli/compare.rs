@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use afpa_lab::choice::{Preset, Wish, known};
 use afpa_lab::environment::Environment;
+use afpa_lab::kept::{Kept, remove_journals};
 use afpa_lab::plan::{Generators, Plan};
-use afpa_lab::results::{Method, Results, SCHEMA, WorkloadRecord, write_whole};
+use afpa_lab::results::{FAILED, Method, Results, SCHEMA, Turn, WorkloadRecord, write_whole};
 use afpa_lab::run::{Brought, Run};
 use afpa_lab::servers::{Programs, Server};
 use afpa_lab::units::{parse_duration, parse_rate, parse_share, parse_size};
 use afpa_lab::work::Work;
 use afpa_lab::{report, whitebox};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::{ArgGroup, Args};
 
 use super::progress::Progress;
@@ -68,7 +69,8 @@ pub(super) struct Compare {
     /// Load before each measurement
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "200ms")]
     warm_up: Duration,
-    /// Make it fit: shorter measurements first, then fewer experiments; and end then
+    /// Make what is not in the folder yet fit: shorter measurements first, then fewer experiments;
+    /// and end then
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     within: Option<Duration>,
     /// How long each server may wait until both cores have nothing else to do
@@ -86,7 +88,8 @@ pub(super) struct Compare {
     /// Leave system calls and context switches uncounted
     #[arg(long)]
     no_white_box: bool,
-    /// Folder of the results; a run that was cut short goes on there [default: build/lab/TIME]
+    /// Folder of the results; a run that was cut short, or had no time for everything, goes on there
+    /// [default: build/lab/TIME]
     #[arg(long, value_name = "FOLDER")]
     report: Option<PathBuf>,
     /// The afpa program [default: beside this one]
@@ -118,13 +121,21 @@ impl Compare {
         let wish = self.wish();
         let servers = known(&wish, &programs);
         let generators = Generators::choose(wish.generator.as_deref())?;
-        let mut plan = wish.plan(&servers, &generators)?;
+        let folder = self.folder();
+        let mut kept = Kept::look(&folder, &wish)?;
+        let mut plan = wish.plan(&servers, &generators, std::mem::take(&mut kept.done))?;
         if let Some(reason) = whitebox::missing().filter(|_| plan.look_inside) {
             plan.left_out.push(reason);
             plan.look_inside = false;
         }
-        let folder = self.folder(&wish)?;
-        let environment = environment_of(&folder)?;
+        ensure!(
+            kept.finished.is_none() || !plan.black_box_lasts().is_zero(),
+            "{0} holds a finished run, and nothing is missing; its report again: afpa-lab report {0}",
+            folder.display()
+        );
+        kept.begin(&folder, &wish)?;
+        let begun = Environment::look();
+        let environment = environment_of(&folder, &begun)?;
         describe(&plan, &folder);
         let work = Work::create()?;
         let run = Run {
@@ -153,9 +164,14 @@ impl Compare {
             }
             other => other?,
         };
-        let failed =
-            !brought.failures.is_empty() || brought.turns.iter().any(|t| t.failure.is_some());
-        let results = self.results(&wish, &plan, &servers, &run, environment, brought);
+        // What failed in a finished run was that one's failure.
+        let before = kept.finished.as_ref().map_or(0, |results| results.turns.len());
+        let mut new = brought.turns.iter().skip(before);
+        let failed = !brought.failures.is_empty() || new.any(|turn| turn.failure.is_some());
+        let mut results = self.results(&wish, &plan, &servers, &run, environment, brought);
+        if let Some(earlier) = kept.finished {
+            results = results.added_to(earlier, begun);
+        }
         finish(&results, &folder)?;
         Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
@@ -194,36 +210,13 @@ impl Compare {
         }
     }
 
-    /// The folder, with the wish in it; one that has another wish is not written to.
-    fn folder(&self, wish: &Wish) -> Result<PathBuf> {
-        let folder = match &self.report {
-            Some(folder) => folder.clone(),
-            None => {
-                let now = Environment::look().time;
-                let name: String =
-                    now.chars().take(19).map(|c| if c == ' ' { '-' } else { c }).collect();
-                PathBuf::from("build/lab").join(name.replace(':', ""))
-            }
-        };
-        fs::create_dir_all(&folder).with_context(|| format!("{}", folder.display()))?;
-        ensure!(
-            !folder.join("results.json").exists(),
-            "{0} holds a finished run; its report again: afpa-lab report {0}",
-            folder.display()
-        );
-        let path = folder.join("wish.json");
-        if path.exists() {
-            let kept: Wish = serde_json::from_str(&fs::read_to_string(&path)?)?;
-            ensure!(
-                kept == *wish,
-                "{} holds a run that was asked for differently: choose another folder, or the same \
-                 command",
-                folder.display()
-            );
-        } else {
-            write_whole(&path, (serde_json::to_string_pretty(wish)? + "\n").as_bytes())?;
-        }
-        Ok(folder)
+    /// Where results go.
+    fn folder(&self) -> PathBuf {
+        self.report.clone().unwrap_or_else(|| {
+            let now = Environment::look().time;
+            let name = now.chars().take(19).map(|c| if c == ' ' { '-' } else { c });
+            PathBuf::from("build/lab").join(name.collect::<String>().replace(':', ""))
+        })
     }
 
     fn results(
@@ -254,7 +247,8 @@ impl Compare {
         });
         let mut left_out = plan.left_out.clone();
         left_out.extend(brought.left_out);
-        left_out.extend(brought.failures.iter().map(|line| format!("FAILED {line}")));
+        let failures = brought.turns.iter().filter_map(Turn::failed).chain(brought.failures);
+        left_out.extend(failures.map(|line| format!("{FAILED}{line}")));
         let mut records = brought.servers;
         let place = |name: &str| servers.iter().position(|server| server.name() == name);
         records.sort_by_key(|record| place(&record.name));
@@ -269,6 +263,7 @@ impl Compare {
                 seconds: tasks()
                     .map(|t| t.load.duration.as_secs_f64())
                     .fold(f64::INFINITY, f64::min),
+                additions: Vec::new(),
             },
             servers: records,
             workloads: workloads.collect(),
@@ -303,14 +298,13 @@ fn look_inside(
 const QUICK: Duration = Duration::from_secs(8 * 60);
 
 /// The machine as it was when the run began, also when it goes on later.
-fn environment_of(folder: &Path) -> Result<Environment> {
+fn environment_of(folder: &Path, now: &Environment) -> Result<Environment> {
     let path = folder.join("environment.json");
     if path.exists() {
         return Ok(serde_json::from_str(&fs::read_to_string(&path)?)?);
     }
-    let environment = Environment::look();
-    write_whole(&path, (serde_json::to_string_pretty(&environment)? + "\n").as_bytes())?;
-    Ok(environment)
+    write_whole(&path, (serde_json::to_string_pretty(now)? + "\n").as_bytes())?;
+    Ok(now.clone())
 }
 
 fn describe(plan: &Plan, folder: &Path) {
@@ -332,10 +326,7 @@ fn describe(plan: &Plan, folder: &Path) {
 fn finish(results: &Results, folder: &Path) -> Result<()> {
     results.write(folder)?;
     report::write(results, folder)?;
-    // What they held is in results.json now; without them the folder can be kept as it is.
-    for journal in ["turns.jsonl", "servers.jsonl", "white-box.jsonl"] {
-        let _ = fs::remove_file(folder.join(journal));
-    }
+    remove_journals(folder);
     println!("{}", report::terminal(results));
     results.left_out.iter().for_each(|line| println!("left out: {line}"));
     println!("written: {0}/README.md, {0}/index.html, {0}/results.json", folder.display());

@@ -1,5 +1,6 @@
 //! The command line: one type for each command, each with its `run`.
 
+mod ask;
 mod compare;
 mod interrupt;
 mod list;
@@ -32,6 +33,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Ask(ask::Ask),
     Compare(Box<compare::Compare>),
     List(list::List),
     Report(Report),
@@ -44,6 +46,7 @@ impl Cli {
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.command {
             Command::Compare(compare) => return compare.run(),
+            Command::Ask(ask) => ask.run()?,
             Command::List(list) => list.run(),
             Command::Report(report) => report.run()?,
             Command::Diff(diff) => print!("{}", diff::folders(&diff.before, &diff.after)?),

@@ -3,7 +3,7 @@
 
 use super::{findings, last_lines, tables};
 use crate::figures::{Figure, escape};
-use crate::results::Results;
+use crate::results::{Addition, Results};
 use crate::summary::Summary;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;color:#23262b;background:#f6f4ef;\
@@ -74,6 +74,7 @@ fn method(results: &Results) -> String {
     let beds = results.method.beds.iter().map(|(name, bed)| format!("bed {name}: {}", bed.about));
     let mut lines: Vec<String> = beds.collect();
     lines.push(format!("{} interleaved rounds", results.method.rounds));
+    lines.extend(results.method.additions.iter().map(Addition::words));
     list("soft", &lines)
 }
 

@@ -51,6 +51,9 @@ fn setting(results: &Results) -> String {
         method.warm_up,
         method.command
     );
+    for addition in &method.additions {
+        text += &format!("\n{}\n", addition.words());
+    }
     for (name, bed) in &method.beds {
         text += &format!(
             "\n- bed *{name}*: {}; server on core {}, client on core {}; {}; offloads {}",

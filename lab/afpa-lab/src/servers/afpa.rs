@@ -115,7 +115,8 @@ impl Server for Attached {
     }
 }
 
-fn lacks(program: &Path) -> Option<String> {
+/// What keeps AFPA from running.
+pub(super) fn lacks(program: &Path) -> Option<String> {
     (!program.is_file()).then(|| format!("{} is not built", program.display()))
 }
 

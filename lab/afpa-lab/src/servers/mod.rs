@@ -8,6 +8,7 @@ mod afpa;
 mod caches;
 mod files;
 mod installed;
+mod proxies;
 mod reference;
 mod running;
 mod template;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use afpa_netlab::Namespace;
 use anyhow::Result;
 
+pub(crate) use proxies::is_proxy;
 pub use running::Running;
 
 /// A server that can take part.
@@ -54,7 +56,8 @@ pub struct Place<'a> {
     pub namespace: &'a Namespace,
     /// The one core that it may use.
     pub core: usize,
-    /// Where it is to listen. The next port, on loopback, is the origin's if it needs one.
+    /// Where it is to listen. The next ports, on loopback, are for
+    /// servers behind it, if it needs any.
     pub address: SocketAddr,
     /// The document root. Some servers give up root's rights: everybody must be able to read it.
     pub root: &'a Path,
@@ -79,6 +82,7 @@ pub fn all(programs: &Programs) -> Vec<Box<dyn Server>> {
     let mut servers = afpa::modes(programs);
     servers.extend(files::peers());
     servers.extend(caches::peers(programs));
+    servers.extend(proxies::proxies(programs));
     servers.extend(reference::architectures(programs));
     servers
 }

@@ -1,8 +1,9 @@
 //! What texts may be names, prefixes and conditions of sites and server groups.
 
 use afpa_framework::Network;
+use afpa_http::syntax::is_token;
 
-use super::{extension, host, is_token};
+use super::{extension, host};
 use crate::config::units::Unfit;
 
 /// What a server group is called.
@@ -27,7 +28,7 @@ pub(in crate::config) fn destination(text: &str) -> Result<String, Unfit> {
 
 /// A method, field name or cookie name.
 pub(in crate::config) fn token(text: &str) -> Result<String, Unfit> {
-    if !is_token(text) {
+    if !is_token(text.as_bytes()) {
         let cause = format!("\"{text}\" is not a token");
         return Err(Unfit::new(cause, "use letters, digits, hyphens and underscores"));
     }

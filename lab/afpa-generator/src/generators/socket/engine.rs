@@ -12,7 +12,7 @@ use rustix::fd::OwnedFd;
 
 use super::arrivals::Arrivals;
 use super::connection::{Connection, Outcome, Phase};
-use crate::measure::{Latency, Load, Measured, Site};
+use crate::measure::{Load, Measured, Site, latency_of};
 use crate::workload::{Request, Step, Steps, Workload};
 
 const SEED: u64 = 1;
@@ -136,8 +136,8 @@ impl<'w> Engine<'w> {
             self.tally.count("not_asked", arrivals.lost);
         }
         let Tally { mut measured, latency, service } = self.tally;
-        measured.latency = Latency::of(&latency);
-        measured.service = self.arrivals.is_some().then(|| Latency::of(&service));
+        measured.latency = latency_of(&latency);
+        measured.service = self.arrivals.is_some().then(|| latency_of(&service));
         measured
     }
 

@@ -1,0 +1,186 @@
+//! Replacing an object by one that was made of the same versions.
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use afpa_cache::{Changed, Currency, Fill, Key, Look, Object, Payload, Residency, Seconds};
+use support::*;
+
+#[test]
+fn a_replacement_takes_the_place_and_the_dependencies() {
+    let cache = roomy();
+    let ticket = lead(&cache, "/page");
+    ticket.depends_on(b"/page");
+    ticket.depends_on(b"/page.br");
+    let room = ticket.reserve(5000).unwrap();
+    let first = publish(ticket, 1, [Payload::Pinned(room.freeze())]).unwrap();
+    let (mut view, calls) = counted_view(&cache);
+    assert_eq!(hit(&mut view, "/page"), Some(1));
+
+    let more = Payload::Pinned(cache.reserve(3000).unwrap().freeze());
+    let payloads = [first.payloads()[0].clone(), more];
+    let second = cache.replace(&first, 2, payloads).unwrap();
+    assert_eq!(first.current(NOW), Currency::Dropped);
+    assert_eq!(calls.load(Ordering::SeqCst), 1, "who held the first is told");
+    assert_eq!(hit(&mut view, "/page"), Some(2));
+    assert_ne!(second.id(), first.id());
+    assert_eq!((second.stamp(), second.coverage()), (first.stamp(), first.coverage()));
+    let stats = cache.stats();
+    assert_eq!((stats.objects, stats.replacements, stats.invalidations), (1, 1, 0));
+
+    cache.invalidate(0, b"/page.br");
+    assert_eq!(second.current(NOW), Currency::Dropped);
+    assert_eq!(hit(&mut view, "/page"), None);
+    drop((first, second));
+    view.release_dropped();
+    assert_eq!((cache.stats().objects, cache.stats().pinned_bytes), (0, 0));
+}
+
+#[test]
+fn what_is_not_listed_is_not_replaced() {
+    let cache = roomy();
+    let first = load(&cache, "/page", 1);
+    cache.invalidate(0, b"/page");
+    assert_eq!(cache.replace(&first, 2, []).unwrap_err(), Changed);
+    assert_eq!(cache.stats().objects, 0, "nothing comes back");
+
+    let newer = load(&cache, "/page", 3);
+    assert_eq!(cache.replace(&first, 2, []).unwrap_err(), Changed);
+    let newest = cache.replace(&newer, 4, []).unwrap();
+    assert_eq!(cache.replace(&newer, 5, []).unwrap_err(), Changed, "it was replaced already");
+    assert_eq!(hit(&mut view(&cache), "/page"), Some(4));
+    assert!(cache.purge(newest.key()));
+    assert_eq!(cache.replace(&newest, 6, []).unwrap_err(), Changed);
+
+    // Another cache's object may have the same number.
+    let other = roomy();
+    let stranger = load(&other, "/page", 7);
+    let fresh = roomy();
+    let mine = load(&fresh, "/page", 8);
+    assert_eq!(stranger.id(), mine.id());
+    assert_eq!(fresh.replace(&stranger, 9, []).unwrap_err(), Changed);
+}
+
+#[test]
+fn a_replacement_of_a_suspect_is_one_too() {
+    let cache = roomy();
+    let first = load(&cache, "/page", 1);
+    cache.suspect_all();
+    let check = lead(&cache, "/page");
+    let second = cache.replace(&first, 2, []).unwrap();
+    assert_eq!(second.current(NOW), Currency::Recheck);
+    assert!(check.confirm().is_err(), "what it checked is not there any more");
+    let check = lead(&cache, "/page");
+    assert_eq!(check.suspect().unwrap().id(), second.id());
+    check.confirm().unwrap();
+    assert_eq!(second.current(NOW), Currency::Fresh);
+}
+
+#[test]
+fn a_replacement_is_no_younger_than_what_it_replaces() {
+    let cache = roomy();
+    let ticket = lead(&cache, "/page");
+    let coverage = afpa_cache::Coverage::Unwatched;
+    let first = ticket.publish(1, [], afpa_cache::Stamp::default(), coverage).unwrap();
+    let second = cache.replace(&first, 2, []).unwrap();
+    for age in 0..10 {
+        let at = Seconds(NOW.0 + age);
+        let fresh = cache.settings().max_age_unwatched.as_secs() >= age;
+        let expected = if fresh { Currency::Fresh } else { Currency::Recheck };
+        assert_eq!(second.current(at), expected, "{age} s");
+    }
+}
+
+/// Notes what it is told.
+#[derive(Default)]
+struct Kernel(Mutex<Vec<String>>);
+
+impl Residency<Version> for Kernel {
+    fn published(&self, _: &Key, object: &Object<Version>) {
+        self.0.lock().unwrap().push(format!("published {}", object.header()));
+    }
+
+    fn dropped(&self, _: &Key) {
+        self.0.lock().unwrap().push("dropped".to_owned());
+    }
+}
+
+#[test]
+fn another_home_changes_with_the_cache() {
+    let cache = roomy();
+    let kernel = Arc::new(Kernel::default());
+    cache.attach_residency(Arc::clone(&kernel) as Arc<dyn Residency<Version>>);
+    let first = load(&cache, "/page", 1);
+    let second = cache.replace(&first, 2, []).unwrap();
+    cache.suspect_all();
+    // Not offered before it was looked at.
+    cache.replace(&second, 3, []).unwrap();
+    lead(&cache, "/page").confirm().unwrap();
+    let log = kernel.0.lock().unwrap().clone();
+    let expected = ["published 1", "dropped", "published 2", "dropped", "dropped", "published 3"];
+    assert_eq!(log, expected);
+}
+
+/// As in `coherency.rs`, with one more thread that replaces whatever is listed. A replacement carries the
+/// version it was made of: none may come back after a change.
+#[test]
+fn nothing_older_than_the_last_announced_change_comes_back() {
+    const CHANGES: std::ops::Range<u64> = 1500..200_000;
+    const ENOUGH: u64 = 200;
+    let cache = roomy();
+    let (file, announced, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut view = view(&cache);
+            while !done.load(Ordering::SeqCst) {
+                let oldest = announced.load(Ordering::SeqCst);
+                match view.get(0, b"/page", NOW) {
+                    Look::Hit(object) => assert!(*object.header() >= oldest, "stale"),
+                    Look::Recheck(_) => panic!("nothing was lost"),
+                    Look::Miss => {
+                        if let Fill::Lead(ticket) = cache.begin(key("/page"), NOW) {
+                            ticket.depends_on(b"/page");
+                            let version = file.load(Ordering::SeqCst);
+                            let room = ticket.reserve(100).unwrap();
+                            let _ = publish(ticket, version, [Payload::Pinned(room.freeze())]);
+                        }
+                    }
+                }
+                view.release_dropped();
+            }
+        });
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                if let Fill::Hit(object) = cache.begin(key("/page"), NOW) {
+                    let version = *object.header();
+                    let more = Payload::Pinned(cache.reserve(50).unwrap().freeze());
+                    thread::yield_now();
+                    let _ = cache.replace(&object, version, [object.payloads()[0].clone(), more]);
+                }
+            }
+        });
+        for version in 1..CHANGES.end {
+            file.store(version, Ordering::SeqCst);
+            match version % 3 {
+                0 => cache.invalidate(0, b"/page"),
+                1 => cache.invalidate_tree(0, b"/"),
+                _ => _ = cache.purge(&key("/page")),
+            }
+            announced.store(version, Ordering::SeqCst);
+            if version % 16 == 0 {
+                thread::sleep(std::time::Duration::from_micros(200));
+            }
+            // How often the others get a turn is the machine's affair.
+            if version > CHANGES.start && cache.stats().replacements > ENOUGH {
+                break;
+            }
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    assert!(cache.stats().replacements > ENOUGH, "hardly anything was replaced: nothing was shown");
+    cache.purge(&key("/page"));
+    assert_eq!(cache.stats().pinned_bytes, 0, "somebody still holds a dropped object");
+}

@@ -1,0 +1,187 @@
+//! Answers that are made for one request: redirects, error pages, what the configuration wrote.
+
+use afpa_framework::{AccessRecord, Client, Now, Outbox, Persistence};
+use afpa_http::{Connection, Method, ResponseHead, Status, page};
+use afpa_proxy::exchange::{Failure, Report};
+use afpa_proxy::limit::Refused;
+
+use super::{Asked, Responder, record, remote_of};
+
+impl Responder {
+    /// A redirect to `location`, which is already encoded.
+    pub(crate) fn redirect(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        status: Status,
+        location: &[u8],
+        out: &mut Outbox,
+    ) -> Persistence {
+        let body = page::redirect_page(status, location);
+        let head = page_head(status, body.len()).field("Location", location).finish();
+        self.finish_page(asked, status, &head, &body, out)
+    }
+
+    /// An answer that the configuration wrote.
+    pub(crate) fn fixed(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        status: Status,
+        (content_type, body): (&str, &[u8]),
+        out: &mut Outbox,
+    ) -> Persistence {
+        let mut head = ResponseHead::build(status);
+        let body = if status.is_bodiless() { &[] } else { body };
+        if !status.is_bodiless() {
+            head = head.field("Content-Type", content_type).content_length(body.len() as u64);
+        }
+        self.finish_page(asked, status, &head.finish(), body, out)
+    }
+
+    /// The page for a request that no server answered: which of them failed, and when to ask again.
+    pub(crate) fn failure(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        failure: Failure,
+        report: &Report,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let status = failure.status();
+        let body = page::page(status, failure.sentence());
+        let mut head = page_head(status, body.len()).field("Cache-Control", "no-store");
+        if let Some(seconds) = failure.retry_after_s() {
+            head = head.field("Retry-After", seconds.to_string());
+        }
+        let persistence = self.head(asked, &head.finish(), out);
+        let length = self.content_of_page(asked, &body, out);
+        self.counters.answered(status, length);
+        asked.count(status.code());
+        self.record_page(asked, status, length, report);
+        persistence
+    }
+
+    /// The page for a request beyond the limits of a site.
+    pub(crate) fn limited(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        refused: Refused,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let status = refused.status();
+        let body = page::error_page(status);
+        let head = page_head(status, body.len())
+            .field("Retry-After", refused.retry_after_s().to_string())
+            .finish();
+        self.finish_page(asked, status, &head, &body, out)
+    }
+
+    fn record_page(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        status: Status,
+        length: u64,
+        report: &Report,
+    ) {
+        if self.sink.enabled() {
+            let record = record(asked, status.code(), length);
+            self.sink.record(&AccessRecord { remote: Some(remote_of(report)), ..record });
+        }
+    }
+
+    /// HTML made for this answer.
+    pub(crate) fn html(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        body: &[u8],
+        out: &mut Outbox,
+    ) -> Persistence {
+        let head = page_head(Status::OK, body.len()).field("Cache-Control", "no-cache").finish();
+        self.finish_page(asked, Status::OK, &head, body, out)
+    }
+
+    /// A small page that says what is wrong.
+    pub(crate) fn page(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        status: Status,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let body = page::error_page(status);
+        let mut head = page_head(status, body.len());
+        if status == Status::METHOD_NOT_ALLOWED {
+            head = head.field("Allow", ALLOWED);
+        }
+        if status == Status::SERVICE_UNAVAILABLE {
+            head = head.field("Retry-After", "1");
+        }
+        self.finish_page(asked, status, &head.finish(), &body, out)
+    }
+
+    /// 204 with what may be asked (RFC 9110 section 9.3.7).
+    pub(crate) fn options(&mut self, asked: Asked<'_, '_, '_>, out: &mut Outbox) -> Persistence {
+        let head = ResponseHead::build(Status::NO_CONTENT).field("Allow", ALLOWED).finish();
+        let persistence = self.head(asked, &head, out);
+        self.note(asked, Status::NO_CONTENT, 0, out);
+        persistence
+    }
+
+    /// The answer to what is not even a request: nothing is known but the client.
+    pub(crate) fn refuse(&mut self, client: Client, status: Status, now: Now, out: &mut Outbox) {
+        let body = page::error_page(status);
+        let mut head = page_head(status, body.len());
+        if status == Status::SERVICE_UNAVAILABLE {
+            head = head.field("Retry-After", "1");
+        }
+        head.finish().write(&mut out.bytes, self.date_of(now), Connection::Close);
+        out.bytes.extend_from_slice(&body);
+        self.counters.answered(status, body.len() as u64);
+        if self.sink.enabled() {
+            self.sink.record(&AccessRecord {
+                time_unix_us: now.unix_us,
+                client,
+                method: "-",
+                target: b"-",
+                version: "-",
+                status: status.code(),
+                body_bytes: body.len() as u64,
+                duration_us: 0,
+                host: b"",
+                referer: b"",
+                user_agent: b"",
+                weight: 1,
+                source: "refused",
+                remote: None,
+            });
+        }
+    }
+
+    pub(super) fn finish_page(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        status: Status,
+        head: &ResponseHead,
+        body: &[u8],
+        out: &mut Outbox,
+    ) -> Persistence {
+        let persistence = self.head(asked, head, out);
+        let length = self.content_of_page(asked, body, out);
+        self.note(asked, status, length, out);
+        persistence
+    }
+
+    fn content_of_page(&self, asked: Asked<'_, '_, '_>, body: &[u8], out: &mut Outbox) -> u64 {
+        if asked.request.method == Method::Head {
+            return 0;
+        }
+        out.bytes.extend_from_slice(body);
+        body.len() as u64
+    }
+}
+
+/// The methods of static content.
+const ALLOWED: &str = "GET, HEAD, OPTIONS";
+
+pub(super) fn page_head(status: Status, length: usize) -> afpa_http::head::HeadBuilder {
+    ResponseHead::build(status)
+        .field("Content-Type", page::CONTENT_TYPE)
+        .content_length(length as u64)
+}

@@ -1,0 +1,121 @@
+//! Who belongs to the group: slots for the servers of the settings and the addresses of names.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::{Address, Core, Life, Place, Ring, ServerCounts, Slot, Target};
+
+/// Addresses of one name that are used; more are ignored.
+const MOST_ADDRESSES: usize = 64;
+
+impl<W> Core<W> {
+    /// A name has these addresses now. None at all changes nothing: better old ones than nobody.
+    pub(in crate::select) fn resolved(
+        &mut self,
+        place: &Place,
+        addresses: &[SocketAddr],
+        now_ms: u64,
+    ) {
+        self.now_ms = self.now_ms.max(now_ms);
+        let mut addresses = addresses.to_vec();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses.truncate(MOST_ADDRESSES);
+        if addresses.is_empty() {
+            return;
+        }
+        match self.resolved.iter_mut().find(|(known, _)| known == place) {
+            Some((_, known)) if *known == addresses => return,
+            Some((_, known)) => *known = addresses,
+            None => self.resolved.push((place.clone(), addresses)),
+        }
+        self.arrange();
+    }
+
+    /// Has the servers called `name` drain, or end draining; the names of those. The order outlasts
+    /// changes of the settings, for as long as the server belongs to the group.
+    pub(in crate::select) fn order_drain(&mut self, name: &str, drain: bool) -> Vec<String> {
+        let members = self.order.iter().map(|number| &*self.slots[*number].target);
+        let meant: Vec<(Address, String)> = members
+            .filter(|target| target.is_called(name))
+            .map(|target| (target.address.clone(), target.name.clone()))
+            .collect();
+        self.drained.retain(|address| !meant.iter().any(|(other, _)| other == address));
+        if drain {
+            self.drained.extend(meant.iter().map(|(address, _)| address.clone()));
+        }
+        self.arrange();
+        meant.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// Gives every server of the settings a slot, retires the others, and draws the ring anew.
+    pub(super) fn arrange(&mut self) {
+        let mut wanted: Vec<(Address, String, u32, u32)> = Vec::new();
+        for server in &self.settings.servers {
+            let addresses: Vec<Address> = match &server.to {
+                Place::Fixed(address) => vec![address.clone()],
+                name => self.addresses(name),
+            };
+            for address in addresses {
+                if wanted.iter().any(|(known, ..)| *known == address) {
+                    continue;
+                }
+                let name = match &server.to {
+                    Place::Fixed(address) => address.to_string(),
+                    name => format!("{name} {address}"),
+                };
+                let weight = if self.drained.contains(&address) { 0 } else { server.weight };
+                wanted.push((address, name, weight, server.max_connections.max(1)));
+            }
+        }
+        self.drained.retain(|address| wanted.iter().any(|(known, ..)| known == address));
+        for slot in &mut self.slots {
+            slot.retired = true;
+        }
+        self.order = wanted.into_iter().map(|server| self.slot_for(server)).collect();
+        let points = self.order.iter().map(|number| {
+            let slot = &self.slots[*number];
+            (*number, slot.target.address_text.as_str(), slot.weight)
+        });
+        self.ring = Ring::new(points);
+    }
+
+    fn addresses(&self, place: &Place) -> Vec<Address> {
+        let found = self.resolved.iter().find(|(known, _)| known == place);
+        found.map_or_else(Vec::new, |(_, all)| all.iter().copied().map(Address::Tcp).collect())
+    }
+
+    fn slot_for(&mut self, (address, name, weight, max): (Address, String, u32, u32)) -> usize {
+        let group = &self.settings.name;
+        let cookie = self.secret.value(group, &address.to_string());
+        let known = self.slots.iter().position(|slot| slot.target.address == address);
+        if let Some(number) = known {
+            let slot = &mut self.slots[number];
+            let id = slot.target.id;
+            slot.target =
+                Arc::new(Target::new(Some(id), address, name, cookie, &self.settings.cookie));
+            (slot.weight, slot.max, slot.retired) = (weight, max, false);
+            return number;
+        }
+        let target = Arc::new(Target::new(None, address, name, cookie, &self.settings.cookie));
+        let slot = Slot {
+            target,
+            weight,
+            max,
+            retired: false,
+            in_flight: 0,
+            life: Life::new(self.now_ms),
+            counts: ServerCounts::default(),
+        };
+        match self.slots.iter().position(|slot| slot.retired && slot.in_flight == 0) {
+            Some(number) => {
+                self.slots[number] = slot;
+                number
+            }
+            None => {
+                self.slots.push(slot);
+                self.slots.len() - 1
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The papers' proxy run: everything is distributed to three back-end servers, and nothing kept. They
+//! are the lab's own `sped`, on the same core as the proxy: a request costs that of both.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use anyhow::{Result, bail};
+
+use super::running::Launch;
+use super::{Place, Programs, Running, Server, installed, reference, template};
+
+/// Back-end servers.
+const SERVERS: u16 = 3;
+/// How a proxy's name ends.
+const PROXY: &str = "-proxy";
+
+/// AFPA, nginx and HAProxy.
+pub(super) fn proxies(programs: &Programs) -> Vec<Box<dyn Server>> {
+    let proxy = |kind| Box::new(Proxy { kind, programs: programs.clone() }) as Box<dyn Server>;
+    vec![proxy(Kind::Afpa), proxy(Kind::Nginx), proxy(Kind::HaProxy)]
+}
+
+/// Is that server a proxy, and of no use to those who compare servers of content?
+pub(crate) fn is_proxy(name: &str) -> bool {
+    name.ends_with(PROXY)
+}
+
+struct Proxy {
+    kind: Kind,
+    programs: Programs,
+}
+
+enum Kind {
+    Afpa,
+    Nginx,
+    HaProxy,
+}
+
+impl Server for Proxy {
+    fn name(&self) -> &str {
+        match self.kind {
+            Kind::Afpa => "afpa-proxy",
+            Kind::Nginx => "nginx-proxy",
+            Kind::HaProxy => "haproxy-proxy",
+        }
+    }
+
+    fn about(&self) -> &str {
+        match self.kind {
+            Kind::Afpa => "AFPA in user mode, everything distributed to three servers on its core",
+            Kind::Nginx => "nginx as a proxy before three servers on its core",
+            Kind::HaProxy => "HAProxy before three servers on its core",
+        }
+    }
+
+    fn lacks(&self) -> Option<String> {
+        let program = match self.kind {
+            Kind::Afpa => super::afpa::lacks(&self.programs.afpa),
+            Kind::Nginx => installed::lacks("nginx", "nginx"),
+            Kind::HaProxy => installed::lacks("haproxy", "haproxy"),
+        };
+        program.or_else(|| reference::lacks(&self.programs))
+    }
+
+    fn version(&self) -> String {
+        let of = |name, argument| {
+            installed::find(name)
+                .map_or_else(String::new, |path| installed::version(&path, argument))
+        };
+        match self.kind {
+            Kind::Afpa => installed::version(&self.programs.afpa, "--version"),
+            Kind::Nginx => of("nginx", "-v"),
+            Kind::HaProxy => of("haproxy", "-v"),
+        }
+    }
+
+    fn start<'a>(&self, place: &Place<'a>) -> Result<Running<'a>> {
+        let mut running = Running::nothing(place);
+        for server in servers(place) {
+            let launch = reference::launch(&self.programs, "sped", server, place);
+            running = running.and(place, launch, server)?;
+        }
+        let (launch, file) = match self.kind {
+            Kind::Afpa => (self.afpa(place), None),
+            Kind::Nginx => {
+                let text = include_str!("../../../servers/nginx-proxy.conf");
+                let file = template::write(place, "nginx-proxy.conf", &with_servers(text, place))?;
+                let launch = program("nginx")?.arg("-p").arg(place.folder).arg("-c").arg(&file);
+                (launch.arg("-e").arg(place.folder.join("errors.txt")), Some(file))
+            }
+            Kind::HaProxy => {
+                let text = include_str!("../../../servers/haproxy-proxy.cfg");
+                let file = template::write(place, "haproxy-proxy.cfg", &with_servers(text, place))?;
+                (program("haproxy")?.arg("-db").arg("-f").arg(&file), Some(file))
+            }
+        };
+        let running = match file {
+            Some(file) => running.with_configuration(file),
+            None => running,
+        };
+        running.and(place, launch, place.address)
+    }
+}
+
+impl Proxy {
+    fn afpa(&self, place: &Place<'_>) -> Launch {
+        let to = servers(place).map(|server| server.to_string()).collect::<Vec<_>>().join(",");
+        Launch::new(&self.programs.afpa)
+            .args(["proxy", "--to", &to, "--listen", &place.address.to_string()])
+            .args(["--workers", "1", "--fast-path", "off", "--user", "root"])
+            .arg("--control")
+            .arg(place.folder.join("control.sock"))
+    }
+}
+
+/// Where the back-end servers listen: reached from the server's namespace only.
+fn servers(place: &Place<'_>) -> impl Iterator<Item = SocketAddr> + use<> {
+    let port = place.address.port();
+    let server = move |number| (IpAddr::V4(Ipv4Addr::LOCALHOST), port.wrapping_add(number)).into();
+    (1..=SERVERS).map(server)
+}
+
+fn with_servers(text: &str, place: &Place<'_>) -> String {
+    let numbered = (0..).zip(servers(place));
+    numbered.fold(text.to_owned(), |text, (number, server)| {
+        text.replace(&format!("@server{number}@"), &server.to_string())
+    })
+}
+
+fn program(name: &str) -> Result<Launch> {
+    match installed::find(name) {
+        Some(program) => Ok(Launch::new(program)),
+        None => bail!("{name} is not installed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_is_told_by_its_name() {
+        let programs = Programs { afpa: "afpa".into(), lab: "afpa-lab".into() };
+        assert!(proxies(&programs).iter().all(|proxy| is_proxy(proxy.name())));
+        assert!(!is_proxy("haproxy") && !is_proxy("afpa"));
+    }
+}

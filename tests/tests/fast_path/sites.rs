@@ -1,0 +1,327 @@
+//! Several sites: each host is answered with its own files, in the kernel where that is certain.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use afpa_testkit::{Client, Endpoint, Response, Server, Tree, eventually};
+use afpa_tests::proxy::Raw;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::lab::{Lab, PORT, answers, stats};
+
+/// The same path everywhere.
+const PATH: &str = "/same.txt";
+
+/// A root whose files say where they lie.
+fn root(name: &str) -> Tree {
+    let tree = Tree::new();
+    tree.file("same.txt", name);
+    tree
+}
+
+fn at(port: u16) -> SocketAddr {
+    SocketAddr::from(([10, 77, 0, 1], port))
+}
+
+/// A `[[site]]` on a port, with these hosts, and what else is said of it.
+fn site(port: u16, hosts: &[&str], more: &str) -> String {
+    let hosts = if hosts.is_empty() { String::new() } else { format!("hosts = {hosts:?}\n") };
+    format!("[[site]]\nlisten = [\"{}\"]\n{hosts}{more}\n", at(port))
+}
+
+fn cached(port: u16, hosts: &[&str], root: &Tree) -> String {
+    site(port, hosts, &format!("root = {:?}", root.path()))
+}
+
+/// A server on the server's side that answers with its name, for as long as the test runs.
+fn application(lab: &Lab, name: &'static str) -> String {
+    let raw = lab.on_the_server(|| Raw::named(name));
+    let to = raw.to();
+    // Its end would be told to it from this side, where nobody can reach it.
+    std::mem::forget(raw);
+    to
+}
+
+fn start(
+    lab: &Lab,
+    tree: &Tree,
+    text: &str,
+    configure: impl FnOnce(&mut afpa_testkit::Launch),
+) -> Server {
+    lab.server(tree, |launch| {
+        launch.written(|_| text.to_owned());
+        configure(launch);
+    })
+}
+
+fn request(host: &str, target: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n")
+}
+
+fn ask(port: u16, host: &str, target: &str) -> Response {
+    let mut client = Client::connect(&Endpoint::Tcp(at(port))).expect("connected");
+    client.exchange(request(host, target))
+}
+
+/// Asks until the kernel answers, and sees what it says.
+#[track_caller]
+fn from_kernel(server: &Server, port: u16, host: &str, target: &str) -> String {
+    let mut text = String::new();
+    eventually(&format!("the kernel answers {host} {target}"), || {
+        let before = answers(server);
+        text = ask(port, host, target).text().to_owned();
+        answers(server) > before
+    });
+    text
+}
+
+/// Asks some times, and sees that the kernel never answers.
+#[track_caller]
+fn from_user_mode(server: &Server, port: u16, host: &str, target: &str) -> (u16, String) {
+    let before = answers(server);
+    let all: Vec<Response> = (0..4).map(|_| ask(port, host, target)).collect();
+    assert_eq!(answers(server), before, "{host} {target}");
+    (all[3].status, all[3].text().to_owned())
+}
+
+/// The row of a site in the statistics.
+fn row(server: &Server, name: &str) -> Value {
+    let stats = stats(server);
+    let rows = stats["sites"].as_array().expect("a table");
+    rows.iter().find(|row| row["site"] == name).unwrap_or_else(|| panic!("{rows:?}")).clone()
+}
+
+#[test]
+fn each_host_is_answered_with_its_own_files() {
+    let Some(lab) = Lab::new() else { return };
+    let [one, two, below, star, other, any] =
+        ["one", "two", "below", "star", "other", "any"].map(root);
+    let below = format!(
+        "root = {:?}\n[[site.path]]\nprefix = \"/below/\"\nroot = {:?}\n\
+         [[site.path]]\nprefix = \"/beta/\"\nif_cookies = {{ beta = \"*\" }}\nroot = {:?}",
+        two.path(),
+        below.path(),
+        below.path()
+    );
+    let text = [
+        cached(PORT, &["one.test", "www.one.test"], &one),
+        site(PORT, &["two.test"], &below),
+        site(PORT, &["app.test"], &format!("to = \"{}\"", application(&lab, "application"))),
+        cached(PORT, &["*.star.test"], &star),
+        cached(PORT + 1, &["one.test"], &other),
+        cached(PORT + 1, &[], &any),
+    ];
+    two.file("beta/same.txt", "not beta");
+    let log_file = |server: &Server| server.home().join("access.log");
+    let server = start(&lab, &one, &text.concat(), |launch| {
+        let log = launch.home().join("access.log");
+        launch.arg("--access-log").arg(log).arg("--log-format").arg("json");
+    });
+    for (port, host, target, content) in [
+        (PORT, "one.test", PATH, "one"),
+        (PORT, "WWW.One.test:8080", PATH, "one"),
+        (PORT, "two.test", PATH, "two"),
+        (PORT, "two.test", "/below/same.txt", "below"),
+        (PORT + 1, "one.test", PATH, "other"),
+        // A port that nobody listens on does not make it another host.
+        (PORT + 1, "One.test:99", PATH, "other"),
+        (PORT + 1, "two.test", PATH, "any"),
+        (PORT + 1, "10.77.0.1:8081", PATH, "any"),
+    ] {
+        assert_eq!(from_kernel(&server, port, host, target), content, "{port} {host} {target}");
+    }
+    for (port, host, target, expected) in [
+        (PORT, "app.test", PATH, (200, "application")),
+        (PORT, "x.star.test", PATH, (200, "star")),
+        (PORT, "two.test", "/beta/same.txt", (200, "not beta")),
+        (PORT, "one.test:99", PATH, (200, "one")),
+    ] {
+        let (status, text) = from_user_mode(&server, port, host, target);
+        assert_eq!((status, text.as_str()), expected, "{host} {target}");
+    }
+    for host in ["unknown.test", "star.test", "one.test.", "10.77.0.1"] {
+        assert_eq!(from_user_mode(&server, PORT, host, PATH).0, 421, "{host}");
+    }
+    // One connection, whoever answers.
+    let mut client = server.connect();
+    for _ in 0..5 {
+        for (host, content) in [
+            ("one.test", "one"),
+            ("two.test", "two"),
+            ("app.test", "application"),
+            ("a.star.test", "star"),
+        ] {
+            assert_eq!(client.exchange(request(host, PATH)).text(), content);
+        }
+    }
+    what_is_counted(&server);
+    let kernel = answers(&server);
+    let lines = || {
+        let text = fs::read_to_string(log_file(&server)).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.filter(|line| line["source"] == "kernel").collect::<Vec<_>>()
+    };
+    eventually("every answer is logged", || lines().len() as u64 == kernel);
+    let hosts = ["one.test", "WWW.One.test:8080", "two.test", "One.test:99", "10.77.0.1:8081"];
+    for host in hosts {
+        assert!(lines().iter().any(|line| line["host"] == host), "{host}: {:?}", lines());
+    }
+    assert!(lines().iter().all(|line| line["host"] != ""), "{:?}", lines());
+}
+
+fn what_is_counted(server: &Server) {
+    for (name, state, answered) in [
+        ("one.test", "yes", true),
+        ("two.test", "yes", true),
+        ("app.test", "no: nothing of it is cached", false),
+        ("*.star.test", "no: its hosts begin with a star", false),
+        ("one.test #2", "yes", true),
+        ("10.77.0.1:8081", "yes", true),
+    ] {
+        let row = row(server, name);
+        assert_eq!(row["kernel"], state, "{row}");
+        let from_kernel = row["from_kernel"].as_u64().expect("a count");
+        assert_eq!(from_kernel > 0, answered, "{row}");
+        assert!(row["requests"].as_u64().expect("a count") > from_kernel, "{row}");
+    }
+    let stats = stats(server);
+    let all = stats["sites"].as_array().expect("a table").iter();
+    let sum: u64 = all.map(|row| row["from_kernel"].as_u64().expect("a count")).sum();
+    assert_eq!(sum, stats["fast_path"]["answers"].as_u64().expect("a count"));
+    let metrics = Client::connect(&server.control()).expect("control").get("/metrics");
+    let metrics = metrics.text();
+    let own = row(server, "one.test")["from_kernel"].clone();
+    let line =
+        format!("afpa_site_kernel_responses_total{{site=\"one.test\",class=\"2xx\"}} {own}\n");
+    assert!(metrics.contains(&line), "{line}{metrics}");
+    let table = server.command(&["stats"]);
+    let table = String::from_utf8_lossy(&table.stdout).into_owned();
+    assert!(table.contains("no: its hosts begin with a star"), "{table}");
+}
+
+/// Writes a configuration, has it read, and waits until that is done.
+fn reload(server: &Server, text: &str) {
+    let before = server.log().matches("reloaded").count();
+    let new = server.home().join("new.toml");
+    fs::write(&new, text).expect("written");
+    fs::rename(new, server.configuration()).expect("renamed");
+    server.signal(Signal::HUP);
+    eventually("it is read", || server.log().matches("reloaded").count() > before);
+}
+
+/// Waits until the workers have a configuration, each at its own moment.
+#[track_caller]
+fn everybody_says(host: &str, status: u16, content: &str) {
+    eventually(&format!("{host} is {content}"), || {
+        (0..20).all(|_| {
+            let answer = ask(PORT, host, PATH);
+            answer.status == status && (status != 200 || answer.text() == content)
+        })
+    });
+}
+
+/// What a client saw, in order, until it was told to end; every answer was one of these contents.
+fn watch(host: &str, stop: &AtomicBool, contents: &[&str]) -> Vec<String> {
+    let mut client = Client::connect(&Endpoint::Tcp(at(PORT))).expect("connected");
+    let mut seen: Vec<String> = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        let answer = client.exchange(request(host, PATH));
+        let text = answer.text().to_owned();
+        assert!(answer.status == 200 && contents.contains(&text.as_str()), "{host}: {answer:?}");
+        if seen.last() != Some(&text) {
+            seen.push(text);
+        }
+    }
+    seen
+}
+
+#[test]
+fn reloads_change_sites_under_load() {
+    let Some(lab) = Lab::new() else { return };
+    let [one, two, three] = ["one", "two", "three"].map(root);
+    let pair =
+        |a: &Tree, b: &Tree| [cached(PORT, &["a.test"], a), cached(PORT, &["b.test"], b)].concat();
+    let server = start(&lab, &one, &pair(&one, &two), |_| ());
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watchers =
+            ["a.test", "b.test"].map(|host| scope.spawn(|| watch(host, &stop, &["one", "two"])));
+        for round in 0..4 {
+            let (a, b) = if round % 2 == 0 { ("one", "two") } else { ("two", "one") };
+            assert_eq!(from_kernel(&server, PORT, "a.test", PATH), a);
+            assert_eq!(from_kernel(&server, PORT, "b.test", PATH), b);
+            let (first, second) = if round % 2 == 0 { (&two, &one) } else { (&one, &two) };
+            reload(&server, &pair(first, second));
+            everybody_says("a.test", 200, b);
+            everybody_says("b.test", 200, a);
+            // From now on the old content would be stale, whoever gave it.
+            for _ in 0..50 {
+                assert_eq!(ask(PORT, "a.test", PATH).text(), b);
+                assert_eq!(ask(PORT, "b.test", PATH).text(), a);
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        for watcher in watchers {
+            let seen = watcher.join().expect("a watcher");
+            assert!(seen.len() >= 5, "{seen:?}");
+        }
+    });
+    let counted = row(&server, "a.test")["from_kernel"].as_u64().expect("a count");
+    assert!(counted > 0);
+    // One site goes, one is distributed, one comes, and one takes all others.
+    let text = [
+        cached(PORT, &["a.test"], &three),
+        site(PORT, &["b.test"], &format!("to = \"{}\"", application(&lab, "application"))),
+        cached(PORT, &["c.test"], &two),
+        cached(PORT, &[], &one),
+    ];
+    reload(&server, &text.concat());
+    everybody_says("b.test", 200, "application");
+    for (host, content) in [("a.test", "three"), ("c.test", "two"), ("d.test", "one")] {
+        assert_eq!(from_kernel(&server, PORT, host, PATH), content);
+    }
+    assert_eq!(from_user_mode(&server, PORT, "b.test", PATH), (200, "application".to_owned()));
+    assert_eq!(from_user_mode(&server, PORT, "b.test:99", PATH), (200, "application".to_owned()));
+    assert!(row(&server, "a.test")["from_kernel"].as_u64().expect("a count") > counted);
+    // Hosts below a star come: whoever has no name of its own is user mode's.
+    reload(&server, &[text.concat(), cached(PORT, &["*.d.test"], &three)].concat());
+    everybody_says("x.d.test", 200, "three");
+    assert_eq!(from_user_mode(&server, PORT, "x.d.test", PATH).1, "three");
+    assert_eq!(from_user_mode(&server, PORT, "d.test", PATH).1, "one");
+    assert_eq!(from_kernel(&server, PORT, "a.test", PATH), "three");
+    // And everything but one goes.
+    reload(&server, &cached(PORT, &["c.test"], &two));
+    everybody_says("a.test", 421, "");
+    assert_eq!(from_user_mode(&server, PORT, "a.test", PATH).0, 421);
+    assert_eq!(from_kernel(&server, PORT, "c.test", PATH), "two");
+}
+
+#[test]
+fn a_purge_may_name_a_host() {
+    let Some(lab) = Lab::new() else { return };
+    let [one, two] = ["one", "two"].map(root);
+    let text = [cached(PORT, &["a.test"], &one), cached(PORT, &["b.test"], &two)].concat();
+    let server = start(&lab, &one, &text, |_| ());
+    for host in ["a.test", "b.test"] {
+        from_kernel(&server, PORT, host, PATH);
+    }
+    let purge = |words: &[&str]| {
+        let output = server.command(&[&["purge"], words].concat());
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let objects = || stats(&server)["fast_path"]["objects"].as_u64().expect("a count");
+    assert_eq!(objects(), 2);
+    assert_eq!(purge(&["--host", "A.test", PATH]), "/same.txt was dropped from the cache\n");
+    assert_eq!(objects(), 1);
+    assert_eq!(from_kernel(&server, PORT, "b.test", PATH), "two");
+    assert_eq!(purge(&["--host", "a.test", PATH]), "/same.txt was not in the cache\n");
+    assert_eq!(purge(&["--host", "c.test", PATH]), "no site has the host c.test\n");
+    let url = format!("http://b.test:8080{PATH}");
+    assert_eq!(purge(&[&url]), "/same.txt was dropped from the cache\n");
+    assert_eq!(objects(), 0);
+    assert_eq!(from_kernel(&server, PORT, "a.test", PATH), "one");
+}
