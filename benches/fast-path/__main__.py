@@ -160,7 +160,8 @@ class Bench:
             flows = case.connections if case in self.crowd else 0
             contender = self.contenders.of(name, flows)
             words = bed.command(self.options.netlab, case, contender,
-                                self.options.seconds * case.seconds, self.options.warm_up,
+                                self.options.seconds * case.seconds,
+                                max(self.options.warm_up, case.warm_up),
                                 self.options.patience)
             self.commands[f"{case.name}, {name}"] = shlex.join(words)
             turn = self.turn(case, name, words)

@@ -39,6 +39,7 @@ class Case:
     sources: int = 1           # client addresses
     seconds: float = 1.0       # length of a turn, times what the command line says
     rounds: float = 1.0        # likewise
+    warm_up: float = 0.0       # seconds of load before each turn, if that is more than usual
     quick: bool = False        # taken by --quick
 
 
@@ -78,11 +79,12 @@ LARGER = tuple(
 # server, pairs of which the second is the baseline. A query is never pinned; nor is /plain. Connections
 # on which nothing else is asked come to rest before the turn begins; a connection that has a hit now
 # and then does not, and each of its passes costs what the "-awake" cases measure.
+RESTS = 1.4  # a connection comes to rest after a second of passes
 PASSES = (
     Case("pass-afpa", "a small object from user mode, AFPA, resting connections", (KERNEL, USER),
-         "/512.html?query", 512, seconds=3, quick=True),
+         "/512.html?query", 512, seconds=3, warm_up=RESTS, quick=True),
     Case("pass-nginx", "a small object from user mode, nginx, resting connections", (ATTACHED, NGINX),
-         "/plain/512.html", 512, seconds=3, quick=True),
+         "/plain/512.html", 512, seconds=3, warm_up=RESTS, quick=True),
     Case("pass-afpa-awake", "a small object from user mode, AFPA, every request read",
          (KERNEL_AWAKE, USER), "/512.html?query", 512, seconds=3, quick=True),
     Case("pass-nginx-awake", "a small object from user mode, nginx, every request read",
@@ -108,8 +110,6 @@ PROGRAMS = (
          "/512.html?query", 512, seconds=4, quick=True),
     Case("program-pass-browser", "the same with browser headers", (KERNEL_AWAKE,),
          "/512.html?query", 512, browser=True, seconds=4, quick=True),
-    Case("program-resting", "a request on a resting connection, and its response", (KERNEL,),
-         "/512.html?query", 512, seconds=4, quick=True),
 )
 
 FEW_FLOWS = 64
