@@ -2,7 +2,9 @@
 /* One object: the programs share their maps. */
 #include <afpa/kernel.h>
 #include "programs/ingress.bpf.c"
+#include "programs/flight.bpf.c"
 #include "programs/egress.bpf.c"
 #include "programs/probe.bpf.c"
+#include "programs/tend.bpf.c"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

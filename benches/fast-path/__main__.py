@@ -38,7 +38,7 @@ import figure
 import programs
 import report
 import told
-from cases import H2O, NGINX, PASSES, REFLECTOR, SPEED
+from cases import H2O, LARGER, NGINX, PASSES, REFLECTOR, SPEED
 from failure import Failure
 
 TRIES = 3
@@ -63,7 +63,8 @@ def measure(options):
     with tempfile.TemporaryDirectory(prefix="afpa-fast-path-") as work:
         os.chmod(work, 0o755)
         bench = Bench(options, Path(work))
-        for part in (bench.speed, bench.passes, bench.programs, bench.flows, bench.coherence):
+        for part in (bench.speed, bench.larger, bench.passes, bench.programs, bench.flows,
+                     bench.coherence):
             try:
                 part()
             except Failure as failure:  # the other parts are worth having
@@ -101,6 +102,9 @@ class Bench:
 
     def speed(self):
         self.rounds(self.chosen(SPEED))
+
+    def larger(self):
+        self.rounds(self.chosen(LARGER))
 
     def passes(self):
         self.rounds(self.chosen(PASSES))
@@ -156,7 +160,8 @@ class Bench:
             flows = case.connections if case in self.crowd else 0
             contender = self.contenders.of(name, flows)
             words = bed.command(self.options.netlab, case, contender,
-                                self.options.seconds * case.seconds, self.options.warm_up,
+                                self.options.seconds * case.seconds,
+                                max(self.options.warm_up, case.warm_up),
                                 self.options.patience)
             self.commands[f"{case.name}, {name}"] = shlex.join(words)
             turn = self.turn(case, name, words)
@@ -212,6 +217,8 @@ class Bench:
             "environment": describe(self.options),
             "settings": settings(self.options) | {"took_seconds": self.elapsed()},
             "speed": speed,
+            "larger": [arithmetic.speed(self.samples, case) for case in LARGER
+                       if self.is_complete(case)],
             "least": {
                 "bed with a core for each side": {
                     name: arithmetic.least(arithmetic.steered(speed), name)

@@ -18,6 +18,9 @@ BEDS = {STEERED: "a core for each side", UNSTEERED: "packets wherever they are s
         TOGETHER: "both sides on one core"}
 
 SIZES = (64, 512, 1024)
+# Answers of several segments, which the send engine gives.
+LARGER_SIZES = (4 << 10, 8 << 10, 14 << 10, 32 << 10, 64 << 10)
+LONGEST_ANSWER = 68 << 10  # head and content
 DOWNLOAD = 10 << 20
 
 
@@ -36,6 +39,7 @@ class Case:
     sources: int = 1           # client addresses
     seconds: float = 1.0       # length of a turn, times what the command line says
     rounds: float = 1.0        # likewise
+    warm_up: float = 0.0       # seconds of load before each turn, if that is more than usual
     quick: bool = False        # taken by --quick
 
 
@@ -65,15 +69,22 @@ SPEED = (
     small(512, 256, steering=TOGETHER),
 )
 
+# What a request costs by the size of its object, in both contexts.
+LARGER = tuple(
+    Case(f"larger-{size >> 10}k", f"{size >> 10} KB, 64 connections", (KERNEL, USER, ATTACHED, NGINX),
+         f"/{size}.html", size, rounds=0.6, quick=True)
+    for size in LARGER_SIZES)
+
 # Requests that user mode answers, with the programs there and not: the same request to the same
 # server, pairs of which the second is the baseline. A query is never pinned; nor is /plain. Connections
 # on which nothing else is asked come to rest before the turn begins; a connection that has a hit now
 # and then does not, and each of its passes costs what the "-awake" cases measure.
+RESTS = 1.4  # a connection comes to rest after a second of passes
 PASSES = (
     Case("pass-afpa", "a small object from user mode, AFPA, resting connections", (KERNEL, USER),
-         "/512.html?query", 512, seconds=3, quick=True),
+         "/512.html?query", 512, seconds=3, warm_up=RESTS, quick=True),
     Case("pass-nginx", "a small object from user mode, nginx, resting connections", (ATTACHED, NGINX),
-         "/plain/512.html", 512, seconds=3, quick=True),
+         "/plain/512.html", 512, seconds=3, warm_up=RESTS, quick=True),
     Case("pass-afpa-awake", "a small object from user mode, AFPA, every request read",
          (KERNEL_AWAKE, USER), "/512.html?query", 512, seconds=3, quick=True),
     Case("pass-nginx-awake", "a small object from user mode, nginx, every request read",
@@ -99,8 +110,6 @@ PROGRAMS = (
          "/512.html?query", 512, seconds=4, quick=True),
     Case("program-pass-browser", "the same with browser headers", (KERNEL_AWAKE,),
          "/512.html?query", 512, browser=True, seconds=4, quick=True),
-    Case("program-resting", "a request on a resting connection, and its response", (KERNEL,),
-         "/512.html?query", 512, seconds=4, quick=True),
 )
 
 FEW_FLOWS = 64
@@ -121,7 +130,7 @@ def write_files(root):
     """Writes the document root; the bytes are the same at every run and do not compress."""
     import random
     (root / "plain").mkdir(parents=True)
-    for size in SIZES:
+    for size in SIZES + LARGER_SIZES:
         (root / f"{size}.html").write_bytes(random.Random(size).randbytes(size))
     (root / "plain" / "512.html").write_bytes(random.Random(512).randbytes(512))
     (root / "download.bin").write_bytes(random.Random(0).randbytes(DOWNLOAD))

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import servers
-from cases import (ATTACHED, ATTACHED_AWAKE, H2O, KERNEL, KERNEL_AWAKE, NGINX, SIZES, USER)
+from cases import (ATTACHED, ATTACHED_AWAKE, H2O, KERNEL, KERNEL_AWAKE, LARGER_SIZES, LONGEST_ANSWER,
+                   NGINX, SIZES, USER)
 from failure import Failure
 
 HOST, PORT = "10.77.0.1", 8080  # of a namespace that nobody else is in
@@ -30,6 +31,7 @@ idle = "10m"
 [fast_path]
 mode = "@mode@"
 flows = @flows@
+answer_max = "@longest@B"
 rest_after = @rest_after@
 
 [compression]
@@ -130,7 +132,7 @@ exec {server.command}
         ready = self.ready("attached", socket)
         attach = [str(self.afpa), "attach", "--listen", f"{HOST}:{PORT}", "--root", str(self.root),
                   "--exclude", "/plain", "--server-timeout", "300",
-                  "--rest-after", str(rest_after)]
+                  "--answer-max", str(LONGEST_ANSWER), "--rest-after", str(rest_after)]
         command = self.script(f"attached-{rest_after}", f"""\
 {self.nginx().command} &
 while ! curl --silent --output /dev/null http://{HOST}:{PORT}/; do sleep 0.02; done
@@ -151,7 +153,8 @@ exec {shlex.join(attach)}
     def serve(self, mode, flows, rest_after=64):
         config = self.folder / f"afpa-{mode}-{flows}-{rest_after}.toml"
         config.write_text(servers.fill(AFPA, mode=mode, flows=flows, rest_after=rest_after,
-                                       control=self.control, host=HOST, port=PORT, root=self.root))
+                                       control=self.control, longest=LONGEST_ANSWER, host=HOST,
+                                       port=PORT, root=self.root))
         return shlex.join([str(self.afpa), "serve", "--config", str(config)])
 
     def template(self, name):
@@ -168,7 +171,7 @@ exec {shlex.join(attach)}
 
     def ready(self, name, control):
         """`control`: the socket that tells what the kernel has answered, in the shell's words."""
-        paths = " ".join(f"/{size}.html" for size in SIZES)
+        paths = " ".join(f"/{size}.html" for size in SIZES + LARGER_SIZES)
         answered = f'python3 {HERE / "told.py"} "{control}"'
         return self.script(f"ready-{name}", servers.fill(
             PINNED, paths=paths, host=HOST, port=PORT, answered=answered))

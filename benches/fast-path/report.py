@@ -2,6 +2,7 @@
 
 from cases import BEDS, H2O, NGINX, REFLECTOR
 
+LARGER_GOALS = {4 << 10: "at least 5x", 8 << 10: "at least 5x", 14 << 10: "at least 4x"}
 GOALS = {NGINX: "at least 10x", H2O: "at least 8x", REFLECTOR: "aim 0.60x"}
 
 
@@ -9,6 +10,7 @@ def markdown(result):
     parts = ["# The fast path", "", *setting(result), ""]
     for case in result["speed"]:
         parts += speed_table(case)
+    parts += larger_table(result["larger"])
     parts += ["## All ratios", "", *ratio_lines(result), "",
               "## Commands", "", "Those of one case; all of them are in results.json.", "", "```", *first_commands(result["commands"]), "```", ""]
     return "\n".join(parts)
@@ -45,6 +47,23 @@ def speed_table(case):
     notes += [f"others disturbed {own['doubtful']} turns of {name}"
               for name, own in case["servers"].items() if own["doubtful"]]
     return lines + ["", *([f"> {'; '.join(notes)}.", ""] if notes else [])]
+
+
+def larger_table(cases):
+    """Core time by size, and the rate per core to nginx's."""
+    if not cases:
+        return []
+    names = list(cases[0]["servers"])
+    lines = ["## Objects of several segments", "",
+             "Core time a request in us, median (min to max); 64 connections, a core for each side.", "",
+             f"| size | {' | '.join(names)} | kernel is, to nginx | goal |",
+             "|---:|" + "---:|" * (len(names) + 1) + "---|"]
+    for case in cases:
+        cells = [f"{own['cost']['median']:.2f} ({own['cost']['min']:.2f} to {own['cost']['max']:.2f})"
+                 for own in case["servers"].values()]
+        lines.append(f"| {case['size'] >> 10} KB | {' | '.join(cells)} "
+                     f"| {times(case['kernel_to'][NGINX])} | {LARGER_GOALS.get(case['size'], '')} |")
+    return lines + [""]
 
 
 def ratio_lines(result):

@@ -41,6 +41,26 @@ static __always_inline bool load_head(struct __sk_buff *skb, struct work *work, 
 	return s->length >= 16 && s->length <= AFPA_HEAD_MAX && load_behind(skb, work, s->payload_at, s->length, 0);
 }
 
+/* Has somebody checked the segment's sum? An acknowledgement that is believed wrongly costs bytes. */
+__noinline int afpa_is_sound(struct __sk_buff *skb, struct work *work, const struct segment *s)
+{
+	__u32 length, state, have;
+
+	if (!work || !s)
+		return false;
+	length = s->payload_at - s->tcp_at + s->length;
+	state = checksum_state(skb);
+	if (state == CHECKSUM_PARTIAL || state == CHECKSUM_UNNECESSARY)
+		return true;
+	if (length > AFPA_HEAD_MAX)
+		return false;
+	have = load_behind(skb, work, s->tcp_at, length, 0);
+	opaque(have);
+	if (have < sizeof(struct tcphdr) || have > AFPA_HEAD_MAX)
+		return false;
+	return fold(sum_pseudo(s, length) + sum_bytes(work->head, have)) == 0xffff;
+}
+
 static __always_inline struct afpa_listener *find_listener(const struct segment *s)
 {
 	struct afpa_endpoint endpoint = { .port = s->key.server_port };
@@ -271,6 +291,12 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 		return TCX_NEXT;
 	turn.reason = AFPA_PASS_NO_HEARTBEAT;
 
+	if (flow && flow->flags & AFPA_FLOW_FLIGHT) {
+		if (!(s.flags & TCP_RST))
+			bpf_tail_call(skb, &engine, ENGINE_FLIGHT);
+		if (!(s.flags & TCP_RST) || !afpa_is_sound(skb, work, &s))
+			return TCX_DROP; /* nothing else knows what is on its way */
+	}
 	if (flow && repeats_request(flow, &s))
 		return answer_again(skb, work, &s, flow);
 	if (answering && next_request(skb, &s, flow, &turn)) {

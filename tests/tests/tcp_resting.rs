@@ -9,6 +9,12 @@ use afpa_netlab::inject::Impairment;
 use afpa_netlab::{Bed, Path};
 use afpa_tests::tcp::{Client, Lab, Plan, Reply, blank_date, large};
 
+/// Connections rest after so many passes, however soon they come.
+fn at_once(rest_after: u32) -> Plan {
+    let rest_time = Duration::ZERO;
+    Plan { settings: Settings { rest_after, rest_time, ..Settings::default() }, ..Plan::default() }
+}
+
 /// Every byte of a reply, its Date aside.
 fn bytes(reply: &Reply) -> Vec<u8> {
     let whole = [reply.head.as_bytes(), &reply.body].concat();
@@ -17,7 +23,7 @@ fn bytes(reply: &Reply) -> Vec<u8> {
 
 #[test]
 fn after_two_hundred_misses_nginx_answers_what_is_pinned() {
-    let Some(lab) = Lab::with_sample(Plan::default()) else { return };
+    let Some(lab) = Lab::with_sample(at_once(REST_AFTER)) else { return };
     for server in [IpAddr::from(Bed::SERVER_V4), IpAddr::from(Bed::SERVER_V6)] {
         let (answered, rested) = (lab.count(Reason::Answered), lab.count(Reason::FlowRested));
         let mut client = lab.connect(server);
@@ -44,7 +50,7 @@ fn after_two_hundred_misses_nginx_answers_what_is_pinned() {
 /// Misses that come between answers, however many: the connection stays.
 #[test]
 fn not_as_long_as_there_are_answers() {
-    let Some(lab) = Lab::with_sample(Plan::default()) else { return };
+    let Some(lab) = Lab::with_sample(at_once(REST_AFTER)) else { return };
     let mut client = lab.client();
     for _ in 0..10 {
         for _ in 1..REST_AFTER {
@@ -66,9 +72,8 @@ fn put(name: &str, content: &[u8]) -> Vec<u8> {
 /// Both sequence spaces, selective acknowledgements and all, over a network that loses and reorders.
 #[test]
 fn drifted_ones_through_a_bad_network() {
-    let settings = Settings { rest_after: 8, ..Settings::default() };
     let path = Path::Through(Box::default());
-    let Some(lab) = Lab::with_sample(Plan { path, settings, ..Plan::default() }) else { return };
+    let Some(lab) = Lab::with_sample(Plan { path, ..at_once(8) }) else { return };
     let mut clients: Vec<Client> = (0..4).map(|_| lab.client()).collect();
     for client in &mut clients {
         lab.converse(client); // it drifts

@@ -26,6 +26,12 @@
 #define AFPA_PATH_FILTER_BITS 65536
 #define AFPA_INTERFACES 64        /* interfaces that are counted apart; a power of two */
 #define AFPA_REASONS_MAX 64       /* room for reasons, an interface */
+#define AFPA_PAGE 4096            /* bytes of a longer answer that a page is for; a power of two */
+#define AFPA_PAGE_REACH 1472      /* and those of the next that it repeats: no segment lies in two pages */
+#define AFPA_PAGES_MAX 17         /* pages of an answer */
+#define AFPA_DUES 64              /* flights whose time has come that are told of at once */
+#define AFPA_PATH_WORDS 4         /* of 8 bytes: the send engine's struct path */
+#define AFPA_FLIGHT_WORDS 84      /* its struct flight */
 #define AFPA_SITES_COUNTED 1024   /* places in which answers of sites are counted; a power of two */
 
 /* Unix seconds of the pulse are split over `pulse` and `dates`: see clock.h. */
@@ -46,7 +52,9 @@ struct afpa_shared {
 	__u32 checked_mask;           /* entries of the `checked` map, less one (a power of two) */
 	__u32 rest_after;             /* passes in a row that leave a connection to user mode; 0: none do; at most 65535 */
 	__u32 pins;                   /* moves when a path is pinned that was not: what was passed may be answered now */
-	__u32 reserved;
+	__u32 answer_max;             /* longest answer that may be given; no more than AFPA_ANSWER_MAX: one segment */
+	__u32 rest_time;              /* 2^20 ns, about a millisecond: least time that these passes must span */
+	__u64 flight_ns;              /* monotonic time at which an answer of several segments began last */
 	struct afpa_date dates[AFPA_DATES];
 	__u64 ports[65536 / 64];      /* bit set: some listener has, or flows still have, this local port */
 	__u64 paths[AFPA_PATH_FILTER_BITS / 64]; /* bit set: some pinned object's path hashes here */
@@ -85,26 +93,35 @@ struct afpa_object {
 
 /* A complete response whose Date is patched in as it leaves (AFPA's mutable header data). */
 struct afpa_answer {
-	__u16 length;                 /* head and body; 0: too long for the fast path */
+	__u32 length;                 /* head and body; 0: too long for the fast path */
 	__u16 head_length;
 	__u16 date_offset;
-	__u16 reserved;
-	__u32 sum;                    /* unfolded sum of all `length` bytes with the Date zeroed */
+	__u32 sum;                    /* unfolded sum of all `length` bytes with the Date zeroed; 0 when they lie in pages */
 	__u32 head_sum;               /* the same of the head alone */
 };
 
 /* slots: one variant of one version of an object. Never rewritten while a flow may repeat it. */
 struct afpa_slot {
 	__u64 version;                /* unique for ever; 0: vacant */
-	struct afpa_answer whole;     /* in `bytes` */
+	struct afpa_answer whole;     /* in `bytes`; or in pages, and only its head in `bytes` */
 	struct afpa_answer not_modified; /* in `not_modified_bytes` */
 	__u16 path_length, etag_length;
 	__u32 site;
+	__u32 pages[AFPA_PAGES_MAX];  /* of the whole answer, in order, when it is longer than `bytes`; 0: none */
+	__u32 reserved;
 	__u8 path[AFPA_PATH_MAX];     /* zero padded, as are all texts here */
 	__u8 etag[AFPA_ETAG_MAX];
 	__u8 last_modified[32];
 	__u8 not_modified_bytes[AFPA_NOT_MODIFIED_MAX];
 	__u8 bytes[AFPA_ANSWER_MAX + 4];
+};
+
+/*
+ * pages: bytes of longer answers. Page i of an answer holds those from i * AFPA_PAGE on, the first of the
+ * next one again, and zeros behind the last. Entry 0 is never used.
+ */
+struct afpa_page {
+	__u8 bytes[AFPA_PAGE + AFPA_PAGE_REACH];
 };
 
 /* flows: one established connection of a listener. */
@@ -127,6 +144,8 @@ enum afpa_flow_flags {
 	AFPA_FLOW_EMBRYO = 4,         /* the server's TCP makes its socket with the first request: learn its parameters later */
 	AFPA_FLOW_CLIENT_FIN = 8,
 	AFPA_FLOW_SERVER_FIN = 16,
+	AFPA_FLOW_SEVERAL = 32,       /* answers of several segments are possible: SACK was negotiated, ECN was not */
+	AFPA_FLOW_FLIGHT = 64,        /* one is on its way, see `flights` */
 };
 
 struct afpa_flow {
@@ -158,7 +177,31 @@ struct afpa_flow {
 	__u32 chunk;                  /* bytes of the chunk whose size is being read */
 	__u16 passed;                 /* passes in a row that say the fast path has nothing for the client */
 	__u16 pins;                   /* low half of the shared word at the last of them */
-	__u32 spare;
+	__u32 passing_since;          /* 2^20 ns of coarse monotonic time: the first of them */
+	__u64 path[AFPA_PATH_WORDS];  /* struct path of the send engine: round trips and window */
+};
+
+/* flights: an answer of several segments on its way. Which flow's, which bytes; then how far it is. */
+struct afpa_flight {
+	__u64 version;                /* of the slot */
+	__u32 slot;
+	__u32 date;                   /* Unix second */
+	struct afpa_flow_key flow;    /* entries are used anew: whoever has the lock asks whose it is */
+	__u32 lock;                   /* 1: somebody works on it */
+	__u32 at;                     /* wire: the answer's first byte */
+	__u32 interface;              /* where it leaves */
+	__u8 ethernet[14];            /* header of what leaves */
+	__u8 look;                    /* something may be sent, but nobody was there to send it */
+	__u8 place;                   /* the interface's counters */
+	__u64 engine[AFPA_FLIGHT_WORDS]; /* struct flight of the send engine */
+};
+
+/* dues: a flight whose time has come, for the one who tends them. */
+struct afpa_due {
+	struct afpa_flow_key flow;
+	__u32 interface;
+	__u8 ethernet[14];
+	__u8 reserved[2];
 };
 
 #define AFPA_OWED_MAX 15
@@ -222,11 +265,13 @@ struct afpa_event {
 	__u32 listener, site;
 	__u32 date;                   /* Unix second, as in the answer's Date */
 	__u64 version;                /* of the slot: user mode knows path and headers by it */
-	__u16 length;                 /* bytes sent, head and body */
+	__u32 length;                 /* bytes sent, head and body */
+	__u32 weight;                 /* answers this event stands for */
 	__u8 kind;                    /* enum afpa_kind */
 	__u8 head;                    /* the method was HEAD */
-	__u32 weight;                 /* answers this event stands for */
+	__u8 reserved[2];
 	__u32 block, block_sequence;  /* entry of `checked` with the request's header block, and its sequence then; 0: not remembered */
+	__u32 spare;
 };
 
 /* site_counts: answers of the sites whose number is this place, modulo AFPA_SITES_COUNTED. */

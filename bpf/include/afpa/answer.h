@@ -37,10 +37,13 @@ struct commitment {
 	__u8 tell_kernel; /* the request carries an acknowledgement the kernel waits for */
 };
 
-/* Commit to the answer: from here on the two sequence spaces are apart by it. */
+/*
+ * Commit to the answer: from here on the two sequence spaces are apart by it. With `several` segments it
+ * is a flight, and the kernel is told later what the request acknowledges.
+ */
 static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const struct segment *s,
 					       const struct cached *cached, __u32 length, __u32 date, __u64 now,
-					       struct commitment *c)
+					       bool several, struct commitment *c)
 {
 	__u32 clock = (__u32)(now / MILLISECOND_NS) + flow->ts_offset;
 	__u64 version = cached->slot->version;
@@ -64,7 +67,11 @@ static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const str
 		flow->given += length;
 		flow->client_next = c->ack;
 		flow->client_acked = s->ack;
-		flow->kernel_edge = flow->kernel_acked = flow->kernel_next;
+		flow->kernel_edge = flow->kernel_next;
+		if (several)
+			flow->flags |= AFPA_FLOW_FLIGHT;
+		else
+			flow->kernel_acked = flow->kernel_next;
 		flow->answer_from = s->seq;
 		flow->answer_length = s->length;
 		flow->answer_at = c->seq;
@@ -83,7 +90,8 @@ static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const str
 /* Does the answer fit the client's window and segment size? */
 static __always_inline bool fits(const struct afpa_flow *flow, const struct segment *s, __u32 length)
 {
-	return length <= flow->mss && length <= (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
+	return length <= AFPA_ANSWER_MAX && length <= flow->mss &&
+	       length <= (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
 }
 
 /* Send `slot`'s answer as `out` says; its headers are in `work->frame`. */
@@ -144,6 +152,74 @@ static __always_inline void report(const struct work *work, const struct segment
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
+/* May the answer leave in several segments? */
+static __always_inline bool may_fly(const struct afpa_flow *flow, const struct segment *s, const struct cached *cached,
+				    __u32 length)
+{
+	__u32 unit = unit_of(flow), window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
+
+	return flow->flags & AFPA_FLOW_SEVERAL && cached->kind == AFPA_KIND_WHOLE && cached->slot->pages[0] &&
+	       length <= shared.answer_max && unit >= UNIT_MIN && window >= 2 * unit &&
+	       cached->slot->whole.date_offset <= UNIT_MIN - AFPA_DATE_LENGTH;
+}
+
+/* A flight that begins, into the table, locked. False: no room, or none of ours. */
+static __always_inline bool enter_flight(struct __sk_buff *skb, struct work *work, const struct segment *s,
+					 const struct afpa_flow *flow, const struct cached *cached, __u32 length,
+					 __u32 date)
+{
+	__u32 window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
+	struct afpa_flight *flight = (struct afpa_flight *)work->flight;
+	struct ethhdr *out = (struct ethhdr *)flight->ethernet;
+
+	if (!flight_begin(engine_of(flight), microseconds(), length, unit_of(flow), window, (const void *)flow->path))
+		return false;
+	flight->version = cached->slot->version;
+	flight->slot = cached->index;
+	flight->date = date;
+	flight->flow = s->key;
+	flight->lock = 1;
+	flight->at = s->ack;
+	flight->interface = skb->ifindex;
+	__builtin_memcpy(out, work->frame + FRAME_AT, sizeof(*out));
+	swap_ethernet(flight->ethernet);
+	flight->look = 1;
+	flight->place = s->place;
+	return bpf_map_update_elem(&flights, &s->key, flight, BPF_NOEXIST) == 0;
+}
+
+/*
+ * An answer of several segments: entered, committed, and sent by the program that tends it. Should that be
+ * missing, it is found when flights are looked after. GO_ON: as `answer`.
+ */
+static __always_inline int launch(struct __sk_buff *skb, struct work *work, const struct segment *s,
+				  struct afpa_flow *flow, const struct cached *cached, __u32 length, __u32 date,
+				  struct turn *turn)
+{
+	struct afpa_flight *flight;
+	struct commitment c = {};
+
+	turn->reason = AFPA_PASS_FLIGHTS_FULL;
+	if (!enter_flight(skb, work, s, flow, cached, length, date))
+		return GO_ON;
+	turn->reason = commit(flow, s, cached, length, date, turn->now, true, &c);
+	if (turn->reason != AFPA_ANSWERED) {
+		bpf_map_delete_elem(&flights, &s->key);
+		return GO_ON;
+	}
+	shared.flight_ns = bpf_ktime_get_ns(); /* behind the entry: who looks after flights sees it, or that this moved */
+	count_at(s->place, AFPA_ANSWERED);
+	count_at(s->place, AFPA_FLIGHT_BEGUN);
+	count_site(cached->slot->site, false);
+	report(work, s, flow, cached, length, date, false);
+	flight = bpf_map_lookup_elem(&flights, &s->key);
+	if (flight)
+		flight_release(flight);
+	bpf_tail_call(skb, &engine, ENGINE_FLIGHT);
+	count_at(s->place, AFPA_PASS_SEND);
+	return TCX_DROP;
+}
+
 /* Send response: commit, build, redirect. GO_ON: nothing was done, `turn->reason` says why. */
 static __always_inline int answer(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				  struct afpa_flow *flow, const struct cached *cached, const struct afpa_date *date,
@@ -151,11 +227,11 @@ static __always_inline int answer(struct __sk_buff *skb, struct work *work, cons
 {
 	__u32 length = answer_length(cached->slot, cached->kind), state = checksum_state(skb);
 	struct outgoing out = { .flags = TCP_ACK | TCP_PSH, .swap = true, .ts_echo = s->ts_value };
-	bool partial = state == CHECKSUM_PARTIAL;
+	bool partial = state == CHECKSUM_PARTIAL, single = fits(flow, s, length);
 	struct commitment c = {};
 
 	turn->reason = AFPA_PASS_WINDOW;
-	if (!fits(flow, s, length))
+	if (!single && !may_fly(flow, s, cached, length))
 		return GO_ON;
 	turn->reason = AFPA_PASS_SEND;
 	if (!save_headers(skb, work, s))
@@ -164,7 +240,9 @@ static __always_inline int answer(struct __sk_buff *skb, struct work *work, cons
 		count_at(s->place, AFPA_PASS_CHECKSUM); /* the kernel will see it too, and drop it */
 		return TCX_NEXT;
 	}
-	turn->reason = commit(flow, s, cached, length, date->second, turn->now, &c);
+	if (!single)
+		return launch(skb, work, s, flow, cached, length, date->second, turn);
+	turn->reason = commit(flow, s, cached, length, date->second, turn->now, false, &c);
 	if (turn->reason != AFPA_ANSWERED)
 		return GO_ON;
 	out.seq = c.seq;

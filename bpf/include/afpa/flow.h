@@ -20,6 +20,7 @@
 #define AFPA_FLOW_H
 
 #include <afpa/checksum.h>
+#include <afpa/flights.h>
 #include <afpa/work.h>
 
 #define OPTIONS_MAX 40
@@ -71,6 +72,7 @@ static __always_inline void flow_remove(const struct afpa_flow_key *key)
 {
 	if (bpf_map_delete_elem(&flows, key) == 0)
 		count(AFPA_FLOW_CLOSED);
+	afpa_forget_flight(key);
 }
 
 /*

@@ -45,6 +45,7 @@ enum bpf_map_type {
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 enum { BPF_F_MMAPABLE = 1 << 10 };
 enum { BPF_F_CURRENT_NETNS = -1 };
+enum { BPF_F_INGRESS = 1 };
 enum { BPF_RB_NO_WAKEUP = 1 };
 
 /* Verdicts of a tcx program. */
@@ -156,14 +157,15 @@ struct rb_root {
 };
 
 struct tcp_options_received {
-	__u16 tstamp_ok : 1, wscale_ok : 1, snd_wscale : 4, rcv_wscale : 4;
+	__u16 tstamp_ok : 1, wscale_ok : 1, sack_ok : 3, snd_wscale : 4, rcv_wscale : 4;
 };
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
-	__u32 rcv_nxt, copied_seq, snd_nxt, snd_una, write_seq, rcv_wnd, mss_cache, tsoffset;
+	__u32 rcv_nxt, copied_seq, snd_nxt, snd_una, write_seq, rcv_wnd, mss_cache, tsoffset, srtt_us;
 	__u64 bytes_received, bytes_sent;
 	__u8 repair : 1, tcp_usec_ts : 1;
+	__u8 ecn_flags;
 	struct tcp_options_received rx_opt;
 	struct rb_root out_of_order_queue;
 };

@@ -44,6 +44,15 @@ struct {
 	__type(value, struct afpa_slot);
 } slots SEC(".maps");
 
+/* Bytes of answers of several segments. Entry 0 is never used. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct afpa_page);
+} pages SEC(".maps");
+
 /* Connections. A plain hash: nothing is evicted, a full table leaves new connections to user mode. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -51,6 +60,22 @@ struct {
 	__type(key, struct afpa_flow_key);
 	__type(value, struct afpa_flow);
 } flows SEC(".maps");
+
+/* Answers of several segments on their way. A plain hash: a full table leaves further ones to user mode. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct afpa_flow_key);
+	__type(value, struct afpa_flight);
+} flights SEC(".maps");
+
+/* Those of them whose time has come, as far as there is room, when user mode looks. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, AFPA_DUES);
+	__type(key, __u32);
+	__type(value, struct afpa_due);
+} dues SEC(".maps");
 
 /* Beginnings of requests whose rest is awaited. The oldest are forgotten: then user mode keeps the connection. */
 struct {
@@ -103,6 +128,14 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } alive SEC(".maps");
+
+/* What tends answers on their way, and the entry program: reached without user mode, if connections are kept. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, __u32);
+} engine SEC(".maps");
 
 static __always_inline void count_at(__u32 place, enum afpa_reason reason)
 {

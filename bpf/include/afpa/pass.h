@@ -31,7 +31,7 @@ static __always_inline enum afpa_reason whose_turn(const struct afpa_flow *flow,
 		return AFPA_PASS_KEPT;
 	if (flow->owner == AFPA_OWNER_RESTING)
 		return AFPA_PASS_RESTING;
-	if (!flow_quiet(flow))
+	if (!flow_quiet(flow) || flow->flags & AFPA_FLOW_FLIGHT)
 		return AFPA_PASS_USER_OWNS;
 	if (s->seq != flow->client_next || s->ack != flow->kernel_next + flow->given)
 		return AFPA_PASS_NOT_NEXT;
@@ -44,19 +44,25 @@ static __always_inline bool tells_of_client(enum afpa_reason reason)
 	return reason >= AFPA_PASS_METHOD && reason <= AFPA_PASS_CONDITION;
 }
 
-/* Count the pass: is it one too many? While objects are being pinned nothing is known of the client. */
+/*
+ * Count the pass: is it one too many? While objects are being pinned nothing is known of the client; nor is it in
+ * the moment between two versions of an object that many ask for, so that the passes must span some time.
+ */
 static __always_inline bool comes_to_rest(struct afpa_flow *flow, const struct turn *turn)
 {
+	__u32 now = turn->now >> 20;
 	__u16 pins = shared.pins;
 
 	if (turn->requests == 0 || !tells_of_client(turn->reason))
 		return false;
-	if (flow->pins != pins)
+	if (flow->pins != pins || flow->passed == 0) {
+		flow->pins = pins;
 		flow->passed = 0;
-	flow->pins = pins;
+		flow->passing_since = now;
+	}
 	if (flow->passed < 0xffff)
 		flow->passed++;
-	return shared.rest_after && flow->passed >= shared.rest_after;
+	return shared.rest_after && flow->passed >= shared.rest_after && now - flow->passing_since >= shared.rest_time;
 }
 
 /* Payload that the kernel will see: who owns the connection afterwards? (F2, F6) */
@@ -119,6 +125,13 @@ static __always_inline void translation_up(struct afpa_flow *flow, const struct 
 		flow->kernel_acked = t->ack;
 }
 
+/* A reset that the kernel will believe ends an answer on its way, too. */
+static __always_inline bool ends_flight(const struct afpa_flow *flow, const struct segment *s)
+{
+	return flow->flags & AFPA_FLOW_FLIGHT && s->flags & TCP_RST &&
+	       (s->seq == flow->client_next || s->seq == flow->answer_from);
+}
+
 #define FAR_BEHIND (1U << 29)
 
 /*
@@ -167,9 +180,12 @@ static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, con
 				   struct afpa_flow *flow, const struct turn *turn)
 {
 	struct translation t = {};
-	bool drifted, swallowed, left, rests;
+	bool drifted, swallowed, ended, left, rests;
 
 	bpf_spin_lock(&flow->lock);
+	ended = ends_flight(flow, s);
+	if (ended)
+		flow->flags &= ~AFPA_FLOW_FLIGHT;
 	left = flow_left(flow);
 	drifted = flow_drifted(flow);
 	swallowed = swallow(flow, s);
@@ -190,6 +206,8 @@ static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, con
 	rests = !left && flow->owner == AFPA_OWNER_RESTING;
 	bpf_spin_unlock(&flow->lock);
 
+	if (ended)
+		afpa_forget_flight(&s->key);
 	if (swallowed) {
 		count_at(s->place, AFPA_SWALLOWED_ACK);
 		return TCX_DROP;

@@ -52,7 +52,19 @@
 	X(40, BLOCK_COMPARED, "header block was known")                            \
 	X(41, TRANSLATE_FAILED, "dropped: translation failed")                     \
 	X(42, PASS_RESTING, "passed: fast path has had nothing for this connection") \
-	X(43, FLOW_RESTED, "flow: left to user mode after passes without an answer")
+	X(43, FLOW_RESTED, "flow: left to user mode after passes without an answer") \
+	X(44, PASS_FLIGHTS_FULL, "passed: too many answers are on their way")      \
+	X(45, FLIGHT_BEGUN, "flight: answer of several segments begun")            \
+	X(46, FLIGHT_DONE, "flight: acknowledged to its end")                      \
+	X(47, FLIGHT_SENT, "flight: segment sent")                                 \
+	X(48, FLIGHT_SENT_AGAIN, "flight: segment sent again")                     \
+	X(49, FLIGHT_HEARD, "flight: acknowledgement taken")                       \
+	X(50, FLIGHT_STRANGE, "flight: segment that is none of the connection, or is damaged") \
+	X(51, FLIGHT_BUSY, "flight: two processors at once, one stood back")       \
+	X(52, FLIGHT_TIMED, "flight: looked at because its time had come")         \
+	X(53, FLIGHT_GIVEN_UP, "flight: given up, client has vanished")            \
+	X(54, FLIGHT_LOST, "flight: reset, its bytes or its state are gone")       \
+	X(55, FLIGHT_ENDED, "flight: ended with its connection")
 
 #define X(number, name, text) AFPA_##name = number,
 enum afpa_reason { AFPA_REASONS(X) };

@@ -26,6 +26,7 @@ struct outgoing {
 	__u32 ts_value, ts_echo;
 	__be16 window;
 	__u8 flags;
+	__be16 id;               /* IPv4: routers may cut the packet, and number it so; 0: they may not */
 	__u8 swap;               /* source and destination of `work->frame` change places */
 };
 
@@ -56,8 +57,8 @@ static __always_inline void build_ipv4(struct iphdr *ip, const struct outgoing *
 
 	ip->tos = 0;
 	ip->total_length = bpf_htons(tcp_length + sizeof(*ip));
-	ip->id = 0;
-	ip->fragment = bpf_htons(0x4000);
+	ip->id = out->id;
+	ip->fragment = out->id ? 0 : bpf_htons(0x4000);
 	ip->ttl = HOPS;
 	if (out->swap) {
 		ip->source = ip->destination;

@@ -10,7 +10,10 @@
 #ifndef AFPA_SOCKET_H
 #define AFPA_SOCKET_H
 
+#define ECN_NEGOTIATED 0x11 /* in `ecn_flags`: by RFC 3168, or accurate ECN */
+
 #include <afpa/clock.h>
+#include <afpa/flights.h>
 #include <afpa/packet.h>
 
 /* Is the socket at rest exactly where the segment stands? */
@@ -36,6 +39,12 @@ static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const 
 	return AFPA_ANSWERED;
 }
 
+/* Recovery wants SACK. Marks would have to be echoed in the kernel's place: connections with ECN keep to one segment. */
+static __always_inline bool several_possible(const struct tcp_sock *tcp)
+{
+	return BPF_CORE_READ_BITFIELD(tcp, rx_opt.sack_ok) && !(BPF_CORE_READ_BITFIELD(tcp, ecn_flags) & ECN_NEGOTIATED);
+}
+
 /* What answers must know of the connection. */
 static __always_inline void learn(struct afpa_flow *flow, const struct tcp_sock *tcp, const struct segment *s)
 {
@@ -45,6 +54,8 @@ static __always_inline void learn(struct afpa_flow *flow, const struct tcp_sock 
 
 	flow->flags &= AFPA_FLOW_CLIENT_FIN | AFPA_FLOW_SERVER_FIN;
 	flow->flags |= s->timestamps ? AFPA_FLOW_TIMESTAMPS : 0;
+	flow->flags |= several_possible(tcp) ? AFPA_FLOW_SEVERAL : 0;
+	path_learn(flow, tcp->srtt_us >> 3);
 	flow->client_scale = BPF_CORE_READ_BITFIELD(tcp, rx_opt.snd_wscale);
 	flow->window = bpf_htons(window > 0xffff ? 0xffff : window);
 	flow->mss = tcp->mss_cache > 0xffff ? 0xffff : tcp->mss_cache;

@@ -2,7 +2,7 @@
 /*
  * Per-CPU scratch: a program's stack has 512 bytes, a request head needs more.
  *
- * Ingress and egress have one each, since an answer that is cloned out of the ingress program runs
+ * Ingress, egress and what tends flights have one each, since an answer that is cloned out of the ingress program runs
  * the egress program inside it.
  */
 #ifndef AFPA_WORK_H
@@ -55,11 +55,37 @@ struct passing {
 	__u32 listener, any_host_site;
 };
 
+/*
+ * What the segments of a flight have in common, and the one that leaves next. Here rather than on stacks:
+ * the engine needs those, and the verifier follows every value of a counter that stands in a register.
+ */
+struct sending {
+	__u64 now;                   /* microseconds */
+	__u32 ack, ts_value, ts_echo;
+	__u32 stands;                /* wire: what the client is known to expect */
+	__u32 kernel_seq, kernel_ack; /* of what goes up, if anything does */
+	__u16 window;                /* network order */
+	__u8 tell_kernel;            /* it waits for an acknowledgement */
+	__u8 ipv6, timestamps;
+	__u8 partial;                /* the packet in hand leaves its sum to the device */
+	__u8 place;
+	__u8 again, last;
+	__u8 chosen;                 /* something was to leave in this round */
+	__u32 offset, length;        /* bytes of the answer */
+	__u32 sent;                  /* segments of this round */
+};
+
+#define AFPA_SEGMENT_WORDS 9
+
 struct work {
 	struct request request;
 	struct scan scan;
 	struct passing passing;
 	__u64 fresh[sizeof(struct afpa_flow) / 8]; /* a flow on its way into the table; locks may not stand here */
+	__u64 segment[AFPA_SEGMENT_WORDS]; /* struct segment of a client, while a flight is tended */
+	struct sending sending;
+	__u64 heard[6];              /* struct acknowledgement of the send engine */
+	__u64 flight[sizeof(struct afpa_flight) / 8]; /* one on its way into the table */
 	struct afpa_site_key site;
 	__u8 frame[FRAME_HEADERS_MAX]; /* headers, Ethernet at 2 so that what follows is aligned; or TCP options, twice */
 	__u32 partial_length, partial_next; /* with what follows a struct afpa_partial */
@@ -71,7 +97,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct work);
-} ingress_work SEC(".maps"), egress_work SEC(".maps");
+} ingress_work SEC(".maps"), egress_work SEC(".maps"), tend_work SEC(".maps");
 
 /* Eight bytes at any alignment. */
 static __always_inline __u64 load8(const void *at)

@@ -33,6 +33,18 @@ pub const PATH_FILTER_BITS: usize = 65536;
 pub const INTERFACES: usize = 64;
 /// Room for reasons, an interface.
 pub const REASONS_MAX: usize = 64;
+/// Bytes of a longer answer that a page is for.
+pub const PAGE: usize = 4096;
+/// Bytes of the next page that a page repeats.
+pub const PAGE_REACH: usize = 1472;
+/// Pages of an answer.
+pub const PAGES_MAX: usize = 17;
+/// Flights whose time has come that are told of at once.
+pub const DUES: usize = 64;
+/// Words of the send engine's memory of a path.
+pub const PATH_WORDS: usize = 4;
+/// Words of the send engine's state.
+pub const FLIGHT_WORDS: usize = 84;
 /// Places in which answers of sites are counted.
 pub const SITES_COUNTED: usize = 1024;
 /// Longest header block that is remembered.
@@ -61,7 +73,9 @@ pub struct Shared {
     pub checked_mask: u32,
     pub rest_after: u32,
     pub pins: u32,
-    pub reserved: u32,
+    pub answer_max: u32,
+    pub rest_time: u32,
+    pub flight_ns: u64,
     pub dates: [Date; DATES],
     pub ports: [u64; 65536 / 64],
     pub paths: [u64; PATH_FILTER_BITS / 64],
@@ -114,10 +128,9 @@ pub struct Object {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Answer {
-    pub length: u16,
+    pub length: u32,
     pub head_length: u16,
     pub date_offset: u16,
-    pub reserved: u16,
     pub sum: u32,
     pub head_sum: u32,
 }
@@ -132,11 +145,20 @@ pub struct Slot {
     pub path_length: u16,
     pub etag_length: u16,
     pub site: u32,
+    pub pages: [u32; PAGES_MAX],
+    pub reserved: u32,
     pub path: [u8; PATH_MAX],
     pub etag: [u8; ETAG_MAX],
     pub last_modified: [u8; 32],
     pub not_modified_bytes: [u8; NOT_MODIFIED_MAX],
     pub bytes: [u8; ANSWER_MAX + 4],
+}
+
+/// `struct afpa_page`
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Page {
+    pub bytes: [u8; PAGE + PAGE_REACH],
 }
 
 /// `struct afpa_flow_key`
@@ -169,6 +191,10 @@ pub mod flow_flags {
     pub const CLIENT_FIN: u8 = 8;
     /// The server sent its FIN.
     pub const SERVER_FIN: u8 = 16;
+    /// Answers of several segments are possible.
+    pub const SEVERAL: u8 = 32;
+    /// One is on its way.
+    pub const FLIGHT: u8 = 64;
 }
 
 /// `struct afpa_flow`
@@ -210,7 +236,35 @@ pub struct Flow {
     pub chunk: u32,
     pub passed: u16,
     pub pins: u16,
-    pub spare: u32,
+    pub passing_since: u32,
+    pub path: [u64; PATH_WORDS],
+}
+
+/// `struct afpa_flight`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Flight {
+    pub version: u64,
+    pub slot: u32,
+    pub date: u32,
+    pub flow: FlowKey,
+    pub lock: u32,
+    pub at: u32,
+    pub interface: u32,
+    pub ethernet: [u8; 14],
+    pub look: u8,
+    pub place: u8,
+    pub engine: [u64; FLIGHT_WORDS],
+}
+
+/// `struct afpa_due`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Due {
+    pub flow: FlowKey,
+    pub interface: u32,
+    pub ethernet: [u8; 14],
+    pub reserved: [u8; 2],
 }
 
 /// `enum afpa_kind`
@@ -232,12 +286,14 @@ pub struct Event {
     pub site: u32,
     pub date: u32,
     pub version: u64,
-    pub length: u16,
+    pub length: u32,
+    pub weight: u32,
     pub kind: u8,
     pub head: u8,
-    pub weight: u32,
+    pub reserved: [u8; 2],
     pub block: u32,
     pub block_sequence: u32,
+    pub spare: u32,
 }
 
 /// `struct afpa_site_count`
@@ -291,8 +347,8 @@ pub fn address_bytes(address: IpAddr) -> [u8; 16] {
 const _: () = {
     assert!(size_of::<Date>() == 64);
     assert!(
-        offset_of!(Shared, dates) == 48
-            && size_of::<Shared>() == 48 + 64 * DATES + 2 * 8192 + 4 * INTERFACES
+        offset_of!(Shared, dates) == 64
+            && size_of::<Shared>() == 64 + 64 * DATES + 2 * 8192 + 4 * INTERFACES
     );
     assert!(Reason::ALL.len() <= REASONS_MAX);
     assert!(
@@ -300,7 +356,9 @@ const _: () = {
     );
     assert!(size_of::<ObjectKey>() == 16 && size_of::<Object>() == 16 && size_of::<Answer>() == 16);
     assert!(
-        offset_of!(Slot, path) == 48 && offset_of!(Slot, bytes) == 656 && size_of::<Slot>() == 2120
+        offset_of!(Slot, path) == 120
+            && offset_of!(Slot, bytes) == 728
+            && size_of::<Slot>() == 2192
     );
     assert!(size_of::<FlowKey>() == 36);
     assert!(size_of::<SiteCount>() == 16 && size_of::<CheckedHead>() == 48);
@@ -308,7 +366,11 @@ const _: () = {
         offset_of!(Flow, taken) == 12
             && offset_of!(Flow, answer_version) == 88
             && offset_of!(Flow, owed) == 112
-            && size_of::<Flow>() == 128
+            && offset_of!(Flow, path) == 128
+            && size_of::<Flow>() == 160
     );
-    assert!(offset_of!(Event, version) == 48 && size_of::<Event>() == 72);
+    assert!(size_of::<Page>() == 5568);
+    assert!(offset_of!(Flight, engine) == 80 && size_of::<Flight>() == 80 + 8 * FLIGHT_WORDS);
+    assert!(size_of::<Due>() == 56);
+    assert!(offset_of!(Event, version) == 48 && size_of::<Event>() == 80);
 };

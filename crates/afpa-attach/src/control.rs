@@ -70,7 +70,7 @@ fn answer(mut stream: UnixStream, shared: &Shared) -> io::Result<()> {
 
 fn statistics(shared: &Shared) -> Value {
     let standing = shared.standing();
-    let (objects, slots) = shared.fast_path.pinned_objects();
+    let usage = shared.fast_path.usage();
     let mut reasons = Map::new();
     let mut answered = 0;
     if let Ok(counters) = shared.fast_path.counters() {
@@ -83,7 +83,14 @@ fn statistics(shared: &Shared) -> Value {
         standing.unfit.into_iter().map(|(why, count)| (why, count.into())).collect();
     json!({
         "answered": answered,
-        "pinned": { "paths": standing.pinned, "objects": objects, "slots": slots },
+        "pinned": {
+            "paths": standing.pinned,
+            "objects": usage.objects,
+            "slots": usage.slots,
+            "bytes": usage.bytes,
+            "retired_bytes": usage.retired_bytes,
+        },
+        "flights": shared.fast_path.flights().ok(),
         "known": standing.known,
         "busy": standing.busy,
         "drifted": shared.fast_path.drifted_flows().ok(),

@@ -89,7 +89,10 @@ fn clean(place: &Place, settings: &DetachSettings) -> anyhow::Result<bool> {
                     "{drifted} connections still need translation; wait, or break them with --force"
                 );
             }
-            std::thread::sleep(Duration::from_millis(50));
+            for _ in 0..5 {
+                fast_path.tend_flights()?;
+                std::thread::sleep(Duration::from_millis(10));
+            }
         }
     } else if !settings.force && !interfaces.is_empty() {
         bail!("{} cannot be looked into; remove it with --force", place.kept.display());

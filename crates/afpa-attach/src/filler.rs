@@ -393,7 +393,7 @@ impl Filling<'_> {
     fn read(&self, file: &OpenFile) -> Result<Vec<u8>, Outcome> {
         let size = usize::try_from(file.stamp.size).unwrap_or(usize::MAX);
         if size > self.shared.scope.longest {
-            return Err(Outcome::Unfit("it is longer than one segment".into()));
+            return Err(Outcome::Unfit("it is too long".into()));
         }
         let mut content = vec![0; size];
         let read = read_exact_version(&file.file, &file.stamp, &mut content);

@@ -55,8 +55,8 @@ pub enum Unfit {
     /// The answer is not what the file says. A server that keeps files open sees it late: worth a retry.
     #[error("its content is not that of the file")]
     Content,
-    /// Head and content do not fit into one segment.
-    #[error("it is longer than one segment")]
+    /// Head and content are longer than answers of the kernel may be.
+    #[error("it is too long")]
     Length,
     /// The same question, another answer.
     #[error("its answers differ: {0}")]

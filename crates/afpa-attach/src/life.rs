@@ -80,6 +80,8 @@ enum End {
 /// Programs stop answering two seconds after the last sign of life.
 const BEAT: Duration = Duration::from_millis(250);
 const TICK: Duration = Duration::from_secs(1);
+/// No time-out of a long answer is shorter.
+const FLIGHTS_TICK: Duration = Duration::from_millis(10);
 /// Flows that nothing was heard of for so long are looked after.
 const IDLE: Duration = Duration::from_secs(20);
 /// Where nothing can be kept, connections get this long to end.
@@ -154,6 +156,10 @@ impl Attachment {
                 std::thread::sleep(BEAT);
             }
         })?;
+        if self.settings.scope.longest > Scope::ONE_SEGMENT {
+            let shared = Arc::clone(&self.shared);
+            spawn("flights", move || tend(&shared.fast_path))?;
+        }
         let (shared, watcher) = (Arc::clone(&self.shared), Arc::clone(&self.watcher));
         spawn("filler", move || shared.fill(&watcher, &mut server))?;
         Ok(())
@@ -195,7 +201,9 @@ impl Attachment {
         let drifted = loop {
             let _swept = self.shared.fast_path.sweep(Duration::ZERO);
             let drifted = self.shared.fast_path.drifted_flows().unwrap_or_default();
-            let patient = drain || (!self.keeps && Instant::now() < deadline);
+            // Nobody sends the lost end of a long answer again when we are gone.
+            let flights = self.shared.fast_path.flights().unwrap_or_default();
+            let patient = drain || ((!self.keeps || flights > 0) && Instant::now() < deadline);
             if drifted == 0 || !patient {
                 break drifted;
             }
@@ -217,6 +225,21 @@ impl Attachment {
     }
 }
 
+/// Goes on with long answers when nothing comes from their clients.
+fn tend(fast_path: &FastPath) {
+    let mut well = true;
+    loop {
+        let outcome = fast_path.tend_flights();
+        if let Err(error) = &outcome
+            && well
+        {
+            say(&format!("lost ends of long answers are not sent again: {error}"));
+        }
+        well = outcome.is_ok();
+        std::thread::sleep(FLIGHTS_TICK);
+    }
+}
+
 /// With a folder for what outlives us, where there can be one.
 fn load(settings: &AttachSettings, place: &Place) -> anyhow::Result<(FastPath, bool)> {
     let kept = place.prepare_kept();
@@ -224,18 +247,28 @@ fn load(settings: &AttachSettings, place: &Place) -> anyhow::Result<(FastPath, b
         say(&format!("connections cannot outlive this process: {}: {error}", place.kept.display()));
     }
     let keeps = kept.is_ok();
+    let longest = settings.scope.longest;
+    let several_segments = longest > Scope::ONE_SEGMENT;
     let fast_path = FastPath::load(Settings {
         refresh: settings.server_timeout / 2,
         rest_after: settings.rest_after,
         keep_in: keeps.then(|| place.kept.clone()),
+        answer_max: u32::try_from(longest).unwrap_or(u32::MAX),
+        pages: if several_segments { PAGES } else { 0 },
+        flights: if several_segments { FLIGHTS } else { 1 },
         ..sizes()
     });
     Ok((fast_path.context("the fast path cannot be had")?, keeps))
 }
 
-/// Always the same sizes: whoever takes kept maps over must ask for what is there.
+/// Room for long answers: 23 MB.
+const PAGES: u32 = 4096;
+const FLIGHTS: u32 = 4096;
+
+/// Whoever takes kept maps over has to do with what is there.
 pub(crate) fn sizes() -> Settings {
-    Settings { log_every: 0, ..Settings::default() } // the log of an attached server is its own
+    // The log of an attached server is its own.
+    Settings { log_every: 0, sizes_as_kept: true, ..Settings::default() }
 }
 
 /// What is shown: once when everything was asked for, and every second where somebody looks.

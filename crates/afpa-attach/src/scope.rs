@@ -7,13 +7,15 @@ pub struct Scope {
     pub extensions: Vec<String>,
     /// Beginnings of paths that are left to the server: `/private` is `/private` and all below it.
     pub excluded: Vec<String>,
-    /// Largest file.
+    /// Largest file, and longest answer.
     pub longest: usize,
 }
 
 impl Scope {
     /// Head and content that fit into one Ethernet segment.
     pub const ONE_SEGMENT: usize = afpa_bpf::ANSWER_MAX;
+    /// Head and content of the longest answer that the kernel can give.
+    pub const LONGEST: usize = afpa_bpf::LONGEST_ANSWER;
 
     /// Whether a path is in it; directories, which end with a slash, are for the sake of their index.
     pub fn covers(&self, path: &[u8]) -> bool {

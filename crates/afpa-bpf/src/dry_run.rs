@@ -1,6 +1,7 @@
 //! Running a program on a packet that was made by hand: packet in, verdict and packet out.
 //!
-//! For tests and fuzzers; nothing is sent. The packet belongs to the current network namespace's `lo`.
+//! For tests and fuzzers, and for programs that user mode runs. The packet belongs to the current network
+//! namespace's `lo` unless said otherwise; what such a program clones is sent.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -45,9 +46,23 @@ impl FastPath {
 }
 
 pub(crate) fn run(program: &OwnedFd, frame: &[u8], repeat: u32) -> io::Result<DryRun> {
+    run_on(program, frame, repeat, &[])
+}
+
+/// As if the packet had come in by `interface`, of the current network namespace: what the program clones is
+/// taken for an answer of ours, and does leave.
+pub(crate) fn run_from(program: &OwnedFd, frame: &[u8], interface: u32) -> io::Result<DryRun> {
+    let mut context = [0; 11]; // struct __sk_buff up to `ifindex`
+    context[9..].fill(interface); // `ingress_ifindex`, `ifindex`
+    run_on(program, frame, 1, &context)
+}
+
+fn run_on(program: &OwnedFd, frame: &[u8], repeat: u32, context: &[u32]) -> io::Result<DryRun> {
     let mut packet = vec![0; 4096];
     let mut options = bpf_test_run_opts {
         sz: size_of::<bpf_test_run_opts>() as _,
+        ctx_in: if context.is_empty() { std::ptr::null() } else { context.as_ptr().cast() },
+        ctx_size_in: size_of_val(context) as u32,
         data_in: frame.as_ptr().cast(),
         data_size_in: frame.len() as u32,
         data_out: packet.as_mut_ptr().cast(),
@@ -56,7 +71,7 @@ pub(crate) fn run(program: &OwnedFd, frame: &[u8], repeat: u32) -> io::Result<Dr
         ..bpf_test_run_opts::default()
     };
     // JUSTIFICATION: libbpf-rs test runs need the object, which is not kept.
-    // SAFETY: both buffers outlive the call and have the sizes given; the kernel writes no further.
+    // SAFETY: all buffers outlive the call and have the sizes given; the kernel writes no further.
     let result = unsafe { bpf_prog_test_run_opts(program.as_raw_fd(), &mut options) };
     if result < 0 {
         return Err(io::Error::from_raw_os_error(-result));

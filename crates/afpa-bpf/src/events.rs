@@ -49,12 +49,14 @@ fn parse(bytes: &[u8]) -> Option<Event> {
         site: word(40),
         date: word(44),
         version: u64::from_ne_bytes(bytes[48..56].try_into().ok()?),
-        length: u16::from_ne_bytes([bytes[56], bytes[57]]),
-        kind: bytes[58],
-        head: bytes[59],
+        length: word(56),
         weight: word(60),
-        block: word(64),
-        block_sequence: word(68),
+        kind: bytes[64],
+        head: bytes[65],
+        reserved: [0; 2],
+        block: word(68),
+        block_sequence: word(72),
+        spare: 0,
     })
 }
 

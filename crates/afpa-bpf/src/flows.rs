@@ -1,9 +1,11 @@
 //! Connections shared with the fast path, and the sweep that removes those whose socket is gone.
 
+use std::collections::HashSet;
+use std::mem::offset_of;
 use std::time::Duration;
 
-use afpa_abi::{Flow, FlowKey, flow_flags};
-use libbpf_rs::{MapCore, MapFlags};
+use afpa_abi::{Flight, Flow, FlowKey, flow_flags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::events::{flow_key, flow_key_bytes};
@@ -24,7 +26,6 @@ pub struct Swept {
 
 /// Connections closed both ways are looked after this soon.
 const CLOSED_AFTER: Duration = Duration::from_secs(1);
-const BATCH: u32 = 4096;
 
 impl FastPath {
     /// Remove flows that nothing was heard of for `idle` and whose socket is gone. Must run in the
@@ -78,12 +79,22 @@ impl FastPath {
     }
 
     pub(crate) fn each_flow(&self, mut visit: impl FnMut(FlowKey, Flow)) -> libbpf_rs::Result<()> {
-        for (key, value) in self.flows.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)? {
+        for (key, value) in entries(&self.flows)? {
             if let (Some(key), Some(flow)) = (key.first_chunk(), parse(&value)) {
                 visit(flow_key(key), flow);
             }
         }
         Ok(())
+    }
+
+    /// Answers of several segments that are under way.
+    pub fn flights(&self) -> libbpf_rs::Result<usize> {
+        Ok(entries(&self.flights)?.count())
+    }
+
+    /// Slots, and the versions in them, of answers of several segments that are under way.
+    pub(crate) fn in_flight(&self) -> libbpf_rs::Result<HashSet<(u32, u64)>> {
+        Ok(entries(&self.flights)?.filter_map(|(_, flight)| version_in_flight(&flight)).collect())
     }
 
     /// Ask the kernel whether the socket is there still; the program removes the flow if not.
@@ -98,6 +109,12 @@ impl FastPath {
     pub fn put_flow(&self, key: &FlowKey, flow: &[u8; size_of::<Flow>()]) -> libbpf_rs::Result<()> {
         self.flows.update(&flow_key_bytes(key), flow, MapFlags::ANY)
     }
+}
+
+/// All entries at once. The kernel ends a smaller batch early when what it reads next would not fit, and the
+/// iterator takes such a batch for the last one. Memory that stays empty is not touched.
+fn entries(map: &MapHandle) -> libbpf_rs::Result<impl Iterator<Item = (Vec<u8>, Vec<u8>)> + '_> {
+    map.lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)
 }
 
 /// `struct afpa_flow`: the fields user mode looks at.
@@ -129,4 +146,11 @@ fn parse(bytes: &[u8]) -> Option<Flow> {
         phase: *bytes.get(113)?,
         ..Flow::default()
     })
+}
+
+/// `struct afpa_flight`: which answer it is.
+fn version_in_flight(bytes: &[u8]) -> Option<(u32, u64)> {
+    let slot = bytes.get(offset_of!(Flight, slot)..)?.first_chunk()?;
+    let version = bytes.get(offset_of!(Flight, version)..)?.first_chunk()?;
+    Some((u32::from_ne_bytes(*slot), u64::from_ne_bytes(*version)))
 }

@@ -15,6 +15,7 @@ mod clock;
 mod counters;
 mod dry_run;
 mod events;
+mod flights;
 mod flows;
 mod home;
 mod interfaces;
@@ -36,10 +37,18 @@ pub use home::{HOME, open_home};
 pub use interfaces::{Carriers, Change, Interface, carrying, interfaces, is_reachable};
 pub use listen::Site;
 pub use load::{FastPath, ProgramStatistics, REST_AFTER, Settings, Unavailable};
-pub use pin::{Coding, PinError, Response, Variant};
+pub use pin::{Coding, PinError, Response, Usage, Variant};
 
 /// Memory of one pinned variant.
 pub const VARIANT_BYTES: usize = size_of::<afpa_abi::Slot>();
+
+/// Bytes of an answer that a page is for, and the memory of one.
+pub const PAGE: usize = afpa_abi::PAGE;
+/// See [`PAGE`].
+pub const PAGE_BYTES: usize = size_of::<afpa_abi::Page>();
+
+/// Longest answer that can be pinned at all.
+pub const LONGEST_ANSWER: usize = afpa_abi::PAGES_MAX * PAGE;
 
 /// The eBPF object this crate was built with.
 pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/afpa.bpf.o"));

@@ -7,12 +7,14 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use afpa_abi::ANSWER_MAX;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, PrintLevel};
 
 use crate::attach::Attachments;
 use crate::counters::Places;
+use crate::flights::Tending;
 use crate::pin::Pinned;
-use crate::region::{Region, Slots};
+use crate::region::{Pages, Region, Slots};
 
 /// [`Settings::rest_after`] by default. A hit saves about ten times what a pass costs, so that the fast path
 /// pays from one hit in ten requests on. Where hits come by chance, 64 misses in a row are seen once in some
@@ -23,8 +25,19 @@ const REST_AFTER_MAX: u32 = u16::MAX as u32;
 /// Sizes and habits of the fast path. Memory is allocated when it is loaded.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Variants of objects that may be pinned, those being retired included; 2.1 KB each.
+    /// Variants of objects that may be pinned, those being retired included; 2.2 KB each.
     pub objects: u32,
+    /// Longest answer, head and content, that is given here. Those that are longer than one segment need
+    /// pages and flights.
+    pub answer_max: u32,
+    /// Pages for answers that are longer than one segment, one for every 4,096 bytes; 5.6 KB each.
+    pub pages: u32,
+    /// Answers of several segments that are under way at a time; about 1 KB each. Further ones are left to
+    /// user mode.
+    pub flights: u32,
+    /// Bytes of slots and pages that are kept, a second after they were retired, for clients that do not
+    /// have their answers yet. When they are more, the oldest of these connections end.
+    pub retired_bytes: usize,
     /// Connections shared with the fast path; about 200 bytes each. Further ones stay in user mode.
     pub flows: u32,
     /// Host values that select sites, of all listener sets together; a site with names has two of each, with
@@ -45,10 +58,14 @@ pub struct Settings {
     /// Requests in a row, none of them for the fast path, after which a connection is left to user mode for
     /// the rest of its life, unless paths were pinned meanwhile; 0: none is. At most 65,535.
     pub rest_after: u32,
+    /// The least time that these requests must span: longer than a changed object takes to be pinned again.
+    pub rest_time: Duration,
     /// A folder on a BPF file system that keeps programs and connections when this process ends:
     /// nothing is answered then, but connections that have drifted are still translated, and the
     /// next process that loads with the same folder takes them over. None: they break.
     pub keep_in: Option<PathBuf>,
+    /// Maps that were kept are taken as they are, whatever sizes these settings want.
+    pub sizes_as_kept: bool,
     /// How long the bytes of a retired object stay, for clients that lost their answer: as long as most
     /// stacks try. [`FastPath::reclaim`] finds out earlier who still needs them.
     pub retire_after: Duration,
@@ -58,6 +75,10 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             objects: 8192,
+            answer_max: ANSWER_MAX as u32,
+            pages: 1024,
+            flights: 1024,
+            retired_bytes: 16 << 20,
             flows: 65536,
             hosts: 4096,
             partial_heads: 512,
@@ -66,7 +87,9 @@ impl Default for Settings {
             log_every: 1,
             refresh: Duration::ZERO,
             rest_after: REST_AFTER,
+            rest_time: Duration::from_secs(1),
             keep_in: None,
+            sizes_as_kept: false,
             retire_after: Duration::from_secs(60),
         }
     }
@@ -107,16 +130,25 @@ pub struct FastPath {
     pub(crate) ingress: OwnedFd,
     pub(crate) egress: OwnedFd,
     pub(crate) probe: OwnedFd,
+    flight: OwnedFd,
+    pub(crate) due: OwnedFd,
+    pub(crate) kick: OwnedFd,
+    /// What ingress programs reach for answers on their way.
+    engine: MapHandle,
+    pub(crate) dues: MapHandle,
+    pub(crate) tending: Mutex<Tending>,
     pub(crate) listeners: MapHandle,
     pub(crate) sites: MapHandle,
     pub(crate) objects: MapHandle,
     pub(crate) flows: MapHandle,
+    pub(crate) flights: MapHandle,
     pub(crate) counters: MapHandle,
     pub(crate) site_counts: MapHandle,
     pub(crate) checked: MapHandle,
     pub(crate) events: MapHandle,
     pub(crate) region: Region,
     pub(crate) slots: Slots,
+    pub(crate) pages: Pages,
     pub(crate) pinned: Mutex<Pinned>,
     pub(crate) attached: Mutex<Attachments>,
     pub(crate) places: Mutex<Places>,
@@ -152,34 +184,51 @@ impl FastPath {
             .map_err(|error| explain("region cannot be mapped", &error))?;
         let slots = Slots::map(&map("slots")?)
             .map_err(|error| explain("objects cannot be mapped", &error))?;
+        let pages = Pages::map(&map("pages")?)
+            .map_err(|error| explain("pages of objects cannot be mapped", &error))?;
         let fast_path = Self {
             alive: map("alive")?,
             answer: program("afpa_answer")?,
             ingress: program("afpa_ingress")?,
             egress: program("afpa_egress")?,
             probe: program("afpa_probe")?,
+            flight: program("afpa_flight")?,
+            due: program("afpa_due")?,
+            kick: program("afpa_kick")?,
+            engine: map("engine")?,
+            dues: map("dues")?,
+            tending: Mutex::default(),
             listeners: map("listeners")?,
             sites: map("sites")?,
             objects: map("objects")?,
             flows: map("flows")?,
+            flights: map("flights")?,
             counters: map("counters")?,
             site_counts: map("site_counts")?,
             checked: map("checked")?,
             events: map("events")?,
-            pinned: Mutex::new(Pinned::new(&slots, settings.retire_after)),
+            pinned: Mutex::new(Pinned::new(&slots, &pages)),
             attached: Mutex::default(),
             places: Mutex::default(),
             region,
             slots,
+            pages,
             settings,
         };
         fast_path.configure(header_blocks).map_err(|error| explain("no random numbers", &error))?;
-        let answer = fast_path.answer.as_raw_fd().to_ne_bytes();
-        fast_path
-            .alive
-            .update(&0u32.to_ne_bytes(), &answer, MapFlags::ANY)
-            .map_err(|error| explain("programs cannot be joined", &error))?;
+        fast_path.join().map_err(|error| explain("programs cannot be joined", &error))?;
         Ok(fast_path)
+    }
+
+    /// The places of tail calls, numbered as in `flights.h`; what answers comes last.
+    fn join(&self) -> libbpf_rs::Result<()> {
+        let put = |map: &MapHandle, place: u32, program: &OwnedFd| {
+            let program = program.as_raw_fd().to_ne_bytes();
+            map.update(&place.to_ne_bytes(), &program, MapFlags::ANY)
+        };
+        put(&self.engine, 0, &self.flight)?;
+        put(&self.engine, 1, &self.ingress)?;
+        put(&self.alive, 0, &self.answer)
     }
 
     fn configure(&self, header_blocks: u32) -> std::io::Result<()> {
@@ -191,7 +240,10 @@ impl FastPath {
         self.region.hash_seed().store(u64::from_ne_bytes(seed), Ordering::Relaxed);
         self.region.refresh_ns().store(self.settings.refresh.as_nanos() as u64, Ordering::Relaxed);
         self.region.log_every().store(self.settings.log_every, Ordering::Relaxed);
+        self.region.answer_max().store(self.answer_max() as u32, Ordering::Relaxed);
         self.set_rest_after(self.settings.rest_after);
+        let rest_time = self.settings.rest_time.as_nanos() >> 20; // the unit of the programs
+        self.region.rest_time().store(rest_time as u32, Ordering::Relaxed);
         self.region.checked_mask().store(header_blocks - 1, Ordering::Relaxed);
         Ok(())
     }
@@ -215,9 +267,12 @@ impl FastPath {
     pub fn program_statistics(&self) -> std::io::Result<Vec<ProgramStatistics>> {
         let programs = [
             ("afpa_answer", &self.answer),
+            ("afpa_flight", &self.flight),
             ("afpa_ingress", &self.ingress),
             ("afpa_egress", &self.egress),
             ("afpa_probe", &self.probe),
+            ("afpa_due", &self.due),
+            ("afpa_kick", &self.kick),
         ];
         programs.into_iter().map(|(name, fd)| statistics(name, fd)).collect()
     }
@@ -251,12 +306,20 @@ fn prepare_maps(
 ) -> libbpf_rs::Result<()> {
     let page = 4096;
     for mut map in open.maps_mut() {
-        if let (Some(folder), Some(name)) = (&settings.keep_in, kept_as(map.name())) {
-            map.set_pin_path(folder.join(name))?;
+        let kept = settings.keep_in.as_ref().zip(kept_as(map.name()));
+        if let Some((folder, name)) = kept {
+            let path = folder.join(name);
+            map.set_pin_path(&path)?;
+            if settings.sizes_as_kept && path.exists() {
+                map.set_max_entries(MapHandle::from_pinned_path(path)?.max_entries())?;
+                continue;
+            }
         }
         let entries = match map.name().to_str().unwrap_or_default() {
             "objects" => settings.objects,
             "slots" => settings.objects.saturating_add(1),
+            "pages" => settings.pages.saturating_add(1),
+            "flights" => settings.flights,
             "flows" => settings.flows,
             "sites" => settings.hosts,
             "partials" => settings.partial_heads,
@@ -269,11 +332,15 @@ fn prepare_maps(
     Ok(())
 }
 
-/// What connections need when nobody answers: their state, the answers to repeat, and the dates of these.
+/// What connections need when nobody answers: their state, the answers to repeat or to bring to their end,
+/// and the dates of these.
 fn kept_as(map: &OsStr) -> Option<&'static str> {
     match map.to_str()? {
         "flows" => Some("flows"),
         "slots" => Some("slots"),
+        "pages" => Some("pages"),
+        "flights" => Some("flights"),
+        "engine" => Some("engine"),
         ".data.shared" => Some("shared"),
         _ => None,
     }

@@ -1,23 +1,27 @@
 //! The kernel's part of the cache: pinned objects.
 //!
-//! An object is one map entry that names a slot for each stored coding. Pinning again replaces the
-//! entry in one step; slots of the older version are kept for a while, because an answer that was
-//! lost must be given again with the same bytes, and are then used anew.
+//! An object is one map entry that names a slot for each stored coding. Answers that are longer than a slot
+//! have *pages*. Pinning again replaces the entry in one step; slots and pages of the older version are kept
+//! for a while, because an answer that was lost must be given again with the same bytes, and one that is
+//! under way must be brought to its end; then they are used anew.
 
-use std::collections::{HashMap, VecDeque};
+mod draft;
+mod room;
+
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
-use afpa_abi::{
-    ANSWER_MAX, Answer, CODINGS, DATE_LENGTH, ETAG_MAX, NOT_MODIFIED_MAX, ObjectKey,
-    PATH_FILTER_BITS, PATH_MAX, Slot,
-};
+use afpa_abi::{CODINGS, DATE_LENGTH, ObjectKey, PAGE, PATH_FILTER_BITS};
 use libbpf_rs::{MapCore, MapFlags};
 
 use crate::listen::Site;
 use crate::load::FastPath;
-use crate::region::Slots;
-use crate::sum::{path_hash, sum};
+use crate::region::{Pages, Slots};
+use crate::sum::path_hash;
+
+use draft::Draft;
+use room::{Lot, RIPE, Room};
 
 /// Content coding of a stored variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,9 +47,6 @@ pub struct Response<'a> {
     pub body: &'a [u8],
 }
 
-/// How long an answer may be under way between its look-up and its entry into the flow; amply.
-const RIPE: Duration = Duration::from_secs(1);
-
 /// One coding of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant<'a> {
@@ -55,7 +56,7 @@ pub struct Variant<'a> {
     pub etag: &'a [u8],
     /// The Last-Modified value; None: If-Modified-Since goes to user mode.
     pub last_modified: Option<&'a [u8; DATE_LENGTH]>,
-    /// The answer to GET (and, its head, to HEAD); None where it is too long for one segment.
+    /// The answer to GET (and, its head, to HEAD); None where user mode gives it.
     pub whole: Option<Response<'a>>,
     /// The answer to a validator that matches; None: user mode gives it.
     pub not_modified: Option<Response<'a>>,
@@ -64,11 +65,12 @@ pub struct Variant<'a> {
 /// Why an object was not pinned. Whatever was pinned under its path before is not any more.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// Path, validator or response exceeds what a slot holds.
+    /// Path, validator or response exceeds what is kept of one, or the response
+    /// [`Settings::answer_max`](crate::Settings::answer_max).
     #[error("{0} is too long for the fast path")]
     TooLong(&'static str),
-    /// Every slot is in use or being retired.
-    #[error("all object slots are in use")]
+    /// Every slot, or page, is in use or being retired.
+    #[error("no room for another object")]
     Full,
     /// Another pinned path has the same hash (one in 2^64).
     #[error("path hash collides with another pinned path")]
@@ -76,6 +78,21 @@ pub enum PinError {
     /// The kernel refused.
     #[error(transparent)]
     Kernel(#[from] libbpf_rs::Error),
+}
+
+/// What pinned objects take up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Objects that are pinned.
+    pub objects: usize,
+    /// Slots that are not free: of pinned variants and retired ones.
+    pub slots: usize,
+    /// Likewise pages.
+    pub pages: usize,
+    /// Memory of both.
+    pub bytes: usize,
+    /// The part of it that belongs to versions which are answered no more: a client may still need them.
+    pub retired_bytes: usize,
 }
 
 impl FastPath {
@@ -89,9 +106,10 @@ impl FastPath {
         variants: &[Variant<'_>],
     ) -> Result<Vec<u64>, PinError> {
         let mut pinned = self.lock_pinned();
+        let longest = self.answer_max();
         let drafts = variants
             .iter()
-            .map(|variant| draft(site, path, variant))
+            .map(|variant| Draft::new(site, path, variant, longest))
             .collect::<Result<Vec<_>, _>>();
         let drafts = match drafts {
             Ok(drafts) => drafts,
@@ -104,27 +122,27 @@ impl FastPath {
         if pinned.objects.get(&key).is_some_and(|object| *object.path != *path) {
             return Err(PinError::Collision);
         }
-        let Some(free) = pinned.take(drafts.len(), self) else {
+        let Some(lots) = self.take(&mut pinned, &drafts) else {
             self.remove(&mut pinned, site, path)?;
             return Err(PinError::Full);
         };
         let mut object = [0; CODINGS];
         let mut versions = Vec::with_capacity(drafts.len());
-        for ((mut slot, variant), index) in drafts.into_iter().zip(variants).zip(&free) {
-            slot.version = pinned.next_version();
-            self.slots.write(*index, &slot);
-            object[variant.coding as usize] = *index;
-            versions.push(slot.version);
+        for ((draft, variant), lot) in drafts.into_iter().zip(variants).zip(&lots) {
+            let version = pinned.next_version();
+            self.write(draft, version, lot);
+            object[variant.coding as usize] = lot.slot;
+            versions.push(version);
         }
         if let Err(error) =
             self.objects.update(&key_bytes(&key), &object_bytes(object), MapFlags::ANY)
         {
-            pinned.retire(free);
+            self.retire(&mut pinned, lots);
             self.remove(&mut pinned, site, path)?;
             return Err(error.into());
         }
-        match pinned.objects.insert(key, PinnedObject { path: path.into(), slots: free }) {
-            Some(older) => pinned.retire(older.slots),
+        match pinned.objects.insert(key, PinnedObject { path: path.into(), lots }) {
+            Some(older) => self.retire(&mut pinned, older.lots),
             None => {
                 self.mark_path(&mut pinned, key.path_hash);
                 self.region.pins().fetch_add(1, Ordering::Relaxed);
@@ -134,55 +152,70 @@ impl FastPath {
     }
 
     /// Answer `path` no more; when this returns, no further packet is answered with it, except to
-    /// repeat an answer that was lost. False: it was not pinned.
+    /// repeat an answer that was lost, or to go on with one that is under way. False: it was not pinned.
     pub fn unpin(&self, site: Site, path: &[u8]) -> libbpf_rs::Result<bool> {
         self.remove(&mut self.lock_pinned(), site, path)
     }
 
-    /// Slots that may be used now.
-    pub fn free_slots(&self) -> usize {
-        self.lock_pinned().free.len()
+    /// Longest answer, head and content, that may be pinned.
+    pub fn answer_max(&self) -> usize {
+        (self.settings.answer_max as usize).min(crate::LONGEST_ANSWER)
     }
 
-    /// Makes slots vacant that were retired and whose answers all clients have, instead of waiting for
-    /// [`Settings::retire_after`](crate::Settings::retire_after). Looks at every connection if there are
-    /// any: for when objects wait for room, and not too often.
+    /// Slots that may be used now.
+    pub fn free_slots(&self) -> usize {
+        self.lock_pinned().room.free_slots()
+    }
+
+    /// Pages that may be used now.
+    pub fn free_pages(&self) -> usize {
+        self.lock_pinned().room.free_pages()
+    }
+
+    /// Makes room of what was retired and nobody needs any more, instead of waiting for
+    /// [`Settings::retire_after`](crate::Settings::retire_after), and of what exceeds
+    /// [`Settings::retired_bytes`](crate::Settings::retired_bytes). Looks at every connection if there is
+    /// any retired object: for when objects wait for room, and not too often.
     pub fn reclaim(&self) -> libbpf_rs::Result<()> {
-        let mut unused: HashMap<u32, u64> = {
-            let pinned = self.lock_pinned();
-            // A program that had looked it up when it was unpinned has long finished.
-            let ripe = pinned.retired.iter().filter(|(since, _)| since.elapsed() >= RIPE);
-            let version = |index: u32| self.slots.version(index).load(Ordering::Relaxed);
-            ripe.map(|(_, index)| (*index, version(*index))).collect()
-        };
-        if unused.is_empty() {
-            return Ok(());
+        let ripe = self.lock_pinned().room.older_than(RIPE, Duration::ZERO, Instant::now());
+        if !ripe.is_empty() {
+            let mut needed = self.in_flight()?;
+            self.each_flow(|_, flow| {
+                let end = flow.answer_at.wrapping_add(flow.answer_span);
+                let outstanding =
+                    flow.answer_length != 0 && (flow.client_acked.wrapping_sub(end) as i32) < 0;
+                if outstanding {
+                    needed.insert((flow.answer_slot, flow.answer_version));
+                }
+            })?;
+            self.let_go(&mut self.lock_pinned(), &ripe, &needed);
         }
-        self.each_flow(|_, flow| {
-            let end = flow.answer_at.wrapping_add(flow.answer_span);
-            let outstanding =
-                flow.answer_length != 0 && (flow.client_acked.wrapping_sub(end) as i32) < 0;
-            if outstanding && unused.get(&flow.answer_slot) == Some(&flow.answer_version) {
-                unused.remove(&flow.answer_slot);
-            }
-        })?;
         let mut pinned = self.lock_pinned();
-        let Pinned { retired, free, .. } = &mut *pinned;
-        retired.retain(|(_, index)| {
-            let vacant = unused.contains_key(index);
-            if vacant {
-                self.slots.vacate(*index);
-                free.push(*index);
-            }
-            !vacant
-        });
+        let now = Instant::now();
+        let ended = pinned.room.end_beyond(self.settings.retired_bytes, now);
+        ended.into_iter().for_each(|slot| self.slots.vacate(slot));
+        pinned.room.free_ended(now);
         Ok(())
     }
 
     /// Pinned objects, and slots in use (those being retired included).
     pub fn pinned_objects(&self) -> (usize, usize) {
+        let usage = self.usage();
+        (usage.objects, usage.slots)
+    }
+
+    /// What pinned objects take up.
+    pub fn usage(&self) -> Usage {
         let pinned = self.lock_pinned();
-        (pinned.objects.len(), pinned.total - pinned.free.len())
+        let slots = pinned.slots - pinned.room.free_slots();
+        let pages = pinned.pages - pinned.room.free_pages();
+        Usage {
+            objects: pinned.objects.len(),
+            slots,
+            pages,
+            bytes: slots * crate::VARIANT_BYTES + pages * crate::PAGE_BYTES,
+            retired_bytes: pinned.room.retired_bytes(),
+        }
     }
 
     fn lock_pinned(&self) -> std::sync::MutexGuard<'_, Pinned> {
@@ -194,6 +227,55 @@ impl FastPath {
         ObjectKey { path_hash: path_hash(seed, path), site, path_length: path.len() as u32 }
     }
 
+    /// Room for all of them, or none.
+    fn take(&self, pinned: &mut Pinned, drafts: &[Draft]) -> Option<Vec<Lot>> {
+        let pages: Vec<usize> = drafts.iter().map(Draft::pages).collect();
+        if let Some(lots) = pinned.room.take(&pages) {
+            return Some(lots);
+        }
+        let now = Instant::now();
+        pinned.room.free_ended(now);
+        let old = pinned.room.older_than(self.settings.retire_after, RIPE, now);
+        // A table that cannot be read may name all of them.
+        if !old.is_empty()
+            && let Ok(needed) = self.in_flight()
+        {
+            self.let_go(pinned, &old, &needed);
+        }
+        pinned.room.take(&pages)
+    }
+
+    /// Frees those of the retired `slots` that are not needed.
+    fn let_go(&self, pinned: &mut Pinned, slots: &HashMap<u32, u64>, needed: &HashSet<(u32, u64)>) {
+        let looked_at = |slot: u32, version: u64| slots.get(&slot) == Some(&version);
+        let is_needed = |slot: u32, version: u64| needed.contains(&(slot, version));
+        let freed =
+            pinned.room.free(|slot, version| looked_at(slot, version) && !is_needed(slot, version));
+        freed.into_iter().for_each(|slot| self.slots.vacate(slot));
+        pinned.room.keep(looked_at, Instant::now());
+    }
+
+    /// The version appears last, so that a program sees all of it or none.
+    fn write(&self, mut draft: Draft, version: u64, lot: &Lot) {
+        draft.slot.version = version;
+        self.slots.vacate(lot.slot);
+        for ((place, index), start) in
+            draft.slot.pages.iter_mut().zip(&lot.pages).zip((0..).step_by(PAGE))
+        {
+            self.pages.write(*index, &draft.long[start..]);
+            *place = *index;
+        }
+        self.slots.write(lot.slot, &draft.slot);
+    }
+
+    fn retire(&self, pinned: &mut Pinned, lots: Vec<Lot>) {
+        let now = Instant::now();
+        for lot in lots {
+            let version = self.slots.version(lot.slot).load(Ordering::Relaxed);
+            pinned.room.retire(version, lot, now);
+        }
+    }
+
     /// The kernel's entry goes first; all else is bookkeeping.
     fn remove(&self, pinned: &mut Pinned, site: Site, path: &[u8]) -> libbpf_rs::Result<bool> {
         let key = self.object_key(site, path);
@@ -202,7 +284,7 @@ impl FastPath {
         }
         self.objects.delete(&key_bytes(&key))?;
         if let Some(object) = pinned.objects.remove(&key) {
-            pinned.retire(object.slots);
+            self.retire(pinned, object.lots);
             self.unmark_path(pinned, key.path_hash);
         }
         Ok(true)
@@ -226,10 +308,10 @@ impl FastPath {
 /// User mode's view of what is pinned.
 pub(crate) struct Pinned {
     objects: HashMap<ObjectKey, PinnedObject>,
-    total: usize,
-    free: Vec<u32>,
-    retired: VecDeque<(Instant, u32)>,
-    retire_after: Duration,
+    /// There are so many, free or not.
+    slots: usize,
+    pages: usize,
+    room: Room,
     version: u64,
     /// Objects under each bit of the path filter.
     marks: Vec<u32>,
@@ -237,107 +319,44 @@ pub(crate) struct Pinned {
 
 struct PinnedObject {
     path: Box<[u8]>,
-    slots: Vec<u32>,
+    lots: Vec<Lot>,
 }
 
 impl Pinned {
     /// Slots that an earlier process left in use may still be repeated: they are retired now.
     /// Versions start at the clock, so that those of an earlier process are not met again.
-    pub(crate) fn new(slots: &Slots, retire_after: Duration) -> Self {
+    pub(crate) fn new(slots: &Slots, pages: &Pages) -> Self {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let vacant = |index: &u32| slots.version(*index).load(Ordering::Relaxed) == 0;
-        let (free, used): (Vec<u32>, Vec<u32>) = (1..slots.len()).rev().partition(vacant);
-        let mut pinned = Self {
+        let version = |index: &u32| slots.version(*index).load(Ordering::Relaxed);
+        let (free, used): (Vec<u32>, Vec<u32>) =
+            (1..slots.len()).rev().partition(|index| version(index) == 0);
+        let mut free_pages: HashSet<u32> = (1..pages.len()).collect();
+        let counts = (free.len() + used.len(), free_pages.len());
+        let lots: Vec<(u64, Lot)> = used
+            .into_iter()
+            .map(|slot| {
+                let mut pages = slots.pages(slot).to_vec();
+                pages.retain(|page| free_pages.remove(page));
+                (version(&slot), Lot { slot, pages })
+            })
+            .collect();
+        let mut room = Room::new(free, free_pages.into_iter().collect());
+        let now = Instant::now();
+        lots.into_iter().for_each(|(version, lot)| room.retire(version, lot, now));
+        Self {
             objects: HashMap::new(),
-            total: free.len() + used.len(),
-            free,
-            retired: VecDeque::new(),
-            retire_after,
+            slots: counts.0,
+            pages: counts.1,
+            room,
             version: since.as_nanos() as u64,
             marks: vec![0; PATH_FILTER_BITS],
-        };
-        pinned.retire(used);
-        pinned
+        }
     }
 
     fn next_version(&mut self) -> u64 {
         self.version += 1;
         self.version
     }
-
-    /// Vacant slots, all or none. Those retired long enough are used again.
-    fn take(&mut self, count: usize, fast_path: &FastPath) -> Option<Vec<u32>> {
-        while let Some((since, index)) = self.retired.front().copied() {
-            if since.elapsed() < self.retire_after {
-                break;
-            }
-            self.retired.pop_front();
-            fast_path.slots.vacate(index);
-            self.free.push(index);
-        }
-        let at = self.free.len().checked_sub(count)?;
-        Some(self.free.split_off(at))
-    }
-
-    fn retire(&mut self, slots: Vec<u32>) {
-        let now = Instant::now();
-        self.retired.extend(slots.into_iter().map(|index| (now, index)));
-    }
-}
-
-/// A slot without its version.
-fn draft(site: Site, path: &[u8], variant: &Variant<'_>) -> Result<Slot, PinError> {
-    let mut slot = Slot {
-        version: 0,
-        whole: Answer::default(),
-        not_modified: Answer::default(),
-        path_length: path.len() as u16,
-        etag_length: variant.etag.len() as u16,
-        site,
-        path: [0; PATH_MAX],
-        etag: [0; ETAG_MAX],
-        last_modified: [0; 32],
-        not_modified_bytes: [0; NOT_MODIFIED_MAX],
-        bytes: [0; ANSWER_MAX + 4],
-    };
-    copy(&mut slot.path, path, "path")?;
-    copy(&mut slot.etag, variant.etag, "entity tag")?;
-    copy(
-        &mut slot.last_modified,
-        variant.last_modified.map_or(&[][..], |date| date),
-        "last modified",
-    )?;
-    if let Some(whole) = &variant.whole {
-        slot.whole = store(&mut slot.bytes[..ANSWER_MAX], whole, "response")?;
-    }
-    if let Some(not_modified) = &variant.not_modified {
-        slot.not_modified = store(&mut slot.not_modified_bytes, not_modified, "304 head")?;
-    }
-    Ok(slot)
-}
-
-fn copy(to: &mut [u8], from: &[u8], what: &'static str) -> Result<(), PinError> {
-    to.get_mut(..from.len()).ok_or(PinError::TooLong(what))?.copy_from_slice(from);
-    Ok(())
-}
-
-/// Head and body into `room`, the Date zeroed, and their sums.
-fn store(room: &mut [u8], response: &Response<'_>, what: &'static str) -> Result<Answer, PinError> {
-    let head = response.head.len();
-    let length = head + response.body.len();
-    let bytes = room.get_mut(..length).ok_or(PinError::TooLong(what))?;
-    bytes[..head].copy_from_slice(response.head);
-    bytes[head..].copy_from_slice(response.body);
-    let date = response.date_offset..response.date_offset + DATE_LENGTH;
-    bytes[..head].get_mut(date).ok_or(PinError::TooLong("date"))?.fill(0);
-    Ok(Answer {
-        length: length as u16,
-        head_length: head as u16,
-        date_offset: response.date_offset as u16,
-        reserved: 0,
-        sum: sum(bytes),
-        head_sum: sum(&bytes[..head]),
-    })
 }
 
 fn key_bytes(key: &ObjectKey) -> [u8; 16] {

@@ -73,12 +73,20 @@ fn time_per_request() {
     world.file("user.html", &[b'n'; 512]);
     world.nginx("");
     world.await_server();
-    let Some(fast_path) =
-        world.fast_path(Settings { log_every: 0, rest_after: 0, ..Settings::default() })
-    else {
-        return;
+    let settings = Settings {
+        log_every: 0,
+        rest_after: 0,
+        rest_time: Duration::ZERO,
+        answer_max: 65_536,
+        pages: 64,
+        flights: 64,
+        ..Settings::default()
     };
+    let Some(fast_path) = world.fast_path(settings) else { return };
     Sample::new(&[b'k'; 512]).pin(&fast_path, "/kernel.html");
+    for kilobytes in [4, 8, 13] {
+        Sample::new(&vec![b'k'; kilobytes << 10]).pin(&fast_path, &format!("/{kilobytes}.html"));
+    }
     let _timing = support::enable_statistics();
 
     let small = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: server\r\n\r\n");
@@ -86,13 +94,17 @@ fn time_per_request() {
         browser_request(path).replace("session=01234567", &format!("session={serial:08}"))
     };
     type Requests = Box<dyn FnMut(usize) -> String>;
-    let cases: [(&str, Requests); 8] = [
+    let cases: [(&str, Requests); 11] = [
         ("hit, small head", Box::new(move |_| small("/kernel.html"))),
         ("hit, 1 KB head", Box::new(|_| browser_request("/kernel.html"))),
         (
             "hit, 1 KB head, never seen before",
             Box::new(move |serial| unique("/kernel.html", serial)),
         ),
+        // Clones are sent within the programs: this time holds their way to the peer's queue.
+        ("hit, 3 segments", Box::new(move |_| small("/4.html"))),
+        ("hit, 6 segments", Box::new(move |_| small("/8.html"))),
+        ("hit, 10 segments", Box::new(move |_| small("/13.html"))),
         ("pass, small head", Box::new(move |_| small("/user.html"))),
         ("pass, 1 KB head", Box::new(|_| browser_request("/user.html"))),
         (

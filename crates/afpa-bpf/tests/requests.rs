@@ -343,7 +343,7 @@ fn events_name_what_was_answered() {
         seen.iter().map(|event| event.kind).collect::<Vec<_>>(),
         [kind::WHOLE, kind::HEAD, kind::NOT_MODIFIED]
     );
-    assert_eq!(usize::from(seen[0].length), whole.head.len() + whole.body.len());
+    assert_eq!(seen[0].length as usize, whole.head.len() + whole.body.len());
     assert!(
         seen.iter().all(|event| (event.listener, event.site, event.weight) == (LISTENER, SITE, 1))
     );

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use afpa_bpf::{FastPath, Reason, Settings};
 use support::raw::{ACK, FIN, RST, RawClient, Segment};
-use support::{SERVER_V4, Sample, World, inside};
+use support::{SERVER_V4, SITE, Sample, World, inside};
 
 const SOON: Duration = Duration::from_millis(150);
 
 fn world(rest_after: u32) -> Option<(World, FastPath)> {
-    world_with(Settings { rest_after, ..Settings::default() })
+    world_with(Settings { rest_after, rest_time: Duration::ZERO, ..Settings::default() })
 }
 
 fn world_with(settings: Settings) -> Option<(World, FastPath)> {
@@ -107,7 +107,8 @@ fn never_when_the_setting_says_so() {
 #[test]
 fn not_by_passes_that_say_nothing_of_the_client() {
     let refresh = Duration::from_millis(1);
-    let settings = Settings { rest_after: 2, refresh, ..Settings::default() };
+    let settings =
+        Settings { rest_after: 2, rest_time: Duration::ZERO, refresh, ..Settings::default() };
     let Some((world, fast_path)) = world_with(settings) else { return };
     let mut client = connected(&world);
     kernel_answers(&fast_path, &mut client);
@@ -137,6 +138,30 @@ fn not_while_objects_are_being_pinned() {
     Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
     user_answers(&mut client, 2);
     rests(&mut client);
+}
+
+/// Busy clients of an object that changes miss it very often in a very short time.
+#[test]
+fn not_between_two_versions_of_an_object() {
+    let rest_time = Duration::from_millis(500);
+    let settings = Settings { rest_after: 4, rest_time, ..Settings::default() };
+    let Some((world, fast_path)) = world_with(settings) else { return };
+    let mut client = connected(&world);
+    kernel_answers(&fast_path, &mut client);
+    fast_path.unpin(SITE, b"/kernel.html").expect("unpinned");
+    for _ in 0..6 {
+        rests(&mut client); // not yet: only the object is missing
+    }
+    Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
+    kernel_answers(&fast_path, &mut client);
+    user_answers(&mut client, 3);
+    std::thread::sleep(rest_time + Duration::from_millis(50));
+    kernel_answers(&fast_path, &mut client);
+    user_answers(&mut client, 3);
+    std::thread::sleep(rest_time + Duration::from_millis(50));
+    user_answers(&mut client, 1);
+    rests(&mut client);
+    assert_eq!(counted(&fast_path, Reason::FlowRested), 1);
 }
 
 /// Behind the request that makes it rest, others are on their way already.

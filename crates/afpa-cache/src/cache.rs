@@ -171,6 +171,12 @@ impl<H> Cache<H> {
         self.change(|table, _| table.touch(touches));
     }
 
+    /// Hits of the objects that are there for these keys, as far as they were reported; 0 where there is none.
+    pub fn hits(&self, keys: &[Key]) -> Vec<u64> {
+        let table = self.table();
+        keys.iter().map(|key| table.hits(key)).collect()
+    }
+
     pub(crate) fn forget_view(&self, slot: usize) {
         self.table().forget_view(slot);
     }

@@ -260,7 +260,9 @@ struct Pulse {
 }
 
 impl Pulse {
-    const EVERY: Duration = Duration::from_millis(100);
+    const EVERY: Duration = Duration::from_millis(10);
+    /// Once in so many.
+    const BEAT: u64 = 10;
     const IDLE: Duration = Duration::from_secs(30);
 
     fn start(fast_path: FastPath, bed: &Bed) -> Self {
@@ -269,11 +271,17 @@ impl Pulse {
         let (ours, asked, hangs) = (fast_path.clone(), stop.clone(), hung.clone());
         let thread = bed.server().run(|| {
             std::thread::spawn(move || {
-                while !asked.load(Ordering::Relaxed) {
+                for tick in 0u64.. {
+                    if asked.load(Ordering::Relaxed) {
+                        break;
+                    }
                     let hangs = hangs.read().unwrap_or_else(PoisonError::into_inner);
                     if !*hangs {
-                        ours.beat();
-                        ours.sweep(Self::IDLE).expect("swept");
+                        ours.tend_flights().expect("tended");
+                        if tick.is_multiple_of(Self::BEAT) {
+                            ours.beat();
+                            ours.sweep(Self::IDLE).expect("swept");
+                        }
                     }
                     drop(hangs);
                     std::thread::sleep(Self::EVERY);

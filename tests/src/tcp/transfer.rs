@@ -34,9 +34,12 @@ pub struct Menu {
     pub other: Vec<Exchange>,
     /// With content.
     pub posts: Vec<Exchange>,
-    /// Path, response to GET where it fits one segment, 304.
+    /// Path, response to GET where it may be pinned, 304.
     objects: Vec<(String, Option<Vec<u8>>, Vec<u8>)>,
 }
+
+/// Answers that fit into one segment of every connection. Of longer ones whole answers are the point.
+const ONE_SEGMENT: usize = 1400;
 
 /// Files of the menu: name and content.
 pub fn files(seed: u64) -> Vec<(String, Vec<u8>)> {
@@ -52,9 +55,25 @@ pub fn files(seed: u64) -> Vec<(String, Vec<u8>)> {
     files
 }
 
+/// Files whose responses take several segments, up to the most that the kernel gives.
+pub fn long_files(seed: u64) -> Vec<(String, Vec<u8>)> {
+    const SIZES: [usize; 14] = [
+        1_200, 1_461, 2_000, 2_896, 4_096, 6_000, 8_192, 12_288, 14_336, 20_000, 32_768, 45_001,
+        60_000, 65_536,
+    ];
+    let mut dice = Dice(seed);
+    let file = |(number, size)| (format!("long-{number}.html"), dice.bytes(size));
+    SIZES.into_iter().enumerate().map(file).collect()
+}
+
 impl Menu {
     /// Ask nginx for everything. The fast path must not be there yet, nor the network bad.
-    pub fn record(mut client: Client, files: &[(String, Vec<u8>)]) -> Self {
+    pub fn record(client: Client, files: &[(String, Vec<u8>)]) -> Self {
+        Self::record_up_to(ONE_SEGMENT, client, files)
+    }
+
+    /// The same, and whole responses of up to `longest` bytes may be pinned.
+    pub fn record_up_to(longest: usize, mut client: Client, files: &[(String, Vec<u8>)]) -> Self {
         let mut menu = Self::default();
         let mut ask = |request: Vec<u8>, to_head: bool| {
             client.send(&request);
@@ -70,13 +89,14 @@ impl Menu {
             let matched = ask(request("GET", &path, &format!("If-None-Match: {tag}\r\n")), false);
             let since =
                 ask(request("GET", &path, &format!("If-Modified-Since: {date}\r\n")), false);
-            let small = whole.expected.len() <= 1400;
-            let kept = small.then(|| whole.expected.clone());
+            let fits = whole.expected.len() <= longest;
+            let kept = fits.then(|| whole.expected.clone());
             menu.objects.push((path.clone(), kept, matched.expected.clone()));
             menu.pinned.extend([ask(request("HEAD", &path, ""), true), matched, since]);
-            if small {
+            if fits {
                 menu.pinned.push(ask(request("GET", &path, BROWSER), false));
-                menu.pinned.push(whole);
+                let times = if whole.expected.len() > ONE_SEGMENT { 4 } else { 1 };
+                menu.pinned.extend(std::iter::repeat_n(whole, times));
             } else {
                 let range = format!("Range: bytes=7-{}\r\n", content.len() / 2);
                 menu.other.push(ask(request("GET", &path, &range), false));
@@ -142,6 +162,8 @@ pub struct Done {
     pub connections: u64,
     /// Responses by the way their requests were sent.
     pub by_way: BTreeMap<&'static str, u64>,
+    /// From request to response, of those that were asked for one by one.
+    pub times: Vec<Duration>,
 }
 
 /// A run: how much, how wide, and what decides.
@@ -255,17 +277,19 @@ impl Shared<'_> {
                 shared: self,
                 got: Vec::new(),
                 by_way: BTreeMap::new(),
+                times: Vec::new(),
             };
             let result = connection.live(&mut dice);
-            self.account(&connection.by_way);
+            self.account(&connection.by_way, &connection.times);
             result.map_err(|what| Failure { client: connection.client, server, what })?;
         }
         Ok(())
     }
 
-    fn account(&self, by_way: &BTreeMap<&'static str, u64>) {
+    fn account(&self, by_way: &BTreeMap<&'static str, u64>, times: &[Duration]) {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         done.connections += 1;
+        done.times.extend(times);
         for (way, count) in by_way {
             *done.by_way.entry(way).or_default() += count;
             done.responses += count;
@@ -279,6 +303,7 @@ struct Connection<'s> {
     shared: &'s Shared<'s>,
     got: Vec<u8>,
     by_way: BTreeMap<&'static str, u64>,
+    times: Vec<Duration>,
 }
 
 impl Connection<'_> {
@@ -298,6 +323,7 @@ impl Connection<'_> {
             if self.shared.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err() {
                 break;
             }
+            let begin = Instant::now();
             for piece in pieces {
                 self.stream.write_all(&piece).map_err(|error| format!("{way}: write: {error}"))?;
             }
@@ -305,6 +331,9 @@ impl Connection<'_> {
                 self.compare(exchange).map_err(|what| format!("{way}: {what}"))?;
             }
             *self.by_way.entry(way).or_default() += count;
+            if way == WAYS[0].0 {
+                self.times.push(begin.elapsed());
+            }
             if way != WAYS[0].0 {
                 turns = turns.min(LATER);
             }

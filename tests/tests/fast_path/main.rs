@@ -7,5 +7,6 @@ mod changes;
 mod clients;
 mod lab;
 mod life;
+mod long;
 mod sites;
 mod start;

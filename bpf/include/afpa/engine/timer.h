@@ -42,7 +42,7 @@ engine_function __u64 look_for_late(struct flight *f, __u64 now, struct bits *la
 	__u64 shortest = ~0ull;
 	struct bits rest;
 
-	if (!f || !late)
+	if (!f || !late || !f->newest_known) /* nothing has arrived that could have overtaken anything */
 		return shortest;
 	rest = bits_without(flight_outstanding(f), f->lost);
 	allowed = f->newest_round_trip + lateness(f);

@@ -93,13 +93,19 @@ engine_function int choose(struct flight *f, __u64 now, struct transmission *t)
 	return true;
 }
 
+/* Something was chosen: the timer runs from now. Once is enough for all that leave at the same time. */
+static __always_inline void flight_sent_now(struct flight *f, __u64 now)
+{
+	f->base = now;
+	set_timer(f, now);
+}
+
 /* The next segment to send into `t`. False: none may leave now. */
 static __always_inline int flight_poll_send(struct flight *f, __u64 now, struct transmission *t)
 {
 	if (!choose(f, now, t))
 		return false;
-	f->base = now;
-	set_timer(f, now);
+	flight_sent_now(f, now);
 	return true;
 }
 

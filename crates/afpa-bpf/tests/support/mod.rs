@@ -6,6 +6,7 @@
 
 pub mod client;
 pub mod frame;
+pub mod lab;
 pub mod raw;
 pub mod relay;
 

@@ -20,6 +20,8 @@ pub const SYN: u8 = 2;
 pub const RST: u8 = 4;
 pub const PSH: u8 = 8;
 pub const ACK: u8 = 16;
+pub const ECE: u8 = 64;
+pub const CWR: u8 = 128;
 
 /// A segment to send. `..client.next()` gives the usual ones.
 #[derive(Clone, Debug)]
@@ -46,6 +48,8 @@ pub struct Received {
     pub ts_echo: u32,
     pub payload: Vec<u8>,
     pub checksum_holds: bool,
+    /// IP: routers may not cut it.
+    pub whole: bool,
 }
 
 impl Received {
@@ -66,6 +70,10 @@ pub struct RawClient {
     pub seq: u32,
     pub ack: u32,
     pub timestamps: bool,
+    /// SACK is offered.
+    pub sacks: bool,
+    /// ECN is asked for.
+    pub marks: bool,
     started: Instant,
     ts_recent: u32,
 }
@@ -84,7 +92,18 @@ impl RawClient {
         macs[6..].copy_from_slice(&parse_mac(client_mac));
         let port = NEXT_PORT.fetch_add(1, Ordering::Relaxed);
         let (seq, started) = (u32::MAX - 2000, Instant::now()); // the sequence space wraps early
-        Self { socket, macs, port, seq, ack: 0, timestamps: true, started, ts_recent: 0 }
+        Self {
+            socket,
+            macs,
+            port,
+            seq,
+            ack: 0,
+            timestamps: true,
+            sacks: true,
+            marks: false,
+            started,
+            ts_recent: 0,
+        }
     }
 
     /// The next segment as an honest client would send it.
@@ -108,9 +127,10 @@ impl RawClient {
 
     /// Three-way handshake; window scale 7.
     pub fn connect(&mut self) {
-        self.send(&Segment { flags: SYN, ack: 0, ..self.next() });
+        let marks = if self.marks { ECE | CWR } else { 0 };
+        self.send(&Segment { flags: SYN | marks, ack: 0, ..self.next() });
         let answer = self.receive(Duration::from_secs(2)).expect("SYN-ACK");
-        assert_eq!((answer.flags, answer.ack), (SYN | ACK, self.seq.wrapping_add(1)));
+        assert_eq!((answer.flags & !ECE, answer.ack), (SYN | ACK, self.seq.wrapping_add(1)));
         self.seq = self.seq.wrapping_add(1);
         self.ack = answer.seq.wrapping_add(1);
         self.ts_recent = answer.ts_value;
@@ -210,7 +230,8 @@ impl RawClient {
     fn options(&self, s: &Segment) -> Vec<u8> {
         let mut options = Vec::new();
         if s.flags & SYN != 0 {
-            options.extend([2, 4, 5, 180, 4, 2, 1, 1, 1, 3, 3, 7]); // MSS 1460, SACK, scale 7
+            let sack = if self.sacks { [4, 2] } else { [1, 1] };
+            options.extend([2, 4, 5, 180, sack[0], sack[1], 1, 1, 1, 3, 3, 7]); // MSS 1460, SACK, scale 7
         }
         if self.timestamps {
             options.extend([1, 1, 8, 10]);
@@ -278,6 +299,7 @@ impl RawClient {
             ts_value: stamps.map_or(0, |at| word(tcp, at + 4)),
             ts_echo: stamps.map_or(0, |at| word(tcp, at + 8)),
             payload: tcp[header..].to_vec(),
+            whole: frame[20] & 0x40 != 0,
             checksum_holds: checksum(&[&frame[26..34], &[0, 6], &length, tcp]) == 0xffff,
         })
     }

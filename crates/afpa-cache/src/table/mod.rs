@@ -56,6 +56,8 @@ struct Entry<H> {
     dependencies: Vec<DependencyPath>,
     holders: Holders,
     demand: Demand,
+    /// As far as they were reported.
+    hits: u64,
 }
 
 /// A load under way.
@@ -231,8 +233,17 @@ impl<H> Table<H> {
     pub(crate) fn touch(&mut self, touches: &[(ObjectId, u32)]) {
         for &(id, count) in touches {
             self.counts.hits += u64::from(count);
+            if let Some(entry) = self.objects.get_mut(&id) {
+                entry.hits += u64::from(count);
+            }
             self.room.touch(id, count);
         }
+    }
+
+    /// Hits of the object that is there for `key`.
+    pub(crate) fn hits(&self, key: &Key) -> u64 {
+        let entry = self.by_key.get(key).and_then(|id| self.objects.get(id));
+        entry.map_or(0, |entry| entry.hits)
     }
 
     pub(crate) fn add_view(&mut self, mailbox: Arc<Mailbox>) -> usize {
@@ -300,7 +311,7 @@ impl<H> Table<H> {
         self.by_key.insert(key.clone(), id);
         self.tell_residency(object);
         let (object, holders) = (Arc::clone(object), Holders::default());
-        self.objects.insert(id, Entry { object, dependencies, holders, demand });
+        self.objects.insert(id, Entry { object, dependencies, holders, demand, hits: 0 });
     }
 
     /// Another home cannot re-check, so it is offered only what needs no re-check.

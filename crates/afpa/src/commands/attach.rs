@@ -33,6 +33,9 @@ pub struct Attach {
     /// Time after which the server closes an idle connection, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=86400))]
     pub server_timeout: u32,
+    /// Longest answer that the kernel gives, head and content, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(Scope::ONE_SEGMENT as u64..=Scope::LONGEST as u64))]
+    pub answer_max: u64,
     /// Leave a connection to the server after this many requests in a row that are not for the kernel; 0: never
     #[arg(long, value_name = "REQUESTS", default_value_t = afpa_bpf::REST_AFTER, value_parser = clap::value_parser!(u32).range(0..=60000))]
     pub rest_after: u32,
@@ -69,7 +72,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
         scope: Scope {
             extensions: options.ext.iter().map(|ext| ext.to_ascii_lowercase()).collect(),
             excluded: options.exclude.clone(),
-            longest: Scope::ONE_SEGMENT,
+            longest: options.answer_max as usize,
         },
         symlinks: match options.follow_links {
             true => SymlinkPolicy::Always,
@@ -112,7 +115,7 @@ Examples:
   afpa attach --listen '[::]:8080' --root site --ext html,css --exclude /private
 
 Answers are the server's own: it is asked for each file, and asked again when the file changes. What
-it marks as private, or sends longer than one segment, it goes on to send itself. Paths that it gives
+it marks as private, or sends longer than --answer-max, it goes on to send itself. Paths that it gives
 to some clients only, by their address or their User-Agent, must be left to it with --exclude.
 
 Signals:

@@ -111,12 +111,20 @@ impl Coherency {
     }
 }
 
+/// Head and content that fit into one Ethernet segment.
+const ONE_SEGMENT: usize = afpa_bpf::ANSWER_MAX;
+/// Longer answers cost the kernel, which sends them segment by segment, more than a server in user mode.
+const LONG_ENOUGH: usize = 16 * KIB;
+
 impl FastPath {
     fn read(mut s: Section<'_, '_>) -> Self {
         FastPath {
             mode: s.choice("mode", FastPathMode::Auto),
             objects: s.count("objects", 8192, 16..=1_000_000),
-            memory: s.size("memory", 32 * MIB, 64 * KIB..=2 * GIB),
+            answer_max: s.size("answer_max", LONG_ENOUGH, ONE_SEGMENT..=68 * KIB),
+            memory: s.size("memory", 64 * MIB, 64 * KIB..=2 * GIB),
+            retired: s.size("retired", 16 * MIB, 0..=2 * GIB),
+            flights: s.count("flights", 4096, 16..=1_000_000),
             flows: s.count("flows", 65_536, 16..=10_000_000),
             log_every: s.count("log_every", 1, 0..=1_000_000),
             rest_after: s.count("rest_after", 64, 0..=60_000),

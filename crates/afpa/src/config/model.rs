@@ -149,8 +149,14 @@ pub struct FastPath {
     pub mode: FastPathMode,
     /// Answers kept there, one for each coding of an object.
     pub objects: usize,
+    /// Bytes of the longest of them.
+    pub answer_max: usize,
     /// Bytes that they may take up.
     pub memory: usize,
+    /// Bytes of this that answers may take up which are under way, while others took their place.
+    pub retired: usize,
+    /// Answers of several segments under way.
+    pub flights: usize,
     /// Connections shared with it.
     pub flows: usize,
     /// One in so many answers goes to the access log; 0: none.

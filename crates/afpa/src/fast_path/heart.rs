@@ -11,6 +11,7 @@ use afpa_framework::AccessSink;
 use afpa_server::counters::WorkerCounters;
 
 use super::log::{Blocks, record, weight};
+use super::resident::PERIOD;
 use super::running::Shared;
 use crate::access_log::Sink;
 
@@ -31,6 +32,7 @@ pub(super) struct Heart {
     sink: Sink,
     blocks: Blocks,
     swept: Instant,
+    weighed: Instant,
     second: Instant,
 }
 
@@ -51,7 +53,7 @@ impl Heart {
         };
         let workers = workers.iter().map(pulse).collect();
         let blocks = Blocks::default();
-        Self { shared, workers, sink, blocks, swept: now, second: now }
+        Self { shared, workers, sink, blocks, swept: now, weighed: now, second: now }
     }
 
     /// Until it is told to end; then what is left of the log is written.
@@ -88,6 +90,10 @@ impl Heart {
             self.shared.register.forget_retired();
             self.shared.look_at_interfaces();
             self.shared.use_room();
+        }
+        if self.weighed.elapsed() >= PERIOD {
+            self.weighed = Instant::now();
+            self.shared.weigh();
         }
         if self.swept.elapsed() >= SWEEP {
             self.swept = Instant::now();

@@ -130,7 +130,7 @@ pub(super) fn record<'d>(
     lines: &'d Lines,
 ) -> AccessRecord<'d> {
     let whole = event.kind == kind::WHOLE;
-    let content = usize::from(event.length).saturating_sub(described.head);
+    let content = (event.length as usize).saturating_sub(described.head);
     AccessRecord {
         time_unix_us: u64::from(event.date) * 1_000_000,
         client: Client::Ip(IpAddr::V6(Ipv6Addr::from(event.flow.client)).to_canonical()),
@@ -175,11 +175,13 @@ mod tests {
             date,
             version,
             length,
+            weight,
             kind,
             head,
-            weight,
+            reserved: [0; 2],
             block,
             block_sequence,
+            spare: 0,
         }
     }
 

@@ -8,7 +8,8 @@
 //!                                  │            ├ Fit, Leads: which hosts lead to which sites
 //!                                  │            ├ Scope: which objects host and path alone lead to
 //!                                  │            └ Resident: these objects, pinned in the kernel
-//!                                  └ heart: beat, access log, sweep
+//!                                  ├ heart: beat, access log, sweep
+//!                                  └ Tender: time-outs of long answers
 //! ```
 //!
 //! The cache decides what is current: it tells the [`Resident`] of every object that comes and, before
@@ -26,6 +27,8 @@ mod running;
 mod scope;
 mod served;
 mod tally;
+mod tend;
+mod weigh;
 
 pub(crate) use observe::{Look, OfSite};
 pub(crate) use prepare::{Outcome, Prepared, outlook};

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use afpa_bpf::{Counters, Reason, VARIANT_BYTES};
+use afpa_bpf::{Counters, Reason};
 use serde_json::{Value, json};
 
 use super::fit::Fit;
@@ -40,8 +40,12 @@ pub(crate) struct Numbers {
     pub(crate) objects: usize,
     /// Memory of pinned answers, those being retired included.
     pub(crate) bytes: usize,
+    /// The part of it that is kept for clients that may still need it.
+    pub(crate) retired_bytes: usize,
+    /// Answers of several segments that are under way.
+    pub(crate) flights: usize,
     /// Objects left to user mode, by reason.
-    pub(crate) left: [(&'static str, u64); 3],
+    pub(crate) left: [(&'static str, u64); 4],
     /// Every way out of the programs.
     pub(crate) packets: Vec<(&'static str, u64)>,
     /// The same for each interface, as far as it belongs to one.
@@ -88,7 +92,7 @@ impl Look {
     pub(crate) fn numbers(&self) -> Option<Numbers> {
         let Look::At(shared) = self else { return None };
         let counters = shared.fast_path.counters().ok()?;
-        let (objects, slots) = shared.fast_path.pinned_objects();
+        let usage = shared.fast_path.usage();
         let swept = *shared.swept.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = &shared.counts;
         let interfaces = shared.interface_names();
@@ -99,16 +103,37 @@ impl Look {
             lost_log_lines: counters[Reason::EventLost],
             flows: swept.flows - swept.removed,
             drifted: swept.drifted,
-            objects,
-            bytes: slots * VARIANT_BYTES,
+            objects: usage.objects,
+            bytes: usage.bytes,
+            retired_bytes: usage.retired_bytes,
+            flights: shared.fast_path.flights().ok()?,
             left: [
                 ("full", counts.full.load(Ordering::Relaxed)),
                 ("too_long", counts.too_long.load(Ordering::Relaxed)),
                 ("failed", counts.failed.load(Ordering::Relaxed)),
+                ("put_aside", counts.put_aside.load(Ordering::Relaxed)),
             ],
             packets: by_name(&counters),
             by_interface: shared.by_interface(),
         })
+    }
+
+    /// What is worth the most there, and of what is not.
+    fn most_useful(&self) -> Value {
+        const MOST: usize = 10;
+        let Look::At(shared) = self else { return Value::Null };
+        let current = shared.current.load();
+        let seen = current.as_ref().map(|current| current.resident.most_useful(MOST));
+        let lines = seen.unwrap_or_default().into_iter().map(|seen| {
+            json!({
+                "path": seen.path,
+                "in_kernel": seen.pinned,
+                "bytes": seen.bytes,
+                "hits_in_10_s": seen.hits.round() as u64,
+                "saved_for_each_kb_us": seen.benefit.round() as u64,
+            })
+        });
+        Value::Array(lines.collect())
     }
 
     pub(crate) fn to_json(&self) -> Value {
@@ -129,8 +154,11 @@ impl Look {
             "drifted_flows": numbers.drifted,
             "objects": numbers.objects,
             "pinned_bytes": numbers.bytes,
+            "retired_bytes": numbers.retired_bytes,
+            "flights": numbers.flights,
             "interfaces": numbers.interfaces,
             "objects_left": seen(&numbers.left),
+            "most_useful_objects": self.most_useful(),
             "packets": seen(&numbers.packets),
             "packets_by_interface": Value::Object(by_interface.collect()),
         })

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use afpa_bpf::{
-    Carriers, Change, FastPath, FlowKey, Interface, Settings, VARIANT_BYTES, carrying, interfaces,
+    ANSWER_MAX, Carriers, Change, FastPath, FlowKey, Interface, PAGE_BYTES, Settings,
+    VARIANT_BYTES, carrying, interfaces,
 };
 use afpa_server::Elsewhere;
 use anyhow::bail;
@@ -13,7 +14,7 @@ use anyhow::bail;
 use super::Missing;
 use super::fit::{self, Fit};
 use super::keep::{Kept, Refused};
-use crate::config::{AccessTarget, Config, FastPathMode, Hierarchy};
+use crate::config::{self, AccessTarget, Config, FastPathMode, Hierarchy};
 use crate::privileges::Identity;
 
 /// Programs in the kernel, on their interfaces, with nothing to answer yet.
@@ -197,13 +198,56 @@ fn hosts(config: &Config) -> u32 {
 fn settings(config: &Config, keep_in: Option<PathBuf>) -> Settings {
     let wanted = &config.fast_path;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let (objects, pages) = room(wanted);
     Settings {
-        objects: count(wanted.objects.min(wanted.memory / VARIANT_BYTES)),
+        objects: count(objects),
+        answer_max: count(wanted.answer_max),
+        pages: count(pages),
+        flights: if pages == 0 { 1 } else { count(wanted.flights) },
+        retired_bytes: wanted.retired,
         flows: count(wanted.flows),
         hosts: hosts(config),
         log_every: log_every(config),
         rest_after: count(wanted.rest_after),
         keep_in,
         ..Settings::default()
+    }
+}
+
+/// How many answers, and pages of long ones, the memory is good for. Where there are long ones, half of
+/// it at least is theirs.
+fn room(wanted: &config::FastPath) -> (usize, usize) {
+    if wanted.answer_max <= ANSWER_MAX {
+        return (wanted.objects.min(wanted.memory / VARIANT_BYTES), 0);
+    }
+    let objects = wanted.objects.min(wanted.memory / 2 / VARIANT_BYTES);
+    (objects, (wanted.memory - objects * VARIANT_BYTES) / PAGE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{MIB, Machine, Overrides, Source, parse_text};
+
+    #[test]
+    fn memory_is_shared_among_answers_and_pages() {
+        let source = Source::new("f", "[[site]]\nroot = \"/\"\n");
+        let loaded = parse_text(source, &Overrides::default(), &Machine::probe()).unwrap();
+        let mut wanted = loaded.config.fast_path;
+        for (objects, answer_max, memory) in [
+            (8192, ANSWER_MAX, 64 * MIB),
+            (8192, ANSWER_MAX, MIB),
+            (8192, 65_536, 64 * MIB),
+            (1_000_000, 65_536, 64 * MIB),
+            (16, 65_536, MIB),
+        ] {
+            (wanted.objects, wanted.answer_max, wanted.memory) = (objects, answer_max, memory);
+            let (objects, pages) = room(&wanted);
+            let used = objects * VARIANT_BYTES + pages * PAGE_BYTES;
+            assert!(used <= memory && objects <= wanted.objects);
+            let long = answer_max > ANSWER_MAX;
+            assert_eq!(pages * PAGE_BYTES >= memory / 2 - PAGE_BYTES, long, "{objects} {pages}");
+            assert!(objects == wanted.objects || used + VARIANT_BYTES + PAGE_BYTES > memory);
+        }
     }
 }

@@ -1,18 +1,20 @@
 //! The kernel as a second home of cache objects.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use afpa_bpf::{
-    ANSWER_MAX, Coding, ETAG_MAX, FastPath, NOT_MODIFIED_MAX, PATH_MAX, PinError, Response, Variant,
+    Coding, ETAG_MAX, FastPath, NOT_MODIFIED_MAX, PATH_MAX, PinError, Response, Variant,
 };
-use afpa_cache::{Coverage, Key, Object, Payload, Residency};
+use afpa_cache::{Cache, Coverage, Key, Object, Payload, Residency};
 use afpa_http::{HttpDate, ResponseHead, target};
 use afpa_module_http::HttpHeader;
 
 use super::log::{Described, Register};
 use super::scope::Scope;
+use super::weigh::{self, Demand, Use, Weight};
 
 /// The objects of one configuration's cache in the kernel. At a reload the next one has numbers for its
 /// sites and a resident of its own.
@@ -28,6 +30,9 @@ pub(crate) struct Resident {
     pinned: Mutex<Pinned>,
 }
 
+/// How often objects are weighed against each other.
+pub(super) const PERIOD: Duration = Duration::from_secs(10);
+
 /// Objects that are remembered while there is no room for them; others are offered when they are loaded again.
 const REFUSED_MAX: usize = 4096;
 
@@ -40,6 +45,8 @@ pub(super) struct Counts {
     pub(super) too_long: AtomicU64,
     /// The kernel refused.
     pub(super) failed: AtomicU64,
+    /// Others took its place, because they are worth more.
+    pub(super) put_aside: AtomicU64,
     /// An object could not be taken back: nothing may be answered any more.
     pub(super) broken: AtomicBool,
 }
@@ -48,9 +55,9 @@ pub(super) struct Counts {
 struct Pinned {
     /// No more objects: another configuration took over.
     closed: bool,
-    objects: HashMap<Key, Vec<Place>>,
+    objects: HashMap<Key, Held>,
     /// There was no room for these: to be offered again when there is.
-    refused: HashSet<Key>,
+    refused: HashMap<Key, Waiting>,
 }
 
 /// Where an object is pinned: its site, its spelling in requests, and the versions that answers are
@@ -59,6 +66,29 @@ struct Place {
     site: u32,
     target: Arc<[u8]>,
     versions: Vec<u64>,
+    demand: Demand,
+}
+
+/// An object in the kernel: wherever it is pinned, and what all that is used for.
+struct Held {
+    places: Vec<Place>,
+    used: Use,
+}
+
+struct Waiting {
+    demand: Demand,
+    used: Use,
+}
+
+/// What is known of an object, for people.
+pub(super) struct Seen {
+    pub(super) path: String,
+    pub(super) pinned: bool,
+    pub(super) bytes: usize,
+    /// In a period, about.
+    pub(super) hits: f64,
+    /// Microseconds saved in a period, for each kilobyte.
+    pub(super) benefit: f64,
 }
 
 impl Resident {
@@ -83,8 +113,8 @@ impl Resident {
         let mut pinned = self.lock();
         pinned.closed = true;
         pinned.refused.clear();
-        for (_, places) in pinned.objects.drain() {
-            places.into_iter().for_each(|place| self.unpin(place));
+        for (_, held) in pinned.objects.drain() {
+            held.places.into_iter().for_each(|place| self.unpin(place));
         }
     }
 
@@ -93,12 +123,61 @@ impl Resident {
         !self.lock().refused.is_empty()
     }
 
-    /// At most so many of those that there was no room for; they are not refused any more.
-    pub(super) fn take_refused(&self, most: usize) -> Vec<Key> {
+    /// Those of the refused that fit into what is free, at most so many.
+    pub(super) fn worth_an_offer(&self, free: Demand, most: usize) -> Vec<Key> {
+        weigh::choose(self.lock().waiting(), free, most)
+    }
+
+    /// Counts what objects were used for since the last time, and puts aside those that others are clearly
+    /// more worth their room than. Call it once in a [`PERIOD`].
+    pub(super) fn weigh(&self, cache: &Cache<HttpHeader>, free: Demand) {
+        let keys: Vec<Key> = {
+            let pinned = self.lock();
+            pinned.objects.keys().chain(pinned.refused.keys()).cloned().collect()
+        };
+        // The cache calls us under its own lock: not to be taken within ours, and not for long.
+        for keys in keys.chunks(256) {
+            let hits = cache.hits(keys);
+            self.lock().note(keys, &hits);
+        }
         let mut pinned = self.lock();
-        let some: Vec<Key> = pinned.refused.iter().take(most).cloned().collect();
-        some.iter().for_each(|key| _ = pinned.refused.remove(key));
-        some
+        if pinned.refused.is_empty() {
+            return;
+        }
+        for key in weigh::exchange(pinned.weights(), pinned.waiting(), free) {
+            if let Some(held) = pinned.objects.remove(&key) {
+                let waiting = Waiting { demand: held.demand(), used: held.used };
+                pinned.refused.insert(key, waiting);
+                self.counts.put_aside.fetch_add(1, Ordering::Relaxed);
+                held.places.into_iter().for_each(|place| self.unpin(place));
+            }
+        }
+    }
+
+    /// The most useful objects of those that are pinned, and of the others.
+    pub(super) fn most_useful(&self, most: usize) -> Vec<Seen> {
+        let pinned = self.lock();
+        let one = |weight: Weight<Key>, is_pinned: bool| {
+            let used = match is_pinned {
+                true => pinned.objects.get(&weight.key).map(|held| held.used),
+                false => pinned.refused.get(&weight.key).map(|waiting| waiting.used),
+            };
+            Seen {
+                path: String::from_utf8_lossy(&weight.key.path).into_owned(),
+                pinned: is_pinned,
+                bytes: weight.demand.bytes(),
+                hits: used.unwrap_or_default().recent(),
+                benefit: weight.benefit,
+            }
+        };
+        let mut seen = Vec::new();
+        for (mut weights, is_pinned) in [(pinned.weights(), true), (pinned.waiting(), false)] {
+            weights.retain(|weight| weight.benefit > 0.0);
+            weigh::sort(&mut weights);
+            weights.truncate(most);
+            seen.extend(weights.into_iter().map(|weight| one(weight, is_pinned)));
+        }
+        seen
     }
 
     /// The sites that the kernel answers for, and the targets there, that lead to the key's object.
@@ -115,19 +194,21 @@ impl Resident {
 
     fn pin(
         &self,
-        refused: &mut HashSet<Key>,
+        refused: &mut HashMap<Key, Waiting>,
         (site, target): (u32, Vec<u8>),
         key: &Key,
         object: &Object<HttpHeader>,
+        used: Use,
     ) -> Option<Place> {
         let header = object.header();
         let modified = HttpDate::new(header.last_modified);
-        let variants = variants(object, modified.as_bytes());
+        let variants = variants(object, modified.as_bytes(), self.fast_path.answer_max());
         let useful = variants.iter().any(|v| v.whole.is_some() || v.not_modified.is_some());
         if target.len() > PATH_MAX || !useful {
             self.counts.too_long.fetch_add(1, Ordering::Relaxed);
             return None;
         }
+        let demand = Demand::of(&variants);
         match self.fast_path.pin(site, &target, &variants) {
             Ok(versions) => {
                 let target: Arc<[u8]> = target.into();
@@ -141,12 +222,12 @@ impl Resident {
                     };
                     self.register.enter(*version, described);
                 }
-                Some(Place { site, target, versions })
+                Some(Place { site, target, versions, demand })
             }
             Err(error) => {
                 self.count(&error);
                 if matches!(error, PinError::Full) && refused.len() < REFUSED_MAX {
-                    refused.insert(key.clone());
+                    refused.insert(key.clone(), Waiting { demand, used });
                 }
                 None
             }
@@ -179,6 +260,41 @@ impl Resident {
     }
 }
 
+impl Held {
+    fn demand(&self) -> Demand {
+        let mut demand = Demand::default();
+        self.places.iter().for_each(|place| demand.give(&place.demand));
+        demand.length = self.places.iter().map(|place| place.demand.length).max().unwrap_or(0);
+        demand
+    }
+}
+
+impl Pinned {
+    fn note(&mut self, keys: &[Key], hits: &[u64]) {
+        for (key, hits) in keys.iter().zip(hits) {
+            if let Some(held) = self.objects.get_mut(key) {
+                held.used.note(*hits);
+            } else if let Some(waiting) = self.refused.get_mut(key) {
+                waiting.used.note(*hits);
+            }
+        }
+    }
+
+    fn weights(&self) -> Vec<Weight<Key>> {
+        let weights = self.objects.iter();
+        weights.map(|(key, held)| weight(key, held.demand(), &held.used)).collect()
+    }
+
+    fn waiting(&self) -> Vec<Weight<Key>> {
+        let waiting = self.refused.iter();
+        waiting.map(|(key, waiting)| weight(key, waiting.demand, &waiting.used)).collect()
+    }
+}
+
+fn weight(key: &Key, demand: Demand, used: &Use) -> Weight<Key> {
+    Weight { key: key.clone(), demand, benefit: weigh::benefit(used, &demand) }
+}
+
 impl Residency<HttpHeader> for Resident {
     fn published(&self, key: &Key, object: &Object<HttpHeader>) {
         // What more than host and path decides, only user mode can tell.
@@ -192,20 +308,23 @@ impl Residency<HttpHeader> for Resident {
             return;
         }
         // Pinning replaces; if it fails, it has at least taken back what was there.
-        let before = pinned.objects.remove(key).unwrap_or_default();
-        let pin = |target| self.pin(&mut pinned.refused, target, key, object);
+        let before = pinned.objects.remove(key);
+        let waited = pinned.refused.remove(key).map(|waiting| waiting.used);
+        let used = before.as_ref().map(|held| held.used).or(waited).unwrap_or_default();
+        let pin = |target| self.pin(&mut pinned.refused, target, key, object, used);
         let places: Vec<Place> = targets.into_iter().filter_map(pin).collect();
         if !places.is_empty() {
-            pinned.objects.insert(key.clone(), places);
+            pinned.objects.insert(key.clone(), Held { places, used });
         }
+        let before = before.map(|held| held.places).unwrap_or_default();
         before.iter().for_each(|place| self.register.retire(&place.versions));
     }
 
     fn dropped(&self, key: &Key) {
         let mut pinned = self.lock();
         pinned.refused.remove(key);
-        let places = pinned.objects.remove(key).unwrap_or_default();
-        places.into_iter().for_each(|place| self.unpin(place));
+        let places = pinned.objects.remove(key).map(|held| held.places);
+        places.into_iter().flatten().for_each(|place| self.unpin(place));
     }
 }
 
@@ -214,6 +333,7 @@ impl Residency<HttpHeader> for Resident {
 fn variants<'o>(
     object: &'o Object<HttpHeader>,
     last_modified: &'o [u8; HttpDate::LEN],
+    longest: usize,
 ) -> Vec<Variant<'o>> {
     let header = object.header();
     let codings = afpa_http::Coding::ALL.into_iter();
@@ -237,7 +357,7 @@ fn variants<'o>(
             etag: if comparable { etag } else { b"" },
             last_modified: Some(last_modified),
             whole: body
-                .and_then(|body| response(&variant.ok, body, ANSWER_MAX))
+                .and_then(|body| response(&variant.ok, body, longest))
                 .filter(|_| comparable),
             not_modified: response(&variant.not_modified, b"", NOT_MODIFIED_MAX)
                 .filter(|_| comparable),

@@ -23,6 +23,8 @@ use super::resident::{Counts, Resident};
 use super::scope::Scope;
 use super::served::Served;
 use super::tally::{Count, Tally};
+use super::tend::Tender;
+use super::weigh::Demand;
 use crate::access_log::Sink;
 use crate::config::{Config, FastPathMode};
 
@@ -32,6 +34,7 @@ pub(crate) struct FastPath {
     served: Served,
     kept: Option<Kept>,
     heart: Option<JoinHandle<()>>,
+    tender: Option<Tender>,
 }
 
 /// What the heart and those who look on need, too.
@@ -101,8 +104,10 @@ impl Prepared {
             swept: Mutex::default(),
         });
         let heart = Heart::new(Arc::clone(&shared), parts.workers, parts.sink);
-        let mut running =
-            FastPath { shared, served: Served::default(), kept: self.kept, heart: None };
+        let tender = Tender::start(&shared.fast_path)
+            .context("the thread for long answers cannot be started")?;
+        let served = Served::default();
+        let mut running = FastPath { shared, served, kept: self.kept, heart: None, tender };
         running.adopt(parts.config, parts.cache, parts.scope, parts.bound, None);
         let heart = std::thread::Builder::new()
             .name("afpa-fast-path".to_owned())
@@ -185,6 +190,7 @@ impl FastPath {
         self.shared.pause();
         self.end_heart();
         self.shared.await_goodbyes();
+        drop(self.tender.take());
         self.shared.interfaces().detach(&self.shared.fast_path);
         drop(self.kept.take());
     }
@@ -300,10 +306,25 @@ impl Shared {
         if let Err(error) = self.fast_path.reclaim() {
             tracing::warn!(%error, "retired objects cannot be looked after");
         }
-        let keys = current.resident.take_refused(self.fast_path.free_slots().min(AT_ONCE));
+        let keys = current.resident.worth_an_offer(self.free(), AT_ONCE);
         if let Some(cache) = current.cache.upgrade().filter(|_| !keys.is_empty()) {
             cache.offer_again(&keys);
         }
+    }
+
+    /// Room goes to those objects that save most.
+    pub(super) fn weigh(&self) {
+        let current = self.current.load();
+        if let Some(current) = current.as_ref()
+            && let Some(cache) = current.cache.upgrade()
+        {
+            current.resident.weigh(&cache, self.free());
+        }
+    }
+
+    fn free(&self) -> Demand {
+        let (slots, pages) = (self.fast_path.free_slots(), self.fast_path.free_pages());
+        Demand { slots, pages, ..Demand::default() }
     }
 
     fn bound(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
@@ -324,10 +345,16 @@ impl Shared {
         self.fast_path.pause();
     }
 
-    /// The last segments of connections that have drifted need the programs. Those that wait for
-    /// nothing but their time (TIME_WAIT) do not hold up the end.
+    /// Long answers are brought to their end, and the last segments of connections that have drifted need
+    /// the programs. Those that wait for nothing but their time (TIME_WAIT) do not hold up the end.
     fn await_goodbyes(&self) {
+        const FLIGHTS: Duration = Duration::from_secs(2);
         const PATIENCE: Duration = Duration::from_millis(250);
+        let start = Instant::now();
+        while self.fast_path.flights().is_ok_and(|flights| flights > 0) && start.elapsed() < FLIGHTS
+        {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let start = Instant::now();
         while self.fast_path.drifted_flows().is_ok_and(|drifted| drifted > 0)
             && start.elapsed() < PATIENCE

@@ -141,6 +141,8 @@ impl Metrics {
         gauge(out, "fast_path_drifted_flows", "That need translation", seen.drifted, None)?;
         gauge(out, "fast_path_objects", "Objects pinned there", seen.objects, None)?;
         let unit = Some(Unit::Bytes);
+        gauge(out, "fast_path_flights", "Long answers under way", seen.flights, None)?;
+        gauge(out, "fast_path_retired", "Answers replaced", seen.retired_bytes, unit.as_ref())?;
         gauge(out, "fast_path_pinned", "Answers, retired ones too", seen.bytes, unit.as_ref())
     }
 

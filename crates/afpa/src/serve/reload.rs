@@ -144,7 +144,10 @@ fn keep_what_stays(mut new: Config, old: &Config) -> Config {
     keep("[limits] head", &mut new.limits.head, &old.limits.head);
     keep("[cache] pinned_limit", &mut new.cache.pinned_limit, &old.cache.pinned_limit);
     keep("[fast_path] objects", &mut new.fast_path.objects, &old.fast_path.objects);
+    keep("[fast_path] answer_max", &mut new.fast_path.answer_max, &old.fast_path.answer_max);
     keep("[fast_path] memory", &mut new.fast_path.memory, &old.fast_path.memory);
+    keep("[fast_path] retired", &mut new.fast_path.retired, &old.fast_path.retired);
+    keep("[fast_path] flights", &mut new.fast_path.flights, &old.fast_path.flights);
     keep("[fast_path] flows", &mut new.fast_path.flows, &old.fast_path.flows);
     keep("[fast_path] keep", &mut new.fast_path.keep, &old.fast_path.keep);
     keep("[admin] listen", &mut new.admin, &old.admin);
