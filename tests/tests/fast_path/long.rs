@@ -9,8 +9,6 @@ use afpa_testkit::tree::patterned;
 use afpa_testkit::{Client, Launch, Response, Tree, eventually, eventually_within};
 use afpa_tests::codings::settle;
 
-use afpa_tests::codings::settle;
-
 use crate::lab::{Lab, PORT, answers, is_from_kernel, stats, warm};
 
 const SIZES: [usize; 9] = [1_300, 1_461, 2_896, 4_096, 8_192, 14_336, 20_001, 32_768, 65_536];
@@ -61,9 +59,6 @@ fn long_answers_are_the_same_with_and_without() {
     targets.push("/text.css".to_owned());
     settle(&with, &targets);
     settle(&without, &targets);
-    for server in [&with, &without] {
-        settle(server, &["/text.css"]);
-    }
     for target in &targets {
         warm(&with, target);
     }
