@@ -1,7 +1,7 @@
 //! Answers of several segments through networks that lose, delay, reorder and repeat: every byte is nginx's
 //! own, and none hangs.
 //!
-//! `AFPA_TRANSFER_REQUESTS` sets the number of responses of each network (default 600), `AFPA_TRANSFER_SEED`
+//! `AFPA_TRANSFER_REQUESTS` sets the number of responses of each network (default 400), `AFPA_TRANSFER_SEED`
 //! repeats a run.
 
 use std::time::{Duration, UNIX_EPOCH};
@@ -12,7 +12,7 @@ use afpa_netlab::inject::{Burst, DropRule, Impairment, Rules};
 use afpa_tests::tcp::transfer::{self, Load, Menu};
 use afpa_tests::tcp::{Lab, Plan, await_that};
 
-const REQUESTS: u64 = 600;
+const REQUESTS: u64 = 400;
 const CONNECTIONS: usize = 60;
 
 fn setting(name: &str) -> Option<u64> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use afpa_netlab::Bed;
 use afpa_testkit::tree::patterned;
 use afpa_testkit::{Client, Launch, Response, Tree, eventually, eventually_within};
+use afpa_tests::codings::settle;
 
 use crate::lab::{Lab, PORT, answers, is_from_kernel, stats, warm};
 
@@ -56,6 +57,8 @@ fn long_answers_are_the_same_with_and_without() {
     let mut user = without.connect();
     let mut targets: Vec<_> = SIZES.iter().map(|size| format!("/{size}.png")).collect();
     targets.push("/text.css".to_owned());
+    settle(&with, &targets);
+    settle(&without, &targets);
     for target in &targets {
         warm(&with, target);
     }
