@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use afpa_bpf::Reason;
 use afpa_netlab::Bed;
-use afpa_tests::tcp::{Client, Lab, Plan, SITE, Segment};
+use afpa_tests::tcp::{Client, Lab, Plan, SITE, Segment, put};
 
 const KERNEL: &str = "GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n";
 const USER: &str = "GET /user.html HTTP/1.1\r\nHost: server\r\n\r\n";
@@ -91,13 +91,6 @@ fn after_one_request_and_a_half() {
         wire.acknowledge();
         wire.ask_kernel();
     }
-}
-
-fn put(name: &str, content: &[u8]) -> Vec<u8> {
-    let length = content.len();
-    let head =
-        format!("PUT /upload/{name} HTTP/1.1\r\nHost: server\r\nContent-Length: {length}\r\n\r\n");
-    [head.as_bytes(), content].concat()
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use afpa_bpf::{REST_AFTER, Reason, Settings};
 use afpa_netlab::inject::Impairment;
 use afpa_netlab::{Bed, Path};
-use afpa_tests::tcp::{Client, Lab, Plan, Reply, blank_date, large};
+use afpa_tests::tcp::{Client, Lab, Plan, Reply, blank_date, large, put};
 
 /// Connections rest after so many passes, however soon they come.
 fn at_once(rest_after: u32) -> Plan {
@@ -60,13 +60,6 @@ fn not_as_long_as_there_are_answers() {
     }
     assert_eq!(lab.count(Reason::FlowRested), 0, "{}", lab.tally());
     client.end();
-}
-
-fn put(name: &str, content: &[u8]) -> Vec<u8> {
-    let length = content.len();
-    let head =
-        format!("PUT /upload/{name} HTTP/1.1\r\nHost: server\r\nContent-Length: {length}\r\n\r\n");
-    [head.as_bytes(), content].concat()
 }
 
 /// Both sequence spaces, selective acknowledgements and all, over a network that loses and reorders.

@@ -27,12 +27,6 @@ fn world_with(settings: Settings) -> Option<(World, FastPath)> {
     Some((world, fast_path))
 }
 
-fn connected(world: &World) -> RawClient {
-    let mut client = world.raw();
-    client.connect();
-    client
-}
-
 fn counted(fast_path: &FastPath, reason: Reason) -> u64 {
     fast_path.counters().expect("counters")[reason]
 }
@@ -62,7 +56,7 @@ fn rests(client: &mut RawClient) {
 #[test]
 fn after_so_many_passes_and_not_before() {
     let Some((world, fast_path)) = world(4) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     user_answers(&mut client, 3);
     assert_eq!(counted(&fast_path, Reason::FlowRested), 0);
     user_answers(&mut client, 1);
@@ -74,14 +68,14 @@ fn after_so_many_passes_and_not_before() {
     assert_eq!(counted(&fast_path, Reason::PassNotPinned), 4, "then nothing is derived any more");
     assert_eq!(counted(&fast_path, Reason::PassResting), 6);
     assert_eq!(counted(&fast_path, Reason::Answered), 0);
-    let mut other = connected(&world);
+    let mut other = world.connected();
     kernel_answers(&fast_path, &mut other);
 }
 
 #[test]
 fn an_answer_begins_the_count_anew() {
     let Some((world, fast_path)) = world(4) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     for _ in 0..5 {
         user_answers(&mut client, 3);
         kernel_answers(&fast_path, &mut client);
@@ -95,7 +89,7 @@ fn an_answer_begins_the_count_anew() {
 #[test]
 fn never_when_the_setting_says_so() {
     let Some((world, fast_path)) = world(0) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     user_answers(&mut client, 100);
     kernel_answers(&fast_path, &mut client);
     fast_path.set_rest_after(5);
@@ -110,7 +104,7 @@ fn not_by_passes_that_say_nothing_of_the_client() {
     let settings =
         Settings { rest_after: 2, rest_time: Duration::ZERO, refresh, ..Settings::default() };
     let Some((world, fast_path)) = world_with(settings) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     kernel_answers(&fast_path, &mut client);
     for _ in 0..5 {
         std::thread::sleep(Duration::from_millis(20));
@@ -127,7 +121,7 @@ fn not_by_passes_that_say_nothing_of_the_client() {
 #[test]
 fn not_while_objects_are_being_pinned() {
     let Some((world, fast_path)) = world(4) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     for number in 0..10 {
         user_answers(&mut client, 3);
         Sample::new(b"another").pin(&fast_path, &format!("/{number}.html"));
@@ -146,7 +140,7 @@ fn not_between_two_versions_of_an_object() {
     let rest_time = Duration::from_millis(500);
     let settings = Settings { rest_after: 4, rest_time, ..Settings::default() };
     let Some((world, fast_path)) = world_with(settings) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     kernel_answers(&fast_path, &mut client);
     fast_path.unpin(SITE, b"/kernel.html").expect("unpinned");
     for _ in 0..6 {
@@ -169,7 +163,7 @@ fn not_between_two_versions_of_an_object() {
 fn pipelined_requests_at_the_border() {
     let Some((world, fast_path)) = world(3) else { return };
     for drifted in [false, true] {
-        let mut client = connected(&world);
+        let mut client = world.connected();
         if drifted {
             kernel_answers(&fast_path, &mut client);
         }
@@ -191,7 +185,7 @@ fn pipelined_requests_at_the_border() {
 
 /// A connection that was answered in the kernel before, and rests.
 fn drifted_and_resting(world: &World, fast_path: &FastPath) -> RawClient {
-    let mut client = connected(world);
+    let mut client = world.connected();
     kernel_answers(fast_path, &mut client);
     user_answers(&mut client, 2);
     rests(&mut client);
@@ -257,7 +251,7 @@ fn drifted_ones_close_cleanly() {
 fn what_follows_on_the_same_ports_begins_anew() {
     let Some((world, fast_path)) = world(2) else { return };
     for drifted in [false, true] {
-        let mut client = connected(&world);
+        let mut client = world.connected();
         if drifted {
             kernel_answers(&fast_path, &mut client);
         }
@@ -276,7 +270,7 @@ fn what_follows_on_the_same_ports_begins_anew() {
 #[test]
 fn entries_go_with_the_first_fin() {
     let Some((world, fast_path)) = world(2) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     user_answers(&mut client, 2);
     rests(&mut client);
     assert_eq!(counted(&fast_path, Reason::FlowClosed), 0);
@@ -290,7 +284,7 @@ fn entries_go_with_the_first_fin() {
 #[test]
 fn the_first_answer_after_what_was_not_looked_at() {
     let Some((world, fast_path)) = world(64) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     user_answers(&mut client, 1);
     client.send(&client.next());
     client.send(&Segment { seq: client.seq.wrapping_sub(1), ..client.next() }); // a keep-alive probe

@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use afpa_bpf::{FastPath, Reason, Settings};
-use support::raw::{ACK, FIN, PSH, RST, RawClient, Received, Segment};
+use support::raw::{ACK, FIN, PSH, RST, Received, Segment};
 use support::{SITE, Sample, World, inside};
 
 const SOON: Duration = Duration::from_millis(150);
@@ -20,12 +20,6 @@ fn world(settings: Settings) -> Option<(World, FastPath)> {
     Some((world, fast_path))
 }
 
-fn connected(world: &World) -> RawClient {
-    let mut client = world.raw();
-    client.connect();
-    client
-}
-
 fn counted(fast_path: &FastPath, reason: Reason) -> u64 {
     fast_path.counters().expect("counters")[reason]
 }
@@ -38,7 +32,7 @@ fn payloads(segments: &[Received]) -> Vec<String> {
 #[test]
 fn lost_answer_is_given_again_with_the_same_bytes() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     let request = client.get("/kernel.html");
     client.send(&request);
     let first = client.receive(SOON).expect("an answer");
@@ -59,7 +53,7 @@ fn lost_answer_is_given_again_with_the_same_bytes() {
 fn version_that_is_gone_ends_the_connection() {
     let settings = Settings { objects: 1, retire_after: Duration::ZERO, ..Settings::default() };
     let Some((world, fast_path)) = world(settings) else { return };
-    let client = connected(&world);
+    let client = world.connected();
     let request = client.get("/kernel.html");
     client.send(&request);
     assert!(client.receive(SOON).expect("an answer").is_from_kernel());
@@ -78,7 +72,7 @@ fn a_retired_answer_stays_until_its_client_has_it() {
     let Some((world, fast_path)) = world(Settings { objects: 1, ..Settings::default() }) else {
         return;
     };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     fast_path.beat();
     let request = client.get("/kernel.html");
     let answer = client.ask(&request);
@@ -99,7 +93,7 @@ fn a_retired_answer_stays_until_its_client_has_it() {
 #[test]
 fn duplicates_get_no_second_meaning() {
     let Some((world, _fast_path)) = world(Settings::default()) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     let request = client.get("/kernel.html");
     let answer = client.ask(&request);
     let passed = client.get("/user.html");
@@ -126,7 +120,7 @@ fn duplicates_get_no_second_meaning() {
 #[test]
 fn reordered_requests_keep_their_order() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     let first = client.get("/kernel.html");
     let second = Segment {
@@ -146,7 +140,7 @@ fn reordered_requests_keep_their_order() {
 #[test]
 fn pipelined_request_waits_for_its_turn() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     for (first, second) in [("/kernel.html", "/user.html"), ("/user.html", "/kernel.html")] {
         let one = client.get(first);
         let two =
@@ -164,7 +158,7 @@ fn pipelined_request_waits_for_its_turn() {
 #[test]
 fn lost_answer_before_a_user_mode_response() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     let one = client.get("/kernel.html");
     let two =
         Segment { seq: one.seq.wrapping_add(one.payload.len() as u32), ..client.get("/user.html") };
@@ -195,7 +189,7 @@ fn lost_answer_before_a_user_mode_response() {
 #[test]
 fn acknowledgement_carried_by_a_request_reaches_the_kernel() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     for _ in 0..3 {
         assert!(client.ask(&client.get("/user.html")).text().ends_with("from nginx"));
         assert!(
@@ -215,7 +209,7 @@ fn forged_segments_are_never_answered() {
     let stranger = world.raw();
     stranger.send(&stranger.get("/kernel.html"));
     for (seq, ack) in [(1, 0), (u32::MAX, 0), (0, 1), (0, u32::MAX), (100_000, 7)] {
-        let client = connected(&world);
+        let client = world.connected();
         let request = client.get("/kernel.html");
         client.send(&Segment {
             seq: request.seq.wrapping_add(seq),
@@ -223,11 +217,11 @@ fn forged_segments_are_never_answered() {
             ..request
         });
     }
-    let client = connected(&world);
+    let client = world.connected();
     client.send(&Segment { flags: ACK | PSH | FIN, ..client.get("/kernel.html") });
     std::thread::sleep(SOON);
     assert_eq!(counted(&fast_path, Reason::Answered) + counted(&fast_path, Reason::FlowOpened), 0);
-    let mut client = connected(&world);
+    let mut client = world.connected();
     fast_path.beat();
     client.send(&Segment { spoil_checksum: true, ..client.get("/kernel.html") });
     std::thread::sleep(SOON);
@@ -241,7 +235,7 @@ fn forged_segments_are_never_answered() {
 #[test]
 fn windows_are_respected() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     client.send(&Segment { window: 1, ..client.get("/kernel.html") }); // 128 bytes: too small
     assert_eq!(counted(&fast_path, Reason::PassWindow), 1);
@@ -258,7 +252,7 @@ fn windows_are_respected() {
 #[test]
 fn keep_alive_probe_is_acknowledged() {
     let Some((world, _fast_path)) = world(Settings::default()) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     client.send(&Segment { seq: client.seq.wrapping_sub(1), ..client.next() });
     let answer = client.receive(SOON).expect("an acknowledgement");
@@ -268,7 +262,7 @@ fn keep_alive_probe_is_acknowledged() {
 #[test]
 fn drifted_connections_close_cleanly() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     client.send(&Segment { flags: FIN | ACK, ..client.next() });
     client.seq = client.seq.wrapping_add(1);
@@ -290,7 +284,7 @@ fn drifted_connections_close_cleanly() {
 #[test]
 fn half_close_after_a_lost_answer() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     let request = client.get("/kernel.html");
     client.send(&request);
     let lost = client.receive(SOON).expect("an answer");
@@ -313,7 +307,7 @@ fn half_close_after_a_lost_answer() {
 #[test]
 fn zero_window() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     let request = client.get("/user.html");
     client.send(&Segment { window: 0, ..request.clone() });
@@ -328,7 +322,7 @@ fn zero_window() {
 #[test]
 fn reset_and_port_reuse_start_anew() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
-    let mut client = connected(&world);
+    let mut client = world.connected();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     client.send(&Segment { flags: RST | ACK, ..client.next() });
     assert!(client.collect(SOON).is_empty());
@@ -345,7 +339,7 @@ fn request_split_at_every_byte() {
     let text = "GET /user.html HTTP/1.1\r\nHost: server\r\n\r\n";
     for cut in 1..text.len() {
         fast_path.beat();
-        let mut client = connected(&world);
+        let mut client = world.connected();
         assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
         let (head, tail) = text.split_at(cut);
         client.send(&client.data(head));

@@ -165,6 +165,14 @@ pub(crate) fn read_by(
     }
 }
 
+/// A request that stores `content` under `/upload/`.
+pub fn put(name: &str, content: &[u8]) -> Vec<u8> {
+    let length = content.len();
+    let head =
+        format!("PUT /upload/{name} HTTP/1.1\r\nHost: server\r\nContent-Length: {length}\r\n\r\n");
+    [head.as_bytes(), content].concat()
+}
+
 /// The response with its Date made blank; `Err` says what is wrong with the Date.
 pub fn blank_date(response: &[u8]) -> Result<Vec<u8>, String> {
     let mut blank = response.to_vec();

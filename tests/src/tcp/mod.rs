@@ -14,7 +14,7 @@ mod trace;
 pub mod transfer;
 mod wire;
 
-pub use client::{Client, Reply, blank_date};
+pub use client::{Client, Reply, blank_date, put};
 pub use frame::{ACK, CWR, ECE, FIN, PSH, RST, Received, SYN, Segment};
 pub use lab::{Lab, PORT, Plan, SITE, attach, await_that, large, skip};
 pub use sample::{ETAG, Sample, pin_reply};

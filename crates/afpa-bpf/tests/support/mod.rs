@@ -167,6 +167,13 @@ impl World {
         inside(&self.client, || raw::RawClient::open(&server, &client))
     }
 
+    /// The same, its handshake done.
+    pub fn connected(&self) -> raw::RawClient {
+        let mut client = self.raw();
+        client.connect();
+        client
+    }
+
     /// Put a lossy wire between the two: the veth pair is cut in a third namespace.
     pub fn lossy(&self, percent: u64, seed: u64) -> (Middle, relay::Relay) {
         let middle = Middle(format!("{}-m", self.server));
