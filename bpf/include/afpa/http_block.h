@@ -327,10 +327,13 @@ static __noinline int scan_block(struct work *work, const struct afpa_listener *
 	return 0;
 }
 
-/* Where in `checked` a copy of the block would be: every fourth word decides. */
-__noinline __u32 afpa_block_index(struct work *work, __u32 at, __u32 length)
+/*
+ * Where in `checked` a copy of the block would be: every fourth word decides. A listener's verdicts are its own: those of
+ * two on one block would push each other out.
+ */
+__noinline __u32 afpa_block_index(struct work *work, __u32 at, __u32 length, __u32 listener)
 {
-	__u64 hash = shared.hash_seed ^ length;
+	__u64 hash = shared.hash_seed ^ length ^ (__u64)listener << 32;
 
 	if (!work || at > BLOCK_AT_MAX)
 		return 0;
@@ -422,7 +425,7 @@ static __always_inline enum afpa_reason check_block(struct work *work, const str
 
 	if (length < 4 || length > AFPA_CHECKED_MAX - 32)
 		return AFPA_PASS_HEAD_LENGTH;
-	index = afpa_block_index(work, work->request.block_at, length);
+	index = afpa_block_index(work, work->request.block_at, length, listener->id);
 	entry = bpf_map_lookup_elem(&checked, &index);
 	if (!entry)
 		return AFPA_PASS_HEADER;
