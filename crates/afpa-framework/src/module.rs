@@ -12,14 +12,19 @@ use crate::outbox::Outbox;
 pub struct Now {
     /// Microseconds since the Unix epoch.
     pub unix_us: u64,
-    /// Milliseconds of a clock that never jumps, the same for all cores ([`crate::clock`]).
-    pub steady_ms: u64,
+    /// Microseconds of a clock that never jumps, the same for all cores ([`crate::clock`]).
+    pub steady_us: u64,
 }
 
 impl Now {
     /// Whole seconds since the Unix epoch.
     pub const fn unix(self) -> u64 {
         self.unix_us / 1_000_000
+    }
+
+    /// Whole milliseconds of the clock that never jumps.
+    pub const fn steady_ms(self) -> u64 {
+        self.steady_us / 1_000
     }
 }
 

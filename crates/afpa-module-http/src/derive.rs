@@ -117,7 +117,7 @@ impl Http {
 
 /// Objects age by the steady clock: the wall clock may be set back.
 pub(crate) fn seconds(now: Now) -> Seconds {
-    Seconds(now.steady_ms / 1000)
+    Seconds(now.steady_ms() / 1000)
 }
 
 impl Module for Http {
@@ -374,7 +374,7 @@ impl Module for Http {
         if let Some(view) = &mut self.view {
             view.flush_touches();
         }
-        self.core.pool.tick(now.steady_ms);
+        self.core.pool.tick(now.steady_ms());
         self.responder.sink.flush();
     }
 

@@ -57,7 +57,7 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
         let now = client.now();
         Self {
             started_us: now.unix_us,
-            total_ms: job.settings.total.map(|total| now.steady_ms + millis(total)),
+            total_ms: job.settings.total.map(|total| now.steady_ms() + millis(total)),
             excluded: Vec::new(),
             repeats: job.settings.repeats,
             attempts: 0,

@@ -157,7 +157,7 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
     /// A time-out has come.
     fn over(&mut self, waiting: Waiting) -> Relayed {
         let total = self.exchange.total_ms;
-        if total.is_some_and(|total| total <= self.exchange.client.now().steady_ms) {
+        if total.is_some_and(|total| total <= self.exchange.client.now().steady_ms()) {
             let outcome = match waiting {
                 Waiting::FirstByte => Some(Outcome::FirstByteTimeout),
                 Waiting::ServerReads | Waiting::ServerSends => Some(Outcome::IdleTimeout),

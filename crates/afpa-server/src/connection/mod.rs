@@ -67,7 +67,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let place = worker.table.enter();
         worker.counters.open.add(1);
         let head_deadline =
-            worker.clock.now().steady_ms + millis(worker.settings.borrow().head_timeout);
+            worker.clock.now().steady_ms() + millis(worker.settings.borrow().head_timeout);
         Self {
             worker,
             transport,

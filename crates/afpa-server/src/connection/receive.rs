@@ -39,7 +39,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             let Received::TimedOut(Timeout::Idle) = received else { return received };
             let Some(left) = self.time_left() else { return received };
             self.waiting = Waiting::Idle;
-            deadline = self.worker.clock.now().steady_ms + millis(left);
+            deadline = self.worker.clock.now().steady_ms() + millis(left);
         }
     }
 
@@ -120,7 +120,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let head_begins = waiting == Waiting::Head && self.waiting != Waiting::Head;
         if head_begins {
             let timeout = millis(self.worker.settings.borrow().head_timeout);
-            self.head_deadline = self.worker.clock.now().steady_ms + timeout;
+            self.head_deadline = self.worker.clock.now().steady_ms() + timeout;
         }
         self.waiting = waiting;
         self.keep(left);

@@ -116,7 +116,7 @@ impl<M: Module> Worker<M> {
     fn on_tick(&self) {
         self.counters.ticks.add(1);
         let now = self.clock.now();
-        self.table.expire(now.steady_ms);
+        self.table.expire(now.steady_ms());
         if self.clock.new_second() {
             self.module.borrow_mut().tick(now);
         }
