@@ -79,7 +79,7 @@ pub(crate) fn prepare(
     let policy = &settings.request;
     head.write(request, to.path, policy, origin).map_err(Local::from)?;
     // Last, so that what is refused for another reason does not count.
-    let admit = |site: &VirtualSite| site.gate.admit(now.steady_ms(), client);
+    let admit = |site: &VirtualSite| site.gate.admit(now.steady_us, client);
     let permit = site.map(admit).transpose().map_err(Local::Limited)?;
 
     let affinity = affinity(to.affinity);

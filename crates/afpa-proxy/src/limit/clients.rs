@@ -46,10 +46,10 @@ impl Clients {
 
     /// What the client has used; nothing if it is new. `None` when it cannot be remembered, since
     /// all whom it could displace have requests in flight.
-    pub(super) fn get(&mut self, key: Key, now_ms: u64) -> Option<&mut Used> {
+    pub(super) fn get(&mut self, key: Key, now_us: u64) -> Option<&mut Used> {
         let place = match self.places.get(&key) {
             Some(place) => *place,
-            None => self.enter(key, now_ms)?,
+            None => self.enter(key, now_us)?,
         };
         self.entries.get_mut(place).map(|(_, used)| used)
     }
@@ -62,12 +62,12 @@ impl Clients {
         }
     }
 
-    fn enter(&mut self, key: Key, now_ms: u64) -> Option<usize> {
+    fn enter(&mut self, key: Key, now_us: u64) -> Option<usize> {
         let place = if self.entries.len() < self.most {
             self.entries.push((key, Used::default()));
             self.entries.len() - 1
         } else {
-            let place = self.forgettable(now_ms)?;
+            let place = self.forgettable(now_us)?;
             let old = std::mem::replace(self.entries.get_mut(place)?, (key, Used::default()));
             self.places.remove(&old.0);
             place
@@ -77,7 +77,7 @@ impl Clients {
     }
 
     /// One whose bucket is full, or else the fullest of some; never one with requests in flight.
-    fn forgettable(&mut self, now_ms: u64) -> Option<usize> {
+    fn forgettable(&mut self, now_us: u64) -> Option<usize> {
         let mut best: Option<(usize, u64)> = None;
         for _ in 0..LOOKED_AT.min(self.entries.len()) {
             self.hand = (self.hand + 1) % self.entries.len();
@@ -85,7 +85,7 @@ impl Clients {
             if used.in_flight > 0 {
                 continue;
             }
-            if used.bucket.is_full(now_ms) {
+            if used.bucket.is_full(now_us) {
                 return Some(self.hand);
             }
             let full_at = used.bucket.full_at();

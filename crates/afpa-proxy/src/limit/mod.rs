@@ -140,13 +140,14 @@ impl Gate {
         &self.settings
     }
 
-    /// Lets a request pass, or says which limit it met. What is refused counts for no rate.
-    pub fn admit(self: &Arc<Self>, now_ms: u64, client: Option<IpAddr>) -> Result<Permit, Refused> {
+    /// Lets a request pass, or says which limit it met. What is refused counts for no rate. The time is
+    /// steady, in microseconds: with a coarser clock requests that came one by one would come at once.
+    pub fn admit(self: &Arc<Self>, now_us: u64, client: Option<IpAddr>) -> Result<Permit, Refused> {
         if !self.settings.is_limited() {
             return Ok(Permit { _held: None });
         }
         let mut state = self.lock();
-        match state.admit(&self.settings, now_ms, client) {
+        match state.admit(&self.settings, now_us, client) {
             Ok(client) => {
                 drop(state);
                 let held = Held { gate: Arc::clone(self), client };
@@ -174,38 +175,38 @@ impl State {
     fn admit(
         &mut self,
         settings: &LimitSettings,
-        now_ms: u64,
+        now_us: u64,
         client: Option<IpAddr>,
     ) -> Result<Option<Key>, Refused> {
-        let refused = |limit, wait_ms: u64| {
-            let retry_after_s = wait_ms.div_ceil(1000).clamp(1, 3600) as u32;
+        let refused = |limit, wait_us: u64| {
+            let retry_after_s = wait_us.div_ceil(1_000_000).clamp(1, 3600) as u32;
             Err(Refused { limit, retry_after_s })
         };
         if settings.in_flight > 0 && self.in_flight >= settings.in_flight {
             return refused(Limit::SiteInFlight, 0);
         }
-        let site = self.site.look(now_ms, settings.requests_per_second, settings.burst);
+        let site = self.site.look(now_us, settings.requests_per_second, settings.burst);
         let mut held = None;
         if let Some(key) = client.map(Key::from).filter(|_| settings.limits_clients())
-            && let Some(client) = self.clients.get(key, now_ms)
+            && let Some(client) = self.clients.get(key, now_us)
         {
             if settings.client_in_flight > 0 && client.in_flight >= settings.client_in_flight {
                 return refused(Limit::ClientInFlight, 0);
             }
             let (rate, burst) = (settings.client_requests_per_second, settings.client_burst);
-            let own = client.bucket.look(now_ms, rate, burst);
+            let own = client.bucket.look(now_us, rate, burst);
             match (own, site) {
-                (Err(wait_ms), _) => return refused(Limit::ClientRate, wait_ms),
-                (_, Err(wait_ms)) => return refused(Limit::SiteRate, wait_ms),
-                (Ok(()), Ok(())) => client.bucket.take(now_ms, rate),
+                (Err(wait_us), _) => return refused(Limit::ClientRate, wait_us),
+                (_, Err(wait_us)) => return refused(Limit::SiteRate, wait_us),
+                (Ok(()), Ok(())) => client.bucket.take(now_us, rate),
             }
             client.in_flight += 1;
             held = Some(key);
         }
-        if let Err(wait_ms) = site {
-            return refused(Limit::SiteRate, wait_ms);
+        if let Err(wait_us) = site {
+            return refused(Limit::SiteRate, wait_us);
         }
-        self.site.take(now_ms, settings.requests_per_second);
+        self.site.take(now_us, settings.requests_per_second);
         self.in_flight += 1;
         Ok(held)
     }
