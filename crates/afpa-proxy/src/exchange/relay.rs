@@ -59,7 +59,7 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
         let (job, pool) = (&exchange.job, &exchange.core.pool);
         let largest = job.settings.largest_content;
         Self {
-            upload: Upload::new(job.body, largest, job.head.bytes(), pool),
+            upload: Upload::new(job.body, largest, &job.head, pool),
             download: Download::new(pool),
             exchange,
             stream,

@@ -28,14 +28,19 @@ fn without_limits_everyone_passes_and_nothing_is_remembered() {
 #[test]
 fn a_rate_lets_a_burst_pass_and_then_its_share_of_each_second() {
     let gate = limited(|limits| (limits.requests_per_second, limits.burst) = (10, 5));
-    let passed = |from, to| (from..to).filter(|now| gate.admit(now * MS, client(1)).is_ok()).count();
+    let passed =
+        |from, to| (from..to).filter(|now| gate.admit(now * MS, client(1)).is_ok()).count();
     assert_eq!(passed(0, 1), 1);
     assert_eq!((0..100).filter(|_| gate.admit(MS, client(1)).is_ok()).count(), 4);
     assert_eq!(passed(1, 1001), 10);
     let refused = gate.admit(1001 * MS, client(2)).unwrap_err();
     assert_eq!((refused.limit, refused.status().code()), (Limit::SiteRate, 503));
     assert_eq!(refused.retry_after_s(), 1);
-    assert_eq!((0..9).filter(|_| gate.admit(9000 * MS, None).is_ok()).count(), 5, "never more at once");
+    assert_eq!(
+        (0..9).filter(|_| gate.admit(9000 * MS, None).is_ok()).count(),
+        5,
+        "never more at once"
+    );
 }
 
 #[test]
