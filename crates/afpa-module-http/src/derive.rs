@@ -16,6 +16,7 @@ use afpa_http::{
     BodyLength, FieldSlots, Request, RequestLimits, Status, body::BodySkipper, request, target,
 };
 use afpa_proxy::exchange;
+use afpa_proxy::limit::Place;
 use afpa_router::ListenerId;
 
 use crate::counters::HttpCounters;
@@ -50,6 +51,8 @@ pub struct HttpConnection {
     listener: ListenerId,
     /// Content of the last request that is still to be thrown away.
     skipping: Option<BodySkipper>,
+    /// Under the limits of the site that its last distributed request was for.
+    place: Option<Place>,
 }
 
 /// A parsed request, with the bytes it was parsed from.
@@ -131,7 +134,7 @@ impl Module for Http {
     type Loaded = Loaded;
 
     fn connected(&mut self, client: Client, listener: u32) -> HttpConnection {
-        HttpConnection { client, listener: ListenerId(listener), skipping: None }
+        HttpConnection { client, listener: ListenerId(listener), skipping: None, place: None }
     }
 
     fn derive_request<'s, 'b>(

@@ -9,7 +9,7 @@ use afpa_framework::{Client, Now, Outbox, Persistence};
 use afpa_http::{BodyLength, Method, Request, RequestLimits, Status, request};
 use afpa_proxy::exchange::{Core, End, Job, Report};
 use afpa_proxy::forwarded;
-use afpa_proxy::limit::{Permit, Refused};
+use afpa_proxy::limit::{Permit, Place, Refused};
 use afpa_proxy::request::{NotForwardable, Origin, RequestHead};
 use afpa_proxy::response::Asked as AskedServer;
 use afpa_proxy::select::{Affinity, url_hash};
@@ -62,7 +62,7 @@ pub(crate) fn prepare(
     core: &Core,
     request: &Request<'_, '_>,
     to: Distributed<'_>,
-    asker: Asker,
+    (asker, place): (Asker, &mut Option<Place>),
     now: Now,
 ) -> Result<Remote, Local> {
     let Some(ServerGroup { group, settings }) = global.groups.get(to.group.0 as usize) else {
@@ -79,7 +79,14 @@ pub(crate) fn prepare(
     let policy = &settings.request;
     head.write(request, to.path, policy, origin).map_err(Local::from)?;
     // Last, so that what is refused for another reason does not count.
-    let admit = |site: &VirtualSite| site.gate.admit(now.steady_us, client);
+    let admit = |site: &VirtualSite| {
+        if !place.as_ref().is_some_and(|place| place.is_at(&site.gate)) {
+            // The one before is given back whatever comes of this.
+            *place = None;
+            *place = site.gate.enter(now.steady_us, client.filter(|_| !origin.trusted))?;
+        }
+        site.gate.admit(now.steady_us, client)
+    };
     let permit = site.map(admit).transpose().map_err(Local::Limited)?;
 
     let affinity = affinity(to.affinity);

@@ -134,7 +134,8 @@ impl Http {
                     Client::Unix => None,
                 };
                 let asker = Asker { client, names_server: responder.sink.enabled() };
-                match remote::prepare(global, core, parsed, to, asker, asked.now) {
+                let place = &mut connection.place;
+                match remote::prepare(global, core, parsed, to, (asker, place), asked.now) {
                     Ok(remote) => {
                         // Its content is the server's.
                         connection.skipping = None;
@@ -150,7 +151,10 @@ impl Http {
                     }
                     Err(Local::Options) => responder.options(asked, out),
                     Err(Local::Status(status)) => responder.page(asked, status, out),
-                    Err(Local::Limited(refused)) => responder.limited(asked, refused, out),
+                    Err(Local::Limited(refused)) => {
+                        let must_close = asked.must_close || refused.ends_connection();
+                        responder.limited(Asked { must_close, ..asked }, refused, out)
+                    }
                     Err(Local::TooLarge) => {
                         let asked = Asked { must_close: true, ..asked };
                         responder.page(asked, Status::CONTENT_TOO_LARGE, out)

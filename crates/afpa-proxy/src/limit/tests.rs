@@ -51,7 +51,7 @@ fn a_client_has_its_own_rate() {
         let refused = gate.admit(0, client(n)).unwrap_err();
         assert_eq!((refused.limit, refused.status().code()), (Limit::ClientRate, 429));
     }
-    assert_eq!(gate.refused(), [0, 0, 100, 0]);
+    assert_eq!(gate.refused(), [0, 0, 100, 0, 0, 0]);
     assert!(gate.admit(0, None).is_ok(), "no address, no client");
 }
 
@@ -80,6 +80,28 @@ fn requests_at_a_time_are_counted_and_given_back() {
     assert!(gate.admit(0, client(1)).is_ok());
     drop(held);
     assert_eq!(gate.lock().in_flight, 0);
+}
+
+#[test]
+fn connections_at_a_time_are_counted_and_given_back() {
+    let gate = limited(|limits| (limits.connections, limits.client_connections) = (3, 2));
+    let enter = |n| gate.enter(0, client(n));
+    let mut held = vec![enter(1).unwrap(), enter(1).unwrap()];
+    let refused = enter(1).unwrap_err();
+    assert_eq!((refused.limit, refused.status().code()), (Limit::ClientConnections, 429));
+    held.push(gate.enter(0, None).unwrap());
+    let refused = enter(2).unwrap_err();
+    assert_eq!((refused.limit, refused.status().code()), (Limit::SiteConnections, 503));
+    assert!(refused.ends_connection());
+    assert_eq!(enter(1).unwrap_err().limit, Limit::ClientConnections, "its own goes first");
+    held.remove(0);
+    held.push(enter(1).unwrap());
+    assert!(held.iter().all(|place| place.as_ref().is_some_and(|place| place.is_at(&gate))));
+    assert!(gate.admit(0, client(9)).unwrap()._held.is_none(), "requests have no limit");
+    drop(held);
+    assert_eq!(gate.lock().connections, 0);
+    assert_eq!(gate.lock().clients.get(Key::from(client(1).unwrap()), 0).unwrap().connections, 0);
+    assert!(limited(|limits| limits.in_flight = 1).enter(0, client(1)).unwrap().is_none());
 }
 
 #[test]
