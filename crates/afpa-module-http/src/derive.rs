@@ -69,6 +69,8 @@ pub struct Pending {
     head: Vec<u8>,
     limits: RequestLimits,
     arrived: Now,
+    /// Whom the log names.
+    client: Client,
     /// Of which share, where there is one.
     in_flight: Option<InFlight>,
     way: Way,
@@ -206,8 +208,9 @@ impl Module for Http {
             Look::Hit(object) => {
                 self.responder.counters.hits.add(1);
                 found.root.note(object, parsed);
+                let logged = self.responder.sink.enabled();
                 let asked = Asked {
-                    client: connection.client,
+                    client: self.global.named(parsed, found.site, connection.client, logged),
                     request: parsed,
                     share: self.shares.get(found.site, found.set).map(|share| &**share),
                     source: "hit",
@@ -316,7 +319,7 @@ impl Module for Http {
             }
         };
         let asked = Asked {
-            client: connection.client,
+            client: pending.client,
             request: &parsed,
             share: pending.in_flight.as_ref().map(InFlight::share),
             source: "uncached",

@@ -113,7 +113,7 @@ pub(crate) fn prepare(
 
 /// The client, as the routers in front name it where they may, and what servers are told: each router
 /// adds whom it heard from.
-fn client_of(
+pub(crate) fn client_of(
     request: &Request<'_, '_>,
     site: Option<&VirtualSite>,
     peer: Option<IpAddr>,

@@ -180,6 +180,38 @@ fn each_host_is_answered_with_its_own_files() {
     assert!(lines().iter().all(|line| line["host"] != ""), "{:?}", lines());
 }
 
+#[test]
+fn the_log_names_the_client_of_a_router_that_the_site_believes() {
+    let Some(lab) = Lab::new() else { return };
+    let [one, two] = ["one", "two"].map(root);
+    let believing = format!("root = {:?}\nforwarded_from = [\"10.77.64.0/24\"]", one.path());
+    let text = [site(PORT, &["one.test"], &believing), cached(PORT, &["two.test"], &two)].concat();
+    let server = start(&lab, &one, &text, |launch| {
+        let log = launch.home().join("access.log");
+        launch.arg("--access-log").arg(log).arg("--log-format").arg("json");
+    });
+    let mut router = server.connect();
+    for host in ["one.test", "two.test"] {
+        from_kernel(&server, PORT, host, PATH);
+        let before = answers(&server);
+        let request =
+            request(host, PATH).replace("\r\n\r\n", "\r\nX-Forwarded-For: 192.0.2.9\r\n\r\n");
+        eventually("the kernel answers", || {
+            router.exchange(&request);
+            answers(&server) > before
+        });
+    }
+    let clients = |host: &str, client: &str| {
+        let text = fs::read_to_string(server.home().join("access.log")).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let kernels = |line: &Value| line["source"] == "kernel" && line["host"] == host;
+        lines.filter(kernels).any(|line| line["client"] == client)
+    };
+    eventually("it is logged", || clients("one.test", "192.0.2.9"));
+    eventually("it is logged, too", || clients("two.test", "10.77.64.1"));
+    assert!(!clients("two.test", "192.0.2.9"), "nobody said that the router may be believed there");
+}
+
 fn what_is_counted(server: &Server) {
     for (name, state, answered) in [
         ("one.test", "yes", true),
