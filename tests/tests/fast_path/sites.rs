@@ -340,6 +340,23 @@ fn reloads_change_sites_under_load() {
 }
 
 #[test]
+fn the_first_site_for_the_kernel_needs_a_restart_and_that_is_said() {
+    let Some(lab) = Lab::new() else { return };
+    let one = root("one");
+    let to = format!("to = \"{}\"", application(&lab, "application"));
+    let text = site(PORT, &["a.test"], &to);
+    let server = lab.server_on(PORT, &one, |launch| {
+        launch.fast_path("auto").written(|_| text);
+    });
+    let state = || stats(&server)["fast_path"]["state"].as_str().unwrap_or_default().to_owned();
+    assert!(state().contains("nothing of it is cached"), "{}", state());
+    reload(&server, &cached(PORT, &["a.test"], &one));
+    everybody_says("a.test", 200, "one");
+    assert!(state().ends_with("came with a reload (restart)"), "{}", state());
+    assert!(server.log().contains("came with a reload (restart)"), "{}", server.log());
+}
+
+#[test]
 fn a_purge_may_name_a_host() {
     let Some(lab) = Lab::new() else { return };
     let [one, two] = ["one", "two"].map(root);
