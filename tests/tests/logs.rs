@@ -5,8 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+use afpa_testkit::server::free_address;
 use afpa_testkit::{Client, Endpoint, Server, Tree, eventually, tree::patterned};
+use afpa_tests::proxy::{Raw, configuration};
 use rustix::process::Signal;
+use serde_json::Value;
 
 const LARGE: usize = 20_000_000;
 
@@ -79,6 +82,30 @@ fn the_client_is_whom_a_router_names_that_the_site_believes() {
         assert_eq!(lines.iter().filter(|line| line.contains(&client)).count(), 3, "{lines:?}");
     }
     assert!(lines.iter().any(|line| line.contains("\"hit\"")), "{lines:?}");
+}
+
+#[test]
+fn a_distributed_request_names_its_server_and_the_times() {
+    let delay = Duration::from_millis(20);
+    let app = Raw::answering("HTTP/1.1 203 -\r\nContent-Length: 2\r\n\r\nok", delay);
+    let gone = free_address().to_string();
+    let server = Server::start("/", |launch| {
+        launch.written(|listen| configuration(listen, &[gone, app.to()], ""));
+        let log = launch.home().join("access.log");
+        launch.arg("--access-log").arg(log).arg("--log-format").arg("json");
+    });
+    assert_eq!(server.get("/a?b").status, 203);
+    let lines = log_lines(&server.home().join("access.log"), 1);
+    let line: Value = serde_json::from_str(&lines[0]).expect("JSON");
+    let told = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+    assert_eq!((told("source"), told("server")), ("remote".into(), app.to()), "{line}");
+    assert_eq!(
+        (told("target"), &line["status"], &line["body_bytes"]),
+        ("/a?b".into(), &203.into(), &2.into())
+    );
+    assert_eq!(line["attempts"], 2, "the first refused: {line}");
+    let us = |key: &str| line[key].as_u64().expect("a time");
+    assert!(us("first_byte_us") >= 20_000 && us("duration_us") >= us("first_byte_us"), "{line}");
 }
 
 /// Requests whose fields the log tests know.
