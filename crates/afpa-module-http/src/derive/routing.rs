@@ -140,7 +140,11 @@ impl Http {
                     Client::Ip(client) => Some(client),
                     Client::Unix => None,
                 };
-                let asker = Asker { client: client_address, names_server: logged };
+                let asker = Asker {
+                    client: client_address,
+                    names_server: logged,
+                    is_last: asked.must_close,
+                };
                 let place = &mut connection.place;
                 match remote::prepare(global, core, parsed, to, (asker, place), asked.now) {
                     Ok(remote) => {
