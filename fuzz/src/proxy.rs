@@ -2,7 +2,7 @@
 //! is broken, and are driven like those of `lib.rs`, and by an ordinary test of afpa-proxy.
 
 use afpa_http::{Connection, FieldSlots, RequestLimits, Version, request, target};
-use afpa_proxy::end::{Boundary, Content, EndError, Ending};
+use afpa_proxy::end::{Boundary, Content, EndError, Ending, Trailers};
 use afpa_proxy::request::{Origin, RequestHead, RequestPolicy};
 use afpa_proxy::response::{self, Asked, Slots};
 
@@ -21,13 +21,22 @@ pub fn ending(data: &[u8]) {
     };
     let whole = read(&ending, wire, wire.len().max(1));
     assert_eq!(read(&ending, wire, usize::from(*step).max(1)), whole);
-    if let (Ending::Length(length), Ok((content, consumed, done))) = (&ending, &whole) {
+    if let (Ending::Length(length), Ok((content, consumed, done, _))) = (&ending, &whole) {
         assert_eq!(content.len(), *consumed);
         assert_eq!(*done, *consumed as u64 == *length);
     }
+    if let Ok((.., done, trailers)) = whole {
+        assert!(trailers.is_empty() || done && ending == Ending::Chunked);
+        for (name, value) in trailers.fields() {
+            assert!(!name.is_empty() && name.iter().all(u8::is_ascii_graphic));
+            assert!(!value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
+        }
+    }
 }
 
-fn read(ending: &Ending, wire: &[u8], step: usize) -> Result<(Vec<u8>, usize, bool), EndError> {
+type Read = (Vec<u8>, usize, bool, Trailers);
+
+fn read(ending: &Ending, wire: &[u8], step: usize) -> Result<Read, EndError> {
     let mut content = Content::new(ending);
     let (mut data, mut at) = (Vec::new(), 0);
     for piece in wire.chunks(step) {
@@ -40,7 +49,8 @@ fn read(ending: &Ending, wire: &[u8], step: usize) -> Result<(Vec<u8>, usize, bo
             at += progress.consumed;
         }
     }
-    Ok((data, at, content.is_done()))
+    let trailers = content.trailers().clone();
+    Ok((data, at, content.is_done(), trailers))
 }
 
 /// Heads of responses: an answer never changes once it is given; what is passed on is one head, with

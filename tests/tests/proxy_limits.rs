@@ -171,3 +171,32 @@ fn a_client_has_so_many_requests_at_a_time() {
     assert_eq!((kept.receive().text(), other.receive().text()), ("late", "late"));
     eventually("it may ask again", || same.get("/app").status == 200);
 }
+
+#[test]
+fn connections_of_a_client_and_of_a_site_are_limited() {
+    let app = Raw::named("app");
+    let (_tree, server) = site(&app.to(), "connections = 3\nclient_connections = 2");
+    let mut idle: Vec<_> = (0..4).map(|_| from("127.0.0.8", &server)).collect();
+    for client in &mut idle {
+        assert_pages(client);
+    }
+    // Those count on which something was distributed, for as long as they are open.
+    let mut held = vec![from("127.0.0.8", &server), from("127.0.0.8", &server)];
+    for client in &mut held {
+        assert_eq!(client.get("/app").text(), "app");
+        assert_eq!(client.get("/app").text(), "app");
+    }
+    let mut third = idle.pop().expect("a connection");
+    let refusal = third.get("/app");
+    assert_refused(&refusal, 429);
+    assert!(refusal.says_close());
+    third.assert_closed();
+    held.push(from("127.0.0.9", &server));
+    assert_eq!(held[2].get("/app").text(), "app");
+    let mut other = from("127.0.0.10", &server);
+    assert_refused(&other.get("/app"), 503);
+    other.assert_closed();
+    assert_pages(&mut idle[0]);
+    drop(held.swap_remove(0));
+    eventually("its place is free", || from("127.0.0.10", &server).get("/app").status == 200);
+}

@@ -1,10 +1,12 @@
 //! Orders to the servers behind a running proxy: `afpa server drain` and `afpa server ready`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use afpa_testkit::Server;
-use afpa_tests::proxy::{Raw, proxy, server_row, state};
+use afpa_testkit::{Server, eventually_within};
+use afpa_tests::proxy::{Raw, answer, proxy, read_head, server_row, state};
 
 /// What a few requests are answered by.
 fn answering(server: &Server) -> BTreeSet<Vec<u8>> {
@@ -43,6 +45,43 @@ fn a_server_gets_no_requests_from_the_order_to_drain_until_it_is_ready() {
         assert!(!done && said.contains("404: no server is called"), "{said}");
     }
     assert_eq!(answering(&server), both(["one", "other"]), "nobody was meant");
+}
+
+#[test]
+fn connections_to_a_draining_server_are_closed_and_it_is_still_looked_after() {
+    const SOON: Duration = Duration::from_secs(8);
+    let (open, checks) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (count, checked) = (Arc::clone(&open), Arc::clone(&checks));
+    let app = Raw::start(move |mut stream| {
+        count.fetch_add(1, Ordering::SeqCst);
+        while let Some(head) = read_head(&mut stream) {
+            if head.starts_with("GET /health ") {
+                checked.fetch_add(1, Ordering::SeqCst);
+            }
+            answer(&mut stream, 200, "app");
+        }
+        count.fetch_sub(1, Ordering::SeqCst);
+    });
+    let settings = "affinity = \"cookie\"\n[server_group.connections]\nidle_timeout = \"1h\"\n\
+                    [server_group.check]\npath = \"/health\"\nevery = \"100ms\"\n";
+    let server = proxy(&[app.to()], settings);
+    let mut client = server.connect();
+    let response = client.get("/");
+    let cookie = response.field("Set-Cookie").and_then(|cookie| cookie.split(';').next());
+    let cookie = format!("Cookie: {}\r\n", cookie.expect("a cookie"));
+    assert!(open.load(Ordering::SeqCst) > 0, "a connection is kept");
+
+    assert!(order(&server, &["drain", &app.to()]).0);
+    let before = checks.load(Ordering::SeqCst);
+    eventually_within(SOON, "idle connections are closed", || open.load(Ordering::SeqCst) == 0);
+    // Whom the cookie binds to it is served, and leaves no connection behind.
+    let (connections, bound) = (app.connections(), client.get_with("/", &cookie));
+    assert_eq!((bound.status, bound.text()), (200, "app"));
+    eventually_within(SOON, "it was one of its own", || {
+        app.connections() > connections && open.load(Ordering::SeqCst) == 0
+    });
+    eventually_within(SOON, "it is checked", || checks.load(Ordering::SeqCst) > before + 2);
+    assert_eq!(state(&server, &app.to()), "draining");
 }
 
 #[test]

@@ -12,14 +12,19 @@ use crate::outbox::Outbox;
 pub struct Now {
     /// Microseconds since the Unix epoch.
     pub unix_us: u64,
-    /// Milliseconds of a clock that never jumps, the same for all cores ([`crate::clock`]).
-    pub steady_ms: u64,
+    /// Microseconds of a clock that never jumps, the same for all cores ([`crate::clock`]).
+    pub steady_us: u64,
 }
 
 impl Now {
     /// Whole seconds since the Unix epoch.
     pub const fn unix(self) -> u64 {
         self.unix_us / 1_000_000
+    }
+
+    /// Whole milliseconds of the clock that never jumps.
+    pub const fn steady_ms(self) -> u64 {
+        self.steady_us / 1_000
     }
 }
 
@@ -201,6 +206,10 @@ pub trait Module: Sized + 'static {
 
     /// The engine drains: from now on every answer is the last one of its connection.
     fn drain(&mut self);
+
+    /// The program gave a listener up: answers on its connections are their last ones, until there are new
+    /// connections on it.
+    fn leave(&mut self, _listener: u32) {}
 
     /// Once a second: report to shared structures, hand over the access log.
     fn tick(&mut self, now: Now);

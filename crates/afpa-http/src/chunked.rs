@@ -3,7 +3,8 @@
 //! Where the next request begins depends on every byte of this coding, so whatever two readers
 //! could understand differently is an error: bare LF or CR, white space or signs around a size,
 //! sizes of more than 16 digits, control bytes in extensions, trailer lines that are no fields.
-//! Chunk extensions and trailer fields are checked, bounded and discarded.
+//! Chunk extensions and trailer fields are checked and bounded; extensions are discarded, trailer fields
+//! kept for whoever wants to pass them on.
 
 use std::ops::Range;
 
@@ -68,6 +69,27 @@ pub struct ChunkedDecoder {
     state: State,
     limits: ChunkLimits,
     failed: Option<ChunkError>,
+    trailers: Option<Trailers>,
+}
+
+/// The field lines of a trailer section that passed every check.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trailers(Vec<u8>);
+
+impl Trailers {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Names and values, in order.
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        // Neither a name nor a value has line ends in it.
+        self.0.split(|&byte| byte == b'\n').filter_map(|line| {
+            let colon = memchr::memchr(b':', line)?;
+            Some((line.get(..colon)?, line.get(colon + 1..)?.trim_ascii()))
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +136,20 @@ impl Default for ChunkedDecoder {
 impl ChunkedDecoder {
     /// A decoder at the start of a body.
     pub fn new(limits: ChunkLimits) -> ChunkedDecoder {
-        ChunkedDecoder { state: State::Size { digits: 0, value: 0 }, limits, failed: None }
+        let state = State::Size { digits: 0, value: 0 };
+        ChunkedDecoder { state, limits, failed: None, trailers: None }
+    }
+
+    /// The same, for someone who wants the trailer fields.
+    #[must_use]
+    pub fn keeping_trailers(mut self) -> ChunkedDecoder {
+        self.trailers = Some(Trailers::default());
+        self
+    }
+
+    /// The trailer fields; none unless they are kept, and the body has ended.
+    pub fn into_trailers(self) -> Trailers {
+        self.trailers.filter(|_| self.state == State::Done).unwrap_or_default()
     }
 
     /// Reads from the front of `input`, to the end of the first run of content, the end of the body
@@ -199,7 +234,7 @@ impl ChunkedDecoder {
     fn trailer(&mut self, state: State, byte: u8) -> Result<State, ChunkError> {
         self.limits.trailers =
             self.limits.trailers.checked_sub(1).ok_or(ChunkError::TrailersTooLong)?;
-        match (state, byte) {
+        let next = match (state, byte) {
             (State::TrailerStart, b'\r') => Ok(State::EndLf),
             (State::TrailerName, b':') => Ok(State::TrailerValue),
             (State::TrailerStart | State::TrailerName, byte) if is_tchar(byte) => {
@@ -211,7 +246,13 @@ impl ChunkedDecoder {
             (State::EndLf, b'\n') => Ok(State::Done),
             (State::TrailerLf | State::EndLf, _) | (_, b'\n') => Err(ChunkError::LineEnd),
             _ => Err(ChunkError::Trailer),
+        }?;
+        if let Some(Trailers(kept)) = &mut self.trailers
+            && !matches!(next, State::EndLf | State::Done)
+        {
+            kept.push(byte);
         }
+        Ok(next)
     }
 
     fn spend_extension(&mut self) -> Result<(), ChunkError> {

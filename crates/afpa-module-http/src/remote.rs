@@ -9,7 +9,7 @@ use afpa_framework::{Client, Now, Outbox, Persistence};
 use afpa_http::{BodyLength, Method, Request, RequestLimits, Status, request};
 use afpa_proxy::exchange::{Core, End, Job, Report};
 use afpa_proxy::forwarded;
-use afpa_proxy::limit::{Permit, Refused};
+use afpa_proxy::limit::{Permit, Place, Refused};
 use afpa_proxy::request::{NotForwardable, Origin, RequestHead};
 use afpa_proxy::response::Asked as AskedServer;
 use afpa_proxy::select::{Affinity, url_hash};
@@ -54,6 +54,8 @@ pub(crate) struct Distributed<'a> {
 pub(crate) struct Asker {
     pub(crate) client: Option<IpAddr>,
     pub(crate) names_server: bool,
+    /// Its connection ends with this answer.
+    pub(crate) is_last: bool,
 }
 
 /// Makes a request ready for a server.
@@ -62,7 +64,7 @@ pub(crate) fn prepare(
     core: &Core,
     request: &Request<'_, '_>,
     to: Distributed<'_>,
-    asker: Asker,
+    (asker, place): (Asker, &mut Option<Place>),
     now: Now,
 ) -> Result<Remote, Local> {
     let Some(ServerGroup { group, settings }) = global.groups.get(to.group.0 as usize) else {
@@ -79,7 +81,14 @@ pub(crate) fn prepare(
     let policy = &settings.request;
     head.write(request, to.path, policy, origin).map_err(Local::from)?;
     // Last, so that what is refused for another reason does not count.
-    let admit = |site: &VirtualSite| site.gate.admit(now.steady_ms, client);
+    let admit = |site: &VirtualSite| {
+        if !place.as_ref().is_some_and(|place| place.is_at(&site.gate)) {
+            // The one before is given back whatever comes of this.
+            *place = None;
+            *place = site.gate.enter(now.steady_us, client.filter(|_| !origin.trusted))?;
+        }
+        site.gate.admit(now.steady_us, client)
+    };
     let permit = site.map(admit).transpose().map_err(Local::Limited)?;
 
     let affinity = affinity(to.affinity);
@@ -93,7 +102,7 @@ pub(crate) fn prepare(
         body: request.body,
         asked,
         version: request.version,
-        keep_alive: request.keep_alive,
+        keep_alive: request.keep_alive && !asker.is_last,
         idempotent: is_idempotent(request.method) && !asked.upgrade,
         url_hash: url_hash(to.path, request.target.query()),
         client,
@@ -106,7 +115,7 @@ pub(crate) fn prepare(
 
 /// The client, as the routers in front name it where they may, and what servers are told: each router
 /// adds whom it heard from.
-fn client_of(
+pub(crate) fn client_of(
     request: &Request<'_, '_>,
     site: Option<&VirtualSite>,
     peer: Option<IpAddr>,

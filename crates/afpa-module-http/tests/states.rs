@@ -17,7 +17,7 @@ use afpa_module_http::{
 };
 use afpa_proxy::limit::{Gate, LimitSettings};
 
-const NOW: Now = Now { unix_us: 1_000_000_000_000_000, steady_ms: 5_000 };
+const NOW: Now = Now { unix_us: 1_000_000_000_000_000, steady_us: 5_000_000 };
 
 struct Bench {
     http: Http,
@@ -113,7 +113,7 @@ impl ClientHalf for NoClient {
         NOW
     }
     fn recent_ms(&self) -> u64 {
-        NOW.steady_ms
+        NOW.steady_ms()
     }
     fn patience(&self) -> Patience {
         unreachable!("no exchange takes place")

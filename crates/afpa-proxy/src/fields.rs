@@ -1,6 +1,7 @@
 //! Field lines as an intermediary sees them: which concern only one connection, and which it writes
 //! itself (RFC 9110 section 7.6.1).
 
+use afpa_http::chunked::Trailers;
 use afpa_http::syntax::list;
 
 /// What an intermediary does with a field of a message that it passes on.
@@ -19,6 +20,10 @@ pub(crate) enum Kind {
     Host,
     Expect,
     Upgrade,
+    /// `TE`: codings, and whether trailer fields are wanted, on this connection.
+    Te,
+    /// `Trailer`: announces trailer fields; passed on where those are.
+    Trailer,
     Via,
     MaxForwards,
     Forwarded,
@@ -34,7 +39,7 @@ pub(crate) enum Kind {
 pub(crate) fn kind(name: &[u8]) -> Kind {
     let first = name.first().map_or(0, |byte| byte | 0x20);
     let (usual, kind): (&[u8], Kind) = match (name.len(), first) {
-        (2, b't') => (b"te", Kind::HopByHop),
+        (2, b't') => (b"te", Kind::Te),
         (3, b'v') => (b"via", Kind::Via),
         (4, b'd') => (b"date", Kind::Date),
         (4, b'h') => (b"host", Kind::Host),
@@ -42,7 +47,7 @@ pub(crate) fn kind(name: &[u8]) -> Kind {
         (5, b'p') => (b"proxy", Kind::HopByHop),
         (6, b'e') => (b"expect", Kind::Expect),
         (7, b'u') => (b"upgrade", Kind::Upgrade),
-        (7, b't') => (b"trailer", Kind::HopByHop),
+        (7, b't') => (b"trailer", Kind::Trailer),
         (9, b'f') => (b"forwarded", Kind::Forwarded),
         (10, b'c') => (b"connection", Kind::Connection),
         (10, b'k') => (b"keep-alive", Kind::HopByHop),
@@ -62,10 +67,7 @@ pub(crate) fn kind(name: &[u8]) -> Kind {
     if name.eq_ignore_ascii_case(usual) {
         return kind;
     }
-    let alike = name.iter().zip(usual).all(|(&byte, &usual)| {
-        byte.eq_ignore_ascii_case(&usual) || (byte == b'_' && usual == b'-')
-    });
-    if alike { Kind::HopByHop } else { Kind::EndToEnd }
+    if is_alike(name, usual) { Kind::HopByHop } else { Kind::EndToEnd }
 }
 
 /// The options of Connection lines, other than those that say whether the connection stays.
@@ -90,6 +92,12 @@ impl<'b> Nominated<'b> {
         Ok(())
     }
 
+    /// What was named there, for the trailer section, which comes when the head is gone.
+    pub(crate) fn to_owned(self) -> OwnedNominated {
+        let lines = self.lines.iter().take(self.used);
+        OwnedNominated(lines.map(|line| Box::from(*line)).collect())
+    }
+
     /// Whether a field was named there.
     pub(crate) fn contains(&self, name: &[u8]) -> bool {
         self.used > 0
@@ -98,6 +106,17 @@ impl<'b> Nominated<'b> {
                 .iter()
                 .take(self.used)
                 .any(|line| list(line).any(|option| option.eq_ignore_ascii_case(name)))
+    }
+}
+
+/// Options of Connection lines, owned; almost always none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OwnedNominated(Vec<Box<[u8]>>);
+
+impl OwnedNominated {
+    fn contains(&self, name: &[u8]) -> bool {
+        let mut options = self.0.iter().flat_map(|line| list(line));
+        options.any(|option| option.eq_ignore_ascii_case(name))
     }
 }
 
@@ -111,6 +130,56 @@ pub(crate) fn put(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the end of a chunked content: the last chunk, and those trailer fields that may be passed on.
+pub(crate) fn put_last_chunk(out: &mut Vec<u8>, trailers: &Trailers, nominated: &OwnedNominated) {
+    out.extend_from_slice(b"0\r\n");
+    for (name, value) in trailers.fields() {
+        if may_trail(name) && !nominated.contains(name) {
+            put(out, name, value);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Fields that change how a message is framed, routed, authenticated, cached or understood, and so do not
+/// count behind it (RFC 9110 section 6.5.1; the list is that of RFC 7230 section 4.1.2). A reader that
+/// takes trailer fields for fields of the head must not get them from strangers.
+const NEVER_TRAIL: [&str; 20] = [
+    "age",
+    "authorization",
+    "cache-control",
+    "content-encoding",
+    "content-range",
+    "cookie",
+    "expires",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "location",
+    "pragma",
+    "range",
+    "retry-after",
+    "set-cookie",
+    "vary",
+    "warning",
+    "www-authenticate",
+];
+
+/// Whether a field means something in a trailer section, and is not only for this connection.
+fn may_trail(name: &[u8]) -> bool {
+    let alike = |never: &&str| name.len() == never.len() && is_alike(name, never.as_bytes());
+    kind(name) == Kind::EndToEnd && !NEVER_TRAIL.iter().any(alike)
+}
+
+/// Whether CGI would take the first for the second.
+fn is_alike(name: &[u8], usual: &[u8]) -> bool {
+    name.iter()
+        .zip(usual)
+        .all(|(&byte, &usual)| byte.eq_ignore_ascii_case(&usual) || (byte == b'_' && usual == b'-'))
 }
 
 /// Appends a Content-Length line.
@@ -132,6 +201,31 @@ mod tests {
         assert_eq!(kind(b"proxx"), Kind::EndToEnd);
         assert_eq!(kind(b"Cookie"), Kind::EndToEnd);
         assert_eq!(kind(b""), Kind::EndToEnd);
+    }
+
+    #[test]
+    fn what_means_something_only_before_the_content_does_not_trail() {
+        for name in NEVER_TRAIL.iter().map(|name| name.as_bytes()).chain([
+            b"Transfer-Encoding".as_slice(),
+            b"content_length",
+            b"HOST",
+            b"TE",
+            b"Trailer",
+            b"Via",
+            b"Date",
+            b"Expect",
+            b"Content-Type",
+            b"X_Forwarded_For",
+            b"Set_Cookie",
+            b"Proxy-Authorization",
+        ]) {
+            assert!(!may_trail(name), "{}", name.escape_ascii());
+        }
+        for name in
+            [b"Server-Timing".as_slice(), b"Content-Digest", b"ETag", b"X-Sum", b"grpc-status"]
+        {
+            assert!(may_trail(name), "{}", name.escape_ascii());
+        }
     }
 
     #[test]

@@ -45,7 +45,8 @@ impl ClientHalf for Sink {
     }
     fn reset_at_end(&mut self) {}
     fn now(&self) -> Now {
-        Now { unix_us: 1_000_000_000_000_000 + steady_ms() * 1000, steady_ms: steady_ms() }
+        let steady_us = steady_ms() * 1000;
+        Now { unix_us: 1_000_000_000_000_000 + steady_us, steady_us }
     }
     fn recent_ms(&self) -> u64 {
         steady_ms()

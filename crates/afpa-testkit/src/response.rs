@@ -38,6 +38,8 @@ pub struct Response {
     pub fields: Vec<(String, String)>,
     /// Body without its transfer coding.
     pub body: Vec<u8>,
+    /// Field lines behind a chunked body, like `fields`.
+    pub trailers: Vec<(String, String)>,
     /// How the end of the body was known.
     pub framing: Framing,
 }
@@ -229,20 +231,13 @@ fn read_response<R: Read>(
     asked: Asked,
 ) -> Result<Response, ReceiveError> {
     let (minor_version, status, reason) = status_line(&input.line()?)?;
-    let mut fields = Vec::new();
-    loop {
-        let line = input.line()?;
-        if line.is_empty() {
-            break;
-        }
-        fields.push(field_line(&line)?);
-    }
     let mut response = Response {
         minor_version,
         status,
         reason,
-        fields,
+        fields: field_lines(input)?,
         body: Vec::new(),
+        trailers: Vec::new(),
         framing: Framing::None,
     };
     response.framing = framing(&response, asked)?;
@@ -252,7 +247,11 @@ fn read_response<R: Read>(
             let length = content_length(&response)?.unwrap_or(0);
             input.exactly(length)?
         }
-        Framing::Chunked => chunked(input)?,
+        Framing::Chunked => {
+            let body = chunked(input)?;
+            response.trailers = field_lines(input)?;
+            body
+        }
         Framing::Close => input.until_close()?,
     };
     Ok(response)
@@ -273,6 +272,18 @@ fn status_line(line: &[u8]) -> Result<(u8, u16, String), ReceiveError> {
     match digits.parse() {
         Ok(status @ 100..600) if three_digits => Ok((minor, status, reason.to_owned())),
         _ => malformed(&format!("status {digits:?}")),
+    }
+}
+
+/// To the empty line.
+fn field_lines<R: Read>(input: &mut Input<'_, R>) -> Result<Vec<(String, String)>, ReceiveError> {
+    let mut fields = Vec::new();
+    loop {
+        let line = input.line()?;
+        if line.is_empty() {
+            return Ok(fields);
+        }
+        fields.push(field_line(&line)?);
     }
 }
 
@@ -317,6 +328,7 @@ fn content_length(response: &Response) -> Result<Option<usize>, ReceiveError> {
     }
 }
 
+/// To the last chunk.
 fn chunked<R: Read>(input: &mut Input<'_, R>) -> Result<Vec<u8>, ReceiveError> {
     let mut body = Vec::new();
     loop {
@@ -327,7 +339,6 @@ fn chunked<R: Read>(input: &mut Input<'_, R>) -> Result<Vec<u8>, ReceiveError> {
             _ => return malformed(&format!("chunk size {digits:?}")),
         };
         if size == 0 {
-            while !input.line()?.is_empty() {}
             return Ok(body);
         }
         body.extend(input.exactly(size)?);
@@ -381,6 +392,10 @@ mod tests {
         let bytes =
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n";
         assert_eq!(read(bytes, Asked::Body).0.expect("a response").body, b"abc");
+        let bytes = bytes.replace("0\r\n\r\n", "0\r\nA: b\r\n\r\nnext");
+        let (response, left) = read(&bytes, Asked::Body);
+        let trailers = response.expect("a response").trailers;
+        assert_eq!((&trailers[..], &left[..]), (&[("A".into(), "b".into())][..], &b"next"[..]));
     }
 
     #[test]

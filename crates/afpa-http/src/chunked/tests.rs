@@ -55,6 +55,30 @@ fn good_bodies() {
 }
 
 #[test]
+fn trailer_fields_are_kept_for_whoever_wants_them() {
+    let wire = b"1\r\nx\r\n0\r\nA:\tone, two \r\nb-c:\r\nA: a:b\r\n\r\nNEXT";
+    for piece in 1..wire.len() {
+        let (mut plain, mut keeping) =
+            (ChunkedDecoder::default(), ChunkedDecoder::default().keeping_trailers());
+        let mut at = 0;
+        while !keeping.is_done() {
+            let input = &wire[at..(at + piece).min(wire.len())];
+            let progress = keeping.decode(input).unwrap();
+            assert_eq!(plain.decode(input).unwrap(), progress);
+            at += progress.consumed;
+        }
+        assert_eq!(&wire[at..], b"NEXT");
+        let trailers = keeping.into_trailers();
+        let expected: [(&[u8], &[u8]); 3] = [(b"A", b"one, two"), (b"b-c", b""), (b"A", b"a:b")];
+        assert!(trailers.fields().eq(expected), "{trailers:?} by {piece}");
+        assert!(plain.into_trailers().is_empty());
+    }
+    let mut cut = ChunkedDecoder::default().keeping_trailers();
+    cut.decode(b"0\r\nA: b\r\n").unwrap();
+    assert!(cut.into_trailers().is_empty(), "the section has not ended");
+}
+
+#[test]
 fn malformed_bodies_are_errors_however_they_are_split() {
     for (wire, error) in [
         ("\r\n", ChunkError::Size),

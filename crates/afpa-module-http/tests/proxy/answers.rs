@@ -101,6 +101,38 @@ fn each_way_to_end_a_response_is_understood_and_the_connection_goes_on() {
 }
 
 #[test]
+fn trailer_fields_follow_chunks_to_whoever_can_have_them() {
+    let server = Backend::saying(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\
+         Connection: X-Hop\r\n\r\n5\r\nhello\r\n0\r\nX-Sum:\t1\r\nContent-Length: 9\r\nX-Hop: a\r\n\
+         Set-Cookie: evil\r\nServer-Timing: db;dur=53\r\nX-Sum: 2\r\n\r\n",
+    );
+    let rig = Rig::to(&[&server], |_| {});
+    let mut client = rig.connect();
+    for _ in 0..2 {
+        let response = client.get_with("/", "TE: trailers\r\nConnection: TE\r\n");
+        assert_eq!((response.text(), response.field("Trailer")), ("hello", Some("X-Sum")));
+        let expected = [("X-Sum", "1"), ("Server-Timing", "db;dur=53"), ("X-Sum", "2")];
+        let trailers = response.trailers.iter().map(|(name, value)| (&name[..], &value[..]));
+        assert!(trailers.eq(expected), "{response:?}");
+    }
+    assert!(server.first().contains("\r\nTE: trailers\r\n"), "{}", server.first());
+    let response = client.exchange("GET / HTTP/1.0\r\nHost: x\r\n\r\n");
+    assert_eq!((response.text(), response.framing), ("hello", Framing::Close));
+    assert_eq!(response.field("Trailer"), None);
+}
+
+#[test]
+fn trailer_fields_are_bounded() {
+    let many = format!("X-{}: y\r\n", "x".repeat(90)).repeat(100);
+    let server = Backend::saying(&format!(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n{many}\r\n"
+    ));
+    let rig = Rig::to(&[&server], |_| {});
+    assert_eq!(rig.connect().get("/").status, 502);
+}
+
+#[test]
 fn the_answer_to_head_has_no_content_whatever_it_says() {
     let server = Backend::saying("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
     let rig = Rig::to(&[&server], |_| {});

@@ -284,11 +284,12 @@ impl Conn {
             loop {
                 let line = self.line()?;
                 let size = usize::from_str_radix(&line, 16).expect("a chunk size, nothing else");
-                content.extend(self.exactly(size)?);
-                assert_eq!(self.line()?, "", "a chunk ends in CRLF, the trailer is empty");
                 if size == 0 {
+                    while !self.line()?.is_empty() {}
                     return Some((head, content));
                 }
+                content.extend(self.exactly(size)?);
+                assert_eq!(self.line()?, "", "a chunk ends in CRLF");
             }
         }
         Some((head, Vec::new()))

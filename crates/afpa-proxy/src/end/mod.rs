@@ -12,7 +12,7 @@ mod multipart;
 
 use afpa_http::chunked::{ChunkError, ChunkLimits, ChunkedDecoder};
 
-pub use afpa_http::chunked::Progress;
+pub use afpa_http::chunked::{Progress, Trailers};
 pub use framing::{Framing, FramingError};
 pub use multipart::Boundary;
 use multipart::Search;
@@ -63,7 +63,10 @@ pub enum EndError {
 
 /// Finds the content of one message and its end.
 #[derive(Clone, Debug)]
-pub struct Content(State);
+pub struct Content {
+    state: State,
+    trailers: Trailers,
+}
 
 #[derive(Clone, Debug)]
 enum State {
@@ -82,13 +85,14 @@ impl Content {
 
     /// Likewise, with limits on what of a chunked coding carries no content.
     pub fn with_limits(ending: &Ending, limits: ChunkLimits) -> Self {
-        Self(match ending {
+        let state = match ending {
             Ending::Head | Ending::Length(0) => State::Done,
             Ending::Length(length) => State::Length(*length),
-            Ending::Chunked => State::Chunked(ChunkedDecoder::new(limits)),
+            Ending::Chunked => State::Chunked(ChunkedDecoder::new(limits).keeping_trailers()),
             Ending::Multipart(boundary) => State::Multipart(Box::new(Search::for_end(boundary))),
             Ending::Close => State::Close,
-        })
+        };
+        Self { state, trailers: Trailers::default() }
     }
 
     /// Reads from the front of `input` to the end of its first run of content, the end of the content or
@@ -97,7 +101,7 @@ impl Content {
     /// # Errors
     /// The first offence against the chunked coding.
     pub fn feed(&mut self, input: &[u8]) -> Result<Progress, EndError> {
-        let progress = match &mut self.0 {
+        let progress = match &mut self.state {
             State::Length(left) => {
                 let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
                 *left -= taken as u64;
@@ -111,8 +115,10 @@ impl Content {
             State::Close => Progress { consumed: input.len(), data: 0..input.len(), done: false },
             State::Done => Progress { consumed: 0, data: 0..0, done: true },
         };
-        if progress.done {
-            self.0 = State::Done;
+        if progress.done
+            && let State::Chunked(decoder) = std::mem::replace(&mut self.state, State::Done)
+        {
+            self.trailers = decoder.into_trailers();
         }
         debug_assert!(progress.data.end <= progress.consumed && progress.consumed <= input.len());
         Ok(progress)
@@ -123,7 +129,7 @@ impl Content {
     /// # Errors
     /// [`EndError::Truncated`] when that is not how this content ends.
     pub fn end_of_stream(&mut self) -> Result<(), EndError> {
-        match std::mem::replace(&mut self.0, State::Done) {
+        match std::mem::replace(&mut self.state, State::Done) {
             State::Done | State::Close | State::Multipart(_) => Ok(()),
             State::Length(_) | State::Chunked(_) => Err(EndError::Truncated),
         }
@@ -131,12 +137,17 @@ impl Content {
 
     /// Whether the end of the content was seen.
     pub fn is_done(&self) -> bool {
-        matches!(self.0, State::Done)
+        matches!(self.state, State::Done)
+    }
+
+    /// The trailer fields of a chunked content that has ended.
+    pub fn trailers(&self) -> &Trailers {
+        &self.trailers
     }
 
     /// Bytes of content that are to come, where that is known.
     pub fn left(&self) -> Option<u64> {
-        match &self.0 {
+        match &self.state {
             State::Length(left) => Some(*left),
             State::Done => Some(0),
             State::Chunked(_) | State::Multipart(_) | State::Close => None,

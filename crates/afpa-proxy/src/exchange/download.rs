@@ -6,8 +6,9 @@ use std::task::{Context, Poll};
 use afpa_framework::{ClientHalf, Persistence};
 use afpa_http::{Connection, Version};
 
-use super::upload::{LAST_CHUNK, put_chunk};
+use super::upload::put_chunk;
 use crate::end::Content;
+use crate::fields::{OwnedNominated, put_last_chunk};
 use crate::pool::{Buffer, Pool, ServerStream};
 use crate::response::{self, Asked, BadResponse, Delivery, Slots};
 
@@ -36,6 +37,8 @@ pub(super) struct Download {
     out: Vec<u8>,
     sent: usize,
     phase: Phase,
+    /// Trailer fields that are for this machine alone.
+    nominated: OwnedNominated,
     interims: u32,
     /// Of the final response.
     pub(super) summary: Summary,
@@ -127,6 +130,7 @@ impl Download {
             out: pool.text(),
             sent: 0,
             phase: Phase::Head,
+            nominated: OwnedNominated::default(),
             interims: 0,
             summary: Summary::default(),
         }
@@ -312,6 +316,9 @@ impl Download {
         self.summary.exact = response.ending.is_exact();
         self.summary.ends_with_connection = delivery == Delivery::Close;
         self.summary.persistence = if keep { Persistence::Keep } else { Persistence::Close };
+        if delivery == Delivery::Chunked {
+            self.nominated = response.nominated();
+        }
         let content = Content::new(&response.ending);
         self.phase =
             if content.is_done() { Phase::Last } else { Phase::Content(content, delivery) };
@@ -346,8 +353,8 @@ impl Download {
     }
 
     fn finish_content(&mut self) {
-        if let Phase::Content(_, Delivery::Chunked) = self.phase {
-            self.out.extend_from_slice(LAST_CHUNK);
+        if let Phase::Content(content, Delivery::Chunked) = &self.phase {
+            put_last_chunk(&mut self.out, content.trailers(), &self.nominated);
         }
         self.phase = Phase::Last;
     }

@@ -57,7 +57,7 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
         let now = client.now();
         Self {
             started_us: now.unix_us,
-            total_ms: job.settings.total.map(|total| now.steady_ms + millis(total)),
+            total_ms: job.settings.total.map(|total| now.steady_ms() + millis(total)),
             excluded: Vec::new(),
             repeats: job.settings.repeats,
             attempts: 0,
@@ -248,8 +248,9 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
         let (settings, now) = (&self.job.settings, self.client.recent_ms());
         let pool = &self.core.pool;
         if reusable && summary.keeps {
-            let idle = millis(settings.idle_connection_timeout);
-            pool.keep(lease.id(), stream, now, idle, settings.idle_connections);
+            let until = now + millis(settings.idle_connection_timeout);
+            let server = (lease.id(), lease.wanted());
+            pool.keep(server, stream, (now, until), settings.idle_connections);
         } else if reusable && summary.exact {
             pool.leave_to_server(stream, now);
         }

@@ -59,7 +59,7 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
         let (job, pool) = (&exchange.job, &exchange.core.pool);
         let largest = job.settings.largest_content;
         Self {
-            upload: Upload::new(job.body, largest, job.head.bytes(), pool),
+            upload: Upload::new(job.body, largest, &job.head, pool),
             download: Download::new(pool),
             exchange,
             stream,
@@ -157,7 +157,7 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
     /// A time-out has come.
     fn over(&mut self, waiting: Waiting) -> Relayed {
         let total = self.exchange.total_ms;
-        if total.is_some_and(|total| total <= self.exchange.client.now().steady_ms) {
+        if total.is_some_and(|total| total <= self.exchange.client.now().steady_ms()) {
             let outcome = match waiting {
                 Waiting::FirstByte => Some(Outcome::FirstByteTimeout),
                 Waiting::ServerReads | Waiting::ServerSends => Some(Outcome::IdleTimeout),

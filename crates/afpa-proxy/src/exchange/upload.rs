@@ -6,7 +6,9 @@ use afpa_framework::ClientHalf;
 use afpa_http::BodyLength;
 
 use crate::end::{Content, Ending};
+use crate::fields::{OwnedNominated, put_last_chunk};
 use crate::pool::{Pool, ServerStream};
+use crate::request::RequestHead;
 
 /// The head of a request, and its content as it comes. Content is read when what was read before has
 /// left: the client feels how fast the server is.
@@ -15,6 +17,8 @@ pub(super) struct Upload {
     /// Content that is still to be taken from the client.
     content: Option<Content>,
     chunked: bool,
+    /// Trailer fields that are for this machine alone.
+    nominated: OwnedNominated,
     /// The request has content: its head leaves in `out`, too.
     gathers: bool,
     /// Head and content on their way.
@@ -49,7 +53,12 @@ pub(super) enum Stopped {
 
 impl Upload {
     /// At its first byte. What has arrived of the content leaves together with the head.
-    pub(super) fn new(body: BodyLength, largest: Option<u64>, head: &[u8], pool: &Pool) -> Self {
+    pub(super) fn new(
+        body: BodyLength,
+        largest: Option<u64>,
+        head: &RequestHead,
+        pool: &Pool,
+    ) -> Self {
         let (content, chunked) = match body {
             BodyLength::None => (None, false),
             BodyLength::Length(length) => (Some(Content::new(&Ending::Length(length))), false),
@@ -59,12 +68,13 @@ impl Upload {
         let mut out = Vec::new();
         if gathers {
             out = pool.text();
-            out.extend_from_slice(head);
+            out.extend_from_slice(head.bytes());
         }
         let allowance = largest.unwrap_or(u64::MAX);
         Self {
             content,
             chunked,
+            nominated: head.nominated().clone(),
             gathers,
             out,
             sent: 0,
@@ -202,7 +212,7 @@ impl Upload {
             at += progress.consumed;
             if progress.done {
                 if self.chunked {
-                    self.out.extend_from_slice(LAST_CHUNK);
+                    put_last_chunk(&mut self.out, content.trailers(), &self.nominated);
                 }
                 self.content = None;
                 return Ok(at);
@@ -213,9 +223,6 @@ impl Upload {
         }
     }
 }
-
-/// The chunk that ends a content, and an empty trailer section.
-pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// Appends one chunk; an empty one would be the last.
 pub(super) fn put_chunk(out: &mut Vec<u8>, data: &[u8]) {
@@ -256,25 +263,27 @@ mod tests {
     #[test]
     fn content_is_framed_anew_and_what_lies_behind_it_is_left() {
         let pool = Pool::default();
-        let mut upload = Upload::new(BodyLength::Chunked, None, b"head ", &pool);
-        let input = b"3;evil=\"x\"\r\nabc\r\n00002\r\nde\r\n0\r\nTrailer: x\r\n\r\nGET ";
+        let head = RequestHead::in_memory(Vec::new());
+        let mut upload = Upload::new(BodyLength::Chunked, None, &head, &pool);
+        let input = b"3;evil=\"x\"\r\nabc\r\n00002\r\nde\r\n0\r\nTrailer: x\r\nX-Sum:1\r\n\r\nGET ";
         let taken = upload.encode(input).expect("well-formed");
         assert_eq!(&input[taken..], b"GET ");
-        assert_eq!(upload.out, b"head 3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
+        assert_eq!(upload.out, b"3\r\nabc\r\n2\r\nde\r\n0\r\nX-Sum: 1\r\n\r\n");
         assert!(upload.content.is_none() && upload.has_taken());
 
-        let mut upload = Upload::new(BodyLength::Length(4), None, b"head ", &pool);
+        let mut upload = Upload::new(BodyLength::Length(4), None, &head, &pool);
         assert_eq!(upload.encode(b"ab"), Ok(2));
         assert_eq!(upload.encode(b"cdGET"), Ok(2));
-        assert_eq!(upload.out, b"head abcd");
+        assert_eq!(upload.out, b"abcd");
     }
 
     #[test]
     fn malformed_and_excessive_content_stops() {
         let pool = Pool::default();
-        let mut upload = Upload::new(BodyLength::Chunked, None, b"", &pool);
+        let head = RequestHead::in_memory(Vec::new());
+        let mut upload = Upload::new(BodyLength::Chunked, None, &head, &pool);
         assert_eq!(upload.encode(b"2\r\nabc"), Err(Stopped::Malformed));
-        let mut upload = Upload::new(BodyLength::Chunked, Some(4), b"", &pool);
+        let mut upload = Upload::new(BodyLength::Chunked, Some(4), &head, &pool);
         assert_eq!(upload.encode(b"5\r\nabcde\r\n"), Err(Stopped::TooLarge));
     }
 }

@@ -8,27 +8,27 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Whether there is a token, for a bucket of `burst` that gets `rate` a second; or milliseconds
+    /// Whether there is a token, for a bucket of `burst` that gets `rate` a second; or microseconds
     /// until there is one. A rate of 0 always has.
-    pub(super) fn look(&self, now_ms: u64, rate: u32, burst: u32) -> Result<(), u64> {
+    pub(super) fn look(&self, now_us: u64, rate: u32, burst: u32) -> Result<(), u64> {
         let Some(interval) = interval_ns(rate) else { return Ok(()) };
-        let missing = self.full_at_ns.saturating_sub(nanoseconds(now_ms));
+        let missing = self.full_at_ns.saturating_sub(nanoseconds(now_us));
         let most = interval.saturating_mul(u64::from(burst.max(1)) - 1);
         match missing.checked_sub(most) {
             None | Some(0) => Ok(()),
-            Some(wait_ns) => Err(wait_ns.div_ceil(1_000_000)),
+            Some(wait_ns) => Err(wait_ns.div_ceil(1_000)),
         }
     }
 
     /// Takes a token.
-    pub(super) fn take(&mut self, now_ms: u64, rate: u32) {
+    pub(super) fn take(&mut self, now_us: u64, rate: u32) {
         let Some(interval) = interval_ns(rate) else { return };
-        self.full_at_ns = self.full_at_ns.max(nanoseconds(now_ms)).saturating_add(interval);
+        self.full_at_ns = self.full_at_ns.max(nanoseconds(now_us)).saturating_add(interval);
     }
 
     /// Whether it is full: then it is the same as a new one.
-    pub(super) fn is_full(&self, now_ms: u64) -> bool {
-        self.full_at_ns <= nanoseconds(now_ms)
+    pub(super) fn is_full(&self, now_us: u64) -> bool {
+        self.full_at_ns <= nanoseconds(now_us)
     }
 
     /// The fuller of two has the smaller one.
@@ -41,6 +41,6 @@ fn interval_ns(rate: u32) -> Option<u64> {
     1_000_000_000_u64.checked_div(u64::from(rate))
 }
 
-fn nanoseconds(ms: u64) -> u64 {
-    ms.saturating_mul(1_000_000)
+fn nanoseconds(us: u64) -> u64 {
+    us.saturating_mul(1_000)
 }

@@ -27,6 +27,7 @@ impl From<IpAddr> for Key {
 pub(super) struct Used {
     pub(super) bucket: Bucket,
     pub(super) in_flight: u32,
+    pub(super) connections: u32,
 }
 
 #[derive(Debug)]
@@ -45,29 +46,40 @@ impl Clients {
     }
 
     /// What the client has used; nothing if it is new. `None` when it cannot be remembered, since
-    /// all whom it could displace have requests in flight.
-    pub(super) fn get(&mut self, key: Key, now_ms: u64) -> Option<&mut Used> {
+    /// all whom it could displace have requests in flight, or connections that count.
+    pub(super) fn get(&mut self, key: Key, now_us: u64) -> Option<&mut Used> {
         let place = match self.places.get(&key) {
             Some(place) => *place,
-            None => self.enter(key, now_ms)?,
+            None => self.enter(key, now_us)?,
         };
         self.entries.get_mut(place).map(|(_, used)| used)
     }
 
     /// One of its requests has ended.
     pub(super) fn leave(&mut self, key: Key) {
-        let entry = self.places.get(&key).and_then(|place| self.entries.get_mut(*place));
-        if let Some((_, used)) = entry {
+        if let Some(used) = self.known(key) {
             used.in_flight = used.in_flight.saturating_sub(1);
         }
     }
 
-    fn enter(&mut self, key: Key, now_ms: u64) -> Option<usize> {
+    /// One of its connections has ended.
+    pub(super) fn disconnect(&mut self, key: Key) {
+        if let Some(used) = self.known(key) {
+            used.connections = used.connections.saturating_sub(1);
+        }
+    }
+
+    fn known(&mut self, key: Key) -> Option<&mut Used> {
+        let place = self.places.get(&key)?;
+        self.entries.get_mut(*place).map(|(_, used)| used)
+    }
+
+    fn enter(&mut self, key: Key, now_us: u64) -> Option<usize> {
         let place = if self.entries.len() < self.most {
             self.entries.push((key, Used::default()));
             self.entries.len() - 1
         } else {
-            let place = self.forgettable(now_ms)?;
+            let place = self.forgettable(now_us)?;
             let old = std::mem::replace(self.entries.get_mut(place)?, (key, Used::default()));
             self.places.remove(&old.0);
             place
@@ -76,16 +88,16 @@ impl Clients {
         Some(place)
     }
 
-    /// One whose bucket is full, or else the fullest of some; never one with requests in flight.
-    fn forgettable(&mut self, now_ms: u64) -> Option<usize> {
+    /// One whose bucket is full, or else the fullest of some; never one that has something now.
+    fn forgettable(&mut self, now_us: u64) -> Option<usize> {
         let mut best: Option<(usize, u64)> = None;
         for _ in 0..LOOKED_AT.min(self.entries.len()) {
             self.hand = (self.hand + 1) % self.entries.len();
             let (_, used) = self.entries.get(self.hand)?;
-            if used.in_flight > 0 {
+            if used.in_flight > 0 || used.connections > 0 {
                 continue;
             }
-            if used.bucket.is_full(now_ms) {
+            if used.bucket.is_full(now_us) {
                 return Some(self.hand);
             }
             let full_at = used.bucket.full_at();

@@ -1,4 +1,4 @@
-//! Rate and concurrency limits of one site, and of each of its clients.
+//! Limits of one site, and of each of its clients: rates, requests and connections at a time.
 //!
 //! A gate stands before what costs: requests that go to servers. Cached answers never come to it,
 //! so that they are given first, and last, when there is too much to do. Whoever does not pass is
@@ -24,12 +24,16 @@ pub struct LimitSettings {
     pub burst: u32,
     /// Requests at a time, of all clients together.
     pub in_flight: u32,
+    /// Connections at a time that requests came on, of all clients together.
+    pub connections: u32,
     /// Requests a second, of each client. IPv6 clients are told apart by the first 64 bits.
     pub client_requests_per_second: u32,
     /// How many of one client may come at once; at least 1 where there is a rate.
     pub client_burst: u32,
     /// Requests at a time, of each client.
     pub client_in_flight: u32,
+    /// Connections at a time that requests came on, of each client.
+    pub client_connections: u32,
     /// Clients that are remembered at a time, some 100 bytes each; 1 to 10000000. The one that
     /// has been quiet is forgotten first.
     pub clients: usize,
@@ -41,18 +45,25 @@ impl Default for LimitSettings {
             requests_per_second: 0,
             burst: 100,
             in_flight: 0,
+            connections: 0,
             client_requests_per_second: 0,
             client_burst: 50,
             client_in_flight: 0,
+            client_connections: 0,
             clients: 65_536,
         }
     }
 }
 
 impl LimitSettings {
-    /// Whether there is any limit at all.
-    pub const fn is_limited(&self) -> bool {
+    /// Whether there is any limit on requests.
+    pub const fn limits_requests(&self) -> bool {
         self.requests_per_second > 0 || self.in_flight > 0 || self.limits_clients()
+    }
+
+    /// Whether there is any limit on connections.
+    pub const fn limits_connections(&self) -> bool {
+        self.connections > 0 || self.client_connections > 0
     }
 
     const fn limits_clients(&self) -> bool {
@@ -71,10 +82,21 @@ pub enum Limit {
     ClientRate,
     /// The client's requests at a time.
     ClientInFlight,
+    /// The site's connections at a time.
+    SiteConnections,
+    /// The client's connections at a time.
+    ClientConnections,
 }
 
 /// Names of the limits, in the order of [`Gate::refused`].
-pub const LIMITS: [&str; 4] = ["site_rate", "site_in_flight", "client_rate", "client_in_flight"];
+pub const LIMITS: [&str; 6] = [
+    "site_rate",
+    "site_in_flight",
+    "client_rate",
+    "client_in_flight",
+    "site_connections",
+    "client_connections",
+];
 
 /// A request that may not pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,9 +110,18 @@ impl Refused {
     /// 429 (RFC 6585, section 4) for the client's own limit, 503 for the site's.
     pub const fn status(self) -> Status {
         match self.limit {
-            Limit::ClientRate | Limit::ClientInFlight => Status::TOO_MANY_REQUESTS,
-            Limit::SiteRate | Limit::SiteInFlight => Status::SERVICE_UNAVAILABLE,
+            Limit::ClientRate | Limit::ClientInFlight | Limit::ClientConnections => {
+                Status::TOO_MANY_REQUESTS
+            }
+            Limit::SiteRate | Limit::SiteInFlight | Limit::SiteConnections => {
+                Status::SERVICE_UNAVAILABLE
+            }
         }
+    }
+
+    /// Whether it is the connection that is one too many, and not the request.
+    pub const fn ends_connection(self) -> bool {
+        matches!(self.limit, Limit::SiteConnections | Limit::ClientConnections)
     }
 
     /// Seconds after which it may pass, as far as is known; at least 1.
@@ -110,8 +141,23 @@ pub struct Gate {
 struct State {
     site: Bucket,
     in_flight: u32,
+    connections: u32,
     clients: Clients,
     refused: [u64; LIMITS.len()],
+}
+
+/// A connection's place with the site that its last request was for; given back when it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    gate: Arc<Gate>,
+    client: Option<Key>,
+}
+
+impl Place {
+    /// Whether it is one behind this gate.
+    pub fn is_at(&self, gate: &Arc<Gate>) -> bool {
+        Arc::ptr_eq(&self.gate, gate)
+    }
 }
 
 /// A request that has passed; dropped when the request ends.
@@ -131,7 +177,8 @@ impl Gate {
     pub fn new(settings: LimitSettings) -> Arc<Self> {
         let clients = Clients::new(settings.clients.max(1));
         let refused = [0; LIMITS.len()];
-        let state = State { site: Bucket::default(), in_flight: 0, clients, refused };
+        let state =
+            State { site: Bucket::default(), in_flight: 0, connections: 0, clients, refused };
         Arc::new(Self { settings, state: Mutex::new(state) })
     }
 
@@ -140,17 +187,41 @@ impl Gate {
         &self.settings
     }
 
-    /// Lets a request pass, or says which limit it met. What is refused counts for no rate.
-    pub fn admit(self: &Arc<Self>, now_ms: u64, client: Option<IpAddr>) -> Result<Permit, Refused> {
-        if !self.settings.is_limited() {
+    /// Lets a request pass, or says which limit it met. What is refused counts for no rate. The time is
+    /// steady, in microseconds: with a coarser clock requests that came one by one would come at once.
+    pub fn admit(self: &Arc<Self>, now_us: u64, client: Option<IpAddr>) -> Result<Permit, Refused> {
+        if !self.settings.limits_requests() {
             return Ok(Permit { _held: None });
         }
         let mut state = self.lock();
-        match state.admit(&self.settings, now_ms, client) {
+        match state.admit(&self.settings, now_us, client) {
             Ok(client) => {
                 drop(state);
                 let held = Held { gate: Arc::clone(self), client };
                 Ok(Permit { _held: Some(held) })
+            }
+            Err(refused) => {
+                state.refused[refused.limit as usize] += 1;
+                Err(refused)
+            }
+        }
+    }
+
+    /// Gives a connection a place, unless there are no limits on connections, or says which one it met. A
+    /// router in front has no `client` here: its connections are those of many.
+    pub fn enter(
+        self: &Arc<Self>,
+        now_us: u64,
+        client: Option<IpAddr>,
+    ) -> Result<Option<Place>, Refused> {
+        if !self.settings.limits_connections() {
+            return Ok(None);
+        }
+        let mut state = self.lock();
+        match state.enter(&self.settings, now_us, client) {
+            Ok(client) => {
+                drop(state);
+                Ok(Some(Place { gate: Arc::clone(self), client }))
             }
             Err(refused) => {
                 state.refused[refused.limit as usize] += 1;
@@ -174,40 +245,78 @@ impl State {
     fn admit(
         &mut self,
         settings: &LimitSettings,
-        now_ms: u64,
+        now_us: u64,
         client: Option<IpAddr>,
     ) -> Result<Option<Key>, Refused> {
-        let refused = |limit, wait_ms: u64| {
-            let retry_after_s = wait_ms.div_ceil(1000).clamp(1, 3600) as u32;
+        let refused = |limit, wait_us: u64| {
+            let retry_after_s = wait_us.div_ceil(1_000_000).clamp(1, 3600) as u32;
             Err(Refused { limit, retry_after_s })
         };
         if settings.in_flight > 0 && self.in_flight >= settings.in_flight {
             return refused(Limit::SiteInFlight, 0);
         }
-        let site = self.site.look(now_ms, settings.requests_per_second, settings.burst);
+        let site = self.site.look(now_us, settings.requests_per_second, settings.burst);
         let mut held = None;
         if let Some(key) = client.map(Key::from).filter(|_| settings.limits_clients())
-            && let Some(client) = self.clients.get(key, now_ms)
+            && let Some(client) = self.clients.get(key, now_us)
         {
             if settings.client_in_flight > 0 && client.in_flight >= settings.client_in_flight {
                 return refused(Limit::ClientInFlight, 0);
             }
             let (rate, burst) = (settings.client_requests_per_second, settings.client_burst);
-            let own = client.bucket.look(now_ms, rate, burst);
+            let own = client.bucket.look(now_us, rate, burst);
             match (own, site) {
-                (Err(wait_ms), _) => return refused(Limit::ClientRate, wait_ms),
-                (_, Err(wait_ms)) => return refused(Limit::SiteRate, wait_ms),
-                (Ok(()), Ok(())) => client.bucket.take(now_ms, rate),
+                (Err(wait_us), _) => return refused(Limit::ClientRate, wait_us),
+                (_, Err(wait_us)) => return refused(Limit::SiteRate, wait_us),
+                (Ok(()), Ok(())) => client.bucket.take(now_us, rate),
             }
             client.in_flight += 1;
             held = Some(key);
         }
-        if let Err(wait_ms) = site {
-            return refused(Limit::SiteRate, wait_ms);
+        if let Err(wait_us) = site {
+            return refused(Limit::SiteRate, wait_us);
         }
-        self.site.take(now_ms, settings.requests_per_second);
+        self.site.take(now_us, settings.requests_per_second);
         self.in_flight += 1;
         Ok(held)
+    }
+
+    /// The client's limit first, as for requests.
+    fn enter(
+        &mut self,
+        settings: &LimitSettings,
+        now_us: u64,
+        client: Option<IpAddr>,
+    ) -> Result<Option<Key>, Refused> {
+        let refused = |limit| Err(Refused { limit, retry_after_s: 1 });
+        let full = settings.connections > 0 && self.connections >= settings.connections;
+        let mut held = None;
+        if let Some(key) = client.map(Key::from).filter(|_| settings.client_connections > 0)
+            && let Some(client) = self.clients.get(key, now_us)
+        {
+            if client.connections >= settings.client_connections {
+                return refused(Limit::ClientConnections);
+            }
+            if !full {
+                client.connections += 1;
+                held = Some(key);
+            }
+        }
+        if full {
+            return refused(Limit::SiteConnections);
+        }
+        self.connections += 1;
+        Ok(held)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.gate.lock();
+        state.connections = state.connections.saturating_sub(1);
+        if let Some(key) = self.client {
+            state.clients.disconnect(key);
+        }
     }
 }
 

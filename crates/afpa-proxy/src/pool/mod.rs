@@ -12,6 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::task::{Context, Poll, Waker};
 
+use crate::select::Wanted;
 use buffers::Buffers;
 pub use buffers::{BUFFER, Buffer};
 pub use stream::ServerStream;
@@ -20,11 +21,18 @@ pub use stream::ServerStream;
 #[derive(Debug, Default)]
 pub struct Pool {
     /// By [`Lease::id`](crate::select::Lease::id).
-    idle: RefCell<HashMap<u64, Vec<Idle>>>,
+    idle: RefCell<HashMap<u64, OfServer>>,
     closing: RefCell<Vec<Closing>>,
     buffers: Buffers,
     /// Connections in use for a request.
     busy: Cell<usize>,
+}
+
+/// Idle connections to one server.
+#[derive(Debug)]
+struct OfServer {
+    wanted: Wanted,
+    idle: Vec<Idle>,
 }
 
 #[derive(Debug)]
@@ -54,7 +62,7 @@ impl Pool {
     pub fn take(&self, server: u64, now_ms: u64, most_idle_ms: u64) -> Option<ServerStream> {
         let mut lists = self.idle.borrow_mut();
         let list = lists.get_mut(&server)?;
-        while let Some(mut idle) = list.pop() {
+        while let Some(mut idle) = list.idle.pop() {
             let fresh =
                 idle.until_ms > now_ms && now_ms.saturating_sub(idle.since_ms) <= most_idle_ms;
             if fresh && is_silent(&mut idle.stream) {
@@ -64,12 +72,24 @@ impl Pool {
         None
     }
 
-    /// Keeps a connection that waits for the next request, at most `most` of one server.
-    pub fn keep(&self, server: u64, stream: ServerStream, now_ms: u64, idle_ms: u64, most: usize) {
+    /// Keeps a connection that waits for the next request until `until_ms`, at most `most` of one server,
+    /// and for as long as the server is `wanted`.
+    pub fn keep(
+        &self,
+        (server, wanted): (u64, &Wanted),
+        stream: ServerStream,
+        (now_ms, until_ms): (u64, u64),
+        most: usize,
+    ) {
+        if !wanted.get() {
+            return;
+        }
         let mut lists = self.idle.borrow_mut();
-        let list = lists.entry(server).or_default();
-        if list.len() < most {
-            list.push(Idle { stream, since_ms: now_ms, until_ms: now_ms.saturating_add(idle_ms) });
+        let list = lists
+            .entry(server)
+            .or_insert_with(|| OfServer { wanted: wanted.clone(), idle: Vec::new() });
+        if list.idle.len() < most {
+            list.idle.push(Idle { stream, since_ms: now_ms, until_ms });
         }
     }
 
@@ -86,12 +106,14 @@ impl Pool {
         self.idle.borrow_mut().remove(&server);
     }
 
-    /// Once a second: closes what has been idle for too long, what servers have closed, and what they
-    /// should have closed.
+    /// Once a second: closes what has been idle for too long, what servers have closed, what they should
+    /// have closed, and what is left of those that are to get no more requests.
     pub fn tick(&self, now_ms: u64) {
         self.idle.borrow_mut().retain(|_, list| {
-            list.retain_mut(|idle| idle.until_ms > now_ms && is_silent(&mut idle.stream));
-            !list.is_empty()
+            let wanted = list.wanted.get();
+            let lasts = |idle: &mut Idle| idle.until_ms > now_ms && is_silent(&mut idle.stream);
+            list.idle.retain_mut(|idle| wanted && lasts(idle));
+            !list.idle.is_empty()
         });
         let mut closing = self.closing.borrow_mut();
         closing.retain_mut(|one| one.until_ms > now_ms && is_silent(&mut one.stream));
@@ -108,7 +130,8 @@ impl Pool {
 
     /// Connections that are idle, and those that wait for their end.
     pub fn waiting(&self) -> (usize, usize) {
-        (self.idle.borrow().values().map(Vec::len).sum(), self.closing.borrow().len())
+        let idle = self.idle.borrow().values().map(|list| list.idle.len()).sum();
+        (idle, self.closing.borrow().len())
     }
 
     /// Connections that carry a request now.

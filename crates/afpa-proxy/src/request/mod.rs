@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use afpa_http::syntax::{list, number};
 use afpa_http::{BodyLength, Known, Method, Request, Target, Version, request::Scheme, target};
 
-use crate::fields::{self, Kind, Nominated, put, put_length};
+use crate::fields::{self, Kind, Nominated, OwnedNominated, put, put_length};
 pub use policy::{HostPolicy, Mark, RequestPolicy};
 
 /// What this intermediary calls itself in Via (RFC 9110 section 7.6.3).
@@ -61,13 +61,15 @@ pub struct RequestHead {
     /// Where the server's own name has to be put in as the host.
     host_at: Option<usize>,
     upgrade: bool,
+    /// Trailer fields that concern only the client's connection.
+    nominated: OwnedNominated,
 }
 
 impl RequestHead {
     /// An empty one in the memory of a vector.
     pub fn in_memory(mut bytes: Vec<u8>) -> Self {
         bytes.clear();
-        Self { bytes, host_at: None, upgrade: false }
+        Self { bytes, ..Self::default() }
     }
 
     /// Its memory, for another.
@@ -99,6 +101,11 @@ impl RequestHead {
         self.upgrade
     }
 
+    /// Trailer fields that go no further, whatever they are.
+    pub(crate) fn nominated(&self) -> &OwnedNominated {
+        &self.nominated
+    }
+
     /// Writes the head of `request` with a normalised `path`, in the memory of an earlier one.
     ///
     /// # Errors
@@ -115,6 +122,10 @@ impl RequestHead {
         let query = admit(request)?;
         let survey = Survey::of(request)?;
         self.upgrade = survey.wants_upgrade(request) && policy.allows_upgrade(survey.upgrade);
+        self.nominated = match request.body {
+            BodyLength::Chunked => survey.nominated.to_owned(),
+            BodyLength::None | BodyLength::Length(_) => OwnedNominated::default(),
+        };
 
         let out = &mut self.bytes;
         // One allocation holds it: the fields that are added are short.
@@ -141,6 +152,9 @@ impl RequestHead {
         if self.upgrade {
             put(out, b"Connection", b"upgrade");
             put(out, b"Upgrade", survey.upgrade);
+        } else if survey.takes_trailers(request) {
+            put(out, b"Connection", b"TE");
+            put(out, b"TE", b"trailers");
         }
         out.extend_from_slice(b"\r\n");
         Ok(())
@@ -162,6 +176,8 @@ fn admit<'b>(request: &Request<'_, 'b>) -> Result<Option<&'b [u8]>, NotForwardab
 struct Survey<'b> {
     nominated: Nominated<'b>,
     upgrade: &'b [u8],
+    /// A TE line asks for trailer fields.
+    te_trailers: bool,
     max_forwards: Option<u64>,
 }
 
@@ -175,6 +191,11 @@ impl<'b> Survey<'b> {
                     survey.nominated.add(value).map_err(|_| NotForwardable::Connection)?;
                 }
                 Kind::Upgrade => survey.upgrade = value,
+                Kind::Te => {
+                    let mut codings = list(value);
+                    survey.te_trailers |=
+                        codings.any(|coding| coding.eq_ignore_ascii_case(b"trailers"));
+                }
                 Kind::Via => rounds += list(value).filter(|hop| is_ours(hop)).count(),
                 Kind::MaxForwards if request.method == Method::Options => {
                     survey.max_forwards = number(value);
@@ -196,6 +217,12 @@ impl<'b> Survey<'b> {
             && request.version == Version::Http11
             && request.body == BodyLength::None
             && self.nominated.contains(b"upgrade")
+    }
+
+    /// Whether the client, and nobody before it, said that it takes trailer fields (RFC 9110 section
+    /// 10.1.4). In HTTP/1.0 there is no place for them.
+    fn takes_trailers(&self, request: &Request<'_, '_>) -> bool {
+        self.te_trailers && request.version == Version::Http11 && self.nominated.contains(b"te")
     }
 }
 
@@ -227,8 +254,12 @@ fn put_fields(
                 }
                 false
             }
+            Kind::Trailer => {
+                request.body == BodyLength::Chunked && !survey.nominated.contains(name)
+            }
             Kind::Connection
             | Kind::HopByHop
+            | Kind::Te
             | Kind::ContentLength
             | Kind::TransferEncoding
             | Kind::Host

@@ -57,6 +57,28 @@ fn framing_comes_from_what_was_parsed() {
 }
 
 #[test]
+fn trailer_fields_are_announced_where_they_are_passed_on_and_wanted_where_the_client_takes_them() {
+    const TRAILER: &str = "Trailer: X-Sum\r\n";
+    const WANTED: &str = "Connection: TE\r\nTE: trailers\r\n";
+    for (fields, passed, wanted) in [
+        ("Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n", TRAILER, ""),
+        ("Content-Length: 2\r\nTrailer: X-Sum\r\n", "", ""),
+        ("Connection: trailer\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n", "", ""),
+        ("TE: gzip;q=0.5, Trailers\r\nConnection: close, te\r\n", "", WANTED),
+        ("TE: trailers\r\n", "", ""),
+        ("TE: gzip\r\nConnection: TE\r\n", "", ""),
+    ] {
+        let input = format!("POST / HTTP/1.1\r\nHost: x\r\n{fields}\r\n");
+        let output = rewrite(&input, &plain(), CLIENT).expect("passed on");
+        assert_eq!(output.contains(TRAILER), !passed.is_empty(), "{output}");
+        assert!(output.ends_with(&format!("{wanted}\r\n")), "{output}");
+        assert_eq!(output.contains("TE: trailers"), !wanted.is_empty(), "{output}");
+    }
+    let old = "GET / HTTP/1.0\r\nHost: x\r\nTE: trailers\r\nConnection: TE\r\n\r\n";
+    assert!(!rewrite(old, &plain(), CLIENT).expect("passed on").contains("TE"));
+}
+
+#[test]
 fn the_way_of_a_request_is_told_by_policy() {
     let input = "GET / HTTP/1.0\r\nHost: x\r\nX-Forwarded-For: 10.9.9.9\r\nForwarded: for=evil\r\n\
         Via: 1.1 front\r\nX-Forwarded-Proto: https\r\nX_Forwarded_For: 1.1.1.1\r\n\r\n";

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use afpa_http::{Connection, HttpDate, Version};
 
 use crate::end::{Ending, Framing, FramingError};
-use crate::fields::{self, Kind, Nominated, put, put_length};
+use crate::fields::{self, Kind, Nominated, OwnedNominated, put, put_length};
 
 /// The most field lines a response can have.
 pub const MAX_FIELDS: usize = 128;
@@ -193,7 +193,8 @@ impl Response<'_, '_> {
             // A recipient with a clock adds what is missing (RFC 9110 section 6.6.1).
             put(out, b"Date", HttpDate::new(now_unix).as_bytes());
         }
-        self.put_fields(out);
+        // What it announces is passed on only from chunks to chunks.
+        self.put_fields(out, delivery == Delivery::Chunked && self.ending == Ending::Chunked);
         if let Some(cookie) = set_cookie {
             put(out, b"Set-Cookie", cookie);
         }
@@ -223,7 +224,7 @@ impl Response<'_, '_> {
     /// Writes an interim response, or the one that changes the protocol.
     pub fn write_interim(&self, out: &mut Vec<u8>) {
         self.put_status_line(out);
-        self.put_fields(out);
+        self.put_fields(out, false);
         if let (101, Some(protocol)) = (self.status, self.upgrade) {
             put(out, b"Connection", b"upgrade");
             put(out, b"Upgrade", protocol);
@@ -239,7 +240,12 @@ impl Response<'_, '_> {
         out.extend_from_slice(b"\r\n");
     }
 
-    fn put_fields(&self, out: &mut Vec<u8>) {
+    /// Fields that concern only this connection, for the trailer section.
+    pub(crate) fn nominated(&self) -> OwnedNominated {
+        self.nominated.to_owned()
+    }
+
+    fn put_fields(&self, out: &mut Vec<u8>, trailers: bool) {
         for line in self.lines {
             let name = line.name.as_bytes();
             let own = match fields::kind(name) {
@@ -247,7 +253,9 @@ impl Response<'_, '_> {
                 | Kind::HopByHop
                 | Kind::ContentLength
                 | Kind::TransferEncoding
+                | Kind::Te
                 | Kind::Upgrade => true,
+                Kind::Trailer if !trailers => true,
                 _ => self.nominated.contains(name),
             };
             if !own {

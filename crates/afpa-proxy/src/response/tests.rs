@@ -57,6 +57,23 @@ fn content_is_delivered_as_the_client_can_take_it() {
 }
 
 #[test]
+fn trailer_fields_are_announced_where_they_are_passed_on() {
+    let announced = "HTTP/1.1 200 OK\r\nDate: x\r\nTrailer: X-Sum\r\n";
+    let chunked = format!("{announced}Transfer-Encoding: chunked\r\n\r\n");
+    let none = Asked::default();
+    for (input, asked, client, passed) in [
+        (chunked.as_str(), none, Version::Http11, true),
+        (&chunked, none, Version::Http10, false),
+        (&chunked, Asked { head: true, ..none }, Version::Http11, false),
+        (&format!("{announced}\r\n"), none, Version::Http11, false),
+        (&format!("{announced}Content-Length: 1\r\n\r\n"), none, Version::Http11, false),
+    ] {
+        let (output, _) = pass(input, asked, client, Connection::Implied);
+        assert_eq!(output.contains("\r\nTrailer: X-Sum\r\n"), passed, "{output}");
+    }
+}
+
+#[test]
 fn interim_responses_and_changes_of_protocol_are_told_apart() {
     let asked = Asked { upgrade: true, ..Asked::default() };
     let input = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\

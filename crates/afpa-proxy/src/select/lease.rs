@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use super::address::Address;
 use super::core::Placed;
 use super::group::Shared;
+use super::target::Wanted;
 use super::{Outcome, Pick, ServerIndex};
 
 /// A place with a server. Dropped without [`Lease::finish`], it is given back, and nobody is
@@ -32,6 +33,11 @@ impl Lease {
     /// A number that no other server has in the life of the process.
     pub fn id(&self) -> u64 {
         self.placed.target.id
+    }
+
+    /// Whether its connections are to be kept.
+    pub fn wanted(&self) -> &Wanted {
+        &self.placed.target.wanted
     }
 
     /// Where it is.

@@ -25,6 +25,7 @@ pub use address::{Address, Place, PlaceError};
 pub use group::{Group, ProbeTask};
 pub use lease::{Lease, Waiter};
 pub use settings::{Affinity, GroupSettings, QueueSettings, Select, ServerSettings};
+pub use target::Wanted;
 
 pub use crate::health::Outcome;
 use crate::health::WhyDown;

@@ -274,7 +274,10 @@ fn a_draining_server_keeps_its_own_clients_only() {
 fn a_server_that_was_ordered_to_drain_gets_no_new_requests_until_it_is_ready() {
     let before = group(2, |_| {});
     assert_eq!(before.order_drain("10.0.0.9:80", true), [""; 0], "there is no such server");
+    let held = lease(before.pick(0, &any(), &[]));
+    assert!(held.server() == ServerIndex(0) && held.wanted().get());
     assert_eq!(before.order_drain("10.0.0.1:80", true), ["10.0.0.1:80"]);
+    assert!(!held.wanted().get(), "its connections are kept no more");
     let settings = GroupSettings { servers: servers(2), ..GroupSettings::default() };
     let group = Group::new(settings.clone(), Some(&before), 1);
     for _ in 0..10 {
@@ -284,10 +287,15 @@ fn a_server_that_was_ordered_to_drain_gets_no_new_requests_until_it_is_ready() {
     assert_eq!(group.order_drain("10.0.0.2:80", true), ["10.0.0.2:80"]);
     assert_eq!(why(group.pick(1, &any(), &[])), WhyNone::NoServers);
     assert_eq!(group.order_drain("10.0.0.1:80", false), ["10.0.0.1:80"]);
+    assert!(held.wanted().get());
     assert_eq!(lease(group.pick(1, &any(), &[])).server(), ServerIndex(0));
     // Who leaves the group and comes back begins anew.
+    group.order_drain("10.0.0.2:80", false);
+    let other = lease(group.pick(1, &any(), &[held.server()]));
+    assert!(other.wanted().get());
     let without = GroupSettings { servers: servers(1), ..settings.clone() };
     let without = Group::new(without, Some(&group), 2);
+    assert!(held.wanted().get() && !other.wanted().get());
     let again = Group::new(settings, Some(&without), 3);
     assert!(again.report(3).servers.iter().all(|server| server.state == "up"));
 }

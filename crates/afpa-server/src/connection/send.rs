@@ -189,7 +189,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
 
     fn allow_write_time(&self) {
         let timeout = millis(self.worker.settings.borrow().write_timeout);
-        let deadline = self.worker.clock.now().steady_ms + timeout;
+        let deadline = self.worker.clock.now().steady_ms() + timeout;
         self.worker.table.set(self.place, Some(deadline), false);
     }
 }
@@ -221,7 +221,7 @@ pub(super) async fn linger<M: Module, T: Transport>(connection: &mut Connection<
         return;
     }
     let worker = Rc::clone(&connection.worker);
-    worker.table.set(connection.place, Some(worker.clock.now().steady_ms + PATIENCE_MS), true);
+    worker.table.set(connection.place, Some(worker.clock.now().steady_ms() + PATIENCE_MS), true);
     let mut read = 0;
     while read < MOST && !worker.draining.get() {
         let n = poll_fn(|cx| {

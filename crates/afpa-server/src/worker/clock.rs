@@ -30,11 +30,11 @@ impl Clock {
     }
 
     pub(crate) fn now(&self) -> Now {
-        let elapsed = self.start.elapsed();
-        let steady_ms = elapsed.as_millis() as u64;
-        self.recent_ms.set(steady_ms);
-        let unix_us = self.unix_us_at_start.get().saturating_add(elapsed.as_micros() as u64);
-        Now { unix_us, steady_ms }
+        let steady_us = self.start.elapsed().as_micros() as u64;
+        let unix_us = self.unix_us_at_start.get().saturating_add(steady_us);
+        let now = Now { unix_us, steady_us };
+        self.recent_ms.set(now.steady_ms());
+        now
     }
 
     /// The steady time when it was last asked for: late by no more than a sweep takes, and good enough

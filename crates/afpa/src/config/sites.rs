@@ -69,6 +69,7 @@ fn read_limits(mut s: Section<'_, '_>) -> LimitSettings {
         requests_per_second: count("requests_per_second", default.requests_per_second, 0),
         burst: count("burst", default.burst, 1),
         in_flight: count("in_flight", default.in_flight, 0),
+        connections: count("connections", default.connections, 0),
         client_requests_per_second: count(
             "client_requests_per_second",
             default.client_requests_per_second,
@@ -76,6 +77,7 @@ fn read_limits(mut s: Section<'_, '_>) -> LimitSettings {
         ),
         client_burst: count("client_burst", default.client_burst, 1),
         client_in_flight: count("client_in_flight", default.client_in_flight, 0),
+        client_connections: count("client_connections", default.client_connections, 0),
         clients: s.count("clients", default.clients, 1..=10_000_000),
     }
 }

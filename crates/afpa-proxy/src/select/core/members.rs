@@ -73,6 +73,9 @@ impl<W> Core<W> {
             slot.retired = true;
         }
         self.order = wanted.into_iter().map(|server| self.slot_for(server)).collect();
+        for slot in &self.slots {
+            slot.target.wanted.set(!slot.retired && slot.weight > 0);
+        }
         let points = self.order.iter().map(|number| {
             let slot = &self.slots[*number];
             (*number, slot.target.address_text.as_str(), slot.weight)
@@ -91,9 +94,9 @@ impl<W> Core<W> {
         let known = self.slots.iter().position(|slot| slot.target.address == address);
         if let Some(number) = known {
             let slot = &mut self.slots[number];
-            let id = slot.target.id;
-            slot.target =
-                Arc::new(Target::new(Some(id), address, name, cookie, &self.settings.cookie));
+            let known = Some(&*slot.target);
+            let target = Target::new(known, address, name, cookie, &self.settings.cookie);
+            slot.target = Arc::new(target);
             (slot.weight, slot.max, slot.retired) = (weight, max, false);
             return number;
         }
