@@ -1,7 +1,8 @@
 //! What leaves next.
 
 use crate::Micros;
-use crate::flight::{Flight, Probe, Recovery, Undo};
+use crate::flight::{Flight, Probe, Recovery};
+use crate::path::Undo;
 
 /// Bytes to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +73,7 @@ impl Flight {
         if again {
             self.again.set(segment);
             self.lost.clear(segment);
-            self.undo.repeated();
+            self.path.repeated();
         } else {
             self.next = segment + 1;
         }
@@ -113,7 +114,7 @@ impl Flight {
             self.path.window = 1;
         }
         self.recovery = Recovery::Slow(self.next);
-        self.undo = Undo::default();
+        self.path.undo = Undo::default();
         self.credit = 0;
         self.lost = self.outstanding();
         self.probe = Probe::None;

@@ -159,7 +159,8 @@ fn losses_halve_the_window_and_reordering_does_not() {
     let mut path = Path::default();
     for _ in 0..100 {
         let outcome = run(&conditions, &mut random, path);
-        path.patience = outcome.path.patience;
+        let Path { reordering, patience, persist, .. } = outcome.path;
+        path = Path { reordering, patience, persist, ..path };
         again += outcome.again;
     }
     assert!(again < 100 * 42 / 20, "{again} segments of 4200 sent again for nothing");

@@ -17,7 +17,7 @@ static __always_inline bool is_overtaken(const struct flight *f, __u32 segment)
 /* How late a segment may be. Three beyond, or a recovery under way, and reordering never seen: not at all. */
 static __always_inline __u32 lateness(const struct flight *f)
 {
-	if (f->path.patience)
+	if (f->path.reordering)
 		return lesser(f->path.shortest / 4 * f->path.patience, f->path.smoothed);
 	if (f->recovery != RECOVERY_OPEN || bits_count(f->sacked) >= 3)
 		return 0;
@@ -73,10 +73,7 @@ engine_function int find_losses(struct flight *f, __u64 now)
 	if (bits_empty(late))
 		return 0;
 	if (f->recovery == RECOVERY_OPEN) {
-		f->undo_possible = true;
-		f->undo_window = f->path.window;
-		f->undo_threshold = f->path.threshold;
-		f->undo_open = 0;
+		path_remember(&f->path);
 		path_shrink(&f->path, bits_count(flight_outstanding(f)));
 		f->recovery = RECOVERY_FAST;
 		f->recovery_until = f->next;
@@ -95,8 +92,7 @@ static __always_inline void lose_all(struct flight *f)
 	f->path.window = 1;
 	f->recovery = RECOVERY_SLOW;
 	f->recovery_until = f->next;
-	f->undo_possible = false;
-	f->undo_window = f->undo_threshold = f->undo_open = 0;
+	path_forget(&f->path);
 	f->credit = 0;
 	f->lost = flight_outstanding(f);
 	f->probe = PROBE_NONE;
