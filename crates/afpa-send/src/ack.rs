@@ -155,7 +155,7 @@ impl Flight {
         match self.probe {
             Probe::Repeated(segment) if delivered.has(segment) => {
                 if !duplicate && self.recovery == Recovery::Open {
-                    self.path.shrink(self.pipe() + delivered.count());
+                    self.path.shrink();
                 }
                 self.probe = Probe::None;
             }
@@ -180,7 +180,7 @@ impl Flight {
             Recovery::Open => {}
         }
         if marked && self.recovery == Recovery::Open && self.first() >= self.reduced_until {
-            self.path.shrink(self.outstanding().count());
+            self.path.shrink();
             self.reduced = true;
             self.reduced_until = self.next;
         }
@@ -195,7 +195,7 @@ impl Flight {
         }
         if self.recovery == Recovery::Open {
             self.path.remember();
-            self.path.shrink(self.outstanding().count());
+            self.path.shrink();
             self.recovery = Recovery::Fast(self.next);
             self.credit = 0;
             self.urgent = true;

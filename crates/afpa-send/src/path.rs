@@ -53,29 +53,26 @@ impl Path {
     }
 
     /// `acked` segments arrived while the window was made use of. `credit` collects what does not make
-    /// a whole segment yet (RFC 5681, 3.1, with appropriate byte counting).
+    /// a whole segment yet (RFC 5681, 3.1, with appropriate byte counting). Who gives up less at a loss
+    /// grows slower: a segment for 15/8 windows (RFC 9438, 4.3).
     pub(crate) fn grow(&mut self, acked: u16, credit: &mut u16) {
         if self.window < self.threshold {
             self.window = (self.window + acked).min(WINDOW_MAX);
             return;
         }
+        let whole = self.window * 15 / 8;
         *credit += acked;
-        if *credit >= self.window {
-            *credit -= self.window;
+        if *credit >= whole {
+            *credit -= whole;
             self.window = (self.window + 1).min(WINDOW_MAX);
         }
     }
 
-    /// Something was lost, or marked, while `outstanding` segments were on their way (RFC 5681, 3.2).
-    pub(crate) fn shrink(&mut self, outstanding: u16) {
-        self.threshold = (outstanding / 2).max(2);
+    /// Something was lost, or marked: to seven tenths (RFC 9438, 4.6), of the window as CUBIC does in the
+    /// kernel, not of what happens to be on its way: answers are short, and seldom fill it.
+    pub(crate) fn shrink(&mut self) {
+        self.threshold = (self.window * 7 / 10).max(2);
         self.window = self.threshold;
-    }
-
-    /// Nothing came back at all (RFC 5681, 3.1): begin again.
-    pub(crate) fn collapse(&mut self, outstanding: u16) {
-        self.shrink(outstanding);
-        self.window = 1;
     }
 
     /// How late a segment may be.

@@ -108,11 +108,11 @@ impl Flight {
 
     /// Everything that is on its way is taken for lost: nothing came back in time.
     pub(crate) fn lose_all(&mut self) {
-        if !matches!(self.recovery, Recovery::Slow(_)) {
-            self.path.collapse(self.outstanding().count());
-        } else {
-            self.path.window = 1;
+        // A loss that was known has reduced the window already.
+        if self.recovery == Recovery::Open {
+            self.path.shrink();
         }
+        self.path.window = 1;
         self.recovery = Recovery::Slow(self.next);
         self.path.undo = Undo::default();
         self.credit = 0;

@@ -143,7 +143,7 @@ fn a_window_carries_over_to_the_next_answer_and_not_over_a_pause() {
 }
 
 #[test]
-fn losses_halve_the_window_and_reordering_does_not() {
+fn losses_reduce_the_window_and_reordering_does_not() {
     let mut conditions = Conditions::calm(60_000);
     conditions.loss = 5.0;
     let mut random = Random::new(11);

@@ -139,7 +139,7 @@ static __always_inline void probe_answered(struct flight *f, struct bits deliver
 		if (!bits_has(delivered, f->probe_segment))
 			return;
 		if (!duplicate && f->recovery == RECOVERY_OPEN)
-			path_shrink(&f->path, flight_pipe(f) + bits_count(delivered));
+			path_shrink(&f->path);
 	} else if (f->probe == PROBE_NONE || bits_empty(delivered)) {
 		return;
 	}
@@ -160,7 +160,7 @@ static __always_inline void congestion(struct flight *f, __u32 acked, bool marke
 		path_grow(&f->path, acked, &f->credit);
 	}
 	if (marked && f->recovery == RECOVERY_OPEN && flight_first(f) >= f->reduced_until) {
-		path_shrink(&f->path, bits_count(flight_outstanding(f)));
+		path_shrink(&f->path);
 		f->reduced = true;
 		f->reduced_until = f->next;
 	}

@@ -87,24 +87,33 @@ static __always_inline void path_restart(struct path *path, __u64 now)
 		path->window = lesser(path->window, INITIAL_WINDOW);
 }
 
-/* `acked` segments arrived while the window was made use of (RFC 5681, 3.1). */
+/*
+ * `acked` segments arrived while the window was made use of (RFC 5681, 3.1). Who gives up less at a loss
+ * grows slower: a segment for 15/8 windows (RFC 9438, 4.3).
+ */
 static __always_inline void path_grow(struct path *path, __u32 acked, __u16 *credit)
 {
+	__u32 whole;
+
 	if (path->window < path->threshold) {
 		path->window = lesser(path->window + acked, WINDOW_MAX);
 		return;
 	}
+	whole = path->window * 15 / 8;
 	*credit += acked;
-	if (*credit >= path->window) {
-		*credit -= path->window;
+	if (*credit >= whole) {
+		*credit -= whole;
 		path->window = lesser(path->window + 1, WINDOW_MAX);
 	}
 }
 
-/* Something was lost, or marked, while `outstanding` segments were on their way (RFC 5681, 3.2). */
-static __always_inline void path_shrink(struct path *path, __u32 outstanding)
+/*
+ * Something was lost, or marked: to seven tenths (RFC 9438, 4.6), of the window as CUBIC does in the kernel,
+ * not of what happens to be on its way: answers are short, and seldom fill it.
+ */
+static __always_inline void path_shrink(struct path *path)
 {
-	path->threshold = greater(outstanding / 2, 2);
+	path->threshold = greater(path->window * 7u / 10, 2);
 	path->window = path->threshold;
 }
 

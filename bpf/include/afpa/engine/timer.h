@@ -74,7 +74,7 @@ engine_function int find_losses(struct flight *f, __u64 now)
 		return 0;
 	if (f->recovery == RECOVERY_OPEN) {
 		path_remember(&f->path);
-		path_shrink(&f->path, bits_count(flight_outstanding(f)));
+		path_shrink(&f->path);
 		f->recovery = RECOVERY_FAST;
 		f->recovery_until = f->next;
 		f->credit = 0;
@@ -87,8 +87,8 @@ engine_function int find_losses(struct flight *f, __u64 now)
 /* Nothing came back in time: everything on its way is lost. */
 static __always_inline void lose_all(struct flight *f)
 {
-	if (f->recovery != RECOVERY_SLOW)
-		path_shrink(&f->path, bits_count(flight_outstanding(f)));
+	if (f->recovery == RECOVERY_OPEN) /* a loss that was known has reduced the window already */
+		path_shrink(&f->path);
 	f->path.window = 1;
 	f->recovery = RECOVERY_SLOW;
 	f->recovery_until = f->next;
