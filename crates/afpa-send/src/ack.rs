@@ -171,11 +171,11 @@ impl Flight {
                 self.recovery = Recovery::Open;
                 self.path.recovered();
             }
-            Recovery::Slow(_) => self.path.grow(acked, &mut self.credit),
+            Recovery::Slow(_) => self.path.grow(acked),
             Recovery::Fast(_) => {}
             // A window that was not made use of says nothing about the path (RFC 7661).
             Recovery::Open if self.path.window < 2 * self.peak => {
-                self.path.grow(acked, &mut self.credit);
+                self.path.grow(acked);
             }
             Recovery::Open => {}
         }
@@ -197,7 +197,6 @@ impl Flight {
             self.path.remember();
             self.path.shrink();
             self.recovery = Recovery::Fast(self.next);
-            self.credit = 0;
             self.urgent = true;
         }
         self.lost = self.lost.or(late);

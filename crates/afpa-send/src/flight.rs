@@ -69,8 +69,6 @@ pub struct Flight {
     pub(crate) recovery: Recovery,
     /// A loss was just found: one segment may leave whatever the window says.
     pub(crate) urgent: bool,
-    /// Segments acknowledged towards the next growth of the window.
-    pub(crate) credit: u16,
     /// Most segments that were ever on their way at once.
     pub(crate) peak: u16,
     pub(crate) probe: Probe,
@@ -140,7 +138,6 @@ impl Flight {
             path,
             recovery: Recovery::Open,
             urgent: false,
-            credit: 0,
             peak: 0,
             probe: Probe::None,
             asking: false,

@@ -33,8 +33,8 @@ impl Flight {
         let sets = [self.sacked, self.lost, self.again].map(|set| set.words());
         let bytes = [self.length, self.unit, self.una, self.edge].map(u64::from);
         let newest = [self.newest.sent_at, self.newest.round_trip].map(u64::from);
-        let shorts = [self.credit, self.peak].map(u64::from);
-        let undo = [path.undo.window, path.undo.threshold, path.undo.open.into()].map(u64::from);
+        let shorts = [path.credit, self.peak].map(u64::from);
+        let undo = [path.undo.window, path.undo.threshold, path.undo.open].map(u64::from);
         let small = [
             self.count,
             self.next,

@@ -3,7 +3,7 @@
 use crate::{INITIAL_WINDOW, Micros, Rtt};
 
 /// Segments that the congestion window may grow to; more than an answer has are of no use.
-const WINDOW_MAX: u16 = 256;
+const WINDOW_MAX: u16 = 255;
 /// Recoveries that patience outlives (RFC 8985, 6.2, step 4).
 const PERSIST: u8 = 16;
 
@@ -16,6 +16,8 @@ pub struct Path {
     pub window: u16,
     /// Slow start ends here, segments.
     pub threshold: u16,
+    /// Segments acknowledged towards the next growth of the window: an answer alone is seldom enough.
+    pub credit: u16,
     /// A segment was seen to overtake another one.
     pub reordering: bool,
     /// Quarters of the shortest round trip that a segment may then be late without being lost (RFC 8985,
@@ -35,6 +37,7 @@ impl Default for Path {
             rtt: Rtt::default(),
             window: INITIAL_WINDOW,
             threshold: WINDOW_MAX,
+            credit: 0,
             reordering: false,
             patience: 1,
             persist: 0,
@@ -55,15 +58,15 @@ impl Path {
     /// `acked` segments arrived while the window was made use of. `credit` collects what does not make
     /// a whole segment yet (RFC 5681, 3.1, with appropriate byte counting). Who gives up less at a loss
     /// grows slower: a segment for 15/8 windows (RFC 9438, 4.3).
-    pub(crate) fn grow(&mut self, acked: u16, credit: &mut u16) {
+    pub(crate) fn grow(&mut self, acked: u16) {
         if self.window < self.threshold {
             self.window = (self.window + acked).min(WINDOW_MAX);
             return;
         }
         let whole = self.window * 15 / 8;
-        *credit += acked;
-        if *credit >= whole {
-            *credit -= whole;
+        self.credit += acked;
+        if self.credit >= whole {
+            self.credit -= whole;
             self.window = (self.window + 1).min(WINDOW_MAX);
         }
     }
@@ -73,6 +76,7 @@ impl Path {
     pub(crate) fn shrink(&mut self) {
         self.threshold = (self.window * 7 / 10).max(2);
         self.window = self.threshold;
+        self.credit = 0;
     }
 
     /// How late a segment may be.
@@ -98,7 +102,8 @@ impl Path {
 
     /// A recovery begins: the window as it is may come back.
     pub(crate) fn remember(&mut self) {
-        self.undo = Undo { window: self.window, threshold: self.threshold, open: 0 };
+        let [window, threshold] = [self.window, self.threshold].map(|segments| segments as u8);
+        self.undo = Undo { window, threshold, open: 0 };
     }
 
     /// A segment is sent again.
@@ -111,8 +116,8 @@ impl Path {
     pub(crate) fn needless(&mut self, segments: u8) {
         self.undo.open = self.undo.open.saturating_sub(segments);
         if segments > 0 && self.undo.window > 0 && self.undo.open == 0 {
-            self.window = self.window.max(self.undo.window);
-            self.threshold = self.threshold.max(self.undo.threshold);
+            self.window = self.window.max(self.undo.window.into());
+            self.threshold = self.threshold.max(self.undo.threshold.into());
             self.undo = Undo::default();
         }
     }
@@ -123,9 +128,9 @@ impl Path {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Undo {
     /// Segments; 0: there is nothing to take back.
-    pub window: u16,
+    pub window: u8,
     /// Segments.
-    pub threshold: u16,
+    pub threshold: u8,
     /// Segments sent again that have not proven needless.
     pub open: u8,
 }

@@ -115,7 +115,6 @@ impl Flight {
         self.path.window = 1;
         self.recovery = Recovery::Slow(self.next);
         self.path.undo = Undo::default();
-        self.credit = 0;
         self.lost = self.outstanding();
         self.probe = Probe::None;
         self.newest.known = false;

@@ -33,8 +33,8 @@ pub struct Plan<'m> {
 /// What came of it.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Whole responses, from the request to the last byte; sorted.
-    pub times: Vec<Duration>,
+    /// Whole responses: from the request to the last byte, and their length; sorted.
+    pub times: Vec<(Duration, usize)>,
     /// With bytes that are not the server's.
     pub wrong: u64,
     /// Ended by the server before the last byte.
@@ -52,7 +52,7 @@ impl Outcome {
     pub fn quantile(&self, share: f64) -> f64 {
         let last = self.times.len().saturating_sub(1);
         let at = (last as f64 * share).round() as usize;
-        self.times.get(at).map_or(0.0, |time| time.as_secs_f64() * 1e3)
+        self.times.get(at).map_or(0.0, |(time, _)| time.as_secs_f64() * 1e3)
     }
 
     /// Bytes that were sent more than once.
@@ -151,7 +151,7 @@ fn converse(mut stream: TcpStream, asked: &[&Exchange], patience: Duration, outc
             outcome.wrong += 1;
             return;
         }
-        outcome.times.push(time);
+        outcome.times.push((time, got.len()));
         outcome.needed += got.len() as u64;
     }
 }

@@ -157,7 +157,7 @@ static __always_inline void congestion(struct flight *f, __u32 acked, bool marke
 	} else if (f->recovery == RECOVERY_SLOW ||
 		   (f->recovery == RECOVERY_OPEN && f->path.window < 2 * f->peak)) {
 		/* A window that was not made use of says nothing about the path (RFC 7661). */
-		path_grow(&f->path, acked, &f->credit);
+		path_grow(&f->path, acked);
 	}
 	if (marked && f->recovery == RECOVERY_OPEN && flight_first(f) >= f->reduced_until) {
 		path_shrink(&f->path);

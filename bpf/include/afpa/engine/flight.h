@@ -23,7 +23,7 @@ struct flight {
 	struct bits sacked, lost, again;
 	__u32 length, unit, una, edge;
 	__u32 newest_sent_at, newest_round_trip;
-	__u16 credit, peak;
+	__u16 peak;
 	__u8 count, next, front;
 	__u8 newest_known, newest_segment;
 	__u8 recovery, recovery_until, urgent;

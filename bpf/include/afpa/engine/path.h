@@ -9,7 +9,7 @@
 #define DELAYED_ACK 200000u   /* RFC 8985, 7.2 */
 #define PROBE_MIN 10000u
 #define INITIAL_WINDOW 10     /* segments, RFC 6928 */
-#define WINDOW_MAX 256
+#define WINDOW_MAX 255
 #define PERSIST 16            /* recoveries, RFC 8985, 6.2, step 4 */
 
 struct path {
@@ -17,7 +17,8 @@ struct path {
 	__u32 smoothed;       /* microseconds; 0 before the first measurement */
 	__u32 variation, shortest;
 	__u16 window, threshold; /* segments */
-	__u16 undo_window, undo_threshold; /* before the last reduction, should it prove needless; 0: nothing to undo */
+	__u16 credit;         /* segments acknowledged towards the next growth: an answer alone is seldom enough */
+	__u8 undo_window, undo_threshold; /* before the last reduction, should it prove needless; 0: nothing to undo */
 	__u8 undo_open;       /* segments sent again that have not proven needless */
 	__u8 reordering;      /* a segment was seen to overtake another one */
 	__u8 patience;        /* quarters of the shortest round trip that one may then be late */
@@ -91,7 +92,7 @@ static __always_inline void path_restart(struct path *path, __u64 now)
  * `acked` segments arrived while the window was made use of (RFC 5681, 3.1). Who gives up less at a loss
  * grows slower: a segment for 15/8 windows (RFC 9438, 4.3).
  */
-static __always_inline void path_grow(struct path *path, __u32 acked, __u16 *credit)
+static __always_inline void path_grow(struct path *path, __u32 acked)
 {
 	__u32 whole;
 
@@ -100,9 +101,9 @@ static __always_inline void path_grow(struct path *path, __u32 acked, __u16 *cre
 		return;
 	}
 	whole = path->window * 15 / 8;
-	*credit += acked;
-	if (*credit >= whole) {
-		*credit -= whole;
+	path->credit += acked;
+	if (path->credit >= whole) {
+		path->credit -= whole;
 		path->window = lesser(path->window + 1, WINDOW_MAX);
 	}
 }
@@ -115,6 +116,7 @@ static __always_inline void path_shrink(struct path *path)
 {
 	path->threshold = greater(path->window * 7u / 10, 2);
 	path->window = path->threshold;
+	path->credit = 0;
 }
 
 /* Something was sent again in vain since the last round trip: more patience. */

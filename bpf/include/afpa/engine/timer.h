@@ -77,7 +77,6 @@ engine_function int find_losses(struct flight *f, __u64 now)
 		path_shrink(&f->path);
 		f->recovery = RECOVERY_FAST;
 		f->recovery_until = f->next;
-		f->credit = 0;
 		f->urgent = true;
 	}
 	f->lost = bits_or(f->lost, late);
@@ -93,7 +92,6 @@ static __always_inline void lose_all(struct flight *f)
 	f->recovery = RECOVERY_SLOW;
 	f->recovery_until = f->next;
 	path_forget(&f->path);
-	f->credit = 0;
 	f->lost = flight_outstanding(f);
 	f->probe = PROBE_NONE;
 	f->probe_segment = 0;

@@ -54,7 +54,7 @@ static __always_inline void tell(const struct flight *f, struct state *state)
 	to[i++] = f->edge;
 	to[i++] = f->newest_sent_at;
 	to[i++] = f->newest_round_trip;
-	to[i++] = f->credit;
+	to[i++] = f->path.credit;
 	to[i++] = f->peak;
 	to[i++] = f->path.undo_window;
 	to[i++] = f->path.undo_threshold;
