@@ -84,9 +84,7 @@ pub struct Flight {
     pub(crate) backoff: u8,
     /// When a byte last arrived.
     pub(crate) progress: Micros,
-    /// The network marked instead of dropping: tell the client that we heard (RFC 3168).
-    pub(crate) reduced: bool,
-    /// No second reduction before this segment is acknowledged.
+    /// No second reduction for a mark before all below this segment is acknowledged.
     pub(crate) reduced_until: u8,
 }
 
@@ -180,7 +178,6 @@ impl Flight {
             base: now,
             backoff: 0,
             progress: now,
-            reduced: false,
             reduced_until: 0,
         })
     }

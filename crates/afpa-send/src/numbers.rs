@@ -48,7 +48,7 @@ impl Flight {
             self.asking.into(),
             timer,
             self.backoff,
-            self.reduced.into(),
+            path.reduced.into(),
             self.reduced_until,
             self.undo.possible.into(),
         ];

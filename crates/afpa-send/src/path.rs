@@ -19,6 +19,8 @@ pub struct Path {
     pub patience: u8,
     /// When something was last sent.
     pub used: Micros,
+    /// The window was reduced for a mark, and the client is still to be told (CWR, RFC 3168).
+    pub reduced: bool,
 }
 
 impl Default for Path {
@@ -29,6 +31,7 @@ impl Default for Path {
             threshold: WINDOW_MAX,
             patience: 0,
             used: 0,
+            reduced: false,
         }
     }
 }
@@ -55,7 +58,13 @@ impl Path {
         }
     }
 
-    /// Something was lost, or marked, while `outstanding` segments were on their way (RFC 5681, 3.2).
+    /// The network marked instead of dropping: half the window (RFC 3168, 6.1.2), whatever it was made use of.
+    pub(crate) fn marked(&mut self) {
+        self.shrink(self.window);
+        self.reduced = true;
+    }
+
+    /// Something was lost while `outstanding` segments were on their way (RFC 5681, 3.2).
     pub(crate) fn shrink(&mut self, outstanding: u16) {
         self.threshold = (outstanding / 2).max(2);
         self.window = self.threshold;

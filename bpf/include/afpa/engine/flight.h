@@ -29,7 +29,7 @@ struct flight {
 	__u8 newest_known, newest_segment;
 	__u8 recovery, recovery_until, urgent;
 	__u8 probe, probe_segment, asking;
-	__u8 timer, backoff, reduced, reduced_until, undo_possible;
+	__u8 timer, backoff, reduced_until, undo_possible;
 	__u32 sent_at[ENGINE_SEGMENTS];
 };
 

@@ -17,7 +17,8 @@ struct path {
 	__u32 variation, shortest;
 	__u16 window, threshold; /* segments */
 	__u8 patience;        /* quarters of the shortest round trip a segment may be late; 0: no reordering seen */
-	__u8 padding[3];
+	__u8 reduced;         /* for a mark, and the client is still to be told (CWR, RFC 3168) */
+	__u8 padding[2];
 };
 
 static __always_inline __u32 lesser(__u32 a, __u32 b)
@@ -97,11 +98,18 @@ static __always_inline void path_grow(struct path *path, __u32 acked, __u16 *cre
 	}
 }
 
-/* Something was lost, or marked, while `outstanding` segments were on their way (RFC 5681, 3.2). */
+/* Something was lost while `outstanding` segments were on their way (RFC 5681, 3.2). */
 static __always_inline void path_shrink(struct path *path, __u32 outstanding)
 {
 	path->threshold = greater(outstanding / 2, 2);
 	path->window = path->threshold;
+}
+
+/* The network marked instead of dropping: half the window (RFC 3168, 6.1.2), whatever it was made use of. */
+static __always_inline void path_marked(struct path *path)
+{
+	path_shrink(path, path->window);
+	path->reduced = true;
 }
 
 /* The receiver says that it had a segment already. */

@@ -35,7 +35,7 @@ pub(crate) fn play(engine: &mut impl Engine, seed: u64) -> u64 {
         return 1;
     };
     let mut compare = Comparison { engine, seed, steps: 0 };
-    compare.hold(now, &Step::Begin { length, segment, window }, &model, 1, [0; 5]);
+    compare.hold(now, &Step::Begin { length, segment, window }, &model, 1, [0; 6]);
     for _ in 0..60 {
         let mut left = random.below(14);
         while left > 0 {
@@ -56,7 +56,7 @@ pub(crate) fn play(engine: &mut impl Engine, seed: u64) -> u64 {
             (Step::Ack(ack), model.on_ack(now, &ack))
         };
         model.check_invariants();
-        compare.hold(now, &step, &model, progress(end), [0; 5]);
+        compare.hold(now, &step, &model, progress(end), [0; 6]);
         if matches!(end, Progress::Done | Progress::GivenUp) {
             break;
         }
@@ -71,7 +71,7 @@ struct Comparison<'e, E> {
 }
 
 impl<E: Engine> Comparison<'_, E> {
-    fn hold(&mut self, now: Micros, step: &Step, model: &Flight, result: u64, sent: [u64; 5]) {
+    fn hold(&mut self, now: Micros, step: &Step, model: &Flight, result: u64, sent: [u64; 6]) {
         let said = self.engine.step(now, step);
         let numbers = model.numbers();
         let expected: Vec<u64> = [result].into_iter().chain(sent).chain(numbers).collect();

@@ -5,7 +5,7 @@ use afpa_send::{Ack, Micros, Progress, Send};
 /// Bytes of a `struct step`.
 pub(crate) const STEP: usize = 72;
 /// Numbers of a `struct state`: a result, a transmission, and the engine's state.
-pub(crate) const STATE: usize = 6 + 46;
+pub(crate) const STATE: usize = 7 + 46;
 
 /// What happens to the engine.
 #[derive(Clone, Copy, Debug)]
@@ -62,9 +62,10 @@ pub(crate) fn progress(progress: Progress) -> u64 {
     }
 }
 
-pub(crate) fn transmission(send: Option<Send>) -> [u64; 5] {
-    send.map_or([0; 5], |send| {
-        let flags = [send.again, send.reduced, send.last].map(u64::from);
-        [send.offset.into(), send.length.into(), flags[0], flags[1], flags[2]]
+pub(crate) fn transmission(send: Option<Send>) -> [u64; 6] {
+    send.map_or([0; 6], |send| {
+        let [again, reduced, markable, last] =
+            [send.again, send.reduced, send.markable, send.last].map(u64::from);
+        [send.offset.into(), send.length.into(), again, reduced, markable, last]
     })
 }

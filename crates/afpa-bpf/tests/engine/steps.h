@@ -21,7 +21,7 @@ struct step {
 
 struct state {
 	__u64 result;
-	__u64 offset, length, again, reduced, last;
+	__u64 offset, length, again, reduced, markable, last;
 	__u64 numbers[STATE_NUMBERS];
 };
 
@@ -70,7 +70,7 @@ static __always_inline void tell(const struct flight *f, struct state *state)
 	to[i++] = f->asking;
 	to[i++] = f->timer;
 	to[i++] = f->backoff;
-	to[i++] = f->reduced;
+	to[i++] = f->path.reduced;
 	to[i++] = f->reduced_until;
 	to[i++] = f->undo_possible;
 	to[i++] = f->sent_at[0];
@@ -102,6 +102,7 @@ static __always_inline void take_step(struct flight *f, struct step *step, struc
 	state->length = t.length;
 	state->again = t.again;
 	state->reduced = t.reduced;
+	state->markable = t.markable;
 	state->last = t.last;
 	tell(f, state);
 }
