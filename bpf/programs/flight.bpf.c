@@ -151,6 +151,7 @@ static __always_inline int hear(struct __sk_buff *skb, struct work *work, const 
 	ack->window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
 	ack->echo = s->ts_echo - flow->ts_offset;
 	ack->echoes = s->timestamps && s->ts_echo;
+	ack->marked = flow->flags & AFPA_FLOW_ECN && s->flags & TCP_ECE;
 	read_blocks(skb, work, s, flight, ack);
 	progress = afpa_hear(work, flight);
 	return progress == PROGRESS_GOING ? afpa_look_at_time(flight, work->sending.now) : progress;

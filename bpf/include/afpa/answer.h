@@ -35,7 +35,16 @@ struct commitment {
 	__u32 seq, ack, ts_value, kernel_seq, kernel_ack;
 	__be16 window;
 	__u8 tell_kernel; /* the request carries an acknowledgement the kernel waits for */
+	__u8 ecn;         /* of the IP header: new data may be marked, if that was negotiated */
 };
+
+/* A request that tells of a mark reduces the window, unless that was done, and its answer says so (RFC 3168). */
+static __always_inline void answer_mark(struct path *path)
+{
+	if (!path->reduced)
+		path_marked(path);
+	path->reduced = false;
+}
 
 /*
  * Commit to the answer: from here on the two sequence spaces are apart by it. With `several` segments it
@@ -58,6 +67,7 @@ static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const str
 		c->kernel_ack = flow->kernel_next;
 		c->tell_kernel = flow->kernel_acked != flow->kernel_next;
 		c->window = flow->window;
+		c->ecn = flow->flags & AFPA_FLOW_ECN ? ECN_CAPABLE : 0;
 		if (before(flow->ts_sent, clock))
 			flow->ts_sent = clock;
 		c->ts_value = flow->ts_sent;
@@ -72,6 +82,8 @@ static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const str
 			flow->flags |= AFPA_FLOW_FLIGHT;
 		else
 			flow->kernel_acked = flow->kernel_next;
+		if (s->flags & TCP_ECE && !several) /* several: the engine hears it */
+			answer_mark((struct path *)flow->path);
 		flow->answer_from = s->seq;
 		flow->answer_length = s->length;
 		flow->answer_at = c->seq;
@@ -249,6 +261,9 @@ static __always_inline int answer(struct __sk_buff *skb, struct work *work, cons
 	out.ack = c.ack;
 	out.ts_value = c.ts_value;
 	out.window = c.window;
+	out.ecn = c.ecn;
+	if (s->flags & TCP_ECE)
+		out.flags |= TCP_CWR;
 	if (!send_answer(skb, work, s, cached->slot, cached->kind, &out, date, partial)) {
 		count_at(s->place, AFPA_PASS_SEND); /* committed: the client repeats the request, and is answered again */
 		return TCX_DROP;

@@ -24,6 +24,7 @@
 
 #define IP_MORE_OR_OFFSET 0x3fff /* fragment field without "don't fragment" */
 #define ECN_MASK 3
+#define ECN_CAPABLE 2 /* ECT(0) */
 #define ECN_CONGESTED 3
 #define TIMESTAMP_SIZE 12
 #define TIMESTAMP_LAYOUT 0x0101080a /* NOP NOP kind 8 length 10: how every stack aligns the option */

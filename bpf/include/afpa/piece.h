@@ -26,6 +26,8 @@ __noinline int afpa_next_piece(struct work *work, struct afpa_flight *flight)
 	work->sending.offset = t.offset;
 	work->sending.length = t.length;
 	work->sending.again = t.again;
+	work->sending.markable = t.markable;
+	work->sending.reduced = t.reduced;
 	work->sending.last = t.last;
 	return true;
 }
@@ -171,6 +173,10 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 	}
 	segment_of(&s, &flight->flow, &work->sending);
 	out.length = length;
+	if (work->sending.ecn && work->sending.markable)
+		out.ecn = ECN_CAPABLE;
+	if (work->sending.reduced)
+		out.flags |= TCP_CWR;
 	/*
 	 * What was sent in vain may have been too long for a path that has changed. Nobody would tell us: the
 	 * kernel does not recognize the numbers that a router quotes.

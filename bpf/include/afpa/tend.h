@@ -38,6 +38,7 @@ static __always_inline void start_sending(struct sending *sending, const struct 
 	sending->now = now;
 	sending->ipv6 = is_ipv6(&flight->flow);
 	sending->timestamps = !!(flow->flags & AFPA_FLOW_TIMESTAMPS);
+	sending->ecn = !!(flow->flags & AFPA_FLOW_ECN);
 	sending->place = flight->place;
 }
 

@@ -178,7 +178,7 @@ impl Flight {
             base: now,
             backoff: 0,
             progress: now,
-            reduced_until: 0,
+            reduced_until: path.reduced.into(), // the first segment tells
         })
     }
 

@@ -58,6 +58,8 @@ fn a_mark_at_the_end_is_told_with_the_next_answer() {
         [true, false, false, false]
     );
     assert!(!next.path().reduced);
+    acknowledge(&mut next, BEGUN, 0, true);
+    assert_eq!(next.path().window, path.window, "the request said it again, before it was told");
 }
 
 #[test]

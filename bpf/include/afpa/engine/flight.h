@@ -126,6 +126,7 @@ static __always_inline bool flight_begin(struct flight *f, __u64 now, __u32 leng
 	f->unit = unit;
 	f->count = count;
 	f->edge = window;
+	f->reduced_until = path->reduced; /* the first segment tells */
 	f->base = f->progress = now;
 	return true;
 }

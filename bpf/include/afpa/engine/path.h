@@ -33,9 +33,9 @@ static __always_inline __u32 greater(__u32 a, __u32 b)
 
 static __always_inline void path_new(struct path *path)
 {
-	struct path fresh = { .window = INITIAL_WINDOW, .threshold = WINDOW_MAX };
-
-	*path = fresh;
+	__builtin_memset(path, 0, sizeof(*path)); /* no constant of its size: clang puts that where loaders lose it */
+	path->window = INITIAL_WINDOW;
+	path->threshold = WINDOW_MAX;
 }
 
 /* Take a measurement in (RFC 6298, section 2). */

@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Add;
 use std::time::Duration;
 
+use super::mark::mark;
 use super::random::Random;
 use super::{Impairment, TcpView};
 
@@ -19,6 +20,8 @@ pub struct Counts {
     pub lost: u64,
     /// Lost in bursts.
     pub burst_lost: u64,
+    /// Marked instead of being dropped.
+    pub marked: u64,
     /// Lost by a drop rule.
     pub rule_dropped: u64,
     /// Copies made.
@@ -44,6 +47,7 @@ impl Add for Counts {
             sent: self.sent + other.sent,
             lost: self.lost + other.lost,
             burst_lost: self.burst_lost + other.burst_lost,
+            marked: self.marked + other.marked,
             rule_dropped: self.rule_dropped + other.rule_dropped,
             duplicated: self.duplicated + other.duplicated,
             held: self.held + other.held,
@@ -100,10 +104,17 @@ impl Lane {
     }
 
     /// A packet has arrived: decides its fate.
-    pub fn admit(&mut self, now: Duration, frame: Vec<u8>) {
+    pub fn admit(&mut self, now: Duration, mut frame: Vec<u8>) {
         self.counts.received += 1;
         if self.loses(&frame) {
             return;
+        }
+        if self.impairment.mark > 0.0 && self.random.chance(self.impairment.mark) {
+            if !mark(&mut frame) {
+                self.counts.lost += 1;
+                return;
+            }
+            self.counts.marked += 1;
         }
         let copies = if self.random.chance(self.impairment.duplicate) { 2 } else { 1 };
         self.counts.duplicated += copies - 1;
