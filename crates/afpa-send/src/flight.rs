@@ -86,6 +86,8 @@ pub struct Flight {
     pub(crate) progress: Micros,
     /// No second reduction for a mark before all below this segment is acknowledged.
     pub(crate) reduced_until: u8,
+    /// Nothing came back once: perhaps what is too long for the path is lost without a word.
+    pub(crate) narrow: bool,
 }
 
 /// The most recently sent segment of those that arrived (RFC 8985, 6.1).
@@ -179,6 +181,7 @@ impl Flight {
             backoff: 0,
             progress: now,
             reduced_until: path.reduced.into(), // the first segment tells
+            narrow: false,
         })
     }
 
@@ -195,6 +198,17 @@ impl Flight {
     /// Everything below has arrived.
     pub fn acknowledged(&self) -> u32 {
         self.una
+    }
+
+    /// Whether segments should be no longer than what every path takes: a caller sends longer ones in
+    /// pieces. A client that has a segment in pieces has it.
+    pub fn is_narrow(&self) -> bool {
+        self.narrow
+    }
+
+    /// Whether anything has arrived.
+    pub fn has_arrived(&self) -> bool {
+        self.una > 0 || self.front > 0
     }
 
     /// Whether every byte has arrived.

@@ -51,6 +51,7 @@ impl Flight {
             path.reduced.into(),
             self.reduced_until,
             self.undo.possible.into(),
+            self.narrow.into(),
         ];
         let stamps = [sent_at(0), sent_at(self.next), sent_at(self.next.wrapping_sub(1))];
         let parts: [&[u64]; 9] = [

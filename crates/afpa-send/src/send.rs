@@ -125,5 +125,6 @@ impl Flight {
         self.probe = Probe::None;
         self.newest.known = false;
         self.urgent = true;
+        self.narrow = true;
     }
 }

@@ -30,6 +30,7 @@ struct flight {
 	__u8 recovery, recovery_until, urgent;
 	__u8 probe, probe_segment, asking;
 	__u8 timer, backoff, reduced_until, undo_possible;
+	__u8 narrow; /* nothing came back once: perhaps what is too long for the path is lost without a word */
 	__u32 sent_at[ENGINE_SEGMENTS];
 };
 
@@ -94,6 +95,12 @@ static __always_inline __u32 flight_first(const struct flight *f)
 	if (flight_done(f) || f->unit == 0)
 		return f->count;
 	return f->una / f->unit;
+}
+
+/* Has anything arrived? */
+static __always_inline bool flight_has_arrived(const struct flight *f)
+{
+	return f->una || f->front;
 }
 
 /* Sent, and not known to have arrived. */

@@ -44,6 +44,11 @@ pub(crate) fn play(engine: &mut impl Engine, seed: u64) -> u64 {
             left = if send.is_some() { left - 1 } else { 0 };
         }
         now += [1, 90, 1_000, 30_000, 400_000][random.below(5) as usize] + random.below(50);
+        if random.below(30) == 0 {
+            model.on_narrowed(now);
+            model.check_invariants();
+            compare.hold(now, &Step::Narrowed, &model, 0, [0; 6]);
+        }
         let (step, end) = if random.below(4) == 0 {
             if let Some(deadline) = model.deadline()
                 && random.below(3) > 0

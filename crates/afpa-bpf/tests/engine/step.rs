@@ -5,7 +5,7 @@ use afpa_send::{Ack, Micros, Progress, Send};
 /// Bytes of a `struct step`.
 pub(crate) const STEP: usize = 72;
 /// Numbers of a `struct state`: a result, a transmission, and the engine's state.
-pub(crate) const STATE: usize = 7 + 46;
+pub(crate) const STATE: usize = 7 + 47;
 
 /// What happens to the engine.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,7 @@ pub(crate) enum Step {
     Ack(Ack),
     Time,
     Send,
+    Narrowed,
 }
 
 impl Step {
@@ -38,6 +39,7 @@ impl Step {
             }
             Step::Time => words[2] = 2,
             Step::Send => words[2] = 3,
+            Step::Narrowed => words[2] = 4,
         }
         let mut bytes = [0; STEP];
         for (place, word) in bytes.chunks_mut(4).zip(words) {

@@ -6,7 +6,7 @@
 #include <afpa/engine/ack.h>
 #include <afpa/engine/transmit.h>
 
-enum what { STEP_BEGIN, STEP_ACK, STEP_TIME, STEP_SEND };
+enum what { STEP_BEGIN, STEP_ACK, STEP_TIME, STEP_SEND, STEP_NARROWED };
 
 /* What happens. */
 struct step {
@@ -17,7 +17,7 @@ struct step {
 };
 
 /* What came of it: `result`, a transmission, and the state behind it. */
-#define STATE_NUMBERS 46
+#define STATE_NUMBERS 47
 
 struct state {
 	__u64 result;
@@ -73,6 +73,7 @@ static __always_inline void tell(const struct flight *f, struct state *state)
 	to[i++] = f->path.reduced;
 	to[i++] = f->reduced_until;
 	to[i++] = f->undo_possible;
+	to[i++] = f->narrow;
 	to[i++] = f->sent_at[0];
 	to[i++] = f->sent_at[f->next & (ENGINE_SEGMENTS - 1)];
 	to[i++] = f->sent_at[(f->next - 1) & (ENGINE_SEGMENTS - 1)];
@@ -93,6 +94,10 @@ static __always_inline void take_step(struct flight *f, struct step *step, struc
 		break;
 	case STEP_TIME:
 		state->result = flight_on_time(f, step->now);
+		break;
+	case STEP_NARROWED:
+		flight_narrowed(f, step->now);
+		state->result = PROGRESS_GOING;
 		break;
 	case STEP_SEND:
 		state->result = flight_poll_send(f, step->now, &t);
