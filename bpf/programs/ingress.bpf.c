@@ -281,7 +281,12 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	int verdict = GO_ON;
 	__u32 zero = 0;
 
-	if (!parse_segment(skb, &s, FROM_CLIENT) || !port_served(s.key.server_port))
+	if (!parse_segment(skb, &s, FROM_CLIENT)) {
+		if (is_icmp(skb))
+			bpf_tail_call(skb, &engine, ENGINE_ROUTER);
+		return TCX_NEXT;
+	}
+	if (!port_served(s.key.server_port))
 		return TCX_NEXT;
 	if (s.flags & TCP_SYN)
 		return TCX_NEXT; /* in kernel numbers already; an accepted one resets the flow on egress */

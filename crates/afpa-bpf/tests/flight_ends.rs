@@ -150,6 +150,8 @@ fn what_leaves_after_a_time_out_may_be_cut_by_routers() {
     assert!(segments.iter().all(|s| s.whole));
     lab.tend(Duration::from_millis(700));
     let again = data(client.collect(SOON));
-    assert!(again.iter().any(|s| !s.whole), "a path may have become narrower");
+    let cut: Vec<_> = again.iter().filter(|s| !s.whole).collect();
+    assert!(!cut.is_empty(), "a path may have become narrower");
+    assert!(cut.iter().all(|s| s.payload.len() <= 1228), "{cut:?}");
     assert!(repeats(&again, &segments) && again.iter().all(|s| s.checksum_holds));
 }
