@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use afpa_bpf::{Reason, Settings};
-use afpa_netlab::{Bed, Namespace, Offloads, Path, connect};
+use afpa_netlab::{Bed, Namespace, Offloads, PacketSocket, Path, connect};
 use afpa_tests::tcp::{Client, Lab, PORT, Plan, Sample, large};
 
 const SERVERS: [IpAddr; 2] = [IpAddr::V4(Bed::SERVER_V4), IpAddr::V6(Bed::SERVER_V6)];
@@ -204,6 +204,57 @@ fn a_router_that_says_nothing() {
     }
     assert_eq!(street.lab.count(Reason::PathNarrowed), 0, "nothing was heard");
     assert_eq!(street.lab.count(Reason::FlightGivenUp), 0);
+}
+
+/// "Too long", from a router between us and an IPv4 client, quoting this number.
+fn quote(street: &Street, client: SocketAddr, seq: u32) -> Vec<u8> {
+    let SocketAddr::V4(client) = client else { panic!("an IPv4 client") };
+    let mac = |namespace: &Namespace| {
+        let path = format!("/sys/class/net/{}/address", Bed::DEVICE);
+        let out = namespace.command("cat").arg(path).output().expect("cat runs").stdout;
+        let text = String::from_utf8(out).expect("a MAC");
+        let byte = |digits: &str| u8::from_str_radix(digits, 16).expect("hexadecimal");
+        text.trim().split(':').map(byte).collect::<Vec<u8>>()
+    };
+    let (server, client_bytes) = (Bed::SERVER_V4.octets(), client.ip().octets());
+    let ip = |protocol: u8, length: u8, from: [u8; 4], to: [u8; 4]| {
+        [&[0x45, 0, 0, length, 0, 1, 0x40, 0, 64, protocol, 0, 0][..], &from, &to].concat()
+    };
+    let ports = [PORT.to_be_bytes(), client.port().to_be_bytes()].concat();
+    [
+        &mac(street.lab.bed.server())[..],
+        &mac(street.lab.bed.client()),
+        &[8, 0],
+        &ip(1, 56, [10, 88, 0, 1], server),
+        &[3, 4, 0, 0, 0, 0, 2, 88], // 600 bytes
+        &ip(6, 200, server, client_bytes),
+        &ports,
+        &seq.to_be_bytes(),
+    ]
+    .concat()
+}
+
+#[test]
+fn a_forger_who_does_not_know_the_numbers_changes_nothing() {
+    let Some(street) = Street::new() else { return };
+    let mut client = street.connect(SERVERS[0]);
+    street.converse(&mut client);
+    let here = client.stream.local_addr().expect("an address");
+    let router = street.lab.bed.client();
+    let socket = router.run(|| PacketSocket::open(Bed::DEVICE)).expect("inside").expect("a socket");
+    for guess in 0..256 {
+        let frame = quote(&street, here, guess << 24 | 0x55_aa55);
+        assert!(socket.send(&frame).expect("sent"), "room");
+    }
+    // Nor do frames that end too early.
+    let whole = quote(&street, here, 0);
+    for length in 34..whole.len() {
+        assert!(socket.send(&whole[..length]).expect("sent"), "room");
+    }
+    street.get(&mut client, "/wide.html", &content(WIDE), true);
+    assert_eq!(street.lab.count(Reason::PathNarrowed), 0);
+    street.converse(&mut client);
+    client.end();
 }
 
 /// Not a test: how long the first long answer takes after the path has become narrower.
