@@ -3,6 +3,7 @@
 #include <afpa/kernel.h>
 #include "programs/ingress.bpf.c"
 #include "programs/flight.bpf.c"
+#include "programs/quote.bpf.c"
 #include "programs/egress.bpf.c"
 #include "programs/probe.bpf.c"
 #include "programs/tend.bpf.c"

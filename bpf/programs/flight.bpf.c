@@ -61,7 +61,8 @@ __noinline int afpa_hear(struct work *work, struct afpa_flight *flight)
 }
 
 /* Keep the flow true to the segment, and take its numbers. */
-static __always_inline void note_segment(struct afpa_flow *flow, const struct segment *s, struct sending *sending)
+static __always_inline void note_segment(struct afpa_flow *flow, const struct segment *s,
+					 const struct afpa_flight *flight, struct sending *sending)
 {
 	bpf_spin_lock(&flow->lock);
 	flow->used_ns = sending->now * 1000;
@@ -69,7 +70,7 @@ static __always_inline void note_segment(struct afpa_flow *flow, const struct se
 		flow->client_acked = s->ack;
 	if (s->timestamps && before(flow->ts_seen, s->ts_value) && !before(flow->client_next, s->seq))
 		flow->ts_seen = s->ts_value;
-	number(flow, sending);
+	number(flow, flight, sending);
 	bpf_spin_unlock(&flow->lock);
 }
 
@@ -157,6 +158,7 @@ static __always_inline int hear(struct __sk_buff *skb, struct work *work, const 
 	ack->window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
 	ack->echo = s->ts_echo - flow->ts_offset;
 	ack->echoes = s->timestamps && s->ts_echo;
+	ack->marked = flow->flags & AFPA_FLOW_ECN && s->flags & TCP_ECE;
 	read_blocks(skb, work, s, flight, ack);
 	progress = afpa_hear(work, flight);
 	return progress == PROGRESS_GOING ? afpa_look_at_time(flight, work->sending.now) : progress;
@@ -182,7 +184,7 @@ static __always_inline int fly(struct __sk_buff *skb, struct work *work, struct 
 		bpf_tail_call(skb, &engine, ENGINE_ENTRY);
 		return TCX_DROP;
 	}
-	note_segment(flow, s, &work->sending);
+	note_segment(flow, s, flight, &work->sending);
 	if (!is_clay(skb, s)) {
 		flight->look = 1;
 		flight_release(flight);
@@ -211,7 +213,7 @@ static __always_inline int without_flight(struct __sk_buff *skb, struct work *wo
 	none->place = s->place;
 	start_sending(&work->sending, flow, none, microseconds());
 	work->sending.partial = checksum_state(skb) == CHECKSUM_PARTIAL;
-	note_segment(flow, s, &work->sending);
+	note_segment(flow, s, none, &work->sending);
 	return end(skb, work, s, none, AFPA_FLIGHT_LOST);
 }
 

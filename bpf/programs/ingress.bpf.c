@@ -14,7 +14,9 @@
 static __always_inline enum afpa_reason fit_to_answer(const struct __sk_buff *skb, const struct segment *s)
 {
 	if (!s->plain_ip || !s->plain_tcp || skb->gso_size)
-		return AFPA_PASS_PACKET;
+		return AFPA_PASS_PACKET; /* marks are echoed by the kernel's TCP */
+	if (s->flags & TCP_CWR)
+		return AFPA_PASS_TCP_FLAGS; /* and it is the kernel's TCP that must stop doing so */
 	if (s->length < 16 || s->length > AFPA_HEAD_MAX)
 		return AFPA_PASS_HEAD_LENGTH;
 	return AFPA_ANSWERED;
@@ -228,6 +230,8 @@ static __always_inline struct afpa_flow *open_flow(struct __sk_buff *skb, struct
 static __always_inline bool next_request(const struct __sk_buff *skb, const struct segment *s,
 					 const struct afpa_flow *flow, struct turn *turn)
 {
+	__u8 others = s->flags & ~TCP_PSH;
+
 	turn->reason = AFPA_PASS_TRANSLATED;
 	if (s->length == 0)
 		return false;
@@ -235,7 +239,9 @@ static __always_inline bool next_request(const struct __sk_buff *skb, const stru
 	/* What follows an unfinished response, or an unacknowledged one, goes up, but can be waited for. */
 	if (flow && (flow_left(flow) || flow->owner == AFPA_OWNER_CLOSING || s->seq != flow->client_next))
 		return false;
-	if ((s->flags & ~TCP_PSH) != TCP_ACK) {
+	if (flow && flow->flags & AFPA_FLOW_ECN)
+		others &= ~(TCP_ECE | TCP_CWR);
+	if (others != TCP_ACK) {
 		turn->reason = AFPA_PASS_TCP_FLAGS;
 		return false;
 	}
@@ -275,7 +281,12 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	int verdict = GO_ON;
 	__u32 zero = 0;
 
-	if (!parse_segment(skb, &s, FROM_CLIENT) || !port_served(s.key.server_port))
+	if (!parse_segment(skb, &s, FROM_CLIENT)) {
+		if (is_icmp(skb))
+			bpf_tail_call(skb, &engine, ENGINE_ROUTER);
+		return TCX_NEXT;
+	}
+	if (!port_served(s.key.server_port))
 		return TCX_NEXT;
 	if (s.flags & TCP_SYN)
 		return TCX_NEXT; /* in kernel numbers already; an accepted one resets the flow on egress */

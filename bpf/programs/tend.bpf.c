@@ -58,10 +58,10 @@ static __always_inline void kick(struct __sk_buff *skb, struct work *work, struc
 
 	start_sending(&work->sending, flow, flight, microseconds());
 	work->sending.partial = false;
-	bpf_spin_lock(&flow->lock);
-	number(flow, &work->sending);
-	bpf_spin_unlock(&flow->lock);
 	progress = afpa_look_at_time(flight, work->sending.now);
+	bpf_spin_lock(&flow->lock);
+	number(flow, flight, &work->sending);
+	bpf_spin_unlock(&flow->lock);
 	if (progress != PROGRESS_GIVEN_UP)
 		built = send_ready(skb, work, flight);
 	if (built != BUILT_GONE) {

@@ -144,8 +144,9 @@ enum afpa_flow_flags {
 	AFPA_FLOW_EMBRYO = 4,         /* the server's TCP makes its socket with the first request: learn its parameters later */
 	AFPA_FLOW_CLIENT_FIN = 8,
 	AFPA_FLOW_SERVER_FIN = 16,
-	AFPA_FLOW_SEVERAL = 32,       /* answers of several segments are possible: SACK was negotiated, ECN was not */
+	AFPA_FLOW_SEVERAL = 32,       /* answers of several segments are possible: SACK was negotiated */
 	AFPA_FLOW_FLIGHT = 64,        /* one is on its way, see `flights` */
+	AFPA_FLOW_ECN = 128,          /* marks instead of losses were negotiated (RFC 3168) */
 };
 
 struct afpa_flow {

@@ -35,7 +35,16 @@ struct commitment {
 	__u32 seq, ack, ts_value, kernel_seq, kernel_ack;
 	__be16 window;
 	__u8 tell_kernel; /* the request carries an acknowledgement the kernel waits for */
+	__u8 ecn;         /* of the IP header: new data may be marked, if that was negotiated */
 };
+
+/* A request that tells of a mark reduces the window, unless that was done, and its answer says so (RFC 3168). */
+static __always_inline void answer_mark(struct path *path)
+{
+	if (!path->reduced)
+		path_marked(path);
+	path->reduced = false;
+}
 
 /*
  * Commit to the answer: from here on the two sequence spaces are apart by it. With `several` segments it
@@ -58,6 +67,7 @@ static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const str
 		c->kernel_ack = flow->kernel_next;
 		c->tell_kernel = flow->kernel_acked != flow->kernel_next;
 		c->window = flow->window;
+		c->ecn = flow->flags & AFPA_FLOW_ECN ? ECN_CAPABLE : 0;
 		if (before(flow->ts_sent, clock))
 			flow->ts_sent = clock;
 		c->ts_value = flow->ts_sent;
@@ -72,6 +82,8 @@ static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const str
 			flow->flags |= AFPA_FLOW_FLIGHT;
 		else
 			flow->kernel_acked = flow->kernel_next;
+		if (s->flags & TCP_ECE && !several) /* several: the engine hears it */
+			answer_mark((struct path *)flow->path);
 		flow->answer_from = s->seq;
 		flow->answer_length = s->length;
 		flow->answer_at = c->seq;
@@ -249,6 +261,9 @@ static __always_inline int answer(struct __sk_buff *skb, struct work *work, cons
 	out.ack = c.ack;
 	out.ts_value = c.ts_value;
 	out.window = c.window;
+	out.ecn = c.ecn;
+	if (s->flags & TCP_ECE)
+		out.flags |= TCP_CWR;
 	if (!send_answer(skb, work, s, cached->slot, cached->kind, &out, date, partial)) {
 		count_at(s->place, AFPA_PASS_SEND); /* committed: the client repeats the request, and is answered again */
 		return TCX_DROP;
@@ -278,6 +293,60 @@ static __always_inline int reset(struct __sk_buff *skb, struct work *work, const
 	return TCX_NEXT;
 }
 
+/* No path takes less of an IPv6 packet's payload, with timestamps or without. */
+#define PART 1208
+
+/*
+ * A longer answer in two segments: the first one leaves, the second is in the packet then. Neither acknowledges
+ * the request, or the client would not ask again when the other one is lost (F4). Once it has both, the answer
+ * to its next request does; or the kernel's TCP, to which it repeats this one.
+ */
+static __always_inline bool send_parts(struct __sk_buff *skb, struct work *work, const struct segment *s,
+				       struct afpa_slot *slot, bool head_only, struct outgoing *out,
+				       const struct afpa_date *date, bool partial)
+{
+	__u32 whole, rest, sum, begin = 0;
+
+	outgoing_answer(out, &slot->whole, slot->bytes, head_only, date);
+	whole = out->length;
+	sum = out->sum;
+	begin = bpf_csum_diff(0, 0, (__be32 *)slot->bytes, SUM_CHUNK, begin);
+	begin = bpf_csum_diff(0, 0, (__be32 *)(slot->bytes + SUM_CHUNK), SUM_CHUNK, begin);
+	begin = bpf_csum_diff(0, 0, (__be32 *)(slot->bytes + 2 * SUM_CHUNK), PART - 2 * SUM_CHUNK, begin);
+	out->ack = s->seq;
+	out->length = PART;
+	out->sum = fold((__u64)begin + (slot->whole.date_offset & 1 ? date->sum_odd : date->sum_even));
+	if (!make_packet(skb, work, s, out, partial) || !store_payload(skb, s, out, PART))
+		return false;
+	bpf_clone_redirect(skb, skb->ifindex, 0);
+	rest = whole - PART;
+	out->swap = false; /* they have been already */
+	out->seq += PART;
+	out->length = rest;
+	out->sum = fold((__u64)sum + (__u16)~out->sum);
+	opaque(rest);
+	if (rest < 1 || rest > AFPA_ANSWER_MAX - PART || !make_packet(skb, work, s, out, partial))
+		return false;
+	return bpf_skb_store_bytes(skb, headers_out(s), slot->bytes + PART, rest, 0) == 0;
+}
+
+/*
+ * The same answer again. It may have been lost because it is too long for a path that has changed: IPv4 lets routers cut it,
+ * with IPv6 we do.
+ */
+static __always_inline bool send_again(struct __sk_buff *skb, struct work *work, const struct segment *s,
+				       struct afpa_slot *slot, enum afpa_kind kind, struct outgoing *out,
+				       const struct afpa_date *date, bool partial)
+{
+	bool head_only = kind == AFPA_KIND_HEAD;
+	__u32 length = head_only ? slot->whole.head_length : slot->whole.length;
+
+	if (s->ipv6 && kind != AFPA_KIND_NOT_MODIFIED && length > PART)
+		return send_parts(skb, work, s, slot, head_only, out, date, partial);
+	out->id = bpf_get_prandom_u32() | 1;
+	return send_answer(skb, work, s, slot, kind, out, date, partial);
+}
+
 /* The client did not get our answer (or we did not get its word that it did): the same bytes again. */
 static __always_inline int answer_again(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					struct afpa_flow *flow)
@@ -296,7 +365,7 @@ static __always_inline int answer_again(struct __sk_buff *skb, struct work *work
 		return TCX_DROP;
 	if (!slot || slot->version != flow->answer_version || date->second != flow->answer_date)
 		return reset(skb, work, s, flow, partial);
-	if (!send_answer(skb, work, s, slot, kind, &out, date, partial))
+	if (!send_again(skb, work, s, slot, kind, &out, date, partial))
 		return TCX_DROP;
 	count_at(s->place, AFPA_ANSWERED_AGAIN);
 	return bpf_redirect(skb->ifindex, 0);

@@ -24,7 +24,7 @@ _Static_assert(sizeof(struct path) == AFPA_PATH_WORDS * 8, "AFPA_PATH_WORDS");
 #define TURNS 64      /* how often a lock is tried */
 
 /* Entries of `engine`. */
-enum { ENGINE_FLIGHT, ENGINE_ENTRY };
+enum { ENGINE_FLIGHT, ENGINE_ENTRY, ENGINE_ROUTER };
 
 static __always_inline struct flight *engine_of(struct afpa_flight *flight)
 {

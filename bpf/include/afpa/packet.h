@@ -22,8 +22,11 @@
 #define TCP_ECE 0x40
 #define TCP_CWR 0x80
 
+#define IPPROTO_ICMP 1
+#define IPPROTO_ICMPV6 58
 #define IP_MORE_OR_OFFSET 0x3fff /* fragment field without "don't fragment" */
 #define ECN_MASK 3
+#define ECN_CAPABLE 2 /* ECT(0) */
 #define ECN_CONGESTED 3
 #define TIMESTAMP_SIZE 12
 #define TIMESTAMP_LAYOUT 0x0101080a /* NOP NOP kind 8 length 10: how every stack aligns the option */
@@ -172,6 +175,25 @@ static __always_inline bool parse_segment(struct __sk_buff *skb, struct segment 
 	s->length = after_ip - header;
 	take_options(&c, s, header - sizeof(*tcp));
 	return true;
+}
+
+/* Not a segment: the word of a router? */
+static __always_inline bool is_icmp(struct __sk_buff *skb)
+{
+	struct cursor c = cursor_start(skb);
+	struct ethhdr *ethernet = cursor_take(&c, sizeof(*ethernet));
+
+	if (ethernet && ethernet->protocol == bpf_htons(ETH_P_IP)) {
+		struct iphdr *ip = cursor_take(&c, sizeof(*ip));
+
+		return ip && ip->protocol == IPPROTO_ICMP;
+	}
+	if (ethernet && ethernet->protocol == bpf_htons(ETH_P_IPV6)) {
+		struct ipv6hdr *ip = cursor_take(&c, sizeof(*ip));
+
+		return ip && ip->next_header == IPPROTO_ICMPV6;
+	}
+	return false;
 }
 
 /* Bytes of TCP options besides plain timestamps. */

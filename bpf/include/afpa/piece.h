@@ -16,17 +16,42 @@ enum built {
 	BUILT_GONE, /* the bytes are not there any more */
 };
 
+/* No more than the path takes; the rest is the next piece. What begins within the Date will begin with the answer. */
+static __always_inline void cut_piece(struct sending *sending)
+{
+	__u32 begin = sending->offset < UNIT_MIN ? 0 : sending->offset, end = sending->offset + sending->length;
+	__u32 most = sending->most < UNIT_MIN ? UNIT_MIN : sending->most;
+
+	sending->rest = 0;
+	if (end <= begin + most)
+		return;
+	sending->rest = end - begin - most;
+	sending->length -= sending->rest;
+}
+
 /* Ask the engine what leaves now. False: nothing may. After the last one, `afpa_sent_now`. */
 __noinline int afpa_next_piece(struct work *work, struct afpa_flight *flight)
 {
 	struct transmission t = {};
 
-	if (!work || !flight || !choose(engine_of(flight), work->sending.now, &t))
+	if (!work || !flight)
+		return false;
+	if (work->sending.rest) {
+		work->sending.offset += work->sending.length;
+		work->sending.length = work->sending.rest;
+		work->sending.reduced = false;
+		cut_piece(&work->sending);
+		return true;
+	}
+	if (!choose(engine_of(flight), work->sending.now, &t))
 		return false;
 	work->sending.offset = t.offset;
 	work->sending.length = t.length;
 	work->sending.again = t.again;
+	work->sending.markable = t.markable;
+	work->sending.reduced = t.reduced;
 	work->sending.last = t.last;
+	cut_piece(&work->sending);
 	return true;
 }
 
@@ -164,18 +189,18 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 		if (!work->sending.partial)
 			out.sum = fold(sum_piece(page, at, length) +
 				       (!date ? 0 : slot->whole.date_offset & 1 ? date->sum_odd : date->sum_even));
-		if (work->sending.last)
+		if (work->sending.last && !work->sending.rest)
 			out.flags |= TCP_PSH;
 	} else {
 		offset--; /* nothing, one byte below: the client says where it stands */
 	}
 	segment_of(&s, &flight->flow, &work->sending);
 	out.length = length;
-	/*
-	 * What was sent in vain may have been too long for a path that has changed. Nobody would tell us: the
-	 * kernel does not recognize the numbers that a router quotes.
-	 */
-	if (engine_of(flight)->backoff)
+	if (work->sending.ecn && work->sending.markable)
+		out.ecn = ECN_CAPABLE;
+	if (work->sending.reduced)
+		out.flags |= TCP_CWR;
+	if (engine_of(flight)->narrow) /* routers may cut it, with IPv4 */
 		out.id = bpf_get_prandom_u32() | 1;
 	out.seq = flight->at + offset;
 	out.ack = work->sending.ack;

@@ -64,7 +64,8 @@
 	X(52, FLIGHT_TIMED, "flight: looked at because its time had come")         \
 	X(53, FLIGHT_GIVEN_UP, "flight: given up, client has vanished")            \
 	X(54, FLIGHT_LOST, "flight: reset, its bytes or its state are gone")       \
-	X(55, FLIGHT_ENDED, "flight: ended with its connection")
+	X(55, FLIGHT_ENDED, "flight: ended with its connection")                   \
+	X(56, PATH_NARROWED, "path: takes shorter segments than before")
 
 #define X(number, name, text) AFPA_##name = number,
 enum afpa_reason { AFPA_REASONS(X) };

@@ -27,6 +27,7 @@ struct outgoing {
 	__be16 window;
 	__u8 flags;
 	__be16 id;               /* IPv4: routers may cut the packet, and number it so; 0: they may not */
+	__u8 ecn;                /* of the IP header: may the packet be marked? */
 	__u8 swap;               /* source and destination of `work->frame` change places */
 };
 
@@ -55,7 +56,7 @@ static __always_inline void build_ipv4(struct iphdr *ip, const struct outgoing *
 {
 	__be32 source = ip->source;
 
-	ip->tos = 0;
+	ip->tos = out->ecn;
 	ip->total_length = bpf_htons(tcp_length + sizeof(*ip));
 	ip->id = out->id;
 	ip->fragment = out->id ? 0 : bpf_htons(0x4000);
@@ -70,7 +71,7 @@ static __always_inline void build_ipv4(struct iphdr *ip, const struct outgoing *
 
 static __always_inline void build_ipv6(struct ipv6hdr *ip, const struct outgoing *out, __u32 tcp_length)
 {
-	*(__be32 *)ip = bpf_htonl(6 << 28);
+	*(__be32 *)ip = bpf_htonl(6 << 28 | out->ecn << 20);
 	ip->payload_length = bpf_htons(tcp_length);
 	ip->hop_limit = HOPS;
 	for (int i = 0; out->swap && i < 4; i++) {

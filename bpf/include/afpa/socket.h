@@ -10,7 +10,9 @@
 #ifndef AFPA_SOCKET_H
 #define AFPA_SOCKET_H
 
-#define ECN_NEGOTIATED 0x11 /* in `ecn_flags`: by RFC 3168, or accurate ECN */
+/* In `ecn_flags`. */
+#define ECN_NEGOTIATED 0x01
+#define ECN_ACCURATE 0x10 /* its flags count, and none of this holds for them */
 
 #include <afpa/clock.h>
 #include <afpa/flights.h>
@@ -39,10 +41,16 @@ static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const 
 	return AFPA_ANSWERED;
 }
 
-/* Recovery wants SACK. Marks would have to be echoed in the kernel's place: connections with ECN keep to one segment. */
-static __always_inline bool several_possible(const struct tcp_sock *tcp)
+/* Flags of a flow that the handshake decides. */
+static __always_inline __u8 negotiated(const struct tcp_sock *tcp)
 {
-	return BPF_CORE_READ_BITFIELD(tcp, rx_opt.sack_ok) && !(BPF_CORE_READ_BITFIELD(tcp, ecn_flags) & ECN_NEGOTIATED);
+	__u8 ecn = BPF_CORE_READ_BITFIELD(tcp, ecn_flags) & (ECN_NEGOTIATED | ECN_ACCURATE), flags = 0;
+
+	if (BPF_CORE_READ_BITFIELD(tcp, rx_opt.sack_ok) && !(ecn & ECN_ACCURATE)) /* recovery wants SACK */
+		flags |= AFPA_FLOW_SEVERAL;
+	if (ecn == ECN_NEGOTIATED)
+		flags |= AFPA_FLOW_ECN;
+	return flags;
 }
 
 /* What answers must know of the connection. */
@@ -54,7 +62,7 @@ static __always_inline void learn(struct afpa_flow *flow, const struct tcp_sock 
 
 	flow->flags &= AFPA_FLOW_CLIENT_FIN | AFPA_FLOW_SERVER_FIN;
 	flow->flags |= s->timestamps ? AFPA_FLOW_TIMESTAMPS : 0;
-	flow->flags |= several_possible(tcp) ? AFPA_FLOW_SEVERAL : 0;
+	flow->flags |= negotiated(tcp);
 	path_learn(flow, tcp->srtt_us >> 3);
 	flow->client_scale = BPF_CORE_READ_BITFIELD(tcp, rx_opt.snd_wscale);
 	flow->window = bpf_htons(window > 0xffff ? 0xffff : window);

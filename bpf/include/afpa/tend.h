@@ -7,10 +7,28 @@
 #define AFPA_TEND_H
 
 #include <afpa/piece.h>
+#include <afpa/quote.h>
+
+/*
+ * How long may a segment be? A path that has become narrower need not say so: after a time-out no longer than
+ * what every path takes. When nothing of the answer had arrived by then, the connection's next ones begin so.
+ */
+static __always_inline void measure(struct afpa_flow *flow, const struct flight *f, struct sending *sending)
+{
+	__u32 narrow = payload_within(NARROW_MTU, sending->ipv6, sending->timestamps);
+
+	sending->most = flow->mss;
+	if (!f->narrow || flow->mss <= narrow)
+		return;
+	sending->most = narrow;
+	if (!flight_has_arrived(f))
+		flow->mss = narrow;
+}
 
 /* Take the numbers of the segments that are to leave. Called with the flow's lock held. */
-static __always_inline void number(struct afpa_flow *flow, struct sending *sending)
+static __always_inline void number(struct afpa_flow *flow, const struct afpa_flight *flight, struct sending *sending)
 {
+	measure(flow, (const struct flight *)flight->engine, sending);
 	__u32 clock = (__u32)(sending->now / 1000) + flow->ts_offset;
 
 	if (before(flow->ts_sent, clock))
@@ -38,6 +56,7 @@ static __always_inline void start_sending(struct sending *sending, const struct 
 	sending->now = now;
 	sending->ipv6 = is_ipv6(&flight->flow);
 	sending->timestamps = !!(flow->flags & AFPA_FLOW_TIMESTAMPS);
+	sending->ecn = !!(flow->flags & AFPA_FLOW_ECN);
 	sending->place = flight->place;
 }
 
@@ -69,7 +88,10 @@ static __always_inline int send_ready(struct __sk_buff *skb, struct work *work, 
 	flight->look = 0;
 	work->sending.sent = 0;
 	work->sending.chosen = false;
-	bpf_for(turn, 0, BURST) {
+	work->sending.rest = 0;
+	bpf_for(turn, 0, 2 * BURST) { /* pieces, of so many segments */
+		if (work->sending.sent >= BURST && !work->sending.rest)
+			break;
 		if (!afpa_next_piece(work, flight))
 			break;
 		work->sending.chosen = true;
@@ -86,7 +108,7 @@ static __always_inline int send_ready(struct __sk_buff *skb, struct work *work, 
 	if (work->sending.chosen)
 		afpa_sent_now(flight, work->sending.now);
 	/* The next acknowledgement brings the rest, or whoever looks after flights. */
-	if (work->sending.sent == BURST && afpa_has_more(flight))
+	if (work->sending.sent >= BURST && afpa_has_more(flight))
 		flight->look = 1;
 	return built;
 }

@@ -69,7 +69,10 @@ struct sending {
 	__u8 ipv6, timestamps;
 	__u8 partial;                /* the packet in hand leaves its sum to the device */
 	__u8 place;
-	__u8 again, last;
+	__u8 again, last, markable, reduced;
+	__u8 ecn;                    /* marks were negotiated */
+	__u16 most;                  /* bytes that the path takes at once */
+	__u32 rest;                  /* of what the engine chose last, behind the piece at hand */
 	__u8 chosen;                 /* something was to leave in this round */
 	__u32 offset, length;        /* bytes of the answer */
 	__u32 sent;                  /* segments of this round */

@@ -195,6 +195,8 @@ pub mod flow_flags {
     pub const SEVERAL: u8 = 32;
     /// One is on its way.
     pub const FLIGHT: u8 = 64;
+    /// Marks instead of losses were negotiated.
+    pub const ECN: u8 = 128;
 }
 
 /// `struct afpa_flow`

@@ -131,6 +131,7 @@ pub struct FastPath {
     pub(crate) egress: OwnedFd,
     pub(crate) probe: OwnedFd,
     flight: OwnedFd,
+    quote: OwnedFd,
     pub(crate) due: OwnedFd,
     pub(crate) kick: OwnedFd,
     /// What ingress programs reach for answers on their way.
@@ -193,6 +194,7 @@ impl FastPath {
             egress: program("afpa_egress")?,
             probe: program("afpa_probe")?,
             flight: program("afpa_flight")?,
+            quote: program("afpa_quote")?,
             due: program("afpa_due")?,
             kick: program("afpa_kick")?,
             engine: map("engine")?,
@@ -228,6 +230,7 @@ impl FastPath {
         };
         put(&self.engine, 0, &self.flight)?;
         put(&self.engine, 1, &self.ingress)?;
+        put(&self.engine, 2, &self.quote)?;
         put(&self.alive, 0, &self.answer)
     }
 
@@ -268,6 +271,7 @@ impl FastPath {
         let programs = [
             ("afpa_answer", &self.answer),
             ("afpa_flight", &self.flight),
+            ("afpa_quote", &self.quote),
             ("afpa_ingress", &self.ingress),
             ("afpa_egress", &self.egress),
             ("afpa_probe", &self.probe),

@@ -120,18 +120,16 @@ fn a_client_that_has_vanished_is_given_up_on_both_sides() {
 }
 
 #[test]
-fn clients_without_sack_or_with_marks_get_one_segment_from_here() {
+fn clients_without_sack_get_one_segment_from_here() {
     let Some(lab) = Lab::new(settings()) else { return };
-    for (sacks, marks) in [(false, false), (true, true)] {
-        let mut client = lab.world.raw();
-        (client.sacks, client.marks) = (sacks, marks);
-        client.connect();
-        lab.fast_path.beat();
-        assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
-        assert!(client.ask(&client.get("/big.html")).text().ends_with("big, but from nginx"));
-    }
+    let mut client = lab.world.raw();
+    client.sacks = false;
+    client.connect();
+    lab.fast_path.beat();
+    assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
+    assert!(client.ask(&client.get("/big.html")).text().ends_with("big, but from nginx"));
     assert_eq!(lab.count(Reason::FlightBegun), 0);
-    assert_eq!(lab.count(Reason::PassWindow), 2);
+    assert_eq!(lab.count(Reason::PassWindow), 1);
 }
 
 #[test]
@@ -152,6 +150,8 @@ fn what_leaves_after_a_time_out_may_be_cut_by_routers() {
     assert!(segments.iter().all(|s| s.whole));
     lab.tend(Duration::from_millis(700));
     let again = data(client.collect(SOON));
-    assert!(again.iter().any(|s| !s.whole), "a path may have become narrower");
+    let cut: Vec<_> = again.iter().filter(|s| !s.whole).collect();
+    assert!(!cut.is_empty(), "a path may have become narrower");
+    assert!(cut.iter().all(|s| s.payload.len() <= 1228), "{cut:?}");
     assert!(repeats(&again, &segments) && again.iter().all(|s| s.checksum_holds));
 }

@@ -88,9 +88,12 @@ fn a_lost_tail_comes_back_by_time_alone() {
     lab.tend(Duration::from_millis(600));
     let mut again = data(client.collect(SOON));
     again.sort_by_key(|segment| segment.seq.wrapping_sub(segments[0].seq));
-    again.dedup_by_key(|segment| segment.seq);
-    assert_eq!(again.len(), 2, "{again:?}");
-    again.iter().for_each(|segment| whole.extend(&segment.payload));
+    assert!(repeats(&again, &segments), "{again:?}");
+    for segment in again {
+        // The time-out sends in pieces what the probe before it sent whole.
+        let known = whole.len() - segment.seq.wrapping_sub(segments[0].seq) as usize;
+        whole.extend(segment.payload.iter().skip(known));
+    }
     check(&whole, 5000);
     assert!(lab.count(Reason::FlightTimed) >= 1);
     client.ack = segments[3].seq.wrapping_add(segments[3].payload.len() as u32);
@@ -187,7 +190,7 @@ fn a_window_that_shrinks_within_the_date_is_asked_with_whole_pieces() {
     let again = data(client.collect(SOON));
     assert!(again.iter().all(|s| s.checksum_holds));
     let first = again.iter().find(|s| s.seq == start).expect("the first one, whole");
-    assert_eq!(first.payload, segments[0].payload);
+    assert!(segments[0].payload.starts_with(&first.payload) && first.payload.len() > 1000);
 }
 
 #[test]

@@ -179,10 +179,13 @@ impl Flight {
             }
             Recovery::Open => {}
         }
-        if marked && self.recovery == Recovery::Open && self.first() >= self.reduced_until {
-            self.path.shrink();
-            self.reduced = true;
-            self.reduced_until = self.next;
+        if marked && self.first() >= self.reduced_until {
+            // Once a window, losses included; the client repeats it until it is told.
+            if self.recovery == Recovery::Open {
+                self.path.marked();
+            }
+            self.path.reduced = true;
+            self.reduced_until = self.next + 1; // what tells it has arrived, too
         }
     }
 

@@ -81,12 +81,12 @@ pub struct Flight {
     pub(crate) backoff: u8,
     /// When a byte last arrived.
     pub(crate) progress: Micros,
-    /// The network marked instead of dropping: tell the client that we heard (RFC 3168).
-    pub(crate) reduced: bool,
-    /// No second reduction before this segment is acknowledged.
+    /// No second reduction for a mark before all below this segment is acknowledged.
     pub(crate) reduced_until: u8,
     /// Patience does not grow a second time before this segment is acknowledged.
     pub(crate) patient_until: u8,
+    /// Nothing came back once: perhaps what is too long for the path is lost without a word.
+    pub(crate) narrow: bool,
 }
 
 /// The most recently sent segment of those that arrived (RFC 8985, 6.1).
@@ -146,9 +146,9 @@ impl Flight {
             base: now,
             backoff: 0,
             progress: now,
-            reduced: false,
-            reduced_until: 0,
+            reduced_until: path.reduced.into(), // the first segment tells
             patient_until: 0,
+            narrow: false,
         })
     }
 
@@ -165,6 +165,17 @@ impl Flight {
     /// Everything below has arrived.
     pub fn acknowledged(&self) -> u32 {
         self.una
+    }
+
+    /// Whether segments should be no longer than what every path takes: a caller sends longer ones in
+    /// pieces. A client that has a segment in pieces has it.
+    pub fn is_narrow(&self) -> bool {
+        self.narrow
+    }
+
+    /// Whether anything has arrived.
+    pub fn has_arrived(&self) -> bool {
+        self.una > 0 || self.front > 0
     }
 
     /// Whether every byte has arrived.

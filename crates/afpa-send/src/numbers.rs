@@ -49,9 +49,10 @@ impl Flight {
             self.asking.into(),
             timer,
             self.backoff,
-            self.reduced.into(),
+            path.reduced.into(),
             self.reduced_until,
             self.patient_until,
+            self.narrow.into(),
         ];
         let stamps = [sent_at(0), sent_at(self.next), sent_at(self.next.wrapping_sub(1))];
         let parts: [&[u64]; 10] = [

@@ -29,6 +29,8 @@ pub struct Path {
     pub undo: Undo,
     /// When something was last sent.
     pub used: Micros,
+    /// The window was reduced for a mark, and the client is still to be told (CWR, RFC 3168).
+    pub reduced: bool,
 }
 
 impl Default for Path {
@@ -43,6 +45,7 @@ impl Default for Path {
             persist: 0,
             undo: Undo::default(),
             used: 0,
+            reduced: false,
         }
     }
 }
@@ -69,6 +72,12 @@ impl Path {
             self.credit -= whole;
             self.window = (self.window + 1).min(WINDOW_MAX);
         }
+    }
+
+    /// The network marked instead of dropping.
+    pub(crate) fn marked(&mut self) {
+        self.shrink();
+        self.reduced = true;
     }
 
     /// Something was lost, or marked: to seven tenths (RFC 9438, 4.6), of the window as CUBIC does in the

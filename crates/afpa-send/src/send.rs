@@ -15,6 +15,9 @@ pub struct Send {
     pub again: bool,
     /// Tell the client that a mark was heard (CWR, RFC 3168). Never on bytes sent again.
     pub reduced: bool,
+    /// The network may mark it instead of dropping it (ECT, RFC 3168): new data, and no question about the
+    /// window.
+    pub markable: bool,
     /// The last bytes of the answer.
     pub last: bool,
 }
@@ -83,8 +86,9 @@ impl Flight {
         // What is already there need not come again: a client may take half a segment.
         let offset = self.start(segment).max(self.una);
         let end = self.start(segment + 1);
-        let reduced = !again && std::mem::take(&mut self.reduced);
-        Send { offset, length: end - offset, again, reduced, last: end == self.length }
+        let reduced = !again && std::mem::take(&mut self.path.reduced);
+        let last = end == self.length;
+        Send { offset, length: end - offset, again, reduced, markable: !again, last }
     }
 
     /// Asks whether the window has opened: with the bytes that it takes, if there are any.
@@ -92,16 +96,18 @@ impl Flight {
         let segment = self.first();
         let end = self.start(segment + 1).min(self.edge).max(self.una);
         let again = segment < self.next;
+        let mut reduced = false;
         if end > self.una {
             // Sent in part: the rest of it is owed.
-            self.send(now, segment);
+            reduced = self.send(now, segment).reduced;
             self.lost.set(segment);
         }
         Send {
             offset: self.una,
             length: end - self.una,
             again,
-            reduced: false,
+            reduced,
+            markable: false,
             last: end == self.length,
         }
     }
@@ -119,5 +125,6 @@ impl Flight {
         self.probe = Probe::None;
         self.newest.known = false;
         self.urgent = true;
+        self.narrow = true;
     }
 }

@@ -32,6 +32,16 @@ impl Flight {
         Progress::Going
     }
 
+    /// What is on its way was too long for the path, a router says: it is lost, and tells nothing of congestion.
+    /// Follow up with [`poll_send`](Self::poll_send), and send pieces that are short enough.
+    pub fn on_narrowed(&mut self, now: Micros) {
+        self.lost = self.outstanding();
+        self.newest.known = false;
+        self.probe = Probe::None;
+        self.base = now;
+        self.set_timer(now);
+    }
+
     /// Decides what is waited for, and how long.
     pub(crate) fn set_timer(&mut self, now: Micros) {
         let flying = self.outstanding().without(self.lost);

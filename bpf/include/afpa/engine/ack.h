@@ -159,10 +159,12 @@ static __always_inline void congestion(struct flight *f, __u32 acked, bool marke
 		/* A window that was not made use of says nothing about the path (RFC 7661). */
 		path_grow(&f->path, acked);
 	}
-	if (marked && f->recovery == RECOVERY_OPEN && flight_first(f) >= f->reduced_until) {
-		path_shrink(&f->path);
-		f->reduced = true;
-		f->reduced_until = f->next;
+	if (marked && flight_first(f) >= f->reduced_until) {
+		/* Once a window, losses included; the client repeats it until it is told. */
+		if (f->recovery == RECOVERY_OPEN)
+			path_marked(&f->path);
+		f->path.reduced = true;
+		f->reduced_until = f->next + 1; /* what tells it has arrived, too */
 	}
 }
 

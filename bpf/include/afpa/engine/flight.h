@@ -28,7 +28,8 @@ struct flight {
 	__u8 newest_known, newest_segment;
 	__u8 recovery, recovery_until, urgent;
 	__u8 probe, probe_segment, asking;
-	__u8 timer, backoff, reduced, reduced_until, patient_until;
+	__u8 timer, backoff, reduced_until, patient_until;
+	__u8 narrow; /* nothing came back once: perhaps what is too long for the path is lost without a word */
 	__u32 sent_at[ENGINE_SEGMENTS];
 };
 
@@ -95,6 +96,12 @@ static __always_inline __u32 flight_first(const struct flight *f)
 	return f->una / f->unit;
 }
 
+/* Has anything arrived? */
+static __always_inline bool flight_has_arrived(const struct flight *f)
+{
+	return f->una || f->front;
+}
+
 /* Sent, and not known to have arrived. */
 static __always_inline struct bits flight_outstanding(const struct flight *f)
 {
@@ -125,6 +132,7 @@ static __always_inline bool flight_begin(struct flight *f, __u64 now, __u32 leng
 	f->unit = unit;
 	f->count = count;
 	f->edge = window;
+	f->reduced_until = path->reduced; /* the first segment tells */
 	f->base = f->progress = now;
 	return true;
 }

@@ -20,8 +20,9 @@ struct path {
 	__u16 credit;         /* segments acknowledged towards the next growth: an answer alone is seldom enough */
 	__u8 undo_window, undo_threshold; /* before the last reduction, should it prove needless; 0: nothing to undo */
 	__u8 undo_open;       /* segments sent again that have not proven needless */
-	__u8 reordering;      /* a segment was seen to overtake another one */
-	__u8 patience;        /* quarters of the shortest round trip that one may then be late */
+	__u8 reordering : 1;  /* a segment was seen to overtake another one */
+	__u8 reduced : 1;     /* for a mark, and the client is still to be told (CWR, RFC 3168) */
+	__u8 patience;        /* quarters of the shortest round trip that a segment may then be late */
 	__u8 persist;         /* recoveries without a needless repetition before that is one again */
 };
 
@@ -37,9 +38,10 @@ static __always_inline __u32 greater(__u32 a, __u32 b)
 
 static __always_inline void path_new(struct path *path)
 {
-	struct path fresh = { .window = INITIAL_WINDOW, .threshold = WINDOW_MAX, .patience = 1 };
-
-	*path = fresh;
+	__builtin_memset(path, 0, sizeof(*path)); /* no constant of its size: clang puts that where loaders lose it */
+	path->window = INITIAL_WINDOW;
+	path->threshold = WINDOW_MAX;
+	path->patience = 1;
 }
 
 /* Take a measurement in (RFC 6298, section 2). */
@@ -117,6 +119,13 @@ static __always_inline void path_shrink(struct path *path)
 	path->threshold = greater(path->window * 7u / 10, 2);
 	path->window = path->threshold;
 	path->credit = 0;
+}
+
+/* The network marked instead of dropping. */
+static __always_inline void path_marked(struct path *path)
+{
+	path_shrink(path);
+	path->reduced = true;
 }
 
 /* Something was sent again in vain since the last round trip: more patience. */

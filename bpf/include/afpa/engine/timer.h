@@ -97,6 +97,7 @@ static __always_inline void lose_all(struct flight *f)
 	f->probe_segment = 0;
 	f->newest_known = false;
 	f->urgent = true;
+	f->narrow = true;
 }
 
 /* Decide what is waited for, and how long; `late` is what `look_for_late` returned. */
@@ -134,6 +135,17 @@ static __always_inline void set_timer(struct flight *f, __u64 now)
 	struct bits ignored = {};
 
 	choose_timer(f, now, look_for_late(f, now, &ignored));
+}
+
+/* What is on its way was too long for the path, a router says: it is lost, and tells nothing of congestion. */
+static __always_inline void flight_narrowed(struct flight *f, __u64 now)
+{
+	f->lost = flight_outstanding(f);
+	f->newest_known = false;
+	f->probe = PROBE_NONE;
+	f->probe_segment = 0;
+	f->base = now;
+	set_timer(f, now);
 }
 
 /* Does the client take the segment whole? (RFC 9293, 3.8.6.2.1: no silly windows) */

@@ -9,6 +9,7 @@ struct transmission {
 	__u32 offset;          /* of the answer */
 	__u32 length;          /* 0: an empty segment one byte below asks whether the window has opened */
 	__u8 again, reduced;   /* sent before; tell the client that a mark was heard (CWR) */
+	__u8 markable;         /* new data, and no question: the network may mark it (ECT) */
 	__u8 last;             /* the answer ends with it */
 };
 
@@ -30,9 +31,10 @@ static __always_inline void transmit(struct flight *f, __u64 now, __u32 segment,
 	t->offset = greater(start, f->una); /* a client may take half a segment */
 	t->length = end - t->offset;
 	t->again = again;
-	t->reduced = !again && f->reduced;
+	t->reduced = !again && f->path.reduced;
 	if (!again)
-		f->reduced = false;
+		f->path.reduced = false;
+	t->markable = !again;
 	t->last = end == f->length;
 }
 
@@ -50,7 +52,7 @@ static __always_inline void ask(struct flight *f, __u64 now, struct transmission
 	t->offset = f->una;
 	t->length = end - f->una;
 	t->again = again;
-	t->reduced = false;
+	t->markable = false;
 	t->last = end == f->length;
 }
 

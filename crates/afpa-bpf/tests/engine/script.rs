@@ -35,7 +35,7 @@ pub(crate) fn play(engine: &mut impl Engine, seed: u64) -> u64 {
         return 1;
     };
     let mut compare = Comparison { engine, seed, steps: 0 };
-    compare.hold(now, &Step::Begin { length, segment, window }, &model, 1, [0; 5]);
+    compare.hold(now, &Step::Begin { length, segment, window }, &model, 1, [0; 6]);
     for _ in 0..60 {
         let mut left = random.below(14);
         while left > 0 {
@@ -44,6 +44,11 @@ pub(crate) fn play(engine: &mut impl Engine, seed: u64) -> u64 {
             left = if send.is_some() { left - 1 } else { 0 };
         }
         now += [1, 90, 1_000, 30_000, 400_000][random.below(5) as usize] + random.below(50);
+        if random.below(30) == 0 {
+            model.on_narrowed(now);
+            model.check_invariants();
+            compare.hold(now, &Step::Narrowed, &model, 0, [0; 6]);
+        }
         let (step, end) = if random.below(4) == 0 {
             if let Some(deadline) = model.deadline()
                 && random.below(3) > 0
@@ -56,7 +61,7 @@ pub(crate) fn play(engine: &mut impl Engine, seed: u64) -> u64 {
             (Step::Ack(ack), model.on_ack(now, &ack))
         };
         model.check_invariants();
-        compare.hold(now, &step, &model, progress(end), [0; 5]);
+        compare.hold(now, &step, &model, progress(end), [0; 6]);
         if matches!(end, Progress::Done | Progress::GivenUp) {
             break;
         }
@@ -71,7 +76,7 @@ struct Comparison<'e, E> {
 }
 
 impl<E: Engine> Comparison<'_, E> {
-    fn hold(&mut self, now: Micros, step: &Step, model: &Flight, result: u64, sent: [u64; 5]) {
+    fn hold(&mut self, now: Micros, step: &Step, model: &Flight, result: u64, sent: [u64; 6]) {
         let said = self.engine.step(now, step);
         let numbers = model.numbers();
         let expected: Vec<u64> = [result].into_iter().chain(sent).chain(numbers).collect();

@@ -5,7 +5,7 @@ use afpa_send::{Ack, Micros, Progress, Send};
 /// Bytes of a `struct step`.
 pub(crate) const STEP: usize = 72;
 /// Numbers of a `struct state`: a result, a transmission, and the engine's state.
-pub(crate) const STATE: usize = 6 + 48;
+pub(crate) const STATE: usize = 7 + 49;
 
 /// What happens to the engine.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,7 @@ pub(crate) enum Step {
     Ack(Ack),
     Time,
     Send,
+    Narrowed,
 }
 
 impl Step {
@@ -38,6 +39,7 @@ impl Step {
             }
             Step::Time => words[2] = 2,
             Step::Send => words[2] = 3,
+            Step::Narrowed => words[2] = 4,
         }
         let mut bytes = [0; STEP];
         for (place, word) in bytes.chunks_mut(4).zip(words) {
@@ -62,9 +64,10 @@ pub(crate) fn progress(progress: Progress) -> u64 {
     }
 }
 
-pub(crate) fn transmission(send: Option<Send>) -> [u64; 5] {
-    send.map_or([0; 5], |send| {
-        let flags = [send.again, send.reduced, send.last].map(u64::from);
-        [send.offset.into(), send.length.into(), flags[0], flags[1], flags[2]]
+pub(crate) fn transmission(send: Option<Send>) -> [u64; 6] {
+    send.map_or([0; 6], |send| {
+        let [again, reduced, markable, last] =
+            [send.again, send.reduced, send.markable, send.last].map(u64::from);
+        [send.offset.into(), send.length.into(), again, reduced, markable, last]
     })
 }

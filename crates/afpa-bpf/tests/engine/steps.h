@@ -6,7 +6,7 @@
 #include <afpa/engine/ack.h>
 #include <afpa/engine/transmit.h>
 
-enum what { STEP_BEGIN, STEP_ACK, STEP_TIME, STEP_SEND };
+enum what { STEP_BEGIN, STEP_ACK, STEP_TIME, STEP_SEND, STEP_NARROWED };
 
 /* What happens. */
 struct step {
@@ -17,11 +17,11 @@ struct step {
 };
 
 /* What came of it: `result`, a transmission, and the state behind it. */
-#define STATE_NUMBERS 48
+#define STATE_NUMBERS 49
 
 struct state {
 	__u64 result;
-	__u64 offset, length, again, reduced, last;
+	__u64 offset, length, again, reduced, markable, last;
 	__u64 numbers[STATE_NUMBERS];
 };
 
@@ -72,9 +72,10 @@ static __always_inline void tell(const struct flight *f, struct state *state)
 	to[i++] = f->asking;
 	to[i++] = f->timer;
 	to[i++] = f->backoff;
-	to[i++] = f->reduced;
+	to[i++] = f->path.reduced;
 	to[i++] = f->reduced_until;
 	to[i++] = f->patient_until;
+	to[i++] = f->narrow;
 	to[i++] = f->sent_at[0];
 	to[i++] = f->sent_at[f->next & (ENGINE_SEGMENTS - 1)];
 	to[i++] = f->sent_at[(f->next - 1) & (ENGINE_SEGMENTS - 1)];
@@ -96,6 +97,10 @@ static __always_inline void take_step(struct flight *f, struct step *step, struc
 	case STEP_TIME:
 		state->result = flight_on_time(f, step->now);
 		break;
+	case STEP_NARROWED:
+		flight_narrowed(f, step->now);
+		state->result = PROGRESS_GOING;
+		break;
 	case STEP_SEND:
 		state->result = flight_poll_send(f, step->now, &t);
 		break;
@@ -104,6 +109,7 @@ static __always_inline void take_step(struct flight *f, struct step *step, struc
 	state->length = t.length;
 	state->again = t.again;
 	state->reduced = t.reduced;
+	state->markable = t.markable;
 	state->last = t.last;
 	tell(f, state);
 }

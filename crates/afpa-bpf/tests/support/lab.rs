@@ -91,9 +91,13 @@ pub fn join(client: &mut RawClient, segments: &[Received]) -> Vec<u8> {
     segments.iter().flat_map(|segment| segment.payload.clone()).collect()
 }
 
-/// Nothing but what came before?
+/// Nothing but bytes that came before, without a gap, in segments of whatever length?
 pub fn repeats(segments: &[Received], before: &[Received]) -> bool {
-    segments.iter().all(|s| before.iter().any(|b| b.seq == s.seq && b.payload == s.payload))
+    let stream: Vec<u8> = before.iter().flat_map(|segment| segment.payload.clone()).collect();
+    segments.iter().all(|segment| {
+        let at = segment.seq.wrapping_sub(before[0].seq) as usize;
+        stream.get(at..).is_some_and(|stream| stream.starts_with(&segment.payload))
+    })
 }
 
 pub fn check(whole: &[u8], length: usize) {

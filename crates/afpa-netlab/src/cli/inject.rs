@@ -52,6 +52,9 @@ pub(super) struct ImpairmentWords {
     /// Packets lost in a burst.
     #[arg(long, default_value_t = 5)]
     burst_length: u32,
+    /// Share of packets marked as congested; lost, where the sender does not take marks (ECN).
+    #[arg(long, value_parser = units::probability, default_value = "0%")]
+    mark: f64,
     /// Share of packets sent twice.
     #[arg(long, value_parser = units::probability, default_value = "0%")]
     dup: f64,
@@ -114,6 +117,7 @@ impl ImpairmentWords {
         Impairment {
             loss: self.loss,
             burst: self.burst.map(|start| Burst { start, length: self.burst_length }),
+            mark: self.mark,
             duplicate: self.dup,
             reorder: self.reorder,
             hold: self.hold,

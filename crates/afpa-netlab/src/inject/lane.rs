@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Add;
 use std::time::Duration;
 
+use super::mark::mark;
 use super::random::Random;
 use super::{Impairment, TcpView};
 
@@ -21,6 +22,8 @@ pub struct Counts {
     pub lost: u64,
     /// Lost in bursts.
     pub burst_lost: u64,
+    /// Marked instead of being dropped.
+    pub marked: u64,
     /// Lost by a drop rule.
     pub rule_dropped: u64,
     /// Copies made.
@@ -47,6 +50,7 @@ impl Add for Counts {
             sent: self.sent + other.sent,
             lost: self.lost + other.lost,
             burst_lost: self.burst_lost + other.burst_lost,
+            marked: self.marked + other.marked,
             rule_dropped: self.rule_dropped + other.rule_dropped,
             duplicated: self.duplicated + other.duplicated,
             held: self.held + other.held,
@@ -103,12 +107,19 @@ impl Lane {
     }
 
     /// A packet has arrived: decides its fate.
-    pub fn admit(&mut self, now: Duration, frame: Vec<u8>) {
+    pub fn admit(&mut self, now: Duration, mut frame: Vec<u8>) {
         self.counts.received += 1;
         let segment = TcpView::of_frame(&frame);
         self.counts.payload += segment.map_or(0, |segment| segment.payload.len() as u64);
         if self.loses(&frame) {
             return;
+        }
+        if self.impairment.mark > 0.0 && self.random.chance(self.impairment.mark) {
+            if !mark(&mut frame) {
+                self.counts.lost += 1;
+                return;
+            }
+            self.counts.marked += 1;
         }
         let copies = if self.random.chance(self.impairment.duplicate) { 2 } else { 1 };
         self.counts.duplicated += copies - 1;

@@ -9,6 +9,7 @@
 
 mod forward;
 mod lane;
+mod mark;
 mod random;
 mod rules;
 mod view;

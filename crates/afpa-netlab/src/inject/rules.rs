@@ -32,6 +32,8 @@ pub struct Impairment {
     pub loss: f64,
     /// Several in a row lost.
     pub burst: Option<Burst>,
+    /// Marked as having met congestion; lost, where the sender does not take marks (RFC 3168).
+    pub mark: f64,
     /// Sent twice.
     pub duplicate: f64,
     /// Held back, so that packets behind it overtake it.
@@ -55,6 +57,7 @@ impl Default for Impairment {
         Self {
             loss: 0.0,
             burst: None,
+            mark: 0.0,
             duplicate: 0.0,
             reorder: 0.0,
             hold: Duration::from_millis(2),
