@@ -331,8 +331,8 @@ static __always_inline bool send_parts(struct __sk_buff *skb, struct work *work,
 }
 
 /*
- * The same answer again. It may have been lost because it is too long for a path that has changed: IPv4 lets routers cut it,
- * with IPv6 we do.
+ * The same answer again. It may have been lost because it is too long for a path that has changed: IPv4 lets
+ * routers cut it, with IPv6 we do.
  */
 static __always_inline bool send_again(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				       struct afpa_slot *slot, enum afpa_kind kind, struct outgoing *out,
