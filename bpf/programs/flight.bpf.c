@@ -20,6 +20,8 @@ static __always_inline bool belongs(const struct afpa_flow *flow, const struct s
 	       above >= 0 && above < 1 << 24;
 }
 
+#define EARLIER (1u << 20) /* bytes below an answer that a duplicate of an earlier one may stand */
+
 /* SACK blocks into offsets of the answer; what lies outside of it is made empty. */
 static __always_inline void read_blocks(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					const struct afpa_flight *flight, struct acknowledgement *ack)
@@ -39,7 +41,11 @@ static __always_inline void read_blocks(struct __sk_buff *skb, struct work *work
 	for (__u32 i = 0; i < SACK_EDGES / 2; i++) {
 		__u32 from = bpf_ntohl(options[1 + 2 * i]) - flight->at, to = bpf_ntohl(options[2 + 2 * i]) - flight->at;
 
-		if (8 * i + 10 > (first & 0xff) || from >= whole)
+		if (8 * i + 10 > (first & 0xff))
+			continue;
+		if (i == 0 && -from - 1 < EARLIER)
+			ack->earlier = 1;
+		if (from >= whole)
 			continue;
 		ack->sack[i].from = from;
 		ack->sack[i].to = to < whole ? to : whole;

@@ -31,7 +31,7 @@
 #define AFPA_PAGES_MAX 17         /* pages of an answer */
 #define AFPA_DUES 64              /* flights whose time has come that are told of at once */
 #define AFPA_PATH_WORDS 4         /* of 8 bytes: the send engine's struct path */
-#define AFPA_FLIGHT_WORDS 84      /* its struct flight */
+#define AFPA_FLIGHT_WORDS 83      /* its struct flight */
 #define AFPA_SITES_COUNTED 1024   /* places in which answers of sites are counted; a power of two */
 
 /* Unix seconds of the pulse are split over `pulse` and `dates`: see clock.h. */

@@ -44,7 +44,7 @@ pub const DUES: usize = 64;
 /// Words of the send engine's memory of a path.
 pub const PATH_WORDS: usize = 4;
 /// Words of the send engine's state.
-pub const FLIGHT_WORDS: usize = 84;
+pub const FLIGHT_WORDS: usize = 83;
 /// Places in which answers of sites are counted.
 pub const SITES_COUNTED: usize = 1024;
 /// Longest header block that is remembered.

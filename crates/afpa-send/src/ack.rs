@@ -1,6 +1,6 @@
 //! What an acknowledgement changes.
 
-use crate::flight::{Flight, Probe, Recovery, Undo};
+use crate::flight::{Flight, Probe, Recovery};
 use crate::{Bits, Micros};
 
 /// What the client says, in offsets of the answer.
@@ -17,6 +17,8 @@ pub struct Ack {
     pub echo: Option<u32>,
     /// The network marked a segment of ours (ECE, RFC 3168).
     pub marked: bool,
+    /// The first block tells of a duplicate of an earlier answer.
+    pub earlier: bool,
 }
 
 /// Where the answer stands.
@@ -53,9 +55,8 @@ impl Flight {
         self.edge = acked.saturating_add(ack.window);
         let sacked = self.blocks(ack);
         let duplicate = is_duplicate(ack, acked);
-        if duplicate {
-            self.path.sent_in_vain();
-            self.undo.needless(&mut self.path);
+        if ack.earlier || duplicate {
+            self.sent_in_vain(ack);
         }
         self.sacked = self.sacked.or(sacked).and(Bits::range(self.first(), self.next));
         // The client lacks the first byte of it: if it said otherwise before, it has changed its mind
@@ -88,24 +89,48 @@ impl Flight {
         all
     }
 
+    /// Something arrived twice. What was not sent twice the network has doubled, which tells nothing; that a
+    /// probe was not needed tells nothing of reordering.
+    fn sent_in_vain(&mut self, ack: &Ack) {
+        let segment = (ack.sack[0].0 / self.unit) as u8;
+        let ours = if ack.earlier { self.path.undo.open > 0 } else { self.again.has(segment) };
+        if !ours {
+            return;
+        }
+        self.path.needless(1);
+        if self.probe == Probe::Repeated(segment) && !ack.earlier {
+            return;
+        }
+        if self.first() >= self.patient_until {
+            self.path.wait_longer();
+            self.patient_until = self.next;
+        }
+    }
+
     /// Learns from what arrived: round trips, reordering, the newest transmission that got through.
     fn note_delivery(&mut self, now: Micros, delivered: Bits, echo: Option<u32>) {
+        let again = self.again;
         let mut sample = None;
         for segment in delivered.iter() {
             let sent_at = self.sent_at[usize::from(segment)];
             let round_trip = (now as u32).wrapping_sub(sent_at);
+            let overtaken = segment < self.front;
             if self.again.has(segment) {
                 // Which of the transmissions was it? Not the last one, if the echo is older than that,
                 // or if no packet can have been that fast (RFC 8985, 6.2, step 2).
                 let older = echo.is_some_and(|echo| is_before(echo, stamp_of(now, round_trip)));
-                if older || round_trip < self.path.rtt.shortest {
+                if older {
+                    // It arrived before it was sent again (RFC 4015); the duplicate is no news then.
+                    self.again.clear(segment);
+                    self.path.reordering |= overtaken;
+                    continue;
+                }
+                if round_trip < self.path.rtt.shortest {
                     continue;
                 }
             } else {
                 sample = Some(round_trip);
-                if segment < self.front {
-                    self.path.reordered();
-                }
+                self.path.reordering |= overtaken;
             }
             self.front = self.front.max(segment + 1);
             let newest = &mut self.newest;
@@ -118,6 +143,7 @@ impl Flight {
                 newest.round_trip = round_trip;
             }
         }
+        self.path.needless(again.without(self.again).count() as u8);
         if let Some(sample) = sample {
             self.path.rtt.measured(sample);
         }
@@ -129,7 +155,7 @@ impl Flight {
         match self.probe {
             Probe::Repeated(segment) if delivered.has(segment) => {
                 if !duplicate && self.recovery == Recovery::Open {
-                    self.path.shrink(self.pipe() + delivered.count());
+                    self.path.shrink();
                 }
                 self.probe = Probe::None;
             }
@@ -143,12 +169,13 @@ impl Flight {
         match self.recovery {
             Recovery::Fast(until) | Recovery::Slow(until) if self.first() >= until => {
                 self.recovery = Recovery::Open;
+                self.path.recovered();
             }
-            Recovery::Slow(_) => self.path.grow(acked, &mut self.credit),
+            Recovery::Slow(_) => self.path.grow(acked),
             Recovery::Fast(_) => {}
             // A window that was not made use of says nothing about the path (RFC 7661).
             Recovery::Open if self.path.window < 2 * self.peak => {
-                self.path.grow(acked, &mut self.credit);
+                self.path.grow(acked);
             }
             Recovery::Open => {}
         }
@@ -170,10 +197,9 @@ impl Flight {
             return;
         }
         if self.recovery == Recovery::Open {
-            self.undo = Undo::remember(&self.path);
-            self.path.shrink(self.outstanding().count());
+            self.path.remember();
+            self.path.shrink();
             self.recovery = Recovery::Fast(self.next);
-            self.credit = 0;
             self.urgent = true;
         }
         self.lost = self.lost.or(late);
@@ -214,7 +240,7 @@ impl Flight {
 
     /// Three segments beyond, or a recovery under way, and reordering never seen: no patience.
     fn lateness(&self) -> u32 {
-        if self.path.patience > 0 {
+        if self.path.reordering {
             return self.path.lateness();
         }
         let sure = self.recovery != Recovery::Open || self.sacked.count() >= 3;

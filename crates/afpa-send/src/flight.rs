@@ -69,9 +69,6 @@ pub struct Flight {
     pub(crate) recovery: Recovery,
     /// A loss was just found: one segment may leave whatever the window says.
     pub(crate) urgent: bool,
-    pub(crate) undo: Undo,
-    /// Segments acknowledged towards the next growth of the window.
-    pub(crate) credit: u16,
     /// Most segments that were ever on their way at once.
     pub(crate) peak: u16,
     pub(crate) probe: Probe,
@@ -86,6 +83,8 @@ pub struct Flight {
     pub(crate) progress: Micros,
     /// No second reduction for a mark before all below this segment is acknowledged.
     pub(crate) reduced_until: u8,
+    /// Patience does not grow a second time before this segment is acknowledged.
+    pub(crate) patient_until: u8,
     /// Nothing came back once: perhaps what is too long for the path is lost without a word.
     pub(crate) narrow: bool,
 }
@@ -110,37 +109,6 @@ pub(crate) enum Probe {
     Fresh,
     /// Sent, with a segment that may have been lost.
     Repeated(u8),
-}
-
-/// The window as it was before a recovery that may prove needless (RFC 3522's aim, by RFC 2883).
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Undo {
-    pub(crate) possible: bool,
-    pub(crate) window: u16,
-    pub(crate) threshold: u16,
-    /// Segments sent again that have not proven needless.
-    pub(crate) open: u16,
-}
-
-impl Undo {
-    pub(crate) fn remember(path: &Path) -> Self {
-        Self { possible: true, window: path.window, threshold: path.threshold, open: 0 }
-    }
-
-    pub(crate) fn repeated(&mut self) {
-        self.open = self.open.saturating_add(1);
-    }
-
-    /// The client had one of the segments that were sent again. With the last of them the recovery has
-    /// proven needless as a whole.
-    pub(crate) fn needless(&mut self, path: &mut Path) {
-        self.open = self.open.saturating_sub(1);
-        if self.possible && self.open == 0 {
-            path.window = path.window.max(self.window);
-            path.threshold = path.threshold.max(self.threshold);
-            self.possible = false;
-        }
-    }
 }
 
 impl Flight {
@@ -170,8 +138,6 @@ impl Flight {
             path,
             recovery: Recovery::Open,
             urgent: false,
-            undo: Undo::default(),
-            credit: 0,
             peak: 0,
             probe: Probe::None,
             asking: false,
@@ -181,6 +147,7 @@ impl Flight {
             backoff: 0,
             progress: now,
             reduced_until: path.reduced.into(), // the first segment tells
+            patient_until: 0,
             narrow: false,
         })
     }

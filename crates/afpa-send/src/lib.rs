@@ -29,7 +29,7 @@ mod time;
 pub use ack::{Ack, Progress};
 pub use bits::Bits;
 pub use flight::{Begin, Flight};
-pub use path::Path;
+pub use path::{Path, Undo};
 pub use rtt::Rtt;
 pub use send::Send;
 

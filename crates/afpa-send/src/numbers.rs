@@ -28,12 +28,13 @@ impl Flight {
         let path = &self.path;
         let times = [self.deadline().unwrap_or(0), self.base, self.progress, path.used];
         let trips = [path.rtt.smoothed, path.rtt.variation, path.rtt.shortest].map(u64::from);
-        let window = [path.window, path.threshold, path.patience.into()].map(u64::from);
+        let window = [path.window, path.threshold].map(u64::from);
+        let reordering = [path.reordering.into(), path.patience, path.persist].map(u64::from);
         let sets = [self.sacked, self.lost, self.again].map(|set| set.words());
         let bytes = [self.length, self.unit, self.una, self.edge].map(u64::from);
         let newest = [self.newest.sent_at, self.newest.round_trip].map(u64::from);
-        let shorts = [self.credit, self.peak].map(u64::from);
-        let undo = [self.undo.window, self.undo.threshold, self.undo.open].map(u64::from);
+        let shorts = [path.credit, self.peak].map(u64::from);
+        let undo = [path.undo.window, path.undo.threshold, path.undo.open].map(u64::from);
         let small = [
             self.count,
             self.next,
@@ -50,14 +51,15 @@ impl Flight {
             self.backoff,
             path.reduced.into(),
             self.reduced_until,
-            self.undo.possible.into(),
+            self.patient_until,
             self.narrow.into(),
         ];
         let stamps = [sent_at(0), sent_at(self.next), sent_at(self.next.wrapping_sub(1))];
-        let parts: [&[u64]; 9] = [
+        let parts: [&[u64]; 10] = [
             &times,
             &trips,
             &window,
+            &reordering,
             sets.as_flattened(),
             &bytes,
             &newest,

@@ -1,7 +1,8 @@
 //! What leaves next.
 
 use crate::Micros;
-use crate::flight::{Flight, Probe, Recovery, Undo};
+use crate::flight::{Flight, Probe, Recovery};
+use crate::path::Undo;
 
 /// Bytes to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +76,7 @@ impl Flight {
         if again {
             self.again.set(segment);
             self.lost.clear(segment);
-            self.undo.repeated();
+            self.path.repeated();
         } else {
             self.next = segment + 1;
         }
@@ -113,14 +114,13 @@ impl Flight {
 
     /// Everything that is on its way is taken for lost: nothing came back in time.
     pub(crate) fn lose_all(&mut self) {
-        if !matches!(self.recovery, Recovery::Slow(_)) {
-            self.path.collapse(self.outstanding().count());
-        } else {
-            self.path.window = 1;
+        // A loss that was known has reduced the window already.
+        if self.recovery == Recovery::Open {
+            self.path.shrink();
         }
+        self.path.window = 1;
         self.recovery = Recovery::Slow(self.next);
-        self.undo = Undo::default();
-        self.credit = 0;
+        self.path.undo = Undo::default();
         self.lost = self.outstanding();
         self.probe = Probe::None;
         self.newest.known = false;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use afpa_bpf::{Counters, FastPath, Reason, Settings};
 use afpa_netlab::inject::{Impairment, Rules};
-use afpa_netlab::{Bed, BedOptions, Offloads, Path, missing_privilege};
+use afpa_netlab::{Bed, BedOptions, Offloads, Path, Steering, missing_privilege};
 
 use super::{Client, Sample, Wire};
 
@@ -25,6 +25,8 @@ const LISTENER: u32 = 1;
 pub struct Plan {
     /// What lies between the two sides.
     pub path: Path,
+    /// Where packets are processed.
+    pub steering: Steering,
     /// Of the fast path.
     pub settings: Settings,
     /// Client addresses of each family.
@@ -39,6 +41,7 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             path: Path::Direct(Offloads::CARD),
+            steering: Steering::Unsteered,
             settings: Settings::default(),
             sources: 1,
             sysctls: Vec::new(),
@@ -98,8 +101,12 @@ impl Lab {
         if skip() {
             return None;
         }
-        let options =
-            BedOptions { path: plan.path.clone(), sources: plan.sources, ..BedOptions::default() };
+        let options = BedOptions {
+            path: plan.path.clone(),
+            steering: plan.steering,
+            sources: plan.sources,
+            ..BedOptions::default()
+        };
         let bed = Bed::create(&options).expect("a bed");
         for (side, setting) in [bed.client(), bed.server()]
             .into_iter()

@@ -4,11 +4,14 @@
 //! - [`Client`]: an ordinary connection that keeps every byte.
 //! - [`Wire`]: TCP by hand, segment by segment, for what no stack would do when asked.
 //! - [`transfer`]: many connections at once, every response compared with nginx's own.
+//! - [`networks`] and [`completion`]: bad networks, and how long the same requests take through them.
 //! - [`Trace`]: the last segments of every connection, for the report of a failure.
 
 mod client;
+pub mod completion;
 mod frame;
 mod lab;
+pub mod networks;
 mod sample;
 mod trace;
 pub mod transfer;

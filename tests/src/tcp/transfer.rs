@@ -429,9 +429,13 @@ fn choose<'m>(menu: &'m Menu, dice: &mut Dice) -> (&'static str, Vec<&'m Exchang
 }
 
 /// SplitMix64, so that a seed means the same everywhere.
-struct Dice(u64);
+pub(super) struct Dice(u64);
 
 impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -440,11 +444,11 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.roll() % bound.max(1)
     }
 
-    fn one<'t, T>(&mut self, from: &'t [T]) -> &'t T {
+    pub(super) fn one<'t, T>(&mut self, from: &'t [T]) -> &'t T {
         &from[self.below(from.len() as u64) as usize]
     }
 

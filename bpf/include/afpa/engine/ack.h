@@ -16,6 +16,7 @@ struct acknowledgement {
 	struct block sack[4];  /* empty ones are ignored */
 	__u32 echo;            /* timestamp that is echoed, milliseconds of our clock */
 	__u8 echoes, marked;   /* is there one; did the network mark a segment of ours */
+	__u8 earlier;          /* the first block tells of a duplicate of an earlier answer */
 };
 
 /* Segments that lie whole within the blocks are known to have arrived. */
@@ -51,24 +52,49 @@ static __always_inline bool is_duplicate(const struct acknowledgement *ack, __u3
 	return one.from < one.to && (one.to <= acked || (other.from <= one.from && one.to <= other.to));
 }
 
+/*
+ * Something arrived twice. What was not sent twice the network has doubled, which tells nothing; that a
+ * probe was not needed tells nothing of reordering.
+ */
+engine_function int sent_in_vain(struct flight *f, struct acknowledgement *ack)
+{
+	__u32 segment;
+
+	if (!f || !ack || f->unit == 0)
+		return 0;
+	segment = (__u8)(ack->sack[0].from / f->unit);
+	if (ack->earlier ? f->path.undo_open == 0 : !bits_has(f->again, segment))
+		return 0;
+	path_needless(&f->path, 1);
+	if (f->probe == PROBE_REPEATED && f->probe_segment == segment && !ack->earlier)
+		return 0;
+	if (flight_first(f) >= f->patient_until) {
+		path_wait_longer(&f->path);
+		f->patient_until = f->next;
+	}
+	return 0;
+}
+
 /* Learn from what arrived: round trips, reordering, the newest transmission that got through. */
 engine_function int note_delivery(struct flight *f, __u64 now, struct bits *arrived, struct acknowledgement *ack)
 {
 	__u32 sample = 0, turn, segment;
 	bool sampled = false;
-	struct bits delivered;
+	struct bits delivered, again;
 
 	if (!f || !arrived || !ack)
 		return 0;
+	again = f->again;
 	delivered = *arrived;
 	each_turn(turn) {
 		__u32 sent_at, round_trip;
-		bool newer;
+		bool newer, overtaken;
 
 		if (!take_first(&delivered, &segment))
 			break;
 		sent_at = f->sent_at[segment & (ENGINE_SEGMENTS - 1)];
 		round_trip = (__u32)now - sent_at;
+		overtaken = segment < f->front;
 		if (bits_has(f->again, segment)) {
 			/*
 			 * Which of the transmissions was it? Not the last one, if the echo is older than that, or
@@ -76,15 +102,18 @@ engine_function int note_delivery(struct flight *f, __u64 now, struct bits *arri
 			 */
 			__u64 left = now > round_trip ? now - round_trip : 0;
 
-			if (ack->echoes && is_before(ack->echo, left / 1000))
+			if (ack->echoes && is_before(ack->echo, left / 1000)) {
+				/* It arrived before it was sent again (RFC 4015); the duplicate is no news then. */
+				bits_clear(&f->again, segment);
+				f->path.reordering |= overtaken;
 				continue;
+			}
 			if (round_trip < f->path.shortest)
 				continue;
 		} else {
 			sample = round_trip;
 			sampled = true;
-			if (segment < f->front && f->path.patience == 0)
-				f->path.patience = 1;
+			f->path.reordering |= overtaken;
 		}
 		if (f->front < segment + 1)
 			f->front = segment + 1;
@@ -97,22 +126,10 @@ engine_function int note_delivery(struct flight *f, __u64 now, struct bits *arri
 			f->newest_round_trip = round_trip;
 		}
 	}
+	path_needless(&f->path, bits_count(bits_without(again, f->again)));
 	if (sampled)
 		path_measured(&f->path, sample);
 	return 0;
-}
-
-/* A segment that was sent again was there already; with the last of them the recovery was needless. */
-static __always_inline void sent_in_vain(struct flight *f)
-{
-	path_sent_in_vain(&f->path);
-	if (f->undo_open)
-		f->undo_open--;
-	if (f->undo_possible && f->undo_open == 0) {
-		f->path.window = greater(f->path.window, f->undo_window);
-		f->path.threshold = greater(f->path.threshold, f->undo_threshold);
-		f->undo_possible = false;
-	}
 }
 
 /* A repeated tail that repaired a loss is a loss (RFC 8985, 7.4). */
@@ -122,7 +139,7 @@ static __always_inline void probe_answered(struct flight *f, struct bits deliver
 		if (!bits_has(delivered, f->probe_segment))
 			return;
 		if (!duplicate && f->recovery == RECOVERY_OPEN)
-			path_shrink(&f->path, flight_pipe(f) + bits_count(delivered));
+			path_shrink(&f->path);
 	} else if (f->probe == PROBE_NONE || bits_empty(delivered)) {
 		return;
 	}
@@ -136,10 +153,11 @@ static __always_inline void congestion(struct flight *f, __u32 acked, bool marke
 	if (f->recovery != RECOVERY_OPEN && flight_first(f) >= f->recovery_until) {
 		f->recovery = RECOVERY_OPEN;
 		f->recovery_until = 0;
+		path_recovered(&f->path);
 	} else if (f->recovery == RECOVERY_SLOW ||
 		   (f->recovery == RECOVERY_OPEN && f->path.window < 2 * f->peak)) {
 		/* A window that was not made use of says nothing about the path (RFC 7661). */
-		path_grow(&f->path, acked, &f->credit);
+		path_grow(&f->path, acked);
 	}
 	if (marked && flight_first(f) >= f->reduced_until) {
 		/* Once a window, losses included; the client repeats it until it is told. */
@@ -178,8 +196,8 @@ engine_function int note_ack(struct flight *f, __u64 now, struct acknowledgement
 	f->una = acked;
 	f->edge = acked + ack->window < acked ? ~0u : acked + ack->window;
 	news->duplicate = is_duplicate(ack, acked);
-	if (news->duplicate)
-		sent_in_vain(f);
+	if (ack->earlier || news->duplicate)
+		sent_in_vain(f, ack);
 	note_blocks(f, ack);
 	news->delivered = bits_without(before, flight_outstanding(f));
 	if (!bits_empty(news->delivered))

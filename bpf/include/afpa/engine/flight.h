@@ -23,13 +23,12 @@ struct flight {
 	struct bits sacked, lost, again;
 	__u32 length, unit, una, edge;
 	__u32 newest_sent_at, newest_round_trip;
-	__u16 credit, peak;
-	__u16 undo_window, undo_threshold, undo_open;
+	__u16 peak;
 	__u8 count, next, front;
 	__u8 newest_known, newest_segment;
 	__u8 recovery, recovery_until, urgent;
 	__u8 probe, probe_segment, asking;
-	__u8 timer, backoff, reduced_until, undo_possible;
+	__u8 timer, backoff, reduced_until, patient_until;
 	__u8 narrow; /* nothing came back once: perhaps what is too long for the path is lost without a word */
 	__u32 sent_at[ENGINE_SEGMENTS];
 };

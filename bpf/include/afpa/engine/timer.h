@@ -17,7 +17,7 @@ static __always_inline bool is_overtaken(const struct flight *f, __u32 segment)
 /* How late a segment may be. Three beyond, or a recovery under way, and reordering never seen: not at all. */
 static __always_inline __u32 lateness(const struct flight *f)
 {
-	if (f->path.patience)
+	if (f->path.reordering)
 		return lesser(f->path.shortest / 4 * f->path.patience, f->path.smoothed);
 	if (f->recovery != RECOVERY_OPEN || bits_count(f->sacked) >= 3)
 		return 0;
@@ -73,14 +73,10 @@ engine_function int find_losses(struct flight *f, __u64 now)
 	if (bits_empty(late))
 		return 0;
 	if (f->recovery == RECOVERY_OPEN) {
-		f->undo_possible = true;
-		f->undo_window = f->path.window;
-		f->undo_threshold = f->path.threshold;
-		f->undo_open = 0;
-		path_shrink(&f->path, bits_count(flight_outstanding(f)));
+		path_remember(&f->path);
+		path_shrink(&f->path);
 		f->recovery = RECOVERY_FAST;
 		f->recovery_until = f->next;
-		f->credit = 0;
 		f->urgent = true;
 	}
 	f->lost = bits_or(f->lost, late);
@@ -90,14 +86,12 @@ engine_function int find_losses(struct flight *f, __u64 now)
 /* Nothing came back in time: everything on its way is lost. */
 static __always_inline void lose_all(struct flight *f)
 {
-	if (f->recovery != RECOVERY_SLOW)
-		path_shrink(&f->path, bits_count(flight_outstanding(f)));
+	if (f->recovery == RECOVERY_OPEN) /* a loss that was known has reduced the window already */
+		path_shrink(&f->path);
 	f->path.window = 1;
 	f->recovery = RECOVERY_SLOW;
 	f->recovery_until = f->next;
-	f->undo_possible = false;
-	f->undo_window = f->undo_threshold = f->undo_open = 0;
-	f->credit = 0;
+	path_forget(&f->path);
 	f->lost = flight_outstanding(f);
 	f->probe = PROBE_NONE;
 	f->probe_segment = 0;

@@ -21,7 +21,7 @@ static __always_inline void transmit(struct flight *f, __u64 now, __u32 segment,
 	if (again) {
 		bits_set(&f->again, segment);
 		bits_clear(&f->lost, segment);
-		f->undo_open += f->undo_open < 65535;
+		f->path.undo_open += f->path.undo_open < 255;
 	} else {
 		f->next = segment + 1;
 	}

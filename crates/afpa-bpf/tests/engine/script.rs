@@ -115,5 +115,5 @@ fn acknowledgement(
     };
     let window = [0, 500, 4_000, 65_535, 1 << 20, u32::MAX][random.below(6) as usize];
     let echo = (random.below(3) > 0).then(|| (now / 1000 - random.below(100)) as u32);
-    Ack { ack, window, sack, echo, marked: random.below(15) == 0 }
+    Ack { ack, window, sack, echo, marked: random.below(15) == 0, earlier: random.below(15) == 0 }
 }

@@ -5,7 +5,7 @@ use afpa_send::{Ack, Micros, Progress, Send};
 /// Bytes of a `struct step`.
 pub(crate) const STEP: usize = 72;
 /// Numbers of a `struct state`: a result, a transmission, and the engine's state.
-pub(crate) const STATE: usize = 7 + 47;
+pub(crate) const STATE: usize = 7 + 49;
 
 /// What happens to the engine.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ impl Step {
                     place.copy_from_slice(&[from, to]);
                 }
                 words[16] = ack.echo.unwrap_or(0);
-                let flags = [ack.echo.is_some().into(), ack.marked.into(), 0, 0];
+                let flags = [ack.echo.is_some(), ack.marked, ack.earlier, false].map(u8::from);
                 words[17] = u32::from_ne_bytes(flags);
             }
             Step::Time => words[2] = 2,

@@ -17,7 +17,7 @@ struct step {
 };
 
 /* What came of it: `result`, a transmission, and the state behind it. */
-#define STATE_NUMBERS 47
+#define STATE_NUMBERS 49
 
 struct state {
 	__u64 result;
@@ -39,7 +39,9 @@ static __always_inline void tell(const struct flight *f, struct state *state)
 	to[i++] = f->path.shortest;
 	to[i++] = f->path.window;
 	to[i++] = f->path.threshold;
+	to[i++] = f->path.reordering;
 	to[i++] = f->path.patience;
+	to[i++] = f->path.persist;
 	to[i++] = f->sacked.word[0];
 	to[i++] = f->sacked.word[1];
 	to[i++] = f->lost.word[0];
@@ -52,11 +54,11 @@ static __always_inline void tell(const struct flight *f, struct state *state)
 	to[i++] = f->edge;
 	to[i++] = f->newest_sent_at;
 	to[i++] = f->newest_round_trip;
-	to[i++] = f->credit;
+	to[i++] = f->path.credit;
 	to[i++] = f->peak;
-	to[i++] = f->undo_window;
-	to[i++] = f->undo_threshold;
-	to[i++] = f->undo_open;
+	to[i++] = f->path.undo_window;
+	to[i++] = f->path.undo_threshold;
+	to[i++] = f->path.undo_open;
 	to[i++] = f->count;
 	to[i++] = f->next;
 	to[i++] = f->front;
@@ -72,7 +74,7 @@ static __always_inline void tell(const struct flight *f, struct state *state)
 	to[i++] = f->backoff;
 	to[i++] = f->path.reduced;
 	to[i++] = f->reduced_until;
-	to[i++] = f->undo_possible;
+	to[i++] = f->patient_until;
 	to[i++] = f->narrow;
 	to[i++] = f->sent_at[0];
 	to[i++] = f->sent_at[f->next & (ENGINE_SEGMENTS - 1)];

@@ -14,6 +14,8 @@ use super::{Impairment, TcpView};
 pub struct Counts {
     /// Packets received.
     pub received: u64,
+    /// Bytes of TCP payload in them.
+    pub payload: u64,
     /// Packets sent on, copies included.
     pub sent: u64,
     /// Lost by chance.
@@ -44,6 +46,7 @@ impl Add for Counts {
     fn add(self, other: Self) -> Self {
         Self {
             received: self.received + other.received,
+            payload: self.payload + other.payload,
             sent: self.sent + other.sent,
             lost: self.lost + other.lost,
             burst_lost: self.burst_lost + other.burst_lost,
@@ -106,6 +109,8 @@ impl Lane {
     /// A packet has arrived: decides its fate.
     pub fn admit(&mut self, now: Duration, mut frame: Vec<u8>) {
         self.counts.received += 1;
+        let segment = TcpView::of_frame(&frame);
+        self.counts.payload += segment.map_or(0, |segment| segment.payload.len() as u64);
         if self.loses(&frame) {
             return;
         }

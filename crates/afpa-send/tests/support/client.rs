@@ -129,7 +129,7 @@ impl Client {
             *place = block;
         }
         let echo = self.timestamps.then_some(self.echo);
-        Ack { ack: self.next, window, sack, echo, marked: false }
+        Ack { ack: self.next, window, sack, echo, marked: false, earlier: false }
     }
 
     /// The run of bytes around what arrived comes first; what is below `next` is gone.
