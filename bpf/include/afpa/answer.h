@@ -82,7 +82,7 @@ static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const str
 			flow->flags |= AFPA_FLOW_FLIGHT;
 		else
 			flow->kernel_acked = flow->kernel_next;
-		if (s->flags & TCP_ECE && !several) /* several: the engine hears it */
+		if (s->flags & TCP_ECE && !several) /* several: `enter_flight` */
 			answer_mark((struct path *)flow->path);
 		flow->answer_from = s->seq;
 		flow->answer_length = s->length;
@@ -186,6 +186,8 @@ static __always_inline bool enter_flight(struct __sk_buff *skb, struct work *wor
 
 	if (!flight_begin(engine_of(flight), microseconds(), length, unit_of(flow), window, (const void *)flow->path))
 		return false;
+	if (s->flags & TCP_ECE)
+		flight_marked(engine_of(flight));
 	flight->version = cached->slot->version;
 	flight->slot = cached->index;
 	flight->date = date;
@@ -331,8 +333,8 @@ static __always_inline bool send_parts(struct __sk_buff *skb, struct work *work,
 }
 
 /*
- * The same answer again. It may have been lost because it is too long for a path that has changed: IPv4 lets routers cut it,
- * with IPv6 we do.
+ * The same answer again. It may have been lost because it is too long for a path that has changed: IPv4 lets
+ * routers cut it, with IPv6 we do.
  */
 static __always_inline bool send_again(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				       struct afpa_slot *slot, enum afpa_kind kind, struct outgoing *out,

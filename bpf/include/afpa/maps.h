@@ -129,7 +129,10 @@ struct {
 	__type(value, __u32);
 } alive SEC(".maps");
 
-/* What tends answers on their way, the entry program, what hears routers: reached without user mode, if connections are kept. */
+/*
+ * What tends answers on their way, the entry program, what hears routers: reached without user mode, if
+ * connections are kept.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 3);

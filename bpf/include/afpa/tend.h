@@ -57,6 +57,7 @@ static __always_inline void start_sending(struct sending *sending, const struct 
 	sending->ipv6 = is_ipv6(&flight->flow);
 	sending->timestamps = !!(flow->flags & AFPA_FLOW_TIMESTAMPS);
 	sending->ecn = !!(flow->flags & AFPA_FLOW_ECN);
+	sending->most = flow->mss;
 	sending->place = flight->place;
 }
 

@@ -74,13 +74,13 @@ impl Path {
         }
     }
 
-    /// The network marked instead of dropping.
+    /// The network marked instead of dropping: the same as a loss, once, and the client is to be told (RFC 3168).
     pub(crate) fn marked(&mut self) {
         self.shrink();
         self.reduced = true;
     }
 
-    /// Something was lost, or marked: to seven tenths (RFC 9438, 4.6), of the window as CUBIC does in the
+    /// Something was lost: to seven tenths (RFC 9438, 4.6), of the window as CUBIC does in the
     /// kernel, not of what happens to be on its way: answers are short, and seldom fill it.
     pub(crate) fn shrink(&mut self) {
         self.threshold = (self.window * 7 / 10).max(2);

@@ -137,4 +137,12 @@ static __always_inline bool flight_begin(struct flight *f, __u64 now, __u32 leng
 	return true;
 }
 
+/* The request told of a mark: no second reduction when it is heard as an acknowledgement, too. */
+static __always_inline void flight_marked(struct flight *f)
+{
+	if (!f->path.reduced)
+		path_marked(&f->path);
+	f->reduced_until = 1;
+}
+
 #endif

@@ -22,7 +22,7 @@ struct path {
 	__u8 undo_open;       /* segments sent again that have not proven needless */
 	__u8 reordering : 1;  /* a segment was seen to overtake another one */
 	__u8 reduced : 1;     /* for a mark, and the client is still to be told (CWR, RFC 3168) */
-	__u8 patience;        /* quarters of the shortest round trip that a segment may then be late */
+	__u8 patience;        /* quarters of the shortest round trip that one may then be late */
 	__u8 persist;         /* recoveries without a needless repetition before that is one again */
 };
 
@@ -111,7 +111,7 @@ static __always_inline void path_grow(struct path *path, __u32 acked)
 }
 
 /*
- * Something was lost, or marked: to seven tenths (RFC 9438, 4.6), of the window as CUBIC does in the kernel,
+ * Something was lost: to seven tenths (RFC 9438, 4.6), of the window as CUBIC does in the kernel,
  * not of what happens to be on its way: answers are short, and seldom fill it.
  */
 static __always_inline void path_shrink(struct path *path)
@@ -121,7 +121,7 @@ static __always_inline void path_shrink(struct path *path)
 	path->credit = 0;
 }
 
-/* The network marked instead of dropping. */
+/* The network marked instead of dropping: the same, once, and the client is to be told (CWR, RFC 3168). */
 static __always_inline void path_marked(struct path *path)
 {
 	path_shrink(path);
