@@ -2,8 +2,8 @@
 /*
  * Flight: segments of a client to whom an answer of several segments is on its way, from the request on.
  *
- * Reached from the ingress programs by a tail call, with the request's packet when nothing was sent yet.
- * A segment is taken for what it acknowledges, and is then the clay of what leaves; nothing goes up but
+ * Reached from the ingress programs by a tail call (`to_flight`), with the request's packet when nothing was
+ * sent yet. A segment is taken for what it acknowledges, and is then the clay of what leaves; nothing goes up but
  * resets, and the acknowledgement that the kernel waits for. When all has arrived, the connection is as
  * after any answer, and the segment begins anew at the entry.
  */
@@ -159,24 +159,28 @@ static __always_inline int hear(struct __sk_buff *skb, struct work *work, const 
 static __always_inline int fly(struct __sk_buff *skb, struct work *work, struct segment *s, struct afpa_flow *flow,
 			       struct afpa_flight *flight)
 {
-	int progress;
+	int progress = PROGRESS_GOING;
 
-	start_sending(&work->sending, flow, flight, microseconds());
-	progress = hear(skb, work, s, flow, flight);
+	start_sending(&work->sending, flow, flight);
+	if (!work->sending.begins)
+		progress = hear(skb, work, s, flow, flight);
 	if (progress == PROGRESS_IMPOSSIBLE) {
 		count_at(s->place, AFPA_FLIGHT_STRANGE);
 		flight_release(flight);
 		return TCX_DROP;
 	}
-	count_at(s->place, AFPA_FLIGHT_HEARD);
+	if (!work->sending.begins)
+		count_at(s->place, AFPA_FLIGHT_HEARD);
 	if (progress == PROGRESS_DONE) {
 		land(flow, flight);
 		bpf_map_delete_elem(&flights, &s->key);
 		count_at(s->place, AFPA_FLIGHT_DONE);
+		bpf_tail_call(skb, &alive, 0); /* what the entry program does */
 		bpf_tail_call(skb, &engine, ENGINE_ENTRY);
 		return TCX_DROP;
 	}
-	note_segment(flow, s, &work->sending);
+	if (!work->sending.begins)
+		note_segment(flow, s, &work->sending);
 	if (!is_clay(skb, s)) {
 		flight->look = 1;
 		flight_release(flight);
@@ -203,7 +207,7 @@ static __always_inline int without_flight(struct __sk_buff *skb, struct work *wo
 	none->flow = s->key;
 	none->interface = skb->ifindex;
 	none->place = s->place;
-	start_sending(&work->sending, flow, none, microseconds());
+	start_sending(&work->sending, flow, none);
 	work->sending.partial = checksum_state(skb) == CHECKSUM_PARTIAL;
 	note_segment(flow, s, &work->sending);
 	return end(skb, work, s, none, AFPA_FLIGHT_LOST);
@@ -222,13 +226,9 @@ int afpa_flight(struct __sk_buff *skb)
 	if (!work)
 		return TCX_DROP;
 	s = (struct segment *)work->segment;
-	__builtin_memset(s, 0, sizeof(*s));
-	if (!parse_segment(skb, s, FROM_CLIENT))
-		return TCX_DROP;
 	flow = bpf_map_lookup_elem(&flows, &s->key);
 	if (!flow)
 		return TCX_DROP;
-	s->place = place_of(skb->ifindex);
 	/* A flight that ends loses the flag first: who finds the flag twice, and no flight, finds none. */
 	for (int i = 0; i < 2 && !flight; i++) {
 		if (!(*(volatile __u8 *)&flow->flags & AFPA_FLOW_FLIGHT))
@@ -237,7 +237,7 @@ int afpa_flight(struct __sk_buff *skb)
 	}
 	if (!flight)
 		return without_flight(skb, work, s, flow);
-	if (!flight_take(flight, &s->key)) {
+	if (!work->sending.begins && !flight_take(flight, &s->key)) {
 		flight->look = 1;
 		count_at(s->place, AFPA_FLIGHT_BUSY);
 		return TCX_DROP;

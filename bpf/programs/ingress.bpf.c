@@ -293,7 +293,7 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 
 	if (flow && flow->flags & AFPA_FLOW_FLIGHT) {
 		if (!(s.flags & TCP_RST))
-			bpf_tail_call(skb, &engine, ENGINE_FLIGHT);
+			to_flight(skb, work, &s, microseconds(), false);
 		if (!(s.flags & TCP_RST) || !afpa_is_sound(skb, work, &s))
 			return TCX_DROP; /* nothing else knows what is on its way */
 	}

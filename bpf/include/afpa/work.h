@@ -71,6 +71,7 @@ struct sending {
 	__u8 place;
 	__u8 again, last;
 	__u8 chosen;                 /* something was to leave in this round */
+	__u8 begins;                 /* the flight does, and is locked: the segment is its request */
 	__u32 offset, length;        /* bytes of the answer */
 	__u32 sent;                  /* segments of this round */
 };
