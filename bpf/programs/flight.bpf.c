@@ -7,52 +7,9 @@
  * resets, and the acknowledgement that the kernel waits for. When all has arrived, the connection is as
  * after any answer, and the segment begins anew at the entry.
  */
-#include <afpa/tend.h>
+#include <afpa/hear.h>
 
 _Static_assert(sizeof(struct segment) == AFPA_SEGMENT_WORDS * 8, "AFPA_SEGMENT_WORDS");
-
-/* Does the segment belong to the connection as it stands? */
-static __always_inline bool belongs(const struct afpa_flow *flow, const struct segment *s)
-{
-	__s32 above = s->seq - (flow->answer_from - 1); /* a keep-alive probe stands one below */
-
-	return s->flags & TCP_ACK && !(s->flags & TCP_SYN) && s->timestamps == !!(flow->flags & AFPA_FLOW_TIMESTAMPS) &&
-	       above >= 0 && above < 1 << 24;
-}
-
-/* SACK blocks into offsets of the answer; what lies outside of it is made empty. */
-static __always_inline void read_blocks(struct __sk_buff *skb, struct work *work, const struct segment *s,
-					const struct afpa_flight *flight, struct acknowledgement *ack)
-{
-	__u32 length = other_options(s), whole = ((const struct flight *)flight->engine)->length, first;
-	const __be32 *options = (const __be32 *)work->head;
-
-	opaque(length);
-	if (length < 12 || length > OPTIONS_MAX)
-		return;
-	__builtin_memset(work->head, 0, OPTIONS_MAX);
-	if (bpf_skb_load_bytes(skb, s->payload_at - length, work->head, length))
-		return;
-	first = bpf_ntohl(options[0]);
-	if (first >> 8 != SACK_LAYOUT)
-		return;
-	for (__u32 i = 0; i < SACK_EDGES / 2; i++) {
-		__u32 from = bpf_ntohl(options[1 + 2 * i]) - flight->at, to = bpf_ntohl(options[2 + 2 * i]) - flight->at;
-
-		if (8 * i + 10 > (first & 0xff) || from >= whole)
-			continue;
-		ack->sack[i].from = from;
-		ack->sack[i].to = to < whole ? to : whole;
-	}
-}
-
-/* What the engine makes of the acknowledgement in `work->heard`: an `enum progress`. */
-__noinline int afpa_hear(struct work *work, struct afpa_flight *flight)
-{
-	if (!work || !flight)
-		return PROGRESS_IMPOSSIBLE;
-	return flight_on_ack(engine_of(flight), work->sending.now, (struct acknowledgement *)work->heard);
-}
 
 /* Keep the flow true to the segment, and take its numbers. */
 static __always_inline void note_segment(struct afpa_flow *flow, const struct segment *s, struct sending *sending)
@@ -64,19 +21,6 @@ static __always_inline void note_segment(struct afpa_flow *flow, const struct se
 	if (s->timestamps && before(flow->ts_seen, s->ts_value) && !before(flow->client_next, s->seq))
 		flow->ts_seen = s->ts_value;
 	number(flow, sending);
-	bpf_spin_unlock(&flow->lock);
-}
-
-/* The connection is as after any answer: what its path has shown is kept for the next one. */
-static __always_inline void land(struct afpa_flow *flow, const struct afpa_flight *flight)
-{
-	const struct path *path = &((const struct flight *)flight->engine)->path;
-	const __u64 *from = (const __u64 *)path;
-
-	bpf_spin_lock(&flow->lock);
-	flow->flags &= ~AFPA_FLOW_FLIGHT;
-	for (int i = 0; i < AFPA_PATH_WORDS; i++)
-		flow->path[i] = from[i];
 	bpf_spin_unlock(&flow->lock);
 }
 
@@ -133,27 +77,6 @@ static __always_inline int go_on(struct __sk_buff *skb, struct work *work, const
 	if (built == BUILT)
 		bpf_clone_redirect(skb, skb->ifindex, 0);
 	return tell_kernel(skb, work, s, flow, flight);
-}
-
-/* The segment as an acknowledgement. An `enum progress`; PROGRESS_IMPOSSIBLE: it is none of ours. */
-static __always_inline int hear(struct __sk_buff *skb, struct work *work, const struct segment *s,
-				struct afpa_flow *flow, struct afpa_flight *flight)
-{
-	struct acknowledgement *ack = (struct acknowledgement *)work->heard;
-	int progress;
-
-	/* Behind everything that ever left, the server's FIN included; or of an answer before this one. */
-	if (!belongs(flow, s) || before(flow->kernel_next + flow->given + 1, s->ack) || before(s->ack, flight->at) ||
-	    !afpa_is_sound(skb, work, s))
-		return PROGRESS_IMPOSSIBLE;
-	__builtin_memset(work->heard, 0, sizeof(work->heard));
-	ack->ack = s->ack - flight->at;
-	ack->window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
-	ack->echo = s->ts_echo - flow->ts_offset;
-	ack->echoes = s->timestamps && s->ts_echo;
-	read_blocks(skb, work, s, flight, ack);
-	progress = afpa_hear(work, flight);
-	return progress == PROGRESS_GOING ? afpa_look_at_time(flight, work->sending.now) : progress;
 }
 
 static __always_inline int fly(struct __sk_buff *skb, struct work *work, struct segment *s, struct afpa_flow *flow,
