@@ -66,6 +66,17 @@ static __always_inline void land(struct afpa_flow *flow, const struct afpa_fligh
 	bpf_spin_unlock(&flow->lock);
 }
 
+/* The segment's own words, in those of the engine; without blocks. */
+static __always_inline void take_words(struct acknowledgement *ack, const struct segment *s, const struct afpa_flow *flow,
+				       const struct afpa_flight *flight)
+{
+	__builtin_memset(ack, 0, sizeof(*ack));
+	ack->ack = s->ack - flight->at;
+	ack->window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
+	ack->echo = s->ts_echo - flow->ts_offset;
+	ack->echoes = s->timestamps && s->ts_echo;
+}
+
 /* The segment as an acknowledgement. An `enum progress`; PROGRESS_IMPOSSIBLE: it is none of ours. */
 static __always_inline int hear(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				struct afpa_flow *flow, struct afpa_flight *flight)
@@ -77,14 +88,40 @@ static __always_inline int hear(struct __sk_buff *skb, struct work *work, const 
 	if (!belongs(flow, s) || before(flow->kernel_next + flow->given + 1, s->ack) || before(s->ack, flight->at) ||
 	    !afpa_is_sound(skb, work, s))
 		return PROGRESS_IMPOSSIBLE;
-	__builtin_memset(work->heard, 0, sizeof(work->heard));
-	ack->ack = s->ack - flight->at;
-	ack->window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
-	ack->echo = s->ts_echo - flow->ts_offset;
-	ack->echoes = s->timestamps && s->ts_echo;
+	take_words(ack, s, flow, flight);
 	read_blocks(skb, work, s, flight, ack);
 	progress = afpa_hear(work, flight);
 	return progress == PROGRESS_GOING ? afpa_look_at_time(flight, work->sending.now) : progress;
+}
+
+/*
+ * The usual end: a request that acknowledges all of the answer before it, and says nothing else. What the
+ * flight's program would do, without the way there and back. False: nothing was done, and it has to.
+ */
+static __always_inline bool arrive(struct __sk_buff *skb, struct work *work, const struct segment *s,
+				   struct afpa_flow *flow)
+{
+	struct acknowledgement *ack = (struct acknowledgement *)work->heard;
+	struct afpa_flight *flight;
+
+	if (s->length == 0 || !s->plain_tcp || s->flags & TCP_RST || s->ack != flow->answer_at + flow->answer_span ||
+	    !belongs(flow, s) || !afpa_is_sound(skb, work, s))
+		return false;
+	flight = bpf_map_lookup_elem(&flights, &s->key);
+	if (!flight || !flight_take(flight, &s->key))
+		return false;
+	take_words(ack, s, flow, flight);
+	/* Not plain: what it acknowledges has not left, or some of it left twice. */
+	if (!is_plain(engine_of(flight), ack) ||
+	    hear_plain(engine_of(flight), microseconds(), ack) != PROGRESS_DONE) {
+		flight_release(flight);
+		return false;
+	}
+	land(flow, flight);
+	bpf_map_delete_elem(&flights, &s->key);
+	count_at(s->place, AFPA_FLIGHT_HEARD);
+	count_at(s->place, AFPA_FLIGHT_DONE);
+	return true;
 }
 
 #endif

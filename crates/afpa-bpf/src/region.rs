@@ -7,7 +7,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use afpa_abi::{
-    DATES, Date, INTERFACES, PAGE, PAGE_REACH, PAGE_SUMS, PAGES_MAX, PATH_FILTER_BITS, Page, Shared, Slot,
+    DATES, Date, INTERFACES, PAGE, PAGE_REACH, PAGE_SUMS, PAGES_MAX, PATH_FILTER_BITS, Page,
+    Shared, Slot,
 };
 use libbpf_rs::{MapCore, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};

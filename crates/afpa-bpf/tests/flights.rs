@@ -147,6 +147,30 @@ fn a_request_before_the_answer_has_arrived_waits_for_its_turn() {
 }
 
 #[test]
+fn a_request_that_acknowledges_what_has_not_left_changes_nothing() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    let mut client = lab.connected();
+    let (_, segments) = begin(&mut client, "/big.html");
+    let (start, first) = (client.ack, &segments[0].payload);
+    let head = first.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
+    client.ack = start.wrapping_add((head + 60_000) as u32);
+    client.send(&client.get("/kernel.html"));
+    assert!(data(client.collect(SOON)).is_empty());
+    assert_eq!(lab.count(Reason::FlightStrange), 1);
+    client.ack = start;
+    let mut whole = join(&mut client, &segments);
+    while whole.len() < head + 60_000 {
+        client.send(&client.next());
+        let more = data(client.collect(SOON));
+        assert!(!more.is_empty(), "the answer goes on");
+        whole.extend(join(&mut client, &more));
+    }
+    check(&whole, 60_000);
+    client.send(&client.next());
+    lab.goes_on(&mut client);
+}
+
+#[test]
 fn a_closed_window_is_asked_about_and_goes_on_when_it_opens() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.connected();

@@ -54,7 +54,12 @@ pub(crate) fn play(engine: &mut impl Engine, seed: u64) -> u64 {
         } else {
             let mut ack = acknowledgement(&mut random, &model, length, segment, now);
             if seed % 4 == 0 {
-                ack = Ack { sack: [(0, 0); 4], marked: false, ack: ack.ack.max(model.acknowledged()), ..ack };
+                ack = Ack {
+                    sack: [(0, 0); 4],
+                    marked: false,
+                    ack: ack.ack.max(model.acknowledged()),
+                    ..ack
+                };
             }
             (Step::Ack(ack), model.on_ack(now, &ack))
         };
