@@ -82,17 +82,19 @@ static __always_inline int go_on(struct __sk_buff *skb, struct work *work, const
 static __always_inline int fly(struct __sk_buff *skb, struct work *work, struct segment *s, struct afpa_flow *flow,
 			       struct afpa_flight *flight)
 {
+	/* Of an answer that begins its request can say nothing, unless it tells of marks. */
+	bool heard = !work->sending.begins || s->flags & TCP_ECE;
 	int progress = PROGRESS_GOING;
 
 	start_sending(&work->sending, flow, flight);
-	if (!work->sending.begins)
+	if (heard)
 		progress = hear(skb, work, s, flow, flight);
 	if (progress == PROGRESS_IMPOSSIBLE) {
 		count_at(s->place, AFPA_FLIGHT_STRANGE);
 		flight_release(flight);
 		return TCX_DROP;
 	}
-	if (!work->sending.begins)
+	if (heard)
 		count_at(s->place, AFPA_FLIGHT_HEARD);
 	if (progress == PROGRESS_DONE) {
 		land(flow, flight);
