@@ -53,7 +53,7 @@ pub(crate) fn play(engine: &mut impl Engine, seed: u64) -> u64 {
             (Step::Time, model.on_time(now))
         } else {
             let mut ack = acknowledgement(&mut random, &model, length, segment, now);
-            if seed % 4 == 0 {
+            if seed.is_multiple_of(4) {
                 ack = Ack {
                     sack: [(0, 0); 4],
                     marked: false,
