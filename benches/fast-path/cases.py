@@ -69,9 +69,12 @@ SPEED = (
     small(512, 256, steering=TOGETHER),
 )
 
-# What a request costs by the size of its object, in both contexts.
+# What a request costs by the size of its object, in both contexts; and in the reflector, which sends all
+# segments of a constant at once, as far as the client's queue takes those of all connections.
+REFLECTED = 14 << 10
 LARGER = tuple(
-    Case(f"larger-{size >> 10}k", f"{size >> 10} KB, 64 connections", (KERNEL, USER, ATTACHED, NGINX),
+    Case(f"larger-{size >> 10}k", f"{size >> 10} KB, 64 connections",
+         (KERNEL, USER, ATTACHED, NGINX) + ((REFLECTOR,) if size <= REFLECTED else ()),
          f"/{size}.html", size, rounds=0.6, quick=True)
     for size in LARGER_SIZES)
 

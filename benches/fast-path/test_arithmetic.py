@@ -143,12 +143,14 @@ class Reports(unittest.TestCase):
         case = case_named("512-256")
         costs = {server: (2.0, 4.0) for server in case.servers}
         speed = [arithmetic.speed(samples(case, costs), case)]
-        larger = dict(zip(LARGER[0].servers, ((4.0,), (9.0,), (4.5,), (22.0,)), strict=True))
+        costs = ((4.0,), (9.0,), (4.5,), (22.0,), (2.0,))
+        larger = [arithmetic.speed(samples(case, dict(zip(case.servers, costs))), case)
+                  for case in (LARGER[0], LARGER[-1])]
         return {
             "environment": {"time": "now", "commit": "c", "processor": "<p>", "cores": 2,
                             "kernel": "6", "system": "s", "versions": {"nginx": "nginx 1"}},
             "settings": {"rounds": 2, "seconds": 1}, "speed": speed,
-            "larger": [arithmetic.speed(samples(LARGER[0], larger), LARGER[0])], "browser": [], "passes": [],
+            "larger": larger, "browser": [], "passes": [],
             "programs": [{"title": "a hit"} | arithmetic.spread([400.0, 500.0])],
             "least": {"bed": {NGINX: arithmetic.least(speed, NGINX), H2O: None}}, "flows": None,
             "changes": None, "repeated": ["why"], "failed": [],
@@ -161,7 +163,11 @@ class Reports(unittest.TestCase):
         self.assertIn("| turns that failed and were taken again | 1 |", text)
         self.assertIn("| 1.00x (1.00 to 1.00) | at least 10x |", text)
         self.assertIn("| 4 KB | 4.00 (4.00 to 4.00) | 9.00 (9.00 to 9.00) |", text)
-        self.assertIn("| 5.50x (5.50 to 5.50) | at least 5x |", text)
+        self.assertIn("| 5.50x (5.50 to 5.50) | at least 5x | 0.50x (0.50 to 0.50) |", text)
+
+    def test_what_the_reflector_does_not_give_is_left_open(self):
+        self.assertNotIn(REFLECTOR, LARGER[-1].servers)
+        self.assertIn("| 22.00 (22.00 to 22.00) |  | 5.50x (5.50 to 5.50) |  |  |", report.markdown(self.result()))
 
     def test_the_figure_is_well_formed(self):
         import xml.etree.ElementTree

@@ -10,8 +10,10 @@
 
 /* TCP payload of the largest request: a 1,500 byte MTU less IPv6, TCP and timestamps. */
 #define REQUEST_MAX 1408
-/* Payload of the reflector's answer, likewise. */
-#define ANSWER_MAX 1408
+/* The reflector's answer leaves at once: no more segments than the first window of a client takes. */
+#define ANSWER_SEGMENTS 44
+#define ANSWER_UNIT 1448
+#define ANSWER_MAX (ANSWER_SEGMENTS * ANSWER_UNIT)
 
 /* Latency histogram: HISTOGRAM_SUB buckets for each power of two of nanoseconds. */
 #define HISTOGRAM_SUB_BITS 4
@@ -77,8 +79,9 @@ struct peer {
 
 struct answer {
 	__u32 port;   /* host byte order */
-	__u32 length;
-	__u32 sum;    /* ones' complement sum of the bytes, folded to 16 bits */
+	__u32 length; /* 1 or more */
+	__u32 unit;   /* bytes of each segment but the last, at most ANSWER_UNIT */
+	__u32 sums[ANSWER_SEGMENTS]; /* ones' complement sum of each segment's bytes, folded to 16 bits */
 	__u8 bytes[ANSWER_MAX];
 };
 

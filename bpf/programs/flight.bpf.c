@@ -2,63 +2,14 @@
 /*
  * Flight: segments of a client to whom an answer of several segments is on its way, from the request on.
  *
- * Reached from the ingress programs by a tail call, with the request's packet when nothing was sent yet.
- * A segment is taken for what it acknowledges, and is then the clay of what leaves; nothing goes up but
+ * Reached from the ingress programs by a tail call (`to_flight`), with the request's packet when nothing was
+ * sent yet. A segment is taken for what it acknowledges, and is then the clay of what leaves; nothing goes up but
  * resets, and the acknowledgement that the kernel waits for. When all has arrived, the connection is as
  * after any answer, and the segment begins anew at the entry.
  */
-#include <afpa/tend.h>
+#include <afpa/hear.h>
 
 _Static_assert(sizeof(struct segment) == AFPA_SEGMENT_WORDS * 8, "AFPA_SEGMENT_WORDS");
-
-/* Does the segment belong to the connection as it stands? */
-static __always_inline bool belongs(const struct afpa_flow *flow, const struct segment *s)
-{
-	__s32 above = s->seq - (flow->answer_from - 1); /* a keep-alive probe stands one below */
-
-	return s->flags & TCP_ACK && !(s->flags & TCP_SYN) && s->timestamps == !!(flow->flags & AFPA_FLOW_TIMESTAMPS) &&
-	       above >= 0 && above < 1 << 24;
-}
-
-#define EARLIER (1u << 20) /* bytes below an answer that a duplicate of an earlier one may stand */
-
-/* SACK blocks into offsets of the answer; what lies outside of it is made empty. */
-static __always_inline void read_blocks(struct __sk_buff *skb, struct work *work, const struct segment *s,
-					const struct afpa_flight *flight, struct acknowledgement *ack)
-{
-	__u32 length = other_options(s), whole = ((const struct flight *)flight->engine)->length, first;
-	const __be32 *options = (const __be32 *)work->head;
-
-	opaque(length);
-	if (length < 12 || length > OPTIONS_MAX)
-		return;
-	__builtin_memset(work->head, 0, OPTIONS_MAX);
-	if (bpf_skb_load_bytes(skb, s->payload_at - length, work->head, length))
-		return;
-	first = bpf_ntohl(options[0]);
-	if (first >> 8 != SACK_LAYOUT)
-		return;
-	for (__u32 i = 0; i < SACK_EDGES / 2; i++) {
-		__u32 from = bpf_ntohl(options[1 + 2 * i]) - flight->at, to = bpf_ntohl(options[2 + 2 * i]) - flight->at;
-
-		if (8 * i + 10 > (first & 0xff))
-			continue;
-		if (i == 0 && -from - 1 < EARLIER)
-			ack->earlier = 1;
-		if (from >= whole)
-			continue;
-		ack->sack[i].from = from;
-		ack->sack[i].to = to < whole ? to : whole;
-	}
-}
-
-/* What the engine makes of the acknowledgement in `work->heard`: an `enum progress`. */
-__noinline int afpa_hear(struct work *work, struct afpa_flight *flight)
-{
-	if (!work || !flight)
-		return PROGRESS_IMPOSSIBLE;
-	return flight_on_ack(engine_of(flight), work->sending.now, (struct acknowledgement *)work->heard);
-}
 
 /* Keep the flow true to the segment, and take its numbers. */
 static __always_inline void note_segment(struct afpa_flow *flow, const struct segment *s,
@@ -71,19 +22,6 @@ static __always_inline void note_segment(struct afpa_flow *flow, const struct se
 	if (s->timestamps && before(flow->ts_seen, s->ts_value) && !before(flow->client_next, s->seq))
 		flow->ts_seen = s->ts_value;
 	number(flow, flight, sending);
-	bpf_spin_unlock(&flow->lock);
-}
-
-/* The connection is as after any answer: what its path has shown is kept for the next one. */
-static __always_inline void land(struct afpa_flow *flow, const struct afpa_flight *flight)
-{
-	const struct path *path = &((const struct flight *)flight->engine)->path;
-	const __u64 *from = (const __u64 *)path;
-
-	bpf_spin_lock(&flow->lock);
-	flow->flags &= ~AFPA_FLOW_FLIGHT;
-	for (int i = 0; i < AFPA_PATH_WORDS; i++)
-		flow->path[i] = from[i];
 	bpf_spin_unlock(&flow->lock);
 }
 
@@ -142,49 +80,32 @@ static __always_inline int go_on(struct __sk_buff *skb, struct work *work, const
 	return tell_kernel(skb, work, s, flow, flight);
 }
 
-/* The segment as an acknowledgement. An `enum progress`; PROGRESS_IMPOSSIBLE: it is none of ours. */
-static __always_inline int hear(struct __sk_buff *skb, struct work *work, const struct segment *s,
-				struct afpa_flow *flow, struct afpa_flight *flight)
-{
-	struct acknowledgement *ack = (struct acknowledgement *)work->heard;
-	int progress;
-
-	/* Behind everything that ever left, the server's FIN included; or of an answer before this one. */
-	if (!belongs(flow, s) || before(flow->kernel_next + flow->given + 1, s->ack) || before(s->ack, flight->at) ||
-	    !afpa_is_sound(skb, work, s))
-		return PROGRESS_IMPOSSIBLE;
-	__builtin_memset(work->heard, 0, sizeof(work->heard));
-	ack->ack = s->ack - flight->at;
-	ack->window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
-	ack->echo = s->ts_echo - flow->ts_offset;
-	ack->echoes = s->timestamps && s->ts_echo;
-	ack->marked = flow->flags & AFPA_FLOW_ECN && s->flags & TCP_ECE;
-	read_blocks(skb, work, s, flight, ack);
-	progress = afpa_hear(work, flight);
-	return progress == PROGRESS_GOING ? afpa_look_at_time(flight, work->sending.now) : progress;
-}
-
 static __always_inline int fly(struct __sk_buff *skb, struct work *work, struct segment *s, struct afpa_flow *flow,
 			       struct afpa_flight *flight)
 {
-	int progress;
+	bool heard = !work->sending.begins; /* of an answer that begins its request can say nothing */
+	int progress = PROGRESS_GOING;
 
-	start_sending(&work->sending, flow, flight, microseconds());
-	progress = hear(skb, work, s, flow, flight);
+	start_sending(&work->sending, flow, flight);
+	if (heard)
+		progress = hear(skb, work, s, flow, flight);
 	if (progress == PROGRESS_IMPOSSIBLE) {
 		count_at(s->place, AFPA_FLIGHT_STRANGE);
 		flight_release(flight);
 		return TCX_DROP;
 	}
-	count_at(s->place, AFPA_FLIGHT_HEARD);
+	if (heard)
+		count_at(s->place, AFPA_FLIGHT_HEARD);
 	if (progress == PROGRESS_DONE) {
 		land(flow, flight);
 		bpf_map_delete_elem(&flights, &s->key);
 		count_at(s->place, AFPA_FLIGHT_DONE);
+		bpf_tail_call(skb, &alive, 0); /* what the entry program does */
 		bpf_tail_call(skb, &engine, ENGINE_ENTRY);
 		return TCX_DROP;
 	}
-	note_segment(flow, s, flight, &work->sending);
+	if (heard)
+		note_segment(flow, s, flight, &work->sending);
 	if (!is_clay(skb, s)) {
 		flight->look = 1;
 		flight_release(flight);
@@ -211,7 +132,7 @@ static __always_inline int without_flight(struct __sk_buff *skb, struct work *wo
 	none->flow = s->key;
 	none->interface = skb->ifindex;
 	none->place = s->place;
-	start_sending(&work->sending, flow, none, microseconds());
+	start_sending(&work->sending, flow, none);
 	work->sending.partial = checksum_state(skb) == CHECKSUM_PARTIAL;
 	note_segment(flow, s, none, &work->sending);
 	return end(skb, work, s, none, AFPA_FLIGHT_LOST);
@@ -230,13 +151,9 @@ int afpa_flight(struct __sk_buff *skb)
 	if (!work)
 		return TCX_DROP;
 	s = (struct segment *)work->segment;
-	__builtin_memset(s, 0, sizeof(*s));
-	if (!parse_segment(skb, s, FROM_CLIENT))
-		return TCX_DROP;
 	flow = bpf_map_lookup_elem(&flows, &s->key);
 	if (!flow)
 		return TCX_DROP;
-	s->place = place_of(skb->ifindex);
 	/* A flight that ends loses the flag first: who finds the flag twice, and no flight, finds none. */
 	for (int i = 0; i < 2 && !flight; i++) {
 		if (!(*(volatile __u8 *)&flow->flags & AFPA_FLOW_FLIGHT))
@@ -245,7 +162,7 @@ int afpa_flight(struct __sk_buff *skb)
 	}
 	if (!flight)
 		return without_flight(skb, work, s, flow);
-	if (!flight_take(flight, &s->key)) {
+	if (!work->sending.begins && !flight_take(flight, &s->key)) {
 		flight->look = 1;
 		count_at(s->place, AFPA_FLIGHT_BUSY);
 		return TCX_DROP;

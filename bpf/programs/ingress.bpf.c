@@ -6,7 +6,7 @@
  *
  * or pass on to the kernel's TCP with a numbered reason, translated when the connection has drifted.
  */
-#include <afpa/answer.h>
+#include <afpa/hear.h>
 #include <afpa/http_request.h>
 #include <afpa/socket.h>
 
@@ -302,9 +302,9 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 		return TCX_NEXT;
 	turn.reason = AFPA_PASS_NO_HEARTBEAT;
 
-	if (flow && flow->flags & AFPA_FLOW_FLIGHT) {
+	if (flow && flow->flags & AFPA_FLOW_FLIGHT && !arrive(skb, work, &s, flow)) {
 		if (!(s.flags & TCP_RST))
-			bpf_tail_call(skb, &engine, ENGINE_FLIGHT);
+			to_flight(skb, work, &s, microseconds(), false);
 		if (!(s.flags & TCP_RST) || !afpa_is_sound(skb, work, &s))
 			return TCX_DROP; /* nothing else knows what is on its way */
 	}

@@ -56,7 +56,8 @@ static __always_inline void kick(struct __sk_buff *skb, struct work *work, struc
 	int progress, built = BUILT_GONE;
 	bool told;
 
-	start_sending(&work->sending, flow, flight, microseconds());
+	work->sending.now = microseconds();
+	start_sending(&work->sending, flow, flight);
 	work->sending.partial = false;
 	progress = afpa_look_at_time(flight, work->sending.now);
 	bpf_spin_lock(&flow->lock);

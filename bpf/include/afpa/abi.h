@@ -28,6 +28,7 @@
 #define AFPA_REASONS_MAX 64       /* room for reasons, an interface */
 #define AFPA_PAGE 4096            /* bytes of a longer answer that a page is for; a power of two */
 #define AFPA_PAGE_REACH 1472      /* and those of the next that it repeats: no segment lies in two pages */
+#define AFPA_PAGE_SUMS 4          /* sums of segments that a page remembers: of one that begins in each of its quarters */
 #define AFPA_PAGES_MAX 17         /* pages of an answer */
 #define AFPA_DUES 64              /* flights whose time has come that are told of at once */
 #define AFPA_PATH_WORDS 4         /* of 8 bytes: the send engine's struct path */
@@ -122,6 +123,7 @@ struct afpa_slot {
  */
 struct afpa_page {
 	__u8 bytes[AFPA_PAGE + AFPA_PAGE_REACH];
+	__u64 sums[AFPA_PAGE_SUMS];   /* the programs' own, see `sum_remembered`; 0: none */
 };
 
 /* flows: one established connection of a listener. */

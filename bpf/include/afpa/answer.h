@@ -175,16 +175,29 @@ static __always_inline bool may_fly(const struct afpa_flow *flow, const struct s
 	       cached->slot->whole.date_offset <= UNIT_MIN - AFPA_DATE_LENGTH;
 }
 
+/*
+ * On to the program that tends flights; the segment and the time, in microseconds, go with it. Comes back
+ * when it is missing.
+ */
+static __always_inline void to_flight(struct __sk_buff *skb, struct work *work, const struct segment *s, __u64 now,
+				      bool begins)
+{
+	*(struct segment *)work->segment = *s;
+	work->sending.now = now;
+	work->sending.begins = begins;
+	bpf_tail_call(skb, &engine, ENGINE_FLIGHT);
+}
+
 /* A flight that begins, into the table, locked. False: no room, or none of ours. */
 static __always_inline bool enter_flight(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					 const struct afpa_flow *flow, const struct cached *cached, __u32 length,
-					 __u32 date)
+					 __u32 date, __u64 now)
 {
 	__u32 window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
 	struct afpa_flight *flight = (struct afpa_flight *)work->flight;
 	struct ethhdr *out = (struct ethhdr *)flight->ethernet;
 
-	if (!flight_begin(engine_of(flight), microseconds(), length, unit_of(flow), window, (const void *)flow->path))
+	if (!flight_begin(engine_of(flight), now, length, unit_of(flow), window, (const void *)flow->path))
 		return false;
 	if (s->flags & TCP_ECE)
 		flight_marked(engine_of(flight));
@@ -202,6 +215,19 @@ static __always_inline bool enter_flight(struct __sk_buff *skb, struct work *wor
 	return bpf_map_update_elem(&flights, &s->key, flight, BPF_NOEXIST) == 0;
 }
 
+/* What the segments of a flight that begins have in common, as it was committed to. */
+static __always_inline void number_first(struct sending *sending, const struct segment *s, const struct commitment *c)
+{
+	sending->ack = c->ack;
+	sending->stands = s->ack;
+	sending->ts_value = c->ts_value;
+	sending->ts_echo = s->ts_value;
+	sending->window = c->window;
+	sending->kernel_seq = c->kernel_seq;
+	sending->kernel_ack = c->kernel_ack;
+	sending->tell_kernel = c->tell_kernel;
+}
+
 /*
  * An answer of several segments: entered, committed, and sent by the program that tends it. Should that be
  * missing, it is found when flights are looked after. GO_ON: as `answer`.
@@ -210,26 +236,28 @@ static __always_inline int launch(struct __sk_buff *skb, struct work *work, cons
 				  struct afpa_flow *flow, const struct cached *cached, __u32 length, __u32 date,
 				  struct turn *turn)
 {
+	__u64 now = bpf_ktime_get_ns();
 	struct afpa_flight *flight;
 	struct commitment c = {};
 
 	turn->reason = AFPA_PASS_FLIGHTS_FULL;
-	if (!enter_flight(skb, work, s, flow, cached, length, date))
+	if (!enter_flight(skb, work, s, flow, cached, length, date, now / 1000))
 		return GO_ON;
 	turn->reason = commit(flow, s, cached, length, date, turn->now, true, &c);
 	if (turn->reason != AFPA_ANSWERED) {
 		bpf_map_delete_elem(&flights, &s->key);
 		return GO_ON;
 	}
-	shared.flight_ns = bpf_ktime_get_ns(); /* behind the entry: who looks after flights sees it, or that this moved */
+	shared.flight_ns = now; /* behind the entry: who looks after flights sees it, or that this moved */
 	count_at(s->place, AFPA_ANSWERED);
 	count_at(s->place, AFPA_FLIGHT_BEGUN);
 	count_site(cached->slot->site, false);
 	report(work, s, flow, cached, length, date, false);
+	number_first(&work->sending, s, &c);
+	to_flight(skb, work, s, now / 1000, true);
 	flight = bpf_map_lookup_elem(&flights, &s->key);
 	if (flight)
 		flight_release(flight);
-	bpf_tail_call(skb, &engine, ENGINE_FLIGHT);
 	count_at(s->place, AFPA_PASS_SEND);
 	return TCX_DROP;
 }

@@ -51,9 +51,8 @@ static __always_inline bool is_ipv6(const struct afpa_flow_key *key)
 }
 
 static __always_inline void start_sending(struct sending *sending, const struct afpa_flow *flow,
-					  const struct afpa_flight *flight, __u64 now)
+					  const struct afpa_flight *flight)
 {
-	sending->now = now;
 	sending->ipv6 = is_ipv6(&flight->flow);
 	sending->timestamps = !!(flow->flags & AFPA_FLOW_TIMESTAMPS);
 	sending->ecn = !!(flow->flags & AFPA_FLOW_ECN);

@@ -74,6 +74,7 @@ struct sending {
 	__u16 most;                  /* bytes that the path takes at once */
 	__u32 rest;                  /* of what the engine chose last, behind the piece at hand */
 	__u8 chosen;                 /* something was to leave in this round */
+	__u8 begins;                 /* the flight does, and is locked: the segment is its request */
 	__u32 offset, length;        /* bytes of the answer */
 	__u32 sent;                  /* segments of this round */
 };

@@ -37,6 +37,8 @@ pub const REASONS_MAX: usize = 64;
 pub const PAGE: usize = 4096;
 /// Bytes of the next page that a page repeats.
 pub const PAGE_REACH: usize = 1472;
+/// Sums of segments that a page remembers.
+pub const PAGE_SUMS: usize = 4;
 /// Pages of an answer.
 pub const PAGES_MAX: usize = 17;
 /// Flights whose time has come that are told of at once.
@@ -159,6 +161,7 @@ pub struct Slot {
 #[repr(C)]
 pub struct Page {
     pub bytes: [u8; PAGE + PAGE_REACH],
+    pub sums: [u64; PAGE_SUMS],
 }
 
 /// `struct afpa_flow_key`
@@ -371,7 +374,7 @@ const _: () = {
             && offset_of!(Flow, path) == 128
             && size_of::<Flow>() == 160
     );
-    assert!(size_of::<Page>() == 5568);
+    assert!(size_of::<Page>() == 5600);
     assert!(offset_of!(Flight, engine) == 80 && size_of::<Flight>() == 80 + 8 * FLIGHT_WORDS);
     assert!(size_of::<Due>() == 56);
     assert!(offset_of!(Event, version) == 48 && size_of::<Event>() == 80);

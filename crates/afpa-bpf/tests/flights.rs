@@ -9,7 +9,7 @@ use afpa_bpf::Reason;
 use support::client::Client;
 use support::lab::{Lab, SOON, UNIT, begin, body, check, data, join, repeats, settings};
 use support::raw::{ACK, PSH, Received, Segment};
-use support::{PORT, SERVER_V4, SERVER_V6, inside};
+use support::{PORT, SERVER_V4, SERVER_V6, Sample, inside};
 
 #[test]
 fn an_initial_window_leaves_at_once_and_the_rest_with_acknowledgements() {
@@ -150,6 +150,30 @@ fn a_request_before_the_answer_has_arrived_waits_for_its_turn() {
 }
 
 #[test]
+fn a_request_that_acknowledges_what_has_not_left_changes_nothing() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    let mut client = lab.connected();
+    let (_, segments) = begin(&mut client, "/big.html");
+    let (start, first) = (client.ack, &segments[0].payload);
+    let head = first.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
+    client.ack = start.wrapping_add((head + 60_000) as u32);
+    client.send(&client.get("/kernel.html"));
+    assert!(data(client.collect(SOON)).is_empty());
+    assert_eq!(lab.count(Reason::FlightStrange), 1);
+    client.ack = start;
+    let mut whole = join(&mut client, &segments);
+    while whole.len() < head + 60_000 {
+        client.send(&client.next());
+        let more = data(client.collect(SOON));
+        assert!(!more.is_empty(), "the answer goes on");
+        whole.extend(join(&mut client, &more));
+    }
+    check(&whole, 60_000);
+    client.send(&client.next());
+    lab.goes_on(&mut client);
+}
+
+#[test]
 fn a_closed_window_is_asked_about_and_goes_on_when_it_opens() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.connected();
@@ -222,6 +246,26 @@ fn clients_without_timestamps_get_fuller_segments() {
     check(&whole, 5000);
     client.send(&client.next());
     lab.goes_on(&mut client);
+}
+
+/// Sums are remembered by place, length and version: clients whose segments are of two lengths take turns.
+#[test]
+fn remembered_sums_are_those_of_the_segments_that_leave() {
+    let Some(lab) = Lab::new(settings()) else { return };
+    let mut clients = [lab.connected(), lab.world.raw()];
+    clients[1].timestamps = false;
+    clients[1].connect();
+    for turn in 0..4 {
+        if turn == 2 {
+            Sample::new(&body(5001)).pin(&lab.fast_path, "/some.html");
+        }
+        lab.fast_path.beat();
+        for client in &mut clients {
+            let (_, segments) = begin(client, "/some.html");
+            let whole = join(client, &segments); // every sum is looked at
+            check(&whole, if turn < 2 { 5000 } else { 5001 });
+        }
+    }
 }
 
 /// What is in the packet's sum is the device's matter here, and segments are joined on their way.

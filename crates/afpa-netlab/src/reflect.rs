@@ -1,4 +1,7 @@
 //! The bare reflector: an upper bound for any server that answers in the kernel.
+//!
+//! An answer of several segments leaves at once, and what the client says to it is not heard: nobody can do
+//! less for it. So it has to fit the window that a client begins with.
 
 use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::thread::{self, JoinHandle};
@@ -27,17 +30,21 @@ impl Reflector {
     ///
     /// # Errors
     ///
-    /// When the response does not fit into a segment, or the program cannot be attached.
+    /// When the response is longer than the program's answers, or the program cannot be attached.
     pub fn start(interface: &str, address: SocketAddr, body: usize) -> Result<Self> {
         let response = response(body);
         let object = Loaded::load("reflector", &OBJECT.0, &[])?;
         let layout = object.layout("answer")?;
         let (mut answer, room) = (layout.zeroed(), layout.field("bytes")?);
-        let limit = answer.len() - room;
-        ensure!(response.len() <= limit, "the response has more than {limit} bytes");
+        let unit = unit(address);
+        let (sums, most) = (layout.field("sums")?, (room - layout.field("sums")?) / 4);
+        ensure!(response.len() <= most * unit, "the response has more than {most} segments");
         answer.put_u32(layout.field("port")?, address.port().into());
         answer.put_u32(layout.field("length")?, response.len() as u32);
-        answer.put_u32(layout.field("sum")?, internet_sum(&response));
+        answer.put_u32(layout.field("unit")?, unit as u32);
+        for (number, segment) in response.chunks(unit).enumerate() {
+            answer.put_u32(sums + 4 * number, internet_sum(segment));
+        }
         answer.put(room, &response);
         store(&object.map("answers")?, 0, &answer)?;
         limits::use_all_open_files()?;
@@ -67,6 +74,11 @@ fn hold_connections(listener: &TcpListener) {
     while let Ok((connection, _)) = listener.accept() {
         held.push(connection);
     }
+}
+
+/// Payload of a full segment, with timestamps: an MTU of 1,500 bytes.
+fn unit(address: SocketAddr) -> usize {
+    if address.is_ipv4() { 1448 } else { 1428 }
 }
 
 /// As long as what a server of static files sends.

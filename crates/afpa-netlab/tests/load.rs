@@ -407,13 +407,22 @@ fn the_reflector_answers_both_families_with_and_without_offloads() {
         let bed = Bed::create(&BedOptions { path, ..BedOptions::default() }).unwrap();
         for address in [IpAddr::from(Bed::SERVER_V4), Bed::SERVER_V6.into()] {
             let address = SocketAddr::new(address, 80);
-            let reflector = || Reflector::start(Bed::DEVICE, address, 512).unwrap();
-            let _reflector = bed.server().run(reflector).unwrap();
-            let target = Target { headers: browser_headers(), ..Target::get("/") };
-            let interval = load(&bed, &LoadOptions::new(address, vec![target]));
-            println!("{offloads:?} {address}: {}", interval.line());
-            assert_eq!(interval.errors, 0, "{interval:?}");
-            assert!(count(&interval, "responses") > 1000, "{interval:?}");
+            for body in [512, 5_000, 60_000] {
+                let reflector = || Reflector::start(Bed::DEVICE, address, body).unwrap();
+                let _reflector = bed.server().run(reflector).unwrap();
+                let target = Target { headers: browser_headers(), ..Target::get("/") };
+                let mut options = LoadOptions::new(address, vec![target]);
+                options.connections = 8; // all of whose segments the client's queue can hold
+                let interval = load(&bed, &options);
+                println!("{offloads:?} {address}, {body} bytes: {}", interval.line());
+                assert_eq!(interval.errors, 0, "{interval:?}");
+                let responses = count(&interval, "responses");
+                assert!(responses > 1000, "{interval:?}");
+                // At the ends of the interval there were parts of answers under way.
+                let each = count(&interval, "response_bytes") / responses;
+                assert!((body as u64 + 100..body as u64 * 11 / 10 + 300).contains(&each), "{each}");
+                assert_eq!(count(&interval, "gaps"), 0, "{interval:?}");
+            }
         }
     }
 }

@@ -75,6 +75,20 @@ engine_function int sent_in_vain(struct flight *f, struct acknowledgement *ack)
 	return 0;
 }
 
+/* Is that the newest transmission of those that arrived? Then it is remembered. */
+static __always_inline void note_newest(struct flight *f, __u32 segment, __u32 sent_at, __u32 round_trip)
+{
+	bool newer = is_before(f->newest_sent_at, sent_at) ||
+		     (f->newest_sent_at == sent_at && f->newest_segment <= segment);
+
+	if (f->newest_known && !newer)
+		return;
+	f->newest_known = true;
+	f->newest_sent_at = sent_at;
+	f->newest_segment = segment;
+	f->newest_round_trip = round_trip;
+}
+
 /* Learn from what arrived: round trips, reordering, the newest transmission that got through. */
 engine_function int note_delivery(struct flight *f, __u64 now, struct bits *arrived, struct acknowledgement *ack)
 {
@@ -88,7 +102,7 @@ engine_function int note_delivery(struct flight *f, __u64 now, struct bits *arri
 	delivered = *arrived;
 	each_turn(turn) {
 		__u32 sent_at, round_trip;
-		bool newer, overtaken;
+		bool overtaken;
 
 		if (!take_first(&delivered, &segment))
 			break;
@@ -117,14 +131,7 @@ engine_function int note_delivery(struct flight *f, __u64 now, struct bits *arri
 		}
 		if (f->front < segment + 1)
 			f->front = segment + 1;
-		newer = is_before(f->newest_sent_at, sent_at) ||
-			(f->newest_sent_at == sent_at && f->newest_segment <= segment);
-		if (!f->newest_known || newer) {
-			f->newest_known = true;
-			f->newest_sent_at = sent_at;
-			f->newest_segment = segment;
-			f->newest_round_trip = round_trip;
-		}
+		note_newest(f, segment, sent_at, round_trip);
 	}
 	path_needless(&f->path, bits_count(bits_without(again, f->again)));
 	if (sampled)
@@ -216,12 +223,54 @@ engine_function int note_window(struct flight *f, struct news *news, bool marked
 	return 0;
 }
 
+/* Does the acknowledgement say no more than how far everything has arrived, and did everything leave once, in order? */
+static __always_inline bool is_plain(const struct flight *f, const struct acknowledgement *ack)
+{
+	const __u64 *blocks = (const __u64 *)ack->sack;
+	struct bits odd = bits_or(f->again, bits_or(f->sacked, f->lost));
+
+	return bits_empty(odd) && !(blocks[0] | blocks[1] | blocks[2] | blocks[3]) && !ack->marked &&
+	       !ack->earlier && f->recovery == RECOVERY_OPEN && f->probe == PROBE_NONE && f->front <= flight_first(f) &&
+	       ack->ack >= f->una && lesser(ack->ack, f->length) <= flight_sent(f);
+}
+
+/* What `flight_on_ack` does with a plain acknowledgement: there are no sets to go through. */
+engine_function int hear_plain(struct flight *f, __u64 now, struct acknowledgement *ack)
+{
+	__u32 first, acked, last;
+
+	if (!f || !ack)
+		return PROGRESS_IMPOSSIBLE;
+	first = flight_first(f);
+	acked = lesser(ack->ack, f->length);
+	if (acked > f->una) {
+		f->progress = now;
+		f->backoff = 0;
+	}
+	f->una = acked;
+	f->edge = acked + ack->window < acked ? ~0u : acked + ack->window;
+	acked = flight_first(f) - first;
+	if (acked) {
+		last = first + acked - 1;
+		f->base = now;
+		f->front = last + 1;
+		note_newest(f, last, f->sent_at[last & (ENGINE_SEGMENTS - 1)],
+			    (__u32)now - f->sent_at[last & (ENGINE_SEGMENTS - 1)]);
+		path_measured(&f->path, (__u32)now - f->sent_at[last & (ENGINE_SEGMENTS - 1)]);
+	}
+	congestion(f, acked, false);
+	choose_timer(f, now, ~0ull);
+	return flight_done(f) ? PROGRESS_DONE : PROGRESS_GOING;
+}
+
 /* An acknowledgement has come. */
 static __always_inline int flight_on_ack(struct flight *f, __u64 now, struct acknowledgement *ack)
 {
 	int progress = PROGRESS_GOING;
 	struct news news = {};
 
+	if (is_plain(f, ack))
+		return hear_plain(f, now, ack);
 	if (!note_ack(f, now, ack, &news, &progress))
 		return progress;
 	note_delivery(f, now, &news.delivered, ack);

@@ -111,6 +111,8 @@ static __always_inline struct bits flight_outstanding(const struct flight *f)
 /* What the network is thought to hold. */
 static __always_inline __u32 flight_pipe(const struct flight *f)
 {
+	if (bits_empty(bits_or(f->sacked, f->lost)))
+		return f->next - flight_first(f);
 	return bits_count(bits_without(flight_outstanding(f), f->lost));
 }
 

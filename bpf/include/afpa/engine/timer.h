@@ -14,6 +14,15 @@ static __always_inline bool is_overtaken(const struct flight *f, __u32 segment)
 				   (sent_at == f->newest_sent_at && segment < f->newest_segment));
 }
 
+/*
+ * Has nothing that is on its way been overtaken, beyond doubt? While nothing was sent again, segments left in
+ * their order, and those on their way are behind the newest that is known to have arrived.
+ */
+static __always_inline bool is_in_order(const struct flight *f)
+{
+	return bits_empty(f->again) && f->newest_segment < flight_first(f);
+}
+
 /* How late a segment may be. Three beyond, or a recovery under way, and reordering never seen: not at all. */
 static __always_inline __u32 lateness(const struct flight *f)
 {
@@ -42,7 +51,8 @@ engine_function __u64 look_for_late(struct flight *f, __u64 now, struct bits *la
 	__u64 shortest = ~0ull;
 	struct bits rest;
 
-	if (!f || !late || !f->newest_known) /* nothing has arrived that could have overtaken anything */
+	/* Nothing has arrived that could have overtaken anything, or nothing was overtaken. */
+	if (!f || !late || !f->newest_known || is_in_order(f))
 		return shortest;
 	rest = bits_without(flight_outstanding(f), f->lost);
 	allowed = f->newest_round_trip + lateness(f);
@@ -103,17 +113,17 @@ static __always_inline void lose_all(struct flight *f)
 /* Decide what is waited for, and how long; `late` is what `look_for_late` returned. */
 engine_function int choose_timer(struct flight *f, __u64 now, __u64 late)
 {
-	struct bits flying;
+	__u32 flying;
 	__u64 wait;
 
 	if (!f)
 		return 0;
-	flying = bits_without(flight_outstanding(f), f->lost);
+	flying = flight_pipe(f);
 	wait = path_time_out(&f->path, f->backoff);
 	if (flight_done(f)) {
 		f->timer = TIMER_NONE;
 		wait = 0;
-	} else if (bits_empty(flying)) {
+	} else if (flying == 0) {
 		f->timer = TIMER_PERSIST;
 	} else if (late != ~0ull) {
 		f->timer = TIMER_REORDER;
@@ -121,7 +131,7 @@ engine_function int choose_timer(struct flight *f, __u64 now, __u64 late)
 		return 0;
 	} else if (f->recovery == RECOVERY_OPEN && f->probe == PROBE_NONE && f->backoff == 0) {
 		f->timer = TIMER_PROBE;
-		wait = path_probe_out(&f->path, bits_count(flying));
+		wait = path_probe_out(&f->path, flying);
 	} else {
 		f->timer = TIMER_REPEAT;
 	}
