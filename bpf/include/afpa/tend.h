@@ -28,9 +28,9 @@ static __always_inline void measure(struct afpa_flow *flow, const struct flight 
 /* Take the numbers of the segments that are to leave. Called with the flow's lock held. */
 static __always_inline void number(struct afpa_flow *flow, const struct afpa_flight *flight, struct sending *sending)
 {
-	measure(flow, (const struct flight *)flight->engine, sending);
 	__u32 clock = (__u32)(sending->now / 1000) + flow->ts_offset;
 
+	measure(flow, (const struct flight *)flight->engine, sending);
 	if (before(flow->ts_sent, clock))
 		flow->ts_sent = clock;
 	sending->ack = flow->client_next;
