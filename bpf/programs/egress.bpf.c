@@ -61,8 +61,14 @@ static __always_inline bool leaves_by(const struct afpa_flow *flow, const struct
 	       before(s->seq + s->length, flow->response_start) && before(flow->kernel_next, flow->response_start);
 }
 
-/* Is there anything of user mode's responses in the segment that was not read yet? Called with the lock held. */
-static __always_inline bool unread(const struct afpa_flow *flow, const struct segment *s, struct reader *r)
+/* Are there bytes of user mode's responses in the segment that were not read yet? */
+static __always_inline bool awaited(const struct afpa_flow *flow, const struct segment *s)
+{
+	return flow->owner == AFPA_OWNER_USER && s->length && before(flow->response_start, s->seq + s->length);
+}
+
+/* Where reading stands. Without the lock: `conclude` finds out whether it was the truth. */
+static __always_inline void start_reading(struct reader *r, const struct afpa_flow *flow, const struct segment *s)
 {
 	r->at = flow->response_start;
 	r->end = s->seq + s->length;
@@ -72,46 +78,47 @@ static __always_inline bool unread(const struct afpa_flow *flow, const struct se
 	r->phase = flow->phase;
 	r->owed = flow->owed;
 	r->unsure = before(r->at, s->seq); /* bytes before these went by unseen */
-	return flow->owner == AFPA_OWNER_USER && s->length && before(r->at, r->end);
 }
 
-/* Read on in user mode's responses: where do they end? */
-static __always_inline void find_response_end(struct reader *r, const struct segment *s, struct afpa_flow *flow)
+/* Was this the truth, if requests that were added since are left aside? Called with the lock held. */
+static __always_inline bool reading_holds(const struct reader *began, const struct afpa_flow *flow)
 {
-	__u32 start = r->at;
-	__u8 owed = r->owed, ended;
-	bool still;
+	__u32 counted = (1U << (began->owed & 15)) - 1;
 
-	if (!r->unsure)
-		read_responses(r);
-	ended = owed - r->owed;
-	bpf_spin_lock(&flow->lock);
-	still = flow->owner == AFPA_OWNER_USER && flow->response_start == start;
-	if (still && !r->unsure) {
-		flow->response_start = r->at;
-		flow->chunk = r->chunk;
-		flow->phase = r->phase;
-		flow->owed -= ended; /* requests may have been added */
-		flow->heads >>= ended & 15;
-	} else if (still) {
+	return flow->response_start == began->at && flow->chunk == began->chunk && flow->phase == began->phase &&
+	       flow->owed >= began->owed && !((flow->heads ^ began->heads) & counted);
+}
+
+/*
+ * Keep what was read in the segment, from `began` to `r`. What was not read, since the connection changed
+ * meanwhile, nobody will read any more. Called with the lock held.
+ */
+static __always_inline enum afpa_reason conclude(struct afpa_flow *flow, const struct reader *began,
+						 const struct reader *r)
+{
+	__u8 ended = began->owed - r->owed;
+
+	if (r->unsure || !reading_holds(began, flow)) {
 		flow->owner = AFPA_OWNER_KEPT;
+		return AFPA_RESPONSE_UNSURE;
 	}
-	bpf_spin_unlock(&flow->lock);
-	if (r->unsure)
-		count_at(s->place, AFPA_RESPONSE_UNSURE);
-	else if (ended)
-		count_at(s->place, AFPA_RESPONSE_END);
+	flow->response_start = r->at;
+	flow->chunk = r->chunk;
+	flow->phase = r->phase;
+	flow->owed -= ended;
+	flow->heads >>= ended & 15;
+	return ended ? AFPA_RESPONSE_END : AFPA_EGRESS_TRANSLATED;
 }
 
 SEC("tcx/egress")
 int afpa_egress(struct __sk_buff *skb)
 {
-	bool awaited, stale, drifted;
-	struct reader reader = { .skb = skb };
+	bool stale, drifted;
+	struct reader began = {}, reader = {};
 	struct translation t = {};
 	struct afpa_flow *flow;
 	struct segment s = {};
-	enum afpa_reason reason;
+	enum afpa_reason reason, found = AFPA_EGRESS_TRANSLATED;
 	struct work *work;
 	__u32 zero = 0;
 
@@ -135,13 +142,24 @@ int afpa_egress(struct __sk_buff *skb)
 	if (!work)
 		return TCX_NEXT;
 	s.place = place_of(skb->ifindex);
+	start_reading(&began, flow, &s);
+	if (awaited(flow, &s)) {
+		reader = began;
+		reader.skb = skb;
+		reader.work = work;
+		if (!reader.unsure)
+			read_responses(&reader);
+	} else {
+		reader.unsure = true;
+	}
 	bpf_spin_lock(&flow->lock);
 	drifted = flow_drifted(flow);
 	stale = drifted && s.length && before(s.seq, flow->kernel_edge);
 	if (stale)
 		flow->kernel_acked = s.seq; /* the acknowledgement got lost on its way up: pass the next one */
 	reason = stale ? AFPA_EGRESS_STALE : observe(flow, &s);
-	awaited = !stale && unread(flow, &s, &reader);
+	if (!stale && awaited(flow, &s))
+		found = conclude(flow, &began, &reader);
 	translation_down(flow, &s, &t);
 	bpf_spin_unlock(&flow->lock);
 
@@ -149,10 +167,8 @@ int afpa_egress(struct __sk_buff *skb)
 		count_at(s.place, reason);
 		return TCX_DROP;
 	}
-	if (awaited) {
-		reader.work = work;
-		find_response_end(&reader, &s, flow);
-	}
+	if (found != AFPA_EGRESS_TRANSLATED)
+		count_at(s.place, found);
 	if (!drifted) {
 		if (s.flags & (TCP_FIN | TCP_RST))
 			flow_remove(&s.key);

@@ -15,6 +15,7 @@
 
 #define RESPONSE_LINES_MAX 48
 #define RESPONSE_HEAD_MAX 1024
+#define RESPONSE_HEAD_FIRST 384 /* most heads are whole in these bytes, and the rest is not copied out */
 #define READ_STEPS 1024 /* responses, chunks, and bytes of chunk sizes in one segment */
 #define RESPONSE_MAX (1ULL << 30) /* longer ones could wrap the sequence space before they are acknowledged */
 
@@ -27,48 +28,71 @@ static __always_inline __u64 folded8(const struct work *work, __u32 at)
 #define BYTES(word, count) ((word) & ((1ULL << (count) * 8) - 1))
 
 /*
- * One line. The server's own names need no proof, so only their first words are looked at. Stops (1)
- * at the blank line and where the end cannot be known.
+ * What the line at `at` says of the response's end. The server's own names need no proof, so only their first
+ * words are looked at. False: the end cannot be known.
  */
-static long scan_response_line(__u32 index, void *context)
+static __always_inline bool read_response_line(struct work *work, __u32 at)
 {
-	struct work *work = *(struct work **)context; /* bpf_loop hands on stack pointers only */
-	struct scan *scan = &work->scan;
-	__u32 at = scan->at, end;
-	__u64 first, second;
+	__u64 first = folded8(work, at), second;
 
-	if (at > AFPA_HEAD_MAX)
-		return 1;
-	if (crlf_at(work, at)) {
-		scan->done = at + 2;
-		return 1;
-	}
-	first = folded8(work, at);
-	second = folded8(work, at + 8);
 	switch (first) {
 	case N('t', 'r', 'a', 'n', 's', 'f', 'e', 'r'): /* -Encoding: chunked, and nothing else */
-		if (second != N('-', 'e', 'n', 'c', 'o', 'd', 'i', 'n') ||
-		    folded8(work, at + 16) != N('g', ':', ' ', 'c', 'h', 'u', 'n', 'k') ||
-		    BYTES(folded8(work, at + 24), 2) != N('e', 'd', 0, 0, 0, 0, 0, 0) || !crlf_at(work, at + 26) ||
-		    scan->chunked++)
-			return 1;
-		break;
+		second = folded8(work, at + 8);
+		return second == N('-', 'e', 'n', 'c', 'o', 'd', 'i', 'n') &&
+		       folded8(work, at + 16) == N('g', ':', ' ', 'c', 'h', 'u', 'n', 'k') &&
+		       BYTES(folded8(work, at + 24), 2) == N('e', 'd', 0, 0, 0, 0, 0, 0) && crlf_at(work, at + 26) &&
+		       work->scan.chunked++ == 0;
 	case N('u', 'p', 'g', 'r', 'a', 'd', 'e', ':'):
-		return 1;
+		return false;
 	case N('c', 'o', 'n', 'n', 'e', 'c', 't', 'i'): /* Connection: keep-alive, or an end that is near */
-		if (BYTES(second, 4) == N('o', 'n', ':', ' ', 0, 0, 0, 0) &&
-		    folded8(work, at + 12) != N('k', 'e', 'e', 'p', '-', 'a', 'l', 'i'))
-			return 1;
-		break;
+		second = folded8(work, at + 8);
+		return BYTES(second, 4) != N('o', 'n', ':', ' ', 0, 0, 0, 0) ||
+		       folded8(work, at + 12) == N('k', 'e', 'e', 'p', '-', 'a', 'l', 'i');
 	case N('c', 'o', 'n', 't', 'e', 'n', 't', '-'):
-		if (BYTES(second, 7) == N('l', 'e', 'n', 'g', 't', 'h', ':', 0) &&
-		    !afpa_read_length(work, at + (work->head[at + 15] == ' ' ? 16 : 15)))
-			return 1;
+		second = folded8(work, at + 8);
+		return BYTES(second, 7) != N('l', 'e', 'n', 'g', 't', 'h', ':', 0) ||
+		       afpa_read_length(work, at + (work->head[at + 15] == ' ' ? 16 : 15));
 	}
-	end = afpa_find_end(work, at, false);
-	if (!crlf_at(work, end))
-		return 1;
-	scan->at = end + 2;
+	return true;
+}
+
+/*
+ * Goes over the head word by word, from the line that begins at `scan.at`. Where the content begins; 0: the end
+ * cannot be known, or not from the bytes that are there: then the line that is not whole begins at `scan.at`.
+ */
+__noinline __u32 afpa_scan_response(struct work *work)
+{
+	bool begins = true;
+	__u32 at;
+
+	if (!work)
+		return 0;
+	at = work->scan.at;
+	for (__u32 i = 0; i < RESPONSE_HEAD_MAX / 8 + RESPONSE_LINES_MAX; i++) {
+		__u64 ends;
+
+		opaque(at);
+		at &= 2 * RESPONSE_HEAD_MAX - 1; /* for the verifier, to which all turns are the same then */
+		if (at > RESPONSE_HEAD_MAX)
+			return 0;
+		if (begins) {
+			work->scan.at = at;
+			if (crlf_at(work, at))
+				return at + 2;
+			if (!read_response_line(work, at))
+				return 0;
+		}
+		ends = bytes_control(load8(work->head + at));
+		begins = ends != 0;
+		if (!begins) {
+			at += 8;
+			continue;
+		}
+		at += first_bit(ends) / 8;
+		if (!crlf_at(work, at))
+			return 0;
+		at += 2;
+	}
 	return 0;
 }
 
@@ -91,23 +115,20 @@ enum response {
 	RESPONSE_CHUNKED, /* `scan.size` bytes of head, then chunks */
 };
 
-/* What begins at `work->head`, where `length` bytes are. */
-static __noinline enum response derive_response(struct work *work, __u32 length, __u32 to_head)
+/* What begins at `work->head`, where `length` bytes are. To go on when there are more, `again`. */
+static __always_inline enum response derive_response(struct work *work, __u32 length, bool to_head, bool again)
 {
 	struct scan *scan = &work->scan;
-	__u32 status = read_status(work), line;
+	__u32 status = read_status(work), head;
 
 	if (status < 100 || status == 101)
 		return RESPONSE_UNSURE;
-	line = afpa_find_end(work, 12, false);
-	if (!crlf_at(work, line))
+	if (!again)
+		scan->at = scan->lengths = scan->chunked = 0;
+	head = afpa_scan_response(work);
+	if (head == 0 || head > length)
 		return RESPONSE_UNSURE;
-	scan->at = line + 2;
-	scan->done = scan->lengths = scan->chunked = 0;
-	bpf_loop(RESPONSE_LINES_MAX, scan_response_line, &work, 0);
-	if (!scan->done || scan->done > length)
-		return RESPONSE_UNSURE;
-	scan->size = scan->done;
+	scan->size = head;
 	if (status < 200)
 		return RESPONSE_INTERIM;
 	if (to_head || status == 204 || status == 304)
@@ -137,6 +158,20 @@ static __always_inline void finish_response(struct reader *r)
 	r->owed--;
 }
 
+/* What begins where the reader stands, by the first `length` bytes of it. */
+static __noinline enum response look_at_response(struct reader *r, __u32 length, __u32 again)
+{
+	struct work *work = r->work;
+
+	opaque(length);
+	if (length < 16 || length > RESPONSE_HEAD_MAX ||
+	    bpf_skb_load_bytes(r->skb, r->at + r->shift, work->head, length))
+		return RESPONSE_UNSURE;
+	for (int i = 0; i < 8; i++)
+		*(__u64 *)(work->head + length + i * 8) = 0;
+	return derive_response(work, length, r->heads & 1, again);
+}
+
 /* A head. 1: no further. */
 static __always_inline long read_head(struct reader *r)
 {
@@ -149,13 +184,9 @@ static __always_inline long read_head(struct reader *r)
 		return 1;
 	if (length > RESPONSE_HEAD_MAX)
 		length = RESPONSE_HEAD_MAX;
-	opaque(length);
-	if (length < 16 || length > RESPONSE_HEAD_MAX ||
-	    bpf_skb_load_bytes(r->skb, r->at + r->shift, work->head, length))
-		return 1;
-	for (int i = 0; i < 8; i++)
-		*(__u64 *)(work->head + length + i * 8) = 0;
-	what = derive_response(work, length, r->heads & 1);
+	what = look_at_response(r, length < RESPONSE_HEAD_FIRST ? length : RESPONSE_HEAD_FIRST, false);
+	if (what == RESPONSE_UNSURE && length > RESPONSE_HEAD_FIRST)
+		what = look_at_response(r, length, true);
 	if (what == RESPONSE_UNSURE)
 		return 1;
 	r->unsure = false;
