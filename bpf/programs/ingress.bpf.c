@@ -61,19 +61,29 @@ __noinline int afpa_is_sound(struct __sk_buff *skb, struct work *work, const str
 	return fold(sum_pseudo(s, length) + sum_bytes(work->head, have)) == 0xffff;
 }
 
-static __always_inline struct afpa_listener *find_listener(const struct segment *s)
+/* Is the segment's address served, and as what? A flow remembers it, until listeners or hosts change. */
+static __always_inline bool find_listener(const struct segment *s, const struct afpa_flow *flow, __u32 generation,
+					  struct afpa_listener *listener)
 {
 	struct afpa_endpoint endpoint = { .port = s->key.server_port };
-	struct afpa_listener *listener;
+	struct afpa_listener *found;
 
+	if (flow && flow->generation == generation) {
+		listener->id = flow->listener;
+		listener->any_host_site = flow->any_host_site;
+		return true;
+	}
 	__builtin_memcpy(endpoint.address, s->key.server, 16);
-	listener = bpf_map_lookup_elem(&listeners, &endpoint);
-	if (listener)
-		return listener;
-	__builtin_memset(endpoint.address, 0, 16);
-	if (!s->ipv6)
-		map_ipv4(endpoint.address, 0); /* 0.0.0.0; a dual-stack [::] is registered as both */
-	return bpf_map_lookup_elem(&listeners, &endpoint);
+	found = bpf_map_lookup_elem(&listeners, &endpoint);
+	if (!found) {
+		__builtin_memset(endpoint.address, 0, 16);
+		if (!s->ipv6)
+			map_ipv4(endpoint.address, 0); /* 0.0.0.0; a dual-stack [::] is registered as both */
+		found = bpf_map_lookup_elem(&listeners, &endpoint);
+	}
+	if (found)
+		*listener = *found;
+	return found;
 }
 
 /* Derive cached response, then send it. GO_ON: user mode's turn. */
@@ -216,6 +226,8 @@ static __always_inline struct afpa_flow *open_flow(struct __sk_buff *skb, struct
 	turn->reason = prove_socket(skb, s, listener->id, turn->now, fresh);
 	if (turn->reason != AFPA_ANSWERED)
 		return NULL;
+	fresh->any_host_site = listener->any_host_site;
+	fresh->generation = work->scan.generation;
 	turn->reason = AFPA_PASS_FLOWS_FULL;
 	if (bpf_map_update_elem(&flows, &s->key, fresh, BPF_NOEXIST))
 		return NULL;
@@ -267,7 +279,7 @@ static __always_inline int serve(struct __sk_buff *skb, struct work *work, const
 /* The state diagram; without user mode (`answering` is false) only what keeps connections whole. */
 static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 {
-	struct afpa_listener *listener;
+	struct afpa_listener listener = {};
 	struct afpa_flow *flow;
 	struct segment s = {};
 	struct turn turn = {};
@@ -301,9 +313,8 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 		return answer_again(skb, work, &s, flow);
 	if (answering && next_request(skb, &s, flow, &turn)) {
 		work->scan.generation = *(volatile __u32 *)&shared.generation;
-		listener = find_listener(&s);
-		if (listener)
-			verdict = serve(skb, work, &s, listener, &flow, &turn);
+		if (find_listener(&s, flow, work->scan.generation, &listener))
+			verdict = serve(skb, work, &s, &listener, &flow, &turn);
 		else
 			turn.reason = AFPA_PASS_NOT_LISTENING;
 	}
