@@ -221,9 +221,12 @@ static __always_inline struct afpa_flow *open_flow(struct __sk_buff *skb, struct
 {
 	enum afpa_reason why = turn->reason;
 	struct afpa_flow *fresh = (void *)work->fresh;
+	__u32 epoch = bystander_epoch(&s->key);
 
 	__builtin_memset(work->fresh, 0, sizeof(work->fresh));
 	turn->reason = prove_socket(skb, s, listener->id, turn->now, fresh);
+	if (turn->reason == AFPA_PASS_OLD_CONNECTION)
+		let_by(&s->key, epoch, 0, turn->reason); /* it will never have a flow */
 	if (turn->reason != AFPA_ANSWERED)
 		return NULL;
 	fresh->any_host_site = listener->any_host_site;
@@ -291,10 +294,12 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 		return TCX_NEXT;
 	if (s.flags & TCP_SYN)
 		return TCX_NEXT; /* in kernel numbers already; an accepted one resets the flow on egress */
+	s.place = place_of(skb->ifindex);
+	if (goes_by(&s, FROM_CLIENT))
+		return TCX_NEXT;
 	flow = bpf_map_lookup_elem(&flows, &s.key);
 	if (!flow && (s.length == 0 || !answering))
 		return TCX_NEXT;
-	s.place = place_of(skb->ifindex);
 	turn.now = bpf_ktime_get_coarse_ns();
 	if (flow && passes_by(flow, &s))
 		return pass_by(flow, &s, turn.now);

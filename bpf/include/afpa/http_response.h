@@ -173,7 +173,7 @@ static __noinline enum response look_at_response(struct reader *r, __u32 length,
 }
 
 /* A head. 1: no further. */
-static __always_inline long read_head(struct reader *r)
+static __noinline long read_head(struct reader *r)
 {
 	__u32 length = r->end - r->at;
 	struct work *work = r->work;
@@ -272,6 +272,10 @@ static long read_step(__u32 index, void *context)
 /* As far as the segment goes. Then `at` is behind its end, or it is unsure. */
 static __always_inline void read_responses(struct reader *r)
 {
+	if (r->phase == AFPA_PHASE_HEAD && read_head(r))
+		return;
+	if (!before(r->at, r->end))
+		return; /* nearly all there is: one response, or the beginning of a long one */
 	bpf_loop(READ_STEPS, read_step, r, 0);
 	if (before(r->at, r->end))
 		r->unsure = true;

@@ -194,10 +194,11 @@ fn translates_down(fast_path: &FastPath, owner: u8) {
 #[test]
 fn undrifted_connections_that_are_left_to_user_mode() {
     with_fast_path(|fast_path| {
-        let request = Frame::request(REQUEST);
-        let response = Frame { from_server: true, ..Frame::request("HTTP/1.1 200 OK\r\n\r\n") };
-        let reasons = [Reason::PassKept, Reason::PassResting];
-        for (owner, reason) in LEFT.into_iter().zip(reasons) {
+        let reasons = [(Reason::PassKept, false), (Reason::PassResting, true)];
+        for (owner, (reason, ipv6)) in LEFT.into_iter().zip(reasons) {
+            let request = Frame { ipv6, ..Frame::request(REQUEST) };
+            let response = Frame::request("HTTP/1.1 200 OK\r\n\r\n");
+            let response = Frame { ipv6, from_server: true, ..response };
             let mut flow = [0; size_of::<Flow>()];
             flow[4] = owner;
             let key = request.key();
