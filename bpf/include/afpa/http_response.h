@@ -13,9 +13,9 @@
 
 #include <afpa/http_line.h>
 
-#define RESPONSE_LINES_MAX 48
+#define RESPONSE_LINES_MAX 49 /* the status line among them */
 #define RESPONSE_HEAD_MAX 1024
-#define RESPONSE_HEAD_FIRST 384 /* most heads are whole in these bytes, and the rest is not copied out */
+#define RESPONSE_HEAD_FIRST 512 /* most heads are whole in these bytes, and the rest is not copied out */
 #define READ_STEPS 1024 /* responses, chunks, and bytes of chunk sizes in one segment */
 #define RESPONSE_MAX (1ULL << 30) /* longer ones could wrap the sequence space before they are acknowledged */
 
@@ -56,43 +56,44 @@ static __always_inline bool read_response_line(struct work *work, __u32 at)
 	return true;
 }
 
-/*
- * Goes over the head word by word, from the line that begins at `scan.at`. Where the content begins; 0: the end
- * cannot be known, or not from the bytes that are there: then the line that is not whole begins at `scan.at`.
- */
-__noinline __u32 afpa_scan_response(struct work *work)
+/* First control byte at or after `at`: the end of a line, one hopes. */
+__noinline __u32 afpa_find_control(struct work *work, __u32 at)
 {
-	bool begins = true;
-	__u32 at;
-
 	if (!work)
-		return 0;
-	at = work->scan.at;
-	for (__u32 i = 0; i < RESPONSE_HEAD_MAX / 8 + RESPONSE_LINES_MAX; i++) {
-		__u64 ends;
+		return AFPA_HEAD_MAX;
+	for (__u32 i = 0; i < RESPONSE_HEAD_MAX; i += 8) {
+		__u64 marks;
 
 		opaque(at);
-		at &= 2 * RESPONSE_HEAD_MAX - 1; /* for the verifier, to which all turns are the same then */
-		if (at > RESPONSE_HEAD_MAX)
-			return 0;
-		if (begins) {
-			work->scan.at = at;
-			if (crlf_at(work, at))
-				return at + 2;
-			if (!read_response_line(work, at))
-				return 0;
-		}
-		ends = bytes_control(load8(work->head + at));
-		begins = ends != 0;
-		if (!begins) {
-			at += 8;
-			continue;
-		}
-		at += first_bit(ends) / 8;
-		if (!crlf_at(work, at))
-			return 0;
-		at += 2;
+		if (at > LAST_WORD)
+			break;
+		marks = bytes_control(load8(work->head + at));
+		if (marks)
+			return at + first_bit(marks) / 8;
+		at += 8;
 	}
+	return AFPA_HEAD_MAX;
+}
+
+/* One line. Stops (1) at the blank line and where the end cannot be known. */
+static long scan_response_line(__u32 index, void *context)
+{
+	struct work *work = *(struct work **)context; /* bpf_loop hands on stack pointers only */
+	struct scan *scan = &work->scan;
+	__u32 at = scan->at, end;
+
+	if (at > AFPA_HEAD_MAX)
+		return 1;
+	if (crlf_at(work, at)) {
+		scan->done = at + 2;
+		return 1;
+	}
+	if (!read_response_line(work, at))
+		return 1;
+	end = afpa_find_control(work, at);
+	if (!crlf_at(work, end))
+		return 1;
+	scan->at = end + 2;
 	return 0;
 }
 
@@ -115,20 +116,19 @@ enum response {
 	RESPONSE_CHUNKED, /* `scan.size` bytes of head, then chunks */
 };
 
-/* What begins at `work->head`, where `length` bytes are. To go on when there are more, `again`. */
-static __always_inline enum response derive_response(struct work *work, __u32 length, bool to_head, bool again)
+/* What begins at `work->head`, where `length` bytes are. */
+static __always_inline enum response derive_response(struct work *work, __u32 length, bool to_head)
 {
 	struct scan *scan = &work->scan;
-	__u32 status = read_status(work), head;
+	__u32 status = read_status(work);
 
 	if (status < 100 || status == 101)
 		return RESPONSE_UNSURE;
-	if (!again)
-		scan->at = scan->lengths = scan->chunked = 0;
-	head = afpa_scan_response(work);
-	if (head == 0 || head > length)
+	scan->at = scan->done = scan->lengths = scan->chunked = 0;
+	bpf_loop(RESPONSE_LINES_MAX, scan_response_line, &work, 0);
+	if (!scan->done || scan->done > length)
 		return RESPONSE_UNSURE;
-	scan->size = head;
+	scan->size = scan->done;
 	if (status < 200)
 		return RESPONSE_INTERIM;
 	if (to_head || status == 204 || status == 304)
@@ -159,7 +159,7 @@ static __always_inline void finish_response(struct reader *r)
 }
 
 /* What begins where the reader stands, by the first `length` bytes of it. */
-static __noinline enum response look_at_response(struct reader *r, __u32 length, __u32 again)
+static __noinline enum response look_at_response(struct reader *r, __u32 length)
 {
 	struct work *work = r->work;
 
@@ -169,7 +169,7 @@ static __noinline enum response look_at_response(struct reader *r, __u32 length,
 		return RESPONSE_UNSURE;
 	for (int i = 0; i < 8; i++)
 		*(__u64 *)(work->head + length + i * 8) = 0;
-	return derive_response(work, length, r->heads & 1, again);
+	return derive_response(work, length, r->heads & 1);
 }
 
 /* A head. 1: no further. */
@@ -184,9 +184,9 @@ static __noinline long read_head(struct reader *r)
 		return 1;
 	if (length > RESPONSE_HEAD_MAX)
 		length = RESPONSE_HEAD_MAX;
-	what = look_at_response(r, length < RESPONSE_HEAD_FIRST ? length : RESPONSE_HEAD_FIRST, false);
+	what = look_at_response(r, length < RESPONSE_HEAD_FIRST ? length : RESPONSE_HEAD_FIRST);
 	if (what == RESPONSE_UNSURE && length > RESPONSE_HEAD_FIRST)
-		what = look_at_response(r, length, true);
+		what = look_at_response(r, length);
 	if (what == RESPONSE_UNSURE)
 		return 1;
 	r->unsure = false;

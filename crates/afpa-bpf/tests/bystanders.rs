@@ -8,7 +8,7 @@ use std::time::Duration;
 use afpa_bpf::{FastPath, Flow, Hook, Reason, Settings, TCX_NEXT};
 use support::frame::{ACK, FIN, Frame, RST, SYN};
 use support::raw::{RawClient, Segment};
-use support::{LISTENER, PORT, SERVER_V4, SITE, Sample, World, inside};
+use support::{LISTENER, SERVER_V4, SITE, Sample, World};
 
 const SOON: Duration = Duration::from_millis(150);
 const LONG: u32 = 1 << 20;
@@ -48,7 +48,7 @@ fn user_answers(client: &mut RawClient, times: usize) {
 
 /// The same ports again, without a farewell that both programs see to its end.
 fn again(client: &mut RawClient) {
-    client.send(&Segment { flags: support::raw::RST | support::raw::ACK, ..client.next() });
+    client.send(&Segment { flags: RST | ACK, ..client.next() });
     drop(client.collect(SOON));
     client.seq = client.seq.wrapping_add(1_000_000);
     client.connect();
@@ -110,22 +110,13 @@ fn long_responses_and_answers_in_turn() {
     assert_eq!(counted(&fast_path, Reason::ResponseUnsure), 0);
 }
 
-/// Run `test` on one processor, in a namespace with a fast path that is attached to nothing.
+/// On one processor, which remembers.
 fn with_fast_path(test: impl FnOnce(&FastPath) + Send) {
-    let Some(world) = World::new() else { return };
-    inside(&world.server, || {
-        let mut one = rustix::thread::CpuSet::new();
-        one.set(0);
-        rustix::thread::sched_setaffinity(None, &one).expect("on one processor");
-        let fast_path = match FastPath::load(Settings::default()) {
-            Ok(fast_path) => fast_path,
-            Err(error) if error.reason.contains("verifier") => panic!("{error}"),
-            Err(error) => return println!("SKIP: {error}"),
-        };
-        let any = std::net::SocketAddr::new("::".parse().expect("an address"), PORT);
-        fast_path.listen(any, LISTENER, SITE).expect("listening");
-        fast_path.beat();
-        test(&fast_path);
+    support::without_traffic(|fast_path| {
+        let mut here = rustix::thread::CpuSet::new();
+        here.set(rustix::thread::sched_getcpu());
+        rustix::thread::sched_setaffinity(None, &here).expect("on one processor");
+        test(fast_path);
     });
 }
 
