@@ -2,7 +2,7 @@
 /*
  * Connections that go by: nothing is done to their segments, and nothing kept of them, so that finding that out
  * is all they cost. Each processor has a table of its own, addressed by a mix of the key and compared whole; an
- * entry is believed as long as the pulse does not move, a second at most, and the epoch of its place does not.
+ * entry is believed as long as the pulse does not move, for a second, and the epoch of its place does not.
  *
  * Two kinds: connections that are left to user mode without drift, or were open before we came; and those in the
  * middle of a long response, where only bare acknowledgements and segments before its end go by. SYN, FIN and RST
