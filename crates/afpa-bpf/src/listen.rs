@@ -60,7 +60,7 @@ impl FastPath {
 
     /// Verdicts on header blocks name sites, connections remember their listener: what was known of either
     /// lapses with a change.
-    fn look_anew(&self) {
+    pub(crate) fn look_anew(&self) {
         self.region.generation().fetch_add(1, Ordering::SeqCst);
     }
 }
