@@ -5,7 +5,7 @@
  * Finds the end of responses that user mode gives, keeps the window and timestamps that answers of
  * the fast path carry, and moves the numbers of drifted connections into the client's space.
  */
-#include <afpa/flow.h>
+#include <afpa/bystander.h>
 #include <afpa/http_response.h>
 
 /* What the client is to see of a segment. Called with the lock held. */
@@ -46,6 +46,12 @@ static __always_inline enum afpa_reason observe(struct afpa_flow *flow, const st
 	return reason;
 }
 
+/* Is a response of known length on its way, whose last segment has not left yet? */
+static __always_inline bool in_response(const struct afpa_flow *flow)
+{
+	return flow->owner == AFPA_OWNER_USER && before(flow->kernel_next, flow->response_start);
+}
+
 /*
  * Does the segment move nothing on this connection? Without drift there is nothing to translate; then that holds
  * for all of a connection that is left to user mode, and for the middle of a response: what `observe` keeps is
@@ -57,12 +63,29 @@ static __always_inline bool leaves_by(const struct afpa_flow *flow, const struct
 		return false;
 	if (flow_left(flow))
 		return true;
-	return flow->owner == AFPA_OWNER_USER && s->length && !(s->flags & (TCP_FIN | TCP_RST)) &&
-	       before(s->seq + s->length, flow->response_start) && before(flow->kernel_next, flow->response_start);
+	return in_response(flow) && s->length && !(s->flags & (TCP_FIN | TCP_RST)) &&
+	       before(s->seq + s->length, flow->response_start);
 }
 
-/* Is there anything of user mode's responses in the segment that was not read yet? Called with the lock held. */
-static __always_inline bool unread(const struct afpa_flow *flow, const struct segment *s, struct reader *r)
+/* The same for what follows in the response. */
+static __noinline int let_response_by(const struct segment *s)
+{
+	__u32 epoch = bystander_epoch(&s->key);
+	struct afpa_flow *flow = bpf_map_lookup_elem(&flows, &s->key); /* as in `let_left_by` */
+
+	if (flow && !flow_left(flow) && leaves_by(flow, s))
+		let_by(&s->key, epoch, flow->response_start, 0);
+	return 0;
+}
+
+/* Are there bytes of user mode's responses in the segment that were not read yet? */
+static __always_inline bool awaited(const struct afpa_flow *flow, const struct segment *s)
+{
+	return flow->owner == AFPA_OWNER_USER && s->length && before(flow->response_start, s->seq + s->length);
+}
+
+/* Where reading stands. Without the lock: `conclude` finds out whether it was the truth. */
+static __always_inline void start_reading(struct reader *r, const struct afpa_flow *flow, const struct segment *s)
 {
 	r->at = flow->response_start;
 	r->end = s->seq + s->length;
@@ -72,46 +95,109 @@ static __always_inline bool unread(const struct afpa_flow *flow, const struct se
 	r->phase = flow->phase;
 	r->owed = flow->owed;
 	r->unsure = before(r->at, s->seq); /* bytes before these went by unseen */
-	return flow->owner == AFPA_OWNER_USER && s->length && before(r->at, r->end);
 }
 
-/* Read on in user mode's responses: where do they end? */
-static __always_inline void find_response_end(struct reader *r, const struct segment *s, struct afpa_flow *flow)
+/* Was this the truth, if requests that were added since are left aside? Called with the lock held. */
+static __always_inline bool reading_holds(const struct reader *began, const struct afpa_flow *flow)
 {
-	__u32 start = r->at;
-	__u8 owed = r->owed, ended;
-	bool still;
+	__u32 counted = (1U << (began->owed & 15)) - 1;
 
-	if (!r->unsure)
-		read_responses(r);
-	ended = owed - r->owed;
-	bpf_spin_lock(&flow->lock);
-	still = flow->owner == AFPA_OWNER_USER && flow->response_start == start;
-	if (still && !r->unsure) {
-		flow->response_start = r->at;
-		flow->chunk = r->chunk;
-		flow->phase = r->phase;
-		flow->owed -= ended; /* requests may have been added */
-		flow->heads >>= ended & 15;
-	} else if (still) {
+	return flow->response_start == began->at && flow->chunk == began->chunk && flow->phase == began->phase &&
+	       flow->owed >= began->owed && !((flow->heads ^ began->heads) & counted);
+}
+
+/*
+ * Keep what was read in the segment, from `began` to `r`. What was not read, since the connection changed
+ * meanwhile, nobody will read any more. Called with the lock held.
+ */
+static __always_inline enum afpa_reason conclude(struct afpa_flow *flow, const struct reader *began,
+						 const struct reader *r)
+{
+	__u8 ended = began->owed - r->owed;
+
+	if (r->unsure || !reading_holds(began, flow)) {
 		flow->owner = AFPA_OWNER_KEPT;
+		return AFPA_RESPONSE_UNSURE;
 	}
+	flow->response_start = r->at;
+	flow->chunk = r->chunk;
+	flow->phase = r->phase;
+	flow->owed -= ended;
+	flow->heads >>= ended & 15;
+	return ended ? AFPA_RESPONSE_END : AFPA_EGRESS_TRANSLATED;
+}
+
+/* Out as it is, without the lock. */
+static __always_inline int leave_by(const struct afpa_flow *flow, const struct segment *s)
+{
+	if (s->flags & (TCP_FIN | TCP_RST))
+		flow_remove(&s->key);
+	else if (flow_left(flow))
+		let_left_by(&s->key);
+	else if (flow->response_start - (s->seq + s->length) >= LONG_RESPONSE)
+		let_response_by(s);
+	return TCX_NEXT;
+}
+
+/* Out to the client, read and translated if need be. */
+static __always_inline int leave(struct __sk_buff *skb, struct work *work, const struct segment *s,
+				 struct afpa_flow *flow)
+{
+	enum afpa_reason reason, found = AFPA_EGRESS_TRANSLATED;
+	struct reader began = {}, reader = { .unsure = true };
+	bool stale, drifted, within, ended;
+	struct translation t = {};
+
+	start_reading(&began, flow, s);
+	if (awaited(flow, s)) {
+		reader = began;
+		reader.skb = skb;
+		reader.work = work;
+		if (!reader.unsure)
+			read_responses(&reader);
+	}
+	bpf_spin_lock(&flow->lock);
+	drifted = flow_drifted(flow);
+	within = in_response(flow);
+	stale = drifted && s->length && before(s->seq, flow->kernel_edge);
+	if (stale)
+		flow->kernel_acked = s->seq; /* the acknowledgement got lost on its way up: pass the next one */
+	reason = stale ? AFPA_EGRESS_STALE : observe(flow, s);
+	ended = within && !in_response(flow);
+	if (!stale && awaited(flow, s))
+		found = conclude(flow, &began, &reader);
+	if (drifted)
+		translation_down(flow, s, &t);
 	bpf_spin_unlock(&flow->lock);
-	if (r->unsure)
-		count_at(s->place, AFPA_RESPONSE_UNSURE);
-	else if (ended)
-		count_at(s->place, AFPA_RESPONSE_END);
+
+	if (ended)
+		stop_bystanders(&s->key);
+	if (stale) {
+		count_at(s->place, reason);
+		return TCX_DROP;
+	}
+	if (found != AFPA_EGRESS_TRANSLATED)
+		count_at(s->place, found);
+	if (!drifted) {
+		if (s->flags & (TCP_FIN | TCP_RST))
+			flow_remove(&s->key);
+		return TCX_NEXT;
+	}
+	count_at(s->place, reason);
+	if (translate(skb, work, s, &t)) {
+		count_at(s->place, AFPA_TRANSLATE_FAILED);
+		return TCX_DROP;
+	}
+	if (s->flags & TCP_RST)
+		flow_remove(&s->key);
+	return TCX_NEXT;
 }
 
 SEC("tcx/egress")
 int afpa_egress(struct __sk_buff *skb)
 {
-	bool awaited, stale, drifted;
-	struct reader reader = { .skb = skb };
-	struct translation t = {};
 	struct afpa_flow *flow;
 	struct segment s = {};
-	enum afpa_reason reason;
 	struct work *work;
 	__u32 zero = 0;
 
@@ -119,51 +205,22 @@ int afpa_egress(struct __sk_buff *skb)
 		return TCX_NEXT; /* our own answers, and what is only forwarded */
 	if (!parse_segment(skb, &s, FROM_SERVER) || !port_served(s.key.server_port))
 		return TCX_NEXT;
+	if (goes_by(&s, FROM_SERVER))
+		return TCX_NEXT;
 	flow = bpf_map_lookup_elem(&flows, &s.key);
+	if (s.flags & TCP_SYN) { /* the kernel accepted a new connection on this tuple */
+		if (flow)
+			flow_remove(&s.key);
+		stop_bystanders(&s.key);
+		return TCX_NEXT;
+	}
 	if (!flow)
 		return TCX_NEXT;
-	if (s.flags & TCP_SYN) { /* the kernel accepted a new connection on this tuple */
-		flow_remove(&s.key);
-		return TCX_NEXT;
-	}
-	if (leaves_by(flow, &s)) {
-		if (s.flags & (TCP_FIN | TCP_RST))
-			flow_remove(&s.key);
-		return TCX_NEXT;
-	}
+	if (leaves_by(flow, &s))
+		return leave_by(flow, &s);
 	work = bpf_map_lookup_elem(&egress_work, &zero);
 	if (!work)
 		return TCX_NEXT;
 	s.place = place_of(skb->ifindex);
-	bpf_spin_lock(&flow->lock);
-	drifted = flow_drifted(flow);
-	stale = drifted && s.length && before(s.seq, flow->kernel_edge);
-	if (stale)
-		flow->kernel_acked = s.seq; /* the acknowledgement got lost on its way up: pass the next one */
-	reason = stale ? AFPA_EGRESS_STALE : observe(flow, &s);
-	awaited = !stale && unread(flow, &s, &reader);
-	translation_down(flow, &s, &t);
-	bpf_spin_unlock(&flow->lock);
-
-	if (stale) {
-		count_at(s.place, reason);
-		return TCX_DROP;
-	}
-	if (awaited) {
-		reader.work = work;
-		find_response_end(&reader, &s, flow);
-	}
-	if (!drifted) {
-		if (s.flags & (TCP_FIN | TCP_RST))
-			flow_remove(&s.key);
-		return TCX_NEXT;
-	}
-	count_at(s.place, reason);
-	if (translate(skb, work, &s, &t)) {
-		count_at(s.place, AFPA_TRANSLATE_FAILED);
-		return TCX_DROP;
-	}
-	if (s.flags & TCP_RST)
-		flow_remove(&s.key);
-	return TCX_NEXT;
+	return leave(skb, work, &s, flow);
 }

@@ -63,19 +63,29 @@ __noinline int afpa_is_sound(struct __sk_buff *skb, struct work *work, const str
 	return fold(sum_pseudo(s, length) + sum_bytes(work->head, have)) == 0xffff;
 }
 
-static __always_inline struct afpa_listener *find_listener(const struct segment *s)
+/* Is the segment's address served, and as what? A flow remembers it, until listeners or hosts change. */
+static __always_inline bool find_listener(const struct segment *s, const struct afpa_flow *flow, __u32 generation,
+					  struct afpa_listener *listener)
 {
 	struct afpa_endpoint endpoint = { .port = s->key.server_port };
-	struct afpa_listener *listener;
+	struct afpa_listener *found;
 
+	if (flow && flow->generation == generation) {
+		listener->id = flow->listener;
+		listener->any_host_site = flow->any_host_site;
+		return true;
+	}
 	__builtin_memcpy(endpoint.address, s->key.server, 16);
-	listener = bpf_map_lookup_elem(&listeners, &endpoint);
-	if (listener)
-		return listener;
-	__builtin_memset(endpoint.address, 0, 16);
-	if (!s->ipv6)
-		map_ipv4(endpoint.address, 0); /* 0.0.0.0; a dual-stack [::] is registered as both */
-	return bpf_map_lookup_elem(&listeners, &endpoint);
+	found = bpf_map_lookup_elem(&listeners, &endpoint);
+	if (!found) {
+		__builtin_memset(endpoint.address, 0, 16);
+		if (!s->ipv6)
+			map_ipv4(endpoint.address, 0); /* 0.0.0.0; a dual-stack [::] is registered as both */
+		found = bpf_map_lookup_elem(&listeners, &endpoint);
+	}
+	if (found)
+		*listener = *found;
+	return found;
 }
 
 /* Derive cached response, then send it. GO_ON: user mode's turn. */
@@ -213,11 +223,16 @@ static __always_inline struct afpa_flow *open_flow(struct __sk_buff *skb, struct
 {
 	enum afpa_reason why = turn->reason;
 	struct afpa_flow *fresh = (void *)work->fresh;
+	__u32 epoch = bystander_epoch(&s->key);
 
 	__builtin_memset(work->fresh, 0, sizeof(work->fresh));
 	turn->reason = prove_socket(skb, s, listener->id, turn->now, fresh);
+	if (turn->reason == AFPA_PASS_OLD_CONNECTION)
+		let_by(&s->key, epoch, 0, turn->reason); /* it will never have a flow */
 	if (turn->reason != AFPA_ANSWERED)
 		return NULL;
+	fresh->any_host_site = listener->any_host_site;
+	fresh->generation = work->scan.generation;
 	turn->reason = AFPA_PASS_FLOWS_FULL;
 	if (bpf_map_update_elem(&flows, &s->key, fresh, BPF_NOEXIST))
 		return NULL;
@@ -273,7 +288,7 @@ static __always_inline int serve(struct __sk_buff *skb, struct work *work, const
 /* The state diagram; without user mode (`answering` is false) only what keeps connections whole. */
 static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 {
-	struct afpa_listener *listener;
+	struct afpa_listener listener = {};
 	struct afpa_flow *flow;
 	struct segment s = {};
 	struct turn turn = {};
@@ -290,10 +305,12 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 		return TCX_NEXT;
 	if (s.flags & TCP_SYN)
 		return TCX_NEXT; /* in kernel numbers already; an accepted one resets the flow on egress */
+	s.place = place_of(skb->ifindex);
+	if (goes_by(&s, FROM_CLIENT))
+		return TCX_NEXT;
 	flow = bpf_map_lookup_elem(&flows, &s.key);
 	if (!flow && (s.length == 0 || !answering))
 		return TCX_NEXT;
-	s.place = place_of(skb->ifindex);
 	turn.now = bpf_ktime_get_coarse_ns();
 	if (flow && passes_by(flow, &s))
 		return pass_by(flow, &s, turn.now);
@@ -312,9 +329,8 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 		return answer_again(skb, work, &s, flow);
 	if (answering && next_request(skb, &s, flow, &turn)) {
 		work->scan.generation = *(volatile __u32 *)&shared.generation;
-		listener = find_listener(&s);
-		if (listener)
-			verdict = serve(skb, work, &s, listener, &flow, &turn);
+		if (find_listener(&s, flow, work->scan.generation, &listener))
+			verdict = serve(skb, work, &s, &listener, &flow, &turn);
 		else
 			turn.reason = AFPA_PASS_NOT_LISTENING;
 	}

@@ -182,6 +182,8 @@ struct afpa_flow {
 	__u16 pins;                   /* low half of the shared word at the last of them */
 	__u32 passing_since;          /* 2^20 ns of coarse monotonic time: the first of them */
 	__u64 path[AFPA_PATH_WORDS];  /* struct path of the send engine: round trips and window */
+	__u32 any_host_site;          /* of the listener */
+	__u32 generation;             /* in which these two were true, see the shared word; another one: look again */
 };
 
 /* flights: an answer of several segments on its way. Which flow's, which bytes; then how far it is. */

@@ -57,10 +57,12 @@ static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const str
 	__u32 clock = (__u32)(now / MILLISECOND_NS) + flow->ts_offset;
 	__u64 version = cached->slot->version;
 	enum afpa_reason reason;
+	bool first = false;
 
 	bpf_spin_lock(&flow->lock);
 	reason = whose_turn(flow, s);
 	if (reason == AFPA_ANSWERED) {
+		first = !flow_drifted(flow);
 		c->seq = s->ack;
 		c->ack = s->seq + s->length;
 		c->kernel_seq = s->seq - flow->taken;
@@ -96,6 +98,8 @@ static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const str
 		flow->passed = 0;
 	}
 	bpf_spin_unlock(&flow->lock);
+	if (first)
+		stop_bystanders(&s->key);
 	return reason;
 }
 

@@ -34,12 +34,16 @@ static __always_inline __u64 bytes_from(__u64 word, __u8 b)
 	return ((word | TOP_BITS) - EVERY_BYTE(b)) & TOP_BITS;
 }
 
+/* Top bit of each byte below 0x20; exact up to the first. */
+static __always_inline __u64 bytes_control(__u64 word)
+{
+	return (word - EVERY_BYTE(0x20)) & ~word & TOP_BITS;
+}
+
 /* Top bit of each byte that is a control character, DEL, or (strict) not ASCII; exact up to the first. */
 static __always_inline __u64 bytes_not_text(__u64 word, bool strict)
 {
-	__u64 control = (word - EVERY_BYTE(0x20)) & ~word & TOP_BITS;
-
-	return control | bytes_equal(word, 0x7f) | (strict ? word & TOP_BITS : 0);
+	return bytes_control(word) | bytes_equal(word, 0x7f) | (strict ? word & TOP_BITS : 0);
 }
 
 /* Top bit of each byte that is within the range; every byte must be below 0x80. Exact for all of them. */

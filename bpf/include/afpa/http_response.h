@@ -13,8 +13,9 @@
 
 #include <afpa/http_line.h>
 
-#define RESPONSE_LINES_MAX 48
+#define RESPONSE_LINES_MAX 49 /* the status line among them */
 #define RESPONSE_HEAD_MAX 1024
+#define RESPONSE_HEAD_FIRST 512 /* most heads are whole in these bytes, and the rest is not copied out */
 #define READ_STEPS 1024 /* responses, chunks, and bytes of chunk sizes in one segment */
 #define RESPONSE_MAX (1ULL << 30) /* longer ones could wrap the sequence space before they are acknowledged */
 
@@ -27,15 +28,59 @@ static __always_inline __u64 folded8(const struct work *work, __u32 at)
 #define BYTES(word, count) ((word) & ((1ULL << (count) * 8) - 1))
 
 /*
- * One line. The server's own names need no proof, so only their first words are looked at. Stops (1)
- * at the blank line and where the end cannot be known.
+ * What the line at `at` says of the response's end. The server's own names need no proof, so only their first
+ * words are looked at. False: the end cannot be known.
  */
+static __always_inline bool read_response_line(struct work *work, __u32 at)
+{
+	__u64 first = folded8(work, at), second;
+
+	switch (first) {
+	case N('t', 'r', 'a', 'n', 's', 'f', 'e', 'r'): /* -Encoding: chunked, and nothing else */
+		second = folded8(work, at + 8);
+		return second == N('-', 'e', 'n', 'c', 'o', 'd', 'i', 'n') &&
+		       folded8(work, at + 16) == N('g', ':', ' ', 'c', 'h', 'u', 'n', 'k') &&
+		       BYTES(folded8(work, at + 24), 2) == N('e', 'd', 0, 0, 0, 0, 0, 0) && crlf_at(work, at + 26) &&
+		       work->scan.chunked++ == 0;
+	case N('u', 'p', 'g', 'r', 'a', 'd', 'e', ':'):
+		return false;
+	case N('c', 'o', 'n', 'n', 'e', 'c', 't', 'i'): /* Connection: keep-alive, or an end that is near */
+		second = folded8(work, at + 8);
+		return BYTES(second, 4) != N('o', 'n', ':', ' ', 0, 0, 0, 0) ||
+		       folded8(work, at + 12) == N('k', 'e', 'e', 'p', '-', 'a', 'l', 'i');
+	case N('c', 'o', 'n', 't', 'e', 'n', 't', '-'):
+		second = folded8(work, at + 8);
+		return BYTES(second, 7) != N('l', 'e', 'n', 'g', 't', 'h', ':', 0) ||
+		       afpa_read_length(work, at + (work->head[at + 15] == ' ' ? 16 : 15));
+	}
+	return true;
+}
+
+/* First control byte at or after `at`: the end of a line, one hopes. */
+__noinline __u32 afpa_find_control(struct work *work, __u32 at)
+{
+	if (!work)
+		return AFPA_HEAD_MAX;
+	for (__u32 i = 0; i < RESPONSE_HEAD_MAX; i += 8) {
+		__u64 marks;
+
+		opaque(at);
+		if (at > LAST_WORD)
+			break;
+		marks = bytes_control(load8(work->head + at));
+		if (marks)
+			return at + first_bit(marks) / 8;
+		at += 8;
+	}
+	return AFPA_HEAD_MAX;
+}
+
+/* One line. Stops (1) at the blank line and where the end cannot be known. */
 static long scan_response_line(__u32 index, void *context)
 {
 	struct work *work = *(struct work **)context; /* bpf_loop hands on stack pointers only */
 	struct scan *scan = &work->scan;
 	__u32 at = scan->at, end;
-	__u64 first, second;
 
 	if (at > AFPA_HEAD_MAX)
 		return 1;
@@ -43,29 +88,9 @@ static long scan_response_line(__u32 index, void *context)
 		scan->done = at + 2;
 		return 1;
 	}
-	first = folded8(work, at);
-	second = folded8(work, at + 8);
-	switch (first) {
-	case N('t', 'r', 'a', 'n', 's', 'f', 'e', 'r'): /* -Encoding: chunked, and nothing else */
-		if (second != N('-', 'e', 'n', 'c', 'o', 'd', 'i', 'n') ||
-		    folded8(work, at + 16) != N('g', ':', ' ', 'c', 'h', 'u', 'n', 'k') ||
-		    BYTES(folded8(work, at + 24), 2) != N('e', 'd', 0, 0, 0, 0, 0, 0) || !crlf_at(work, at + 26) ||
-		    scan->chunked++)
-			return 1;
-		break;
-	case N('u', 'p', 'g', 'r', 'a', 'd', 'e', ':'):
+	if (!read_response_line(work, at))
 		return 1;
-	case N('c', 'o', 'n', 'n', 'e', 'c', 't', 'i'): /* Connection: keep-alive, or an end that is near */
-		if (BYTES(second, 4) == N('o', 'n', ':', ' ', 0, 0, 0, 0) &&
-		    folded8(work, at + 12) != N('k', 'e', 'e', 'p', '-', 'a', 'l', 'i'))
-			return 1;
-		break;
-	case N('c', 'o', 'n', 't', 'e', 'n', 't', '-'):
-		if (BYTES(second, 7) == N('l', 'e', 'n', 'g', 't', 'h', ':', 0) &&
-		    !afpa_read_length(work, at + (work->head[at + 15] == ' ' ? 16 : 15)))
-			return 1;
-	}
-	end = afpa_find_end(work, at, false);
+	end = afpa_find_control(work, at);
 	if (!crlf_at(work, end))
 		return 1;
 	scan->at = end + 2;
@@ -92,18 +117,14 @@ enum response {
 };
 
 /* What begins at `work->head`, where `length` bytes are. */
-static __noinline enum response derive_response(struct work *work, __u32 length, __u32 to_head)
+static __always_inline enum response derive_response(struct work *work, __u32 length, bool to_head)
 {
 	struct scan *scan = &work->scan;
-	__u32 status = read_status(work), line;
+	__u32 status = read_status(work);
 
 	if (status < 100 || status == 101)
 		return RESPONSE_UNSURE;
-	line = afpa_find_end(work, 12, false);
-	if (!crlf_at(work, line))
-		return RESPONSE_UNSURE;
-	scan->at = line + 2;
-	scan->done = scan->lengths = scan->chunked = 0;
+	scan->at = scan->done = scan->lengths = scan->chunked = 0;
 	bpf_loop(RESPONSE_LINES_MAX, scan_response_line, &work, 0);
 	if (!scan->done || scan->done > length)
 		return RESPONSE_UNSURE;
@@ -137,8 +158,22 @@ static __always_inline void finish_response(struct reader *r)
 	r->owed--;
 }
 
+/* What begins where the reader stands, by the first `length` bytes of it. */
+static __noinline enum response look_at_response(struct reader *r, __u32 length)
+{
+	struct work *work = r->work;
+
+	opaque(length);
+	if (length < 16 || length > RESPONSE_HEAD_MAX ||
+	    bpf_skb_load_bytes(r->skb, r->at + r->shift, work->head, length))
+		return RESPONSE_UNSURE;
+	for (int i = 0; i < 8; i++)
+		*(__u64 *)(work->head + length + i * 8) = 0;
+	return derive_response(work, length, r->heads & 1);
+}
+
 /* A head. 1: no further. */
-static __always_inline long read_head(struct reader *r)
+static __noinline long read_head(struct reader *r)
 {
 	__u32 length = r->end - r->at;
 	struct work *work = r->work;
@@ -149,13 +184,9 @@ static __always_inline long read_head(struct reader *r)
 		return 1;
 	if (length > RESPONSE_HEAD_MAX)
 		length = RESPONSE_HEAD_MAX;
-	opaque(length);
-	if (length < 16 || length > RESPONSE_HEAD_MAX ||
-	    bpf_skb_load_bytes(r->skb, r->at + r->shift, work->head, length))
-		return 1;
-	for (int i = 0; i < 8; i++)
-		*(__u64 *)(work->head + length + i * 8) = 0;
-	what = derive_response(work, length, r->heads & 1);
+	what = look_at_response(r, length < RESPONSE_HEAD_FIRST ? length : RESPONSE_HEAD_FIRST);
+	if (what == RESPONSE_UNSURE && length > RESPONSE_HEAD_FIRST)
+		what = look_at_response(r, length);
 	if (what == RESPONSE_UNSURE)
 		return 1;
 	r->unsure = false;
@@ -241,6 +272,10 @@ static long read_step(__u32 index, void *context)
 /* As far as the segment goes. Then `at` is behind its end, or it is unsure. */
 static __always_inline void read_responses(struct reader *r)
 {
+	if (r->phase == AFPA_PHASE_HEAD && read_head(r))
+		return;
+	if (!before(r->at, r->end))
+		return; /* nearly all there is: one response, or the beginning of a long one */
 	bpf_loop(READ_STEPS, read_step, r, 0);
 	if (before(r->at, r->end))
 		r->unsure = true;

@@ -6,8 +6,8 @@
 #ifndef AFPA_PASS_H
 #define AFPA_PASS_H
 
+#include <afpa/bystander.h>
 #include <afpa/clock.h>
-#include <afpa/flow.h>
 
 /* Steps return a verdict, or this: the next one decides. */
 #define GO_ON (-2)
@@ -172,6 +172,8 @@ static __always_inline int pass_by(struct afpa_flow *flow, const struct segment 
 		count_at(s->place, flow->owner == AFPA_OWNER_RESTING ? AFPA_PASS_RESTING : AFPA_PASS_KEPT);
 	if (s->flags & (TCP_FIN | TCP_RST))
 		flow_remove(&s->key);
+	else if (flow_left(flow))
+		let_left_by(&s->key);
 	return TCX_NEXT;
 }
 

@@ -243,6 +243,8 @@ pub struct Flow {
     pub pins: u16,
     pub passing_since: u32,
     pub path: [u64; PATH_WORDS],
+    pub any_host_site: u32,
+    pub generation: u32,
 }
 
 /// `struct afpa_flight`
@@ -372,7 +374,7 @@ const _: () = {
             && offset_of!(Flow, answer_version) == 88
             && offset_of!(Flow, owed) == 112
             && offset_of!(Flow, path) == 128
-            && size_of::<Flow>() == 160
+            && size_of::<Flow>() == 168
     );
     assert!(size_of::<Page>() == 5600);
     assert!(offset_of!(Flight, engine) == 80 && size_of::<Flight>() == 80 + 8 * FLIGHT_WORDS);

@@ -104,7 +104,7 @@ impl FastPath {
         Ok(crate::dry_run::run(&self.probe, &packet, 1)?.verdict == 1)
     }
 
-    /// For tests: enter a connection as the programs would.
+    /// For tests: enter a connection as the programs would. What went by on it in this second still does.
     #[doc(hidden)]
     pub fn put_flow(&self, key: &FlowKey, flow: &[u8; size_of::<Flow>()]) -> libbpf_rs::Result<()> {
         self.flows.update(&flow_key_bytes(key), flow, MapFlags::ANY)

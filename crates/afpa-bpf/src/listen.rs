@@ -21,7 +21,7 @@ impl FastPath {
             let value = listener_bytes(&Listener { id: set, any_host_site: any_host });
             self.listeners.update(&endpoint_bytes(&endpoint), &value, MapFlags::ANY)?;
         }
-        self.forget_header_blocks();
+        self.look_anew();
         self.region.ports(address.port()).fetch_or(1 << (address.port() % 64), Ordering::SeqCst);
         Ok(())
     }
@@ -29,9 +29,11 @@ impl FastPath {
     /// Serve an address no longer. Its connections go on in user mode; the port stays marked, since
     /// those that have drifted need translation.
     pub fn unlisten(&self, address: SocketAddr) -> libbpf_rs::Result<()> {
-        endpoints(address)
-            .iter()
-            .try_for_each(|endpoint| self.listeners.delete(&endpoint_bytes(endpoint)))
+        let mut endpoints = endpoints(address).into_iter();
+        let deleted =
+            endpoints.try_for_each(|endpoint| self.listeners.delete(&endpoint_bytes(&endpoint)));
+        self.look_anew();
+        deleted
     }
 
     /// Requests to addresses of `set` whose Host field is `host` (with its port, if clients send one)
@@ -41,7 +43,7 @@ impl FastPath {
     pub fn map_host(&self, set: u32, host: &str, site: Site) -> libbpf_rs::Result<bool> {
         let Some(key) = site_key(set, host) else { return Ok(false) };
         self.sites.update(&site_bytes(&key), &site.to_ne_bytes(), MapFlags::ANY)?;
-        self.forget_header_blocks();
+        self.look_anew();
         Ok(true)
     }
 
@@ -51,13 +53,14 @@ impl FastPath {
         let known = self.sites.lookup(&site_bytes(&key), MapFlags::ANY)?.is_some();
         if known {
             self.sites.delete(&site_bytes(&key))?;
-            self.forget_header_blocks();
+            self.look_anew();
         }
         Ok(known)
     }
 
-    /// Verdicts on header blocks name sites: a change of either makes them lapse.
-    fn forget_header_blocks(&self) {
+    /// Verdicts on header blocks name sites, connections remember their listener: what was known of either
+    /// lapses with a change.
+    pub(crate) fn look_anew(&self) {
         self.region.generation().fetch_add(1, Ordering::SeqCst);
     }
 }

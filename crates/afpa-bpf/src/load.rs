@@ -240,6 +240,7 @@ impl FastPath {
         self.region.pulse().store(0, Ordering::SeqCst);
         self.region.forget_interfaces();
         self.region.forget_paths(); // of a process before us, when the region was kept
+        self.look_anew(); // its listeners, which kept connections remember, may have had our numbers
         self.region.hash_seed().store(u64::from_ne_bytes(seed), Ordering::Relaxed);
         self.region.refresh_ns().store(self.settings.refresh.as_nanos() as u64, Ordering::Relaxed);
         self.region.log_every().store(self.settings.log_every, Ordering::Relaxed);

@@ -2,28 +2,17 @@
 
 mod support;
 
-use std::net::SocketAddr;
-
-use afpa_bpf::{FastPath, Flow, FlowKey, Hook, Reason, Settings, TCX_NEXT, TCX_REDIRECT};
+use afpa_bpf::{FastPath, Flow, FlowKey, Hook, Reason, TCX_NEXT, TCX_REDIRECT};
 use support::frame::{ACK, ECE, FIN, Frame, PSH, RST, SYN, URG};
-use support::{LISTENER, PORT, SITE, Sample, World, inside};
+use support::{PORT, Sample};
 
 const REQUEST: &str = "GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n";
 
-/// Run `test` in a namespace with a fast path that is attached to nothing.
+/// With one pinned object.
 fn with_fast_path(test: impl FnOnce(&FastPath) + Send) {
-    let Some(world) = World::new() else { return };
-    inside(&world.server, || {
-        let fast_path = match FastPath::load(Settings::default()) {
-            Ok(fast_path) => fast_path,
-            Err(error) if error.reason.contains("verifier") => panic!("{error}"),
-            Err(error) => return println!("SKIP: {error}"),
-        };
-        let any = SocketAddr::new("::".parse().expect("an address"), PORT);
-        fast_path.listen(any, LISTENER, SITE).expect("listening");
-        Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
-        fast_path.beat();
-        test(&fast_path);
+    support::without_traffic(|fast_path| {
+        Sample::new(b"from the kernel").pin(fast_path, "/kernel.html");
+        test(fast_path);
     });
 }
 
@@ -194,10 +183,11 @@ fn translates_down(fast_path: &FastPath, owner: u8) {
 #[test]
 fn undrifted_connections_that_are_left_to_user_mode() {
     with_fast_path(|fast_path| {
-        let request = Frame::request(REQUEST);
-        let response = Frame { from_server: true, ..Frame::request("HTTP/1.1 200 OK\r\n\r\n") };
-        let reasons = [Reason::PassKept, Reason::PassResting];
-        for (owner, reason) in LEFT.into_iter().zip(reasons) {
+        let reasons = [(Reason::PassKept, false), (Reason::PassResting, true)];
+        for (owner, (reason, ipv6)) in LEFT.into_iter().zip(reasons) {
+            let request = Frame { ipv6, ..Frame::request(REQUEST) };
+            let response = Frame::request("HTTP/1.1 200 OK\r\n\r\n");
+            let response = Frame { ipv6, from_server: true, ..response };
             let mut flow = [0; size_of::<Flow>()];
             flow[4] = owner;
             let key = request.key();
@@ -253,6 +243,39 @@ fn the_last_segment_of_a_response_tells_all() {
         untouched(fast_path, Hook::Egress, &Frame { seq: 70_000, ack: 1050, ..piece }.bytes());
         let flow = fast_path.flow(&key).expect("asked").expect("there");
         assert_eq!((flow.owner, flow.kernel_received), (afpa_abi::owner::USER, 1050));
+    });
+}
+
+/// Heads are read in two looks at most: a line may be cut by the first one anywhere.
+#[test]
+fn responses_end_where_they_say_wherever_the_first_look_ends() {
+    with_fast_path(|fast_path| {
+        let mut flow = awaiting(0);
+        flow[112] = 1; // owed
+        let (user, kept) = (afpa_abi::owner::USER, afpa_abi::owner::KEPT);
+        for (fields, content, owner) in [
+            ("Content-Length: 12345678\r\nConnection: keep-alive", "", user),
+            ("Transfer-Encoding: chunked\r\nConnection: keep-alive", "0\r\n\r\n", user),
+            ("Content-Length: 0\r\nConnection: close", "", kept),
+            ("Content-Length: 0\r\nContent-Length: 0", "", kept),
+            ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "0\r\n\r\n", kept),
+        ] {
+            for padding in 400..520 {
+                let padding = "p".repeat(padding);
+                let head = format!("HTTP/1.1 200 OK\r\nX: {padding}\r\n{fields}\r\nY: y\r\n\r\n");
+                let text = head.clone() + content;
+                let frame = Frame { from_server: true, seq: 70_000, ..Frame::request(&text) };
+                fast_path.put_flow(&frame.key(), &flow).expect("entered");
+                untouched(fast_path, Hook::Egress, &frame.bytes());
+                let flow = fast_path.flow(&frame.key()).expect("asked").expect("there");
+                assert_eq!(flow.owner, owner, "{head}");
+                if owner == user {
+                    let announced = if content.is_empty() { 12_345_678 } else { 0 };
+                    let end = 70_000 + text.len() as u32 + announced;
+                    assert_eq!((flow.owed, flow.response_start), (0, end), "{head}");
+                }
+            }
+        }
     });
 }
 
@@ -354,16 +377,16 @@ fn time_of_a_warm_pass() {
             "{:>6}  response head, its end derived (single runs, cooler)",
             total.as_nanos() / 5000
         );
-        let mut left = [0; size_of::<Flow>()];
-        left[4] = afpa_abi::owner::RESTING;
-        fast_path.put_flow(&key, &left).expect("entered");
-        time("resting, request", Hook::Ingress, &request);
-        time("resting, response", Hook::Egress, &Frame { from_server: true, ..request.clone() });
         fast_path.put_flow(&key, &flow).expect("entered");
         time(
             "translated",
             Hook::Egress,
-            &Frame { from_server: true, seq: 70_000, ack: 50_000, ..request },
+            &Frame { from_server: true, seq: 70_000, ack: 50_000, ..request.clone() },
         );
+        let mut left = [0; size_of::<Flow>()];
+        left[4] = afpa_abi::owner::RESTING;
+        fast_path.put_flow(&key, &left).expect("entered");
+        time("resting, request", Hook::Ingress, &request);
+        time("resting, response", Hook::Egress, &Frame { from_server: true, ..request });
     });
 }

@@ -78,6 +78,27 @@ fn an_address_that_is_not_served_is_passed_and_counted_so() {
     assert_eq!(why, [Reason::PassNotListening]);
 }
 
+/// A connection remembers its listener; what is said of it later counts all the same.
+#[test]
+fn an_address_that_is_served_otherwise_while_a_connection_is_open() {
+    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let all = "[::]:8080".parse().expect("an address");
+    let mut client = world.connect(SERVER_V4);
+    assert!(client.get("/kernel.html").is_from_kernel());
+    fast_path.listen(all, LISTENER, SITE + 1).expect("listening");
+    assert!(!client.get("/kernel.html").is_from_kernel(), "on the other site nothing is pinned");
+    fast_path.listen(all, LISTENER + 1, SITE).expect("listening");
+    assert!(fast_path.map_host(LISTENER + 1, "server", SITE + 1).expect("mapped"));
+    assert!(!client.get("/kernel.html").is_from_kernel(), "the host is the other site's");
+    assert!(fast_path.unmap_host(LISTENER + 1, "server").expect("unmapped"));
+    assert!(client.get("/kernel.html").is_from_kernel());
+    fast_path.unlisten(all).expect("unlistened");
+    let before = fast_path.counters().expect("counters");
+    assert!(!client.get("/kernel.html").is_from_kernel());
+    let passed = fast_path.counters().expect("counters").since(&before);
+    assert_eq!(passed[Reason::PassNotListening], 1);
+}
+
 #[test]
 fn date_is_right_to_the_second() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };

@@ -219,6 +219,22 @@ impl World {
     }
 }
 
+/// Run `test` in a namespace with a fast path that listens, and is attached to nothing.
+pub fn without_traffic(test: impl FnOnce(&FastPath) + Send) {
+    let Some(world) = World::new() else { return };
+    inside(&world.server, || {
+        let fast_path = match FastPath::load(Settings::default()) {
+            Ok(fast_path) => fast_path,
+            Err(error) if error.reason.contains("verifier") => panic!("{error}"),
+            Err(error) => return println!("SKIP: {error}"),
+        };
+        let any = SocketAddr::new("::".parse().expect("an address"), PORT);
+        fast_path.listen(any, LISTENER, SITE).expect("listening");
+        fast_path.beat();
+        test(&fast_path);
+    });
+}
+
 /// Namespace of the lossy wire.
 pub struct Middle(String);
 
