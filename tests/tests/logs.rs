@@ -5,8 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use afpa_testkit::{Server, Tree, eventually, tree::patterned};
+use afpa_testkit::server::free_address;
+use afpa_testkit::{Client, Endpoint, Server, Tree, eventually, tree::patterned};
+use afpa_tests::proxy::{Raw, configuration};
 use rustix::process::Signal;
+use serde_json::Value;
 
 const LARGE: usize = 20_000_000;
 
@@ -49,6 +52,60 @@ fn usr1_opens_the_access_log_anew() {
     let lines = log_lines(&log, 1);
     assert!(lines[0].contains("/hello.txt?after"), "{lines:?}");
     assert_eq!(log_lines(&moved, 2).len(), 2, "the old one stays as it is");
+}
+
+#[test]
+fn the_client_is_whom_a_router_names_that_the_site_believes() {
+    let tree = site();
+    let server = Server::start("/", |launch| {
+        launch.written(|listen: &Endpoint| {
+            let root = tree.path();
+            format!(
+                "[[site]]\nlisten = [\"{listen}\"]\nroot = {root:?}\n\
+                 forwarded_from = [\"127.0.0.1\"]\n"
+            )
+        });
+        let log = launch.home().join("access.log");
+        launch.arg("--access-log").arg(log).arg("--log-format").arg("json");
+    });
+    let forwarded = "X-Forwarded-For: 6.6.6.6, 192.0.2.9\r\n";
+    for from in ["127.0.0.1", "127.0.0.9"] {
+        let mut client = Client::connect_from(from.parse().expect("an address"), server.address())
+            .expect("connected");
+        for target in ["/hello.txt", "/hello.txt", "/none"] {
+            client.get_with(target, forwarded);
+        }
+    }
+    let lines = log_lines(&server.home().join("access.log"), 6);
+    for client in ["192.0.2.9", "127.0.0.9"] {
+        let client = format!("\"client\":\"{client}\"");
+        assert_eq!(lines.iter().filter(|line| line.contains(&client)).count(), 3, "{lines:?}");
+    }
+    assert!(lines.iter().any(|line| line.contains("\"hit\"")), "{lines:?}");
+}
+
+#[test]
+fn a_distributed_request_names_its_server_and_the_times() {
+    let delay = Duration::from_millis(20);
+    let app = Raw::answering("HTTP/1.1 203 -\r\nContent-Length: 2\r\n\r\nok", delay);
+    let gone = free_address().to_string();
+    let server = Server::start("/", |launch| {
+        launch.written(|listen| configuration(listen, &[gone, app.to()], ""));
+        let log = launch.home().join("access.log");
+        launch.arg("--access-log").arg(log).arg("--log-format").arg("json");
+    });
+    assert_eq!(server.get("/a?b").status, 203);
+    let lines = log_lines(&server.home().join("access.log"), 1);
+    let line: Value = serde_json::from_str(&lines[0]).expect("JSON");
+    let told = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+    assert_eq!((told("source"), told("server")), ("remote".into(), app.to()), "{line}");
+    assert_eq!(
+        (told("target"), &line["status"], &line["body_bytes"]),
+        ("/a?b".into(), &203.into(), &2.into())
+    );
+    assert_eq!(line["attempts"], 2, "the first refused: {line}");
+    let us = |key: &str| line[key].as_u64().expect("a time");
+    assert!(us("first_byte_us") >= 20_000 && us("duration_us") >= us("first_byte_us"), "{line}");
 }
 
 /// Requests whose fields the log tests know.

@@ -9,9 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use afpa_testkit::server::free_address;
 use afpa_testkit::{
     Asked, Client, Endpoint, Server, Tree, eventually, limits::is_root, skip, tree::patterned,
 };
+use afpa_tests::proxy::Raw;
 use rustix::process::Signal;
 
 const LARGE: usize = 20_000_000;
@@ -128,6 +130,36 @@ fn hup_takes_a_changed_configuration_and_keeps_the_connections() {
     eventually("the new index is served", || server.get("/").text() == "other");
     assert_eq!(kept.get("/").text(), "other", "on an old connection too");
     kept.assert_open("/hello.txt");
+}
+
+#[test]
+fn hup_ends_the_connections_of_an_address_that_is_given_up() {
+    let tree = site();
+    let app = Raw::named("app");
+    let second = free_address();
+    // With one worker they learn it all at once.
+    let text = |listen: &[String]| {
+        let (root, to) = (tree.path(), app.to());
+        format!("workers = 1\n[[site]]\nlisten = {listen:?}\nroot = {root:?}\nto = {to:?}\n")
+    };
+    let server = Server::start("/", |launch| {
+        launch.written(|listen| text(&[listen.to_string(), second.to_string()]));
+    });
+    let connect = || Client::connect(&Endpoint::Tcp(second));
+    eventually("the second address is open", || connect().is_ok());
+    let connect = || connect().expect("connected");
+    let (mut idle, mut new, mut kept) = (connect(), connect(), server.connect());
+    assert_eq!(idle.get("/hello.txt").status, 200);
+    assert_eq!(kept.get("/hello.txt").status, 200);
+    fs::write(server.configuration(), text(&[server.endpoint().to_string()])).expect("write");
+    server.signal(Signal::HUP);
+    idle.assert_closed();
+    // Who has not asked yet may ask once; the site is no longer there.
+    let last = new.get("/hello.txt");
+    assert!(last.status == 421 && last.says_close(), "{last:?}");
+    new.assert_closed();
+    kept.assert_open("/hello.txt");
+    assert_eq!(kept.get("/").text(), "app");
 }
 
 #[test]

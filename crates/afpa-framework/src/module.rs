@@ -207,6 +207,10 @@ pub trait Module: Sized + 'static {
     /// The engine drains: from now on every answer is the last one of its connection.
     fn drain(&mut self);
 
+    /// The program gave a listener up: answers on its connections are their last ones, until there are new
+    /// connections on it.
+    fn leave(&mut self, _listener: u32) {}
+
     /// Once a second: report to shared structures, hand over the access log.
     fn tick(&mut self, now: Now);
 

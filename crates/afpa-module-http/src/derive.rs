@@ -39,6 +39,8 @@ pub struct Http {
     wake: Arc<dyn Fn() + Send + Sync>,
     /// What exchanges with servers share.
     core: Rc<exchange::Core>,
+    /// Listeners that were given up.
+    left: Vec<ListenerId>,
     /// Where a path is rewritten that does not come normalised.
     path: Vec<u8>,
     /// Where a path is put together that the router rewrites.
@@ -69,6 +71,8 @@ pub struct Pending {
     head: Vec<u8>,
     limits: RequestLimits,
     arrived: Now,
+    /// Whom the log names.
+    client: Client,
     /// Of which share, where there is one.
     in_flight: Option<InFlight>,
     way: Way,
@@ -99,6 +103,7 @@ impl Http {
             responder: Responder::new(counters, sink),
             wake,
             core: Rc::default(),
+            left: Vec::new(),
             path: Vec::new(),
             joined: Vec::new(),
         }
@@ -134,7 +139,11 @@ impl Module for Http {
     type Loaded = Loaded;
 
     fn connected(&mut self, client: Client, listener: u32) -> HttpConnection {
-        HttpConnection { client, listener: ListenerId(listener), skipping: None, place: None }
+        let listener = ListenerId(listener);
+        if !self.left.is_empty() {
+            self.left.retain(|left| *left != listener);
+        }
+        HttpConnection { client, listener, skipping: None, place: None }
     }
 
     fn derive_request<'s, 'b>(
@@ -206,14 +215,15 @@ impl Module for Http {
             Look::Hit(object) => {
                 self.responder.counters.hits.add(1);
                 found.root.note(object, parsed);
+                let logged = self.responder.sink.enabled();
                 let asked = Asked {
-                    client: connection.client,
+                    client: self.global.named(parsed, found.site, connection.client, logged),
                     request: parsed,
                     share: self.shares.get(found.site, found.set).map(|share| &**share),
                     source: "hit",
                     arrived: now,
                     now,
-                    must_close: false,
+                    must_close: self.left.contains(&connection.listener),
                 };
                 Some(self.responder.object(asked, object, found.root.settings(), out))
             }
@@ -235,7 +245,7 @@ impl Module for Http {
             source: "afpa",
             arrived: now,
             now,
-            must_close: false,
+            must_close: self.left.contains(&connection.listener),
         };
         match self.global.router {
             None => self.unrouted(asked, request.head, out),
@@ -316,13 +326,13 @@ impl Module for Http {
             }
         };
         let asked = Asked {
-            client: connection.client,
+            client: pending.client,
             request: &parsed,
             share: pending.in_flight.as_ref().map(InFlight::share),
             source: "uncached",
             arrived: pending.arrived,
             now,
-            must_close: false,
+            must_close: self.left.contains(&connection.listener),
         };
         let responder = &mut self.responder;
         match (outcome, &pending.way) {
@@ -371,6 +381,10 @@ impl Module for Http {
         self.responder.draining = true;
         self.core.draining.set(true);
         self.core.pool.clear();
+    }
+
+    fn leave(&mut self, listener: u32) {
+        self.left.push(ListenerId(listener));
     }
 
     fn tick(&mut self, now: Now) {

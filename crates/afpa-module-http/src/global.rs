@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use afpa_cache::{Cache, View};
-use afpa_framework::Network;
+use afpa_framework::{Client, Network};
 use afpa_http::{BodyLength, Request, RequestLimits};
 use afpa_proxy::exchange;
 use afpa_proxy::limit::Gate;
@@ -12,6 +12,7 @@ use afpa_proxy::select::Group;
 use afpa_router::{Action, ListenerId, Question, RequestSetId, Router, SiteId, Unrouted, Verdict};
 
 use crate::header::HttpHeader;
+use crate::remote::client_of;
 use crate::site::Site;
 
 /// What the modules of all cores serve from.
@@ -113,6 +114,24 @@ impl Global {
     /// Whether a request has more content than is thrown away for it.
     pub(crate) fn leaves_content(&self, request: &Request<'_, '_>) -> bool {
         matches!(request.body, BodyLength::Length(length) if length > self.body_limit)
+    }
+
+    /// Whom a log, if there is one, has as the client of a request to a site: routers in front name it.
+    pub(crate) fn named(
+        &self,
+        request: &Request<'_, '_>,
+        site: SiteId,
+        peer: Client,
+        logged: bool,
+    ) -> Client {
+        let site = self.sites.get(site.0 as usize);
+        let site = site.filter(|site| logged && !site.forwarded_from.is_empty());
+        match (peer, site) {
+            (Client::Ip(address), Some(_)) => {
+                client_of(request, site, Some(address)).0.map_or(peer, Client::Ip)
+            }
+            _ => peer,
+        }
     }
 
     pub(crate) fn root(&self, number: u32) -> Option<&Arc<Site>> {

@@ -54,6 +54,8 @@ pub(crate) struct Distributed<'a> {
 pub(crate) struct Asker {
     pub(crate) client: Option<IpAddr>,
     pub(crate) names_server: bool,
+    /// Its connection ends with this answer.
+    pub(crate) is_last: bool,
 }
 
 /// Makes a request ready for a server.
@@ -100,7 +102,7 @@ pub(crate) fn prepare(
         body: request.body,
         asked,
         version: request.version,
-        keep_alive: request.keep_alive,
+        keep_alive: request.keep_alive && !asker.is_last,
         idempotent: is_idempotent(request.method) && !asked.upgrade,
         url_hash: url_hash(to.path, request.target.query()),
         client,
@@ -113,7 +115,7 @@ pub(crate) fn prepare(
 
 /// The client, as the routers in front name it where they may, and what servers are told: each router
 /// adds whom it heard from.
-fn client_of(
+pub(crate) fn client_of(
     request: &Request<'_, '_>,
     site: Option<&VirtualSite>,
     peer: Option<IpAddr>,

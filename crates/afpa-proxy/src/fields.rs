@@ -165,7 +165,7 @@ pub(crate) fn put_last_chunk(out: &mut Vec<u8>, trailers: &Trailers, nominated: 
 /// Fields that change how a message is framed, routed, authenticated, cached or understood, and so do not
 /// count behind it (RFC 9110 section 6.5.1; the list is that of RFC 7230 section 4.1.2). A reader that
 /// takes trailer fields for fields of the head must not get them from strangers.
-const NEVER_TRAIL: [&str; 19] = [
+const NEVER_TRAIL: [&str; 20] = [
     "age",
     "authorization",
     "cache-control",
@@ -184,13 +184,14 @@ const NEVER_TRAIL: [&str; 19] = [
     "retry-after",
     "set-cookie",
     "vary",
+    "warning",
     "www-authenticate",
 ];
 
 /// Whether a field means something in a trailer section, and is not only for this connection.
 fn may_trail(name: &[u8]) -> bool {
     let alike = |never: &&str| name.len() == never.len() && is_alike(name, never.as_bytes());
-    kind(name) == Kind::EndToEnd && !NEVER_TRAIL.iter().any(|never| alike(&never))
+    kind(name) == Kind::EndToEnd && !NEVER_TRAIL.iter().any(alike)
 }
 
 /// Whether CGI would take the first for the second.

@@ -122,7 +122,7 @@ impl<M: Module> Engine<M> {
         }
     }
 
-    /// Stops listening on `address`; connections that were accepted go on.
+    /// Stops listening on `address`; connections that were accepted end when they are idle.
     pub fn unlisten(&mut self, address: &Address) {
         let found = self.listeners.iter().find(|(_, l)| l.address == *address);
         let Some(id) = found.map(|(id, _)| *id) else { return };

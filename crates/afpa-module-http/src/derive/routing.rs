@@ -26,7 +26,9 @@ impl Http {
         let share = root
             .filter(|root| root.serves(asked.request.host))
             .and_then(|_| self.shares.get(SiteId(0), None));
-        let asked = Asked { share: share.map(|share| &**share), ..asked };
+        let logged = self.responder.sink.enabled();
+        let client = self.global.named(asked.request, SiteId(0), asked.client, logged);
+        let asked = Asked { client, share: share.map(|share| &**share), ..asked };
         let Some(site) = root else {
             return Miss::Answered(self.responder.page(asked, Status::NOT_FOUND, out));
         };
@@ -35,6 +37,7 @@ impl Http {
                 head: head.into(),
                 limits: self.global.limits,
                 arrived: asked.now,
+                client,
                 in_flight: share.map(InFlight::count),
                 way: Way::File { site: Arc::clone(site), path: path.into() },
             }),
@@ -80,7 +83,8 @@ impl Http {
             }
             Some(Err(Unrouted::NotFound(site))) => {
                 let share = shares.get(site, None).map(|share| &**share);
-                let asked = Asked { share, ..asked };
+                let client = global.named(parsed, site, asked.client, responder.sink.enabled());
+                let asked = Asked { client, share, ..asked };
                 return Miss::Answered(responder.page(asked, Status::NOT_FOUND, out));
             }
             None => {
@@ -88,7 +92,9 @@ impl Http {
             }
         };
         let share = shares.get(verdict.site, Some(verdict.set));
-        let asked = Asked { share: share.map(|share| &**share), ..asked };
+        let (peer, logged) = (asked.client, responder.sink.enabled());
+        let client = global.named(parsed, verdict.site, peer, logged);
+        let asked = Asked { client, share: share.map(|share| &**share), ..asked };
         if !matches!(verdict.action, Action::Distributed { .. }) && global.leaves_content(parsed) {
             let status = Status::CONTENT_TOO_LARGE;
             asked.count(status.code());
@@ -102,6 +108,7 @@ impl Http {
                         head: head.into(),
                         limits: global.limits,
                         arrived: asked.now,
+                        client,
                         in_flight: share.map(InFlight::count),
                         way: Way::File {
                             site: Arc::clone(site),
@@ -129,11 +136,15 @@ impl Http {
                     affinity: *affinity,
                     path: verdict.path.join(joined),
                 };
-                let client = match asked.client {
+                let client_address = match peer {
                     Client::Ip(client) => Some(client),
                     Client::Unix => None,
                 };
-                let asker = Asker { client, names_server: responder.sink.enabled() };
+                let asker = Asker {
+                    client: client_address,
+                    names_server: logged,
+                    is_last: asked.must_close,
+                };
                 let place = &mut connection.place;
                 match remote::prepare(global, core, parsed, to, (asker, place), asked.now) {
                     Ok(remote) => {
@@ -145,6 +156,7 @@ impl Http {
                             head: kept,
                             limits: global.limits,
                             arrived: asked.now,
+                            client,
                             in_flight: share.map(InFlight::count),
                             way: Way::Remote(remote),
                         });

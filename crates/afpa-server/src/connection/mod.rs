@@ -64,7 +64,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         input: Vec<u8>,
     ) -> Self {
         let data = worker.module.borrow_mut().connected(client, listener);
-        let place = worker.table.enter();
+        let place = worker.table.enter(listener);
         worker.counters.open.add(1);
         let head_deadline =
             worker.clock.now().steady_ms() + millis(worker.settings.borrow().head_timeout);

@@ -15,7 +15,7 @@ pub(super) enum Received {
     Data(usize),
     /// The client took too long.
     TimedOut(Timeout),
-    /// The worker drains and no request has begun.
+    /// The worker drains, or the listener was given up, and no request has begun.
     Draining,
     /// The client closed the connection, or it broke.
     Gone,
@@ -28,7 +28,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         if std::mem::take(&mut self.unfinished) {
             return Received::Data(self.restore_input());
         }
-        if self.waiting == Waiting::Idle && self.worker.draining.get() {
+        if self.waiting == Waiting::Idle && self.is_to_end() {
             return Received::Draining;
         }
         let mut deadline = self.receive_deadline();
@@ -62,9 +62,14 @@ impl<M: Module, T: Transport> Connection<M, T> {
         self.waiting == Waiting::Head && self.input.is_empty()
     }
 
-    /// Whether a core that drains may close it: not while it owes its first request.
+    /// Whether the core drains, or its listener was given up.
+    fn is_to_end(&self) -> bool {
+        self.worker.draining.get() || self.worker.table.is_leaving(self.place)
+    }
+
+    /// Whether it may be closed then: not while it owes its first request.
     fn may_be_drained(&self) -> bool {
-        self.worker.draining.get()
+        self.is_to_end()
             && (self.waiting == Waiting::Idle
                 || self.seems_new() && self.answered_elsewhere().is_some())
     }

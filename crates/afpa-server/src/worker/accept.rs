@@ -70,12 +70,13 @@ impl Accepting {
         }
     }
 
-    pub(super) async fn stop(&mut self, id: u64) {
-        if let Some(AcceptLoop { stop, task, .. }) = self.loops.remove(&id) {
-            // The loop may have ended by itself, then there is nobody to tell.
-            let _ = stop.send(());
-            let _ = task.await;
-        }
+    /// The number of the listener, if there is one.
+    pub(super) async fn stop(&mut self, id: u64) -> Option<u32> {
+        let AcceptLoop { settings, stop, task } = self.loops.remove(&id)?;
+        // The loop may have ended by itself, then there is nobody to tell.
+        let _ = stop.send(());
+        let _ = task.await;
+        Some(settings.borrow().number)
     }
 
     pub(super) async fn stop_all(&mut self) {

@@ -9,7 +9,7 @@ pub(crate) enum Command<M> {
     Listen(u64, WorkerSocket, ListenerSettings),
     /// From now on, connections of that socket are taken under other settings.
     Relisten(u64, ListenerSettings),
-    /// Take what waits on that socket, then close it.
+    /// Take what waits on that socket, then close it; its connections end after the answers they owe.
     Unlisten(u64),
     /// Change the module and the settings; requests in flight are not disturbed.
     Reload(Box<dyn FnOnce(&mut M) + Send>, Settings),

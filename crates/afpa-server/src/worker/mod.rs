@@ -89,7 +89,12 @@ impl<M: Module> Worker<M> {
                         accepting.start(&self, id, socket, settings);
                     }
                     Some(Command::Relisten(id, settings)) => accepting.set(id, settings),
-                    Some(Command::Unlisten(id)) => accepting.stop(id).await,
+                    Some(Command::Unlisten(id)) => {
+                        if let Some(listener) = accepting.stop(id).await {
+                            self.module.borrow_mut().leave(listener);
+                            self.table.give_up(listener);
+                        }
+                    }
                     Some(Command::Reload(apply, settings)) => {
                         apply(&mut self.module.borrow_mut());
                         *self.settings.borrow_mut() = Rc::new(settings);

@@ -1,6 +1,6 @@
 //! The open connections of a core: their deadlines, and how to wake them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::task::Waker;
 
 use slab::Slab;
@@ -9,6 +9,8 @@ use slab::Slab;
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     places: RefCell<Slab<Place>>,
+    /// Whether any listener was ever given up.
+    any_leaving: Cell<bool>,
 }
 
 /// One connection's place.
@@ -18,13 +20,17 @@ struct Place {
     deadline: Option<u64>,
     /// Waits for a new request, and may be closed when the core drains.
     idle: bool,
+    /// The number of its listener.
+    listener: u32,
+    /// The listener was given up.
+    leaving: bool,
     expired: bool,
     waker: Option<Waker>,
 }
 
 impl Table {
-    pub(crate) fn enter(&self) -> usize {
-        self.places.borrow_mut().insert(Place::default())
+    pub(crate) fn enter(&self, listener: u32) -> usize {
+        self.places.borrow_mut().insert(Place { listener, ..Place::default() })
     }
 
     pub(crate) fn leave(&self, index: usize) {
@@ -71,6 +77,20 @@ impl Table {
         self.wake_where(|place| place.idle);
     }
 
+    /// Wakes those connections of a listener that wait for a new request; all of them are to end.
+    pub(crate) fn give_up(&self, listener: u32) {
+        self.any_leaving.set(true);
+        self.wake_where(|place| {
+            place.leaving |= place.listener == listener;
+            place.leaving && place.idle
+        });
+    }
+
+    /// Whether the listener of the connection was given up.
+    pub(crate) fn is_leaving(&self, index: usize) -> bool {
+        self.any_leaving.get() && self.places.borrow().get(index).is_some_and(|place| place.leaving)
+    }
+
     fn wake_where(&self, mut chosen: impl FnMut(&mut Place) -> bool) {
         for (_, place) in self.places.borrow_mut().iter_mut() {
             if chosen(place)
@@ -89,7 +109,7 @@ mod tests {
     #[test]
     fn a_deadline_expires_once_and_a_new_wait_starts_afresh() {
         let table = Table::default();
-        let index = table.enter();
+        let index = table.enter(0);
         table.set(index, Some(100), true);
         table.expire(99);
         assert!(!table.wait(index, Waker::noop()));
@@ -101,5 +121,15 @@ mod tests {
         table.leave(index);
         assert!(table.is_empty());
         assert!(table.wait(index, Waker::noop()), "who is not in the table is over");
+    }
+
+    #[test]
+    fn connections_of_a_listener_that_is_given_up_leave_and_later_ones_do_not() {
+        let table = Table::default();
+        let (old, other) = (table.enter(1), table.enter(2));
+        assert!(!table.is_leaving(old));
+        table.give_up(1);
+        let new = table.enter(1);
+        assert_eq!([old, other, new].map(|index| table.is_leaving(index)), [true, false, false]);
     }
 }

@@ -131,7 +131,9 @@ impl Heart {
             if logged {
                 let read = |event: &_| self.shared.fast_path.header_block(event);
                 let lines = self.blocks.lines(event, read);
-                self.sink.record(&record(event, &described, &lines));
+                let believed = current.as_ref().map(|current| current.believed(event.site));
+                let believed = believed.unwrap_or_default();
+                self.sink.record(&record(event, &described, &lines, believed));
             }
             if let Some(current) = current.as_ref()
                 && described.generation == current.resident.generation()

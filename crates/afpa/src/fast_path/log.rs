@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use afpa_bpf::{Event, kind};
 use afpa_cache::ObjectId;
-use afpa_framework::{AccessRecord, Client};
+use afpa_framework::{AccessRecord, Client, Network};
+use afpa_proxy::forwarded;
 
 /// What an event does not say of an answer.
 #[derive(Clone)]
@@ -76,6 +77,8 @@ pub(super) struct Lines {
     host: Box<[u8]>,
     referer: Box<[u8]>,
     user_agent: Box<[u8]>,
+    /// Of all X-Forwarded-For lines, in order.
+    forwarded_for: Box<[Box<[u8]>]>,
 }
 
 /// Blocks that are kept; then all are forgotten.
@@ -105,17 +108,22 @@ impl Blocks {
 impl Lines {
     /// Of a block that the programs have checked line by line.
     fn read(block: &[u8]) -> Self {
-        let value = |name: &str| -> Box<[u8]> {
-            let mut lines = block.split(|byte| *byte == b'\n');
-            let value = lines.find_map(|line| {
-                let (own, value) = line.split_at_checked(name.len())?;
-                let value = value.strip_prefix(b":")?;
-                own.eq_ignore_ascii_case(name.as_bytes()).then(|| value.trim_ascii())
-            });
-            value.unwrap_or_default().into()
-        };
-        Self { host: value("Host"), referer: value("Referer"), user_agent: value("User-Agent") }
+        let first = |name| values(block, name).next().unwrap_or_default().into();
+        Self {
+            host: first("Host"),
+            referer: first("Referer"),
+            user_agent: first("User-Agent"),
+            forwarded_for: values(block, "X-Forwarded-For").map(Box::from).collect(),
+        }
     }
+}
+
+fn values<'b>(block: &'b [u8], name: &'static str) -> impl Iterator<Item = &'b [u8]> {
+    block.split(|byte| *byte == b'\n').filter_map(move |line| {
+        let (own, value) = line.split_at_checked(name.len())?;
+        let value = value.strip_prefix(b":")?;
+        own.eq_ignore_ascii_case(name.as_bytes()).then(|| value.trim_ascii())
+    })
 }
 
 /// Answers that an event stands for.
@@ -123,17 +131,21 @@ pub(super) fn weight(event: &Event) -> u32 {
     event.weight.max(1)
 }
 
-/// The record of an answer. Its time is that of the Date it has.
+/// The record of an answer. Its time is that of the Date it has; its client whom routers in front name that
+/// the site believes, as long as the kernel remembers what they said.
 pub(super) fn record<'d>(
     event: &Event,
     described: &'d Described,
     lines: &'d Lines,
+    believed: &[Network],
 ) -> AccessRecord<'d> {
+    let peer = IpAddr::V6(Ipv6Addr::from(event.flow.client)).to_canonical();
+    let forwarded_for = lines.forwarded_for.iter().map(|line| &**line);
     let whole = event.kind == kind::WHOLE;
     let content = (event.length as usize).saturating_sub(described.head);
     AccessRecord {
         time_unix_us: u64::from(event.date) * 1_000_000,
-        client: Client::Ip(IpAddr::V6(Ipv6Addr::from(event.flow.client)).to_canonical()),
+        client: Client::Ip(forwarded::client(forwarded_for, peer, believed)),
         method: if event.head != 0 { "HEAD" } else { "GET" },
         target: &described.target,
         version: "HTTP/1.1",
@@ -185,21 +197,35 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_client_is_whom_a_router_names_that_is_believed() {
+        let block = b"Host: a\r\nx-forwarded-for: 6.6.6.6, 198.51.100.3\r\nX-Forwarded-For:192.0.2.9\r\n\r\n";
+        let (described, lines) = (described(), Lines::read(block));
+        let client = |lines, believed: &[Network]| {
+            record(&event(kind::WHOLE, 0), &described, lines, believed).client
+        };
+        let routers = ["192.0.2.0/24".parse().unwrap()];
+        let named = |address: &str| Client::Ip(address.parse().unwrap());
+        assert_eq!(client(&lines, &routers), named("198.51.100.3"));
+        assert_eq!(client(&lines, &[]), named("192.0.2.7"));
+        assert_eq!(client(&Lines::default(), &routers), named("192.0.2.7"), "it was forgotten");
+    }
+
     const BLOCK: &[u8] =
         b"HOST: a.org:81\r\nX-Host: b\r\nuser-agent:  wget 1 \r\nReferer: /\r\nReferer: 2\r\n\r\n";
 
     #[test]
     fn answers_become_records() {
         let (described, lines) = (described(), Lines::read(BLOCK));
-        let whole = record(&event(kind::WHOLE, 0), &described, &lines);
+        let whole = record(&event(kind::WHOLE, 0), &described, &lines, &[]);
         assert_eq!((whole.method, whole.status, whole.body_bytes), ("GET", 200, 612));
         assert_eq!((whole.target, whole.source), (&b"/a%20b"[..], "kernel"));
         assert_eq!(whole.client, Client::Ip("192.0.2.7".parse().unwrap()));
         assert_eq!((whole.host, whole.referer), (&b"a.org:81"[..], &b"/"[..]));
         assert_eq!((whole.user_agent, whole.weight), (&b"wget 1"[..], 64));
-        let head = record(&event(kind::HEAD, 1), &described, &lines);
+        let head = record(&event(kind::HEAD, 1), &described, &lines, &[]);
         assert_eq!((head.method, head.status, head.body_bytes), ("HEAD", 200, 0));
-        let not_modified = record(&event(kind::NOT_MODIFIED, 0), &described, &lines);
+        let not_modified = record(&event(kind::NOT_MODIFIED, 0), &described, &lines, &[]);
         assert_eq!((not_modified.status, not_modified.body_bytes), (304, 0));
     }
 

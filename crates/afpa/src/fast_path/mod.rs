@@ -31,7 +31,7 @@ mod tend;
 mod weigh;
 
 pub(crate) use observe::{Look, OfSite};
-pub(crate) use prepare::{Outcome, Prepared, outlook};
+pub(crate) use prepare::{Outcome, Prepared, outlook, too_late};
 pub(crate) use running::{FastPath, Parts};
 pub(crate) use scope::Scope;
 

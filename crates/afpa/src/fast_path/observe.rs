@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use afpa_bpf::{Counters, Reason};
+use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
 use super::fit::Fit;
@@ -13,7 +14,7 @@ use super::tally::Count;
 /// A look at the fast path, from any thread.
 pub(crate) enum Look {
     /// There is none, and why.
-    Without(String),
+    Without(ArcSwap<String>),
     /// It runs.
     At(Arc<Shared>),
 }
@@ -58,10 +59,22 @@ impl Look {
         Look::At(Arc::clone(fast_path.shared()))
     }
 
+    /// At none.
+    pub(crate) fn without(why: String) -> Self {
+        Look::Without(ArcSwap::from_pointee(why))
+    }
+
+    /// There is none for another reason than before.
+    pub(crate) fn set_without(&self, why: String) {
+        if let Look::Without(reason) = self {
+            reason.store(Arc::new(why));
+        }
+    }
+
     /// Whether it is in use and where, or why not.
     pub(crate) fn line(&self) -> String {
         match self {
-            Look::Without(why) => why.clone(),
+            Look::Without(why) => why.load().to_string(),
             Look::At(shared) if shared.is_answering() => {
                 format!("in use on {}", shared.interfaces().list())
             }

@@ -81,6 +81,17 @@ impl Prepared {
     }
 }
 
+/// What is to be said when a reload has brought the first work for the kernel: the programs are loaded while
+/// the process starts, since that takes rights which it gives up.
+pub(crate) fn too_late(before: &Config, now: &Config) -> Option<String> {
+    let has_work = |config: &Config| {
+        let addresses = fit::addresses(config, &Fit::of(config));
+        config.fast_path.mode != FastPathMode::Off && idle(config, &addresses).is_none()
+    };
+    let late = !has_work(before) && has_work(now);
+    late.then(|| "not in use: what the kernel could answer came with a reload (restart)".to_owned())
+}
+
 /// What `afpa check` says: whether the fast path would be in use, tried by loading it, and for which sites.
 pub(crate) fn outlook(config: &Config) -> String {
     if config.fast_path.mode == FastPathMode::Off {
@@ -131,8 +142,21 @@ pub(super) fn elsewhere(fast_path: &Arc<FastPath>) -> Elsewhere {
 /// All interfaces, if the configuration leaves anything for the kernel to do; `answerable` are the
 /// addresses on which it does.
 fn wanted(config: &Config, answerable: &[SocketAddr]) -> Result<Vec<Interface>, Missing> {
+    if let Some(missing) = idle(config, answerable) {
+        return Err(missing);
+    }
+    interfaces().map_err(|error| {
+        Missing::new(
+            format!("interfaces cannot be listed: {error}"),
+            "netlink sockets must be allowed",
+        )
+    })
+}
+
+/// Why the configuration leaves nothing for the kernel to do.
+fn idle(config: &Config, answerable: &[SocketAddr]) -> Option<Missing> {
     if answerable.is_empty() {
-        return Err(match &Fit::of(config)[..] {
+        return Some(match &Fit::of(config)[..] {
             [Fit::Not(why)] => Missing::new(*why, "the kernel cannot answer for this site"),
             _ => Missing::new(
                 "there is no site that the kernel could answer for",
@@ -142,18 +166,13 @@ fn wanted(config: &Config, answerable: &[SocketAddr]) -> Result<Vec<Interface>, 
     }
     if !config.coherency.watch {
         let remedy = "[coherency] watch = true";
-        return Err(Missing::new("changes of files are not watched", remedy));
+        return Some(Missing::new("changes of files are not watched", remedy));
     }
     if is_stricter_than_the_programs(config) {
         let remedy = "[limits] request_line >= 512, head >= 2560, fields >= 63";
-        return Err(Missing::new("requests are limited more than the programs know", remedy));
+        return Some(Missing::new("requests are limited more than the programs know", remedy));
     }
-    interfaces().map_err(|error| {
-        Missing::new(
-            format!("interfaces cannot be listed: {error}"),
-            "netlink sockets must be allowed",
-        )
-    })
+    None
 }
 
 /// The programs answer request lines, heads and numbers of fields up to limits of their own: what user
@@ -228,6 +247,29 @@ fn room(wanted: &config::FastPath) -> (usize, usize) {
 mod tests {
     use super::*;
     use crate::config::{MIB, Machine, Overrides, Source, parse_text};
+
+    #[test]
+    fn a_reload_that_brings_work_for_the_kernel_is_told_from_others() {
+        let parse = |text: &str| {
+            let source = Source::new("f", text);
+            parse_text(source, &Overrides::default(), &Machine::probe()).unwrap().config
+        };
+        let none = parse("[[site]]\nto = \"127.0.0.1:3000\"\n");
+        let some = parse("[[site]]\nroot = \"/\"\n");
+        let off = parse("[fast_path]\nmode = \"off\"\n[[site]]\nroot = \"/\"\n");
+        let unwatched = parse("[coherency]\nwatch = false\n[[site]]\nroot = \"/\"\n");
+        for (before, now, late) in [
+            (&none, &some, true),
+            (&off, &some, true),
+            (&unwatched, &some, true),
+            (&some, &some, false),
+            (&some, &none, false),
+            (&none, &off, false),
+            (&none, &unwatched, false),
+        ] {
+            assert_eq!(too_late(before, now).is_some(), late);
+        }
+    }
 
     #[test]
     fn memory_is_shared_among_answers_and_pages() {

@@ -1,5 +1,6 @@
 //! The fast path at work: sites come and go, the heart beats, and in the end nothing is left.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use afpa_bpf::{Carriers, Change, Swept, interfaces};
 use afpa_cache::{Cache, Residency};
+use afpa_framework::Network;
 use afpa_module_http::HttpHeader;
 use afpa_server::Elsewhere;
 use afpa_server::counters::WorkerCounters;
@@ -64,6 +66,15 @@ pub(super) struct Current {
     pub(super) cache: Weak<Cache<HttpHeader>>,
     /// Of its sites, in order.
     pub(super) fits: Vec<Fit>,
+    /// Routers in front of sites whose word on their clients counts, by the kernel's number of the site.
+    forwarded_from: HashMap<u32, Vec<Network>>,
+}
+
+impl Current {
+    /// Who is believed in front of a site.
+    pub(super) fn believed(&self, site: u32) -> &[Network] {
+        self.forwarded_from.get(&site).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// What a start takes.
@@ -152,6 +163,7 @@ impl FastPath {
             resident: Arc::clone(&resident),
             cache: Arc::downgrade(cache),
             fits,
+            forwarded_from: forwarded_from(config, &numbers),
         })));
         *shared.answering() = config.fast_path.mode != FastPathMode::Off;
         if config.fast_path.mode == FastPathMode::Off {
@@ -210,6 +222,12 @@ impl Drop for FastPath {
         self.pause();
         self.end_heart();
     }
+}
+
+fn forwarded_from(config: &Config, numbers: &[u32]) -> HashMap<u32, Vec<Network>> {
+    let sites = config.sites.iter().zip(numbers);
+    let sites = sites.filter(|(site, _)| !site.forwarded_from.is_empty());
+    sites.map(|(site, number)| (*number, site.forwarded_from.clone())).collect()
 }
 
 /// Addresses of this machine.

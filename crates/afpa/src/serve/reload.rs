@@ -11,7 +11,7 @@ use super::{Server, convert};
 use crate::access_log::{AccessLog, Sink};
 use crate::cli::Serve;
 use crate::config::Config;
-use crate::fast_path::{FastPath, Scope};
+use crate::fast_path::{FastPath, Scope, too_late};
 
 /// What a reload has made ready.
 struct Prepared {
@@ -98,6 +98,12 @@ impl Server {
             let sink = sinks.as_ref().map(|sinks| sinks.take(config.workers));
             let scope = Scope::of(&serving.global);
             fast_path.adopt(&config, &serving.cache, scope, &bound, sink);
+        }
+        if self.fast_path.is_none()
+            && let Some(why) = too_late(&self.config, &config)
+        {
+            tracing::warn!("the fast path is {why}");
+            self.observed.fast_path.set_without(why);
         }
         self.observed.serving.store(Arc::clone(&serving));
         let settings = Settings {

@@ -108,7 +108,7 @@ impl Server {
                 let look = Look::at(&fast_path);
                 (Some(fast_path), look)
             }
-            Outcome::Without(why) => (None, Look::Without(why)),
+            Outcome::Without(why) => (None, Look::without(why)),
         };
         let observed = Arc::new(Observed {
             started: Instant::now(),
