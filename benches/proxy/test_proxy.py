@@ -71,6 +71,14 @@ class Ratios(unittest.TestCase):
                          ["Tiny: afpa to nginx: requests/s 1.05x (1.00 to 1.10), "
                           "p99 1.00x (1.00 to 1.00)"])
 
+    def test_many_turns_have_a_calm_quarter(self):
+        def metric(own, theirs):
+            return {"more_is_better": False,
+                    "servers": {"afpa": {"values": own}, "nginx": {"values": theirs}}}
+        calm = verdict.calm(metric([50, 51, 49, 50, 900, 800, 50, 900], [100] * 8), "afpa", "nginx")
+        self.assertEqual(calm, " and in the calm quarter 0.50x")
+        self.assertEqual(verdict.calm(metric([50] * 5, [100] * 5), "afpa", "nginx"), "")
+
     def test_a_case_at_a_rate_belongs_to_one_at_its_most(self):
         names = {case.name for case in workload.CASES}
         for case in workload.AT_RATES:

@@ -1,6 +1,6 @@
 """The last lines: AFPA beside each other proxy, round by round. No clock, no process, no file."""
 
-from statistics import median
+from statistics import median, quantiles
 
 OURS = ("afpa", "afpa-kernel")
 
@@ -15,9 +15,17 @@ def lines(result):
 
 
 def line(case, ours, other):
-    shown = ", ".join(f"{short(metric['name'])} {ratio(metric, ours, other)}"
+    shown = ", ".join(f"{short(metric['name'])} {ratio(metric, ours, other)}{calm(metric, ours, other)}"
                       for metric in case["metrics"])
     return f"{case['title']}: {ours} to {other}: {shown}"
+
+
+def calm(metric, ours, other):
+    """Of a latency that was taken in many turns: the ratio of the lower quartiles."""
+    own, theirs = (metric["servers"][name]["values"] for name in (ours, other))
+    if metric["more_is_better"] or len(own) < 8:
+        return ""
+    return f" and in the calm quarter {quantiles(own, n=4)[0] / quantiles(theirs, n=4)[0]:.2f}x"
 
 
 def ratio(metric, ours, other):

@@ -50,6 +50,9 @@ def at_rate(case, share):
                 of=case.name, share=share)
 
 
+# Turns at a rate for each round of a closed loop, and their seconds.
+TURNS, TURN = 4, 0.15
+
 AT_RATES = (*(at_rate(CASES[0], share) for share in (0.3, 0.6, 0.8)), at_rate(CASES[3], 0.6))
 
 

@@ -57,8 +57,9 @@ pub trait ClientHalf {
     /// The time.
     fn now(&self) -> Now;
 
-    /// The steady time when it was last asked for; costs no reading of the clock.
-    fn recent_ms(&self) -> u64;
+    /// The time when somebody on this core last asked for it: when the request came, or a sweep ago at
+    /// most. Costs no reading of the clock.
+    fn recent(&self) -> Now;
 
     /// How long this client may take.
     fn patience(&self) -> Patience;

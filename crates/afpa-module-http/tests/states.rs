@@ -112,8 +112,8 @@ impl ClientHalf for NoClient {
     fn now(&self) -> Now {
         NOW
     }
-    fn recent_ms(&self) -> u64 {
-        NOW.steady_ms()
+    fn recent(&self) -> Now {
+        NOW
     }
     fn patience(&self) -> Patience {
         unreachable!("no exchange takes place")

@@ -48,8 +48,8 @@ impl ClientHalf for Sink {
         let steady_us = steady_ms() * 1000;
         Now { unix_us: 1_000_000_000_000_000 + steady_us, steady_us }
     }
-    fn recent_ms(&self) -> u64 {
-        steady_ms()
+    fn recent(&self) -> Now {
+        self.now()
     }
     fn patience(&self) -> Patience {
         Patience { body: Duration::from_secs(9), write: Duration::from_secs(9) }

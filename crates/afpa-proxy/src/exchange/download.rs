@@ -310,7 +310,7 @@ impl Download {
             (true, Version::Http11) => Connection::Implied,
             (true, Version::Http10) => Connection::KeepAlive,
         };
-        let now = client.now().unix();
+        let now = client.recent().unix();
         response.write(&mut self.out, delivery, connection, now, terms.set_cookie);
         self.summary.keeps = response.keeps;
         self.summary.exact = response.ending.is_exact();

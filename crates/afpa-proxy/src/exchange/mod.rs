@@ -54,7 +54,7 @@ struct Exchange<'a, C> {
 
 impl<'a, C: ClientHalf> Exchange<'a, C> {
     fn begin(job: &'a mut Job, core: &'a Rc<Core>, client: &'a mut C) -> Self {
-        let now = client.now();
+        let now = client.recent();
         Self {
             started_us: now.unix_us,
             total_ms: job.settings.total.map(|total| now.steady_ms() + millis(total)),
@@ -125,7 +125,7 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
 
     fn finish(&self, lease: Lease, outcome: Option<Outcome>) {
         if let Some(outcome) = outcome {
-            lease.finish(self.client.recent_ms(), outcome);
+            lease.finish(self.client.recent().steady_ms(), outcome);
         }
     }
 
@@ -137,7 +137,7 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
             cookie: self.job.cookie.as_deref(),
             affinity: self.job.affinity,
         };
-        let now = self.client.recent_ms();
+        let now = self.client.recent().steady_ms();
         let mut pick = self.job.group.pick(now, &chosen, &self.excluded);
         let deadline = now + millis(self.job.group.queue_timeout());
         loop {
@@ -219,12 +219,12 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
     /// ago: the server may be closing the others just now.
     fn pooled(&self, lease: &Lease) -> Option<ServerStream> {
         let most = if self.job.idempotent { u64::MAX } else { 1_000 };
-        self.core.pool.take(lease.id(), self.client.recent_ms(), most)
+        self.core.pool.take(lease.id(), self.client.recent().steady_ms(), most)
     }
 
     /// `None`: the client went away meanwhile.
     async fn connect(&mut self, lease: &Lease) -> Result<Option<ServerStream>, Fault> {
-        let deadline = self.client.recent_ms() + millis(self.job.settings.connect);
+        let deadline = self.client.recent().steady_ms() + millis(self.job.settings.connect);
         let until = self.total_ms.map_or(deadline, |total| total.min(deadline));
         let connecting = Box::pin(ServerStream::connect(lease.address()));
         match while_client_stays(self.client, until, connecting).await {
@@ -245,7 +245,7 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
         reusable: bool,
         summary: &download::Summary,
     ) {
-        let (settings, now) = (&self.job.settings, self.client.recent_ms());
+        let (settings, now) = (&self.job.settings, self.client.recent().steady_ms());
         let pool = &self.core.pool;
         if reusable && summary.keeps {
             let until = now + millis(settings.idle_connection_timeout);
@@ -265,6 +265,11 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
     }
 
     fn report(self, end: End) -> Report {
+        // A response that was conveyed has had its time taken.
+        let ended = match end {
+            End::Relayed(_) => self.client.recent(),
+            _ => self.client.now(),
+        };
         let since = |us: u64| if us == 0 { 0 } else { duration_us(self.started_us, us) };
         Report {
             end,
@@ -273,7 +278,7 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
             attempts: self.attempts,
             connect_us: since(self.connected_us),
             first_byte_us: since(self.summary.first_byte_us),
-            total_us: since(self.client.now().unix_us),
+            total_us: since(ended.unix_us),
             server: self.server,
         }
     }

@@ -132,7 +132,7 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
                 Waiting::ServerReads | Waiting::ServerSends => settings.idle,
                 Waiting::FirstByte => settings.first_byte,
             };
-            let deadline = client.recent_ms() + millis(patience);
+            let deadline = client.recent().steady_ms() + millis(patience);
             let total = self.exchange.total_ms;
             client.wait_until(Some(total.map_or(deadline, |total| total.min(deadline))));
         }

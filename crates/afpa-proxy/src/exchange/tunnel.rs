@@ -48,7 +48,7 @@ pub(super) async fn run<C: ClientHalf>(
         }
         if before != (down.moved, up.moved) || !armed {
             armed = true;
-            let deadline = client.recent_ms() + idle_ms;
+            let deadline = client.recent().steady_ms() + idle_ms;
             client.wait_until(Some(deadline));
         }
         match client.is_over(cx) {

@@ -226,6 +226,12 @@ impl Life {
         }
     }
 
+    /// Whether the next answer may complete a window of answers, at the end of which errors may take the
+    /// server out; otherwise `may_eject` does not matter.
+    pub fn is_judged_next(&self, settings: &HealthSettings) -> bool {
+        settings.errors.percent > 0 && self.window.is_complete_with_next(settings.errors.requests)
+    }
+
     /// The probe that is due, if any; it must be answered with [`Life::probed`].
     pub fn begin_probe(&mut self, now_ms: u64, settings: &HealthSettings) -> Option<ProbeKind> {
         let due = self.next_probe(settings).is_some_and(|due| due <= now_ms);

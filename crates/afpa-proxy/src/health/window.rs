@@ -9,6 +9,11 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// Whether the next answer is the last one of this window, unless that is forgotten first.
+    pub(crate) fn is_complete_with_next(&self, requests: u32) -> bool {
+        self.answers + 1 >= requests
+    }
+
     /// Counts an answer. At the end of a window, after `requests` answers, it gives the percentage
     /// of errors and begins anew; a window older than `within_ms` is forgotten.
     pub(crate) fn count(
@@ -43,8 +48,10 @@ mod tests {
     fn a_window_speaks_when_it_is_full() {
         let mut window = Window::default();
         for n in 0..9 {
+            assert!(!window.is_complete_with_next(10));
             assert_eq!(window.count(n, n % 2 == 0, 10, 1000), None);
         }
+        assert!(window.is_complete_with_next(10));
         assert_eq!(window.count(9, true, 10, 1000), Some(60));
         assert_eq!(window.count(10, true, 10, 1000), None, "begins anew");
     }

@@ -12,6 +12,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::task::{Context, Poll, Waker};
 
+use foldhash::fast::RandomState;
+
 use crate::select::Wanted;
 use buffers::Buffers;
 pub use buffers::{BUFFER, Buffer};
@@ -21,7 +23,7 @@ pub use stream::ServerStream;
 #[derive(Debug, Default)]
 pub struct Pool {
     /// By [`Lease::id`](crate::select::Lease::id).
-    idle: RefCell<HashMap<u64, OfServer>>,
+    idle: RefCell<HashMap<u64, OfServer, RandomState>>,
     closing: RefCell<Vec<Closing>>,
     buffers: Buffers,
     /// Connections in use for a request.

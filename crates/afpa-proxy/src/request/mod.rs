@@ -308,8 +308,9 @@ fn put_marks(request: &Request<'_, '_>, policy: &RequestPolicy, origin: Origin, 
 
 fn put_x_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out: &mut Vec<u8>) {
     let said = |kind: Kind| {
-        let lines = request.fields().filter(move |(name, _)| fields::kind(name.as_bytes()) == kind);
-        lines.map(|(_, value)| value).filter(move |_| append)
+        let lines = append.then(|| request.fields()).into_iter().flatten();
+        let lines = lines.filter(move |(name, _)| fields::kind(name.as_bytes()) == kind);
+        lines.map(|(_, value)| value)
     };
     if let Some(client) = origin.client {
         out.extend_from_slice(b"X-Forwarded-For: ");
@@ -317,8 +318,7 @@ fn put_x_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out:
             out.extend_from_slice(value);
             out.extend_from_slice(b", ");
         }
-        // Writing to memory cannot fail.
-        let _ = write!(out, "{client}");
+        put_address(client, out);
         out.extend_from_slice(b"\r\n");
     }
     if !request.host.is_absent() {
@@ -339,12 +339,18 @@ fn put_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out: &
             out.extend_from_slice(b", ");
         }
     }
-    // Writing to memory cannot fail.
-    let _ = match origin.client {
-        Some(IpAddr::V4(client)) => write!(out, "for={client}"),
-        Some(IpAddr::V6(client)) => write!(out, "for=\"[{client}]\""),
-        None => write!(out, "for=unknown"),
-    };
+    match origin.client {
+        Some(client @ IpAddr::V4(_)) => {
+            out.extend_from_slice(b"for=");
+            put_address(client, out);
+        }
+        Some(client @ IpAddr::V6(_)) => {
+            out.extend_from_slice(b"for=\"[");
+            put_address(client, out);
+            out.extend_from_slice(b"]\"");
+        }
+        None => out.extend_from_slice(b"for=unknown"),
+    }
     if !request.host.is_absent() {
         out.extend_from_slice(b";host=\"");
         out.extend_from_slice(request.host.as_bytes());
@@ -353,6 +359,23 @@ fn put_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out: &
     out.extend_from_slice(b";proto=");
     out.extend_from_slice(scheme(request));
     out.extend_from_slice(b"\r\n");
+}
+
+/// Appends an address as it is usually written: most are of IPv4, which takes no formatter.
+fn put_address(address: IpAddr, out: &mut Vec<u8>) {
+    match address {
+        IpAddr::V4(address) => {
+            let mut room = itoa::Buffer::new();
+            let [first, rest @ ..] = address.octets();
+            out.extend_from_slice(room.format(first).as_bytes());
+            for octet in rest {
+                out.push(b'.');
+                out.extend_from_slice(room.format(octet).as_bytes());
+            }
+        }
+        // Writing to memory cannot fail.
+        IpAddr::V6(address) => drop(write!(out, "{address}")),
+    }
 }
 
 /// How the client reached this server. A target that names `https` came through somebody who speaks

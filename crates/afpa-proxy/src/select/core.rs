@@ -158,8 +158,10 @@ impl<W> Core<W> {
         outcome: Option<Outcome>,
     ) -> Option<Change> {
         self.now_ms = self.now_ms.max(now_ms.unwrap_or(0));
-        let may_eject = self.may_eject(server.0 as usize);
-        let slot = self.slots.get_mut(server.0 as usize)?;
+        let number = server.0 as usize;
+        let judged = self.slots.get(number)?.life.is_judged_next(&self.settings.health);
+        let may_eject = judged && self.may_eject(number);
+        let slot = self.slots.get_mut(number)?;
         slot.in_flight = slot.in_flight.saturating_sub(1);
         let Some(outcome) = outcome else {
             slot.counts.cancelled += 1;
@@ -403,7 +405,8 @@ impl<W> Core<W> {
         (u64::from(slot.weight) * u64::from(share)).max(1)
     }
 
-    /// Whether errors may take a server out: not the last one, and not more than the settings say.
+    /// Whether errors may take a server out: not the last one, and not more than the settings say. It asks
+    /// all of them.
     fn may_eject(&self, number: usize) -> bool {
         let members = || self.order.iter().map(|slot| (*slot, &self.slots[*slot]));
         let ejected = members().filter(|(_, s)| s.life.why_down() == Some(WhyDown::Errors)).count();

@@ -112,7 +112,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     /// A head has one deadline from its first byte on, however often another byte of it arrives.
     fn receive_deadline(&mut self) -> u64 {
         let settings = self.worker.settings.borrow();
-        let now = self.worker.clock.recent_ms();
+        let now = self.worker.clock.recent().steady_ms();
         match self.waiting {
             Waiting::Idle => now + millis(settings.idle_timeout),
             Waiting::Head => self.head_deadline,

@@ -99,8 +99,8 @@ impl<M: Module, T: Transport> ClientHalf for Half<'_, M, T> {
         self.worker.clock.now()
     }
 
-    fn recent_ms(&self) -> u64 {
-        self.worker.clock.recent_ms()
+    fn recent(&self) -> Now {
+        self.worker.clock.recent()
     }
 
     fn patience(&self) -> Patience {

@@ -16,7 +16,11 @@ impl<M: Module, T: Transport> Connection<M, T> {
         &mut self,
         request: Deferred<M::Pending>,
     ) -> Result<Persistence, End> {
-        self.send_response().await?;
+        let mut arrived = self.worker.clock.recent();
+        if !self.worker.outbox.borrow().is_empty() {
+            self.send_response().await?;
+            arrived = self.worker.clock.now();
+        }
         self.worker.counters.deferred_to_threads.add(1);
         // The wait is ours, not the client's: no deadline runs.
         self.worker.table.set(self.place, None, false);
@@ -24,16 +28,15 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let mut walk = Walk::begin();
         walk.on(Event::Request);
         walk.on(Event::Miss);
-        let (pending, outcome) = match request {
+        let (pending, outcome, now) = match request {
             Deferred::Uncached(pending) => {
                 walk.on(Event::Uncached);
                 let work = {
                     let mut module = self.worker.module.borrow_mut();
-                    let now = self.worker.clock.now();
-                    module.derive_uncached_response(now, &pending, &self.worker.helpers)
+                    module.derive_uncached_response(arrived, &pending, &self.worker.helpers)
                 };
                 let loaded = work.await;
-                (pending, Ok(loaded))
+                (pending, Ok(loaded), self.worker.clock.now())
             }
             Deferred::Remote(mut pending) => {
                 walk.on(Event::Remote);
@@ -41,24 +44,24 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 let mut client = Half::new(self);
                 let work = {
                     let mut module = worker.module.borrow_mut();
-                    module.derive_remote_response(worker.clock.now(), &mut pending, &mut client)
+                    module.derive_remote_response(arrived, &mut pending, &mut client)
                 };
                 let outcome = work.await;
                 self.unfinished = !self.input.is_empty();
-                (pending, outcome)
+                // The end of an exchange takes the time of it.
+                (pending, outcome, worker.clock.recent())
             }
             Deferred::User(pending) => {
                 walk.on(Event::Deferred);
                 let work = self.worker.module.borrow_mut().derive_deferred_response(&pending);
                 let outcome = work.await;
-                (pending, outcome)
+                (pending, outcome, self.worker.clock.now())
             }
         };
         walk.on(Event::Answered);
 
         let mut module = self.worker.module.borrow_mut();
         let mut out = self.worker.outbox.borrow_mut();
-        let now = self.worker.clock.now();
         let persistence = module.finish(&mut self.data, now, pending, outcome, &mut out);
         walk.sent(persistence);
         Ok(persistence)
