@@ -220,8 +220,10 @@ static __always_inline bool enter_flight(struct __sk_buff *skb, struct work *wor
 }
 
 /* What the segments of a flight that begins have in common, as it was committed to. */
-static __always_inline void number_first(struct sending *sending, const struct segment *s, const struct commitment *c)
+static __always_inline void number_first(struct sending *sending, const struct afpa_flow *flow,
+					 const struct segment *s, const struct commitment *c)
 {
+	sending->most = flow->mss;
 	sending->ack = c->ack;
 	sending->stands = s->ack;
 	sending->ts_value = c->ts_value;
@@ -257,7 +259,7 @@ static __always_inline int launch(struct __sk_buff *skb, struct work *work, cons
 	count_at(s->place, AFPA_FLIGHT_BEGUN);
 	count_site(cached->slot->site, false);
 	report(work, s, flow, cached, length, date, false);
-	number_first(&work->sending, s, &c);
+	number_first(&work->sending, flow, s, &c);
 	to_flight(skb, work, s, now / 1000, true);
 	flight = bpf_map_lookup_elem(&flights, &s->key);
 	if (flight)
