@@ -227,10 +227,10 @@ engine_function int note_window(struct flight *f, struct news *news, bool marked
 static __always_inline bool is_plain(const struct flight *f, const struct acknowledgement *ack)
 {
 	const __u64 *blocks = (const __u64 *)ack->sack;
-	struct bits odd = bits_or(f->again, bits_or(f->sacked, f->lost));
 
-	return bits_empty(odd) && !(blocks[0] | blocks[1] | blocks[2] | blocks[3]) && !ack->marked &&
-	       !ack->earlier && f->recovery == RECOVERY_OPEN && f->probe == PROBE_NONE && f->front <= flight_first(f) &&
+	return !f->repeated && bits_empty(bits_or(f->sacked, f->lost)) &&
+	       !(blocks[0] | blocks[1] | blocks[2] | blocks[3]) && !ack->marked && !ack->earlier &&
+	       f->recovery == RECOVERY_OPEN && f->probe == PROBE_NONE && f->front <= flight_first(f) &&
 	       ack->ack >= f->una && lesser(ack->ack, f->length) <= flight_sent(f);
 }
 

@@ -30,6 +30,7 @@ struct flight {
 	__u8 probe, probe_segment, asking;
 	__u8 timer, backoff, reduced_until, patient_until;
 	__u8 narrow; /* nothing came back once: perhaps what is too long for the path is lost without a word */
+	__u8 repeated; /* something was sent again, ever: they need not have left in their order. Not in the model */
 	__u32 sent_at[ENGINE_SEGMENTS];
 };
 

@@ -20,7 +20,7 @@ static __always_inline bool is_overtaken(const struct flight *f, __u32 segment)
  */
 static __always_inline bool is_in_order(const struct flight *f)
 {
-	return bits_empty(f->again) && f->newest_segment < flight_first(f);
+	return !f->repeated && f->newest_segment < flight_first(f);
 }
 
 /* How late a segment may be. Three beyond, or a recovery under way, and reordering never seen: not at all. */

@@ -19,6 +19,7 @@ static __always_inline void transmit(struct flight *f, __u64 now, __u32 segment,
 	bool again = segment < f->next;
 
 	if (again) {
+		f->repeated = true;
 		bits_set(&f->again, segment);
 		bits_clear(&f->lost, segment);
 		f->path.undo_open += f->path.undo_open < 255;
