@@ -114,8 +114,8 @@ impl Coherency {
 /// Head and content that fit into one Ethernet segment.
 const ONE_SEGMENT: usize = afpa_bpf::ANSWER_MAX;
 /// Longer answers cost the kernel, which sends them segment by segment, more than AFPA in user mode: the two
-/// cross between 6 and 8 KB (`make bench-fast-path`).
-const LONG_ENOUGH: usize = 6 * KIB;
+/// cross behind 14 KB (`make bench-fast-path`), and a mix of sizes is served best so (`docs/figures.md`).
+const LONG_ENOUGH: usize = 16 * KIB;
 
 impl FastPath {
     fn read(mut s: Section<'_, '_>) -> Self {
