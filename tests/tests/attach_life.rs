@@ -115,9 +115,16 @@ fn signal(attached: &Attached, signal: rustix::process::Signal) {
 fn changes_are_never_overtaken(kind: Kind) {
     let lab = lab!(kind);
     prepare(&lab);
+    let mut versions: Vec<u64> = (1..8).collect();
+    if kind == Kind::Apache {
+        // It asks for the length of a file before it opens it, and cuts what has come to its name meanwhile.
+        // These are all of one length.
+        versions.iter_mut().for_each(|number| *number = 50 + 50 * *number);
+    }
+    lab.replace("small.html", content(versions[0]));
     let attached = lab.attach(&[]);
     let loads = [Load::start(&lab), Load::start(&lab)];
-    for number in 2..8 {
+    for number in versions.into_iter().skip(1) {
         lab.replace("small.html", content(number));
         eventually("the new version is served", || {
             version(&get(&mut lab.connect(), "/small.html")) == number
