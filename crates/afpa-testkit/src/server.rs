@@ -3,11 +3,10 @@
 use std::{
     ffi::{OsStr, OsString},
     fs::{self, File},
-    io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
-    sync::atomic::{AtomicU8, Ordering},
+    sync::atomic::{AtomicU8, AtomicU32, Ordering},
     time::{Duration, Instant},
 };
 
@@ -452,9 +451,18 @@ pub fn free_address() -> SocketAddr {
     free_port(IpAddr::V4(own_loopback_address()))
 }
 
+/// A port that is free, and stays so until a child process has it: below those that the system gives to whoever
+/// asks for any.
 fn free_port(address: IpAddr) -> SocketAddr {
-    let bound = TcpListener::bind((address, 0)).and_then(|listener| listener.local_addr());
-    bound.unwrap_or_else(|error: io::Error| panic!("no free port of {address}: {error}"))
+    const PORTS: std::ops::Range<u32> = 10_000..32_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id().wrapping_mul(97);
+    let free = PORTS.clone().find_map(|_| {
+        let place = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = PORTS.start + place % (PORTS.end - PORTS.start);
+        TcpListener::bind((address, port as u16)).and_then(|listener| listener.local_addr()).ok()
+    });
+    free.unwrap_or_else(|| panic!("no free port of {address}"))
 }
 
 fn tail(log: &str) -> &str {

@@ -24,7 +24,7 @@ impl Raw {
     /// # Panics
     /// When it cannot listen.
     pub fn start(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
-        Self::start_at(free_address(), serve)
+        Self::start_at(SocketAddr::new(free_address().ip(), 0), serve)
     }
 
     /// The same, at this address.
