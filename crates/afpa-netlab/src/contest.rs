@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::load::{Generator, Interval, LoadOptions};
-use crate::{Bed, BedOptions, CoreTimes, ProcessTimes, Steering};
+use crate::{Bed, BedOptions, CoreTimes, ProcessTimes, Steering, limits};
 
 /// How long a server may take until it accepts connections.
 const START_PATIENCE: Duration = Duration::from_secs(10);
@@ -127,6 +127,7 @@ impl Cost {
 ///
 /// When the bed cannot be set up, or a server does not start or answer.
 pub fn hold(options: &ContestOptions, mut watch: impl FnMut(&Turn)) -> Result<Vec<Turn>> {
+    limits::use_all_open_files()?; // for the servers, which inherit it
     ensure!(!options.contenders.is_empty(), "there are no servers to compare");
     let mut turns = Vec::new();
     for round in 1..=options.rounds {

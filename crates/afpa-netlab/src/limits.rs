@@ -3,9 +3,14 @@
 use anyhow::{Context, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Allows as many open files as the hard limit does.
+/// What the kernel allows a process at the most, unless it was told otherwise (`fs.nr_open`).
+const MOST_OPEN_FILES: u64 = 1 << 20;
+
+/// Allows this process, and the servers that it starts, as many open files as it may: root may move the hard limit.
 pub(crate) fn use_all_open_files() -> Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    let limit = Rlimit { current: maximum, maximum };
-    setrlimit(Resource::Nofile, limit).context("cannot use the hard limit of open files")
+    let all = maximum.map(|maximum| maximum.max(MOST_OPEN_FILES));
+    setrlimit(Resource::Nofile, Rlimit { current: all, maximum: all })
+        .or_else(|_| setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }))
+        .context("cannot use the hard limit of open files")
 }
