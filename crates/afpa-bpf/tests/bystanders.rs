@@ -8,34 +8,18 @@ use std::time::Duration;
 use afpa_bpf::{FastPath, Flow, Hook, Reason, Settings, TCX_NEXT};
 use support::frame::{ACK, FIN, Frame, RST, SYN};
 use support::raw::{RawClient, Segment};
-use support::{LISTENER, SERVER_V4, SITE, Sample, World};
+use support::{LISTENER, SERVER_V4, SITE, Sample, World, counted, kernel_answers};
 
 const SOON: Duration = Duration::from_millis(150);
 const LONG: u32 = 1 << 20;
 
-fn counted(fast_path: &FastPath, reason: Reason) -> u64 {
-    fast_path.counters().expect("counters")[reason]
-}
-
 /// A server that has pinned one object, with a fast path that is not listening yet.
 fn world() -> Option<(World, FastPath)> {
-    let mut world = World::new()?;
-    world.file("user.html", b"from nginx");
-    world.file("kernel.html", b"the pinned one, from nginx");
-    world.file("large.bin", &vec![b'z'; 3_000_000]);
-    world.nginx("");
-    world.await_server();
-    let settings = Settings { rest_after: 2, rest_time: Duration::ZERO, ..Settings::default() };
-    let fast_path = world.fast_path(settings)?;
-    Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
-    Some((world, fast_path))
-}
-
-#[track_caller]
-fn kernel_answers(fast_path: &FastPath, client: &mut RawClient) {
-    fast_path.beat();
-    let reply = client.ask(&client.get("/kernel.html"));
-    assert!(reply.is_from_kernel() && reply.text().ends_with("from the kernel"), "{reply:?}");
+    World::with_one_pinned(Settings {
+        rest_after: 2,
+        rest_time: Duration::ZERO,
+        ..Settings::default()
+    })
 }
 
 #[track_caller]

@@ -7,28 +7,16 @@ use std::time::Duration;
 
 use afpa_bpf::{FastPath, Reason, Settings};
 use support::raw::{ACK, FIN, RST, RawClient, Segment};
-use support::{SERVER_V4, SITE, Sample, World, inside};
+use support::{SERVER_V4, SITE, Sample, World, counted, inside, kernel_answers};
 
 const SOON: Duration = Duration::from_millis(150);
 
 fn world(rest_after: u32) -> Option<(World, FastPath)> {
-    world_with(Settings { rest_after, rest_time: Duration::ZERO, ..Settings::default() })
-}
-
-fn world_with(settings: Settings) -> Option<(World, FastPath)> {
-    let mut world = World::new()?;
-    world.file("user.html", b"from nginx");
-    world.file("kernel.html", b"the pinned one, from nginx");
-    world.file("large.bin", &vec![b'z'; 3_000_000]);
-    world.nginx("");
-    world.await_server();
-    let fast_path = world.fast_path(settings)?;
-    Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
-    Some((world, fast_path))
-}
-
-fn counted(fast_path: &FastPath, reason: Reason) -> u64 {
-    fast_path.counters().expect("counters")[reason]
+    World::with_one_pinned(Settings {
+        rest_after,
+        rest_time: Duration::ZERO,
+        ..Settings::default()
+    })
 }
 
 #[track_caller]
@@ -37,13 +25,6 @@ fn user_answers(client: &mut RawClient, times: usize) {
         let reply = client.ask(&client.get("/user.html"));
         assert!(reply.text().ends_with("\r\n\r\nfrom nginx"), "{reply:?}");
     }
-}
-
-#[track_caller]
-fn kernel_answers(fast_path: &FastPath, client: &mut RawClient) {
-    fast_path.beat();
-    let reply = client.ask(&client.get("/kernel.html"));
-    assert!(reply.is_from_kernel() && reply.text().ends_with("from the kernel"), "{reply:?}");
 }
 
 /// What the kernel would answer, user mode does.
@@ -103,7 +84,7 @@ fn not_by_passes_that_say_nothing_of_the_client() {
     let refresh = Duration::from_millis(1);
     let settings =
         Settings { rest_after: 2, rest_time: Duration::ZERO, refresh, ..Settings::default() };
-    let Some((world, fast_path)) = world_with(settings) else { return };
+    let Some((world, fast_path)) = World::with_one_pinned(settings) else { return };
     let mut client = world.connected();
     kernel_answers(&fast_path, &mut client);
     for _ in 0..5 {
@@ -139,7 +120,7 @@ fn not_while_objects_are_being_pinned() {
 fn not_between_two_versions_of_an_object() {
     let rest_time = Duration::from_millis(500);
     let settings = Settings { rest_after: 4, rest_time, ..Settings::default() };
-    let Some((world, fast_path)) = world_with(settings) else { return };
+    let Some((world, fast_path)) = World::with_one_pinned(settings) else { return };
     let mut client = world.connected();
     kernel_answers(&fast_path, &mut client);
     fast_path.unpin(SITE, b"/kernel.html").expect("unpinned");

@@ -4,25 +4,11 @@ mod support;
 
 use std::time::Duration;
 
-use afpa_bpf::{FastPath, Reason, Settings};
+use afpa_bpf::{Reason, Settings};
 use support::raw::{ACK, FIN, PSH, RST, Received, Segment};
-use support::{SITE, Sample, World, inside};
+use support::{SITE, Sample, World, counted, inside};
 
 const SOON: Duration = Duration::from_millis(150);
-
-fn world(settings: Settings) -> Option<(World, FastPath)> {
-    let mut world = World::new()?;
-    world.file("user.html", b"from nginx");
-    world.nginx("");
-    world.await_server();
-    let fast_path = world.fast_path(settings)?;
-    Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
-    Some((world, fast_path))
-}
-
-fn counted(fast_path: &FastPath, reason: Reason) -> u64 {
-    fast_path.counters().expect("counters")[reason]
-}
 
 /// Payloads only, in order of arrival.
 fn payloads(segments: &[Received]) -> Vec<String> {
@@ -31,7 +17,7 @@ fn payloads(segments: &[Received]) -> Vec<String> {
 
 #[test]
 fn lost_answer_is_given_again_with_the_same_bytes() {
-    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let mut client = world.connected();
     let request = client.get("/kernel.html");
     client.send(&request);
@@ -52,7 +38,7 @@ fn lost_answer_is_given_again_with_the_same_bytes() {
 #[test]
 fn version_that_is_gone_ends_the_connection() {
     let settings = Settings { objects: 1, retire_after: Duration::ZERO, ..Settings::default() };
-    let Some((world, fast_path)) = world(settings) else { return };
+    let Some((world, fast_path)) = World::with_one_pinned(settings) else { return };
     let client = world.connected();
     let request = client.get("/kernel.html");
     client.send(&request);
@@ -69,7 +55,9 @@ fn version_that_is_gone_ends_the_connection() {
 /// Room for others is made of what nobody can ask for again, and of nothing else.
 #[test]
 fn a_retired_answer_stays_until_its_client_has_it() {
-    let Some((world, fast_path)) = world(Settings { objects: 1, ..Settings::default() }) else {
+    let Some((world, fast_path)) =
+        World::with_one_pinned(Settings { objects: 1, ..Settings::default() })
+    else {
         return;
     };
     let mut client = world.connected();
@@ -92,7 +80,7 @@ fn a_retired_answer_stays_until_its_client_has_it() {
 
 #[test]
 fn duplicates_get_no_second_meaning() {
-    let Some((world, _fast_path)) = world(Settings::default()) else { return };
+    let Some((world, _fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let mut client = world.connected();
     let request = client.get("/kernel.html");
     let answer = client.ask(&request);
@@ -119,7 +107,7 @@ fn duplicates_get_no_second_meaning() {
 
 #[test]
 fn reordered_requests_keep_their_order() {
-    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let mut client = world.connected();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     let first = client.get("/kernel.html");
@@ -139,7 +127,7 @@ fn reordered_requests_keep_their_order() {
 
 #[test]
 fn pipelined_request_waits_for_its_turn() {
-    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let mut client = world.connected();
     for (first, second) in [("/kernel.html", "/user.html"), ("/user.html", "/kernel.html")] {
         let one = client.get(first);
@@ -157,7 +145,7 @@ fn pipelined_request_waits_for_its_turn() {
 
 #[test]
 fn lost_answer_before_a_user_mode_response() {
-    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let mut client = world.connected();
     let one = client.get("/kernel.html");
     let two =
@@ -188,7 +176,7 @@ fn lost_answer_before_a_user_mode_response() {
 
 #[test]
 fn acknowledgement_carried_by_a_request_reaches_the_kernel() {
-    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let mut client = world.connected();
     for _ in 0..3 {
         assert!(client.ask(&client.get("/user.html")).text().ends_with("from nginx"));
@@ -205,7 +193,7 @@ fn acknowledgement_carried_by_a_request_reaches_the_kernel() {
 
 #[test]
 fn forged_segments_are_never_answered() {
-    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let stranger = world.raw();
     stranger.send(&stranger.get("/kernel.html"));
     for (seq, ack) in [(1, 0), (u32::MAX, 0), (0, 1), (0, u32::MAX), (100_000, 7)] {
@@ -234,7 +222,7 @@ fn forged_segments_are_never_answered() {
 
 #[test]
 fn windows_are_respected() {
-    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let mut client = world.connected();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     client.send(&Segment { window: 1, ..client.get("/kernel.html") }); // 128 bytes: too small
@@ -251,7 +239,7 @@ fn windows_are_respected() {
 
 #[test]
 fn keep_alive_probe_is_acknowledged() {
-    let Some((world, _fast_path)) = world(Settings::default()) else { return };
+    let Some((world, _fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let mut client = world.connected();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     client.send(&Segment { seq: client.seq.wrapping_sub(1), ..client.next() });
@@ -261,7 +249,7 @@ fn keep_alive_probe_is_acknowledged() {
 
 #[test]
 fn drifted_connections_close_cleanly() {
-    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let mut client = world.connected();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     client.send(&Segment { flags: FIN | ACK, ..client.next() });
@@ -283,7 +271,7 @@ fn drifted_connections_close_cleanly() {
 /// The acknowledgement of a FIN must not be taken for that of an unanswered request (flow.h, F4).
 #[test]
 fn half_close_after_a_lost_answer() {
-    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let mut client = world.connected();
     let request = client.get("/kernel.html");
     client.send(&request);
@@ -306,7 +294,7 @@ fn half_close_after_a_lost_answer() {
 /// A client that closes its window gets nothing until it opens it, and then from whoever was asked.
 #[test]
 fn zero_window() {
-    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let mut client = world.connected();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     let request = client.get("/user.html");
@@ -321,7 +309,7 @@ fn zero_window() {
 
 #[test]
 fn reset_and_port_reuse_start_anew() {
-    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let mut client = world.connected();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     client.send(&Segment { flags: RST | ACK, ..client.next() });
@@ -335,7 +323,7 @@ fn reset_and_port_reuse_start_anew() {
 
 #[test]
 fn request_split_at_every_byte() {
-    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let text = "GET /user.html HTTP/1.1\r\nHost: server\r\n\r\n";
     for cut in 1..text.len() {
         fast_path.beat();

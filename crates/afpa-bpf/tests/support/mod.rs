@@ -17,13 +17,24 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{Coding, FastPath, Response, Settings, Variant};
+use afpa_bpf::{Coding, FastPath, Reason, Response, Settings, Variant};
 
 pub const SERVER_V4: &str = "10.99.0.1";
 pub const SERVER_V6: &str = "fd99::1";
 pub const PORT: u16 = 8080;
 pub const SITE: u32 = 7;
 pub const LISTENER: u32 = 1;
+
+pub fn counted(fast_path: &FastPath, reason: Reason) -> u64 {
+    fast_path.counters().expect("counters")[reason]
+}
+
+#[track_caller]
+pub fn kernel_answers(fast_path: &FastPath, client: &mut raw::RawClient) {
+    fast_path.beat();
+    let reply = client.ask(&client.get("/kernel.html"));
+    assert!(reply.is_from_kernel() && reply.text().ends_with("from the kernel"), "{reply:?}");
+}
 
 /// Two namespaces; `server` and `client` are their names.
 pub struct World {
@@ -104,6 +115,20 @@ impl World {
         let www = self.folder.path().join("www");
         std::fs::create_dir_all(&www).expect("a folder");
         std::fs::write(www.join(name), content).expect("written");
+    }
+
+    /// nginx with a few files, and the fast path before it, which gives another content for one of them: so that
+    /// who answered is seen. None: SKIP was said.
+    pub fn with_one_pinned(settings: Settings) -> Option<(Self, FastPath)> {
+        let mut world = Self::new()?;
+        world.file("user.html", b"from nginx");
+        world.file("kernel.html", b"the pinned one, from nginx");
+        world.file("large.bin", &vec![b'z'; 3_000_000]);
+        world.nginx("");
+        world.await_server();
+        let fast_path = world.fast_path(settings)?;
+        Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
+        Some((world, fast_path))
     }
 
     /// The fast path on the server's veth, listening, with a first heartbeat. None: SKIP was said.
