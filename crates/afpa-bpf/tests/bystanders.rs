@@ -8,7 +8,7 @@ use std::time::Duration;
 use afpa_bpf::{FastPath, Flow, Hook, Reason, Settings, TCX_NEXT};
 use support::frame::{ACK, FIN, Frame, RST, SYN};
 use support::raw::{RawClient, Segment};
-use support::{LISTENER, SERVER_V4, SITE, Sample, World, counted, kernel_answers};
+use support::{LISTENER, SERVER_V4, SITE, World, counted, kernel_answers};
 
 const SOON: Duration = Duration::from_millis(150);
 const LONG: u32 = 1 << 20;
