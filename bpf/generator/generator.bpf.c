@@ -128,11 +128,15 @@ struct place {
 	__u32 source_first;
 };
 
-static __always_inline struct flow *find_flow(const struct segment *segment,
-					      const struct settings *set, struct place *place)
+/* The flow that the packet belongs to; NULL: it is none of the generator's. */
+static __always_inline struct flow *find_flow(struct __sk_buff *skb, const struct settings *set,
+					      struct segment *segment, struct place *place)
 {
-	__u32 source = segment->to - set->source_first;
+	__u32 source;
 
+	if (!set || read_segment(skb, segment))
+		return NULL;
+	source = segment->to - set->source_first;
 	if (segment->from_port != set->server_port || source >= set->sources)
 		return NULL;
 	place->index = source << 16 | segment->to_port;
@@ -284,12 +288,29 @@ static __always_inline void check_status(struct __sk_buff *skb, __u32 payload,
 		count(COUNT_WRONG_STATUS, 1);
 }
 
+/* Data in order: the bytes of it that are new, of a response that has to be as long as the target says. */
+static __always_inline void receive(struct __sk_buff *skb, const struct segment *segment,
+				    struct flow *flow, const struct target *target, __u32 old)
+{
+	__u32 fresh = segment->length - old, segments = skb->gso_segs ?: 1;
+
+	if (flow->got == 0)
+		check_status(skb, segment->payload + old, target);
+	flow->ts_recent = segment->ts_value;
+	flow->ack += fresh;
+	flow->got += fresh;
+	flow->unacked += segments;
+	count(COUNT_SEGMENTS, segments);
+	count(COUNT_RESPONSE_BYTES, fresh);
+	if (flow->got > target->response_length)
+		count(COUNT_TOO_LONG, 1);
+}
+
 static __always_inline int take(struct __sk_buff *skb, const struct segment *segment,
 				struct flow *flow, struct place *place, const struct settings *set)
 {
 	const struct target *target = bpf_map_lookup_elem(&targets, &flow->target);
 	__u32 old = flow->ack - segment->seq;
-	__u32 segments = skb->gso_segs ?: 1;
 
 	if (!target)
 		return drop(COUNT_STRAY);
@@ -301,16 +322,7 @@ static __always_inline int take(struct __sk_buff *skb, const struct segment *seg
 		return repeated(skb, segment, flow, place, target);
 	if (!flow->sent_ns)
 		return drop(COUNT_UNASKED);
-	if (flow->got == 0)
-		check_status(skb, segment->payload + old, target);
-	flow->ts_recent = segment->ts_value;
-	flow->ack += segment->length - old;
-	flow->got += segment->length - old;
-	flow->unacked += segments;
-	count(COUNT_SEGMENTS, segments);
-	count(COUNT_RESPONSE_BYTES, segment->length - old);
-	if (flow->got > target->response_length)
-		count(COUNT_TOO_LONG, 1);
+	receive(skb, segment, flow, target, old);
 	if (flow->got >= target->response_length)
 		return complete(skb, segment, flow, place, set);
 	if (flow->unacked >= 2)
@@ -318,6 +330,7 @@ static __always_inline int take(struct __sk_buff *skb, const struct segment *seg
 	return TC_ACT_SHOT;
 }
 
+/* An exchange of the kernel's TCP shows the link addresses, and what the flow's numbers are. */
 static __always_inline void learn(struct __sk_buff *skb, const struct segment *segment,
 				  struct flow *flow)
 {
@@ -326,7 +339,7 @@ static __always_inline void learn(struct __sk_buff *skb, const struct segment *s
 	__u32 zero = 0;
 	struct peer *addresses = bpf_map_lookup_elem(&peer, &zero);
 
-	if ((void *)(link + 1) > end || !addresses)
+	if (segment->length == 0 || (void *)(link + 1) > end || !addresses)
 		return;
 	__builtin_memcpy(addresses->server, link->h_source, ETH_ALEN);
 	__builtin_memcpy(addresses->client, link->h_dest, ETH_ALEN);
@@ -344,16 +357,12 @@ int generate(struct __sk_buff *skb)
 	struct place place = {};
 	__u32 zero = 0;
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
-	struct flow *flow;
+	struct flow *flow = find_flow(skb, set, &segment, &place);
 
-	if (!set || read_segment(skb, &segment))
-		return TC_ACT_OK;
-	flow = find_flow(&segment, set, &place);
 	if (!flow || flow->state == FLOW_KERNEL)
 		return TC_ACT_OK;
 	if (flow->state == FLOW_LEARN) {
-		if (segment.length > 0)
-			learn(skb, &segment, flow);
+		learn(skb, &segment, flow);
 		return TC_ACT_OK;
 	}
 	if (flow->state != FLOW_DRIVEN)

@@ -153,22 +153,11 @@ static __always_inline int once_give_up(struct __sk_buff *skb, const struct segm
 	return bpf_redirect(skb->ifindex, 0);
 }
 
-/* Data in order, and the bytes of it that are new. */
-static __always_inline void once_count(struct __sk_buff *skb, const struct segment *segment,
-				       struct flow *flow, const struct target *target, __u32 old)
+/* The response is counted when it is complete; the connection is over when the server's FIN comes. */
+static __always_inline void once_receive(struct __sk_buff *skb, const struct segment *segment,
+					 struct flow *flow, const struct target *target, __u32 old)
 {
-	__u32 fresh = segment->length - old, segments = skb->gso_segs ?: 1;
-
-	if (flow->got == 0)
-		check_status(skb, segment->payload + old, target);
-	flow->ts_recent = segment->ts_value;
-	flow->ack += fresh;
-	flow->got += fresh;
-	flow->unacked += segments;
-	count(COUNT_SEGMENTS, segments);
-	count(COUNT_RESPONSE_BYTES, fresh);
-	if (flow->got > target->response_length)
-		count(COUNT_TOO_LONG, 1);
+	receive(skb, segment, flow, target, old);
 	if (flow->got >= target->response_length && flow->state == FLOW_ASKED) {
 		flow->state = FLOW_COMPLETE;
 		count(COUNT_RESPONSES, 1);
@@ -198,7 +187,7 @@ static __always_inline int once_take(struct __sk_buff *skb, const struct segment
 		return send_ack(skb, segment, flow, place, bpf_ktime_get_ns());
 	}
 	if (old < segment->length)
-		once_count(skb, segment, flow, target, old);
+		once_receive(skb, segment, flow, target, old);
 	if (fin) {
 		flow->ack++;
 		if (flow->state == FLOW_COMPLETE)
@@ -253,17 +242,12 @@ int generate_once(struct __sk_buff *skb)
 	struct place place = {};
 	__u32 zero = 0;
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
-	struct flow *flow;
+	struct flow *flow = find_flow(skb, set, &segment, &place);
 
-	if (!set || read_segment(skb, &segment))
-		return TC_ACT_OK;
-	flow = find_flow(&segment, set, &place);
 	if (!flow)
 		return TC_ACT_OK;
-	if (flow->state < FLOW_SYN_SENT) {
-		/* The kernel's: an exchange that shows the link addresses. */
-		if (segment.length > 0)
-			learn(skb, &segment, flow);
+	if (flow->state < FLOW_SYN_SENT) { /* the kernel's */
+		learn(skb, &segment, flow);
 		return TC_ACT_OK;
 	}
 	return once_step(skb, &segment, flow, &place, set);
