@@ -9,14 +9,13 @@ use std::ops::Sub;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::LoadOptions;
 use super::exchange::{Learned, receive};
 use super::packet::{PUSH_ACK, RESET_ACK, Segment};
 use super::ports::{Ports, forget};
 use super::program::Program;
-use crate::PacketSocket;
+use super::wire::{Wire, now};
 use crate::object::{Fields, fetch, store};
 
 /// A request that has been outstanding for so long is sent again; the same for each repetition.
@@ -55,9 +54,7 @@ pub(crate) struct Flows {
     options: LoadOptions,
     targets: Vec<Learned>,
     ports: Ports,
-    wire: PacketSocket,
-    /// Link addresses: the client's and the server's.
-    links: ([u8; 6], [u8; 6]),
+    wire: Wire,
     connections: Vec<Connection>,
     /// The connection that is looked after next.
     next: usize,
@@ -82,10 +79,9 @@ impl Flows {
     ) -> Result<Self> {
         Ok(Self {
             ports: Ports::new(options.to, first_source, options.sources, now() as u32),
-            wire: PacketSocket::open(&options.interface)?,
+            wire: Wire::open(&options.interface, options.to)?,
             options: options.clone(),
             targets,
-            links: Default::default(),
             connections: Vec::new(),
             next: 0,
             looked_after: LookedAfter::default(),
@@ -109,7 +105,7 @@ impl Flows {
                 self.hand_over(program, self.connections.len() - 1, stream)?;
             }
         }
-        self.links = program.peer()?;
+        self.wire.learn(program)?;
         for number in 0..total {
             program.follow(self.connections[number].index, self.successor(number).index)?;
         }
@@ -252,42 +248,26 @@ impl Flows {
         let target = flow.u32_at(program.flow.target) as usize;
         let request = &self.targets.get(target).context("no such target")?.request;
         let seq = flow.u32_at(program.flow.seq).wrapping_sub(request.len() as u32);
-        let segment = self.segment(program, number, flow)?;
-        self.send(&segment.frame(PUSH_ACK, seq, request))
+        let segment = self.segment(program, number, flow);
+        self.wire.send(&segment.frame(PUSH_ACK, seq, request))
     }
 
     fn reset(&self, program: &Program, number: usize) -> Result<()> {
         let index = self.connections[number].index;
         let flow = fetch(&program.flows()?, index)?;
         let seq = flow.u32_at(program.flow.seq);
-        let segment = self.segment(program, number, &flow)?;
+        let segment = self.segment(program, number, &flow);
         if flow.u64_at(program.flow.sent_ns) != 0 {
             // Has the outstanding request arrived? Only one of the two numbers is the expected.
             let target = flow.u32_at(program.flow.target) as usize;
             let length = self.targets.get(target).map_or(0, |learned| learned.request.len());
-            self.send(&segment.frame(RESET_ACK, seq.wrapping_sub(length as u32), b""))?;
+            self.wire.send(&segment.frame(RESET_ACK, seq.wrapping_sub(length as u32), b""))?;
         }
-        self.send(&segment.frame(RESET_ACK, seq, b""))
+        self.wire.send(&segment.frame(RESET_ACK, seq, b""))
     }
 
-    fn segment(&self, program: &Program, number: usize, flow: &[u8]) -> Result<Segment> {
-        let (layout, local) = (&program.flow, self.connections[number].local);
-        let (from_link, to_link) = self.links;
-        let value = ((now() / 1_000_000) as u32).wrapping_add(flow.u32_at(layout.ts_offset));
-        let stamped = flow.u32_at(layout.stamped) != 0;
-        Ok(Segment {
-            from_link,
-            to_link,
-            from: (local.ip(), local.port()),
-            to: (self.options.to.ip(), self.options.to.port()),
-            ack: flow.u32_at(layout.ack),
-            stamps: stamped.then(|| (value, flow.u32_at(layout.ts_recent))),
-        })
-    }
-
-    fn send(&self, frame: &[u8]) -> Result<()> {
-        // A full device loses it; the next round sends it again.
-        self.wire.send(frame).map(drop).context("cannot send a frame")
+    fn segment(&self, program: &Program, number: usize, flow: &[u8]) -> Segment {
+        self.wire.segment(&program.flow, flow, self.connections[number].local)
     }
 
     fn any_asks(&self, program: &Program) -> Result<bool> {
@@ -301,10 +281,4 @@ impl Flows {
         }
         Ok(false)
     }
-}
-
-/// CLOCK_MONOTONIC in nanoseconds: the clock of `bpf_ktime_get_ns`.
-pub(crate) fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -20,6 +20,7 @@ mod packet;
 mod ports;
 mod program;
 mod request;
+mod wire;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};

@@ -10,11 +10,11 @@ use anyhow::{Context, Result};
 
 use super::LoadOptions;
 use super::exchange::{Learned, exchange};
-use super::flows::{LookedAfter, now};
+use super::flows::LookedAfter;
 use super::packet::{PUSH_ACK, RESET_ACK, SYN, SYN_OPTIONS, Segment};
 use super::ports::offset;
 use super::program::Program;
-use crate::PacketSocket;
+use super::wire::{Wire, now};
 use crate::object::{Fields, fetch, store};
 
 /// What is outstanding for so long is sent again; the same for each repetition.
@@ -32,8 +32,7 @@ pub(crate) struct Slots {
     options: LoadOptions,
     first_source: IpAddr,
     targets: Vec<Learned>,
-    wire: PacketSocket,
-    links: ([u8; 6], [u8; 6]),
+    wire: Wire,
     /// What was seen of each slot when it was looked after last.
     seen: Vec<Seen>,
     looked_after: LookedAfter,
@@ -62,10 +61,9 @@ impl Slots {
     ) -> Result<Self> {
         Ok(Self {
             first_source,
-            wire: PacketSocket::open(&options.interface)?,
+            wire: Wire::open(&options.interface, options.to)?,
             options: options.clone(),
             targets,
-            links: Default::default(),
             seen: vec![Seen::default(); options.connections as usize],
             looked_after: LookedAfter::default(),
         })
@@ -81,7 +79,7 @@ impl Slots {
         let mut stream = std::net::TcpStream::connect(self.options.to)?;
         exchange(&mut stream, &first.request, &first.target)?;
         drop(stream);
-        self.links = program.peer()?;
+        self.wire.learn(program)?;
         // Another place for each run: the server may know the ports of the last one.
         let rounds = total(&self.options) / self.options.connections;
         let round = (now() >> 20) as u32 % rounds.max(1);
@@ -168,7 +166,7 @@ impl Slots {
             return Ok(());
         };
         self.looked_after.resent += 1;
-        self.send(&frame)
+        self.wire.send(&frame)
     }
 
     fn begin(&self, program: &Program, slot: u32, index: u32, cursor: u32) -> Result<()> {
@@ -183,7 +181,7 @@ impl Slots {
         store(&program.flows()?, index, &flow)?;
         store(&program.slots()?, slot, &index.to_ne_bytes())?;
         let segment = self.segment(program, index, &flow);
-        self.send(&segment.frame(SYN, number, SYN_OPTIONS))
+        self.wire.send(&segment.frame(SYN, number, SYN_OPTIONS))
     }
 
     fn reset(&self, program: &Program, index: u32) -> Result<()> {
@@ -193,28 +191,11 @@ impl Slots {
             self.segment(program, index, &flow).frame(RESET_ACK, flow.u32_at(layout.seq), b"");
         flow.put_u32(layout.state, program.states.done);
         store(&flows, index, &flow)?;
-        self.send(&frame)
+        self.wire.send(&frame)
     }
 
     fn segment(&self, program: &Program, index: u32, flow: &[u8]) -> Segment {
-        let layout = &program.flow;
-        let (from_link, to_link) = self.links;
-        let stamp = (now() / 1_000_000) as u32;
-        let stamped = flow.u32_at(layout.stamped) != 0;
-        let local = address(self.first_source, index);
-        Segment {
-            from_link,
-            to_link,
-            from: (local.ip(), local.port()),
-            to: (self.options.to.ip(), self.options.to.port()),
-            ack: flow.u32_at(layout.ack),
-            stamps: stamped.then(|| (stamp, flow.u32_at(layout.ts_recent))),
-        }
-    }
-
-    fn send(&self, frame: &[u8]) -> Result<()> {
-        // A full device loses it; it is sent again.
-        self.wire.send(frame).map(drop).context("cannot send a frame")
+        self.wire.segment(&program.flow, flow, address(self.first_source, index))
     }
 }
 
