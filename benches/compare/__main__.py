@@ -15,43 +15,27 @@ Exit status: 0 measured; 1 a server gave a wrong answer or an error, or could no
 import argparse
 import json
 import shutil
-import signal
 import sys
-import time
 from pathlib import Path
 
 import bed
 import check
+import command
 import environment
 import figure
 import report
 import servers
 import wrk
 from cases import CASES, write_files
+from command import REPOSITORY, say
 from failure import Failure
 from rounds import Sample, rotated, summarise
 from usage import Meter
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-def main():
-    options = parse_options()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("compare: ended by SIGTERM"))
-    signal.signal(signal.SIGHUP, lambda *_: sys.exit("compare: ended by SIGHUP"))
-    try:
-        return compare(options)
-    except Failure as failure:
-        say(f"compare: {failure}")
-        return 1
-    except KeyboardInterrupt:
-        say("compare: interrupted")
-        return 130
-
 
 def compare(options):
     chosen = servers.choose(options.servers, options.afpa, say)
-    results = new_folder(options.out)
+    results = command.new_folder("compare", options.out)
     work = results / "work"
     try:
         network = bed.enter_namespace()
@@ -113,13 +97,6 @@ def commands(started, options):
     return {"servers": {s.name: " ".join(s.command) for s in started}, "load": loads}
 
 
-def new_folder(wanted):
-    folder = Path(wanted) if wanted else \
-        REPOSITORY / "build" / "compare" / time.strftime("%Y-%m-%d-%H%M%S")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 def vars_of(options):
     kept = ("rounds", "seconds", "warm_up", "server_core", "client_core", "quick")
     return {name: getattr(options, name) for name in kept}
@@ -161,9 +138,5 @@ def positive(kind):
     return convert
 
 
-def say(line):
-    print(line, file=sys.stderr, flush=True)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run("compare", compare, parse_options()))

@@ -1,11 +1,17 @@
 """Processes that do not outlive this one, however it ends."""
 
+import contextlib
 import ctypes
 import signal
+import socket
 import subprocess
+import time
+
+from failure import Failure
 
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
+START_LIMIT = 10  # seconds
 
 
 def start(command, **options):
@@ -33,3 +39,23 @@ def end(process, grace=5):
 
 def end_with_parent():
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def wait_until_up(name, process, address, log=None):
+    """Returns when it accepts connections; what it wrote to `log` tells why it does not."""
+    said = lambda: log.read_text().strip()[-2000:] if log else ""  # noqa: E731
+    deadline = time.monotonic() + START_LIMIT
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise Failure(f"{name} ended at once: {said()}")
+        with contextlib.suppress(OSError):
+            socket.create_connection(address, timeout=1).close()
+            return
+        time.sleep(0.02)
+    raise Failure(f"{name} does not answer after {START_LIMIT} s: {said()}")
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]

@@ -25,6 +25,14 @@ def describe(started, repository):
     }
 
 
+def told(environment):
+    """The same in a sentence or two, as reports begin."""
+    versions = ", ".join(filter(None, environment["versions"].values()))
+    return (f"{environment['time']}, commit {environment['commit']}: {environment['processor']}, "
+            f"{environment['cores']} cores, Linux {environment['kernel']}, {environment['system']}. "
+            f"{versions}.")
+
+
 def usable_cores():
     return os.sched_getaffinity(0)
 

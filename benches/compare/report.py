@@ -1,5 +1,7 @@
 """The result in words and tables: for a terminal, and for a page."""
 
+import environment
+
 
 def brief(sample):
     """One measurement in a few figures, for the progress line."""
@@ -69,12 +71,9 @@ def shares(case, name):
 
 
 def setting(result):
-    environment, settings = result["environment"], result["settings"]
-    versions = ", ".join(filter(None, environment["versions"].values()))
+    settings = result["settings"]
     return [
-        f"{environment['time']}, commit {environment['commit']}: {environment['processor']}, "
-        f"{environment['cores']} cores, Linux {environment['kernel']}, {environment['system']}. "
-        f"{versions}.",
+        environment.told(result["environment"]),
         "",
         f"Medians of {settings['rounds']} interleaved rounds of {settings['seconds']} s; servers on "
         f"core {settings['server_core']} with one worker, wrk on core {settings['client_core']}; "

@@ -4,9 +4,7 @@ import contextlib
 import getpass
 import os
 import shutil
-import socket
 import subprocess
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +13,6 @@ from failure import Failure
 
 KNOWN = ("afpa", "afpa-kernel", "nginx", "h2o")
 CONFIGS = Path(__file__).with_name("configs")
-START_LIMIT = 10  # seconds
 
 
 @dataclass
@@ -80,13 +77,14 @@ def running(chosen, work, core):
 def start(server, work, core, ends):
     folder = work / server.name
     folder.mkdir(parents=True)
-    server.port = free_port()
+    server.port = children.free_port()
     server.command = ["taskset", "-c", str(core), server.program,
                       *arguments(server, work / "root", folder)]
     log = ends.enter_context((folder / "output.txt").open("w+"))
     server.process = children.start(server.command, stdout=log, stderr=log, cwd=folder)
     ends.callback(children.end, server.process)
-    wait_until_up(server, folder / "output.txt")
+    children.wait_until_up(server.name, server.process, ("127.0.0.1", server.port),
+                           folder / "output.txt")
 
 
 def arguments(server, root, folder):
@@ -114,21 +112,3 @@ def fill(template, **values):
 def without_user(template):
     """Only root can become somebody; h2o fails when others try to become even themselves."""
     return "".join(line for line in template.splitlines(True) if not line.startswith("user"))
-
-
-def wait_until_up(server, log):
-    deadline = time.monotonic() + START_LIMIT
-    while time.monotonic() < deadline:
-        if server.process.poll() is not None:
-            raise Failure(f"{server.name} ended at once: {log.read_text().strip()[-2000:]}")
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", server.port), timeout=1).close()
-            return
-        time.sleep(0.02)
-    raise Failure(f"{server.name} does not answer after {START_LIMIT} s: {log.read_text()[-2000:]}")
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]

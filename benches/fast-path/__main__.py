@@ -18,20 +18,18 @@ import json
 import os
 import shlex
 import shutil
-import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-REPOSITORY = HERE.parents[1]
-# What the two benchmarks share: environment, children, failure, the peers' configurations.
-sys.path.append(str(HERE.parent / "compare"))
+# What the benchmarks share: command, environment, children, failure, the peers' configurations.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "compare"))
 
 import arithmetic
 import bed
 import cases
+import command
 import contenders
 import environment
 import figure
@@ -39,26 +37,14 @@ import programs
 import report
 import told
 from cases import H2O, LARGER, NGINX, PASSES, REFLECTOR, SPEED
+from command import REPOSITORY, say
 from failure import Failure
 
 TRIES = 3
 
 
-def main():
-    options = parse_options()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("fast-path: ended by SIGTERM"))
-    try:
-        return measure(options)
-    except Failure as failure:
-        say(f"fast-path: {failure}")
-        return 1
-    except KeyboardInterrupt:
-        say("fast-path: interrupted")
-        return 130
-
-
 def measure(options):
-    folder = new_folder(options.out)
+    folder = command.new_folder("fast-path", options.out)
     # Not below the repository: servers that give up root's rights must reach it.
     with tempfile.TemporaryDirectory(prefix="afpa-fast-path-") as work:
         os.chmod(work, 0o755)
@@ -269,13 +255,6 @@ def settings(options):
             for name in ("rounds", "seconds", "warm_up", "patience", "quick", "flows")}
 
 
-def new_folder(wanted):
-    folder = Path(wanted) if wanted else \
-        REPOSITORY / "build" / "fast-path" / time.strftime("%Y-%m-%d-%H%M%S")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 def parse_options():
     parser = argparse.ArgumentParser(prog="fast-path", description="Measure the fast path.")
     add = parser.add_argument
@@ -308,9 +287,5 @@ def parse_options():
     return options
 
 
-def say(line):
-    print(line, file=sys.stderr, flush=True)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run("fast-path", measure, parse_options()))

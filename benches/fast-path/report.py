@@ -1,5 +1,6 @@
 """The result for people: Markdown, and lines of progress."""
 
+import environment
 from cases import BEDS, H2O, NGINX, REFLECTOR
 
 LARGER_GOALS = {4 << 10: "at least 5x", 8 << 10: "at least 5x", 14 << 10: "at least 4x"}
@@ -17,12 +18,9 @@ def markdown(result):
 
 
 def setting(result):
-    environment, settings = result["environment"], result["settings"]
-    versions = ", ".join(filter(None, environment["versions"].values()))
+    settings = result["settings"]
     return [
-        f"{environment['time']}, commit {environment['commit']}: {environment['processor']}, "
-        f"{environment['cores']} cores, Linux {environment['kernel']}, {environment['system']}. "
-        f"{versions}.",
+        environment.told(result["environment"]),
         "",
         f"Medians of {settings['rounds']} interleaved rounds, turns of {settings['seconds']} s, with "
         f"their smallest and largest. Each server has one worker on core 0; the generator (TC, closed "

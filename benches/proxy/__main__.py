@@ -22,17 +22,16 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import sys
-import time
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path.append(str(REPOSITORY / "benches" / "compare"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "compare"))
 
-import environment  # noqa: E402  (of the comparison of servers, as the others below)
+import command  # noqa: E402  (of the comparison of servers, as the others below)
+import environment  # noqa: E402
 import report  # noqa: E402
 import rounds  # noqa: E402
+from command import REPOSITORY, say  # noqa: E402
 from failure import Failure  # noqa: E402
 
 import load  # noqa: E402
@@ -48,23 +47,9 @@ rounds.METRICS["requests_per_core"] = rounds.Metric(
 rounds.BASELINE = "haproxy"
 
 
-def main():
-    options = parse_options()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("proxy: ended by SIGTERM"))
-    try:
-        return compare(options)
-    except Failure as failure:
-        say(f"proxy: {failure}")
-        return 1
-    except KeyboardInterrupt:
-        say("proxy: interrupted")
-        return 130
-
-
 def compare(options):
     chosen = proxies.choose(options, say)
-    results = REPOSITORY / "build" / "proxy" / time.strftime("%Y-%m-%d-%H%M%S")
-    results.mkdir(parents=True)
+    results = command.new_folder("proxy")
     work = results / "work"
     try:
         make_files(work / "root", options)
@@ -188,9 +173,5 @@ def parse_options():
     return options
 
 
-def say(line):
-    print(line, file=sys.stderr, flush=True)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run("proxy", compare, parse_options()))

@@ -4,9 +4,7 @@ import contextlib
 import getpass
 import os
 import shutil
-import socket
 import subprocess
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +17,6 @@ KERNEL = "afpa-kernel"
 USUAL = ("afpa", "haproxy", "nginx")
 KNOWN = (*USUAL, KERNEL)
 CONFIGS = Path(__file__).with_name("configs")
-START_LIMIT = 10  # seconds
 SERVERS = 3
 
 
@@ -77,21 +74,21 @@ def running(chosen, work, options, network):
     with contextlib.ExitStack() as ends:
         places = start_servers(work, options, network, ends)
         for proxy in chosen:
-            proxy.port = free_port()
+            proxy.port = children.free_port()
             suffix = "toml" if proxy.name.startswith("afpa") else "conf"
             values = {"host": network.proxy, "port": proxy.port, "root": work / "root"} \
                 | {f"server{number}": place for number, place in enumerate(places)}
             template = f"{proxy.name.removesuffix('-kernel')}.{suffix}"
             proxy.process, proxy.command = start(
                 proxy.name, proxy.program, template, values, work, options.server_core, ends)
-            wait_until_up(proxy.name, proxy.process, network.proxy, proxy.port,
-                          work / proxy.name / "output.txt")
+            children.wait_until_up(proxy.name, proxy.process, (network.proxy, proxy.port),
+                                   work / proxy.name / "output.txt")
         yield chosen
 
 
 def start_servers(work, options, network, ends):
     """The servers, as ADDRESS:PORT. nginx is a process for each; AFPA is one that listens thrice."""
-    ports = [free_port() for _ in range(SERVERS)]
+    ports = [children.free_port() for _ in range(SERVERS)]
     values = {"host": network.servers, "root": work / "root"}
     program, core, started = find(options.servers, options.afpa), options.client_core, []
     if options.servers == "afpa":
@@ -104,7 +101,7 @@ def start_servers(work, options, network, ends):
                                  values | {"port": port}, work, core, ends, network.at_servers))
     for port in ports:
         process, _ = started[ports.index(port) % len(started)]
-        wait_until_up(options.servers, process, network.servers, port, None)
+        children.wait_until_up(options.servers, process, (network.servers, port))
     return [f"{network.servers}:{port}" for port in ports]
 
 
@@ -130,22 +127,3 @@ def start(name, program, template, values, work, core, ends, inside=()):
     process = children.start(command, stdout=log, stderr=log, cwd=folder)
     ends.callback(children.end, process)
     return process, command
-
-
-def wait_until_up(name, process, host, port, log):
-    said = lambda: log.read_text().strip()[-2000:] if log else ""  # noqa: E731
-    deadline = time.monotonic() + START_LIMIT
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise Failure(f"{name} ended at once: {said()}")
-        with contextlib.suppress(OSError):
-            socket.create_connection((host, port), timeout=1).close()
-            return
-        time.sleep(0.02)
-    raise Failure(f"{name} does not answer after {START_LIMIT} s: {said()}")
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
