@@ -6,18 +6,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::load::{Generator, Interval, LoadOptions};
-use crate::{Bed, BedOptions, CoreTimes, ProcessTimes, Steering, limits};
+use crate::{Bed, BedOptions, CoreTimes, ProcessTimes, Steering, limits, pin, wait_for_quiet};
 
 /// How long a server may take until it accepts connections.
 const START_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a server may take to end when it is asked to.
 const END_PATIENCE: Duration = Duration::from_secs(2);
-/// How long cores are watched for being idle, and the share of it that they have to be.
-const MOMENT: Duration = Duration::from_millis(300);
-const QUIET: f64 = 0.9;
 /// A server's core that is idle for longer is not the bottleneck.
 const MOST_IDLE: f64 = 0.05;
 /// Others' share of the server's core above which a turn is marked.
@@ -207,7 +203,9 @@ impl Standing {
 
 /// A fresh bed for each: programs that a server left attached must not answer for the next.
 fn take_turn(options: &ContestOptions, contender: &Contender, round: u32) -> Result<Turn> {
-    wait_for_quiet(options)?;
+    let deadline = Instant::now() + options.patience;
+    // When patience has ended, the turn will be marked.
+    wait_for_quiet([options.server_core, options.client_core], || Instant::now() >= deadline)?;
     let bed = &Bed::create(&options.bed)?;
     let mut server = Server::start(bed, options, contender)?;
     server.wait_until_ready(bed, contender)?;
@@ -236,26 +234,6 @@ fn take_turn(options: &ContestOptions, contender: &Contender, round: u32) -> Res
         server_core,
         client_core,
     })
-}
-
-/// Returns when both cores were all but idle for a moment, or when patience has ended: then the
-/// turn will be marked.
-fn wait_for_quiet(options: &ContestOptions) -> Result<()> {
-    let deadline = Instant::now() + options.patience;
-    let cores = [options.server_core, options.client_core];
-    while Instant::now() < deadline {
-        let before = cores.map(CoreTimes::of_core);
-        std::thread::sleep(MOMENT);
-        let mut quiet = true;
-        for (core, before) in cores.into_iter().zip(before) {
-            let spent = CoreTimes::of_core(core)? - before?;
-            quiet &= spent.idle >= MOMENT.mul_f64(QUIET);
-        }
-        if quiet {
-            break;
-        }
-    }
-    Ok(())
 }
 
 struct Measured {
@@ -361,12 +339,6 @@ impl Drop for Server {
         // After an error: ended by now, or not at all.
         let _ = self.0.kill().and_then(|()| self.0.wait().map(drop));
     }
-}
-
-fn pin(core: usize) -> Result<()> {
-    let mut cores = CpuSet::new();
-    cores.set(core);
-    sched_setaffinity(None, &cores).with_context(|| format!("cannot run on core {core}"))
 }
 
 /// Lowest, median, highest.

@@ -1,13 +1,52 @@
-//! Time that a core and processes have used, from /proc.
+//! Cores: who runs on them, and what time they and processes have used, from /proc.
 
 use std::fs;
 use std::ops::Sub;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// One tick of /proc (`USER_HZ`, 100 on every Linux architecture of today).
 const TICK: Duration = Duration::from_millis(10);
+/// How long cores are watched for being idle, and the share of it that they have to be.
+const MOMENT: Duration = Duration::from_millis(300);
+const QUIET: f64 = 0.9;
+
+/// Keeps the calling thread on a core.
+///
+/// # Errors
+///
+/// When there is no such core.
+pub fn pin(core: usize) -> Result<()> {
+    let mut cores = CpuSet::new();
+    cores.set(core);
+    sched_setaffinity(None, &cores).with_context(|| format!("cannot run on core {core}"))
+}
+
+/// Returns when all of the cores were all but idle for a moment, or when `enough` says so.
+///
+/// # Errors
+///
+/// When one of the cores is not there.
+pub fn wait_for_quiet<const N: usize>(
+    cores: [usize; N],
+    mut enough: impl FnMut() -> bool,
+) -> Result<()> {
+    while !enough() {
+        let before = cores.map(CoreTimes::of_core);
+        std::thread::sleep(MOMENT);
+        let mut quiet = true;
+        for (core, before) in cores.into_iter().zip(before) {
+            let spent = CoreTimes::of_core(core)? - before?;
+            quiet &= spent.idle >= MOMENT.mul_f64(QUIET);
+        }
+        if quiet {
+            break;
+        }
+    }
+    Ok(())
+}
 
 /// What a core has done since boot, or between two samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]

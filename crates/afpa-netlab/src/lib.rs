@@ -28,7 +28,7 @@ mod tool;
 pub mod units;
 
 pub use bed::{Bed, BedOptions, Path, Steering};
-pub use cores::{CoreTimes, ProcessTimes};
+pub use cores::{CoreTimes, ProcessTimes, pin, wait_for_quiet};
 pub use interface::{Interface, Offloads, connect};
 pub use namespace::Namespace;
 pub use packet_socket::PacketSocket;

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use afpa_generator::{Measured, Site};
-use afpa_netlab::{Bed, CoreTimes};
+use afpa_netlab::{Bed, pin, wait_for_quiet};
 use anyhow::{Context, Result, anyhow, ensure};
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::bed::BedPlan;
 use crate::kept;
@@ -22,9 +21,6 @@ use crate::whitebox::{Counting, WhiteBox};
 
 /// Inside a namespace that is ours alone, any port is free.
 const PORT: u16 = 8080;
-/// How long cores are watched for being idle, and the share of it that they have to be.
-const MOMENT: Duration = Duration::from_millis(300);
-const QUIET: f64 = 0.9;
 
 /// What a run needs besides its plan.
 pub struct Run<'r> {
@@ -222,7 +218,10 @@ impl Run<'_> {
         let plan = &session.group.bed;
         let server = servers::find(session.name(), &self.programs)
             .with_context(|| format!("no server '{}'", session.name()))?;
-        self.wait_for_quiet(plan)?;
+        let deadline = Instant::now() + self.patience;
+        wait_for_quiet([plan.server_core, plan.client_core], || {
+            Instant::now() >= deadline || self.is_interrupted()
+        })?;
         let bed = &plan.create()?;
         let folder = self.work.join(session.name().replace([':', '=', ','], "-"));
         // The last session's files are no business of this one.
@@ -339,24 +338,6 @@ impl Run<'_> {
         told.into_iter().collect::<Result<Vec<()>>>()?;
         Ok(counting.end()?.each(&task.point(plan), server, &measured))
     }
-
-    fn wait_for_quiet(&self, plan: &BedPlan) -> Result<()> {
-        let deadline = Instant::now() + self.patience;
-        let cores = [plan.server_core, plan.client_core];
-        while Instant::now() < deadline && !self.is_interrupted() {
-            let before = cores.map(CoreTimes::of_core);
-            std::thread::sleep(MOMENT);
-            let mut quiet = true;
-            for (core, before) in cores.into_iter().zip(before) {
-                let spent = CoreTimes::of_core(core)? - before?;
-                quiet &= spent.idle >= MOMENT.mul_f64(QUIET);
-            }
-            if quiet {
-                break;
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Brought {
@@ -390,12 +371,6 @@ fn wrong(measured: &Measured) -> Option<String> {
         return Some(format!("{} errors: {}", measured.errors, measured.complaints.join("; ")));
     }
     (measured.requests == 0).then(|| "no request was answered".to_owned())
-}
-
-fn pin(core: usize) -> Result<()> {
-    let mut cores = CpuSet::new();
-    cores.set(core);
-    sched_setaffinity(None, &cores).with_context(|| format!("cannot run on core {core}"))
 }
 
 #[cfg(test)]
