@@ -2,11 +2,11 @@
 
 mod support;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use afpa_cache::{Currency, Fill, Key, Look, Object, Payload, Residency};
+use afpa_cache::{Currency, Fill, Key, Look, Object, Residency};
 use support::*;
 
 #[test]
@@ -183,57 +183,27 @@ fn another_home_is_not_offered_what_is_suspect() {
     assert!(!log.iter().any(|line| line.starts_with("published")), "{log:?}");
 }
 
-/// A "file" is written and the change announced, again and again, while others load and read it.
-/// Once a change was announced, no view may give what was there before.
 #[test]
 fn nothing_older_than_the_last_announced_change_is_ever_served() {
     const CHANGES: u64 = 3000;
-    let cache = roomy();
-    let (file, announced, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
-    let served = AtomicU64::new(0);
+    let (cache, page, served) = (roomy(), Changing::default(), AtomicU64::new(0));
     thread::scope(|scope| {
         for reader in 0..3 {
-            let (cache, file, announced, done, served) =
-                (&cache, &file, &announced, &done, &served);
+            let (cache, page, served) = (&cache, &page, &served);
             scope.spawn(move || {
                 let mut view = view(cache);
-                while !done.load(Ordering::SeqCst) {
-                    let oldest = announced.load(Ordering::SeqCst);
-                    match view.get(0, b"/page", NOW) {
-                        Look::Hit(object) => {
-                            assert!(*object.header() >= oldest, "stale");
-                            served.fetch_add(1, Ordering::Relaxed);
-                            continue;
-                        }
-                        Look::Recheck(_) => panic!("nothing was lost"),
-                        Look::Miss => {}
+                while !page.is_over() {
+                    if page.read(cache, &mut view, 100 + reader) {
+                        served.fetch_add(1, Ordering::Relaxed);
                     }
-                    if let Fill::Lead(ticket) = cache.begin(key("/page"), NOW) {
-                        ticket.depends_on(b"/page");
-                        let version = file.load(Ordering::SeqCst);
-                        thread::yield_now();
-                        let room = ticket.reserve(100 + reader).unwrap();
-                        let _ = publish(ticket, version, [Payload::Pinned(room.freeze())]);
-                    }
-                    view.release_dropped();
                 }
             });
         }
         for version in 1..=CHANGES {
-            file.store(version, Ordering::SeqCst);
-            match version % 3 {
-                0 => cache.invalidate(0, b"/page"),
-                1 => cache.invalidate_tree(0, b"/"),
-                _ => _ = cache.purge(&key("/page")),
-            }
-            announced.store(version, Ordering::SeqCst);
-            if version % 16 == 0 {
-                thread::sleep(std::time::Duration::from_micros(200));
-            }
+            page.change(&cache, version);
         }
-        done.store(true, Ordering::SeqCst);
+        page.end();
     });
     assert!(served.into_inner() > 1000, "hardly anything was served: the test showed nothing");
-    cache.purge(&key("/page"));
-    assert_eq!(cache.stats().pinned_bytes, 0, "somebody still holds a dropped object");
+    assert_all_is_let_go(&cache);
 }

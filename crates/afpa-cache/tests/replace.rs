@@ -2,11 +2,11 @@
 
 mod support;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use afpa_cache::{Changed, Currency, Fill, Key, Look, Object, Payload, Residency, Seconds};
+use afpa_cache::{Changed, Currency, Fill, Key, Object, Payload, Residency, Seconds};
 use support::*;
 
 #[test]
@@ -130,30 +130,16 @@ fn another_home_changes_with_the_cache() {
 fn nothing_older_than_the_last_announced_change_comes_back() {
     const CHANGES: std::ops::Range<u64> = 1500..200_000;
     const ENOUGH: u64 = 200;
-    let cache = roomy();
-    let (file, announced, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let (cache, page) = (roomy(), Changing::default());
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut view = view(&cache);
-            while !done.load(Ordering::SeqCst) {
-                let oldest = announced.load(Ordering::SeqCst);
-                match view.get(0, b"/page", NOW) {
-                    Look::Hit(object) => assert!(*object.header() >= oldest, "stale"),
-                    Look::Recheck(_) => panic!("nothing was lost"),
-                    Look::Miss => {
-                        if let Fill::Lead(ticket) = cache.begin(key("/page"), NOW) {
-                            ticket.depends_on(b"/page");
-                            let version = file.load(Ordering::SeqCst);
-                            let room = ticket.reserve(100).unwrap();
-                            let _ = publish(ticket, version, [Payload::Pinned(room.freeze())]);
-                        }
-                    }
-                }
-                view.release_dropped();
+            while !page.is_over() {
+                page.read(&cache, &mut view, 100);
             }
         });
         scope.spawn(|| {
-            while !done.load(Ordering::SeqCst) {
+            while !page.is_over() {
                 if let Fill::Hit(object) = cache.begin(key("/page"), NOW) {
                     let version = *object.header();
                     let more = Payload::Pinned(cache.reserve(50).unwrap().freeze());
@@ -163,24 +149,14 @@ fn nothing_older_than_the_last_announced_change_comes_back() {
             }
         });
         for version in 1..CHANGES.end {
-            file.store(version, Ordering::SeqCst);
-            match version % 3 {
-                0 => cache.invalidate(0, b"/page"),
-                1 => cache.invalidate_tree(0, b"/"),
-                _ => _ = cache.purge(&key("/page")),
-            }
-            announced.store(version, Ordering::SeqCst);
-            if version % 16 == 0 {
-                thread::sleep(std::time::Duration::from_micros(200));
-            }
+            page.change(&cache, version);
             // How often the others get a turn is the machine's affair.
             if version > CHANGES.start && cache.stats().replacements > ENOUGH {
                 break;
             }
         }
-        done.store(true, Ordering::SeqCst);
+        page.end();
     });
     assert!(cache.stats().replacements > ENOUGH, "hardly anything was replaced: nothing was shown");
-    cache.purge(&key("/page"));
-    assert_eq!(cache.stats().pinned_bytes, 0, "somebody still holds a dropped object");
+    assert_all_is_let_go(&cache);
 }

@@ -4,7 +4,9 @@
 use std::fs::File;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use afpa_cache::{
     Arena, Cache, CacheSettings, Coverage, Fill, Key, Look, Object, Overtaken, Payload, Seconds,
@@ -99,4 +101,71 @@ pub(crate) fn hit(view: &mut View<Version>, path: &str) -> Option<Version> {
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+/// A "file" at `/page` that is written and its change announced, again and again, while others load and
+/// read it. Once a change was announced, no view may give what was there before.
+#[derive(Default)]
+pub(crate) struct Changing {
+    file: AtomicU64,
+    announced: AtomicU64,
+    done: AtomicBool,
+}
+
+impl Changing {
+    /// Writes the next version and announces it, in one of the ways there are.
+    pub(crate) fn change(&self, cache: &Cache<Version>, version: Version) {
+        self.file.store(version, Ordering::SeqCst);
+        match version % 3 {
+            0 => cache.invalidate(0, b"/page"),
+            1 => cache.invalidate_tree(0, b"/"),
+            _ => _ = cache.purge(&key("/page")),
+        }
+        self.announced.store(version, Ordering::SeqCst);
+        if version.is_multiple_of(16) {
+            thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// Reads through the view, and loads what is not there, `len` bytes of it. True: it was a hit.
+    pub(crate) fn read(
+        &self,
+        cache: &Arc<Cache<Version>>,
+        view: &mut View<Version>,
+        len: usize,
+    ) -> bool {
+        let oldest = self.announced.load(Ordering::SeqCst);
+        match view.get(0, b"/page", NOW) {
+            Look::Hit(object) => {
+                assert!(*object.header() >= oldest, "stale");
+                return true;
+            }
+            Look::Recheck(_) => panic!("nothing was lost"),
+            Look::Miss => {}
+        }
+        if let Fill::Lead(ticket) = cache.begin(key("/page"), NOW) {
+            ticket.depends_on(b"/page");
+            let version = self.file.load(Ordering::SeqCst);
+            thread::yield_now();
+            let room = ticket.reserve(len).unwrap();
+            let _ = publish(ticket, version, [Payload::Pinned(room.freeze())]);
+        }
+        view.release_dropped();
+        false
+    }
+
+    pub(crate) fn end(&self) {
+        self.done.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.done.load(Ordering::SeqCst)
+    }
+}
+
+/// Nobody holds what was dropped.
+#[track_caller]
+pub(crate) fn assert_all_is_let_go(cache: &Cache<Version>) {
+    cache.purge(&key("/page"));
+    assert_eq!(cache.stats().pinned_bytes, 0, "somebody still holds a dropped object");
 }
