@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use afpa_bpf::{FastPath, Reason, Settings};
 use support::raw::{ACK, FIN, RST, RawClient, Segment};
-use support::{SERVER_V4, SITE, Sample, World, counted, inside, kernel_answers};
+use support::{SERVER_V4, SITE, Sample, World, closes_cleanly, counted, kernel_answers};
 
 const SOON: Duration = Duration::from_millis(150);
 
@@ -215,17 +215,8 @@ fn drifted_ones_are_translated_when_segments_are_sent_again() {
 #[test]
 fn drifted_ones_close_cleanly() {
     let Some((world, fast_path)) = world(2) else { return };
-    let mut client = drifted_and_resting(&world, &fast_path);
-    client.send(&Segment { flags: FIN | ACK, ..client.next() });
-    client.seq = client.seq.wrapping_add(1);
-    let answers = client.collect(SOON);
-    let fin = answers.iter().find(|s| s.flags & FIN != 0).expect("the server closes, too");
-    assert_eq!((fin.seq, fin.ack), (client.ack, client.seq), "{answers:?}");
-    client.ack = client.ack.wrapping_add(1);
-    client.send(&client.next());
-    std::thread::sleep(Duration::from_millis(1100));
-    let swept = inside(&world.server, || fast_path.sweep(Duration::from_secs(60))).expect("swept");
-    assert_eq!((swept.flows, swept.drifted, swept.removed), (1, 1, 1));
+    let client = drifted_and_resting(&world, &fast_path);
+    closes_cleanly(&world, &fast_path, client);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use afpa_bpf::{Reason, Settings};
 use support::raw::{ACK, FIN, PSH, RST, Received, Segment};
-use support::{SITE, Sample, World, counted, inside};
+use support::{SITE, Sample, World, closes_cleanly, counted};
 
 const SOON: Duration = Duration::from_millis(150);
 
@@ -249,20 +249,7 @@ fn drifted_connections_close_cleanly() {
     let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let mut client = world.connected();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
-    client.send(&Segment { flags: FIN | ACK, ..client.next() });
-    client.seq = client.seq.wrapping_add(1);
-    let answers = client.collect(SOON);
-    let fin = answers.iter().find(|s| s.flags & FIN != 0).expect("the server closes, too");
-    assert_eq!((fin.seq, fin.ack), (client.ack, client.seq), "{answers:?}");
-    client.ack = client.ack.wrapping_add(1);
-    client.send(&client.next());
-    std::thread::sleep(Duration::from_millis(1100));
-    let swept = inside(&world.server, || fast_path.sweep(Duration::from_secs(60))).expect("swept");
-    assert_eq!(
-        (swept.flows, swept.drifted, swept.removed),
-        (1, 1, 1),
-        "the socket is gone, and so is the flow"
-    );
+    closes_cleanly(&world, &fast_path, client);
 }
 
 /// The acknowledgement of a FIN must not be taken for that of an unanswered request (flow.h, F4).

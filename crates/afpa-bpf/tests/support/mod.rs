@@ -36,6 +36,23 @@ pub fn kernel_answers(fast_path: &FastPath, client: &mut raw::RawClient) {
     assert!(reply.is_from_kernel() && reply.text().ends_with("from the kernel"), "{reply:?}");
 }
 
+/// The server answers the FIN of a client whose numbers have drifted by its own; then the socket is gone,
+/// and so is the flow, the only one.
+#[track_caller]
+pub fn closes_cleanly(world: &World, fast_path: &FastPath, mut client: raw::RawClient) {
+    use raw::{ACK, FIN, Segment};
+    client.send(&Segment { flags: FIN | ACK, ..client.next() });
+    client.seq = client.seq.wrapping_add(1);
+    let answers = client.collect(Duration::from_millis(150));
+    let fin = answers.iter().find(|s| s.flags & FIN != 0).expect("the server closes, too");
+    assert_eq!((fin.seq, fin.ack), (client.ack, client.seq), "{answers:?}");
+    client.ack = client.ack.wrapping_add(1);
+    client.send(&client.next());
+    std::thread::sleep(Duration::from_millis(1100));
+    let swept = inside(&world.server, || fast_path.sweep(Duration::from_secs(60))).expect("swept");
+    assert_eq!((swept.flows, swept.drifted, swept.removed), (1, 1, 1));
+}
+
 /// Two namespaces; `server` and `client` are their names.
 pub struct World {
     pub server: String,
