@@ -4,6 +4,10 @@
 //! The C side is a child process, so coverage guides by the Rust side only; that is the stricter one.
 #![no_main]
 
+#[allow(unreachable_pub, missing_docs)]
+#[path = "../../crates/afpa-bpf/tests/compiled/mod.rs"]
+mod compiled;
+
 #[allow(dead_code, unreachable_pub, missing_docs)]
 #[path = "../../crates/afpa-bpf/tests/agree"]
 mod agree {

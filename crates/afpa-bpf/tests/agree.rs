@@ -9,6 +9,9 @@
 #[allow(dead_code)]
 mod corpus;
 
+#[allow(unreachable_pub)]
+mod compiled;
+
 #[allow(dead_code, unreachable_pub)]
 #[path = "agree/"]
 mod agree {

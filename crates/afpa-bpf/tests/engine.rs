@@ -3,6 +3,9 @@
 //! The same headers run as an ordinary process, for very many steps, and in the kernel by
 //! BPF_PROG_TEST_RUN. After every step the whole state is compared.
 
+#[allow(unreachable_pub)]
+mod compiled;
+
 #[allow(dead_code)]
 #[path = "engine/"]
 mod engine {
