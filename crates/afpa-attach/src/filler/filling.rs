@@ -1,0 +1,216 @@
+//! One path: its file is read, the server is asked, and what both agree on is pinned.
+
+use std::time::{Duration, Instant};
+
+use afpa_bpf::{Coding, Site};
+use afpa_cache::Stamp;
+use afpa_cache::root::{Entry, ListedKind, OpenFile, read_exact_version};
+use afpa_cache::watch::{Coverage, Watcher};
+
+use super::{Shared, spelled};
+use crate::answer::Answer;
+use crate::gather::{Ask, AskError, Gathered, Unfit, Wanted, gather};
+use crate::ledger::Job;
+
+/// Everything is asked for again after this: a new configuration of the server makes no sound.
+const RENEW: Duration = Duration::from_secs(600);
+
+/// One path on its way to being pinned.
+pub(super) struct Filling<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) watcher: &'a Watcher,
+    pub(super) server: &'a mut dyn Ask,
+    pub(super) job: Job,
+}
+
+/// What became of it.
+enum Outcome {
+    Gone,
+    Unfit(String),
+    /// Worth another try.
+    NotNow(String),
+}
+
+/// A file, one version of it.
+struct Version {
+    file: OpenFile,
+    content: Vec<u8>,
+}
+
+impl Filling<'_> {
+    pub(super) fn run(mut self) {
+        let outcome = self.attempt();
+        let now = Instant::now();
+        let mut state = self.shared.lock();
+        match outcome {
+            Ok(()) => {}
+            Err(Outcome::Gone) => state.ledger.forget(&self.job),
+            Err(Outcome::Unfit(why)) => {
+                state.note(&why);
+                state.ledger.refuse(&self.job, false, now);
+            }
+            Err(Outcome::NotNow(why)) => {
+                state.note(&why);
+                state.ledger.refuse(&self.job, true, now);
+            }
+        }
+    }
+
+    fn attempt(&mut self) -> Result<(), Outcome> {
+        let path = self.job.path.clone();
+        let folder = path.ends_with(b"/");
+        let versions = if folder { self.index_files(&path)? } else { vec![self.version(&path)?] };
+        let target = String::from_utf8(spelled(&path)).map_err(|_| Outcome::Gone)?;
+        let siblings = if folder { Vec::new() } else { self.siblings(&path) };
+        let mut gathered = Vec::new();
+        for hosts in self.shared.sites().iter() {
+            let wanted =
+                Wanted { hosts: &hosts.names, target: &target, longest: self.shared.scope.longest };
+            let fits =
+                |answer: &Answer| versions.iter().any(|version| version.content == answer.body());
+            let sibling = |coding: Coding, answer: &Answer| {
+                let stored = siblings.iter().filter(|(have, _)| *have == coding);
+                stored.map(|(_, content)| content).all(|content| content == answer.body())
+            };
+            match gather(self.server, &wanted, &fits, &sibling) {
+                Ok(found) => gathered.push((hosts.site, found)),
+                Err(unfit) => self.note_unfit(unfit)?,
+            }
+        }
+        if gathered.is_empty() {
+            return Err(Outcome::Unfit("no site gives it".into()));
+        }
+        // The watch tells of later changes; this tells of those it has not spoken of yet.
+        if !versions.iter().all(|version| unchanged(&version.file)) {
+            return Err(Outcome::NotNow("its file changed meanwhile".into()));
+        }
+        if gathered.iter().any(|(_, found)| found.is_weakly_tagged())
+            && versions.iter().any(is_young)
+        {
+            return Err(Outcome::NotNow("its tag is provisional".into()));
+        }
+        self.pin(&target, &gathered)
+    }
+
+    /// Under the lock, so that a change is either seen here, or finds what it has to unpin.
+    fn pin(&self, target: &str, gathered: &[(Site, Gathered)]) -> Result<(), Outcome> {
+        let mut state = self.shared.lock();
+        let lifetime = gathered.iter().filter_map(|(_, found)| found.lifetime).min();
+        let lifetime = Some(lifetime.map_or(RENEW, |lifetime| lifetime.min(RENEW)));
+        if state.ended || !state.ledger.pin(&self.job, lifetime, Instant::now()) {
+            return Ok(()); // a change was faster, and has put it on the list again
+        }
+        for (site, found) in gathered {
+            let pinned = self.shared.fast_path.pin(*site, target.as_bytes(), &found.variants());
+            if let Err(error) = pinned {
+                state.note(&error.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// What one site refuses another may allow; without an answer there is no use in going on.
+    fn note_unfit(&self, unfit: Unfit) -> Result<(), Outcome> {
+        match unfit {
+            Unfit::Ask(AskError::Unreachable(_)) => Err(Outcome::NotNow(unfit.to_string())),
+            Unfit::Content => Err(Outcome::NotNow(unfit.to_string())),
+            _ if self.shared.sites().len() == 1 => Err(Outcome::Unfit(unfit.to_string())),
+            _ => {
+                self.shared.lock().note(&unfit.to_string());
+                Ok(())
+            }
+        }
+    }
+
+    /// The file at `path`, read whole, every change of it being heard.
+    fn version(&self, path: &[u8]) -> Result<Version, Outcome> {
+        let mut depend = |place: &[u8]| self.shared.lock().ledger.depend(&self.job, place);
+        let (entry, coverage) = self.watcher.resolve(&self.shared.root, path, &mut depend);
+        let Ok(Entry::File(file)) = entry else { return Err(Outcome::Gone) };
+        if let Coverage::Unwatched(reason) = coverage {
+            return Err(Outcome::Unfit(format!("its changes are not heard: {reason}")));
+        }
+        let content = self.read(&file)?;
+        Ok(Version { file, content })
+    }
+
+    fn read(&self, file: &OpenFile) -> Result<Vec<u8>, Outcome> {
+        let size = usize::try_from(file.stamp.size).unwrap_or(usize::MAX);
+        if size > self.shared.scope.longest {
+            return Err(Outcome::Unfit("it is too long".into()));
+        }
+        let mut content = vec![0; size];
+        let read = read_exact_version(&file.file, &file.stamp, &mut content);
+        read.map(|()| content).map_err(|error| Outcome::NotNow(error.to_string()))
+    }
+
+    /// Files of a directory that may be its index. Every change in the directory spoils the answer, so
+    /// that it does not matter which names the server looks for, and in which order.
+    fn index_files(&self, path: &[u8]) -> Result<Vec<Version>, Outcome> {
+        if let Coverage::Unwatched(reason) = self.watcher.ensure(plain(path)) {
+            return Err(Outcome::Unfit(format!("its changes are not heard: {reason}")));
+        }
+        let Ok(Entry::Directory(directory)) = self.shared.root.resolve(path) else {
+            return Err(Outcome::Gone);
+        };
+        let listed = directory.list(false, INDEX_NAMES);
+        let listed = listed.map_err(|_| Outcome::Unfit("its directory cannot be read".into()))?;
+        let mut versions = Vec::new();
+        for listed in listed.iter().filter(|listed| listed.name.starts_with(b"index.")) {
+            let file = [path, listed.name.as_slice()].concat();
+            let small = matches!(listed.kind, ListedKind::File(size)
+                if size <= self.shared.scope.longest as u64);
+            if small && self.shared.scope.covers(&file) {
+                match self.version(&file) {
+                    Err(Outcome::Gone) => return Err(Outcome::NotNow("its index went".into())),
+                    version => versions.push(version?),
+                }
+            }
+        }
+        if versions.is_empty() { Err(Outcome::Unfit("no index file".into())) } else { Ok(versions) }
+    }
+
+    /// Stored codings beside a file, which servers look for: they are watched, also while absent.
+    fn siblings(&self, path: &[u8]) -> Vec<(Coding, Vec<u8>)> {
+        let suffixes = [(Coding::Gzip, ".gz"), (Coding::Brotli, ".br"), (Coding::Zstd, ".zst")];
+        let stored = suffixes.into_iter().filter_map(|(coding, suffix)| {
+            let place = [path, suffix.as_bytes()].concat();
+            self.shared.lock().ledger.depend(&self.job, &place);
+            match self.shared.root.resolve(&place) {
+                Ok(Entry::File(file)) => Some((coding, self.read(&file).unwrap_or_default())),
+                _ => None,
+            }
+        });
+        stored.collect()
+    }
+}
+
+/// Names in a directory that is looked at for its index.
+const INDEX_NAMES: usize = 100_000;
+
+/// A directory's path as the watcher writes it.
+fn plain(path: &[u8]) -> &[u8] {
+    path.strip_suffix(b"/").filter(|path| !path.is_empty()).unwrap_or(b"/")
+}
+
+/// Younger than the resolution of Last-Modified: servers that say so give it a weak tag until then.
+fn is_young(version: &Version) -> bool {
+    let age = version.file.file.metadata().and_then(|metadata| metadata.modified());
+    let age = age.map(|modified| modified.elapsed().unwrap_or_default());
+    age.is_ok_and(|age| age < Duration::from_secs(2))
+}
+
+fn unchanged(open: &OpenFile) -> bool {
+    let metadata = open.file.metadata();
+    metadata.is_ok_and(|metadata| same_version(&metadata, &open.stamp))
+}
+
+fn same_version(metadata: &std::fs::Metadata, stamp: &Stamp) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let nanoseconds =
+        |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+    metadata.size() == stamp.size
+        && metadata.nlink() > 0
+        && nanoseconds(metadata.mtime(), metadata.mtime_nsec()) == stamp.mtime_ns
+        && nanoseconds(metadata.ctime(), metadata.ctime_nsec()) == stamp.ctime_ns
+}
