@@ -4,18 +4,22 @@
 //! short goes on where it stopped. Fields may be added to the schema; [`SCHEMA`] changes when one
 //! goes or changes its meaning.
 
+mod journal;
+mod turn;
+
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use afpa_generator::Measured;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
 use crate::json;
 use crate::whitebox::WhiteBox;
+
+pub use self::journal::{Journal, write_whole};
+pub use self::turn::{AGAIN, Busy, Cost, Doubt, Point, Turn};
 
 /// Before what failed, among what was left out.
 pub const FAILED: &str = "FAILED ";
@@ -120,151 +124,11 @@ pub struct WorkloadRecord {
     pub about: String,
 }
 
-/// What is compared with its like: everything about a measurement but the server and the round.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Point {
-    /// Name of the bed.
-    pub bed: String,
-    /// Name of the workload.
-    pub workload: String,
-    /// Name of the generator.
-    pub generator: String,
-    /// Many requests a connection, or one.
-    pub persistent: bool,
-    /// Connections at a time.
-    pub connections: u32,
-}
-
-/// One measurement of one server.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Turn {
-    /// What was measured.
-    #[serde(flatten)]
-    pub point: Point,
-    /// Whom; with [`AGAIN`] behind the name when it is the round's second time.
-    pub server: String,
-    /// Counted from 1.
-    pub round: u32,
-    /// Black box: what the generator saw.
-    pub measured: Measured,
-    /// White box: the server core's time a request.
-    pub cost: Cost,
-    /// Shares of the time in which cores were busy.
-    pub busy: Busy,
-    /// Why the figures are not the server's alone; empty when they are.
-    pub doubts: Vec<Doubt>,
-    /// Why the turn does not count; its figures are kept, and used nowhere.
-    pub failure: Option<String>,
-}
-
-/// Behind the name of the server that is measured twice in each round, for the noise.
-pub const AGAIN: &str = " (again)";
-
-/// Microseconds of the server's core for each request, by /proc/stat.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
-    /// The server's processes in user mode.
-    pub user: f64,
-    /// Processes in the kernel.
-    pub system: f64,
-    /// Interrupts, soft ones included. On a bed without steering this holds some of the client's
-    /// packet work, and misses some of the server's.
-    pub interrupts: f64,
-}
-
-/// Shares of the measured time, 0 to 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Busy {
-    /// The server's core.
-    pub server_core: f64,
-    /// The client's core.
-    pub client_core: f64,
-    /// User mode on the server's core that was not the server's.
-    pub foreign: f64,
-    /// What the hypervisor took from the two cores.
-    pub stolen: f64,
-}
-
-/// Why a figure is not the server's alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Doubt {
-    /// The client's core was full, the server's was not: the generator was measured.
-    ClientBound,
-    /// The server's core had time left, and so had the client's: something else was waited for.
-    NotSaturated,
-    /// Others used the server's core.
-    Disturbed,
-    /// The hypervisor took time from a core.
-    Stolen,
-}
-
 impl Addition {
     /// For people.
     pub fn words(&self) -> String {
         let commit = self.commit.as_deref().unwrap_or("unknown");
         format!("Added at {}, commit {commit}, by `{}`", self.time, self.command)
-    }
-}
-
-impl Point {
-    /// The same load on the same bed, whoever makes it.
-    pub fn is_like(&self, other: &Self) -> bool {
-        let generator = other.generator.clone();
-        Self { generator, ..self.clone() } == *other
-    }
-}
-
-impl Cost {
-    /// All of it.
-    pub fn total(&self) -> f64 {
-        self.user + self.system + self.interrupts
-    }
-}
-
-impl Doubt {
-    /// For people.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::ClientBound => "the generator was the bottleneck",
-            Self::NotSaturated => "the server's core was not full",
-            Self::Disturbed => "others used the server's core",
-            Self::Stolen => "the hypervisor took time from a core",
-        }
-    }
-
-    /// A letter for tables.
-    pub fn mark(self) -> char {
-        match self {
-            Self::ClientBound => 'g',
-            Self::NotSaturated => 'n',
-            Self::Disturbed => 'd',
-            Self::Stolen => 's',
-        }
-    }
-}
-
-impl Turn {
-    /// Requests a second.
-    pub fn rate(&self) -> f64 {
-        self.measured.requests as f64 / self.measured.seconds
-    }
-
-    /// Body bytes a second.
-    pub fn bytes_per_second(&self) -> f64 {
-        self.measured.body_bytes as f64 / self.measured.seconds
-    }
-
-    /// Why it does not count, for people; `None` when it does.
-    pub fn failed(&self) -> Option<String> {
-        let reason = self.failure.as_ref()?;
-        let Point { workload, bed, .. } = &self.point;
-        Some(format!("{}, {workload}, bed {bed}, round {}: {reason}", self.server, self.round))
-    }
-
-    /// Does the journal have this measurement, for better or for worse?
-    pub fn is(&self, point: &Point, server: &str, round: u32) -> bool {
-        self.point == *point && self.server == server && self.round == round
     }
 }
 
@@ -316,74 +180,6 @@ impl Results {
             ..self
         }
     }
-}
-
-/// Writes a file beside its place and moves it there: whoever reads it sees all of it.
-///
-/// # Errors
-///
-/// When the folder cannot be written to.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let unfinished = path.with_extension("unfinished");
-    fs::write(&unfinished, bytes).with_context(|| format!("{}", unfinished.display()))?;
-    fs::rename(&unfinished, path).with_context(|| format!("{}", path.display()))
-}
-
-/// The turns of an unfinished run, one JSON object a line.
-pub struct Journal<T> {
-    file: File,
-    /// What the file had when it was opened.
-    pub found: Vec<T>,
-}
-
-impl<T: Serialize + for<'de> Deserialize<'de>> Journal<T> {
-    /// Opens or makes the file; a last line that was cut short is dropped.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read or written, or a whole line is no entry.
-    pub fn open(path: &Path) -> Result<Self> {
-        let mut file = OpenOptions::new()
-            .create(true)
-            .read(true)
-            .append(true)
-            .open(path)
-            .with_context(|| format!("{}", path.display()))?;
-        let text = fs::read_to_string(path)?;
-        let found = entries(&text)?;
-        file.set_len(whole_lines(&text).len() as u64)?;
-        file.flush()?;
-        Ok(Self { file, found })
-    }
-
-    /// What a file holds; nothing when there is none.
-    ///
-    /// # Errors
-    ///
-    /// When a whole line is no entry.
-    pub fn read(path: &Path) -> Result<Vec<T>> {
-        entries(&fs::read_to_string(path).unwrap_or_default())
-    }
-
-    /// Adds an entry.
-    ///
-    /// # Errors
-    ///
-    /// When the disk is full.
-    pub fn add(&mut self, entry: &T) -> Result<()> {
-        let line = serde_json::to_string(entry)? + "\n";
-        Ok(self.file.write_all(line.as_bytes())?)
-    }
-}
-
-/// Without a last line that was cut short.
-fn whole_lines(text: &str) -> &str {
-    &text[..text.rfind('\n').map_or(0, |end| end + 1)]
-}
-
-fn entries<T: for<'de> Deserialize<'de>>(text: &str) -> Result<Vec<T>> {
-    let lines = whole_lines(text).lines();
-    lines.map(|line| serde_json::from_str(line).context("a line of the journal")).collect()
 }
 
 #[cfg(test)]
@@ -455,24 +251,5 @@ pub(crate) mod tests {
         assert_eq!(both.method.command, "afpa-lab compare");
         let [addition] = &both.method.additions[..] else { panic!("{:?}", both.method) };
         assert_eq!((addition.time.as_str(), &addition.command[17..]), ("second", "--within 9m"));
-    }
-
-    #[test]
-    fn a_journal_goes_on_after_a_line_that_was_cut_short() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("turns.jsonl");
-        let mut journal: Journal<Cost> = Journal::open(&path).unwrap();
-        let cost = Cost { user: 1.0, system: 2.0, interrupts: 0.5 };
-        journal.add(&cost).unwrap();
-        drop(journal);
-        let mut cut = OpenOptions::new().append(true).open(&path).unwrap();
-        cut.write_all(b"{\"user\":1").unwrap();
-        let mut journal: Journal<Cost> = Journal::open(&path).unwrap();
-        assert_eq!(journal.found, [cost]);
-        journal.add(&cost).unwrap();
-        let again: Journal<Cost> = Journal::open(&path).unwrap();
-        assert_eq!(again.found, [cost, cost]);
-        fs::write(&path, "nonsense\n").unwrap();
-        assert!(Journal::<Cost>::open(&path).is_err());
     }
 }

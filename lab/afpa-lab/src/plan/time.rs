@@ -1,0 +1,146 @@
+//! How long a plan takes, and what goes when there is less time.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::{Group, Plan, Session, Task};
+use crate::bed::BedPlan;
+use crate::kept::Done;
+
+/// A server's start and end take about this long.
+const SESSION: Duration = Duration::from_millis(1200);
+/// Bytes a second that are fetched and compared before a measurement.
+const LOOK: f64 = 250e6;
+/// What a measurement takes besides its own time: connections, the generator's start.
+const AROUND: Duration = Duration::from_millis(200);
+
+impl Plan {
+    /// About how long it takes to measure what is not there yet.
+    pub fn lasts(&self) -> Duration {
+        self.black_box_lasts() + self.white_box_lasts()
+    }
+
+    /// The part of it that measurements take; nothing when all of them are there.
+    pub fn black_box_lasts(&self) -> Duration {
+        self.sessions().iter().map(|session| session.lasts(&self.done)).sum()
+    }
+
+    /// The part of it that white-box turns take.
+    pub fn white_box_lasts(&self) -> Duration {
+        if !self.look_inside {
+            return Duration::ZERO;
+        }
+        let lasts = |group: &Group| -> Duration {
+            let of = |server: &String| {
+                together(group.tasks.iter().filter(|task| {
+                    let point = task.point(&group.bed);
+                    group.does(server, task) && !self.done.has_look(&point, server)
+                }))
+            };
+            group.servers.iter().map(of).sum()
+        };
+        self.white_box().iter().map(lasts).sum()
+    }
+
+    /// Shortens the plan until it fits: measurements first, down to `shortest`, then the least
+    /// important groups as a whole. What goes is said. What has been begun goes on as it was.
+    ///
+    /// # Errors
+    ///
+    /// When not even the first group that has something missing fits.
+    pub fn fit(&mut self, within: Duration, shortest: Duration) -> Result<()> {
+        self.keep_lengths();
+        let first = self.groups.iter().flat_map(|group| &group.tasks);
+        let longest = first.map(|task| task.load.duration).max().unwrap_or_default();
+        loop {
+            self.shorten(within, shortest);
+            let lasts = self.lasts();
+            if lasts <= within {
+                return Ok(());
+            }
+            let unfinished: Vec<usize> =
+                (0..self.groups.len()).filter(|place| self.is_unfinished(*place)).collect();
+            let [_, .., last] = unfinished[..] else {
+                bail!("{within:?} is not enough: about {lasts:?}");
+            };
+            let group = self.groups.remove(last);
+            self.left_out.push(format!("{}: no time for it", group.title));
+            self.lengthen(longest);
+        }
+    }
+
+    fn is_unfinished(&self, group: usize) -> bool {
+        let sessions = self.sessions();
+        let mut own = sessions.iter().filter(|one| std::ptr::eq(one.group, &self.groups[group]));
+        own.any(|session| session.missing(&self.done).next().is_some())
+    }
+
+    fn shorten(&mut self, within: Duration, shortest: Duration) {
+        let (whole, measured) = (self.lasts(), self.not_begun_lasts());
+        if whole <= within || measured.is_zero() {
+            return;
+        }
+        let spare = within.saturating_sub(whole - measured);
+        let factor = spare.as_secs_f64() / measured.as_secs_f64();
+        // Whole milliseconds: what is rounded up could make the plan too long by a hair.
+        let shortened = |length: Duration| length.mul_f64(factor).as_millis() as u64;
+        self.set_lengths(|length| Duration::from_millis(shortened(length)).max(shortest));
+    }
+
+    /// The measurements alone, of points that nobody was measured at yet.
+    fn not_begun_lasts(&self) -> Duration {
+        let mut sum = Duration::ZERO;
+        for session in self.sessions() {
+            let missing = session.missing(&self.done);
+            let fresh = missing.filter(|task| !self.is_begun(task, &session.group.bed));
+            sum += fresh.map(|task| task.load.duration).sum::<Duration>();
+        }
+        sum
+    }
+
+    /// A group went: the others get the time that they first had.
+    fn lengthen(&mut self, longest: Duration) {
+        self.set_lengths(|_| longest);
+    }
+
+    /// New lengths for what has not been begun.
+    fn set_lengths(&mut self, length: impl Fn(Duration) -> Duration) {
+        for group in &mut self.groups {
+            for task in &mut group.tasks {
+                if self.done.length(&task.point(&group.bed)).is_none() {
+                    task.load.duration = length(task.load.duration);
+                }
+            }
+        }
+    }
+
+    /// Rounds of one point are alike.
+    fn keep_lengths(&mut self) {
+        for group in &mut self.groups {
+            for task in &mut group.tasks {
+                let begun = self.done.length(&task.point(&group.bed));
+                task.load.duration = begun.unwrap_or(task.load.duration);
+            }
+        }
+    }
+
+    fn is_begun(&self, task: &Task, bed: &BedPlan) -> bool {
+        self.done.length(&task.point(bed)).is_some()
+    }
+}
+
+impl Session<'_> {
+    pub(super) fn lasts(&self, done: &Done) -> Duration {
+        together(self.missing(done))
+    }
+}
+
+/// About how long a server's session with these tasks takes.
+fn together<'t>(tasks: impl Iterator<Item = &'t Task>) -> Duration {
+    // Generators ask for every file once, and look at every byte of it.
+    let files = |task: &Task| Duration::from_secs_f64(task.workload.working_set() as f64 / LOOK);
+    let each = |task: &Task| task.load.warm_up + task.load.duration + files(task) + AROUND;
+    let tasks: Duration = tasks.map(each).sum();
+    if tasks.is_zero() { tasks } else { SESSION + tasks }
+}
