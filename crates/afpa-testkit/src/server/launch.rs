@@ -1,0 +1,187 @@
+//! What a server is started with.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::{self, File},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use super::{
+    address::{free_port, own_loopback_address},
+    program,
+};
+use crate::{client::Endpoint, settings::Settings};
+
+/// What a server is started with. Unless told otherwise it listens on one free port of a loopback
+/// address that no other test uses, and on a control socket.
+#[derive(Debug)]
+pub struct Launch {
+    arguments: Vec<OsString>,
+    pub(super) endpoints: Vec<Endpoint>,
+    pub(super) admin: Option<SocketAddr>,
+    limits: Vec<(char, u64)>,
+    environment: Vec<(OsString, OsString)>,
+    settings: Settings,
+    pub(super) home: PathBuf,
+    address: Ipv4Addr,
+    namespace: Option<String>,
+    fast_path: &'static str,
+    written: Option<String>,
+}
+
+impl Launch {
+    pub(super) fn new(home: &Path) -> Self {
+        let address = own_loopback_address();
+        Self {
+            arguments: Vec::new(),
+            endpoints: vec![Endpoint::Tcp(free_port(IpAddr::V4(address)))],
+            admin: None,
+            limits: Vec::new(),
+            environment: Vec::new(),
+            settings: Settings::default(),
+            home: home.to_owned(),
+            address,
+            namespace: None,
+            fast_path: "off",
+            written: None,
+        }
+    }
+
+    /// One more argument for `afpa serve`.
+    pub fn arg(&mut self, argument: impl AsRef<OsStr>) -> &mut Self {
+        self.arguments.push(argument.as_ref().to_owned());
+        self
+    }
+
+    /// Changes settings of the configuration file.
+    pub fn set(&mut self, change: impl FnOnce(&mut Settings)) -> &mut Self {
+        change(&mut self.settings);
+        self
+    }
+
+    /// Listens on another endpoint as well.
+    pub fn listen(&mut self, endpoint: Endpoint) -> &mut Self {
+        self.endpoints.push(endpoint);
+        self
+    }
+
+    /// Listens on a unix socket as well, and gives its endpoint.
+    pub fn listen_unix(&mut self) -> Endpoint {
+        let endpoint = Endpoint::Unix(self.home.join("http.sock"));
+        self.listen(endpoint.clone());
+        endpoint
+    }
+
+    /// Listens on `[::1]` as well, and gives its endpoint.
+    ///
+    /// # Panics
+    /// When there is no such address: ask [`crate::client::has_ipv6_loopback`] before.
+    pub fn listen_ipv6(&mut self) -> Endpoint {
+        let endpoint = Endpoint::Tcp(free_port(IpAddr::V6(Ipv6Addr::LOCALHOST)));
+        self.listen(endpoint.clone());
+        endpoint
+    }
+
+    /// Runs in the network namespace that `ip netns` knows by this name, and listens on `endpoint` of
+    /// it instead. Whoever waits for the server must be able to reach it.
+    pub fn inside(&mut self, namespace: &str, endpoint: Endpoint) -> &mut Self {
+        self.namespace = Some(namespace.to_owned());
+        self.endpoints = vec![endpoint];
+        self
+    }
+
+    /// Whether the kernel answers, `off` unless told: the machine's own `lo` is not for tests.
+    pub fn fast_path(&mut self, mode: &'static str) -> &mut Self {
+        self.fast_path = mode;
+        self
+    }
+
+    /// A whole configuration file, made from the address that the server is to listen on, instead
+    /// of a document root and settings.
+    pub fn written(&mut self, configuration: impl FnOnce(&Endpoint) -> String) -> &mut Self {
+        self.written = Some(configuration(&self.endpoints[0]));
+        self
+    }
+
+    /// Serves metrics and health over TCP.
+    pub fn admin(&mut self) -> &mut Self {
+        self.admin = Some(free_port(IpAddr::V4(self.address)));
+        self
+    }
+
+    /// A resource limit, by the letter of the shell's `ulimit`.
+    pub fn limit(&mut self, letter: char, value: u64) -> &mut Self {
+        self.limits.push((letter, value));
+        self
+    }
+
+    /// An environment variable.
+    pub fn env(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Self {
+        self.environment.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// The folder for sockets, logs and the configuration; everybody may write there.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Starts the program with it.
+    pub(super) fn spawn(&self, root: &Path) -> Child {
+        let log = File::options().create(true).append(true).open(self.log()).expect("log file");
+        let mut command = match (&self.namespace, self.limits.as_slice()) {
+            (None, []) => Command::new(program()),
+            (None, limits) => limited(limits),
+            (Some(namespace), _) => within(namespace),
+        };
+        command.arg("serve").arg("--fast-path").arg(self.fast_path);
+        if self.written.is_none() {
+            command.arg(root);
+            for endpoint in &self.endpoints {
+                command.arg("--listen").arg(endpoint.to_string());
+            }
+        }
+        command.arg("--control").arg(self.control());
+        if let Some(address) = self.admin {
+            command.arg("--admin").arg(address.to_string());
+        }
+        let written = self.written.clone();
+        let settings = (!self.settings.is_empty()).then(|| self.settings.text());
+        if let Some(text) = written.or(settings) {
+            fs::write(self.configuration(), text).expect("configuration");
+            command.arg("--config").arg(self.configuration());
+        }
+        command.args(&self.arguments).envs(self.environment.iter().map(|(k, v)| (k, v)));
+        command.stdin(Stdio::null()).stdout(log.try_clone().expect("log file")).stderr(log);
+        command.spawn().unwrap_or_else(|error| panic!("run {}: {error}", program().display()))
+    }
+
+    pub(super) fn log(&self) -> PathBuf {
+        self.home.join("server.log")
+    }
+
+    pub(super) fn control(&self) -> PathBuf {
+        self.home.join("control.sock")
+    }
+
+    pub(super) fn configuration(&self) -> PathBuf {
+        self.home.join("afpa.toml")
+    }
+}
+
+/// A shell that sets limits and becomes the program, so that the process id stays.
+fn limited(limits: &[(char, u64)]) -> Command {
+    let set = limits.iter().map(|(letter, value)| format!("ulimit -{letter} {value} && "));
+    let mut command = Command::new("bash");
+    command.arg("-c").arg(set.collect::<String>() + "exec \"$0\" \"$@\"").arg(program());
+    command
+}
+
+/// Becomes the program too. `ip netns exec` would hide /sys/fs/bpf.
+fn within(namespace: &str) -> Command {
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--net=/run/netns/{namespace}")).arg(program());
+    command
+}
