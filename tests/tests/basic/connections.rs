@@ -1,0 +1,107 @@
+//! Which connections there are, and how long they go on.
+
+use afpa_testkit::{Client, Server, Tree, client::has_ipv6_loopback, skip, tree::patterned};
+
+use crate::site;
+
+#[test]
+fn one_connection_serves_many_requests() {
+    let (_tree, server) = site();
+    let mut client = server.connect();
+    for _ in 0..200 {
+        let response = client.get("/hello.txt");
+        assert_eq!((response.status, response.text()), (200, "hello"));
+        assert!(!response.says_close());
+    }
+}
+
+#[test]
+fn a_request_to_close_is_obeyed() {
+    let (_tree, server) = site();
+    for value in ["close", "Close", "foo, close"] {
+        let mut client = server.connect();
+        let response = client.get_with("/hello.txt", &format!("Connection: {value}\r\n"));
+        assert!(response.says_close(), "{value}: {response:?}");
+        client.assert_closed();
+    }
+}
+
+#[test]
+fn http_1_0_closes_unless_asked_to_stay() {
+    let (_tree, server) = site();
+    let mut client = server.connect();
+    let response = client.exchange("GET /hello.txt HTTP/1.0\r\n\r\n");
+    assert_eq!((response.status, response.text()), (200, "hello"));
+    client.assert_closed();
+
+    let mut client = server.connect();
+    for _ in 0..3 {
+        let request = "GET /hello.txt HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+        let response = client.exchange(request);
+        assert!(response.lists("connection", "keep-alive"), "{response:?}");
+        assert_eq!(response.text(), "hello");
+    }
+    client.exchange("GET /hello.txt HTTP/1.0\r\n\r\n");
+    client.assert_closed();
+}
+
+#[test]
+fn an_empty_line_before_a_request_is_passed_over() {
+    let (_tree, server) = site();
+    let mut client = server.connect();
+    for _ in 0..3 {
+        assert_eq!(client.exchange("\r\nGET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n").status, 200);
+    }
+}
+
+#[test]
+fn a_unix_socket_serves_as_tcp_does() {
+    let tree = Tree::new();
+    tree.file("hello.txt", "hello");
+    tree.file("large.bin", patterned(2_000_000));
+    let mut endpoint = None;
+    let server = Server::start(tree.path(), |launch| endpoint = Some(launch.listen_unix()));
+    let mut client = Client::connect(&endpoint.expect("endpoint")).expect("connect");
+    assert_eq!(client.get("/hello.txt").text(), "hello");
+    assert!(client.get("/large.bin").body == patterned(2_000_000));
+    assert_eq!(server.get("/hello.txt").text(), "hello");
+}
+
+#[test]
+fn ipv6_serves_as_ipv4_does() {
+    if !has_ipv6_loopback() {
+        skip!("no ::1 on this machine");
+    }
+    let tree = Tree::new();
+    tree.file("hello.txt", "hello");
+    let mut endpoint = None;
+    let _server = Server::start(tree.path(), |launch| endpoint = Some(launch.listen_ipv6()));
+    let mut client = Client::connect(&endpoint.expect("endpoint")).expect("connect");
+    assert_eq!(
+        client.exchange("GET /hello.txt HTTP/1.1\r\nHost: [::1]:80\r\n\r\n").text(),
+        "hello"
+    );
+}
+
+#[test]
+fn every_cut_of_a_request_into_two_gives_the_same_response() {
+    let (_tree, server) = site();
+    let request = b"GET /hello.txt?q HTTP/1.1\r\nHost: h\r\nAccept: */*\r\n\r\n";
+    let mut client = server.connect();
+    for at in 1..request.len() {
+        client.send_split(request, at).expect("send");
+        assert_eq!(client.receive().text(), "hello", "cut at {at}");
+    }
+    client.send_in_pieces(request, 1, std::time::Duration::ZERO).expect("send");
+    assert_eq!(client.receive().text(), "hello", "byte by byte");
+}
+
+#[test]
+fn a_client_that_has_finished_sending_still_gets_its_response() {
+    let (_tree, server) = site();
+    let mut client = server.connect();
+    client.send("GET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n");
+    client.finish_sending().expect("shutdown");
+    assert_eq!(client.receive().text(), "hello");
+    client.assert_closed();
+}
