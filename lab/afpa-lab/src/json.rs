@@ -113,9 +113,9 @@ mod tests {
     #[test]
     fn a_turn_is_a_line_and_a_figure_has_six_digits() {
         let value = serde_json::json!({
+            "left": [],
             "method": {"rounds": 5, "seconds": 0.300205805},
             "turns": [{"rate": [183071.23456, 1048576.0]}, {"rate": []}],
-            "left": [],
         });
         let text = lines(&value).unwrap();
         let expected = "{\n \"left\": [],\n \"method\": {\n  \"rounds\": 5,\n  \"seconds\": \
