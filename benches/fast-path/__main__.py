@@ -26,6 +26,7 @@ from pathlib import Path
 # What the benchmarks share: command, environment, children, failure, the peers' configurations.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "compare"))
 
+import alternating
 import arithmetic
 import bed
 import cases
@@ -49,8 +50,8 @@ def measure(options):
     with tempfile.TemporaryDirectory(prefix="afpa-fast-path-") as work:
         os.chmod(work, 0o755)
         bench = Bench(options, Path(work))
-        for part in (bench.speed, bench.larger, bench.passes, bench.programs, bench.flows,
-                     bench.coherence):
+        for part in (bench.speed, bench.larger, bench.passes, bench.alternating, bench.programs,
+                     bench.flows, bench.coherence):
             try:
                 part()
             except Failure as failure:  # the other parts are worth having
@@ -77,7 +78,7 @@ class Bench:
             options.afpa, work / "files", self.root, int(options.flows * 1.25))
         self.samples, self.commands, self.changes = [], {}, None
         self.memory, self.most_flows, self.program_times = None, 0, []
-        self.repeated, self.failed = [], []
+        self.repeated, self.failed, self.added = [], [], []
         self.crowd = cases.crowd(options.flows)
 
     def chosen(self, all_of_them):
@@ -94,6 +95,16 @@ class Bench:
 
     def passes(self):
         self.rounds(self.chosen(PASSES))
+
+    def alternating(self):
+        for case in self.chosen(cases.ALTERNATING):
+            seconds = self.options.seconds * case.seconds
+            words = bed.command(self.options.netlab, case, self.contenders.of(case.servers[0]),
+                                seconds + alternating.MARGIN, 0, self.options.patience)
+            self.commands[case.name] = shlex.join(words)
+            groups = alternating.measure(words, case, self.contenders.folder / "pid", seconds)
+            self.added.append({"name": case.name, "title": case.title} | alternating.added(groups))
+            say(f"[{self.elapsed():4.0f} s] {report.added_line(self.added[-1])}")
 
     def programs(self):
         chosen = self.chosen(cases.PROGRAMS)
@@ -222,6 +233,7 @@ class Bench:
             "passes": [{"name": case.name, "title": case.title}
                        | arithmetic.overhead(self.samples, case)
                        for case in PASSES if self.is_complete(case)],
+            "alternating": self.added,
             "flows": have_flows and {
                 "few": few.connections, "many": many.connections,
                 "cost_few": arithmetic.spread(arithmetic.of(self.samples, few, cases.KERNEL, "cost")),

@@ -41,6 +41,7 @@ class Case:
     rounds: float = 1.0        # likewise
     warm_up: float = 0.0       # seconds of load before each turn, if that is more than usual
     quick: bool = False        # taken by --quick
+    nothing: bool = False      # programs that do nothing stand in for ours
 
 
 def small(size, connections, quick=False, **more):
@@ -102,6 +103,16 @@ PASSES = (
     Case("download-nginx", "a download of 10 MB, nginx", (ATTACHED, NGINX),
          "/download.bin", DOWNLOAD, connections=8, seconds=3, quick=True),
 )
+
+# What the programs add by themselves: they are taken away and put back while nginx is busy. On connections that
+# go by: who was not there for a while leaves a connection to user mode.
+ALTERNATING = tuple(
+    Case(f"alternating-{name}" + ("-nothing" if nothing else ""), f"{title}, {whose}", (ATTACHED,), path, size,
+         connections, seconds=60, warm_up=RESTS, quick=not nothing, nothing=nothing)
+    for name, title, path, size, connections in (
+        ("download", "a download of 10 MB, nginx", "/download.bin", DOWNLOAD, 8),
+        ("pass", "a small object from user mode, nginx", "/plain/512.html", 512, 64))
+    for whose, nothing in (("AFPA's programs", False), ("programs that do nothing", True)))
 
 # The time of the programs themselves, by the kernel's own statistics of them.
 PROGRAM_ROUNDS = 0.6  # times what the command line says

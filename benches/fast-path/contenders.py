@@ -136,6 +136,7 @@ exec {server.command}
         command = self.script(f"attached-{rest_after}", f"""\
 {self.nginx().command} &
 while ! curl --silent --output /dev/null http://{HOST}:{PORT}/; do sleep 0.02; done
+echo $$ >{self.folder / "pid"}
 exec {shlex.join(attach)}
 """)
         return Contender(ATTACHED, command, ready)

@@ -82,8 +82,10 @@ def ratio_lines(result):
         lines.append(f"| left of the rate per core: {share['title']} | {times(share)} "
                      f"| at least 0.5x |")
     for extra in result["passes"]:
-        goal = "at most 2 %" if extra["name"].startswith("download") else "at most 5 %"
-        lines.append(f"| what the programs add to {extra['title']} | {percent(extra)} | {goal} |")
+        lines.append(f"| what the programs add to {extra['title']} | {percent(extra)} | {goal_of(extra['name'])} |")
+    for extra in result["alternating"]:
+        goal = "" if extra["name"].endswith("nothing") else goal_of(extra["name"])
+        lines.append(f"| what is added, there and away by turns of 20 ms: {extra['title']} | {slices(extra)} | {goal} |")
     for program in result["programs"]:
         lines.append(f"| time of the programs alone, their own clock included: {program['title']} "
                      f"| {program['median']:.0f} ns ({program['min']:.0f} to {program['max']:.0f}) | |")
@@ -108,6 +110,19 @@ def ratio_lines(result):
     if result["repeated"]:
         lines.append(f"| turns that failed and were taken again | {len(result['repeated'])} | 0 |")
     return lines
+
+
+def goal_of(name):
+    return "at most 2 %" if "download" in name else "at most 5 %"
+
+
+def added_line(extra):
+    return f"there and away: {extra['title']}: {slices(extra)}"
+
+
+def slices(extra):
+    return (f"{extra['median'] * 100:+.1f} % (half of {extra['groups']} groups {extra['quarter'] * 100:+.1f} to "
+            f"{extra['three_quarters'] * 100:+.1f}, standard error {extra['error'] * 100:.1f})")
 
 
 def first_commands(commands):

@@ -6,10 +6,12 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "compare"))
 
+import alternating
 import arithmetic
 import bed
 import coherence
 import figure
+import hooks
 import programs
 import report
 from cases import H2O, KERNEL, LARGER, NGINX, PASSES, REFLECTOR, SPEED, STEERED, TOGETHER, UNSTEERED, crowd
@@ -151,6 +153,8 @@ class Reports(unittest.TestCase):
                             "kernel": "6", "system": "s", "versions": {"nginx": "nginx 1"}},
             "settings": {"rounds": 2, "seconds": 1}, "speed": speed,
             "larger": larger, "browser": [], "passes": [],
+            "alternating": [{"name": "alternating-download", "title": "a download"}
+                            | alternating.added([[3.0, 1.0, 1.0, 1.0], [1.1, 1.0, 1.0, 1.1], [1.0, 1.0, 1.0, 1.0]])],
             "programs": [{"title": "a hit"} | arithmetic.spread([400.0, 500.0])],
             "least": {"bed": {NGINX: arithmetic.least(speed, NGINX), H2O: None}}, "flows": None,
             "changes": None, "repeated": ["why"], "failed": [],
@@ -163,6 +167,7 @@ class Reports(unittest.TestCase):
         self.assertIn("| turns that failed and were taken again | 1 |", text)
         self.assertIn("| 1.00x (1.00 to 1.00) | at least 10x |", text)
         self.assertIn("| 4 KB | 4.00 (4.00 to 4.00) | 9.00 (9.00 to 9.00) |", text)
+        self.assertIn("a download | +10.0 % (half of 3 groups +0.0 to +100.0, standard error 31.8) | at most 2 %", text)
         self.assertIn("| 5.50x (5.50 to 5.50) | at least 5x | 0.50x (0.50 to 0.50) |", text)
 
     def test_what_the_reflector_does_not_give_is_left_open(self):
@@ -175,6 +180,21 @@ class Reports(unittest.TestCase):
         root = xml.etree.ElementTree.fromstring(picture)
         bars = [e for e in root.iter() if e.get("class", "").startswith("bar ")]
         self.assertEqual(len(bars), len(case_named("512-256").servers))
+
+
+class Hooks(unittest.TestCase):
+    def test_a_link_to_a_tcx_hook_is_told_from_other_descriptors(self):
+        text = "pos:\t0\nlink_type:\ttcx\nlink_id:\t7\nprog_id:\t9\nifindex:\t2\nattach_type:\t46 (ingress)\n"
+        self.assertEqual(hooks.parse(text), {"link": 7, "program": 9, "ifindex": 2, "hook": "ingress"})
+        self.assertIsNone(hooks.parse("pos:\t0\nprog_id:\t9\n"))
+
+    def test_bytes_sent_are_the_ninth_figure_of_the_interface(self):
+        devices = "Inter-| Receive\n    lo: 1 2 3 4 5 6 7 8 9 10\n  eth0:11 12 13 14 15 16 17 18 19 20\n"
+        self.assertEqual(hooks.sent(devices, "eth0"), 19)
+
+    def test_what_drifts_evenly_adds_nothing(self):
+        groups = [[1.0, 1.1, 1.2, 1.3], [2.0, 1.9, 1.8, 1.7]]
+        self.assertAlmostEqual(alternating.added(groups)["median"], 0.0)
 
 
 if __name__ == "__main__":

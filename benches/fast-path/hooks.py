@@ -1,0 +1,110 @@
+"""Programs at an interface's tcx hooks, there and not, as often as one likes.
+
+What a process has attached is taken from it, and its programs, which it holds still, are put there and taken away:
+nothing else changes, neither the server nor its connections nor where their memory lies.
+"""
+
+import ctypes
+import os
+import platform
+import socket
+import struct
+from pathlib import Path
+
+from failure import Failure
+
+BPF = {"x86_64": 321, "aarch64": 280}  # the system call
+PROG_LOAD, PROG_ATTACH, PROG_DETACH, PROG_FD, LINK_FD, LINK_DETACH = 5, 8, 9, 13, 30, 34
+SCHED_CLS = 3
+HOOKS = {"ingress": 46, "egress": 47}  # enum bpf_attach_type
+LIBC = ctypes.CDLL(None, use_errno=True)
+# Return TCX_NEXT.
+NOTHING = struct.pack("<BBhi", 0xb7, 0, 0, -1) + struct.pack("<BBhi", 0x95, 0, 0, 0)
+
+
+class Namespace:
+    """The network namespace of a process, while it is entered. To be left before the process ends: whoever made the
+    namespace ends what is in it."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def __enter__(self):
+        self.home = os.open("/proc/self/ns/net", os.O_RDONLY)
+        enter(os.open(f"/proc/{self.pid}/ns/net", os.O_RDONLY))
+
+    def __exit__(self, *_):
+        enter(self.home)
+
+
+class Hooks:
+    """Those of the one interface beside `lo`. Belongs to the namespace it is made in."""
+
+    def __init__(self, pid):
+        self.interface = next(name for _, name in socket.if_nameindex() if name != "lo")
+        index = socket.if_nametoindex(self.interface)
+        links = [link for link in links_of(pid) if link["ifindex"] == index]
+        if not links:
+            raise Failure(f"process {pid} has attached nothing to {self.interface}")
+        self.index, self.there, self.links = index, [], links
+        self.programs = [(bpf(PROG_FD, "I", link["program"]), HOOKS[link["hook"]]) for link in links]
+
+    def take(self, nothing):
+        """From here on they come and go by `put`; or, in their place, programs that do nothing."""
+        for link in self.links:
+            bpf(LINK_DETACH, "I", bpf(LINK_FD, "I", link["link"]))
+        if nothing:
+            self.programs = [(load_nothing(hook), hook) for _, hook in self.programs]
+
+    def put(self, programs):
+        """These are there, and no others."""
+        for program, hook in self.there:
+            bpf(PROG_DETACH, "IIII", self.index, program, hook, 0)
+        for program, hook in programs:
+            bpf(PROG_ATTACH, "IIII", self.index, program, hook, 0)
+        self.there = programs
+
+    def sent(self):
+        """Bytes that left by the interface."""
+        return sent(Path("/proc/thread-self/net/dev").read_text(), self.interface)
+
+
+def sent(devices, interface):
+    line = next(line for line in devices.splitlines() if line.strip().startswith(f"{interface}:"))
+    return int(line.partition(":")[2].split()[8])
+
+
+def links_of(pid):
+    """What a process has attached to tcx hooks."""
+    found = (parse(entry.read_text()) for entry in Path(f"/proc/{pid}/fdinfo").iterdir())
+    return [link for link in found if link]
+
+
+def parse(text):
+    """A link to a tcx hook, of what the kernel tells of a descriptor."""
+    fields = {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
+    if fields.get("link_type") != "tcx":
+        return None
+    hook = next((hook for hook in HOOKS if hook in fields["attach_type"]), None)
+    return {"link": int(fields["link_id"]), "program": int(fields["prog_id"]),
+            "ifindex": int(fields["ifindex"]), "hook": hook}
+
+
+def load_nothing(hook):
+    instructions, license = ctypes.create_string_buffer(NOTHING), ctypes.create_string_buffer(b"GPL")
+    return bpf(PROG_LOAD, "IIQQIIQII16sII", SCHED_CLS, len(NOTHING) // 8, ctypes.addressof(instructions),
+               ctypes.addressof(license), 0, 0, 0, 0, 0, b"nothing", 0, hook)
+
+
+def bpf(what, layout, *values):
+    attributes = ctypes.create_string_buffer(struct.pack("<" + layout, *values), 128)
+    result = LIBC.syscall(BPF[platform.machine()], what, attributes, len(attributes))
+    if result < 0:
+        raise OSError(ctypes.get_errno(), f"bpf({what}): {os.strerror(ctypes.get_errno())}")
+    return result
+
+
+def enter(namespace):
+    if LIBC.setns(namespace, 0) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
+    os.close(namespace)
