@@ -27,7 +27,6 @@ mod running;
 mod scope;
 mod served;
 mod tally;
-mod tend;
 mod weigh;
 
 pub(crate) use observe::{Look, OfSite};
