@@ -156,9 +156,7 @@ impl Attachment {
                 std::thread::sleep(BEAT);
             }
         })?;
-        if self.settings.scope.longest > Scope::ONE_SEGMENT {
-            self.tender = Some(tender(&self.shared)?);
-        }
+        self.tender = Some(tender(&self.shared)?);
         let (shared, watcher) = (Arc::clone(&self.shared), Arc::clone(&self.watcher));
         spawn("filler", move || shared.fill(&watcher, &mut server))?;
         Ok(())
@@ -224,11 +222,11 @@ impl Attachment {
     }
 }
 
-/// Goes on with long answers when nothing comes from their clients.
+/// Sends answers again when nothing comes from their clients.
 fn tender(shared: &Arc<Shared>) -> std::io::Result<Tender> {
     let shared = Arc::clone(shared);
     let complain = |error: &_| {
-        say(&format!("lost ends of long answers are not sent again: {error}"));
+        say(&format!("what is lost of answers is not sent again: {error}"));
     };
     Tender::start(move || shared.fast_path.tend(), complain)
 }

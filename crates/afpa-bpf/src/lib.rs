@@ -25,6 +25,7 @@ mod pin;
 mod region;
 mod sum;
 mod tend;
+mod watches;
 
 pub use afpa_abi::{
     ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PATH_MAX, Reason,

@@ -11,10 +11,12 @@ use crate::load::FastPath;
 const TICK: Duration = Duration::from_millis(10);
 
 impl FastPath {
-    /// Look after what is on its way: see [`tend_flights`](Self::tend_flights). To be called every ten
-    /// milliseconds, in the network namespace of the interfaces; a [`Tender`] does.
+    /// Look after what is on its way: see [`tend_flights`](Self::tend_flights) and
+    /// [`tend_watches`](Self::tend_watches). To be called every ten milliseconds, in the network namespace of
+    /// the interfaces; a [`Tender`] does. While nothing is on its way it costs a look at two words.
     pub fn tend(&self) -> libbpf_rs::Result<()> {
-        self.tend_flights().map(drop)
+        self.tend_flights()?;
+        self.tend_watches().map(drop)
     }
 }
 

@@ -114,10 +114,11 @@ impl Prepared {
             swept: Mutex::default(),
         });
         let heart = Heart::new(Arc::clone(&shared), parts.workers, parts.sink);
-        let tender =
-            tender(&shared.fast_path).context("the thread for long answers cannot be started")?;
+        let tender = tender(&shared.fast_path)
+            .context("the thread that sends answers again cannot be started")?;
         let served = Served::default();
-        let mut running = FastPath { shared, served, kept: self.kept, heart: None, tender };
+        let mut running =
+            FastPath { shared, served, kept: self.kept, heart: None, tender: Some(tender) };
         running.adopt(parts.config, parts.cache, parts.scope, parts.bound, None);
         let heart = std::thread::Builder::new()
             .name("afpa-fast-path".to_owned())
@@ -128,16 +129,13 @@ impl Prepared {
     }
 }
 
-/// None: there are no long answers.
-fn tender(fast_path: &Arc<afpa_bpf::FastPath>) -> std::io::Result<Option<Tender>> {
-    if fast_path.answer_max() <= afpa_bpf::ANSWER_MAX {
-        return Ok(None);
-    }
+/// What sends answers again when nothing comes from their clients.
+fn tender(fast_path: &Arc<afpa_bpf::FastPath>) -> std::io::Result<Tender> {
     let fast_path = Arc::clone(fast_path);
     let complain = |error: &_| {
-        tracing::warn!(%error, "lost ends of long answers are not sent again");
+        tracing::warn!(%error, "what is lost of answers is not sent again");
     };
-    Tender::start(move || fast_path.tend(), complain).map(Some)
+    Tender::start(move || fast_path.tend(), complain)
 }
 
 impl FastPath {
