@@ -112,11 +112,12 @@ engine_function int note_delivery(struct flight *f, __u64 now, struct bits *arri
 		if (bits_has(f->again, segment)) {
 			/*
 			 * Which of the transmissions was it? Not the last one, if the echo is older than that, or
-			 * if no packet can have been that fast (RFC 8985, 6.2, step 2).
+			 * if no packet can have been that fast (RFC 8985, 6.2, step 2). What arrived behind a gap is
+			 * not echoed: the timestamp is that of the last segment before it (RFC 7323, 4.3).
 			 */
 			__u64 left = now > round_trip ? now - round_trip : 0;
 
-			if (ack->echoes && is_before(ack->echo, left / 1000)) {
+			if (ack->echoes && segment < flight_first(f) && is_before(ack->echo, left / 1000)) {
 				/* It arrived before it was sent again (RFC 4015); the duplicate is no news then. */
 				bits_clear(&f->again, segment);
 				f->path.reordering |= overtaken;
