@@ -7,5 +7,6 @@
 #include "programs/egress.bpf.c"
 #include "programs/probe.bpf.c"
 #include "programs/tend.bpf.c"
+#include "programs/watch.bpf.c"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

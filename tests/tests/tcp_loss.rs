@@ -29,16 +29,49 @@ fn contains(segment: &TcpView<'_>, text: &str) -> bool {
     segment.payload.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
+/// Answers that left again, because their clients asked again or their time was over.
+fn given_again(lab: &Lab) -> u64 {
+    lab.count(Reason::AnsweredAgain) + lab.count(Reason::WatchSentAgain)
+}
+
 #[test]
-fn retransmitted_request_gets_the_same_answer() {
+fn a_lost_answer_comes_again() {
     let Some(lab) = through() else { return };
-    let mut client = lab.client();
-    let rule = DropRule::when(|segment| contains(segment, "from the kernel")).nth(1);
-    lab.impair(Impairment::default(), dropping(rule));
-    assert!(client.get("/kernel.html").is_from_kernel());
-    assert_eq!((lab.count(Reason::Answered), lab.count(Reason::AnsweredAgain)), (1, 1));
-    lab.converse(&mut client);
-    client.end();
+    for address in [Bed::SERVER_V4.into(), Bed::SERVER_V6.into()] {
+        let mut client = lab.connect(address);
+        let (answered, again) = (lab.count(Reason::Answered), given_again(&lab));
+        let rule = DropRule::when(|segment| contains(segment, "from the kernel")).nth(1);
+        lab.impair(Impairment::default(), dropping(rule));
+        assert!(client.get("/kernel.html").is_from_kernel());
+        assert_eq!(lab.count(Reason::Answered), answered + 1);
+        assert!(given_again(&lab) > again, "{}", lab.tally());
+        lab.converse(&mut client);
+        client.end();
+    }
+}
+
+/// Nothing the client says gets through until it has its answer.
+#[test]
+fn a_lost_answer_comes_again_without_a_word_of_the_client() {
+    let Some(lab) = through() else { return };
+    for address in [Bed::SERVER_V4.into(), Bed::SERVER_V6.into()] {
+        let mut client = lab.connect(address);
+        lab.converse(&mut client);
+        let asked = AtomicBool::new(false);
+        let again = move |segment: &TcpView<'_>| {
+            let asks = contains(segment, "GET /kernel.html");
+            asked.fetch_or(asks, Ordering::Relaxed)
+        };
+        let lost = DropRule::when(|segment| contains(segment, "from the kernel")).nth(1);
+        let before = lab.count(Reason::WatchSentAgain);
+        lab.impair(dropping(DropRule::when(again)), dropping(lost));
+        assert!(client.get("/kernel.html").is_from_kernel());
+        assert!(lab.count(Reason::WatchSentAgain) > before, "{}", lab.tally());
+        lab.impair(Impairment::default(), Impairment::default());
+        lab.converse(&mut client);
+        client.end();
+    }
+    assert_eq!(lab.count(Reason::AnsweredAgain), 0);
 }
 
 #[test]
@@ -284,8 +317,7 @@ fn object_replaced_during_retransmissions_is_never_a_mixture() {
         }
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut version = 0;
-        let enough =
-            || whole.load(Ordering::Relaxed) > 500 && lab.count(Reason::AnsweredAgain) >= 20;
+        let enough = || whole.load(Ordering::Relaxed) > 500 && given_again(&lab) >= 20;
         while !enough() && Instant::now() < deadline {
             version += 1;
             let body = vec![b'a' + (version % 26) as u8; 100 + version * 37 % 900];
@@ -296,7 +328,7 @@ fn object_replaced_during_retransmissions_is_never_a_mixture() {
     });
     println!("{whole:?} whole, {ended:?} ended\n{}", lab.tally());
     assert!(whole.load(Ordering::Relaxed) > 500, "{whole:?} whole, {ended:?} ended");
-    assert!(lab.count(Reason::AnsweredAgain) >= 20, "{}", lab.tally());
+    assert!(given_again(&lab) >= 20, "{}", lab.tally());
 }
 
 /// A few requests on one connection; Err: it was ended. Panics on a mixture.

@@ -31,6 +31,7 @@
 #define AFPA_PAGE_SUMS 4          /* sums of segments that a page remembers: of one that begins in each of its quarters */
 #define AFPA_PAGES_MAX 17         /* pages of an answer */
 #define AFPA_DUES 64              /* flights whose time has come that are told of at once */
+#define AFPA_OVERDUES 64          /* the same of answers of one segment */
 #define AFPA_PATH_WORDS 4         /* of 8 bytes: the send engine's struct path */
 #define AFPA_FLIGHT_WORDS 83      /* its struct flight */
 #define AFPA_SITES_COUNTED 1024   /* places in which answers of sites are counted; a power of two */
@@ -60,6 +61,7 @@ struct afpa_shared {
 	__u64 ports[65536 / 64];      /* bit set: some listener has, or flows still have, this local port */
 	__u64 paths[AFPA_PATH_FILTER_BITS / 64]; /* bit set: some pinned object's path hashes here */
 	__u32 interfaces[AFPA_INTERFACES]; /* index of the interface that is counted here, its own place modulo; 0: none */
+	__u64 watch_ns;               /* coarse monotonic time at which a connection was last entered into `watches` */
 };
 
 /* listeners: a local address and port that is served. */
@@ -184,6 +186,11 @@ struct afpa_flow {
 	__u64 path[AFPA_PATH_WORDS];  /* struct path of the send engine: round trips and window */
 	__u32 any_host_site;          /* of the listener */
 	__u32 generation;             /* in which these two were true, see the shared word; another one: look again */
+	__u32 watched;                /* 2^20 ns of coarse monotonic time: stamp of its entry of `watches`, see watch.h */
+	__u32 answered;               /* in the same unit: when the last answer left, or left again */
+	__u8 tries;                   /* how often it left again because nobody acknowledged it in time */
+	__u8 timed;                   /* it left once, and its acknowledgement is a round trip that is wanted */
+	__u8 reserved[6];
 };
 
 /* flights: an answer of several segments on its way. Which flow's, which bytes; then how far it is. */
@@ -207,6 +214,16 @@ struct afpa_due {
 	__u32 interface;
 	__u8 ethernet[14];
 	__u8 reserved[2];
+};
+
+/* watches: a connection whose answers of one segment are watched. */
+struct afpa_watch {
+	struct afpa_flow_key flow;
+	__u32 interface;              /* where they leave */
+	__u8 ethernet[14];            /* header of what leaves */
+	__u8 reserved[2];
+	__u32 stamp;                  /* of the entry that counts, as in the flow */
+	__u32 due;                    /* when it is looked at, in the unit of the flow */
 };
 
 #define AFPA_OWED_MAX 15

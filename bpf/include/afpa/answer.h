@@ -36,6 +36,7 @@ struct commitment {
 	__be16 window;
 	__u8 tell_kernel; /* the request carries an acknowledgement the kernel waits for */
 	__u8 ecn;         /* of the IP header: new data may be marked, if that was negotiated */
+	__u8 watch;       /* the connection is to be entered into `watches` */
 };
 
 /* A request that tells of a mark reduces the window, unless that was done, and its answer says so (RFC 3168). */
@@ -79,11 +80,14 @@ static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const str
 		flow->given += length;
 		flow->client_next = c->ack;
 		flow->client_acked = s->ack;
+		time_answer(flow, now);
 		flow->kernel_edge = flow->kernel_next;
-		if (several)
+		if (several) {
 			flow->flags |= AFPA_FLOW_FLIGHT;
-		else
+		} else {
 			flow->kernel_acked = flow->kernel_next;
+			c->watch = watch_answer(flow, watch_clock(now));
+		}
 		if (s->flags & TCP_ECE && !several) /* several: `enter_flight` */
 			answer_mark((struct path *)flow->path);
 		flow->answer_from = s->seq;
@@ -300,6 +304,10 @@ static __always_inline int answer(struct __sk_buff *skb, struct work *work, cons
 	out.ecn = c.ecn;
 	if (s->flags & TCP_ECE)
 		out.flags |= TCP_CWR;
+	if (c.watch) {
+		afpa_watch_flow(&s->key, (const void *)(work->frame + FRAME_AT), skb->ifindex, turn->now);
+		count_at(s->place, AFPA_WATCH_BEGUN);
+	}
 	if (!send_answer(skb, work, s, cached->slot, cached->kind, &out, date, partial)) {
 		count_at(s->place, AFPA_PASS_SEND); /* committed: the client repeats the request, and is answered again */
 		return TCX_DROP;
@@ -390,6 +398,7 @@ static __always_inline int answer_again(struct __sk_buff *skb, struct work *work
 	__u32 index = flow->answer_slot, state = checksum_state(skb);
 	struct afpa_slot *slot = bpf_map_lookup_elem(&slots, &index);
 	struct afpa_date *date = date_entry(flow->answer_date);
+	__u32 now = watch_clock(bpf_ktime_get_coarse_ns());
 	bool partial = state == CHECKSUM_PARTIAL;
 	enum afpa_kind kind = flow->answer_kind;
 	struct outgoing out = {
@@ -399,6 +408,11 @@ static __always_inline int answer_again(struct __sk_buff *skb, struct work *work
 
 	if (!s->plain_ip || !save_headers(skb, work, s))
 		return TCX_DROP;
+	if (watch_crosses(flow, now)) {
+		count_at(s->place, AFPA_WATCH_CROSSED);
+		return TCX_DROP;
+	}
+	watch_repeated(flow, now);
 	if (!slot || slot->version != flow->answer_version || date->second != flow->answer_date)
 		return reset(skb, work, s, flow, partial);
 	if (!send_again(skb, work, s, slot, kind, &out, date, partial))

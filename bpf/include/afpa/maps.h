@@ -77,6 +77,21 @@ struct {
 	__type(value, struct afpa_due);
 } dues SEC(".maps");
 
+/* Connections that were given an answer of one segment, first in first out. A full queue leaves losses to the client. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 1);
+	__type(value, struct afpa_watch);
+} watches SEC(".maps");
+
+/* Those of them that lack their answer and are to be looked at soon, when user mode looks. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, AFPA_OVERDUES);
+	__type(key, __u32);
+	__type(value, struct afpa_watch);
+} overdues SEC(".maps");
+
 /* Beginnings of requests whose rest is awaited. The oldest are forgotten: then user mode keeps the connection. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

@@ -7,7 +7,7 @@
 #define AFPA_PASS_H
 
 #include <afpa/bystander.h>
-#include <afpa/clock.h>
+#include <afpa/watch.h>
 
 /* Steps return a verdict, or this: the next one decides. */
 #define GO_ON (-2)
@@ -194,6 +194,7 @@ static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, con
 	flow->used_ns = turn->now;
 	if (before(flow->client_acked, s->ack) && !before(flow->kernel_next + flow->given, s->ack))
 		flow->client_acked = s->ack;
+	time_answer(flow, turn->now);
 	if (s->timestamps && before(flow->ts_seen, s->ts_value))
 		flow->ts_seen = s->ts_value;
 	if (!swallowed) {

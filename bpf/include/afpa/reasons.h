@@ -65,7 +65,12 @@
 	X(53, FLIGHT_GIVEN_UP, "flight: given up, client has vanished")            \
 	X(54, FLIGHT_LOST, "flight: reset, its bytes or its state are gone")       \
 	X(55, FLIGHT_ENDED, "flight: ended with its connection")                   \
-	X(56, PATH_NARROWED, "path: takes shorter segments than before")
+	X(56, PATH_NARROWED, "path: takes shorter segments than before")           \
+	X(57, WATCH_BEGUN, "watch: connection entered, it got an answer of one segment") \
+	X(58, WATCH_SENT_AGAIN, "watch: answer of one segment sent again, its time was over") \
+	X(59, WATCH_CROSSED, "dropped: request was retransmitted, its answer has just left again") \
+	X(60, WATCH_FULL, "watch: too many connections, losses are left to the client") \
+	X(61, WATCH_LEFT, "watch: answer left to the client, after many tries or without its bytes")
 
 #define X(number, name, text) AFPA_##name = number,
 enum afpa_reason { AFPA_REASONS(X) };

@@ -43,6 +43,8 @@ pub const PAGE_SUMS: usize = 4;
 pub const PAGES_MAX: usize = 17;
 /// Flights whose time has come that are told of at once.
 pub const DUES: usize = 64;
+/// The same of answers of one segment.
+pub const OVERDUES: usize = 64;
 /// Words of the send engine's memory of a path.
 pub const PATH_WORDS: usize = 4;
 /// Words of the send engine's state.
@@ -82,6 +84,7 @@ pub struct Shared {
     pub ports: [u64; 65536 / 64],
     pub paths: [u64; PATH_FILTER_BITS / 64],
     pub interfaces: [u32; INTERFACES],
+    pub watch_ns: u64,
 }
 
 /// `struct afpa_endpoint`
@@ -245,6 +248,11 @@ pub struct Flow {
     pub path: [u64; PATH_WORDS],
     pub any_host_site: u32,
     pub generation: u32,
+    pub watched: u32,
+    pub answered: u32,
+    pub tries: u8,
+    pub timed: u8,
+    pub reserved: [u8; 6],
 }
 
 /// `struct afpa_flight`
@@ -272,6 +280,18 @@ pub struct Due {
     pub interface: u32,
     pub ethernet: [u8; 14],
     pub reserved: [u8; 2],
+}
+
+/// `struct afpa_watch`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Watch {
+    pub flow: FlowKey,
+    pub interface: u32,
+    pub ethernet: [u8; 14],
+    pub reserved: [u8; 2],
+    pub stamp: u32,
+    pub due: u32,
 }
 
 /// `enum afpa_kind`
@@ -355,7 +375,7 @@ const _: () = {
     assert!(size_of::<Date>() == 64);
     assert!(
         offset_of!(Shared, dates) == 64
-            && size_of::<Shared>() == 64 + 64 * DATES + 2 * 8192 + 4 * INTERFACES
+            && size_of::<Shared>() == 64 + 64 * DATES + 2 * 8192 + 4 * INTERFACES + 8
     );
     assert!(Reason::ALL.len() <= REASONS_MAX);
     assert!(
@@ -374,10 +394,11 @@ const _: () = {
             && offset_of!(Flow, answer_version) == 88
             && offset_of!(Flow, owed) == 112
             && offset_of!(Flow, path) == 128
-            && size_of::<Flow>() == 168
+            && offset_of!(Flow, watched) == 168
+            && size_of::<Flow>() == 184
     );
     assert!(size_of::<Page>() == 5600);
     assert!(offset_of!(Flight, engine) == 80 && size_of::<Flight>() == 80 + 8 * FLIGHT_WORDS);
-    assert!(size_of::<Due>() == 56);
+    assert!(size_of::<Due>() == 56 && size_of::<Watch>() == 64);
     assert!(offset_of!(Event, version) == 48 && size_of::<Event>() == 80);
 };

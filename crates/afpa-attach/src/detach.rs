@@ -3,9 +3,10 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{FastPath, Settings};
+use afpa_bpf::{FastPath, Settings, Tender};
 use anyhow::{Context as _, bail};
 
 use crate::control;
@@ -75,9 +76,13 @@ fn stop(place: &Place) -> anyhow::Result<bool> {
 /// Takes over what was kept, waits until no connection needs it, and removes it.
 fn clean(place: &Place, settings: &DetachSettings) -> anyhow::Result<bool> {
     let interfaces = kept_interfaces(&place.kept);
-    let loaded = if interfaces.is_empty() { None } else { take_over(place, &interfaces) };
+    let loaded =
+        if interfaces.is_empty() { None } else { take_over(place, &interfaces).map(Arc::new) };
     if let Some(fast_path) = &loaded {
         let deadline = Instant::now() + settings.wait;
+        let ours = Arc::clone(fast_path);
+        // What cannot be sent again its clients wait for in vain; then their sockets end.
+        let _tender = Tender::start(move || ours.tend(), |_| ())?;
         loop {
             fast_path.sweep(Duration::ZERO)?;
             let drifted = fast_path.drifted_flows()?;
@@ -89,10 +94,7 @@ fn clean(place: &Place, settings: &DetachSettings) -> anyhow::Result<bool> {
                     "{drifted} connections still need translation; wait, or break them with --force"
                 );
             }
-            for _ in 0..5 {
-                fast_path.tend_flights()?;
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            std::thread::sleep(Duration::from_millis(50));
         }
     } else if !settings.force && !interfaces.is_empty() {
         bail!("{} cannot be looked into; remove it with --force", place.kept.display());

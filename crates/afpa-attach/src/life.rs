@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{Carriers, Change, FastPath, Interface, Settings, interfaces, is_reachable};
+use afpa_bpf::{Carriers, Change, FastPath, Interface, Settings, Tender, interfaces, is_reachable};
 use afpa_cache::root::{DocumentRoot, RootSettings, SymlinkPolicy};
 use afpa_cache::watch::{WatchSettings, Watcher};
 use anyhow::{Context as _, bail};
@@ -69,6 +69,7 @@ struct Attachment {
     shared: Arc<Shared>,
     watcher: Arc<Watcher>,
     interfaces: Carriers,
+    tender: Option<Tender>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +81,6 @@ enum End {
 /// Programs stop answering two seconds after the last sign of life.
 const BEAT: Duration = Duration::from_millis(250);
 const TICK: Duration = Duration::from_secs(1);
-/// No time-out of a long answer is shorter.
-const FLIGHTS_TICK: Duration = Duration::from_millis(10);
 /// Flows that nothing was heard of for so long are looked after.
 const IDLE: Duration = Duration::from_secs(20);
 /// Where nothing can be kept, connections get this long to end.
@@ -125,8 +124,9 @@ impl Attachment {
         let sink = Arc::new(Sink(Arc::clone(&shared)));
         let watcher = Watcher::start(&shared.root, sink, WatchSettings::default())?;
         let watcher = Arc::new(watcher);
+        let interfaces = Carriers::default();
         let mut attachment =
-            Self { settings, place, keeps, shared, watcher, interfaces: Carriers::default() };
+            Self { settings, place, keeps, shared, watcher, interfaces, tender: None };
         attachment.attach(&all)?;
         control::serve(listener, Arc::clone(&attachment.shared))?;
         attachment.start(server)?;
@@ -148,7 +148,7 @@ impl Attachment {
         Ok(())
     }
 
-    fn start(&self, mut server: Server) -> anyhow::Result<()> {
+    fn start(&mut self, mut server: Server) -> anyhow::Result<()> {
         let shared = Arc::clone(&self.shared);
         spawn("beat", move || {
             loop {
@@ -156,10 +156,7 @@ impl Attachment {
                 std::thread::sleep(BEAT);
             }
         })?;
-        if self.settings.scope.longest > Scope::ONE_SEGMENT {
-            let shared = Arc::clone(&self.shared);
-            spawn("flights", move || tend(&shared.fast_path))?;
-        }
+        self.tender = Some(tender(&self.shared)?);
         let (shared, watcher) = (Arc::clone(&self.shared), Arc::clone(&self.watcher));
         spawn("filler", move || shared.fill(&watcher, &mut server))?;
         Ok(())
@@ -225,19 +222,13 @@ impl Attachment {
     }
 }
 
-/// Goes on with long answers when nothing comes from their clients.
-fn tend(fast_path: &FastPath) {
-    let mut well = true;
-    loop {
-        let outcome = fast_path.tend_flights();
-        if let Err(error) = &outcome
-            && well
-        {
-            say(&format!("lost ends of long answers are not sent again: {error}"));
-        }
-        well = outcome.is_ok();
-        std::thread::sleep(FLIGHTS_TICK);
-    }
+/// Sends answers again when nothing comes from their clients.
+fn tender(shared: &Arc<Shared>) -> std::io::Result<Tender> {
+    let shared = Arc::clone(shared);
+    let complain = |error: &_| {
+        say(&format!("what is lost of answers is not sent again: {error}"));
+    };
+    Tender::start(move || shared.fast_path.tend(), complain)
 }
 
 /// With a folder for what outlives us, where there can be one.

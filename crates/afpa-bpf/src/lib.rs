@@ -24,6 +24,8 @@ mod load;
 mod pin;
 mod region;
 mod sum;
+mod tend;
+mod watches;
 
 pub use afpa_abi::{
     ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PATH_MAX, Reason,
@@ -38,6 +40,7 @@ pub use interfaces::{Carriers, Change, Interface, carrying, interfaces, is_reach
 pub use listen::Site;
 pub use load::{FastPath, ProgramStatistics, REST_AFTER, Settings, Unavailable};
 pub use pin::{Coding, PinError, Response, Usage, Variant};
+pub use tend::Tender;
 
 /// Memory of one pinned variant.
 pub const VARIANT_BYTES: usize = size_of::<afpa_abi::Slot>();

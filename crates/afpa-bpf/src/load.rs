@@ -15,6 +15,7 @@ use crate::counters::Places;
 use crate::flights::Tending;
 use crate::pin::Pinned;
 use crate::region::{Pages, Region, Slots};
+use crate::watches::Watching;
 
 /// [`Settings::rest_after`] by default. A hit saves about ten times what a pass costs, so that the fast path
 /// pays from one hit in ten requests on. Where hits come by chance, 64 misses in a row are seen once in some
@@ -35,6 +36,10 @@ pub struct Settings {
     /// Answers of several segments that are under way at a time; about 1 KB each. Further ones are left to
     /// user mode.
     pub flights: u32,
+    /// Connections that are watched at a time, because they were given an answer of one segment in the last tenth
+    /// of a second; 64 bytes each, and again as much for those that lack it. On further ones a lost answer comes
+    /// back when the client asks again.
+    pub watches: u32,
     /// Bytes of slots and pages that are kept, a second after they were retired, for clients that do not
     /// have their answers yet. When they are more, the oldest of these connections end.
     pub retired_bytes: usize,
@@ -78,6 +83,7 @@ impl Default for Settings {
             answer_max: ANSWER_MAX as u32,
             pages: 1024,
             flights: 1024,
+            watches: 16384,
             retired_bytes: 16 << 20,
             flows: 65536,
             hosts: 4096,
@@ -134,10 +140,14 @@ pub struct FastPath {
     quote: OwnedFd,
     pub(crate) due: OwnedFd,
     pub(crate) kick: OwnedFd,
+    pub(crate) watch: OwnedFd,
+    pub(crate) repeat: OwnedFd,
     /// What ingress programs reach for answers on their way.
     engine: MapHandle,
     pub(crate) dues: MapHandle,
     pub(crate) tending: Mutex<Tending>,
+    pub(crate) overdues: MapHandle,
+    pub(crate) watching: Mutex<Watching>,
     pub(crate) listeners: MapHandle,
     pub(crate) sites: MapHandle,
     pub(crate) objects: MapHandle,
@@ -197,9 +207,13 @@ impl FastPath {
             quote: program("afpa_quote")?,
             due: program("afpa_due")?,
             kick: program("afpa_kick")?,
+            watch: program("afpa_watch")?,
+            repeat: program("afpa_repeat")?,
             engine: map("engine")?,
             dues: map("dues")?,
             tending: Mutex::default(),
+            overdues: map("overdues")?,
+            watching: Mutex::default(),
             listeners: map("listeners")?,
             sites: map("sites")?,
             objects: map("objects")?,
@@ -278,6 +292,8 @@ impl FastPath {
             ("afpa_probe", &self.probe),
             ("afpa_due", &self.due),
             ("afpa_kick", &self.kick),
+            ("afpa_watch", &self.watch),
+            ("afpa_repeat", &self.repeat),
         ];
         programs.into_iter().map(|(name, fd)| statistics(name, fd)).collect()
     }
@@ -325,6 +341,7 @@ fn prepare_maps(
             "slots" => settings.objects.saturating_add(1),
             "pages" => settings.pages.saturating_add(1),
             "flights" => settings.flights,
+            "watches" => settings.watches,
             "flows" => settings.flows,
             "sites" => settings.hosts,
             "partials" => settings.partial_heads,

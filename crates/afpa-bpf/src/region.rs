@@ -68,6 +68,11 @@ impl Region {
         unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).flight_ns) }
     }
 
+    pub(crate) fn watch_ns(&self) -> &AtomicU64 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).watch_ns) }
+    }
+
     pub(crate) fn rest_after(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).rest_after) }

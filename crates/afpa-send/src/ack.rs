@@ -117,7 +117,12 @@ impl Flight {
             let overtaken = segment < self.front;
             if self.again.has(segment) {
                 // Which of the transmissions was it? Not the last one, if the echo is older than that,
-                // or if no packet can have been that fast (RFC 8985, 6.2, step 2).
+                // or if no packet can have been that fast (RFC 8985, 6.2, step 2). What arrived behind a
+                // gap is not echoed: the timestamp is that of the last segment before it (RFC 7323, 4.3),
+                // and taken for an answer only where segments overtake each other.
+                let behind = segment >= self.first();
+                let late = self.path.reordering && self.probe != Probe::Repeated(segment);
+                let echo = echo.filter(|_| !behind || late);
                 let older = echo.is_some_and(|echo| is_before(echo, stamp_of(now, round_trip)));
                 if older {
                     // It arrived before it was sent again (RFC 4015); the duplicate is no news then.

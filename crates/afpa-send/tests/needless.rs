@@ -65,6 +65,19 @@ fn an_old_timestamp_takes_it_back_at_once() {
     assert!(flight.path().window >= 10, "{:?}", flight.path());
 }
 
+/// Whoever lacks what is before it echoes what he got before that (RFC 7323, 4.3): an old timestamp tells nothing then.
+#[test]
+fn a_probe_that_arrives_behind_a_gap_tells_what_was_lost() {
+    let mut flight = flying(4, warm());
+    let probed = flight.deadline().unwrap();
+    flight.on_time(probed);
+    assert_eq!(send_all(&mut flight, probed), 1, "the last one again");
+    let heard = probed + 20_000;
+    flight.on_ack(heard, &ack(0, (3, 4), Some((BEGUN / 1000) as u32 - 1)));
+    assert_eq!(send_all(&mut flight, heard), 3, "at once, not after a time-out");
+    assert!(!flight.path().reordering && flight.path().window < 10, "{:?}", flight.path());
+}
+
 #[test]
 fn what_the_network_doubles_tells_nothing() {
     let mut flight = flying(10, warm());

@@ -284,7 +284,7 @@ impl Pulse {
                     }
                     let hangs = hangs.read().unwrap_or_else(PoisonError::into_inner);
                     if !*hangs {
-                        ours.tend_flights().expect("tended");
+                        ours.tend().expect("tended");
                         if tick.is_multiple_of(Self::BEAT) {
                             ours.beat();
                             ours.sweep(Self::IDLE).expect("swept");

@@ -89,6 +89,12 @@ static __always_inline void note_newest(struct flight *f, __u32 segment, __u32 s
 	f->newest_round_trip = round_trip;
 }
 
+/* May what was sent before the segment was sent again still arrive? After a probe's patience no more. */
+static __always_inline bool may_be_late(const struct flight *f, __u32 segment)
+{
+	return f->path.reordering && !(f->probe == PROBE_REPEATED && f->probe_segment == segment);
+}
+
 /* Learn from what arrived: round trips, reordering, the newest transmission that got through. */
 engine_function int note_delivery(struct flight *f, __u64 now, struct bits *arrived, struct acknowledgement *ack)
 {
@@ -112,11 +118,14 @@ engine_function int note_delivery(struct flight *f, __u64 now, struct bits *arri
 		if (bits_has(f->again, segment)) {
 			/*
 			 * Which of the transmissions was it? Not the last one, if the echo is older than that, or
-			 * if no packet can have been that fast (RFC 8985, 6.2, step 2).
+			 * if no packet can have been that fast (RFC 8985, 6.2, step 2). What arrived behind a gap is
+			 * not echoed: the timestamp is that of the last segment before it (RFC 7323, 4.3), and taken for
+			 * an answer only where segments overtake each other.
 			 */
 			__u64 left = now > round_trip ? now - round_trip : 0;
 
-			if (ack->echoes && is_before(ack->echo, left / 1000)) {
+			if (ack->echoes && (segment < flight_first(f) || may_be_late(f, segment)) &&
+			    is_before(ack->echo, left / 1000)) {
 				/* It arrived before it was sent again (RFC 4015); the duplicate is no news then. */
 				bits_clear(&f->again, segment);
 				f->path.reordering |= overtaken;

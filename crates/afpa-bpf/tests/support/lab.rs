@@ -54,7 +54,7 @@ impl Lab {
     pub fn tend(&self, time: Duration) {
         let deadline = Instant::now() + time;
         while Instant::now() < deadline {
-            inside(&self.world.server, || self.fast_path.tend_flights()).expect("tended");
+            inside(&self.world.server, || self.fast_path.tend()).expect("tended");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

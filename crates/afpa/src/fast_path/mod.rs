@@ -9,7 +9,7 @@
 //!                                  │            ├ Scope: which objects host and path alone lead to
 //!                                  │            └ Resident: these objects, pinned in the kernel
 //!                                  ├ heart: beat, access log, sweep
-//!                                  └ Tender: time-outs of long answers
+//!                                  └ Tender: time-outs of answers
 //! ```
 //!
 //! The cache decides what is current: it tells the [`Resident`] of every object that comes and, before
@@ -27,7 +27,6 @@ mod running;
 mod scope;
 mod served;
 mod tally;
-mod tend;
 mod weigh;
 
 pub(crate) use observe::{Look, OfSite};

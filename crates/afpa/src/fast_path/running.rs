@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{Carriers, Change, Swept, interfaces};
+use afpa_bpf::{Carriers, Change, Swept, Tender, interfaces};
 use afpa_cache::{Cache, Residency};
 use afpa_framework::Network;
 use afpa_module_http::HttpHeader;
@@ -25,7 +25,6 @@ use super::resident::{Counts, Resident};
 use super::scope::Scope;
 use super::served::Served;
 use super::tally::{Count, Tally};
-use super::tend::Tender;
 use super::weigh::Demand;
 use crate::access_log::Sink;
 use crate::config::{Config, FastPathMode};
@@ -115,10 +114,11 @@ impl Prepared {
             swept: Mutex::default(),
         });
         let heart = Heart::new(Arc::clone(&shared), parts.workers, parts.sink);
-        let tender = Tender::start(&shared.fast_path)
-            .context("the thread for long answers cannot be started")?;
+        let tender = tender(&shared.fast_path)
+            .context("the thread that sends answers again cannot be started")?;
         let served = Served::default();
-        let mut running = FastPath { shared, served, kept: self.kept, heart: None, tender };
+        let mut running =
+            FastPath { shared, served, kept: self.kept, heart: None, tender: Some(tender) };
         running.adopt(parts.config, parts.cache, parts.scope, parts.bound, None);
         let heart = std::thread::Builder::new()
             .name("afpa-fast-path".to_owned())
@@ -127,6 +127,15 @@ impl Prepared {
         running.heart = Some(heart);
         Ok(running)
     }
+}
+
+/// What sends answers again when nothing comes from their clients.
+fn tender(fast_path: &Arc<afpa_bpf::FastPath>) -> std::io::Result<Tender> {
+    let fast_path = Arc::clone(fast_path);
+    let complain = |error: &_| {
+        tracing::warn!(%error, "what is lost of answers is not sent again");
+    };
+    Tender::start(move || fast_path.tend(), complain)
 }
 
 impl FastPath {
