@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Watch: answers of one segment that got lost come back in time (W1 to W4 in watch.h). Run by user mode, never attached.
+ * Watch: answers of one segment that got lost come back in time (W1 to W4 in watch.h). Run by user mode.
  *
  * `afpa_watch` looks at the entries of the queue that are due, some at a time, and names those of connections that
  * lack their answer and will be due before they could wait in the queue again; its input is ignored. It returns how
@@ -102,7 +102,8 @@ static __always_inline void watch_shrink(struct afpa_flow *flow)
 }
 
 /* The answer leaves again: take its numbers. Called with the lock held. */
-static __always_inline void take_repetition(struct afpa_flow *flow, struct repetition *r, __u32 now, __u64 milliseconds)
+static __always_inline void take_repetition(struct afpa_flow *flow, struct repetition *r, __u32 now,
+					    __u64 milliseconds)
 {
 	__u32 clock = (__u32)milliseconds + flow->ts_offset;
 

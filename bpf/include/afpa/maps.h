@@ -77,7 +77,7 @@ struct {
 	__type(value, struct afpa_due);
 } dues SEC(".maps");
 
-/* Connections that were given an answer of one segment, first in first out. A full queue leaves losses to the client. */
+/* Connections that were given an answer of one segment. A full queue leaves losses to the client. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1);

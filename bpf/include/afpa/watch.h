@@ -56,7 +56,7 @@ static __always_inline __u32 watch_patience(const struct afpa_flow *flow)
 
 #define WATCH_OVER (-1)
 
-/* How long is the last answer waited for yet? 0: it leaves again; WATCH_OVER: it is not. Called with the lock held. */
+/* How long is the last answer waited for yet? 0: it leaves again; WATCH_OVER: not at all. With the lock held. */
 static __always_inline __s32 watch_wait(const struct afpa_flow *flow, __u32 now)
 {
 	__s32 wait;
@@ -121,7 +121,8 @@ static __always_inline void watch_enter(struct afpa_watch *watch)
 }
 
 /* The same for a client's segment, whose headers are in `ethernet`. */
-__noinline int afpa_watch_flow(const struct afpa_flow_key *key, const struct ethhdr *ethernet, __u32 interface, __u64 now)
+__noinline int afpa_watch_flow(const struct afpa_flow_key *key, const struct ethhdr *ethernet, __u32 interface,
+			       __u64 now)
 {
 	struct afpa_watch watch = { .interface = interface, .stamp = watch_clock(now) };
 	struct ethhdr *out = (struct ethhdr *)watch.ethernet;
