@@ -53,7 +53,7 @@ fn a_pinned_hit_costs_one_read_one_write_and_the_wait() {
 /// it is read into memory.
 #[test]
 fn a_file_from_the_page_cache_is_handed_on_in_one_piece() {
-    const SIZE: usize = 200_000;
+    const SIZE: usize = 120_000;
     let tree = Tree::new();
     tree.file("large.bin", vec![b'x'; SIZE]);
     let server = Server::start(tree.path(), |launch| {

@@ -8,7 +8,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice
 
 /// Most bytes of a file that are held. More would let a client that reads slowly, whose share of them is
 /// given up again, cost the core more than it saves.
-pub(crate) const HELD: u64 = 256 * 1024;
+pub(crate) const HELD: u64 = 128 * 1024;
 
 /// Room for twice as many: a range that does not begin with a page takes one more, and the system rounds.
 const ROOM: usize = 2 * HELD as usize;
@@ -20,6 +20,8 @@ pub(crate) struct SparePipe(Cell<Option<Pipe>>);
 struct Pipe {
     reader: OwnedFd,
     writer: OwnedFd,
+    /// Where what did not leave goes: cheaper than another pipe.
+    null: Option<File>,
 }
 
 /// Pages of a file: not a copy of them, but the very pages, whatever the file is made of later.
@@ -46,7 +48,7 @@ impl SparePipe {
 
     /// Gives back what was held, of which `sent` bytes have left. The rest is let go.
     pub(crate) fn release(&self, held: Held, sent: usize) {
-        if sent == held.len {
+        if held.pipe.let_go(held.len.saturating_sub(sent)) {
             self.0.set(Some(held.pipe));
         }
     }
@@ -57,7 +59,14 @@ impl Pipe {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok()?;
         // A smaller one works too, in several turns.
         let _ = fcntl_setpipe_size(&writer, ROOM);
-        Some(Pipe { reader, writer })
+        let null = File::options().write(true).open("/dev/null").ok();
+        Some(Pipe { reader, writer, null })
+    }
+
+    /// Empties the pipe of its last `rest` bytes: whether nothing is left in it.
+    fn let_go(&self, rest: usize) -> bool {
+        let Some(null) = self.null.as_ref().filter(|_| rest > 0) else { return rest == 0 };
+        splice(&self.reader, None, null, None, rest, SpliceFlags::NONBLOCK) == Ok(rest)
     }
 }
 
@@ -111,6 +120,7 @@ mod tests {
         let held = spare.hold(&file, 0, 30_000).unwrap();
         assert!(read(&held, 10_000) == bytes[..10_000]);
         spare.release(held, 10_000);
+        assert!(spare.0.take().map(|pipe| spare.0.set(Some(pipe))).is_some(), "it is used again");
         let held = spare.hold(&file, 40_000, 5000).unwrap();
         assert!(read(&held, 5000) == bytes[40_000..45_000]);
     }
