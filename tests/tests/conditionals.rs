@@ -260,7 +260,7 @@ fn ranges_that_a_slow_client_lets_wait_are_exact() {
         (0..40).map(|n| (n * 100_001, n * 100_001 + 70_000 + n * 50_000)).collect();
     for (first, last) in &ranges {
         let range = format!("Range: bytes={first}-{last}");
-        client.send(&format!("GET /f.bin HTTP/1.1\r\nHost: h\r\n{range}\r\n\r\n"));
+        client.send(format!("GET /f.bin HTTP/1.1\r\nHost: h\r\n{range}\r\n\r\n"));
     }
     for (first, last) in ranges {
         let response = client.receive();
