@@ -1,6 +1,6 @@
 //! Conditional requests (RFC 9110, 13) and ranges (RFC 9110, 14).
 
-use afpa_testkit::{Asked, Response, Server, Tree, curl::curl, skip, tree::patterned};
+use afpa_testkit::{Asked, Client, Response, Server, Tree, curl::curl, skip, tree::patterned};
 use afpa_tests::dates::http_date;
 
 const MODIFIED: u64 = 1_600_000_000;
@@ -228,8 +228,15 @@ fn ranges_of_a_file_too_large_to_pin_are_exact() {
     let content = patterned(6_000_000);
     let (_tree, server, _) = one_file(&content);
     let mut client = server.connect();
-    for (first, last) in [(0, 0), (65_535, 65_536), (1_000_000, 4_999_999), (5_999_990, 5_999_999)]
-    {
+    for (first, last) in [
+        (0, 0),
+        (65_535, 65_536),
+        (4095, 4094 + 128 * 1024),
+        (4095, 4095 + 128 * 1024),
+        (1, 300_000),
+        (1_000_000, 4_999_999),
+        (5_999_990, 5_999_999),
+    ] {
         let response = client.get_with("/f.bin", &format!("Range: bytes={first}-{last}\r\n"));
         assert_eq!(response.status, 206);
         assert!(response.body == content[first..=last], "{first}-{last}");
@@ -238,6 +245,27 @@ fn ranges_of_a_file_too_large_to_pin_are_exact() {
     let response = client.get_with("/f.bin", parts);
     for part in afpa_tests::reference::multipart::parts(&response).expect("parts") {
         assert!(part.bytes == content[part.first..=part.last], "{}-{}", part.first, part.last);
+    }
+    client.assert_open("/f.bin");
+}
+
+/// Each answer is larger than what the client's window and the server's socket take, so that the end of it has
+/// to wait; and the next one follows at once.
+#[test]
+fn ranges_that_a_slow_client_lets_wait_are_exact() {
+    let content = patterned(6_000_000);
+    let (_tree, server, _) = one_file(&content);
+    let mut client = Client::connect_narrow(server.address(), 4096).expect("connect");
+    let ranges: Vec<_> =
+        (0..40).map(|n| (n * 100_001, n * 100_001 + 70_000 + n * 50_000)).collect();
+    for (first, last) in &ranges {
+        let range = format!("Range: bytes={first}-{last}");
+        client.send(format!("GET /f.bin HTTP/1.1\r\nHost: h\r\n{range}\r\n\r\n"));
+    }
+    for (first, last) in ranges {
+        let response = client.receive();
+        assert_eq!(response.status, 206);
+        assert!(response.body == content[first..=last.min(content.len() - 1)], "{first}-{last}");
     }
     client.assert_open("/f.bin");
 }

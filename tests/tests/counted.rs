@@ -49,6 +49,39 @@ fn a_pinned_hit_costs_one_read_one_write_and_the_wait() {
     assert_eq!(files, 0, "no hit looks at the file system: {counts:?}");
 }
 
+/// The head and the file, which waits in a pipe while its version is looked at, leave in one burst; nothing of
+/// it is read into memory.
+#[test]
+fn a_file_from_the_page_cache_is_handed_on_in_one_piece() {
+    const SIZE: usize = 120_000;
+    let tree = Tree::new();
+    tree.file("large.bin", vec![b'x'; SIZE]);
+    let server = Server::start(tree.path(), |launch| {
+        launch.arg("--workers").arg("1");
+    });
+    let mut client = server.connect();
+    for _ in 0..100 {
+        assert_eq!(client.get("/large.bin").body.len(), SIZE);
+    }
+    let strace = match Strace::attach(server.pid()) {
+        Ok(strace) => strace,
+        Err(why) => skip!("{why}"),
+    };
+    for _ in 0..HITS {
+        assert_eq!(client.get("/large.bin").body.len(), SIZE);
+    }
+    let counts = strace.counts();
+    figure!("system calls of {HITS} files: {counts:?}");
+    let writes = sum(&counts, &["write", "send", "sendto", "sendmsg", "writev"]);
+    let looks = sum(&counts, &["stat", "fstat", "newfstatat", "statx"]);
+    assert!((HITS..=HITS + SLACK).contains(&writes), "{writes} writes: the heads");
+    assert!((HITS..=HITS + SLACK).contains(&looks), "{looks} looks at the version");
+    let moved = sum(&counts, &["splice", "sendfile"]);
+    assert!((2 * HITS..=2 * HITS + SLACK).contains(&moved), "{moved}: into the pipe, out of it");
+    let read = sum(&counts, &["pread64", "read"]);
+    assert!(read <= SLACK, "{read} times a file was read");
+}
+
 #[test]
 fn pipelined_hits_share_their_reads_and_writes() {
     const BATCH: usize = 16;

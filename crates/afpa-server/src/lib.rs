@@ -7,6 +7,7 @@
 //! * [`worker`]: one core: what its connections share, the accept loops, the tick;
 //! * `connection`: one connection, which reads like the state diagram;
 //! * [`transport`]: what a connection needs from a socket;
+//! * `pipe`: pages of a file on their way from the file to a socket;
 //! * [`listener`], [`limits`], [`counters`]: sockets to listen on, how many clients, what happened.
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ pub mod counters;
 pub mod engine;
 pub mod limits;
 pub mod listener;
+mod pipe;
 pub mod settings;
 pub mod transport;
 pub mod worker;

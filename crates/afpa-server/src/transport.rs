@@ -4,18 +4,19 @@ use std::fs::File;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rustix::net::SendFlags;
+use rustix::pipe::{SpliceFlags, splice};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 /// A byte stream to a client. TLS can come as one more implementation: it would encrypt in
-/// [`poll_send`](Transport::poll_send) and read the file in [`poll_send_file`](Transport::poll_send_file).
+/// [`poll_send`](Transport::poll_send) and read file and pipe in the other two.
 pub trait Transport: Unpin {
     /// Receives into `buffer`; `Ok(0)` is the end of the stream.
     fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
@@ -36,6 +37,15 @@ pub trait Transport: Unpin {
         file: &File,
         offset: u64,
         len: usize,
+    ) -> Poll<io::Result<usize>>;
+
+    /// Sends up to `len` bytes of those that lie in a pipe; `more` as in [`poll_send`](Transport::poll_send).
+    fn poll_send_held(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: BorrowedFd<'_>,
+        len: usize,
+        more: bool,
     ) -> Poll<io::Result<usize>>;
 
     /// The addresses of client and server, where there are such.
@@ -110,6 +120,20 @@ impl<S: Socket> Transport for S {
             let mut at = offset;
             Ok(rustix::fs::sendfile(socket, file, Some(&mut at), len)?)
         })
+    }
+
+    fn poll_send_held(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: BorrowedFd<'_>,
+        len: usize,
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let flags = match more {
+            true => SpliceFlags::NONBLOCK | SpliceFlags::MORE,
+            false => SpliceFlags::NONBLOCK,
+        };
+        poll_try(self, cx, |socket| Ok(splice(pipe, None, socket, None, len, flags)?))
     }
 
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {

@@ -4,6 +4,7 @@
 //! and answered from the cache (`interrupt`); what was gathered leaves (`send`). A request
 //! that the cache cannot answer goes through the *thread context* (`thread`) first.
 
+mod file;
 mod interrupt;
 mod receive;
 mod remote;

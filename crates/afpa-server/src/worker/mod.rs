@@ -17,6 +17,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::counters::WorkerCounters;
 use crate::limits::ConnectionLimits;
+use crate::pipe::SparePipe;
 use crate::settings::Settings;
 
 pub(crate) use clock::Clock;
@@ -44,6 +45,8 @@ pub(crate) struct Worker<M: Module> {
     pub(crate) scratch: RefCell<Box<[u8]>>,
     /// Gather buffer, lent to a connection while it sends.
     pub(crate) outbox: RefCell<Outbox>,
+    /// Holds the end of a file while its version is looked at.
+    pub(crate) pipe: SparePipe,
     pub(crate) table: Table,
     pub(crate) draining: Cell<bool>,
 }
@@ -68,6 +71,7 @@ impl<M: Module> Worker<M> {
             limits,
             scratch: RefCell::new(vec![0; ARRIVAL + largest_head].into_boxed_slice()),
             outbox: RefCell::default(),
+            pipe: SparePipe::default(),
             table: Table::default(),
             draining: Cell::new(false),
         }
