@@ -11,6 +11,12 @@
 #define JUDGE_NEW 0x88b6   /* every block is read line by line */
 #define ONLY_LOAD 0x88b7   /* what both share: the head is copied out of the packet */
 
+/* The whole payload into scratch. */
+static __always_inline bool load_head(struct __sk_buff *skb, struct work *work, const struct segment *s)
+{
+	return s->length >= 16 && s->length <= AFPA_HEAD_MAX && load_behind(skb, work, s->payload_at, s->length, 0);
+}
+
 SEC("tc")
 int agree(struct __sk_buff *skb)
 {

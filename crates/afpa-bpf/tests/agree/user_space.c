@@ -117,7 +117,7 @@ static void update(void)
 	}
 }
 
-/* As load_head of the ingress program does. */
+/* As load_head of the judge in the kernel does. */
 static __u32 judge_bytes(struct work *work, const __u8 *bytes, __u32 length)
 {
 	if (length < 16 || length > AFPA_HEAD_MAX)
@@ -147,7 +147,7 @@ static void batch(void)
 	fflush(stdout);
 }
 
-/* As afpa_derive_others of the ingress program does, without packets. */
+/* As afpa_derive_others does, without packets. */
 static void frame(struct work *work, const __u8 *bytes, __u32 length)
 {
 	struct passing *p = &work->passing;
