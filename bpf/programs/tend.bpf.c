@@ -82,7 +82,7 @@ SEC("tcx/ingress")
 int afpa_kick(struct __sk_buff *skb)
 {
 	struct afpa_flight *flight;
-	struct afpa_flow_key key;
+	struct afpa_flow_key key __attribute__((aligned(8)));
 	struct afpa_flow *flow;
 	struct work *work;
 	__u32 zero = 0;

@@ -57,14 +57,6 @@ static __always_inline __u32 bystander_place(const struct afpa_flow_key *key)
 	return (mixed ^ mixed << 23) >> (64 - BYSTANDER_BITS);
 }
 
-static __always_inline bool same_key(const struct afpa_flow_key *a, const struct afpa_flow_key *b)
-{
-	const __u64 *one = (const __u64 *)a, *other = (const __u64 *)b;
-
-	return !((one[0] ^ other[0]) | (one[1] ^ other[1]) | (one[2] ^ other[2]) | (one[3] ^ other[3])) &&
-	       a->client_port == b->client_port && a->server_port == b->server_port;
-}
-
 /* Does the segment go by? */
 static __always_inline bool goes_by(const struct segment *s, enum direction from)
 {
@@ -74,7 +66,7 @@ static __always_inline bool goes_by(const struct segment *s, enum direction from
 	if (s->flags & (TCP_SYN | TCP_FIN | TCP_RST))
 		return false;
 	b = bpf_map_lookup_elem(&bystanders, &place);
-	if (!b || !same_key(&b->key, &s->key) || b->pulse != *(volatile __u64 *)&shared.pulse)
+	if (!b || !same_flow(&b->key, &s->key) || b->pulse != *(volatile __u64 *)&shared.pulse)
 		return false;
 	if (!b->reason && from == FROM_CLIENT && s->length)
 		return false;
@@ -103,7 +95,7 @@ static __always_inline void let_by(const struct afpa_flow_key *key, __u32 epoch,
 	__u32 place = bystander_place(key);
 	struct bystander *b = bpf_map_lookup_elem(&bystanders, &place);
 
-	if (!b || pulse == 0 || (b->pulse == pulse && !same_key(&b->key, key)))
+	if (!b || pulse == 0 || (b->pulse == pulse && !same_flow(&b->key, key)))
 		return;
 	b->key = *key;
 	b->epoch = epoch;

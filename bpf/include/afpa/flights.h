@@ -13,6 +13,7 @@
 
 #include <afpa/engine/ack.h>
 #include <afpa/engine/transmit.h>
+#include <afpa/packet.h>
 #include <afpa/work.h>
 
 _Static_assert(sizeof(struct flight) == AFPA_FLIGHT_WORDS * 8, "AFPA_FLIGHT_WORDS");
@@ -34,16 +35,6 @@ static __always_inline struct flight *engine_of(struct afpa_flight *flight)
 static __always_inline __u64 microseconds(void)
 {
 	return bpf_ktime_get_ns() / 1000;
-}
-
-static __always_inline bool same_flow(const struct afpa_flow_key *a, const struct afpa_flow_key *b)
-{
-	const __u32 *one = (const __u32 *)a, *other = (const __u32 *)b;
-	__u32 differ = 0;
-
-	for (__u32 i = 0; i < sizeof(*a) / 4; i++)
-		differ |= one[i] ^ other[i];
-	return differ == 0;
 }
 
 static __always_inline void flight_release(struct afpa_flight *flight)

@@ -105,6 +105,15 @@ static __always_inline void put_ports(struct afpa_flow_key *key, __u16 client, _
 	*(__u32 *)&key->client_port = (__u32)server << 16 | client;
 }
 
+/* Both lie at multiples of eight. */
+static __always_inline bool same_flow(const struct afpa_flow_key *a, const struct afpa_flow_key *b)
+{
+	const __u64 *one = (const __u64 *)a, *other = (const __u64 *)b;
+
+	return !((one[0] ^ other[0]) | (one[1] ^ other[1]) | (one[2] ^ other[2]) | (one[3] ^ other[3])) &&
+	       a->client_port == b->client_port && a->server_port == b->server_port;
+}
+
 /* IPv4. Gives the bytes that follow the header, or 0: not TCP, or a fragment. */
 static __always_inline __u32 take_ipv4(struct cursor *c, struct segment *s, __u8 *source, __u8 *destination)
 {

@@ -23,7 +23,7 @@ struct quoted_tcp {
 };
 
 struct quote {
-	struct afpa_flow_key key;
+	struct afpa_flow_key key __attribute__((aligned(8)));
 	__u32 icmp_at, tcp_at;
 	__u32 mtu;
 	__be32 seq;
