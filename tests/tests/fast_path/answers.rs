@@ -145,12 +145,15 @@ fn a_large_file_is_not_modified_in_the_kernel() {
     let mut client = server.connect();
     let whole = client.get("/large.bin");
     assert_eq!(whole.body, patterned(300_000));
-    let before = answers(&server);
     let validator = format!("If-None-Match: {}\r\n", whole.field("ETag").expect("a tag"));
-    assert_eq!(client.get_with("/large.bin", &validator).status, 304);
-    assert_eq!(answers(&server), before + 1);
+    eventually("the kernel knows its validators", || {
+        let before = answers(&server);
+        assert_eq!(client.get_with("/large.bin", &validator).status, 304);
+        answers(&server) > before
+    });
+    let before = answers(&server);
     assert_eq!(client.get("/large.bin").body, whole.body);
-    assert_eq!(answers(&server), before + 1);
+    assert_eq!(answers(&server), before);
 }
 
 #[test]
