@@ -33,7 +33,9 @@ def measure(words, case, pid_file, seconds):
             wait_until_busy(at_hooks, bed)
             time.sleep(case.warm_up)
             at_hooks.take(case.nothing)
-            return slices(at_hooks, time.monotonic() + seconds)
+            groups = slices(at_hooks, time.monotonic() + seconds)
+        bed.wait(2 * MARGIN)  # by itself it leaves nothing behind
+        return groups
     finally:
         children.end(bed)
 

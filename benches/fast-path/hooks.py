@@ -4,6 +4,7 @@ What a process has attached is taken from it, and its programs, which it holds s
 nothing else changes, neither the server nor its connections nor where their memory lies.
 """
 
+import contextlib
 import ctypes
 import os
 import platform
@@ -75,8 +76,12 @@ def sent(devices, interface):
 
 
 def links_of(pid):
-    """What a process has attached to tcx hooks."""
-    found = (parse(entry.read_text()) for entry in Path(f"/proc/{pid}/fdinfo").iterdir())
+    """What a process has attached to tcx hooks; nothing, if it is gone."""
+    found = []
+    with contextlib.suppress(OSError):
+        for entry in Path(f"/proc/{pid}/fdinfo").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                found.append(parse(entry.read_text()))
     return [link for link in found if link]
 
 
