@@ -29,10 +29,10 @@ def measure(words, case, pid_file, seconds):
     try:
         pid = wait_for(pid_file, bed)
         with hooks.Namespace(pid):
-            at_hooks = hooks.Hooks(pid)
+            at_hooks = hooks.Hooks()
             wait_until_busy(at_hooks, bed)
             time.sleep(case.warm_up)
-            at_hooks.take(case.nothing)
+            at_hooks.take(pid, case.nothing)
             groups = slices(at_hooks, time.monotonic() + seconds)
         bed.wait(2 * MARGIN)  # by itself it leaves nothing behind
         return groups

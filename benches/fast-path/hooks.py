@@ -13,6 +13,7 @@ import struct
 from pathlib import Path
 
 from failure import Failure
+from programs import fields
 
 BPF = {"x86_64": 321, "aarch64": 280}  # the system call
 PROG_LOAD, PROG_ATTACH, PROG_DETACH, PROG_FD, LINK_FD, LINK_DETACH = 5, 8, 9, 13, 30, 34
@@ -41,21 +42,19 @@ class Namespace:
 class Hooks:
     """Those of the one interface beside `lo`. Belongs to the namespace it is made in."""
 
-    def __init__(self, pid):
+    def __init__(self):
         self.interface = next(name for _, name in socket.if_nameindex() if name != "lo")
-        index = socket.if_nametoindex(self.interface)
-        links = [link for link in links_of(pid) if link["ifindex"] == index]
-        if not links:
-            raise Failure(f"process {pid} has attached nothing to {self.interface}")
-        self.index, self.there, self.links = index, [], links
-        self.programs = [(bpf(PROG_FD, "I", link["program"]), HOOKS[link["hook"]]) for link in links]
+        self.index, self.there, self.programs = socket.if_nametoindex(self.interface), [], []
 
-    def take(self, nothing):
-        """From here on they come and go by `put`; or, in their place, programs that do nothing."""
-        for link in self.links:
+    def take(self, pid, nothing):
+        """From here on what the process has attached comes and goes by `put`; or programs that do nothing do."""
+        links = [link for link in links_of(pid) if link["ifindex"] == self.index]
+        if {link["hook"] for link in links} != set(HOOKS):
+            raise Failure(f"process {pid} is not at both hooks of {self.interface}")
+        for link in links:
+            hook = HOOKS[link["hook"]]
+            self.programs.append((load_nothing(hook) if nothing else bpf(PROG_FD, "I", link["program"]), hook))
             bpf(LINK_DETACH, "I", bpf(LINK_FD, "I", link["link"]))
-        if nothing:
-            self.programs = [(load_nothing(hook), hook) for _, hook in self.programs]
 
     def put(self, programs):
         """These are there, and no others."""
@@ -87,12 +86,12 @@ def links_of(pid):
 
 def parse(text):
     """A link to a tcx hook, of what the kernel tells of a descriptor."""
-    fields = {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
-    if fields.get("link_type") != "tcx":
+    told = fields(text)
+    if told.get("link_type") != "tcx":
         return None
-    hook = next((hook for hook in HOOKS if hook in fields["attach_type"]), None)
-    return {"link": int(fields["link_id"]), "program": int(fields["prog_id"]),
-            "ifindex": int(fields["ifindex"]), "hook": hook}
+    hook = next((hook for hook in HOOKS if hook in told["attach_type"]), None)
+    return {"link": int(told["link_id"]), "program": int(told["prog_id"]),
+            "ifindex": int(told["ifindex"]), "hook": hook}
 
 
 def load_nothing(hook):

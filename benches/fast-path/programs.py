@@ -58,7 +58,12 @@ def read(pid_file):
 
 
 def parse(text):
-    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-    if "run_time_ns" not in fields:
+    told = fields(text)
+    if "run_time_ns" not in told:
         return None
-    return int(fields["prog_id"]), (int(fields["run_time_ns"]), int(fields["run_cnt"]))
+    return int(told["prog_id"]), (int(told["run_time_ns"]), int(told["run_cnt"]))
+
+
+def fields(text):
+    """What the kernel tells of a descriptor, by name."""
+    return dict(map(str.strip, line.split(":", 1)) for line in text.splitlines() if ":" in line)
