@@ -18,6 +18,9 @@ pub const TCX_DROP: i32 = 2;
 /// Verdict: it leaves by an interface.
 pub const TCX_REDIRECT: i32 = 7;
 
+/// ENODEV.
+const NO_DEVICE: i32 = 19;
+
 /// Which program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
@@ -50,11 +53,18 @@ pub(crate) fn run(program: &OwnedFd, frame: &[u8], repeat: u32) -> io::Result<Dr
 }
 
 /// As if the packet had come in by `interface`, of the current network namespace: what the program clones is
-/// taken for an answer of ours, and does leave.
-pub(crate) fn run_from(program: &OwnedFd, frame: &[u8], interface: u32) -> io::Result<DryRun> {
+/// taken for an answer of ours, and does leave. None: the interface is gone, and with it what it carried.
+pub(crate) fn run_from(
+    program: &OwnedFd,
+    frame: &[u8],
+    interface: u32,
+) -> io::Result<Option<DryRun>> {
     let mut context = [0; 11]; // struct __sk_buff up to `ifindex`
     context[9..].fill(interface); // `ingress_ifindex`, `ifindex`
-    run_on(program, frame, 1, &context)
+    match run_on(program, frame, 1, &context) {
+        Err(error) if error.raw_os_error() == Some(NO_DEVICE) => Ok(None),
+        other => other.map(Some),
+    }
 }
 
 fn run_on(program: &OwnedFd, frame: &[u8], repeat: u32, context: &[u32]) -> io::Result<DryRun> {

@@ -79,10 +79,8 @@ impl FastPath {
         let interface = interface.try_into().map(u32::from_ne_bytes).unwrap_or_default();
         let mut frame = [&rest[..ETHERNET], key].concat();
         frame.resize(ETHERNET + IPV6, 0); // no shorter than what its Ethernet header announces
-        match crate::dry_run::run_from(&self.kick, &frame, interface) {
-            // The interface is gone: what it carried is given up when its socket is.
-            Err(error) if error.raw_os_error() == Some(19) => Ok(()),
-            other => other.map(drop).map_err(libbpf_rs::Error::from),
-        }
+        // What an interface that is gone carried is given up when its socket is.
+        crate::dry_run::run_from(&self.kick, &frame, interface)?;
+        Ok(())
     }
 }

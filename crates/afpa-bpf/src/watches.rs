@@ -104,11 +104,8 @@ impl FastPath {
         let interface = word(entry, offset_of!(Watch, interface));
         let ethernet = offset_of!(Watch, ethernet);
         let frame = [&entry[ethernet..ethernet + ETHERNET], &entry[..]].concat();
-        match crate::dry_run::run_from(&self.repeat, &frame, interface) {
-            // The interface is gone, and with it what it carried.
-            Err(error) if error.raw_os_error() == Some(19) => Ok(0),
-            other => Ok(other?.verdict as u32),
-        }
+        let run = crate::dry_run::run_from(&self.repeat, &frame, interface)?;
+        Ok(run.map_or(0, |run| run.verdict as u32))
     }
 }
 
