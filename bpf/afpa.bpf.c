@@ -2,11 +2,11 @@
 /* One object: the programs share their maps. */
 #include <afpa/kernel.h>
 #include "programs/ingress.bpf.c"
-#include "programs/flight.bpf.c"
-#include "programs/quote.bpf.c"
+#include "programs/transfer.bpf.c"
+#include "programs/icmp.bpf.c"
 #include "programs/egress.bpf.c"
-#include "programs/probe.bpf.c"
-#include "programs/tend.bpf.c"
+#include "programs/socket_probe.bpf.c"
+#include "programs/rtx_timer.bpf.c"
 #include "programs/watch.bpf.c"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

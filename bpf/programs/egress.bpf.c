@@ -5,8 +5,8 @@
  * Finds the end of responses that user mode gives, keeps the window and timestamps that answers of
  * the fast path carry, and moves the numbers of drifted connections into the client's space.
  */
-#include <afpa/bystander.h>
-#include <afpa/http_response.h>
+#include <afpa/conn/bypass.h>
+#include <afpa/http/response.h>
 
 /* What the client is to see of a segment. Called with the lock held. */
 static __always_inline void translation_down(const struct afpa_flow *flow, const struct segment *s,

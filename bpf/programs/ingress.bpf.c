@@ -6,9 +6,9 @@
  *
  * or pass on to the kernel's TCP with a numbered reason, translated when the connection has drifted.
  */
-#include <afpa/derive.h>
-#include <afpa/hear.h>
-#include <afpa/socket.h>
+#include <afpa/http/derive.h>
+#include <afpa/rtx/on_ack.h>
+#include <afpa/conn/socket.h>
 
 /* May a segment with these headers be answered? */
 static __always_inline enum afpa_reason fit_to_answer(const struct __sk_buff *skb, const struct segment *s)

@@ -7,7 +7,7 @@
  * many it named, and in the higher bits an `enum queue`. `afpa_repeat` is run for each of these in time: its input is
  * an Ethernet header and the entry, and becomes the answer. It returns when it is to be run again, 0: no more.
  */
-#include <afpa/tend.h>
+#include <afpa/rtx/timers.h>
 
 #define WATCHES_AT_ONCE 256
 

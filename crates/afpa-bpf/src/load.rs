@@ -236,7 +236,7 @@ impl FastPath {
         Ok(fast_path)
     }
 
-    /// The places of tail calls, numbered as in `flights.h`; what answers comes last.
+    /// The places of tail calls, numbered as in `transfer.h`; what answers comes last.
     fn join(&self) -> libbpf_rs::Result<()> {
         let put = |map: &MapHandle, place: u32, program: &OwnedFd| {
             let program = program.as_raw_fd().to_ne_bytes();

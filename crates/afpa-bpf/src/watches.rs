@@ -1,4 +1,4 @@
-//! Looking after answers of one segment: see `bpf/include/afpa/watch.h`.
+//! Looking after answers of one segment: see `bpf/include/afpa/rtx/watch.h`.
 //!
 //! The queue of those that may have been lost is the kernel's. Those that are due before they could wait in it
 //! again wait here.

@@ -1,5 +1,5 @@
 //! Connections that go by: what is remembered of them must be true, or cost nothing but a hit.
-//! `bystander.h`; LIFECYCLE.md, "Connections that go by".
+//! `bypass.h`; LIFECYCLE.md, "Connections that go by".
 
 mod support;
 

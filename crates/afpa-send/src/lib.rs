@@ -6,7 +6,7 @@
 //! HTTP, of packets, or of where the bytes come from.
 //!
 //! It is a model in the strict sense: integers, fixed arrays and bounded loops only. The same engine for
-//! the kernel is in `bpf/include/afpa/engine`, and a test of afpa-bpf holds the whole state of the two
+//! the kernel is in `bpf/include/afpa/tcp`, and a test of afpa-bpf holds the whole state of the two
 //! against each other after every step. No program is attached with it yet. `LIFECYCLE.md` beside the manifest has states,
 //! transitions and the invariants S1 to S8 that comments and tests cite.
 //!

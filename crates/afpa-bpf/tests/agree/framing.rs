@@ -8,7 +8,7 @@ use afpa_http::{
 /// As in `property.rs`.
 const LIMITS: RequestLimits = RequestLimits { request_line: 512, head: 2560, fields: 63 };
 
-/// `enum taken` of `http_request.h`: how the reading ended.
+/// `enum taken` of `http/request.h`: how the reading ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     Last,

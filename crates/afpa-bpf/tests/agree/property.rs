@@ -15,7 +15,7 @@ use super::world::{ANY_HOST, HOSTS, MODIFIED, World};
 /// tighter ones would refuse what they answer.
 const LIMITS: RequestLimits = RequestLimits { request_line: 512, head: 2560, fields: 63 };
 
-/// How sure the programs are: `enum certainty` of `http_request.h`.
+/// How sure the programs are: `enum certainty` of `http/request.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
     Unsure,

@@ -42,8 +42,8 @@ static long bpf_loop(__u32 turns, long (*turn)(__u32, void *), void *context, __
 	return (long)flags;
 }
 
-#include <afpa/http_request.h>
-#include <afpa/cache.h>
+#include <afpa/http/request.h>
+#include <afpa/cache/lookup.h>
 #include "verdict.h"
 
 #define CHECKED 64 /* few enough for blocks to take each other's place */

@@ -3,8 +3,8 @@
 #ifndef AFPA_TEST_STEPS_H
 #define AFPA_TEST_STEPS_H
 
-#include <afpa/engine/ack.h>
-#include <afpa/engine/transmit.h>
+#include <afpa/tcp/ack.h>
+#include <afpa/tcp/transmit.h>
 
 enum what { STEP_BEGIN, STEP_ACK, STEP_TIME, STEP_SEND, STEP_NARROWED };
 

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Derive cached response: from site and path to the stored bytes.
+ *
+ * A path is found by its hash and then compared, so a collision costs a miss and never a wrong
+ * answer. What a path means now is one map entry, replaced or deleted whole; the bytes lie in slots
+ * that are not rewritten while an answer may still have to be repeated.
+ */
+#ifndef AFPA_CACHE_H
+#define AFPA_CACHE_H
+
+#include <afpa/scratch.h>
+
+/* The answer that was found. */
+struct cached {
+	struct afpa_slot *slot;
+	__u32 index;
+	enum afpa_kind kind;
+};
+
+/* Best stored coding the client names, in the server's order: br, zstd, gzip, identity. 0: unsure. */
+static __always_inline __u32 choose_variant(const struct afpa_object *object, const struct afpa_block *block)
+{
+	if (!(object->slot[1] | object->slot[2] | object->slot[3]))
+		return object->slot[0];
+	if (block->flags & AFPA_BLOCK_CODING_UNSURE)
+		return 0;
+	if (block->codings & 4 && object->slot[2])
+		return object->slot[2];
+	if (block->codings & 8 && object->slot[3])
+		return object->slot[3];
+	if (block->codings & 2 && object->slot[1])
+		return object->slot[1];
+	return object->slot[0];
+}
+
+__noinline int afpa_same_path(struct work *work, struct afpa_slot *slot)
+{
+	__u32 target;
+
+	if (!work || !slot)
+		return false;
+	target = work->request.head ? 5 : 4;
+	return slot->path_length == work->request.path_length &&
+	       equal_text(work->head + target, slot->path_length, slot->path, AFPA_PATH_MAX);
+}
+
+#define CONDITION_UNSURE (-1)
+
+/*
+ * RFC 9110 13.2.2 for one entity tag or one date that is literally equal: 1, a 304 is right; 0, the
+ * whole answer is; CONDITION_UNSURE otherwise.
+ */
+__noinline int afpa_evaluate_conditions(struct work *work, struct afpa_slot *slot)
+{
+	const struct afpa_block *block;
+	__u32 at, length;
+
+	if (!work || !slot)
+		return CONDITION_UNSURE;
+	block = &work->request.block;
+	at = work->request.block_at;
+	if (block->flags & AFPA_BLOCK_MATCH_UNSURE)
+		return CONDITION_UNSURE;
+	if (block->none_match_at) {
+		at += block->none_match_at;
+		length = block->none_match_length;
+		opaque(at);
+		if (at > AFPA_HEAD_MAX - AFPA_ETAG_MAX)
+			return CONDITION_UNSURE;
+		return length == slot->etag_length && equal_text(work->head + at, length, slot->etag, AFPA_ETAG_MAX);
+	}
+	at += block->modified_since_at;
+	opaque(at);
+	if (at > AFPA_HEAD_MAX - 32 || !equal_text(work->head + at, AFPA_DATE_LENGTH, slot->last_modified, 32))
+		return CONDITION_UNSURE;
+	return true;
+}
+
+static __always_inline const struct afpa_answer *answer_of(const struct afpa_slot *slot, enum afpa_kind kind)
+{
+	return kind == AFPA_KIND_NOT_MODIFIED ? &slot->not_modified : &slot->whole;
+}
+
+static __always_inline __u32 answer_length(const struct afpa_slot *slot, enum afpa_kind kind)
+{
+	return kind == AFPA_KIND_HEAD ? slot->whole.head_length : answer_of(slot, kind)->length;
+}
+
+/* AFPA_ANSWERED: `cached` is what to send. */
+static __always_inline enum afpa_reason derive_cached_response(struct work *work, struct cached *cached)
+{
+	const struct request *request = &work->request;
+	struct afpa_object_key key = {
+		.path_hash = request->path_hash,
+		.site = request->block.site,
+		.path_length = request->path_length,
+	};
+	struct afpa_object *object = bpf_map_lookup_elem(&objects, &key);
+
+	if (!object)
+		return AFPA_PASS_NOT_PINNED;
+	cached->index = choose_variant(object, &request->block);
+	if (cached->index == 0)
+		return AFPA_PASS_VARIANT;
+	cached->slot = bpf_map_lookup_elem(&slots, &cached->index);
+	if (!cached->slot || cached->slot->version == 0 || !afpa_same_path(work, cached->slot))
+		return AFPA_PASS_NOT_PINNED;
+	cached->kind = request->head ? AFPA_KIND_HEAD : AFPA_KIND_WHOLE;
+	if (request->block.none_match_at | request->block.modified_since_at) {
+		int unmodified = afpa_evaluate_conditions(work, cached->slot);
+
+		if (unmodified == CONDITION_UNSURE)
+			return AFPA_PASS_CONDITION;
+		if (unmodified)
+			cached->kind = AFPA_KIND_NOT_MODIFIED;
+	}
+	if (answer_length(cached->slot, cached->kind) == 0)
+		return AFPA_PASS_VARIANT;
+	return AFPA_ANSWERED;
+}
+
+#endif

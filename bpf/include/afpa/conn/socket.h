@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * First use of a connection: prove that the segment belongs to it, and learn its parameters.
+ *
+ * A segment is answered only when the server's own TCP has an established connection in exactly the
+ * state the segment expects; this is what keeps a forged one from being answered (reflection), so no
+ * check here may be weakened. The connection must be fresh: when requests went to user mode unseen,
+ * nobody can tell whether a response is still owed.
+ */
+#ifndef AFPA_SOCKET_H
+#define AFPA_SOCKET_H
+
+/* In `ecn_flags`. */
+#define ECN_NEGOTIATED 0x01
+#define ECN_ACCURATE 0x10 /* its flags count, and none of this holds for them */
+
+#include <afpa/clock.h>
+#include <afpa/rtx/transfer.h>
+#include <afpa/net/packet.h>
+
+/* Is the socket at rest exactly where the segment stands? */
+static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const struct segment *s)
+{
+	const struct sock *sock = &tcp->inet_conn.icsk_inet.sk;
+
+	if (sock->__sk_common.skc_state != TCP_ESTABLISHED || sock->sk_shutdown)
+		return AFPA_PASS_NO_SOCKET;
+	if (tcp->rcv_nxt != s->seq || tcp->copied_seq != s->seq)
+		return AFPA_PASS_NO_SOCKET;
+	if (tcp->snd_nxt != s->ack || tcp->snd_una != s->ack || tcp->write_seq != s->ack)
+		return AFPA_PASS_NO_SOCKET;
+	/* Kernel TLS, microsecond timestamps, a socket under repair: other rules than ours. */
+	if (tcp->inet_conn.icsk_ulp_ops || BPF_CORE_READ_BITFIELD(tcp, tcp_usec_ts) ||
+	    BPF_CORE_READ_BITFIELD(tcp, repair))
+		return AFPA_PASS_NO_SOCKET;
+	if (BPF_CORE_READ_BITFIELD(tcp, rx_opt.tstamp_ok) != s->timestamps)
+		return AFPA_PASS_NO_SOCKET;
+	/* Bytes that overtook this segment wait in the socket under numbers that an answer would move. */
+	if (tcp->out_of_order_queue.rb_node || sock->sk_backlog.len)
+		return AFPA_PASS_OLD_CONNECTION;
+	return AFPA_ANSWERED;
+}
+
+/* Flags of a flow that the handshake decides. */
+static __always_inline __u8 negotiated(const struct tcp_sock *tcp)
+{
+	__u8 ecn = BPF_CORE_READ_BITFIELD(tcp, ecn_flags) & (ECN_NEGOTIATED | ECN_ACCURATE), flags = 0;
+
+	if (BPF_CORE_READ_BITFIELD(tcp, rx_opt.sack_ok) && !(ecn & ECN_ACCURATE)) /* recovery wants SACK */
+		flags |= AFPA_FLOW_SEVERAL;
+	if (ecn == ECN_NEGOTIATED)
+		flags |= AFPA_FLOW_ECN;
+	return flags;
+}
+
+/* What answers must know of the connection. */
+static __always_inline void learn(struct afpa_flow *flow, const struct tcp_sock *tcp, const struct segment *s)
+{
+	__u32 receive_scale = BPF_CORE_READ_BITFIELD(tcp, rx_opt.wscale_ok) ?
+			      BPF_CORE_READ_BITFIELD(tcp, rx_opt.rcv_wscale) : 0;
+	__u32 window = tcp->rcv_wnd >> receive_scale;
+
+	flow->flags &= AFPA_FLOW_CLIENT_FIN | AFPA_FLOW_SERVER_FIN;
+	flow->flags |= s->timestamps ? AFPA_FLOW_TIMESTAMPS : 0;
+	flow->flags |= negotiated(tcp);
+	path_learn(flow, tcp->srtt_us >> 3);
+	flow->client_scale = BPF_CORE_READ_BITFIELD(tcp, rx_opt.snd_wscale);
+	flow->window = bpf_htons(window > 0xffff ? 0xffff : window);
+	flow->mss = tcp->mss_cache > 0xffff ? 0xffff : tcp->mss_cache;
+	flow->ts_offset = tcp->tsoffset;
+	/* The kernel stamps with a finer clock than ours: start at its value, so as never to run behind. */
+	flow->ts_sent = (__u32)(bpf_ktime_get_ns() / MILLISECOND_NS) + tcp->tsoffset;
+}
+
+/* The flow as it starts: no drift, nobody's turn. */
+static __always_inline void adopt(struct afpa_flow *flow, const struct segment *s, __u32 listener, __u64 now)
+{
+	flow->owner = AFPA_OWNER_NONE;
+	flow->client_next = flow->kernel_received = s->seq;
+	flow->kernel_next = flow->kernel_edge = flow->kernel_acked = s->ack;
+	flow->listener = listener;
+	flow->used_ns = flow->user_ns = now;
+}
+
+/* Ports of a tuple stand next to each other in network order. */
+static __always_inline void fill_tuple(struct bpf_sock_tuple *tuple, const struct afpa_flow_key *key, bool ipv6)
+{
+	const __be32 *client = (const __be32 *)key->client, *server = (const __be32 *)key->server;
+
+	if (ipv6) {
+		copy_address((__u8 *)tuple->ipv6.saddr, client);
+		copy_address((__u8 *)tuple->ipv6.daddr, server);
+		tuple->ipv6.sport = bpf_htons(key->client_port);
+		tuple->ipv6.dport = bpf_htons(key->server_port);
+	} else {
+		tuple->ipv4.saddr = client[3];
+		tuple->ipv4.daddr = server[3];
+		tuple->ipv4.sport = bpf_htons(key->client_port);
+		tuple->ipv4.dport = bpf_htons(key->server_port);
+	}
+}
+
+/* The socket of a connection, to be released, or NULL. */
+static __always_inline struct bpf_sock *find_socket(struct __sk_buff *skb, const struct segment *s)
+{
+	struct bpf_sock_tuple tuple = {};
+
+	fill_tuple(&tuple, &s->key, s->ipv6);
+	return bpf_skc_lookup_tcp(skb, &tuple, s->ipv6 ? sizeof(tuple.ipv6) : sizeof(tuple.ipv4),
+				  BPF_F_CURRENT_NETNS, 0);
+}
+
+/*
+ * A server that defers accepting (TCP_DEFER_ACCEPT) has no socket before the first request is there, only
+ * the memory of the handshake, which knows both first numbers. That request goes up; later ones are
+ * answered when there is a socket to prove them by (`confirm_socket`).
+ */
+static __always_inline enum afpa_reason prove_embryo(struct bpf_sock *found, const struct segment *s, __u32 listener,
+						     __u64 now, struct afpa_flow *flow)
+{
+	struct tcp_request_sock *request = bpf_skc_to_tcp_request_sock(found);
+
+	if (!request || request->rcv_isn + 1 != s->seq || request->rcv_nxt != s->seq || request->snt_isn + 1 != s->ack)
+		return AFPA_PASS_NO_SOCKET;
+	adopt(flow, s, listener, now);
+	flow->flags = AFPA_FLOW_EMBRYO;
+	return AFPA_ANSWERED;
+}
+
+/* Prove the connection and fill `flow`. AFPA_ANSWERED: done; else why not. */
+static __always_inline enum afpa_reason prove_socket(struct __sk_buff *skb, const struct segment *s, __u32 listener,
+						      __u64 now, struct afpa_flow *flow)
+{
+	enum afpa_reason reason = AFPA_PASS_NO_SOCKET;
+	struct bpf_sock *found = find_socket(skb, s);
+	struct tcp_sock *tcp;
+
+	if (!found)
+		return reason;
+	if (found->state == TCP_NEW_SYN_RECV) {
+		reason = prove_embryo(found, s, listener, now, flow);
+		bpf_sk_release(found);
+		return reason;
+	}
+	tcp = bpf_skc_to_tcp_sock(found);
+	if (tcp) {
+		reason = tcp->bytes_received || tcp->bytes_sent ? AFPA_PASS_OLD_CONNECTION : prove(tcp, s);
+		if (reason == AFPA_ANSWERED) {
+			learn(flow, tcp, s);
+			adopt(flow, s, listener, now);
+		}
+	}
+	bpf_sk_release(found);
+	return reason;
+}
+
+/* Prove an embryo's next request by the socket that there is now. Without drift its numbers are those of the wire. */
+static __always_inline enum afpa_reason confirm_socket(struct __sk_buff *skb, const struct segment *s,
+							struct afpa_flow *flow)
+{
+	enum afpa_reason reason = AFPA_PASS_NO_SOCKET;
+	struct bpf_sock *found = find_socket(skb, s);
+	struct tcp_sock *tcp;
+
+	if (!found)
+		return reason;
+	tcp = bpf_skc_to_tcp_sock(found);
+	if (tcp) {
+		reason = prove(tcp, s);
+		if (reason == AFPA_ANSWERED)
+			learn(flow, tcp, s);
+	}
+	bpf_sk_release(found);
+	return reason;
+}
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Derive request: its bytes out of segments, where one has more or less than one request, too. What they say is
+ * read by http/request.h.
+ */
+#ifndef AFPA_DERIVE_H
+#define AFPA_DERIVE_H
+
+#include <afpa/tx/reply.h>
+#include <afpa/http/request.h>
+
+/* Up to `length` bytes of the packet behind the first `have` of the head, zeros behind them. Bytes there now, or 0. */
+static __always_inline __u32 load_behind(struct __sk_buff *skb, struct work *work, __u32 at, __u32 length, __u32 have)
+{
+	if (length > AFPA_HEAD_MAX)
+		length = AFPA_HEAD_MAX;
+	opaque(length);
+	opaque(have);
+	if (have > AFPA_HEAD_MAX || length < 1 || length > AFPA_HEAD_MAX ||
+	    bpf_skb_load_bytes(skb, at, work->head + have, length))
+		return 0;
+	for (int i = 0; i < 8; i++)
+		*(__u64 *)(work->head + have + length + i * 8) = 0;
+	return have + length;
+}
+
+/* What earlier segments brought of a request that this one goes on with. Bytes in front of the head, or 0. */
+__noinline __u32 afpa_recall_part(struct work *work, const struct segment *s)
+{
+	struct afpa_partial *part;
+	__u32 length;
+
+	if (!work || !s)
+		return 0;
+	part = bpf_map_lookup_elem(&partials, &s->key);
+	if (!part || part->next != s->seq)
+		return 0;
+	length = part->length;
+	for (__u32 i = 0; i < AFPA_HEAD_MAX; i += 8) {
+		if (i >= length)
+			break;
+		*(__u64 *)(work->head + i) = load8(part->bytes + i);
+	}
+	return length;
+}
+
+/* Keep the `length` bytes at `work->head` until the rest of their request comes. */
+static __always_inline bool keep_part(struct work *work, const struct segment *s, __u32 length)
+{
+	if (length >= AFPA_HEAD_MAX || work->head[0] < 'A' || work->head[0] > 'Z')
+		return false;
+	work->partial_length = length;
+	work->partial_next = s->seq + s->length;
+	return bpf_map_update_elem(&partials, &s->key, &work->partial_length, BPF_ANY) == 0;
+}
+
+/* One request more of those in the segment. */
+__noinline int afpa_take_request(struct __sk_buff *skb, struct work *work)
+{
+	struct passing *p;
+	__u32 there;
+
+	if (!work)
+		return TAKEN_UNSURE;
+	p = &work->passing;
+	there = p->length - p->at;
+	if (there > AFPA_HEAD_MAX)
+		there = AFPA_HEAD_MAX;
+	if (p->at && load_behind(skb, work, p->payload_at + p->at - p->have, there, 0) == 0)
+		return TAKEN_UNSURE;
+	return take_request(work, there);
+}
+
+/*
+ * More or less than one plain request: what of it is certain enough for user mode to be waited for? `have`
+ * bytes of earlier segments are in front of the head. The result stands in `work->passing`, too.
+ */
+__noinline int afpa_derive_others(struct __sk_buff *skb, struct work *work, const struct segment *s, __u32 have)
+{
+	int taken = TAKEN_ONE;
+	struct passing *p;
+	__u32 state;
+
+	if (!work || !s)
+		return REQUEST_UNSURE;
+	p = &work->passing;
+	state = checksum_state(skb);
+	/* The kernel may drop what we read wrongly. */
+	if (state != CHECKSUM_PARTIAL && state != CHECKSUM_UNNECESSARY &&
+	    (!s->plain_ip || !s->plain_tcp || s->length > AFPA_HEAD_MAX || !save_headers(skb, work, s) ||
+	     !checksum_holds(work, s, state, have)))
+		return REQUEST_UNSURE;
+	p->payload_at = s->payload_at;
+	p->have = have;
+	p->length = have + s->length;
+	p->at = p->requests = p->heads = 0;
+	for (int i = 0; i < PIPELINED_MAX && taken == TAKEN_ONE; i++)
+		taken = afpa_take_request(skb, work);
+	if (taken == TAKEN_LAST)
+		return REQUEST_ONE;
+	return taken == TAKEN_PART && keep_part(work, s, p->length - p->at) ? REQUEST_PART : REQUEST_UNSURE;
+}
+
+/* Derive request. What it is and why it may not be answered goes into `turn`. */
+static __always_inline void derive(struct __sk_buff *skb, struct work *work, const struct segment *s,
+				   const struct afpa_listener *listener, bool goes_on, struct turn *turn)
+{
+	__u32 have = goes_on ? afpa_recall_part(work, s) : 0, there;
+
+	turn->reason = AFPA_PASS_HEAD_LENGTH;
+	turn->requests = 1;
+	turn->length = s->length;
+	if (goes_on && have == 0)
+		return;
+	there = load_behind(skb, work, s->payload_at, s->length, have);
+	if (there == 0)
+		return;
+	if (there == have + s->length && there <= AFPA_HEAD_MAX) {
+		turn->certainty = derive_request(work, there, listener, &turn->reason);
+		turn->heads = work->request.head;
+	}
+	if (turn->certainty == REQUEST_UNSURE) {
+		work->passing.listener = listener->id;
+		work->passing.any_host_site = listener->any_host_site;
+		turn->certainty = afpa_derive_others(skb, work, s, have);
+		turn->requests = work->passing.requests;
+		turn->heads = work->passing.heads;
+		if (turn->certainty == REQUEST_ONE)
+			turn->length = work->passing.at - have;
+	} else if (have) {
+		turn->certainty = REQUEST_ONE; /* its beginning is with user mode */
+	}
+	if (have && turn->certainty != REQUEST_PART)
+		bpf_map_delete_elem(&partials, &s->key);
+}
+
+#endif

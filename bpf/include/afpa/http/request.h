@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Derive request, for HTTP/1.1: the only part of the ingress program that knows the protocol.
+ *
+ * Contract: derive_request looks at one segment's payload in `work->head` and says whether it is
+ * certainly one whole GET or HEAD without a body (so that exactly one response will follow), and
+ * whether the cached answer is certainly the right one. A request that the user-mode parser would
+ * refuse is never certain here. RFC 9112 sections 2.2 and 3; http/headers.h has the rest.
+ */
+#ifndef AFPA_HTTP_REQUEST_H
+#define AFPA_HTTP_REQUEST_H
+
+#include <afpa/http/headers.h>
+
+#define TARGET_MAX 448 /* request lines longer than 512 bytes go to user mode for good */
+
+#define REQUEST_CONTENT_MAX (1ULL << 30) /* longer content could wrap the sequence space */
+#define SPACE_GET N('G', 'E', 'T', ' ', 0, 0, 0, 0)
+#define SPACE_HEAD N('H', 'E', 'A', 'D', ' ', 0, 0, 0)
+#define VERSION_HTTP N('H', 'T', 'T', 'P', '/', '1', '.', '1')
+
+/* Bytes of the method and the space behind it. Those whose request may have content only when framed. */
+static __always_inline __u32 method_size(__u64 start, bool framed)
+{
+	if ((start & 0xffffffff) == SPACE_GET)
+		return 4;
+	if ((start & 0xffffffffff) == SPACE_HEAD)
+		return 5;
+	if (!framed)
+		return 0;
+	if ((start & 0xffffffffff) == N('P', 'O', 'S', 'T', ' ', 0, 0, 0))
+		return 5;
+	if ((start & 0xffffffff) == N('P', 'U', 'T', ' ', 0, 0, 0, 0))
+		return 4;
+	if ((start & 0xffffffffffff) == N('P', 'A', 'T', 'C', 'H', ' ', 0, 0))
+		return 6;
+	if ((start & 0xffffffffffffff) == N('D', 'E', 'L', 'E', 'T', 'E', ' ', 0))
+		return 7;
+	return start == N('O', 'P', 'T', 'I', 'O', 'N', 'S', ' ') ? 8 : 0;
+}
+
+/*
+ * "GET /target HTTP/1.1\r\n". The target is hashed as it lies, not decoded: what is pinned under a
+ * path answers exactly these bytes, any other spelling goes to user mode. AFPA_ANSWERED: parsed.
+ */
+__noinline int afpa_parse_request_line(struct work *work, __u32 length, __u32 framed)
+{
+	__u64 start, hash = shared.hash_seed;
+	__u32 target, size = 0, at;
+	struct request *request;
+
+	if (!work)
+		return AFPA_PASS_REQUEST_LINE;
+	request = &work->request;
+	start = load8(work->head);
+	request->head = (start & 0xffffffffff) == SPACE_HEAD;
+	target = method_size(start, framed);
+	if (target == 0)
+		return AFPA_PASS_METHOD;
+	opaque(target);
+	if (target > 8)
+		return AFPA_PASS_METHOD;
+	if (work->head[target] != '/')
+		return AFPA_PASS_REQUEST_LINE;
+	for (__u32 i = 0; i < TARGET_MAX; i += 8) {
+		__u64 word = load8(work->head + target + i);
+		__u64 space = bytes_equal(word, ' ');
+		__u32 bits = space ? first_bit(space) : 64;
+		__u64 here = bits == 64 ? ~0ULL : (1ULL << bits) - 1;
+
+		if (bytes_not_text(word, true) & here)
+			return AFPA_PASS_REQUEST_LINE;
+		if (bits)
+			hash = mix(hash, word & here);
+		if (space) {
+			size = i + bits / 8;
+			break;
+		}
+	}
+	at = target + size + 1;
+	opaque(at);
+	if (size == 0 || at > BLOCK_AT_MAX - 10)
+		return AFPA_PASS_REQUEST_LINE;
+	if (load8(work->head + at) != VERSION_HTTP || !crlf_at(work, at + 8))
+		return AFPA_PASS_REQUEST_LINE;
+	request->path_hash = hash;
+	request->path_length = size;
+	request->block_at = at + 10;
+	request->block_length = length - request->block_at;
+	return AFPA_ANSWERED;
+}
+
+/* Is anything pinned under this hash, on any site? Almost always right, one load. */
+static __always_inline bool path_may_be_pinned(__u64 hash)
+{
+	__u32 bit = hash & (AFPA_PATH_FILTER_BITS - 1);
+
+	return shared.paths[bit / 64] >> (bit % 64) & 1;
+}
+
+/*
+ * Derive request: `length` bytes of payload lie in `work->head`. `reason` says why when the result is
+ * not REQUEST_ANSWERABLE.
+ */
+static __always_inline enum certainty derive_request(struct work *work, __u32 length,
+						      const struct afpa_listener *listener, enum afpa_reason *reason)
+{
+	*reason = afpa_parse_request_line(work, length, false);
+	if (*reason != AFPA_ANSWERED)
+		return REQUEST_UNSURE;
+	*reason = check_block(work, listener);
+	if (*reason != AFPA_ANSWERED)
+		return REQUEST_UNSURE;
+	if (!path_may_be_pinned(work->request.path_hash))
+		*reason = AFPA_PASS_NOT_PINNED;
+	else if (!(work->request.block.flags & AFPA_BLOCK_ANSWERABLE))
+		*reason = AFPA_PASS_FIELD;
+	else if (work->request.block.site == 0)
+		*reason = AFPA_PASS_SITE;
+	else
+		return REQUEST_ANSWERABLE;
+	return REQUEST_ONE;
+}
+
+#define NO_FRAMING (~0ULL)
+#define CRLF_CRLF 0x0a0d0a0d
+
+/* Where the first blank line of `work->head` ends, at most at `length`; 0: there is none. */
+__noinline __u32 afpa_find_blank(struct work *work, __u32 length)
+{
+	if (!work || length > AFPA_HEAD_MAX)
+		return 0;
+	for (__u32 i = 0; i < AFPA_HEAD_MAX; i += 8) {
+		if (i >= length)
+			break;
+		if (!bytes_equal(load8(work->head + i), '\r'))
+			continue;
+		for (__u32 at = i; at < i + 8; at++)
+			if (*(__u32 *)(work->head + at) == CRLF_CRLF)
+				return at + 4 <= length ? at + 4 : 0;
+	}
+	return 0;
+}
+
+/*
+ * The head of `length` bytes at `work->head` as a request that goes to user mode: bytes of its content,
+ * 0 without any; NO_FRAMING, when it is not certain that exactly one final response will follow, or where
+ * the next request begins. GET and HEAD have no content here: servers differ in whether they read it.
+ */
+static __always_inline __u64 derive_framing(struct work *work, __u32 length, const struct afpa_listener *listener)
+{
+	struct scan *scan = &work->scan;
+	bool content;
+
+	if (afpa_parse_request_line(work, length, true) != AFPA_ANSWERED || work->request.block_length < 4 ||
+	    work->request.block_length > AFPA_CHECKED_MAX - 32)
+		return NO_FRAMING;
+	content = method_size(load8(work->head), false) == 0;
+	scan_block(work, listener, content);
+	if (!(scan->block.flags & AFPA_BLOCK_ONE_REQUEST) || scan->content_length > REQUEST_CONTENT_MAX)
+		return NO_FRAMING;
+	return content ? scan->content_length : 0;
+}
+
+#define PIPELINED_MAX 8 /* requests of one segment that are counted */
+
+enum taken { TAKEN_LAST, TAKEN_ONE, TAKEN_PART, TAKEN_UNSURE };
+
+/* The request of `work->passing` whose first `there` bytes are at `work->head`: one more, and where is its end? */
+static __always_inline enum taken take_request(struct work *work, __u32 there)
+{
+	struct passing *p = &work->passing;
+	struct afpa_listener listener;
+	__u32 head = afpa_find_blank(work, there);
+	__u64 content;
+
+	if (head == 0)
+		return p->length - p->at < AFPA_HEAD_MAX ? TAKEN_PART : TAKEN_UNSURE;
+	if (p->at == 0 && head == p->length && method_size(load8(work->head), false))
+		return TAKEN_UNSURE; /* derive_request has said so */
+	listener.id = p->listener;
+	listener.any_host_site = p->any_host_site;
+	content = derive_framing(work, head, &listener);
+	if (content == NO_FRAMING || p->requests >= AFPA_OWED_MAX)
+		return TAKEN_UNSURE;
+	p->heads |= work->request.head << (p->requests & 15);
+	p->requests++;
+	p->at += head + (__u32)content;
+	return p->at < p->length ? TAKEN_ONE : TAKEN_LAST;
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What a router quotes of a segment that is too long for it (RFC 1191, RFC 8201): cursor functions. */
+#ifndef AFPA_QUOTE_H
+#define AFPA_QUOTE_H
+
+#include <afpa/net/packet.h>
+
+#define ICMP_UNREACHABLE 3
+#define ICMP_TOO_LONG 4    /* code: fragmentation needed */
+#define ICMPV6_TOO_BIG 2
+
+/* Of both versions; `mtu` is the low half in version 4. */
+struct icmphdr {
+	__u8 type, code;
+	__u16 check;
+	__be32 mtu;
+};
+
+/* The quoted segment's beginning. */
+struct quoted_tcp {
+	__be16 source, destination;
+	__be32 seq;
+};
+
+struct quote {
+	struct afpa_flow_key key __attribute__((aligned(8)));
+	__u32 icmp_at, tcp_at;
+	__u32 mtu;
+	__be32 seq;
+	bool ipv6;
+};
+
+/* The IPv4 header at `at`. Where it ends, or 0: not what is looked for. */
+static __always_inline __u32 load_ipv4(struct __sk_buff *skb, __u32 at, struct iphdr *ip, __u8 protocol)
+{
+	if (bpf_skb_load_bytes(skb, at, ip, sizeof(*ip)) || ip->version_ihl >> 4 != 4 || ip->protocol != protocol ||
+	    ip->fragment & bpf_htons(IP_MORE_OR_OFFSET))
+		return 0;
+	return at + (ip->version_ihl & 15) * 4;
+}
+
+/* The same of IPv6, without extension headers. */
+static __always_inline __u32 load_ipv6(struct __sk_buff *skb, __u32 at, struct ipv6hdr *ip, __u8 protocol)
+{
+	if (bpf_skb_load_bytes(skb, at, ip, sizeof(*ip)) || ip->version_class >> 4 != 6 || ip->next_header != protocol)
+		return 0;
+	return at + sizeof(*ip);
+}
+
+static __always_inline bool read_quote_ipv4(struct __sk_buff *skb, struct quote *q)
+{
+	struct icmphdr icmp;
+	struct iphdr ip;
+
+	q->icmp_at = load_ipv4(skb, sizeof(struct ethhdr), &ip, IPPROTO_ICMP);
+	if (!q->icmp_at || bpf_skb_load_bytes(skb, q->icmp_at, &icmp, sizeof(icmp)) ||
+	    icmp.type != ICMP_UNREACHABLE || icmp.code != ICMP_TOO_LONG)
+		return false;
+	q->mtu = bpf_ntohl(icmp.mtu) & 0xffff;
+	q->tcp_at = load_ipv4(skb, q->icmp_at + sizeof(icmp), &ip, IPPROTO_TCP);
+	map_ipv4(q->key.server, ip.source);
+	map_ipv4(q->key.client, ip.destination);
+	return q->tcp_at;
+}
+
+static __always_inline bool read_quote_ipv6(struct __sk_buff *skb, struct quote *q)
+{
+	struct icmphdr icmp;
+	struct ipv6hdr ip;
+
+	q->icmp_at = load_ipv6(skb, sizeof(struct ethhdr), &ip, IPPROTO_ICMPV6);
+	if (!q->icmp_at || bpf_skb_load_bytes(skb, q->icmp_at, &icmp, sizeof(icmp)) || icmp.type != ICMPV6_TOO_BIG)
+		return false;
+	q->mtu = bpf_ntohl(icmp.mtu);
+	q->tcp_at = load_ipv6(skb, q->icmp_at + sizeof(icmp), &ip, IPPROTO_TCP);
+	copy_address(q->key.server, ip.source);
+	copy_address(q->key.client, ip.destination);
+	q->ipv6 = true;
+	return q->tcp_at;
+}
+
+/* A quote of a segment that left from a served port. False: something else. */
+static __always_inline bool read_quote(struct __sk_buff *skb, struct quote *q)
+{
+	struct quoted_tcp tcp;
+	bool read = false;
+
+	if (skb->protocol == bpf_htons(ETH_P_IP))
+		read = read_quote_ipv4(skb, q);
+	else if (skb->protocol == bpf_htons(ETH_P_IPV6))
+		read = read_quote_ipv6(skb, q);
+	if (!read || bpf_skb_load_bytes(skb, q->tcp_at, &tcp, sizeof(tcp)))
+		return false;
+	q->key.server_port = bpf_ntohs(tcp.source);
+	q->key.client_port = bpf_ntohs(tcp.destination);
+	q->seq = tcp.seq;
+	return port_served(q->key.server_port);
+}
+
+/* Bytes of payload that a packet of `mtu` bytes has room for. */
+static __always_inline __u32 payload_within(__u32 mtu, bool ipv6, bool timestamps)
+{
+	return mtu - (ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr)) - sizeof(struct tcphdr) -
+	       (timestamps ? TIMESTAMP_SIZE : 0);
+}
+
+/* What every path takes: IPv6's, and close enough to what IPv4's are without a tunnel of tunnels. */
+#define NARROW_MTU 1280
+#define NARROW_MTU_IPV4 576 /* nobody is believed who says less */
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Send response: the request's packet becomes the answer's, and leaves by the interface it came in.
+ *
+ * All headers are built in scratch and stored with one call, the response with a second, its Date
+ * with a third. Checksums: a packet that came in partial leaves partial (the device or the receiver
+ * finishes it); otherwise the stored sum of the response is added to that of the headers.
+ */
+#ifndef AFPA_SEND_H
+#define AFPA_SEND_H
+
+#include <afpa/clock.h>
+#include <afpa/conn/flow.h>
+#include <afpa/scratch.h>
+
+#define FRAME_AT 2 /* Ethernet header's place in `work->frame`: IP and TCP become aligned */
+#define HOPS 64
+
+/* What leaves, whichever object it came from. */
+struct outgoing {
+	const __u8 *bytes;       /* NULL: headers only */
+	__u32 length, date_offset;
+	__u32 sum;               /* of the payload, Date included */
+	const struct afpa_date *date;
+	__u32 seq, ack;
+	__u32 ts_value, ts_echo;
+	__be16 window;
+	__u8 flags;
+	__be16 id;               /* IPv4: routers may cut the packet, and number it so; 0: they may not */
+	__u8 ecn;                /* of the IP header: may the packet be marked? */
+	__u8 swap;               /* source and destination of `work->frame` change places */
+};
+
+/* An answer of a slot under a Date. */
+static __always_inline void outgoing_answer(struct outgoing *out, const struct afpa_answer *answer, const __u8 *bytes,
+					    bool head_only, const struct afpa_date *date)
+{
+	out->bytes = bytes;
+	out->length = head_only ? answer->head_length : answer->length;
+	out->date_offset = answer->date_offset;
+	out->date = date;
+	out->sum = (head_only ? answer->head_sum : answer->sum) +
+		   (answer->date_offset & 1 ? date->sum_odd : date->sum_even);
+}
+
+static __always_inline void swap_ethernet(__u8 *frame)
+{
+	struct ethhdr *ethernet = (void *)frame;
+	struct ethhdr old = *ethernet;
+
+	__builtin_memcpy(ethernet->destination, old.source, 6);
+	__builtin_memcpy(ethernet->source, old.destination, 6);
+}
+
+static __always_inline void build_ipv4(struct iphdr *ip, const struct outgoing *out, __u32 tcp_length)
+{
+	__be32 source = ip->source;
+
+	ip->tos = out->ecn;
+	ip->total_length = bpf_htons(tcp_length + sizeof(*ip));
+	ip->id = out->id;
+	ip->fragment = out->id ? 0 : bpf_htons(0x4000);
+	ip->ttl = HOPS;
+	if (out->swap) {
+		ip->source = ip->destination;
+		ip->destination = source;
+	}
+	ip->check = 0;
+	ip->check = ~fold(sum_words(ip, sizeof(*ip) / 4));
+}
+
+static __always_inline void build_ipv6(struct ipv6hdr *ip, const struct outgoing *out, __u32 tcp_length)
+{
+	*(__be32 *)ip = bpf_htonl(6 << 28 | out->ecn << 20);
+	ip->payload_length = bpf_htons(tcp_length);
+	ip->hop_limit = HOPS;
+	for (int i = 0; out->swap && i < 4; i++) {
+		__be32 source = ip->source[i];
+
+		ip->source[i] = ip->destination[i];
+		ip->destination[i] = source;
+	}
+}
+
+static __always_inline void build_tcp(struct tcphdr *tcp, const struct segment *s, const struct outgoing *out)
+{
+	__be32 *options = (__be32 *)(tcp + 1);
+	__be16 source = tcp->source;
+
+	if (out->swap) {
+		tcp->source = tcp->destination;
+		tcp->destination = source;
+	}
+	tcp->seq = bpf_htonl(out->seq);
+	tcp->ack = bpf_htonl(out->ack);
+	tcp->offset = (sizeof(*tcp) + (s->timestamps ? TIMESTAMP_SIZE : 0)) / 4 << 4;
+	tcp->flags = out->flags;
+	tcp->window = out->window;
+	tcp->check = tcp->urgent = 0;
+	if (s->timestamps) {
+		options[0] = bpf_htonl(TIMESTAMP_LAYOUT);
+		options[1] = bpf_htonl(out->ts_value);
+		options[2] = bpf_htonl(out->ts_echo);
+	}
+}
+
+static __always_inline void checksum_tcp(struct tcphdr *tcp, const struct segment *s, const struct outgoing *out,
+					 __u32 tcp_length, bool partial)
+{
+	__u64 sum = sum_pseudo(s, tcp_length);
+
+	if (partial) {
+		tcp->check = fold(sum);
+		return;
+	}
+	sum += sum_words(tcp, sizeof(*tcp) / 4) + out->sum;
+	if (s->timestamps)
+		sum += sum_words(tcp + 1, 3);
+	tcp->check = ~fold(sum);
+}
+
+/* Headers of what leaves: those that came in, without TCP options but timestamps. */
+static __always_inline __u32 headers_out(const struct segment *s)
+{
+	return s->tcp_at + sizeof(struct tcphdr) + (s->timestamps ? TIMESTAMP_SIZE : 0);
+}
+
+/* Keep the headers that came in, the model for what leaves. Needs `plain_ip`. */
+static __always_inline bool save_headers(struct __sk_buff *skb, struct work *work, const struct segment *s)
+{
+	__u32 headers = headers_out(s);
+
+	opaque(headers);
+	if (headers < 54 || headers > 86)
+		return false;
+	return bpf_skb_load_bytes(skb, 0, work->frame + FRAME_AT, headers) == 0;
+}
+
+/* Turn the packet into `out`, headers only. False: it is spoilt, drop it. */
+static __always_inline bool make_packet(struct __sk_buff *skb, struct work *work, const struct segment *s,
+					const struct outgoing *out, bool partial)
+{
+	void *ip = work->frame + FRAME_AT + sizeof(struct ethhdr);
+	struct tcphdr *tcp = s->ipv6 ? ip + sizeof(struct ipv6hdr) : ip + sizeof(struct iphdr);
+	__u32 headers = headers_out(s), tcp_length = headers - s->tcp_at + out->length;
+
+	if (out->swap)
+		swap_ethernet(work->frame + FRAME_AT);
+	if (s->ipv6)
+		build_ipv6(ip, out, tcp_length);
+	else
+		build_ipv4(ip, out, tcp_length);
+	build_tcp(tcp, s, out);
+	checksum_tcp(tcp, s, out, tcp_length, partial);
+
+	opaque(headers);
+	if (headers < 54 || headers > 86 || bpf_skb_change_tail(skb, headers + out->length, 0))
+		return false;
+	return bpf_skb_store_bytes(skb, 0, work->frame + FRAME_AT, headers, 0) == 0;
+}
+
+/* The response behind the headers; `max` is the room that `out->bytes` has. */
+static __always_inline bool store_payload(struct __sk_buff *skb, const struct segment *s, const struct outgoing *out,
+					  __u32 max)
+{
+	__u32 length = out->length, at = headers_out(s);
+
+	opaque(length);
+	if (length < AFPA_DATE_LENGTH || length > max)
+		return false;
+	if (bpf_skb_store_bytes(skb, at, out->bytes, length, 0))
+		return false;
+	return bpf_skb_store_bytes(skb, at + out->date_offset, out->date->text, AFPA_DATE_LENGTH, 0) == 0;
+}
+
+#endif
