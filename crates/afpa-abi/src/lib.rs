@@ -42,13 +42,13 @@ pub const PAGE_SUMS: usize = 4;
 /// Pages of an answer.
 pub const PAGES_MAX: usize = 17;
 /// Flights whose time has come that are told of at once.
-pub const DUES: usize = 64;
+pub const TRANSFERS_DUE: usize = 64;
 /// The same of answers of one segment.
-pub const OVERDUES: usize = 64;
+pub const RTX_DUE: usize = 64;
 /// Words of the send engine's memory of a path.
 pub const PATH_WORDS: usize = 4;
 /// Words of the send engine's state.
-pub const FLIGHT_WORDS: usize = 83;
+pub const SENDER_WORDS: usize = 83;
 /// Places in which answers of sites are counted.
 pub const SITES_COUNTED: usize = 1024;
 /// Longest header block that is remembered.
@@ -75,16 +75,16 @@ pub struct Shared {
     pub generation: u32,
     pub log_every: u32,
     pub checked_mask: u32,
-    pub rest_after: u32,
+    pub bypass_after: u32,
     pub pins: u32,
     pub answer_max: u32,
-    pub rest_time: u32,
-    pub flight_ns: u64,
+    pub bypass_time: u32,
+    pub transfer_ns: u64,
     pub dates: [Date; DATES],
     pub ports: [u64; 65536 / 64],
     pub paths: [u64; PATH_FILTER_BITS / 64],
     pub interfaces: [u32; INTERFACES],
-    pub watch_ns: u64,
+    pub rtx_ns: u64,
 }
 
 /// `struct afpa_endpoint`
@@ -184,11 +184,11 @@ pub mod owner {
     /// One request is with user mode.
     pub const USER: u8 = 1;
     /// User mode keeps the connection.
-    pub const KEPT: u8 = 2;
+    pub const USER_FINAL: u8 = 2;
     /// A FIN went by.
     pub const CLOSING: u8 = 3;
     /// User mode keeps the connection, since the fast path has had nothing for it.
-    pub const RESTING: u8 = 4;
+    pub const BYPASSED: u8 = 4;
 }
 
 /// `enum afpa_flow_flags`
@@ -198,9 +198,9 @@ pub mod flow_flags {
     /// The server sent its FIN.
     pub const SERVER_FIN: u8 = 16;
     /// Answers of several segments are possible.
-    pub const SEVERAL: u8 = 32;
+    pub const MULTI_SEGMENT: u8 = 32;
     /// One is on its way.
-    pub const FLIGHT: u8 = 64;
+    pub const TRANSFER: u8 = 64;
     /// Marks instead of losses were negotiated.
     pub const ECN: u8 = 128;
 }
@@ -216,31 +216,31 @@ pub struct Flow {
     pub answer_kind: u8,
     pub window: u16,
     pub mss: u16,
-    pub taken: u32,
-    pub given: u32,
+    pub rx_offset: u32,
+    pub tx_offset: u32,
     pub client_next: u32,
     pub kernel_next: u32,
-    pub kernel_edge: u32,
-    pub kernel_acked: u32,
+    pub stale_below: u32,
+    pub acked_to_kernel: u32,
     pub response_start: u32,
     pub kernel_received: u32,
     pub ts_sent: u32,
     pub ts_seen: u32,
     pub ts_offset: u32,
     pub listener: u32,
-    pub answer_from: u32,
-    pub answer_length: u32,
-    pub answer_at: u32,
-    pub answer_span: u32,
+    pub request_seq: u32,
+    pub request_length: u32,
+    pub answer_seq: u32,
+    pub answer_size: u32,
     pub answer_slot: u32,
     pub answer_date: u32,
-    pub client_acked: u32,
+    pub snd_una: u32,
     pub answer_version: u64,
     pub used_ns: u64,
     pub user_ns: u64,
-    pub owed: u8,
+    pub responses_pending: u8,
     pub phase: u8,
-    pub heads: u16,
+    pub head_bits: u16,
     pub chunk: u32,
     pub passed: u16,
     pub pins: u16,
@@ -248,17 +248,17 @@ pub struct Flow {
     pub path: [u64; PATH_WORDS],
     pub any_host_site: u32,
     pub generation: u32,
-    pub watched: u32,
-    pub answered: u32,
-    pub tries: u8,
-    pub timed: u8,
+    pub rtx_stamp: u32,
+    pub answer_sent: u32,
+    pub retransmits: u8,
+    pub rtt_wanted: u8,
     pub reserved: [u8; 6],
 }
 
-/// `struct afpa_flight`
+/// `struct afpa_transfer`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Flight {
+pub struct Transfer {
     pub version: u64,
     pub slot: u32,
     pub date: u32,
@@ -267,25 +267,25 @@ pub struct Flight {
     pub at: u32,
     pub interface: u32,
     pub ethernet: [u8; 14],
-    pub look: u8,
+    pub send_pending: u8,
     pub place: u8,
-    pub engine: [u64; FLIGHT_WORDS],
+    pub sender: [u64; SENDER_WORDS],
 }
 
-/// `struct afpa_due`
+/// `struct afpa_rtx_due`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Due {
+pub struct RtxDue {
     pub flow: FlowKey,
     pub interface: u32,
     pub ethernet: [u8; 14],
     pub reserved: [u8; 2],
 }
 
-/// `struct afpa_watch`
+/// `struct afpa_rtx_timer`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Watch {
+pub struct RtxTimer {
     pub flow: FlowKey,
     pub interface: u32,
     pub ethernet: [u8; 14],
@@ -390,15 +390,15 @@ const _: () = {
     assert!(size_of::<FlowKey>() == 36);
     assert!(size_of::<SiteCount>() == 16 && size_of::<CheckedHead>() == 48);
     assert!(
-        offset_of!(Flow, taken) == 12
+        offset_of!(Flow, rx_offset) == 12
             && offset_of!(Flow, answer_version) == 88
-            && offset_of!(Flow, owed) == 112
+            && offset_of!(Flow, responses_pending) == 112
             && offset_of!(Flow, path) == 128
-            && offset_of!(Flow, watched) == 168
+            && offset_of!(Flow, rtx_stamp) == 168
             && size_of::<Flow>() == 184
     );
     assert!(size_of::<Page>() == 5600);
-    assert!(offset_of!(Flight, engine) == 80 && size_of::<Flight>() == 80 + 8 * FLIGHT_WORDS);
-    assert!(size_of::<Due>() == 56 && size_of::<Watch>() == 64);
+    assert!(offset_of!(Transfer, sender) == 80 && size_of::<Transfer>() == 80 + 8 * SENDER_WORDS);
+    assert!(size_of::<RtxDue>() == 56 && size_of::<RtxTimer>() == 64);
     assert!(offset_of!(Event, version) == 48 && size_of::<Event>() == 80);
 };

@@ -90,10 +90,10 @@ fn statistics(shared: &Shared) -> Value {
             "bytes": usage.bytes,
             "retired_bytes": usage.retired_bytes,
         },
-        "flights": shared.fast_path.flights().ok(),
+        "flights": shared.fast_path.transfers().ok(),
         "known": standing.known,
         "busy": standing.busy,
-        "drifted": shared.fast_path.drifted_flows().ok(),
+        "drifted": shared.fast_path.translated_flows().ok(),
         "unfit": unfit,
         "reasons": reasons,
     })

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{FastPath, Settings, Tender};
+use afpa_bpf::{FastPath, RtxThread, Settings};
 use anyhow::{Context as _, bail};
 
 use crate::control;
@@ -82,10 +82,10 @@ fn clean(place: &Place, settings: &DetachSettings) -> anyhow::Result<bool> {
         let deadline = Instant::now() + settings.wait;
         let ours = Arc::clone(fast_path);
         // What cannot be sent again its clients wait for in vain; then their sockets end.
-        let _tender = Tender::start(move || ours.tend(), |_| ())?;
+        let _tender = RtxThread::start(move || ours.service_timers(), |_| ())?;
         loop {
             fast_path.sweep(Duration::ZERO)?;
-            let drifted = fast_path.drifted_flows()?;
+            let drifted = fast_path.translated_flows()?;
             if drifted == 0 || (settings.force && Instant::now() >= deadline) {
                 break;
             }

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{Carriers, Change, FastPath, Interface, Settings, Tender, interfaces, is_reachable};
+use afpa_bpf::{
+    Carriers, Change, FastPath, Interface, RtxThread, Settings, interfaces, is_reachable,
+};
 use afpa_cache::root::{DocumentRoot, RootSettings, SymlinkPolicy};
 use afpa_cache::watch::{WatchSettings, Watcher};
 use anyhow::{Context as _, bail};
@@ -69,7 +71,7 @@ struct Attachment {
     shared: Arc<Shared>,
     watcher: Arc<Watcher>,
     interfaces: Carriers,
-    tender: Option<Tender>,
+    tender: Option<RtxThread>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,9 +199,9 @@ impl Attachment {
         let deadline = Instant::now() + LAST_WAIT;
         let drifted = loop {
             let _swept = self.shared.fast_path.sweep(Duration::ZERO);
-            let drifted = self.shared.fast_path.drifted_flows().unwrap_or_default();
+            let drifted = self.shared.fast_path.translated_flows().unwrap_or_default();
             // Nobody sends the lost end of a long answer again when we are gone.
-            let flights = self.shared.fast_path.flights().unwrap_or_default();
+            let flights = self.shared.fast_path.transfers().unwrap_or_default();
             let patient = drain || ((!self.keeps || flights > 0) && Instant::now() < deadline);
             if drifted == 0 || !patient {
                 break drifted;
@@ -223,12 +225,12 @@ impl Attachment {
 }
 
 /// Sends answers again when nothing comes from their clients.
-fn tender(shared: &Arc<Shared>) -> std::io::Result<Tender> {
+fn tender(shared: &Arc<Shared>) -> std::io::Result<RtxThread> {
     let shared = Arc::clone(shared);
     let complain = |error: &_| {
         say(&format!("what is lost of answers is not sent again: {error}"));
     };
-    Tender::start(move || shared.fast_path.tend(), complain)
+    RtxThread::start(move || shared.fast_path.service_timers(), complain)
 }
 
 /// With a folder for what outlives us, where there can be one.
@@ -242,11 +244,11 @@ fn load(settings: &AttachSettings, place: &Place) -> anyhow::Result<(FastPath, b
     let several_segments = longest > Scope::ONE_SEGMENT;
     let fast_path = FastPath::load(Settings {
         refresh: settings.server_timeout / 2,
-        rest_after: settings.rest_after,
+        bypass_after: settings.rest_after,
         keep_in: keeps.then(|| place.kept.clone()),
         answer_max: u32::try_from(longest).unwrap_or(u32::MAX),
         pages: if several_segments { PAGES } else { 0 },
-        flights: if several_segments { FLIGHTS } else { 1 },
+        transfers: if several_segments { FLIGHTS } else { 1 },
         ..sizes()
     });
     Ok((fast_path.context("the fast path cannot be had")?, keeps))

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::mem::offset_of;
 use std::time::Duration;
 
-use afpa_abi::{Flight, Flow, FlowKey, flow_flags};
+use afpa_abi::{Flow, FlowKey, Transfer, flow_flags};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -17,7 +17,7 @@ pub struct Swept {
     /// Flows in the table when it began.
     pub flows: usize,
     /// Of these, drifted ones: the two sequence spaces differ, translation is needed.
-    pub drifted: usize,
+    pub translated: usize,
     /// Flows whose socket was looked for.
     pub probed: usize,
     /// Flows removed.
@@ -37,7 +37,7 @@ impl FastPath {
         let mut suspects = Vec::new();
         self.each_flow(|key, flow| {
             swept.flows += 1;
-            swept.drifted += usize::from(flow.taken | flow.given != 0);
+            swept.translated += usize::from(flow.rx_offset | flow.tx_offset != 0);
             let closed = flow_flags::CLIENT_FIN | flow_flags::SERVER_FIN;
             let patience = if flow.flags & closed == closed { CLOSED_AFTER } else { idle };
             if now.saturating_sub(Duration::from_nanos(flow.used_ns)) >= patience {
@@ -57,9 +57,9 @@ impl FastPath {
     }
 
     /// Connections that would break if the programs were detached now.
-    pub fn drifted_flows(&self) -> libbpf_rs::Result<usize> {
+    pub fn translated_flows(&self) -> libbpf_rs::Result<usize> {
         let mut drifted = 0;
-        self.each_flow(|_, flow| drifted += usize::from(flow.taken | flow.given != 0))?;
+        self.each_flow(|_, flow| drifted += usize::from(flow.rx_offset | flow.tx_offset != 0))?;
         Ok(drifted)
     }
 
@@ -73,7 +73,7 @@ impl FastPath {
     /// Time since the last answer on a connection, to the second; None: nothing was answered on it. Unlike
     /// [`FastPath::idle_time`] it does not let a client hold a connection by mere acknowledgements.
     pub fn since_answer(&self, key: &FlowKey) -> libbpf_rs::Result<Option<Duration>> {
-        let answered = self.flow(key)?.filter(|flow| flow.given != 0);
+        let answered = self.flow(key)?.filter(|flow| flow.tx_offset != 0);
         let now = clock_gettime(ClockId::Realtime).tv_sec as u64;
         Ok(answered.map(|flow| Duration::from_secs(now.saturating_sub(flow.answer_date.into()))))
     }
@@ -88,13 +88,15 @@ impl FastPath {
     }
 
     /// Answers of several segments that are under way.
-    pub fn flights(&self) -> libbpf_rs::Result<usize> {
-        Ok(entries(&self.flights)?.count())
+    pub fn transfers(&self) -> libbpf_rs::Result<usize> {
+        Ok(entries(&self.transfers)?.count())
     }
 
     /// Slots, and the versions in them, of answers of several segments that are under way.
-    pub(crate) fn in_flight(&self) -> libbpf_rs::Result<HashSet<(u32, u64)>> {
-        Ok(entries(&self.flights)?.filter_map(|(_, flight)| version_in_flight(&flight)).collect())
+    pub(crate) fn in_transfer(&self) -> libbpf_rs::Result<HashSet<(u32, u64)>> {
+        Ok(entries(&self.transfers)?
+            .filter_map(|(_, transfer)| version_in_transfer(&transfer))
+            .collect())
     }
 
     /// Ask the kernel whether the socket is there still; the program removes the flow if not.
@@ -124,33 +126,33 @@ fn parse(bytes: &[u8]) -> Option<Flow> {
     Some(Flow {
         owner: *bytes.get(4)?,
         flags: *bytes.get(5)?,
-        taken: word(12)?,
-        given: word(16)?,
+        rx_offset: word(12)?,
+        tx_offset: word(16)?,
         client_next: word(20)?,
         kernel_next: word(24)?,
-        kernel_edge: word(28)?,
-        kernel_acked: word(32)?,
+        stale_below: word(28)?,
+        acked_to_kernel: word(32)?,
         response_start: word(36)?,
         kernel_received: word(40)?,
         listener: word(56)?,
-        answer_length: word(64)?,
-        answer_at: word(68)?,
-        answer_span: word(72)?,
+        request_length: word(64)?,
+        answer_seq: word(68)?,
+        answer_size: word(72)?,
         answer_slot: word(76)?,
         answer_date: word(80)?,
-        client_acked: word(84)?,
+        snd_una: word(84)?,
         answer_version: long(88)?,
         used_ns: long(96)?,
         user_ns: long(104)?,
-        owed: *bytes.get(112)?,
+        responses_pending: *bytes.get(112)?,
         phase: *bytes.get(113)?,
         ..Flow::default()
     })
 }
 
-/// `struct afpa_flight`: which answer it is.
-fn version_in_flight(bytes: &[u8]) -> Option<(u32, u64)> {
-    let slot = bytes.get(offset_of!(Flight, slot)..)?.first_chunk()?;
-    let version = bytes.get(offset_of!(Flight, version)..)?.first_chunk()?;
+/// `struct afpa_transfer`: which answer it is.
+fn version_in_transfer(bytes: &[u8]) -> Option<(u32, u64)> {
+    let slot = bytes.get(offset_of!(Transfer, slot)..)?.first_chunk()?;
+    let version = bytes.get(offset_of!(Transfer, version)..)?.first_chunk()?;
     Some((u32::from_ne_bytes(*slot), u64::from_ne_bytes(*version)))
 }

@@ -179,11 +179,11 @@ impl FastPath {
     pub fn reclaim(&self) -> libbpf_rs::Result<()> {
         let ripe = self.lock_pinned().room.older_than(RIPE, Duration::ZERO, Instant::now());
         if !ripe.is_empty() {
-            let mut needed = self.in_flight()?;
+            let mut needed = self.in_transfer()?;
             self.each_flow(|_, flow| {
-                let end = flow.answer_at.wrapping_add(flow.answer_span);
+                let end = flow.answer_seq.wrapping_add(flow.answer_size);
                 let outstanding =
-                    flow.answer_length != 0 && (flow.client_acked.wrapping_sub(end) as i32) < 0;
+                    flow.request_length != 0 && (flow.snd_una.wrapping_sub(end) as i32) < 0;
                 if outstanding {
                     needed.insert((flow.answer_slot, flow.answer_version));
                 }
@@ -238,7 +238,7 @@ impl FastPath {
         let old = pinned.room.older_than(self.settings.retire_after, RIPE, now);
         // A table that cannot be read may name all of them.
         if !old.is_empty()
-            && let Ok(needed) = self.in_flight()
+            && let Ok(needed) = self.in_transfer()
         {
             self.let_go(pinned, &old, &needed);
         }

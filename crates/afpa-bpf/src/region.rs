@@ -63,19 +63,19 @@ impl Region {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).answer_max) }
     }
 
-    pub(crate) fn flight_ns(&self) -> &AtomicU64 {
+    pub(crate) fn transfer_ns(&self) -> &AtomicU64 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).flight_ns) }
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).transfer_ns) }
     }
 
-    pub(crate) fn watch_ns(&self) -> &AtomicU64 {
+    pub(crate) fn rtx_ns(&self) -> &AtomicU64 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).watch_ns) }
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).rtx_ns) }
     }
 
-    pub(crate) fn rest_after(&self) -> &AtomicU32 {
+    pub(crate) fn bypass_after(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
-        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).rest_after) }
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).bypass_after) }
     }
 
     pub(crate) fn pins(&self) -> &AtomicU32 {
@@ -83,9 +83,9 @@ impl Region {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).pins) }
     }
 
-    pub(crate) fn rest_time(&self) -> &AtomicU32 {
+    pub(crate) fn bypass_time(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
-        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).rest_time) }
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).bypass_time) }
     }
 
     /// The word of the port filter that holds `port`.

@@ -24,7 +24,7 @@ fn layouts_agree_with_btf() {
     let btf = Btf::from_path(file.path()).expect("the object has BTF");
     let all = mirrored! {
         Date "afpa_date" { second, text, sum_even, sum_odd, reserved }
-        Shared "afpa_shared" { pulse, hash_seed, refresh_ns, generation, log_every, checked_mask, rest_after, pins, answer_max, rest_time, flight_ns, dates, ports, paths, interfaces, watch_ns }
+        Shared "afpa_shared" { pulse, hash_seed, refresh_ns, generation, log_every, checked_mask, bypass_after, pins, answer_max, bypass_time, transfer_ns, dates, ports, paths, interfaces, rtx_ns }
         Endpoint "afpa_endpoint" { address, port, reserved }
         Listener "afpa_listener" { id, any_host_site }
         SiteKey "afpa_site_key" { listener, host_length, host }
@@ -33,11 +33,11 @@ fn layouts_agree_with_btf() {
         Answer "afpa_answer" { length, head_length, date_offset, sum, head_sum }
         Slot "afpa_slot" { version, whole, not_modified, path_length, etag_length, site, pages, reserved, path, etag, last_modified, not_modified_bytes, bytes }
         FlowKey "afpa_flow_key" { client, server, client_port, server_port }
-        Flow "afpa_flow" { lock, owner, flags, client_scale, answer_kind, window, mss, taken, given, client_next, kernel_next, kernel_edge, kernel_acked, response_start, kernel_received, ts_sent, ts_seen, ts_offset, listener, answer_from, answer_length, answer_at, answer_span, answer_slot, answer_date, client_acked, answer_version, used_ns, user_ns, owed, phase, heads, chunk, passed, pins, passing_since, path, any_host_site, generation, watched, answered, tries, timed, reserved }
+        Flow "afpa_flow" { lock, owner, flags, client_scale, answer_kind, window, mss, rx_offset, tx_offset, client_next, kernel_next, stale_below, acked_to_kernel, response_start, kernel_received, ts_sent, ts_seen, ts_offset, listener, request_seq, request_length, answer_seq, answer_size, answer_slot, answer_date, snd_una, answer_version, used_ns, user_ns, responses_pending, phase, head_bits, chunk, passed, pins, passing_since, path, any_host_site, generation, rtx_stamp, answer_sent, retransmits, rtt_wanted, reserved }
         Page "afpa_page" { bytes, sums }
-        Flight "afpa_flight" { version, slot, date, flow, lock, at, interface, ethernet, look, place, engine }
-        Due "afpa_due" { flow, interface, ethernet, reserved }
-        Watch "afpa_watch" { flow, interface, ethernet, reserved, stamp, due }
+        Transfer "afpa_transfer" { version, slot, date, flow, lock, at, interface, ethernet, send_pending, place, sender }
+        RtxDue "afpa_due_transfers" { flow, interface, ethernet, reserved }
+        RtxTimer "afpa_due_answers" { flow, interface, ethernet, reserved, stamp, due }
         Event "afpa_event" { flow, listener, site, date, version, length, weight, kind, head, reserved, block, block_sequence, spare }
         SiteCount "afpa_site_count" { whole, not_modified }
     };

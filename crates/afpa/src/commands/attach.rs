@@ -37,7 +37,7 @@ pub struct Attach {
     #[arg(long, value_name = "BYTES", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(Scope::ONE_SEGMENT as u64..=Scope::LONGEST as u64))]
     pub answer_max: u64,
     /// Leave a connection to the server after this many requests in a row that are not for the kernel; 0: never
-    #[arg(long, value_name = "REQUESTS", default_value_t = afpa_bpf::REST_AFTER, value_parser = clap::value_parser!(u32).range(0..=60000))]
+    #[arg(long, value_name = "REQUESTS", default_value_t = afpa_bpf::BYPASS_AFTER, value_parser = clap::value_parser!(u32).range(0..=60000))]
     pub rest_after: u32,
     /// Follow symbolic links whatever they lead to below the directory, as the server does
     #[arg(long, action = ArgAction::SetTrue)]

@@ -222,12 +222,12 @@ fn settings(config: &Config, keep_in: Option<PathBuf>) -> Settings {
         objects: count(objects),
         answer_max: count(wanted.answer_max),
         pages: count(pages),
-        flights: if pages == 0 { 1 } else { count(wanted.flights) },
+        transfers: if pages == 0 { 1 } else { count(wanted.flights) },
         retired_bytes: wanted.retired,
         flows: count(wanted.flows),
         hosts: hosts(config),
         log_every: log_every(config),
-        rest_after: count(wanted.rest_after),
+        bypass_after: count(wanted.rest_after),
         keep_in,
         ..Settings::default()
     }

@@ -11,10 +11,10 @@ use support::{SERVER_V4, SITE, Sample, World, closes_cleanly, counted, kernel_an
 
 const SOON: Duration = Duration::from_millis(150);
 
-fn world(rest_after: u32) -> Option<(World, FastPath)> {
+fn world(bypass_after: u32) -> Option<(World, FastPath)> {
     World::with_one_pinned(Settings {
-        rest_after,
-        rest_time: Duration::ZERO,
+        bypass_after,
+        bypass_time: Duration::ZERO,
         ..Settings::default()
     })
 }
@@ -39,15 +39,15 @@ fn after_so_many_passes_and_not_before() {
     let Some((world, fast_path)) = world(4) else { return };
     let mut client = world.connected();
     user_answers(&mut client, 3);
-    assert_eq!(counted(&fast_path, Reason::FlowRested), 0);
+    assert_eq!(counted(&fast_path, Reason::FlowBypassed), 0);
     user_answers(&mut client, 1);
-    assert_eq!(counted(&fast_path, Reason::FlowRested), 1);
+    assert_eq!(counted(&fast_path, Reason::FlowBypassed), 1);
     for _ in 0..3 {
         rests(&mut client);
         user_answers(&mut client, 1);
     }
     assert_eq!(counted(&fast_path, Reason::PassNotPinned), 4, "then nothing is derived any more");
-    assert_eq!(counted(&fast_path, Reason::PassResting), 6);
+    assert_eq!(counted(&fast_path, Reason::PassBypassed), 6);
     assert_eq!(counted(&fast_path, Reason::Answered), 0);
     let mut other = world.connected();
     kernel_answers(&fast_path, &mut other);
@@ -61,10 +61,10 @@ fn an_answer_begins_the_count_anew() {
         user_answers(&mut client, 3);
         kernel_answers(&fast_path, &mut client);
     }
-    assert_eq!(counted(&fast_path, Reason::FlowRested), 0);
+    assert_eq!(counted(&fast_path, Reason::FlowBypassed), 0);
     user_answers(&mut client, 4);
     rests(&mut client);
-    assert_eq!(counted(&fast_path, Reason::FlowRested), 1);
+    assert_eq!(counted(&fast_path, Reason::FlowBypassed), 1);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn never_when_the_setting_says_so() {
     let mut client = world.connected();
     user_answers(&mut client, 100);
     kernel_answers(&fast_path, &mut client);
-    fast_path.set_rest_after(5);
+    fast_path.set_bypass_after(5);
     user_answers(&mut client, 5);
     rests(&mut client);
 }
@@ -83,7 +83,7 @@ fn never_when_the_setting_says_so() {
 fn not_by_passes_that_say_nothing_of_the_client() {
     let refresh = Duration::from_millis(1);
     let settings =
-        Settings { rest_after: 2, rest_time: Duration::ZERO, refresh, ..Settings::default() };
+        Settings { bypass_after: 2, bypass_time: Duration::ZERO, refresh, ..Settings::default() };
     let Some((world, fast_path)) = World::with_one_pinned(settings) else { return };
     let mut client = world.connected();
     kernel_answers(&fast_path, &mut client);
@@ -95,7 +95,7 @@ fn not_by_passes_that_say_nothing_of_the_client() {
     assert_eq!(counted(&fast_path, Reason::PassRefresh), 5);
     fast_path.set_refresh(Duration::ZERO);
     kernel_answers(&fast_path, &mut client);
-    assert_eq!(counted(&fast_path, Reason::FlowRested), 0);
+    assert_eq!(counted(&fast_path, Reason::FlowBypassed), 0);
 }
 
 /// While the working set is being filled, misses tell nothing of the client.
@@ -118,8 +118,8 @@ fn not_while_objects_are_being_pinned() {
 /// Busy clients of an object that changes miss it very often in a very short time.
 #[test]
 fn not_between_two_versions_of_an_object() {
-    let rest_time = Duration::from_millis(500);
-    let settings = Settings { rest_after: 4, rest_time, ..Settings::default() };
+    let bypass_time = Duration::from_millis(500);
+    let settings = Settings { bypass_after: 4, bypass_time, ..Settings::default() };
     let Some((world, fast_path)) = World::with_one_pinned(settings) else { return };
     let mut client = world.connected();
     kernel_answers(&fast_path, &mut client);
@@ -130,13 +130,13 @@ fn not_between_two_versions_of_an_object() {
     Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
     kernel_answers(&fast_path, &mut client);
     user_answers(&mut client, 3);
-    std::thread::sleep(rest_time + Duration::from_millis(50));
+    std::thread::sleep(bypass_time + Duration::from_millis(50));
     kernel_answers(&fast_path, &mut client);
     user_answers(&mut client, 3);
-    std::thread::sleep(rest_time + Duration::from_millis(50));
+    std::thread::sleep(bypass_time + Duration::from_millis(50));
     user_answers(&mut client, 1);
     rests(&mut client);
-    assert_eq!(counted(&fast_path, Reason::FlowRested), 1);
+    assert_eq!(counted(&fast_path, Reason::FlowBypassed), 1);
 }
 
 /// Behind the request that makes it rest, others are on their way already.
@@ -161,7 +161,7 @@ fn pipelined_requests_at_the_border() {
         assert_eq!(bodies, expected, "drifted: {drifted}");
         rests(&mut client);
     }
-    assert_eq!(counted(&fast_path, Reason::FlowRested), 2);
+    assert_eq!(counted(&fast_path, Reason::FlowBypassed), 2);
 }
 
 /// A connection that was answered in the kernel before, and rests.
@@ -235,7 +235,7 @@ fn what_follows_on_the_same_ports_begins_anew() {
         client.connect();
         kernel_answers(&fast_path, &mut client);
     }
-    assert_eq!(counted(&fast_path, Reason::FlowRested), 2);
+    assert_eq!(counted(&fast_path, Reason::FlowBypassed), 2);
 }
 
 /// Without drift nobody needs the entry of a connection that ends.

@@ -29,11 +29,11 @@ fn an_initial_window_leaves_at_once_and_the_rest_with_acknowledgements() {
     }
     assert!((3..=5).contains(&turns), "slow start, no more than ten at once: {turns}");
     check(&whole, 60_000);
-    assert_eq!(lab.fast_path.flights().expect("counted"), 1, "the last are not acknowledged");
+    assert_eq!(lab.fast_path.transfers().expect("counted"), 1, "the last are not acknowledged");
     client.send(&client.next());
     lab.goes_on(&mut client);
-    assert_eq!((lab.count(Reason::FlightBegun), lab.count(Reason::FlightDone)), (1, 1));
-    assert_eq!(lab.count(Reason::FlightSentAgain), 0);
+    assert_eq!((lab.count(Reason::TransferBegun), lab.count(Reason::TransferDone)), (1, 1));
+    assert_eq!(lab.count(Reason::TransferRetransmitted), 0);
 }
 
 #[test]
@@ -48,8 +48,8 @@ fn a_next_request_acknowledges_all_and_is_answered_at_once() {
         check(&whole, 5000);
     }
     lab.goes_on(&mut client);
-    assert_eq!(lab.count(Reason::FlightDone), 5);
-    assert_eq!(lab.count(Reason::SwallowedAck), 0);
+    assert_eq!(lab.count(Reason::TransferDone), 5);
+    assert_eq!(lab.count(Reason::AbsorbedAck), 0);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_hole_is_filled() {
         ],
         ..client.next()
     });
-    lab.tend(SOON);
+    lab.service_timers(SOON);
     let again = data(client.collect(SOON));
     for hole in lost {
         let filled = again.iter().find(|s| s.seq == segments[hole].seq).expect("filled");
@@ -75,7 +75,7 @@ fn a_hole_is_filled() {
     let sacked: Vec<_> =
         again.iter().filter(|s| segments[1..4].iter().any(|t| t.seq == s.seq)).collect();
     assert!(sacked.is_empty(), "what has arrived is not sent again");
-    assert!(lab.count(Reason::FlightSentAgain) >= 2);
+    assert!(lab.count(Reason::TransferRetransmitted) >= 2);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_lost_tail_comes_back_by_time_alone() {
     let (_, segments) = begin(&mut client, "/some.html");
     let mut whole = join(&mut client, &segments[..2]);
     client.send(&client.next());
-    lab.tend(Duration::from_millis(600));
+    lab.service_timers(Duration::from_millis(600));
     let mut again = data(client.collect(SOON));
     again.sort_by_key(|segment| segment.seq.wrapping_sub(segments[0].seq));
     assert!(repeats(&again, &segments), "{again:?}");
@@ -95,7 +95,7 @@ fn a_lost_tail_comes_back_by_time_alone() {
         whole.extend(segment.payload.iter().skip(known));
     }
     check(&whole, 5000);
-    assert!(lab.count(Reason::FlightTimed) >= 1);
+    assert!(lab.count(Reason::TransferOnTimer) >= 1);
     client.ack = segments[3].seq.wrapping_add(segments[3].payload.len() as u32);
     client.send(&client.next());
     lab.goes_on(&mut client);
@@ -104,15 +104,15 @@ fn a_lost_tail_comes_back_by_time_alone() {
 #[test]
 fn nothing_leaves_while_nothing_is_due() {
     let Some(lab) = Lab::new(settings()) else { return };
-    lab.tend(SOON);
+    lab.service_timers(SOON);
     let mut client = lab.connected();
     let (_, segments) = begin(&mut client, "/some.html");
     join(&mut client, &segments);
     client.send(&client.next());
     std::thread::sleep(Duration::from_millis(5));
-    lab.tend(Duration::from_millis(300));
+    lab.service_timers(Duration::from_millis(300));
     assert!(data(client.collect(SOON)).is_empty());
-    assert_eq!(lab.count(Reason::FlightTimed), 0);
+    assert_eq!(lab.count(Reason::TransferOnTimer), 0);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_request_that_acknowledges_what_has_not_left_changes_nothing() {
     client.ack = start.wrapping_add((head + 60_000) as u32);
     client.send(&client.get("/kernel.html"));
     assert!(data(client.collect(SOON)).is_empty());
-    assert_eq!(lab.count(Reason::FlightStrange), 1);
+    assert_eq!(lab.count(Reason::TransferInvalid), 1);
     client.ack = start;
     let mut whole = join(&mut client, &segments);
     while whole.len() < head + 60_000 {
@@ -181,7 +181,7 @@ fn a_closed_window_is_asked_about_and_goes_on_when_it_opens() {
     let mut whole = join(&mut client, &segments);
     client.send(&Segment { window: 0, ..client.next() });
     assert!(data(client.collect(SOON)).is_empty());
-    lab.tend(Duration::from_millis(700));
+    lab.service_timers(Duration::from_millis(700));
     let probes = client.collect(SOON);
     assert!(!probes.is_empty(), "the window is asked about");
     assert!(
@@ -207,10 +207,10 @@ fn a_window_that_shrinks_within_the_date_is_asked_with_whole_pieces() {
     let start = client.ack;
     client.ack = start.wrapping_add(40);
     client.send(&Segment { window: 0, ..client.next() });
-    lab.tend(Duration::from_millis(500));
+    lab.service_timers(Duration::from_millis(500));
     client.collect(SOON);
     client.send(&client.next());
-    lab.tend(Duration::from_millis(700));
+    lab.service_timers(Duration::from_millis(700));
     let again = data(client.collect(SOON));
     assert!(again.iter().all(|s| s.checksum_holds));
     let first = again.iter().find(|s| s.seq == start).expect("the first one, whole");
@@ -287,9 +287,9 @@ fn clients_of_the_kernel_read_the_same_bytes_on_every_kind_of_interface() {
             let reply = client.get(path);
             assert!(reply.is_from_kernel(), "client {number}, turn {turn}");
             assert!(reply.body == body(length), "client {number}, turn {turn}");
-            lab.tend(Duration::from_millis(1));
+            lab.service_timers(Duration::from_millis(1));
         }
     }
-    assert_eq!(lab.count(Reason::FlightBegun), 80);
-    assert_eq!(lab.count(Reason::FlightLost) + lab.count(Reason::FlightGivenUp), 0);
+    assert_eq!(lab.count(Reason::TransferBegun), 80);
+    assert_eq!(lab.count(Reason::TransferLost) + lab.count(Reason::TransferGivenUp), 0);
 }

@@ -17,16 +17,16 @@ fn a_reset_ends_the_flight() {
     client.send(&Segment { flags: RST | ACK, seq: client.seq.wrapping_add(77), ..client.next() });
     std::thread::sleep(SOON);
     assert_eq!(
-        lab.fast_path.flights().expect("counted"),
+        lab.fast_path.transfers().expect("counted"),
         1,
         "not one that the kernel would not believe"
     );
     client.send(&Segment { flags: RST | ACK, ..client.next() });
     std::thread::sleep(SOON);
-    assert_eq!(lab.fast_path.flights().expect("counted"), 0);
-    lab.tend(Duration::from_millis(400));
+    assert_eq!(lab.fast_path.transfers().expect("counted"), 0);
+    lab.service_timers(Duration::from_millis(400));
     client.collect(SOON);
-    assert_eq!(lab.count(Reason::FlightEnded), 1);
+    assert_eq!(lab.count(Reason::TransferEnded), 1);
 }
 
 #[test]
@@ -59,18 +59,18 @@ fn a_version_that_is_gone_ends_both_sides() {
     let end = client.collect(SOON);
     assert!(data(end.clone()).is_empty(), "{} segments of another version", end.len());
     assert!(end.iter().any(|s| s.flags & RST != 0), "the client waits in vain: {end:?}");
-    assert_eq!(lab.count(Reason::FlightLost), 1);
-    assert_eq!(lab.fast_path.flights().expect("counted"), 0);
+    assert_eq!(lab.count(Reason::TransferLost), 1);
+    assert_eq!(lab.fast_path.transfers().expect("counted"), 0);
 }
 
 #[test]
 fn a_full_table_and_clients_without_room_are_left_to_user_mode() {
-    let Some(lab) = Lab::new(Settings { flights: 1, ..settings() }) else { return };
+    let Some(lab) = Lab::new(Settings { transfers: 1, ..settings() }) else { return };
     let mut first = lab.connected();
     begin(&mut first, "/big.html");
     let mut second = lab.connected();
     assert!(second.ask(&second.get("/big.html")).text().ends_with("big, but from nginx"));
-    assert_eq!(lab.count(Reason::PassFlightsFull), 1);
+    assert_eq!(lab.count(Reason::PassTransfersFull), 1);
     let mut narrow = lab.connected();
     let request = Segment { window: 20, ..narrow.get("/big.html") }; // 2,560 bytes
     assert!(narrow.ask(&request).text().ends_with("big, but from nginx"));
@@ -93,7 +93,7 @@ fn damaged_and_foreign_acknowledgements_change_nothing() {
         client.send(&foreign);
     }
     assert!(data(client.collect(SOON)).is_empty());
-    assert_eq!(lab.count(Reason::FlightStrange), 4);
+    assert_eq!(lab.count(Reason::TransferInvalid), 4);
     let whole = join(&mut client, &segments);
     assert_eq!(whole.len(), 10 * UNIT);
 }
@@ -103,16 +103,16 @@ fn a_client_that_has_vanished_is_given_up_on_both_sides() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.connected();
     begin(&mut client, "/big.html");
-    lab.fast_path.age_flights(Duration::from_secs(59)).expect("aged");
-    lab.tend(SOON);
-    assert_eq!(lab.count(Reason::FlightGivenUp), 0, "a minute is a minute");
-    lab.fast_path.age_flights(Duration::from_secs(2)).expect("aged");
-    lab.tend(Duration::from_millis(200));
+    lab.fast_path.age_transfers(Duration::from_secs(59)).expect("aged");
+    lab.service_timers(SOON);
+    assert_eq!(lab.count(Reason::TransferGivenUp), 0, "a minute is a minute");
+    lab.fast_path.age_transfers(Duration::from_secs(2)).expect("aged");
+    lab.service_timers(Duration::from_millis(200));
     let end = client.collect(SOON);
     assert!(end.iter().any(|s| s.flags & RST != 0 && s.seq == client.ack), "{end:?}");
-    assert_eq!(lab.count(Reason::FlightGivenUp), 1);
-    assert_eq!(lab.fast_path.flights().expect("counted"), 0);
-    assert_eq!(lab.fast_path.drifted_flows().expect("counted"), 0);
+    assert_eq!(lab.count(Reason::TransferGivenUp), 1);
+    assert_eq!(lab.fast_path.transfers().expect("counted"), 0);
+    assert_eq!(lab.fast_path.translated_flows().expect("counted"), 0);
     // The server's socket is gone as well: it answers as to a stranger.
     client.send(&client.next());
     let end = client.collect(SOON);
@@ -128,7 +128,7 @@ fn clients_without_sack_get_one_segment_from_here() {
     lab.fast_path.beat();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     assert!(client.ask(&client.get("/big.html")).text().ends_with("big, but from nginx"));
-    assert_eq!(lab.count(Reason::FlightBegun), 0);
+    assert_eq!(lab.count(Reason::TransferBegun), 0);
     assert_eq!(lab.count(Reason::PassWindow), 1);
 }
 
@@ -148,7 +148,7 @@ fn what_leaves_after_a_time_out_may_be_cut_by_routers() {
     let mut client = lab.connected();
     let (_, segments) = begin(&mut client, "/some.html");
     assert!(segments.iter().all(|s| s.whole));
-    lab.tend(Duration::from_millis(700));
+    lab.service_timers(Duration::from_millis(700));
     let again = data(client.collect(SOON));
     let cut: Vec<_> = again.iter().filter(|s| !s.whole).collect();
     assert!(!cut.is_empty(), "a path may have become narrower");

@@ -32,7 +32,7 @@ fn lose_one(client: &mut RawClient) -> Received {
 fn comes_back(lab: &Lab, client: &RawClient) -> Received {
     let begin = Instant::now();
     loop {
-        lab.tend(Duration::from_millis(5));
+        lab.service_timers(Duration::from_millis(5));
         let received = client.collect(Duration::from_millis(1));
         if let Some(answer) = received.into_iter().find(Received::is_from_kernel) {
             return answer;
@@ -43,7 +43,7 @@ fn comes_back(lab: &Lab, client: &RawClient) -> Received {
 
 /// What comes by itself within the time.
 fn again(lab: &Lab, client: &RawClient, time: Duration) -> Vec<Received> {
-    lab.tend(time);
+    lab.service_timers(time);
     data(client.collect(SOON))
 }
 
@@ -74,10 +74,10 @@ fn a_lost_answer_comes_back_by_time_alone() {
         is_repetition(&repeated, &lost);
         take(&mut client, &repeated);
         assert!(again(&lab, &client, 2 * ONCE).is_empty(), "it has arrived");
-        assert_eq!(lab.count(Reason::WatchSentAgain), turn);
+        assert_eq!(lab.count(Reason::RtxRetransmitted), turn);
         lab.goes_on(&mut client);
     }
-    assert_eq!(lab.count(Reason::AnsweredAgain) + lab.count(Reason::WatchLeft), 0);
+    assert_eq!(lab.count(Reason::AnsweredRetransmission) + lab.count(Reason::RtxGivenUp), 0);
 }
 
 #[test]
@@ -141,8 +141,8 @@ fn nothing_is_sent_to_a_client_that_has_its_answer() {
     }
     other.send(&other.next());
     assert!(again(&lab, &one, 2 * ONCE).is_empty());
-    assert_eq!(lab.count(Reason::WatchSentAgain), 0);
-    let entered = lab.count(Reason::WatchBegun);
+    assert_eq!(lab.count(Reason::RtxRetransmitted), 0);
+    let entered = lab.count(Reason::RtxArmed);
     assert!((2..=40).contains(&entered), "{entered} entries, not one for each of 40 answers");
 }
 
@@ -154,13 +154,13 @@ fn the_last_of_many_answers_is_the_one_that_comes_back() {
     for _ in 0..10 {
         assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     }
-    assert_eq!(lab.count(Reason::WatchBegun), 1, "one entry for all of them");
+    assert_eq!(lab.count(Reason::RtxArmed), 1, "one entry for all of them");
     let lost = lose_one(&mut client);
     let repeated = comes_back(&lab, &client);
     is_repetition(&repeated, &lost);
     let time = repeated.ts_value.wrapping_sub(lost.ts_value); // milliseconds, by the server's clock
     assert!(time >= 195, "{time} ms: no sooner than its time-out");
-    assert_eq!(lab.count(Reason::WatchBegun), 1);
+    assert_eq!(lab.count(Reason::RtxArmed), 1);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn each_time_out_is_twice_as_long_as_the_one_before() {
     let mut last = lose_one(&mut client).ts_value;
     let (mut gaps, begin) = (Vec::new(), Instant::now());
     while gaps.len() < 4 {
-        lab.tend(Duration::from_millis(5));
+        lab.service_timers(Duration::from_millis(5));
         for repeated in data(client.collect(Duration::from_millis(1))) {
             gaps.push(repeated.ts_value.wrapping_sub(last)); // milliseconds, by the server's clock
             last = repeated.ts_value;
@@ -188,9 +188,9 @@ fn after_many_tries_it_is_left_to_the_client() {
     let mut client = lab.connected();
     let request = client.get("/kernel.html");
     let lost = lose(&mut client, &request);
-    lab.fast_path.exhaust_watches().expect("written");
+    lab.fast_path.exhaust_retransmissions().expect("written");
     assert!(again(&lab, &client, ONCE).is_empty());
-    assert_eq!((lab.count(Reason::WatchLeft), lab.count(Reason::WatchSentAgain)), (1, 0));
+    assert_eq!((lab.count(Reason::RtxGivenUp), lab.count(Reason::RtxRetransmitted)), (1, 0));
     client.send(&request);
     is_repetition(&data(client.collect(SOON))[0], &lost);
     client.ack = lost.seq.wrapping_add(lost.payload.len() as u32);
@@ -206,19 +206,19 @@ fn one_of_two_that_repeat_at_once_stands_back() {
     let request = client.get("/kernel.html");
     let lost = lose(&mut client, &request);
     let begin = Instant::now();
-    while lab.count(Reason::WatchSentAgain) == 0 {
+    while lab.count(Reason::RtxRetransmitted) == 0 {
         assert!(begin.elapsed() < Duration::from_secs(2));
-        lab.tend(Duration::from_millis(1));
+        lab.service_timers(Duration::from_millis(1));
     }
     client.send(&request); // it left before ours arrived
     is_repetition(&data(client.collect(Duration::from_millis(20)))[0], &lost);
-    assert_eq!((lab.count(Reason::WatchCrossed), lab.count(Reason::AnsweredAgain)), (1, 0));
+    assert_eq!((lab.count(Reason::RtxCrossed), lab.count(Reason::AnsweredRetransmission)), (1, 0));
     // The one that crossed it was lost, too, and the client asks again in its time: it is answered, and ours waits.
     std::thread::sleep(Duration::from_millis(150));
     client.send(&request);
     let answered = data(client.collect(SOON)).remove(0);
     is_repetition(&answered, &lost);
-    assert_eq!(lab.count(Reason::AnsweredAgain), 1);
+    assert_eq!(lab.count(Reason::AnsweredRetransmission), 1);
     let repeated = comes_back(&lab, &client);
     is_repetition(&repeated, &lost);
     assert!(repeated.ts_value.wrapping_sub(answered.ts_value) >= 195, "time began anew");
@@ -237,7 +237,7 @@ fn a_version_that_is_gone_is_left_to_the_client() {
     std::thread::sleep(Duration::from_millis(1100));
     lab.fast_path.reclaim().expect("reclaimed"); // no byte is kept longer than a second
     assert!(again(&lab, &client, 2 * ONCE).is_empty());
-    assert_eq!((lab.count(Reason::WatchLeft), lab.count(Reason::WatchSentAgain)), (1, 0));
+    assert_eq!((lab.count(Reason::RtxGivenUp), lab.count(Reason::RtxRetransmitted)), (1, 0));
     client.send(&request);
     assert!(client.collect(SOON).iter().all(|s| s.payload.is_empty()));
     assert_eq!(lab.count(Reason::ResetLostVersion), 1, "who asks is told that it is gone");
@@ -245,12 +245,12 @@ fn a_version_that_is_gone_is_left_to_the_client() {
 
 #[test]
 fn a_full_queue_leaves_losses_to_the_client() {
-    let Some(lab) = Lab::new(Settings { watches: 1, ..settings() }) else { return };
+    let Some(lab) = Lab::new(Settings { rtx_timers: 1, ..settings() }) else { return };
     let (mut one, mut other) = (lab.connected(), lab.connected());
     let lost = lose_one(&mut one);
     let request = other.get("/kernel.html");
     let unwatched = lose(&mut other, &request);
-    assert_eq!(lab.count(Reason::WatchFull), 1);
+    assert_eq!(lab.count(Reason::RtxFull), 1);
     is_repetition(&comes_back(&lab, &one), &lost);
     assert!(data(other.collect(SOON)).is_empty());
     other.send(&request);
@@ -268,7 +268,7 @@ fn a_client_that_closed_its_side_still_gets_it_and_one_that_reset_does_not() {
     let repeated = comes_back(&lab, &one);
     is_repetition(&repeated, &lost);
     assert!(data(other.collect(SOON)).is_empty());
-    assert_eq!(lab.count(Reason::WatchSentAgain), 1);
+    assert_eq!(lab.count(Reason::RtxRetransmitted), 1);
 }
 
 #[test]
@@ -300,8 +300,8 @@ fn an_answer_of_several_segments_ends_the_watch_of_one_before() {
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     let (_, segments) = begin(&mut client, "/some.html");
     assert_eq!(segments.len(), 4);
-    lab.tend(ONCE);
-    assert_eq!(lab.count(Reason::WatchSentAgain) + lab.count(Reason::WatchLeft), 0);
+    lab.service_timers(ONCE);
+    assert_eq!(lab.count(Reason::RtxRetransmitted) + lab.count(Reason::RtxGivenUp), 0);
     segments.iter().for_each(|segment| client.accept(segment));
     client.send(&client.next());
     lab.goes_on(&mut client);

@@ -4,15 +4,18 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use afpa_bpf::{REST_AFTER, Reason, Settings};
+use afpa_bpf::{BYPASS_AFTER, Reason, Settings};
 use afpa_netlab::inject::Impairment;
 use afpa_netlab::{Bed, Path};
 use afpa_tests::tcp::{Client, Lab, Plan, Reply, blank_date, large, put};
 
 /// Connections rest after so many passes, however soon they come.
-fn at_once(rest_after: u32) -> Plan {
-    let rest_time = Duration::ZERO;
-    Plan { settings: Settings { rest_after, rest_time, ..Settings::default() }, ..Plan::default() }
+fn at_once(bypass_after: u32) -> Plan {
+    let bypass_time = Duration::ZERO;
+    Plan {
+        settings: Settings { bypass_after, bypass_time, ..Settings::default() },
+        ..Plan::default()
+    }
 }
 
 /// Every byte of a reply, its Date aside.
@@ -23,15 +26,15 @@ fn bytes(reply: &Reply) -> Vec<u8> {
 
 #[test]
 fn after_two_hundred_misses_nginx_answers_what_is_pinned() {
-    let Some(lab) = Lab::with_sample(at_once(REST_AFTER)) else { return };
+    let Some(lab) = Lab::with_sample(at_once(BYPASS_AFTER)) else { return };
     for server in [IpAddr::from(Bed::SERVER_V4), IpAddr::from(Bed::SERVER_V6)] {
-        let (answered, rested) = (lab.count(Reason::Answered), lab.count(Reason::FlowRested));
+        let (answered, rested) = (lab.count(Reason::Answered), lab.count(Reason::FlowBypassed));
         let mut client = lab.connect(server);
         let first = bytes(&client.get("/user.html"));
         for _ in 0..200 {
             assert_eq!(bytes(&client.get("/user.html")), first);
         }
-        assert_eq!(lab.count(Reason::FlowRested), rested + 1);
+        assert_eq!(lab.count(Reason::FlowBypassed), rested + 1);
         // A query is never pinned, and nothing to nginx: its own answer on any connection.
         let mut other = lab.connect(server);
         let own = bytes(&other.get("/kernel.html?query"));
@@ -50,15 +53,15 @@ fn after_two_hundred_misses_nginx_answers_what_is_pinned() {
 /// Misses that come between answers, however many: the connection stays.
 #[test]
 fn not_as_long_as_there_are_answers() {
-    let Some(lab) = Lab::with_sample(at_once(REST_AFTER)) else { return };
+    let Some(lab) = Lab::with_sample(at_once(BYPASS_AFTER)) else { return };
     let mut client = lab.client();
     for _ in 0..10 {
-        for _ in 1..REST_AFTER {
+        for _ in 1..BYPASS_AFTER {
             assert_eq!(client.get("/user.html").body, b"from nginx");
         }
         assert!(client.get("/kernel.html").is_from_kernel());
     }
-    assert_eq!(lab.count(Reason::FlowRested), 0, "{}", lab.tally());
+    assert_eq!(lab.count(Reason::FlowBypassed), 0, "{}", lab.tally());
     client.end();
 }
 
@@ -74,7 +77,7 @@ fn drifted_ones_through_a_bad_network() {
             assert_eq!(client.get("/user.html").body, b"from nginx");
         }
     }
-    assert_eq!(lab.count(Reason::FlowRested), 4, "{}", lab.tally());
+    assert_eq!(lab.count(Reason::FlowBypassed), 4, "{}", lab.tally());
     let bad = Impairment {
         loss: 0.03,
         duplicate: 0.03,
@@ -101,5 +104,5 @@ fn drifted_ones_through_a_bad_network() {
     });
     lab.impair(Impairment::default(), Impairment::default());
     clients.into_iter().for_each(Client::end);
-    assert_eq!(lab.count(Reason::FlowRested), 4, "{}", lab.tally());
+    assert_eq!(lab.count(Reason::FlowBypassed), 4, "{}", lab.tally());
 }

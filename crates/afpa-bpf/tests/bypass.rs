@@ -16,8 +16,8 @@ const LONG: u32 = 1 << 20;
 /// A server that has pinned one object, with a fast path that is not listening yet.
 fn world() -> Option<(World, FastPath)> {
     World::with_one_pinned(Settings {
-        rest_after: 2,
-        rest_time: Duration::ZERO,
+        bypass_after: 2,
+        bypass_time: Duration::ZERO,
         ..Settings::default()
     })
 }
@@ -74,15 +74,15 @@ fn resting_ones_and_then_others_on_the_same_ports() {
         again(&mut client);
     }
     kernel_answers(&fast_path, &mut client);
-    assert_eq!(counted(&fast_path, Reason::FlowRested), 4);
-    assert_eq!(counted(&fast_path, Reason::PassResting), 80);
+    assert_eq!(counted(&fast_path, Reason::FlowBypassed), 4);
+    assert_eq!(counted(&fast_path, Reason::PassBypassed), 80);
 }
 
 /// The first answer on a connection whose acknowledgements went by a moment ago: they are translated now.
 #[test]
 fn long_responses_and_answers_in_turn() {
     let Some((world, fast_path)) = world() else { return };
-    fast_path.set_rest_after(0);
+    fast_path.set_bypass_after(0);
     for _ in 0..5 {
         fast_path.beat();
         let mut client = world.connect(SERVER_V4);
@@ -151,16 +151,16 @@ fn requests_in_the_middle_of_a_response_are_counted() {
         let piece = Frame { from_server: true, ack: 1000, ..Frame::request("0123456789") };
         let key = piece.key();
         let mut flow = awaiting();
-        flow[112] = 0; // owed
+        flow[112] = 0; // responses_pending
         fast_path.put_flow(&key, &flow).expect("entered");
         run(fast_path, Hook::Egress, &Frame { seq: 70_000, ..piece.clone() });
         run(fast_path, Hook::Egress, &Frame { seq: 70_010, ..piece.clone() });
         let request = "GET /other.html HTTP/1.1\r\nHost: server\r\n\r\n";
         let up = Frame { seq: 1000, ack: 70_020, ..Frame::request(request) };
         run(fast_path, Hook::Ingress, &Frame { payload: Vec::new(), flags: ACK, ..up.clone() });
-        assert_eq!(fast_path.flow(&key).expect("asked").expect("there").owed, 0);
+        assert_eq!(fast_path.flow(&key).expect("asked").expect("there").responses_pending, 0);
         run(fast_path, Hook::Ingress, &up);
-        assert_eq!(fast_path.flow(&key).expect("asked").expect("there").owed, 1);
+        assert_eq!(fast_path.flow(&key).expect("asked").expect("there").responses_pending, 1);
     });
 }
 
@@ -170,7 +170,7 @@ fn ends_are_seen_and_a_new_connection_is_looked_at() {
     with_fast_path(|fast_path| {
         let up = Frame::request("GET / HTTP/1.1\r\nHost: server\r\n\r\n");
         let down = Frame { from_server: true, ..Frame::request("HTTP/1.1 200 OK\r\n\r\n") };
-        let left = flow_of(&[], afpa_abi::owner::RESTING);
+        let left = flow_of(&[], afpa_abi::owner::BYPASSED);
         let key = up.key();
         for (hook, frame) in [(Hook::Ingress, &up), (Hook::Egress, &down)] {
             for flags in [FIN | ACK, RST | ACK] {
@@ -185,8 +185,8 @@ fn ends_are_seen_and_a_new_connection_is_looked_at() {
         (0..3).for_each(|_| run(fast_path, Hook::Ingress, &up));
         run(fast_path, Hook::Egress, &Frame { flags: SYN | ACK, payload: Vec::new(), ..down });
         assert_eq!(fast_path.flow(&key).expect("asked"), None);
-        let before = counted(fast_path, Reason::PassResting);
+        let before = counted(fast_path, Reason::PassBypassed);
         run(fast_path, Hook::Ingress, &up);
-        assert_eq!(counted(fast_path, Reason::PassResting), before, "nothing is remembered");
+        assert_eq!(counted(fast_path, Reason::PassBypassed), before, "nothing is remembered");
     });
 }
