@@ -101,7 +101,7 @@ static __always_inline int fly(struct __sk_buff *skb, struct work *work, struct 
 		bpf_map_delete_elem(&flights, &s->key);
 		count_at(s->place, AFPA_FLIGHT_DONE);
 		bpf_tail_call(skb, &alive, 0); /* what the entry program does */
-		bpf_tail_call(skb, &engine, ENGINE_ENTRY);
+		bpf_tail_call(skb, &engine, AFPA_ENGINE_ENTRY);
 		return TCX_DROP;
 	}
 	if (heard)

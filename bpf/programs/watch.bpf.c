@@ -138,7 +138,7 @@ static __always_inline void decide(struct afpa_flow *flow, struct afpa_watch *wa
 	bpf_spin_lock(&flow->lock);
 	if (counts(flow, watch)) {
 		r->wait = watch_wait(flow, now);
-		r->due = r->wait == 0 && flow->tries < WATCH_TRIES;
+		r->due = r->wait == 0 && flow->tries < AFPA_WATCH_TRIES;
 		r->given_up = r->wait == 0 && !r->due;
 		queues = r->wait >= WATCH_SLICE && flow->tries == 0;
 		if (r->due)

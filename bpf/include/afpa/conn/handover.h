@@ -50,7 +50,7 @@ static __always_inline bool tells_of_client(enum afpa_reason reason)
  */
 static __always_inline bool comes_to_rest(struct afpa_flow *flow, const struct turn *turn)
 {
-	__u32 now = turn->now >> 20;
+	__u32 now = turn->now >> AFPA_TICK_SHIFT;
 	__u16 pins = shared.pins;
 
 	if (turn->requests == 0 || !tells_of_client(turn->reason))
