@@ -167,7 +167,7 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 
 	if (!parse_segment(skb, &s, FROM_CLIENT)) {
 		if (is_icmp(skb))
-			bpf_tail_call(skb, &programs, PROGRAM_ICMP);
+			bpf_tail_call(skb, &programs, AFPA_PROGRAM_ICMP);
 		return TCX_NEXT;
 	}
 	if (!port_served(s.key.server_port))

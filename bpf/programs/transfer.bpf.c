@@ -101,7 +101,7 @@ static __always_inline int on_segment(struct __sk_buff *skb, struct work *work, 
 		bpf_map_delete_elem(&transfers, &s->key);
 		count_at(s->place, AFPA_TRANSFER_DONE);
 		bpf_tail_call(skb, &alive, 0); /* what the entry program does */
-		bpf_tail_call(skb, &programs, PROGRAM_INGRESS);
+		bpf_tail_call(skb, &programs, AFPA_PROGRAM_INGRESS);
 		return TCX_DROP;
 	}
 	if (is_ack)

@@ -138,7 +138,7 @@ static __always_inline void decide(struct afpa_flow *flow, struct afpa_rtx_timer
 	bpf_spin_lock(&flow->lock);
 	if (counts(flow, timer)) {
 		r->wait = rtx_wait(flow, now);
-		r->due = r->wait == 0 && flow->retransmits < RTX_MAX;
+		r->due = r->wait == 0 && flow->retransmits < AFPA_RTX_MAX;
 		r->given_up = r->wait == 0 && !r->due;
 		queues = r->wait >= RTX_QUEUED && flow->retransmits == 0;
 		if (r->due)

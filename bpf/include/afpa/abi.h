@@ -2,8 +2,9 @@
 /*
  * What the programs and user mode agree on: the layouts of map keys, values and events.
  *
- * The only header that C and Rust share; `crates/afpa-abi` mirrors it and a test compares both with
- * the BTF of the built object. Plain types, no implicit padding. Numbers are in host byte order
+ * The only header that C and Rust share, with reasons.h: the build script of `crates/afpa-abi` reads it, and
+ * refuses what it does not know. A test compares its layouts with the BTF of the built object. Plain types, no
+ * implicit padding. Numbers are in host byte order
  * unless a comment says "network order"; addresses are 16 bytes, IPv4 as ::ffff:a.b.c.d.
  *
  * Sequence numbers live in two spaces. *Wire* numbers are those the client sees. *Kernel* numbers
@@ -34,7 +35,18 @@
 #define AFPA_RTX_DUE 64          /* the same of answers of one segment */
 #define AFPA_PATH_WORDS 4         /* of 8 bytes: the send engine's struct path */
 #define AFPA_SENDER_WORDS 83      /* its struct flight */
+#define AFPA_UNIT_MIN 512         /* shorter segments: user mode; the Date of a longer answer lies within the first one */
+#define AFPA_TICK_SHIFT 20        /* times in 32 bits count 2^20 ns, about a millisecond */
+#define AFPA_RTX_MAX 8            /* how often an answer of one segment is sent again */
+#define AFPA_HASH_PRIME 0x9e3779b97f4a7c15ULL /* of the path and header hashes */
 #define AFPA_SITES_COUNTED 1024   /* places in which answers of sites are counted; a power of two */
+
+/* Entries of the map `programs`: programs that others call at their end. */
+enum afpa_program {
+	AFPA_PROGRAM_TRANSFER,           /* sends answers of several segments */
+	AFPA_PROGRAM_INGRESS,          /* takes what comes in */
+	AFPA_PROGRAM_ICMP,            /* reads what routers say of a path */
+};
 
 /* Unix seconds of the pulse are split over `pulse` and `dates`: see clock.h. */
 struct afpa_date {
@@ -56,6 +68,7 @@ struct afpa_shared {
 	__u32 pins;                   /* moves when a path is pinned that was not: what was passed may be answered now */
 	__u32 answer_max;             /* longest answer that may be given; no more than AFPA_ANSWER_MAX: one segment */
 	__u32 bypass_time;              /* 2^20 ns, about a millisecond: least time that these passes must span */
+	__u32 reserved;
 	__u64 transfer_ns;              /* monotonic time at which an answer of several segments began last */
 	struct afpa_date dates[AFPA_DATES];
 	__u64 ports[65536 / 64];      /* bit set: some listener has, or flows still have, this local port */

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use afpa_abi::ANSWER_MAX;
+use afpa_abi::{ANSWER_MAX, TICK_SHIFT, program};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, PrintLevel};
 
 use crate::attach::Attachments;
@@ -236,15 +236,15 @@ impl FastPath {
         Ok(fast_path)
     }
 
-    /// The places of tail calls, numbered as in `transfer.h`; what answers comes last.
+    /// The places of tail calls; what answers comes last.
     fn join(&self) -> libbpf_rs::Result<()> {
-        let put = |map: &MapHandle, place: u32, program: &OwnedFd| {
+        let put = |map: &MapHandle, place: u8, program: &OwnedFd| {
             let program = program.as_raw_fd().to_ne_bytes();
-            map.update(&place.to_ne_bytes(), &program, MapFlags::ANY)
+            map.update(&u32::from(place).to_ne_bytes(), &program, MapFlags::ANY)
         };
-        put(&self.programs, 0, &self.transfer)?;
-        put(&self.programs, 1, &self.ingress)?;
-        put(&self.programs, 2, &self.icmp)?;
+        put(&self.programs, program::TRANSFER, &self.transfer)?;
+        put(&self.programs, program::INGRESS, &self.ingress)?;
+        put(&self.programs, program::ICMP, &self.icmp)?;
         put(&self.alive, 0, &self.answer)
     }
 
@@ -260,7 +260,7 @@ impl FastPath {
         self.region.log_every().store(self.settings.log_every, Ordering::Relaxed);
         self.region.answer_max().store(self.answer_max() as u32, Ordering::Relaxed);
         self.set_bypass_after(self.settings.bypass_after);
-        let bypass_time = self.settings.bypass_time.as_nanos() >> 20; // the unit of the programs
+        let bypass_time = self.settings.bypass_time.as_nanos() >> TICK_SHIFT;
         self.region.bypass_time().store(bypass_time as u32, Ordering::Relaxed);
         self.region.checked_mask().store(header_blocks - 1, Ordering::Relaxed);
         Ok(())

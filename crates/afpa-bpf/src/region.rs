@@ -6,10 +6,7 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use afpa_abi::{
-    DATES, Date, INTERFACES, PAGE, PAGE_REACH, PAGE_SUMS, PAGES_MAX, PATH_FILTER_BITS, Page,
-    Shared, Slot,
-};
+use afpa_abi::{DATES, Date, INTERFACES, PAGES_MAX, PATH_FILTER_BITS, Page, Shared, Slot};
 use libbpf_rs::{MapCore, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
 
@@ -224,7 +221,7 @@ impl Pages {
     /// Fill a page that no slot leads to with as many of the `bytes` as it holds, and zeros behind them.
     pub(crate) fn write(&self, index: u32, bytes: &[u8]) {
         assert!(index != 0 && index < self.len, "page {index} of {}", self.len);
-        let mut page = Page { bytes: [0; PAGE + PAGE_REACH], sums: [0; PAGE_SUMS] };
+        let mut page = Page::ZERO;
         let count = bytes.len().min(page.bytes.len());
         page.bytes[..count].copy_from_slice(&bytes[..count]);
         // JUSTIFICATION: the kernel reads the array while we write.

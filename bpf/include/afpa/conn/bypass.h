@@ -53,7 +53,7 @@ static __always_inline __u32 bypass_index(const struct afpa_flow_key *key)
 	__u32 ports = (__u32)key->client_port << 16 | key->server_port;
 	__u64 mixed = ((__u64)client[3] << 32 | ports) ^ ((__u64)client[1] << 32 | client[2]) ^ shared.hash_seed;
 
-	mixed *= 0x9e3779b97f4a7c15ULL;
+	mixed *= AFPA_HASH_PRIME;
 	return (mixed ^ mixed << 23) >> (64 - BYPASS_BITS);
 }
 

@@ -50,7 +50,7 @@ static __always_inline bool is_about_client(enum afpa_reason reason)
  */
 static __always_inline bool becomes_bypassed(struct afpa_flow *flow, const struct turn *turn)
 {
-	__u32 now = turn->now >> 20;
+	__u32 now = turn->now >> AFPA_TICK_SHIFT;
 	__u16 pins = shared.pins;
 
 	if (turn->requests == 0 || !is_about_client(turn->reason))

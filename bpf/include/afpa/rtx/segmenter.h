@@ -19,8 +19,8 @@ enum built {
 /* No more than the path takes; the rest is the next piece. What begins within the Date will begin with the answer. */
 static __always_inline void cut_piece(struct sending *sending)
 {
-	__u32 begin = sending->offset < UNIT_MIN ? 0 : sending->offset, end = sending->offset + sending->length;
-	__u32 most = sending->payload_max < UNIT_MIN ? UNIT_MIN : sending->payload_max;
+	__u32 begin = sending->offset < AFPA_UNIT_MIN ? 0 : sending->offset, end = sending->offset + sending->length;
+	__u32 most = sending->payload_max < AFPA_UNIT_MIN ? AFPA_UNIT_MIN : sending->payload_max;
 
 	sending->rest = 0;
 	if (end <= begin + most)

@@ -19,13 +19,9 @@
 _Static_assert(sizeof(struct flight) == AFPA_SENDER_WORDS * 8, "AFPA_SENDER_WORDS");
 _Static_assert(sizeof(struct path) == AFPA_PATH_WORDS * 8, "AFPA_PATH_WORDS");
 
-#define UNIT_MIN 512  /* shorter segments: user mode. The Date lies within the first one */
 #define UNIT_MAX 1460 /* no longer than AFPA_PAGE_REACH */
 #define BURST 10      /* segments that leave in one interrupt: an initial window (RFC 6928) */
 #define TURNS 64      /* how often a lock is tried */
-
-/* Entries of `engine`. */
-enum { PROGRAM_TRANSFER, PROGRAM_INGRESS, PROGRAM_ICMP };
 
 static __always_inline struct flight *sender_of(struct afpa_transfer *transfer)
 {

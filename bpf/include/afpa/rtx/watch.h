@@ -15,7 +15,7 @@
  *  W3 What is sent again is the last answer, byte for byte, as long as the client lacks it; it acknowledges its
  *     request alone (F4).
  *  W4 It is sent again after a probe time-out (RFC 8985, 7.2), then after time-outs, each twice as long as the one
- *     before (RFC 6298, 5.5), RTX_MAX times at most. Whoever sends it, time begins anew (`answer_sent`).
+ *     before (RFC 6298, 5.5), AFPA_RTX_MAX times at most. Whoever sends it, time begins anew (`answer_sent`).
  */
 #ifndef AFPA_RTX_WATCH_H
 #define AFPA_RTX_WATCH_H
@@ -27,17 +27,16 @@
 #define RTX_QUEUED 96   /* that entries wait; half the shortest time-out */
 #define RTX_LAPSE 2000 /* longer than an entry is not heard of, unless it is lost or its path is slow */
 
-#define RTX_MAX 8
 #define RTX_RETRANSMITTED 0x80000000u /* in `rtx_stamp`: the entry waits for an answer that was sent again */
 
 static __always_inline __u32 rtx_clock(__u64 ns)
 {
-	return ns >> 20;
+	return ns >> AFPA_TICK_SHIFT;
 }
 
 static __always_inline __u32 rtx_units(__u64 microseconds)
 {
-	return (microseconds * 1000 >> 20) + 1;
+	return (microseconds * 1000 >> AFPA_TICK_SHIFT) + 1;
 }
 
 /* Has the connection reset? Nobody wants the answer any more. */

@@ -179,8 +179,8 @@ static __always_inline bool may_transfer(const struct afpa_flow *flow, const str
 	__u32 unit = unit_of(flow), window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
 
 	return flow->flags & AFPA_FLOW_MULTI_SEGMENT && cached->kind == AFPA_KIND_WHOLE && cached->slot->pages[0] &&
-	       length <= shared.answer_max && unit >= UNIT_MIN && window >= 2 * unit &&
-	       cached->slot->whole.date_offset <= UNIT_MIN - AFPA_DATE_LENGTH;
+	       length <= shared.answer_max && unit >= AFPA_UNIT_MIN && window >= 2 * unit &&
+	       cached->slot->whole.date_offset <= AFPA_UNIT_MIN - AFPA_DATE_LENGTH;
 }
 
 /*
@@ -193,7 +193,7 @@ static __always_inline void to_transfer_program(struct __sk_buff *skb, struct wo
 	*(struct segment *)work->segment = *s;
 	work->sending.now = now;
 	work->sending.begins = begins;
-	bpf_tail_call(skb, &programs, PROGRAM_TRANSFER);
+	bpf_tail_call(skb, &programs, AFPA_PROGRAM_TRANSFER);
 }
 
 /* A flight that begins, into the table, locked. False: no room, or none of ours. */

@@ -1,20 +1,13 @@
 //! Turns the table of numbered exits in `reasons.h` into the enum `Reason`: one source for both worlds.
 
 use std::fmt::Write;
-use std::path::Path;
 
-const HEADER: &str = "../../bpf/include/afpa/reasons.h";
-
-fn main() {
-    println!("cargo:rerun-if-changed={HEADER}");
-    let header = std::fs::read_to_string(HEADER).expect("reasons.h is part of the source tree");
+/// The enum of what `header` lists.
+pub(crate) fn write(header: &str) -> String {
     let table: Vec<Row> = header.lines().filter_map(Row::parse).collect();
-    assert!(
-        table.iter().enumerate().all(|(at, row)| row.number == at),
-        "reasons are numbered without gaps"
-    );
-    let out = Path::new(&std::env::var_os("OUT_DIR").expect("set by cargo")).join("reasons.rs");
-    std::fs::write(out, generate(&table)).expect("OUT_DIR is writable");
+    let numbered = table.iter().enumerate().all(|(at, row)| row.number == at);
+    assert!(!table.is_empty() && numbered, "reasons are numbered without gaps");
+    generate(&table)
 }
 
 struct Row<'a> {
