@@ -21,7 +21,7 @@ static __always_inline void narrow_flight(const struct afpa_flow_key *key, __u32
 	if (!flight || !flight_take(flight, key))
 		return;
 	if (flight->at == at) {
-		flight_narrowed(engine_of(flight), microseconds());
+		sender_on_mtu_lowered(engine_of(flight), microseconds());
 		flight->look = 1;
 	}
 	flight_release(flight);

@@ -17,7 +17,7 @@ struct looking {
 
 static long look_at(const void *map, const void *key, struct afpa_flight *flight, struct looking *looking)
 {
-	struct flight *f = engine_of(flight);
+	struct sender *f = engine_of(flight);
 	__u32 at = looking->dues;
 	struct afpa_due *due;
 

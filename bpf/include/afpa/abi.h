@@ -33,7 +33,7 @@
 #define AFPA_DUES 64              /* flights whose time has come that are told of at once */
 #define AFPA_OVERDUES 64          /* the same of answers of one segment */
 #define AFPA_PATH_WORDS 4         /* of 8 bytes: the send engine's struct path */
-#define AFPA_FLIGHT_WORDS 83      /* its struct flight */
+#define AFPA_FLIGHT_WORDS 83      /* its struct sender */
 #define AFPA_SITES_COUNTED 1024   /* places in which answers of sites are counted; a power of two */
 
 /* Unix seconds of the pulse are split over `pulse` and `dates`: see clock.h. */
@@ -205,7 +205,7 @@ struct afpa_flight {
 	__u8 ethernet[14];            /* header of what leaves */
 	__u8 look;                    /* something may be sent, but nobody was there to send it */
 	__u8 place;                   /* the interface's counters */
-	__u64 engine[AFPA_FLIGHT_WORDS]; /* struct flight of the send engine */
+	__u64 engine[AFPA_FLIGHT_WORDS]; /* struct sender of tcp/ */
 };
 
 /* dues: a flight whose time has come, for the one who tends them. */

@@ -23,9 +23,9 @@ static __always_inline bool belongs(const struct afpa_flow *flow, const struct s
 
 /* SACK blocks into offsets of the answer; what lies outside of it is made empty. */
 static __always_inline void read_blocks(struct __sk_buff *skb, struct work *work, const struct segment *s,
-					const struct afpa_flight *flight, struct acknowledgement *ack)
+					const struct afpa_flight *flight, struct ack *ack)
 {
-	__u32 length = other_options(s), whole = ((const struct flight *)flight->engine)->length, first;
+	__u32 length = other_options(s), whole = ((const struct sender *)flight->engine)->length, first;
 	const __be32 *options = (const __be32 *)work->head;
 
 	opaque(length);
@@ -43,7 +43,7 @@ static __always_inline void read_blocks(struct __sk_buff *skb, struct work *work
 		if (8 * i + 10 > (first & 0xff))
 			continue;
 		if (i == 0 && -from - 1 < EARLIER)
-			ack->earlier = 1;
+			ack->earlier_dsack = 1;
 		if (from >= whole)
 			continue;
 		ack->sack[i].from = from;
@@ -56,13 +56,13 @@ __noinline int afpa_hear(struct work *work, struct afpa_flight *flight)
 {
 	if (!work || !flight)
 		return PROGRESS_IMPOSSIBLE;
-	return flight_on_ack(engine_of(flight), work->sending.now, (struct acknowledgement *)work->heard);
+	return sender_on_ack(engine_of(flight), work->sending.now, (struct ack *)work->heard);
 }
 
 /* The connection is as after any answer: what its path has shown is kept for the next one. */
 static __always_inline void land(struct afpa_flow *flow, const struct afpa_flight *flight)
 {
-	const struct path *path = &((const struct flight *)flight->engine)->path;
+	const struct path *path = &((const struct sender *)flight->engine)->path;
 	const __u64 *from = (const __u64 *)path;
 
 	bpf_spin_lock(&flow->lock);
@@ -73,22 +73,22 @@ static __always_inline void land(struct afpa_flow *flow, const struct afpa_fligh
 }
 
 /* The segment's own words, in those of the engine; without blocks. */
-static __always_inline void take_words(struct acknowledgement *ack, const struct segment *s, const struct afpa_flow *flow,
+static __always_inline void take_words(struct ack *ack, const struct segment *s, const struct afpa_flow *flow,
 				       const struct afpa_flight *flight)
 {
 	__builtin_memset(ack, 0, sizeof(*ack));
 	ack->ack = s->ack - flight->at;
-	ack->window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
-	ack->echo = s->ts_echo - flow->ts_offset;
-	ack->echoes = s->timestamps && s->ts_echo;
-	ack->marked = flow->flags & AFPA_FLOW_ECN && s->flags & TCP_ECE;
+	ack->wnd = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
+	ack->tsecr = s->ts_echo - flow->ts_offset;
+	ack->has_tsecr = s->timestamps && s->ts_echo;
+	ack->ece = flow->flags & AFPA_FLOW_ECN && s->flags & TCP_ECE;
 }
 
 /* The segment as an acknowledgement. An `enum progress`; PROGRESS_IMPOSSIBLE: it is none of ours. */
 static __always_inline int hear(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				struct afpa_flow *flow, struct afpa_flight *flight)
 {
-	struct acknowledgement *ack = (struct acknowledgement *)work->heard;
+	struct ack *ack = (struct ack *)work->heard;
 	int progress;
 
 	/* Behind everything that ever left, the server's FIN included; or of an answer before this one. */
@@ -108,7 +108,7 @@ static __always_inline int hear(struct __sk_buff *skb, struct work *work, const 
 static __always_inline bool arrive(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				   struct afpa_flow *flow)
 {
-	struct acknowledgement *ack = (struct acknowledgement *)work->heard;
+	struct ack *ack = (struct ack *)work->heard;
 	struct afpa_flight *flight;
 
 	if (s->length == 0 || !s->plain_tcp || s->flags & TCP_RST || s->ack != flow->answer_at + flow->answer_span ||
@@ -119,8 +119,8 @@ static __always_inline bool arrive(struct __sk_buff *skb, struct work *work, con
 		return false;
 	take_words(ack, s, flow, flight);
 	/* Not plain: what it acknowledges has not left, or some of it left twice. */
-	if (!is_plain(engine_of(flight), ack) ||
-	    hear_plain(engine_of(flight), microseconds(), ack) != PROGRESS_DONE) {
+	if (!sender_ack_is_plain(engine_of(flight), ack) ||
+	    sender_on_plain_ack(engine_of(flight), microseconds(), ack) != PROGRESS_DONE) {
 		flight_release(flight);
 		return false;
 	}

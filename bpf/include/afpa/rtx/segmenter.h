@@ -43,13 +43,13 @@ __noinline int afpa_next_piece(struct work *work, struct afpa_flight *flight)
 		cut_piece(&work->sending);
 		return true;
 	}
-	if (!choose(engine_of(flight), work->sending.now, &t))
+	if (!sender_next(engine_of(flight), work->sending.now, &t))
 		return false;
 	work->sending.offset = t.offset;
 	work->sending.length = t.length;
-	work->sending.again = t.again;
-	work->sending.markable = t.markable;
-	work->sending.reduced = t.reduced;
+	work->sending.again = t.retransmitted;
+	work->sending.markable = t.ect;
+	work->sending.reduced = t.cwr;
 	work->sending.last = t.last;
 	cut_piece(&work->sending);
 	return true;
@@ -219,7 +219,7 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 		out.ecn = ECN_CAPABLE;
 	if (work->sending.reduced)
 		out.flags |= TCP_CWR;
-	if (engine_of(flight)->narrow) /* routers may cut it, with IPv4 */
+	if (engine_of(flight)->mtu_blackhole) /* routers may cut it, with IPv4 */
 		out.id = bpf_get_prandom_u32() | 1;
 	out.seq = flight->at + offset;
 	out.ack = work->sending.ack;

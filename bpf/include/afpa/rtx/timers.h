@@ -13,15 +13,15 @@
  * How long may a segment be? A path that has become narrower need not say so: after a time-out no longer than
  * what every path takes. When nothing of the answer had arrived by then, the connection's next ones begin so.
  */
-static __always_inline void measure(struct afpa_flow *flow, const struct flight *f, struct sending *sending)
+static __always_inline void measure(struct afpa_flow *flow, const struct sender *f, struct sending *sending)
 {
 	__u32 narrow = payload_within(NARROW_MTU, sending->ipv6, sending->timestamps);
 
 	sending->most = flow->mss;
-	if (!f->narrow || flow->mss <= narrow)
+	if (!f->mtu_blackhole || flow->mss <= narrow)
 		return;
 	sending->most = narrow;
-	if (!flight_has_arrived(f))
+	if (!sender_any_delivered(f))
 		flow->mss = narrow;
 }
 
@@ -30,7 +30,7 @@ static __always_inline void number(struct afpa_flow *flow, const struct afpa_fli
 {
 	__u32 clock = (__u32)(sending->now / 1000) + flow->ts_offset;
 
-	measure(flow, (const struct flight *)flight->engine, sending);
+	measure(flow, (const struct sender *)flight->engine, sending);
 	if (before(flow->ts_sent, clock))
 		flow->ts_sent = clock;
 	sending->ack = flow->client_next;
@@ -63,21 +63,21 @@ static __always_inline void start_sending(struct sending *sending, const struct 
 /* What the engine makes of the time: an `enum progress`. */
 __noinline int afpa_look_at_time(struct afpa_flight *flight, __u64 now)
 {
-	return flight ? flight_on_time(engine_of(flight), now) : PROGRESS_IMPOSSIBLE;
+	return flight ? sender_on_timer(engine_of(flight), now) : PROGRESS_IMPOSSIBLE;
 }
 
 /* Something has left: when is the flight looked at again? */
 __noinline int afpa_sent_now(struct afpa_flight *flight, __u64 now)
 {
 	if (flight)
-		flight_sent_now(engine_of(flight), now);
+		sender_rearm_timer(engine_of(flight), now);
 	return 0;
 }
 
 /* Could more leave at once? */
 __noinline int afpa_has_more(struct afpa_flight *flight)
 {
-	return flight && flight_ready(engine_of(flight)) != ENGINE_NO_SEGMENT;
+	return flight && sender_ready(engine_of(flight)) != SENDER_NO_SEGMENT;
 }
 
 /* Send what may leave, BURST segments at most; the last one stays in the packet. An `enum built` of that one. */

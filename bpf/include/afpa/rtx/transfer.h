@@ -16,7 +16,7 @@
 #include <afpa/net/packet.h>
 #include <afpa/scratch.h>
 
-_Static_assert(sizeof(struct flight) == AFPA_FLIGHT_WORDS * 8, "AFPA_FLIGHT_WORDS");
+_Static_assert(sizeof(struct sender) == AFPA_FLIGHT_WORDS * 8, "AFPA_FLIGHT_WORDS");
 _Static_assert(sizeof(struct path) == AFPA_PATH_WORDS * 8, "AFPA_PATH_WORDS");
 
 #define UNIT_MIN 512  /* shorter segments: user mode. The Date lies within the first one */
@@ -27,9 +27,9 @@ _Static_assert(sizeof(struct path) == AFPA_PATH_WORDS * 8, "AFPA_PATH_WORDS");
 /* Entries of `engine`. */
 enum { ENGINE_FLIGHT, ENGINE_ENTRY, ENGINE_ROUTER };
 
-static __always_inline struct flight *engine_of(struct afpa_flight *flight)
+static __always_inline struct sender *engine_of(struct afpa_flight *flight)
 {
-	return (struct flight *)flight->engine;
+	return (struct sender *)flight->engine;
 }
 
 static __always_inline __u64 microseconds(void)
@@ -86,9 +86,9 @@ static __always_inline void path_learn(struct afpa_flow *flow, __u32 round_trip)
 {
 	struct path *path = (struct path *)flow->path;
 
-	path_new(path);
+	path_init(path);
 	if (round_trip)
-		path_measured(path, round_trip);
+		path_rtt_sample(path, round_trip);
 }
 
 #endif

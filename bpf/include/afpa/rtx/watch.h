@@ -51,7 +51,7 @@ static __always_inline __u32 watch_patience(const struct afpa_flow *flow)
 {
 	const struct path *path = (const struct path *)flow->path;
 
-	return watch_time(flow->tries ? path_time_out(path, flow->tries - 1) : path_probe_out(path, 1));
+	return watch_time(flow->tries ? path_rto(path, flow->tries - 1) : path_pto(path, 1));
 }
 
 #define WATCH_OVER (-1)
@@ -70,7 +70,7 @@ static __always_inline __s32 watch_wait(const struct afpa_flow *flow, __u32 now)
 /* Would measuring the path make its time-out shorter? Until then it is guessed from the handshake's round trip. */
 static __always_inline bool is_vague(const struct path *path)
 {
-	return path->variation > RTO_MIN / 4;
+	return path->rttvar > RTO_MIN / 4;
 }
 
 /* An answer of one segment leaves. True: an entry is to be made. Called with the lock held. */
@@ -91,7 +91,7 @@ static __always_inline void time_answer(struct afpa_flow *flow, __u64 now)
 	if (!flow->timed || answer_outstanding(flow))
 		return;
 	flow->timed = false;
-	path_measured((struct path *)flow->path, ((__u64)(watch_clock(now) - flow->answered) << 20) / 1000);
+	path_rtt_sample((struct path *)flow->path, ((__u64)(watch_clock(now) - flow->answered) << 20) / 1000);
 }
 
 /* The client asked again, and the answer leaves. */
@@ -109,7 +109,7 @@ static __always_inline bool watch_crosses(const struct afpa_flow *flow, __u32 no
 {
 	const struct path *path = (const struct path *)flow->path;
 
-	return flow->tries && now - flow->answered < WATCH_SLICE + watch_time(path->smoothed);
+	return flow->tries && now - flow->answered < WATCH_SLICE + watch_time(path->srtt);
 }
 
 /* Into the queue, behind all others. Its stamp is the flow's already. */

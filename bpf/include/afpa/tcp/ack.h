@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What an acknowledgement changes. */
-#ifndef AFPA_ENGINE_ACK_H
-#define AFPA_ENGINE_ACK_H
+#ifndef AFPA_TCP_ACK_H
+#define AFPA_TCP_ACK_H
 
 #include <afpa/tcp/rack.h>
 
@@ -10,42 +10,42 @@ struct block {
 };
 
 /* What the client says, in offsets of the answer. */
-struct acknowledgement {
+struct ack {
 	__u32 ack;             /* everything below has arrived; beyond the end counts as the end */
-	__u32 window;          /* bytes that the client takes from `ack` on */
+	__u32 wnd;          /* bytes that the client takes from `ack` on */
 	struct block sack[4];  /* empty ones are ignored */
-	__u32 echo;            /* timestamp that is echoed, milliseconds of our clock */
-	__u8 echoes, marked;   /* is there one; did the network mark a segment of ours */
-	__u8 earlier;          /* the first block tells of a duplicate of an earlier answer */
+	__u32 tsecr;            /* timestamp that is echoed, milliseconds of our clock */
+	__u8 has_tsecr, ece;   /* is there one; did the network mark a segment of ours */
+	__u8 earlier_dsack;          /* the first block tells of a duplicate of an earlier answer */
 };
 
 /* Segments that lie whole within the blocks are known to have arrived. */
-engine_function int note_blocks(struct flight *f, struct acknowledgement *ack)
+sender_function int on_sack(struct sender *snd, struct ack *ack)
 {
-	struct bits all = {};
-	__u32 sent, unit;
+	struct bitset all = {};
+	__u32 sent, mss;
 
-	if (!f || !ack)
+	if (!snd || !ack)
 		return 0;
-	sent = flight_sent(f);
-	unit = f->unit;
+	sent = sender_snd_nxt(snd);
+	mss = snd->mss;
 	for (int i = 0; i < 4; i++) {
 		__u32 from = ack->sack[i].from, to = ack->sack[i].to, end;
 
-		if (from >= to || from <= f->una || to > sent || unit == 0)
+		if (from >= to || from <= snd->snd_una || to > sent || mss == 0)
 			continue;
-		end = to == f->length ? f->count : to / unit;
-		all = bits_or(all, bits_range((from + unit - 1) / unit, end));
+		end = to == snd->length ? snd->segments : to / mss;
+		all = bitset_or(all, bitset_range((from + mss - 1) / mss, end));
 	}
-	f->sacked = bits_and(bits_or(f->sacked, all), bits_range(flight_first(f), f->next));
+	snd->sacked = bitset_and(bitset_or(snd->sacked, all), bitset_range(sender_first_unacked(snd), snd->next));
 	/* The client lacks its first byte: if it said otherwise, it has changed its mind (RFC 2018, section 8). */
-	bits_clear(&f->sacked, flight_first(f));
-	f->lost = bits_and(f->lost, flight_outstanding(f));
+	bitset_clear(&snd->sacked, sender_first_unacked(snd));
+	snd->lost = bitset_and(snd->lost, sender_outstanding(snd));
 	return 0;
 }
 
 /* The first block tells of bytes that had arrived before (RFC 2883, section 4). */
-static __always_inline bool is_duplicate(const struct acknowledgement *ack, __u32 acked)
+static __always_inline bool is_dsack(const struct ack *ack, __u32 acked)
 {
 	struct block one = ack->sack[0], other = ack->sack[1];
 
@@ -56,55 +56,55 @@ static __always_inline bool is_duplicate(const struct acknowledgement *ack, __u3
  * Something arrived twice. What was not sent twice the network has doubled, which tells nothing; that a
  * probe was not needed tells nothing of reordering.
  */
-engine_function int sent_in_vain(struct flight *f, struct acknowledgement *ack)
+sender_function int on_dsack(struct sender *snd, struct ack *ack)
 {
 	__u32 segment;
 
-	if (!f || !ack || f->unit == 0)
+	if (!snd || !ack || snd->mss == 0)
 		return 0;
-	segment = (__u8)(ack->sack[0].from / f->unit);
-	if (ack->earlier ? f->path.undo_open == 0 : !bits_has(f->again, segment))
+	segment = (__u8)(ack->sack[0].from / snd->mss);
+	if (ack->earlier_dsack ? snd->path.undo_retrans == 0 : !bitset_has(snd->retransmitted, segment))
 		return 0;
-	path_needless(&f->path, 1);
-	if (f->probe == PROBE_REPEATED && f->probe_segment == segment && !ack->earlier)
+	path_on_spurious(&snd->path, 1);
+	if (snd->tlp == TLP_RETRANSMITTED && snd->tlp_segment == segment && !ack->earlier_dsack)
 		return 0;
-	if (flight_first(f) >= f->patient_until) {
-		path_wait_longer(&f->path);
-		f->patient_until = f->next;
+	if (sender_first_unacked(snd) >= snd->reo_wnd_until) {
+		path_raise_reo_wnd(&snd->path);
+		snd->reo_wnd_until = snd->next;
 	}
 	return 0;
 }
 
 /* Is that the newest transmission of those that arrived? Then it is remembered. */
-static __always_inline void note_newest(struct flight *f, __u32 segment, __u32 sent_at, __u32 round_trip)
+static __always_inline void rack_update(struct sender *snd, __u32 segment, __u32 sent_at, __u32 round_trip)
 {
-	bool newer = is_before(f->newest_sent_at, sent_at) ||
-		     (f->newest_sent_at == sent_at && f->newest_segment <= segment);
+	bool newer = is_before(snd->rack_xmit_ts, sent_at) ||
+		     (snd->rack_xmit_ts == sent_at && snd->rack_segment <= segment);
 
-	if (f->newest_known && !newer)
+	if (snd->rack_valid && !newer)
 		return;
-	f->newest_known = true;
-	f->newest_sent_at = sent_at;
-	f->newest_segment = segment;
-	f->newest_round_trip = round_trip;
+	snd->rack_valid = true;
+	snd->rack_xmit_ts = sent_at;
+	snd->rack_segment = segment;
+	snd->rack_rtt = round_trip;
 }
 
 /* May what was sent before the segment was sent again still arrive? After a probe's patience no more. */
-static __always_inline bool may_be_late(const struct flight *f, __u32 segment)
+static __always_inline bool may_be_reordered(const struct sender *snd, __u32 segment)
 {
-	return f->path.reordering && !(f->probe == PROBE_REPEATED && f->probe_segment == segment);
+	return snd->path.reordering_seen && !(snd->tlp == TLP_RETRANSMITTED && snd->tlp_segment == segment);
 }
 
 /* Learn from what arrived: round trips, reordering, the newest transmission that got through. */
-engine_function int note_delivery(struct flight *f, __u64 now, struct bits *arrived, struct acknowledgement *ack)
+sender_function int on_delivered(struct sender *snd, __u64 now, struct bitset *arrived, struct ack *ack)
 {
 	__u32 sample = 0, turn, segment;
 	bool sampled = false;
-	struct bits delivered, again;
+	struct bitset delivered, retransmitted;
 
-	if (!f || !arrived || !ack)
+	if (!snd || !arrived || !ack)
 		return 0;
-	again = f->again;
+	retransmitted = snd->retransmitted;
 	delivered = *arrived;
 	each_turn(turn) {
 		__u32 sent_at, round_trip;
@@ -112,10 +112,10 @@ engine_function int note_delivery(struct flight *f, __u64 now, struct bits *arri
 
 		if (!take_first(&delivered, &segment))
 			break;
-		sent_at = f->sent_at[segment & (ENGINE_SEGMENTS - 1)];
+		sent_at = snd->sent_at[segment & (SENDER_SEGMENTS - 1)];
 		round_trip = (__u32)now - sent_at;
-		overtaken = segment < f->front;
-		if (bits_has(f->again, segment)) {
+		overtaken = segment < snd->rack_fack;
+		if (bitset_has(snd->retransmitted, segment)) {
 			/*
 			 * Which of the transmissions was it? Not the last one, if the echo is older than that, or
 			 * if no packet can have been that fast (RFC 8985, 6.2, step 2). What arrived behind a gap is
@@ -124,169 +124,169 @@ engine_function int note_delivery(struct flight *f, __u64 now, struct bits *arri
 			 */
 			__u64 left = now > round_trip ? now - round_trip : 0;
 
-			if (ack->echoes && (segment < flight_first(f) || may_be_late(f, segment)) &&
-			    is_before(ack->echo, left / 1000)) {
+			if (ack->has_tsecr && (segment < sender_first_unacked(snd) || may_be_reordered(snd, segment)) &&
+			    is_before(ack->tsecr, left / 1000)) {
 				/* It arrived before it was sent again (RFC 4015); the duplicate is no news then. */
-				bits_clear(&f->again, segment);
-				f->path.reordering |= overtaken;
+				bitset_clear(&snd->retransmitted, segment);
+				snd->path.reordering_seen |= overtaken;
 				continue;
 			}
-			if (round_trip < f->path.shortest)
+			if (round_trip < snd->path.min_rtt)
 				continue;
 		} else {
 			sample = round_trip;
 			sampled = true;
-			f->path.reordering |= overtaken;
+			snd->path.reordering_seen |= overtaken;
 		}
-		if (f->front < segment + 1)
-			f->front = segment + 1;
-		note_newest(f, segment, sent_at, round_trip);
+		if (snd->rack_fack < segment + 1)
+			snd->rack_fack = segment + 1;
+		rack_update(snd, segment, sent_at, round_trip);
 	}
-	path_needless(&f->path, bits_count(bits_without(again, f->again)));
+	path_on_spurious(&snd->path, bitset_count(bitset_without(retransmitted, snd->retransmitted)));
 	if (sampled)
-		path_measured(&f->path, sample);
+		path_rtt_sample(&snd->path, sample);
 	return 0;
 }
 
 /* A repeated tail that repaired a loss is a loss (RFC 8985, 7.4). */
-static __always_inline void probe_answered(struct flight *f, struct bits delivered, bool duplicate)
+static __always_inline void tlp_on_ack(struct sender *snd, struct bitset delivered, bool duplicate)
 {
-	if (f->probe == PROBE_REPEATED) {
-		if (!bits_has(delivered, f->probe_segment))
+	if (snd->tlp == TLP_RETRANSMITTED) {
+		if (!bitset_has(delivered, snd->tlp_segment))
 			return;
-		if (!duplicate && f->recovery == RECOVERY_OPEN)
-			path_shrink(&f->path);
-	} else if (f->probe == PROBE_NONE || bits_empty(delivered)) {
+		if (!duplicate && snd->ca_state == CA_OPEN)
+			path_reduce_cwnd(&snd->path);
+	} else if (snd->tlp == TLP_NONE || bitset_empty(delivered)) {
 		return;
 	}
-	f->probe = PROBE_NONE;
-	f->probe_segment = 0;
+	snd->tlp = TLP_NONE;
+	snd->tlp_segment = 0;
 }
 
 /* The window after `acked` segments more, and perhaps a mark. */
-static __always_inline void congestion(struct flight *f, __u32 acked, bool marked)
+static __always_inline void update_cwnd(struct sender *snd, __u32 acked, bool ece)
 {
-	if (f->recovery != RECOVERY_OPEN && flight_first(f) >= f->recovery_until) {
-		f->recovery = RECOVERY_OPEN;
-		f->recovery_until = 0;
-		path_recovered(&f->path);
-	} else if (f->recovery == RECOVERY_SLOW ||
-		   (f->recovery == RECOVERY_OPEN && f->path.window < 2 * f->peak)) {
+	if (snd->ca_state != CA_OPEN && sender_first_unacked(snd) >= snd->recovery_point) {
+		snd->ca_state = CA_OPEN;
+		snd->recovery_point = 0;
+		path_on_recovery_end(&snd->path);
+	} else if (snd->ca_state == CA_LOSS ||
+		   (snd->ca_state == CA_OPEN && snd->path.cwnd < 2 * snd->max_pipe)) {
 		/* A window that was not made use of says nothing about the path (RFC 7661). */
-		path_grow(&f->path, acked);
+		path_grow_cwnd(&snd->path, acked);
 	}
-	if (marked && flight_first(f) >= f->reduced_until) {
+	if (ece && sender_first_unacked(snd) >= snd->cwr_until) {
 		/* Once a window, losses included; the client repeats it until it is told. */
-		if (f->recovery == RECOVERY_OPEN)
-			path_marked(&f->path);
-		f->path.reduced = true;
-		f->reduced_until = f->next + 1; /* what tells it has arrived, too */
+		if (snd->ca_state == CA_OPEN)
+			path_on_ece(&snd->path);
+		snd->path.cwr_pending = true;
+		snd->cwr_until = snd->next + 1; /* what tells it has arrived, too */
 	}
 }
 
-/* What `note_ack` found. */
-struct news {
-	struct bits delivered;
+/* What `process_ack` found. */
+struct ack_result {
+	struct bitset delivered;
 	__u32 acked;     /* segments */
 	__u32 duplicate; /* something arrived twice */
 };
 
 /* What is acknowledged, cumulatively and in blocks. False: `progress` says why nothing follows. */
-engine_function int note_ack(struct flight *f, __u64 now, struct acknowledgement *ack, struct news *news, int *progress)
+sender_function int process_ack(struct sender *snd, __u64 now, struct ack *ack, struct ack_result *result, int *progress)
 {
-	struct bits before;
+	struct bitset before;
 	__u32 acked, first;
 
-	if (!f || !ack || !news || !progress)
+	if (!snd || !ack || !result || !progress)
 		return false;
-	acked = lesser(ack->ack, f->length);
-	*progress = acked > flight_sent(f) ? PROGRESS_IMPOSSIBLE : PROGRESS_GOING; /* S7 */
-	if (acked > flight_sent(f) || acked < f->una)
+	acked = lesser(ack->ack, snd->length);
+	*progress = acked > sender_snd_nxt(snd) ? PROGRESS_IMPOSSIBLE : PROGRESS_GOING; /* S7 */
+	if (acked > sender_snd_nxt(snd) || acked < snd->snd_una)
 		return false; /* one that is below was overtaken by a newer one */
-	first = flight_first(f);
-	before = flight_outstanding(f);
-	if (acked > f->una) {
-		f->progress = now;
-		f->backoff = 0;
+	first = sender_first_unacked(snd);
+	before = sender_outstanding(snd);
+	if (acked > snd->snd_una) {
+		snd->last_progress = now;
+		snd->rto_backoff = 0;
 	}
-	f->una = acked;
-	f->edge = acked + ack->window < acked ? ~0u : acked + ack->window;
-	news->duplicate = is_duplicate(ack, acked);
-	if (ack->earlier || news->duplicate)
-		sent_in_vain(f, ack);
-	note_blocks(f, ack);
-	news->delivered = bits_without(before, flight_outstanding(f));
-	if (!bits_empty(news->delivered))
-		f->base = now;
-	news->acked = flight_first(f) - first;
+	snd->snd_una = acked;
+	snd->snd_wnd_end = acked + ack->wnd < acked ? ~0u : acked + ack->wnd;
+	result->duplicate = is_dsack(ack, acked);
+	if (ack->earlier_dsack || result->duplicate)
+		on_dsack(snd, ack);
+	on_sack(snd, ack);
+	result->delivered = bitset_without(before, sender_outstanding(snd));
+	if (!bitset_empty(result->delivered))
+		snd->timer_base = now;
+	result->acked = sender_first_unacked(snd) - first;
 	return true;
 }
 
 /* What follows for probe and window. */
-engine_function int note_window(struct flight *f, struct news *news, bool marked)
+sender_function int process_cwnd(struct sender *snd, struct ack_result *result, bool ece)
 {
-	if (!f || !news)
+	if (!snd || !result)
 		return 0;
-	probe_answered(f, news->delivered, news->duplicate);
-	congestion(f, news->acked, marked);
+	tlp_on_ack(snd, result->delivered, result->duplicate);
+	update_cwnd(snd, result->acked, ece);
 	return 0;
 }
 
 /* Does the acknowledgement say no more than how far everything has arrived, and did everything leave once, in order? */
-static __always_inline bool is_plain(const struct flight *f, const struct acknowledgement *ack)
+static __always_inline bool sender_ack_is_plain(const struct sender *snd, const struct ack *ack)
 {
 	const __u64 *blocks = (const __u64 *)ack->sack;
 
-	return !f->repeated && bits_empty(bits_or(f->sacked, f->lost)) &&
-	       !(blocks[0] | blocks[1] | blocks[2] | blocks[3]) && !ack->marked && !ack->earlier &&
-	       f->recovery == RECOVERY_OPEN && f->probe == PROBE_NONE && f->front <= flight_first(f) &&
-	       ack->ack >= f->una && lesser(ack->ack, f->length) <= flight_sent(f);
+	return !snd->any_retransmitted && bitset_empty(bitset_or(snd->sacked, snd->lost)) &&
+	       !(blocks[0] | blocks[1] | blocks[2] | blocks[3]) && !ack->ece && !ack->earlier_dsack &&
+	       snd->ca_state == CA_OPEN && snd->tlp == TLP_NONE && snd->rack_fack <= sender_first_unacked(snd) &&
+	       ack->ack >= snd->snd_una && lesser(ack->ack, snd->length) <= sender_snd_nxt(snd);
 }
 
-/* What `flight_on_ack` does with a plain acknowledgement: there are no sets to go through. */
-engine_function int hear_plain(struct flight *f, __u64 now, struct acknowledgement *ack)
+/* What `sender_on_ack` does with a plain acknowledgement: there are no sets to go through. */
+sender_function int sender_on_plain_ack(struct sender *snd, __u64 now, struct ack *ack)
 {
 	__u32 first, acked, last;
 
-	if (!f || !ack)
+	if (!snd || !ack)
 		return PROGRESS_IMPOSSIBLE;
-	first = flight_first(f);
-	acked = lesser(ack->ack, f->length);
-	if (acked > f->una) {
-		f->progress = now;
-		f->backoff = 0;
+	first = sender_first_unacked(snd);
+	acked = lesser(ack->ack, snd->length);
+	if (acked > snd->snd_una) {
+		snd->last_progress = now;
+		snd->rto_backoff = 0;
 	}
-	f->una = acked;
-	f->edge = acked + ack->window < acked ? ~0u : acked + ack->window;
-	acked = flight_first(f) - first;
+	snd->snd_una = acked;
+	snd->snd_wnd_end = acked + ack->wnd < acked ? ~0u : acked + ack->wnd;
+	acked = sender_first_unacked(snd) - first;
 	if (acked) {
 		last = first + acked - 1;
-		f->base = now;
-		f->front = last + 1;
-		note_newest(f, last, f->sent_at[last & (ENGINE_SEGMENTS - 1)],
-			    (__u32)now - f->sent_at[last & (ENGINE_SEGMENTS - 1)]);
-		path_measured(&f->path, (__u32)now - f->sent_at[last & (ENGINE_SEGMENTS - 1)]);
+		snd->timer_base = now;
+		snd->rack_fack = last + 1;
+		rack_update(snd, last, snd->sent_at[last & (SENDER_SEGMENTS - 1)],
+			    (__u32)now - snd->sent_at[last & (SENDER_SEGMENTS - 1)]);
+		path_rtt_sample(&snd->path, (__u32)now - snd->sent_at[last & (SENDER_SEGMENTS - 1)]);
 	}
-	congestion(f, acked, false);
-	choose_timer(f, now, ~0ull);
-	return flight_done(f) ? PROGRESS_DONE : PROGRESS_GOING;
+	update_cwnd(snd, acked, false);
+	arm_timer_after(snd, now, ~0ull);
+	return sender_done(snd) ? PROGRESS_DONE : PROGRESS_GOING;
 }
 
 /* An acknowledgement has come. */
-static __always_inline int flight_on_ack(struct flight *f, __u64 now, struct acknowledgement *ack)
+static __always_inline int sender_on_ack(struct sender *snd, __u64 now, struct ack *ack)
 {
 	int progress = PROGRESS_GOING;
-	struct news news = {};
+	struct ack_result result = {};
 
-	if (is_plain(f, ack))
-		return hear_plain(f, now, ack);
-	if (!note_ack(f, now, ack, &news, &progress))
+	if (sender_ack_is_plain(snd, ack))
+		return sender_on_plain_ack(snd, now, ack);
+	if (!process_ack(snd, now, ack, &result, &progress))
 		return progress;
-	note_delivery(f, now, &news.delivered, ack);
-	note_window(f, &news, ack->marked);
-	find_losses(f, now);
-	set_timer(f, now);
-	return flight_done(f) ? PROGRESS_DONE : PROGRESS_GOING;
+	on_delivered(snd, now, &result.delivered, ack);
+	process_cwnd(snd, &result, ack->ece);
+	rack_detect_loss(snd, now);
+	arm_timer(snd, now);
+	return sender_done(snd) ? PROGRESS_DONE : PROGRESS_GOING;
 }
 
 #endif

@@ -1,114 +1,114 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What leaves next. */
-#ifndef AFPA_ENGINE_TRANSMIT_H
-#define AFPA_ENGINE_TRANSMIT_H
+#ifndef AFPA_TCP_TRANSMIT_H
+#define AFPA_TCP_TRANSMIT_H
 
 #include <afpa/tcp/rack.h>
 
 struct transmission {
 	__u32 offset;          /* of the answer */
 	__u32 length;          /* 0: an empty segment one byte below asks whether the window has opened */
-	__u8 again, reduced;   /* sent before; tell the client that a mark was heard (CWR) */
-	__u8 markable;         /* new data, and no question: the network may mark it (ECT) */
+	__u8 retransmitted, cwr;   /* sent before; tell the client that a mark was heard (CWR) */
+	__u8 ect;         /* new data, and no question: the network may mark it (ECT) */
 	__u8 last;             /* the answer ends with it */
 };
 
-static __always_inline void transmit(struct flight *f, __u64 now, __u32 segment, struct transmission *t)
+static __always_inline void transmit_segment(struct sender *snd, __u64 now, __u32 segment, struct transmission *t)
 {
-	__u32 start = flight_start(f, segment), end = flight_start(f, segment + 1);
-	bool again = segment < f->next;
+	__u32 start = sender_segment_start(snd, segment), end = sender_segment_start(snd, segment + 1);
+	bool retransmitted = segment < snd->next;
 
-	if (again) {
-		f->repeated = true;
-		bits_set(&f->again, segment);
-		bits_clear(&f->lost, segment);
-		f->path.undo_open += f->path.undo_open < 255;
+	if (retransmitted) {
+		snd->any_retransmitted = true;
+		bitset_set(&snd->retransmitted, segment);
+		bitset_clear(&snd->lost, segment);
+		snd->path.undo_retrans += snd->path.undo_retrans < 255;
 	} else {
-		f->next = segment + 1;
+		snd->next = segment + 1;
 	}
-	f->sent_at[segment & (ENGINE_SEGMENTS - 1)] = now;
-	f->path.used = now;
-	f->peak = greater(f->peak, flight_pipe(f));
-	t->offset = greater(start, f->una); /* a client may take half a segment */
+	snd->sent_at[segment & (SENDER_SEGMENTS - 1)] = now;
+	snd->path.last_sent = now;
+	snd->max_pipe = greater(snd->max_pipe, sender_pipe(snd));
+	t->offset = greater(start, snd->snd_una); /* a client may take half a segment */
 	t->length = end - t->offset;
-	t->again = again;
-	t->reduced = !again && f->path.reduced;
-	if (!again)
-		f->path.reduced = false;
-	t->markable = !again;
-	t->last = end == f->length;
+	t->retransmitted = retransmitted;
+	t->cwr = !retransmitted && snd->path.cwr_pending;
+	if (!retransmitted)
+		snd->path.cwr_pending = false;
+	t->ect = !retransmitted;
+	t->last = end == snd->length;
 }
 
 /* Ask whether the window has opened: with the bytes that it takes, if there are any. */
-static __always_inline void ask(struct flight *f, __u64 now, struct transmission *t)
+static __always_inline void send_window_probe(struct sender *snd, __u64 now, struct transmission *t)
 {
-	__u32 segment = flight_first(f), end = greater(lesser(flight_start(f, segment + 1), f->edge), f->una);
-	bool again = segment < f->next;
+	__u32 segment = sender_first_unacked(snd), end = greater(lesser(sender_segment_start(snd, segment + 1), snd->snd_wnd_end), snd->snd_una);
+	bool retransmitted = segment < snd->next;
 
-	f->asking = false;
-	if (end > f->una) {
-		transmit(f, now, segment, t);
-		bits_set(&f->lost, segment); /* sent in part: the rest of it is owed */
+	snd->window_probe = false;
+	if (end > snd->snd_una) {
+		transmit_segment(snd, now, segment, t);
+		bitset_set(&snd->lost, segment); /* sent in part: the rest of it is owed */
 	}
-	t->offset = f->una;
-	t->length = end - f->una;
-	t->again = again;
-	t->markable = false;
-	t->last = end == f->length;
+	t->offset = snd->snd_una;
+	t->length = end - snd->snd_una;
+	t->retransmitted = retransmitted;
+	t->ect = false;
+	t->last = end == snd->length;
 }
 
 /* What a probe consists of: something new if the client takes it, else the last thing it may not have. */
-static __always_inline __u32 probe_segment(const struct flight *f)
+static __always_inline __u32 tlp_segment(const struct sender *snd)
 {
-	__u32 last = bits_last(flight_outstanding(f));
+	__u32 last = bitset_last(sender_outstanding(snd));
 
-	if (fits_edge(f, f->next))
-		return f->next;
-	return last != ENGINE_NO_SEGMENT && fits_edge(f, last) ? last : ENGINE_NO_SEGMENT;
+	if (sender_fits_snd_wnd(snd, snd->next))
+		return snd->next;
+	return last != SENDER_NO_SEGMENT && sender_fits_snd_wnd(snd, last) ? last : SENDER_NO_SEGMENT;
 }
 
 /* The segment that leaves now, into `t`; false: none may. */
-engine_function int choose(struct flight *f, __u64 now, struct transmission *t)
+sender_function int sender_next(struct sender *snd, __u64 now, struct transmission *t)
 {
-	__u32 segment = ENGINE_NO_SEGMENT;
+	__u32 segment = SENDER_NO_SEGMENT;
 
-	if (!f || !t)
+	if (!snd || !t)
 		return false;
-	if (f->asking) {
-		ask(f, now, t);
+	if (snd->window_probe) {
+		send_window_probe(snd, now, t);
 		return true;
 	}
-	if (f->probe == PROBE_DUE) {
-		f->probe = PROBE_NONE;
-		segment = probe_segment(f);
-		if (segment != ENGINE_NO_SEGMENT) {
-			f->probe = segment == f->next ? PROBE_FRESH : PROBE_REPEATED;
-			f->probe_segment = f->probe == PROBE_REPEATED ? segment : 0;
+	if (snd->tlp == TLP_DUE) {
+		snd->tlp = TLP_NONE;
+		segment = tlp_segment(snd);
+		if (segment != SENDER_NO_SEGMENT) {
+			snd->tlp = segment == snd->next ? TLP_NEW_DATA : TLP_RETRANSMITTED;
+			snd->tlp_segment = snd->tlp == TLP_RETRANSMITTED ? segment : 0;
 		}
 	}
-	if (segment == ENGINE_NO_SEGMENT) {
-		segment = flight_ready(f);
-		if (segment == ENGINE_NO_SEGMENT)
+	if (segment == SENDER_NO_SEGMENT) {
+		segment = sender_ready(snd);
+		if (segment == SENDER_NO_SEGMENT)
 			return false;
-		f->urgent = false;
+		snd->fast_retransmit = false;
 	}
-	transmit(f, now, segment, t);
+	transmit_segment(snd, now, segment, t);
 	return true;
 }
 
 /* Something was chosen: the timer runs from now. Once is enough for all that leave at the same time. */
-static __always_inline void flight_sent_now(struct flight *f, __u64 now)
+static __always_inline void sender_rearm_timer(struct sender *snd, __u64 now)
 {
-	f->base = now;
-	set_timer(f, now);
+	snd->timer_base = now;
+	arm_timer(snd, now);
 }
 
 /* The next segment to send into `t`. False: none may leave now. */
-static __always_inline int flight_poll_send(struct flight *f, __u64 now, struct transmission *t)
+static __always_inline int sender_poll(struct sender *snd, __u64 now, struct transmission *t)
 {
-	if (!choose(f, now, t))
+	if (!sender_next(snd, now, t))
 		return false;
-	flight_sent_now(f, now);
+	sender_rearm_timer(snd, now);
 	return true;
 }
 

@@ -42,9 +42,9 @@ struct commitment {
 /* A request that tells of a mark reduces the window, unless that was done, and its answer says so (RFC 3168). */
 static __always_inline void answer_mark(struct path *path)
 {
-	if (!path->reduced)
-		path_marked(path);
-	path->reduced = false;
+	if (!path->cwr_pending)
+		path_on_ece(path);
+	path->cwr_pending = false;
 }
 
 /*
@@ -205,10 +205,10 @@ static __always_inline bool enter_flight(struct __sk_buff *skb, struct work *wor
 	struct afpa_flight *flight = (struct afpa_flight *)work->flight;
 	struct ethhdr *out = (struct ethhdr *)flight->ethernet;
 
-	if (!flight_begin(engine_of(flight), now, length, unit_of(flow), window, (const void *)flow->path))
+	if (!sender_begin(engine_of(flight), now, length, unit_of(flow), window, (const void *)flow->path))
 		return false;
 	if (s->flags & TCP_ECE)
-		flight_marked(engine_of(flight));
+		sender_on_request_ece(engine_of(flight));
 	flight->version = cached->slot->version;
 	flight->slot = cached->index;
 	flight->date = date;
