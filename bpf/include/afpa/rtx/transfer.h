@@ -12,7 +12,6 @@
 #define AFPA_FLIGHTS_H
 
 #include <afpa/tcp/ack.h>
-#include <afpa/tcp/transmit.h>
 #include <afpa/net/packet.h>
 #include <afpa/scratch.h>
 

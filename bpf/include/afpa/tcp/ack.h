@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What an acknowledgement changes. */
+/* What an ACK changes: SACK (RFC 2018), DSACK (RFC 2883), RTT samples, undo (RFC 4015), ECE (RFC 3168), cwnd. */
 #ifndef AFPA_TCP_ACK_H
 #define AFPA_TCP_ACK_H
 
 #include <afpa/tcp/rack.h>
 
-struct block {
+struct sack_block {
 	__u32 from, to;
 };
 
-/* What the client says, in offsets of the answer. */
+/* An ACK of the client. Sequence numbers are offsets of the transfer. */
 struct ack {
-	__u32 ack;             /* everything below has arrived; beyond the end counts as the end */
-	__u32 wnd;          /* bytes that the client takes from `ack` on */
-	struct block sack[4];  /* empty ones are ignored */
-	__u32 tsecr;            /* timestamp that is echoed, milliseconds of our clock */
-	__u8 has_tsecr, ece;   /* is there one; did the network mark a segment of ours */
-	__u8 earlier_dsack;          /* the first block tells of a duplicate of an earlier answer */
+	__u32 ack;                 /* cumulative; beyond the transfer's end it counts as the end */
+	__u32 wnd;                 /* bytes that the client accepts from `ack` on */
+	struct sack_block sack[4]; /* empty ones are ignored */
+	__u32 tsecr;               /* the echoed timestamp (RFC 7323), milliseconds of our clock */
+	__u8 has_tsecr, ece;
+	__u8 earlier_dsack;        /* the first block is a DSACK of an earlier transfer */
 };
 
-/* Segments that lie whole within the blocks are known to have arrived. */
+/* SACK blocks: a segment counts as delivered when it lies within a block as a whole. */
 sender_function int on_sack(struct sender *snd, struct ack *ack)
 {
 	struct bitset all = {};
@@ -38,23 +38,23 @@ sender_function int on_sack(struct sender *snd, struct ack *ack)
 		all = bitset_or(all, bitset_range((from + mss - 1) / mss, end));
 	}
 	snd->sacked = bitset_and(bitset_or(snd->sacked, all), bitset_range(sender_first_unacked(snd), snd->next));
-	/* The client lacks its first byte: if it said otherwise, it has changed its mind (RFC 2018, section 8). */
+	/* The client lacks the byte at snd_una. If it SACKed that segment before, it has reneged (RFC 2018, 8). */
 	bitset_clear(&snd->sacked, sender_first_unacked(snd));
 	snd->lost = bitset_and(snd->lost, sender_outstanding(snd));
 	return 0;
 }
 
-/* The first block tells of bytes that had arrived before (RFC 2883, section 4). */
+/* Is the first block a DSACK: below the cumulative ACK, or within the second block (RFC 2883, 4)? */
 static __always_inline bool is_dsack(const struct ack *ack, __u32 acked)
 {
-	struct block one = ack->sack[0], other = ack->sack[1];
+	struct sack_block one = ack->sack[0], other = ack->sack[1];
 
 	return one.from < one.to && (one.to <= acked || (other.from <= one.from && one.to <= other.to));
 }
 
 /*
- * Something arrived twice. What was not sent twice the network has doubled, which tells nothing; that a
- * probe was not needed tells nothing of reordering.
+ * A DSACK: the client received something twice. Of a segment that was sent once, the network made the copy,
+ * which says nothing. A spurious TLP says nothing about reordering.
  */
 sender_function int on_dsack(struct sender *snd, struct ack *ack)
 {
@@ -75,8 +75,8 @@ sender_function int on_dsack(struct sender *snd, struct ack *ack)
 	return 0;
 }
 
-/* Is that the newest transmission of those that arrived? Then it is remembered. */
-static __always_inline void rack_update(struct sender *snd, __u32 segment, __u32 sent_at, __u32 round_trip)
+/* RACK's state: the delivered segment that was sent last (RFC 8985, 6.2, step 2). */
+static __always_inline void rack_update(struct sender *snd, __u32 segment, __u32 sent_at, __u32 rtt)
 {
 	bool newer = is_before(snd->rack_xmit_ts, sent_at) ||
 		     (snd->rack_xmit_ts == sent_at && snd->rack_segment <= segment);
@@ -86,16 +86,16 @@ static __always_inline void rack_update(struct sender *snd, __u32 segment, __u32
 	snd->rack_valid = true;
 	snd->rack_xmit_ts = sent_at;
 	snd->rack_segment = segment;
-	snd->rack_rtt = round_trip;
+	snd->rack_rtt = rtt;
 }
 
-/* May what was sent before the segment was sent again still arrive? After a probe's patience no more. */
+/* May an earlier transmission of the retransmitted segment still arrive? Not after a TLP, which waits for long. */
 static __always_inline bool may_be_reordered(const struct sender *snd, __u32 segment)
 {
 	return snd->path.reordering_seen && !(snd->tlp == TLP_RETRANSMITTED && snd->tlp_segment == segment);
 }
 
-/* Learn from what arrived: round trips, reordering, the newest transmission that got through. */
+/* Segments were delivered: RTT samples, reordering, RACK's state, spurious retransmissions. */
 sender_function int on_delivered(struct sender *snd, __u64 now, struct bitset *arrived, struct ack *ack)
 {
 	__u32 sample = 0, turn, segment;
@@ -107,40 +107,41 @@ sender_function int on_delivered(struct sender *snd, __u64 now, struct bitset *a
 	retransmitted = snd->retransmitted;
 	delivered = *arrived;
 	each_turn(turn) {
-		__u32 sent_at, round_trip;
-		bool overtaken;
+		__u32 sent_at, rtt;
+		bool reordered;
 
 		if (!take_first(&delivered, &segment))
 			break;
 		sent_at = snd->sent_at[segment & (SENDER_SEGMENTS - 1)];
-		round_trip = (__u32)now - sent_at;
-		overtaken = segment < snd->rack_fack;
+		rtt = (__u32)now - sent_at;
+		reordered = segment < snd->rack_fack;
 		if (bitset_has(snd->retransmitted, segment)) {
 			/*
-			 * Which of the transmissions was it? Not the last one, if the echo is older than that, or
-			 * if no packet can have been that fast (RFC 8985, 6.2, step 2). What arrived behind a gap is
-			 * not echoed: the timestamp is that of the last segment before it (RFC 7323, 4.3), and taken for
-			 * an answer only where segments overtake each other.
+			 * Which transmission was delivered? An earlier one, if the echoed timestamp is older than
+			 * the last one, or if the RTT would be below the minimum (RFC 8985, 6.2, step 2). A segment
+			 * beyond a gap is not echoed: the timestamp is that of the last segment before the gap
+			 * (RFC 7323, 4.3), and counts only on a path that reorders.
 			 */
-			__u64 left = now > round_trip ? now - round_trip : 0;
+			__u64 left = now > rtt ? now - rtt : 0;
 
 			if (ack->has_tsecr && (segment < sender_first_unacked(snd) || may_be_reordered(snd, segment)) &&
 			    is_before(ack->tsecr, left / 1000)) {
-				/* It arrived before it was sent again (RFC 4015); the duplicate is no news then. */
+				/* The retransmission was spurious (RFC 4015). The DSACK that follows is no news then. */
 				bitset_clear(&snd->retransmitted, segment);
-				snd->path.reordering_seen |= overtaken;
+				snd->path.reordering_seen |= reordered;
 				continue;
 			}
-			if (round_trip < snd->path.min_rtt)
+			if (rtt < snd->path.min_rtt)
 				continue;
 		} else {
-			sample = round_trip;
+			/* Karn's algorithm: only segments that were sent once give RTT samples (RFC 6298, 3). */
+			sample = rtt;
 			sampled = true;
-			snd->path.reordering_seen |= overtaken;
+			snd->path.reordering_seen |= reordered;
 		}
 		if (snd->rack_fack < segment + 1)
 			snd->rack_fack = segment + 1;
-		rack_update(snd, segment, sent_at, round_trip);
+		rack_update(snd, segment, sent_at, rtt);
 	}
 	path_on_spurious(&snd->path, bitset_count(bitset_without(retransmitted, snd->retransmitted)));
 	if (sampled)
@@ -148,13 +149,13 @@ sender_function int on_delivered(struct sender *snd, __u64 now, struct bitset *a
 	return 0;
 }
 
-/* A repeated tail that repaired a loss is a loss (RFC 8985, 7.4). */
-static __always_inline void tlp_on_ack(struct sender *snd, struct bitset delivered, bool duplicate)
+/* The end of a TLP. If its retransmission repaired a loss, that loss reduces cwnd (RFC 8985, 7.4). */
+static __always_inline void tlp_on_ack(struct sender *snd, struct bitset delivered, bool dsack)
 {
 	if (snd->tlp == TLP_RETRANSMITTED) {
 		if (!bitset_has(delivered, snd->tlp_segment))
 			return;
-		if (!duplicate && snd->ca_state == CA_OPEN)
+		if (!dsack && snd->ca_state == CA_OPEN)
 			path_reduce_cwnd(&snd->path);
 	} else if (snd->tlp == TLP_NONE || bitset_empty(delivered)) {
 		return;
@@ -163,7 +164,7 @@ static __always_inline void tlp_on_ack(struct sender *snd, struct bitset deliver
 	snd->tlp_segment = 0;
 }
 
-/* The window after `acked` segments more, and perhaps a mark. */
+/* The end of a recovery, the growth of cwnd by `acked` segments, and the reduction for an ECE. */
 static __always_inline void update_cwnd(struct sender *snd, __u32 acked, bool ece)
 {
 	if (snd->ca_state != CA_OPEN && sender_first_unacked(snd) >= snd->recovery_point) {
@@ -172,27 +173,28 @@ static __always_inline void update_cwnd(struct sender *snd, __u32 acked, bool ec
 		path_on_recovery_end(&snd->path);
 	} else if (snd->ca_state == CA_LOSS ||
 		   (snd->ca_state == CA_OPEN && snd->path.cwnd < 2 * snd->max_pipe)) {
-		/* A window that was not made use of says nothing about the path (RFC 7661). */
+		/* A cwnd that is not used says nothing about the path, and does not grow (RFC 7661). */
 		path_grow_cwnd(&snd->path, acked);
 	}
 	if (ece && sender_first_unacked(snd) >= snd->cwr_until) {
-		/* Once a window, losses included; the client repeats it until it is told. */
+		/* Once a window, losses included (RFC 3168, 6.1.2): the client repeats ECE until it receives CWR. */
 		if (snd->ca_state == CA_OPEN)
 			path_on_ece(&snd->path);
 		snd->path.cwr_pending = true;
-		snd->cwr_until = snd->next + 1; /* what tells it has arrived, too */
+		snd->cwr_until = snd->next + 1; /* the segment with CWR is acknowledged, too */
 	}
 }
 
 /* What `process_ack` found. */
 struct ack_result {
 	struct bitset delivered;
-	__u32 acked;     /* segments */
-	__u32 duplicate; /* something arrived twice */
+	__u32 acked; /* segments, cumulatively */
+	__u32 dsack;
 };
 
-/* What is acknowledged, cumulatively and in blocks. False: `progress` says why nothing follows. */
-sender_function int process_ack(struct sender *snd, __u64 now, struct ack *ack, struct ack_result *result, int *progress)
+/* The cumulative ACK, the window and the blocks. False: the ACK is to be ignored, and `progress` says why. */
+sender_function int process_ack(struct sender *snd, __u64 now, struct ack *ack, struct ack_result *result,
+				int *progress)
 {
 	struct bitset before;
 	__u32 acked, first;
@@ -202,7 +204,7 @@ sender_function int process_ack(struct sender *snd, __u64 now, struct ack *ack, 
 	acked = lesser(ack->ack, snd->length);
 	*progress = acked > sender_snd_nxt(snd) ? PROGRESS_IMPOSSIBLE : PROGRESS_GOING; /* S7 */
 	if (acked > sender_snd_nxt(snd) || acked < snd->snd_una)
-		return false; /* one that is below was overtaken by a newer one */
+		return false; /* one below snd_una was overtaken by a newer ACK */
 	first = sender_first_unacked(snd);
 	before = sender_outstanding(snd);
 	if (acked > snd->snd_una) {
@@ -211,8 +213,8 @@ sender_function int process_ack(struct sender *snd, __u64 now, struct ack *ack, 
 	}
 	snd->snd_una = acked;
 	snd->snd_wnd_end = acked + ack->wnd < acked ? ~0u : acked + ack->wnd;
-	result->duplicate = is_dsack(ack, acked);
-	if (ack->earlier_dsack || result->duplicate)
+	result->dsack = is_dsack(ack, acked);
+	if (ack->earlier_dsack || result->dsack)
 		on_dsack(snd, ack);
 	on_sack(snd, ack);
 	result->delivered = bitset_without(before, sender_outstanding(snd));
@@ -222,17 +224,17 @@ sender_function int process_ack(struct sender *snd, __u64 now, struct ack *ack, 
 	return true;
 }
 
-/* What follows for probe and window. */
+/* What follows from it for TLP and cwnd. */
 sender_function int process_cwnd(struct sender *snd, struct ack_result *result, bool ece)
 {
 	if (!snd || !result)
 		return 0;
-	tlp_on_ack(snd, result->delivered, result->duplicate);
+	tlp_on_ack(snd, result->delivered, result->dsack);
 	update_cwnd(snd, result->acked, ece);
 	return 0;
 }
 
-/* Does the acknowledgement say no more than how far everything has arrived, and did everything leave once, in order? */
+/* Is the ACK cumulative only, with nothing lost, SACKed or retransmitted in the transfer? */
 static __always_inline bool sender_ack_is_plain(const struct sender *snd, const struct ack *ack)
 {
 	const __u64 *blocks = (const __u64 *)ack->sack;
@@ -243,7 +245,7 @@ static __always_inline bool sender_ack_is_plain(const struct sender *snd, const 
 	       ack->ack >= snd->snd_una && lesser(ack->ack, snd->length) <= sender_snd_nxt(snd);
 }
 
-/* What `sender_on_ack` does with a plain acknowledgement: there are no sets to go through. */
+/* `sender_on_ack` for a plain ACK, which is the usual one: no set needs to be searched. */
 sender_function int sender_on_plain_ack(struct sender *snd, __u64 now, struct ack *ack)
 {
 	__u32 first, acked, last;
@@ -272,7 +274,7 @@ sender_function int sender_on_plain_ack(struct sender *snd, __u64 now, struct ac
 	return sender_done(snd) ? PROGRESS_DONE : PROGRESS_GOING;
 }
 
-/* An acknowledgement has come. */
+/* An ACK has come. PROGRESS_IMPOSSIBLE: it acknowledges what was never sent, and nothing was changed (S7). */
 static __always_inline int sender_on_ack(struct sender *snd, __u64 now, struct ack *ack)
 {
 	int progress = PROGRESS_GOING;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Losses, and what happens when nothing happens. */
+/* Loss detection by RACK (RFC 8985, section 6), and the timers: RACK, TLP (section 7), RTO (RFC 6298), persist. */
 #ifndef AFPA_TCP_RACK_H
 #define AFPA_TCP_RACK_H
 
 #include <afpa/tcp/sender.h>
 
-/* On its way, though something that left after it has arrived? (RFC 8985, 6.2) */
+/* Was something delivered that left after the segment? (RACK_sent_after, RFC 8985, 5.1) */
 static __always_inline bool rack_is_overtaken(const struct sender *snd, __u32 segment)
 {
 	__u32 sent_at = snd->sent_at[segment & (SENDER_SEGMENTS - 1)];
@@ -15,15 +15,18 @@ static __always_inline bool rack_is_overtaken(const struct sender *snd, __u32 se
 }
 
 /*
- * Has nothing that is on its way been overtaken, beyond doubt? While nothing was sent again, segments left in
- * their order, and those on their way are behind the newest that is known to have arrived.
+ * A quick test that no outstanding segment was overtaken. Without retransmissions segments left in their order,
+ * so outstanding ones left after the delivered one that was sent last.
  */
 static __always_inline bool rack_in_order(const struct sender *snd)
 {
 	return !snd->any_retransmitted && snd->rack_segment < sender_first_unacked(snd);
 }
 
-/* How late a segment may be. Three beyond, or a recovery under way, and reordering never seen: not at all. */
+/*
+ * The reordering window (RFC 8985, 6.2, step 4): how long after the RACK RTT a segment is merely late. Zero in
+ * recovery, or with three segments SACKed (DupThresh), unless the path is known to reorder.
+ */
 static __always_inline __u32 reo_wnd(const struct sender *snd)
 {
 	if (snd->path.reordering_seen)
@@ -33,7 +36,7 @@ static __always_inline __u32 reo_wnd(const struct sender *snd)
 	return snd->path.min_rtt / 4;
 }
 
-/* Microseconds that an overtaken segment may still be merely late, by what `allowed` is known to be. */
+/* How long the overtaken segment is merely late yet; 0: it is lost. `allowed` is the RACK RTT plus `reo_wnd`. */
 static __always_inline __u32 rack_wait(const struct sender *snd, __u64 now, __u32 segment, __u32 allowed)
 {
 	__u32 age = (__u32)now - snd->sent_at[segment & (SENDER_SEGMENTS - 1)];
@@ -42,8 +45,8 @@ static __always_inline __u32 rack_wait(const struct sender *snd, __u64 now, __u3
 }
 
 /*
- * Walks what is on its way: overtaken segments whose time is over go into `late`, and the shortest wait
- * of the others is returned; ~0 when there is none.
+ * Puts the overtaken segments whose time is over into `late`. Returns the shortest wait of all overtaken ones,
+ * ~0 when there is none.
  */
 sender_function __u64 rack_detect_late(struct sender *snd, __u64 now, struct bitset *late)
 {
@@ -51,7 +54,6 @@ sender_function __u64 rack_detect_late(struct sender *snd, __u64 now, struct bit
 	__u64 shortest = ~0ull;
 	struct bitset rest;
 
-	/* Nothing has arrived that could have overtaken anything, or nothing was overtaken. */
 	if (!snd || !late || !snd->rack_valid || rack_in_order(snd))
 		return shortest;
 	rest = bitset_without(sender_outstanding(snd), snd->lost);
@@ -72,7 +74,7 @@ sender_function __u64 rack_detect_late(struct sender *snd, __u64 now, struct bit
 	return shortest;
 }
 
-/* Take for lost what should have arrived before the newest segment that did. */
+/* Presume overtaken segments lost whose time is over. The first loss of a window begins a fast recovery. */
 sender_function int rack_detect_loss(struct sender *snd, __u64 now)
 {
 	struct bitset late = {};
@@ -93,10 +95,10 @@ sender_function int rack_detect_loss(struct sender *snd, __u64 now)
 	return 0;
 }
 
-/* Nothing came back in time: everything on its way is lost. */
+/* The RTO fired: everything outstanding is presumed lost, and cwnd is one segment (RFC 5681, 3.1; RFC 8985, 6.3). */
 static __always_inline void on_rto(struct sender *snd)
 {
-	if (snd->ca_state == CA_OPEN) /* a loss that was known has reduced the window already */
+	if (snd->ca_state == CA_OPEN) /* a recovery under way has reduced ssthresh already */
 		path_reduce_cwnd(&snd->path);
 	snd->path.cwnd = 1;
 	snd->ca_state = CA_LOSS;
@@ -110,7 +112,7 @@ static __always_inline void on_rto(struct sender *snd)
 	snd->mtu_blackhole = true;
 }
 
-/* Decide what is waited for, and how long; `late` is what `rack_detect_late` returned. */
+/* Choose the timer and set its deadline (S5). `late` is the result of `rack_detect_late`. */
 sender_function int arm_timer_after(struct sender *snd, __u64 now, __u64 late)
 {
 	__u32 flying;
@@ -139,7 +141,7 @@ sender_function int arm_timer_after(struct sender *snd, __u64 now, __u64 late)
 	return 0;
 }
 
-/* Inline, like all that calls more than one of these: no stack gets deep. */
+/* Inlined, as is everything that calls two global functions: call stacks stay shallow. */
 static __always_inline void arm_timer(struct sender *snd, __u64 now)
 {
 	struct bitset ignored = {};
@@ -147,7 +149,10 @@ static __always_inline void arm_timer(struct sender *snd, __u64 now)
 	arm_timer_after(snd, now, rack_detect_late(snd, now, &ignored));
 }
 
-/* What is on its way was too long for the path, a router says: it is lost, and tells nothing of congestion. */
+/*
+ * ICMP said that segments are too big for the path (RFC 1191, RFC 8201): everything outstanding was dropped,
+ * which is no sign of congestion. The caller sends shorter segments from now on.
+ */
 static __always_inline void sender_on_mtu_lowered(struct sender *snd, __u64 now)
 {
 	snd->lost = sender_outstanding(snd);
@@ -158,26 +163,7 @@ static __always_inline void sender_on_mtu_lowered(struct sender *snd, __u64 now)
 	arm_timer(snd, now);
 }
 
-/* Does the client take the segment whole? (RFC 9293, 3.8.6.2.1: no silly windows) */
-static __always_inline bool sender_fits_snd_wnd(const struct sender *snd, __u32 segment)
-{
-	return segment < snd->segments && sender_segment_start(snd, segment + 1) <= snd->snd_wnd_end;
-}
-
-/* The segment that may leave now: what was lost goes before what is new. */
-static __always_inline __u32 sender_ready(const struct sender *snd)
-{
-	bool room = sender_pipe(snd) < snd->path.cwnd;
-	__u32 segment = bitset_first(snd->lost);
-
-	if (segment != SENDER_NO_SEGMENT)
-		room |= snd->fast_retransmit;
-	else
-		segment = snd->next;
-	return room && sender_fits_snd_wnd(snd, segment) ? segment : SENDER_NO_SEGMENT;
-}
-
-/* A time-out, but for what was overtaken. */
+/* The timer TLP, RTO or persist fired. */
 sender_function int on_timeout(struct sender *snd)
 {
 	if (!snd)
@@ -189,7 +175,7 @@ sender_function int on_timeout(struct sender *snd)
 		on_rto(snd);
 		snd->rto_backoff += snd->rto_backoff < 255;
 	} else if (snd->timer == TIMER_PERSIST && sender_ready(snd) == SENDER_NO_SEGMENT) {
-		/* Who bounds his work may have left something that can go now; here there is nothing. */
+		/* A caller that bounds its bursts may have left a segment that is ready: no probe is needed then. */
 		snd->window_probe = true;
 		snd->rto_backoff += snd->rto_backoff < 255;
 	}
@@ -210,6 +196,22 @@ static __always_inline int sender_on_timer(struct sender *snd, __u64 now)
 	snd->timer_base = now;
 	arm_timer(snd, now);
 	return PROGRESS_GOING;
+}
+
+/* Segments have left: timeouts count from now. One call is enough for all segments that leave at the same time. */
+static __always_inline void sender_rearm_timer(struct sender *snd, __u64 now)
+{
+	snd->timer_base = now;
+	arm_timer(snd, now);
+}
+
+/* The next segment to send into `t`. False: none may leave now. */
+static __always_inline int sender_poll(struct sender *snd, __u64 now, struct transmission *t)
+{
+	if (!sender_next(snd, now, t))
+		return false;
+	sender_rearm_timer(snd, now);
+	return true;
 }
 
 #endif

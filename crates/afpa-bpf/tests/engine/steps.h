@@ -4,7 +4,6 @@
 #define AFPA_TEST_STEPS_H
 
 #include <afpa/tcp/ack.h>
-#include <afpa/tcp/transmit.h>
 
 enum what { STEP_BEGIN, STEP_ACK, STEP_TIME, STEP_SEND, STEP_NARROWED };
 
