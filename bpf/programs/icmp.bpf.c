@@ -21,7 +21,7 @@ static __always_inline void reduce_transfer_mss(const struct afpa_flow_key *key,
 	if (!transfer || !transfer_lock(transfer, key))
 		return;
 	if (transfer->at == at) {
-		flight_narrowed(sender_of(transfer), microseconds());
+		sender_on_mtu_lowered(sender_of(transfer), microseconds());
 		transfer->send_pending = 1;
 	}
 	transfer_unlock(transfer);

@@ -17,7 +17,7 @@ struct due_search {
 
 static long is_due(const void *map, const void *key, struct afpa_transfer *transfer, struct due_search *search)
 {
-	struct flight *f = sender_of(transfer);
+	struct sender *f = sender_of(transfer);
 	__u32 at = search->dues;
 	struct afpa_rtx_due *due;
 

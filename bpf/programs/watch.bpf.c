@@ -96,9 +96,9 @@ static __always_inline void rtx_shrink(struct afpa_flow *flow)
 	struct path *path = (struct path *)flow->path;
 
 	if (flow->retransmits == 0)
-		path_shrink(path);
+		path_reduce_cwnd(path);
 	else
-		path->window = 1;
+		path->cwnd = 1;
 }
 
 /* The answer leaves again: take its numbers. Called with the lock held. */

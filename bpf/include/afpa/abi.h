@@ -34,7 +34,7 @@
 #define AFPA_TRANSFERS_DUE 64              /* flights whose time has come that are told of at once */
 #define AFPA_RTX_DUE 64          /* the same of answers of one segment */
 #define AFPA_PATH_WORDS 4         /* of 8 bytes: the send engine's struct path */
-#define AFPA_SENDER_WORDS 83      /* its struct flight */
+#define AFPA_SENDER_WORDS 83      /* its struct sender */
 #define AFPA_UNIT_MIN 512         /* shorter segments: user mode; the Date of a longer answer lies within the first one */
 #define AFPA_TICK_SHIFT 20        /* times in 32 bits count 2^20 ns, about a millisecond */
 #define AFPA_RTX_MAX 8            /* how often an answer of one segment is sent again */
@@ -218,7 +218,7 @@ struct afpa_transfer {
 	__u8 ethernet[14];            /* header of what leaves */
 	__u8 send_pending;                    /* something may be sent, but nobody was there to send it */
 	__u8 place;                   /* the interface's counters */
-	__u64 sender[AFPA_SENDER_WORDS]; /* struct flight of the send engine */
+	__u64 sender[AFPA_SENDER_WORDS]; /* struct sender of the send engine */
 };
 
 /* dues: a flight whose time has come, for the one who tends them. */

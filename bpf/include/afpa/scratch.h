@@ -88,7 +88,7 @@ struct work {
 	__u64 fresh[sizeof(struct afpa_flow) / 8]; /* a flow on its way into the table; locks may not stand here */
 	__u64 segment[AFPA_SEGMENT_WORDS]; /* struct segment of a client, while a flight is tended */
 	struct sending sending;
-	__u64 ack[6];              /* struct acknowledgement of the send engine */
+	__u64 ack[6];              /* struct ack of the send engine */
 	__u64 transfer[sizeof(struct afpa_transfer) / 8]; /* one on its way into the table */
 	struct afpa_site_key site;
 	__u8 frame[FRAME_HEADERS_MAX]; /* headers, Ethernet at 2 so that what follows is aligned; or TCP options, twice */

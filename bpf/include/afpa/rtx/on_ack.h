@@ -23,9 +23,9 @@ static __always_inline bool belongs(const struct afpa_flow *flow, const struct s
 
 /* SACK blocks into offsets of the answer; what lies outside of it is made empty. */
 static __always_inline void read_sack(struct __sk_buff *skb, struct work *work, const struct segment *s,
-					const struct afpa_transfer *transfer, struct acknowledgement *ack)
+					const struct afpa_transfer *transfer, struct ack *ack)
 {
-	__u32 length = other_options(s), whole = ((const struct flight *)transfer->sender)->length, first;
+	__u32 length = other_options(s), whole = ((const struct sender *)transfer->sender)->length, first;
 	const __be32 *options = (const __be32 *)work->head;
 
 	opaque(length);
@@ -43,7 +43,7 @@ static __always_inline void read_sack(struct __sk_buff *skb, struct work *work, 
 		if (8 * i + 10 > (first & 0xff))
 			continue;
 		if (i == 0 && -from - 1 < EARLIER)
-			ack->earlier = 1;
+			ack->earlier_dsack = 1;
 		if (from >= whole)
 			continue;
 		ack->sack[i].from = from;
@@ -56,13 +56,13 @@ __noinline int afpa_on_ack(struct work *work, struct afpa_transfer *transfer)
 {
 	if (!work || !transfer)
 		return PROGRESS_IMPOSSIBLE;
-	return flight_on_ack(sender_of(transfer), work->sending.now, (struct acknowledgement *)work->ack);
+	return sender_on_ack(sender_of(transfer), work->sending.now, (struct ack *)work->ack);
 }
 
 /* The connection is as after any answer: what its path has shown is kept for the next one. */
 static __always_inline void complete(struct afpa_flow *flow, const struct afpa_transfer *transfer)
 {
-	const struct path *path = &((const struct flight *)transfer->sender)->path;
+	const struct path *path = &((const struct sender *)transfer->sender)->path;
 	const __u64 *from = (const __u64 *)path;
 
 	bpf_spin_lock(&flow->lock);
@@ -73,22 +73,22 @@ static __always_inline void complete(struct afpa_flow *flow, const struct afpa_t
 }
 
 /* The segment's own words, in those of the engine; without blocks. */
-static __always_inline void ack_from_segment(struct acknowledgement *ack, const struct segment *s, const struct afpa_flow *flow,
+static __always_inline void ack_from_segment(struct ack *ack, const struct segment *s, const struct afpa_flow *flow,
 				       const struct afpa_transfer *transfer)
 {
 	__builtin_memset(ack, 0, sizeof(*ack));
 	ack->ack = s->ack - transfer->at;
-	ack->window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
-	ack->echo = s->ts_echo - flow->ts_offset;
-	ack->echoes = s->timestamps && s->ts_echo;
-	ack->marked = flow->flags & AFPA_FLOW_ECN && s->flags & TCP_ECE;
+	ack->wnd = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
+	ack->tsecr = s->ts_echo - flow->ts_offset;
+	ack->has_tsecr = s->timestamps && s->ts_echo;
+	ack->ece = flow->flags & AFPA_FLOW_ECN && s->flags & TCP_ECE;
 }
 
 /* The segment as an acknowledgement. An `enum progress`; PROGRESS_IMPOSSIBLE: it is none of ours. */
 static __always_inline int on_ack(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				struct afpa_flow *flow, struct afpa_transfer *transfer)
 {
-	struct acknowledgement *ack = (struct acknowledgement *)work->ack;
+	struct ack *ack = (struct ack *)work->ack;
 	int progress;
 
 	/* Behind everything that ever left, the server's FIN included; or of an answer before this one. */
@@ -108,7 +108,7 @@ static __always_inline int on_ack(struct __sk_buff *skb, struct work *work, cons
 static __always_inline bool finish_fast(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				   struct afpa_flow *flow)
 {
-	struct acknowledgement *ack = (struct acknowledgement *)work->ack;
+	struct ack *ack = (struct ack *)work->ack;
 	struct afpa_transfer *transfer;
 
 	if (s->length == 0 || !s->plain_tcp || s->flags & TCP_RST || s->ack != flow->answer_seq + flow->answer_size ||
@@ -119,8 +119,8 @@ static __always_inline bool finish_fast(struct __sk_buff *skb, struct work *work
 		return false;
 	ack_from_segment(ack, s, flow, transfer);
 	/* Not plain: what it acknowledges has not left, or some of it left twice. */
-	if (!is_plain(sender_of(transfer), ack) ||
-	    hear_plain(sender_of(transfer), microseconds(), ack) != PROGRESS_DONE) {
+	if (!sender_ack_is_plain(sender_of(transfer), ack) ||
+	    sender_on_plain_ack(sender_of(transfer), microseconds(), ack) != PROGRESS_DONE) {
 		transfer_unlock(transfer);
 		return false;
 	}

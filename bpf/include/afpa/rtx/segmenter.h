@@ -43,13 +43,13 @@ __noinline int afpa_next_piece(struct work *work, struct afpa_transfer *transfer
 		cut_piece(&work->sending);
 		return true;
 	}
-	if (!choose(sender_of(transfer), work->sending.now, &t))
+	if (!sender_next(sender_of(transfer), work->sending.now, &t))
 		return false;
 	work->sending.offset = t.offset;
 	work->sending.length = t.length;
-	work->sending.retransmitted = t.again;
-	work->sending.markable = t.markable;
-	work->sending.cwr = t.reduced;
+	work->sending.retransmitted = t.retransmitted;
+	work->sending.markable = t.ect;
+	work->sending.cwr = t.cwr;
 	work->sending.last = t.last;
 	cut_piece(&work->sending);
 	return true;
@@ -219,7 +219,7 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 		out.ecn = ECN_CAPABLE;
 	if (work->sending.cwr)
 		out.flags |= TCP_CWR;
-	if (sender_of(transfer)->narrow) /* routers may cut it, with IPv4 */
+	if (sender_of(transfer)->mtu_blackhole) /* routers may cut it, with IPv4 */
 		out.id = bpf_get_prandom_u32() | 1;
 	out.seq = transfer->at + offset;
 	out.ack = work->sending.ack;

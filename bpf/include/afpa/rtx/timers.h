@@ -13,15 +13,15 @@
  * How long may a segment be? A path that has become narrower need not say so: after a time-out no longer than
  * what every path takes. When nothing of the answer had arrived by then, the connection's next ones begin so.
  */
-static __always_inline void measure(struct afpa_flow *flow, const struct flight *f, struct sending *sending)
+static __always_inline void measure(struct afpa_flow *flow, const struct sender *f, struct sending *sending)
 {
 	__u32 narrow = payload_within(PMTU_SAFE, sending->ipv6, sending->timestamps);
 
 	sending->payload_max = flow->mss;
-	if (!f->narrow || flow->mss <= narrow)
+	if (!f->mtu_blackhole || flow->mss <= narrow)
 		return;
 	sending->payload_max = narrow;
-	if (!flight_has_arrived(f))
+	if (!sender_any_delivered(f))
 		flow->mss = narrow;
 }
 
@@ -30,7 +30,7 @@ static __always_inline void number(struct afpa_flow *flow, const struct afpa_tra
 {
 	__u32 clock = (__u32)(sending->now / 1000) + flow->ts_offset;
 
-	measure(flow, (const struct flight *)transfer->sender, sending);
+	measure(flow, (const struct sender *)transfer->sender, sending);
 	if (before(flow->ts_sent, clock))
 		flow->ts_sent = clock;
 	sending->ack = flow->client_next;
@@ -63,21 +63,21 @@ static __always_inline void start_sending(struct sending *sending, const struct 
 /* What the engine makes of the time: an `enum progress`. */
 __noinline int afpa_on_timer(struct afpa_transfer *transfer, __u64 now)
 {
-	return transfer ? flight_on_time(sender_of(transfer), now) : PROGRESS_IMPOSSIBLE;
+	return transfer ? sender_on_timer(sender_of(transfer), now) : PROGRESS_IMPOSSIBLE;
 }
 
 /* Something has left: when is the flight looked at again? */
 __noinline int afpa_sent_now(struct afpa_transfer *transfer, __u64 now)
 {
 	if (transfer)
-		flight_sent_now(sender_of(transfer), now);
+		sender_rearm_timer(sender_of(transfer), now);
 	return 0;
 }
 
 /* Could more leave at once? */
 __noinline int afpa_has_more(struct afpa_transfer *transfer)
 {
-	return transfer && flight_ready(sender_of(transfer)) != ENGINE_NO_SEGMENT;
+	return transfer && sender_ready(sender_of(transfer)) != SENDER_NO_SEGMENT;
 }
 
 /* Send what may leave, BURST segments at most; the last one stays in the packet. An `enum built` of that one. */

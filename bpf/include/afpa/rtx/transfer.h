@@ -12,20 +12,19 @@
 #define AFPA_FLIGHTS_H
 
 #include <afpa/tcp/ack.h>
-#include <afpa/tcp/transmit.h>
 #include <afpa/net/packet.h>
 #include <afpa/scratch.h>
 
-_Static_assert(sizeof(struct flight) == AFPA_SENDER_WORDS * 8, "AFPA_SENDER_WORDS");
+_Static_assert(sizeof(struct sender) == AFPA_SENDER_WORDS * 8, "AFPA_SENDER_WORDS");
 _Static_assert(sizeof(struct path) == AFPA_PATH_WORDS * 8, "AFPA_PATH_WORDS");
 
 #define UNIT_MAX 1460 /* no longer than AFPA_PAGE_REACH */
 #define BURST 10      /* segments that leave in one interrupt: an initial window (RFC 6928) */
 #define TURNS 64      /* how often a lock is tried */
 
-static __always_inline struct flight *sender_of(struct afpa_transfer *transfer)
+static __always_inline struct sender *sender_of(struct afpa_transfer *transfer)
 {
-	return (struct flight *)transfer->sender;
+	return (struct sender *)transfer->sender;
 }
 
 static __always_inline __u64 microseconds(void)
@@ -82,9 +81,9 @@ static __always_inline void path_learn(struct afpa_flow *flow, __u32 round_trip)
 {
 	struct path *path = (struct path *)flow->path;
 
-	path_new(path);
+	path_init(path);
 	if (round_trip)
-		path_measured(path, round_trip);
+		path_rtt_sample(path, round_trip);
 }
 
 #endif

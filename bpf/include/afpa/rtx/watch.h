@@ -50,7 +50,7 @@ static __always_inline __u32 rtx_timeout(const struct afpa_flow *flow)
 {
 	const struct path *path = (const struct path *)flow->path;
 
-	return rtx_units(flow->retransmits ? path_time_out(path, flow->retransmits - 1) : path_probe_out(path, 1));
+	return rtx_units(flow->retransmits ? path_rto(path, flow->retransmits - 1) : path_pto(path, 1));
 }
 
 #define RTX_OVER (-1)
@@ -69,7 +69,7 @@ static __always_inline __s32 rtx_wait(const struct afpa_flow *flow, __u32 now)
 /* Would measuring the path make its time-out shorter? Until then it is guessed from the handshake's round trip. */
 static __always_inline bool is_rtt_guessed(const struct path *path)
 {
-	return path->variation > RTO_MIN / 4;
+	return path->rttvar > RTO_MIN / 4;
 }
 
 /* An answer of one segment leaves. True: an entry is to be made. Called with the lock held. */
@@ -90,7 +90,7 @@ static __always_inline void measure_rtt(struct afpa_flow *flow, __u64 now)
 	if (!flow->rtt_wanted || answer_outstanding(flow))
 		return;
 	flow->rtt_wanted = false;
-	path_measured((struct path *)flow->path, ((__u64)(rtx_clock(now) - flow->answer_sent) << 20) / 1000);
+	path_rtt_sample((struct path *)flow->path, ((__u64)(rtx_clock(now) - flow->answer_sent) << 20) / 1000);
 }
 
 /* The client asked again, and the answer leaves. */
@@ -108,7 +108,7 @@ static __always_inline bool rtx_crosses(const struct afpa_flow *flow, __u32 now)
 {
 	const struct path *path = (const struct path *)flow->path;
 
-	return flow->retransmits && now - flow->answer_sent < RTX_QUEUED + rtx_units(path->smoothed);
+	return flow->retransmits && now - flow->answer_sent < RTX_QUEUED + rtx_units(path->srtt);
 }
 
 /* Into the queue, behind all others. Its stamp is the flow's already. */

@@ -42,9 +42,9 @@ struct commitment {
 /* A request that tells of a mark reduces the window, unless that was done, and its answer says so (RFC 3168). */
 static __always_inline void answer_mark(struct path *path)
 {
-	if (!path->reduced)
-		path_marked(path);
-	path->reduced = false;
+	if (!path->cwr_pending)
+		path_on_ece(path);
+	path->cwr_pending = false;
 }
 
 /*
@@ -205,10 +205,10 @@ static __always_inline bool insert_transfer(struct __sk_buff *skb, struct work *
 	struct afpa_transfer *transfer = (struct afpa_transfer *)work->transfer;
 	struct ethhdr *out = (struct ethhdr *)transfer->ethernet;
 
-	if (!flight_begin(sender_of(transfer), now, length, unit_of(flow), window, (const void *)flow->path))
+	if (!sender_begin(sender_of(transfer), now, length, unit_of(flow), window, (const void *)flow->path))
 		return false;
 	if (s->flags & TCP_ECE)
-		flight_marked(sender_of(transfer));
+		sender_on_request_ece(sender_of(transfer));
 	transfer->version = cached->slot->version;
 	transfer->slot = cached->index;
 	transfer->date = date;
