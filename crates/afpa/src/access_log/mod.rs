@@ -27,7 +27,7 @@ use std::thread::JoinHandle;
 
 use anyhow::Context as _;
 
-use crate::config::{AccessTarget, Log};
+use afpa_config::{AccessTarget, Log};
 
 pub use sink::Sink;
 

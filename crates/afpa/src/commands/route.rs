@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 
 use super::print;
 use crate::cli::Route;
-use crate::config::{Listen, Loaded, Machine, Overrides, Routes, load};
+use afpa_config::{Listen, Loaded, Machine, Overrides, Routes, load};
 
 /// `afpa route URL`.
 ///
@@ -237,7 +237,7 @@ impl Told<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Source, parse_text};
+    use afpa_config::{Source, parse_text};
 
     const FILE: &str = r#"
 [[server_group]]

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use afpa_router::Action;
 
-use crate::config::{Config, Hierarchy, Listen, Site};
+use afpa_config::{Config, Hierarchy, Listen, Site};
 
 /// Whether the kernel can answer for a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,7 +180,7 @@ fn literals(address: IpAddr, own: &[IpAddr]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Machine, Overrides, Source, parse_text};
+    use afpa_config::{Machine, Overrides, Source, parse_text};
 
     fn config(text: &str) -> Config {
         let source = Source::new("f", text);

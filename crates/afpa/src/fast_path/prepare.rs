@@ -14,8 +14,8 @@ use anyhow::bail;
 use super::Missing;
 use super::fit::{self, Fit};
 use super::keep::{Kept, Refused};
-use crate::config::{self, AccessTarget, Config, FastPathMode, Hierarchy};
 use crate::privileges::Identity;
+use afpa_config::{self as config, AccessTarget, Config, FastPathMode, Hierarchy};
 
 /// Programs in the kernel, on their interfaces, with nothing to answer yet.
 pub(crate) struct Prepared {
@@ -246,7 +246,7 @@ fn room(wanted: &config::FastPath) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{MIB, Machine, Overrides, Source, parse_text};
+    use afpa_config::{MIB, Machine, Overrides, Source, parse_text};
 
     #[test]
     fn a_reload_that_brings_work_for_the_kernel_is_told_from_others() {

@@ -27,7 +27,7 @@ use super::served::Served;
 use super::tally::{Count, Tally};
 use super::weigh::Demand;
 use crate::access_log::Sink;
-use crate::config::{Config, FastPathMode};
+use afpa_config::{Config, FastPathMode};
 
 /// The running fast path; [`FastPath::finish`] ends it in order.
 pub(crate) struct FastPath {

@@ -9,7 +9,7 @@ use afpa_http::{Coding, RequestLimits};
 use afpa_module_http::{Compression, SiteSettings};
 use afpa_server::{Address, Settings};
 
-use crate::config::{self, Config, Listen, Policy, Root, Symlinks};
+use afpa_config::{self as config, Config, Listen, Policy, Root, Symlinks};
 
 pub(super) fn engine(config: &Config) -> Settings {
     Settings {

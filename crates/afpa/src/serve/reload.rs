@@ -10,8 +10,8 @@ use super::start::{Sinks, bind, keep, start_log, tcp};
 use super::{Server, convert};
 use crate::access_log::{AccessLog, Sink};
 use crate::cli::Serve;
-use crate::config::Config;
 use crate::fast_path::{FastPath, Scope, too_late};
+use afpa_config::Config;
 
 /// What a reload has made ready.
 struct Prepared {

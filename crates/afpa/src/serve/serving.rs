@@ -13,7 +13,7 @@ use afpa_server::ListenerSettings;
 use anyhow::Context as _;
 
 use super::convert;
-use crate::config::{Config, Hierarchy, Listen};
+use afpa_config::{Config, Hierarchy, Listen};
 
 /// What the workers serve from.
 pub(super) struct Serving {

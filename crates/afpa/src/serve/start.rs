@@ -21,12 +21,12 @@ use super::leaving::Leaving;
 use super::observe::Observed;
 use super::serving::{Draft, Numbers, Serving, open_roots};
 use crate::access_log::{AccessLog, Sink};
-use crate::config::{Config, Hierarchy, human_size};
 use crate::control;
 use crate::fast_path::{FastPath, Look, Outcome, Parts, Prepared, Scope};
 use crate::notify::Notifier;
 use crate::privileges::{self, Identity, Limit, Needs};
 use crate::summary::{Memory, Summary, Watches};
+use afpa_config::{Config, Hierarchy, human_size};
 
 /// A running server.
 pub(crate) struct Server {

@@ -2,14 +2,14 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use super::choice::Choice;
-use super::document::{Node, Value};
-use super::finding::{Finding, Place};
-use super::suggest;
-use super::units::Unfit;
+use crate::choice::Choice;
+use crate::document::{Node, Value};
+use crate::finding::{Finding, Place};
+use crate::suggest;
+use crate::units::Unfit;
 
 /// Why a node is not the value that was asked for.
-pub(super) struct Fault {
+pub(crate) struct Fault {
     span: Range<usize>,
     why: Why,
 }
@@ -25,25 +25,25 @@ enum Why {
 }
 
 impl Fault {
-    pub(super) fn kind(node: &Node) -> Vec<Self> {
+    pub(crate) fn kind(node: &Node) -> Vec<Self> {
         vec![Fault { span: node.span.clone(), why: Why::Kind(node.value.kind()) }]
     }
 
-    pub(super) fn unfit(node: &Node, unfit: Unfit) -> Vec<Self> {
+    pub(crate) fn unfit(node: &Node, unfit: Unfit) -> Vec<Self> {
         vec![Fault { span: node.span.clone(), why: Why::Unfit(unfit) }]
     }
 }
 
 /// What is known of the setting that a [`Fault`] is reported for.
-pub(super) struct Report<'a> {
-    pub(super) key: &'a str,
-    pub(super) kind: &'a str,
-    pub(super) default: &'a str,
-    pub(super) place: &'a Place,
+pub(crate) struct Report<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) default: &'a str,
+    pub(crate) place: &'a Place,
 }
 
 impl Report<'_> {
-    pub(super) fn finding(&self, fault: Fault) -> Finding {
+    pub(crate) fn finding(&self, fault: Fault) -> Finding {
         let Report { key, kind, default, place } = self;
         let place = match *place {
             Place::File(_) => Place::File(fault.span),
@@ -65,21 +65,21 @@ impl Report<'_> {
     }
 }
 
-pub(super) fn text_of(node: &Node) -> Result<&str, Vec<Fault>> {
+pub(crate) fn text_of(node: &Node) -> Result<&str, Vec<Fault>> {
     match &node.value {
         Value::Text(text) => Ok(text),
         _ => Err(Fault::kind(node)),
     }
 }
 
-pub(super) fn read_text<T>(
+pub(crate) fn read_text<T>(
     node: &Node,
     rule: fn(&str) -> Result<T, Unfit>,
 ) -> Result<T, Vec<Fault>> {
     rule(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))
 }
 
-pub(super) fn read_count(node: &Node, range: &RangeInclusive<usize>) -> Result<usize, Vec<Fault>> {
+pub(crate) fn read_count(node: &Node, range: &RangeInclusive<usize>) -> Result<usize, Vec<Fault>> {
     let Value::Number(number) = node.value else { return Err(Fault::kind(node)) };
     let (low, high) = (range.start().to_string(), range.end().to_string());
     // A negative number is out of every range.
@@ -87,7 +87,7 @@ pub(super) fn read_count(node: &Node, range: &RangeInclusive<usize>) -> Result<u
     count.ok_or_else(|| outside(node, &low, &high))
 }
 
-pub(super) fn read_choice<C: Choice>(node: &Node) -> Result<C, Vec<Fault>> {
+pub(crate) fn read_choice<C: Choice>(node: &Node) -> Result<C, Vec<Fault>> {
     let text = text_of(node)?;
     let found = C::ALL.iter().find(|choice| choice.word() == text);
     found.copied().ok_or_else(|| {
@@ -99,7 +99,7 @@ pub(super) fn read_choice<C: Choice>(node: &Node) -> Result<C, Vec<Fault>> {
     })
 }
 
-pub(super) fn within<T: PartialOrd>(
+pub(crate) fn within<T: PartialOrd>(
     node: &Node,
     value: T,
     range: &RangeInclusive<T>,
@@ -114,7 +114,7 @@ fn outside(node: &Node, low: &str, high: &str) -> Vec<Fault> {
     vec![Fault { span: node.span.clone(), why }]
 }
 
-pub(super) fn each<T>(
+pub(crate) fn each<T>(
     node: &Node,
     read: impl Fn(&Node) -> Result<T, Vec<Fault>>,
 ) -> Result<Vec<T>, Vec<Fault>> {
@@ -123,7 +123,7 @@ pub(super) fn each<T>(
 }
 
 /// All values, or all faults.
-pub(super) fn gather<T>(
+pub(crate) fn gather<T>(
     results: impl Iterator<Item = Result<T, Vec<Fault>>>,
 ) -> Result<Vec<T>, Vec<Fault>> {
     let (mut values, mut faults) = (Vec::new(), Vec::new());
@@ -136,7 +136,7 @@ pub(super) fn gather<T>(
     if faults.is_empty() { Ok(values) } else { Err(faults) }
 }
 
-pub(super) fn path_rule(text: &str) -> Result<String, Unfit> {
+pub(crate) fn path_rule(text: &str) -> Result<String, Unfit> {
     if text.is_empty() || text.contains('\0') {
         return Err(Unfit::new("an empty text is not a path", "write a path in double quotes"));
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::settings::heading;
 use super::*;
+use crate::settings::heading;
 
 /// A row of the manual: what it takes, and its default.
 type Row = (String, String);

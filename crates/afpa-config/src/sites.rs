@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::select::Affinity;
 
-use super::items::Item;
-use super::model::{Behaviour, ContentGroup, RedirectStatus, Site, Symlinks, UrlPath};
-use super::reader::{Reader, Section};
-use super::rules;
-use super::units::Listen;
+use crate::items::Item;
+use crate::model::{Behaviour, ContentGroup, RedirectStatus, Site, Symlinks, UrlPath};
+use crate::reader::{Reader, Section};
+use crate::rules;
+use crate::units::Listen;
 
 /// What is served from the cache when everything else goes to servers: files whose content does not
 /// depend on who asks.
@@ -21,7 +21,7 @@ const CACHED: [&str; 33] = [
 
 impl Site {
     /// Reads one `[[site]]`.
-    pub(super) fn read<'i>(reader: &mut Reader<'i>, item: &Item<'i>) -> Self {
+    pub(crate) fn read<'i>(reader: &mut Reader<'i>, item: &Item<'i>) -> Self {
         let local = Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080)));
         let index = vec!["index.html".to_owned()];
         let homes = "public_html".to_owned();

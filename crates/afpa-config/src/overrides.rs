@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::document::{Node, Value};
+use crate::document::{Node, Value};
 
 /// Settings given as options. They go before those of a file.
 #[derive(Clone, Debug, Default)]
@@ -75,13 +75,13 @@ impl Overrides {
         self.set(section, key, option, given.then_some(Value::Flag(true)))
     }
 
-    pub(super) fn get(&self, section: &str, key: &str) -> Option<(&'static str, &Node)> {
+    pub(crate) fn get(&self, section: &str, key: &str) -> Option<(&'static str, &Node)> {
         let found = self.0.iter().find(|item| item.section == section && item.key == key);
         found.map(|item| (item.option, &item.node))
     }
 
     /// The options that set something in `section`.
-    pub(super) fn options(&self, section: &str) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn options(&self, section: &str) -> impl Iterator<Item = &'static str> {
         self.0.iter().filter(move |item| item.section == section).map(|item| item.option)
     }
 

@@ -4,18 +4,18 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::finding::{Finding, Place};
+use crate::finding::{Finding, Place};
 
 /// A value and the bytes of the file it came from.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) span: Range<usize>,
-    pub(super) value: Value,
+pub(crate) struct Node {
+    pub(crate) span: Range<usize>,
+    pub(crate) value: Value,
 }
 
 /// TOML's values, as far as settings use them.
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Text(String),
     Number(i64),
     Flag(bool),
@@ -26,18 +26,18 @@ pub(super) enum Value {
 }
 
 /// Keys in the order of the file.
-pub(super) type Table = Vec<(Key, Node)>;
+pub(crate) type Table = Vec<(Key, Node)>;
 
 /// The left side of an assignment, or the name in a section's header.
 #[derive(Clone, Debug)]
-pub(super) struct Key {
-    pub(super) span: Range<usize>,
-    pub(super) name: String,
+pub(crate) struct Key {
+    pub(crate) span: Range<usize>,
+    pub(crate) name: String,
 }
 
 impl Value {
     /// What an error calls a value of this kind.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "text",
             Value::Number(_) => "a number",
@@ -50,7 +50,7 @@ impl Value {
 }
 
 /// Parses `text`; on failure there is one finding for every syntax error.
-pub(super) fn parse(text: &str) -> Result<Table, Vec<Finding>> {
+pub(crate) fn parse(text: &str) -> Result<Table, Vec<Finding>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
         return Ok(convert_table(table.get_ref()));

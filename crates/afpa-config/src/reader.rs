@@ -1,6 +1,6 @@
 //! Reads settings one by one, and remembers each: its kind, default, value and place.
 //!
-//! The calls in [`defaults`](super::defaults) are the only list of settings there is. Parsing,
+//! The calls in [`defaults`](crate::defaults) are the only list of settings there is. Parsing,
 //! unknown keys and their suggestions, `afpa check` and the test of the reference manual all follow
 //! from the record that the reader keeps of what it was asked for. Nothing stops at the first
 //! error: a value that does not fit is reported, and its default stands in until the end.
@@ -10,38 +10,38 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::choice::Choice;
-use super::document::{Node, Table, Value};
-use super::fault::{
+use crate::choice::Choice;
+use crate::document::{Node, Table, Value};
+use crate::fault::{
     Fault, Report, each, gather, path_rule, read_choice, read_count, read_text, text_of, within,
 };
-use super::finding::{Finding, Place};
-use super::items::Item;
-use super::overrides::Overrides;
-use super::settings::{Instance, Setting, Settings, quote, quote_list, quote_map};
-use super::suggest;
-use super::units::{
+use crate::finding::{Finding, Place};
+use crate::items::Item;
+use crate::overrides::Overrides;
+use crate::settings::{Instance, Setting, Settings, quote, quote_list, quote_map};
+use crate::suggest;
+use crate::units::{
     Amount, Unfit, human_size, parse_amount, parse_duration, parse_size, show_duration, show_size,
 };
 
 /// The settings of a file and of the options above it, being read.
-pub(super) struct Reader<'i> {
-    pub(super) document: &'i Table,
-    pub(super) overrides: &'i Overrides,
+pub(crate) struct Reader<'i> {
+    pub(crate) document: &'i Table,
+    pub(crate) overrides: &'i Overrides,
     /// Relative paths of the file start here.
     base: PathBuf,
     settings: Settings,
-    pub(super) findings: Vec<Finding>,
+    pub(crate) findings: Vec<Finding>,
 }
 
 impl<'i> Reader<'i> {
-    pub(super) fn new(document: &'i Table, overrides: &'i Overrides, base: &Path) -> Self {
+    pub(crate) fn new(document: &'i Table, overrides: &'i Overrides, base: &Path) -> Self {
         let (settings, findings) = (Settings::default(), Vec::new());
         Reader { document, overrides, base: base.to_owned(), settings, findings }
     }
 
     /// The section called `path`: empty for the top level, `a.b` for a table in a table.
-    pub(super) fn section(&mut self, path: &'static str) -> Section<'_, 'i> {
+    pub(crate) fn section(&mut self, path: &'static str) -> Section<'_, 'i> {
         let mut table = Some(self.document);
         for name in path.split('.').filter(|name| !name.is_empty()) {
             table = table.and_then(|table| self.subtable(table, name, path));
@@ -50,13 +50,13 @@ impl<'i> Reader<'i> {
     }
 
     /// One of several sections of a name, or a table inside of one.
-    pub(super) fn at(&mut self, item: &Item<'i>) -> Section<'_, 'i> {
+    pub(crate) fn at(&mut self, item: &Item<'i>) -> Section<'_, 'i> {
         Section { reader: self, path: item.path, instance: item.instance, table: item.table }
     }
 
     /// What was read, after looking for keys that nothing asked for.
     /// `known` has every setting there is.
-    pub(super) fn finish(mut self, known: &Settings) -> (Settings, Vec<Finding>) {
+    pub(crate) fn finish(mut self, known: &Settings) -> (Settings, Vec<Finding>) {
         let unknown = suggest::unknown_keys(self.document, known);
         self.findings.extend(unknown);
         (self.settings, self.findings)
@@ -78,7 +78,7 @@ impl<'i> Reader<'i> {
 type Pair = (String, String);
 
 /// One section while its settings are read.
-pub(super) struct Section<'r, 'i> {
+pub(crate) struct Section<'r, 'i> {
     reader: &'r mut Reader<'i>,
     path: &'static str,
     instance: Instance,
@@ -86,7 +86,7 @@ pub(super) struct Section<'r, 'i> {
 }
 
 impl Section<'_, '_> {
-    pub(super) fn flag(&mut self, key: &'static str, default: bool) -> bool {
+    pub(crate) fn flag(&mut self, key: &'static str, default: bool) -> bool {
         self.read(key, "true or false".to_owned(), default, bool::to_string, |node| {
             match node.value {
                 Value::Flag(flag) => Ok(flag),
@@ -95,7 +95,7 @@ impl Section<'_, '_> {
         })
     }
 
-    pub(super) fn count(
+    pub(crate) fn count(
         &mut self,
         key: &'static str,
         default: usize,
@@ -106,7 +106,7 @@ impl Section<'_, '_> {
     }
 
     /// A count, or a word for "AFPA decides".
-    pub(super) fn count_or(
+    pub(crate) fn count_or(
         &mut self,
         key: &'static str,
         word: &'static str,
@@ -121,7 +121,7 @@ impl Section<'_, '_> {
     }
 
     /// A size in bytes.
-    pub(super) fn size(
+    pub(crate) fn size(
         &mut self,
         key: &'static str,
         default: usize,
@@ -136,7 +136,7 @@ impl Section<'_, '_> {
     }
 
     /// A size in bytes, or a word for "no limit".
-    pub(super) fn size_or(
+    pub(crate) fn size_or(
         &mut self,
         key: &'static str,
         word: &'static str,
@@ -155,7 +155,7 @@ impl Section<'_, '_> {
     }
 
     /// A size, or a share of `whole` bytes of `what`; in bytes.
-    pub(super) fn amount(
+    pub(crate) fn amount(
         &mut self,
         key: &'static str,
         default: Amount,
@@ -175,7 +175,7 @@ impl Section<'_, '_> {
         bytes
     }
 
-    pub(super) fn duration(
+    pub(crate) fn duration(
         &mut self,
         key: &'static str,
         default: Duration,
@@ -189,19 +189,19 @@ impl Section<'_, '_> {
         })
     }
 
-    pub(super) fn choice<C: Choice>(&mut self, key: &'static str, default: C) -> C {
+    pub(crate) fn choice<C: Choice>(&mut self, key: &'static str, default: C) -> C {
         let show = |value: &C| quote(value.word());
         self.read(key, C::kind(), default, show, |node| read_choice(node))
     }
 
-    pub(super) fn choices<C: Choice>(&mut self, key: &'static str, default: &[C]) -> Vec<C> {
+    pub(crate) fn choices<C: Choice>(&mut self, key: &'static str, default: &[C]) -> Vec<C> {
         let show = |values: &Vec<C>| quote_list(values.iter().map(|value| value.word()));
         let kind = format!("list of {}", C::kind());
         self.read(key, kind, default.to_vec(), show, |node| each(node, read_choice))
     }
 
     /// A text that `rule` accepts, described as `kind`.
-    pub(super) fn text<T: Display>(
+    pub(crate) fn text<T: Display>(
         &mut self,
         key: &'static str,
         kind: &str,
@@ -213,7 +213,7 @@ impl Section<'_, '_> {
     }
 
     /// A text that `rule` accepts, or a word for "none" or "AFPA decides".
-    pub(super) fn text_or<T: Display>(
+    pub(crate) fn text_or<T: Display>(
         &mut self,
         key: &'static str,
         kind: &str,
@@ -230,7 +230,7 @@ impl Section<'_, '_> {
     }
 
     /// A list of texts that `rule` accepts.
-    pub(super) fn texts<T: Display>(
+    pub(crate) fn texts<T: Display>(
         &mut self,
         key: &'static str,
         kind: &str,
@@ -244,7 +244,7 @@ impl Section<'_, '_> {
     }
 
     /// A list that must be given, of whatever `read` makes of its items.
-    pub(super) fn required_list<T>(
+    pub(crate) fn required_list<T>(
         &mut self,
         key: &'static str,
         kind: &str,
@@ -262,7 +262,7 @@ impl Section<'_, '_> {
     }
 
     /// Pairs of names and texts that `rule` accepts, none by default.
-    pub(super) fn pairs(
+    pub(crate) fn pairs(
         &mut self,
         key: &'static str,
         kind: &str,
@@ -278,7 +278,7 @@ impl Section<'_, '_> {
     }
 
     /// A text that must be given; `None` if it was not.
-    pub(super) fn required(
+    pub(crate) fn required(
         &mut self,
         key: &'static str,
         kind: &str,
@@ -292,7 +292,7 @@ impl Section<'_, '_> {
     }
 
     /// A word of a choice, or one for "what something else says".
-    pub(super) fn choice_or<C: Choice>(
+    pub(crate) fn choice_or<C: Choice>(
         &mut self,
         key: &'static str,
         word: &'static str,
@@ -307,13 +307,13 @@ impl Section<'_, '_> {
     }
 
     /// A path, or `none`.
-    pub(super) fn optional_path(&mut self, key: &'static str) -> Option<PathBuf> {
+    pub(crate) fn optional_path(&mut self, key: &'static str) -> Option<PathBuf> {
         let path = self.path_or(key, "path, or `none`", &["none"], "none");
         (path != "none").then(|| PathBuf::from(path))
     }
 
     /// A path, or one of some words that mean something else; relative paths are resolved.
-    pub(super) fn path_or(
+    pub(crate) fn path_or(
         &mut self,
         key: &'static str,
         kind: &str,
@@ -331,7 +331,7 @@ impl Section<'_, '_> {
     }
 
     /// Says in the table what a setting such as "auto" came to.
-    pub(super) fn note(&mut self, key: &'static str, note: impl Into<String>) {
+    pub(crate) fn note(&mut self, key: &'static str, note: impl Into<String>) {
         self.reader.settings.note(self.path, self.instance, key, note.into());
     }
 

@@ -24,13 +24,13 @@ pub struct Unfit {
 }
 
 impl Unfit {
-    pub(super) fn new(cause: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn new(cause: impl Into<String>, remedy: impl Into<String>) -> Self {
         Unfit { cause: cause.into(), remedy: remedy.into() }
     }
 }
 
 /// Reads a size in bytes: a number and one of `B`, `KiB`, `MiB`, `GiB`, `TiB`.
-pub(super) fn parse_size(text: &str) -> Result<usize, Unfit> {
+pub(crate) fn parse_size(text: &str) -> Result<usize, Unfit> {
     let (number, unit) = split_number(text);
     let unit_bytes = match unit {
         "B" => 1,
@@ -47,7 +47,7 @@ pub(super) fn parse_size(text: &str) -> Result<usize, Unfit> {
 }
 
 /// The shortest exact form that [`parse_size`] reads.
-pub(super) fn show_size(bytes: usize) -> String {
+pub(crate) fn show_size(bytes: usize) -> String {
     let units = [(1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")];
     let exact = units.iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
     exact.map_or(format!("{bytes}B"), |(unit, name)| format!("{}{name}", bytes / unit))
@@ -101,7 +101,7 @@ impl fmt::Display for Amount {
 }
 
 /// Reads an [`Amount`].
-pub(super) fn parse_amount(text: &str) -> Result<Amount, Unfit> {
+pub(crate) fn parse_amount(text: &str) -> Result<Amount, Unfit> {
     let Some(percent) = text.strip_suffix('%') else { return parse_size(text).map(Amount::Bytes) };
     match percent.parse() {
         Ok(percent @ 1..=100) => Ok(Amount::Percent(percent)),
@@ -113,7 +113,7 @@ pub(super) fn parse_amount(text: &str) -> Result<Amount, Unfit> {
 }
 
 /// Reads a duration: a number and one of `ms`, `s`, `m`, `h`.
-pub(super) fn parse_duration(text: &str) -> Result<Duration, Unfit> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, Unfit> {
     let (number, unit) = split_number(text);
     let unit_ms = match unit {
         "ms" => 1,
@@ -133,7 +133,7 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, Unfit> {
 }
 
 /// The shortest exact form that [`parse_duration`] reads.
-pub(super) fn show_duration(duration: Duration) -> String {
+pub(crate) fn show_duration(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
     let exact =

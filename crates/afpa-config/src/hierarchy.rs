@@ -9,11 +9,11 @@ use afpa_router::{
     ListenerId, PathEntry, Pattern, Reach, Redirect, Rewrite, RootId, SiteId, Table,
 };
 
-use super::choice::Choice;
-use super::finding::Place;
-use super::groups::server_places;
-use super::model::{Behaviour, Config, ServerGroup, Site, UrlPath};
-use super::units::Listen;
+use crate::choice::Choice;
+use crate::finding::Place;
+use crate::groups::server_places;
+use crate::model::{Behaviour, Config, ServerGroup, Site, UrlPath};
+use crate::units::Listen;
 
 /// The paper's hierarchy as it was configured, with every default filled in.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ pub struct Hierarchy {
     /// File-system directories.
     pub roots: Vec<Root>,
     /// Where each path of each site was said, and each of its content groups.
-    pub(super) origins: Vec<Vec<Origin>>,
+    pub(crate) origins: Vec<Vec<Origin>>,
 }
 
 /// A directory from which request sets are cached.
@@ -41,13 +41,13 @@ pub struct Root {
 
 /// Where a path was said.
 #[derive(Clone, Debug)]
-pub(super) struct Origin {
-    pub(super) path: Place,
-    pub(super) contents: Vec<Place>,
+pub(crate) struct Origin {
+    pub(crate) path: Place,
+    pub(crate) contents: Vec<Place>,
 }
 
 /// The server groups that some `to` means by naming a server.
-pub(super) fn name_servers(config: &mut Config) {
+pub(crate) fn name_servers(config: &mut Config) {
     let named: Vec<String> = destinations(config).map(|(_, to)| to.to_owned()).collect();
     for to in named {
         let known = config.groups.iter().any(|group| group.settings.name == to);
@@ -58,7 +58,7 @@ pub(super) fn name_servers(config: &mut Config) {
 }
 
 /// Every `to`, and the section that it stands in.
-pub(super) fn destinations(config: &Config) -> impl Iterator<Item = (Section, &str)> {
+pub(crate) fn destinations(config: &Config) -> impl Iterator<Item = (Section, &str)> {
     config.sites.iter().flat_map(|site| {
         let own = site.to.as_deref().map(|to| (("site", site.instance), to));
         let paths = site.paths.iter().flat_map(|path| {
@@ -75,7 +75,7 @@ pub(super) fn destinations(config: &Config) -> impl Iterator<Item = (Section, &s
 }
 
 /// A section's name, and which of that name.
-pub(super) type Section = (&'static str, super::settings::Instance);
+pub(crate) type Section = (&'static str, super::settings::Instance);
 
 impl Hierarchy {
     /// Fills in every default. `number` gives listeners the numbers by which connections name them.
@@ -258,12 +258,12 @@ impl Building<'_, '_> {
 
 impl Behaviour {
     /// Whether it says what is done, other than where the files of content groups are.
-    pub(super) fn acts(&self) -> bool {
+    pub(crate) fn acts(&self) -> bool {
         self.to.is_some() || self.redirect.is_some() || self.status.is_some()
     }
 
     /// Whether it depends on more than the path.
-    pub(super) fn has_conditions(&self) -> bool {
+    pub(crate) fn has_conditions(&self) -> bool {
         !(self.if_methods.is_empty() && self.if_headers.is_empty() && self.if_cookies.is_empty())
     }
 }

@@ -1,18 +1,18 @@
 //! Keys that no setting has, and which one was probably meant.
 
-use super::document::{Key, Table, Value};
-use super::finding::{Finding, Place};
-use super::settings::{Settings, heading};
+use crate::document::{Key, Table, Value};
+use crate::finding::{Finding, Place};
+use crate::settings::{Settings, heading};
 
 /// A finding for every key of `document` that is neither a setting nor a section.
-pub(super) fn unknown_keys(document: &Table, settings: &Settings) -> Vec<Finding> {
+pub(crate) fn unknown_keys(document: &Table, settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
     visit(document, "", settings, &mut findings);
     findings
 }
 
 /// The candidate that differs from `word` the least, if it is near enough to be a slip.
-pub(super) fn nearest<'a>(
+pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl Iterator<Item = &'a str>,
 ) -> Option<&'a str> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::finding::Place;
+use crate::finding::Place;
 
 /// Which of several sections of one name: `[0, 2, 1]` is the second content group of the third path of
 /// the first site. Sections that stand once have `[0, 0, 0]`.
@@ -62,7 +62,7 @@ impl Settings {
     }
 
     /// Whether `key` of one of several sections was set to something else than its default.
-    pub(super) fn differs(
+    pub(crate) fn differs(
         &self,
         section: &'static str,
         instance: Instance,
@@ -72,14 +72,14 @@ impl Settings {
         found.is_some_and(|setting| setting.value != setting.default)
     }
 
-    pub(super) fn push(&mut self, setting: Setting) {
+    pub(crate) fn push(&mut self, setting: Setting) {
         let name = (setting.section, setting.instance, setting.key);
         let before = self.index.insert(name, self.list.len());
         debug_assert!(before.is_none(), "asked for twice: {name:?}");
         self.list.push(setting);
     }
 
-    pub(super) fn note(
+    pub(crate) fn note(
         &mut self,
         section: &'static str,
         instance: Instance,
@@ -94,7 +94,7 @@ impl Settings {
 }
 
 /// `[limits]`, as the file writes it; the top level gets a name for people.
-pub(super) fn heading(section: &str) -> String {
+pub(crate) fn heading(section: &str) -> String {
     match section {
         "" => "the top level".to_owned(),
         "site" | "site.path" | "site.path.content" | "server_group" => format!("[[{section}]]"),
@@ -103,7 +103,7 @@ pub(super) fn heading(section: &str) -> String {
 }
 
 /// A basic string of TOML.
-pub(super) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for c in text.chars() {
@@ -118,13 +118,13 @@ pub(super) fn quote(text: &str) -> String {
 }
 
 /// An array of TOML.
-pub(super) fn quote_list<T: AsRef<str>>(items: impl Iterator<Item = T>) -> String {
+pub(crate) fn quote_list<T: AsRef<str>>(items: impl Iterator<Item = T>) -> String {
     let items: Vec<String> = items.map(|item| quote(item.as_ref())).collect();
     format!("[{}]", items.join(", "))
 }
 
 /// An inline table of TOML.
-pub(super) fn quote_map(pairs: &[(String, String)]) -> String {
+pub(crate) fn quote_map(pairs: &[(String, String)]) -> String {
     if pairs.is_empty() {
         return "{}".to_owned();
     }

@@ -12,16 +12,16 @@ use afpa_proxy::select::{
     ServerSettings,
 };
 
-use super::choice::Choice;
-use super::document::{Node, Value};
-use super::fault::{Fault, read_count, read_text};
-use super::items::Item;
-use super::model::ServerGroup;
-use super::reader::{Reader, Section};
-use super::rules;
-use super::settings::quote;
-use super::suggest;
-use super::units::{GIB, KIB, Unfit};
+use crate::choice::Choice;
+use crate::document::{Node, Value};
+use crate::fault::{Fault, read_count, read_text};
+use crate::items::Item;
+use crate::model::ServerGroup;
+use crate::reader::{Reader, Section};
+use crate::rules;
+use crate::settings::quote;
+use crate::suggest;
+use crate::units::{GIB, KIB, Unfit};
 
 impl Choice for Select {
     const ALL: &'static [Self] =
@@ -64,7 +64,7 @@ impl Choice for Mark {
 
 impl ServerGroup {
     /// Reads one `[[server_group]]`.
-    pub(super) fn read<'i>(reader: &mut Reader<'i>, item: &Item<'i>) -> Self {
+    pub(crate) fn read<'i>(reader: &mut Reader<'i>, item: &Item<'i>) -> Self {
         let default = GroupSettings::default();
         let mut s = reader.at(item);
         let mut settings = GroupSettings {
@@ -106,7 +106,7 @@ impl ServerGroup {
     }
 
     /// The group that `to = "127.0.0.1:3000"` means.
-    pub(super) fn of_servers(name: &str, places: Vec<ServerPlace>) -> Self {
+    pub(crate) fn of_servers(name: &str, places: Vec<ServerPlace>) -> Self {
         let settings = GroupSettings {
             name: name.to_owned(),
             servers: places.into_iter().map(ServerSettings::at).collect(),
@@ -208,7 +208,7 @@ fn read_request(mut s: Section<'_, '_>, settings: &mut exchange::Settings) {
 }
 
 /// Reads `[resolver]`.
-pub(super) fn read_resolver(mut s: Section<'_, '_>) -> ResolveSettings {
+pub(crate) fn read_resolver(mut s: Section<'_, '_>) -> ResolveSettings {
     let default = ResolveSettings::default();
     ResolveSettings {
         name_servers: s.texts("name_servers", "addresses", default.name_servers, rules::tcp),
@@ -263,7 +263,7 @@ fn shown_server(server: &ServerSettings) -> String {
 }
 
 /// Where servers are, with commas between them.
-pub(super) fn server_places(text: &str) -> Result<Vec<ServerPlace>, Unfit> {
+pub(crate) fn server_places(text: &str) -> Result<Vec<ServerPlace>, Unfit> {
     let mut places: Vec<ServerPlace> = Vec::new();
     for text in text.split(',') {
         let place = server_place(text.trim())?;
@@ -276,7 +276,7 @@ pub(super) fn server_places(text: &str) -> Result<Vec<ServerPlace>, Unfit> {
 }
 
 /// Where a server is.
-pub(super) fn server_place(text: &str) -> Result<ServerPlace, Unfit> {
+pub(crate) fn server_place(text: &str) -> Result<ServerPlace, Unfit> {
     text.parse().map_err(|error| {
         let (cause, remedy) = match error {
             PlaceError::Form => (

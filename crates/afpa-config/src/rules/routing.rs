@@ -4,10 +4,10 @@ use afpa_framework::Network;
 use afpa_http::syntax::is_token;
 
 use super::{extension, host};
-use crate::config::units::Unfit;
+use crate::units::Unfit;
 
 /// What a server group is called.
-pub(in crate::config) fn group_name(text: &str) -> Result<String, Unfit> {
+pub(crate) fn group_name(text: &str) -> Result<String, Unfit> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if text.is_empty() || text.len() > 64 || text == "none" || !text.chars().all(fits) {
         let cause = format!("\"{text}\" is not a name for a server group");
@@ -17,9 +17,9 @@ pub(in crate::config) fn group_name(text: &str) -> Result<String, Unfit> {
 }
 
 /// A server group, or the address of a server, or several with commas between them.
-pub(in crate::config) fn destination(text: &str) -> Result<String, Unfit> {
+pub(crate) fn destination(text: &str) -> Result<String, Unfit> {
     if text.contains([':', '/', ',']) {
-        let places = crate::config::groups::server_places(text)?;
+        let places = crate::groups::server_places(text)?;
         let names: Vec<String> = places.iter().map(ToString::to_string).collect();
         return Ok(names.join(","));
     }
@@ -27,7 +27,7 @@ pub(in crate::config) fn destination(text: &str) -> Result<String, Unfit> {
 }
 
 /// A method, field name or cookie name.
-pub(in crate::config) fn token(text: &str) -> Result<String, Unfit> {
+pub(crate) fn token(text: &str) -> Result<String, Unfit> {
     if !is_token(text.as_bytes()) {
         let cause = format!("\"{text}\" is not a token");
         return Err(Unfit::new(cause, "use letters, digits, hyphens and underscores"));
@@ -36,7 +36,7 @@ pub(in crate::config) fn token(text: &str) -> Result<String, Unfit> {
 }
 
 /// A method; they are written in capitals.
-pub(in crate::config) fn method(text: &str) -> Result<String, Unfit> {
+pub(crate) fn method(text: &str) -> Result<String, Unfit> {
     let method = token(text)?;
     if method.bytes().any(|byte| byte.is_ascii_lowercase()) {
         let cause = format!("\"{text}\": case matters in methods");
@@ -46,7 +46,7 @@ pub(in crate::config) fn method(text: &str) -> Result<String, Unfit> {
 }
 
 /// A text that nobody guesses.
-pub(in crate::config) fn secret(text: &str) -> Result<String, Unfit> {
+pub(crate) fn secret(text: &str) -> Result<String, Unfit> {
     if text.len() < 16 {
         let cause = "a secret of less than 16 bytes can be guessed";
         return Err(Unfit::new(
@@ -58,7 +58,7 @@ pub(in crate::config) fn secret(text: &str) -> Result<String, Unfit> {
 }
 
 /// A path that is asked for as it stands.
-pub(in crate::config) fn check_path(text: &str) -> Result<String, Unfit> {
+pub(crate) fn check_path(text: &str) -> Result<String, Unfit> {
     let plain = |byte: u8| (b'!'..=b'~').contains(&byte) && byte != b'#';
     if !text.starts_with('/') || text.len() > 1024 || !text.bytes().all(plain) {
         let cause = format!("\"{text}\" is not a URL path");
@@ -68,7 +68,7 @@ pub(in crate::config) fn check_path(text: &str) -> Result<String, Unfit> {
 }
 
 /// The Host field that servers get.
-pub(in crate::config) fn sent_host(text: &str) -> Result<String, Unfit> {
+pub(crate) fn sent_host(text: &str) -> Result<String, Unfit> {
     if matches!(text, "keep" | "server") {
         return Ok(text.to_owned());
     }
@@ -84,7 +84,7 @@ pub(in crate::config) fn sent_host(text: &str) -> Result<String, Unfit> {
 }
 
 /// A protocol that a connection may change to. What comes behind `h2c` nobody would look at.
-pub(in crate::config) fn upgrade(text: &str) -> Result<String, Unfit> {
+pub(crate) fn upgrade(text: &str) -> Result<String, Unfit> {
     let protocol = token(text)?.to_ascii_lowercase();
     if protocol == "h2c" {
         let cause = "a change to h2c would let requests pass that nobody looks at";
@@ -94,7 +94,7 @@ pub(in crate::config) fn upgrade(text: &str) -> Result<String, Unfit> {
 }
 
 /// A network, or one address.
-pub(in crate::config) fn network(text: &str) -> Result<Network, Unfit> {
+pub(crate) fn network(text: &str) -> Result<Network, Unfit> {
     text.parse().map_err(|_| {
         let cause = format!("\"{text}\" is not an address or network");
         Unfit::new(cause, "write for example \"10.0.0.0/8\" or \"::1\"")
@@ -102,7 +102,7 @@ pub(in crate::config) fn network(text: &str) -> Result<Network, Unfit> {
 }
 
 /// A URL path prefix, as normalised paths have it.
-pub(in crate::config) fn prefix(text: &str) -> Result<String, Unfit> {
+pub(crate) fn prefix(text: &str) -> Result<String, Unfit> {
     if !text.starts_with('/') {
         let cause = format!("the prefix \"{text}\" does not begin with a slash");
         return Err(Unfit::new(cause, format!("write \"/{text}\"")));
@@ -134,7 +134,7 @@ fn normal_prefix(text: &str) -> Option<String> {
 }
 
 /// An extension, `none` or `others`.
-pub(in crate::config) fn listed_extension(text: &str) -> Result<String, Unfit> {
+pub(crate) fn listed_extension(text: &str) -> Result<String, Unfit> {
     if let Some(bare) = text.strip_prefix('.') {
         let cause = format!("the extension \"{text}\" begins with a dot");
         return Err(Unfit::new(cause, format!("write it without: \"{bare}\"")));
@@ -154,7 +154,7 @@ pub(in crate::config) fn listed_extension(text: &str) -> Result<String, Unfit> {
 }
 
 /// The Location of a redirect, with its variables.
-pub(in crate::config) fn location(text: &str) -> Result<String, Unfit> {
+pub(crate) fn location(text: &str) -> Result<String, Unfit> {
     let plain = |byte: u8| (b'!'..=b'~').contains(&byte);
     if text.is_empty() || !text.bytes().all(plain) {
         let cause = format!("\"{text}\" is not a URL");
@@ -169,22 +169,22 @@ pub(in crate::config) fn location(text: &str) -> Result<String, Unfit> {
 }
 
 /// A field or cookie and what its value must be.
-pub(in crate::config) fn condition(name: &str, value: &str) -> Result<(String, String), Unfit> {
+pub(crate) fn condition(name: &str, value: &str) -> Result<(String, String), Unfit> {
     Ok((token(name)?, value.to_owned()))
 }
 
 /// The media type of a fixed response.
-pub(in crate::config) fn media_type(text: &str) -> Result<String, Unfit> {
+pub(crate) fn media_type(text: &str) -> Result<String, Unfit> {
     extension("fixed", text).map(|(_, media)| media)
 }
 
 /// Any text.
-pub(in crate::config) fn any(text: &str) -> Result<String, Unfit> {
+pub(crate) fn any(text: &str) -> Result<String, Unfit> {
     Ok(text.to_owned())
 }
 
 /// What a site is called in logs and metrics.
-pub(in crate::config) fn site_name(text: &str) -> Result<String, Unfit> {
+pub(crate) fn site_name(text: &str) -> Result<String, Unfit> {
     if text.is_empty() || text.len() > 128 || text.chars().any(|c| c.is_control() || c == '"') {
         return Err(Unfit::new(format!("\"{text}\" is not a name"), "write a short word"));
     }
@@ -192,7 +192,7 @@ pub(in crate::config) fn site_name(text: &str) -> Result<String, Unfit> {
 }
 
 /// A host name as a site answers to it: [`host`], or `*.` before one.
-pub(in crate::config) fn host_pattern(text: &str) -> Result<String, Unfit> {
+pub(crate) fn host_pattern(text: &str) -> Result<String, Unfit> {
     match text.strip_prefix("*.") {
         Some(name) => host(name).map(|name| format!("*.{name}")),
         None => host(text),

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::Loaded;
-use super::finding::Place;
-use super::settings::{Setting, heading};
+use crate::Loaded;
+use crate::finding::Place;
+use crate::settings::{Setting, heading};
 
 impl Loaded {
     /// Section by section: name, value, and who said so.

@@ -10,10 +10,10 @@ use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::{Affinity, GroupSettings};
 
-use super::choice::choice;
-use super::finding::Place;
-use super::settings::Instance;
-use super::units::Listen;
+use crate::choice::choice;
+use crate::finding::Place;
+use crate::settings::Instance;
+use crate::units::Listen;
 
 /// A configuration with every value resolved for this machine.
 #[derive(Clone, Debug, PartialEq)]

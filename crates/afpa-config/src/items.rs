@@ -1,23 +1,23 @@
 //! Sections that may stand several times: `[[site]]`, and `[[site.path]]` within it.
 
-use super::document::{Table, Value};
-use super::finding::{Finding, Place};
-use super::reader::Reader;
-use super::settings::Instance;
+use crate::document::{Node, Table, Value};
+use crate::finding::{Finding, Place};
+use crate::reader::Reader;
+use crate::settings::Instance;
 
 /// One of several sections of a name.
 #[derive(Clone, Debug)]
-pub(super) struct Item<'i> {
-    pub(super) path: &'static str,
-    pub(super) instance: Instance,
-    pub(super) table: Option<&'i Table>,
+pub(crate) struct Item<'i> {
+    pub(crate) path: &'static str,
+    pub(crate) instance: Instance,
+    pub(crate) table: Option<&'i Table>,
     /// Where it begins.
-    pub(super) place: Place,
+    pub(crate) place: Place,
 }
 
 impl<'i> Reader<'i> {
     /// All sections called `path`, whose last word is a list within `parent` or at the top level.
-    pub(super) fn items(&mut self, path: &'static str, parent: Option<&Item<'i>>) -> Vec<Item<'i>> {
+    pub(crate) fn items(&mut self, path: &'static str, parent: Option<&Item<'i>>) -> Vec<Item<'i>> {
         let depth = path.matches('.').count();
         let instance = parent.map_or([0; 3], |parent| parent.instance);
         let table = parent.map_or(Some(self.document), |parent| parent.table);
@@ -44,7 +44,7 @@ impl<'i> Reader<'i> {
     }
 
     /// The sites: one, if the file says nothing, for the options of the command line.
-    pub(super) fn sites(&mut self) -> Vec<Item<'i>> {
+    pub(crate) fn sites(&mut self) -> Vec<Item<'i>> {
         let sites = self.items("site", None);
         if sites.is_empty() {
             let (table, place) = (None, Place::Nowhere);
@@ -61,7 +61,7 @@ impl<'i> Reader<'i> {
     }
 
     /// The table called by the last word of `path` within an item.
-    pub(super) fn within(&mut self, path: &'static str, item: &Item<'i>) -> Item<'i> {
+    pub(crate) fn within(&mut self, path: &'static str, item: &Item<'i>) -> Item<'i> {
         let name = path.rsplit('.').next().unwrap_or(path);
         let found = item.table.and_then(|table| table.iter().find(|(key, _)| key.name == name));
         let table = found.and_then(|(key, node)| match &node.value {
@@ -77,11 +77,7 @@ impl<'i> Reader<'i> {
     }
 
     /// The nodes of a list of tables.
-    fn list(
-        &mut self,
-        table: &'i Table,
-        path: &'static str,
-    ) -> Option<(Place, &'i [super::document::Node])> {
+    fn list(&mut self, table: &'i Table, path: &'static str) -> Option<(Place, &'i [Node])> {
         let name = path.rsplit('.').next().unwrap_or(path);
         let (key, node) = table.iter().find(|(key, _)| key.name == name)?;
         let place = Place::File(key.span.clone());

@@ -5,15 +5,15 @@ mod routing;
 use std::net::SocketAddr;
 
 use afpa_http::syntax::is_token;
-pub(super) use routing::{
+pub(crate) use routing::{
     any, check_path, condition, destination, group_name, host_pattern, listed_extension, location,
     media_type, method, network, prefix, secret, sent_host, site_name, token, upgrade,
 };
 
-use super::units::{Listen, Unfit};
+use crate::units::{Listen, Unfit};
 
 /// A TCP address with its port.
-pub(super) fn tcp(text: &str) -> Result<SocketAddr, Unfit> {
+pub(crate) fn tcp(text: &str) -> Result<SocketAddr, Unfit> {
     match text.parse()? {
         Listen::Tcp(address) => Ok(address),
         Listen::Unix(_) => {
@@ -23,7 +23,7 @@ pub(super) fn tcp(text: &str) -> Result<SocketAddr, Unfit> {
 }
 
 /// The name of a user or group, or its number.
-pub(super) fn account(text: &str) -> Result<String, Unfit> {
+pub(crate) fn account(text: &str) -> Result<String, Unfit> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '$' | '@');
     if text.is_empty() || text.starts_with('-') || !text.chars().all(fits) {
         let cause = format!("\"{text}\" is not a user or group name");
@@ -33,7 +33,7 @@ pub(super) fn account(text: &str) -> Result<String, Unfit> {
 }
 
 /// A host name or address as a Host field has it, without its port; in lower case.
-pub(super) fn host(text: &str) -> Result<String, Unfit> {
+pub(crate) fn host(text: &str) -> Result<String, Unfit> {
     let cause = || format!("\"{text}\" is not a host name");
     if text.contains('*') {
         return Err(Unfit::new(
@@ -64,7 +64,7 @@ fn is_label(label: &str) -> bool {
 }
 
 /// One component of a path.
-pub(super) fn file_name(text: &str) -> Result<String, Unfit> {
+pub(crate) fn file_name(text: &str) -> Result<String, Unfit> {
     if matches!(text, "" | "." | "..") || text.contains(['/', '\0']) {
         let cause = format!("\"{text}\" is not the name of a file");
         return Err(Unfit::new(cause, "write a name without a slash"));
@@ -73,7 +73,7 @@ pub(super) fn file_name(text: &str) -> Result<String, Unfit> {
 }
 
 /// A media type without parameters, or `type/*`.
-pub(super) fn media_pattern(text: &str) -> Result<String, Unfit> {
+pub(crate) fn media_pattern(text: &str) -> Result<String, Unfit> {
     let fits = match text.split_once('/') {
         Some((kind, "*")) => is_token(kind.as_bytes()),
         Some((kind, subtype)) => is_token(kind.as_bytes()) && is_token(subtype.as_bytes()),
@@ -87,7 +87,7 @@ pub(super) fn media_pattern(text: &str) -> Result<String, Unfit> {
 }
 
 /// An extension and its media type, which may have parameters.
-pub(super) fn extension(name: &str, media: &str) -> Result<(String, String), Unfit> {
+pub(crate) fn extension(name: &str, media: &str) -> Result<(String, String), Unfit> {
     if name.is_empty() || name.contains(['/', '\0']) {
         let cause = format!("\"{name}\" is not an extension");
         return Err(Unfit::new(cause, "write what stands after the last dot: md = \"text/plain\""));
@@ -128,7 +128,7 @@ const RESERVED_FIELDS: [&str; 18] = [
 ];
 
 /// A response field.
-pub(super) fn header(name: &str, value: &str) -> Result<(String, String), Unfit> {
+pub(crate) fn header(name: &str, value: &str) -> Result<(String, String), Unfit> {
     if !is_token(name.as_bytes()) {
         let cause = format!("\"{name}\" is not a field name");
         return Err(Unfit::new(cause, "use letters, digits and hyphens: X-Frame-Options"));

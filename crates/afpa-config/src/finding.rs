@@ -146,7 +146,7 @@ pub struct ConfigError {
 
 impl ConfigError {
     /// The errors among `findings`, or `None` if there are only warnings.
-    pub(super) fn from_findings(source: &Source, findings: &[Finding]) -> Option<Self> {
+    pub(crate) fn from_findings(source: &Source, findings: &[Finding]) -> Option<Self> {
         let errors: Vec<Finding> =
             findings.iter().filter(|f| f.severity == Severity::Error).cloned().collect();
         if errors.is_empty() {
@@ -160,7 +160,7 @@ impl ConfigError {
         Some(ConfigError { rendered: rendered.trim_end().to_owned(), usage })
     }
 
-    pub(super) fn unreadable(name: &str, error: &std::io::Error) -> Self {
+    pub(crate) fn unreadable(name: &str, error: &std::io::Error) -> Self {
         let remedy = match error.kind() {
             std::io::ErrorKind::NotFound => "create it, or name another file",
             std::io::ErrorKind::PermissionDenied => "make it readable for the user who starts afpa",

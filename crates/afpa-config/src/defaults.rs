@@ -7,20 +7,20 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::choice::Choice;
-use super::groups;
-use super::machine::Machine;
-use super::model::{
+use crate::choice::Choice;
+use crate::groups;
+use crate::machine::Machine;
+use crate::model::{
     AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, FastPath,
     FastPathMode, Level, Levels, Limits, Log, LogFormat, Policy, ServerGroup, Site, Timeouts,
 };
-use super::reader::{Reader, Section};
-use super::rules;
-use super::units::{Amount, GIB, KIB, MIB};
+use crate::reader::{Reader, Section};
+use crate::rules;
+use crate::units::{Amount, GIB, KIB, MIB};
 
 impl Config {
     /// Reads every setting; the only caller checks the findings before it uses the result.
-    pub(super) fn read(reader: &mut Reader<'_>, machine: &Machine) -> Config {
+    pub(crate) fn read(reader: &mut Reader<'_>, machine: &Machine) -> Config {
         let mut top = reader.section("");
         let workers = top.count_or("workers", "auto", 1..=1024);
         if workers.is_none() {
@@ -112,7 +112,7 @@ impl Coherency {
 }
 
 /// Head and content that fit into one Ethernet segment.
-const ONE_SEGMENT: usize = afpa_bpf::ANSWER_MAX;
+const ONE_SEGMENT: usize = afpa_abi::ANSWER_MAX;
 /// Longer answers cost the kernel, which sends them segment by segment, more than AFPA in user mode: the two
 /// cross behind 14 KB (`make bench-fast-path`), and a mix of sizes is served best so (`docs/figures.md`).
 const LONG_ENOUGH: usize = 16 * KIB;

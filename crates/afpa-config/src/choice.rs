@@ -25,7 +25,7 @@ macro_rules! choice {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name { $($(#[$variant_doc])* $variant,)+ }
 
-        impl $crate::config::Choice for $name {
+        impl $crate::Choice for $name {
             const ALL: &'static [Self] = &[$($name::$variant,)+];
 
             fn word(self) -> &'static str {
@@ -35,12 +35,12 @@ macro_rules! choice {
     };
 }
 
-pub(super) use choice;
+pub(crate) use choice;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{LogFormat, Policy};
+    use crate::{LogFormat, Policy};
 
     #[test]
     fn words_are_listed_for_people() {

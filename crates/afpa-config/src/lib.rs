@@ -1,5 +1,9 @@
 //! The configuration: read from a file and from options, checked, resolved for this machine.
+//!
+//! The crate knows settings and their values. How options look on a command line is the program's
+//! affair: it gives each one that was typed to [`Overrides`], which goes before the file.
 
+pub mod accounts;
 mod checks;
 mod choice;
 mod defaults;

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use afpa_router::{Action, Content, FieldSource, Pattern, Reach, Router};
 
-use super::Loaded;
-use super::finding::Place;
-use super::hierarchy::Hierarchy;
-use super::units::Listen;
+use crate::Loaded;
+use crate::finding::Place;
+use crate::hierarchy::Hierarchy;
+use crate::units::Listen;
 
 /// A configuration as the router sees it, with the names that people know.
 pub struct Routes {

@@ -5,15 +5,15 @@ use std::fs;
 
 use afpa_router::{Conflict, Router};
 
-use super::finding::{Finding, Place};
-use super::hierarchy::{Hierarchy, destinations};
-use super::model::{Behaviour, Config, Site, UrlPath};
-use super::settings::{Instance, Settings};
-use super::suggest;
-use super::units::Listen;
+use crate::finding::{Finding, Place};
+use crate::hierarchy::{Hierarchy, destinations};
+use crate::model::{Behaviour, Config, Site, UrlPath};
+use crate::settings::{Instance, Settings};
+use crate::suggest;
+use crate::units::Listen;
 
 /// Contradictions within the hierarchy; looks at nothing else.
-pub(super) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
+pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
     let mut listeners = Vec::new();
     let hierarchy = Hierarchy::of(config, &mut |listen| number(&mut listeners, listen));
     let mut checks = Checks { config, settings, findings: Vec::new() };
@@ -33,7 +33,7 @@ pub(super) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
 }
 
 /// Whether the directories exist.
-pub(super) fn feasibility(config: &Config, settings: &Settings) -> Vec<Finding> {
+pub(crate) fn feasibility(config: &Config, settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut look = |section, instance, root: Option<&std::path::PathBuf>| {
         let Some(root) = root else { return };

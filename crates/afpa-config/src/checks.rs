@@ -6,12 +6,12 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::finding::{Finding, Place};
-use super::machine::Machine;
-use super::model::{AccessTarget, Config, Symlinks};
-use super::settings::Settings;
-use super::units::{Listen, human_size, show_size};
-use crate::privileges;
+use crate::accounts;
+use crate::finding::{Finding, Place};
+use crate::machine::Machine;
+use crate::model::{AccessTarget, Config, Symlinks};
+use crate::settings::Settings;
+use crate::units::{Listen, human_size, show_size};
 
 /// Descriptors beyond connections and files: listeners, logs, watches, event loops.
 const DESCRIPTOR_RESERVE: usize = 256;
@@ -24,7 +24,7 @@ impl Config {
 }
 
 /// Contradictions within a configuration; looks at nothing else.
-pub(super) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
+pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
     let mut checks = Checks { settings, findings: Vec::new() };
     checks.required_root(config);
     checks.listeners(config);
@@ -33,7 +33,7 @@ pub(super) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
 }
 
 /// Whether the machine has and allows what the configuration names.
-pub(super) fn feasibility(config: &Config, settings: &Settings, machine: &Machine) -> Vec<Finding> {
+pub(crate) fn feasibility(config: &Config, settings: &Settings, machine: &Machine) -> Vec<Finding> {
     let mut checks = Checks { settings, findings: Vec::new() };
     checks.root(config);
     checks.accounts(config);
@@ -131,10 +131,12 @@ impl Checks<'_> {
     }
 
     fn accounts(&mut self, config: &Config) {
-        let (user, group) = (config.user.as_deref(), config.group.as_deref());
-        let named = [("user", user), ("group", group)];
-        for ((key, name), exists) in named.into_iter().zip(privileges::exist(user, group)) {
-            if let Some(name) = name.filter(|_| !exists) {
+        let unknown_user = |name: &&str| !matches!(accounts::user(name), Ok(Some(_)));
+        let unknown_group = |name: &&str| !matches!(accounts::group(name), Ok(Some(_)));
+        let user = config.user.as_deref().filter(unknown_user);
+        let group = config.group.as_deref().filter(unknown_group);
+        for (key, name) in [("user", user), ("group", group)] {
+            if let Some(name) = name {
                 let cause = format!("{key} \"{name}\" does not exist");
                 self.error("", key, cause, format!("create it or correct `{key}`"));
             }
