@@ -12,14 +12,11 @@
 
 mod admin;
 mod convert;
-mod groups;
 mod leaving;
-mod metrics;
 mod observe;
 mod reload;
 mod serving;
 mod signals;
-mod sites;
 mod start;
 
 use crate::cli::Serve;

@@ -1,5 +1,9 @@
 //! What can be seen of a running server: statistics as JSON, for `afpa stats` and dashboards.
 
+mod groups;
+mod metrics;
+mod sites;
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,11 +14,11 @@ use afpa_server::counters::WorkerCounters;
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
-use super::groups::Groups;
 use super::serving::Serving;
-use super::sites::Sites;
 use crate::access_log::AccessLog;
 use crate::fast_path::Look;
+use groups::Groups;
+use sites::Sites;
 
 /// The running server, as far as it can be looked at.
 pub(crate) struct Observed {
@@ -28,17 +32,17 @@ pub(crate) struct Observed {
 
 impl Observed {
     /// The sum of one of the HTTP counters over all workers.
-    pub(super) fn http(&self, counter: impl Fn(&HttpCounters) -> &Counter) -> u64 {
+    fn http(&self, counter: impl Fn(&HttpCounters) -> &Counter) -> u64 {
         self.http.iter().map(|counters| counter(counters).get()).sum()
     }
 
     /// The sum of one of the engine's counters over all workers.
-    pub(super) fn engine(&self, counter: impl Fn(&WorkerCounters) -> &Counter) -> u64 {
+    fn engine(&self, counter: impl Fn(&WorkerCounters) -> &Counter) -> u64 {
         self.workers.iter().map(|counters| counter(counters).get()).sum()
     }
 
     /// Answers by status code, over all workers.
-    pub(super) fn by_status(&self) -> Vec<(u16, u64)> {
+    fn by_status(&self) -> Vec<(u16, u64)> {
         let mut sums = std::collections::BTreeMap::new();
         for (code, count) in self.http.iter().flat_map(|counters| counters.by_status()) {
             *sums.entry(code).or_insert(0) += count;
@@ -46,22 +50,27 @@ impl Observed {
         sums.into_iter().collect()
     }
 
-    pub(super) fn cache(&self) -> CacheStats {
+    fn cache(&self) -> CacheStats {
         self.serving.load().cache.stats()
     }
 
-    pub(super) fn coder(&self) -> CoderStats {
+    fn coder(&self) -> CoderStats {
         self.serving.load().coder.stats()
     }
 
     /// Server groups and their servers.
-    pub(super) fn groups(&self) -> Groups {
+    fn groups(&self) -> Groups {
         Groups::look(&self.serving.load().groups())
     }
 
     /// Sites and their request sets.
-    pub(super) fn sites(&self) -> Sites {
+    fn sites(&self) -> Sites {
         Sites::look(&self.http, &self.serving.load().global.sites, self.fast_path.sites())
+    }
+
+    /// The same numbers for Prometheus.
+    pub(super) fn metrics(self: &Arc<Self>) -> Result<String, std::fmt::Error> {
+        metrics::text(self)
     }
 
     /// Everything, in the order in which people read it.

@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::observe::Observed;
+use super::Observed;
 
 /// The text exposition of all metrics.
 pub(super) fn text(observed: &Arc<Observed>) -> Result<String, fmt::Error> {
