@@ -15,6 +15,7 @@ mod format;
 mod output;
 mod packed;
 mod sink;
+mod sinks;
 mod writer;
 
 #[cfg(test)]
@@ -30,13 +31,15 @@ use anyhow::Context as _;
 use afpa_config::{AccessTarget, Log};
 
 pub use sink::Sink;
+pub(crate) use sinks::Sinks;
 
 use output::Output;
 use sink::BUFFER_SIZE;
 use writer::{Message, Writer};
 
 /// The handle of the log thread. Dropping it writes what has been handed over, and ends the thread.
-#[derive(Debug)]
+/// The default has no thread, as with the target `off`.
+#[derive(Debug, Default)]
 pub struct AccessLog {
     thread: Option<Thread>,
     counts: Arc<Counts>,

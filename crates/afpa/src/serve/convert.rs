@@ -7,12 +7,13 @@ use afpa_cache::watch::WatchSettings;
 use afpa_cache::{CacheSettings, PolicyKind};
 use afpa_http::{Coding, RequestLimits};
 use afpa_module_http::{Compression, SiteSettings};
-use afpa_server::{Address, Settings};
+use afpa_server::{Address, Elsewhere, Settings};
 
 use afpa_config::{self as config, Config, Listen, Policy, Root, Symlinks};
 
-pub(super) fn engine(config: &Config) -> Settings {
+pub(super) fn engine(config: &Config, elsewhere: Option<Elsewhere>) -> Settings {
     Settings {
+        elsewhere,
         workers: config.workers,
         head_timeout: config.timeouts.head,
         body_timeout: config.timeouts.body,
