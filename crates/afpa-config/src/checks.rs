@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::accounts;
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, Location};
 use crate::machine::Machine;
 use crate::model::{AccessTarget, Config, Symlinks};
 use crate::settings::Settings;
@@ -51,41 +51,42 @@ struct Checks<'a> {
 
 impl Checks<'_> {
     fn error(&mut self, section: &str, key: &str, cause: String, remedy: impl Into<String>) {
-        let place = self.settings.place(section, key);
-        self.findings.push(Finding::error(place, cause, remedy));
+        let location = self.settings.location(section, key);
+        self.findings.push(Finding::error(location, cause, remedy));
     }
 
     fn warning(&mut self, section: &str, key: &str, cause: String, remedy: impl Into<String>) {
-        let place = self.settings.place(section, key);
-        self.findings.push(Finding::warning(place, cause, remedy));
+        let location = self.settings.location(section, key);
+        self.findings.push(Finding::warning(location, cause, remedy));
     }
 
     /// A site that serves nothing.
     fn required_root(&mut self, config: &Config) {
         for site in &config.sites {
-            let given = |key| self.settings.place_in("site", site.instance, key) != Place::Nowhere;
+            let given =
+                |key| self.settings.location_in("site", site.instance, key) != Location::Nowhere;
             // What was given but is wrong has been reported already.
             if site.paths.is_empty() && !given("root") && !given("to") {
                 let cause = "no `root`: which directory is to be served?".to_owned();
                 let remedy = "write under [[site]]: root = \"/var/www/html\"";
-                self.findings.push(Finding::error(site.place.clone(), cause, remedy));
+                self.findings.push(Finding::error(site.location.clone(), cause, remedy));
             }
         }
     }
 
     fn listeners(&mut self, config: &Config) {
         for site in &config.sites {
-            let place = || self.settings.place_in("site", site.instance, "listen");
+            let location = || self.settings.location_in("site", site.instance, "listen");
             let mut seen = HashSet::new();
             if site.listen.is_empty() {
                 let cause = "`listen` is empty: nobody could connect";
                 let remedy = "write for example listen = [\"[::]:80\"]";
-                self.findings.push(Finding::error(place(), cause, remedy));
+                self.findings.push(Finding::error(location(), cause, remedy));
             }
             for listen in &site.listen {
                 if !seen.insert(listen) {
                     let cause = format!("`listen` has {listen} twice");
-                    self.findings.push(Finding::error(place(), cause, "remove one of the two"));
+                    self.findings.push(Finding::error(location(), cause, "remove one of the two"));
                 }
             }
             if let Some(admin) = config.admin
@@ -123,9 +124,9 @@ impl Checks<'_> {
 
     fn root(&mut self, config: &Config) {
         for site in &config.sites {
-            let place = self.settings.place_in("site", site.instance, "root");
+            let location = self.settings.location_in("site", site.instance, "root");
             if let Some(root) = &site.root {
-                self.findings.extend(look_at(root, place));
+                self.findings.extend(look_at(root, location));
             }
         }
     }
@@ -214,16 +215,16 @@ impl Checks<'_> {
             self.warning("", "user", cause, "user = \"auto\" becomes www-data or nobody");
         }
         for site in &config.sites {
-            let place = |key| self.settings.place_in("site", site.instance, key);
+            let location = |key| self.settings.location_in("site", site.instance, key);
             if site.symlinks == Symlinks::Always {
                 let cause = "every symbolic link within the root is followed";
                 let remedy = "symlinks = \"owner\" follows those whose owner owns the target";
-                self.findings.push(Finding::warning(place("symlinks"), cause, remedy));
+                self.findings.push(Finding::warning(location("symlinks"), cause, remedy));
             }
             if site.dotfiles {
                 let cause = "names that begin with a dot are served, .git and .env among them";
                 let remedy = "dotfiles = false hides them";
-                self.findings.push(Finding::warning(place("dotfiles"), cause, remedy));
+                self.findings.push(Finding::warning(location("dotfiles"), cause, remedy));
             }
         }
         if let Some(admin) = config.admin
@@ -236,21 +237,21 @@ impl Checks<'_> {
 }
 
 /// A document root that does not exist, or that anyone can write to.
-fn look_at(root: &Path, place: Place) -> Option<Finding> {
+fn look_at(root: &Path, location: Location) -> Option<Finding> {
     let shown = root.display();
     match fs::metadata(root) {
         Err(error) => {
             let (cause, remedy) = missing(root, &error);
-            Some(Finding::error(place, cause, remedy))
+            Some(Finding::error(location, cause, remedy))
         }
         Ok(found) if !found.is_dir() => {
             let cause = format!("{shown} is not a directory");
-            Some(Finding::error(place, cause, "name the directory that holds it"))
+            Some(Finding::error(location, cause, "name the directory that holds it"))
         }
         Ok(found) if found.permissions().mode() & 0o002 != 0 => {
             let cause = format!("every user of this machine can write to {shown}");
             let remedy = format!("chmod o-w {shown}, or serve another directory");
-            Some(Finding::warning(place, cause, remedy))
+            Some(Finding::warning(location, cause, remedy))
         }
         Ok(_) => None,
     }

@@ -12,7 +12,8 @@ use crate::groups;
 use crate::machine::Machine;
 use crate::model::{
     AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, FastPath,
-    FastPathMode, Level, Levels, Limits, Log, LogFormat, Policy, ServerGroup, Site, Timeouts,
+    FastPathMode, Level, Levels, Limits, Log, LogFormat, Policy, ServerGroup, SiteSettings,
+    Timeouts,
 };
 use crate::reader::{Reader, Section};
 use crate::rules;
@@ -47,7 +48,7 @@ impl Config {
             config.groups.push(ServerGroup::read(reader, &item));
         }
         for item in reader.sites() {
-            config.sites.push(Site::read(reader, &item));
+            config.sites.push(SiteSettings::read(reader, &item));
         }
         config
     }
@@ -125,11 +126,11 @@ impl FastPath {
             answer_max: s.size("answer_max", LONG_ENOUGH, ONE_SEGMENT..=68 * KIB),
             memory: s.size("memory", 64 * MIB, 64 * KIB..=2 * GIB),
             retired: s.size("retired", 16 * MIB, 0..=2 * GIB),
-            flights: s.count("flights", 4096, 16..=1_000_000),
+            transfers: s.count("transfers", 4096, 16..=1_000_000),
             flows: s.count("flows", 65_536, 16..=10_000_000),
             log_every: s.count("log_every", 1, 0..=1_000_000),
-            rest_after: s.count("rest_after", 64, 0..=60_000),
-            keep: s.flag("keep", true),
+            bypass_after: s.count("bypass_after", 64, 0..=60_000),
+            survive_restart: s.flag("survive_restart", true),
         }
     }
 }

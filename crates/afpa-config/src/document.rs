@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, Location};
 
 /// A value and the bytes of the file it came from.
 #[derive(Clone, Debug)]
@@ -59,14 +59,14 @@ pub(crate) fn parse(text: &str) -> Result<Table, Vec<Finding>> {
 }
 
 fn syntax_error(error: &toml::de::Error) -> Finding {
-    let place = error.span().map_or(Place::Nowhere, Place::File);
+    let location = error.span().map_or(Location::Nowhere, Location::File);
     let cause = error.message().lines().collect::<Vec<_>>().join(", ");
     let remedy = if cause.contains("duplicate key") {
         "keep one of the two"
     } else {
         "this is not TOML: settings are written `name = value`, text stands in double quotes"
     };
-    Finding::error(place, cause, remedy)
+    Finding::error(location, cause, remedy)
 }
 
 fn convert_table(table: &DeTable<'_>) -> Table {
@@ -116,7 +116,7 @@ mod tests {
     fn every_syntax_error_is_found() {
         let findings = parse("a = \nb = 1\nc = ]\n").unwrap_err();
         assert!(findings.len() >= 2, "{findings:?}");
-        assert!(matches!(findings[0].place, Place::File(_)));
+        assert!(matches!(findings[0].location, Location::File(_)));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::ops::{Range, RangeInclusive};
 
 use crate::choice::Choice;
 use crate::document::{Node, Value};
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, Location};
 use crate::suggest;
 use crate::units::Unfit;
 
@@ -39,27 +39,27 @@ pub(crate) struct Report<'a> {
     pub(crate) key: &'a str,
     pub(crate) kind: &'a str,
     pub(crate) default: &'a str,
-    pub(crate) place: &'a Place,
+    pub(crate) location: &'a Location,
 }
 
 impl Report<'_> {
     pub(crate) fn finding(&self, fault: Fault) -> Finding {
-        let Report { key, kind, default, place } = self;
-        let place = match *place {
-            Place::File(_) => Place::File(fault.span),
+        let Report { key, kind, default, location } = self;
+        let location = match *location {
+            Location::File(_) => Location::File(fault.span),
             elsewhere => elsewhere.clone(),
         };
         match fault.why {
             Why::Kind(found) => {
                 let cause = format!("`{key}` takes a {kind}, not {found}");
-                Finding::error(place, cause, format!("the default is `{key} = {default}`"))
+                Finding::error(location, cause, format!("the default is `{key} = {default}`"))
             }
             Why::Unfit(unfit) => {
-                Finding::error(place, format!("`{key}`: {}", unfit.cause), unfit.remedy)
+                Finding::error(location, format!("`{key}`: {}", unfit.cause), unfit.remedy)
             }
             Why::Outside { low, high } => {
                 let remedy = format!("use {low} to {high}; the default is {default}");
-                Finding::error(place, format!("`{key}` is out of range"), remedy)
+                Finding::error(location, format!("`{key}` is out of range"), remedy)
             }
         }
     }

@@ -23,7 +23,7 @@ impl Severity {
 
 /// Where a value, or the absence of one, was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// These bytes of the file.
     File(Range<usize>),
     /// A command-line option, for example `--listen`.
@@ -38,7 +38,7 @@ pub struct Finding {
     /// Error or warning.
     pub severity: Severity,
     /// Where.
-    pub place: Place,
+    pub location: Location,
     /// What is wrong, in one sentence without a full stop.
     pub cause: String,
     /// What to do about it; empty if the cause says it already.
@@ -47,13 +47,22 @@ pub struct Finding {
 
 impl Finding {
     /// An error at `place`.
-    pub fn error(place: Place, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Finding { severity: Severity::Error, place, cause: cause.into(), remedy: remedy.into() }
+    pub fn error(location: Location, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Finding { severity: Severity::Error, location, cause: cause.into(), remedy: remedy.into() }
     }
 
     /// A warning at `place`.
-    pub fn warning(place: Place, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Finding { severity: Severity::Warning, place, cause: cause.into(), remedy: remedy.into() }
+    pub fn warning(
+        location: Location,
+        cause: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Finding {
+            severity: Severity::Warning,
+            location,
+            cause: cause.into(),
+            remedy: remedy.into(),
+        }
     }
 }
 
@@ -93,10 +102,10 @@ impl Source {
     /// Findings as a person reads them: file order, errors and warnings together.
     pub fn render(&self, findings: &[Finding]) -> String {
         let mut ordered: Vec<&Finding> = findings.iter().collect();
-        ordered.sort_by_key(|finding| match &finding.place {
-            Place::Option(_) => (0, 0),
-            Place::File(span) => (1, span.start),
-            Place::Nowhere => (2, 0),
+        ordered.sort_by_key(|finding| match &finding.location {
+            Location::Option(_) => (0, 0),
+            Location::File(span) => (1, span.start),
+            Location::Nowhere => (2, 0),
         });
         let blocks: Vec<String> = ordered.iter().map(|finding| self.block(finding)).collect();
         blocks.join("\n")
@@ -105,17 +114,17 @@ impl Source {
     fn block(&self, finding: &Finding) -> String {
         let word = finding.severity.word();
         let mut margin = 1;
-        let mut block = match &finding.place {
-            Place::File(span) => {
+        let mut block = match &finding.location {
+            Location::File(span) => {
                 let at = self.position(span.start);
                 let (name, line, column) = (&self.name, at.line, at.column);
                 let quote = at.quote(span.len());
                 margin = at.line.to_string().len();
                 format!("{name}:{line}:{column}: {word}: {}\n{quote}", finding.cause)
             }
-            Place::Option(option) => format!("{option}: {word}: {}\n", finding.cause),
-            Place::Nowhere if self.name.is_empty() => format!("{word}: {}\n", finding.cause),
-            Place::Nowhere => format!("{}: {word}: {}\n", self.name, finding.cause),
+            Location::Option(option) => format!("{option}: {word}: {}\n", finding.cause),
+            Location::Nowhere if self.name.is_empty() => format!("{word}: {}\n", finding.cause),
+            Location::Nowhere => format!("{}: {word}: {}\n", self.name, finding.cause),
         };
         if !finding.remedy.is_empty() {
             let _ = writeln!(block, "{:margin$} = {}", "", finding.remedy);
@@ -152,7 +161,7 @@ impl ConfigError {
         if errors.is_empty() {
             return None;
         }
-        let usage = errors.iter().all(|f| matches!(f.place, Place::Option(_)));
+        let usage = errors.iter().all(|f| matches!(f.location, Location::Option(_)));
         let mut rendered = source.render(findings);
         if errors.len() > 1 {
             let _ = write!(rendered, "\n{} errors", errors.len());
@@ -215,8 +224,8 @@ mod tests {
     fn a_finding_shows_line_caret_cause_and_remedy() {
         let source = Source::new("afpa.toml", "workers = 2\n\n\tlisen = 1 # é\n");
         let start = source.text().find("lisen").unwrap();
-        let place = Place::File(start..start + 5);
-        let text = source.render(&[Finding::error(place, "unknown setting", "try `listen`")]);
+        let location = Location::File(start..start + 5);
+        let text = source.render(&[Finding::error(location, "unknown setting", "try `listen`")]);
         let expected = "afpa.toml:3:2: error: unknown setting\n  |\n3 | \tlisen = 1 # é\n  | \t^^^^^\n  = try `listen`\n";
         assert_eq!(text, expected);
     }
@@ -224,14 +233,14 @@ mod tests {
     #[test]
     fn columns_count_characters_and_spans_end_with_the_line() {
         let source = Source::new("f", "é = [1,\n 2]");
-        let text = source.render(&[Finding::warning(Place::File(5..11), "odd", "")]);
+        let text = source.render(&[Finding::warning(Location::File(5..11), "odd", "")]);
         assert_eq!(text, "f:1:5: warning: odd\n  |\n1 | é = [1,\n  |     ^^^\n");
     }
 
     #[test]
     fn a_position_at_the_end_of_an_empty_file_is_its_first_line() {
         let source = Source::new("f", "");
-        let text = source.render(&[Finding::error(Place::File(0..0), "empty", "")]);
+        let text = source.render(&[Finding::error(Location::File(0..0), "empty", "")]);
         assert_eq!(text, "f:1:1: error: empty\n  |\n1 | \n  | ^\n");
     }
 }

@@ -232,8 +232,8 @@ fn read_server(node: &Node) -> Result<ServerSettings, Vec<Fault>> {
             None => "a server has `to`, `weight` and `max_connections`".to_owned(),
         };
         let cause = format!("unknown setting `{}` of a server", key.name);
-        let place = Node { span: key.span.clone(), value: Value::Flag(true) };
-        return Err(Fault::unfit(&place, Unfit::new(cause, remedy)));
+        let at = Node { span: key.span.clone(), value: Value::Flag(true) };
+        return Err(Fault::unfit(&at, Unfit::new(cause, remedy)));
     }
     let get = |name: &str| table.iter().find(|(key, _)| key.name == name).map(|(_, node)| node);
     let Some(to) = get("to") else {

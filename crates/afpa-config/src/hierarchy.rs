@@ -10,9 +10,9 @@ use afpa_router::{
 };
 
 use crate::choice::Choice;
-use crate::finding::Place;
+use crate::finding::Location;
 use crate::groups::server_places;
-use crate::model::{Behaviour, Config, ServerGroup, Site, UrlPath};
+use crate::model::{Behaviour, Config, ServerGroup, SiteSettings, UrlPath};
 use crate::units::Listen;
 
 /// The paper's hierarchy as it was configured, with every default filled in.
@@ -42,8 +42,8 @@ pub struct Root {
 /// Where a path was said.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
-    pub(crate) path: Place,
-    pub(crate) contents: Vec<Place>,
+    pub(crate) path: Location,
+    pub(crate) contents: Vec<Location>,
 }
 
 /// The server groups that some `to` means by naming a server.
@@ -109,7 +109,7 @@ impl Hierarchy {
     }
 
     /// Where a content group was said.
-    pub fn content_place(&self, site: SiteId, path: usize, content: usize) -> Option<&Place> {
+    pub fn content_location(&self, site: SiteId, path: usize, content: usize) -> Option<&Location> {
         let path = self.origins.get(site.0 as usize).and_then(|paths| paths.get(path));
         path.and_then(|origin| origin.contents.get(content))
     }
@@ -120,7 +120,7 @@ impl Hierarchy {
     }
 }
 
-fn name(site: &Site, index: usize) -> String {
+fn name(site: &SiteSettings, index: usize) -> String {
     let host = || site.hosts.first().cloned();
     let address = || site.listen.first().map(ToString::to_string);
     site.name.clone().or_else(host).or_else(address).unwrap_or_else(|| format!("site {index}"))
@@ -135,7 +135,7 @@ fn host_pattern(host: &str) -> HostPattern {
 
 /// One site while its paths are put together.
 struct Building<'c, 'h> {
-    site: &'c Site,
+    site: &'c SiteSettings,
     index: usize,
     groups: &'h HashMap<&'c str, (GroupId, Affinity)>,
     roots: &'h mut Vec<Root>,
@@ -154,8 +154,8 @@ impl Building<'_, '_> {
         if !self.site.paths.iter().any(own) && (self.site.root.is_some() || self.site.to.is_some())
         {
             let contents = self.default_contents();
-            let places = vec![self.site.place.clone(); contents.len()];
-            origins.push(Origin { path: self.site.place.clone(), contents: places });
+            let locations = vec![self.site.location.clone(); contents.len()];
+            origins.push(Origin { path: self.site.location.clone(), contents: locations });
             paths.push(PathEntry { prefix: b"/".to_vec(), reach: Reach::Recursion, contents });
         }
         (paths, origins)
@@ -182,16 +182,16 @@ impl Building<'_, '_> {
 
     fn path(&mut self, path: &UrlPath) -> (PathEntry, Origin) {
         let mut contents = Vec::new();
-        let mut places = Vec::new();
+        let mut locations = Vec::new();
         for content in &path.contents {
             let group = content_group(&content.extensions);
             contents.push(self.content(path, group, &content.behaviour));
-            places.push(content.place.clone());
+            locations.push(content.location.clone());
         }
         if path.contents.is_empty() || path.behaviour.acts() {
             let all = afpa_router::ContentGroup::All;
             contents.push(self.content(path, all, &path.behaviour));
-            places.push(path.place.clone());
+            locations.push(path.location.clone());
         }
         let reach = match (path.exact, path.recursion) {
             (true, _) => Reach::Exact,
@@ -199,7 +199,7 @@ impl Building<'_, '_> {
             (false, false) => Reach::NoRecursion,
         };
         let entry = PathEntry { prefix: path.prefix.clone().into_bytes(), reach, contents };
-        (entry, Origin { path: path.place.clone(), contents: places })
+        (entry, Origin { path: path.location.clone(), contents: locations })
     }
 
     fn content(

@@ -34,13 +34,13 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 pub use choice::Choice;
-pub use finding::{ConfigError, Finding, Place, Severity, Source};
+pub use finding::{ConfigError, Finding, Location, Severity, Source};
 pub use hierarchy::{Hierarchy, Root};
 pub use machine::Machine;
 pub use model::{
     AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config,
     ContentGroup, FastPath, FastPathMode, Level, Levels, Limits, Log, LogFormat, Policy,
-    RedirectStatus, ServerGroup, Site, Symlinks, Timeouts, UrlPath,
+    RedirectStatus, ServerGroup, SiteSettings, Symlinks, Timeouts, UrlPath,
 };
 pub use overrides::Overrides;
 pub use request_sets::Routes;

@@ -61,7 +61,7 @@ fn the_example_file_sets_everything_to_its_default() {
     let loaded = parse_text(source, &Overrides::default(), &Machine::probe()).unwrap();
     for setting in loaded.settings.iter() {
         let name = (setting.section, setting.key);
-        assert!(matches!(setting.place, Place::File(_)), "{name:?} is not in the example");
+        assert!(matches!(setting.location, Location::File(_)), "{name:?} is not in the example");
         // The example serves a directory; without one it would do nothing.
         if setting.default != "required" && name != ("site", "root") {
             assert_eq!(setting.value, setting.default, "{name:?}");

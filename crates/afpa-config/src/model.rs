@@ -11,7 +11,7 @@ use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::{Affinity, GroupSettings};
 
 use crate::choice::choice;
-use crate::finding::Place;
+use crate::finding::Location;
 use crate::settings::Instance;
 use crate::units::Listen;
 
@@ -47,7 +47,7 @@ pub struct Config {
     /// Every `[[server_group]]`, and behind them one for each server that a `to` names itself.
     pub groups: Vec<ServerGroup>,
     /// Every `[[site]]`; at least one.
-    pub sites: Vec<Site>,
+    pub sites: Vec<SiteSettings>,
 }
 
 /// What a client may ask for.
@@ -147,24 +147,25 @@ choice! {
 pub struct FastPath {
     /// Whether it does.
     pub mode: FastPathMode,
-    /// Answers kept there, one for each coding of an object.
+    /// Answers that it holds, one for each coding of an object.
     pub objects: usize,
     /// Bytes of the longest of them.
     pub answer_max: usize,
     /// Bytes that they may take up.
     pub memory: usize,
-    /// Bytes of this that answers may take up which are under way, while others took their place.
+    /// Bytes of this for old versions of changed objects, while they are still being sent.
     pub retired: usize,
-    /// Answers of several segments under way.
-    pub flights: usize,
-    /// Connections shared with it.
+    /// Answers of several segments that are sent at the same time.
+    pub transfers: usize,
+    /// Connections that it keeps track of.
     pub flows: usize,
-    /// One in so many answers goes to the access log; 0: none.
+    /// One of this many answers goes to the access log; 0: none.
     pub log_every: usize,
-    /// Requests in a row, none of them for the kernel, after which a connection is left to user mode; 0: none is.
-    pub rest_after: usize,
-    /// Whether connections outlive the process for the next one.
-    pub keep: bool,
+    /// Consecutive requests that the kernel could not answer, after which user mode alone serves the
+    /// connection; 0: never.
+    pub bypass_after: usize,
+    /// Whether programs and connections survive a process that is killed, for the next one to take over.
+    pub survive_restart: bool,
 }
 
 choice! {
@@ -285,7 +286,7 @@ choice! {
 
 /// Where sites are reached, what they serve themselves, and what they distribute.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Site {
+pub struct SiteSettings {
     /// What logs and metrics call it; `None`: its first host, or its first address.
     pub name: Option<String>,
     /// Addresses and sockets to listen on.
@@ -327,7 +328,7 @@ pub struct Site {
     /// Which `[[site]]`.
     pub instance: Instance,
     /// Where it begins.
-    pub place: Place,
+    pub location: Location,
 }
 
 /// A `[[site.path]]`.
@@ -346,7 +347,7 @@ pub struct UrlPath {
     /// Which `[[site.path]]`.
     pub instance: Instance,
     /// Where it begins.
-    pub place: Place,
+    pub location: Location,
 }
 
 /// A `[[site.path.content]]`.
@@ -359,7 +360,7 @@ pub struct ContentGroup {
     /// Which `[[site.path.content]]`.
     pub instance: Instance,
     /// Where it begins.
-    pub place: Place,
+    pub location: Location,
 }
 
 /// What is done with a request set, and on which conditions.

@@ -15,7 +15,7 @@ use crate::document::{Node, Table, Value};
 use crate::fault::{
     Fault, Report, each, gather, path_rule, read_choice, read_count, read_text, text_of, within,
 };
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, Location};
 use crate::items::Item;
 use crate::overrides::Overrides;
 use crate::settings::{Instance, Setting, Settings, quote, quote_list, quote_map};
@@ -67,9 +67,9 @@ impl<'i> Reader<'i> {
         if let Value::Table(table) = &node.value {
             return Some(table);
         }
-        let place = Place::File(key.span.clone());
+        let location = Location::File(key.span.clone());
         let cause = format!("`{name}` is a section, not {}", node.value.kind());
-        self.findings.push(Finding::error(place, cause, format!("write [{path}]")));
+        self.findings.push(Finding::error(location, cause, format!("write [{path}]")));
         None
     }
 }
@@ -337,8 +337,8 @@ impl Section<'_, '_> {
 
     /// A file's paths are relative to its folder, an option's to the working directory.
     fn resolve(&mut self, key: &'static str, path: String) -> PathBuf {
-        let resolved = match self.reader.settings.place_in(self.path, self.instance, key) {
-            Place::Option(_) => PathBuf::from(&path),
+        let resolved = match self.reader.settings.location_in(self.path, self.instance, key) {
+            Location::Option(_) => PathBuf::from(&path),
             _ => self.reader.base.join(&path),
         };
         let resolved = std::path::absolute(&resolved).unwrap_or(resolved);
@@ -358,12 +358,13 @@ impl Section<'_, '_> {
         read: impl FnOnce(&Node) -> Result<T, Vec<Fault>>,
     ) -> T {
         let shown_default = show(&default);
-        let (place, outcome) = self.find(key, read);
+        let (location, outcome) = self.find(key, read);
         let value = match outcome {
             None => default,
             Some(Ok(value)) => value,
             Some(Err(faults)) => {
-                let report = Report { key, kind: &kind, default: &shown_default, place: &place };
+                let report =
+                    Report { key, kind: &kind, default: &shown_default, location: &location };
                 self.reader.findings.extend(faults.into_iter().map(|fault| report.finding(fault)));
                 default
             }
@@ -377,21 +378,21 @@ impl Section<'_, '_> {
             default: shown_default,
             value: shown,
             note: String::new(),
-            place,
+            location,
         });
         value
     }
 
     /// Options go before the file.
-    fn find<T>(&self, key: &str, read: impl FnOnce(&Node) -> T) -> (Place, Option<T>) {
+    fn find<T>(&self, key: &str, read: impl FnOnce(&Node) -> T) -> (Location, Option<T>) {
         let first = self.instance == [0; 3];
         if let Some((option, node)) = self.reader.overrides.get(self.path, key).filter(|_| first) {
-            return (Place::Option(option), Some(read(node)));
+            return (Location::Option(option), Some(read(node)));
         }
         let found = self.table.and_then(|table| table.iter().find(|(k, _)| k.name == key));
         match found {
-            Some((_, node)) => (Place::File(node.span.clone()), Some(read(node))),
-            None => (Place::Nowhere, None),
+            Some((_, node)) => (Location::File(node.span.clone()), Some(read(node))),
+            None => (Location::Nowhere, None),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use afpa_router::{Action, Content, FieldSource, Pattern, Reach, Router};
 
 use crate::Loaded;
-use crate::finding::Place;
+use crate::finding::Location;
 use crate::hierarchy::Hierarchy;
 use crate::units::Listen;
 
@@ -62,13 +62,13 @@ impl Loaded {
             for (number, path) in site.paths.iter().enumerate() {
                 for (content_number, content) in path.contents.iter().enumerate() {
                     let origins = hierarchy.origins.get(index).and_then(|paths| paths.get(number));
-                    let place = origins.and_then(|origin| origin.contents.get(content_number));
+                    let location = origins.and_then(|origin| origin.contents.get(content_number));
                     let prefix = String::from_utf8_lossy(&path.prefix);
                     rows.push([
                         format!("{prefix}{}", reach(path.reach)),
                         content.group.to_string(),
                         self.shown(&hierarchy, content),
-                        self.origin(place),
+                        self.origin(location),
                     ]);
                 }
             }
@@ -111,19 +111,19 @@ impl Loaded {
     }
 
     /// ` (line 4)`, or nothing.
-    pub fn place_name(&self, place: Option<&Place>) -> String {
-        match self.origin(place) {
+    pub fn location_name(&self, location: Option<&Location>) -> String {
+        match self.origin(location) {
             origin if origin.is_empty() => origin,
             origin => format!(" ({origin})"),
         }
     }
 
     /// `line 4`, `--to`, or nothing.
-    fn origin(&self, place: Option<&Place>) -> String {
-        match place {
-            Some(Place::File(span)) => format!("line {}", self.source.line(span.start)),
-            Some(Place::Option(option)) => (*option).to_owned(),
-            Some(Place::Nowhere) | None => String::new(),
+    fn origin(&self, location: Option<&Location>) -> String {
+        match location {
+            Some(Location::File(span)) => format!("line {}", self.source.line(span.start)),
+            Some(Location::Option(option)) => (*option).to_owned(),
+            Some(Location::Nowhere) | None => String::new(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::finding::Place;
+use crate::finding::Location;
 
 /// Which of several sections of one name: `[0, 2, 1]` is the second content group of the third path of
 /// the first site. Sections that stand once have `[0, 0, 0]`.
@@ -25,8 +25,8 @@ pub struct Setting {
     pub value: String,
     /// What the value came to on this machine, where that is not the same.
     pub note: String,
-    /// Who set it; [`Place::Nowhere`] is the default.
-    pub place: Place,
+    /// Who set it; [`Location::Nowhere`] is the default.
+    pub location: Location,
 }
 
 /// All settings, in the order of the reference manual.
@@ -51,14 +51,19 @@ impl Settings {
     }
 
     /// Who set it.
-    pub fn place(&self, section: &str, key: &str) -> Place {
-        self.get(section, key).map_or(Place::Nowhere, |setting| setting.place.clone())
+    pub fn location(&self, section: &str, key: &str) -> Location {
+        self.get(section, key).map_or(Location::Nowhere, |setting| setting.location.clone())
     }
 
     /// Who set `key` in one of several sections.
-    pub fn place_in(&self, section: &'static str, instance: Instance, key: &'static str) -> Place {
+    pub fn location_in(
+        &self,
+        section: &'static str,
+        instance: Instance,
+        key: &'static str,
+    ) -> Location {
         let found = self.index.get(&(section, instance, key)).and_then(|at| self.list.get(*at));
-        found.map_or(Place::Nowhere, |setting| setting.place.clone())
+        found.map_or(Location::Nowhere, |setting| setting.location.clone())
     }
 
     /// Whether `key` of one of several sections was set to something else than its default.

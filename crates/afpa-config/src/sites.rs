@@ -6,7 +6,7 @@ use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::select::Affinity;
 
 use crate::items::Item;
-use crate::model::{Behaviour, ContentGroup, RedirectStatus, Site, Symlinks, UrlPath};
+use crate::model::{Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlinks, UrlPath};
 use crate::reader::{Reader, Section};
 use crate::rules;
 use crate::units::Listen;
@@ -19,7 +19,7 @@ const CACHED: [&str; 33] = [
     "txt", "wasm", "wav", "webm", "webp", "woff", "woff2",
 ];
 
-impl Site {
+impl SiteSettings {
     /// Reads one `[[site]]`.
     pub(crate) fn read<'i>(reader: &mut Reader<'i>, item: &Item<'i>) -> Self {
         let local = Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080)));
@@ -27,7 +27,7 @@ impl Site {
         let homes = "public_html".to_owned();
         let cached = CACHED.map(String::from).to_vec();
         let mut s = reader.at(item);
-        let mut site = Site {
+        let mut site = SiteSettings {
             name: s.text_or("name", "name", "auto", rules::site_name),
             listen: s.texts("listen", "addresses", vec![local], str::parse),
             hosts: s.texts("hosts", "host names", Vec::new(), rules::host_pattern),
@@ -48,7 +48,7 @@ impl Site {
             limits: LimitSettings::default(),
             paths: Vec::new(),
             instance: item.instance,
-            place: item.place.clone(),
+            location: item.location.clone(),
         };
         let limits = reader.within("site.limits", item);
         site.limits = read_limits(reader.at(&limits));
@@ -92,7 +92,7 @@ impl UrlPath {
             behaviour: Behaviour::read(&mut s),
             contents: Vec::new(),
             instance: item.instance,
-            place: item.place.clone(),
+            location: item.location.clone(),
         };
         for content in reader.items("site.path.content", Some(item)) {
             path.contents.push(ContentGroup::read(reader, &content));
@@ -108,7 +108,7 @@ impl ContentGroup {
             extensions: s.texts("extensions", "extensions", Vec::new(), rules::listed_extension),
             behaviour: Behaviour::read(&mut s),
             instance: item.instance,
-            place: item.place.clone(),
+            location: item.location.clone(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Keys that no setting has, and which one was probably meant.
 
 use crate::document::{Key, Table, Value};
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, Location};
 use crate::settings::{Settings, heading};
 
 /// A finding for every key of `document` that is neither a setting nor a section.
@@ -52,17 +52,17 @@ fn visit(table: &Table, section: &str, settings: &Settings, findings: &mut Vec<F
 }
 
 fn unknown(key: &Key, section: &str, value: &Value, settings: &Settings) -> Finding {
-    let place = Place::File(key.span.clone());
+    let location = Location::File(key.span.clone());
     let name = &key.name;
     if section.is_empty() && matches!(value, Value::Table(_)) {
         let remedy = match nearest(name, sections(settings)) {
             Some(near) => format!("did you mean {}?", heading(near)),
             None => format!("sections are {}", list(sections(settings).map(heading))),
         };
-        return Finding::error(place, format!("unknown section [{name}]"), remedy);
+        return Finding::error(location, format!("unknown section [{name}]"), remedy);
     }
     let cause = format!("unknown setting `{name}` in {}", heading(section));
-    Finding::error(place, cause, remedy(name, section, settings))
+    Finding::error(location, cause, remedy(name, section, settings))
 }
 
 fn remedy(name: &str, section: &str, settings: &Settings) -> String {

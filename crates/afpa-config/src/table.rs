@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::Loaded;
-use crate::finding::Place;
+use crate::finding::Location;
 use crate::settings::{Setting, heading};
 
 impl Loaded {
@@ -18,7 +18,7 @@ impl Loaded {
         // There may be thousands of paths: of these only what was said.
         let said = |row: &&Setting| {
             row.instance == [0; 3] && !row.section.starts_with("site.path")
-                || row.place != Place::Nowhere
+                || row.location != Location::Nowhere
         };
         let rows: Vec<&Setting> = self.settings.iter().filter(said).collect();
         let widths = Widths::of(&rows);
@@ -41,10 +41,10 @@ impl Loaded {
     }
 
     fn row(&self, setting: &Setting, widths: &Widths) -> String {
-        let origin = match &setting.place {
-            Place::File(span) => format!("line {}", self.source.line(span.start)),
-            Place::Option(option) => (*option).to_owned(),
-            Place::Nowhere => "default".to_owned(),
+        let origin = match &setting.location {
+            Location::File(span) => format!("line {}", self.source.line(span.start)),
+            Location::Option(option) => (*option).to_owned(),
+            Location::Nowhere => "default".to_owned(),
         };
         let (key, value) = (setting.key, shown_value(setting));
         format!("  {key:<0$}  {value:<1$}  {origin}", widths.key, widths.value)

@@ -296,7 +296,7 @@ fn options_go_before_the_file_and_are_blamed_by_name() {
     let loaded = parse_text(source.clone(), &overrides, &machine()).unwrap();
     assert_eq!(loaded.config.workers, 3);
     assert_eq!(loaded.config.sites[0].root.as_deref(), Some(Path::new("/")));
-    assert_eq!(loaded.settings.place("site", "root"), Place::Option("DIR"));
+    assert_eq!(loaded.settings.location("site", "root"), Location::Option("DIR"));
 
     let mut wrong = Overrides::default();
     wrong.count("", "workers", "--workers", Some("many"));

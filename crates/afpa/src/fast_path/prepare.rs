@@ -65,7 +65,7 @@ impl Prepared {
     ) -> Result<Self, Missing> {
         let bound = &fit::answerable(config, &Fit::of(config), bound)[..];
         let all = wanted(config, bound)?;
-        let kept = match bound.iter().min().filter(|_| config.fast_path.keep) {
+        let kept = match bound.iter().min().filter(|_| config.fast_path.survive_restart) {
             Some(first) => open_folder(*first, owner)?,
             None => None,
         };
@@ -222,12 +222,12 @@ fn settings(config: &Config, keep_in: Option<PathBuf>) -> Settings {
         objects: count(objects),
         answer_max: count(wanted.answer_max),
         pages: count(pages),
-        flights: if pages == 0 { 1 } else { count(wanted.flights) },
+        flights: if pages == 0 { 1 } else { count(wanted.transfers) },
         retired_bytes: wanted.retired,
         flows: count(wanted.flows),
         hosts: hosts(config),
         log_every: log_every(config),
-        rest_after: count(wanted.rest_after),
+        rest_after: count(wanted.bypass_after),
         keep_in,
         ..Settings::default()
     }

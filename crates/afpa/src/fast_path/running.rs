@@ -188,7 +188,7 @@ impl FastPath {
             before.resident.close();
         }
         shared.fast_path.set_log_every(log_every(config));
-        shared.fast_path.set_rest_after(config.fast_path.rest_after as u32); // at most 60,000
+        shared.fast_path.set_rest_after(config.fast_path.bypass_after as u32); // at most 60,000
         shared.logged.store(config.fast_path.log_every != 0, Ordering::Relaxed);
         if sink.is_some() {
             *shared.next_sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;

@@ -45,7 +45,7 @@ pub(super) fn cache(config: &Config) -> CacheSettings {
     }
 }
 
-pub(super) fn root(site: &config::Site) -> RootSettings {
+pub(super) fn root(site: &config::SiteSettings) -> RootSettings {
     RootSettings {
         symlinks: match site.symlinks {
             Symlinks::Never => SymlinkPolicy::Never,
@@ -68,7 +68,7 @@ pub(super) fn request_limits(config: &Config) -> RequestLimits {
     }
 }
 
-pub(super) fn site(config: &Config, site: &config::Site, root: &Root) -> SiteSettings {
+pub(super) fn site(config: &Config, site: &config::SiteSettings, root: &Root) -> SiteSettings {
     SiteSettings {
         limits: request_limits(config),
         body_limit: config.limits.body as u64,

@@ -133,9 +133,11 @@ fn keep_what_stays(mut new: Config, old: &Config) -> Config {
     keep("[fast_path] answer_max", &mut new.fast_path.answer_max, &old.fast_path.answer_max);
     keep("[fast_path] memory", &mut new.fast_path.memory, &old.fast_path.memory);
     keep("[fast_path] retired", &mut new.fast_path.retired, &old.fast_path.retired);
-    keep("[fast_path] flights", &mut new.fast_path.flights, &old.fast_path.flights);
+    keep("[fast_path] transfers", &mut new.fast_path.transfers, &old.fast_path.transfers);
     keep("[fast_path] flows", &mut new.fast_path.flows, &old.fast_path.flows);
-    keep("[fast_path] keep", &mut new.fast_path.keep, &old.fast_path.keep);
+    let (new_value, old_value) =
+        (&mut new.fast_path.survive_restart, &old.fast_path.survive_restart);
+    keep("[fast_path] survive_restart", new_value, old_value);
     keep("[admin] listen", &mut new.admin, &old.admin);
     keep("[control] path", &mut new.control, &old.control);
     keep("[log] level", &mut new.log.level, &old.log.level);
