@@ -1,4 +1,4 @@
-//! Where an attachment keeps its socket, and what outlives it.
+//! Where an attachment has its socket, and what survives it.
 
 use std::fs;
 use std::io;
@@ -10,30 +10,30 @@ use afpa_bpf::{FastPath, HOME};
 
 /// Everything that an attachment to an address leaves in the file system.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
-    /// Control socket; somebody listens on it as long as the attachment runs.
+pub(crate) struct AttachPaths {
+    /// The control socket. The attachment listens on it as long as it runs.
     pub(crate) socket: PathBuf,
-    /// On the BPF file system: connections, and the programs that translate them.
-    pub(crate) kept: PathBuf,
+    /// A directory on the BPF file system: the connections, and the programs that translate them.
+    pub(crate) pin_dir: PathBuf,
 }
 
-impl Place {
+impl AttachPaths {
     pub(crate) fn new(folder: &Path, listen: SocketAddr) -> Self {
         Self::named(folder, &listen.to_string())
     }
 
-    /// The same address is another place in another network namespace. BPF file systems allow no dots
-    /// in names.
+    /// The same address in another network namespace has other paths. BPF file systems allow no dots in
+    /// names.
     fn named(folder: &Path, address: &str) -> Self {
         let prefix = prefix();
         let plain = address.replace('.', "_");
         Self {
             socket: folder.join(format!("{prefix}{address}.sock")),
-            kept: Path::new(HOME).join(format!("{prefix}{plain}")),
+            pin_dir: Path::new(HOME).join(format!("{prefix}{plain}")),
         }
     }
 
-    /// All of this network namespace that were left by somebody, running or not.
+    /// Those of all attachments in this network namespace, running or not.
     pub(crate) fn all(folder: &Path) -> Vec<Self> {
         let prefix = prefix();
         let names = |folder: &Path, suffix: &str| -> Vec<String> {
@@ -56,21 +56,24 @@ impl Place {
         UnixStream::connect(&self.socket).is_ok()
     }
 
-    /// Removes what was prepared in vain. Connections of an earlier attachment stay: programs on
-    /// interfaces translate them.
+    /// Removes what a failed start has created. Programs on interfaces stay: they translate connections of
+    /// an earlier attachment.
     pub(crate) fn abandon(&self) {
         let _gone = fs::remove_file(&self.socket);
-        let entries = fs::read_dir(&self.kept).into_iter().flatten().flatten();
+        let entries = fs::read_dir(&self.pin_dir).into_iter().flatten().flatten();
         let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         if !names.any(|name| name.starts_with("ingress-") || name.starts_with("egress-")) {
-            let _gone = FastPath::forget(&self.kept);
+            let _gone = FastPath::forget(&self.pin_dir);
         }
     }
 
-    /// Makes the folder to keep connections in. An error: there is no BPF file system to be used.
-    pub(crate) fn prepare_kept(&self) -> io::Result<()> {
+    /// Creates the directory for pinned maps.
+    ///
+    /// # Errors
+    /// When there is no BPF file system to use.
+    pub(crate) fn prepare_pin_dir(&self) -> io::Result<()> {
         afpa_bpf::open_home()?;
-        match fs::create_dir(&self.kept) {
+        match fs::create_dir(&self.pin_dir) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Ok(()),
         }
@@ -89,16 +92,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_found_by_their_names() {
+    fn attachments_are_found_by_their_names() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::new(folder.path(), "10.0.0.1:80".parse().unwrap());
-        assert!(place.kept.ends_with(format!("{}10_0_0_1:80", prefix())));
-        assert!(!place.is_running());
-        let listener = std::os::unix::net::UnixListener::bind(&place.socket).unwrap();
-        assert!(place.is_running());
-        let all = Place::all(folder.path());
-        assert!(all.iter().any(|found| found.socket == place.socket && found.kept == place.kept));
+        let paths = AttachPaths::new(folder.path(), "10.0.0.1:80".parse().unwrap());
+        assert!(paths.pin_dir.ends_with(format!("{}10_0_0_1:80", prefix())));
+        assert!(!paths.is_running());
+        let listener = std::os::unix::net::UnixListener::bind(&paths.socket).unwrap();
+        assert!(paths.is_running());
+        let all = AttachPaths::all(folder.path());
+        assert!(
+            all.iter().any(|found| found.socket == paths.socket && found.pin_dir == paths.pin_dir)
+        );
         drop(listener);
-        assert!(!place.is_running(), "a socket nobody listens on is no attachment");
+        assert!(!paths.is_running(), "a socket nobody listens on is no attachment");
     }
 }
