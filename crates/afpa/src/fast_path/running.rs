@@ -27,7 +27,7 @@ use super::served::Served;
 use super::tally::{Count, Tally};
 use super::weigh::Demand;
 use crate::access_log::Sink;
-use crate::config::{Config, FastPathMode};
+use afpa_config::{Config, FastPathMode};
 
 /// The running fast path; [`FastPath::finish`] ends it in order.
 pub(crate) struct FastPath {
@@ -188,7 +188,7 @@ impl FastPath {
             before.resident.close();
         }
         shared.fast_path.set_log_every(log_every(config));
-        shared.fast_path.set_bypass_after(config.fast_path.rest_after as u32); // at most 60,000
+        shared.fast_path.set_bypass_after(config.fast_path.bypass_after as u32); // at most 60,000
         shared.logged.store(config.fast_path.log_every != 0, Ordering::Relaxed);
         if sink.is_some() {
             *shared.next_sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;
