@@ -25,7 +25,7 @@ use crate::header::HttpHeader;
 use crate::load::{self, Loaded};
 use crate::remote::{Ended, Remote};
 use crate::respond::{Asked, Responder};
-use crate::shares::{InFlight, Shares};
+use crate::scope_stats::{InFlight, ScopeTable};
 use crate::site::Site;
 
 /// The HTTP module of one core.
@@ -35,7 +35,7 @@ pub struct Http {
     view: Option<View<HttpHeader>>,
     responder: Responder,
     /// What this core counts of sites and request sets.
-    shares: Arc<Shares>,
+    scopes: Arc<ScopeTable>,
     wake: Arc<dyn Fn() + Send + Sync>,
     /// What exchanges with servers share.
     core: Rc<exchange::Core>,
@@ -73,7 +73,7 @@ pub struct Pending {
     arrived: Now,
     /// Whom the log names.
     client: Client,
-    /// Of which share, where there is one.
+    /// The site or request set in which it is counted, if there is one.
     in_flight: Option<InFlight>,
     way: Way,
 }
@@ -94,12 +94,12 @@ impl Http {
         sink: Box<dyn AccessSink>,
         wake: Arc<dyn Fn() + Send + Sync>,
     ) -> Self {
-        let shares = Arc::new(Shares::of(&global, &counters.shares()));
-        counters.share(&shares);
+        let scopes = Arc::new(ScopeTable::of(&global, &counters.scopes()));
+        counters.set_scopes(&scopes);
         Self {
             view: global.view(&wake),
             global,
-            shares,
+            scopes,
             responder: Responder::new(counters, sink),
             wake,
             core: Rc::default(),
@@ -111,8 +111,8 @@ impl Http {
 
     /// Serves from other global data from the next request on. Requests in flight keep the old.
     pub fn adopt(&mut self, global: Arc<Global>) {
-        self.shares = Arc::new(Shares::of(&global, &self.shares));
-        self.responder.counters.share(&self.shares);
+        self.scopes = Arc::new(ScopeTable::of(&global, &self.scopes));
+        self.responder.counters.set_scopes(&self.scopes);
         self.global = global;
         self.view = self.global.view(&self.wake);
     }
@@ -219,7 +219,7 @@ impl Module for Http {
                 let asked = Asked {
                     client: self.global.named(parsed, found.site, connection.client, logged),
                     request: parsed,
-                    share: self.shares.get(found.site, found.set).map(|share| &**share),
+                    scope: self.scopes.get(found.site, found.set).map(|scope| &**scope),
                     source: "hit",
                     arrived: now,
                     now,
@@ -241,7 +241,7 @@ impl Module for Http {
         let asked = Asked {
             client: connection.client,
             request: &request.parsed,
-            share: None,
+            scope: None,
             source: "afpa",
             arrived: now,
             now,
@@ -303,7 +303,7 @@ impl Module for Http {
         if let Ok(Loaded::Remote(job, report)) = outcome {
             let ended = Ended {
                 client: job.client.map_or(connection.client, Client::Ip),
-                share: pending.in_flight.as_ref().map(InFlight::share),
+                scope: pending.in_flight.as_ref().map(InFlight::scope),
                 head: &pending.head,
                 limits: &pending.limits,
                 arrived: pending.arrived,
@@ -328,7 +328,7 @@ impl Module for Http {
         let asked = Asked {
             client: pending.client,
             request: &parsed,
-            share: pending.in_flight.as_ref().map(InFlight::share),
+            scope: pending.in_flight.as_ref().map(InFlight::scope),
             source: "uncached",
             arrived: pending.arrived,
             now,

@@ -25,7 +25,7 @@ mod push;
 mod remote;
 mod respond;
 mod settings;
-mod shares;
+mod scope_stats;
 mod site;
 
 pub use counters::HttpCounters;
@@ -34,5 +34,5 @@ pub use global::{Global, ServerGroup, VirtualSite};
 pub use header::{HttpHeader, Variant};
 pub use load::{Coder, CoderStats, Loaded};
 pub use settings::{Compression, SiteSettings};
-pub use shares::{Share, ShareReport, Shares};
+pub use scope_stats::{ScopeStats, ScopeReport, ScopeTable};
 pub use site::{Site, SiteError};

@@ -17,7 +17,7 @@ use afpa_router::{self as router, GroupId, SiteId};
 
 use crate::global::{Global, ServerGroup, VirtualSite};
 use crate::respond::{Asked, Responder};
-use crate::shares::Share;
+use crate::scope_stats::ScopeStats;
 
 /// A request on its way to a server.
 pub(crate) struct Remote {
@@ -173,7 +173,7 @@ impl From<NotForwardable> for Local {
 pub(crate) struct Ended<'a> {
     pub(crate) client: Client,
     /// In which it is counted.
-    pub(crate) share: Option<&'a Share>,
+    pub(crate) scope: Option<&'a ScopeStats>,
     pub(crate) head: &'a [u8],
     pub(crate) limits: &'a RequestLimits,
     pub(crate) arrived: Now,
@@ -190,8 +190,8 @@ impl Ended<'_> {
         out: &mut Outbox,
     ) -> Persistence {
         responder.counters.remote.add(1);
-        if let Some(share) = self.share {
-            share.took(duration_us(self.arrived.unix_us, self.now.unix_us));
+        if let Some(scope) = self.scope {
+            scope.took(duration_us(self.arrived.unix_us, self.now.unix_us));
         }
         let (status, persistence) = match report.end {
             End::Relayed(persistence) => (report.status, persistence),
@@ -206,8 +206,8 @@ impl Ended<'_> {
             }
         };
         responder.counters.answered_code(status, report.content_bytes);
-        if let Some(share) = self.share {
-            share.answered(status);
+        if let Some(scope) = self.scope {
+            scope.answered(status);
         }
         if responder.sink.enabled() {
             self.with_request(|request, now| {
@@ -225,8 +225,8 @@ impl Ended<'_> {
         now: Now,
         must_close: bool,
     ) -> Asked<'r, 's, 'b> {
-        let (client, share, arrived) = (self.client, self.share, self.arrived);
-        Asked { client, request, share, source: "remote", arrived, now, must_close }
+        let (client, scope, arrived) = (self.client, self.scope, self.arrived);
+        Asked { client, request, scope, source: "remote", arrived, now, must_close }
     }
 
     /// Parses the request once more: only answers that are rare, or recorded, need that.

@@ -25,7 +25,7 @@ use self::pages::page_head;
 use crate::counters::HttpCounters;
 use crate::header::{HttpHeader, Variant};
 use crate::settings::SiteSettings;
-use crate::shares::Share;
+use crate::scope_stats::ScopeStats;
 
 /// Content up to this size is gathered with its head; larger content is sent from where it lies.
 const GATHERED: u64 = 16 * 1024;
@@ -47,7 +47,7 @@ pub(crate) struct Asked<'a, 's, 'b> {
     pub(crate) client: Client,
     pub(crate) request: &'a Request<'s, 'b>,
     /// In which it is counted; `None` when it is no site's.
-    pub(crate) share: Option<&'a Share>,
+    pub(crate) scope: Option<&'a ScopeStats>,
     pub(crate) source: &'static str,
     /// When the request was derived; `now` is later if a thread had to find the answer.
     pub(crate) arrived: Now,
@@ -60,8 +60,8 @@ impl Asked<'_, '_, '_> {
     /// Counts the answer for its site and request set.
     #[inline]
     pub(crate) fn count(&self, status: u16) {
-        if let Some(share) = self.share {
-            share.answered(status);
+        if let Some(scope) = self.scope {
+            scope.answered(status);
         }
     }
 }

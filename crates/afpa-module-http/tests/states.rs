@@ -181,8 +181,8 @@ async fn a_pinned_hit_allocates_nothing() {
         }
     });
     assert_eq!(counted.count_total, 0, "{counted:?}");
-    let shares = bench.counters.shares();
-    let counted = shares.iter().next().expect("the site").report();
+    let scopes = bench.counters.scopes();
+    let counted = scopes.iter().next().expect("the site").report();
     assert_eq!((counted.responses, counted.in_flight), ([0, 1000 + asked, 0, 0, 0], 0));
     assert!(String::from_utf8_lossy(&bench.out.bytes).contains("Content-Encoding: br"));
 }

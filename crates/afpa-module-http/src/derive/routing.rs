@@ -10,7 +10,7 @@ use super::{Http, HttpConnection, HttpRequest, Pending, Way};
 use crate::global::question;
 use crate::remote::{self, Asker, Distributed, Local};
 use crate::respond::Asked;
-use crate::shares::InFlight;
+use crate::scope_stats::InFlight;
 use crate::site::Site;
 
 impl Http {
@@ -23,12 +23,12 @@ impl Http {
     ) -> Miss<Pending> {
         // The site was not asked for if it does not serve the host: then it is nobody's.
         let root = self.global.roots.first();
-        let share = root
+        let scope = root
             .filter(|root| root.serves(asked.request.host))
-            .and_then(|_| self.shares.get(SiteId(0), None));
+            .and_then(|_| self.scopes.get(SiteId(0), None));
         let logged = self.responder.sink.enabled();
         let client = self.global.named(asked.request, SiteId(0), asked.client, logged);
-        let asked = Asked { client, share: share.map(|share| &**share), ..asked };
+        let asked = Asked { client, scope: scope.map(|scope| &**scope), ..asked };
         let Some(site) = root else {
             return Miss::Answered(self.responder.page(asked, Status::NOT_FOUND, out));
         };
@@ -38,7 +38,7 @@ impl Http {
                 limits: self.global.limits,
                 arrived: asked.now,
                 client,
-                in_flight: share.map(InFlight::count),
+                in_flight: scope.map(InFlight::count),
                 way: Way::File { site: Arc::clone(site), path: path.into() },
             }),
             Ok(Route::Options) => Miss::Answered(self.responder.options(asked, out)),
@@ -54,7 +54,7 @@ impl Http {
         request: &HttpRequest<'_, '_>,
         out: &mut Outbox,
     ) -> Miss<Pending> {
-        let Self { global, responder, shares, path: room, joined, core, .. } = self;
+        let Self { global, responder, scopes, path: room, joined, core, .. } = self;
         let (parsed, head) = (asked.request, request.head);
         let path = match parsed.target {
             Target::Asterisk => return Miss::Answered(responder.options(asked, out)),
@@ -82,19 +82,19 @@ impl Http {
                 return Miss::Answered(responder.page(asked, Status::MISDIRECTED_REQUEST, out));
             }
             Some(Err(Unrouted::NotFound(site))) => {
-                let share = shares.get(site, None).map(|share| &**share);
+                let scope = scopes.get(site, None).map(|scope| &**scope);
                 let client = global.named(parsed, site, asked.client, responder.sink.enabled());
-                let asked = Asked { client, share, ..asked };
+                let asked = Asked { client, scope, ..asked };
                 return Miss::Answered(responder.page(asked, Status::NOT_FOUND, out));
             }
             None => {
                 return Miss::Answered(responder.page(asked, Status::NOT_FOUND, out));
             }
         };
-        let share = shares.get(verdict.site, Some(verdict.set));
+        let scope = scopes.get(verdict.site, Some(verdict.set));
         let (peer, logged) = (asked.client, responder.sink.enabled());
         let client = global.named(parsed, verdict.site, peer, logged);
-        let asked = Asked { client, share: share.map(|share| &**share), ..asked };
+        let asked = Asked { client, scope: scope.map(|scope| &**scope), ..asked };
         if !matches!(verdict.action, Action::Distributed { .. }) && global.leaves_content(parsed) {
             let status = Status::CONTENT_TOO_LARGE;
             asked.count(status.code());
@@ -109,7 +109,7 @@ impl Http {
                         limits: global.limits,
                         arrived: asked.now,
                         client,
-                        in_flight: share.map(InFlight::count),
+                        in_flight: scope.map(InFlight::count),
                         way: Way::File {
                             site: Arc::clone(site),
                             path: verdict.path.join(joined).into(),
@@ -157,7 +157,7 @@ impl Http {
                             limits: global.limits,
                             arrived: asked.now,
                             client,
-                            in_flight: share.map(InFlight::count),
+                            in_flight: scope.map(InFlight::count),
                             way: Way::Remote(remote),
                         });
                     }
