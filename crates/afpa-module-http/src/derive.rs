@@ -20,13 +20,13 @@ use afpa_proxy::limit::Place;
 use afpa_router::ListenerId;
 
 use crate::counters::HttpCounters;
+use crate::doc_root::DocRoot;
 use crate::global::{Global, Routed};
 use crate::header::HttpHeader;
 use crate::load::{self, Loaded};
 use crate::remote::{Ended, Remote};
 use crate::respond::{Asked, Responder};
 use crate::scope_stats::{InFlight, ScopeTable};
-use crate::site::Site;
 
 /// The HTTP module of one core.
 pub struct Http {
@@ -81,7 +81,7 @@ pub struct Pending {
 /// Where it went.
 enum Way {
     /// To a helper thread, which looks below a root.
-    File { site: Arc<Site>, path: Box<[u8]> },
+    File { site: Arc<DocRoot>, path: Box<[u8]> },
     /// To a server.
     Remote(Remote),
 }

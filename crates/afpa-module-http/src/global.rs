@@ -11,18 +11,18 @@ use afpa_proxy::limit::Gate;
 use afpa_proxy::select::Group;
 use afpa_router::{Action, ListenerId, Question, RequestSetId, Router, SiteId, Unrouted, Verdict};
 
+use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
 use crate::remote::client_of;
-use crate::site::Site;
 
 /// What the modules of all cores serve from.
 pub struct Global {
     /// Decides between request sets; `None`: everything belongs to the first root.
     pub router: Option<Arc<Router>>,
     /// Document roots, by the number that the router knows them by. They share one cache.
-    pub roots: Vec<Arc<Site>>,
+    pub roots: Vec<Arc<DocRoot>>,
     /// Virtual sites, likewise.
-    pub sites: Vec<VirtualSite>,
+    pub sites: Vec<Site>,
     /// Server groups, likewise.
     pub groups: Vec<ServerGroup>,
     /// Limits on request heads.
@@ -34,7 +34,7 @@ pub struct Global {
 }
 
 /// What a virtual site is apart from its routes.
-pub struct VirtualSite {
+pub struct Site {
     /// What logs and metrics call it.
     pub name: String,
     /// Its limits on requests that go to servers.
@@ -53,7 +53,7 @@ pub struct ServerGroup {
 
 impl Global {
     /// One root, served as a whole to everybody.
-    pub fn alone(site: Arc<Site>) -> Arc<Global> {
+    pub fn alone(site: Arc<DocRoot>) -> Arc<Global> {
         let (limits, body_limit) = (site.settings().limits, site.settings().body_limit);
         let (sites, groups) = (Vec::new(), Vec::new());
         let roots = vec![site];
@@ -134,7 +134,7 @@ impl Global {
         }
     }
 
-    pub(crate) fn root(&self, number: u32) -> Option<&Arc<Site>> {
+    pub(crate) fn root(&self, number: u32) -> Option<&Arc<DocRoot>> {
         self.roots.get(number as usize)
     }
 }
@@ -157,7 +157,7 @@ pub(crate) struct Cached<'a> {
     pub(crate) site: SiteId,
     /// `None` without a router.
     pub(crate) set: Option<RequestSetId>,
-    pub(crate) root: &'a Arc<Site>,
+    pub(crate) root: &'a Arc<DocRoot>,
     /// Below the root.
     pub(crate) path: &'a [u8],
 }

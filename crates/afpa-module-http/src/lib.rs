@@ -12,27 +12,27 @@
 //! | derive remote response | `remote.rs` (over [`afpa_proxy::exchange`]) |
 //! | send response | the engine, from the outbox that `respond.rs` filled |
 //!
-//! [`Global`] is the global data: router, document roots ([`Site`]), server groups, shared by all
+//! [`Global`] is the global data: router, document roots ([`DocRoot`]), server groups, shared by all
 //! cores and swapped as a whole at a reload. LIFECYCLE.md beside this folder lists states and invariants.
 #![forbid(unsafe_code)]
 
 mod counters;
 mod derive;
+mod doc_root;
 mod global;
 mod header;
 mod load;
 mod push;
 mod remote;
 mod respond;
-mod settings;
 mod scope_stats;
-mod site;
+mod settings;
 
 pub use counters::HttpCounters;
 pub use derive::{Http, HttpConnection, HttpRequest, Pending};
-pub use global::{Global, ServerGroup, VirtualSite};
+pub use doc_root::{DocRoot, DocRootError};
+pub use global::{Global, ServerGroup, Site};
 pub use header::{HttpHeader, Variant};
 pub use load::{Coder, CoderStats, Loaded};
-pub use settings::{Compression, SiteSettings};
-pub use scope_stats::{ScopeStats, ScopeReport, ScopeTable};
-pub use site::{Site, SiteError};
+pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};
+pub use settings::{Compression, DocRootSettings};

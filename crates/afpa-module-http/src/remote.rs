@@ -15,7 +15,7 @@ use afpa_proxy::response::Asked as AskedServer;
 use afpa_proxy::select::{Affinity, url_hash};
 use afpa_router::{self as router, GroupId, SiteId};
 
-use crate::global::{Global, ServerGroup, VirtualSite};
+use crate::global::{Global, ServerGroup, Site};
 use crate::respond::{Asked, Responder};
 use crate::scope_stats::ScopeStats;
 
@@ -81,7 +81,7 @@ pub(crate) fn prepare(
     let policy = &settings.request;
     head.write(request, to.path, policy, origin).map_err(Local::from)?;
     // Last, so that what is refused for another reason does not count.
-    let admit = |site: &VirtualSite| {
+    let admit = |site: &Site| {
         if !place.as_ref().is_some_and(|place| place.is_at(&site.gate)) {
             // The one before is given back whatever comes of this.
             *place = None;
@@ -117,7 +117,7 @@ pub(crate) fn prepare(
 /// adds whom it heard from.
 pub(crate) fn client_of(
     request: &Request<'_, '_>,
-    site: Option<&VirtualSite>,
+    site: Option<&Site>,
     peer: Option<IpAddr>,
 ) -> (Option<IpAddr>, Origin) {
     let Some((peer, site)) = peer.zip(site) else {

@@ -24,8 +24,8 @@ use afpa_proxy::exchange::Report;
 use self::pages::page_head;
 use crate::counters::HttpCounters;
 use crate::header::{HttpHeader, Variant};
-use crate::settings::SiteSettings;
 use crate::scope_stats::ScopeStats;
+use crate::settings::DocRootSettings;
 
 /// Content up to this size is gathered with its head; larger content is sent from where it lies.
 const GATHERED: u64 = 16 * 1024;
@@ -76,7 +76,7 @@ impl Responder {
         &mut self,
         asked: Asked<'_, '_, '_>,
         object: &Object<HttpHeader>,
-        settings: &SiteSettings,
+        settings: &DocRootSettings,
         out: &mut Outbox,
     ) -> Persistence {
         let header = object.header();
@@ -114,7 +114,7 @@ impl Responder {
         asked: Asked<'_, '_, '_>,
         object: &Object<HttpHeader>,
         variant: &Variant,
-        settings: &SiteSettings,
+        settings: &DocRootSettings,
         out: &mut Outbox,
     ) -> Persistence {
         let validators = object.header().validators(variant);

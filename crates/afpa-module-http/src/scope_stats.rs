@@ -227,10 +227,10 @@ impl Names {
 mod tests {
     use afpa_proxy::limit::{Gate, LimitSettings};
     use afpa_router::{Affinity, Conditions, Content, ContentGroup, Fixed, GroupId, ListenerId};
-    use afpa_router::{PathEntry, Reach, Router, Site, Table};
+    use afpa_router::{PathEntry, Reach, Router, SiteEntry, Table};
 
     use super::*;
-    use crate::global::VirtualSite;
+    use crate::global::Site;
 
     fn content(action: Action) -> Content {
         let (group, conditions) = (ContentGroup::All, Conditions::default());
@@ -249,14 +249,14 @@ mod tests {
                 false => Action::Fixed(fixed.clone()),
             })],
         };
-        let site = |(prefixes, number): (&&[&str], u32)| Site {
+        let site = |(prefixes, number): (&&[&str], u32)| SiteEntry {
             name: "a".to_owned(),
             listeners: vec![ListenerId(number)],
             hosts: Vec::new(),
             paths: prefixes.iter().map(path).collect(),
         };
         let table = Table { sites: sites.iter().zip(0..).map(site).collect() };
-        let virtual_site = |site: &Site| VirtualSite {
+        let virtual_site = |site: &SiteEntry| Site {
             name: site.name.clone(),
             gate: Gate::new(LimitSettings::default()),
             forwarded_from: Arc::default(),
@@ -320,7 +320,8 @@ mod tests {
 
     #[test]
     fn what_stays_counts_on_after_a_reload() {
-        let before = ScopeTable::of(&global(&[&["/gone", "/x", "/y/"]], 10), &ScopeTable::default());
+        let before =
+            ScopeTable::of(&global(&[&["/gone", "/x", "/y/"]], 10), &ScopeTable::default());
         for set in 0..3 {
             before.get(SiteId(0), Some(RequestSetId(set))).unwrap().answered(200);
         }

@@ -13,7 +13,7 @@ use afpa_framework::{
 };
 use afpa_http::FieldSlots;
 use afpa_module_http::{
-    Global, Http, HttpConnection, HttpCounters, Site, SiteSettings, VirtualSite,
+    DocRoot, DocRootSettings, Global, Http, HttpConnection, HttpCounters, Site,
 };
 use afpa_proxy::limit::{Gate, LimitSettings};
 
@@ -27,14 +27,14 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(root: &Path, settings: SiteSettings) -> Self {
+    fn new(root: &Path, settings: DocRootSettings) -> Self {
         let arena = Arena::new(16 << 20).expect("an arena");
         let root = DocumentRoot::open(root, RootSettings::default()).expect("a root");
         let cache = CacheSettings { pin_threshold: 64 << 10, ..CacheSettings::default() };
-        let site = Site::open(root, settings, cache, Default::default(), arena).expect("a site");
+        let site = DocRoot::open(root, settings, cache, Default::default(), arena).expect("a site");
         let counters = Arc::new(HttpCounters::default());
         let mut global = Global::alone(site);
-        Arc::get_mut(&mut global).expect("nobody else has it").sites.push(VirtualSite {
+        Arc::get_mut(&mut global).expect("nobody else has it").sites.push(Site {
             name: "site".to_owned(),
             gate: Gate::new(LimitSettings::default()),
             forwarded_from: Arc::default(),
@@ -147,7 +147,7 @@ fn site() -> tempfile::TempDir {
 #[tokio::test]
 async fn the_first_request_loads_and_the_second_never_leaves_the_interrupt_context() {
     let root = site();
-    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let mut bench = Bench::new(root.path(), DocRootSettings::default());
     let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     assert!(bench.interrupt(request).is_none());
     let first = bench.ask(request).await;
@@ -164,7 +164,7 @@ async fn the_first_request_loads_and_the_second_never_leaves_the_interrupt_conte
 #[tokio::test]
 async fn a_pinned_hit_allocates_nothing() {
     let root = site();
-    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let mut bench = Bench::new(root.path(), DocRootSettings::default());
     // The head of a browser: the normal case, not that of a load generator.
     let request = b"GET /words.txt HTTP/1.1\r\nHost: www.example.org\r\n\
         User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\r\n\
@@ -203,7 +203,7 @@ async fn eventually_coded(bench: &mut Bench, request: &[u8], asked: &mut u64) {
 #[tokio::test]
 async fn the_first_answers_are_not_compressed_and_say_that_others_will_be() {
     let root = site();
-    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let mut bench = Bench::new(root.path(), DocRootSettings::default());
     let request = |more: &str| {
         format!("GET /words.txt HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip, br\r\n{more}\r\n")
     };
@@ -224,7 +224,7 @@ async fn the_first_answers_are_not_compressed_and_say_that_others_will_be() {
 #[tokio::test]
 async fn a_large_object_is_sent_from_its_file() {
     let root = site();
-    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let mut bench = Bench::new(root.path(), DocRootSettings::default());
     let head = bench.ask(b"GET /large.bin HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert!(head.contains("Content-Length: 100000\r\n"), "{head}");
     assert_eq!(bench.out.parts.len(), 1);
@@ -235,7 +235,7 @@ async fn a_large_object_is_sent_from_its_file() {
 #[tokio::test]
 async fn what_needs_no_file_is_answered_in_the_interrupt_context() {
     let root = site();
-    let settings = SiteSettings { hosts: vec!["x".into()], ..SiteSettings::default() };
+    let settings = DocRootSettings { hosts: vec!["x".into()], ..DocRootSettings::default() };
     let mut bench = Bench::new(root.path(), settings);
     for (request, expected) in [
         ("OPTIONS / HTTP/1.1\r\nHost: x\r\n\r\n", "204 No Content\r\n"),
@@ -255,7 +255,7 @@ async fn what_needs_no_file_is_answered_in_the_interrupt_context() {
 #[tokio::test]
 async fn directories_are_redirected_forbidden_or_listed() {
     let root = site();
-    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let mut bench = Bench::new(root.path(), DocRootSettings::default());
     let redirect = bench.ask(b"GET /folder?a=1 HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert!(redirect.starts_with("HTTP/1.1 301 "), "{redirect}");
     assert!(redirect.contains("\r\nLocation: /folder/?a=1\r\n"), "{redirect}");
@@ -263,7 +263,7 @@ async fn directories_are_redirected_forbidden_or_listed() {
     assert!(forbidden.starts_with("HTTP/1.1 403 "), "{forbidden}");
 
     std::fs::write(root.path().join("folder/a&b.txt"), "x").expect("a file");
-    let settings = SiteSettings { listing: true, ..SiteSettings::default() };
+    let settings = DocRootSettings { listing: true, ..DocRootSettings::default() };
     let mut bench = Bench::new(root.path(), settings);
     let listing = bench.ask(b"GET /folder/ HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert!(listing.contains("a&amp;b.txt"), "{listing}");
@@ -278,7 +278,8 @@ async fn a_tilde_leads_to_the_home_of_a_user_and_of_nobody_else() {
     let (root, home) = (site(), tempfile::tempdir().expect("a folder"));
     std::fs::write(home.path().join("index.html"), "<p>of a user").expect("a file");
     // An absolute directory stands for itself: no home of a real user has to be written to.
-    let settings = SiteSettings { homes: Some(home.path().into()), ..SiteSettings::default() };
+    let settings =
+        DocRootSettings { homes: Some(home.path().into()), ..DocRootSettings::default() };
     let mut bench = Bench::new(root.path(), settings);
     for _ in 0..2 {
         let request = format!("GET /~{}/ HTTP/1.1\r\nHost: x\r\n\r\n", user.name);
@@ -296,7 +297,7 @@ async fn a_tilde_leads_to_the_home_of_a_user_and_of_nobody_else() {
 #[tokio::test]
 async fn without_a_router_the_other_ways_are_not_configured() {
     let root = site();
-    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let mut bench = Bench::new(root.path(), DocRootSettings::default());
     let mut slots = FieldSlots::default();
     let request = b"GET /new HTTP/1.1\r\nHost: x\r\n\r\n";
     let (http, connection, out) = (&mut bench.http, &mut bench.connection, &mut bench.out);
@@ -319,7 +320,7 @@ async fn without_a_router_the_other_ways_are_not_configured() {
 #[test]
 fn content_is_skipped_and_what_is_too_long_is_refused_before_it_comes() {
     let root = site();
-    let settings = SiteSettings { body_limit: 10, ..SiteSettings::default() };
+    let settings = DocRootSettings { body_limit: 10, ..DocRootSettings::default() };
     let mut bench = Bench::new(root.path(), settings);
     let (http, connection, out) = (&mut bench.http, &mut bench.connection, &mut bench.out);
     let mut slots = FieldSlots::default();

@@ -10,7 +10,7 @@ use crate::prefixes::Prefixes;
 use crate::router::{RequestSet, Router};
 use crate::shares::{Kind, Shares};
 use crate::table::{
-    Action, Content, ContentGroup, HostPattern, PathEntry, Reach, Site, SiteId, Table,
+    Action, Content, ContentGroup, HostPattern, PathEntry, Reach, SiteEntry, SiteId, Table,
 };
 use crate::verdict::{Piece, pieces};
 
@@ -153,7 +153,7 @@ fn compile_hosts(table: &Table, conflicts: &mut Vec<Conflict>) -> Vec<Hosts> {
 
 /// One site while its paths are compiled.
 struct Compiling<'t, 'c> {
-    site: &'t Site,
+    site: &'t SiteEntry,
     index: usize,
     conflicts: &'c mut Vec<Conflict>,
 }

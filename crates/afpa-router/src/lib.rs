@@ -45,6 +45,6 @@ pub use question::{Fields, Question};
 pub use router::{RequestSet, Router};
 pub use table::{
     Action, Affinity, Content, ContentGroup, Fixed, GroupId, HostPattern, ListenerId, PathEntry,
-    Reach, Redirect, RequestSetId, Rewrite, RootId, Site, SiteId, Table,
+    Reach, Redirect, RequestSetId, Rewrite, RootId, SiteEntry, SiteId, Table,
 };
 pub use verdict::{Rewritten, Unrouted, Verdict};

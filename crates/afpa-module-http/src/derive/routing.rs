@@ -7,11 +7,11 @@ use afpa_http::{Method, Request, Status, Target, target};
 use afpa_router::{Action, SiteId, Unrouted};
 
 use super::{Http, HttpConnection, HttpRequest, Pending, Way};
+use crate::doc_root::DocRoot;
 use crate::global::question;
 use crate::remote::{self, Asker, Distributed, Local};
 use crate::respond::Asked;
 use crate::scope_stats::InFlight;
-use crate::site::Site;
 
 impl Http {
     /// The answer to a request that no router decides about: from the one root, or an error.
@@ -186,7 +186,7 @@ enum Route<'p> {
 
 /// Layer-7 routing, as far as there is only one site: the file system, or an error.
 fn route<'p>(
-    site: &Site,
+    site: &DocRoot,
     request: &'p Request<'_, '_>,
     scratch: &'p mut Vec<u8>,
 ) -> Result<Route<'p>, Status> {

@@ -20,10 +20,10 @@ use afpa_cache::Object;
 
 use super::build::{self, BuildError};
 use super::compress::{Encode, compress};
+use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
-use crate::site::Site;
 
-/// Makes content codings for the sites that share it. Its thread ends when they do.
+/// Compresses objects for the document roots that share it. Its thread ends when the last of them is gone.
 pub struct Coder {
     orders: SyncSender<Order>,
     counts: Arc<Counts>,
@@ -49,7 +49,7 @@ pub struct CoderStats {
 /// An object whose codings are to be made. It keeps nothing alive: the memory of an object that is dropped
 /// comes free while its order waits.
 struct Order {
-    site: Weak<Site>,
+    doc_root: Weak<DocRoot>,
     object: Weak<Object<HttpHeader>>,
 }
 
@@ -97,10 +97,10 @@ impl Coder {
         }
     }
 
-    /// Has the codings made that are due of an object of `site`. Never waits: a queue that is full leaves the
-    /// order to a later request.
-    pub(crate) fn order(&self, site: &Arc<Site>, object: &Arc<Object<HttpHeader>>) {
-        let order = Order { site: Arc::downgrade(site), object: Arc::downgrade(object) };
+    /// Queues an object of `doc_root` for compression. Never waits: if the queue is full, a later request for
+    /// the object tries again.
+    pub(crate) fn order(&self, doc_root: &Arc<DocRoot>, object: &Arc<Object<HttpHeader>>) {
+        let order = Order { doc_root: Arc::downgrade(doc_root), object: Arc::downgrade(object) };
         match self.orders.try_send(order) {
             Ok(()) => add(&self.counts.ordered, 1),
             Err(_) => {
@@ -151,10 +151,10 @@ impl Helper {
     }
 
     fn serve(&self, order: &Order) -> Outcome {
-        let Some((site, object)) = order.site.upgrade().zip(order.object.upgrade()) else {
+        let Some((doc_root, object)) = order.doc_root.upgrade().zip(order.object.upgrade()) else {
             return Outcome::Overtaken;
         };
-        let content = match build::with_codings(&site, &object, &*self.encode) {
+        let content = match build::with_codings(&doc_root, &object, &*self.encode) {
             Ok(content) => content,
             Err(BuildError::Changed) => return Outcome::Overtaken,
             Err(BuildError::Io(error)) => {
@@ -164,7 +164,7 @@ impl Helper {
             }
         };
         let made = content.payloads.len() - object.payloads().len();
-        match site.cache().replace(&object, content.header, content.payloads) {
+        match doc_root.cache().replace(&object, content.header, content.payloads) {
             Ok(_) => Outcome::Done(made),
             Err(_changed) => Outcome::Overtaken,
         }

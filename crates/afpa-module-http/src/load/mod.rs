@@ -26,8 +26,8 @@ use afpa_framework::{Helpers, Overloaded};
 use afpa_http::Status;
 use afpa_proxy::exchange::{Job, Report};
 
+use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
-use crate::site::Site;
 use build::BuildError;
 use find::Found;
 
@@ -57,26 +57,26 @@ const ATTEMPTS: usize = 256;
 /// Loads the object for a normalised path, or learns why there is none. Many callers with the same
 /// path cause one load.
 pub(crate) async fn load(
-    site: Arc<Site>,
+    doc_root: Arc<DocRoot>,
     path: Box<[u8]>,
     helpers: Helpers,
     now: Seconds,
 ) -> Loaded {
-    let key = Key::new(site.key(), &path);
+    let key = Key::new(doc_root.key(), &path);
     let begun = Instant::now();
     for _ in 0..ATTEMPTS {
-        let site = Arc::clone(&site);
-        let outcome = match site.cache().begin(key.clone(), now) {
+        let doc_root = Arc::clone(&doc_root);
+        let outcome = match doc_root.cache().begin(key.clone(), now) {
             Fill::Hit(object) => return Loaded::Object(object),
             Fill::Wait(waiter) => match waiter.await {
                 Some(object) => return Loaded::Object(object),
                 // Nothing to share came of that load: look for ourselves.
                 None => {
                     let path = path.clone();
-                    helpers.run(move || without_object(&site, &path)).await
+                    helpers.run(move || without_object(&doc_root, &path)).await
                 }
             },
-            Fill::Lead(ticket) => helpers.run(move || fill(&site, ticket)).await,
+            Fill::Lead(ticket) => helpers.run(move || fill(&doc_root, ticket)).await,
         };
         match outcome {
             Ok(Filled::Loaded(loaded)) => return loaded,
@@ -100,9 +100,9 @@ pub(crate) enum Filled {
 }
 
 /// Loads the object that `ticket` is for.
-pub(crate) fn fill(site: &Site, ticket: Ticket<HttpHeader>) -> Filled {
+pub(crate) fn fill(doc_root: &DocRoot, ticket: Ticket<HttpHeader>) -> Filled {
     let path = Arc::clone(&ticket.key().path);
-    let found = find::find(site, &path, &mut |place| ticket.depends_on(place));
+    let found = find::find(doc_root, &path, &mut |place| ticket.depends_on(place));
     let sources = match found {
         Found::File(sources) => sources,
         Found::Nothing(loaded) => return Filled::Loaded(loaded),
@@ -114,7 +114,7 @@ pub(crate) fn fill(site: &Site, ticket: Ticket<HttpHeader>) -> Filled {
             Err(_changed) => Filled::Overtaken(None),
         };
     }
-    let content = match build::build(site, &ticket, &sources) {
+    let content = match build::build(doc_root, &ticket, &sources) {
         Ok(content) => content,
         Err(BuildError::Changed) => return Filled::Overtaken(None),
         Err(BuildError::Io(error)) => {
@@ -131,8 +131,8 @@ pub(crate) fn fill(site: &Site, ticket: Ticket<HttpHeader>) -> Filled {
 }
 
 /// The answer for a path without object, unless there is a file by now.
-fn without_object(site: &Site, path: &[u8]) -> Filled {
-    match find::find(site, path, &mut |_| {}) {
+fn without_object(doc_root: &DocRoot, path: &[u8]) -> Filled {
+    match find::find(doc_root, path, &mut |_| {}) {
         Found::File(_) => Filled::Overtaken(None),
         Found::Nothing(loaded) => Filled::Loaded(loaded),
     }

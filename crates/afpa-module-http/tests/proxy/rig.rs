@@ -11,7 +11,7 @@ use std::time::Duration;
 use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::{Arena, CacheSettings};
 use afpa_framework::{Network, NoAccessLog, steady_ms};
-use afpa_module_http::{Global, Http, HttpCounters, ServerGroup, Site, SiteSettings, VirtualSite};
+use afpa_module_http::{DocRoot, DocRootSettings, Global, Http, HttpCounters, ServerGroup, Site};
 use afpa_proxy::exchange::Settings as ExchangeSettings;
 use afpa_proxy::limit::{Gate, LimitSettings};
 use afpa_proxy::select::{Group, GroupSettings, Place, ServerSettings};
@@ -115,11 +115,11 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
     let arena = Arena::new(8 << 20).expect("an arena");
     let root = DocumentRoot::open(root, RootSettings::default()).expect("a root");
     let cache = CacheSettings { pin_threshold: 64 << 10, ..CacheSettings::default() };
-    let site = Site::open(root, SiteSettings::default(), cache, Default::default(), arena);
+    let site = DocRoot::open(root, DocRootSettings::default(), cache, Default::default(), arena);
     Arc::new(Global {
         router: Some(Arc::new(router)),
         roots: vec![site.expect("a site")],
-        sites: vec![VirtualSite {
+        sites: vec![Site {
             name: "site".into(),
             gate: Gate::new(plan.limits),
             forwarded_from: plan.forwarded_from.clone(),

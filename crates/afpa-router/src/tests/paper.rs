@@ -167,7 +167,7 @@ fn redirects_name_the_place_they_came_from() {
 #[test]
 fn contradictions_are_found() {
     let all = || content(ContentGroup::All, cached(0));
-    let conflicts = |sites: Vec<Site>| Router::compile(&Table { sites }).unwrap_err();
+    let conflicts = |sites: Vec<SiteEntry>| Router::compile(&Table { sites }).unwrap_err();
     let one = |contents: Vec<Content>| {
         conflicts(vec![site("s", &[], vec![path("/", Reach::Recursion, contents)])])
     };

@@ -6,7 +6,7 @@ use afpa_cache::root::{RootSettings, SymlinkPolicy};
 use afpa_cache::watch::WatchSettings;
 use afpa_cache::{CacheSettings, PolicyKind};
 use afpa_http::{Coding, RequestLimits};
-use afpa_module_http::{Compression, SiteSettings};
+use afpa_module_http::{Compression, DocRootSettings};
 use afpa_server::{Address, Settings};
 
 use crate::config::{self, Config, Listen, Policy, Root, Symlinks};
@@ -67,8 +67,8 @@ pub(super) fn request_limits(config: &Config) -> RequestLimits {
     }
 }
 
-pub(super) fn site(config: &Config, site: &config::Site, root: &Root) -> SiteSettings {
-    SiteSettings {
+pub(super) fn site(config: &Config, site: &config::Site, root: &Root) -> DocRootSettings {
+    DocRootSettings {
         limits: request_limits(config),
         body_limit: config.limits.body as u64,
         hosts: site.hosts.clone(),
@@ -79,7 +79,7 @@ pub(super) fn site(config: &Config, site: &config::Site, root: &Root) -> SiteSet
         types: site.types.iter().cloned().collect(),
         compression: compression(&config.compression),
         push: config.coherency.push,
-        ..SiteSettings::default()
+        ..DocRootSettings::default()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use afpa_cache::root::DocumentRoot;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
-use afpa_module_http::{Coder, Global, HttpHeader, ServerGroup, Site, VirtualSite};
+use afpa_module_http::{Coder, DocRoot, Global, HttpHeader, ServerGroup, Site};
 use afpa_proxy::limit::Gate;
 use afpa_proxy::select::Group;
 use afpa_router::{Action, RequestSet, Router};
@@ -33,7 +33,7 @@ pub(super) struct Numbers(Vec<Listen>);
 pub(super) struct Draft {
     router: Option<Arc<Router>>,
     names: Vec<String>,
-    roots: Vec<Arc<Site>>,
+    roots: Vec<Arc<DocRoot>>,
     cache: Arc<Cache<HttpHeader>>,
     coder: Arc<Coder>,
 }
@@ -116,14 +116,14 @@ impl Draft {
             let settings = convert::site(config, site, root);
             let watch = convert::watch(config);
             let (cache, coder) = (Arc::clone(&cache), Arc::clone(&coder));
-            sites.push(Site::open_in(opened, settings, cache, coder, key, watch)?);
+            sites.push(DocRoot::open_in(opened, settings, cache, coder, key, watch)?);
         }
         let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
         Ok(Self { router, names, roots: sites, cache, coder })
     }
 
     /// Its roots, which are watched already.
-    pub(super) fn roots(&self) -> Vec<Arc<Site>> {
+    pub(super) fn roots(&self) -> Vec<Arc<DocRoot>> {
         self.roots.clone()
     }
 
@@ -144,14 +144,13 @@ impl Draft {
     }
 }
 
-fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<VirtualSite> {
+fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<Site> {
     let sites = config.sites.iter().zip(names).map(|(site, name)| {
         // Requests in flight count on; another limit begins to count anew.
-        let same =
-            |before: &&VirtualSite| before.name == name && *before.gate.settings() == site.limits;
+        let same = |before: &&Site| before.name == name && *before.gate.settings() == site.limits;
         let before = previous.and_then(|global| global.sites.iter().find(same));
         let gate = before.map_or_else(|| Gate::new(site.limits), |site| Arc::clone(&site.gate));
-        VirtualSite { name, gate, forwarded_from: site.forwarded_from.as_slice().into() }
+        Site { name, gate, forwarded_from: site.forwarded_from.as_slice().into() }
     });
     sites.collect()
 }

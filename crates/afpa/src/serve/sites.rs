@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use afpa_module_http::{HttpCounters, ScopeReport, VirtualSite};
+use afpa_module_http::{HttpCounters, ScopeReport, Site};
 use afpa_proxy::limit::LIMITS;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -40,7 +40,7 @@ impl Sites {
     /// The sum of what all cores have counted, and the kernel for each of the sites.
     pub(super) fn look(
         cores: &[Arc<HttpCounters>],
-        configured: &[VirtualSite],
+        configured: &[Site],
         kernel: Vec<OfSite>,
     ) -> Self {
         let mut rows: Vec<Row> = Vec::new();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, Entry};
-use afpa_module_http::{Global, Http, HttpCounters, Site};
+use afpa_module_http::{DocRoot, Global, Http, HttpCounters};
 use afpa_proxy::probe::Keeper;
 use afpa_server::worker::WorkerContext;
 use afpa_server::{Address, BoundListener, Engine, Settings};
@@ -42,7 +42,7 @@ pub(crate) struct Server {
     /// The kernel's part, while it has one.
     pub(super) fast_path: Option<FastPath>,
     /// Roots of configurations that were replaced.
-    pub(super) leaving: Leaving<Site>,
+    pub(super) leaving: Leaving<DocRoot>,
     pub(super) notifier: Notifier,
 }
 

@@ -12,12 +12,12 @@ use afpa_http::{Host, Request};
 use crate::header::HttpHeader;
 use crate::load::{Coder, Homes, Place, split_home};
 use crate::push::{Changes, Pusher};
-use crate::settings::SiteSettings;
+use crate::settings::DocRootSettings;
 
 /// A document root: independent of connections and requests, and swapped as a whole at a reload.
-pub struct Site {
+pub struct DocRoot {
     key: u32,
-    settings: SiteSettings,
+    settings: DocRootSettings,
     media: MediaTypes,
     cache: Arc<Cache<HttpHeader>>,
     coder: Arc<Coder>,
@@ -30,45 +30,45 @@ pub struct Site {
 /// started.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot watch the document root: {0}")]
-pub struct SiteError(#[from] io::Error);
+pub struct DocRootError(#[from] io::Error);
 
-impl Site {
-    /// Opens a site with a cache of its own, whose objects live in `arena`. Starts threads: privileges are dropped before, while
-    /// `root` may have been opened with more of them.
+impl DocRoot {
+    /// Opens a document root with a cache of its own, whose objects live in `arena`. This starts threads, so
+    /// the process drops its privileges before, while `root` may have been opened with them.
     ///
     /// # Errors
-    /// [`SiteError`] when no thread can be started.
+    /// [`DocRootError`] when no thread can be started.
     pub fn open(
         root: DocumentRoot,
-        settings: SiteSettings,
+        settings: DocRootSettings,
         cache: CacheSettings,
         watch: WatchSettings,
         arena: Arena,
-    ) -> Result<Arc<Self>, SiteError> {
+    ) -> Result<Arc<Self>, DocRootError> {
         let coder = Coder::start(settings.compression.queue)?;
         Self::open_in(root, settings, Cache::new(cache, arena), coder, 0, watch)
     }
 
-    /// Opens a further site in the cache of another, whose codings the same thread makes. `key` tells its
+    /// Opens a document root that shares the cache and the compressor of others. `key` distinguishes its
     /// objects from those of the others.
     ///
     /// # Errors
-    /// As [`Site::open`].
+    /// As [`DocRoot::open`].
     pub fn open_in(
         root: DocumentRoot,
-        settings: SiteSettings,
+        settings: DocRootSettings,
         cache: Arc<Cache<HttpHeader>>,
         coder: Arc<Coder>,
         key: u32,
         watch: WatchSettings,
-    ) -> Result<Arc<Self>, SiteError> {
+    ) -> Result<Arc<Self>, DocRootError> {
         let push = settings.push && watch.enabled;
         let (changes, written) = Changes::new(Arc::clone(&cache), key, push);
         let media = settings
             .types
             .iter()
             .fold(MediaTypes::default(), |media, (extension, kind)| media.with(extension, kind));
-        let site = Arc::new(Self {
+        let doc_root = Arc::new(Self {
             key,
             homes: settings.homes.as_deref().map(|dir| Homes::new(dir, root.settings())),
             settings,
@@ -78,25 +78,25 @@ impl Site {
             root,
             watcher: OnceLock::new(),
         });
-        let watcher = Watcher::start(&site.root, Arc::new(changes), watch)?;
-        let pusher = Pusher { site: Arc::downgrade(&site), written };
+        let watcher = Watcher::start(&doc_root.root, Arc::new(changes), watch)?;
+        let pusher = Pusher { doc_root: Arc::downgrade(&doc_root), written };
         std::thread::Builder::new().name("afpa-push".into()).spawn(move || pusher.run())?;
-        // Set once, here; nobody else has the site yet.
-        let _ = site.watcher.set(watcher);
-        Ok(site)
+        // This is the only place that sets it, and no other thread has the document root yet.
+        let _ = doc_root.watcher.set(watcher);
+        Ok(doc_root)
     }
 
-    /// What tells the objects of this site from those of others in the same cache.
+    /// The number that distinguishes objects of this document root from others in the same cache.
     pub fn key(&self) -> u32 {
         self.key
     }
 
     /// The settings in force.
-    pub fn settings(&self) -> &SiteSettings {
+    pub fn settings(&self) -> &DocRootSettings {
         &self.settings
     }
 
-    /// The cache of this site.
+    /// The cache, which several document roots may share.
     pub fn cache(&self) -> &Arc<Cache<HttpHeader>> {
         &self.cache
     }
@@ -138,7 +138,7 @@ impl Site {
     /// Which root a path belongs to; `None` for the home of nobody.
     pub(crate) fn place<'a>(&'a self, path: &'a [u8]) -> Option<Place<'a>> {
         let Some((homes, (prefix, rest))) = self.homes.as_ref().zip(split_home(path)) else {
-            return Some(Place::in_site(&self.root, self.watcher.get(), path));
+            return Some(Place::in_doc_root(&self.root, self.watcher.get(), path));
         };
         let name = prefix.strip_prefix(b"/~").unwrap_or_default();
         homes.root(name).map(|root| Place::in_home(root, prefix, rest))
