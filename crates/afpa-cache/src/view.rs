@@ -30,7 +30,7 @@ pub struct View<H> {
 
 /// What a look-up found.
 #[derive(Debug)]
-pub enum Look<'v, H> {
+pub enum Lookup<'v, H> {
     /// An object that may be served.
     Hit(&'v Arc<Object<H>>),
     /// An object that may be served once its files were found unchanged: [`Cache::begin`] says who
@@ -48,23 +48,23 @@ struct Held<H> {
 impl<H> View<H> {
     /// Looks up `path` of `site`. A hit takes no lock, allocates nothing and writes nothing that is
     /// shared; the first look at an object that another worker loaded takes the table's lock once.
-    pub fn get(&mut self, site: u32, path: &[u8], now: Seconds) -> Look<'_, H> {
+    pub fn get(&mut self, site: u32, path: &[u8], now: Seconds) -> Lookup<'_, H> {
         let key = KeyRef { site, path };
         let hash = self.hasher.hash_one(key);
         let Some(bucket) = self.find(hash, key).or_else(|| self.learn(hash, key)) else {
-            return Look::Miss;
+            return Lookup::Miss;
         };
-        let Some(held) = self.held.get_bucket_mut(bucket) else { return Look::Miss };
+        let Some(held) = self.held.get_bucket_mut(bucket) else { return Lookup::Miss };
         match held.object.current(now) {
             Currency::Fresh => {
                 if held.touches == 0 {
                     self.touched.push(Place { hash, id: held.object.id() });
                 }
                 held.touches = held.touches.saturating_add(1);
-                Look::Hit(&held.object)
+                Lookup::Hit(&held.object)
             }
-            Currency::Recheck => Look::Recheck(&held.object),
-            Currency::Dropped => Look::Miss,
+            Currency::Recheck => Lookup::Recheck(&held.object),
+            Currency::Dropped => Lookup::Miss,
         }
     }
 

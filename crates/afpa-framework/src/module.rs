@@ -3,7 +3,7 @@
 use std::future::{Future, ready};
 
 use crate::access::{Client, Receipt};
-use crate::half::ClientHalf;
+use crate::client_stream::ClientStream;
 use crate::helpers::Helpers;
 use crate::outbox::Outbox;
 
@@ -161,7 +161,7 @@ pub trait Module: Sized + 'static {
     ///
     /// What was sent already is not in the outbox: `finish` adds what is missing, and says whether the
     /// connection goes on. Dropping the future cancels the exchange.
-    fn derive_remote_response<'c, C: ClientHalf>(
+    fn derive_remote_response<'c, C: ClientStream>(
         &mut self,
         _now: Now,
         _pending: &mut Self::Pending,

@@ -7,9 +7,9 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use afpa_cache::{Look, Seconds, View};
+use afpa_cache::{Lookup, Seconds, View};
 use afpa_framework::{
-    AccessSink, Client, ClientHalf, Derived, Helpers, Miss, Module, NotConfigured, Now, Outbox,
+    AccessSink, Client, ClientStream, Derived, Helpers, Miss, Module, NotConfigured, Now, Outbox,
     Outcome, Persistence, Receipt, Timeout, Waiting,
 };
 use afpa_http::{
@@ -212,7 +212,7 @@ impl Module for Http {
         }
         let found = self.global.cached(parsed, path, verdict, &mut self.joined)?;
         match self.view.as_mut()?.get(found.root.key(), found.path, seconds(now)) {
-            Look::Hit(object) => {
+            Lookup::Hit(object) => {
                 self.responder.counters.hits.add(1);
                 found.root.note(object, parsed);
                 let logged = self.responder.sink.enabled();
@@ -227,7 +227,7 @@ impl Module for Http {
                 };
                 Some(self.responder.object(asked, object, found.root.settings(), out))
             }
-            Look::Recheck(_) | Look::Miss => None,
+            Lookup::Recheck(_) | Lookup::Miss => None,
         }
     }
 
@@ -274,7 +274,7 @@ impl Module for Http {
         }
     }
 
-    fn derive_remote_response<'c, C: ClientHalf>(
+    fn derive_remote_response<'c, C: ClientStream>(
         &mut self,
         _now: Now,
         pending: &mut Pending,

@@ -10,7 +10,7 @@ use afpa_http::media::MediaTypes;
 use afpa_http::{Host, Request};
 
 use crate::header::HttpHeader;
-use crate::load::{Coder, Homes, Place, split_home};
+use crate::load::{Compressor, Homes, Place, split_home};
 use crate::push::{Changes, Pusher};
 use crate::settings::DocRootSettings;
 
@@ -20,7 +20,7 @@ pub struct DocRoot {
     settings: DocRootSettings,
     media: MediaTypes,
     cache: Arc<Cache<HttpHeader>>,
-    coder: Arc<Coder>,
+    compressor: Arc<Compressor>,
     root: DocumentRoot,
     homes: Option<Homes>,
     watcher: OnceLock<Watcher>,
@@ -45,8 +45,8 @@ impl DocRoot {
         watch: WatchSettings,
         arena: Arena,
     ) -> Result<Arc<Self>, DocRootError> {
-        let coder = Coder::start(settings.compression.queue)?;
-        Self::open_in(root, settings, Cache::new(cache, arena), coder, 0, watch)
+        let compressor = Compressor::start(settings.compression.queue)?;
+        Self::open_in(root, settings, Cache::new(cache, arena), compressor, 0, watch)
     }
 
     /// Opens a document root that shares the cache and the compressor of others. `key` distinguishes its
@@ -58,7 +58,7 @@ impl DocRoot {
         root: DocumentRoot,
         settings: DocRootSettings,
         cache: Arc<Cache<HttpHeader>>,
-        coder: Arc<Coder>,
+        compressor: Arc<Compressor>,
         key: u32,
         watch: WatchSettings,
     ) -> Result<Arc<Self>, DocRootError> {
@@ -74,7 +74,7 @@ impl DocRoot {
             settings,
             media,
             cache,
-            coder,
+            compressor,
             root,
             watcher: OnceLock::new(),
         });
@@ -120,7 +120,7 @@ impl DocRoot {
         request: &Request<'_, '_>,
     ) {
         if object.header().wants_codings(request) {
-            self.coder.order(self, object);
+            self.compressor.enqueue(self, object);
         }
     }
 

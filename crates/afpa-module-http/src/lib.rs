@@ -33,6 +33,6 @@ pub use derive::{Http, HttpConnection, HttpRequest, Pending};
 pub use doc_root::{DocRoot, DocRootError};
 pub use global::{Global, ServerGroup, Site};
 pub use header::{HttpHeader, Variant};
-pub use load::{Coder, CoderStats, Loaded};
+pub use load::{Compressor, CompressorStats, Loaded};
 pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};
 pub use settings::{Compression, DocRootSettings};

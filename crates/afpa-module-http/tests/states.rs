@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::{Arena, CacheSettings};
 use afpa_framework::{
-    Client, ClientHalf, Derived, Helpers, Miss, Module, NoAccessLog, NotConfigured, Now, Outbox,
-    Part, Patience, Persistence,
+    Client, ClientStream, Derived, Helpers, Miss, Module, NoAccessLog, NotConfigured, Now, Outbox,
+    Part, Persistence, Timeouts,
 };
 use afpa_http::FieldSlots;
 use afpa_module_http::{
@@ -84,7 +84,7 @@ impl Bench {
 /// The client of an exchange that does not take place.
 struct NoClient;
 
-impl ClientHalf for NoClient {
+impl ClientStream for NoClient {
     fn arrived(&self) -> &[u8] {
         unreachable!("no exchange takes place")
     }
@@ -112,10 +112,10 @@ impl ClientHalf for NoClient {
     fn now(&self) -> Now {
         NOW
     }
-    fn recent(&self) -> Now {
+    fn cached_now(&self) -> Now {
         NOW
     }
-    fn patience(&self) -> Patience {
+    fn timeouts(&self) -> Timeouts {
         unreachable!("no exchange takes place")
     }
     fn wait_until(&mut self, _: Option<u64>) {

@@ -6,14 +6,14 @@
 //!                                                     └── build (read, heads) ── publish
 //! ```
 //!
-//! Codings are made behind the answers, by the [`Coder`], when an object is asked for again.
+//! Codings are made behind the answers, by the [`Compressor`], when an object is asked for again.
 //!
 //! Whatever the outcome depends on is registered with the ticket before it is looked at, so that a
 //! change in between spoils the load instead of being missed.
 
 mod build;
-mod coder;
 mod compress;
+mod compressor;
 mod find;
 mod homes;
 mod listing;
@@ -31,7 +31,7 @@ use crate::header::HttpHeader;
 use build::BuildError;
 use find::Found;
 
-pub use coder::{Coder, CoderStats};
+pub use compressor::{Compressor, CompressorStats};
 pub(crate) use homes::{Homes, Place, split_home};
 
 /// What was found for a path.

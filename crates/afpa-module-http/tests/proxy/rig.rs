@@ -101,7 +101,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
     };
     let moved = Redirect { status: 308, location: "/new/{rest}{query}".into() };
     let distributed = Action::Distributed { group: GroupId(0), affinity: Affinity::None };
-    let site = afpa_router::Site {
+    let site = afpa_router::SiteEntry {
         name: "site".into(),
         listeners: vec![ListenerId(0)],
         hosts: Vec::new(),

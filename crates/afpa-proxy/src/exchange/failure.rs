@@ -119,12 +119,12 @@ pub(super) struct Fault {
     /// Whether a connection that had been idle may simply have been closed in the meantime.
     pub(super) stale: bool,
     /// Whether another server may do better.
-    pub(super) elsewhere: Elsewhere,
+    pub(super) retry: RetryPolicy,
 }
 
 /// Whether a request may be sent to another server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Elsewhere {
+pub(super) enum RetryPolicy {
     /// No byte of it was sent.
     Always,
     /// If doing it twice is like doing it once.
@@ -135,15 +135,15 @@ pub(super) enum Elsewhere {
 
 impl Fault {
     pub(super) const fn of_server(failure: Failure, outcome: Outcome) -> Self {
-        Self { failure, outcome: Some(outcome), stale: false, elsewhere: Elsewhere::IfIdempotent }
+        Self { failure, outcome: Some(outcome), stale: false, retry: RetryPolicy::IfIdempotent }
     }
 
     pub(super) const fn unsent(failure: Failure, outcome: Outcome) -> Self {
-        Self { failure, outcome: Some(outcome), stale: false, elsewhere: Elsewhere::Always }
+        Self { failure, outcome: Some(outcome), stale: false, retry: RetryPolicy::Always }
     }
 
     pub(super) const fn nobodys(failure: Failure) -> Self {
-        Self { failure, outcome: None, stale: false, elsewhere: Elsewhere::Never }
+        Self { failure, outcome: None, stale: false, retry: RetryPolicy::Never }
     }
 }
 

@@ -3,10 +3,10 @@
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-use afpa_framework::ClientHalf;
+use afpa_framework::ClientStream;
 
 use super::download::{Broken, Complete, Download, Summary, Terms};
-use super::failure::{Elsewhere, Failure, Fault};
+use super::failure::{Failure, Fault, RetryPolicy};
 use super::upload::{Stopped, Upload};
 use super::{Exchange, millis, tunnel};
 use crate::pool::ServerStream;
@@ -50,7 +50,7 @@ enum Waiting {
     ServerSends,
 }
 
-impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
+impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
     pub(super) fn new(
         exchange: &'x mut Exchange<'a, C>,
         lease: &'x Lease,
@@ -126,13 +126,13 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
             self.armed = Some(waiting);
             let client = &mut *self.exchange.client;
             let settings = &self.exchange.job.settings;
-            let patience = match waiting {
-                Waiting::ClientReads => client.patience().write,
-                Waiting::ClientSends => client.patience().body,
+            let timeout = match waiting {
+                Waiting::ClientReads => client.timeouts().write,
+                Waiting::ClientSends => client.timeouts().body,
                 Waiting::ServerReads | Waiting::ServerSends => settings.idle,
                 Waiting::FirstByte => settings.first_byte,
             };
-            let deadline = client.recent().steady_ms() + millis(patience);
+            let deadline = client.cached_now().steady_ms() + millis(timeout);
             let total = self.exchange.total_ms;
             client.wait_until(Some(total.map_or(deadline, |total| total.min(deadline))));
         }
@@ -209,7 +209,7 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
         }
         if self.upload.has_taken() {
             // What was taken from the client is gone.
-            fault.elsewhere = Elsewhere::Never;
+            fault.retry = RetryPolicy::Never;
             fault.stale = false;
         }
         Relayed::Failed(fault)

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use afpa_framework::ClientHalf;
+use afpa_framework::ClientStream;
 use afpa_http::BodyLength;
 
 use crate::end::{Content, Ending};
@@ -114,7 +114,7 @@ impl Upload {
     }
 
     /// Takes what has arrived behind the head, before the first write.
-    pub(super) fn gather(&mut self, client: &mut impl ClientHalf) -> Result<(), Stopped> {
+    pub(super) fn gather(&mut self, client: &mut impl ClientStream) -> Result<(), Stopped> {
         if self.content.is_some() && !client.arrived().is_empty() {
             self.take_arrived(client)?;
         }
@@ -122,7 +122,7 @@ impl Upload {
     }
 
     /// Moves bytes until client or server keeps it waiting. Whether any were moved.
-    pub(super) fn step<C: ClientHalf>(
+    pub(super) fn step<C: ClientStream>(
         &mut self,
         cx: &mut Context<'_>,
         head: &[u8],
@@ -160,7 +160,7 @@ impl Upload {
         Ok(moved)
     }
 
-    fn take_arrived(&mut self, client: &mut impl ClientHalf) -> Result<(), Stopped> {
+    fn take_arrived(&mut self, client: &mut impl ClientStream) -> Result<(), Stopped> {
         let taken = self.encode(client.arrived())?;
         client.consume(taken);
         Ok(())
@@ -170,7 +170,7 @@ impl Upload {
     fn receive(
         &mut self,
         cx: &mut Context<'_>,
-        client: &mut impl ClientHalf,
+        client: &mut impl ClientStream,
         pool: &Pool,
     ) -> Result<bool, Stopped> {
         let mut room = pool.buffer();

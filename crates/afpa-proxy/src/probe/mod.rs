@@ -1,4 +1,4 @@
-//! The keeper of the server groups: a thread that probes servers and looks up names when it is
+//! The prober of the server groups: a thread that probes servers and looks up names when it is
 //! time. What to do, and what follows from it, is decided by the groups.
 
 mod ask;
@@ -30,9 +30,9 @@ const FIRST_NAMES: Duration = Duration::from_secs(2);
 /// is not probed before its pause is over, which is never shorter.
 const BEAT: Duration = Duration::from_millis(100);
 
-/// Keeps server groups; ends when dropped.
+/// Probes the servers of groups and resolves their names; its thread ends when this is dropped.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct HealthProber {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -50,7 +50,7 @@ struct Task {
     ended: bool,
 }
 
-impl Keeper {
+impl HealthProber {
     /// Starts the thread. Names are looked up before this returns, unless that takes more than two
     /// seconds.
     ///
@@ -72,13 +72,13 @@ impl Keeper {
             all.await;
         };
         let _ = runtime.block_on(async { timeout(FIRST_NAMES, first).await });
-        let kept = Arc::clone(&shared);
-        let keep = move || LocalSet::new().block_on(&runtime, keep(&kept));
-        let thread = std::thread::Builder::new().name("afpa-keeper".to_owned()).spawn(keep)?;
+        let for_thread = Arc::clone(&shared);
+        let run = move || LocalSet::new().block_on(&runtime, run_until_dropped(&for_thread));
+        let thread = std::thread::Builder::new().name("afpa-prober".to_owned()).spawn(run)?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Keeps these groups from now on.
+    /// Probes these groups from now on.
     pub fn replace(&self, groups: Vec<Arc<Group>>, settings: ResolveSettings) {
         self.change(|task| (task.groups, task.settings) = (groups, Arc::new(settings)));
     }
@@ -89,7 +89,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for HealthProber {
     fn drop(&mut self) {
         self.change(|task| task.ended = true);
         if let Some(thread) = self.thread.take() {
@@ -98,7 +98,7 @@ impl Drop for Keeper {
     }
 }
 
-async fn keep(shared: &Shared) {
+async fn run_until_dropped(shared: &Shared) {
     let room = Rc::new(Semaphore::new(AT_A_TIME));
     let mut names: HashMap<Place, Rc<std::cell::Cell<Due>>> = HashMap::new();
     loop {

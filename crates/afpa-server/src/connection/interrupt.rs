@@ -30,18 +30,19 @@ pub(super) enum Deferred<P> {
 
 impl<M: Module, T: Transport> Connection<M, T> {
     /// Derives every request in the first `arrived` bytes of the receive buffer and gathers the
-    /// answers, until data, room or patience ends, or a request needs a thread.
+    /// answers. It stops when the data or the room in the outbox ends, when this connection has had its turns, or
+    /// when a request needs a thread.
     pub(super) fn interrupt_context(&mut self, arrived: usize) -> Next<M::Pending> {
         let worker = Rc::clone(&self.worker);
         let scratch = worker.scratch.borrow();
         let mut module = worker.module.borrow_mut();
         let mut out = worker.outbox.borrow_mut();
         let now = worker.clock.now();
-        let mut patience = worker.settings.borrow().pipelined;
+        let mut turns_left = worker.settings.borrow().pipelined;
         let mut input = scratch.get(..arrived).unwrap_or_default();
 
         loop {
-            if !out.takes_more() || patience == 0 {
+            if !out.takes_more() || turns_left == 0 {
                 self.unfinished = !input.is_empty();
                 self.wait_for(if input.is_empty() { Waiting::Idle } else { Waiting::Head }, input);
                 return Next::Receive;
@@ -67,7 +68,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 };
             walk.on(Event::Request);
             input = input.get(consumed..).unwrap_or_default();
-            patience -= 1;
+            turns_left -= 1;
 
             let hit = module.derive_cached_response(&mut self.data, now, &request, &mut out);
             let persistence = match hit {

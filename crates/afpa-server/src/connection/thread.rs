@@ -5,7 +5,7 @@ use std::rc::Rc;
 use afpa_framework::{Event, Module, Persistence};
 
 use super::interrupt::Deferred;
-use super::remote::Half;
+use super::remote::LentClient;
 use super::{Connection, End, Walk};
 use crate::transport::Transport;
 
@@ -16,7 +16,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         &mut self,
         request: Deferred<M::Pending>,
     ) -> Result<Persistence, End> {
-        let mut arrived = self.worker.clock.recent();
+        let mut arrived = self.worker.clock.cached_now();
         if !self.worker.outbox.borrow().is_empty() {
             self.send_response().await?;
             arrived = self.worker.clock.now();
@@ -41,7 +41,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             Deferred::Remote(mut pending) => {
                 walk.on(Event::Remote);
                 let worker = Rc::clone(&self.worker);
-                let mut client = Half::new(self);
+                let mut client = LentClient::new(self);
                 let work = {
                     let mut module = worker.module.borrow_mut();
                     module.derive_remote_response(arrived, &mut pending, &mut client)
@@ -49,7 +49,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 let outcome = work.await;
                 self.unfinished = !self.input.is_empty();
                 // The end of an exchange takes the time of it.
-                (pending, outcome, worker.clock.recent())
+                (pending, outcome, worker.clock.cached_now())
             }
             Deferred::User(pending) => {
                 walk.on(Event::Deferred);

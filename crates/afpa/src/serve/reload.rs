@@ -6,7 +6,7 @@ use afpa_module_http::Http;
 use afpa_server::{Address, BoundListener, ListenerSettings, Settings};
 
 use super::serving::{Draft, open_roots};
-use super::start::{Sinks, bind, keep, start_log, tcp};
+use super::start::{Sinks, bind, start_log, tcp, update_prober};
 use super::{Server, convert};
 use crate::access_log::{AccessLog, Sink};
 use crate::cli::Serve;
@@ -107,7 +107,7 @@ impl Server {
         }
         self.observed.serving.store(Arc::clone(&serving));
         let settings = Settings {
-            elsewhere: self.fast_path.as_ref().map(FastPath::elsewhere),
+            kernel_activity: self.fast_path.as_ref().map(FastPath::kernel_activity),
             ..convert::engine(&config)
         };
         let global = Arc::clone(&serving.global);
@@ -117,8 +117,8 @@ impl Server {
                 module.log_to(Box::new(sinks.take(worker)));
             }
         });
-        match keep(self.keeper.take(), &config, &serving) {
-            Ok(keeper) => self.keeper = keeper,
+        match update_prober(self.prober.take(), &config, &serving) {
+            Ok(prober) => self.prober = prober,
             Err(error) => tracing::error!("servers are not probed: {error:#}"),
         }
         for (address, taken) in staying {

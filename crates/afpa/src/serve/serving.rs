@@ -5,7 +5,7 @@ use std::sync::Arc;
 use afpa_cache::root::DocumentRoot;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
-use afpa_module_http::{Coder, DocRoot, Global, HttpHeader, ServerGroup, Site};
+use afpa_module_http::{Compressor, DocRoot, Global, HttpHeader, ServerGroup, Site};
 use afpa_proxy::limit::Gate;
 use afpa_proxy::select::Group;
 use afpa_router::{Action, RequestSet, Router};
@@ -21,7 +21,7 @@ pub(super) struct Serving {
     /// The cache of all roots; also there when there is none.
     pub(super) cache: Arc<Cache<HttpHeader>>,
     /// Compresses for all roots.
-    pub(super) coder: Arc<Coder>,
+    pub(super) compressor: Arc<Compressor>,
 }
 
 /// The numbers by which connections name their listener: an address keeps its own for the life of the
@@ -35,7 +35,7 @@ pub(super) struct Draft {
     names: Vec<String>,
     roots: Vec<Arc<DocRoot>>,
     cache: Arc<Cache<HttpHeader>>,
-    coder: Arc<Coder>,
+    compressor: Arc<Compressor>,
 }
 
 impl Numbers {
@@ -101,7 +101,8 @@ impl Draft {
         arena: Arena,
     ) -> anyhow::Result<Self> {
         let cache = Cache::new(convert::cache(config), arena);
-        let coder = Coder::start(config.compression.queue).context("cannot start a thread")?;
+        let compressor =
+            Compressor::start(config.compression.queue).context("cannot start a thread")?;
         let router = match is_plain(config) {
             true => None,
             false => {
@@ -115,11 +116,11 @@ impl Draft {
             let site = config.sites.get(root.site).context("a root belongs to a site")?;
             let settings = convert::site(config, site, root);
             let watch = convert::watch(config);
-            let (cache, coder) = (Arc::clone(&cache), Arc::clone(&coder));
-            sites.push(DocRoot::open_in(opened, settings, cache, coder, key, watch)?);
+            let (cache, compressor) = (Arc::clone(&cache), Arc::clone(&compressor));
+            sites.push(DocRoot::open_in(opened, settings, cache, compressor, key, watch)?);
         }
         let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
-        Ok(Self { router, names, roots: sites, cache, coder })
+        Ok(Self { router, names, roots: sites, cache, compressor })
     }
 
     /// Its roots, which are watched already.
@@ -130,7 +131,7 @@ impl Draft {
     /// Takes effect: from now on the health of servers that stay belongs to the new groups. Nothing may
     /// fail after it.
     pub(super) fn adopt(self, config: &Config, previous: Option<&Global>) -> Serving {
-        let Draft { router, names, roots, cache, coder } = self;
+        let Draft { router, names, roots, cache, compressor } = self;
         let global = Global {
             router,
             roots,
@@ -140,7 +141,7 @@ impl Draft {
             body_limit: config.limits.body as u64,
             counted_sets: config.limits.counted_request_sets,
         };
-        Serving { global: Arc::new(global), cache, coder }
+        Serving { global: Arc::new(global), cache, compressor }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, Entry};
 use afpa_module_http::{DocRoot, Global, Http, HttpCounters};
-use afpa_proxy::probe::Keeper;
+use afpa_proxy::probe::HealthProber;
 use afpa_server::worker::WorkerContext;
 use afpa_server::{Address, BoundListener, Engine, Settings};
 use anyhow::{Context as _, bail};
@@ -38,7 +38,7 @@ pub(crate) struct Server {
     pub(super) arena: Arena,
     pub(super) numbers: Numbers,
     /// Probes servers and looks up their names, while there are any.
-    pub(super) keeper: Option<Keeper>,
+    pub(super) prober: Option<HealthProber>,
     /// The kernel's part, while it has one.
     pub(super) fast_path: Option<FastPath>,
     /// Roots of configurations that were replaced.
@@ -80,13 +80,13 @@ impl Server {
             check_readable(root, &configured.directory, identity.as_ref())?;
         }
         let serving = Draft::new(&config, &hierarchy, roots, arena.clone())?.adopt(&config, None);
-        let keeper = keep(None, &config, &serving)?;
+        let prober = update_prober(None, &config, &serving)?;
         let (access_log, sinks) = start_log(&config)?;
         let sinks = Arc::new(Sinks::new(sinks));
         let counters: Vec<_> = (0..config.workers).map(|_| Arc::default()).collect();
         let settings = Settings {
-            elsewhere: match &fast_path {
-                Outcome::Ready(prepared) => Some(prepared.elsewhere()),
+            kernel_activity: match &fast_path {
+                Outcome::Ready(prepared) => Some(prepared.kernel_activity()),
                 Outcome::Without(_) => None,
             },
             ..convert::engine(&config)
@@ -130,7 +130,7 @@ impl Server {
             observed,
             arena,
             numbers,
-            keeper,
+            prober,
             fast_path,
             leaving,
             notifier,
@@ -273,25 +273,25 @@ impl Privileged {
     }
 }
 
-/// The keeper of the groups that are served from now on; none while there are none.
-pub(super) fn keep(
-    keeper: Option<Keeper>,
+/// The prober of the groups that are served from now on; none while there are none.
+pub(super) fn update_prober(
+    prober: Option<HealthProber>,
     config: &Config,
     serving: &Serving,
-) -> anyhow::Result<Option<Keeper>> {
+) -> anyhow::Result<Option<HealthProber>> {
     let groups = serving.groups();
-    match keeper {
-        Some(keeper) => {
-            keeper.replace(groups, config.resolver.clone());
-            Ok(Some(keeper))
+    match prober {
+        Some(prober) => {
+            prober.replace(groups, config.resolver.clone());
+            Ok(Some(prober))
         }
         None if groups.is_empty() => Ok(None),
         None => {
             // It waits for first addresses on an event loop of its own, and this thread runs one.
             let resolver = config.resolver.clone();
-            let start = std::thread::spawn(move || Keeper::start(groups, resolver)).join();
-            let keeper = start.unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()));
-            keeper.map(Some).context("the thread that probes servers cannot be started")
+            let start = std::thread::spawn(move || HealthProber::start(groups, resolver)).join();
+            let prober = start.unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()));
+            prober.map(Some).context("the thread that probes servers cannot be started")
         }
     }
 }

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct Rig {
     folder: tempfile::TempDir,
     doc_root: Arc<DocRoot>,
-    coder: Arc<Coder>,
+    compressor: Arc<Compressor>,
     now: Seconds,
 }
 
@@ -31,12 +31,12 @@ impl Rig {
         let root = DocumentRoot::open(folder.path(), RootSettings::default()).expect("a root");
         let cache = CacheSettings { pin_threshold: 64 << 10, ..CacheSettings::default() };
         let cache = Cache::new(cache, Arena::new(16 << 20).expect("an arena"));
-        let coder = Coder::start_with(queue, encode).expect("a thread");
+        let compressor = Compressor::start_with(queue, encode).expect("a thread");
         // Who changes a file says so to the cache: then a test knows when that is.
         let watch = WatchSettings { enabled: false, ..WatchSettings::default() };
         let settings = DocRootSettings::default();
-        let doc_root = DocRoot::open_in(root, settings, cache, Arc::clone(&coder), 0, watch);
-        Rig { folder, doc_root: doc_root.expect("a document root"), coder, now: Seconds(5) }
+        let doc_root = DocRoot::open_in(root, settings, cache, Arc::clone(&compressor), 0, watch);
+        Rig { folder, doc_root: doc_root.expect("a document root"), compressor, now: Seconds(5) }
     }
 
     /// Writes a file under a new inode, so that the versions of one second differ.
@@ -69,8 +69,8 @@ impl Rig {
     }
 
     #[track_caller]
-    fn until(&self, what: &str, holds: impl Fn(CoderStats) -> bool) {
-        until(what, || holds(self.coder.stats()));
+    fn until(&self, what: &str, holds: impl Fn(CompressorStats) -> bool) {
+        until(what, || holds(self.compressor.stats()));
     }
 }
 
@@ -137,7 +137,11 @@ fn nobody_waits_for_an_encoder_and_each_coding_is_made_once() {
     let first = rig.get("/a.txt", BROWSER);
     assert_eq!(first.header().available(), CodingSet::IDENTITY);
     assert!(first.header().varies(), "a cache on the way must know that codings will come");
-    assert_eq!(rig.coder.stats(), CoderStats::default(), "asked for once: nothing is made");
+    assert_eq!(
+        rig.compressor.stats(),
+        CompressorStats::default(),
+        "asked for once: nothing is made"
+    );
 
     rig.get("/a.txt", BROWSER);
     let begun = gate.called();
@@ -146,7 +150,7 @@ fn nobody_waits_for_an_encoder_and_each_coding_is_made_once() {
         let answer = rig.get("/a.txt", BROWSER);
         assert!(Arc::ptr_eq(&answer, &first), "nothing changes before it is whole");
     }
-    assert_eq!(rig.coder.stats().waiting, 1, "ordered once");
+    assert_eq!(rig.compressor.stats().waiting, 1, "ordered once");
     for _ in 0..3 {
         gate.go.send(()).expect("the encoder waits");
     }
@@ -178,10 +182,10 @@ fn who_accepts_no_coding_orders_none_but_is_one_who_asked() {
     for _ in 0..10 {
         rig.get("/a.txt", PLAIN);
     }
-    assert_eq!(rig.coder.stats(), CoderStats::default());
+    assert_eq!(rig.compressor.stats(), CompressorStats::default());
     rig.get("/a.txt", BROWSER);
     rig.until("the codings are made", |stats| stats.done == 1);
-    assert_eq!((calls.load(Ordering::SeqCst), rig.coder.stats().codings), (3, 3));
+    assert_eq!((calls.load(Ordering::SeqCst), rig.compressor.stats().codings), (3, 3));
 }
 
 #[test]
@@ -202,7 +206,7 @@ fn what_is_not_worth_it_is_tried_once_and_varies_no_more() {
     for _ in 0..10 {
         assert!(!rig.get("/a.txt", BROWSER).header().varies());
     }
-    assert_eq!((calls.load(Ordering::SeqCst), rig.coder.stats().codings), (3, 0));
+    assert_eq!((calls.load(Ordering::SeqCst), rig.compressor.stats().codings), (3, 0));
 }
 
 #[test]
@@ -271,7 +275,7 @@ fn a_full_queue_refuses_and_a_later_request_orders_again() {
     gate.called();
     rig.twice("/b.txt");
     rig.twice("/c.txt");
-    let stats = rig.coder.stats();
+    let stats = rig.compressor.stats();
     assert_eq!((stats.waiting, stats.refused), (2, 1), "one at work, one in the queue");
     for _ in 0..6 {
         gate.go.send(()).expect("the encoder waits");
@@ -298,7 +302,7 @@ fn orders_that_wait_hold_no_memory() {
     }
     assert!(used() > at_work);
     rig.doc_root.cache().invalidate_tree(0, b"");
-    assert_eq!((used(), rig.coder.stats().waiting), (at_work, 51));
+    assert_eq!((used(), rig.compressor.stats().waiting), (at_work, 51));
     gate.go.send(()).expect("the encoder waits");
     rig.until("they come to nothing", |stats| stats.overtaken == 51);
     assert_eq!(used(), 0);
@@ -342,8 +346,8 @@ fn the_thread_ends_with_its_sites() {
     let (calls, encode) = counted();
     let alive = Arc::downgrade(&calls);
     drop(calls);
-    let Rig { doc_root, coder, .. } = Rig::new(8, encode);
-    drop((doc_root, coder));
+    let Rig { doc_root, compressor, .. } = Rig::new(8, encode);
+    drop((doc_root, compressor));
     until("the encoder is gone", || alive.strong_count() == 0);
 }
 
@@ -396,10 +400,12 @@ fn a_reload_keeps_nothing_of_the_site_before_alive() {
     rig.write("/a.txt", &text("word "));
     rig.twice("/a.txt");
     gate.called();
-    let Rig { doc_root, coder, .. } = rig;
+    let Rig { doc_root, compressor, .. } = rig;
     let gone = Arc::downgrade(&doc_root);
     drop(doc_root);
     // The work that was begun is done, then nobody holds the document root; others may still enqueue.
     drop(gate);
-    until("the document root is let go", || gone.strong_count() == 0 && coder.stats().waiting == 0);
+    until("the document root is let go", || {
+        gone.strong_count() == 0 && compressor.stats().waiting == 0
+    });
 }
