@@ -23,7 +23,7 @@ pub struct View<H> {
     hasher: RandomState,
     held: HashTable<Held<H>>,
     /// Whoever has touches to report. Has room for all of `held`: a hit must not allocate.
-    touched: Vec<Place>,
+    touched: Vec<EntryRef>,
     report: Vec<(ObjectId, u32)>,
     mailbox: Arc<Mailbox>,
 }
@@ -58,7 +58,7 @@ impl<H> View<H> {
         match held.object.current(now) {
             Currency::Fresh => {
                 if held.touches == 0 {
-                    self.touched.push(Place { hash, id: held.object.id() });
+                    self.touched.push(EntryRef { hash, id: held.object.id() });
                 }
                 held.touches = held.touches.saturating_add(1);
                 Lookup::Hit(&held.object)
@@ -70,7 +70,7 @@ impl<H> View<H> {
 
     /// Reports the touches since the last time to the replacement policy; for each tick of the worker.
     pub fn flush_touches(&mut self) {
-        for Place { hash, id } in self.touched.drain(..) {
+        for EntryRef { hash, id } in self.touched.drain(..) {
             if let Some(held) = self.held.find_mut(hash, |held| held.object.id() == id) {
                 self.report.push((id, std::mem::take(&mut held.touches)));
             }
@@ -85,7 +85,7 @@ impl<H> View<H> {
     pub fn release_dropped(&mut self) {
         match self.mailbox.collect() {
             Letters::Some(places) => {
-                for Place { hash, id } in places {
+                for EntryRef { hash, id } in places {
                     let held = self.held.find_entry(hash, |held| held.object.id() == id);
                     held.map(|held| held.remove()).ok();
                 }
@@ -147,7 +147,7 @@ impl<H> fmt::Debug for View<H> {
 
 /// Where an object stands in a view.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct EntryRef {
     pub(crate) hash: u64,
     pub(crate) id: ObjectId,
 }
@@ -159,7 +159,7 @@ pub(crate) struct Mailbox {
 }
 
 enum Letters {
-    Some(Vec<Place>),
+    Some(Vec<EntryRef>),
     /// More than it is worth keeping: the view looks at all its objects instead.
     TooMany,
 }
@@ -174,7 +174,7 @@ impl Mailbox {
 
     /// Puts a letter in. `true` when it is the first since the last collection: call the worker then,
     /// once no lock is held.
-    pub(crate) fn post(&self, place: Place) -> bool {
+    pub(crate) fn post(&self, place: EntryRef) -> bool {
         let mut letters = self.letters();
         let Letters::Some(places) = &mut *letters else { return false };
         places.push(place);
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_full_mailbox_keeps_a_note_in_place_of_its_letters() {
         let mailbox = Mailbox::new(Box::new(|| {}));
-        let post = |number: usize| mailbox.post(Place { hash: 0, id: ObjectId(number as u64) });
+        let post = |number: usize| mailbox.post(EntryRef { hash: 0, id: ObjectId(number as u64) });
         assert!(post(0));
         assert!((1..MOST_LETTERS).all(|number| !post(number)));
         assert!(

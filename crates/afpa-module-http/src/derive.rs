@@ -16,7 +16,7 @@ use afpa_http::{
     BodyLength, FieldSlots, Request, RequestLimits, Status, body::BodySkipper, request, target,
 };
 use afpa_proxy::exchange;
-use afpa_proxy::limit::Place;
+use afpa_proxy::limit::ConnectionPermit;
 use afpa_router::ListenerId;
 
 use crate::counters::HttpCounters;
@@ -54,7 +54,7 @@ pub struct HttpConnection {
     /// Content of the last request that is still to be thrown away.
     skipping: Option<BodySkipper>,
     /// Under the limits of the site that its last distributed request was for.
-    place: Option<Place>,
+    place: Option<ConnectionPermit>,
 }
 
 /// A parsed request, with the bytes it was parsed from.

@@ -10,7 +10,7 @@ use afpa_http::media::MediaTypes;
 use afpa_http::{Host, Request};
 
 use crate::header::HttpHeader;
-use crate::load::{Compressor, Homes, Place, split_home};
+use crate::load::{Compressor, Homes, RootedPath, split_home};
 use crate::push::{Changes, Pusher};
 use crate::settings::DocRootSettings;
 
@@ -136,11 +136,11 @@ impl DocRoot {
     }
 
     /// Which root a path belongs to; `None` for the home of nobody.
-    pub(crate) fn place<'a>(&'a self, path: &'a [u8]) -> Option<Place<'a>> {
+    pub(crate) fn place<'a>(&'a self, path: &'a [u8]) -> Option<RootedPath<'a>> {
         let Some((homes, (prefix, rest))) = self.homes.as_ref().zip(split_home(path)) else {
-            return Some(Place::in_doc_root(&self.root, self.watcher.get(), path));
+            return Some(RootedPath::in_doc_root(&self.root, self.watcher.get(), path));
         };
         let name = prefix.strip_prefix(b"/~").unwrap_or_default();
-        homes.root(name).map(|root| Place::in_home(root, prefix, rest))
+        homes.root(name).map(|root| RootedPath::in_home(root, prefix, rest))
     }
 }

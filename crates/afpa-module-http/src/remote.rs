@@ -9,7 +9,7 @@ use afpa_framework::{Client, Now, Outbox, Persistence};
 use afpa_http::{BodyLength, Method, Request, RequestLimits, Status, request};
 use afpa_proxy::exchange::{Core, End, Job, Report};
 use afpa_proxy::forwarded;
-use afpa_proxy::limit::{Permit, Place, Refused};
+use afpa_proxy::limit::{ConnectionPermit, Permit, Refused};
 use afpa_proxy::request::{NotForwardable, Origin, RequestHead};
 use afpa_proxy::response::Asked as AskedServer;
 use afpa_proxy::select::{Affinity, url_hash};
@@ -64,7 +64,7 @@ pub(crate) fn prepare(
     core: &Core,
     request: &Request<'_, '_>,
     to: Distributed<'_>,
-    (asker, place): (Asker, &mut Option<Place>),
+    (asker, place): (Asker, &mut Option<ConnectionPermit>),
     now: Now,
 ) -> Result<Remote, Local> {
     let Some(ServerGroup { group, settings }) = global.groups.get(to.group.0 as usize) else {

@@ -5,7 +5,7 @@ use afpa_cache::root::{Entry, OpenDirectory, OpenFile, ResolveError};
 use afpa_cache::watch;
 use afpa_http::{Coding, Status};
 
-use super::{Loaded, homes::Place, listing};
+use super::{Loaded, homes::RootedPath, listing};
 use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
 
@@ -57,7 +57,7 @@ pub(super) fn find(doc_root: &DocRoot, path: &[u8], depend: &mut dyn FnMut(&[u8]
 }
 
 struct Finder<'a> {
-    place: Place<'a>,
+    place: RootedPath<'a>,
     depend: &'a mut dyn FnMut(&[u8]),
     coverage: watch::Coverage,
 }

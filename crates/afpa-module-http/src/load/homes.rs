@@ -11,7 +11,7 @@ use afpa_cache::watch::Watcher;
 use nix::unistd::User;
 
 /// Where a path is to be looked for.
-pub(crate) struct Place<'a> {
+pub(crate) struct RootedPath<'a> {
     /// The root it lies below.
     pub(super) root: Root<'a>,
     /// Who hears of changes below that root, if anybody does.
@@ -38,18 +38,18 @@ impl Deref for Root<'_> {
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> RootedPath<'a> {
     pub(crate) fn in_doc_root(
         root: &'a DocumentRoot,
         watcher: Option<&'a Watcher>,
         path: &'a [u8],
     ) -> Self {
-        Place { root: Root::DocRoot(root), watcher, prefix: b"", path }
+        RootedPath { root: Root::DocRoot(root), watcher, prefix: b"", path }
     }
 
     /// Homes are not watched: their objects are compared with the files when they are old.
     pub(crate) fn in_home(root: Arc<DocumentRoot>, prefix: &'a [u8], path: &'a [u8]) -> Self {
-        Place { root: Root::Home(root), watcher: None, prefix, path }
+        RootedPath { root: Root::Home(root), watcher: None, prefix, path }
     }
 }
 

@@ -32,7 +32,7 @@ use build::BuildError;
 use find::Found;
 
 pub use compressor::{Compressor, CompressorStats};
-pub(crate) use homes::{Homes, Place, split_home};
+pub(crate) use homes::{Homes, RootedPath, split_home};
 
 /// What was found for a path.
 #[derive(Debug)]

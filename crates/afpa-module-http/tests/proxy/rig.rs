@@ -14,7 +14,7 @@ use afpa_framework::{Network, NoAccessLog, steady_ms};
 use afpa_module_http::{DocRoot, DocRootSettings, Global, Http, HttpCounters, ServerGroup, Site};
 use afpa_proxy::exchange::Settings as ExchangeSettings;
 use afpa_proxy::limit::{Gate, LimitSettings};
-use afpa_proxy::select::{Group, GroupSettings, Place, ServerSettings};
+use afpa_proxy::select::{Group, GroupSettings, ServerAddress, ServerSettings};
 use afpa_router::{
     Action, Affinity, Conditions, Content, ContentGroup, GroupId, ListenerId, PathEntry, Reach,
     Redirect, RootId, Router, Table,
@@ -47,7 +47,8 @@ impl Rig {
     }
 
     pub(crate) fn to_places(places: &[String], change: impl FnOnce(&mut Plan)) -> Self {
-        let server = |place: &String| ServerSettings::at(place.parse::<Place>().expect("a place"));
+        let server =
+            |place: &String| ServerSettings::at(place.parse::<ServerAddress>().expect("a place"));
         let mut plan = Plan {
             group: GroupSettings {
                 name: "app".into(),

@@ -5,7 +5,7 @@ use std::io;
 use afpa_http::Status;
 
 use crate::response::BadResponse;
-use crate::select::{Outcome, WhyNone};
+use crate::select::{AttemptOutcome, WhyNone};
 
 /// Why there is no response to pass on. Nothing of one has gone to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl Failure {
 pub(super) struct Fault {
     pub(super) failure: Failure,
     /// What its health is told; `None` when it is not to blame.
-    pub(super) outcome: Option<Outcome>,
+    pub(super) outcome: Option<AttemptOutcome>,
     /// Whether a connection that had been idle may simply have been closed in the meantime.
     pub(super) stale: bool,
     /// Whether another server may do better.
@@ -134,11 +134,11 @@ pub(super) enum RetryPolicy {
 }
 
 impl Fault {
-    pub(super) const fn of_server(failure: Failure, outcome: Outcome) -> Self {
+    pub(super) const fn of_server(failure: Failure, outcome: AttemptOutcome) -> Self {
         Self { failure, outcome: Some(outcome), stale: false, retry: RetryPolicy::IfIdempotent }
     }
 
-    pub(super) const fn unsent(failure: Failure, outcome: Outcome) -> Self {
+    pub(super) const fn unsent(failure: Failure, outcome: AttemptOutcome) -> Self {
         Self { failure, outcome: Some(outcome), stale: false, retry: RetryPolicy::Always }
     }
 
@@ -160,8 +160,8 @@ pub(super) fn connect_fault(error: &io::Error) -> Fault {
             );
     match error.kind() {
         _ if exhausted => Fault::nobodys(Failure::Exhausted),
-        Kind::ConnectionRefused => Fault::unsent(Failure::Connect, Outcome::ConnectRefused),
-        Kind::TimedOut => Fault::unsent(Failure::ConnectTimeout, Outcome::ConnectTimeout),
-        _ => Fault::unsent(Failure::Connect, Outcome::ConnectFailed),
+        Kind::ConnectionRefused => Fault::unsent(Failure::Connect, AttemptOutcome::ConnectRefused),
+        Kind::TimedOut => Fault::unsent(Failure::ConnectTimeout, AttemptOutcome::ConnectTimeout),
+        _ => Fault::unsent(Failure::Connect, AttemptOutcome::ConnectFailed),
     }
 }

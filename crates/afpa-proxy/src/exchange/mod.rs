@@ -21,7 +21,7 @@ use afpa_framework::access::duration_us;
 use afpa_framework::{ClientStream, Persistence};
 
 use crate::pool::{Pool, ServerStream};
-use crate::select::{Address, Chosen, Lease, Outcome, Pick, ServerIndex, WhyNone};
+use crate::select::{Address, AttemptOutcome, Chosen, Lease, Pick, ServerIndex, WhyNone};
 pub use failure::Failure;
 use failure::{Fault, RetryPolicy, connect_fault};
 pub use job::{Core, End, Job, Report};
@@ -123,7 +123,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
         }
     }
 
-    fn finish(&self, lease: Lease, outcome: Option<Outcome>) {
+    fn finish(&self, lease: Lease, outcome: Option<AttemptOutcome>) {
         if let Some(outcome) = outcome {
             lease.finish(self.client.cached_now().steady_ms(), outcome);
         }
@@ -163,7 +163,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
         &mut self,
         lease: &Lease,
         reuse: bool,
-    ) -> Result<(End, Option<Outcome>), Fault> {
+    ) -> Result<(End, Option<AttemptOutcome>), Fault> {
         let pooled = if reuse { self.pooled(lease) } else { None };
         let stale = pooled.is_some();
         let mut stream = match pooled {
@@ -232,7 +232,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
             Ok(Err(error)) => Err(connect_fault(&error)),
             Err(Interrupted::ClientGone) => Ok(None),
             Err(Interrupted::Over) => {
-                Err(Fault::unsent(Failure::ConnectTimeout, Outcome::ConnectTimeout))
+                Err(Fault::unsent(Failure::ConnectTimeout, AttemptOutcome::ConnectTimeout))
             }
         }
     }
@@ -256,8 +256,8 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
         }
     }
 
-    fn success(&self, summary: &download::Summary) -> Outcome {
-        Outcome::Ok {
+    fn success(&self, summary: &download::Summary) -> AttemptOutcome {
+        AttemptOutcome::Ok {
             status: summary.status,
             first_byte_us: duration_us(self.connected_us, summary.first_byte_us),
             total_us: duration_us(self.connected_us, self.client.now().unix_us),

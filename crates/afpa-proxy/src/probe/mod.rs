@@ -18,7 +18,7 @@ use tokio::task::LocalSet;
 use tokio::time::timeout;
 
 use crate::resolve::{ResolveSettings, resolve};
-use crate::select::{Group, Place};
+use crate::select::{Group, ServerAddress};
 
 /// Probes and look-ups at a time.
 const AT_A_TIME: usize = 256;
@@ -33,12 +33,12 @@ const BEAT: Duration = Duration::from_millis(100);
 /// Probes the servers of groups and resolves their names; its thread ends when this is dropped.
 #[derive(Debug)]
 pub struct HealthProber {
-    shared: Arc<Shared>,
+    shared: Arc<ProberInner>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ProberInner {
     task: Mutex<Task>,
     changed: Notify,
 }
@@ -59,7 +59,8 @@ impl HealthProber {
     pub fn start(groups: Vec<Arc<Group>>, settings: ResolveSettings) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let task = Task { groups, settings: Arc::new(settings), ended: false };
-        let shared = Arc::new(Shared { task: Mutex::new(task.clone()), changed: Notify::new() });
+        let shared =
+            Arc::new(ProberInner { task: Mutex::new(task.clone()), changed: Notify::new() });
         let first = async {
             let names = task.groups.iter().flat_map(|group| group.names()).collect::<Vec<_>>();
             let mut due = HashMap::new();
@@ -98,9 +99,9 @@ impl Drop for HealthProber {
     }
 }
 
-async fn run_until_dropped(shared: &Shared) {
+async fn run_until_dropped(shared: &ProberInner) {
     let room = Rc::new(Semaphore::new(AT_A_TIME));
-    let mut names: HashMap<Place, Rc<std::cell::Cell<Due>>> = HashMap::new();
+    let mut names: HashMap<ServerAddress, Rc<std::cell::Cell<Due>>> = HashMap::new();
     loop {
         let task = shared.task.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if task.ended {
@@ -139,9 +140,9 @@ enum Due {
 fn begin_look_ups(
     task: &Task,
     room: &Rc<Semaphore>,
-    names: &mut HashMap<Place, Rc<std::cell::Cell<Due>>>,
+    names: &mut HashMap<ServerAddress, Rc<std::cell::Cell<Due>>>,
 ) {
-    let wanted: Vec<Place> = task.groups.iter().flat_map(|group| group.names()).collect();
+    let wanted: Vec<ServerAddress> = task.groups.iter().flat_map(|group| group.names()).collect();
     names.retain(|place, _| wanted.contains(place));
     for place in wanted {
         let due = names.entry(place.clone()).or_insert_with(|| Rc::new(Due::At(0).into()));
@@ -160,8 +161,8 @@ fn begin_look_ups(
 }
 
 /// Looks up one name for all groups that have it, and says when it should be looked up again.
-async fn look_up(place: Place, task: Task) -> Duration {
-    let Place::Name { host, port } = &place else { return Duration::MAX };
+async fn look_up(place: ServerAddress, task: Task) -> Duration {
+    let ServerAddress::Name { host, port } = &place else { return Duration::MAX };
     match resolve(host, &task.settings).await {
         Ok(resolved) => {
             let addresses: Vec<SocketAddr> =

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::*;
 use crate::health::{CheckSettings, HealthSettings};
-use crate::select::{Chosen, GroupSettings, Outcome, Pick, ServerSettings};
+use crate::select::{AttemptOutcome, Chosen, GroupSettings, Pick, ServerSettings};
 
 fn group(to: &str, health: HealthSettings) -> Arc<Group> {
     let servers = vec![ServerSettings::at(to.parse().unwrap())];
@@ -56,7 +56,7 @@ fn a_probe_restores_a_server_that_listens_again() {
         HealthSettings { probe_every: every, ..HealthSettings::default() },
     );
     let Pick::Server(lease) = group.pick(steady_ms(), &Chosen::default(), &[]) else { panic!() };
-    lease.finish(steady_ms(), Outcome::ConnectRefused);
+    lease.finish(steady_ms(), AttemptOutcome::ConnectRefused);
     let _prober =
         HealthProber::start(vec![Arc::clone(&group)], ResolveSettings::default()).unwrap();
     eventually("a probe fails", || group.report(0).servers[0].counts.probes[0] > 0);

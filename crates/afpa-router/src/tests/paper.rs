@@ -90,7 +90,7 @@ fn what_no_content_group_of_a_path_has_goes_to_the_shorter_prefix() {
     let question = ask("", "/img/a.jpg");
     let explanation = router.explain(&question);
     let seen: Vec<_> = explanation.considered.iter().map(|c| (c.set.0, c.outcome)).collect();
-    assert_eq!(seen, [(1, Outcome::Content), (0, Outcome::Taken)]);
+    assert_eq!(seen, [(1, MatchResult::Content), (0, MatchResult::Taken)]);
     assert_eq!(explanation.outcome, Ok(RequestSetId(0)));
 }
 

@@ -34,7 +34,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let mut deadline = self.receive_deadline();
         loop {
             let idle = self.waiting == Waiting::Idle || self.seems_new();
-            self.worker.table.set(self.place, Some(deadline), idle);
+            self.worker.table.set(self.entry, Some(deadline), idle);
             let received = poll_fn(|cx| self.poll_receive(cx)).await;
             let Received::TimedOut(Timeout::Idle) = received else { return received };
             let Some(left) = self.time_left() else { return received };
@@ -64,7 +64,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
 
     /// Whether the core drains, or its listener was given up.
     fn is_to_end(&self) -> bool {
-        self.worker.draining.get() || self.worker.table.is_leaving(self.place)
+        self.worker.draining.get() || self.worker.table.is_leaving(self.entry)
     }
 
     /// Whether it may be closed then: not while it owes its first request.
@@ -88,7 +88,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 worker.counters.received_bytes.add(arrived as u64);
                 Poll::Ready(Received::Data(kept + arrived))
             }
-            Poll::Pending if worker.table.wait(self.place, cx.waker()) => {
+            Poll::Pending if worker.table.wait(self.entry, cx.waker()) => {
                 Poll::Ready(Received::TimedOut(match self.waiting {
                     Waiting::Idle => Timeout::Idle,
                     Waiting::Head if self.input.is_empty() => Timeout::Idle,

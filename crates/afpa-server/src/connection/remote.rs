@@ -109,10 +109,10 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
     }
 
     fn wait_until(&mut self, steady_ms: Option<u64>) {
-        self.worker.table.set(self.connection.place, steady_ms, false);
+        self.worker.table.set(self.connection.entry, steady_ms, false);
     }
 
     fn is_over(&self, cx: &mut Context<'_>) -> bool {
-        self.worker.table.wait(self.connection.place, cx.waker())
+        self.worker.table.wait(self.connection.entry, cx.waker())
     }
 }

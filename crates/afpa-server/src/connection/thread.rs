@@ -23,7 +23,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         }
         self.worker.counters.deferred_to_threads.add(1);
         // The wait is ours, not the client's: no deadline runs.
-        self.worker.table.set(self.place, None, false);
+        self.worker.table.set(self.entry, None, false);
 
         let mut walk = Walk::begin();
         walk.on(Event::Request);
