@@ -4,7 +4,7 @@ use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::module::Now;
+use crate::clock::Now;
 
 /// How long the client may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

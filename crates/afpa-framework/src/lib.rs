@@ -31,12 +31,10 @@ pub mod state;
 pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Receipt, Remote};
 pub use address::Address;
 pub use client_stream::{ClientStream, Timeouts};
-pub use clock::steady_ms;
+pub use clock::{Now, steady_ms};
 pub use counter::Counter;
 pub use helpers::{Helpers, Overloaded};
-pub use module::{
-    Derived, Miss, Module, NotConfigured, Now, Outcome, Persistence, Timeout, Waiting,
-};
+pub use module::{Cached, Derived, Miss, Module, Persistence, Timeout, Waiting};
 pub use network::{Network, NotANetwork};
 pub use outbox::{Outbox, Part};
 pub use preface::{BrokenPreface, Preface};

@@ -16,6 +16,7 @@
 //! cores and swapped as a whole at a reload. LIFECYCLE.md beside this folder lists states and invariants.
 #![forbid(unsafe_code)]
 
+mod asked;
 mod counters;
 mod derive;
 mod doc_root;
@@ -25,14 +26,20 @@ mod load;
 mod push;
 mod remote;
 mod respond;
+mod route;
 mod scope_stats;
 mod settings;
+mod site;
+mod uncached;
 
 pub use counters::HttpCounters;
-pub use derive::{Http, HttpConnection, HttpRequest, Pending};
+pub use derive::{Http, HttpConnection, HttpRequest, Missed};
 pub use doc_root::{DocRoot, DocRootError};
-pub use global::{Global, ServerGroup, Site};
+pub use global::{Global, ServerGroup};
 pub use header::{HttpHeader, Variant};
-pub use load::{Compressor, CompressorStats, Loaded};
+pub use load::{Compressor, CompressorStats};
+pub use remote::{ExchangedRequest, Remote};
 pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};
 pub use settings::{Compression, DocRootSettings};
+pub use site::Site;
+pub use uncached::{LoadedRequest, Uncached};

@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use afpa_framework::Counter;
 use afpa_proxy::observe::{BUCKETS, Histogram};
-use afpa_router::{Action, RequestSetId, SiteId};
-
-use crate::global::Global;
+use afpa_router::{Action, RequestSet, RequestSetId, SiteId};
 
 /// What one core counts, by *scope*: a scope is a site or a request set.
 #[derive(Debug, Default)]
@@ -62,18 +60,20 @@ struct Times {
 }
 
 impl ScopeTable {
-    /// Those of the sites and request sets that there are now. What stays, by name, counts on.
-    pub(crate) fn of(global: &Global, previous: &ScopeTable) -> ScopeTable {
-        let sets = global.router.as_ref().map_or(&[][..], |router| router.sets());
+    /// The counters of these sites, and of these request sets of theirs. A scope that `previous` has under
+    /// the same name goes on counting.
+    pub(crate) fn new<'n>(
+        sites: impl Iterator<Item = &'n str>,
+        sets: &[RequestSet],
+        previous: &ScopeTable,
+    ) -> ScopeTable {
         let kept: HashMap<_, _> = previous.all().map(|scope| (scope.name(), scope)).collect();
         let mut names = Names::default();
-        let sites: Vec<Arc<ScopeStats>> = global
-            .sites
-            .iter()
-            .map(|site| ScopeStats::new(names.unique(&site.name), None, true).or_kept(&kept))
+        let sites: Vec<Arc<ScopeStats>> = sites
+            .map(|site| ScopeStats::new(names.unique(site), None, true).or_kept(&kept))
             .collect();
         let mut names = Names::default();
-        let counted = sets.iter().take(global.counted_sets).filter_map(|set| {
+        let counted = sets.iter().filter_map(|set| {
             let site = sites.get(set.site.0 as usize)?;
             let times = matches!(set.behaviour.action, Action::Distributed { .. });
             let scope = ScopeStats::new(site.site.clone(), Some(names.unique(&set.name)), times);
@@ -193,7 +193,7 @@ impl InFlight {
         Self(Arc::clone(scope))
     }
 
-    pub(crate) fn scope(&self) -> &ScopeStats {
+    pub(crate) fn scope(&self) -> &Arc<ScopeStats> {
         &self.0
     }
 }
@@ -225,21 +225,19 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
-    use afpa_proxy::limit::{Gate, LimitSettings};
     use afpa_router::{Affinity, Conditions, Content, ContentGroup, Fixed, GroupId, ListenerId};
     use afpa_router::{PathEntry, Reach, Router, SiteEntry, Table};
 
     use super::*;
-    use crate::global::Site;
 
     fn content(action: Action) -> Content {
         let (group, conditions) = (ContentGroup::All, Conditions::default());
         Content { group, conditions, action, rewrite: None }
     }
 
-    /// Sites of one name, each on a listener of its own, with a path for each prefix; those that end in
+    /// The counters of sites of one name, each on a listener of its own, with a path for each prefix; those that end in
     /// a slash are distributed.
-    fn global(sites: &[&[&str]], counted_sets: usize) -> Global {
+    fn table(sites: &[&[&str]], counted_sets: usize, previous: &ScopeTable) -> ScopeTable {
         let fixed = Fixed { status: 200, content_type: "text/plain".into(), body: Vec::new() };
         let path = |prefix: &&str| PathEntry {
             prefix: prefix.as_bytes().into(),
@@ -256,20 +254,10 @@ mod tests {
             paths: prefixes.iter().map(path).collect(),
         };
         let table = Table { sites: sites.iter().zip(0..).map(site).collect() };
-        let virtual_site = |site: &SiteEntry| Site {
-            name: site.name.clone(),
-            gate: Gate::new(LimitSettings::default()),
-            forwarded_from: Arc::default(),
-        };
-        Global {
-            sites: table.sites.iter().map(virtual_site).collect(),
-            router: Some(Arc::new(Router::compile(&table).unwrap())),
-            roots: Vec::new(),
-            groups: Vec::new(),
-            limits: Default::default(),
-            body_limit: 0,
-            counted_sets,
-        }
+        let router = Router::compile(&table).unwrap();
+        let sets = router.sets();
+        let counted = sets.get(..counted_sets).unwrap_or(sets);
+        ScopeTable::new(table.sites.iter().map(|site| &*site.name), counted, previous)
     }
 
     fn names(scopes: &ScopeTable) -> Vec<String> {
@@ -279,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_request_counts_for_its_set_and_its_site() {
-        let scopes = ScopeTable::of(&global(&[&["/x", "/y/"]], 10), &ScopeTable::default());
+        let scopes = table(&[&["/x", "/y/"]], 10, &ScopeTable::default());
         let scope = |set| scopes.get(SiteId(0), set).unwrap();
         scope(Some(RequestSetId(0))).answered(204);
         scope(Some(RequestSetId(1))).answered(503);
@@ -305,7 +293,7 @@ mod tests {
 
     #[test]
     fn sets_beyond_the_limit_count_for_their_site_alone() {
-        let scopes = ScopeTable::of(&global(&[&["/x", "/y"]], 1), &ScopeTable::default());
+        let scopes = table(&[&["/x", "/y"]], 1, &ScopeTable::default());
         assert_eq!(names(&scopes), ["a", "a /x *"]);
         scopes.get(SiteId(0), Some(RequestSetId(1))).unwrap().answered(200);
         let requests = scopes.iter().map(|scope| scope.report().requests());
@@ -314,19 +302,18 @@ mod tests {
 
     #[test]
     fn no_two_have_one_name() {
-        let scopes = ScopeTable::of(&global(&[&["/x"], &["/x"]], 10), &ScopeTable::default());
+        let scopes = table(&[&["/x"], &["/x"]], 10, &ScopeTable::default());
         assert_eq!(names(&scopes), ["a", "a #2", "a /x *", "a /x * #2"]);
     }
 
     #[test]
     fn what_stays_counts_on_after_a_reload() {
-        let before =
-            ScopeTable::of(&global(&[&["/gone", "/x", "/y/"]], 10), &ScopeTable::default());
+        let before = table(&[&["/gone", "/x", "/y/"]], 10, &ScopeTable::default());
         for set in 0..3 {
             before.get(SiteId(0), Some(RequestSetId(set))).unwrap().answered(200);
         }
         let held = InFlight::count(before.get(SiteId(0), Some(RequestSetId(0))).unwrap());
-        let after = ScopeTable::of(&global(&[&["/new", "/y/", "/x"]], 10), &before);
+        let after = table(&[&["/new", "/y/", "/x"]], 10, &before);
         drop(before);
         held.scope().answered(500);
         drop(held);

@@ -1,15 +1,12 @@
 //! The state functions of HTTP, driven by hand in the order of the diagram: no socket, no engine.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::{Arena, CacheSettings};
 use afpa_framework::{
-    Client, ClientStream, Derived, Helpers, Miss, Module, NoAccessLog, NotConfigured, Now, Outbox,
-    Part, Persistence, Timeouts,
+    Cached, Client, Derived, Helpers, Miss, Module, NoAccessLog, Now, Outbox, Part, Persistence,
 };
 use afpa_http::FieldSlots;
 use afpa_module_http::{
@@ -53,7 +50,10 @@ impl Bench {
         match http.derive_request(connection, NOW, request, &mut slots, out) {
             Derived::Request(parsed, consumed) => {
                 assert_eq!(consumed, request.len());
-                http.derive_cached_response(connection, NOW, &parsed, out)
+                match http.derive_cached_response(connection, NOW, &parsed, out) {
+                    Cached::Hit(persistence) => Some(persistence),
+                    Cached::Miss(_) => None,
+                }
             }
             other => panic!("not a request: {other:?}", other = describe(&other)),
         }
@@ -61,68 +61,23 @@ impl Bench {
 
     /// One request through all states.
     async fn ask(&mut self, request: &[u8]) -> String {
-        if self.interrupt(request).is_none() {
-            let mut slots = FieldSlots::default();
-            let (http, connection, out) = (&mut self.http, &mut self.connection, &mut self.out);
-            let derived = http.derive_request(connection, NOW, request, &mut slots, out);
-            let Derived::Request(parsed, _) = derived else { panic!("it was one before") };
-            match http.derive_miss_response(connection, NOW, &parsed, out) {
+        self.out.clear();
+        let mut slots = FieldSlots::default();
+        let (http, connection, out) = (&mut self.http, &mut self.connection, &mut self.out);
+        let derived = http.derive_request(connection, NOW, request, &mut slots, out);
+        let Derived::Request(parsed, _) = derived else { panic!("not a request") };
+        if let Cached::Miss(routed) = http.derive_cached_response(connection, NOW, &parsed, out) {
+            match Http::derive_miss_response(routed, connection, out) {
                 Miss::Answered(_) => {}
-                Miss::Uncached(pending) => {
+                Miss::Uncached(request) => {
                     let helpers = Helpers::new(8);
-                    let work = http.derive_uncached_response(NOW, &pending, &helpers);
-                    let loaded = work.await;
-                    http.finish(connection, NOW, pending, Ok(loaded), out);
+                    let loaded = http.derive_uncached_response(NOW, request, &helpers).await;
+                    http.finish_uncached(connection, NOW, loaded, out);
                 }
-                Miss::Remote(_) | Miss::Deferred(_) => panic!("there is no router yet"),
+                Miss::Remote(_) => panic!("there are no servers"),
             }
         }
         String::from_utf8_lossy(&self.out.bytes).into_owned()
-    }
-}
-
-/// The client of an exchange that does not take place.
-struct NoClient;
-
-impl ClientStream for NoClient {
-    fn arrived(&self) -> &[u8] {
-        unreachable!("no exchange takes place")
-    }
-    fn consume(&mut self, _: usize) {
-        unreachable!("no exchange takes place")
-    }
-    fn poll_receive(&mut self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<usize>> {
-        unreachable!("no exchange takes place")
-    }
-    fn give_back(&mut self, _: &[u8]) {
-        unreachable!("no exchange takes place")
-    }
-    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        unreachable!("no exchange takes place")
-    }
-    fn poll_send(&mut self, _: &mut Context<'_>, _: &[u8], _: bool) -> Poll<io::Result<usize>> {
-        unreachable!("no exchange takes place")
-    }
-    fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        unreachable!("no exchange takes place")
-    }
-    fn reset_at_end(&mut self) {
-        unreachable!("no exchange takes place")
-    }
-    fn now(&self) -> Now {
-        NOW
-    }
-    fn cached_now(&self) -> Now {
-        NOW
-    }
-    fn timeouts(&self) -> Timeouts {
-        unreachable!("no exchange takes place")
-    }
-    fn wait_until(&mut self, _: Option<u64>) {
-        unreachable!("no exchange takes place")
-    }
-    fn is_over(&self, _: &mut Context<'_>) -> bool {
-        unreachable!("no exchange takes place")
     }
 }
 
@@ -295,26 +250,16 @@ async fn a_tilde_leads_to_the_home_of_a_user_and_of_nobody_else() {
 }
 
 #[tokio::test]
-async fn without_a_router_the_other_ways_are_not_configured() {
+async fn a_path_is_normalised_on_the_way_to_the_cache_and_to_the_file() {
     let root = site();
     let mut bench = Bench::new(root.path(), DocRootSettings::default());
-    let mut slots = FieldSlots::default();
-    let request = b"GET /new HTTP/1.1\r\nHost: x\r\n\r\n";
-    let (http, connection, out) = (&mut bench.http, &mut bench.connection, &mut bench.out);
-    let Derived::Request(parsed, _) =
-        http.derive_request(connection, NOW, request, &mut slots, out)
-    else {
-        panic!("a request")
-    };
-    let Miss::Uncached(mut pending) = http.derive_miss_response(connection, NOW, &parsed, out)
-    else {
-        panic!("a file that is not there is looked for")
-    };
-    let remote = http.derive_remote_response(NOW, &mut pending, &mut NoClient).await;
-    assert!(matches!(remote, Err(NotConfigured)));
-    assert!(matches!(http.derive_deferred_response(&pending).await, Err(NotConfigured)));
-    http.finish(connection, NOW, pending, Err(NotConfigured), out);
-    assert!(out.bytes.starts_with(b"HTTP/1.1 501 "), "{:?}", out.bytes.escape_ascii());
+    let odd = b"GET /folder/../w%6frds.txt HTTP/1.1\r\nHost: x\r\n\r\n";
+    let first = bench.ask(odd).await;
+    assert!(first.starts_with("HTTP/1.1 200 "), "{first}");
+    assert_eq!(bench.interrupt(odd), Some(Persistence::Keep));
+    let plain = b"GET /words.txt HTTP/1.1\r\nHost: x\r\n\r\n";
+    assert_eq!(bench.interrupt(plain), Some(Persistence::Keep));
+    assert_eq!((bench.counters.hits.get(), bench.counters.misses.get()), (2, 1));
 }
 
 #[test]

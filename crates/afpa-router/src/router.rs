@@ -66,18 +66,6 @@ impl Router {
         self.route_counted_in(site, question, &mut ())
     }
 
-    /// A verdict of [`Router::route`] once more, from its own `set` and `certain` and the path of the
-    /// question: without the walk.
-    #[inline]
-    pub fn again<'r, 'q>(
-        &'r self,
-        set: RequestSetId,
-        path: &'q [u8],
-        certain: bool,
-    ) -> Option<Verdict<'r, 'q>> {
-        Some(self.set(set)?.verdict(set, path, certain))
-    }
-
     /// The site that answers for a host, in any case and without its port, on a listener.
     #[inline]
     pub fn site(&self, listener: ListenerId, host: &str) -> Option<SiteId> {

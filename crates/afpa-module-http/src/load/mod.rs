@@ -24,7 +24,6 @@ use std::time::{Duration, Instant};
 use afpa_cache::{Fill, Key, Object, Seconds, Ticket};
 use afpa_framework::{Helpers, Overloaded};
 use afpa_http::Status;
-use afpa_proxy::exchange::{Job, Report};
 
 use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
@@ -36,7 +35,7 @@ pub(crate) use homes::{Homes, RootedPath, split_home};
 
 /// What was found for a path.
 #[derive(Debug)]
-pub enum Loaded {
+pub(crate) enum Loaded {
     /// A cache object.
     Object(Arc<Object<HttpHeader>>),
     /// A directory, whose name ends with a slash.
@@ -45,8 +44,6 @@ pub enum Loaded {
     Listing(Vec<u8>),
     /// Nothing that could be sent.
     Failed(Status),
-    /// What became of an exchange with a server, and the request that it was for.
-    Remote(Box<Job>, Report),
 }
 
 /// For how long a load that changes overtake is begun again, and how often. Those who wait for the

@@ -104,7 +104,11 @@ impl<M: Module, T: Transport> Connection<M, T> {
             let persistence = match self.interrupt_context(arrived) {
                 Next::Receive => Persistence::Keep,
                 Next::Close => Persistence::Close,
-                Next::Thread(request) => match Box::pin(self.thread_context(request)).await {
+                Next::Uncached(request) => match Box::pin(self.uncached(request)).await {
+                    Ok(persistence) => persistence,
+                    Err(end) => return end,
+                },
+                Next::Remote(request) => match Box::pin(self.remote(request)).await {
                     Ok(persistence) => persistence,
                     Err(end) => return end,
                 },

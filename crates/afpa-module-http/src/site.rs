@@ -1,0 +1,51 @@
+//! A site, apart from its routes.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use afpa_framework::{Client, Network};
+use afpa_http::Request;
+use afpa_proxy::forwarded;
+use afpa_proxy::limit::Gate;
+use afpa_proxy::request::Origin;
+
+/// What a site is apart from its routes, which the router has.
+pub struct Site {
+    /// Its name in logs and metrics.
+    pub name: String,
+    /// Its limits on requests that go to servers.
+    pub gate: Arc<Gate>,
+    /// Routers in front whose X-Forwarded-For is trusted to name the client.
+    pub forwarded_from: Arc<[Network]>,
+}
+
+impl Site {
+    /// The client of a request that came from `peer`, and what servers are told about it. A trusted
+    /// router in front names the client; each router adds the address that it got the request from.
+    pub(crate) fn client_of(
+        &self,
+        request: &Request<'_, '_>,
+        peer: Option<IpAddr>,
+    ) -> (Option<IpAddr>, Origin) {
+        let Some(peer) = peer else { return (None, Origin { client: None, trusted: false }) };
+        let trusted = self.forwarded_from.iter().any(|network| network.contains(peer));
+        let origin = Origin { client: Some(peer), trusted };
+        if !trusted {
+            return (Some(peer), origin);
+        }
+        let lines =
+            request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("x-forwarded-for"));
+        let client = forwarded::client(lines.map(|(_, value)| value), peer, &self.forwarded_from);
+        (Some(client), origin)
+    }
+
+    /// The client as the access log names it.
+    pub(crate) fn logged_client(&self, request: &Request<'_, '_>, peer: Client) -> Client {
+        match peer {
+            Client::Ip(address) if !self.forwarded_from.is_empty() => {
+                self.client_of(request, Some(address)).0.map_or(peer, Client::Ip)
+            }
+            _ => peer,
+        }
+    }
+}
