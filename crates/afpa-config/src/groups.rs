@@ -8,7 +8,7 @@ use afpa_proxy::health::{CheckSettings, ErrorSettings, HealthSettings};
 use afpa_proxy::request::{HostPolicy, Mark, RequestPolicy};
 use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::{
-    Affinity, GroupSettings, Place as ServerPlace, PlaceError, QueueSettings, Select,
+    Affinity, GroupSettings, QueueSettings, Select, ServerAddress, ServerAddressError,
     ServerSettings,
 };
 
@@ -106,7 +106,7 @@ impl ServerGroup {
     }
 
     /// The group that `to = "127.0.0.1:3000"` means.
-    pub(crate) fn of_servers(name: &str, places: Vec<ServerPlace>) -> Self {
+    pub(crate) fn of_servers(name: &str, places: Vec<ServerAddress>) -> Self {
         let settings = GroupSettings {
             name: name.to_owned(),
             servers: places.into_iter().map(ServerSettings::at).collect(),
@@ -263,8 +263,8 @@ fn shown_server(server: &ServerSettings) -> String {
 }
 
 /// Where servers are, with commas between them.
-pub(crate) fn server_places(text: &str) -> Result<Vec<ServerPlace>, Unfit> {
-    let mut places: Vec<ServerPlace> = Vec::new();
+pub(crate) fn server_places(text: &str) -> Result<Vec<ServerAddress>, Unfit> {
+    let mut places: Vec<ServerAddress> = Vec::new();
     for text in text.split(',') {
         let place = server_place(text.trim())?;
         if places.contains(&place) {
@@ -276,21 +276,21 @@ pub(crate) fn server_places(text: &str) -> Result<Vec<ServerPlace>, Unfit> {
 }
 
 /// Where a server is.
-pub(crate) fn server_place(text: &str) -> Result<ServerPlace, Unfit> {
+pub(crate) fn server_place(text: &str) -> Result<ServerAddress, Unfit> {
     text.parse().map_err(|error| {
         let (cause, remedy) = match error {
-            PlaceError::Form => (
+            ServerAddressError::Form => (
                 format!("\"{text}\" is not the address of a server"),
                 "write \"127.0.0.1:3000\", \"app.example:8080\" or \"unix:/run/app.sock\"",
             ),
-            PlaceError::Path => (
+            ServerAddressError::Path => (
                 format!("\"{text}\" is not the path of a unix socket"),
                 "write the whole path, in at most 107 bytes: \"unix:/run/app.sock\"",
             ),
-            PlaceError::Port => {
+            ServerAddressError::Port => {
                 (format!("\"{text}\" has no port that exists"), "use a port from 1 to 65535")
             }
-            PlaceError::Host => (
+            ServerAddressError::Host => (
                 format!("\"{text}\" has no host name"),
                 "write a name and a port, without a scheme: \"app.example:8080\"",
             ),

@@ -93,7 +93,7 @@ impl Hierarchy {
                 Building { site, index, groups: &groups, roots: &mut hierarchy.roots };
             let (paths, origins) = building.paths();
             hierarchy.origins.push(origins);
-            hierarchy.table.sites.push(afpa_router::Site {
+            hierarchy.table.sites.push(afpa_router::SiteEntry {
                 name: name(site, index),
                 listeners: site.listen.iter().map(|listen| ListenerId(number(listen))).collect(),
                 hosts: site.hosts.iter().map(|host| host_pattern(host)).collect(),

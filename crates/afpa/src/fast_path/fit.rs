@@ -81,7 +81,7 @@ fn fit(config: &Config, site: &SiteSettings, caches: bool) -> Fit {
     }
 }
 
-fn caches(site: &afpa_router::Site) -> bool {
+fn caches(site: &afpa_router::SiteEntry) -> bool {
     let contents = site.paths.iter().flat_map(|path| &path.contents);
     contents.into_iter().any(|content| matches!(content.action, Action::Cached { .. }))
 }

@@ -8,7 +8,7 @@ use afpa_bpf::{
     ANSWER_MAX, Carriers, Change, FastPath, FlowKey, Interface, PAGE_BYTES, Settings,
     VARIANT_BYTES, carrying, interfaces,
 };
-use afpa_server::Elsewhere;
+use afpa_server::KernelActivity;
 use anyhow::bail;
 
 use super::Missing;
@@ -54,8 +54,8 @@ impl Prepared {
     }
 
     /// For the engine.
-    pub(crate) fn elsewhere(&self) -> Elsewhere {
-        elsewhere(&self.fast_path)
+    pub(crate) fn kernel_activity(&self) -> KernelActivity {
+        kernel_activity(&self.fast_path)
     }
 
     fn try_load(
@@ -131,9 +131,9 @@ pub(super) fn log_every(config: &Config) -> u32 {
 }
 
 /// What the engine asks before it closes a connection that seems to be idle.
-pub(super) fn elsewhere(fast_path: &Arc<FastPath>) -> Elsewhere {
+pub(super) fn kernel_activity(fast_path: &Arc<FastPath>) -> KernelActivity {
     let fast_path = Arc::clone(fast_path);
-    Elsewhere::new(move |client, server| {
+    KernelActivity::new(move |client, server| {
         // A table that cannot be read says nothing of the connection.
         fast_path.since_answer(&FlowKey::new(client, server)).ok().flatten()
     })

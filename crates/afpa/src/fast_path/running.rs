@@ -11,7 +11,7 @@ use afpa_bpf::{Carriers, Change, RtxThread, Swept, interfaces};
 use afpa_cache::{Cache, Residency};
 use afpa_framework::Network;
 use afpa_module_http::HttpHeader;
-use afpa_server::Elsewhere;
+use afpa_server::KernelActivity;
 use afpa_server::counters::WorkerCounters;
 use anyhow::Context as _;
 use arc_swap::ArcSwapOption;
@@ -20,7 +20,7 @@ use super::fit::{Fit, answerable, leads};
 use super::heart::Heart;
 use super::keep::Kept;
 use super::log::Register;
-use super::prepare::{Prepared, elsewhere, log_every};
+use super::prepare::{Prepared, kernel_activity, log_every};
 use super::resident::{Counts, Resident};
 use super::scope::Scope;
 use super::served::Served;
@@ -197,8 +197,8 @@ impl FastPath {
     }
 
     /// For the engine.
-    pub(crate) fn elsewhere(&self) -> Elsewhere {
-        elsewhere(&self.shared.fast_path)
+    pub(crate) fn kernel_activity(&self) -> KernelActivity {
+        kernel_activity(&self.shared.fast_path)
     }
 
     /// Answers nothing more; connections go on with their workers.

@@ -4,12 +4,12 @@
 //! response*.
 
 use std::convert::Infallible;
-use std::future::{Future, pending};
+use std::future::Future;
 use std::sync::Arc;
 
 use afpa_framework::{
-    Client, Derived, Helpers, Miss, Module, Now, Outbox, Outcome, Persistence, Receipt, Timeout,
-    Waiting,
+    Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox, Persistence,
+    Receipt, Timeout, Waiting,
 };
 use afpa_http::{
     BodyLength, Connection, FieldSlots, Host, HttpDate, Method, Request, RequestLimits,
@@ -190,8 +190,15 @@ impl Module for Admin {
         = Request<'s, 'b>
     where
         'b: 's;
-    type Pending = Infallible;
+    type Routed<'m, 's, 'b>
+        = (&'m Admin, Now, &'m Request<'s, 'b>)
+    where
+        'b: 's,
+        's: 'm;
+    type Uncached = Infallible;
     type Loaded = Infallible;
+    type Remote = Infallible;
+    type Exchanged = Infallible;
 
     fn connected(&mut self, client: Client, _: u32) -> Trusted {
         Trusted(client == Client::Unix)
@@ -221,24 +228,26 @@ impl Module for Admin {
         Derived::Refused
     }
 
-    fn derive_cached_response(
-        &mut self,
+    fn derive_cached_response<'m, 's, 'b>(
+        &'m mut self,
         _: &mut Trusted,
-        _: Now,
-        _: &Request<'_, '_>,
+        now: Now,
+        request: &'m Request<'s, 'b>,
         _: &mut Outbox,
-    ) -> Option<Persistence> {
-        None
+    ) -> Cached<Self::Routed<'m, 's, 'b>>
+    where
+        'b: 's,
+        's: 'm,
+    {
+        Cached::Miss((self, now, request))
     }
 
     fn derive_miss_response(
-        &mut self,
+        (admin, now, request): Self::Routed<'_, '_, '_>,
         trusted: &mut Trusted,
-        now: Now,
-        request: &Request<'_, '_>,
         out: &mut Outbox,
-    ) -> Miss<Infallible> {
-        let answer = self.answer(trusted.0, request);
+    ) -> Miss<Infallible, Infallible> {
+        let answer = admin.answer(trusted.0, request);
         // One request a connection: nobody asks often enough for more to matter.
         send(&answer, now, request.method != Method::Head, Connection::Close, out);
         Miss::Answered(Persistence::Close)
@@ -247,18 +256,35 @@ impl Module for Admin {
     fn derive_uncached_response(
         &mut self,
         _: Now,
-        _: &Infallible,
+        never: Infallible,
         _: &Helpers,
     ) -> impl Future<Output = Infallible> + 'static {
-        pending()
+        async move { never }
     }
 
-    fn finish(
+    fn finish_uncached(
         &mut self,
         _: &mut Trusted,
         _: Now,
         never: Infallible,
-        _: Outcome<Self>,
+        _: &mut Outbox,
+    ) -> Persistence {
+        match never {}
+    }
+
+    fn derive_remote_response<'c, C: ClientStream>(
+        &mut self,
+        never: Infallible,
+        _: &'c mut C,
+    ) -> impl Future<Output = Infallible> + use<'c, C> {
+        async move { never }
+    }
+
+    fn finish_remote(
+        &mut self,
+        _: &mut Trusted,
+        _: Now,
+        never: Infallible,
         _: &mut Outbox,
     ) -> Persistence {
         match never {}

@@ -87,10 +87,10 @@ impl Server {
     }
 
     fn swap_workers(&self, config: &Config, global: &Arc<Global>, sinks: Option<Arc<Sinks>>) {
-        let elsewhere = self.fast_path.as_ref().map(FastPath::elsewhere);
+        let kernel_activity = self.fast_path.as_ref().map(FastPath::kernel_activity);
         let global = Arc::clone(global);
         self.engine.reload(
-            &convert::engine(config, elsewhere),
+            &convert::engine(config, kernel_activity),
             move |module: &mut Http, worker| {
                 module.adopt(Arc::clone(&global));
                 if let Some(sinks) = &sinks {

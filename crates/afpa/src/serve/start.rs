@@ -7,8 +7,8 @@ use std::time::Instant;
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, Entry};
 use afpa_config::{Config, human_size};
-use afpa_module_http::{Http, HttpCounters, Site};
-use afpa_proxy::probe::Keeper;
+use afpa_module_http::{DocRoot, Http, HttpCounters};
+use afpa_proxy::probe::HealthProber;
 use afpa_server::worker::WorkerContext;
 use afpa_server::{Address, BoundListener, Engine, Settings};
 use anyhow::{Context as _, bail};
@@ -38,11 +38,11 @@ pub(crate) struct Server {
     pub(super) arena: Arena,
     pub(super) numbers: ListenerNumbers,
     /// Probes servers and looks up their names, while there are any.
-    pub(super) prober: Option<Keeper>,
+    pub(super) prober: Option<HealthProber>,
     /// The kernel's part, while it has one.
     pub(super) fast_path: Option<FastPath>,
     /// Roots of configurations that were replaced.
-    pub(super) leaving: Leaving<Site>,
+    pub(super) leaving: Leaving<DocRoot>,
     pub(super) notifier: Notifier,
 }
 
@@ -72,12 +72,12 @@ impl Server {
         let (access_log, sinks) = access_log.unwrap_or_default();
         let sinks = Arc::new(sinks);
 
-        let elsewhere = match &fast_path {
-            Outcome::Ready(prepared) => Some(prepared.elsewhere()),
+        let kernel_activity = match &fast_path {
+            Outcome::Ready(prepared) => Some(prepared.kernel_activity()),
             Outcome::Without(_) => None,
         };
         let counters: Vec<_> = (0..config.workers).map(|_| Arc::default()).collect();
-        let settings = convert::engine(&config, elsewhere);
+        let settings = convert::engine(&config, kernel_activity);
         let mut engine = start_workers(&config, &settings, &serving, &counters, &sinks)?;
         let parts = Parts {
             config: &config,
@@ -202,10 +202,10 @@ fn is_readable(root: &DocumentRoot) -> bool {
 
 /// The prober of the groups that are served from now on; none while there never were any.
 pub(super) fn update_prober(
-    running: Option<Keeper>,
+    running: Option<HealthProber>,
     config: &Config,
     serving: &Serving,
-) -> anyhow::Result<Option<Keeper>> {
+) -> anyhow::Result<Option<HealthProber>> {
     let groups = serving.groups();
     match running {
         Some(prober) => {
@@ -216,7 +216,7 @@ pub(super) fn update_prober(
         None => {
             // It waits for first addresses on an event loop of its own, and this thread runs one.
             let resolver = config.resolver.clone();
-            let start = std::thread::spawn(move || Keeper::start(groups, resolver)).join();
+            let start = std::thread::spawn(move || HealthProber::start(groups, resolver)).join();
             let prober = start.unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()));
             prober.map(Some).context("the thread that probes servers cannot be started")
         }

@@ -81,14 +81,14 @@ impl Metrics {
     }
 
     fn compression(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let coder = self.0.coder();
-        let waiting = usize::try_from(coder.waiting).unwrap_or(usize::MAX);
+        let compressor = self.0.compressor();
+        let waiting = usize::try_from(compressor.waiting).unwrap_or(usize::MAX);
         gauge(out, "compression_waiting", "Objects that wait to be compressed", waiting, None)?;
-        counter(out, "compression_objects", "Objects compressed", coder.done)?;
-        counter(out, "compression_codings", "Codings made of them", coder.codings)?;
-        counter(out, "compression_refused", "Orders beyond the queue", coder.refused)?;
-        counter(out, "compression_overtaken", "Dropped before it was done", coder.overtaken)?;
-        counter(out, "compression_failed", "Objects that could not be", coder.failed)
+        counter(out, "compression_objects", "Objects compressed", compressor.done)?;
+        counter(out, "compression_codings", "Codings made of them", compressor.codings)?;
+        counter(out, "compression_refused", "Orders beyond the queue", compressor.refused)?;
+        counter(out, "compression_overtaken", "Dropped before it was done", compressor.overtaken)?;
+        counter(out, "compression_failed", "Objects that could not be", compressor.failed)
     }
 
     fn fast_path(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use afpa_module_http::{HttpCounters, ShareReport, VirtualSite};
+use afpa_module_http::{HttpCounters, ScopeReport, Site};
 use afpa_proxy::limit::LIMITS;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -26,7 +26,7 @@ pub(super) struct Sites {
 struct Row {
     site: String,
     set: Option<String>,
-    counts: ShareReport,
+    counts: ScopeReport,
     /// By limit, in the order of [`LIMITS`]; of sites alone.
     refused: [u64; LIMITS.len()],
     /// What the kernel answered, which is among the counts; of sites alone.
@@ -40,28 +40,28 @@ impl Sites {
     /// The sum of what all cores have counted, and the kernel for each of the sites.
     pub(super) fn look(
         cores: &[Arc<HttpCounters>],
-        configured: &[VirtualSite],
+        configured: &[Site],
         kernel: Vec<OfSite>,
     ) -> Self {
         let mut rows: Vec<Row> = Vec::new();
         let mut places = HashMap::new();
-        for shares in cores.iter().map(|counters| counters.shares()) {
-            for share in shares.iter() {
+        for scopes in cores.iter().map(|counters| counters.scopes()) {
+            for scope in scopes.iter() {
                 // During a reload, cores may differ in what they count.
                 let place =
-                    *places.entry((share.site.clone(), share.set.clone())).or_insert_with(|| {
-                        let (site, set) = (share.site.clone(), share.set.clone());
+                    *places.entry((scope.site.clone(), scope.set.clone())).or_insert_with(|| {
+                        let (site, set) = (scope.site.clone(), scope.set.clone());
                         rows.push(Row {
                             site,
                             set,
-                            counts: ShareReport::default(),
+                            counts: ScopeReport::default(),
                             refused: [0; LIMITS.len()],
                             kernel: None,
                         });
                         rows.len() - 1
                     });
                 if let Some(row) = rows.get_mut(place) {
-                    row.counts.add(&share.report());
+                    row.counts.add(&scope.report());
                 }
             }
         }

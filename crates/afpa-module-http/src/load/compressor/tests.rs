@@ -11,17 +11,17 @@ use afpa_http::{Coding, CodingSet, FieldSlots, RequestLimits, request};
 
 use super::*;
 use crate::load::{Loaded, load};
-use crate::settings::SiteSettings;
+use crate::settings::DocRootSettings;
 
 const BROWSER: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip, br, zstd\r\n\r\n";
 const PLAIN: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A site whose encoder is the test's.
+/// A document root whose encoder is the test's.
 struct Rig {
     folder: tempfile::TempDir,
-    site: Arc<Site>,
-    coder: Arc<Coder>,
+    doc_root: Arc<DocRoot>,
+    compressor: Arc<Compressor>,
     now: Seconds,
 }
 
@@ -31,12 +31,12 @@ impl Rig {
         let root = DocumentRoot::open(folder.path(), RootSettings::default()).expect("a root");
         let cache = CacheSettings { pin_threshold: 64 << 10, ..CacheSettings::default() };
         let cache = Cache::new(cache, Arena::new(16 << 20).expect("an arena"));
-        let coder = Coder::start_with(queue, encode).expect("a thread");
+        let compressor = Compressor::start_with(queue, encode).expect("a thread");
         // Who changes a file says so to the cache: then a test knows when that is.
         let watch = WatchSettings { enabled: false, ..WatchSettings::default() };
-        let settings = SiteSettings::default();
-        let site = Site::open_in(root, settings, cache, Arc::clone(&coder), 0, watch);
-        Rig { folder, site: site.expect("a site"), coder, now: Seconds(5) }
+        let settings = DocRootSettings::default();
+        let doc_root = DocRoot::open_in(root, settings, cache, Arc::clone(&compressor), 0, watch);
+        Rig { folder, doc_root: doc_root.expect("a document root"), compressor, now: Seconds(5) }
     }
 
     /// Writes a file under a new inode, so that the versions of one second differ.
@@ -45,19 +45,20 @@ impl Rig {
         let new = at.with_extension("new");
         std::fs::write(&new, content).expect("a file");
         std::fs::rename(&new, &at).expect("moves");
-        self.site.cache().invalidate(0, path.as_bytes());
+        self.doc_root.cache().invalidate(0, path.as_bytes());
     }
 
     /// What a request is answered from.
     fn get(&self, path: &str, head: &[u8]) -> Arc<Object<HttpHeader>> {
-        let work = load(Arc::clone(&self.site), path.as_bytes().into(), Helpers::new(8), self.now);
+        let work =
+            load(Arc::clone(&self.doc_root), path.as_bytes().into(), Helpers::new(8), self.now);
         let object = match block_on(work) {
             Loaded::Object(object) => object,
             other => panic!("{path}: {other:?}"),
         };
         let mut slots = FieldSlots::default();
         let parsed = request::parse(head, &mut slots, &RequestLimits::default());
-        self.site.note(&object, &parsed.expect("is right").expect("is whole"));
+        self.doc_root.note(&object, &parsed.expect("is right").expect("is whole"));
         object
     }
 
@@ -68,8 +69,8 @@ impl Rig {
     }
 
     #[track_caller]
-    fn until(&self, what: &str, holds: impl Fn(CoderStats) -> bool) {
-        until(what, || holds(self.coder.stats()));
+    fn until(&self, what: &str, holds: impl Fn(CompressorStats) -> bool) {
+        until(what, || holds(self.compressor.stats()));
     }
 }
 
@@ -136,7 +137,11 @@ fn nobody_waits_for_an_encoder_and_each_coding_is_made_once() {
     let first = rig.get("/a.txt", BROWSER);
     assert_eq!(first.header().available(), CodingSet::IDENTITY);
     assert!(first.header().varies(), "a cache on the way must know that codings will come");
-    assert_eq!(rig.coder.stats(), CoderStats::default(), "asked for once: nothing is made");
+    assert_eq!(
+        rig.compressor.stats(),
+        CompressorStats::default(),
+        "asked for once: nothing is made"
+    );
 
     rig.get("/a.txt", BROWSER);
     let begun = gate.called();
@@ -145,7 +150,7 @@ fn nobody_waits_for_an_encoder_and_each_coding_is_made_once() {
         let answer = rig.get("/a.txt", BROWSER);
         assert!(Arc::ptr_eq(&answer, &first), "nothing changes before it is whole");
     }
-    assert_eq!(rig.coder.stats().waiting, 1, "ordered once");
+    assert_eq!(rig.compressor.stats().waiting, 1, "ordered once");
     for _ in 0..3 {
         gate.go.send(()).expect("the encoder waits");
     }
@@ -166,7 +171,7 @@ fn nobody_waits_for_an_encoder_and_each_coding_is_made_once() {
     assert_eq!(made.header().last_modified, first.header().last_modified);
     let others: Vec<_> = gate.called.try_iter().collect();
     assert!(!others.contains(&begun) && others.len() == 2, "{begun:?}, then {others:?}");
-    assert_eq!(rig.site.cache().stats().fills, 1, "the file was read once");
+    assert_eq!(rig.doc_root.cache().stats().fills, 1, "the file was read once");
 }
 
 #[test]
@@ -177,10 +182,10 @@ fn who_accepts_no_coding_orders_none_but_is_one_who_asked() {
     for _ in 0..10 {
         rig.get("/a.txt", PLAIN);
     }
-    assert_eq!(rig.coder.stats(), CoderStats::default());
+    assert_eq!(rig.compressor.stats(), CompressorStats::default());
     rig.get("/a.txt", BROWSER);
     rig.until("the codings are made", |stats| stats.done == 1);
-    assert_eq!((calls.load(Ordering::SeqCst), rig.coder.stats().codings), (3, 3));
+    assert_eq!((calls.load(Ordering::SeqCst), rig.compressor.stats().codings), (3, 3));
 }
 
 #[test]
@@ -201,7 +206,7 @@ fn what_is_not_worth_it_is_tried_once_and_varies_no_more() {
     for _ in 0..10 {
         assert!(!rig.get("/a.txt", BROWSER).header().varies());
     }
-    assert_eq!((calls.load(Ordering::SeqCst), rig.coder.stats().codings), (3, 0));
+    assert_eq!((calls.load(Ordering::SeqCst), rig.compressor.stats().codings), (3, 0));
 }
 
 #[test]
@@ -270,7 +275,7 @@ fn a_full_queue_refuses_and_a_later_request_orders_again() {
     gate.called();
     rig.twice("/b.txt");
     rig.twice("/c.txt");
-    let stats = rig.coder.stats();
+    let stats = rig.compressor.stats();
     assert_eq!((stats.waiting, stats.refused), (2, 1), "one at work, one in the queue");
     for _ in 0..6 {
         gate.go.send(()).expect("the encoder waits");
@@ -288,7 +293,7 @@ fn orders_that_wait_hold_no_memory() {
     rig.write("/a.txt", &text("word "));
     rig.twice("/a.txt");
     gate.called();
-    let used = || rig.site.cache().arena().usage().used;
+    let used = || rig.doc_root.cache().arena().usage().used;
     let at_work = used();
     let paths: Vec<_> = (0..50).map(|n| format!("/{n}.txt")).collect();
     paths.iter().for_each(|path| rig.write(path, &text("many words ")));
@@ -296,8 +301,8 @@ fn orders_that_wait_hold_no_memory() {
         rig.twice(path);
     }
     assert!(used() > at_work);
-    rig.site.cache().invalidate_tree(0, b"");
-    assert_eq!((used(), rig.coder.stats().waiting), (at_work, 51));
+    rig.doc_root.cache().invalidate_tree(0, b"");
+    assert_eq!((used(), rig.compressor.stats().waiting), (at_work, 51));
     gate.go.send(()).expect("the encoder waits");
     rig.until("they come to nothing", |stats| stats.overtaken == 51);
     assert_eq!(used(), 0);
@@ -341,8 +346,8 @@ fn the_thread_ends_with_its_sites() {
     let (calls, encode) = counted();
     let alive = Arc::downgrade(&calls);
     drop(calls);
-    let Rig { site, coder, .. } = Rig::new(8, encode);
-    drop((site, coder));
+    let Rig { doc_root, compressor, .. } = Rig::new(8, encode);
+    drop((doc_root, compressor));
     until("the encoder is gone", || alive.strong_count() == 0);
 }
 
@@ -395,10 +400,12 @@ fn a_reload_keeps_nothing_of_the_site_before_alive() {
     rig.write("/a.txt", &text("word "));
     rig.twice("/a.txt");
     gate.called();
-    let Rig { site, coder, .. } = rig;
-    let gone = Arc::downgrade(&site);
-    drop(site);
-    // The work that was begun is done, then nobody holds the site; the others may order on.
+    let Rig { doc_root, compressor, .. } = rig;
+    let gone = Arc::downgrade(&doc_root);
+    drop(doc_root);
+    // The work that was begun is done, then nobody holds the document root; others may still enqueue.
     drop(gate);
-    until("the site is let go", || gone.strong_count() == 0 && coder.stats().waiting == 0);
+    until("the document root is let go", || {
+        gone.strong_count() == 0 && compressor.stats().waiting == 0
+    });
 }

@@ -12,24 +12,24 @@ use crate::table::Reach;
 
 /// The paths of a site.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct SitePaths {
     pub(crate) prefixes: Prefixes,
     /// What the tree's numbers stand for.
-    pub(crate) shelves: Vec<Shelf>,
+    pub(crate) by_prefix: Vec<PrefixPaths>,
 }
 
 /// The paths of one prefix: one for each reach, the narrowest first.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct PrefixPaths {
     pub(crate) prefix_len: usize,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<CompiledPath>,
     /// The next shorter prefix.
     pub(crate) up: Option<u32>,
 }
 
 /// One path: which request sets are tried for which extension, in order.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct CompiledPath {
     pub(crate) reach: Reach,
     /// Every request set of the path.
     pub(crate) sets: Range<u32>,
@@ -41,25 +41,25 @@ pub(crate) struct Place {
     pub(crate) others: Box<[u32]>,
 }
 
-impl Places {
-    /// The shelf of the longest prefix of `path`.
+impl SitePaths {
+    /// The at_prefix of the longest prefix of `path`.
     #[inline]
-    pub(crate) fn first(&self, path: &[u8], steps: &mut impl Steps) -> Option<&Shelf> {
-        self.prefixes.longest(path, steps).and_then(|number| self.shelf(number))
+    pub(crate) fn first(&self, path: &[u8], steps: &mut impl Steps) -> Option<&PrefixPaths> {
+        self.prefixes.longest(path, steps).and_then(|number| self.at_prefix(number))
     }
 
-    /// The shelf of the next shorter prefix.
+    /// The at_prefix of the next shorter prefix.
     #[inline]
-    pub(crate) fn next(&self, shelf: &Shelf) -> Option<&Shelf> {
-        shelf.up.and_then(|number| self.shelf(number))
+    pub(crate) fn next(&self, at_prefix: &PrefixPaths) -> Option<&PrefixPaths> {
+        at_prefix.up.and_then(|number| self.at_prefix(number))
     }
 
-    fn shelf(&self, number: u32) -> Option<&Shelf> {
-        self.shelves.get(number as usize)
+    fn at_prefix(&self, number: u32) -> Option<&PrefixPaths> {
+        self.by_prefix.get(number as usize)
     }
 }
 
-impl Place {
+impl CompiledPath {
     /// Whether it reaches as far as a path whose last slash is at `last_slash`.
     #[inline]
     pub(crate) fn reaches(&self, prefix_len: usize, path: &[u8], last_slash: usize) -> bool {

@@ -4,11 +4,11 @@ use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::module::Now;
+use crate::clock::Now;
 
 /// How long the client may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct Timeouts {
     /// Between two arrivals of a request's content.
     pub body: Duration,
     /// Without taking a byte of a response.
@@ -17,12 +17,12 @@ pub struct Patience {
 
 /// The connection to the client while *derive remote response* has it.
 ///
-/// Content of the request is taken from [`arrived`](ClientHalf::arrived) first, then from
-/// [`poll_receive`](ClientHalf::poll_receive); what was read beyond it is given back. Nothing is sent
-/// that was not given to [`poll_send`](ClientHalf::poll_send), which takes less than it is given when
+/// Content of the request is taken from [`arrived`](ClientStream::arrived) first, then from
+/// [`poll_receive`](ClientStream::poll_receive); what was read beyond it is given back. Nothing is sent
+/// that was not given to [`poll_send`](ClientStream::poll_send), which takes less than it is given when
 /// the client is slow: that is the back-pressure. Time-outs are kept by the engine's sweep, not by
-/// timers: whoever gets `Pending` asks [`is_over`](ClientHalf::is_over) before it waits.
-pub trait ClientHalf {
+/// timers: whoever gets `Pending` asks [`is_over`](ClientStream::is_over) before it waits.
+pub trait ClientStream {
     /// What had arrived behind the head of the request and was not consumed yet.
     fn arrived(&self) -> &[u8];
 
@@ -59,10 +59,10 @@ pub trait ClientHalf {
 
     /// The time when somebody on this core last asked for it: when the request came, or a sweep ago at
     /// most. Costs no reading of the clock.
-    fn recent(&self) -> Now;
+    fn cached_now(&self) -> Now;
 
     /// How long this client may take.
-    fn patience(&self) -> Patience;
+    fn timeouts(&self) -> Timeouts;
 
     /// Waits no longer than until `steady_ms` from now on; `None`: as long as it takes.
     fn wait_until(&mut self, steady_ms: Option<u64>);

@@ -1,9 +1,9 @@
-//! Content codings that are not stored: made behind the answers, by one helper thread that yields to
+//! Content codings that are not stored: made behind the answers, by one worker thread that yields to
 //! everything else.
 //!
 //! ```text
-//! asked for again ── order ──▶ queue ──▶ helper: encode ──▶ replace: the object that has them
-//!                      └ full: refused, and ordered by a later request     └ dropped meanwhile: nothing
+//! asked for again ── enqueue ──▶ queue ──▶ worker: encode ──▶ replace the object by one with codings
+//!                       └ full: a later request enqueues it      └ dropped meanwhile: discard them
 //! ```
 //!
 //! What is read, encoded and listed is one version: the content is that of the object itself, and only an
@@ -20,18 +20,18 @@ use afpa_cache::Object;
 
 use super::build::{self, BuildError};
 use super::compress::{Encode, compress};
+use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
-use crate::site::Site;
 
-/// Makes content codings for the sites that share it. Its thread ends when they do.
-pub struct Coder {
-    orders: SyncSender<Order>,
+/// Compresses objects for the document roots that share it. Its thread ends when the last of them is gone.
+pub struct Compressor {
+    queue: SyncSender<Job>,
     counts: Arc<Counts>,
 }
 
-/// What a [`Coder`] has done, in objects unless it says otherwise.
+/// What a [`Compressor`] has done, in objects unless it says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CoderStats {
+pub struct CompressorStats {
     /// Ordered and not done.
     pub waiting: u64,
     /// Replaced by one that has what is worth having.
@@ -47,15 +47,15 @@ pub struct CoderStats {
 }
 
 /// An object whose codings are to be made. It keeps nothing alive: the memory of an object that is dropped
-/// comes free while its order waits.
-struct Order {
-    site: Weak<Site>,
+/// comes free while its job waits.
+struct Job {
+    doc_root: Weak<DocRoot>,
     object: Weak<Object<HttpHeader>>,
 }
 
 #[derive(Default)]
 struct Counts {
-    ordered: AtomicU64,
+    enqueued: AtomicU64,
     done: AtomicU64,
     codings: AtomicU64,
     refused: AtomicU64,
@@ -63,32 +63,32 @@ struct Counts {
     failed: AtomicU64,
 }
 
-impl Coder {
-    /// A coder for which so many orders may wait.
+impl Compressor {
+    /// A compressor for which so many jobs may wait.
     ///
     /// # Errors
     /// When its thread cannot be started.
-    pub fn start(queue: usize) -> io::Result<Arc<Coder>> {
+    pub fn start(queue: usize) -> io::Result<Arc<Compressor>> {
         Self::start_with(queue, Box::new(compress))
     }
 
     /// Likewise, with another encoder.
-    pub(super) fn start_with(queue: usize, encode: Box<Encode>) -> io::Result<Arc<Coder>> {
-        // Without a place to wait in, an order would have to meet the thread waiting.
-        let (orders, waiting) = sync_channel(queue.max(1));
+    pub(super) fn start_with(queue: usize, encode: Box<Encode>) -> io::Result<Arc<Compressor>> {
+        // Without a place to wait in, a job could only be handed over while the thread waits for one.
+        let (queue, waiting) = sync_channel(queue.max(1));
         let counts = Arc::new(Counts::default());
-        let helper = Helper { orders: waiting, counts: Arc::clone(&counts), encode };
-        std::thread::Builder::new().name("afpa-codings".into()).spawn(move || helper.run())?;
-        Ok(Arc::new(Coder { orders, counts }))
+        let worker = Worker { queue: waiting, counts: Arc::clone(&counts), encode };
+        std::thread::Builder::new().name("afpa-codings".into()).spawn(move || worker.run())?;
+        Ok(Arc::new(Compressor { queue, counts }))
     }
 
     /// What it has done so far.
-    pub fn stats(&self) -> CoderStats {
+    pub fn stats(&self) -> CompressorStats {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Counts { ordered, done, codings, refused, overtaken, failed } = &*self.counts;
+        let Counts { enqueued, done, codings, refused, overtaken, failed } = &*self.counts;
         let (done, overtaken, failed) = (get(done), get(overtaken), get(failed));
-        CoderStats {
-            waiting: get(ordered).saturating_sub(done + overtaken + failed),
+        CompressorStats {
+            waiting: get(enqueued).saturating_sub(done + overtaken + failed),
             done,
             codings: get(codings),
             refused: get(refused),
@@ -97,29 +97,29 @@ impl Coder {
         }
     }
 
-    /// Has the codings made that are due of an object of `site`. Never waits: a queue that is full leaves the
-    /// order to a later request.
-    pub(crate) fn order(&self, site: &Arc<Site>, object: &Arc<Object<HttpHeader>>) {
-        let order = Order { site: Arc::downgrade(site), object: Arc::downgrade(object) };
-        match self.orders.try_send(order) {
-            Ok(()) => add(&self.counts.ordered, 1),
+    /// Queues an object of `doc_root` for compression. Never waits: if the queue is full, a later request for
+    /// the object tries again.
+    pub(crate) fn enqueue(&self, doc_root: &Arc<DocRoot>, object: &Arc<Object<HttpHeader>>) {
+        let job = Job { doc_root: Arc::downgrade(doc_root), object: Arc::downgrade(object) };
+        match self.queue.try_send(job) {
+            Ok(()) => add(&self.counts.enqueued, 1),
             Err(_) => {
                 add(&self.counts.refused, 1);
-                object.header().order_refused();
+                object.header().enqueue_failed();
             }
         }
     }
 }
 
 /// The thread.
-struct Helper {
-    orders: Receiver<Order>,
+struct Worker {
+    queue: Receiver<Job>,
     counts: Arc<Counts>,
     encode: Box<Encode>,
 }
 
-/// What became of an order.
-enum Outcome {
+/// What became of a job.
+enum JobResult {
     /// So many codings were made.
     Done(usize),
     /// The object was dropped.
@@ -131,42 +131,42 @@ enum Outcome {
 /// The nicest a thread can be: what is left when nobody else wants the core.
 const NICE: i32 = 19;
 
-impl Helper {
+impl Worker {
     fn run(self) {
         if let Err(error) = rustix::process::nice(NICE) {
             tracing::warn!(%error, "codings are made at the priority of requests");
         }
-        while let Ok(order) = self.orders.recv() {
+        while let Ok(job) = self.queue.recv() {
             // An encoder's bug costs one object its codings, not all that follow.
-            let outcome = catch_unwind(AssertUnwindSafe(|| self.serve(&order)));
-            match outcome.unwrap_or(Outcome::Failed) {
-                Outcome::Done(codings) => {
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.serve(&job)));
+            match outcome.unwrap_or(JobResult::Failed) {
+                JobResult::Done(codings) => {
                     add(&self.counts.codings, codings as u64);
                     add(&self.counts.done, 1);
                 }
-                Outcome::Overtaken => add(&self.counts.overtaken, 1),
-                Outcome::Failed => add(&self.counts.failed, 1),
+                JobResult::Overtaken => add(&self.counts.overtaken, 1),
+                JobResult::Failed => add(&self.counts.failed, 1),
             }
         }
     }
 
-    fn serve(&self, order: &Order) -> Outcome {
-        let Some((site, object)) = order.site.upgrade().zip(order.object.upgrade()) else {
-            return Outcome::Overtaken;
+    fn serve(&self, job: &Job) -> JobResult {
+        let Some((doc_root, object)) = job.doc_root.upgrade().zip(job.object.upgrade()) else {
+            return JobResult::Overtaken;
         };
-        let content = match build::with_codings(&site, &object, &*self.encode) {
+        let content = match build::with_codings(&doc_root, &object, &*self.encode) {
             Ok(content) => content,
-            Err(BuildError::Changed) => return Outcome::Overtaken,
+            Err(BuildError::Changed) => return JobResult::Overtaken,
             Err(BuildError::Io(error)) => {
                 let path = object.key().path.escape_ascii();
                 tracing::warn!(%path, %error, "a file cannot be compressed");
-                return Outcome::Failed;
+                return JobResult::Failed;
             }
         };
         let made = content.payloads.len() - object.payloads().len();
-        match site.cache().replace(&object, content.header, content.payloads) {
-            Ok(_) => Outcome::Done(made),
-            Err(_changed) => Outcome::Overtaken,
+        match doc_root.cache().replace(&object, content.header, content.payloads) {
+            Ok(_) => JobResult::Done(made),
+            Err(_changed) => JobResult::Overtaken,
         }
     }
 }

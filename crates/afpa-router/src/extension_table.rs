@@ -6,14 +6,14 @@ use crate::table::{Content, ContentGroup};
 
 /// What kind of file a path names.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Kind<'e> {
+pub(crate) enum FileKind<'e> {
     Extension(&'e str),
     None,
     Other,
 }
 
 /// Which content group of one path has what.
-pub(crate) struct Shares<'t> {
+pub(crate) struct ExtensionTable<'t> {
     contents: &'t [Content],
     /// Those with conditions, in their order.
     conditional: Vec<usize>,
@@ -27,9 +27,9 @@ pub(crate) struct Shares<'t> {
     all: Option<usize>,
 }
 
-impl<'t> Shares<'t> {
+impl<'t> ExtensionTable<'t> {
     pub(crate) fn of(contents: &'t [Content]) -> Self {
-        let mut shares = Shares {
+        let mut table = ExtensionTable {
             contents,
             conditional: Vec::new(),
             listed: HashMap::new(),
@@ -39,18 +39,18 @@ impl<'t> Shares<'t> {
         };
         for (index, content) in contents.iter().enumerate() {
             match &content.group {
-                _ if !content.conditions.is_empty() => shares.conditional.push(index),
-                ContentGroup::All => shares.all = shares.all.or(Some(index)),
+                _ if !content.conditions.is_empty() => table.conditional.push(index),
+                ContentGroup::All => table.all = table.all.or(Some(index)),
                 ContentGroup::List { extensions, none, others } => {
                     for extension in extensions {
-                        shares.listed.entry(extension.to_ascii_lowercase()).or_insert(index);
+                        table.listed.entry(extension.to_ascii_lowercase()).or_insert(index);
                     }
-                    shares.none = shares.none.or(none.then_some(index));
-                    shares.others = shares.others.or(others.then_some(index));
+                    table.none = table.none.or(none.then_some(index));
+                    table.others = table.others.or(others.then_some(index));
                 }
             }
         }
-        shares
+        table
     }
 
     /// Every extension that is listed, in lower case, once.
@@ -67,28 +67,28 @@ impl<'t> Shares<'t> {
 
     /// The content groups to try for a kind of file: those with conditions in their order, then the
     /// one without that names the kind, or else takes what is left.
-    pub(crate) fn candidates(&self, kind: Kind<'_>) -> Vec<usize> {
+    pub(crate) fn candidates(&self, kind: FileKind<'_>) -> Vec<usize> {
         let group = |index: &usize| self.contents.get(*index).map(|content| &content.group);
         let fitting = self.conditional.iter().copied();
         let mut tried: Vec<usize> = fitting
             .filter(|index| group(index).is_some_and(|group| self.fits(group, kind)))
             .collect();
         let last = match kind {
-            Kind::Extension(extension) => self.listed.get(extension).copied().or(self.others),
-            Kind::None => self.none,
-            Kind::Other => self.others,
+            FileKind::Extension(extension) => self.listed.get(extension).copied().or(self.others),
+            FileKind::None => self.none,
+            FileKind::Other => self.others,
         };
         tried.extend(last.or(self.all));
         tried
     }
 
     /// Whether a content group with conditions has a kind of file.
-    fn fits(&self, group: &ContentGroup, kind: Kind<'_>) -> bool {
+    fn fits(&self, group: &ContentGroup, kind: FileKind<'_>) -> bool {
         match (group, kind) {
             (ContentGroup::All, _) => true,
-            (ContentGroup::List { none, .. }, Kind::None) => *none,
-            (ContentGroup::List { others, .. }, Kind::Other) => *others,
-            (ContentGroup::List { extensions, others, .. }, Kind::Extension(extension)) => {
+            (ContentGroup::List { none, .. }, FileKind::None) => *none,
+            (ContentGroup::List { others, .. }, FileKind::Other) => *others,
+            (ContentGroup::List { extensions, others, .. }, FileKind::Extension(extension)) => {
                 extensions.iter().any(|listed| listed.eq_ignore_ascii_case(extension))
                     || (*others && !self.listed.contains_key(extension))
             }
