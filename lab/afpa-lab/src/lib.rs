@@ -6,6 +6,7 @@
 //! tables and the page, [`figures`] the pictures.
 
 pub mod bed;
+pub mod bench;
 pub mod choice;
 pub mod diff;
 pub mod environment;
