@@ -228,7 +228,7 @@ impl Run<'_> {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
         let place = Place {
-            namespace: bed.server(),
+            namespace: Some(bed.server()),
             core: plan.server_core,
             address: SocketAddr::from((Bed::SERVER_V4, PORT)),
             root: &self.root(),

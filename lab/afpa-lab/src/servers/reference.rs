@@ -102,8 +102,8 @@ impl Server for Reference {
         let processes = if self.has_processes() { pool as usize + 1 } else { 1 };
         let namespace = place.namespace;
         Running::nothing(place).and_until(place, launch, START_PATIENCE, || {
-            let count = namespace.processes().map_or(0, |processes| processes.len());
-            count >= processes && accepts(place, place.address)
+            let count = namespace.map(|inside| inside.processes().map_or(0, |found| found.len()));
+            count.is_none_or(|count| count >= processes) && accepts(place, place.address)
         })
     }
 }
