@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use super::files::NGINX;
 use super::running::Launch;
-use super::{Place, Programs, Running, Server, installed, template};
+use super::{Programs, Running, Server, ServerSetup, installed, template};
 
 /// In user mode, in the kernel, attached to nginx; and for the comparison of sending with and without
 /// a copy, in user mode with everything pinned and with nothing pinned.
@@ -61,18 +61,18 @@ impl Server for Serve {
         installed::version(&self.program, "--version")
     }
 
-    fn start<'a>(&self, place: &Place<'a>) -> Result<Running<'a>> {
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
         let mut launch = Launch::new(&self.program)
             .arg("serve")
-            .arg(place.root)
-            .args(["--listen", &place.address.to_string(), "--workers", "1"])
+            .arg(setup.root)
+            .args(["--listen", &setup.address.to_string(), "--workers", "1"])
             .arg("--control")
-            .arg(place.folder.join("control.sock"))
+            .arg(setup.folder.join("control.sock"))
             .args(self.arguments);
         if template::is_root() {
             launch = launch.args(["--user", "root"]); // as the others
         }
-        Running::nothing(place).and(place, launch, place.address)
+        Running::nothing(setup).and(setup, launch, setup.address)
     }
 }
 
@@ -98,12 +98,12 @@ impl Server for Attached {
         format!("{}, {}", installed::version(&self.program, "--version"), NGINX.version())
     }
 
-    fn start<'a>(&self, place: &Place<'a>) -> Result<Running<'a>> {
-        let folder = place.folder.join("run");
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
+        let folder = setup.folder.join("run");
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let listen = place.address.to_string();
+        let listen = setup.address.to_string();
         let afpa = || Launch::new(&self.program).env("RUNTIME_DIRECTORY", &folder);
-        let attach = afpa().args(["attach", "--listen", &listen, "--root"]).arg(place.root).args([
+        let attach = afpa().args(["attach", "--listen", &listen, "--root"]).arg(setup.root).args([
             "--server-timeout",
             "300",
             "--ext",
@@ -111,9 +111,9 @@ impl Server for Attached {
         ]);
         // The server ends next: there is no connection to wait for.
         let detach = afpa().args(["detach", "--listen", &listen, "--wait", "0", "--force"]);
-        let socket = folder.join(socket_name(place)?);
-        let running = NGINX.start(place)?.with_farewell(detach);
-        running.and_until(place, attach, SETTLE_PATIENCE, || has_settled(&socket))
+        let socket = folder.join(socket_name(setup)?);
+        let running = NGINX.start(setup)?.with_farewell(detach);
+        running.and_until(setup, attach, SETTLE_PATIENCE, || has_settled(&socket))
     }
 }
 
@@ -123,11 +123,11 @@ pub(super) fn lacks(program: &Path) -> Option<String> {
 }
 
 /// `afpa attach` names its socket by namespace and address.
-fn socket_name(place: &Place<'_>) -> Result<String> {
-    let namespace = place.namespace.context("attaching needs a namespace")?;
+fn socket_name(setup: &ServerSetup<'_>) -> Result<String> {
+    let namespace = setup.namespace.context("attaching needs a namespace")?;
     let namespace = Path::new("/run/netns").join(namespace.name());
     let inode = fs::metadata(namespace).context("the server's namespace")?.ino();
-    Ok(format!("attach-{inode}-{}.sock", place.address))
+    Ok(format!("attach-{inode}-{}.sock", setup.address))
 }
 
 /// Whether nothing is being asked for any more.

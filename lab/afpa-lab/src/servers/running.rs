@@ -12,7 +12,7 @@ use afpa_netlab::Namespace;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::Place;
+use super::ServerSetup;
 
 /// A server that runs. Dropping it ends it, like [`Running::stop`].
 #[derive(Debug)]
@@ -82,8 +82,8 @@ impl<'a> Running<'a> {
     }
 
     /// Nothing runs yet.
-    pub(super) fn nothing(place: &Place<'a>) -> Self {
-        let namespace = place.namespace;
+    pub(super) fn nothing(setup: &ServerSetup<'a>) -> Self {
+        let namespace = setup.namespace;
         Self { namespace, parts: Vec::new(), configuration: None, farewell: None }
     }
 
@@ -99,44 +99,49 @@ impl<'a> Running<'a> {
         self
     }
 
-    /// Starts a program on the core of the place, and waits until it accepts on `address`.
+    /// Starts a program on the server's core, and waits until it accepts on `address`.
     ///
     /// # Errors
     /// When it does not.
-    pub(super) fn and(mut self, place: &Place<'_>, launch: Launch, to: SocketAddr) -> Result<Self> {
-        self.spawn(place, launch)?;
-        self.wait_until("it accepts connections", START_PATIENCE, || accepts(place, to))?;
+    pub(super) fn and(
+        mut self,
+        setup: &ServerSetup<'_>,
+        launch: Launch,
+        to: SocketAddr,
+    ) -> Result<Self> {
+        self.spawn(setup, launch)?;
+        self.wait_until("it accepts connections", START_PATIENCE, || accepts(setup, to))?;
         Ok(self)
     }
 
-    /// Starts a program on the core of the place, and waits until `ready` says so.
+    /// Starts a program on the server's core, and waits until `ready` says so.
     ///
     /// # Errors
     /// When it ends before that, or `patience` does.
     pub(super) fn and_until(
         mut self,
-        place: &Place<'_>,
+        setup: &ServerSetup<'_>,
         launch: Launch,
         patience: Duration,
         ready: impl FnMut() -> bool,
     ) -> Result<Self> {
-        self.spawn(place, launch)?;
+        self.spawn(setup, launch)?;
         self.wait_until("it is ready", patience, ready)?;
         Ok(self)
     }
 
-    fn spawn(&mut self, place: &Place<'_>, launch: Launch) -> Result<()> {
-        let log = place.folder.join(format!("output-{}.txt", self.parts.len()));
+    fn spawn(&mut self, setup: &ServerSetup<'_>, launch: Launch) -> Result<()> {
+        let log = setup.folder.join(format!("output-{}.txt", self.parts.len()));
         let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-        let mut command = launch.pinned(place.core, self.namespace.is_none());
-        command.current_dir(place.folder).stdin(Stdio::null()).stdout(file.try_clone()?);
+        let mut command = launch.pinned(setup.core, self.namespace.is_none());
+        command.current_dir(setup.folder).stdin(Stdio::null()).stdout(file.try_clone()?);
         // Apache ends by a signal to its whole group, which must not be the lab's.
         command.stderr(file).process_group(0);
         // Forked by a thread inside, so that it is inside, too, and still sees the machine's /sys.
         let spawned = inside(self.namespace, || command.spawn())?;
         let child =
             spawned.with_context(|| format!("cannot start {}", launch.program.display()))?;
-        self.parts.push(Part { child, command: launch.line(place.core), log });
+        self.parts.push(Part { child, command: launch.line(setup.core), log });
         Ok(())
     }
 
@@ -262,9 +267,9 @@ impl Launch {
 }
 
 /// Whether a connection to the address can be opened in the server's namespace.
-pub(super) fn accepts(place: &Place<'_>, to: SocketAddr) -> bool {
+pub(super) fn accepts(setup: &ServerSetup<'_>, to: SocketAddr) -> bool {
     let connect = || TcpStream::connect_timeout(&to, Duration::from_secs(1)).is_ok();
-    inside(place.namespace, connect).unwrap_or(false)
+    inside(setup.namespace, connect).unwrap_or(false)
 }
 
 /// Runs `work` on a thread inside the namespace, or here when there is none.

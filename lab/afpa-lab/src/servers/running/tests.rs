@@ -69,7 +69,7 @@ fn this_process_is_of_its_own_family() {
 }
 
 fn started(folder: &Path, launch: &Launch) -> Running<'static> {
-    let place = Place {
+    let setup = ServerSetup {
         namespace: None,
         core: 0,
         address: (Ipv4Addr::LOCALHOST, 0).into(),
@@ -79,7 +79,7 @@ fn started(folder: &Path, launch: &Launch) -> Running<'static> {
     };
     let mut running =
         Running { namespace: None, parts: Vec::new(), configuration: None, farewell: None };
-    running.spawn(&place, launch.clone()).unwrap();
+    running.spawn(&setup, launch.clone()).unwrap();
     running
 }
 
