@@ -229,7 +229,7 @@ impl Run<'_> {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
         let setup = ServerSetup {
-            namespace: bed.server(),
+            namespace: Some(bed.server()),
             core: plan.server_core,
             address: SocketAddr::from((Bed::SERVER_V4, PORT)),
             root: &self.root(),

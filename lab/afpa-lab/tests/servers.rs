@@ -48,7 +48,7 @@ impl Lab {
     /// They come one after the other, so one folder does for all.
     fn try_start(&self, server: &dyn Server) -> anyhow::Result<Running<'_>> {
         server.start(&ServerSetup {
-            namespace: self.bed.server(),
+            namespace: Some(self.bed.server()),
             core: 0,
             address: Self::address(),
             root: &self.root,

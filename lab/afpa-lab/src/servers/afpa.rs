@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use super::files::NGINX;
 use super::running::Launch;
-use super::{Programs, Running, Server, ServerSetup, installed};
+use super::{Programs, Running, Server, ServerSetup, installed, template};
 
 /// In user mode, in the kernel, attached to nginx; and for the comparison of sending with and without
 /// a copy, in user mode with everything pinned and with nothing pinned.
@@ -62,14 +62,16 @@ impl Server for Serve {
     }
 
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
-        let launch = Launch::new(&self.program)
+        let mut launch = Launch::new(&self.program)
             .arg("serve")
             .arg(setup.root)
             .args(["--listen", &setup.address.to_string(), "--workers", "1"])
             .arg("--control")
             .arg(setup.folder.join("control.sock"))
-            .args(["--user", "root"]) // as the others
             .args(self.arguments);
+        if template::is_root() {
+            launch = launch.args(["--user", "root"]); // as the others
+        }
         Running::nothing(setup).and(setup, launch, setup.address)
     }
 }
@@ -122,7 +124,8 @@ pub(super) fn lacks(program: &Path) -> Option<String> {
 
 /// `afpa attach` names its socket by namespace and address.
 fn socket_name(setup: &ServerSetup<'_>) -> Result<String> {
-    let namespace = Path::new("/run/netns").join(setup.namespace.name());
+    let namespace = setup.namespace.context("attaching needs a namespace")?;
+    let namespace = Path::new("/run/netns").join(namespace.name());
     let inode = fs::metadata(namespace).context("the server's namespace")?.ino();
     Ok(format!("attach-{inode}-{}.sock", setup.address))
 }

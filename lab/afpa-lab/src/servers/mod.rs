@@ -52,8 +52,9 @@ pub trait Server: Send + Sync {
 /// Where a server is to run, and what for.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerSetup<'a> {
-    /// The server's side of the test bed.
-    pub namespace: &'a Namespace,
+    /// The server's side of the test bed, which it has to itself; `None`: where the caller is, perhaps beside
+    /// other servers. It then ends with the thread that started it.
+    pub namespace: Option<&'a Namespace>,
     /// The one core that it may use.
     pub core: usize,
     /// Where it is to listen. The next ports, on loopback, are for

@@ -102,8 +102,8 @@ impl Server for Reference {
         let processes = if self.has_processes() { pool as usize + 1 } else { 1 };
         let namespace = setup.namespace;
         Running::nothing(setup).and_until(setup, launch, START_PATIENCE, || {
-            let count = namespace.processes().map_or(0, |processes| processes.len());
-            count >= processes && accepts(setup, setup.address)
+            let count = namespace.map(|inside| inside.processes().map_or(0, |found| found.len()));
+            count.is_none_or(|count| count >= processes) && accepts(setup, setup.address)
         })
     }
 }

@@ -13,13 +13,24 @@ use super::ServerSetup;
 /// # Errors
 /// When a name is left that nobody fills in, or the file cannot be written.
 pub(super) fn write(setup: &ServerSetup<'_>, name: &str, text: &str) -> Result<PathBuf> {
-    let filled = fill(text, &values(setup));
+    let text = if is_root() { text.to_owned() } else { without_user(text) };
+    let filled = fill(&text, &values(setup));
     let left = filled.lines().filter(|line| !line.trim_start().starts_with('#'));
     let left: Vec<&str> = left.filter(|line| line.matches('@').count() > 1).collect();
     ensure!(left.is_empty(), "{name}: nobody fills in {left:?}");
     let path = setup.folder.join(name);
     fs::write(&path, filled).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
+}
+
+/// Whether servers are started as root.
+pub(super) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Only root can become somebody; h2o fails when others try to become even themselves.
+fn without_user(text: &str) -> String {
+    text.split_inclusive('\n').filter(|line| !line.starts_with("user")).collect()
 }
 
 /// Where the origin of a cache listens: reached from the server's namespace only.
@@ -78,6 +89,18 @@ fn fill(template: &str, values: &[(&str, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_root_names_a_user() {
+        let texts = [
+            include_str!("../../../servers/nginx.conf"),
+            include_str!("../../../servers/h2o.conf"),
+        ];
+        for text in texts {
+            assert!(text.contains("@self@"));
+            assert!(!without_user(text).contains("@self@"));
+        }
+    }
 
     #[test]
     fn names_are_replaced_wherever_they_stand() {
