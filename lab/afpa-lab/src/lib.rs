@@ -10,6 +10,7 @@ pub mod bench;
 pub mod choice;
 pub mod diff;
 pub mod environment;
+pub mod fast_path;
 pub mod figures;
 mod json;
 pub mod plan;

@@ -283,7 +283,7 @@ impl Run<'_> {
         let processes = running.processes();
         let mut samples = Vec::with_capacity(2);
         let measured = self.load(task, bed, plan, &mut || {
-            samples.push(Sample::take(plan, &processes));
+            samples.push(Sample::take((plan.server_core, plan.client_core), &processes));
         });
         let point = task.point(plan);
         let (server, round) = (session.server.to_owned(), session.round);

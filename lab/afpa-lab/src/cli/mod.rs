@@ -1,6 +1,8 @@
 //! The command line: one type for each command, each with its `run`.
 
 mod ask;
+mod bench;
+mod fast_path;
 mod interrupt;
 mod list;
 mod papers;
@@ -35,6 +37,7 @@ pub(crate) struct Cli {
 enum Command {
     Ask(ask::Ask),
     Papers(Box<papers::Papers>),
+    FastPath(fast_path::FastPath),
     List(list::List),
     Report(Report),
     Diff(Diff),
@@ -46,6 +49,7 @@ impl Cli {
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.command {
             Command::Papers(papers) => return papers.run(),
+            Command::FastPath(bench) => return bench.run(),
             Command::Ask(ask) => ask.run()?,
             Command::List(list) => list.run(),
             Command::Report(report) => report.run()?,

@@ -6,6 +6,8 @@
 
 mod afpa;
 mod caches;
+pub(crate) mod control;
+pub(crate) mod fast_path;
 mod files;
 mod installed;
 mod proxies;
