@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anyhow::{Result, ensure};
 
+use crate::Namespace;
 use crate::inject::{Injector, Rules};
 use crate::interface::{Offloads, connect};
-use crate::{Namespace, congestion};
 
 /// Name of the one interface in the client's and in the server's namespace.
 const DEVICE: &str = "eth0";
@@ -100,7 +100,7 @@ impl Bed {
         bed.address(options.sources)?;
         bed.steer(options.steering)?;
         for side in [&bed.client, &bed.server] {
-            congestion::choose(side, &options.congestion)?;
+            side.set_congestion(&options.congestion)?;
         }
         Ok(bed)
     }

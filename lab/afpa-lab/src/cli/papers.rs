@@ -1,4 +1,4 @@
-//! `afpa-lab compare`.
+//! `afpa-lab papers`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use afpa_lab::choice::{Preset, Wish, known};
 use afpa_lab::environment::Environment;
-use afpa_lab::kept::{Kept, remove_journals};
 use afpa_lab::plan::{Generators, Plan};
 use afpa_lab::results::{FAILED, Method, Results, SCHEMA, Turn, WorkloadRecord, write_whole};
+use afpa_lab::results_folder::{ResultsFolder, remove_journals};
 use afpa_lab::run::{Brought, Run};
 use afpa_lab::servers::{Programs, Server};
 use afpa_lab::units::{parse_duration, parse_rate, parse_share, parse_size};
@@ -26,7 +26,7 @@ use super::{interrupt, say};
 /// Exit status: 0 measured; 1 a server failed, or nothing could be measured; 130 interrupted.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("preset").args(["quick", "full", "workload"])))]
-pub(super) struct Compare {
+pub(super) struct Papers {
     /// Families of workloads [default: webstone]; see `afpa-lab list`
     #[arg(short, long, value_name = "NAME,...", value_delimiter = ',')]
     workload: Vec<String>,
@@ -111,7 +111,7 @@ pub(super) fn programs(afpa: Option<&Path>) -> Programs {
     Programs { afpa, lab }
 }
 
-impl Compare {
+impl Papers {
     pub(super) fn run(&self) -> Result<ExitCode> {
         let interrupted = interrupt::watch()?;
         if let Some(reason) = afpa_netlab::missing_privilege() {
@@ -122,18 +122,18 @@ impl Compare {
         let servers = known(&wish, &programs);
         let generators = Generators::choose(wish.generator.as_deref())?;
         let folder = self.folder();
-        let mut kept = Kept::look(&folder, &wish)?;
-        let mut plan = wish.plan(&servers, &generators, std::mem::take(&mut kept.done))?;
+        let mut earlier = ResultsFolder::look(&folder, &wish)?;
+        let mut plan = wish.plan(&servers, &generators, std::mem::take(&mut earlier.done))?;
         if let Some(reason) = whitebox::missing().filter(|_| plan.look_inside) {
             plan.left_out.push(reason);
             plan.look_inside = false;
         }
         ensure!(
-            kept.finished.is_none() || !plan.black_box_lasts().is_zero(),
+            earlier.finished.is_none() || !plan.black_box_lasts().is_zero(),
             "{0} holds a finished run, and nothing is missing; its report again: afpa-lab report {0}",
             folder.display()
         );
-        kept.begin(&folder, &wish)?;
+        earlier.begin(&folder, &wish)?;
         let begun = Environment::look();
         let environment = environment_of(&folder, &begun)?;
         describe(&plan, &folder);
@@ -165,12 +165,12 @@ impl Compare {
             other => other?,
         };
         // What failed in a finished run was that one's failure.
-        let before = kept.finished.as_ref().map_or(0, |results| results.turns.len());
+        let before = earlier.finished.as_ref().map_or(0, |results| results.turns.len());
         let mut new = brought.turns.iter().skip(before);
         let failed = !brought.failures.is_empty() || new.any(|turn| turn.failure.is_some());
         let mut results = self.results(&wish, &plan, &servers, &run, environment, brought);
-        if let Some(earlier) = kept.finished {
-            results = results.added_to(earlier, begun);
+        if let Some(finished) = earlier.finished {
+            results = results.added_to(finished, begun);
         }
         finish(&results, &folder)?;
         Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })

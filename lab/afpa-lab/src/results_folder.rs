@@ -24,7 +24,7 @@ const WISH: &str = "wish.json";
 
 /// A folder of results when a command comes to it.
 #[derive(Debug)]
-pub struct Kept {
+pub struct ResultsFolder {
     /// What was measured there.
     pub done: Done,
     /// The report that is there, to be added to.
@@ -39,7 +39,7 @@ pub struct Done {
     looks: HashSet<(Point, String)>,
 }
 
-impl Kept {
+impl ResultsFolder {
     /// Looks at a folder that a wish is for. One that was measured for the same wish is gone on
     /// with, whatever time either had; one of another wish is refused. Nothing is written.
     ///
@@ -159,8 +159,8 @@ mod tests {
     use crate::summary::tests::results;
 
     /// What a command does before it measures.
-    fn open(folder: &Path, wish: &Wish) -> Kept {
-        let kept = Kept::look(folder, wish).unwrap();
+    fn open(folder: &Path, wish: &Wish) -> ResultsFolder {
+        let kept = ResultsFolder::look(folder, wish).unwrap();
         kept.begin(folder, wish).unwrap();
         kept
     }
@@ -175,7 +175,7 @@ mod tests {
         measured.write(folder.path()).unwrap();
 
         let longer = Wish { within: Some(Duration::from_secs(90)), ..wish(Preset::Full) };
-        let kept = Kept::look(folder.path(), &longer).unwrap();
+        let kept = ResultsFolder::look(folder.path(), &longer).unwrap();
         let point = &measured.turns[0].point;
         assert!(kept.done.has(point, "afpa", 2) && !kept.done.has(point, "afpa", 3));
         assert!(!kept.done.has(point, "nginx", 1));
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(kept.finished.unwrap().turns.len(), 2);
 
         let other = Wish { rounds: 7, ..wish(Preset::Full) };
-        let error = Kept::look(folder.path(), &other).unwrap_err().to_string();
+        let error = ResultsFolder::look(folder.path(), &other).unwrap_err().to_string();
         assert!(error.contains("asked for differently"), "{error}");
     }
 
@@ -209,7 +209,7 @@ mod tests {
     fn results_without_a_wish_are_not_added_to() {
         let folder = tempfile::tempdir().unwrap();
         results(&[("afpa", &[10.0])]).write(folder.path()).unwrap();
-        assert!(Kept::look(folder.path(), &wish(Preset::Quick)).is_err());
-        assert!(Kept::look(&folder.path().join("none"), &wish(Preset::Quick)).is_ok());
+        assert!(ResultsFolder::look(folder.path(), &wish(Preset::Quick)).is_err());
+        assert!(ResultsFolder::look(&folder.path().join("none"), &wish(Preset::Quick)).is_ok());
     }
 }
