@@ -108,9 +108,9 @@ impl Writer {
         if self.lines.is_empty() {
             return;
         }
-        let outcome = self.output.write(&self.lines);
-        self.counts.written.fetch_add(outcome.written, Ordering::Relaxed);
-        self.counts.failed.fetch_add(outcome.lost, Ordering::Relaxed);
+        let lines = self.output.write(&self.lines);
+        self.counts.written.fetch_add(lines.written, Ordering::Relaxed);
+        self.counts.failed.fetch_add(lines.lost, Ordering::Relaxed);
         self.lines.clear();
     }
 }
