@@ -11,8 +11,8 @@ use afpa_router::{
 
 use crate::choice::Choice;
 use crate::finding::Location;
-use crate::groups::server_places;
 use crate::model::{Behaviour, Config, ServerGroup, SiteSettings, UrlPath};
+use crate::rules::server_addresses;
 use crate::units::Listen;
 
 /// The paper's hierarchy as it was configured, with every default filled in.
@@ -51,8 +51,8 @@ pub(crate) fn name_servers(config: &mut Config) {
     let named: Vec<String> = destinations(config).map(|(_, to)| to.to_owned()).collect();
     for to in named {
         let known = config.groups.iter().any(|group| group.settings.name == to);
-        if !known && let (true, Ok(places)) = (to.contains([':', '/']), server_places(&to)) {
-            config.groups.push(ServerGroup::of_servers(&to, places));
+        if !known && let (true, Ok(addresses)) = (to.contains([':', '/']), server_addresses(&to)) {
+            config.groups.push(ServerGroup::of_servers(&to, addresses));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::document::{Node, Table, Value};
 use crate::finding::{Finding, Location};
-use crate::reader::Reader;
+use crate::reader::{Reader, Section};
 use crate::settings::Instance;
 
 /// One of several sections of a name.
@@ -58,6 +58,11 @@ impl<'i> Reader<'i> {
             }
         }
         sites
+    }
+
+    /// One of several sections of a name, or a table inside of one.
+    pub(crate) fn at(&mut self, item: &Item<'i>) -> Section<'_, 'i> {
+        Section { reader: self, path: item.path, instance: item.instance, table: item.table }
     }
 
     /// The table called by the last word of `path` within an item.

@@ -13,6 +13,7 @@ mod finding;
 mod groups;
 mod hierarchy;
 mod items;
+mod listeners;
 mod machine;
 mod model;
 mod overrides;
@@ -36,6 +37,7 @@ use std::path::{Path, PathBuf};
 pub use choice::Choice;
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
 pub use hierarchy::{Hierarchy, Root};
+pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use model::{
     AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config,

@@ -16,7 +16,6 @@ use crate::fault::{
     Fault, Report, each, gather, path_rule, read_choice, read_count, read_text, text_of, within,
 };
 use crate::finding::{Finding, Location};
-use crate::items::Item;
 use crate::overrides::Overrides;
 use crate::settings::{Instance, Setting, Settings, quote, quote_list, quote_map};
 use crate::suggest;
@@ -49,11 +48,6 @@ impl<'i> Reader<'i> {
         Section { reader: self, path, instance: [0; 3], table }
     }
 
-    /// One of several sections of a name, or a table inside of one.
-    pub(crate) fn at(&mut self, item: &Item<'i>) -> Section<'_, 'i> {
-        Section { reader: self, path: item.path, instance: item.instance, table: item.table }
-    }
-
     /// What was read, after looking for keys that nothing asked for.
     /// `known` has every setting there is.
     pub(crate) fn finish(mut self, known: &Settings) -> (Settings, Vec<Finding>) {
@@ -79,10 +73,10 @@ type Pair = (String, String);
 
 /// One section while its settings are read.
 pub(crate) struct Section<'r, 'i> {
-    reader: &'r mut Reader<'i>,
-    path: &'static str,
-    instance: Instance,
-    table: Option<&'i Table>,
+    pub(crate) reader: &'r mut Reader<'i>,
+    pub(crate) path: &'static str,
+    pub(crate) instance: Instance,
+    pub(crate) table: Option<&'i Table>,
 }
 
 impl Section<'_, '_> {

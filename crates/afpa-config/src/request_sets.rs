@@ -7,6 +7,7 @@ use afpa_router::{Action, Content, FieldSource, Pattern, Reach, Router};
 use crate::Loaded;
 use crate::finding::Location;
 use crate::hierarchy::Hierarchy;
+use crate::listeners::ListenerNumbers;
 use crate::units::Listen;
 
 /// A configuration as the router sees it, with the names that people know.
@@ -22,21 +23,14 @@ pub struct Routes {
 impl Loaded {
     /// The router that this configuration comes to.
     pub fn routes(&self) -> Routes {
-        let mut listeners: Vec<Listen> = Vec::new();
-        let hierarchy = Hierarchy::of(&self.config, &mut |listen| {
-            let known = listeners.iter().position(|other| other == listen);
-            let place = known.unwrap_or_else(|| {
-                listeners.push(listen.clone());
-                listeners.len() - 1
-            });
-            u32::try_from(place).unwrap_or(u32::MAX)
-        });
+        let mut numbers = ListenerNumbers::default();
+        let hierarchy = numbers.hierarchy(&self.config);
         // What is loaded has been compiled before, by the checks; an empty table always compiles.
         let router = Router::compile(&hierarchy.table);
         debug_assert!(router.is_ok(), "{router:?}");
         let router = router.or_else(|_| Router::compile(&afpa_router::Table::default()));
         let Ok(router) = router else { unreachable!("an empty table has no conflicts") };
-        Routes { hierarchy, router, listeners }
+        Routes { hierarchy, router, listeners: numbers.into_listeners() }
     }
 
     /// Every request set with what is done with it, and who said so.

@@ -7,6 +7,7 @@ use afpa_router::{Conflict, Router};
 
 use crate::finding::{Finding, Location};
 use crate::hierarchy::{Hierarchy, destinations};
+use crate::listeners::ListenerNumbers;
 use crate::model::{Behaviour, Config, SiteSettings, UrlPath};
 use crate::settings::{Instance, Settings};
 use crate::suggest;
@@ -14,8 +15,7 @@ use crate::units::Listen;
 
 /// Contradictions within the hierarchy; looks at nothing else.
 pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
-    let mut listeners = Vec::new();
-    let hierarchy = Hierarchy::of(config, &mut |listen| number(&mut listeners, listen));
+    let hierarchy = ListenerNumbers::default().hierarchy(config);
     let mut checks = Checks { config, settings, findings: Vec::new() };
     for site in &config.sites {
         checks.site(site);
@@ -50,14 +50,6 @@ pub(crate) fn feasibility(config: &Config, settings: &Settings) -> Vec<Finding> 
         }
     }
     findings
-}
-
-fn number(known: &mut Vec<Listen>, listen: &Listen) -> u32 {
-    let place = known.iter().position(|other| other == listen).unwrap_or_else(|| {
-        known.push(listen.clone());
-        known.len() - 1
-    });
-    u32::try_from(place).unwrap_or(u32::MAX)
 }
 
 struct Checks<'a> {

@@ -1,6 +1,7 @@
 //! What texts may be names, fields and types.
 
 mod routing;
+mod servers;
 
 use std::net::SocketAddr;
 
@@ -9,6 +10,7 @@ pub(crate) use routing::{
     any, check_path, condition, destination, group_name, host_pattern, listed_extension, location,
     media_type, method, network, prefix, secret, sent_host, site_name, token, upgrade,
 };
+pub(crate) use servers::{server_address, server_addresses};
 
 use crate::units::{Listen, Unfit};
 

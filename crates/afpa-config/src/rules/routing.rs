@@ -3,6 +3,7 @@
 use afpa_framework::Network;
 use afpa_http::syntax::is_token;
 
+use super::servers::server_addresses;
 use super::{extension, host};
 use crate::units::Unfit;
 
@@ -19,8 +20,8 @@ pub(crate) fn group_name(text: &str) -> Result<String, Unfit> {
 /// A server group, or the address of a server, or several with commas between them.
 pub(crate) fn destination(text: &str) -> Result<String, Unfit> {
     if text.contains([':', '/', ',']) {
-        let places = crate::groups::server_places(text)?;
-        let names: Vec<String> = places.iter().map(ToString::to_string).collect();
+        let addresses = server_addresses(text)?;
+        let names: Vec<String> = addresses.iter().map(ToString::to_string).collect();
         return Ok(names.join(","));
     }
     group_name(text)

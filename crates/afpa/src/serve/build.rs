@@ -11,12 +11,12 @@
 
 use afpa_cache::Arena;
 use afpa_cache::root::DocumentRoot;
-use afpa_config::{Config, Hierarchy, Log};
+use afpa_config::{Config, Hierarchy, ListenerNumbers, Log};
 use afpa_server::Address;
 use anyhow::Context as _;
 
 use super::convert;
-use super::listeners::{ListenerNumbers, Listeners};
+use super::listeners::Listeners;
 use super::serving::Content;
 use crate::access_log::{AccessLog, Sinks};
 use crate::privileges::Identity;

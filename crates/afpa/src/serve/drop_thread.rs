@@ -1,66 +1,66 @@
-//! Where roots go that a reload has replaced.
+//! Drops the roots that a reload has replaced, on a thread of its own.
 //!
-//! The end of a root closes its watch, and the kernel lets nobody return from that before every change
-//! that is on its way has been told: 15 ms on an idle machine, seconds on a busy one. Whoever lets go of
-//! a root last has to wait so long, and that must be neither a worker nor the thread that hears signals.
+//! Dropping a root closes its watch, and that call returns only after the kernel has delivered every
+//! pending event: 15 ms on an idle machine, seconds on a busy one. The last owner of a root has to wait for
+//! it, and that must be neither a worker nor the thread that handles signals.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Ends what is given to it when nobody else has it any more, on a thread of its own.
-pub(super) struct Leaving<T>(Arc<Mutex<State<T>>>);
+/// Drops each object that is given to it as soon as nothing else refers to the object.
+pub(super) struct DropThread<T>(Arc<Mutex<DropQueue<T>>>);
 
-struct State<T> {
-    waiting: Vec<Arc<T>>,
-    /// Whether there is a thread that looks after them; it ends when there are none.
-    looked_after: bool,
+struct DropQueue<T> {
+    objects: Vec<Arc<T>>,
+    /// Whether the thread runs. It ends when the queue is empty.
+    is_served: bool,
 }
 
-/// How often it is looked whether requests in flight have let go.
+/// How often the thread looks whether requests in flight have released their objects.
 const PAUSE: Duration = Duration::from_millis(100);
 
-impl<T> Default for Leaving<T> {
+impl<T> Default for DropThread<T> {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(State { waiting: Vec::new(), looked_after: false })))
+        Self(Arc::new(Mutex::new(DropQueue { objects: Vec::new(), is_served: false })))
     }
 }
 
-impl<T: Send + Sync + 'static> Leaving<T> {
-    /// These are needed by nobody but those who have them now.
+impl<T: Send + Sync + 'static> DropThread<T> {
+    /// Takes objects that only their present owners still need.
     pub(super) fn add(&self, more: impl IntoIterator<Item = Arc<T>>) {
-        let mut state = lock(&self.0);
-        state.waiting.extend(more);
-        if state.waiting.is_empty() || state.looked_after {
+        let mut queue = lock(&self.0);
+        queue.objects.extend(more);
+        if queue.objects.is_empty() || queue.is_served {
             return;
         }
         let shared = Arc::clone(&self.0);
-        let thread = std::thread::Builder::new().name("afpa-leaving".to_owned());
-        match thread.spawn(move || while end_some(&shared) {}) {
-            Ok(_) => state.looked_after = true,
-            // They wait for the next reload.
+        let thread = std::thread::Builder::new().name("afpa-drop".to_owned());
+        match thread.spawn(move || while drop_some(&shared) {}) {
+            Ok(_) => queue.is_served = true,
+            // They stay in the queue until the next reload.
             Err(error) => tracing::warn!(%error, "old document roots are still watched"),
         }
     }
 }
 
-/// Whether any are left.
-fn end_some<T>(shared: &Mutex<State<T>>) -> bool {
+/// Drops what can be dropped. Whether anything is left in the queue.
+fn drop_some<T>(shared: &Mutex<DropQueue<T>>) -> bool {
     let alone: Vec<Arc<T>> =
-        lock(shared).waiting.extract_if(.., |held| Arc::strong_count(held) == 1).collect();
+        lock(shared).objects.extract_if(.., |object| Arc::strong_count(object) == 1).collect();
     let idle = alone.is_empty();
-    // Not under the lock: whoever adds does not wait for an end.
+    // Not under the lock: `add` must not wait for a drop.
     drop(alone);
-    let mut state = lock(shared);
-    state.looked_after = !state.waiting.is_empty();
-    let goes_on = state.looked_after;
-    drop(state);
+    let mut queue = lock(shared);
+    queue.is_served = !queue.objects.is_empty();
+    let goes_on = queue.is_served;
+    drop(queue);
     if goes_on && idle {
         std::thread::sleep(PAUSE);
     }
     goes_on
 }
 
-fn lock<T>(shared: &Mutex<State<T>>) -> MutexGuard<'_, State<T>> {
+fn lock<T>(shared: &Mutex<DropQueue<T>>) -> MutexGuard<'_, DropQueue<T>> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// Ends when it may, and says where.
+    /// Its drop waits until it is allowed to end, and says on which thread it ran.
     struct Slow {
         may_end: Mutex<Receiver<()>>,
         ended: Sender<ThreadId>,
@@ -91,22 +91,22 @@ mod tests {
     const LONG: Duration = Duration::from_secs(30);
 
     #[test]
-    fn nobody_who_lets_go_waits_for_the_end() {
+    fn no_other_owner_waits_for_a_drop() {
         let (ended, ends) = channel();
         let slow = || {
             let (allow, may_end) = channel();
             let slow = Slow { may_end: Mutex::new(may_end), ended: ended.clone() };
             (Arc::new(slow), allow)
         };
-        let leaving = Leaving::default();
+        let drop_thread = DropThread::default();
         for _ in 0..3 {
             let ((first, allow_first), (second, allow_second)) = (slow(), slow());
-            leaving.add([Arc::clone(&first)]);
-            // A request in flight lets go. If that were the end, it would wait for good.
+            drop_thread.add([Arc::clone(&first)]);
+            // A request in flight releases it. If that dropped it, this would wait forever.
             drop(first);
-            leaving.add([Arc::clone(&second)]);
+            drop_thread.add([Arc::clone(&second)]);
             allow_second.send(()).unwrap();
-            assert!(ends.recv_timeout(PAUSE).is_err(), "there is somebody who needs it");
+            assert!(ends.recv_timeout(PAUSE).is_err(), "it still has another owner");
             drop(second);
             allow_first.send(()).unwrap();
             for _ in 0..2 {

@@ -17,8 +17,8 @@
 mod admin;
 mod build;
 mod convert;
+mod drop_thread;
 mod introduce;
-mod leaving;
 mod listeners;
 mod observe;
 mod reload;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, Entry};
-use afpa_config::{Config, human_size};
+use afpa_config::{Config, ListenerNumbers, human_size};
 use afpa_module_http::{Http, HttpCounters, Site};
 use afpa_proxy::probe::Keeper;
 use afpa_server::worker::WorkerContext;
@@ -18,8 +18,8 @@ use rustix::thread::CapabilitySet;
 use super::admin::{self, Admin};
 use super::build::{Next, Opened};
 use super::convert;
-use super::leaving::Leaving;
-use super::listeners::{ListenerNumbers, bind};
+use super::drop_thread::DropThread;
+use super::listeners::bind;
 use super::observe::Observed;
 use super::serving::Serving;
 use crate::access_log::Sinks;
@@ -41,8 +41,8 @@ pub(crate) struct Server {
     pub(super) prober: Option<Keeper>,
     /// The kernel's part, while it has one.
     pub(super) fast_path: Option<FastPath>,
-    /// Roots of configurations that were replaced.
-    pub(super) leaving: Leaving<Site>,
+    /// Drops the roots of configurations that were replaced.
+    pub(super) drop_thread: DropThread<Site>,
     pub(super) notifier: Notifier,
 }
 
@@ -100,7 +100,6 @@ impl Server {
             engine.listen(listener)?;
         }
         let admin = admin::start(Arc::clone(&observed), control, admin)?;
-        let leaving = Leaving::default();
         let server = Self {
             config,
             engine,
@@ -110,7 +109,7 @@ impl Server {
             numbers,
             prober,
             fast_path,
-            leaving,
+            drop_thread: DropThread::default(),
             notifier,
         };
         server.introduce(identity.as_ref(), descriptors);
