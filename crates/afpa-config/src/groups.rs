@@ -104,7 +104,7 @@ impl ServerGroup {
         ServerGroup { settings, exchange, instance: item.instance }
     }
 
-    /// The group that `to = "127.0.0.1:3000"` means.
+    /// The group of the servers that a `to` names by their addresses, as in `to = "127.0.0.1:3000"`.
     pub(crate) fn of_servers(name: &str, addresses: Vec<ServerPlace>) -> Self {
         let settings = GroupSettings {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! The request sets that a configuration comes to: what `afpa check` prints, and `afpa route` uses.
+//! The request sets of a configuration: `afpa check` prints them, `afpa route` looks one up.
 
 use std::fmt::Write as _;
 
@@ -21,11 +21,11 @@ pub struct Routes {
 }
 
 impl Loaded {
-    /// The router that this configuration comes to.
+    /// The router of this configuration.
     pub fn routes(&self) -> Routes {
         let mut numbers = ListenerNumbers::default();
         let hierarchy = numbers.hierarchy(&self.config);
-        // What is loaded has been compiled before, by the checks; an empty table always compiles.
+        // The checks have compiled this configuration before; an empty table always compiles.
         let router = Router::compile(&hierarchy.table);
         debug_assert!(router.is_ok(), "{router:?}");
         let router = router.or_else(|_| Router::compile(&afpa_router::Table::default()));
@@ -33,7 +33,7 @@ impl Loaded {
         Routes { hierarchy, router, listeners: numbers.into_listeners() }
     }
 
-    /// Every request set with what is done with it, and who said so.
+    /// Every request set, with what happens with its requests and where that is written.
     ///
     /// ```text
     /// request sets
@@ -71,7 +71,7 @@ impl Loaded {
         text
     }
 
-    /// What is done with a request set, in words.
+    /// What happens with the requests of a request set, in words.
     pub fn shown(&self, hierarchy: &Hierarchy, content: &Content) -> String {
         let mut shown = match &content.action {
             Action::Cached { root } => {

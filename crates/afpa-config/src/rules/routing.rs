@@ -1,4 +1,4 @@
-//! What texts may be names, prefixes and conditions of sites and server groups.
+//! Which texts are valid names, prefixes and conditions of sites and server groups.
 
 use afpa_framework::Network;
 use afpa_http::syntax::is_token;
@@ -146,10 +146,7 @@ pub(crate) fn listed_extension(text: &str) -> Result<String, Unfit> {
         || text.contains(char::is_control)
     {
         let cause = format!("\"{text}\" is not an extension");
-        return Err(Unfit::new(
-            cause,
-            "write what stands after the last dot, \"none\" or \"others\"",
-        ));
+        return Err(Unfit::new(cause, "write the part after the last dot, \"none\" or \"others\""));
     }
     Ok(text.to_ascii_lowercase())
 }

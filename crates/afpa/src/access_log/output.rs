@@ -1,16 +1,16 @@
-//! Where lines end up, and what happens when that does not work.
+//! Writes lines to a file or standard output, and handles failures.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// A file or standard output, which may stop working and start again.
+/// A file or standard output. Writing may fail for a while and then work again.
 pub(super) struct Output {
     stream: Box<dyn Write + Send>,
     /// `None` for standard output, which cannot be opened again.
     path: Option<PathBuf>,
-    /// Lines lost since writing stopped to work.
+    /// Lines lost since writing began to fail; `None` while it works.
     failing: Option<u64>,
     /// The last write ended within a line.
     torn: bool,
@@ -34,7 +34,7 @@ impl Output {
         Ok(Output { stream, path, failing: None, torn: false })
     }
 
-    /// Goes on with a new file of the same name; with the old one if that cannot be had.
+    /// Continues with a new file of the same name, or with the old file if the new one cannot be opened.
     pub(super) fn reopen(&mut self) {
         let Some(path) = &self.path else { return };
         match open(path) {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Everything that can fail is in these two. A reload that fails in them has changed nothing that the
-//! workers or the kernel use; what it had built ends with it.
+//! workers or the kernel use; whatever it had built is dropped.
 
 use afpa_cache::Arena;
 use afpa_cache::root::DocumentRoot;

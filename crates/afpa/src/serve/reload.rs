@@ -1,4 +1,4 @@
-//! Reload: the next configuration is built, which may fail, and then takes effect, which may not.
+//! Reload: builds the next configuration, which may fail, and then swaps it in, which may not.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::cli::Serve;
 use crate::fast_path::{FastPath, Scope, too_late};
 
 impl Server {
-    /// Reads the configuration again. A bad one changes nothing.
+    /// Reads the configuration again. If it has an error, nothing changes.
     pub(super) fn reload(&mut self, options: &Serve) {
         self.notifier.reloading();
         match self.build(options) {

@@ -32,7 +32,7 @@ use crate::privileges::{self, Identity, Limit, Needs};
 pub(crate) struct Server {
     pub(super) config: Config,
     pub(super) engine: Engine<Http>,
-    /// Serves control socket and metrics; apart, so that it answers also when the workers are busy.
+    /// Serves control socket and metrics. It is an engine of its own, so that it answers when workers are busy.
     pub(super) admin: Engine<Admin>,
     pub(super) observed: Arc<Observed>,
     pub(super) arena: Arena,
@@ -159,7 +159,7 @@ impl Privileged {
     }
 }
 
-/// The control socket. Serving is more important: without it there is a warning.
+/// The control socket. A failure is only a warning, because AFPA can serve without it.
 fn bind_control(config: &Config, identity: Option<&Identity>) -> Option<BoundListener> {
     let path: anyhow::Result<PathBuf> = match &config.control {
         Some(path) => Ok(path.clone()),
@@ -176,7 +176,7 @@ fn bind_control(config: &Config, identity: Option<&Identity>) -> Option<BoundLis
     }
 }
 
-/// A root that the new user cannot read would answer everything with 403: say so at once.
+/// Fails if the new user cannot read a root: every answer from it would be 403.
 fn check_readable(opened: &Opened, identity: Option<&Identity>) -> anyhow::Result<()> {
     for (root, configured) in opened.roots.iter().zip(&opened.hierarchy.roots) {
         if !is_readable(root) {
@@ -213,7 +213,7 @@ pub(super) fn update_prober(
         }
         None if groups.is_empty() => Ok(None),
         None => {
-            // It waits for first addresses on an event loop of its own, and this thread runs one.
+            // It waits for the first addresses on an event loop of its own, but this thread runs one already.
             let resolver = config.resolver.clone();
             let start = std::thread::spawn(move || Keeper::start(groups, resolver)).join();
             let prober = start.unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()));

@@ -1,5 +1,5 @@
-//! The same numbers for Prometheus. They are counted per core by whoever causes them; here they are
-//! only added up, when somebody asks.
+//! The metrics for Prometheus. Each core counts for itself; the sums are made here, when they are
+//! requested.
 
 use std::fmt;
 use std::sync::Arc;
