@@ -1,4 +1,4 @@
-//! `afpa route URL`: which request set it falls into, and why.
+//! `afpa route URL`: the request set of a URL, and why.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,6 @@
-//! Control socket and metrics: a small protocol module of its own, on the same engine.
+//! The control socket and the metrics: a small protocol module of its own, on the same engine.
 //!
-//! It shows what a module is when nothing is cached: every request is answered in *derive miss
-//! response*.
+//! It is an example of a module without a cache: every request is answered in *derive miss response*.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -24,8 +23,8 @@ pub(crate) struct Admin {
     observed: Arc<Observed>,
 }
 
-/// Whether a connection may change anything: only one on the control socket may, whose folder only
-/// its owner can enter.
+/// Whether a connection may change anything. Only connections to the control socket may, because only its
+/// owner can enter its folder.
 pub(crate) struct Trusted(bool);
 
 /// Serves the control socket and, if wanted, metrics over TCP.
@@ -93,8 +92,8 @@ impl Admin {
         Answer { status: Status::OK, content_type: "application/json", body }
     }
 
-    /// `path=VALUE`, and perhaps `host=NAME`: the values are the URL's path and host as typed, escaped
-    /// once more.
+    /// `path=VALUE`, and optionally `host=NAME`: the path and host of the URL as the user typed them,
+    /// percent-encoded once more.
     fn purge(&self, query: Option<&[u8]>) -> Answer {
         let value = |name: &[u8]| {
             let mut pairs = query.unwrap_or_default().split(|byte| *byte == b'&');
@@ -131,7 +130,7 @@ impl Admin {
 }
 
 impl Admin {
-    /// `server=NAME`, perhaps `&group=NAME`: has a server drain, or take requests again.
+    /// `server=NAME`, and optionally `&group=NAME`: lets a server drain, or take requests again.
     fn order(&self, query: Option<&[u8]>, drain: bool) -> Answer {
         let Some(server) = parameter(query, b"server=") else {
             return Answer::text(Status::BAD_REQUEST, "an order needs ?server=NAME\n");
@@ -248,7 +247,7 @@ impl Module for Admin {
         out: &mut Outbox,
     ) -> Miss<Infallible, Infallible> {
         let answer = admin.answer(trusted.0, request);
-        // One request a connection: nobody asks often enough for more to matter.
+        // One request for each connection: requests are too rare for more to matter.
         send(&answer, now, request.method != Method::Head, Connection::Close, out);
         Miss::Answered(Persistence::Close)
     }

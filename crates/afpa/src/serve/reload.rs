@@ -1,4 +1,4 @@
-//! Reload: the next configuration is built, which may fail, and then takes effect, which may not.
+//! Reload: builds the next configuration, which may fail, and then swaps it in, which may not.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::cli::Serve;
 use crate::fast_path::{FastPath, Scope, too_late};
 
 impl Server {
-    /// Reads the configuration again. A bad one changes nothing.
+    /// Reads the configuration again. If it has an error, nothing changes.
     pub(super) fn reload(&mut self, options: &Serve) {
         self.notifier.reloading();
         match self.build(options) {
@@ -48,11 +48,11 @@ impl Server {
         let bound = next.listeners.tcp();
         let Next { config, listeners, content, access_log } = next;
         let before = self.observed.serving.load_full();
-        // From now on: neither this thread nor a worker is to wait for the end of one.
-        self.leaving.add(before.global.roots.iter().cloned());
+        // First of all: neither this thread nor a worker is to drop one of them, which takes long.
+        self.drop_thread.add(before.global.roots.iter().cloned());
         let serving = Arc::new(content.serve(&config, Some(&before.global)));
         let sinks = access_log.map(|log| self.swap_log(log));
-        // Before the workers know the new site: the kernel answers no more for the old one.
+        // The kernel stops answering for the old sites before the workers know the new ones.
         self.swap_fast_path(&config, &serving, &bound, sinks.as_deref());
         self.observed.serving.store(Arc::clone(&serving));
         self.swap_workers(&config, &serving.global, sinks);
@@ -116,7 +116,7 @@ impl Server {
     }
 }
 
-/// Some settings are used up at the start. They keep their value, and the log says so.
+/// Some settings take effect only at the start. They keep their value, and the log says so.
 fn keep_what_stays(mut new: Config, old: &Config) -> Config {
     fn keep<T: PartialEq + Clone>(name: &str, new: &mut T, old: &T) {
         if new != old {

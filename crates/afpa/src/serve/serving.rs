@@ -17,7 +17,7 @@ use afpa_config::{Config, Hierarchy};
 /// What the workers serve from.
 pub(super) struct Serving {
     pub(super) global: Arc<Global>,
-    /// The cache of all roots; also there when there is none.
+    /// The cache of all roots. It exists even without roots.
     pub(super) cache: Arc<Cache<HttpHeader>>,
     /// Compresses for all roots.
     pub(super) compressor: Arc<Compressor>,
@@ -32,7 +32,7 @@ pub(super) struct Content {
     compressor: Arc<Compressor>,
 }
 
-/// One site that is its root and nothing else, as in `afpa serve DIR`: nothing is to be decided.
+/// Whether there is only one site with nothing but a root, as in `afpa serve DIR`. It needs no router.
 fn is_plain(config: &Config) -> bool {
     match &config.sites[..] {
         [site] => {
@@ -44,7 +44,7 @@ fn is_plain(config: &Config) -> bool {
 }
 
 impl Content {
-    /// Starts the threads that watch the roots and compress; so privileges are dropped before.
+    /// Starts the threads that watch the roots and compress, so privileges must be dropped before.
     ///
     /// # Errors
     /// When one of them cannot be started.
@@ -96,7 +96,7 @@ impl Content {
 
 fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<Site> {
     let sites = config.sites.iter().zip(names).map(|(site, name)| {
-        // Requests in flight count on; another limit begins to count anew.
+        // With the same limits, requests in flight stay counted; with others, counting starts again.
         let same = |before: &&Site| before.name == name && *before.gate.settings() == site.limits;
         let before = previous.and_then(|global| global.sites.iter().find(same));
         let gate = before.map_or_else(|| Gate::new(site.limits), |site| Arc::clone(&site.gate));

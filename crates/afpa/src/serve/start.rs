@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, Entry};
-use afpa_config::{Config, human_size};
+use afpa_config::{Config, ListenerNumbers, human_size};
 use afpa_module_http::{DocRoot, Http, HttpCounters};
 use afpa_proxy::probe::HealthProber;
 use afpa_server::worker::WorkerContext;
@@ -18,8 +18,8 @@ use rustix::thread::CapabilitySet;
 use super::admin::{self, Admin};
 use super::build::{Next, Opened};
 use super::convert;
-use super::leaving::Leaving;
-use super::listeners::{ListenerNumbers, bind};
+use super::drop_thread::DropThread;
+use super::listeners::bind;
 use super::observe::Observed;
 use super::serving::Serving;
 use crate::access_log::Sinks;
@@ -32,7 +32,7 @@ use crate::privileges::{self, Identity, Limit, Needs};
 pub(crate) struct Server {
     pub(super) config: Config,
     pub(super) engine: Engine<Http>,
-    /// Serves control socket and metrics; apart, so that it answers also when the workers are busy.
+    /// Serves control socket and metrics. It is an engine of its own, so that it answers when workers are busy.
     pub(super) admin: Engine<Admin>,
     pub(super) observed: Arc<Observed>,
     pub(super) arena: Arena,
@@ -41,8 +41,8 @@ pub(crate) struct Server {
     pub(super) prober: Option<HealthProber>,
     /// The kernel's part, while it has one.
     pub(super) fast_path: Option<FastPath>,
-    /// Roots of configurations that were replaced.
-    pub(super) leaving: Leaving<DocRoot>,
+    /// Drops the roots of configurations that were replaced.
+    pub(super) drop_thread: DropThread<DocRoot>,
     pub(super) notifier: Notifier,
 }
 
@@ -100,7 +100,6 @@ impl Server {
             engine.listen(listener)?;
         }
         let admin = admin::start(Arc::clone(&observed), control, admin)?;
-        let leaving = Leaving::default();
         let server = Self {
             config,
             engine,
@@ -110,7 +109,7 @@ impl Server {
             numbers,
             prober,
             fast_path,
-            leaving,
+            drop_thread: DropThread::default(),
             notifier,
         };
         server.introduce(identity.as_ref(), descriptors);
@@ -160,7 +159,7 @@ impl Privileged {
     }
 }
 
-/// The control socket. Serving is more important: without it there is a warning.
+/// The control socket. A failure is only a warning, because AFPA can serve without it.
 fn bind_control(config: &Config, identity: Option<&Identity>) -> Option<BoundListener> {
     let path: anyhow::Result<PathBuf> = match &config.control {
         Some(path) => Ok(path.clone()),
@@ -177,7 +176,7 @@ fn bind_control(config: &Config, identity: Option<&Identity>) -> Option<BoundLis
     }
 }
 
-/// A root that the new user cannot read would answer everything with 403: say so at once.
+/// Fails if the new user cannot read a root: every answer from it would be 403.
 fn check_readable(opened: &Opened, identity: Option<&Identity>) -> anyhow::Result<()> {
     for (root, configured) in opened.roots.iter().zip(&opened.hierarchy.roots) {
         if !is_readable(root) {
@@ -214,7 +213,7 @@ pub(super) fn update_prober(
         }
         None if groups.is_empty() => Ok(None),
         None => {
-            // It waits for first addresses on an event loop of its own, and this thread runs one.
+            // It waits for the first addresses on an event loop of its own, but this thread runs one already.
             let resolver = config.resolver.clone();
             let start = std::thread::spawn(move || HealthProber::start(groups, resolver)).join();
             let prober = start.unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()));

@@ -1,4 +1,4 @@
-//! What can be seen of server groups: for people, and for Prometheus.
+//! Statistics of server groups, as JSON and for Prometheus.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 pub(super) struct Groups(Vec<GroupReport>);
 
 impl Groups {
-    /// What is now.
+    /// The present values.
     pub(super) fn look(groups: &[Arc<Group>]) -> Self {
         Self(groups.iter().map(|group| group.report(steady_ms())).collect())
     }

@@ -1,5 +1,5 @@
-//! The same numbers for Prometheus. They are counted per core by whoever causes them; here they are
-//! only added up, when somebody asks.
+//! The metrics for Prometheus. Each core counts for itself; the sums are made here, when they are
+//! requested.
 
 use std::fmt;
 use std::sync::Arc;
@@ -138,10 +138,22 @@ impl Metrics {
         let answering = usize::from(seen.answering);
         gauge(out, "fast_path_answering", "Whether the kernel answers", answering, None)?;
         gauge(out, "fast_path_flows", "Connections shared with it", seen.flows, None)?;
-        gauge(out, "fast_path_drifted_flows", "That need translation", seen.drifted, None)?;
+        gauge(
+            out,
+            "fast_path_translated_flows",
+            "Connections that need translation",
+            seen.drifted,
+            None,
+        )?;
         gauge(out, "fast_path_objects", "Objects pinned there", seen.objects, None)?;
         let unit = Some(Unit::Bytes);
-        gauge(out, "fast_path_flights", "Long answers under way", seen.flights, None)?;
+        gauge(
+            out,
+            "fast_path_transfers",
+            "Answers of several segments under way",
+            seen.flights,
+            None,
+        )?;
         gauge(out, "fast_path_retired", "Answers replaced", seen.retired_bytes, unit.as_ref())?;
         gauge(out, "fast_path_pinned", "Answers, retired ones too", seen.bytes, unit.as_ref())
     }

@@ -1,4 +1,4 @@
-//! What can be seen of a running server: statistics as JSON, for `afpa stats` and dashboards.
+//! The statistics of a running server, as JSON for `afpa stats` and dashboards.
 
 mod groups;
 mod metrics;
@@ -20,7 +20,7 @@ use crate::fast_path::Look;
 use groups::Groups;
 use sites::Sites;
 
-/// The running server, as far as it can be looked at.
+/// The parts of the running server from which statistics are read.
 pub(crate) struct Observed {
     pub(super) started: Instant,
     pub(super) serving: ArcSwap<Serving>,

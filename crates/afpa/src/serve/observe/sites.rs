@@ -1,5 +1,5 @@
-//! What can be seen of sites and request sets: for people, and for Prometheus. They are counted where
-//! requests are answered. What the kernel answers is counted for the site, but for no request set.
+//! Statistics of sites and request sets, as JSON and for Prometheus. Workers count the requests that they
+//! answer. The kernel counts its answers for each site, but not for request sets.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -27,13 +27,13 @@ struct Row {
     site: String,
     set: Option<String>,
     counts: ScopeReport,
-    /// By limit, in the order of [`LIMITS`]; of sites alone.
+    /// By limit, in the order of [`LIMITS`]; only for sites.
     refused: [u64; LIMITS.len()],
-    /// What the kernel answered, which is among the counts; of sites alone.
+    /// What the kernel answered, which is included in the counts; only for sites.
     kernel: Option<OfSite>,
 }
 
-/// How often something was counted, and one more label unless that is empty.
+/// The name and value of a further label, if the name is not empty, and a count.
 type Counted = (&'static str, &'static str, u64);
 
 impl Sites {
@@ -47,7 +47,7 @@ impl Sites {
         let mut places = HashMap::new();
         for scopes in cores.iter().map(|counters| counters.scopes()) {
             for scope in scopes.iter() {
-                // During a reload, cores may differ in what they count.
+                // During a reload, cores may count different sites and request sets.
                 let place =
                     *places.entry((scope.site.clone(), scope.set.clone())).or_insert_with(|| {
                         let (site, set) = (scope.site.clone(), scope.set.clone());
@@ -68,7 +68,7 @@ impl Sites {
         let (mut sites, mut sets): (Vec<Row>, Vec<Row>) =
             rows.into_iter().partition(|row| row.set.is_none());
         let placed = sites.iter_mut().zip(configured);
-        // The same, too.
+        // For the same reason, the names are compared.
         for (row, site) in placed.filter(|(row, site)| row.site.starts_with(&site.name)) {
             row.refused = site.gate.refused();
         }
