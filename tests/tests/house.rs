@@ -21,11 +21,25 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("afpa-server", &["afpa-cache", "afpa-framework"]),
     (
+        "afpa-fast-path",
+        &[
+            "afpa-bpf",
+            "afpa-cache",
+            "afpa-framework",
+            "afpa-http",
+            "afpa-module-http",
+            "afpa-proxy",
+            "afpa-router",
+            "afpa-server",
+        ],
+    ),
+    (
         "afpa",
         &[
             "afpa-attach",
             "afpa-bpf",
             "afpa-cache",
+            "afpa-fast-path",
             "afpa-framework",
             "afpa-http",
             "afpa-module-http",

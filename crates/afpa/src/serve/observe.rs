@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use afpa_cache::CacheStats;
+use afpa_fast_path::FastPathView;
 use afpa_framework::Counter;
 use afpa_module_http::{CoderStats, HttpCounters};
 use afpa_server::counters::WorkerCounters;
@@ -14,7 +15,6 @@ use super::groups::Groups;
 use super::serving::Serving;
 use super::sites::Sites;
 use crate::access_log::AccessLog;
-use crate::fast_path::Look;
 
 /// The running server, as far as it can be looked at.
 pub(crate) struct Observed {
@@ -23,7 +23,7 @@ pub(crate) struct Observed {
     pub(super) http: Vec<Arc<HttpCounters>>,
     pub(super) workers: Vec<Arc<WorkerCounters>>,
     pub(super) access_log: ArcSwap<AccessLog>,
-    pub(super) fast_path: Look,
+    pub(super) fast_path: FastPathView,
 }
 
 impl Observed {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use afpa_fast_path::{AnswerSink, KernelScope, RunningFastPath, too_late};
 use afpa_module_http::Http;
 use afpa_server::{Address, BoundListener, ListenerSettings, Settings};
 
@@ -11,7 +12,7 @@ use super::{Server, convert};
 use crate::access_log::{AccessLog, Sink};
 use crate::cli::Serve;
 use crate::config::Config;
-use crate::fast_path::{FastPath, Scope, too_late};
+use crate::fast_path::settings as fast_path_settings;
 
 /// What a reload has made ready.
 struct Prepared {
@@ -96,18 +97,20 @@ impl Server {
             let new = listeners.iter().map(|listener| &listener.address);
             let bound = tcp(staying.iter().map(|(address, _)| address).chain(new));
             let sink = sinks.as_ref().map(|sinks| sinks.take(config.workers));
-            let scope = Scope::of(&serving.global);
-            fast_path.adopt(&config, &serving.cache, scope, &bound, sink);
+            let sink = sink.map(|sink| Box::new(sink) as AnswerSink);
+            let scope = KernelScope::of(&serving.global);
+            fast_path.adopt(&fast_path_settings(&config), &serving.cache, scope, &bound, sink);
         }
         if self.fast_path.is_none()
-            && let Some(why) = too_late(&self.config, &config)
+            && let Some(why) =
+                too_late(&fast_path_settings(&self.config), &fast_path_settings(&config))
         {
             tracing::warn!("the fast path is {why}");
             self.observed.fast_path.set_without(why);
         }
         self.observed.serving.store(Arc::clone(&serving));
         let settings = Settings {
-            elsewhere: self.fast_path.as_ref().map(FastPath::elsewhere),
+            elsewhere: self.fast_path.as_ref().map(RunningFastPath::elsewhere),
             ..convert::engine(&config)
         };
         let global = Arc::clone(&serving.global);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use afpa_fast_path::SiteInKernel;
 use afpa_module_http::{HttpCounters, ShareReport, VirtualSite};
 use afpa_proxy::limit::LIMITS;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -13,8 +14,6 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 use serde_json::{Value, json};
-
-use crate::fast_path::OfSite;
 
 /// Sites and request sets at one moment.
 pub(super) struct Sites {
@@ -30,7 +29,7 @@ struct Row {
     /// By limit, in the order of [`LIMITS`]; of sites alone.
     refused: [u64; LIMITS.len()],
     /// What the kernel answered, which is among the counts; of sites alone.
-    kernel: Option<OfSite>,
+    kernel: Option<SiteInKernel>,
 }
 
 /// How often something was counted, and one more label unless that is empty.
@@ -41,7 +40,7 @@ impl Sites {
     pub(super) fn look(
         cores: &[Arc<HttpCounters>],
         configured: &[VirtualSite],
-        kernel: Vec<OfSite>,
+        kernel: Vec<SiteInKernel>,
     ) -> Self {
         let mut rows: Vec<Row> = Vec::new();
         let mut places = HashMap::new();

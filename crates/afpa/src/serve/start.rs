@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, Entry};
+use afpa_fast_path::{
+    AttachedPrograms, Availability, FastPathView, KernelScope, RunningFastPath, StartParts,
+};
 use afpa_module_http::{Global, Http, HttpCounters, Site};
 use afpa_proxy::probe::Keeper;
 use afpa_server::worker::WorkerContext;
@@ -23,7 +26,7 @@ use super::serving::{Draft, Numbers, Serving, open_roots};
 use crate::access_log::{AccessLog, Sink};
 use crate::config::{Config, Hierarchy, human_size};
 use crate::control;
-use crate::fast_path::{FastPath, Look, Outcome, Parts, Prepared, Scope};
+use crate::fast_path;
 use crate::notify::Notifier;
 use crate::privileges::{self, Identity, Limit, Needs};
 use crate::summary::{Memory, Summary, Watches};
@@ -40,7 +43,7 @@ pub(crate) struct Server {
     /// Probes servers and looks up their names, while there are any.
     pub(super) keeper: Option<Keeper>,
     /// The kernel's part, while it has one.
-    pub(super) fast_path: Option<FastPath>,
+    pub(super) fast_path: Option<RunningFastPath>,
     /// Roots of configurations that were replaced.
     pub(super) leaving: Leaving<Site>,
     pub(super) notifier: Notifier,
@@ -86,33 +89,33 @@ impl Server {
         let counters: Vec<_> = (0..config.workers).map(|_| Arc::default()).collect();
         let settings = Settings {
             elsewhere: match &fast_path {
-                Outcome::Ready(prepared) => Some(prepared.elsewhere()),
-                Outcome::Without(_) => None,
+                Availability::Ready(programs) => Some(programs.elsewhere()),
+                Availability::Without(_) => None,
             },
             ..convert::engine(&config)
         };
         let mut engine =
             start_workers(&config, &settings, &serving.global, &counters, Arc::clone(&sinks))?;
         let bound = tcp(listeners.iter().map(|listener| &listener.address));
-        let parts = Parts {
-            config: &config,
+        let parts = StartParts {
+            settings: &fast_path::settings(&config),
             cache: &serving.cache,
-            scope: Scope::of(&serving.global),
+            scope: KernelScope::of(&serving.global),
             bound: &bound,
             workers: &engine.counters(),
-            sink: sinks.take(config.workers),
+            sink: Box::new(sinks.take(config.workers)),
         };
-        let (fast_path, look) = match fast_path {
-            Outcome::Ready(prepared) => {
-                let fast_path = prepared.start(parts)?;
-                let look = Look::at(&fast_path);
-                (Some(fast_path), look)
+        let (fast_path, view) = match fast_path {
+            Availability::Ready(programs) => {
+                let fast_path = programs.start(parts)?;
+                let view = FastPathView::of(&fast_path);
+                (Some(fast_path), view)
             }
-            Outcome::Without(why) => (None, Look::without(why)),
+            Availability::Without(why) => (None, FastPathView::without(why)),
         };
         let observed = Arc::new(Observed {
             started: Instant::now(),
-            fast_path: look,
+            fast_path: view,
             serving: ArcSwap::from_pointee(serving),
             http: counters,
             workers: engine.counters(),
@@ -224,7 +227,7 @@ struct Privileged {
     control: Option<BoundListener>,
     admin: Option<BoundListener>,
     roots: Vec<DocumentRoot>,
-    fast_path: Outcome,
+    fast_path: Availability,
 }
 
 impl Privileged {
@@ -259,7 +262,11 @@ impl Privileged {
             control: bind_control(config, identity.as_ref()),
             admin: admin.transpose()?,
             roots: open_roots(config, hierarchy)?,
-            fast_path: Prepared::load(config, &bound, identity.as_ref())?,
+            fast_path: AttachedPrograms::load(
+                &fast_path::settings(config),
+                &bound,
+                identity.as_ref().map(fast_path::pin_dir_owner),
+            )?,
             identity,
         })
     }
