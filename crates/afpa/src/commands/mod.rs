@@ -7,6 +7,7 @@ mod stats;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use afpa_fast_path::expectation;
 use anyhow::Context as _;
 
 use crate::cli::{self, Check, Completions, Man, Order, Purge, Server, Stats};
@@ -24,7 +25,10 @@ pub fn check(options: &Check) -> anyhow::Result<()> {
     if !options.quiet {
         text.push_str(&loaded.table());
         text.push_str(&loaded.request_sets());
-        text.push_str(&format!("\nfast path: {}\n", fast_path::outlook(&loaded.config)));
+        text.push_str(&format!(
+            "\nfast path: {}\n",
+            expectation(&fast_path::settings(&loaded.config))
+        ));
     }
     if !loaded.warnings.is_empty() {
         let gap = if text.is_empty() { "" } else { "\n" };

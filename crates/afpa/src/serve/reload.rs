@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use afpa_config::Config;
+use afpa_fast_path::{AnswerSink, KernelScope, RunningFastPath, too_late};
 use afpa_module_http::{Global, Http};
 use afpa_server::Address;
 
@@ -13,7 +14,7 @@ use super::start::update_prober;
 use super::{Server, convert};
 use crate::access_log::{AccessLog, Sinks};
 use crate::cli::Serve;
-use crate::fast_path::{FastPath, Scope, too_late};
+use crate::fast_path::settings as fast_path_settings;
 
 impl Server {
     /// Reads the configuration again. If it has an error, nothing changes.
@@ -77,17 +78,19 @@ impl Server {
         sinks: Option<&Sinks>,
     ) {
         if let Some(fast_path) = &mut self.fast_path {
-            let sink = sinks.map(|sinks| sinks.take(config.workers));
-            let scope = Scope::of(&serving.global);
-            fast_path.adopt(config, &serving.cache, scope, bound, sink);
-        } else if let Some(why) = too_late(&self.config, config) {
+            let sink = sinks.map(|sinks| Box::new(sinks.take(config.workers)) as AnswerSink);
+            let scope = KernelScope::of(&serving.global);
+            fast_path.adopt(&fast_path_settings(config), &serving.cache, scope, bound, sink);
+        } else if let Some(why) =
+            too_late(&fast_path_settings(&self.config), &fast_path_settings(config))
+        {
             tracing::warn!("the fast path is {why}");
             self.observed.fast_path.set_without(why);
         }
     }
 
     fn swap_workers(&self, config: &Config, global: &Arc<Global>, sinks: Option<Arc<Sinks>>) {
-        let kernel_activity = self.fast_path.as_ref().map(FastPath::kernel_activity);
+        let kernel_activity = self.fast_path.as_ref().map(RunningFastPath::kernel_activity);
         let global = Arc::clone(global);
         self.engine.reload(
             &convert::engine(config, kernel_activity),

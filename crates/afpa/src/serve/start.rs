@@ -7,6 +7,9 @@ use std::time::Instant;
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, Entry};
 use afpa_config::{Config, ListenerNumbers, human_size};
+use afpa_fast_path::{
+    AttachedPrograms, Availability, FastPathView, KernelScope, RunningFastPath, StartParts,
+};
 use afpa_module_http::{DocRoot, Http, HttpCounters};
 use afpa_proxy::probe::HealthProber;
 use afpa_server::worker::WorkerContext;
@@ -24,7 +27,7 @@ use super::observe::Observed;
 use super::serving::Serving;
 use crate::access_log::Sinks;
 use crate::control;
-use crate::fast_path::{FastPath, Look, Outcome, Parts, Prepared, Scope};
+use crate::fast_path;
 use crate::notify::Notifier;
 use crate::privileges::{self, Identity, Limit, Needs};
 
@@ -40,7 +43,7 @@ pub(crate) struct Server {
     /// Probes servers and looks up their names, while there are any.
     pub(super) prober: Option<HealthProber>,
     /// The kernel's part, while it has one.
-    pub(super) fast_path: Option<FastPath>,
+    pub(super) fast_path: Option<RunningFastPath>,
     /// Drops the roots of configurations that were replaced.
     pub(super) drop_thread: DropThread<DocRoot>,
     pub(super) notifier: Notifier,
@@ -73,24 +76,24 @@ impl Server {
         let sinks = Arc::new(sinks);
 
         let kernel_activity = match &fast_path {
-            Outcome::Ready(prepared) => Some(prepared.kernel_activity()),
-            Outcome::Without(_) => None,
+            Availability::Ready(programs) => Some(programs.kernel_activity()),
+            Availability::Without(_) => None,
         };
         let counters: Vec<_> = (0..config.workers).map(|_| Arc::default()).collect();
         let settings = convert::engine(&config, kernel_activity);
         let mut engine = start_workers(&config, &settings, &serving, &counters, &sinks)?;
-        let parts = Parts {
-            config: &config,
+        let parts = StartParts {
+            settings: &fast_path::settings(&config),
             cache: &serving.cache,
-            scope: Scope::of(&serving.global),
+            scope: KernelScope::of(&serving.global),
             bound: &bound,
             workers: &engine.counters(),
-            sink: sinks.take(config.workers),
+            sink: Box::new(sinks.take(config.workers)),
         };
-        let (fast_path, look) = start_fast_path(fast_path, parts)?;
+        let (fast_path, view) = start_fast_path(fast_path, parts)?;
         let observed = Arc::new(Observed {
             started: Instant::now(),
-            fast_path: look,
+            fast_path: view,
             serving: ArcSwap::from_pointee(serving),
             http: counters,
             workers: engine.counters(),
@@ -126,7 +129,7 @@ struct Privileged {
     opened: Opened,
     control: Option<BoundListener>,
     admin: Option<BoundListener>,
-    fast_path: Outcome,
+    fast_path: Availability,
 }
 
 impl Privileged {
@@ -146,7 +149,11 @@ impl Privileged {
         let admin = config.admin.map(|address| bind(&Address::Tcp(address), 1, 16, None));
         let admin = admin.transpose()?;
         let control = bind_control(config, owner);
-        let fast_path = Prepared::load(config, &opened.listeners.tcp(), owner)?;
+        let fast_path = AttachedPrograms::load(
+            &fast_path::settings(config),
+            &opened.listeners.tcp(),
+            owner.map(fast_path::pin_dir_owner),
+        )?;
         Ok(Self { identity, descriptors, arena, opened, control, admin, fast_path })
     }
 
@@ -239,15 +246,15 @@ fn start_workers(
 }
 
 fn start_fast_path(
-    prepared: Outcome,
-    parts: Parts<'_>,
-) -> anyhow::Result<(Option<FastPath>, Look)> {
-    match prepared {
-        Outcome::Ready(prepared) => {
-            let fast_path = prepared.start(parts)?;
-            let look = Look::at(&fast_path);
-            Ok((Some(fast_path), look))
+    programs: Availability,
+    parts: StartParts<'_>,
+) -> anyhow::Result<(Option<RunningFastPath>, FastPathView)> {
+    match programs {
+        Availability::Ready(programs) => {
+            let fast_path = programs.start(parts)?;
+            let view = FastPathView::of(&fast_path);
+            Ok((Some(fast_path), view))
         }
-        Outcome::Without(why) => Ok((None, Look::without(why))),
+        Availability::Without(why) => Ok((None, FastPathView::without(why))),
     }
 }

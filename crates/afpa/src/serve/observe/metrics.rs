@@ -142,7 +142,7 @@ impl Metrics {
             out,
             "fast_path_translated_flows",
             "Connections that need translation",
-            seen.drifted,
+            seen.translated,
             None,
         )?;
         gauge(out, "fast_path_objects", "Objects pinned there", seen.objects, None)?;
@@ -151,7 +151,7 @@ impl Metrics {
             out,
             "fast_path_transfers",
             "Answers of several segments under way",
-            seen.flights,
+            seen.transfers,
             None,
         )?;
         gauge(out, "fast_path_retired", "Answers replaced", seen.retired_bytes, unit.as_ref())?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use afpa_cache::CacheStats;
+use afpa_fast_path::FastPathView;
 use afpa_framework::Counter;
 use afpa_module_http::{CompressorStats, HttpCounters};
 use afpa_server::counters::WorkerCounters;
@@ -16,7 +17,6 @@ use serde_json::{Value, json};
 
 use super::serving::Serving;
 use crate::access_log::AccessLog;
-use crate::fast_path::Look;
 use groups::Groups;
 use sites::Sites;
 
@@ -27,7 +27,7 @@ pub(crate) struct Observed {
     pub(super) http: Vec<Arc<HttpCounters>>,
     pub(super) workers: Vec<Arc<WorkerCounters>>,
     pub(super) access_log: ArcSwap<AccessLog>,
-    pub(super) fast_path: Look,
+    pub(super) fast_path: FastPathView,
 }
 
 impl Observed {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use afpa_fast_path::SiteInKernel;
 use afpa_module_http::{HttpCounters, ScopeReport, Site};
 use afpa_proxy::limit::LIMITS;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -13,8 +14,6 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 use serde_json::{Value, json};
-
-use crate::fast_path::OfSite;
 
 /// Sites and request sets at one moment.
 pub(super) struct Sites {
@@ -30,7 +29,7 @@ struct Row {
     /// By limit, in the order of [`LIMITS`]; only for sites.
     refused: [u64; LIMITS.len()],
     /// What the kernel answered, which is included in the counts; only for sites.
-    kernel: Option<OfSite>,
+    kernel: Option<SiteInKernel>,
 }
 
 /// The name and value of a further label, if the name is not empty, and a count.
@@ -41,7 +40,7 @@ impl Sites {
     pub(super) fn look(
         cores: &[Arc<HttpCounters>],
         configured: &[Site],
-        kernel: Vec<OfSite>,
+        kernel: Vec<SiteInKernel>,
     ) -> Self {
         let mut rows: Vec<Row> = Vec::new();
         let mut places = HashMap::new();

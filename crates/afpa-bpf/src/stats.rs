@@ -8,7 +8,7 @@ use std::sync::{MutexGuard, PoisonError};
 use afpa_abi::{INTERFACES, REASONS_MAX, Reason, SITES_COUNTED, SiteCount};
 use libbpf_rs::{MapCore, MapFlags};
 
-use crate::listen::Site;
+use crate::conn::listen::SiteNumber;
 use crate::load::FastPath;
 
 /// One count a reason.
@@ -55,7 +55,7 @@ impl FastPath {
 
     /// The answers of all sites whose numbers are the same as `site`'s modulo [`SITES_COUNTED`], since the
     /// fast path was loaded.
-    pub fn site_count(&self, site: Site) -> libbpf_rs::Result<SiteCount> {
+    pub fn site_count(&self, site: SiteNumber) -> libbpf_rs::Result<SiteCount> {
         let key = (site % SITES_COUNTED as u32).to_ne_bytes();
         let values = self.site_counts.lookup_percpu(&key, MapFlags::ANY)?.unwrap_or_default();
         let counts = values.iter().filter_map(|value| SiteCount::from_bytes(value));

@@ -9,7 +9,7 @@ use afpa_module_http::Global;
 use afpa_router::{Action, ListenerId, Question, RequestSet, Router, SiteId};
 
 /// The part of what is served that the kernel can answer.
-pub(crate) struct Scope {
+pub struct KernelScope {
     router: Option<Arc<Router>>,
     /// Where each root stands in URLs.
     ways: Vec<Vec<Way>>,
@@ -28,11 +28,11 @@ struct Way {
 /// Places in URLs at which one root is looked for: each of its objects is pinned at every one of them.
 const MOST_WAYS: usize = 8;
 
-impl Scope {
+impl KernelScope {
     /// What may be answered for `global`.
-    pub(crate) fn of(global: &Global) -> Self {
+    pub fn of(global: &Global) -> Self {
         let names = global.sites.iter().map(|site| site.name.clone()).collect();
-        Scope::new(global.router.clone(), global.roots.len(), names)
+        KernelScope::new(global.router.clone(), global.roots.len(), names)
     }
 
     fn new(router: Option<Arc<Router>>, roots: usize, names: Vec<String>) -> Self {
@@ -46,17 +46,17 @@ impl Scope {
                 known.push(way);
             }
         }
-        Scope { router, ways, names }
+        KernelScope { router, ways, names }
     }
 
     /// What the sites are called, in the order of the configuration.
-    pub(super) fn names(&self) -> &[String] {
+    pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
     /// Sites, by their place in the configuration, and their URL paths for which every GET and HEAD is
     /// answered with the key's object, whatever its fields are.
-    pub(super) fn urls(&self, key: &Key) -> Vec<(usize, Vec<u8>)> {
+    pub(crate) fn urls(&self, key: &Key) -> Vec<(usize, Vec<u8>)> {
         let Some(router) = &self.router else { return vec![(0, key.path.to_vec())] };
         let ways = self.ways.get(key.site as usize).into_iter().flatten();
         let urls = ways.map(|way| (way.site, [&way.head, &key.path[..]].concat()));
@@ -96,52 +96,66 @@ fn leads(router: &Router, site: SiteId, url: &[u8], key: &Key) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use afpa_config::{Hierarchy, Machine, Overrides, Source, parse_text};
+    use afpa_router::{
+        Conditions, Content, ContentGroup, FieldCondition, FieldSource, GroupId, PathEntry,
+        Pattern, Reach, Rewrite, RootId, SiteEntry, Table,
+    };
 
-    fn scope(text: &str) -> (Scope, Hierarchy) {
-        let source = Source::new("f", text);
-        let loaded = parse_text(source, &Overrides::default(), &Machine::probe()).unwrap();
-        let hierarchy = Hierarchy::of(&loaded.config, &mut |_| 0);
-        let router = Router::compile(&hierarchy.table).unwrap();
-        let roots = hierarchy.roots.len();
-        (Scope::new(Some(Arc::new(router)), roots, Vec::new()), hierarchy)
+    const SERVER: Action =
+        Action::Distributed { group: GroupId(0), affinity: afpa_router::Affinity::None };
+
+    fn scope(sites: Vec<Vec<PathEntry>>, roots: usize) -> KernelScope {
+        let sites = sites.into_iter().map(|paths| SiteEntry { paths, ..SiteEntry::default() });
+        let table = Table { sites: sites.collect() };
+        KernelScope::new(Some(Arc::new(Router::compile(&table).unwrap())), roots, Vec::new())
     }
 
-    fn root(hierarchy: &Hierarchy, directory: &str) -> u32 {
-        let found = hierarchy.roots.iter().position(|root| root.directory.ends_with(directory));
-        found.unwrap() as u32
+    fn cached(root: u32) -> Action {
+        Action::Cached { root: RootId(root) }
     }
 
-    fn urls(scope: &Scope, root: u32, path: &str) -> Vec<(usize, String)> {
+    fn path(prefix: &str, contents: Vec<Content>) -> PathEntry {
+        PathEntry { prefix: prefix.into(), reach: Reach::Recursion, contents }
+    }
+
+    fn content(action: Action) -> Content {
+        let (group, conditions) = (ContentGroup::All, Conditions::default());
+        Content { group, conditions, action, rewrite: None }
+    }
+
+    /// A path with a directory of its own: its prefix gives way, but for the last slash.
+    fn directory(prefix: &str, root: u32) -> PathEntry {
+        let rewrite = Some(Rewrite { strip: prefix.len() - 1, head: Vec::new() });
+        path(prefix, vec![Content { rewrite, ..content(cached(root)) }])
+    }
+
+    fn urls(scope: &KernelScope, root: u32, path: &str) -> Vec<(usize, String)> {
         let urls = scope.urls(&Key::new(root, path.as_bytes()));
         urls.into_iter().map(|(site, url)| (site, String::from_utf8(url).unwrap())).collect()
     }
 
     #[test]
     fn only_what_host_and_path_alone_decide_is_allowed() {
-        let (scope, hierarchy) = scope(
-            r#"
-            [[site]]
-            root = "/srv"
-            to = "127.0.0.1:3000"
-            cached = ["html", "css"]
-            [[site.path]]
-            prefix = "/two/"
-            root = "/other"
-            [[site.path]]
-            prefix = "/two/private/"
-            to = "127.0.0.1:3000"
-            [[site.path]]
-            prefix = "/beta/"
-            if_cookies = { beta = "*" }
-            to = "127.0.0.1:3000"
-            [[site.path]]
-            prefix = "/post/"
-            if_methods = ["POST"]
-            to = "127.0.0.1:3000"
-        "#,
+        let (own, other) = (0, 1);
+        let extensions = ["html", "css"].map(str::to_owned).to_vec();
+        let files = ContentGroup::List { extensions, none: false, others: false };
+        let cookie = FieldCondition {
+            source: FieldSource::Cookie,
+            name: "beta".to_owned(),
+            value: Pattern::new("*"),
+        };
+        let beta = Conditions { fields: vec![cookie], ..Conditions::default() };
+        let post = Conditions { methods: vec!["POST".to_owned()], ..Conditions::default() };
+        let scope = scope(
+            vec![vec![
+                path("/", vec![Content { group: files, ..content(cached(own)) }, content(SERVER)]),
+                directory("/two/", other),
+                path("/two/private/", vec![content(SERVER)]),
+                path("/beta/", vec![Content { conditions: beta, ..content(SERVER) }]),
+                path("/post/", vec![Content { conditions: post, ..content(SERVER) }]),
+            ]],
+            2,
         );
-        let (own, other) = (root(&hierarchy, "srv"), root(&hierarchy, "other"));
         for (root, path, url) in [
             (own, "/a.html", Some("/a.html")),
             (own, "/post/a.html", Some("/post/a.html")),
@@ -158,36 +172,29 @@ mod tests {
             let expected: Vec<_> = url.iter().map(|url| (0, (*url).to_owned())).collect();
             assert_eq!(urls(&scope, root, path), expected, "{root} {path}");
         }
-        let plain = Scope::new(None, 1, Vec::new());
+        let plain = KernelScope::new(None, 1, Vec::new());
         assert_eq!(urls(&plain, 0, "/anything"), [(0, "/anything".to_owned())]);
     }
 
     #[test]
     fn a_root_belongs_to_its_site_and_may_stand_in_several_places() {
-        let (scope, hierarchy) = scope(
-            r#"
-            [[site]]
-            hosts = ["a.org"]
-            root = "/one"
-            [[site]]
-            hosts = ["b.org"]
-            root = "/two"
-            [[site.path]]
-            prefix = "/x/"
-            root = "/shared"
-            [[site.path]]
-            prefix = "/y/"
-            root = "/shared"
-            [[site]]
-            hosts = ["c.org"]
-            to = "127.0.0.1:3000"
-        "#,
+        let (one, two, shared) = (0, 1, 2);
+        let scope = scope(
+            vec![
+                vec![path("/", vec![content(cached(one))])],
+                vec![
+                    path("/", vec![content(cached(two))]),
+                    directory("/x/", shared),
+                    directory("/y/", shared),
+                ],
+                vec![path("/", vec![content(SERVER)])],
+            ],
+            3,
         );
         let url = |site, url: &str| (site, url.to_owned());
-        let at = |directory| root(&hierarchy, directory);
-        assert_eq!(urls(&scope, at("one"), "/a"), [url(0, "/a")]);
-        assert_eq!(urls(&scope, at("two"), "/a"), [url(1, "/a")]);
-        assert_eq!(urls(&scope, at("shared"), "/a"), [url(1, "/x/a"), url(1, "/y/a")]);
+        assert_eq!(urls(&scope, one, "/a"), [url(0, "/a")]);
+        assert_eq!(urls(&scope, two, "/a"), [url(1, "/a")]);
+        assert_eq!(urls(&scope, shared, "/a"), [url(1, "/x/a"), url(1, "/y/a")]);
         assert_eq!(urls(&scope, 99, "/a"), []);
     }
 }

@@ -5,9 +5,6 @@
 //! for a while, because an answer that was lost must be given again with the same bytes, and one that is
 //! under way must be brought to its end; then they are used anew.
 
-mod draft;
-mod room;
-
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
@@ -15,13 +12,13 @@ use std::time::{Duration, Instant, SystemTime};
 use afpa_abi::{DATE_LENGTH, Object, ObjectKey, PAGE, PATH_FILTER_BITS};
 use libbpf_rs::{MapCore, MapFlags};
 
-use crate::listen::Site;
+use crate::conn::listen::SiteNumber;
 use crate::load::FastPath;
+use crate::net::sum::path_hash;
 use crate::region::{Pages, Slots};
-use crate::sum::path_hash;
 
-use draft::Draft;
-use room::{Lot, RIPE, Room};
+use super::draft::Draft;
+use super::room::{Lot, RIPE, Room};
 
 /// Content coding of a stored variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,7 +98,7 @@ impl FastPath {
     /// events will name.
     pub fn pin(
         &self,
-        site: Site,
+        site: SiteNumber,
         path: &[u8],
         variants: &[Variant<'_>],
     ) -> Result<Vec<u64>, PinError> {
@@ -152,7 +149,7 @@ impl FastPath {
 
     /// Answer `path` no more; when this returns, no further packet is answered with it, except to
     /// repeat an answer that was lost, or to go on with one that is under way. False: it was not pinned.
-    pub fn unpin(&self, site: Site, path: &[u8]) -> libbpf_rs::Result<bool> {
+    pub fn unpin(&self, site: SiteNumber, path: &[u8]) -> libbpf_rs::Result<bool> {
         self.remove(&mut self.lock_pinned(), site, path)
     }
 
@@ -221,7 +218,7 @@ impl FastPath {
         self.pinned.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn object_key(&self, site: Site, path: &[u8]) -> ObjectKey {
+    fn object_key(&self, site: SiteNumber, path: &[u8]) -> ObjectKey {
         let seed = self.region.hash_seed().load(Ordering::Relaxed);
         ObjectKey { path_hash: path_hash(seed, path), site, path_length: path.len() as u32 }
     }
@@ -276,7 +273,12 @@ impl FastPath {
     }
 
     /// The kernel's entry goes first; all else is bookkeeping.
-    fn remove(&self, pinned: &mut Pinned, site: Site, path: &[u8]) -> libbpf_rs::Result<bool> {
+    fn remove(
+        &self,
+        pinned: &mut Pinned,
+        site: SiteNumber,
+        path: &[u8],
+    ) -> libbpf_rs::Result<bool> {
         let key = self.object_key(site, path);
         if pinned.objects.get(&key).is_none_or(|object| *object.path != *path) {
             return Ok(false);

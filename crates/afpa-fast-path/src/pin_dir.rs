@@ -13,33 +13,44 @@ use rustix::fs::{
 
 use afpa_bpf::{HOME, open_home};
 
-use super::Missing;
-use crate::privileges::Identity;
+use crate::NoFastPath;
 
 /// The folder of this afpa: held, so that no other one with the same addresses takes it, and reached
 /// by its descriptor, so that it can be emptied by a user who may not see /sys/fs/bpf.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(crate) struct PinDir {
     home: File,
     folder: File,
     name: String,
 }
 
+/// The user that the process becomes: the folder is to be its own.
+#[derive(Clone, Copy, Debug)]
+pub struct PinDirOwner {
+    /// The number of the user.
+    pub user: u32,
+    /// The number of the group.
+    pub group: u32,
+}
+
 /// Why there is no folder.
-pub(super) enum Refused {
+pub(crate) enum PinDirRefused {
     /// Another afpa is at work here: two fast paths on one connection would tear it apart.
-    InUse(Missing),
+    InUse(NoFastPath),
     /// There is nowhere to keep anything; the fast path does without.
     Nowhere(io::Error),
 }
 
-impl Kept {
+impl PinDir {
     /// Opens, or makes, the folder that belongs to `address` in this network namespace.
-    pub(super) fn open(address: SocketAddr, owner: Option<&Identity>) -> Result<Self, Refused> {
-        let name = name(address).map_err(Refused::Nowhere)?;
-        let (home, folder) = open_folder(&name, owner).map_err(Refused::Nowhere)?;
+    pub(crate) fn open(
+        address: SocketAddr,
+        owner: Option<PinDirOwner>,
+    ) -> Result<Self, PinDirRefused> {
+        let name = name(address).map_err(PinDirRefused::Nowhere)?;
+        let (home, folder) = open_folder(&name, owner).map_err(PinDirRefused::Nowhere)?;
         flock(&folder, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-            Refused::InUse(Missing::new(
+            PinDirRefused::InUse(NoFastPath::new(
                 format!("another afpa has the fast path of {address}"),
                 "stop that one first, or use another address",
             ))
@@ -48,17 +59,17 @@ impl Kept {
     }
 
     /// Where the loader finds it.
-    pub(super) fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_fd().as_raw_fd()))
     }
 
     /// Whether nothing was left in it.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         std::fs::read_dir(self.path()).is_ok_and(|mut entries| entries.next().is_none())
     }
 
     /// Lets go of everything in it: programs that nobody else holds are detached.
-    pub(super) fn clear(&self) -> io::Result<()> {
+    pub(crate) fn clear(&self) -> io::Result<()> {
         for entry in std::fs::read_dir(self.path())? {
             unlinkat(&self.folder, entry?.file_name(), AtFlags::empty())?;
         }
@@ -72,7 +83,7 @@ impl Kept {
 }
 
 /// Every end but a violent one leaves nothing, that of a start that fails included.
-impl Drop for Kept {
+impl Drop for PinDir {
     fn drop(&mut self) {
         if let Err(error) = self.remove() {
             tracing::warn!(%error, "what was kept for the next afpa cannot be removed");
@@ -89,14 +100,14 @@ fn name(address: SocketAddr) -> io::Result<String> {
     Ok(format!("{namespace}-{}", plain.collect::<String>()))
 }
 
-fn open_folder(name: &str, owner: Option<&Identity>) -> io::Result<(File, File)> {
+fn open_folder(name: &str, owner: Option<PinDirOwner>) -> io::Result<(File, File)> {
     let home = open_home()?;
     let me = rustix::process::geteuid();
-    let user = owner.map_or(me, |owner| Uid::from_raw(owner.uid.as_raw()));
+    let user = owner.map_or(me, |owner| Uid::from_raw(owner.user));
     if make(&home, Path::new(name))?
         && let Some(owner) = owner
     {
-        let group = Gid::from_raw(owner.gid.as_raw());
+        let group = Gid::from_raw(owner.group);
         chownat(&home, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
     }
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -9,14 +9,19 @@ use libbpf_rs::{MapCore, MapFlags};
 use crate::load::FastPath;
 
 /// A site: the papers' request set. 0 is none.
-pub type Site = u32;
+pub type SiteNumber = u32;
 
 impl FastPath {
     /// Serve a local address, as one of a listener set, whose number is from 1: addresses of one set have
     /// the same hosts, and a host may be another site on another set. Requests whose Host selects no site
     /// go to `any_host`, when it is not 0. A wildcard `[::]` takes IPv4 as well, as a dual-stack socket
     /// does. Serving an address again replaces what was said of it.
-    pub fn listen(&self, address: SocketAddr, set: u32, any_host: Site) -> libbpf_rs::Result<()> {
+    pub fn listen(
+        &self,
+        address: SocketAddr,
+        set: u32,
+        any_host: SiteNumber,
+    ) -> libbpf_rs::Result<()> {
         for endpoint in endpoints(address) {
             let value = Listener { id: set, any_host_site: any_host }.to_bytes();
             self.listeners.update(&endpoint.to_bytes(), &value, MapFlags::ANY)?;
@@ -40,7 +45,7 @@ impl FastPath {
     /// belong to `site`; 0: user mode answers them, even if `any_host` of the address would not. Where
     /// there is an `any_host`, a name without port is the same with whatever port. The value must be a
     /// valid Host: it is not looked at again. False: it is empty or too long.
-    pub fn map_host(&self, set: u32, host: &str, site: Site) -> libbpf_rs::Result<bool> {
+    pub fn map_host(&self, set: u32, host: &str, site: SiteNumber) -> libbpf_rs::Result<bool> {
         let Some(key) = site_key(set, host) else { return Ok(false) };
         self.sites.update(&key.to_bytes(), &site.to_ne_bytes(), MapFlags::ANY)?;
         self.look_anew();

@@ -12,57 +12,57 @@ use afpa_cache::{Cache, Coverage, Key, Object, Payload, Residency};
 use afpa_http::{HttpDate, ResponseHead, target};
 use afpa_module_http::HttpHeader;
 
-use super::log::{Described, Register};
-use super::scope::Scope;
-use super::weigh::{self, Demand, Use, Weight};
+use crate::event_log::{AnswerDescription, VersionRegister};
+use crate::rebalance::{self, Demand, Use, Weight};
+use crate::scope::KernelScope;
 
 /// The objects of one configuration's cache in the kernel. At a reload the next one has numbers for its
 /// sites and a resident of its own.
-pub(crate) struct Resident {
+pub(crate) struct KernelCache {
     fast_path: Arc<FastPath>,
     /// Which configuration.
     generation: u32,
     /// The numbers of its sites; 0: user mode answers for it.
     sites: Vec<u32>,
-    scope: Scope,
-    register: Arc<Register>,
-    counts: Arc<Counts>,
-    pinned: Mutex<Pinned>,
+    scope: KernelScope,
+    register: Arc<VersionRegister>,
+    counts: Arc<OfferCounts>,
+    pinned: Mutex<PinnedObjects>,
 }
 
 /// How often objects are weighed against each other.
-pub(super) const PERIOD: Duration = Duration::from_secs(10);
+pub(crate) const PERIOD: Duration = Duration::from_secs(10);
 
 /// Objects that are remembered while there is no room for them; others are offered when they are loaded again.
 const REFUSED_MAX: usize = 4096;
 
 /// What became of the objects that were offered.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(crate) struct OfferCounts {
     /// There was no free place.
-    pub(super) full: AtomicU64,
+    pub(crate) full: AtomicU64,
     /// Path, heads or content are too long for the kernel.
-    pub(super) too_long: AtomicU64,
+    pub(crate) too_long: AtomicU64,
     /// The kernel refused.
-    pub(super) failed: AtomicU64,
+    pub(crate) failed: AtomicU64,
     /// Others took its place, because they are worth more.
-    pub(super) put_aside: AtomicU64,
+    pub(crate) put_aside: AtomicU64,
     /// An object could not be taken back: nothing may be answered any more.
-    pub(super) broken: AtomicBool,
+    pub(crate) broken: AtomicBool,
 }
 
 #[derive(Default)]
-struct Pinned {
+struct PinnedObjects {
     /// No more objects: another configuration took over.
     closed: bool,
-    objects: HashMap<Key, Held>,
+    objects: HashMap<Key, PinnedEntry>,
     /// There was no room for these: to be offered again when there is.
-    refused: HashMap<Key, Waiting>,
+    refused: HashMap<Key, RefusedObject>,
 }
 
 /// Where an object is pinned: its site, its spelling in requests, and the versions that answers are
 /// reported by.
-struct Place {
+struct PinnedTarget {
     site: u32,
     target: Arc<[u8]>,
     versions: Vec<u64>,
@@ -70,46 +70,46 @@ struct Place {
 }
 
 /// An object in the kernel: wherever it is pinned, and what all that is used for.
-struct Held {
-    places: Vec<Place>,
+struct PinnedEntry {
+    places: Vec<PinnedTarget>,
     used: Use,
 }
 
-struct Waiting {
+struct RefusedObject {
     demand: Demand,
     used: Use,
 }
 
 /// What is known of an object, for people.
-pub(super) struct Seen {
-    pub(super) path: String,
-    pub(super) pinned: bool,
-    pub(super) bytes: usize,
+pub(crate) struct ObjectReport {
+    pub(crate) path: String,
+    pub(crate) pinned: bool,
+    pub(crate) bytes: usize,
     /// In a period, about.
-    pub(super) hits: f64,
+    pub(crate) hits: f64,
     /// Microseconds saved in a period, for each kilobyte.
-    pub(super) benefit: f64,
+    pub(crate) benefit: f64,
 }
 
-impl Resident {
-    pub(super) fn new(
+impl KernelCache {
+    pub(crate) fn new(
         fast_path: Arc<FastPath>,
         (generation, sites): (u32, Vec<u32>),
-        scope: Scope,
-        register: Arc<Register>,
-        counts: Arc<Counts>,
+        scope: KernelScope,
+        register: Arc<VersionRegister>,
+        counts: Arc<OfferCounts>,
     ) -> Self {
         let pinned = Mutex::default();
         Self { fast_path, generation, sites, scope, register, counts, pinned }
     }
 
     /// Which configuration it is of.
-    pub(super) fn generation(&self) -> u32 {
+    pub(crate) fn generation(&self) -> u32 {
         self.generation
     }
 
     /// Takes everything back, and nothing more.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut pinned = self.lock();
         pinned.closed = true;
         pinned.refused.clear();
@@ -119,18 +119,18 @@ impl Resident {
     }
 
     /// Whether objects wait for room.
-    pub(super) fn has_refused(&self) -> bool {
+    pub(crate) fn has_refused(&self) -> bool {
         !self.lock().refused.is_empty()
     }
 
     /// Those of the refused that fit into what is free, at most so many.
-    pub(super) fn worth_an_offer(&self, free: Demand, most: usize) -> Vec<Key> {
-        weigh::choose(self.lock().waiting(), free, most)
+    pub(crate) fn worth_an_offer(&self, free: Demand, most: usize) -> Vec<Key> {
+        rebalance::choose(self.lock().waiting(), free, most)
     }
 
-    /// Counts what objects were used for since the last time, and puts aside those that others are clearly
+    /// OfferCounts what objects were used for since the last time, and puts aside those that others are clearly
     /// more worth their room than. Call it once in a [`PERIOD`].
-    pub(super) fn weigh(&self, cache: &Cache<HttpHeader>, free: Demand) {
+    pub(crate) fn rebalance(&self, cache: &Cache<HttpHeader>, free: Demand) {
         let keys: Vec<Key> = {
             let pinned = self.lock();
             pinned.objects.keys().chain(pinned.refused.keys()).cloned().collect()
@@ -144,9 +144,9 @@ impl Resident {
         if pinned.refused.is_empty() {
             return;
         }
-        for key in weigh::exchange(pinned.weights(), pinned.waiting(), free) {
+        for key in rebalance::exchange(pinned.weights(), pinned.waiting(), free) {
             if let Some(held) = pinned.objects.remove(&key) {
-                let waiting = Waiting { demand: held.demand(), used: held.used };
+                let waiting = RefusedObject { demand: held.demand(), used: held.used };
                 pinned.refused.insert(key, waiting);
                 self.counts.put_aside.fetch_add(1, Ordering::Relaxed);
                 held.places.into_iter().for_each(|place| self.unpin(place));
@@ -155,14 +155,14 @@ impl Resident {
     }
 
     /// The most useful objects of those that are pinned, and of the others.
-    pub(super) fn most_useful(&self, most: usize) -> Vec<Seen> {
+    pub(crate) fn most_useful(&self, most: usize) -> Vec<ObjectReport> {
         let pinned = self.lock();
         let one = |weight: Weight<Key>, is_pinned: bool| {
             let used = match is_pinned {
                 true => pinned.objects.get(&weight.key).map(|held| held.used),
                 false => pinned.refused.get(&weight.key).map(|waiting| waiting.used),
             };
-            Seen {
+            ObjectReport {
                 path: String::from_utf8_lossy(&weight.key.path).into_owned(),
                 pinned: is_pinned,
                 bytes: weight.demand.bytes(),
@@ -173,7 +173,7 @@ impl Resident {
         let mut seen = Vec::new();
         for (mut weights, is_pinned) in [(pinned.weights(), true), (pinned.waiting(), false)] {
             weights.retain(|weight| weight.benefit > 0.0);
-            weigh::sort(&mut weights);
+            rebalance::sort(&mut weights);
             weights.truncate(most);
             seen.extend(weights.into_iter().map(|weight| one(weight, is_pinned)));
         }
@@ -194,12 +194,12 @@ impl Resident {
 
     fn pin(
         &self,
-        refused: &mut HashMap<Key, Waiting>,
+        refused: &mut HashMap<Key, RefusedObject>,
         (site, target): (u32, Vec<u8>),
         key: &Key,
         object: &Object<HttpHeader>,
         used: Use,
-    ) -> Option<Place> {
+    ) -> Option<PinnedTarget> {
         let header = object.header();
         let modified = HttpDate::new(header.last_modified);
         let variants = variants(object, modified.as_bytes(), self.fast_path.answer_max());
@@ -214,7 +214,7 @@ impl Resident {
                 let target: Arc<[u8]> = target.into();
                 for (version, variant) in versions.iter().zip(&variants) {
                     let head = variant.whole.map_or(0, |whole| whole.head.len());
-                    let described = Described {
+                    let described = AnswerDescription {
                         target: Arc::clone(&target),
                         generation: self.generation,
                         object: object.id(),
@@ -222,12 +222,12 @@ impl Resident {
                     };
                     self.register.enter(*version, described);
                 }
-                Some(Place { site, target, versions, demand })
+                Some(PinnedTarget { site, target, versions, demand })
             }
             Err(error) => {
                 self.count(&error);
                 if matches!(error, PinError::Full) && refused.len() < REFUSED_MAX {
-                    refused.insert(key.clone(), Waiting { demand, used });
+                    refused.insert(key.clone(), RefusedObject { demand, used });
                 }
                 None
             }
@@ -244,7 +244,7 @@ impl Resident {
     }
 
     /// An object that cannot be taken back could be answered for ever: nothing is answered then.
-    fn unpin(&self, place: Place) {
+    fn unpin(&self, place: PinnedTarget) {
         if let Err(error) = self.fast_path.unpin(place.site, &place.target) {
             self.counts.broken.store(true, Ordering::SeqCst);
             self.fast_path.pause();
@@ -255,12 +255,12 @@ impl Resident {
 
     /// A panic under this lock would be a bug that could leave stale answers, but every change of the
     /// map is one call.
-    fn lock(&self) -> MutexGuard<'_, Pinned> {
+    fn lock(&self) -> MutexGuard<'_, PinnedObjects> {
         self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl PinnedEntry {
     fn demand(&self) -> Demand {
         let mut demand = Demand::default();
         self.places.iter().for_each(|place| demand.give(&place.demand));
@@ -269,7 +269,7 @@ impl Held {
     }
 }
 
-impl Pinned {
+impl PinnedObjects {
     fn note(&mut self, keys: &[Key], hits: &[u64]) {
         for (key, hits) in keys.iter().zip(hits) {
             if let Some(held) = self.objects.get_mut(key) {
@@ -292,10 +292,10 @@ impl Pinned {
 }
 
 fn weight(key: &Key, demand: Demand, used: &Use) -> Weight<Key> {
-    Weight { key: key.clone(), demand, benefit: weigh::benefit(used, &demand) }
+    Weight { key: key.clone(), demand, benefit: rebalance::benefit(used, &demand) }
 }
 
-impl Residency<HttpHeader> for Resident {
+impl Residency<HttpHeader> for KernelCache {
     fn published(&self, key: &Key, object: &Object<HttpHeader>) {
         // What more than host and path decides, only user mode can tell.
         let targets = self.targets(key);
@@ -312,9 +312,9 @@ impl Residency<HttpHeader> for Resident {
         let waited = pinned.refused.remove(key).map(|waiting| waiting.used);
         let used = before.as_ref().map(|held| held.used).or(waited).unwrap_or_default();
         let pin = |target| self.pin(&mut pinned.refused, target, key, object, used);
-        let places: Vec<Place> = targets.into_iter().filter_map(pin).collect();
+        let places: Vec<PinnedTarget> = targets.into_iter().filter_map(pin).collect();
         if !places.is_empty() {
-            pinned.objects.insert(key.clone(), Held { places, used });
+            pinned.objects.insert(key.clone(), PinnedEntry { places, used });
         }
         let before = before.map(|held| held.places).unwrap_or_default();
         before.iter().for_each(|place| self.register.retire(&place.versions));

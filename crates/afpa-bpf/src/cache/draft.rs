@@ -2,9 +2,9 @@
 
 use afpa_abi::{ANSWER_MAX, Answer, DATE_LENGTH, PAGE, Slot, UNIT_MIN};
 
-use super::{PinError, Response, Variant};
-use crate::listen::Site;
-use crate::sum::sum;
+use super::pin::{PinError, Response, Variant};
+use crate::conn::listen::SiteNumber;
+use crate::net::sum::sum;
 
 /// A slot without its version and pages, and what is to be in the pages.
 pub(super) struct Draft {
@@ -16,7 +16,7 @@ pub(super) struct Draft {
 impl Draft {
     /// Answers of more than `longest` bytes are refused.
     pub(super) fn new(
-        site: Site,
+        site: SiteNumber,
         path: &[u8],
         variant: &Variant<'_>,
         longest: usize,

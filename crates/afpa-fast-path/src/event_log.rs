@@ -12,41 +12,41 @@ use afpa_proxy::forwarded;
 
 /// What an event does not say of an answer.
 #[derive(Clone)]
-pub(super) struct Described {
+pub(crate) struct AnswerDescription {
     /// The request target, as clients spell it.
-    pub(super) target: Arc<[u8]>,
+    pub(crate) target: Arc<[u8]>,
     /// The configuration in whose cache `object` is.
-    pub(super) generation: u32,
-    pub(super) object: ObjectId,
+    pub(crate) generation: u32,
+    pub(crate) object: ObjectId,
     /// Bytes of the head of a whole answer.
-    pub(super) head: usize,
+    pub(crate) head: usize,
 }
 
 /// Pinned versions by the number that events carry.
 #[derive(Default)]
-pub(super) struct Register(Mutex<Entries>);
+pub(crate) struct VersionRegister(Mutex<RegisterEntries>);
 
 #[derive(Default)]
-struct Entries {
-    described: HashMap<u64, Described>,
+struct RegisterEntries {
+    described: HashMap<u64, AnswerDescription>,
     retired: VecDeque<(Instant, u64)>,
 }
 
 /// Answers are reported within a tick of the heart; afterwards nobody asks for their version.
 const RETIRED_FOR: Duration = Duration::from_secs(5);
 
-impl Register {
-    pub(super) fn enter(&self, version: u64, described: Described) {
+impl VersionRegister {
+    pub(crate) fn enter(&self, version: u64, described: AnswerDescription) {
         self.lock().described.insert(version, described);
     }
 
     /// These are answered no more, but may still be reported.
-    pub(super) fn retire(&self, versions: &[u64]) {
+    pub(crate) fn retire(&self, versions: &[u64]) {
         let now = Instant::now();
         self.lock().retired.extend(versions.iter().map(|version| (now, *version)));
     }
 
-    pub(super) fn forget_retired(&self) {
+    pub(crate) fn forget_retired(&self) {
         let mut entries = self.lock();
         while let Some((since, version)) = entries.retired.front().copied() {
             if since.elapsed() < RETIRED_FOR {
@@ -57,11 +57,11 @@ impl Register {
         }
     }
 
-    pub(super) fn find(&self, version: u64) -> Option<Described> {
+    pub(crate) fn find(&self, version: u64) -> Option<AnswerDescription> {
         self.lock().described.get(&version).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries> {
+    fn lock(&self) -> MutexGuard<'_, RegisterEntries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -69,11 +69,11 @@ impl Register {
 /// What the log wants of the header blocks that the kernel remembers. Clients repeat theirs, so that few
 /// have to be asked for.
 #[derive(Default)]
-pub(super) struct Blocks(HashMap<(u32, u32), Arc<Lines>>);
+pub(crate) struct HeaderBlocks(HashMap<(u32, u32), Arc<LoggedFields>>);
 
 /// Values of field lines; empty: there is none, or the kernel has forgotten it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Lines {
+pub(crate) struct LoggedFields {
     host: Box<[u8]>,
     referer: Box<[u8]>,
     user_agent: Box<[u8]>,
@@ -81,16 +81,16 @@ pub(super) struct Lines {
     forwarded_for: Box<[Box<[u8]>]>,
 }
 
-/// Blocks that are kept; then all are forgotten.
+/// HeaderBlocks that are kept; then all are forgotten.
 const BLOCKS_MAX: usize = 4096;
 
-impl Blocks {
+impl HeaderBlocks {
     /// Those of an answered request; `read` asks the kernel.
-    pub(super) fn lines(
+    pub(crate) fn lines(
         &mut self,
         event: &Event,
         read: impl FnOnce(&Event) -> Option<Vec<u8>>,
-    ) -> Arc<Lines> {
+    ) -> Arc<LoggedFields> {
         let name = (event.block, event.block_sequence);
         if let Some(known) = self.0.get(&name) {
             return Arc::clone(known);
@@ -99,13 +99,13 @@ impl Blocks {
         if self.0.len() >= BLOCKS_MAX {
             self.0.clear();
         }
-        let lines = Arc::new(Lines::read(&block));
+        let lines = Arc::new(LoggedFields::read(&block));
         self.0.insert(name, Arc::clone(&lines));
         lines
     }
 }
 
-impl Lines {
+impl LoggedFields {
     /// Of a block that the programs have checked line by line.
     fn read(block: &[u8]) -> Self {
         let first = |name| values(block, name).next().unwrap_or_default().into();
@@ -127,16 +127,16 @@ fn values<'b>(block: &'b [u8], name: &'static str) -> impl Iterator<Item = &'b [
 }
 
 /// Answers that an event stands for.
-pub(super) fn weight(event: &Event) -> u32 {
+pub(crate) fn weight(event: &Event) -> u32 {
     event.weight.max(1)
 }
 
 /// The record of an answer. Its time is that of the Date it has; its client whom routers in front name that
 /// the site believes, as long as the kernel remembers what they said.
-pub(super) fn record<'d>(
+pub(crate) fn record<'d>(
     event: &Event,
-    described: &'d Described,
-    lines: &'d Lines,
+    described: &'d AnswerDescription,
+    lines: &'d LoggedFields,
     believed: &[Network],
 ) -> AccessRecord<'d> {
     let peer = IpAddr::V6(Ipv6Addr::from(event.flow.client)).to_canonical();
@@ -166,8 +166,8 @@ mod tests {
     use super::*;
     use afpa_bpf::FlowKey;
 
-    fn described() -> Described {
-        Described {
+    fn described() -> AnswerDescription {
+        AnswerDescription {
             target: Arc::from(&b"/a%20b"[..]),
             generation: 1,
             object: ObjectId(7),
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn the_client_is_whom_a_router_names_that_is_believed() {
         let block = b"Host: a\r\nx-forwarded-for: 6.6.6.6, 198.51.100.3\r\nX-Forwarded-For:192.0.2.9\r\n\r\n";
-        let (described, lines) = (described(), Lines::read(block));
+        let (described, lines) = (described(), LoggedFields::read(block));
         let client = |lines, believed: &[Network]| {
             record(&event(kind::WHOLE, 0), &described, lines, believed).client
         };
@@ -208,7 +208,11 @@ mod tests {
         let named = |address: &str| Client::Ip(address.parse().unwrap());
         assert_eq!(client(&lines, &routers), named("198.51.100.3"));
         assert_eq!(client(&lines, &[]), named("192.0.2.7"));
-        assert_eq!(client(&Lines::default(), &routers), named("192.0.2.7"), "it was forgotten");
+        assert_eq!(
+            client(&LoggedFields::default(), &routers),
+            named("192.0.2.7"),
+            "it was forgotten"
+        );
     }
 
     const BLOCK: &[u8] =
@@ -216,7 +220,7 @@ mod tests {
 
     #[test]
     fn answers_become_records() {
-        let (described, lines) = (described(), Lines::read(BLOCK));
+        let (described, lines) = (described(), LoggedFields::read(BLOCK));
         let whole = record(&event(kind::WHOLE, 0), &described, &lines, &[]);
         assert_eq!((whole.method, whole.status, whole.body_bytes), ("GET", 200, 612));
         assert_eq!((whole.target, whole.source), (&b"/a%20b"[..], "kernel"));
@@ -231,9 +235,9 @@ mod tests {
 
     #[test]
     fn a_block_is_asked_for_once_unless_it_was_forgotten() {
-        let mut blocks = Blocks::default();
+        let mut blocks = HeaderBlocks::default();
         let mut event = event(kind::WHOLE, 0);
-        assert_eq!(*blocks.lines(&event, |_| None), Lines::default());
+        assert_eq!(*blocks.lines(&event, |_| None), LoggedFields::default());
         assert_eq!(*blocks.lines(&event, |_| Some(BLOCK.to_vec())).host, *b"a.org:81");
         assert_eq!(*blocks.lines(&event, |_| panic!("it is known")).host, *b"a.org:81");
         event.block_sequence += 2;
@@ -247,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_retired_version_is_known_for_its_last_reports() {
-        let register = Register::default();
+        let register = VersionRegister::default();
         register.enter(5, described());
         register.retire(&[5]);
         register.forget_retired();

@@ -11,13 +11,13 @@ const COUNTED: usize = SITES_COUNTED / 2 - 1;
 /// Numbers and counts of sites. A site is the same after a reload when its name is, or, of several with
 /// one name, its place among these.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(crate) struct SiteNumbers {
     counted: u32,
     uncounted: u32,
     /// Of numbers that are not used any more.
-    past: HashMap<Name, Count>,
+    past: HashMap<Name, AnswerCount>,
     /// This configuration's sites, in its order, and behind them those of the one before.
-    live: VecDeque<Live>,
+    live: VecDeque<NumberedSite>,
     current: usize,
 }
 
@@ -25,25 +25,31 @@ type Name = (String, usize);
 
 /// Answers with content or their heads, and 304s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Count {
-    pub(crate) whole: u64,
-    pub(crate) not_modified: u64,
+pub struct AnswerCount {
+    /// Answers with content, or their heads.
+    pub whole: u64,
+    /// 304s.
+    pub not_modified: u64,
 }
 
-struct Live {
+struct NumberedSite {
     name: Name,
     site: u32,
     /// What others had counted at its place.
-    before: Count,
+    before: AnswerCount,
 }
 
-impl Tally {
+impl SiteNumbers {
     /// Numbers for the sites of the next configuration, never used before; `read` counts what was
     /// answered at the place of a number.
-    pub(super) fn enter(&mut self, names: &[String], read: impl Fn(u32) -> Count) -> Vec<u32> {
+    pub(crate) fn enter(
+        &mut self,
+        names: &[String],
+        read: impl Fn(u32) -> AnswerCount,
+    ) -> Vec<u32> {
         // What was behind is of the configuration before the last: its programs' last turns are over.
         let over = self.live.split_off(self.current).into_iter();
-        for Live { name, site, before } in over.filter(|live| is_counted(live.site)) {
+        for NumberedSite { name, site, before } in over.filter(|live| is_counted(live.site)) {
             self.past.entry(name).or_default().add(read(site).since(before));
         }
         let mut numbers = Vec::with_capacity(names.len());
@@ -55,7 +61,7 @@ impl Tally {
             let site = if numbers.len() < COUNTED { self.next() } else { self.next_uncounted() };
             let before = read(site);
             numbers.push(site);
-            entered.push_back(Live { name, site, before });
+            entered.push_back(NumberedSite { name, site, before });
         }
         self.current = entered.len();
         entered.append(&mut self.live);
@@ -65,12 +71,12 @@ impl Tally {
     }
 
     /// What was answered for each of the sites of this configuration, in its order, since the start.
-    pub(super) fn counts(&self, read: impl Fn(u32) -> Count) -> Vec<Count> {
-        let mut sums: HashMap<&Name, Count> = HashMap::new();
+    pub(crate) fn counts(&self, read: impl Fn(u32) -> AnswerCount) -> Vec<AnswerCount> {
+        let mut sums: HashMap<&Name, AnswerCount> = HashMap::new();
         for live in self.live.iter().filter(|live| is_counted(live.site)) {
             sums.entry(&live.name).or_default().add(read(live.site).since(live.before));
         }
-        let count = |live: &Live| {
+        let count = |live: &NumberedSite| {
             let mut count = self.past.get(&live.name).copied().unwrap_or_default();
             count.add(sums.get(&live.name).copied().unwrap_or_default());
             count
@@ -103,28 +109,28 @@ fn is_counted(site: u32) -> bool {
     !(site as usize).is_multiple_of(SITES_COUNTED)
 }
 
-impl Count {
-    fn since(self, before: Count) -> Count {
-        Count {
+impl AnswerCount {
+    fn since(self, before: AnswerCount) -> AnswerCount {
+        AnswerCount {
             whole: self.whole.saturating_sub(before.whole),
             not_modified: self.not_modified.saturating_sub(before.not_modified),
         }
     }
 
     /// Of both kinds.
-    pub(crate) fn all(self) -> u64 {
+    pub fn all(self) -> u64 {
         self.whole + self.not_modified
     }
 
-    fn add(&mut self, more: Count) {
+    fn add(&mut self, more: AnswerCount) {
         self.whole += more.whole;
         self.not_modified += more.not_modified;
     }
 }
 
-impl From<SiteCount> for Count {
+impl From<SiteCount> for AnswerCount {
     fn from(count: SiteCount) -> Self {
-        Count { whole: count.whole, not_modified: count.not_modified }
+        AnswerCount { whole: count.whole, not_modified: count.not_modified }
     }
 }
 
@@ -143,10 +149,10 @@ mod tests {
             *self.0.borrow_mut().entry(site as usize % SITES_COUNTED).or_default() += times;
         }
 
-        fn read(&self, site: u32) -> Count {
+        fn read(&self, site: u32) -> AnswerCount {
             let places = self.0.borrow();
             let whole = places.get(&(site as usize % SITES_COUNTED)).copied().unwrap_or_default();
-            Count { whole, not_modified: 0 }
+            AnswerCount { whole, not_modified: 0 }
         }
     }
 
@@ -156,35 +162,35 @@ mod tests {
 
     #[test]
     fn counts_go_on_after_reloads() {
-        let (places, mut tally) = (Places::default(), Tally::default());
+        let (places, mut numbers) = (Places::default(), SiteNumbers::default());
         let read = |site| places.read(site);
-        let counts = |tally: &Tally| -> Vec<u64> {
-            tally.counts(read).iter().map(|count| count.whole).collect()
+        let counts = |numbers: &SiteNumbers| -> Vec<u64> {
+            numbers.counts(read).iter().map(|count| count.whole).collect()
         };
-        let first = tally.enter(&names(&["a", "b", "a"]), read);
+        let first = numbers.enter(&names(&["a", "b", "a"]), read);
         places.answer(first[0], 10);
         places.answer(first[2], 3);
-        assert_eq!(counts(&tally), [10, 0, 3]);
-        let second = tally.enter(&names(&["b", "a"]), read);
+        assert_eq!(counts(&numbers), [10, 0, 3]);
+        let second = numbers.enter(&names(&["b", "a"]), read);
         assert!(second.iter().all(|number| !first.contains(number)));
         places.answer(second[1], 1);
         // A program's last turn.
         places.answer(first[0], 1);
-        assert_eq!(counts(&tally), [0, 12]);
-        tally.enter(&names(&["a"]), read);
-        assert_eq!(counts(&tally), [12]);
-        tally.enter(&names(&["a"]), read);
-        assert_eq!(counts(&tally), [12]);
+        assert_eq!(counts(&numbers), [0, 12]);
+        numbers.enter(&names(&["a"]), read);
+        assert_eq!(counts(&numbers), [12]);
+        numbers.enter(&names(&["a"]), read);
+        assert_eq!(counts(&numbers), [12]);
     }
 
     #[test]
     fn numbers_of_two_configurations_share_no_place() {
-        let (places, mut tally) = (Places::default(), Tally::default());
+        let (places, mut sites) = (Places::default(), SiteNumbers::default());
         let read = |site| places.read(site);
         let many: Vec<String> = (0..COUNTED + 5).map(|number| number.to_string()).collect();
         let mut before: HashSet<usize> = HashSet::new();
         for round in 1..10 {
-            let numbers = tally.enter(&many, read);
+            let numbers = sites.enter(&many, read);
             assert_eq!(numbers.iter().collect::<HashSet<_>>().len(), many.len());
             let counted = &numbers[..COUNTED];
             let taken: HashSet<usize> =
@@ -193,7 +199,7 @@ mod tests {
             assert!(taken.is_disjoint(&before) && !taken.contains(&0));
             before = taken;
             numbers.iter().for_each(|number| places.answer(*number, 1));
-            let counts = tally.counts(read);
+            let counts = sites.counts(read);
             assert!(counts[..COUNTED].iter().all(|count| count.whole == round), "{round}");
             assert!(counts[COUNTED..].iter().all(|count| count.whole == 0));
         }

@@ -1,10 +1,5 @@
 //! Which interfaces carry a listener.
 
-mod carriers;
-mod links;
-
-pub use carriers::{Carriers, Change};
-
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -39,7 +34,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
             addresses.entry(entry.interface_name).or_default().push(address);
         }
     }
-    let links = links::links()?;
+    let links = crate::net::rtnetlink::links()?;
     let links = links.into_iter().filter(|link| link.up && link.ethernet && !link.has_master);
     let interfaces = links.map(|link| Interface {
         addresses: addresses.remove(&link.name).unwrap_or_default(),

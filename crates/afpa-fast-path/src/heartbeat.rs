@@ -7,63 +7,65 @@ use std::time::{Duration, Instant};
 
 use afpa_bpf::Events;
 use afpa_cache::ObjectId;
-use afpa_framework::AccessSink;
 use afpa_server::counters::WorkerCounters;
 
-use super::log::{Blocks, record, weight};
-use super::resident::PERIOD;
-use super::running::Shared;
-use crate::access_log::Sink;
+use crate::event_log::{HeaderBlocks, record, weight};
+use crate::kernel_cache::PERIOD;
+use crate::running::{AnswerSink, FastPathCore};
 
 /// The Date of an answer is that of the beat, so beats come soon after each second begins; and the
 /// ring of answers is emptied before it is full.
 const TICK: Duration = Duration::from_millis(50);
 
 /// A worker that has not looked at the clock for so long hangs: it looks twice a second at least.
-const PATIENCE: Duration = Duration::from_secs(3);
+const HANG_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How often connections whose socket is gone are looked for, and after which silence.
 const SWEEP: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(10);
 
-pub(super) struct Heart {
-    shared: Arc<Shared>,
-    workers: Vec<Pulse>,
-    sink: Sink,
-    blocks: Blocks,
+pub(crate) struct Heartbeat {
+    core: Arc<FastPathCore>,
+    workers: Vec<WorkerPulse>,
+    sink: AnswerSink,
+    blocks: HeaderBlocks,
     swept: Instant,
-    weighed: Instant,
+    rebalanced: Instant,
     second: Instant,
 }
 
 /// When a worker was last seen alive.
-struct Pulse {
+struct WorkerPulse {
     counters: Arc<WorkerCounters>,
     ticks: u64,
     seen: Instant,
 }
 
-impl Heart {
-    pub(super) fn new(shared: Arc<Shared>, workers: &[Arc<WorkerCounters>], sink: Sink) -> Self {
+impl Heartbeat {
+    pub(crate) fn new(
+        core: Arc<FastPathCore>,
+        workers: &[Arc<WorkerCounters>],
+        sink: AnswerSink,
+    ) -> Self {
         let now = Instant::now();
-        let pulse = |counters: &Arc<WorkerCounters>| Pulse {
+        let pulse = |counters: &Arc<WorkerCounters>| WorkerPulse {
             counters: Arc::clone(counters),
             ticks: counters.ticks.get(),
             seen: now,
         };
         let workers = workers.iter().map(pulse).collect();
-        let blocks = Blocks::default();
-        Self { shared, workers, sink, blocks, swept: now, weighed: now, second: now }
+        let blocks = HeaderBlocks::default();
+        Self { core, workers, sink, blocks, swept: now, rebalanced: now, second: now }
     }
 
     /// Until it is told to end; then what is left of the log is written.
-    pub(super) fn run(mut self) {
-        let fast_path = Arc::clone(&self.shared.fast_path);
+    pub(crate) fn run(mut self) {
+        let fast_path = Arc::clone(&self.core.fast_path);
         let events = fast_path.events().inspect_err(|error| {
             tracing::error!(%error, "what the kernel answers is not logged");
         });
         let events = events.ok();
-        while !self.shared.ending.load(Ordering::Acquire) {
+        while !self.core.ending.load(Ordering::Acquire) {
             self.tick(events.as_ref());
             std::thread::park_timeout(TICK);
         }
@@ -73,31 +75,31 @@ impl Heart {
 
     fn tick(&mut self, events: Option<&Events<'_>>) {
         // Workers that end one by one do not hang.
-        let hanging = self.hanging() && self.shared.wants_to_answer();
-        if self.shared.hanging.swap(hanging, Ordering::Relaxed) != hanging {
+        let hanging = self.hanging() && self.core.wants_to_answer();
+        if self.core.hanging.swap(hanging, Ordering::Relaxed) != hanging {
             match hanging {
                 true => tracing::error!("a worker hangs: the kernel stops answering"),
                 false => tracing::warn!("no worker hangs any more: the kernel answers again"),
             }
         }
         if !hanging {
-            self.shared.beat();
+            self.core.beat();
         }
         self.hear(events);
         if self.second.elapsed() >= Duration::from_secs(1) {
             self.second = Instant::now();
             self.sink.flush();
-            self.shared.register.forget_retired();
-            self.shared.look_at_interfaces();
-            self.shared.use_room();
+            self.core.register.forget_retired();
+            self.core.look_at_interfaces();
+            self.core.use_room();
         }
-        if self.weighed.elapsed() >= PERIOD {
-            self.weighed = Instant::now();
-            self.shared.weigh();
+        if self.rebalanced.elapsed() >= PERIOD {
+            self.rebalanced = Instant::now();
+            self.core.rebalance();
         }
         if self.swept.elapsed() >= SWEEP {
             self.swept = Instant::now();
-            self.shared.sweep(SILENCE);
+            self.core.sweep(SILENCE);
         }
     }
 
@@ -109,12 +111,12 @@ impl Heart {
                 (pulse.ticks, pulse.seen) = (ticks, now);
             }
         }
-        self.workers.iter().any(|pulse| now - pulse.seen > PATIENCE)
+        self.workers.iter().any(|pulse| now - pulse.seen > HANG_TIMEOUT)
     }
 
     /// Answers go to the access log, and their number to the policy of the cache.
     fn hear(&mut self, events: Option<&Events<'_>>) {
-        let next = self.shared.next_sink.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let next = self.core.next_sink.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(next) = next {
             self.sink.flush();
             self.sink = next;
@@ -123,20 +125,20 @@ impl Heart {
         if heard.is_empty() {
             return;
         }
-        let logged = self.sink.enabled() && self.shared.logged.load(Ordering::Relaxed);
-        let current = self.shared.current.load();
+        let logged = self.sink.enabled() && self.core.logged.load(Ordering::Relaxed);
+        let current = self.core.current.load();
         let mut touches: HashMap<ObjectId, u32> = HashMap::new();
         for event in &heard {
-            let Some(described) = self.shared.register.find(event.version) else { continue };
+            let Some(described) = self.core.register.find(event.version) else { continue };
             if logged {
-                let read = |event: &_| self.shared.fast_path.header_block(event);
+                let read = |event: &_| self.core.fast_path.header_block(event);
                 let lines = self.blocks.lines(event, read);
                 let believed = current.as_ref().map(|current| current.believed(event.site));
                 let believed = believed.unwrap_or_default();
                 self.sink.record(&record(event, &described, &lines, believed));
             }
             if let Some(current) = current.as_ref()
-                && described.generation == current.resident.generation()
+                && described.generation == current.kernel_cache.generation()
             {
                 let count = touches.entry(described.object).or_default();
                 *count = count.saturating_add(weight(event));

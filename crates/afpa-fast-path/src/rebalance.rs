@@ -9,15 +9,15 @@ use afpa_bpf::{ANSWER_MAX, PAGE, PAGE_BYTES, VARIANT_BYTES, Variant};
 
 /// Room that an object takes up, or wants, or that is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Demand {
-    pub(super) slots: usize,
-    pub(super) pages: usize,
+pub(crate) struct Demand {
+    pub(crate) slots: usize,
+    pub(crate) pages: usize,
     /// Bytes of its longest answer.
-    pub(super) length: usize,
+    pub(crate) length: usize,
 }
 
 impl Demand {
-    pub(super) fn of(variants: &[Variant<'_>]) -> Self {
+    pub(crate) fn of(variants: &[Variant<'_>]) -> Self {
         let lengths = variants.iter().filter_map(|variant| variant.whole.as_ref());
         let lengths = lengths.map(|whole| whole.head.len() + whole.body.len());
         let pages = |length: usize| if length > ANSWER_MAX { length.div_ceil(PAGE) } else { 0 };
@@ -28,7 +28,7 @@ impl Demand {
         }
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.slots * VARIANT_BYTES + self.pages * PAGE_BYTES
     }
 
@@ -36,7 +36,7 @@ impl Demand {
         self.slots <= free.slots && self.pages <= free.pages
     }
 
-    pub(super) fn give(&mut self, other: &Self) {
+    pub(crate) fn give(&mut self, other: &Self) {
         self.slots += other.slots;
         self.pages += other.pages;
     }
@@ -49,20 +49,20 @@ impl Demand {
 
 /// How much an object is used, in kernel and user mode: the newest period counts most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Use {
+pub(crate) struct Use {
     seen: u64,
     recent: f64,
 }
 
 impl Use {
     /// A period is over, and the object has had so many hits in its life.
-    pub(super) fn note(&mut self, hits: u64) {
+    pub(crate) fn note(&mut self, hits: u64) {
         self.recent = self.recent / 2.0 + hits.saturating_sub(self.seen) as f64;
         self.seen = hits;
     }
 
     /// Hits of a period, about.
-    pub(super) fn recent(&self) -> f64 {
+    pub(crate) fn recent(&self) -> f64 {
         self.recent / 2.0
     }
 }
@@ -75,23 +75,23 @@ fn saved(length: usize) -> f64 {
 }
 
 /// Microseconds saved in a period for each kilobyte.
-pub(super) fn benefit(used: &Use, demand: &Demand) -> f64 {
+pub(crate) fn benefit(used: &Use, demand: &Demand) -> f64 {
     used.recent() * saved(demand.length) * 1024.0 / demand.bytes().max(1) as f64
 }
 
 /// An object, and what it is worth.
 #[derive(Clone, Debug)]
-pub(super) struct Weight<K> {
-    pub(super) key: K,
-    pub(super) demand: Demand,
-    pub(super) benefit: f64,
+pub(crate) struct Weight<K> {
+    pub(crate) key: K,
+    pub(crate) demand: Demand,
+    pub(crate) benefit: f64,
 }
 
 /// By so much a newcomer must be better than who goes for it: moving costs, too.
 const CLEARLY: f64 = 1.5;
 
 /// Who of the pinned goes, so that some of those that were turned away find room.
-pub(super) fn exchange<K>(
+pub(crate) fn exchange<K>(
     mut pinned: Vec<Weight<K>>,
     mut waiting: Vec<Weight<K>>,
     mut free: Demand,
@@ -120,7 +120,7 @@ pub(super) fn exchange<K>(
 }
 
 /// Those that find room now, the best ones first.
-pub(super) fn choose<K>(mut waiting: Vec<Weight<K>>, mut free: Demand, most: usize) -> Vec<K> {
+pub(crate) fn choose<K>(mut waiting: Vec<Weight<K>>, mut free: Demand, most: usize) -> Vec<K> {
     sort(&mut waiting);
     let fitting = waiting.into_iter().filter(|newcomer| {
         let fits = newcomer.demand.fits(&free);
@@ -133,7 +133,7 @@ pub(super) fn choose<K>(mut waiting: Vec<Weight<K>>, mut free: Demand, most: usi
 }
 
 /// The most useful first.
-pub(super) fn sort<K>(weights: &mut [Weight<K>]) {
+pub(crate) fn sort<K>(weights: &mut [Weight<K>]) {
     // Benefits are not negative, so that their bits are in their order.
     weights.sort_by_key(|weight| Reverse(weight.benefit.to_bits()));
 }

@@ -41,7 +41,7 @@ impl FastPath {
     }
 
     /// Take the programs off an interface. Connections that have drifted break, so end them first
-    /// (see [`FastPath::drifted_flows`]). False: they were not on it.
+    /// (see [`FastPath::translated_flows`]). False: they were not on it.
     pub fn detach(&self, interface: u32) -> bool {
         for hook in [BPF_TCX_INGRESS, BPF_TCX_EGRESS] {
             if let Some(path) = self.kept_link(interface, hook) {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::SocketAddr;
 
-use crate::interfaces::{Interface, carrying};
 use crate::load::{FastPath, Unavailable};
+use crate::net::interfaces::{Interface, carrying};
 
 /// Interfaces with programs, by number, and those that refused them.
 #[derive(Debug, Default)]

@@ -7,119 +7,126 @@ use afpa_bpf::{Counters, Reason};
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
-use super::fit::Fit;
-use super::running::{FastPath, Shared};
-use super::tally::Count;
+use crate::eligibility::Eligibility;
+use crate::running::{FastPathCore, RunningFastPath};
+use crate::site_numbers::AnswerCount;
 
-/// A look at the fast path, from any thread.
-pub(crate) enum Look {
+/// What can be seen of the fast path, from any thread.
+pub struct FastPathView(Viewed);
+
+enum Viewed {
     /// There is none, and why.
     Without(ArcSwap<String>),
     /// It runs.
-    At(Arc<Shared>),
+    Running(Arc<FastPathCore>),
 }
 
 /// The kernel's part of a site.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OfSite {
+pub struct SiteInKernel {
     /// Whether it answers for the site, and why not.
-    pub(crate) state: String,
+    pub state: String,
     /// What it answered.
-    pub(crate) count: Count,
+    pub count: AnswerCount,
 }
 
 /// Its numbers at one time.
-pub(crate) struct Numbers {
-    pub(crate) answering: bool,
-    pub(crate) interfaces: Vec<String>,
+pub struct FastPathNumbers {
+    /// Whether the kernel answers.
+    pub answering: bool,
+    /// Names of the interfaces that have the programs.
+    pub interfaces: Vec<String>,
     /// Requests answered, first or again.
-    pub(crate) answers: u64,
-    pub(crate) lost_log_lines: u64,
-    /// Connections in the table, and those of them that need translation; seconds old.
-    pub(crate) flows: usize,
-    pub(crate) drifted: usize,
-    pub(crate) objects: usize,
+    pub answers: u64,
+    /// Answers that are missing in the access log, because the ring was full.
+    pub lost_log_lines: u64,
+    /// Connections in the table, some seconds ago.
+    pub flows: usize,
+    /// Those of them whose sequence numbers need translation.
+    pub translated: usize,
+    /// Objects that are pinned.
+    pub objects: usize,
     /// Memory of pinned answers, those being retired included.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
     /// The part of it that is kept for clients that may still need it.
-    pub(crate) retired_bytes: usize,
+    pub retired_bytes: usize,
     /// Answers of several segments that are under way.
-    pub(crate) flights: usize,
+    pub transfers: usize,
     /// Objects left to user mode, by reason.
-    pub(crate) left: [(&'static str, u64); 4],
+    pub left: [(&'static str, u64); 4],
     /// Every way out of the programs.
-    pub(crate) packets: Vec<(&'static str, u64)>,
+    pub packets: Vec<(&'static str, u64)>,
     /// The same for each interface, as far as it belongs to one.
-    pub(crate) by_interface: Vec<(String, Vec<(&'static str, u64)>)>,
+    pub by_interface: Vec<(String, Vec<(&'static str, u64)>)>,
 }
 
-impl Look {
-    /// At the one that runs.
-    pub(crate) fn at(fast_path: &FastPath) -> Self {
-        Look::At(Arc::clone(fast_path.shared()))
+impl FastPathView {
+    /// Of the one that runs.
+    pub fn of(fast_path: &RunningFastPath) -> Self {
+        Self(Viewed::Running(Arc::clone(fast_path.core())))
     }
 
-    /// At none.
-    pub(crate) fn without(why: String) -> Self {
-        Look::Without(ArcSwap::from_pointee(why))
+    /// There is none.
+    pub fn without(why: String) -> Self {
+        Self(Viewed::Without(ArcSwap::from_pointee(why)))
     }
 
     /// There is none for another reason than before.
-    pub(crate) fn set_without(&self, why: String) {
-        if let Look::Without(reason) = self {
+    pub fn set_without(&self, why: String) {
+        if let Viewed::Without(reason) = &self.0 {
             reason.store(Arc::new(why));
         }
     }
 
     /// Whether it is in use and where, or why not.
-    pub(crate) fn line(&self) -> String {
-        match self {
-            Look::Without(why) => why.load().to_string(),
-            Look::At(shared) if shared.is_answering() => {
-                format!("in use on {}", shared.interfaces().list())
+    pub fn line(&self) -> String {
+        match &self.0 {
+            Viewed::Without(why) => why.load().to_string(),
+            Viewed::Running(core) if core.is_answering() => {
+                format!("in use on {}", core.interfaces().list())
             }
-            Look::At(shared) if shared.counts.broken.load(Ordering::SeqCst) => {
+            Viewed::Running(core) if core.counts.broken.load(Ordering::SeqCst) => {
                 "not in use: an object could not be taken back (restart)".to_owned()
             }
-            Look::At(shared) if shared.hanging.load(Ordering::Relaxed) => {
+            Viewed::Running(core) if core.hanging.load(Ordering::Relaxed) => {
                 "not in use: a worker hangs".to_owned()
             }
-            Look::At(_) => "not in use: paused".to_owned(),
+            Viewed::Running(_) => "not in use: paused".to_owned(),
         }
     }
 
     /// The kernel's part of each site, in the order of the configuration; empty without the fast path.
-    pub(crate) fn sites(&self) -> Vec<OfSite> {
-        let Look::At(shared) = self else { return Vec::new() };
-        let current = shared.current.load();
-        let fits = current.iter().flat_map(|current| &current.fits);
-        let state = |fit: &Fit| match shared.is_answering() {
-            true => fit.to_string(),
+    pub fn sites(&self) -> Vec<SiteInKernel> {
+        let Viewed::Running(core) = &self.0 else { return Vec::new() };
+        let current = core.current.load();
+        let sites = current.iter().flat_map(|current| &current.eligibility);
+        let state = |site: &Eligibility| match core.is_answering() {
+            true => site.to_string(),
             false => "no: the fast path is not in use".to_owned(),
         };
-        let sites = fits.zip(shared.site_counts());
-        sites.map(|(fit, count)| OfSite { state: state(fit), count }).collect()
+        let sites = sites.zip(core.site_counts());
+        sites.map(|(site, count)| SiteInKernel { state: state(site), count }).collect()
     }
 
     /// The numbers, if there are any.
-    pub(crate) fn numbers(&self) -> Option<Numbers> {
-        let Look::At(shared) = self else { return None };
-        let counters = shared.fast_path.counters().ok()?;
-        let usage = shared.fast_path.usage();
-        let swept = *shared.swept.lock().unwrap_or_else(PoisonError::into_inner);
-        let counts = &shared.counts;
-        let interfaces = shared.interface_names();
-        Some(Numbers {
-            answering: shared.is_answering(),
+    pub fn numbers(&self) -> Option<FastPathNumbers> {
+        let Viewed::Running(core) = &self.0 else { return None };
+        let counters = core.fast_path.counters().ok()?;
+        let usage = core.fast_path.usage();
+        let swept = *core.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = &core.counts;
+        let interfaces = core.interface_names();
+        Some(FastPathNumbers {
+            answering: core.is_answering(),
             interfaces,
             answers: counters.answered(),
             lost_log_lines: counters[Reason::EventLost],
             flows: swept.flows - swept.removed,
-            drifted: swept.translated,
+            translated: swept.translated,
             objects: usage.objects,
             bytes: usage.bytes,
             retired_bytes: usage.retired_bytes,
-            flights: shared.fast_path.transfers().ok()?,
+            transfers: core.fast_path.transfers().ok()?,
             left: [
                 ("full", counts.full.load(Ordering::Relaxed)),
                 ("too_long", counts.too_long.load(Ordering::Relaxed)),
@@ -127,16 +134,16 @@ impl Look {
                 ("put_aside", counts.put_aside.load(Ordering::Relaxed)),
             ],
             packets: by_name(&counters),
-            by_interface: shared.by_interface(),
+            by_interface: core.by_interface(),
         })
     }
 
     /// What is worth the most there, and of what is not.
     fn most_useful(&self) -> Value {
         const MOST: usize = 10;
-        let Look::At(shared) = self else { return Value::Null };
-        let current = shared.current.load();
-        let seen = current.as_ref().map(|current| current.resident.most_useful(MOST));
+        let Viewed::Running(core) = &self.0 else { return Value::Null };
+        let current = core.current.load();
+        let seen = current.as_ref().map(|current| current.kernel_cache.most_useful(MOST));
         let lines = seen.unwrap_or_default().into_iter().map(|seen| {
             json!({
                 "path": seen.path,
@@ -149,7 +156,8 @@ impl Look {
         Value::Array(lines.collect())
     }
 
-    pub(crate) fn to_json(&self) -> Value {
+    /// For people, in the order in which they read it.
+    pub fn to_json(&self) -> Value {
         let state = self.line();
         let Some(numbers) = self.numbers() else { return json!({ "state": state }) };
         let seen = |pairs: &[(&'static str, u64)]| {
@@ -164,11 +172,11 @@ impl Look {
             "answers": numbers.answers,
             "lost_log_lines": numbers.lost_log_lines,
             "flows": numbers.flows,
-            "drifted_flows": numbers.drifted,
+            "translated": numbers.translated,
             "objects": numbers.objects,
             "pinned_bytes": numbers.bytes,
             "retired_bytes": numbers.retired_bytes,
-            "flights": numbers.flights,
+            "transfers": numbers.transfers,
             "interfaces": numbers.interfaces,
             "objects_left": seen(&numbers.left),
             "most_useful_objects": self.most_useful(),
@@ -178,7 +186,7 @@ impl Look {
     }
 }
 
-impl Shared {
+impl FastPathCore {
     fn interface_names(&self) -> Vec<String> {
         self.interfaces().iter().map(|(_, name)| name.to_owned()).collect()
     }
