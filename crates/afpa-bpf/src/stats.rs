@@ -1,7 +1,9 @@
 //! Counts of every way out of the programs, summed over the processors.
 
-use std::collections::BTreeMap;
-use std::ops::Index;
+pub(crate) mod counters;
+
+pub use counters::Counters;
+
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -10,14 +12,7 @@ use libbpf_rs::{MapCore, MapFlags};
 
 use crate::conn::listen::SiteNumber;
 use crate::load::FastPath;
-
-/// One count a reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counters(Vec<u64>);
-
-/// Places of the counters that belong to interfaces, or did: the interface, and what was counted there
-/// before it came.
-pub(crate) type Places = BTreeMap<usize, (u32, Counters)>;
+use crate::stats::counters::InterfaceCounters;
 
 impl FastPath {
     /// The counts since the fast path was loaded.
@@ -65,7 +60,7 @@ impl FastPath {
         }))
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
+    fn places(&self) -> MutexGuard<'_, InterfaceCounters> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -82,30 +77,5 @@ impl FastPath {
             .filter_map(|value| value.first_chunk())
             .map(|bytes| u64::from_ne_bytes(*bytes))
             .sum())
-    }
-}
-
-impl Counters {
-    /// Reasons and counts, in the order of their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> {
-        Reason::ALL.iter().copied().zip(self.0.iter().copied())
-    }
-
-    /// Requests answered, first or again.
-    pub fn answered(&self) -> u64 {
-        self[Reason::Answered] + self[Reason::AnsweredNotModified]
-    }
-
-    /// What was counted since `earlier`.
-    pub fn since(&self, earlier: &Self) -> Self {
-        Self(self.0.iter().zip(&earlier.0).map(|(now, then)| now.saturating_sub(*then)).collect())
-    }
-}
-
-impl Index<Reason> for Counters {
-    type Output = u64;
-
-    fn index(&self, reason: Reason) -> &u64 {
-        &self.0[reason as usize]
     }
 }

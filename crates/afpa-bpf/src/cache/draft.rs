@@ -2,7 +2,7 @@
 
 use afpa_abi::{ANSWER_MAX, Answer, DATE_LENGTH, PAGE, Slot, UNIT_MIN};
 
-use super::pin::{PinError, Response, Variant};
+use super::variant::{PinError, Response, Variant};
 use crate::conn::listen::SiteNumber;
 use crate::net::sum::sum;
 

@@ -3,7 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use crate::{PAGE_BYTES, VARIANT_BYTES};
+use afpa_abi::{Page, Slot};
+
+/// Memory of one pinned variant.
+pub const VARIANT_BYTES: usize = size_of::<Slot>();
+
+/// Memory of one page.
+pub const PAGE_BYTES: usize = size_of::<Page>();
 
 /// What one variant takes up.
 #[derive(Debug, PartialEq, Eq)]

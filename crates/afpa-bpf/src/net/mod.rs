@@ -5,3 +5,4 @@ pub(crate) mod carriers;
 pub(crate) mod interfaces;
 mod rtnetlink;
 pub(crate) mod sum;
+pub(crate) mod tcx;
