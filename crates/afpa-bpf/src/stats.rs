@@ -25,8 +25,8 @@ impl FastPath {
         Ok(sum)
     }
 
-    /// The counts of each interface since the programs were put on it. Not all reasons belong to one, and
-    /// of interfaces whose numbers are the same modulo 64 only the first is counted apart.
+    /// The counts of each interface since it was attached. Some reasons belong to no interface. Of interfaces
+    /// whose indices are the same modulo 64, only the first has counts of its own.
     pub fn interface_counters(&self) -> libbpf_rs::Result<Vec<(u32, Counters)>> {
         let places = self.places();
         let counters = places.iter().map(|(place, (interface, before))| {
@@ -35,7 +35,7 @@ impl FastPath {
         counters.collect()
     }
 
-    /// Counts an interface apart from now on, if its place is free. One that is gone leaves its own.
+    /// Gives an interface counts of its own, if its place is free. An interface that is gone leaves its place.
     pub(crate) fn count_apart(&self, interface: u32) {
         let place = interface as usize % INTERFACES;
         let mut places = self.places();
@@ -48,8 +48,8 @@ impl FastPath {
         self.region.interface(place).store(interface, Ordering::SeqCst);
     }
 
-    /// The answers of all sites whose numbers are the same as `site`'s modulo [`SITES_COUNTED`], since the
-    /// fast path was loaded.
+    /// The answers for `site` since the fast path was loaded, together with those of all sites whose numbers
+    /// are the same modulo [`SITES_COUNTED`].
     pub fn site_count(&self, site: SiteNumber) -> libbpf_rs::Result<SiteCount> {
         let key = (site % SITES_COUNTED as u32).to_ne_bytes();
         let values = self.site_counts.lookup_percpu(&key, MapFlags::ANY)?.unwrap_or_default();

@@ -1,9 +1,9 @@
 //! The kernel's part of the cache: pinned objects.
 //!
 //! An object is one map entry that names a slot for each stored coding. Answers that are longer than a slot
-//! have *pages*. Pinning again replaces the entry in one step; slots and pages of the older version are kept
-//! for a while, because an answer that was lost must be given again with the same bytes, and one that is
-//! under way must be brought to its end; then they are used anew.
+//! have *pages*. Pinning again replaces the entry in one step. Slots and pages of the older version stay for a
+//! while, because an answer that was lost must be sent again with the same bytes, and one that is under way
+//! must come to its end. Then they are free.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -167,7 +167,7 @@ impl FastPath {
         ObjectKey { path_hash: path_hash(seed, path), site, path_length: path.len() as u32 }
     }
 
-    /// Room for all of them, or none.
+    /// Lots for all drafts, or none.
     fn take(&self, pinned: &mut Pinned, drafts: &[Draft]) -> Option<Vec<Lot>> {
         let pages: Vec<usize> = drafts.iter().map(Draft::pages).collect();
         if let Some(lots) = pinned.room.take(&pages) {
@@ -176,7 +176,7 @@ impl FastPath {
         let now = Instant::now();
         pinned.room.free_ended(now);
         let old = pinned.room.older_than(self.settings.retire_after, RIPE, now);
-        // A table that cannot be read may name all of them.
+        // If the table cannot be read, any of them may be needed.
         if !old.is_empty()
             && let Ok(needed) = self.in_flight()
         {
@@ -185,7 +185,7 @@ impl FastPath {
         pinned.room.take(&pages)
     }
 
-    /// Frees those of the retired `slots` that are not needed.
+    /// Frees the retired `slots` that are not `needed`.
     fn let_go(&self, pinned: &mut Pinned, slots: &HashMap<u32, u64>, needed: &HashSet<(u32, u64)>) {
         let looked_at = |slot: u32, version: u64| slots.get(&slot) == Some(&version);
         let is_needed = |slot: u32, version: u64| needed.contains(&(slot, version));
@@ -216,7 +216,7 @@ impl FastPath {
         }
     }
 
-    /// The kernel's entry goes first; all else is bookkeeping.
+    /// Deletes the kernel's entry first; everything else is bookkeeping.
     fn remove(
         &self,
         pinned: &mut Pinned,

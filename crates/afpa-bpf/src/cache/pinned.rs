@@ -12,12 +12,12 @@ use crate::region::{Pages, Slots};
 /// User mode's view of what is pinned.
 pub(crate) struct Pinned {
     pub(super) objects: HashMap<ObjectKey, PinnedObject>,
-    /// There are so many, free or not.
+    /// How many there are, free or not; likewise pages.
     pub(super) slots: usize,
     pub(super) pages: usize,
     pub(super) room: Room,
     version: u64,
-    /// Objects under each bit of the path filter.
+    /// How many objects have set each bit of the path filter.
     pub(super) marks: Vec<u32>,
 }
 
@@ -27,8 +27,8 @@ pub(super) struct PinnedObject {
 }
 
 impl Pinned {
-    /// Slots that an earlier process left in use may still be repeated: they are retired now.
-    /// Versions start at the clock, so that those of an earlier process are not met again.
+    /// Answers of slots that an earlier process left in use may still be sent again, so these are retired now.
+    /// Versions begin at the clock, so that no version of an earlier process comes back.
     pub(crate) fn new(slots: &Slots, pages: &Pages) -> Self {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let version = |index: &u32| slots.version(*index).load(Ordering::Relaxed);

@@ -44,7 +44,7 @@ pub struct Variant<'a> {
     pub not_modified: Option<Response<'a>>,
 }
 
-/// Why an object was not pinned. Whatever was pinned under its path before is not any more.
+/// Why an object was not pinned. An object that was pinned under its path before is not pinned any more.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
     /// Path, validator or response exceeds what is kept of one, or the response

@@ -1,4 +1,4 @@
-//! Putting the programs on interfaces, as tcx links that end with their descriptors, or are kept.
+//! Puts the programs on interfaces, as tcx links. A link ends with its descriptor, unless it is pinned.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,7 +18,7 @@ impl FastPath {
         if attached.contains_key(&interface) {
             return Ok(());
         }
-        // Egress first: nothing may drift before the way back is translated.
+        // Egress first: no connection may need translation before what it sends back is translated.
         let egress = self.link(&self.egress, interface, BPF_TCX_EGRESS).map_err(explain)?;
         let ingress = self.link(&self.ingress, interface, BPF_TCX_INGRESS).map_err(explain)?;
         attached.insert(interface, Attachment { ingress, egress });
@@ -53,15 +53,15 @@ impl FastPath {
             .collect()
     }
 
-    /// How many programs, of whomever, are on both hooks of an interface of the current network
+    /// How many programs, ours or others, are on both hooks of an interface of the current network
     /// namespace: 2 for each fast path. Needs `CAP_NET_ADMIN`.
     pub fn programs_on(interface: u32) -> io::Result<u32> {
         Ok(tcx::count_programs(interface, BPF_TCX_INGRESS)?
             + tcx::count_programs(interface, BPF_TCX_EGRESS)?)
     }
 
-    /// Remove what [`Settings::keep_in`](crate::Settings::keep_in) left behind. Programs of a process
-    /// that has ended are detached by it; connections that have drifted break.
+    /// Remove what [`Settings::keep_in`](crate::Settings::keep_in) left behind. This detaches
+    /// the programs of a process that has ended; connections that need translation break.
     pub fn forget(folder: &Path) -> io::Result<()> {
         for entry in std::fs::read_dir(folder)? {
             std::fs::remove_file(entry?.path())?;
@@ -69,7 +69,7 @@ impl FastPath {
         std::fs::remove_dir(folder)
     }
 
-    /// A link of an earlier process is handed our program, in one step; else a new one is made.
+    /// Puts our program into the link of an earlier process in one step; without one, makes a new link.
     fn link(&self, program: &OwnedFd, interface: u32, hook: u32) -> io::Result<OwnedFd> {
         let kept = self.kept_link(interface, hook);
         if let Some(link) = kept.as_deref().and_then(|path| tcx::take_over(path, program).ok()) {

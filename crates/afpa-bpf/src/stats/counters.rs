@@ -5,11 +5,11 @@ use std::ops::Index;
 
 use afpa_abi::Reason;
 
-/// One count a reason.
+/// One count for each reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters(pub(super) Vec<u64>);
 
-/// By place among the counters: the interface that is counted there, or was, and the counts before it came.
+/// By place among the counters: the interface that has this place, and the counts before it was attached.
 pub(crate) type InterfaceCounters = BTreeMap<usize, (u32, Counters)>;
 
 impl Counters {
