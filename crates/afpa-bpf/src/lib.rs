@@ -33,9 +33,12 @@ pub use conn::events::Events;
 pub use conn::flows::Swept;
 pub use conn::listen::SiteNumber;
 pub use dry_run::{DryRun, Hook, TCX_DROP, TCX_NEXT, TCX_REDIRECT};
-pub use load::{FastPath, OBJECT, ProgramStatistics, REST_AFTER, Settings, Unavailable};
+pub use load::{FastPath, ProgramStatistics, REST_AFTER, Settings, Unavailable};
 pub use net::carriers::{Carriers, Change};
 pub use net::interfaces::{Interface, carrying, interfaces, is_reachable};
 pub use pin_home::{HOME, open_home};
 pub use stats::Counters;
 pub use tend::Tender;
+
+/// The eBPF object this crate was built with.
+pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/afpa.bpf.o"));

@@ -12,13 +12,10 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, PrintLe
 
 use crate::cache::pinned::Pinned;
 use crate::flights::Tending;
-use crate::net::tcx::Attachments;
+use crate::net::links::Attachments;
 use crate::region::{Pages, Region, Slots};
 use crate::stats::counters::InterfaceCounters;
 use crate::watches::Watching;
-
-/// The eBPF object this crate was built with.
-pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/afpa.bpf.o"));
 
 /// [`Settings::rest_after`] by default. A hit saves about ten times what a pass costs, so that the fast path
 /// pays from one hit in ten requests on. Where hits come by chance, 64 misses in a row are seen once in some
@@ -175,7 +172,7 @@ impl FastPath {
         check_kernel()?;
         let mut open = ObjectBuilder::default()
             .name("afpa")
-            .and_then(|builder| builder.open_memory(OBJECT))
+            .and_then(|builder| builder.open_memory(crate::OBJECT))
             .map_err(|error| explain("eBPF object cannot be read", &error))?;
         let header_blocks = settings.header_blocks.max(1).next_power_of_two();
         prepare_maps(&mut open, &settings, header_blocks)

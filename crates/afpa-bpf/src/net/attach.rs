@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
 
 use crate::load::{FastPath, Unavailable};
-use crate::net::tcx::{self, Attachment};
+use crate::net::links::{self, Attachment};
 
 impl FastPath {
     /// Attach to the interface with this index in the current network namespace. Answers leave by
@@ -38,8 +38,8 @@ impl FastPath {
         let mut attached = self.attached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Some(attachment) = attached.remove(&interface) else { return false };
         // Ingress first: no connection may begin to need translation any more.
-        tcx::detach_link(&attachment.ingress);
-        tcx::detach_link(&attachment.egress);
+        links::detach(&attachment.ingress);
+        links::detach(&attachment.egress);
         true
     }
 
@@ -56,8 +56,8 @@ impl FastPath {
     /// How many programs, ours or others, are on both hooks of an interface of the current network
     /// namespace: 2 for each fast path. Needs `CAP_NET_ADMIN`.
     pub fn programs_on(interface: u32) -> io::Result<u32> {
-        Ok(tcx::count_programs(interface, BPF_TCX_INGRESS)?
-            + tcx::count_programs(interface, BPF_TCX_EGRESS)?)
+        Ok(links::count_programs(interface, BPF_TCX_INGRESS)?
+            + links::count_programs(interface, BPF_TCX_EGRESS)?)
     }
 
     /// Remove what [`Settings::keep_in`](crate::Settings::keep_in) left behind. This detaches
@@ -72,13 +72,13 @@ impl FastPath {
     /// Puts our program into the link of an earlier process in one step; without one, makes a new link.
     fn link(&self, program: &OwnedFd, interface: u32, hook: u32) -> io::Result<OwnedFd> {
         let kept = self.kept_link(interface, hook);
-        if let Some(link) = kept.as_deref().and_then(|path| tcx::take_over(path, program).ok()) {
+        if let Some(link) = kept.as_deref().and_then(|path| links::take_over(path, program).ok()) {
             return Ok(link);
         }
-        let link = tcx::create_link(program, interface, hook)?;
+        let link = links::create_link(program, interface, hook)?;
         if let Some(path) = kept {
             let _stale = std::fs::remove_file(&path); // of an interface that is gone
-            tcx::pin(&link, &path)?;
+            links::pin(&link, &path)?;
         }
         Ok(link)
     }

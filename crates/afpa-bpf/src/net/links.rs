@@ -22,7 +22,7 @@ pub(crate) struct Attachment {
 }
 
 /// Takes the program off its hook at once; closing the descriptor alone takes effect a little later.
-pub(crate) fn detach_link(link: &OwnedFd) {
+pub(crate) fn detach(link: &OwnedFd) {
     // JUSTIFICATION: libbpf-rs has no tcx yet. SAFETY: plain system call wrapper.
     let _gone = unsafe { bpf_link_detach(link.as_raw_fd()) };
 }
