@@ -24,10 +24,12 @@ mod tend;
 mod watches;
 
 pub use afpa_abi::{
-    ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PATH_MAX, Reason,
+    ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PAGE, PATH_MAX, Reason,
     SITES_COUNTED, SiteCount, kind,
 };
-pub use cache::pin::{Coding, PinError, Response, Usage, Variant};
+pub use cache::pin::Usage;
+pub use cache::room::{PAGE_BYTES, VARIANT_BYTES};
+pub use cache::variant::{Coding, LONGEST_ANSWER, PinError, Response, Variant};
 pub use conn::events::Events;
 pub use conn::flows::Swept;
 pub use conn::listen::SiteNumber;
@@ -39,17 +41,6 @@ pub use pin_home::{HOME, open_home};
 pub use stats::Counters;
 pub use tcx::{TcxHook, TcxProgram, detach_link};
 pub use tend::RtxThread;
-
-/// Memory of one pinned variant.
-pub const VARIANT_BYTES: usize = size_of::<afpa_abi::Slot>();
-
-/// Bytes of an answer that a page is for, and the memory of one.
-pub const PAGE: usize = afpa_abi::PAGE;
-/// See [`PAGE`].
-pub const PAGE_BYTES: usize = size_of::<afpa_abi::Page>();
-
-/// Longest answer that can be pinned at all.
-pub const LONGEST_ANSWER: usize = afpa_abi::PAGES_MAX * PAGE;
 
 /// The eBPF object this crate was built with.
 pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/afpa.bpf.o"));

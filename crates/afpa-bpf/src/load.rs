@@ -10,11 +10,11 @@ use std::time::Duration;
 use afpa_abi::{ANSWER_MAX, TICK_SHIFT, program};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, PrintLevel};
 
-use crate::cache::pin::Pinned;
+use crate::cache::pinned::Pinned;
 use crate::flights::Tending;
-use crate::net::attach::Attachments;
+use crate::net::links::Attachments;
 use crate::region::{Pages, Region, Slots};
-use crate::stats::Places;
+use crate::stats::counters::InterfaceCounters;
 use crate::watches::Watching;
 
 /// [`Settings::bypass_after`] by default. A hit saves about ten times what a pass costs, so that the fast path
@@ -162,7 +162,7 @@ pub struct FastPath {
     pub(crate) pages: Pages,
     pub(crate) pinned: Mutex<Pinned>,
     pub(crate) attached: Mutex<Attachments>,
-    pub(crate) places: Mutex<Places>,
+    pub(crate) places: Mutex<InterfaceCounters>,
 }
 
 impl FastPath {

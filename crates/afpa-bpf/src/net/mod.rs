@@ -3,5 +3,6 @@
 pub(crate) mod attach;
 pub(crate) mod carriers;
 pub(crate) mod interfaces;
+pub(crate) mod links;
 mod rtnetlink;
 pub(crate) mod sum;
