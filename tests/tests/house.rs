@@ -36,7 +36,6 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("afpa-testkit", &[]),
     ("afpa-netlab", &[]),
-    ("afpa-send", &[]),
     ("afpa-tcp-sim", &[]),
     ("afpa-architectures", &["afpa-cache", "afpa-http"]),
     ("afpa-generator", &["afpa-netlab"]),

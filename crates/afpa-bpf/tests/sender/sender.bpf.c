@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The send engine in the kernel, one step a packet, for BPF_PROG_TEST_RUN: the step stands behind an
- * Ethernet header, the state comes back in its place.
+ * The TCP sender in the kernel, one step a packet, for BPF_PROG_TEST_RUN: the step stands behind an Ethernet
+ * header, and the state comes back in its place.
  */
 #include <afpa/kernel.h>
-#include "steps.h"
+#include "steps.h" /* of crates/afpa-tcp-sim */
 
 struct bench {
-	struct sender flight;
+	struct sender sender;
 	struct step step;
 	struct state state;
 };
@@ -20,14 +20,14 @@ struct {
 } bench SEC(".maps");
 
 SEC("tc")
-int engine_step(struct __sk_buff *skb)
+int sender_step(struct __sk_buff *skb)
 {
 	__u32 zero = 0;
 	struct bench *b = bpf_map_lookup_elem(&bench, &zero);
 
 	if (!b || bpf_skb_load_bytes(skb, sizeof(struct ethhdr), &b->step, sizeof(b->step)))
 		return 1;
-	take_step(&b->flight, &b->step, &b->state);
+	take_step(&b->sender, &b->step, &b->state);
 	return bpf_skb_store_bytes(skb, sizeof(struct ethhdr), &b->state, sizeof(b->state), 0) ? 2 : 0;
 }
 

@@ -1,20 +1,18 @@
-//! The engine where it belongs: compiled for BPF, verified, and run by BPF_PROG_TEST_RUN.
+//! The sender as the kernel runs it: compiled for BPF, verified, and run by BPF_PROG_TEST_RUN.
 
 use std::path::Path;
 use std::process::Command;
 
-use afpa_send::Micros;
+use afpa_tcp_sim::step::{Micros, State, Step};
 use libbpf_cargo::SkeletonBuilder;
 use libbpf_rs::{Object, ObjectBuilder, ProgramInput};
 
-use super::script::Engine;
-use super::step::{STATE, Step, state};
-
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/engine/step.bpf.c");
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sender/sender.bpf.c");
 const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bpf/include");
+const STEPS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../afpa-tcp-sim/c");
 const ETHERNET: usize = 14;
 
-/// `step.bpf.c`, loaded.
+/// `sender.bpf.c`, loaded.
 pub(crate) struct Kernel(Object);
 
 impl Kernel {
@@ -25,13 +23,14 @@ impl Kernel {
             println!("SKIP: no clang to compile {SOURCE} for BPF");
             return None;
         }
-        let path = folder.join("step.bpf.o");
+        let path = folder.join("sender.bpf.o");
+        let includes = [format!("-I{INCLUDE}"), format!("-I{STEPS}")];
         SkeletonBuilder::new()
             .source(SOURCE)
             .obj(&path)
-            .clang_args([&format!("-I{INCLUDE}"), "-mcpu=v3", "-Wall", "-Werror"])
+            .clang_args([&includes[0], &includes[1], "-mcpu=v3", "-Wall", "-Werror"])
             .build()
-            .expect("step.bpf.c compiles");
+            .expect("sender.bpf.c compiles");
         let open = ObjectBuilder::default().open_file(&path).expect("an object");
         match open.load() {
             Ok(object) => Some(Self(object)),
@@ -43,25 +42,23 @@ impl Kernel {
                 println!("SKIP: programs cannot be loaded here: {error:#}");
                 None
             }
-            Err(error) => panic!("step.bpf.c is loaded: {error:#}"),
+            Err(error) => panic!("sender.bpf.c is loaded: {error:#}"),
         }
     }
 
     /// Instructions that the verifier looked at.
     pub(crate) fn verified(&self) -> u32 {
         let all = libbpf_rs::query::ProgInfoIter::default();
-        all.filter(|info| info.name == "engine_step")
+        all.filter(|info| info.name == "sender_step")
             .map(|info| info.verified_insns)
             .max()
             .unwrap_or(0)
     }
-}
 
-impl Engine for Kernel {
-    fn step(&mut self, now: Micros, step: &Step) -> Vec<u64> {
-        let mut packet = vec![0; ETHERNET + STATE * 8];
+    pub(crate) fn step(&mut self, now: Micros, step: &Step) -> State {
+        let mut packet = vec![0; ETHERNET + State::BYTES];
         packet[ETHERNET - 2] = 0x08;
-        let bytes = step.bytes(now);
+        let bytes = step.bytes(0, now);
         packet[ETHERNET..ETHERNET + bytes.len()].copy_from_slice(&bytes);
         let mut out = vec![0; packet.len()];
         let input = ProgramInput {
@@ -72,6 +69,6 @@ impl Engine for Kernel {
         let program = self.0.progs_mut().next().expect("one program");
         let ran = program.test_run(input).expect("a test run");
         assert_eq!(ran.return_value, 0);
-        state(&out[ETHERNET..])
+        State::parse(&out[ETHERNET..])
     }
 }
