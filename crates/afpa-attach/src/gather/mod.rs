@@ -1,7 +1,7 @@
-//! Asking the server for everything that may be answered in its place.
+//! Asks the server for every answer that the kernel may give instead.
 //!
-//! Each kind of answer that the programs can give is asked for: whole, HEAD, 304, in every coding.
-//! What the server does not say twice in the same words, its Date aside, is not kept.
+//! The server is asked for each kind of answer that the programs can give: whole, HEAD, 304, in every
+//! coding. An answer is pinned only if the server gives it twice with the same bytes, except for Date.
 
 mod talk;
 #[cfg(test)]
@@ -16,12 +16,12 @@ use crate::answer::{Answer, Asked, Malformed};
 use crate::codings::Class;
 use crate::permit::{Permit, Refused, permit};
 
-/// The server, for who asks it one question after the other.
+/// The server, which is asked one request after the other.
 pub trait Ask {
-    /// Sends a whole request, and gives the whole answer to it.
+    /// Sends a whole request, and returns the whole answer.
     ///
     /// # Errors
-    /// When none comes, or none that can be read.
+    /// When no answer comes, or one that cannot be parsed.
     fn ask(&mut self, asked: Asked, request: &str) -> Result<Answer, AskError>;
 }
 
@@ -31,7 +31,7 @@ pub enum AskError {
     /// The server cannot be reached, or does not answer in time. Worth a retry.
     #[error("no answer from the server: {0}")]
     Unreachable(#[from] std::io::Error),
-    /// It answered in a form that cannot be kept.
+    /// It answered in a form that cannot be pinned.
     #[error("its {0}")]
     Malformed(#[from] Malformed),
 }
@@ -56,13 +56,14 @@ pub enum Unfit {
     /// The server's answer forbids it.
     #[error("{0}")]
     Refused(#[from] Refused),
-    /// The answer is not what the file says. A server that keeps files open sees it late: worth a retry.
+    /// The answer is not the content of the file. A server that caches open files sees a change late, so a
+    /// retry may succeed.
     #[error("its content is not that of the file")]
     Content,
     /// Head and content are longer than answers of the kernel may be.
     #[error("it is too long")]
     Length,
-    /// The same question, another answer.
+    /// The same request got different answers.
     #[error("its answers differ: {0}")]
     Differs(&'static str),
 }
@@ -97,8 +98,8 @@ struct Answers {
     not_modified: Option<Answer>,
 }
 
-/// Ask `server` for all of it. `fits` says whether an identity body is the file's content; `sibling`
-/// the same of a body in a coding.
+/// Asks `server` for everything. `fits` says whether an answer without a coding has the file's content,
+/// `sibling` whether one in a coding has the content of the file that is stored for it.
 ///
 /// # Errors
 /// With the first reason why the target cannot be kept.
@@ -144,7 +145,7 @@ pub fn gather(
 }
 
 impl Gathered {
-    /// Whether a tag is weak: Apache gives such tags to files of the last second, and others later.
+    /// Whether a tag is weak. Apache gives a weak tag to a file of the last second, and another one later.
     pub fn is_weakly_tagged(&self) -> bool {
         let answers = self.variants.iter().filter_map(|stored| stored.answers.as_ref());
         let mut tags = answers.filter_map(|answers| answers.whole.field("etag"));
