@@ -7,20 +7,41 @@ use afpa_cache::Stamp;
 use afpa_cache::root::{Entry, ListedKind, OpenFile, read_exact_version};
 use afpa_cache::watch::{Coverage, Watcher};
 
-use super::{Filler, spelled};
+use super::{Filler, Work, spelled};
 use crate::answer::Answer;
 use crate::gather::{Ask, AskError, Gathered, Unfit, Wanted, gather};
 use crate::ledger::Job;
+use crate::walk::walk;
 
 /// Everything is asked for again after this time, because a new configuration of the server goes unnoticed.
 const RENEW: Duration = Duration::from_secs(600);
 
+impl Filler {
+    /// Walks and fills until the end.
+    pub fn fill(&self, watcher: &Watcher, server: &mut dyn Ask) {
+        while let Some(work) = self.take() {
+            match work {
+                Work::Walk(start) => walk(&self.root, &self.scope, &start, &mut |path| {
+                    let mut state = self.lock();
+                    let room = state.ledger.add(path, Instant::now());
+                    if !room {
+                        state.note("no room for more objects");
+                    }
+                    room && !state.ended
+                }),
+                Work::Fill(job) => Filling { filler: self, watcher, server, job }.run(),
+            }
+            self.lock().working = false;
+        }
+    }
+}
+
 /// One path on its way to being pinned.
-pub(super) struct Filling<'a> {
-    pub(super) filler: &'a Filler,
-    pub(super) watcher: &'a Watcher,
-    pub(super) server: &'a mut dyn Ask,
-    pub(super) job: Job,
+struct Filling<'a> {
+    filler: &'a Filler,
+    watcher: &'a Watcher,
+    server: &'a mut dyn Ask,
+    job: Job,
 }
 
 /// What became of it.
@@ -38,7 +59,7 @@ struct Version {
 }
 
 impl Filling<'_> {
-    pub(super) fn run(mut self) {
+    fn run(mut self) {
         let outcome = self.attempt();
         let now = Instant::now();
         let mut state = self.filler.lock();

@@ -10,14 +10,10 @@ use std::time::{Duration, Instant};
 
 use afpa_bpf::{FastPath, Site};
 use afpa_cache::root::DocumentRoot;
-use afpa_cache::watch::Watcher;
 use afpa_http::target;
 
-use self::filling::Filling;
 use crate::Scope;
-use crate::gather::Ask;
 use crate::ledger::{Job, Ledger, Path};
-use crate::walk::walk;
 
 pub use self::change::Sink;
 
@@ -140,24 +136,6 @@ impl Filler {
             pinned,
             busy: state.working || due || !state.walks.is_empty(),
             unfit: state.unfit.iter().map(|(why, count)| (why.clone(), *count)).collect(),
-        }
-    }
-
-    /// Walks and fills until the end.
-    pub fn fill(&self, watcher: &Watcher, server: &mut dyn Ask) {
-        while let Some(work) = self.take() {
-            match work {
-                Work::Walk(start) => walk(&self.root, &self.scope, &start, &mut |path| {
-                    let mut state = self.lock();
-                    let room = state.ledger.add(path, Instant::now());
-                    if !room {
-                        state.note("no room for more objects");
-                    }
-                    room && !state.ended
-                }),
-                Work::Fill(job) => Filling { filler: self, watcher, server, job }.run(),
-            }
-            self.lock().working = false;
         }
     }
 

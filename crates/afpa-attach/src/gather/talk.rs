@@ -3,7 +3,8 @@
 use afpa_bpf::{Coding, NOT_MODIFIED_MAX};
 use afpa_http::date;
 
-use super::{AnswerClass, Answers, Ask, AskError, Unfit, Wanted, opaque};
+use super::ask::{Ask, AskError, Unfit, Wanted};
+use super::stored::{AnswerClass, Answers, opaque};
 use crate::answer::{Answer, Asked, DATE_LENGTH};
 use crate::codings::{Class, Form, forms, plan};
 use crate::permit::{Permit, permit};
