@@ -1,4 +1,5 @@
-//! The cache as everyone shares it.
+//! The cache that all cores share. A worker looks objects up in its [`View`](crate::View); a request that
+//! misses calls [`Cache::begin`].
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,19 +8,19 @@ use std::time::Instant;
 use afpa_arena::{Arena, PinnedMut};
 use foldhash::fast::RandomState;
 
-use crate::fill::{Changed, Fill, Overtaken, Ticket, Waiter};
 use crate::key::{Key, KeyRef};
+use crate::mailbox::Mailbox;
 use crate::object::{Checked, Content, Epoch, Object, Payload, Seconds};
+use crate::overtaken::{Changed, Overtaken};
 use crate::policy::ObjectId;
 use crate::residency::Residency;
 use crate::settings::{CacheSettings, CacheStats};
 use crate::table::{Aftermath, Begun, Table};
-use crate::view::{Mailbox, View};
 
 /// The cache: one table of objects under one lock, which misses, changes and ticks take, but no hit.
 ///
-/// Every operation first changes the table, then - the lock released - does what follows from it:
-/// lets objects go, wakes waiters, calls workers (`Aftermath`).
+/// Every operation first changes the table. Then it releases the lock and does what follows from the
+/// change: it releases objects, wakes waiters, calls workers (`Aftermath`).
 pub struct Cache<H> {
     settings: CacheSettings,
     arena: Arena,
@@ -35,27 +36,6 @@ impl<H> Cache<H> {
         let epoch = Arc::new(Epoch::default());
         let table = Table::new(settings.clone(), hasher.clone(), Arc::clone(&epoch));
         Arc::new(Cache { settings, arena, hasher, epoch, table: Mutex::new(table) })
-    }
-
-    /// A look at the cache for one worker. `on_drop` is called, from any thread, when the view has
-    /// objects to let go: the worker then calls [`View::release_dropped`].
-    pub fn view(self: &Arc<Self>, on_drop: Box<dyn Fn() + Send + Sync>) -> View<H> {
-        let mailbox = Arc::new(Mailbox::new(on_drop));
-        let slot = self.table().add_view(Arc::clone(&mailbox));
-        View::new(Arc::clone(self), slot, mailbox)
-    }
-
-    /// Who loads `key`, or re-checks the suspect object that is there for it.
-    pub fn begin(self: &Arc<Self>, key: Key, now: Seconds) -> Fill<H> {
-        let checked = Checked { epoch: self.epoch.current(), at: now };
-        let begun = self.change(|table, _| table.begin(&key, checked));
-        match begun {
-            Begun::There(object) => Fill::Hit(object),
-            Begun::UnderWay(arrival) => Fill::Wait(Waiter::new(arrival)),
-            Begun::New { id, suspect } => {
-                Fill::Lead(Ticket::new(Arc::clone(self), id, key, suspect))
-            }
-        }
     }
 
     /// Room for `len` bytes in the arena, if need be after ejecting others. Blocks for up to
@@ -87,8 +67,8 @@ impl<H> Cache<H> {
         arena.allocate_within(len, deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// Drops the objects that depend on `path`, relative to the root of `site`, and spoils the loads
-    /// under way that do. When it returns, no view gives them any more.
+    /// Drops the objects that depend on `path`, relative to the root of `site`, and invalidates the loads
+    /// under way that do. After it has returned, no view serves these objects.
     pub fn invalidate(&self, site: u32, path: &[u8]) {
         self.change(|table, after| table.invalidate(site, path, after));
     }
@@ -103,7 +83,7 @@ impl<H> Cache<H> {
         self.change(|table, _| table.suspect_all());
     }
 
-    /// Drops the object of `key` and spoils its load, if there is one. Whether there was either.
+    /// Drops the object of `key` and invalidates its load, if there is one. Returns whether there was either.
     pub fn purge(&self, key: &Key) -> bool {
         self.change(|table, after| table.purge(key, after))
     }
@@ -160,6 +140,15 @@ impl<H> Cache<H> {
 
     pub(crate) fn hasher(&self) -> &RandomState {
         &self.hasher
+    }
+
+    pub(crate) fn add_view(&self, mailbox: Arc<Mailbox>) -> usize {
+        self.table().add_view(mailbox)
+    }
+
+    pub(crate) fn begin_fill(&self, key: &Key, now: Seconds) -> Begun<H> {
+        let checked = Checked { epoch: self.epoch.current(), at: now };
+        self.change(|table, _| table.begin(key, checked))
     }
 
     pub(crate) fn look_up(&self, key: KeyRef<'_>, slot: usize) -> Option<Arc<Object<H>>> {
