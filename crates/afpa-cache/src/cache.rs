@@ -55,8 +55,8 @@ impl<H> Cache<H> {
         let deadline = Instant::now() + settings.release_wait;
         let pause = settings.release_wait / PAUSES;
         for _ in 0..PAUSES {
-            // Room for it in bytes may be scattered, or still be held by connections that send it:
-            // hence more than once, but never more than PAUSES times what is needed.
+            // The ejected bytes may be scattered, or connections may still send them. So this ejects more
+            // than once, but never more than PAUSES times what is needed.
             if self.eject_pinned(footprint) == 0 {
                 break;
             }
@@ -78,7 +78,7 @@ impl<H> Cache<H> {
         self.change(|table, after| table.invalidate_tree(site, path, after));
     }
 
-    /// Makes every object suspect, and every load under way suspect at birth: events were lost.
+    /// Makes every object suspect, and every object that is being loaded, because events were lost.
     pub fn suspect_all(&self) {
         self.change(|table, _| table.suspect_all());
     }
@@ -88,13 +88,12 @@ impl<H> Cache<H> {
         self.change(|table, after| table.purge(key, after))
     }
 
-    /// Lists an object made of the very same versions of the same files in place of `before`: with
-    /// payloads that were not ready when that was loaded, say. It depends on the same paths, and is suspect
-    /// or of an age when `before` was.
+    /// Replaces `before` by an object of the same versions of the same files, for example with payloads that
+    /// were not ready before. It depends on the same paths, and becomes suspect or old when `before` would.
     ///
     /// # Errors
-    /// [`Changed`] when `before` is not listed any more: what it depends on changed, or it was ejected,
-    /// purged or replaced. Nothing is listed then.
+    /// [`Changed`] when `before` is no longer listed: a dependency changed, or it was ejected, purged or
+    /// replaced. Nothing is listed then.
     pub fn replace(
         &self,
         before: &Arc<Object<H>>,
@@ -105,7 +104,7 @@ impl<H> Cache<H> {
         self.change(|table, after| table.replace(before, header, payloads, after))
     }
 
-    /// What the cache holds and has done.
+    /// Contents and counts of the cache.
     pub fn stats(&self) -> CacheStats {
         let usage = self.arena.usage();
         CacheStats {
@@ -116,13 +115,13 @@ impl<H> Cache<H> {
         }
     }
 
-    /// Lets another home of objects take part. It is told of the objects that are there already.
+    /// Attaches a residency. It is told of the objects that are there already.
     pub fn attach_residency(&self, residency: Arc<dyn Residency<H>>) {
         self.table().attach_residency(residency);
     }
 
-    /// Tells the residency once more of those of these objects that are there and current: when it has room
-    /// for what it could not take before.
+    /// Offers these objects to the residency again, as far as they are there and current. To be called when it
+    /// has room for objects that it could not take before.
     pub fn offer_again(&self, keys: &[Key]) {
         let table = self.table();
         keys.iter().for_each(|key| table.offer_again(key));
@@ -155,12 +154,12 @@ impl<H> Cache<H> {
         self.table().look_up(key, slot)
     }
 
-    /// Tells the policy of use that no view saw: that of another home of objects, say.
+    /// Reports uses to the replacement policy that no view has seen, for example those of the residency.
     pub fn touch(&self, touches: &[(ObjectId, u32)]) {
         self.change(|table, _| table.touch(touches));
     }
 
-    /// Hits of the objects that are there for these keys, as far as they were reported; 0 where there is none.
+    /// The reported hits of the objects with these keys; 0 where there is no object.
     pub fn hits(&self, keys: &[Key]) -> Vec<u64> {
         let table = self.table();
         keys.iter().map(|key| table.hits(key)).collect()
@@ -174,7 +173,7 @@ impl<H> Cache<H> {
         self.change(|table, _| table.depends_on(id, path));
     }
 
-    /// Ejects pinned objects of at least `needed` bytes together; how many bytes it were.
+    /// Ejects pinned objects of at least `needed` bytes in total. Returns how many bytes were ejected.
     fn eject_pinned(&self, needed: usize) -> usize {
         self.change(|table, after| table.eject_pinned(needed, after))
     }
@@ -212,8 +211,8 @@ impl<H> Cache<H> {
         outcome
     }
 
-    /// A panic under the lock is a bug of ours or of a `Residency`, and leaves a table that may be
-    /// half changed. Serving from that could be serving stale content, so the bug is not hidden.
+    /// A panic under the lock is a bug of the cache or of a `Residency`. The table may then be half changed and
+    /// could serve stale content, so the panic is passed on.
     fn table(&self) -> MutexGuard<'_, Table<H>> {
         self.table.lock().expect("an earlier panic under the cache's lock")
     }

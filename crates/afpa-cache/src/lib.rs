@@ -1,6 +1,6 @@
 //! The AFPA cache: objects, policies, coherency.
 //!
-//! One [`Cache`] holds the working set; each worker looks at it through a [`View`] of its own:
+//! One [`Cache`] holds the working set; each worker has a [`View`] of it:
 //!
 //! ```text
 //!  worker --get--> View --hit--> &Object            loads only: no lock, no allocation, no RMW
