@@ -1,14 +1,14 @@
-//! Content codings that are not stored: made behind the answers, by one worker thread that yields to
-//! everything else.
+//! Makes content codings that are not stored, while requests are answered without them: one worker thread
+//! compresses at the lowest priority.
 //!
 //! ```text
 //! asked for again ── enqueue ──▶ queue ──▶ worker: encode ──▶ replace the object by one with codings
 //!                       └ full: a later request enqueues it      └ dropped meanwhile: discard them
 //! ```
 //!
-//! What is read, encoded and listed is one version: the content is that of the object itself, and only an
-//! object that is still listed is replaced. A file that changes drops its object, and all work for it
-//! comes to nothing.
+//! The codings and the object are of one version: the content is that of the object itself, and only an object
+//! that is still listed is replaced. When a file changes, its object is dropped, and the codings are
+//! discarded.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,13 +32,13 @@ pub struct Compressor {
 /// What a [`Compressor`] has done, in objects unless it says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompressorStats {
-    /// Ordered and not done.
+    /// Enqueued and not done.
     pub waiting: u64,
-    /// Replaced by one that has what is worth having.
+    /// Replaced by an object with the codings that are worth having.
     pub done: u64,
     /// Codings made for these.
     pub codings: u64,
-    /// Orders that found the queue full.
+    /// Not enqueued, because the queue was full.
     pub refused: u64,
     /// Dropped before they were done.
     pub overtaken: u64,
@@ -46,8 +46,8 @@ pub struct CompressorStats {
     pub failed: u64,
 }
 
-/// An object whose codings are to be made. It keeps nothing alive: the memory of an object that is dropped
-/// comes free while its job waits.
+/// An object whose codings are to be made. A job keeps nothing alive: the memory of an object that is dropped
+/// becomes free even while its job waits.
 struct Job {
     doc_root: Weak<DocRoot>,
     object: Weak<Object<HttpHeader>>,
@@ -64,7 +64,7 @@ struct Counts {
 }
 
 impl Compressor {
-    /// A compressor for which so many jobs may wait.
+    /// Starts a compressor whose queue holds so many jobs.
     ///
     /// # Errors
     /// When its thread cannot be started.
@@ -72,7 +72,7 @@ impl Compressor {
         Self::start_with(queue, Box::new(compress))
     }
 
-    /// Likewise, with another encoder.
+    /// As [`Compressor::start`], with another encoder.
     pub(super) fn start_with(queue: usize, encode: Box<Encode>) -> io::Result<Arc<Compressor>> {
         // Without a place to wait in, a job could only be handed over while the thread waits for one.
         let (queue, waiting) = sync_channel(queue.max(1));
@@ -124,11 +124,11 @@ enum JobResult {
     Done(usize),
     /// The object was dropped.
     Overtaken,
-    /// It stays as it is.
+    /// The object stays as it is.
     Failed,
 }
 
-/// The nicest a thread can be: what is left when nobody else wants the core.
+/// The lowest priority: the thread runs only when no other thread wants the core.
 const NICE: i32 = 19;
 
 impl Worker {
@@ -137,7 +137,7 @@ impl Worker {
             tracing::warn!(%error, "codings are made at the priority of requests");
         }
         while let Ok(job) = self.queue.recv() {
-            // An encoder's bug costs one object its codings, not all that follow.
+            // If an encoder panics, one object goes without codings; the thread goes on.
             let outcome = catch_unwind(AssertUnwindSafe(|| self.serve(&job)));
             match outcome.unwrap_or(JobResult::Failed) {
                 JobResult::Done(codings) => {
