@@ -283,7 +283,7 @@ impl Run<'_> {
         let processes = running.processes();
         let mut samples = Vec::with_capacity(2);
         let measured = self.load(task, bed, plan, &mut || {
-            samples.push(Sample::take(plan, &processes));
+            samples.push(Sample::take((plan.server_core, plan.client_core), &processes));
         });
         let point = task.point(plan);
         let (server, round) = (session.server.to_owned(), session.round);
@@ -367,7 +367,7 @@ fn told_late(late: &[&Session<'_>]) -> Vec<String> {
 }
 
 /// Why a measurement does not count.
-fn wrong(measured: &Measured) -> Option<String> {
+pub(crate) fn wrong(measured: &Measured) -> Option<String> {
     if measured.errors > 0 {
         return Some(format!("{} errors: {}", measured.errors, measured.complaints.join("; ")));
     }

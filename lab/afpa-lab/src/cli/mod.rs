@@ -1,10 +1,14 @@
 //! The command line: one type for each command, each with its `run`.
 
 mod ask;
+mod bench;
+mod compare;
 mod interrupt;
 mod list;
 mod papers;
+mod peers;
 mod progress;
+mod proxy;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -35,6 +39,8 @@ pub(crate) struct Cli {
 enum Command {
     Ask(ask::Ask),
     Papers(Box<papers::Papers>),
+    Compare(compare::Compare),
+    Proxy(proxy::Proxy),
     List(list::List),
     Report(Report),
     Diff(Diff),
@@ -46,6 +52,8 @@ impl Cli {
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.command {
             Command::Papers(papers) => return papers.run(),
+            Command::Compare(compare) => return compare.run(),
+            Command::Proxy(proxy) => return proxy.run(),
             Command::Ask(ask) => ask.run()?,
             Command::List(list) => list.run(),
             Command::Report(report) => report.run()?,

@@ -5,6 +5,8 @@
 //! and gone, with everything it started, when its [`Running`] is stopped or dropped.
 
 mod afpa;
+mod backends;
+mod balancers;
 mod caches;
 mod files;
 mod installed;
@@ -19,6 +21,9 @@ use std::path::{Path, PathBuf};
 use afpa_netlab::Namespace;
 use anyhow::Result;
 
+pub(crate) use backends::BACKENDS;
+pub use backends::Backend;
+pub(crate) use balancers::{BALANCERS, Balancer};
 pub(crate) use proxies::is_proxy;
 pub use running::Running;
 
