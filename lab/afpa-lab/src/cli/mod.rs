@@ -3,10 +3,13 @@
 mod ask;
 mod bench;
 mod fast_path;
+mod compare;
 mod interrupt;
 mod list;
 mod papers;
+mod peers;
 mod progress;
+mod proxy;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,6 +41,8 @@ enum Command {
     Ask(ask::Ask),
     Papers(Box<papers::Papers>),
     FastPath(fast_path::FastPath),
+    Compare(compare::Compare),
+    Proxy(proxy::Proxy),
     List(list::List),
     Report(Report),
     Diff(Diff),
@@ -50,6 +55,8 @@ impl Cli {
         match self.command {
             Command::Papers(papers) => return papers.run(),
             Command::FastPath(bench) => return bench.run(),
+            Command::Compare(compare) => return compare.run(),
+            Command::Proxy(proxy) => return proxy.run(),
             Command::Ask(ask) => ask.run()?,
             Command::List(list) => list.run(),
             Command::Report(report) => report.run()?,
