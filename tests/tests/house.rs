@@ -35,7 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("afpa-testkit", &[]),
-    ("afpa-netlab", &[]),
+    ("afpa-netlab", &["afpa-testkit"]),
     ("afpa-send", &[]),
     ("afpa-architectures", &["afpa-cache", "afpa-http"]),
     ("afpa-generator", &["afpa-netlab"]),

@@ -43,7 +43,7 @@ fn ten_thousand_random_requests_are_answered_as_the_reference_says() {
     let reference = Reference::learn(tree.path(), &FILES, |target, coding| {
         teacher.get_with(target, &format!("Accept-Encoding: {coding}\r\n"))
     });
-    let mut random = Random::seeded(seed);
+    let mut random = Random::new(seed);
     let maker = Maker { tags: reference.tags() };
     let mut client = None;
     let (mut sent, mut done) = (0, 0);

@@ -6,7 +6,9 @@ use std::time::Duration;
 use afpa_bpf::{Reason, Settings};
 use afpa_netlab::inject::Impairment;
 use afpa_netlab::{Bed, Offloads, Path};
-use afpa_tests::tcp::{ACK, CWR, ECE, Habits, Lab, PSH, Plan, Received, Sample, Segment, Wire};
+use afpa_testkit::packet::{ACK, CWR, ECE, PSH, Segment};
+use afpa_testkit::tcp::{Habits, RawClient};
+use afpa_tests::tcp::{Lab, Plan, Sample};
 
 const SOON: Duration = Duration::from_millis(60);
 /// ECN bits of an IP header: the network may mark the packet; it has done so.
@@ -27,7 +29,7 @@ fn lab(path: Path) -> Option<Lab> {
     Some(lab)
 }
 
-fn connected(lab: &Lab) -> Wire {
+fn connected(lab: &Lab) -> RawClient {
     let mut wire = lab.wire();
     wire.habits = Habits { ecn: true, ..Habits::default() };
     wire.connect();
@@ -35,17 +37,17 @@ fn connected(lab: &Lab) -> Wire {
 }
 
 /// Segments with content that come of themselves.
-fn content_of(wire: &mut Wire) -> Vec<Received> {
+fn content_of(wire: &mut RawClient) -> Vec<Segment> {
     let mut segments = wire.collect(SOON);
     segments.retain(|segment| !segment.payload.is_empty());
     segments
 }
 
 /// So many segments of new content, accepted.
-fn take_new(wire: &mut Wire, count: usize) -> Vec<Received> {
+fn take_new(wire: &mut RawClient, count: usize) -> Vec<Segment> {
     let take = |_| {
         let next = wire.ack;
-        let new = |s: &Received| s.seq == next && !s.payload.is_empty();
+        let new = |s: &Segment| s.seq == next && !s.payload.is_empty();
         let segment = wire.await_segment("new content", new);
         wire.accept(&segment);
         segment
@@ -54,7 +56,7 @@ fn take_new(wire: &mut Wire, count: usize) -> Vec<Received> {
 }
 
 /// The rest of a response of user mode, which ends so.
-fn finish(wire: &mut Wire, begin: &Received, end: &str) {
+fn finish(wire: &mut RawClient, begin: &Segment, end: &str) {
     let mut text = begin.text();
     while !text.ends_with(end) {
         text += &wire.take().text();
@@ -62,7 +64,7 @@ fn finish(wire: &mut Wire, begin: &Received, end: &str) {
 }
 
 /// What an acknowledgement says whose sender got a mark.
-fn echo(wire: &Wire) -> Segment {
+fn echo(wire: &RawClient) -> Segment {
     Segment { flags: ACK | ECE, ..wire.next() }
 }
 
@@ -160,7 +162,7 @@ fn a_client_without_marks_that_sends_such_flags_is_left_to_user_mode() {
     let mut wire = lab.wired();
     wire.ask_kernel();
     wire.push(&Segment { flags: ACK | PSH | ECE, ..wire.get("/kernel.html") });
-    assert!(wire.take_response().ends_with("from nginx, the pinned one"));
+    assert!(wire.take_response().text().ends_with("from nginx, the pinned one"));
     assert_eq!(lab.count(Reason::PassTcpFlags), 1);
 }
 
@@ -184,5 +186,5 @@ fn through_a_network_that_marks() {
     let (_, to_client) = lab.bed.injector().expect("an injector").counts();
     assert!(to_client.marked > 100, "{to_client:?}");
     println!("{to_client:?}\n{}", lab.tally());
-    clients.into_iter().for_each(afpa_tests::tcp::Client::end);
+    clients.into_iter().for_each(afpa_testkit::Client::end);
 }

@@ -5,21 +5,23 @@ use std::time::Duration;
 
 use afpa_bpf::{FlowKey, Reason, Settings};
 use afpa_netlab::{Bed, Offloads, Path};
-use afpa_tests::tcp::{ACK, FIN, Lab, PORT, PSH, Plan, RST, Segment, Wire, await_that, large};
+use afpa_testkit::packet::{ACK, FIN, PSH, RST, Segment};
+use afpa_testkit::tcp::RawClient;
+use afpa_tests::tcp::{Lab, PORT, Plan, await_that, large};
 use socket2::SockRef;
 
 fn lab() -> Option<Lab> {
     Lab::with_sample(Plan { path: Path::Direct(Offloads::NONE), ..Plan::default() })
 }
 
-fn flow_exists(lab: &Lab, wire: &Wire) -> bool {
+fn flow_exists(lab: &Lab, wire: &RawClient) -> bool {
     let key = FlowKey::new(wire.address(), (Bed::SERVER_V4, PORT).into());
     lab.fast_path().flow(&key).expect("asked").is_some()
 }
 
 /// The client closes, the server does, and its socket goes.
 #[track_caller]
-fn close(lab: &Lab, wire: &mut Wire) {
+fn close(lab: &Lab, wire: &mut RawClient) {
     wire.send(&Segment { flags: FIN | ACK, ..wire.next() });
     wire.seq = wire.seq.wrapping_add(1);
     let fin = wire.await_segment("the server's FIN", |segment| segment.flags & FIN != 0);
@@ -31,9 +33,9 @@ fn close(lab: &Lab, wire: &mut Wire) {
 
 /// A request to the server after which it closes.
 #[track_caller]
-fn ask_last(wire: &mut Wire) {
+fn ask_last(wire: &mut RawClient) {
     let last = "GET /user.html HTTP/1.1\r\nHost: server\r\nConnection: close\r\n\r\n";
-    let reply = wire.ask(&wire.data(last));
+    let reply = wire.ask(&wire.data(last)).text();
     assert!(reply.ends_with("from nginx"), "{reply}");
 }
 
@@ -44,8 +46,8 @@ fn half_close_by_the_client_still_gets_the_response() {
     lab.converse(&mut client);
     // A small file: of a large one nginx itself leaves the rest away.
     client.send("GET /user.html HTTP/1.1\r\nHost: server\r\n\r\n");
-    client.stream.shutdown(Shutdown::Write).expect("shut down");
-    assert_eq!(client.read(false).body, b"from nginx");
+    client.tcp().shutdown(Shutdown::Write).expect("shut down");
+    assert_eq!(client.receive().body, b"from nginx");
     assert!(client.take_all().is_empty());
     await_that("the server's socket to go", || lab.sockets("all") == 2); // its two listeners
 }
@@ -54,7 +56,7 @@ fn half_close_by_the_client_still_gets_the_response() {
 fn half_close_after_an_answer_of_the_kernel() {
     let Some(lab) = lab() else { return };
     let mut wire = lab.wired();
-    let reply = wire.ask(&wire.get("/kernel.html"));
+    let reply = wire.ask(&wire.get("/kernel.html")).text();
     assert!(reply.contains("afpa-kernel"), "{reply}");
     // The FIN is the first to acknowledge the answer.
     close(&lab, &mut wire);
@@ -67,7 +69,7 @@ fn reset_by_the_client_in_the_middle_of_a_response() {
     lab.converse(&mut client);
     client.send("GET /large.html HTTP/1.1\r\nHost: server\r\n\r\n");
     client.take(1000);
-    SockRef::from(&client.stream).set_linger(Some(Duration::ZERO)).expect("linger");
+    SockRef::from(client.tcp()).set_linger(Some(Duration::ZERO)).expect("linger");
     drop(client);
     await_that("the server's socket to go", || lab.sockets("established") == 0);
     let mut client = lab.client();
@@ -191,7 +193,7 @@ fn half_open_connection_with_a_lost_answer_can_be_reset() {
     let mut wire = lab.wired();
     wire.ask_kernel();
     wire.send(&wire.get("/kernel.html"));
-    wire.await_segment("an answer", afpa_tests::tcp::Received::is_from_kernel);
+    wire.await_segment("an answer", afpa_testkit::packet::Segment::is_from_kernel);
     let syn = Segment { seq: wire.seq.wrapping_add(9_000_000), flags: 2, ..wire.next() };
     wire.send(&Segment { ack: 0, ..syn });
     let challenge = wire.await_segment("a challenge", |segment| segment.payload.is_empty());
@@ -214,8 +216,8 @@ fn full_flow_table_leaves_new_connections_to_user_mode() {
     }
     assert_eq!(lab.count(Reason::PassFlowsFull), 5, "one attempt a connection");
     first.iter_mut().for_each(|client| lab.converse(client)); // those that were in stay in
-    late.into_iter().for_each(afpa_tests::tcp::Client::end);
-    first.into_iter().for_each(afpa_tests::tcp::Client::end);
+    late.into_iter().for_each(afpa_testkit::Client::end);
+    first.into_iter().for_each(afpa_testkit::Client::end);
     await_that("room", || {
         let mut client = lab.client();
         client.get("/kernel.html").is_from_kernel()
@@ -253,7 +255,7 @@ fn request_with_a_fin_goes_up() {
     let request = Segment { flags: ACK | PSH | FIN, ..wire.get("/user.html") };
     wire.push(&request);
     wire.seq = wire.seq.wrapping_add(1);
-    let reply = wire.take_response();
+    let reply = wire.take_response().text();
     assert!(reply.ends_with("from nginx"), "{reply}");
     assert_eq!(lab.count(Reason::Answered), 1);
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use afpa_bpf::Reason;
 use afpa_netlab::{Bed, Offloads, Path};
-use afpa_tests::tcp::{Lab, Plan, RST, Received, Segment, Wire};
+use afpa_testkit::packet::{RST, Segment};
+use afpa_testkit::tcp::RawClient;
+use afpa_tests::tcp::{Lab, Plan};
 
 const QUIET: Duration = Duration::from_millis(150);
 /// Added to numbers; none makes a forged segment end with bytes that are expected.
@@ -16,12 +18,11 @@ fn lab() -> Option<Lab> {
 }
 
 /// What `wire` sees after `segments`: no more of them, and no content.
-fn assert_no_gain(wire: &mut Wire, segments: &[Segment]) {
+fn assert_no_gain(wire: &mut RawClient, segments: &[Segment]) {
     segments.iter().for_each(|segment| wire.send(segment));
     let replies = wire.collect(QUIET);
     assert!(replies.len() <= segments.len(), "{} for {}", replies.len(), segments.len());
-    let content: Vec<&Received> =
-        replies.iter().filter(|reply| !reply.payload.is_empty()).collect();
+    let content: Vec<&Segment> = replies.iter().filter(|reply| !reply.payload.is_empty()).collect();
     assert!(content.is_empty(), "{content:?}");
 }
 
@@ -85,7 +86,7 @@ fn wrong_acknowledgement_on_a_repeated_request() {
     let Some(lab) = lab() else { return };
     let mut wire = lab.wired();
     let request = wire.get("/kernel.html");
-    let reply = wire.ask(&request);
+    let reply = wire.ask(&request).text();
     assert!(reply.contains("afpa-kernel"));
     wire.acknowledge();
     wire.ask_user();

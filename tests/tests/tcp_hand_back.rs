@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use afpa_bpf::Reason;
 use afpa_netlab::Bed;
-use afpa_tests::tcp::{Client, Lab, Plan, SITE, Segment, put};
+use afpa_testkit::Client;
+use afpa_testkit::packet::Segment;
+use afpa_tests::tcp::{Lab, Plan, SITE, put};
 
 const KERNEL: &str = "GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n";
 const USER: &str = "GET /user.html HTTP/1.1\r\nHost: server\r\n\r\n";
@@ -33,7 +35,7 @@ fn after_a_request_in_two_segments_cut_anywhere() {
                 wire.ask_kernel();
             }
             wire.push(&wire.data(&KERNEL[..cut]));
-            let reply = wire.ask(&wire.data(&KERNEL[cut..]));
+            let reply = wire.ask(&wire.data(&KERNEL[cut..])).text();
             assert!(reply.ends_with("from nginx, the pinned one"), "cut at {cut}: {reply}");
             wire.acknowledge();
             wire.ask_kernel();
@@ -50,7 +52,7 @@ fn after_a_request_byte_by_byte() {
     for byte in USER.as_bytes() {
         wire.push(&wire.data([*byte]));
     }
-    assert!(wire.take_response().ends_with("from nginx"));
+    assert!(wire.take_response().text().ends_with("from nginx"));
     wire.acknowledge();
     wire.ask_kernel();
 }
@@ -67,7 +69,7 @@ fn after_pipelined_requests_in_one_segment_and_in_several() {
                 false => requests.iter().for_each(|request| client.send(request)),
             }
             for number in 0..count {
-                let reply = client.read(false);
+                let reply = client.receive();
                 let expected = ["from nginx", "from nginx, the pinned one"][number % 2];
                 let from_kernel = reply.is_from_kernel() && number % 2 == 1 && !together;
                 assert!(reply.body == expected.as_bytes() || from_kernel, "{number}: {reply:?}");
@@ -83,10 +85,10 @@ fn after_one_request_and_a_half() {
     let Some(lab) = lab() else { return };
     for cut in 1..USER.len() {
         let mut wire = lab.wired();
-        let reply = wire.ask(&wire.data([USER, &KERNEL[..cut]].concat()));
+        let reply = wire.ask(&wire.data([USER, &KERNEL[..cut]].concat())).text();
         assert!(reply.ends_with("from nginx"), "{reply}");
         wire.acknowledge();
-        let reply = wire.ask(&wire.data(&KERNEL[cut..]));
+        let reply = wire.ask(&wire.data(&KERNEL[cut..])).text();
         assert!(reply.ends_with("from nginx, the pinned one"), "cut at {cut}: {reply}");
         wire.acknowledge();
         wire.ask_kernel();
@@ -100,7 +102,7 @@ fn after_uploads_of_every_size() {
     for length in [0, 1, 100, 1400, 5_000, 70_000, 3_000_000] {
         let content: Vec<u8> = (0..length).map(|at: usize| (at * 7 + at / 251) as u8).collect();
         client.send(put("sized", &content));
-        assert!((200..300).contains(&client.read(false).status));
+        assert!((200..300).contains(&client.receive().status));
         is_back(&mut client, &format!("{length} bytes"));
         assert!(std::fs::read(lab.file("upload/sized")).expect("stored") == content);
     }
@@ -124,9 +126,9 @@ fn after_an_upload_whose_middle_was_lost_and_came_late() {
     wire.send(&Segment { seq: begins, ..wire.data(KERNEL) });
     wire.send(&Segment { seq: at(0), ..wire.data(middle) });
     wire.seq = begins.wrapping_add(KERNEL.len() as u32);
-    let upload = wire.take_response();
+    let upload = wire.take_response().text();
     assert!(upload.starts_with("HTTP/1.1 20"), "{upload}");
-    let next = wire.take_response();
+    let next = wire.take_response().text();
     assert!(next.ends_with("from nginx, the pinned one"), "{next}");
     wire.acknowledge();
     wire.ask_kernel();
@@ -172,7 +174,7 @@ impl Scripted {
 
     fn connect(&self, lab: &Lab) -> Client {
         let address = self.address;
-        lab.bed.client().run(move || Client::connect(address)).expect("inside")
+        lab.bed.client().run(move || Client::to(address)).expect("inside")
     }
 
     /// The script has run to its end.
@@ -214,8 +216,8 @@ fn not_while_a_server_that_has_read_everything_owes_a_response() {
     client.send(USER);
     std::thread::sleep(Duration::from_millis(100));
     client.send(KERNEL);
-    assert_eq!(client.read(false).body, b"first");
-    assert_eq!(client.read(false).body, b"other", "in its turn, from the server");
+    assert_eq!(client.receive().body, b"first");
+    assert_eq!(client.receive().body, b"other", "in its turn, from the server");
     is_back(&mut client, "after both");
     assert!(!client.get("/user.html").is_from_kernel());
     is_back(&mut client, "after the third");
@@ -344,7 +346,7 @@ fn after_a_response_that_came_before_the_content() {
     let mut client = server.connect(&lab);
     let (first, second) = upload.split_at(10_000);
     client.send(first);
-    assert_eq!(client.read(false).body, b"no");
+    assert_eq!(client.receive().body, b"no");
     client.send(second);
     std::thread::sleep(Duration::from_millis(60)); // for the server's TCP to acknowledge it
     let early = client.get("/kernel.html");

@@ -98,7 +98,7 @@ fn victim() {
 }
 
 fn record(connect: impl FnOnce() -> TcpStream) -> Menu {
-    Menu::record(afpa_tests::tcp::Client::over(connect()), &transfer::files(SEED))
+    Menu::record(afpa_testkit::Client::of(connect()), &transfer::files(SEED))
 }
 
 #[derive(Default)]

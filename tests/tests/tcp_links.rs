@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use afpa_bpf::Reason;
 use afpa_netlab::{Bed, Offloads, Path};
-use afpa_tests::tcp::{ACK, CWR, ECE, Habits, Lab, PSH, Plan, Segment, large};
+use afpa_testkit::packet::{ACK, CWR, ECE, PSH, Segment};
+use afpa_testkit::tcp::Habits;
+use afpa_tests::tcp::{Lab, Plan, large};
 
 const V4: IpAddr = IpAddr::V4(Bed::SERVER_V4);
 const V6: IpAddr = IpAddr::V6(Bed::SERVER_V6);
@@ -25,7 +27,7 @@ fn speak(plan: Plan) {
         }
         lab.converse(&mut client);
         client.send([upload.as_bytes(), &content].concat());
-        assert!(matches!(client.read(false).status, 201 | 204));
+        assert!(matches!(client.receive().status, 201 | 204));
         assert!(client.get("/upload/x").body == content);
         client.end();
         assert_eq!(lab.count(Reason::Answered), 12 * (round as u64 + 1), "{}", lab.tally());
@@ -94,7 +96,7 @@ fn large_requests_with_merging() {
             client.send(format!(
                 "GET /kernel.html HTTP/1.1\r\nHost: server\r\nCookie: {cookie}\r\n\r\n"
             ));
-            let reply = client.read(false);
+            let reply = client.receive();
             assert!(
                 reply.is_from_kernel() || reply.body == b"from nginx, the pinned one",
                 "{size}"
@@ -132,7 +134,7 @@ fn congestion_marks_are_heard_and_echoed() {
     // With CWR, which only the kernel's TCP understands: it must go up.
     let told = Segment { flags: ACK | PSH | CWR, ecn: 2, ..wire.get("/kernel.html") };
     wire.push(&told);
-    assert!(wire.take_response().ends_with("from nginx, the pinned one"));
+    assert!(wire.take_response().text().ends_with("from nginx, the pinned one"));
     wire.acknowledge();
     wire.ask_user();
 }

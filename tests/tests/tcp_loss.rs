@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use afpa_bpf::Reason;
-use afpa_netlab::inject::{DropRule, Impairment, TcpView};
+use afpa_netlab::inject::{DropRule, Impairment};
 use afpa_netlab::{Bed, Offloads, Path};
-use afpa_tests::tcp::{ACK, Lab, PORT, Plan, Received, Sample, Segment, Wire, large};
+use afpa_testkit::packet::{ACK, Segment, TcpView};
+use afpa_testkit::tcp::RawClient;
+use afpa_tests::tcp::{Lab, PORT, Plan, Sample, large};
 
 const QUIET: Duration = Duration::from_millis(150);
 
@@ -107,7 +109,7 @@ fn lost_answer_is_not_acknowledged_by_the_server_tcp() {
     let probe = Segment { seq: wire.seq.wrapping_sub(1), ..wire.next() };
     let request = wire.get("/kernel.html");
     wire.send(&request);
-    let answer = wire.await_segment("an answer", Received::is_from_kernel); // lost, says the client
+    let answer = wire.await_segment("an answer", Segment::is_from_kernel); // lost, says the client
     wire.send(&probe);
     let echo = wire.await_segment("an acknowledgement", |segment| segment.payload.is_empty());
     assert_eq!(echo.ack, request.seq, "the request is not acknowledged without its answer");
@@ -139,7 +141,7 @@ fn reordered_content_and_acknowledgements() {
         wire.send(&segments[number]);
     }
     wire.seq = seq;
-    let reply = wire.take_response();
+    let reply = wire.take_response().text();
     assert!(reply.ends_with("posted\n"), "{reply}");
     wire.acknowledge();
     assert_eq!(lab.count(Reason::Answered), 2);
@@ -160,9 +162,9 @@ fn bytes_that_overtook_the_first_request() {
     wire.await_segment("a duplicate acknowledgement", |segment| segment.ack == first.seq);
     wire.send(&first);
     wire.seq = second.seq.wrapping_add(second.payload.len() as u32);
-    let reply = wire.take_response();
+    let reply = wire.take_response().text();
     assert!(reply.ends_with("from nginx, the pinned one"), "{reply}");
-    let reply = wire.take_response();
+    let reply = wire.take_response().text();
     assert!(reply.ends_with("from nginx"), "{reply}");
     wire.acknowledge();
     let beyond = wire.collect(QUIET);
@@ -194,15 +196,15 @@ fn delayed_acknowledgements() {
     let mut wire = lab.wired();
     for _ in 0..3 {
         // Nothing is acknowledged but by the next request.
-        assert!(wire.ask(&wire.get("/user.html")).ends_with("from nginx"));
-        assert!(wire.ask(&wire.get("/kernel.html")).ends_with("from the kernel"));
-        assert!(wire.ask(&wire.get("/kernel.html")).ends_with("from the kernel"));
+        assert!(wire.ask(&wire.get("/user.html")).text().ends_with("from nginx"));
+        assert!(wire.ask(&wire.get("/kernel.html")).text().ends_with("from the kernel"));
+        assert!(wire.ask(&wire.get("/kernel.html")).text().ends_with("from the kernel"));
     }
     // A request that does not acknowledge the response before it must wait for its turn.
     let before = wire.ack;
-    assert!(wire.ask(&wire.get("/user.html")).ends_with("from nginx"));
+    assert!(wire.ask(&wire.get("/user.html")).text().ends_with("from nginx"));
     let early = Segment { ack: before, ..wire.get("/kernel.html") };
-    assert!(wire.ask(&early).ends_with("from nginx, the pinned one"));
+    assert!(wire.ask(&early).text().ends_with("from nginx, the pinned one"));
     assert_eq!(lab.count(Reason::Answered), 6);
 }
 
@@ -227,7 +229,7 @@ fn sack_blocks_of_the_client_on_a_drifted_connection() {
     let mut wire = lab.wired();
     wire.ask_kernel();
     wire.push(&wire.get("/large.html"));
-    let segments: Vec<Received> =
+    let segments: Vec<Segment> =
         (0..6).map(|_| wire.await_segment("content", |s| !s.payload.is_empty())).collect();
     // The second and the fourth are lost.
     wire.accept(&segments[0]);
@@ -237,7 +239,7 @@ fn sack_blocks_of_the_client_on_a_drifted_connection() {
         wire.send(&wire.sack(&blocks[2 - newest..]));
     }
     wire.send(&wire.sack(&blocks));
-    let repeated = |number: usize, wire: &mut Wire| {
+    let repeated = |number: usize, wire: &mut RawClient| {
         let again = wire.await_segment("a repetition", |segment| {
             let which = segments.iter().position(|before| before.seq == segment.seq);
             assert!(which.is_none_or(|which| [1, 3].contains(&which)), "{which:?} has arrived");
@@ -270,7 +272,7 @@ fn sack_blocks_of_the_server_on_a_drifted_connection() {
     wire.push(&hole);
     wire.seq = wire.seq.wrapping_add(1000);
     wire.push(&wire.data([b'z'; 1000]));
-    let reply = wire.take_response();
+    let reply = wire.take_response().text();
     assert!(reply.ends_with("posted\n"), "{reply}");
 }
 

@@ -5,8 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use afpa_bpf::{Reason, Settings};
-use afpa_netlab::{Bed, Namespace, Offloads, PacketSocket, Path, connect};
-use afpa_tests::tcp::{Client, Lab, PORT, Plan, Sample, large};
+use afpa_netlab::{Bed, Namespace, Offloads, Path, connect};
+use afpa_testkit::Client;
+use afpa_testkit::packet::PacketSocket;
+use afpa_tests::tcp::{Lab, PORT, Plan, Sample, large};
 
 const SERVERS: [IpAddr; 2] = [IpAddr::V4(Bed::SERVER_V4), IpAddr::V6(Bed::SERVER_V6)];
 const LONG: usize = 60_000;
@@ -79,7 +81,7 @@ impl Street {
 
     fn connect(&self, server: IpAddr) -> Client {
         let address = SocketAddr::new(server, PORT);
-        self.far.run(|| Client::connect(address)).expect("inside")
+        self.far.run(|| Client::to(address)).expect("inside")
     }
 
     /// From now on, and nobody has heard of it yet.
@@ -210,21 +212,13 @@ fn a_router_that_says_nothing() {
 /// "Too long", from a router between us and an IPv4 client, quoting this number.
 fn quote(street: &Street, client: SocketAddr, seq: u32) -> Vec<u8> {
     let SocketAddr::V4(client) = client else { panic!("an IPv4 client") };
-    let mac = |namespace: &Namespace| {
-        let path = format!("/sys/class/net/{}/address", Bed::DEVICE);
-        let out = namespace.command("cat").arg(path).output().expect("cat runs").stdout;
-        let text = String::from_utf8(out).expect("a MAC");
-        let byte = |digits: &str| u8::from_str_radix(digits, 16).expect("hexadecimal");
-        text.trim().split(':').map(byte).collect::<Vec<u8>>()
-    };
     let (server, client_bytes) = (Bed::SERVER_V4.octets(), client.ip().octets());
     let ip = |protocol: u8, length: u8, from: [u8; 4], to: [u8; 4]| {
         [&[0x45, 0, 0, length, 0, 1, 0x40, 0, 64, protocol, 0, 0][..], &from, &to].concat()
     };
     let ports = [PORT.to_be_bytes(), client.port().to_be_bytes()].concat();
     [
-        &mac(street.lab.bed.server())[..],
-        &mac(street.lab.bed.client()),
+        &street.lab.bed.macs().expect("link addresses")[..],
         &[8, 0],
         &ip(1, 56, [10, 88, 0, 1], server),
         &[3, 4, 0, 0, 0, 0, 2, 88], // 600 bytes
@@ -240,7 +234,7 @@ fn a_forger_who_does_not_know_the_numbers_changes_nothing() {
     let Some(street) = Street::new() else { return };
     let mut client = street.connect(SERVERS[0]);
     street.converse(&mut client);
-    let here = client.stream.local_addr().expect("an address");
+    let here = client.tcp().local_addr().expect("an address");
     let router = street.lab.bed.client();
     let socket = router.run(|| PacketSocket::open(Bed::DEVICE)).expect("inside").expect("a socket");
     for guess in 0..256 {

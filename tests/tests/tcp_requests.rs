@@ -2,7 +2,8 @@
 
 use afpa_bpf::Reason;
 use afpa_netlab::{Bed, Offloads, Path};
-use afpa_tests::tcp::{Lab, Plan, Sample, Segment, large};
+use afpa_testkit::packet::Segment;
+use afpa_tests::tcp::{Lab, Plan, Sample, large};
 
 fn lab() -> Option<Lab> {
     Lab::with_sample(Plan::default())
@@ -17,7 +18,7 @@ fn request_split_at_every_byte_of_a_fresh_connection() {
     for cut in 1..KERNEL.len() {
         let mut wire = lab.wired();
         wire.push(&wire.data(&KERNEL[..cut]));
-        let reply = wire.ask(&wire.data(&KERNEL[cut..]));
+        let reply = wire.ask(&wire.data(&KERNEL[cut..])).text();
         assert!(reply.ends_with("from nginx, the pinned one"), "cut at {cut}: {reply}");
         wire.acknowledge();
     }
@@ -33,7 +34,7 @@ fn request_split_at_every_byte_of_a_drifted_connection() {
         wire.ask_user();
         wire.ask_kernel();
         wire.push(&wire.data(&KERNEL[..cut]));
-        let reply = wire.ask(&wire.data(&KERNEL[cut..]));
+        let reply = wire.ask(&wire.data(&KERNEL[cut..])).text();
         assert!(reply.ends_with("from nginx, the pinned one"), "cut at {cut}: {reply}");
         wire.acknowledge();
     }
@@ -47,7 +48,7 @@ fn request_byte_by_byte() {
     for byte in KERNEL.as_bytes() {
         wire.push(&wire.data([*byte]));
     }
-    assert!(wire.take_response().ends_with("from nginx, the pinned one"));
+    assert!(wire.take_response().text().ends_with("from nginx, the pinned one"));
 }
 
 #[test]
@@ -62,7 +63,10 @@ fn split_request_with_its_second_half_first() {
         wire.send(&second);
         wire.send(&first);
         wire.seq = second.seq.wrapping_add(tail.len() as u32);
-        assert!(wire.take_response().ends_with("from nginx, the pinned one"), "cut at {cut}");
+        assert!(
+            wire.take_response().text().ends_with("from nginx, the pinned one"),
+            "cut at {cut}"
+        );
     }
 }
 
@@ -78,7 +82,7 @@ fn pipelined_requests() {
         client.send(&text);
         for number in 0..count {
             let expected = ["from nginx", "from nginx, the pinned one"][number % 2];
-            assert_eq!(client.read(false).body, expected.as_bytes(), "{number} of {count}");
+            assert_eq!(client.receive().body, expected.as_bytes(), "{number} of {count}");
         }
         client.end();
     }
@@ -93,10 +97,10 @@ fn one_request_and_a_half() {
             if drifted {
                 wire.ask_kernel();
             }
-            let reply = wire.ask(&wire.data([first, &KERNEL[..cut]].concat()));
+            let reply = wire.ask(&wire.data([first, &KERNEL[..cut]].concat())).text();
             assert!(reply.contains("from nginx"), "{reply}");
             wire.acknowledge();
-            let reply = wire.ask(&wire.data(&KERNEL[cut..]));
+            let reply = wire.ask(&wire.data(&KERNEL[cut..])).text();
             assert!(reply.ends_with("from nginx, the pinned one"), "cut at {cut}: {reply}");
         }
     }
@@ -107,14 +111,14 @@ fn one_request_and_a_half() {
 fn repetition_merged_with_the_next_request() {
     let Some(lab) = lab() else { return };
     let mut wire = lab.wired();
-    let reply = wire.ask(&wire.get("/kernel.html"));
+    let reply = wire.ask(&wire.get("/kernel.html")).text();
     assert!(reply.contains("afpa-kernel"));
     wire.acknowledge();
     let begin = wire.seq.wrapping_sub(KERNEL.len() as u32);
     let merged = Segment { seq: begin, ..wire.data([KERNEL, USER].concat()) };
     wire.send(&merged);
     wire.seq = wire.seq.wrapping_add(USER.len() as u32);
-    assert!(wire.take_response().ends_with("from nginx"));
+    assert!(wire.take_response().text().ends_with("from nginx"));
 }
 
 #[test]
@@ -130,13 +134,13 @@ fn large_upload_before_and_after_answers() {
     let content: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).step_by(3).collect();
     let mut first = lab.client();
     first.send(upload("before", &content));
-    assert_eq!(first.read(false).status, 201);
+    assert_eq!(first.receive().status, 201);
     assert!(first.get("/kernel.html").is_from_kernel());
 
     let mut client = lab.client();
     lab.converse(&mut client);
     client.send(upload("after", &content));
-    assert_eq!(client.read(false).status, 201);
+    assert_eq!(client.receive().status, 201);
     assert_eq!(client.get("/user.html").body, b"from nginx");
     assert!(client.get("/upload/after").body == content, "read back over the same connection");
     for name in ["before", "after"] {
@@ -155,9 +159,9 @@ fn expect_100_continue() {
     client.send(
         "PUT /upload/expected HTTP/1.1\r\nHost: server\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
     );
-    assert_eq!(client.read(false).status, 100);
+    assert_eq!(client.receive().status, 100);
     client.send("hello");
-    assert_eq!(client.read(false).status, 201);
+    assert_eq!(client.receive().status, 201);
     assert_eq!(client.get("/kernel.html").status, 200);
     assert_eq!(client.get("/user.html").body, b"from nginx");
     client.end();
@@ -195,7 +199,7 @@ fn http_1_0() {
         let mut client = lab.client();
         lab.converse(&mut client);
         client.send(format!("GET /kernel.html HTTP/1.0\r\nHost: server\r\n{fields}\r\n"));
-        let reply = client.read(false);
+        let reply = client.receive();
         assert_eq!(reply.body, b"from nginx, the pinned one");
         if fields.is_empty() {
             assert!(client.take_all().is_empty(), "it closes");

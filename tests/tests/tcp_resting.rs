@@ -7,7 +7,8 @@ use std::time::Duration;
 use afpa_bpf::{REST_AFTER, Reason, Settings};
 use afpa_netlab::inject::Impairment;
 use afpa_netlab::{Bed, Path};
-use afpa_tests::tcp::{Client, Lab, Plan, Reply, blank_date, large, put};
+use afpa_testkit::Client;
+use afpa_tests::tcp::{Lab, Plan, blank_date, large, put};
 
 /// Connections rest after so many passes, however soon they come.
 fn at_once(rest_after: u32) -> Plan {
@@ -16,9 +17,9 @@ fn at_once(rest_after: u32) -> Plan {
 }
 
 /// Every byte of a reply, its Date aside.
-fn bytes(reply: &Reply) -> Vec<u8> {
-    let whole = [reply.head.as_bytes(), &reply.body].concat();
-    blank_date(&whole).expect("a reply with a Date")
+fn bytes(client: &mut Client, path: &str) -> Vec<u8> {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: server\r\n\r\n");
+    blank_date(&client.exchange_bytes(request)).expect("a reply with a Date")
 }
 
 #[test]
@@ -27,16 +28,16 @@ fn after_two_hundred_misses_nginx_answers_what_is_pinned() {
     for server in [IpAddr::from(Bed::SERVER_V4), IpAddr::from(Bed::SERVER_V6)] {
         let (answered, rested) = (lab.count(Reason::Answered), lab.count(Reason::FlowRested));
         let mut client = lab.connect(server);
-        let first = bytes(&client.get("/user.html"));
+        let first = bytes(&mut client, "/user.html");
         for _ in 0..200 {
-            assert_eq!(bytes(&client.get("/user.html")), first);
+            assert_eq!(bytes(&mut client, "/user.html"), first);
         }
         assert_eq!(lab.count(Reason::FlowRested), rested + 1);
         // A query is never pinned, and nothing to nginx: its own answer on any connection.
         let mut other = lab.connect(server);
-        let own = bytes(&other.get("/kernel.html?query"));
+        let own = bytes(&mut other, "/kernel.html?query");
         for _ in 0..10 {
-            assert_eq!(bytes(&client.get("/kernel.html")), own);
+            assert_eq!(bytes(&mut client, "/kernel.html"), own);
             assert_eq!(client.get("/large.html").body, large());
         }
         assert_eq!(lab.count(Reason::Answered), answered, "{}", lab.tally());
@@ -92,7 +93,7 @@ fn drifted_ones_through_a_bad_network() {
                     assert_eq!(client.get("/kernel.html").body, b"from nginx, the pinned one");
                     assert!(client.get("/large.html").body == large(), "round {round}");
                     client.send(put(&format!("of-{number}"), content));
-                    assert!((200..300).contains(&client.read(false).status));
+                    assert!((200..300).contains(&client.receive().status));
                     let stored = std::fs::read(lab.file(&format!("upload/of-{number}")));
                     assert!(stored.expect("stored") == *content, "round {round}");
                 }

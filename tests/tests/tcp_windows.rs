@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use afpa_bpf::Reason;
 use afpa_netlab::{Offloads, Path};
-use afpa_tests::tcp::{ACK, Habits, Lab, Plan, Segment, Wire};
+use afpa_testkit::packet::{ACK, Segment};
+use afpa_testkit::tcp::{Habits, RawClient};
+use afpa_tests::tcp::{Lab, Plan};
 
 fn lab(listen: &'static str) -> Option<Lab> {
     Lab::with_sample(Plan { path: Path::Direct(Offloads::NONE), listen, ..Plan::default() })
 }
 
-fn connected(lab: &Lab, habits: Habits) -> Wire {
+fn connected(lab: &Lab, habits: Habits) -> RawClient {
     let mut wire = lab.wire();
     wire.habits = habits;
     wire.connect();
@@ -20,7 +22,7 @@ fn connected(lab: &Lab, habits: Habits) -> Wire {
 /// Length of the answer to `GET /kernel.html`.
 fn answer_length(lab: &Lab) -> u16 {
     let mut wire = lab.wired();
-    let length = wire.ask(&wire.get("/kernel.html")).len();
+    let length = wire.ask(&wire.get("/kernel.html")).text().len();
     wire.acknowledge();
     length as u16
 }
@@ -31,7 +33,7 @@ fn answer_that_just_fits_the_window() {
     let length = answer_length(&lab);
     let habits = Habits { scale: None, ..Habits::default() };
     let mut wire = connected(&lab, Habits { window: length, ..habits });
-    assert!(wire.ask(&wire.get("/kernel.html")).ends_with("from the kernel"));
+    assert!(wire.ask(&wire.get("/kernel.html")).text().ends_with("from the kernel"));
     wire.acknowledge();
 
     let mut wire = connected(&lab, Habits { window: length - 1, ..habits });
@@ -55,7 +57,7 @@ fn tiny_scaled_windows_are_kept_by_kernel_and_user_mode() {
 }
 
 /// Take a response of nginx in pieces, none of which goes beyond the window.
-fn trickle(wire: &mut Wire, window: u16) {
+fn trickle(wire: &mut RawClient, window: u16) {
     let mut text = String::new();
     while !text.contains("from nginx") {
         let begin = wire.ack;
@@ -77,7 +79,7 @@ fn small_segment_size_of_the_client() {
     // The kernel's MSS counts the 12 bytes of timestamps, its payload does not.
     for (mss, answered) in [(length + 12, true), (length + 11, false)] {
         let mut wire = connected(&lab, Habits { mss, ..Habits::default() });
-        let reply = wire.ask(&wire.get("/kernel.html"));
+        let reply = wire.ask(&wire.get("/kernel.html")).text();
         assert_eq!(reply.contains("afpa-kernel"), answered, "MSS {mss}, answer {length}: {reply}");
         wire.acknowledge();
     }
@@ -98,7 +100,7 @@ fn zero_window_is_probed_in_the_numbers_of_the_client() {
         wire.send(&Segment { window: 0, ..wire.next() });
     }
     wire.acknowledge(); // the window opens
-    assert!(wire.take_response().ends_with("from nginx"));
+    assert!(wire.take_response().text().ends_with("from nginx"));
     wire.acknowledge();
     wire.ask_kernel();
 }
@@ -111,7 +113,7 @@ fn request_for_the_kernel_with_a_closed_window_goes_up() {
     wire.push(&Segment { window: 0, ..wire.get("/kernel.html") });
     lab.await_count(Reason::PassWindow, 1);
     wire.acknowledge();
-    assert!(wire.take_response().ends_with("from nginx, the pinned one"));
+    assert!(wire.take_response().text().ends_with("from nginx, the pinned one"));
     assert_eq!(lab.count(Reason::Answered), 1);
 }
 

@@ -6,8 +6,9 @@ mod support;
 use std::time::Duration;
 
 use afpa_bpf::{FastPath, Flow, Hook, Reason, Settings, TCX_NEXT};
-use support::frame::{ACK, FIN, Frame, RST, SYN};
-use support::raw::{RawClient, Segment};
+use afpa_testkit::packet::{ACK, FIN, RST, SYN, Segment};
+use afpa_testkit::tcp::RawClient;
+use support::frame::Frame;
 use support::{LISTENER, SERVER_V4, SITE, World, counted, kernel_answers};
 
 const SOON: Duration = Duration::from_millis(150);

@@ -45,7 +45,7 @@ fn measure(world: &World, fast_path: &FastPath, mut request: impl FnMut(usize) -
             client.send(request(serial).as_bytes());
             serial += 1;
         }
-        clients.iter_mut().for_each(|client| drop(client.read(false)));
+        clients.iter_mut().for_each(|client| drop(client.receive()));
     };
     (0..WARM_UP).for_each(|_| round(fast_path));
     let before = fast_path.program_statistics().expect("statistics");

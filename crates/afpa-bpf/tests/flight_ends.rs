@@ -5,9 +5,9 @@ mod support;
 use std::time::Duration;
 
 use afpa_bpf::{Reason, Settings};
+use afpa_testkit::packet::{ACK, FIN, RST, Segment};
 use support::SITE;
 use support::lab::{Lab, SOON, UNIT, begin, check, data, join, repeats, settings};
-use support::raw::{ACK, FIN, RST, Segment};
 
 #[test]
 fn a_reset_ends_the_flight() {
@@ -85,7 +85,7 @@ fn damaged_and_foreign_acknowledgements_change_nothing() {
     let honest = client.next();
     let end = segments[9].seq.wrapping_add(UNIT as u32);
     for foreign in [
-        Segment { ack: end, spoil_checksum: true, ..honest.clone() },
+        Segment { ack: end, checksum_holds: false, ..honest.clone() },
         Segment { ack: end.wrapping_add(200_000), ..honest.clone() },
         Segment { ack: client.ack.wrapping_sub(5000), ..honest.clone() },
         Segment { ack: end, seq: client.seq.wrapping_add(1 << 30), ..honest.clone() },
@@ -123,7 +123,7 @@ fn a_client_that_has_vanished_is_given_up_on_both_sides() {
 fn clients_without_sack_get_one_segment_from_here() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.world.raw();
-    client.sacks = false;
+    client.habits.sack = false;
     client.connect();
     lab.fast_path.beat();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
@@ -147,10 +147,10 @@ fn what_leaves_after_a_time_out_may_be_cut_by_routers() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.connected();
     let (_, segments) = begin(&mut client, "/some.html");
-    assert!(segments.iter().all(|s| s.whole));
+    assert!(segments.iter().all(|s| s.dont_fragment));
     lab.tend(Duration::from_millis(700));
     let again = data(client.collect(SOON));
-    let cut: Vec<_> = again.iter().filter(|s| !s.whole).collect();
+    let cut: Vec<_> = again.iter().filter(|s| !s.dont_fragment).collect();
     assert!(!cut.is_empty(), "a path may have become narrower");
     assert!(cut.iter().all(|s| s.payload.len() <= 1228), "{cut:?}");
     assert!(repeats(&again, &segments) && again.iter().all(|s| s.checksum_holds));

@@ -6,9 +6,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use afpa_bpf::Reason;
-use support::client::Client;
+use afpa_testkit::packet::{ACK, PSH, Segment};
 use support::lab::{Lab, SOON, UNIT, begin, body, check, data, join, repeats, settings};
-use support::raw::{ACK, PSH, Received, Segment};
 use support::{PORT, SERVER_V4, SERVER_V6, Sample, inside};
 
 #[test]
@@ -120,7 +119,7 @@ fn a_repeated_request_changes_nothing_and_brings_back_what_is_due() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.connected();
     let (request, segments) = begin(&mut client, "/some.html");
-    let mut got: Vec<Received> = Vec::new(); // nobody looks after flights
+    let mut got: Vec<Segment> = Vec::new(); // nobody looks after flights
     for _ in 0..4 {
         client.send(&Segment { ts_value: client.next().ts_value, ..request.clone() });
         got.extend(data(client.collect(SOON)));
@@ -237,7 +236,7 @@ fn what_a_request_acknowledges_of_user_mode_is_told_to_the_kernel() {
 fn clients_without_timestamps_get_fuller_segments() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.world.raw();
-    client.timestamps = false;
+    client.habits.timestamps = false;
     client.connect();
     lab.fast_path.beat();
     let (_, segments) = begin(&mut client, "/some.html");
@@ -253,7 +252,7 @@ fn clients_without_timestamps_get_fuller_segments() {
 fn remembered_sums_are_those_of_the_segments_that_leave() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut clients = [lab.connected(), lab.world.raw()];
-    clients[1].timestamps = false;
+    clients[1].habits.timestamps = false;
     clients[1].connect();
     for turn in 0..4 {
         if turn == 2 {
@@ -272,10 +271,10 @@ fn remembered_sums_are_those_of_the_segments_that_leave() {
 #[test]
 fn clients_of_the_kernel_read_the_same_bytes_on_every_kind_of_interface() {
     let Some(lab) = Lab::new(settings()) else { return };
-    inside(&lab.world.server, || lab.fast_path.attach(1)).expect("attached to lo");
+    inside(lab.world.server(), || lab.fast_path.attach(1)).expect("attached to lo");
     let local = |address: &str| {
         let address = SocketAddr::new(address.parse().expect("an address"), PORT);
-        inside(&lab.world.server, || Client::connect(address))
+        inside(lab.world.server(), || support::connect(address))
     };
     let distant = [SERVER_V4, SERVER_V6].map(|address| lab.world.connect(address));
     let mut clients: Vec<_> = distant.into_iter().collect();

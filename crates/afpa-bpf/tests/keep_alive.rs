@@ -3,7 +3,8 @@
 mod support;
 
 use afpa_bpf::{FastPath, Reason, Settings};
-use support::{SERVER_V4, SERVER_V6, Sample, World, client::Client};
+use afpa_testkit::Client;
+use support::{SERVER_V4, SERVER_V6, Sample, World};
 
 /// nginx with a small and a large file of its own, and a pinned object it does not have.
 fn world() -> Option<(World, FastPath, Sample)> {
@@ -24,7 +25,7 @@ fn kernel_and_user_in_turn(fast_path: &FastPath, client: &mut Client, sample: &S
         fast_path.beat();
         let reply = client.get("/kernel.html");
         assert!(reply.is_from_kernel(), "round {round}: {reply:?}");
-        assert_eq!(reply.body, sample.body);
+        assert_eq!(reply.body, sample.body());
         let reply = client.get("/small.html");
         assert!(!reply.is_from_kernel(), "round {round}: {reply:?}");
         assert_eq!(reply.body, b"from nginx");

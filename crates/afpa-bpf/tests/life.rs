@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use afpa_bpf::{FastPath, Settings};
+use afpa_netlab::Bed;
 use support::{LISTENER, PORT, SERVER_V4, SITE, Sample, World, index, inside};
 
 /// A folder of ours on the BPF file system, removed with its pins.
@@ -45,7 +46,7 @@ fn drifted_connections_outlive_the_process_and_are_taken_over() {
     let sample = Sample::new(b"from the kernel");
     let ready = world.folder.path().join("ready");
     let mut victim = std::process::Command::new("nsenter") // `ip netns exec` would hide /sys/fs/bpf
-        .arg(format!("--net=/run/netns/{}", world.server))
+        .arg(format!("--net=/run/netns/{}", world.server().name()))
         .arg(std::env::current_exe().expect("this program"))
         .args(["--exact", "victim", "--ignored", "--nocapture"])
         .env("AFPA_TEST_PINS", &pins.0)
@@ -80,9 +81,9 @@ fn drifted_connections_outlive_the_process_and_are_taken_over() {
     assert_eq!(client.get("/kernel.html").status, 404);
     assert_eq!(client.get("/user.html").body, b"from nginx");
     client.assert_quiet();
-    let interface = inside(&world.server, || index("afpa0"));
+    let interface = inside(world.server(), || index(Bed::DEVICE));
     let programs =
-        || inside(&world.server, || FastPath::programs_on(index("afpa0"))).expect("asked");
+        || inside(world.server(), || FastPath::programs_on(index(Bed::DEVICE))).expect("asked");
     assert_eq!(programs(), 2, "taken over, not added to");
     assert!(second.detach(interface));
     assert_eq!(programs(), 0);
@@ -96,7 +97,7 @@ fn victim() {
     let ready = std::env::var_os("AFPA_TEST_READY").expect("set together");
     let settings = Settings { keep_in: Some(pins.into()), ..Settings::default() };
     let fast_path = FastPath::load(settings).expect("loaded");
-    fast_path.attach(index("afpa0")).expect("tcx");
+    fast_path.attach(index(Bed::DEVICE)).expect("tcx");
     let any = SocketAddr::new("::".parse().expect("an address"), PORT);
     fast_path.listen(any, LISTENER, SITE).expect("listening");
     Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
@@ -130,22 +131,22 @@ fn loopback() {
     world.file("user.html", b"from nginx");
     world.nginx("");
     world.await_server();
-    let fast_path = inside(&world.server, || FastPath::load(Settings::default()));
+    let fast_path = inside(world.server(), || FastPath::load(Settings::default()));
     let fast_path = match fast_path {
         Ok(fast_path) => fast_path,
         Err(error) if error.reason.contains("verifier") => panic!("{error}"),
         Err(error) => return println!("SKIP: {error}"),
     };
     Sample::new(&[b'k'; 1000]).pin(&fast_path, "/kernel.html");
-    inside(&world.server, || {
+    inside(world.server(), || {
         fast_path.attach(index("lo")).expect("tcx");
         fast_path
             .listen(SocketAddr::new("::".parse().expect("an address"), PORT), LISTENER, SITE)
             .expect("listening");
         fast_path.beat();
-        for address in ["127.0.0.1", "::1", "10.99.0.1"] {
+        for address in ["127.0.0.1", "::1", "10.77.0.1"] {
             let address = SocketAddr::new(address.parse().expect("an address"), PORT);
-            let mut client = support::client::Client::connect(address);
+            let mut client = support::connect(address);
             for _ in 0..5 {
                 assert!(client.get("/kernel.html").is_from_kernel(), "{address}");
                 assert_eq!(client.get("/user.html").body, b"from nginx");

@@ -3,7 +3,8 @@
 mod support;
 
 use afpa_bpf::{FastPath, Flow, FlowKey, Hook, Reason, TCX_NEXT, TCX_REDIRECT};
-use support::frame::{ACK, ECE, FIN, Frame, PSH, RST, SYN, URG};
+use afpa_testkit::packet::{ACK, ECE, FIN, PSH, RST, SYN, URG};
+use support::frame::Frame;
 use support::{PORT, Sample};
 
 const REQUEST: &str = "GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n";

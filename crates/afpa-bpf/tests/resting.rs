@@ -6,7 +6,8 @@ mod support;
 use std::time::Duration;
 
 use afpa_bpf::{FastPath, Reason, Settings};
-use support::raw::{ACK, FIN, RST, RawClient, Segment};
+use afpa_testkit::packet::{ACK, FIN, RST, Segment};
+use afpa_testkit::tcp::RawClient;
 use support::{SERVER_V4, SITE, Sample, World, closes_cleanly, counted, kernel_answers};
 
 const SOON: Duration = Duration::from_millis(150);

@@ -5,14 +5,14 @@ mod support;
 use std::time::Duration;
 
 use afpa_bpf::{Reason, Settings};
-use support::raw::{ACK, FIN, PSH, RST, Received, Segment};
+use afpa_testkit::packet::{ACK, FIN, PSH, RST, Segment};
 use support::{SITE, Sample, World, closes_cleanly, counted};
 
 const SOON: Duration = Duration::from_millis(150);
 
 /// Payloads only, in order of arrival.
-fn payloads(segments: &[Received]) -> Vec<String> {
-    segments.iter().filter(|s| !s.payload.is_empty()).map(Received::text).collect()
+fn payloads(segments: &[Segment]) -> Vec<String> {
+    segments.iter().filter(|s| !s.payload.is_empty()).map(Segment::text).collect()
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn lost_answer_before_a_user_mode_response() {
     client.seq = two.seq.wrapping_add(two.payload.len() as u32);
     client.send(&Segment { sack: sack.clone(), ..client.next() });
     client.send(&Segment { sack, ts_value: client.next().ts_value, ..one.clone() });
-    let again: Vec<_> = client.collect(SOON).into_iter().filter(Received::is_from_kernel).collect();
+    let again: Vec<_> = client.collect(SOON).into_iter().filter(Segment::is_from_kernel).collect();
     assert_eq!(again.first().map(|s| (s.seq, &s.payload)), Some((lost.seq, &lost.payload)));
     assert_eq!(counted(&fast_path, Reason::AnsweredAgain), 1);
     client.ack = end;
@@ -211,7 +211,7 @@ fn forged_segments_are_never_answered() {
     assert_eq!(counted(&fast_path, Reason::Answered) + counted(&fast_path, Reason::FlowOpened), 0);
     let mut client = world.connected();
     fast_path.beat();
-    client.send(&Segment { spoil_checksum: true, ..client.get("/kernel.html") });
+    client.send(&Segment { checksum_holds: false, ..client.get("/kernel.html") });
     std::thread::sleep(SOON);
     assert_eq!(
         (counted(&fast_path, Reason::PassChecksum), counted(&fast_path, Reason::Answered)),
@@ -270,7 +270,7 @@ fn half_close_after_a_lost_answer() {
     );
     client.send(&request);
     let again =
-        client.collect(SOON).into_iter().find(Received::is_from_kernel).expect("the answer again");
+        client.collect(SOON).into_iter().find(Segment::is_from_kernel).expect("the answer again");
     assert_eq!((again.seq, &again.payload), (lost.seq, &lost.payload));
     assert_eq!(counted(&fast_path, Reason::AnsweredAgain), 1);
 }

@@ -14,9 +14,9 @@ const REQUESTS: usize = 60;
 const PERCENT: u64 = 5;
 
 /// What connection `serial` asks as its request number `turn`, and checks.
-fn exchange(client: &mut support::client::Client, serial: usize, turn: usize, large: &[u8]) {
-    let ask = |client: &mut support::client::Client, method: &str, path: &str, more: &str| {
-        client.ask(&format!("{method} {path} HTTP/1.1\r\nHost: server\r\n{more}\r\n"))
+fn exchange(client: &mut afpa_testkit::Client, serial: usize, turn: usize, large: &[u8]) {
+    let ask = |client: &mut afpa_testkit::Client, method: &str, path: &str, more: &str| {
+        client.exchange(&format!("{method} {path} HTTP/1.1\r\nHost: server\r\n{more}\r\n"))
     };
     match (serial * 7 + turn * 13) % 8 {
         0..3 => {
@@ -41,15 +41,14 @@ fn exchange(client: &mut support::client::Client, serial: usize, turn: usize, la
             // Two at once: the second must wait for the first, whoever answers.
             client.send(b"GET /kernel-0.html HTTP/1.1\r\nHost: server\r\n\r\n");
             client.send(b"GET /user.html HTTP/1.1\r\nHost: server\r\n\r\n");
-            assert_eq!(client.read(false).body, [b'0'; 200]);
-            assert_eq!(client.read(false).body, b"from nginx");
+            assert_eq!(client.receive().body, [b'0'; 200]);
+            assert_eq!(client.receive().body, b"from nginx");
         }
     }
 }
 
 fn transfer(address: &'static str, prepare: impl Fn(&World)) {
-    let Some(mut world) = World::new() else { return };
-    let (_middle, relay) = world.lossy(PERCENT, 0x5eed);
+    let Some(mut world) = World::lossy(PERCENT, 0x5eed) else { return };
     prepare(&world);
     let large: Vec<u8> = (0..60_000u32).map(|i| ((i * 31) >> 3) as u8).collect();
     world.file("user.html", b"from nginx");
@@ -72,7 +71,7 @@ fn transfer(address: &'static str, prepare: impl Fn(&World)) {
         let clients: Vec<_> = (0..CONNECTIONS)
             .map(|serial| {
                 let mut client = world.connect(address);
-                client.stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+                client.set_patience(Duration::from_secs(20)).expect("a timeout");
                 let large = &large;
                 scope.spawn(move || {
                     (0..REQUESTS).for_each(|turn| exchange(&mut client, serial, turn, large))
@@ -87,7 +86,8 @@ fn transfer(address: &'static str, prepare: impl Fn(&World)) {
     for (reason, count) in counters.iter().filter(|(_, count)| *count != 0) {
         println!("{count:>8} {}", reason.text());
     }
-    println!("{:>8} packets lost on the wire", relay.lost.load(Ordering::Relaxed));
+    let lost = world.bed.injector().expect("an injector").counts();
+    println!("{:>8} packets lost on the wire", lost.0.lost + lost.1.lost);
     assert!(counters.answered() > 100 && counters[Reason::AnsweredAgain] > 0);
     assert_eq!(counters[Reason::ResetLostVersion] + counters[Reason::TranslateFailed], 0);
 }

@@ -5,8 +5,9 @@ mod support;
 use std::time::{Duration, Instant};
 
 use afpa_bpf::{Reason, Settings};
+use afpa_testkit::packet::{ACK, FIN, PSH, RST, Segment};
+use afpa_testkit::tcp::RawClient;
 use support::lab::{Lab, SOON, begin, data, settings};
-use support::raw::{ACK, FIN, PSH, RST, RawClient, Received, Segment};
 use support::{ETAG, SITE, Sample};
 
 /// Longer than the first time-out of a path as short as this.
@@ -14,7 +15,7 @@ const ONCE: Duration = Duration::from_millis(320);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Ask, and lose the answer.
-fn lose(client: &mut RawClient, request: &Segment) -> Received {
+fn lose(client: &mut RawClient, request: &Segment) -> Segment {
     client.send(request);
     client.seq = request.seq.wrapping_add(request.payload.len() as u32);
     let mut answer = data(client.collect(SOON));
@@ -22,19 +23,19 @@ fn lose(client: &mut RawClient, request: &Segment) -> Received {
     answer.remove(0)
 }
 
-fn lose_one(client: &mut RawClient) -> Received {
+fn lose_one(client: &mut RawClient) -> Segment {
     let request = client.get("/kernel.html");
     lose(client, &request)
 }
 
 /// What comes by itself first.
 #[track_caller]
-fn comes_back(lab: &Lab, client: &RawClient) -> Received {
+fn comes_back(lab: &Lab, client: &RawClient) -> Segment {
     let begin = Instant::now();
     loop {
         lab.tend(Duration::from_millis(5));
         let received = client.collect(Duration::from_millis(1));
-        if let Some(answer) = received.into_iter().find(Received::is_from_kernel) {
+        if let Some(answer) = received.into_iter().find(Segment::is_from_kernel) {
             return answer;
         }
         assert!(begin.elapsed() < PATIENCE, "{:?}", lab.fast_path.counters());
@@ -42,14 +43,14 @@ fn comes_back(lab: &Lab, client: &RawClient) -> Received {
 }
 
 /// What comes by itself within the time.
-fn again(lab: &Lab, client: &RawClient, time: Duration) -> Vec<Received> {
+fn again(lab: &Lab, client: &RawClient, time: Duration) -> Vec<Segment> {
     lab.tend(time);
     data(client.collect(SOON))
 }
 
 /// The same bytes in the same place, whatever became of time and objects.
 #[track_caller]
-fn is_repetition(one: &Received, lost: &Received) {
+fn is_repetition(one: &Segment, lost: &Segment) {
     assert_eq!((one.seq, one.ack, &one.payload), (lost.seq, lost.ack, &lost.payload));
     assert_eq!(one.flags, ACK | PSH);
     assert!(one.checksum_holds, "{one:?}");
@@ -58,7 +59,7 @@ fn is_repetition(one: &Received, lost: &Received) {
     }
 }
 
-fn take(client: &mut RawClient, answer: &Received) {
+fn take(client: &mut RawClient, answer: &Segment) {
     client.accept(answer);
     client.send(&client.next());
 }
@@ -118,7 +119,7 @@ fn heads_and_not_modified_come_back_too() {
 fn without_timestamps() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.world.raw();
-    client.timestamps = false;
+    client.habits.timestamps = false;
     client.connect();
     lab.fast_path.beat();
     let lost = lose_one(&mut client);

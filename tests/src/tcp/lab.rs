@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 use afpa_bpf::{Counters, FastPath, Reason, Settings};
 use afpa_netlab::inject::{Impairment, Rules};
 use afpa_netlab::{Bed, BedOptions, Offloads, Path, Steering, missing_privilege};
+use afpa_testkit::Client;
+use afpa_testkit::tcp::RawClient;
 
-use super::{Client, Sample, Wire};
+use super::Sample;
 
 /// nginx listens here, on every address of both families.
 pub const PORT: u16 = 8080;
@@ -178,7 +180,7 @@ impl Lab {
 
     /// A connection of an ordinary client.
     pub fn connect(&self, server: IpAddr) -> Client {
-        self.bed.client().run(|| Client::connect(SocketAddr::new(server, PORT))).expect("inside")
+        self.bed.client().run(|| Client::to(SocketAddr::new(server, PORT))).expect("inside")
     }
 
     /// A connection over IPv4.
@@ -187,12 +189,12 @@ impl Lab {
     }
 
     /// A hand-made client over IPv4, not connected yet.
-    pub fn wire(&self) -> Wire {
-        Wire::new(&self.bed, Bed::SERVER_V4.into())
+    pub fn wire(&self) -> RawClient {
+        self.bed.raw_client(SocketAddr::new(Bed::SERVER_V4.into(), PORT)).expect("a raw client")
     }
 
     /// A hand-made client that is connected.
-    pub fn wired(&self) -> Wire {
+    pub fn wired(&self) -> RawClient {
         let mut wire = self.wire();
         wire.connect();
         wire

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use afpa_bpf::{FastPath, Reason, Settings};
 
-use crate::support::client::Reply;
 use crate::support::{SERVER_V4, Sample, World};
+use afpa_testkit::{Asked, Response};
 
 pub(crate) fn world(settings: Settings) -> Option<(World, FastPath)> {
     let mut world = World::new()?;
@@ -22,15 +22,16 @@ pub(crate) fn outcome(
     world: &World,
     fast_path: &FastPath,
     request: &str,
-) -> Result<Reply, Vec<Reason>> {
+) -> Result<Response, Vec<Reason>> {
     fast_path.beat();
     let before = fast_path.counters().expect("counters");
     let mut client = world.connect(SERVER_V4);
-    client.send(request.as_bytes());
+    client.send(request);
     std::thread::sleep(Duration::from_millis(10));
     let counters = fast_path.counters().expect("counters").since(&before);
     if counters.answered() == 1 {
-        return Ok(client.read(request.starts_with("HEAD")));
+        let asked = if request.starts_with("HEAD") { Asked::Head } else { Asked::Body };
+        return Ok(client.try_receive(asked).expect("a response"));
     }
     let silent = [Reason::PassTranslated, Reason::PassNoPayload];
     let passes = |reason: &Reason| reason.text().starts_with("passed") && !silent.contains(reason);

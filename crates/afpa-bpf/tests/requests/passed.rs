@@ -122,7 +122,7 @@ fn full_table_leaves_new_connections_to_user_mode() {
     }
     drop(clients);
     std::thread::sleep(Duration::from_millis(1500));
-    let swept = inside(&world.server, || fast_path.sweep(Duration::from_secs(60))).expect("swept");
+    let swept = inside(world.server(), || fast_path.sweep(Duration::from_secs(60))).expect("swept");
     println!("{swept:?}");
     assert_eq!((swept.flows, swept.removed), (4, 4));
     fast_path.beat();

@@ -8,7 +8,7 @@ use crate::support::{LISTENER, SERVER_V4, SERVER_V6, SITE, Sample};
 #[test]
 fn an_address_that_is_not_served_is_passed_and_counted_so() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
-    let [all, other] = ["[::]:8080", "10.99.0.77:8080"].map(|a| a.parse().expect("an address"));
+    let [all, other] = ["[::]:8080", "10.77.0.77:8080"].map(|a| a.parse().expect("an address"));
     fast_path.unlisten(all).expect("unlistened");
     fast_path.listen(other, LISTENER, SITE).expect("listening");
     let request = "GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n";
@@ -55,18 +55,18 @@ fn hosts_select_sites() {
     };
     fast_path.pin(other, b"/kernel.html", &[variant]).expect("pinned");
     assert!(fast_path.map_host(LISTENER, "Other.Example", other).expect("mapped"));
-    assert!(fast_path.map_host(LISTENER, "[fd99::1]:8080", other).expect("mapped"));
+    assert!(fast_path.map_host(LISTENER, "[fd77::a4d:1]:8080", other).expect("mapped"));
     for (host, body) in [
         ("server", &b"from the kernel"[..]),
         ("server:8080", b"from the kernel"),
-        ("10.99.0.1", b"from the kernel"),
+        ("10.77.0.1", b"from the kernel"),
         ("other.example", b"other"),
         ("OTHER.EXAMPLE", b"other"),
         // The port does not make it one of the other hosts.
         ("other.example:1", b"other"),
         ("Other.example:65535", b"other"),
         ("other.examples:1", b"from the kernel"),
-        ("[fd99::1]:8080", b"other"),
+        ("[fd77::a4d:1]:8080", b"other"),
     ] {
         let reply = outcome(
             &world,
@@ -75,8 +75,11 @@ fn hosts_select_sites() {
         );
         assert_eq!(reply.expect(host).body, body, "{host}");
     }
-    let braces =
-        outcome(&world, &fast_path, "GET /kernel.html HTTP/1.1\r\nHost: {fd99::1}:8080\r\n\r\n");
+    let braces = outcome(
+        &world,
+        &fast_path,
+        "GET /kernel.html HTTP/1.1\r\nHost: {fd77::a4d:1}:8080\r\n\r\n",
+    );
     assert_eq!(braces.expect_err("no host"), [Reason::PassHeader]);
     let mut client = world.connect(SERVER_V6);
     assert!(client.get("/kernel.html").is_from_kernel());
@@ -88,7 +91,7 @@ fn listener_sets_tell_sites_of_one_host_apart() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
     let (other, set) = (SITE + 1, LISTENER + 1);
     Sample::new(b"the other site").pin_on(&fast_path, other, "/kernel.html");
-    for address in ["[fd99::1]:8080", "10.99.0.77:8080"] {
+    for address in ["[fd77::a4d:1]:8080", "10.77.0.77:8080"] {
         fast_path.listen(address.parse().expect("an address"), set, 0).expect("listening");
     }
     assert!(fast_path.map_host(LISTENER, "one.example", SITE).expect("mapped"));
@@ -100,14 +103,14 @@ fn listener_sets_tell_sites_of_one_host_apart() {
         {
             let mut client = world.connect(address);
             client.send(request.as_bytes());
-            assert_eq!(client.read(false).body, body, "{address}");
+            assert_eq!(client.receive().body, body, "{address}");
         }
     }
     assert!(fast_path.unmap_host(set, "ONE.example").expect("unmapped"));
     assert!(!fast_path.unmap_host(set, "one.example").expect("not there"));
     let mut client = world.connect(SERVER_V6);
     client.send(request.as_bytes());
-    assert!(!client.read(false).is_from_kernel(), "this set has no site for everybody");
+    assert!(!client.receive().is_from_kernel(), "this set has no site for everybody");
     assert!(fast_path.map_host(LISTENER, "one.example", 0).expect("mapped"));
     let why = outcome(&world, &fast_path, request).expect_err("left to user mode by name");
     assert_eq!(why, [Reason::PassSite]);

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use afpa_bpf::{FastPath, Reason, Settings};
 
-use super::raw::{RawClient, Received, Segment};
+use afpa_testkit::packet::Segment;
+use afpa_testkit::tcp::RawClient;
+
 use super::{Sample, World, inside};
 
 pub const SOON: Duration = Duration::from_millis(60);
@@ -54,7 +56,7 @@ impl Lab {
     pub fn tend(&self, time: Duration) {
         let deadline = Instant::now() + time;
         while Instant::now() < deadline {
-            inside(&self.world.server, || self.fast_path.tend()).expect("tended");
+            inside(self.world.server(), || self.fast_path.tend()).expect("tended");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -68,12 +70,12 @@ impl Lab {
     }
 }
 
-pub fn data(segments: Vec<Received>) -> Vec<Received> {
+pub fn data(segments: Vec<Segment>) -> Vec<Segment> {
     segments.into_iter().filter(|segment| !segment.payload.is_empty()).collect()
 }
 
 /// Ask, and take what comes of itself; the client has said nothing to it.
-pub fn begin(client: &mut RawClient, path: &str) -> (Segment, Vec<Received>) {
+pub fn begin(client: &mut RawClient, path: &str) -> (Segment, Vec<Segment>) {
     let request = client.get(path);
     client.send(&request);
     client.seq = request.seq.wrapping_add(request.payload.len() as u32);
@@ -82,7 +84,7 @@ pub fn begin(client: &mut RawClient, path: &str) -> (Segment, Vec<Received>) {
 }
 
 /// These segments, one behind the other, as bytes from `client.ack` on.
-pub fn join(client: &mut RawClient, segments: &[Received]) -> Vec<u8> {
+pub fn join(client: &mut RawClient, segments: &[Segment]) -> Vec<u8> {
     segments.iter().for_each(|segment| {
         assert!(segment.checksum_holds, "{segment:?}");
         assert_eq!(segment.ack, client.seq, "the request is acknowledged");
@@ -92,7 +94,7 @@ pub fn join(client: &mut RawClient, segments: &[Received]) -> Vec<u8> {
 }
 
 /// Nothing but bytes that came before, without a gap, in segments of whatever length?
-pub fn repeats(segments: &[Received], before: &[Received]) -> bool {
+pub fn repeats(segments: &[Segment], before: &[Segment]) -> bool {
     let stream: Vec<u8> = before.iter().flat_map(|segment| segment.payload.clone()).collect();
     segments.iter().all(|segment| {
         let at = segment.seq.wrapping_sub(before[0].seq) as usize;

@@ -6,12 +6,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use afpa_testkit::packet::PacketSocket;
 use anyhow::{Context, Result, anyhow};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Counts, Lane, Rules};
+use crate::Namespace;
 use crate::interface::{Offloads, connect};
-use crate::{Namespace, PacketSocket};
 
 /// Ethernet header, VLAN tag and an MTU of 1,500 bytes.
 const LARGEST_FRAME: usize = 1518;

@@ -2,12 +2,13 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{
     AddressFamily, LinkAddr, SockFlag, SockProtocol, SockType, bind, setsockopt, socket, sockopt,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::Socket;
 
 /// Room for bursts that arrive while the reader sleeps.
@@ -25,15 +26,15 @@ impl PacketSocket {
     /// # Errors
     ///
     /// Without `CAP_NET_RAW`, or when there is no such interface.
-    pub fn open(interface: &str) -> Result<Self> {
-        let address = link_address(interface)
-            .with_context(|| format!("there is no interface {interface} here"))?;
+    pub fn open(interface: &str) -> io::Result<Self> {
+        let address = link_address(interface).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, format!("there is no interface {interface}"))
+        })?;
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-        let fd = socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll)
-            .context("packet sockets need CAP_NET_RAW")?;
-        bind(fd.as_raw_fd(), &address).with_context(|| format!("cannot bind to {interface}"))?;
-        setsockopt(&fd, sockopt::RcvBufForce, &BUFFER).context("receive buffer")?;
-        setsockopt(&fd, sockopt::SndBufForce, &BUFFER).context("send buffer")?;
+        let fd = socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll)?;
+        bind(fd.as_raw_fd(), &address)?;
+        setsockopt(&fd, sockopt::RcvBufForce, &BUFFER)?;
+        setsockopt(&fd, sockopt::SndBufForce, &BUFFER)?;
         Ok(Self { socket: Socket::from(fd) })
     }
 
@@ -50,6 +51,13 @@ impl PacketSocket {
         }
     }
 
+    /// Waits until there is something to receive, or the time is over.
+    pub fn wait(&self, patience: Duration) {
+        let timeout =
+            Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+        let _interrupted = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&timeout));
+    }
+
     /// Sends a frame; `false` when the device has no room for it now.
     ///
     /// # Errors
@@ -58,7 +66,11 @@ impl PacketSocket {
     pub fn send(&self, frame: &[u8]) -> io::Result<bool> {
         match (&self.socket).write(frame) {
             Ok(_) => Ok(true),
-            Err(error) if error.raw_os_error() == Some(nix::libc::ENOBUFS) => Ok(false),
+            Err(error)
+                if error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) =>
+            {
+                Ok(false)
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) => Err(error),
         }

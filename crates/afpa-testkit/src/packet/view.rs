@@ -1,4 +1,6 @@
-//! What a drop rule sees of a frame.
+//! A TCP segment that stays in its frame.
+
+use super::PSH;
 
 /// A TCP segment inside an Ethernet frame, IPv4 or IPv6 without extension headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,18 +13,19 @@ pub struct TcpView<'f> {
     pub sequence: u32,
     /// Acknowledgement number.
     pub acknowledgement: u32,
-    /// The flag bits FIN 0x01, SYN 0x02, RST 0x04, PSH 0x08, ACK 0x10.
+    /// Flag bits, see [`FIN`](super::FIN).
     pub flags: u8,
+    /// Window field, not scaled.
+    pub window: u16,
+    /// Bytes of the options.
+    pub options: &'f [u8],
     /// Payload, without Ethernet padding.
     pub payload: &'f [u8],
+    /// The whole segment, header and payload.
+    pub segment: &'f [u8],
 }
 
 impl<'f> TcpView<'f> {
-    /// Flag bit of the end of a burst, which Linux sets on the last segment of a write.
-    pub const PUSH: u8 = 0x08;
-    /// Flag bit of a connection's first segments.
-    pub const SYN: u8 = 0x02;
-
     /// Reads a frame; `None` for anything that is not TCP, or too short.
     pub fn of_frame(frame: &'f [u8]) -> Option<Self> {
         let packet = frame.get(14..)?;
@@ -31,23 +34,28 @@ impl<'f> TcpView<'f> {
             [0x86, 0xdd] => ipv6_payload(packet)?,
             _ => return None,
         };
-        let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, offset, flags, ..] = *segment else {
+        let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, offset, flags, w0, w1, ..] = *segment
+        else {
             return None;
         };
+        let header = usize::from(offset >> 4) * 4;
         Some(Self {
             source: u16::from_be_bytes([s0, s1]),
             destination: u16::from_be_bytes([d0, d1]),
             sequence: u32::from_be_bytes([q0, q1, q2, q3]),
             acknowledgement: u32::from_be_bytes([a0, a1, a2, a3]),
             flags,
-            payload: segment.get(usize::from(offset >> 4) * 4..)?,
+            window: u16::from_be_bytes([w0, w1]),
+            options: segment.get(20..header)?,
+            payload: segment.get(header..)?,
+            segment,
         })
     }
 
-    /// The last segment of a write that carried data: its loss is not followed by anything that
-    /// would tell the sender, so only a timer repairs it.
+    /// The last segment of a write that carried data, which Linux marks with PSH: its loss is not followed by
+    /// anything that would tell the sender, so only a timer repairs it.
     pub fn is_tail(&self) -> bool {
-        !self.payload.is_empty() && self.flags & Self::PUSH != 0
+        !self.payload.is_empty() && self.flags & PSH != 0
     }
 }
 
