@@ -79,7 +79,7 @@ static __always_inline int respond(struct __sk_buff *skb, struct work *work, con
 		turn->reason = AFPA_PASS_REFRESH;
 	if (turn->reason == AFPA_ANSWERED)
 		turn->reason = derive_cached_response(work, &cached);
-	if (turn->reason == AFPA_ANSWERED && flow->flags & AFPA_FLOW_EMBRYO)
+	if (turn->reason == AFPA_ANSWERED && flow->flags & AFPA_FLOW_REQUEST_SOCK)
 		turn->reason = confirm_socket(skb, s, flow);
 	if (turn->reason != AFPA_ANSWERED)
 		return GO_ON;
@@ -92,12 +92,12 @@ static __always_inline struct afpa_flow *open_flow(struct __sk_buff *skb, struct
 {
 	enum afpa_reason why = turn->reason;
 	struct afpa_flow *fresh = (void *)work->fresh;
-	__u32 epoch = bystander_epoch(&s->key);
+	__u32 epoch = bypass_epoch(&s->key);
 
 	__builtin_memset(work->fresh, 0, sizeof(work->fresh));
 	turn->reason = prove_socket(skb, s, listener->id, turn->now, fresh);
 	if (turn->reason == AFPA_PASS_OLD_CONNECTION)
-		let_by(&s->key, epoch, 0, turn->reason); /* it will never have a flow */
+		bypass_insert(&s->key, epoch, 0, turn->reason); /* it will never have a flow */
 	if (turn->reason != AFPA_ANSWERED)
 		return NULL;
 	fresh->any_host_site = listener->any_host_site;
@@ -121,7 +121,7 @@ static __always_inline bool next_request(const struct __sk_buff *skb, const stru
 		return false;
 	turn->reason = flow ? whose_turn(flow, s) : AFPA_ANSWERED;
 	/* What follows an unfinished response, or an unacknowledged one, goes up, but can be waited for. */
-	if (flow && (flow_left(flow) || flow->owner == AFPA_OWNER_CLOSING || s->seq != flow->client_next))
+	if (flow && (flow_is_final(flow) || flow->owner == AFPA_OWNER_CLOSING || s->seq != flow->client_next))
 		return false;
 	if (flow && flow->flags & AFPA_FLOW_ECN)
 		others &= ~(TCP_ECE | TCP_CWR);
@@ -140,7 +140,7 @@ static __always_inline int serve(struct __sk_buff *skb, struct work *work, const
 {
 	enum afpa_reason fit = turn->reason;
 
-	derive(skb, work, s, listener, *flow && (*flow)->flags & AFPA_FLOW_PART, turn);
+	derive(skb, work, s, listener, *flow && (*flow)->flags & AFPA_FLOW_PARTIAL, turn);
 	if (!*flow && turn->certainty != REQUEST_UNSURE) {
 		if (date_now(turn->now))
 			*flow = open_flow(skb, work, s, listener, turn);
@@ -167,7 +167,7 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 
 	if (!parse_segment(skb, &s, FROM_CLIENT)) {
 		if (is_icmp(skb))
-			bpf_tail_call(skb, &engine, ENGINE_ROUTER);
+			bpf_tail_call(skb, &programs, AFPA_PROGRAM_ICMP);
 		return TCX_NEXT;
 	}
 	if (!port_served(s.key.server_port))
@@ -175,27 +175,27 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	if (s.flags & TCP_SYN)
 		return TCX_NEXT; /* in kernel numbers already; an accepted one resets the flow on egress */
 	s.place = place_of(skb->ifindex);
-	if (goes_by(&s, FROM_CLIENT))
+	if (bypass_hit(&s, FROM_CLIENT))
 		return TCX_NEXT;
 	flow = bpf_map_lookup_elem(&flows, &s.key);
 	if (!flow && (s.length == 0 || !answering))
 		return TCX_NEXT;
 	turn.now = bpf_ktime_get_coarse_ns();
-	if (flow && passes_by(flow, &s))
-		return pass_by(flow, &s, turn.now);
+	if (flow && rx_passes(flow, &s))
+		return rx_pass(flow, &s, turn.now);
 	work = bpf_map_lookup_elem(&ingress_work, &zero);
 	if (!work)
 		return TCX_NEXT;
 	turn.reason = AFPA_PASS_NO_HEARTBEAT;
 
-	if (flow && flow->flags & AFPA_FLOW_FLIGHT && !arrive(skb, work, &s, flow)) {
+	if (flow && flow->flags & AFPA_FLOW_TRANSFER && !finish_fast(skb, work, &s, flow)) {
 		if (!(s.flags & TCP_RST))
-			to_flight(skb, work, &s, microseconds(), false);
+			to_transfer_program(skb, work, &s, microseconds(), false);
 		if (!(s.flags & TCP_RST) || !afpa_is_sound(skb, work, &s))
 			return TCX_DROP; /* nothing else knows what is on its way */
 	}
-	if (flow && repeats_request(flow, &s))
-		return answer_again(skb, work, &s, flow);
+	if (flow && is_request_retransmitted(flow, &s))
+		return retransmit_on_request(skb, work, &s, flow);
 	if (answering && next_request(skb, &s, flow, &turn)) {
 		work->scan.generation = *(volatile __u32 *)&shared.generation;
 		if (find_listener(&s, flow, work->scan.generation, &listener))

@@ -286,7 +286,7 @@ fn the_end_leaves_nothing_behind() {
         answered_in_the_kernel(&attached, &mut client, "/small.html");
         drop(client);
         eventually("the closed connection is forgotten", || {
-            attached.statistics().is_some_and(|statistics| statistics["drifted"] == 0)
+            attached.statistics().is_some_and(|statistics| statistics["translated"] == 0)
         });
         signal(&attached, end);
         assert!(attached.wait(), "{}", lab.log());

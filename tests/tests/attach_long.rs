@@ -35,7 +35,7 @@ fn narrow(lab: &Lab) -> Client {
 }
 
 fn under_way(attached: &Attached) -> u64 {
-    attached.statistics().expect("it runs")["flights"].as_u64().expect("a count")
+    attached.statistics().expect("it runs")["transfers"].as_u64().expect("a count")
 }
 
 fn answers_as_the_server_does(kind: Kind) {

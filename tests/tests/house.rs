@@ -20,12 +20,14 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["afpa-cache", "afpa-framework", "afpa-http", "afpa-proxy", "afpa-router"],
     ),
     ("afpa-server", &["afpa-cache", "afpa-framework"]),
+    ("afpa-config", &["afpa-abi", "afpa-framework", "afpa-http", "afpa-proxy", "afpa-router"]),
     (
         "afpa",
         &[
             "afpa-attach",
             "afpa-bpf",
             "afpa-cache",
+            "afpa-config",
             "afpa-framework",
             "afpa-http",
             "afpa-module-http",

@@ -21,7 +21,7 @@ fn content(length: usize) -> Vec<u8> {
 }
 
 fn lab(path: Path) -> Option<Lab> {
-    let settings = Settings { answer_max: 65_536, pages: 64, flights: 64, ..Settings::default() };
+    let settings = Settings { answer_max: 65_536, pages: 64, transfers: 64, ..Settings::default() };
     let sysctls = vec!["net.ipv4.tcp_ecn=1"];
     let lab = Lab::with_sample(Plan { path, settings, sysctls, ..Plan::default() })?;
     Sample::new(content(5000)).pin(lab.fast_path(), "/some.html");
@@ -106,7 +106,7 @@ fn a_mark_is_heard_and_the_client_told_once() {
         wire.acknowledge();
     }
     assert!(told[0] && told[1..].iter().all(|told| !told), "at once, and once: {told:?}");
-    assert_eq!(lab.count(Reason::FlightBegun), 1);
+    assert_eq!(lab.count(Reason::TransferBegun), 1);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_marked_request_is_echoed_by_user_mode_until_the_client_says_so() {
     }
     assert_eq!(lab.count(Reason::PassPacket), 1);
     assert_eq!(lab.count(Reason::PassTcpFlags), 1);
-    assert_eq!(lab.count(Reason::PassKept), 0);
+    assert_eq!(lab.count(Reason::PassUserFinal), 0);
 }
 
 /// Accurate ECN counts with the same flags (RFC 9768): such connections are left to the kernel's TCP.

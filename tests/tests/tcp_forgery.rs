@@ -94,7 +94,7 @@ fn wrong_acknowledgement_on_a_repeated_request() {
         let forged = Segment { ack: request.ack.wrapping_add(offset), ..request.clone() };
         assert_no_gain(&mut wire, &[forged.clone(), forged]);
     }
-    assert_eq!(lab.count(Reason::AnsweredAgain), 0);
+    assert_eq!(lab.count(Reason::AnsweredRetransmission), 0);
 }
 
 #[test]

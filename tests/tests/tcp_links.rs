@@ -33,7 +33,7 @@ fn speak(plan: Plan) {
         assert_eq!(lab.count(Reason::Answered), 12 * (round as u64 + 1), "{}", lab.tally());
     }
     let counters = lab.counters();
-    assert_eq!(counters[Reason::AnsweredAgain] + counters[Reason::TranslateFailed], 0);
+    assert_eq!(counters[Reason::AnsweredRetransmission] + counters[Reason::TranslateFailed], 0);
     assert_eq!(counters[Reason::PassChecksum] + counters[Reason::Unsolicited], 0);
 }
 

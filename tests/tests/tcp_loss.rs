@@ -33,7 +33,7 @@ fn contains(segment: &TcpView<'_>, text: &str) -> bool {
 
 /// Answers that left again, because their clients asked again or their time was over.
 fn given_again(lab: &Lab) -> u64 {
-    lab.count(Reason::AnsweredAgain) + lab.count(Reason::WatchSentAgain)
+    lab.count(Reason::AnsweredRetransmission) + lab.count(Reason::RtxRetransmitted)
 }
 
 #[test]
@@ -65,15 +65,15 @@ fn a_lost_answer_comes_again_without_a_word_of_the_client() {
             asked.fetch_or(asks, Ordering::Relaxed)
         };
         let lost = DropRule::when(|segment| contains(segment, "from the kernel")).nth(1);
-        let before = lab.count(Reason::WatchSentAgain);
+        let before = lab.count(Reason::RtxRetransmitted);
         lab.impair(dropping(DropRule::when(again)), dropping(lost));
         assert!(client.get("/kernel.html").is_from_kernel());
-        assert!(lab.count(Reason::WatchSentAgain) > before, "{}", lab.tally());
+        assert!(lab.count(Reason::RtxRetransmitted) > before, "{}", lab.tally());
         lab.impair(Impairment::default(), Impairment::default());
         lab.converse(&mut client);
         client.end();
     }
-    assert_eq!(lab.count(Reason::AnsweredAgain), 0);
+    assert_eq!(lab.count(Reason::AnsweredRetransmission), 0);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn lost_request_is_answered_when_it_comes_again() {
     let rule = DropRule::when(|segment| contains(segment, "GET /kernel.html")).nth(2);
     lab.impair(dropping(rule), Impairment::default());
     lab.converse(&mut client);
-    assert_eq!((lab.count(Reason::Answered), lab.count(Reason::AnsweredAgain)), (2, 0));
+    assert_eq!((lab.count(Reason::Answered), lab.count(Reason::AnsweredRetransmission)), (2, 0));
     client.end();
 }
 

@@ -40,7 +40,7 @@ impl Street {
     /// None: SKIP was said.
     fn new() -> Option<Self> {
         let settings =
-            Settings { answer_max: 65_536, pages: 64, flights: 64, ..Settings::default() };
+            Settings { answer_max: 65_536, pages: 64, transfers: 64, ..Settings::default() };
         let path = Path::Direct(Offloads::NONE);
         let plan = Plan { path, settings, ..Plan::default() };
         let lab = Lab::new(
@@ -122,13 +122,15 @@ fn a_router_is_heard_about_a_long_answer() {
         street.set_mtu(1500);
         let mut client = street.connect(server);
         street.get(&mut client, "/big.html", &content(LONG), true);
-        let (again, timed) =
-            (street.lab.count(Reason::FlightSentAgain), street.lab.count(Reason::PathNarrowed));
+        let (again, timed) = (
+            street.lab.count(Reason::TransferRetransmitted),
+            street.lab.count(Reason::PmtuReduced),
+        );
         street.set_mtu(NARROW);
         let time = street.get(&mut client, "/big.html", &content(LONG), true);
         println!("{server}: {time:?}");
-        assert_eq!(street.lab.count(Reason::PathNarrowed), timed + 1, "{}", street.lab.tally());
-        let again = street.lab.count(Reason::FlightSentAgain) - again;
+        assert_eq!(street.lab.count(Reason::PmtuReduced), timed + 1, "{}", street.lab.tally());
+        let again = street.lab.count(Reason::TransferRetransmitted) - again;
         assert!((1..=50).contains(&again), "{again} pieces, of one window and no more");
         // The connection has learnt it, and so has the kernel's TCP.
         for _ in 0..3 {
@@ -137,12 +139,12 @@ fn a_router_is_heard_about_a_long_answer() {
             street.get(&mut client, "/wide.html", &content(WIDE), false);
             street.converse(&mut client);
         }
-        assert_eq!(street.lab.count(Reason::PathNarrowed), timed + 1);
+        assert_eq!(street.lab.count(Reason::PmtuReduced), timed + 1);
         client.end();
         // And the next connection begins with it.
         let mut client = street.connect(server);
         street.get(&mut client, "/big.html", &content(LONG), true);
-        assert_eq!(street.lab.count(Reason::PathNarrowed), timed + 1);
+        assert_eq!(street.lab.count(Reason::PmtuReduced), timed + 1);
         client.end();
     }
     assert_eq!(street.lab.count(Reason::TranslateFailed), 0);
@@ -173,8 +175,8 @@ fn an_answer_of_one_segment_that_is_too_long_now_comes_in_pieces() {
         street.get(&mut client, "/wide.html", &content(WIDE), true);
         street.set_mtu(NARROW);
         street.get(&mut client, "/wide.html", &content(WIDE), true);
-        let again =
-            street.lab.count(Reason::AnsweredAgain) + street.lab.count(Reason::WatchSentAgain);
+        let again = street.lab.count(Reason::AnsweredRetransmission)
+            + street.lab.count(Reason::RtxRetransmitted);
         assert!(again > round as u64, "{}", street.lab.tally());
         street.get(&mut client, "/wide.html", &content(WIDE), false);
         street.converse(&mut client);
@@ -194,9 +196,9 @@ fn a_router_that_says_nothing() {
         street.set_mtu(NARROW);
         let time = street.get(&mut client, "/big.html", &content(LONG), true);
         println!("{server}: {time:?}");
-        let again = street.lab.count(Reason::FlightSentAgain);
+        let again = street.lab.count(Reason::TransferRetransmitted);
         street.get(&mut client, "/big.html", &content(LONG), true);
-        let more = street.lab.count(Reason::FlightSentAgain) - again;
+        let more = street.lab.count(Reason::TransferRetransmitted) - again;
         assert!(more < 5, "the connection has learnt it: {more}");
         street.converse(&mut client);
         client.end();
@@ -205,8 +207,8 @@ fn a_router_that_says_nothing() {
         street.converse(&mut client);
         client.end();
     }
-    assert_eq!(street.lab.count(Reason::PathNarrowed), 0, "nothing was heard");
-    assert_eq!(street.lab.count(Reason::FlightGivenUp), 0);
+    assert_eq!(street.lab.count(Reason::PmtuReduced), 0, "nothing was heard");
+    assert_eq!(street.lab.count(Reason::TransferGivenUp), 0);
 }
 
 /// "Too long", from a router between us and an IPv4 client, quoting this number.
@@ -247,7 +249,7 @@ fn a_forger_who_does_not_know_the_numbers_changes_nothing() {
         assert!(socket.send(&whole[..length]).expect("sent"), "room");
     }
     street.get(&mut client, "/wide.html", &content(WIDE), true);
-    assert_eq!(street.lab.count(Reason::PathNarrowed), 0);
+    assert_eq!(street.lab.count(Reason::PmtuReduced), 0);
     street.converse(&mut client);
     client.end();
 }

@@ -234,7 +234,7 @@ fn bytes_of_many_kinds() {
             }
         }
     }
-    assert_eq!(lab.count(Reason::AnsweredAgain), 0, "no checksum was wrong");
+    assert_eq!(lab.count(Reason::AnsweredRetransmission), 0, "no checksum was wrong");
     for mut client in clients {
         assert_eq!(client.get("/large.html").body, large());
         client.end();

@@ -25,12 +25,14 @@ pub mod gather;
 pub mod ledger;
 mod life;
 mod names;
+mod paths;
 pub mod permit;
-mod place;
 mod scope;
 pub mod server;
+mod settings;
 pub mod walk;
 
 pub use detach::{DetachSettings, detach};
-pub use life::{AttachSettings, run};
+pub use life::run;
 pub use scope::Scope;
+pub use settings::AttachSettings;

@@ -11,19 +11,19 @@ use crate::gather::{Ask, AskError};
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    patience: Duration,
+    timeout: Duration,
     connection: Option<TcpStream>,
 }
 
 impl Server {
     /// A server that listens on `address`; the unspecified address is asked on loopback.
-    pub fn new(address: SocketAddr, patience: Duration) -> Self {
+    pub fn new(address: SocketAddr, timeout: Duration) -> Self {
         let ip = match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
             ip => ip,
         };
-        Self { address: SocketAddr::new(ip, address.port()), patience, connection: None }
+        Self { address: SocketAddr::new(ip, address.port()), timeout, connection: None }
     }
 
     /// Whether it accepts a connection.
@@ -31,10 +31,10 @@ impl Server {
     /// # Errors
     /// When it does not.
     pub fn reach(&mut self) -> io::Result<()> {
-        let stream = TcpStream::connect_timeout(&self.address, self.patience)?;
+        let stream = TcpStream::connect_timeout(&self.address, self.timeout)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(self.patience))?;
-        stream.set_write_timeout(Some(self.patience))?;
+        stream.set_read_timeout(Some(self.timeout))?;
+        stream.set_write_timeout(Some(self.timeout))?;
         self.connection = Some(stream);
         Ok(())
     }

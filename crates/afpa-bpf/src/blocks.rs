@@ -1,6 +1,6 @@
 //! Header blocks that the programs remember, for what events do not say of a request.
 
-use afpa_abi::{CHECKED_MAX, CheckedHead, Event};
+use afpa_abi::{CHECKED_MAX, Checked, Event};
 use libbpf_rs::{MapCore, MapFlags};
 
 use crate::load::FastPath;
@@ -12,26 +12,21 @@ impl FastPath {
         if event.block_sequence == 0 {
             return None;
         }
-        let read = || self.checked.lookup(&event.block.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+        let read = || {
+            let entry = self.checked.lookup(&event.block.to_ne_bytes(), MapFlags::ANY).ok()??;
+            Checked::from_bytes(&entry)
+        };
         let entry = read()?;
         // A program may write while the kernel copies: its sequence moves before the first byte does.
-        let before = sequence(&entry)?;
-        if before != event.block_sequence || sequence(&read()?)? != before {
+        if [entry.sequence, read()?.sequence] != [event.block_sequence; 2] {
             return None;
         }
-        block(&entry).map(<[u8]>::to_vec)
+        Some(block(&entry).to_vec())
     }
 }
 
-fn sequence(entry: &[u8]) -> Option<u32> {
-    entry.first_chunk().map(|word| u32::from_ne_bytes(*word))
-}
-
-/// The bytes of a `struct afpa_checked`.
-fn block(entry: &[u8]) -> Option<&[u8]> {
-    let at = std::mem::offset_of!(CheckedHead, length);
-    let length = u32::from_ne_bytes(*entry.get(at..)?.first_chunk()?) as usize;
-    entry.get(size_of::<CheckedHead>()..)?.get(..length.min(CHECKED_MAX))
+fn block(entry: &Checked) -> &[u8] {
+    &entry.bytes[..(entry.length as usize).min(CHECKED_MAX)]
 }
 
 #[cfg(test)]
@@ -40,14 +35,10 @@ mod tests {
 
     #[test]
     fn the_bytes_of_an_entry() {
-        let mut entry = vec![0; size_of::<CheckedHead>() + CHECKED_MAX];
-        entry[..4].copy_from_slice(&6u32.to_ne_bytes());
-        entry[12..16].copy_from_slice(&5u32.to_ne_bytes());
-        entry[48..53].copy_from_slice(b"a: b\r");
-        assert_eq!(sequence(&entry), Some(6));
-        assert_eq!(block(&entry), Some(&b"a: b\r"[..]));
-        entry[12..16].copy_from_slice(&u32::MAX.to_ne_bytes());
-        assert_eq!(block(&entry).map(<[u8]>::len), Some(CHECKED_MAX));
-        assert_eq!(block(&entry[..20]), None);
+        let mut entry = Checked { length: 5, ..Checked::ZERO };
+        entry.bytes[..5].copy_from_slice(b"a: b\r");
+        assert_eq!(block(&entry), b"a: b\r");
+        entry.length = u32::MAX;
+        assert_eq!(block(&entry).len(), CHECKED_MAX);
     }
 }

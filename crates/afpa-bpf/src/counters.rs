@@ -58,14 +58,11 @@ impl FastPath {
     pub fn site_count(&self, site: Site) -> libbpf_rs::Result<SiteCount> {
         let key = (site % SITES_COUNTED as u32).to_ne_bytes();
         let values = self.site_counts.lookup_percpu(&key, MapFlags::ANY)?.unwrap_or_default();
-        let word = |bytes: &[u8], at: usize| {
-            let word = bytes.get(at..).and_then(|rest| rest.first_chunk());
-            word.map_or(0, |word| u64::from_ne_bytes(*word))
-        };
-        Ok(SiteCount {
-            whole: values.iter().map(|value| word(value, 0)).sum(),
-            not_modified: values.iter().map(|value| word(value, 8)).sum(),
-        })
+        let counts = values.iter().filter_map(|value| SiteCount::from_bytes(value));
+        Ok(counts.fold(SiteCount::ZERO, |sum, count| SiteCount {
+            whole: sum.whole + count.whole,
+            not_modified: sum.not_modified + count.not_modified,
+        }))
     }
 
     fn places(&self) -> MutexGuard<'_, Places> {

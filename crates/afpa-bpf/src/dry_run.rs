@@ -53,7 +53,7 @@ pub(crate) fn run(program: &OwnedFd, frame: &[u8], repeat: u32) -> io::Result<Dr
 }
 
 /// As if the packet had come in by `interface`, of the current network namespace: what the program clones is
-/// taken for an answer of ours, and does leave. None: the interface is gone, and with it what it carried.
+/// rx_offset for an answer of ours, and does leave. None: the interface is gone, and with it what it carried.
 pub(crate) fn run_from(
     program: &OwnedFd,
     frame: &[u8],

@@ -1,14 +1,12 @@
 //! Connections shared with the fast path, and the sweep that removes those whose socket is gone.
 
 use std::collections::HashSet;
-use std::mem::offset_of;
 use std::time::Duration;
 
-use afpa_abi::{Flight, Flow, FlowKey, flow_flags};
+use afpa_abi::{Flow, FlowKey, Transfer, flow_flags};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::events::{flow_key, flow_key_bytes};
 use crate::load::FastPath;
 
 /// What a sweep did.
@@ -17,7 +15,7 @@ pub struct Swept {
     /// Flows in the table when it began.
     pub flows: usize,
     /// Of these, drifted ones: the two sequence spaces differ, translation is needed.
-    pub drifted: usize,
+    pub translated: usize,
     /// Flows whose socket was looked for.
     pub probed: usize,
     /// Flows removed.
@@ -37,7 +35,7 @@ impl FastPath {
         let mut suspects = Vec::new();
         self.each_flow(|key, flow| {
             swept.flows += 1;
-            swept.drifted += usize::from(flow.taken | flow.given != 0);
+            swept.translated += usize::from(flow.rx_offset | flow.tx_offset != 0);
             let closed = flow_flags::CLIENT_FIN | flow_flags::SERVER_FIN;
             let patience = if flow.flags & closed == closed { CLOSED_AFTER } else { idle };
             if now.saturating_sub(Duration::from_nanos(flow.used_ns)) >= patience {
@@ -53,13 +51,14 @@ impl FastPath {
 
     /// The state of one connection.
     pub fn flow(&self, key: &FlowKey) -> libbpf_rs::Result<Option<Flow>> {
-        Ok(self.flows.lookup(&flow_key_bytes(key), MapFlags::ANY)?.and_then(|bytes| parse(&bytes)))
+        let flow = self.flows.lookup(&key.to_bytes(), MapFlags::ANY)?;
+        Ok(flow.and_then(|bytes| Flow::from_bytes(&bytes)))
     }
 
     /// Connections that would break if the programs were detached now.
-    pub fn drifted_flows(&self) -> libbpf_rs::Result<usize> {
+    pub fn translated_flows(&self) -> libbpf_rs::Result<usize> {
         let mut drifted = 0;
-        self.each_flow(|_, flow| drifted += usize::from(flow.taken | flow.given != 0))?;
+        self.each_flow(|_, flow| drifted += usize::from(flow.rx_offset | flow.tx_offset != 0))?;
         Ok(drifted)
     }
 
@@ -73,41 +72,43 @@ impl FastPath {
     /// Time since the last answer on a connection, to the second; None: nothing was answered on it. Unlike
     /// [`FastPath::idle_time`] it does not let a client hold a connection by mere acknowledgements.
     pub fn since_answer(&self, key: &FlowKey) -> libbpf_rs::Result<Option<Duration>> {
-        let answered = self.flow(key)?.filter(|flow| flow.given != 0);
+        let answered = self.flow(key)?.filter(|flow| flow.tx_offset != 0);
         let now = clock_gettime(ClockId::Realtime).tv_sec as u64;
         Ok(answered.map(|flow| Duration::from_secs(now.saturating_sub(flow.answer_date.into()))))
     }
 
     pub(crate) fn each_flow(&self, mut visit: impl FnMut(FlowKey, Flow)) -> libbpf_rs::Result<()> {
         for (key, value) in entries(&self.flows)? {
-            if let (Some(key), Some(flow)) = (key.first_chunk(), parse(&value)) {
-                visit(flow_key(key), flow);
+            if let (Some(key), Some(flow)) = (FlowKey::from_bytes(&key), Flow::from_bytes(&value)) {
+                visit(key, flow);
             }
         }
         Ok(())
     }
 
     /// Answers of several segments that are under way.
-    pub fn flights(&self) -> libbpf_rs::Result<usize> {
-        Ok(entries(&self.flights)?.count())
+    pub fn transfers(&self) -> libbpf_rs::Result<usize> {
+        Ok(entries(&self.transfers)?.count())
     }
 
     /// Slots, and the versions in them, of answers of several segments that are under way.
-    pub(crate) fn in_flight(&self) -> libbpf_rs::Result<HashSet<(u32, u64)>> {
-        Ok(entries(&self.flights)?.filter_map(|(_, flight)| version_in_flight(&flight)).collect())
+    pub(crate) fn in_transfer(&self) -> libbpf_rs::Result<HashSet<(u32, u64)>> {
+        let transfers =
+            entries(&self.transfers)?.filter_map(|(_, bytes)| Transfer::from_bytes(&bytes));
+        Ok(transfers.map(|transfer| (transfer.slot, transfer.version)).collect())
     }
 
     /// Ask the kernel whether the socket is there still; the program removes the flow if not.
     fn probe(&self, key: &FlowKey) -> std::io::Result<bool> {
         let mut packet = [0; 14 + size_of::<FlowKey>()];
-        packet[14..].copy_from_slice(&flow_key_bytes(key));
+        packet[14..].copy_from_slice(&key.to_bytes());
         Ok(crate::dry_run::run(&self.probe, &packet, 1)?.verdict == 1)
     }
 
     /// For tests: enter a connection as the programs would. What went by on it in this second still does.
     #[doc(hidden)]
     pub fn put_flow(&self, key: &FlowKey, flow: &[u8; size_of::<Flow>()]) -> libbpf_rs::Result<()> {
-        self.flows.update(&flow_key_bytes(key), flow, MapFlags::ANY)
+        self.flows.update(&key.to_bytes(), flow, MapFlags::ANY)
     }
 }
 
@@ -115,42 +116,4 @@ impl FastPath {
 /// iterator takes such a batch for the last one. Memory that stays empty is not touched.
 fn entries(map: &MapHandle) -> libbpf_rs::Result<impl Iterator<Item = (Vec<u8>, Vec<u8>)> + '_> {
     map.lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)
-}
-
-/// `struct afpa_flow`: the fields user mode looks at.
-fn parse(bytes: &[u8]) -> Option<Flow> {
-    let word = |at: usize| bytes.get(at..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
-    let long = |at: usize| bytes.get(at..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
-    Some(Flow {
-        owner: *bytes.get(4)?,
-        flags: *bytes.get(5)?,
-        taken: word(12)?,
-        given: word(16)?,
-        client_next: word(20)?,
-        kernel_next: word(24)?,
-        kernel_edge: word(28)?,
-        kernel_acked: word(32)?,
-        response_start: word(36)?,
-        kernel_received: word(40)?,
-        listener: word(56)?,
-        answer_length: word(64)?,
-        answer_at: word(68)?,
-        answer_span: word(72)?,
-        answer_slot: word(76)?,
-        answer_date: word(80)?,
-        client_acked: word(84)?,
-        answer_version: long(88)?,
-        used_ns: long(96)?,
-        user_ns: long(104)?,
-        owed: *bytes.get(112)?,
-        phase: *bytes.get(113)?,
-        ..Flow::default()
-    })
-}
-
-/// `struct afpa_flight`: which answer it is.
-fn version_in_flight(bytes: &[u8]) -> Option<(u32, u64)> {
-    let slot = bytes.get(offset_of!(Flight, slot)..)?.first_chunk()?;
-    let version = bytes.get(offset_of!(Flight, version)..)?.first_chunk()?;
-    Some((u32::from_ne_bytes(*slot), u64::from_ne_bytes(*version)))
 }

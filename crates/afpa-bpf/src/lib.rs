@@ -38,9 +38,9 @@ pub use flows::Swept;
 pub use home::{HOME, open_home};
 pub use interfaces::{Carriers, Change, Interface, carrying, interfaces, is_reachable};
 pub use listen::Site;
-pub use load::{FastPath, ProgramStatistics, REST_AFTER, Settings, Unavailable};
+pub use load::{BYPASS_AFTER, FastPath, ProgramStatistics, Settings, Unavailable};
 pub use pin::{Coding, PinError, Response, Usage, Variant};
-pub use tend::Tender;
+pub use tend::RtxThread;
 
 /// Memory of one pinned variant.
 pub const VARIANT_BYTES: usize = size_of::<afpa_abi::Slot>();

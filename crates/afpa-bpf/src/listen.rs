@@ -18,8 +18,8 @@ impl FastPath {
     /// does. Serving an address again replaces what was said of it.
     pub fn listen(&self, address: SocketAddr, set: u32, any_host: Site) -> libbpf_rs::Result<()> {
         for endpoint in endpoints(address) {
-            let value = listener_bytes(&Listener { id: set, any_host_site: any_host });
-            self.listeners.update(&endpoint_bytes(&endpoint), &value, MapFlags::ANY)?;
+            let value = Listener { id: set, any_host_site: any_host }.to_bytes();
+            self.listeners.update(&endpoint.to_bytes(), &value, MapFlags::ANY)?;
         }
         self.look_anew();
         self.region.ports(address.port()).fetch_or(1 << (address.port() % 64), Ordering::SeqCst);
@@ -31,7 +31,7 @@ impl FastPath {
     pub fn unlisten(&self, address: SocketAddr) -> libbpf_rs::Result<()> {
         let mut endpoints = endpoints(address).into_iter();
         let deleted =
-            endpoints.try_for_each(|endpoint| self.listeners.delete(&endpoint_bytes(&endpoint)));
+            endpoints.try_for_each(|endpoint| self.listeners.delete(&endpoint.to_bytes()));
         self.look_anew();
         deleted
     }
@@ -42,7 +42,7 @@ impl FastPath {
     /// valid Host: it is not looked at again. False: it is empty or too long.
     pub fn map_host(&self, set: u32, host: &str, site: Site) -> libbpf_rs::Result<bool> {
         let Some(key) = site_key(set, host) else { return Ok(false) };
-        self.sites.update(&site_bytes(&key), &site.to_ne_bytes(), MapFlags::ANY)?;
+        self.sites.update(&key.to_bytes(), &site.to_ne_bytes(), MapFlags::ANY)?;
         self.look_anew();
         Ok(true)
     }
@@ -50,9 +50,9 @@ impl FastPath {
     /// Nothing is known of this host of a set any more. False: nothing was.
     pub fn unmap_host(&self, set: u32, host: &str) -> libbpf_rs::Result<bool> {
         let Some(key) = site_key(set, host) else { return Ok(false) };
-        let known = self.sites.lookup(&site_bytes(&key), MapFlags::ANY)?.is_some();
+        let known = self.sites.lookup(&key.to_bytes(), MapFlags::ANY)?.is_some();
         if known {
-            self.sites.delete(&site_bytes(&key))?;
+            self.sites.delete(&key.to_bytes())?;
             self.look_anew();
         }
         Ok(known)
@@ -82,26 +82,4 @@ fn endpoints(address: SocketAddr) -> Vec<Endpoint> {
         all.push(Endpoint::new(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port())));
     }
     all
-}
-
-fn endpoint_bytes(endpoint: &Endpoint) -> [u8; 20] {
-    let mut bytes = [0; 20];
-    bytes[..16].copy_from_slice(&endpoint.address);
-    bytes[16..18].copy_from_slice(&endpoint.port.to_ne_bytes());
-    bytes
-}
-
-fn listener_bytes(listener: &Listener) -> [u8; 8] {
-    let mut bytes = [0; 8];
-    bytes[..4].copy_from_slice(&listener.id.to_ne_bytes());
-    bytes[4..].copy_from_slice(&listener.any_host_site.to_ne_bytes());
-    bytes
-}
-
-fn site_bytes(key: &SiteKey) -> [u8; 72] {
-    let mut bytes = [0; 72];
-    bytes[..4].copy_from_slice(&key.listener.to_ne_bytes());
-    bytes[4..8].copy_from_slice(&key.host_length.to_ne_bytes());
-    bytes[8..].copy_from_slice(&key.host);
-    bytes
 }

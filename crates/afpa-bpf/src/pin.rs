@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
-use afpa_abi::{CODINGS, DATE_LENGTH, ObjectKey, PAGE, PATH_FILTER_BITS};
+use afpa_abi::{DATE_LENGTH, Object, ObjectKey, PAGE, PATH_FILTER_BITS};
 use libbpf_rs::{MapCore, MapFlags};
 
 use crate::listen::Site;
@@ -126,16 +126,15 @@ impl FastPath {
             self.remove(&mut pinned, site, path)?;
             return Err(PinError::Full);
         };
-        let mut object = [0; CODINGS];
+        let mut object = Object::ZERO;
         let mut versions = Vec::with_capacity(drafts.len());
         for ((draft, variant), lot) in drafts.into_iter().zip(variants).zip(&lots) {
             let version = pinned.next_version();
             self.write(draft, version, lot);
-            object[variant.coding as usize] = lot.slot;
+            object.slot[variant.coding as usize] = lot.slot;
             versions.push(version);
         }
-        if let Err(error) =
-            self.objects.update(&key_bytes(&key), &object_bytes(object), MapFlags::ANY)
+        if let Err(error) = self.objects.update(&key.to_bytes(), &object.to_bytes(), MapFlags::ANY)
         {
             self.retire(&mut pinned, lots);
             self.remove(&mut pinned, site, path)?;
@@ -179,11 +178,11 @@ impl FastPath {
     pub fn reclaim(&self) -> libbpf_rs::Result<()> {
         let ripe = self.lock_pinned().room.older_than(RIPE, Duration::ZERO, Instant::now());
         if !ripe.is_empty() {
-            let mut needed = self.in_flight()?;
+            let mut needed = self.in_transfer()?;
             self.each_flow(|_, flow| {
-                let end = flow.answer_at.wrapping_add(flow.answer_span);
+                let end = flow.answer_seq.wrapping_add(flow.answer_size);
                 let outstanding =
-                    flow.answer_length != 0 && (flow.client_acked.wrapping_sub(end) as i32) < 0;
+                    flow.request_length != 0 && (flow.snd_una.wrapping_sub(end) as i32) < 0;
                 if outstanding {
                     needed.insert((flow.answer_slot, flow.answer_version));
                 }
@@ -238,7 +237,7 @@ impl FastPath {
         let old = pinned.room.older_than(self.settings.retire_after, RIPE, now);
         // A table that cannot be read may name all of them.
         if !old.is_empty()
-            && let Ok(needed) = self.in_flight()
+            && let Ok(needed) = self.in_transfer()
         {
             self.let_go(pinned, &old, &needed);
         }
@@ -282,7 +281,7 @@ impl FastPath {
         if pinned.objects.get(&key).is_none_or(|object| *object.path != *path) {
             return Ok(false);
         }
-        self.objects.delete(&key_bytes(&key))?;
+        self.objects.delete(&key.to_bytes())?;
         if let Some(object) = pinned.objects.remove(&key) {
             self.retire(pinned, object.lots);
             self.unmark_path(pinned, key.path_hash);
@@ -357,20 +356,4 @@ impl Pinned {
         self.version += 1;
         self.version
     }
-}
-
-fn key_bytes(key: &ObjectKey) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&key.path_hash.to_ne_bytes());
-    bytes[8..12].copy_from_slice(&key.site.to_ne_bytes());
-    bytes[12..].copy_from_slice(&key.path_length.to_ne_bytes());
-    bytes
-}
-
-fn object_bytes(slots: [u32; CODINGS]) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    for (to, slot) in bytes.chunks_mut(4).zip(slots) {
-        to.copy_from_slice(&slot.to_ne_bytes());
-    }
-    bytes
 }

@@ -1,5 +1,7 @@
 //! Internet checksum sums and the path hash, as the programs compute them.
 
+use afpa_abi::HASH_PRIME;
+
 /// Sum of native 16-bit words, unfolded; an odd last byte counts as if a zero followed.
 pub(crate) fn sum(bytes: &[u8]) -> u32 {
     bytes
@@ -24,7 +26,7 @@ pub(crate) fn path_hash(seed: u64, path: &[u8]) -> u64 {
 }
 
 fn mix(hash: u64, word: u64) -> u64 {
-    let hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let hash = (hash ^ word).wrapping_mul(HASH_PRIME);
     hash ^ hash >> 32
 }
 

@@ -75,11 +75,11 @@ fn time_per_request() {
     world.await_server();
     let settings = Settings {
         log_every: 0,
-        rest_after: 0,
-        rest_time: Duration::ZERO,
+        bypass_after: 0,
+        bypass_time: Duration::ZERO,
         answer_max: 65_536,
         pages: 64,
-        flights: 64,
+        transfers: 64,
         ..Settings::default()
     };
     let Some(fast_path) = world.fast_path(settings) else { return };
@@ -119,7 +119,7 @@ fn time_per_request() {
         "", "ingress", "egress", "runs"
     );
     for (name, request) in cases {
-        fast_path.set_rest_after(if name.starts_with("resting") { RESTS } else { 0 });
+        fast_path.set_bypass_after(if name.starts_with("resting") { RESTS } else { 0 });
         let before = fast_path.counters().expect("counters");
         let cost = measure(&world, &fast_path, request);
         println!("{name:36} {:>8.0} {:>8.0} {:>6.2}", cost.ingress, cost.egress, cost.runs);
@@ -128,10 +128,10 @@ fn time_per_request() {
         let decided = if name.starts_with("hit") {
             counters[Reason::Answered]
         } else {
-            counters[Reason::PassNotPinned] + counters[Reason::PassResting]
+            counters[Reason::PassNotPinned] + counters[Reason::PassBypassed]
         };
         assert_eq!(decided, expected, "{name}");
-        assert_eq!(counters[Reason::PassResting] != 0, name.starts_with("resting"), "{name}");
+        assert_eq!(counters[Reason::PassBypassed] != 0, name.starts_with("resting"), "{name}");
         assert!(
             Duration::from_nanos((cost.ingress + cost.egress) as u64) < Duration::from_micros(20),
             "{name}"

@@ -1,50 +1,23 @@
 //! The object itself: its layouts are those of `afpa-abi`, and the prebuilt one is of the same source.
 
 use std::collections::HashMap;
-use std::mem::{offset_of, size_of};
 
-use afpa_abi::*;
+use afpa_abi::{Reason, STRUCTS};
 use libbpf_rs::HasSize;
 use libbpf_rs::btf::{Btf, types};
 
 const PREBUILT: &[u8] = include_bytes!("../../../bpf/prebuilt/afpa.bpf.o");
 const PREBUILT_CLANG: &str = include_str!("../../../bpf/prebuilt/clang-version");
 
-/// `(C name, size, [(C member, offset)])` of a mirrored structure.
-macro_rules! mirrored {
-    ($($rust:ident $c:literal { $($field:ident),* })*) => {
-        [$(($c, size_of::<$rust>(), vec![$((stringify!($field), offset_of!($rust, $field))),*])),*]
-    };
-}
-
 #[test]
 fn layouts_agree_with_btf() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), afpa_bpf::OBJECT).expect("written");
     let btf = Btf::from_path(file.path()).expect("the object has BTF");
-    let all = mirrored! {
-        Date "afpa_date" { second, text, sum_even, sum_odd, reserved }
-        Shared "afpa_shared" { pulse, hash_seed, refresh_ns, generation, log_every, checked_mask, rest_after, pins, answer_max, rest_time, flight_ns, dates, ports, paths, interfaces, watch_ns }
-        Endpoint "afpa_endpoint" { address, port, reserved }
-        Listener "afpa_listener" { id, any_host_site }
-        SiteKey "afpa_site_key" { listener, host_length, host }
-        ObjectKey "afpa_object_key" { path_hash, site, path_length }
-        Object "afpa_object" { slot }
-        Answer "afpa_answer" { length, head_length, date_offset, sum, head_sum }
-        Slot "afpa_slot" { version, whole, not_modified, path_length, etag_length, site, pages, reserved, path, etag, last_modified, not_modified_bytes, bytes }
-        FlowKey "afpa_flow_key" { client, server, client_port, server_port }
-        Flow "afpa_flow" { lock, owner, flags, client_scale, answer_kind, window, mss, taken, given, client_next, kernel_next, kernel_edge, kernel_acked, response_start, kernel_received, ts_sent, ts_seen, ts_offset, listener, answer_from, answer_length, answer_at, answer_span, answer_slot, answer_date, client_acked, answer_version, used_ns, user_ns, owed, phase, heads, chunk, passed, pins, passing_since, path, any_host_site, generation, watched, answered, tries, timed, reserved }
-        Page "afpa_page" { bytes, sums }
-        Flight "afpa_flight" { version, slot, date, flow, lock, at, interface, ethernet, look, place, engine }
-        Due "afpa_due" { flow, interface, ethernet, reserved }
-        Watch "afpa_watch" { flow, interface, ethernet, reserved, stamp, due }
-        Event "afpa_event" { flow, listener, site, date, version, length, weight, kind, head, reserved, block, block_sequence, spare }
-        SiteCount "afpa_site_count" { whole, not_modified }
-    };
-    for (name, size, fields) in all {
+    for (name, size, fields) in STRUCTS {
         let found: types::Struct<'_> =
             btf.type_by_name(name).unwrap_or_else(|| panic!("no {name}"));
-        assert_eq!(found.size(), size, "{name}");
+        assert_eq!(found.size(), *size, "{name}");
         let members: Vec<_> = found
             .iter()
             .map(|member| {
@@ -54,7 +27,7 @@ fn layouts_agree_with_btf() {
                 (member.name.and_then(|name| name.to_str()).unwrap_or("?"), offset as usize / 8)
             })
             .collect();
-        assert_eq!(members, fields, "{name}");
+        assert_eq!(members, *fields, "{name}");
     }
 }
 

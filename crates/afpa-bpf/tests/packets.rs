@@ -98,21 +98,21 @@ fn reasons_of_requests_without_a_connection() {
 }
 
 /// Owners that leave a connection to user mode for ever.
-const LEFT: [u8; 2] = [afpa_abi::owner::KEPT, afpa_abi::owner::RESTING];
+const LEFT: [u8; 2] = [afpa_abi::owner::USER_FINAL, afpa_abi::owner::BYPASSED];
 
 /// A connection that has drifted: 100 bytes taken, 1000 given, user mode owns it.
 fn drifted(owner: u8) -> (FlowKey, [u8; size_of::<Flow>()]) {
     let mut bytes = [0; size_of::<Flow>()];
     bytes[4] = owner;
     let mut put = |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
-    put(12, 100); // taken
-    put(16, 1000); // given
+    put(12, 100); // rx_offset
+    put(16, 1000); // tx_offset
     put(20, 50_100); // client_next
     put(24, 70_000); // kernel_next
-    put(28, 60_000); // kernel_edge
-    put(32, 60_000); // kernel_acked
-    put(60, 40_000); // answer_from
-    put(84, 61_000); // client_acked
+    put(28, 60_000); // stale_below
+    put(32, 60_000); // acked_to_kernel
+    put(60, 40_000); // request_seq
+    put(84, 61_000); // snd_una
     (Frame::request("").key(), bytes)
 }
 
@@ -184,7 +184,7 @@ fn translates_down(fast_path: &FastPath, owner: u8) {
 #[test]
 fn undrifted_connections_that_are_left_to_user_mode() {
     with_fast_path(|fast_path| {
-        let reasons = [(Reason::PassKept, false), (Reason::PassResting, true)];
+        let reasons = [(Reason::PassUserFinal, false), (Reason::PassBypassed, true)];
         for (owner, (reason, ipv6)) in LEFT.into_iter().zip(reasons) {
             let request = Frame { ipv6, ..Frame::request(REQUEST) };
             let response = Frame::request("HTTP/1.1 200 OK\r\n\r\n");
@@ -252,8 +252,8 @@ fn the_last_segment_of_a_response_tells_all() {
 fn responses_end_where_they_say_wherever_the_first_look_ends() {
     with_fast_path(|fast_path| {
         let mut flow = awaiting(0);
-        flow[112] = 1; // owed
-        let (user, kept) = (afpa_abi::owner::USER, afpa_abi::owner::KEPT);
+        flow[112] = 1; // responses_pending
+        let (user, kept) = (afpa_abi::owner::USER, afpa_abi::owner::USER_FINAL);
         for (fields, content, owner) in [
             ("Content-Length: 12345678\r\nConnection: keep-alive", "", user),
             ("Transfer-Encoding: chunked\r\nConnection: keep-alive", "0\r\n\r\n", user),
@@ -273,7 +273,7 @@ fn responses_end_where_they_say_wherever_the_first_look_ends() {
                 if owner == user {
                     let announced = if content.is_empty() { 12_345_678 } else { 0 };
                     let end = 70_000 + text.len() as u32 + announced;
-                    assert_eq!((flow.owed, flow.response_start), (0, end), "{head}");
+                    assert_eq!((flow.responses_pending, flow.response_start), (0, end), "{head}");
                 }
             }
         }
@@ -285,7 +285,7 @@ fn responses_end_where_they_say_wherever_the_first_look_ends() {
 fn translation_of_more_bytes_than_half_the_sequence_space() {
     with_fast_path(|fast_path| {
         const STEP: u32 = 1 << 28;
-        let (key, mut flow) = drifted(afpa_abi::owner::KEPT);
+        let (key, mut flow) = drifted(afpa_abi::owner::USER_FINAL);
         for (at, value) in [(64, 100u32), (68, 60_000), (72, 1000)] {
             flow[at..at + 4].copy_from_slice(&value.to_ne_bytes()); // an answer that the client has
         }
@@ -336,7 +336,7 @@ fn mangled_frames_are_never_answered() {
 fn time_of_a_warm_pass() {
     with_fast_path(|fast_path| {
         let request = Frame::request(REQUEST);
-        let (key, flow) = drifted(afpa_abi::owner::KEPT);
+        let (key, flow) = drifted(afpa_abi::owner::USER_FINAL);
         println!("ns per run, warm:");
         let time = |name: &str, hook: Hook, frame: &Frame| {
             let run = fast_path.dry_run(hook, &frame.bytes(), 200_000).expect("a test run");
@@ -358,7 +358,7 @@ fn time_of_a_warm_pass() {
         let mut awaiting = [0; size_of::<Flow>()];
         awaiting[4] = afpa_abi::owner::USER;
         awaiting[36..40].copy_from_slice(&70_000u32.to_ne_bytes()); // response_start
-        awaiting[112] = 1; // owed
+        awaiting[112] = 1; // responses_pending
         fast_path.put_flow(&key, &awaiting).expect("entered");
         let head = "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Sat, 21 Nov 2026 02:50:00 GMT\r\nContent-Type: text/html\r\n\
                     Content-Length: 100000\r\nLast-Modified: Sat, 21 Nov 2026 02:29:24 GMT\r\nConnection: keep-alive\r\n\
@@ -385,7 +385,7 @@ fn time_of_a_warm_pass() {
             &Frame { from_server: true, seq: 70_000, ack: 50_000, ..request.clone() },
         );
         let mut left = [0; size_of::<Flow>()];
-        left[4] = afpa_abi::owner::RESTING;
+        left[4] = afpa_abi::owner::BYPASSED;
         fast_path.put_flow(&key, &left).expect("entered");
         time("resting, request", Hook::Ingress, &request);
         time("resting, response", Hook::Egress, &Frame { from_server: true, ..request });

@@ -30,7 +30,7 @@ fn lost_answer_is_given_again_with_the_same_bytes() {
     let again = client.ask(&Segment { ts_value: request.ts_value + 1100, ..request.clone() });
     assert_eq!((again.seq, again.ack, &again.payload), (first.seq, first.ack, &first.payload));
     assert!(again.checksum_holds && again.ts_echo == request.ts_value + 1100);
-    assert_eq!(counted(&fast_path, Reason::AnsweredAgain), 1);
+    assert_eq!(counted(&fast_path, Reason::AnsweredRetransmission), 1);
     assert!(client.ask(&client.get("/kernel.html")).text().ends_with("of another length"));
     assert!(client.ask(&client.get("/user.html")).text().ends_with("from nginx"));
 }
@@ -168,7 +168,7 @@ fn lost_answer_before_a_user_mode_response() {
     client.send(&Segment { sack, ts_value: client.next().ts_value, ..one.clone() });
     let again: Vec<_> = client.collect(SOON).into_iter().filter(Segment::is_from_kernel).collect();
     assert_eq!(again.first().map(|s| (s.seq, &s.payload)), Some((lost.seq, &lost.payload)));
-    assert_eq!(counted(&fast_path, Reason::AnsweredAgain), 1);
+    assert_eq!(counted(&fast_path, Reason::AnsweredRetransmission), 1);
     client.ack = end;
     client.send(&client.next());
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
@@ -272,7 +272,7 @@ fn half_close_after_a_lost_answer() {
     let again =
         client.collect(SOON).into_iter().find(Segment::is_from_kernel).expect("the answer again");
     assert_eq!((again.seq, &again.payload), (lost.seq, &lost.payload));
-    assert_eq!(counted(&fast_path, Reason::AnsweredAgain), 1);
+    assert_eq!(counted(&fast_path, Reason::AnsweredRetransmission), 1);
 }
 
 /// A client that closes its window gets nothing until it opens it, and then from whoever was asked.

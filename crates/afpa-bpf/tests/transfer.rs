@@ -88,7 +88,7 @@ fn transfer(address: &'static str, prepare: impl Fn(&World)) {
     }
     let lost = world.bed.injector().expect("an injector").counts();
     println!("{:>8} packets lost on the wire", lost.0.lost + lost.1.lost);
-    assert!(counters.answered() > 100 && counters[Reason::AnsweredAgain] > 0);
+    assert!(counters.answered() > 100 && counters[Reason::AnsweredRetransmission] > 0);
     assert_eq!(counters[Reason::ResetLostVersion] + counters[Reason::TranslateFailed], 0);
 }
 

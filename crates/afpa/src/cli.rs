@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::attach::{Attach, Detach};
-use crate::config::{
+use afpa_config::{
     AccessFormat, Choice, ConfigError, FastPathMode, Level, Loaded, LogFormat, Machine, Overrides,
     Policy, Symlinks, load,
 };

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::config::{Choice, Log, LogFormat};
+use afpa_config::{Choice, Log, LogFormat};
 
 /// Goes before `[log] level`, and takes filters such as `info,afpa_cache=debug`.
 pub const VARIABLE: &str = "AFPA_LOG";
@@ -47,7 +47,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{AccessFormat, AccessTarget, Level};
+    use afpa_config::{AccessFormat, AccessTarget, Level};
     use std::io::Write;
     use std::sync::{Arc, Mutex};
 

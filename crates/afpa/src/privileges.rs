@@ -5,13 +5,12 @@
 
 use std::fmt;
 
+use afpa_config::{accounts, human_size};
 use anyhow::{Context as _, bail};
 use nix::sys::prctl;
-use nix::unistd::{self, Gid, Group, Uid, User};
+use nix::unistd::{self, Gid, Uid, User};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
-
-use crate::config::human_size;
 
 /// Users that `auto` tries, the first that exists.
 const UNPRIVILEGED: [&str; 2] = ["www-data", "nobody"];
@@ -189,27 +188,14 @@ pub fn restrict(keep: CapabilitySet) -> anyhow::Result<()> {
     thread::set_capabilities(None, sets).context("cannot give up capabilities")
 }
 
-/// Whether the settings `user` and `group` name someone.
-pub(crate) fn exist(user: Option<&str>, group: Option<&str>) -> [bool; 2] {
-    let user = user.is_none_or(|name| user_by_name(name).is_ok());
-    [user, group.is_none_or(|name| group_by_name(name).is_ok())]
-}
-
 fn user_by_name(name: &str) -> anyhow::Result<User> {
-    let found = match name.parse() {
-        Ok(number) => User::from_uid(Uid::from_raw(number))?,
-        Err(_) => User::from_name(name)?,
-    };
-    found.with_context(|| format!("user {name:?} does not exist: create it or correct `user`"))
+    let remedy = || format!("user {name:?} does not exist: create it or correct `user`");
+    accounts::user(name)?.with_context(remedy)
 }
 
 fn group_by_name(name: &str) -> anyhow::Result<Gid> {
-    let found = match name.parse() {
-        Ok(number) => Group::from_gid(Gid::from_raw(number))?,
-        Err(_) => Group::from_name(name)?,
-    };
     let remedy = || format!("group {name:?} does not exist: create it or correct `group`");
-    found.map(|group| group.gid).with_context(remedy)
+    accounts::group(name)?.map(|group| group.gid).with_context(remedy)
 }
 
 fn unprivileged_user() -> anyhow::Result<User> {

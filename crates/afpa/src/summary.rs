@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::config::human_size;
 use crate::privileges::Limit;
+use afpa_config::human_size;
 
 /// The facts that `afpa serve` prints before its first request.
 #[derive(Clone, Debug)]

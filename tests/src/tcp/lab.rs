@@ -286,7 +286,7 @@ impl Pulse {
                     }
                     let hangs = hangs.read().unwrap_or_else(PoisonError::into_inner);
                     if !*hangs {
-                        ours.tend().expect("tended");
+                        ours.service_timers().expect("serviced");
                         if tick.is_multiple_of(Self::BEAT) {
                             ours.beat();
                             ours.sweep(Self::IDLE).expect("swept");

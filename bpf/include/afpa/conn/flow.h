@@ -3,14 +3,14 @@
  * Whose turn it is on a connection, and the two sequence spaces.
  *
  * Invariants (see abi.h for the fields):
- *  F1 `taken` and `given` move only while nothing is with user mode: every kernel byte up to
+ *  F1 `rx_offset` and `tx_offset` move only while nothing is with user mode: every kernel byte up to
  *     `kernel_next` is acknowledged by the client, every client byte up to `client_next` was either
  *     answered here or answered by user mode.
  *  F2 Client bytes at or after `client_next` reach the kernel only as requests that make user mode
  *     the owner, or after the connection is kept: later drift would tear them apart.
- *  F6 While user mode is the owner, `owed` is the number of requests that went up, less the final
+ *  F6 While user mode is the owner, `responses_pending` is the number of requests that went up, less the final
  *     responses whose end is known: whole ones below `response_start`, as far as it has been read.
- *  F3 Kernel bytes below `kernel_edge` never leave again: they belong to an older drift, and the
+ *  F3 Kernel bytes below `stale_below` never leave again: they belong to an older drift, and the
  *     client has them. It follows what user mode sends at a distance (`keep_up`).
  *  F4 Only its answer acknowledges a request that was answered here: until the client has the answer,
  *     nothing of the kernel's may, or the client would not ask again when the answer is lost.
@@ -36,24 +36,24 @@ struct translation {
 	__u32 ts_echo;     /* egress: newest TSval seen, 0 when there is nothing to mend */
 };
 
-static __always_inline bool flow_drifted(const struct afpa_flow *flow)
+static __always_inline bool flow_has_offset(const struct afpa_flow *flow)
 {
-	return flow->taken | flow->given;
+	return flow->rx_offset | flow->tx_offset;
 }
 
 /*
  * Is the connection user mode's for the rest of its life? Nothing is answered on it any more, so its drift is
  * what it will be, and may be read without the lock.
  */
-static __always_inline bool flow_left(const struct afpa_flow *flow)
+static __always_inline bool flow_is_final(const struct afpa_flow *flow)
 {
-	return flow->owner == AFPA_OWNER_KEPT || flow->owner == AFPA_OWNER_RESTING;
+	return flow->owner == AFPA_OWNER_USER_FINAL || flow->owner == AFPA_OWNER_BYPASSED;
 }
 
 /* Was an answer given that the client has not acknowledged? (F4) */
 static __always_inline bool answer_outstanding(const struct afpa_flow *flow)
 {
-	return flow->answer_length && before(flow->client_acked, flow->answer_at + flow->answer_span);
+	return flow->request_length && before(flow->snd_una, flow->answer_seq + flow->answer_size);
 }
 
 /*
@@ -64,15 +64,15 @@ static __always_inline bool flow_quiet(const struct afpa_flow *flow)
 {
 	if (flow->owner != AFPA_OWNER_USER)
 		return flow->owner == AFPA_OWNER_NONE;
-	return flow->owed == 0 && flow->phase == AFPA_PHASE_HEAD && !(flow->flags & AFPA_FLOW_PART) &&
-	       flow->kernel_next == flow->response_start && flow->kernel_received + flow->taken == flow->client_next;
+	return flow->responses_pending == 0 && flow->phase == AFPA_PHASE_HEAD && !(flow->flags & AFPA_FLOW_PARTIAL) &&
+	       flow->kernel_next == flow->response_start && flow->kernel_received + flow->rx_offset == flow->client_next;
 }
 
 static __always_inline void flow_remove(const struct afpa_flow_key *key)
 {
 	if (bpf_map_delete_elem(&flows, key) == 0)
 		count(AFPA_FLOW_CLOSED);
-	afpa_forget_flight(key);
+	afpa_transfer_remove(key);
 }
 
 /*
@@ -81,7 +81,7 @@ static __always_inline void flow_remove(const struct afpa_flow_key *key)
  */
 static __always_inline bool flow_over(const struct afpa_flow *flow, __u8 flags)
 {
-	return (flags & (TCP_FIN | TCP_RST)) && !flow_drifted(flow);
+	return (flags & (TCP_FIN | TCP_RST)) && !flow_has_offset(flow);
 }
 
 /*

@@ -19,7 +19,7 @@ struct turn {
 	enum afpa_reason reason;  /* why it is passed, when it is */
 	__u32 length;             /* bytes of the requests and their content, from the segment's start */
 	__u8 requests;            /* how many begin or end in the segment, a last part aside */
-	__u16 heads;              /* which of them are HEAD */
+	__u16 head_bits;              /* which of them are HEAD */
 };
 
 /* Is it the fast path's turn on this segment? Asked once without the lock, and again with it. */
@@ -27,19 +27,19 @@ static __always_inline enum afpa_reason whose_turn(const struct afpa_flow *flow,
 {
 	if (flow->owner == AFPA_OWNER_CLOSING)
 		return AFPA_PASS_CLOSING;
-	if (flow->owner == AFPA_OWNER_KEPT)
-		return AFPA_PASS_KEPT;
-	if (flow->owner == AFPA_OWNER_RESTING)
-		return AFPA_PASS_RESTING;
-	if (!flow_quiet(flow) || flow->flags & AFPA_FLOW_FLIGHT)
+	if (flow->owner == AFPA_OWNER_USER_FINAL)
+		return AFPA_PASS_USER_FINAL;
+	if (flow->owner == AFPA_OWNER_BYPASSED)
+		return AFPA_PASS_BYPASSED;
+	if (!flow_quiet(flow) || flow->flags & AFPA_FLOW_TRANSFER)
 		return AFPA_PASS_USER_OWNS;
-	if (s->seq != flow->client_next || s->ack != flow->kernel_next + flow->given)
+	if (s->seq != flow->client_next || s->ack != flow->kernel_next + flow->tx_offset)
 		return AFPA_PASS_NOT_NEXT;
 	return AFPA_ANSWERED;
 }
 
 /* Does it say that the fast path has nothing for this client, and not only that it was not its turn? */
-static __always_inline bool tells_of_client(enum afpa_reason reason)
+static __always_inline bool is_about_client(enum afpa_reason reason)
 {
 	return reason >= AFPA_PASS_METHOD && reason <= AFPA_PASS_CONDITION;
 }
@@ -48,12 +48,12 @@ static __always_inline bool tells_of_client(enum afpa_reason reason)
  * Count the pass: is it one too many? While objects are being pinned nothing is known of the client; nor is it in
  * the moment between two versions of an object that many ask for, so that the passes must span some time.
  */
-static __always_inline bool comes_to_rest(struct afpa_flow *flow, const struct turn *turn)
+static __always_inline bool becomes_bypassed(struct afpa_flow *flow, const struct turn *turn)
 {
-	__u32 now = turn->now >> 20;
+	__u32 now = turn->now >> AFPA_TICK_SHIFT;
 	__u16 pins = shared.pins;
 
-	if (turn->requests == 0 || !tells_of_client(turn->reason))
+	if (turn->requests == 0 || !is_about_client(turn->reason))
 		return false;
 	if (flow->pins != pins || flow->passed == 0) {
 		flow->pins = pins;
@@ -62,7 +62,7 @@ static __always_inline bool comes_to_rest(struct afpa_flow *flow, const struct t
 	}
 	if (flow->passed < 0xffff)
 		flow->passed++;
-	return shared.rest_after && flow->passed >= shared.rest_after && now - flow->passing_since >= shared.rest_time;
+	return shared.bypass_after && flow->passed >= shared.bypass_after && now - flow->passing_since >= shared.bypass_time;
 }
 
 /* Payload that the kernel will see: who owns the connection afterwards? (F2, F6) */
@@ -71,65 +71,65 @@ static __always_inline void hand_over(struct afpa_flow *flow, const struct segme
 	if (!before(flow->client_next, s->seq + s->length))
 		return; /* a repetition, or content of a request */
 	flow->user_ns = turn->now;
-	if (flow->owner == AFPA_OWNER_CLOSING || flow_left(flow))
+	if (flow->owner == AFPA_OWNER_CLOSING || flow_is_final(flow))
 		return;
 	if (flow->owner == AFPA_OWNER_NONE) {
 		flow->response_start = flow->kernel_next;
 		flow->phase = AFPA_PHASE_HEAD;
-		flow->owed = 0;
-		flow->heads = 0;
+		flow->responses_pending = 0;
+		flow->head_bits = 0;
 	}
 	if (turn->certainty == REQUEST_UNSURE || s->seq != flow->client_next ||
-	    flow->owed + turn->requests > AFPA_OWED_MAX) {
-		flow->owner = AFPA_OWNER_KEPT;
+	    flow->responses_pending + turn->requests > AFPA_RESPONSES_PENDING_MAX) {
+		flow->owner = AFPA_OWNER_USER_FINAL;
 		return;
 	}
 	flow->owner = AFPA_OWNER_USER;
-	flow->heads |= turn->heads << (flow->owed & 15);
-	flow->owed += turn->requests;
-	flow->flags &= ~AFPA_FLOW_PART;
+	flow->head_bits |= turn->head_bits << (flow->responses_pending & 15);
+	flow->responses_pending += turn->requests;
+	flow->flags &= ~AFPA_FLOW_PARTIAL;
 	if (turn->certainty == REQUEST_PART)
-		flow->flags |= AFPA_FLOW_PART;
+		flow->flags |= AFPA_FLOW_PARTIAL;
 	flow->client_next += turn->length;
-	if (comes_to_rest(flow, turn))
-		flow->owner = AFPA_OWNER_RESTING;
+	if (becomes_bypassed(flow, turn))
+		flow->owner = AFPA_OWNER_BYPASSED;
 }
 
 /*
  * May the acknowledgement stay here? It tells the kernel nothing: none of its bytes are in flight. One
  * that tells us nothing either is meant for the kernel: the reply to its keep-alive probe, say.
  */
-static __always_inline bool swallow(const struct afpa_flow *flow, const struct segment *s)
+static __always_inline bool absorbs_ack(const struct afpa_flow *flow, const struct segment *s)
 {
-	return s->length == 0 && s->flags == TCP_ACK && flow_drifted(flow) && flow->owner == AFPA_OWNER_NONE &&
-	       s->seq == flow->client_next && flow->kernel_acked == flow->kernel_next &&
-	       before(flow->client_acked, s->ack) &&
-	       !before(s->ack, flow->kernel_edge + flow->given - flow->answer_span) &&
-	       !before(flow->kernel_next + flow->given, s->ack);
+	return s->length == 0 && s->flags == TCP_ACK && flow_has_offset(flow) && flow->owner == AFPA_OWNER_NONE &&
+	       s->seq == flow->client_next && flow->acked_to_kernel == flow->kernel_next &&
+	       before(flow->snd_una, s->ack) &&
+	       !before(s->ack, flow->stale_below + flow->tx_offset - flow->answer_size) &&
+	       !before(flow->kernel_next + flow->tx_offset, s->ack);
 }
 
 /* What the kernel is to see of a segment. Called with the lock held. */
 static __always_inline void translation_up(struct afpa_flow *flow, const struct segment *s, struct translation *t)
 {
-	t->seq = s->seq - flow->taken;
+	t->seq = s->seq - flow->rx_offset;
 	/* A reset in the numbers that F4 shows to a client without its last answer: it must be exact. */
-	if (s->flags & TCP_RST && s->seq == flow->answer_from && answer_outstanding(flow))
-		t->seq += flow->answer_length;
-	t->ack = s->ack - flow->given;
-	if (before(t->ack, flow->kernel_edge))
-		t->ack = flow->kernel_edge; /* it acknowledges part of an answer of ours */
-	t->sack_shift = -flow->given;
-	t->sack_floor = flow->kernel_edge;
+	if (s->flags & TCP_RST && s->seq == flow->request_seq && answer_outstanding(flow))
+		t->seq += flow->request_length;
+	t->ack = s->ack - flow->tx_offset;
+	if (before(t->ack, flow->stale_below))
+		t->ack = flow->stale_below; /* it acknowledges part of an answer of ours */
+	t->sack_shift = -flow->tx_offset;
+	t->sack_floor = flow->stale_below;
 	t->ts_echo = 0;
-	if (before(flow->kernel_acked, t->ack) && !before(flow->kernel_next, t->ack))
-		flow->kernel_acked = t->ack;
+	if (before(flow->acked_to_kernel, t->ack) && !before(flow->kernel_next, t->ack))
+		flow->acked_to_kernel = t->ack;
 }
 
 /* A reset that the kernel will believe ends an answer on its way, too. */
-static __always_inline bool ends_flight(const struct afpa_flow *flow, const struct segment *s)
+static __always_inline bool ends_transfer(const struct afpa_flow *flow, const struct segment *s)
 {
-	return flow->flags & AFPA_FLOW_FLIGHT && s->flags & TCP_RST &&
-	       (s->seq == flow->client_next || s->seq == flow->answer_from);
+	return flow->flags & AFPA_FLOW_TRANSFER && s->flags & TCP_RST &&
+	       (s->seq == flow->client_next || s->seq == flow->request_seq);
 }
 
 #define FAR_BEHIND (1U << 29)
@@ -140,11 +140,11 @@ static __always_inline bool ends_flight(const struct afpa_flow *flow, const stru
  */
 static __always_inline void keep_up(struct afpa_flow *flow, __u32 acked)
 {
-	if (before(flow->kernel_edge + FAR_BEHIND, acked) && !before(flow->kernel_next, acked))
-		flow->kernel_edge = acked - FAR_BEHIND / 2;
-	if (flow->answer_length && before(flow->answer_at + flow->answer_span + FAR_BEHIND, flow->client_acked)) {
-		flow->answer_from += flow->answer_length;
-		flow->answer_length = 0; /* nobody asks for it again */
+	if (before(flow->stale_below + FAR_BEHIND, acked) && !before(flow->kernel_next, acked))
+		flow->stale_below = acked - FAR_BEHIND / 2;
+	if (flow->request_length && before(flow->answer_seq + flow->answer_size + FAR_BEHIND, flow->snd_una)) {
+		flow->request_seq += flow->request_length;
+		flow->request_length = 0; /* nobody asks for it again */
 	}
 }
 
@@ -154,26 +154,26 @@ static __always_inline void keep_up(struct afpa_flow *flow, __u32 acked)
  * request what it must know. One that crosses the first commit on another processor goes up as it was meant: its
  * client did not have the answer.
  */
-static __always_inline bool passes_by(const struct afpa_flow *flow, const struct segment *s)
+static __always_inline bool rx_passes(const struct afpa_flow *flow, const struct segment *s)
 {
-	if (flow_drifted(flow))
+	if (flow_has_offset(flow))
 		return false;
-	return flow_left(flow) || (s->length == 0 && !(s->flags & (TCP_FIN | TCP_RST)));
+	return flow_is_final(flow) || (s->length == 0 && !(s->flags & (TCP_FIN | TCP_RST)));
 }
 
 /* Up as it is, without the lock. */
-static __always_inline int pass_by(struct afpa_flow *flow, const struct segment *s, __u64 now)
+static __always_inline int rx_pass(struct afpa_flow *flow, const struct segment *s, __u64 now)
 {
 	if (now - flow->used_ns >= SECOND_NS)
 		flow->used_ns = now; /* near enough for the sweep, and seldom written */
 	if (s->length == 0)
 		count_at(s->place, AFPA_PASS_NO_PAYLOAD);
 	else
-		count_at(s->place, flow->owner == AFPA_OWNER_RESTING ? AFPA_PASS_RESTING : AFPA_PASS_KEPT);
+		count_at(s->place, flow->owner == AFPA_OWNER_BYPASSED ? AFPA_PASS_BYPASSED : AFPA_PASS_USER_FINAL);
 	if (s->flags & (TCP_FIN | TCP_RST))
 		flow_remove(&s->key);
-	else if (flow_left(flow))
-		let_left_by(&s->key);
+	else if (flow_is_final(flow))
+		bypass_insert_final(&s->key);
 	return TCX_NEXT;
 }
 
@@ -182,22 +182,22 @@ static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, con
 				   struct afpa_flow *flow, const struct turn *turn)
 {
 	struct translation t = {};
-	bool drifted, swallowed, ended, left, rests;
+	bool has_offset, absorbed, ended, final, bypassed;
 
 	bpf_spin_lock(&flow->lock);
-	ended = ends_flight(flow, s);
+	ended = ends_transfer(flow, s);
 	if (ended)
-		flow->flags &= ~AFPA_FLOW_FLIGHT;
-	left = flow_left(flow);
-	drifted = flow_drifted(flow);
-	swallowed = swallow(flow, s);
+		flow->flags &= ~AFPA_FLOW_TRANSFER;
+	final = flow_is_final(flow);
+	has_offset = flow_has_offset(flow);
+	absorbed = absorbs_ack(flow, s);
 	flow->used_ns = turn->now;
-	if (before(flow->client_acked, s->ack) && !before(flow->kernel_next + flow->given, s->ack))
-		flow->client_acked = s->ack;
-	time_answer(flow, turn->now);
+	if (before(flow->snd_una, s->ack) && !before(flow->kernel_next + flow->tx_offset, s->ack))
+		flow->snd_una = s->ack;
+	measure_rtt(flow, turn->now);
 	if (s->timestamps && before(flow->ts_seen, s->ts_value))
 		flow->ts_seen = s->ts_value;
-	if (!swallowed) {
+	if (!absorbed) {
 		hand_over(flow, s, turn);
 		translation_up(flow, s, &t);
 		keep_up(flow, t.ack);
@@ -206,19 +206,19 @@ static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, con
 		if (s->flags & TCP_FIN)
 			flow->flags |= AFPA_FLOW_CLIENT_FIN;
 	}
-	rests = !left && flow->owner == AFPA_OWNER_RESTING;
+	bypassed = !final && flow->owner == AFPA_OWNER_BYPASSED;
 	bpf_spin_unlock(&flow->lock);
 
 	if (ended)
-		afpa_forget_flight(&s->key);
-	if (swallowed) {
-		count_at(s->place, AFPA_SWALLOWED_ACK);
+		afpa_transfer_remove(&s->key);
+	if (absorbed) {
+		count_at(s->place, AFPA_ABSORBED_ACK);
 		return TCX_DROP;
 	}
 	count_at(s->place, turn->reason);
-	if (rests)
-		count_at(s->place, AFPA_FLOW_RESTED);
-	if (!drifted) {
+	if (bypassed)
+		count_at(s->place, AFPA_FLOW_BYPASSED);
+	if (!has_offset) {
 		if (s->flags & (TCP_FIN | TCP_RST))
 			flow_remove(&s->key);
 		return TCX_NEXT;

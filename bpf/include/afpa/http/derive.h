@@ -93,7 +93,7 @@ __noinline int afpa_derive_others(struct __sk_buff *skb, struct work *work, cons
 	p->payload_at = s->payload_at;
 	p->have = have;
 	p->length = have + s->length;
-	p->at = p->requests = p->heads = 0;
+	p->at = p->requests = p->head_bits = 0;
 	for (int i = 0; i < PIPELINED_MAX && taken == TAKEN_ONE; i++)
 		taken = afpa_take_request(skb, work);
 	if (taken == TAKEN_LAST)
@@ -117,14 +117,14 @@ static __always_inline void derive(struct __sk_buff *skb, struct work *work, con
 		return;
 	if (there == have + s->length && there <= AFPA_HEAD_MAX) {
 		turn->certainty = derive_request(work, there, listener, &turn->reason);
-		turn->heads = work->request.head;
+		turn->head_bits = work->request.head;
 	}
 	if (turn->certainty == REQUEST_UNSURE) {
 		work->passing.listener = listener->id;
 		work->passing.any_host_site = listener->any_host_site;
 		turn->certainty = afpa_derive_others(skb, work, s, have);
 		turn->requests = work->passing.requests;
-		turn->heads = work->passing.heads;
+		turn->head_bits = work->passing.head_bits;
 		if (turn->certainty == REQUEST_ONE)
 			turn->length = work->passing.at - have;
 	} else if (have) {

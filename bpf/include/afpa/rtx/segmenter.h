@@ -19,8 +19,8 @@ enum built {
 /* No more than the path takes; the rest is the next piece. What begins within the Date will begin with the answer. */
 static __always_inline void cut_piece(struct sending *sending)
 {
-	__u32 begin = sending->offset < UNIT_MIN ? 0 : sending->offset, end = sending->offset + sending->length;
-	__u32 most = sending->most < UNIT_MIN ? UNIT_MIN : sending->most;
+	__u32 begin = sending->offset < AFPA_UNIT_MIN ? 0 : sending->offset, end = sending->offset + sending->length;
+	__u32 most = sending->payload_max < AFPA_UNIT_MIN ? AFPA_UNIT_MIN : sending->payload_max;
 
 	sending->rest = 0;
 	if (end <= begin + most)
@@ -30,26 +30,26 @@ static __always_inline void cut_piece(struct sending *sending)
 }
 
 /* Ask the engine what leaves now. False: nothing may. After the last one, `afpa_sent_now`. */
-__noinline int afpa_next_piece(struct work *work, struct afpa_flight *flight)
+__noinline int afpa_next_piece(struct work *work, struct afpa_transfer *transfer)
 {
 	struct transmission t = {};
 
-	if (!work || !flight)
+	if (!work || !transfer)
 		return false;
 	if (work->sending.rest) {
 		work->sending.offset += work->sending.length;
 		work->sending.length = work->sending.rest;
-		work->sending.reduced = false;
+		work->sending.cwr = false;
 		cut_piece(&work->sending);
 		return true;
 	}
-	if (!choose(engine_of(flight), work->sending.now, &t))
+	if (!sender_next(sender_of(transfer), work->sending.now, &t))
 		return false;
 	work->sending.offset = t.offset;
 	work->sending.length = t.length;
-	work->sending.again = t.again;
-	work->sending.markable = t.markable;
-	work->sending.reduced = t.reduced;
+	work->sending.retransmitted = t.retransmitted;
+	work->sending.markable = t.ect;
+	work->sending.cwr = t.cwr;
 	work->sending.last = t.last;
 	cut_piece(&work->sending);
 	return true;
@@ -105,7 +105,7 @@ static __always_inline __u32 sum_remembered(struct afpa_page *page, __u64 versio
 }
 
 /* Headers from server to client; lengths, numbers and sums are `make_packet`'s. */
-static __always_inline void lay_headers(struct work *work, const struct segment *s, const __u8 *ethernet)
+static __always_inline void build_headers(struct work *work, const struct segment *s, const __u8 *ethernet)
 {
 	const __be32 *client = (const __be32 *)s->key.client, *server = (const __be32 *)s->key.server;
 	__u8 *frame = work->frame + FRAME_AT;
@@ -170,7 +170,7 @@ static __always_inline bool store_piece(struct __sk_buff *skb, __u32 headers, st
 }
 
 /* The packet becomes the piece that `work->sending` names. An `enum built`. */
-__noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct afpa_flight *flight)
+__noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct afpa_transfer *transfer)
 {
 	struct outgoing out = { .flags = TCP_ACK };
 	const struct afpa_date *date = NULL;
@@ -179,17 +179,17 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 	struct segment s = {};
 	struct afpa_slot *slot;
 
-	if (!work || !flight)
+	if (!work || !transfer)
 		return BUILT_NOT;
-	index = flight->slot;
+	index = transfer->slot;
 	slot = bpf_map_lookup_elem(&slots, &index);
-	if (!slot || slot->version != flight->version)
+	if (!slot || slot->version != transfer->version)
 		return BUILT_GONE;
 	offset = work->sending.offset;
 	length = work->sending.length;
 	if (with_date(&offset, &length, slot->whole.date_offset)) {
-		date = date_entry(flight->date);
-		if (date->second != flight->date)
+		date = date_entry(transfer->date);
+		if (date->second != transfer->date)
 			return BUILT_GONE;
 	}
 	at = offset & (AFPA_PAGE - 1);
@@ -206,33 +206,33 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 		if (!page || index == 0)
 			return BUILT_GONE;
 		if (!work->sending.partial)
-			out.sum = fold((__u64)sum_remembered(page, flight->version, at, length) +
+			out.sum = fold((__u64)sum_remembered(page, transfer->version, at, length) +
 				       (!date ? 0 : slot->whole.date_offset & 1 ? date->sum_odd : date->sum_even));
 		if (work->sending.last && !work->sending.rest)
 			out.flags |= TCP_PSH;
 	} else {
 		offset--; /* nothing, one byte below: the client says where it stands */
 	}
-	segment_of(&s, &flight->flow, &work->sending);
+	segment_of(&s, &transfer->flow, &work->sending);
 	out.length = length;
 	if (work->sending.ecn && work->sending.markable)
 		out.ecn = ECN_CAPABLE;
-	if (work->sending.reduced)
+	if (work->sending.cwr)
 		out.flags |= TCP_CWR;
-	if (engine_of(flight)->narrow) /* routers may cut it, with IPv4 */
+	if (sender_of(transfer)->mtu_blackhole) /* routers may cut it, with IPv4 */
 		out.id = bpf_get_prandom_u32() | 1;
-	out.seq = flight->at + offset;
+	out.seq = transfer->at + offset;
 	out.ack = work->sending.ack;
 	out.ts_value = work->sending.ts_value;
 	out.ts_echo = work->sending.ts_echo;
 	out.window = work->sending.window;
-	lay_headers(work, &s, flight->ethernet);
+	build_headers(work, &s, transfer->ethernet);
 	if (!make_packet(skb, work, &s, &out, work->sending.partial))
 		return BUILT_NOT;
 	if (page && !store_piece(skb, headers_out(&s), page, at, length, slot->whole.date_offset, date))
 		return BUILT_NOT;
 	/* Were these the bytes of this version still, when they were copied? */
-	return *(volatile __u64 *)&slot->version == flight->version ? BUILT : BUILT_GONE;
+	return *(volatile __u64 *)&slot->version == transfer->version ? BUILT : BUILT_GONE;
 }
 
 #endif

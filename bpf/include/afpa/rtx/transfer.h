@@ -12,24 +12,19 @@
 #define AFPA_FLIGHTS_H
 
 #include <afpa/tcp/ack.h>
-#include <afpa/tcp/transmit.h>
 #include <afpa/net/packet.h>
 #include <afpa/scratch.h>
 
-_Static_assert(sizeof(struct flight) == AFPA_FLIGHT_WORDS * 8, "AFPA_FLIGHT_WORDS");
+_Static_assert(sizeof(struct sender) == AFPA_SENDER_WORDS * 8, "AFPA_SENDER_WORDS");
 _Static_assert(sizeof(struct path) == AFPA_PATH_WORDS * 8, "AFPA_PATH_WORDS");
 
-#define UNIT_MIN 512  /* shorter segments: user mode. The Date lies within the first one */
 #define UNIT_MAX 1460 /* no longer than AFPA_PAGE_REACH */
 #define BURST 10      /* segments that leave in one interrupt: an initial window (RFC 6928) */
 #define TURNS 64      /* how often a lock is tried */
 
-/* Entries of `engine`. */
-enum { ENGINE_FLIGHT, ENGINE_ENTRY, ENGINE_ROUTER };
-
-static __always_inline struct flight *engine_of(struct afpa_flight *flight)
+static __always_inline struct sender *sender_of(struct afpa_transfer *transfer)
 {
-	return (struct flight *)flight->engine;
+	return (struct sender *)transfer->sender;
 }
 
 static __always_inline __u64 microseconds(void)
@@ -37,23 +32,23 @@ static __always_inline __u64 microseconds(void)
 	return bpf_ktime_get_ns() / 1000;
 }
 
-static __always_inline void flight_release(struct afpa_flight *flight)
+static __always_inline void transfer_unlock(struct afpa_transfer *transfer)
 {
-	__sync_lock_test_and_set(&flight->lock, 0);
+	__sync_lock_test_and_set(&transfer->lock, 0);
 }
 
 /* Take the lock of the entry of `key`. False: somebody has it, or the entry is another flow's by now. */
-static __always_inline bool flight_take(struct afpa_flight *flight, const struct afpa_flow_key *key)
+static __always_inline bool transfer_lock(struct afpa_transfer *transfer, const struct afpa_flow_key *key)
 {
 	__u32 busy = 1;
 
 	for (__u32 i = 0; i < TURNS && busy; i++)
-		busy = __sync_lock_test_and_set(&flight->lock, 1);
+		busy = __sync_lock_test_and_set(&transfer->lock, 1);
 	if (busy)
 		return false;
-	if (same_flow(&flight->flow, key))
+	if (same_flow(&transfer->flow, key))
 		return true;
-	flight_release(flight);
+	transfer_unlock(transfer);
 	return false;
 }
 
@@ -61,16 +56,16 @@ static __always_inline bool flight_take(struct afpa_flight *flight, const struct
  * Its flow goes: so does the flight. One that somebody works on stays; its flow is missed when it is
  * looked after next.
  */
-__noinline int afpa_forget_flight(const struct afpa_flow_key *key)
+__noinline int afpa_transfer_remove(const struct afpa_flow_key *key)
 {
-	struct afpa_flight *flight;
+	struct afpa_transfer *transfer;
 
 	if (!key)
 		return 0;
-	flight = bpf_map_lookup_elem(&flights, key);
-	if (flight && flight_take(flight, key)) {
-		bpf_map_delete_elem(&flights, key);
-		count(AFPA_FLIGHT_ENDED);
+	transfer = bpf_map_lookup_elem(&transfers, key);
+	if (transfer && transfer_lock(transfer, key)) {
+		bpf_map_delete_elem(&transfers, key);
+		count(AFPA_TRANSFER_ENDED);
 	}
 	return 0;
 }
@@ -86,9 +81,9 @@ static __always_inline void path_learn(struct afpa_flow *flow, __u32 round_trip)
 {
 	struct path *path = (struct path *)flow->path;
 
-	path_new(path);
+	path_init(path);
 	if (round_trip)
-		path_measured(path, round_trip);
+		path_rtt_sample(path, round_trip);
 }
 
 #endif

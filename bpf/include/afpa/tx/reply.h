@@ -34,22 +34,22 @@ static __always_inline bool checksum_holds(struct work *work, const struct segme
 struct commitment {
 	__u32 seq, ack, ts_value, kernel_seq, kernel_ack;
 	__be16 window;
-	__u8 tell_kernel; /* the request carries an acknowledgement the kernel waits for */
+	__u8 ack_up; /* the request carries an acknowledgement the kernel waits for */
 	__u8 ecn;         /* of the IP header: new data may be marked, if that was negotiated */
-	__u8 watch;       /* the connection is to be entered into `watches` */
+	__u8 arm_rtx;       /* the connection is to be entered into `watches` */
 };
 
 /* A request that tells of a mark reduces the window, unless that was done, and its answer says so (RFC 3168). */
 static __always_inline void answer_mark(struct path *path)
 {
-	if (!path->reduced)
-		path_marked(path);
-	path->reduced = false;
+	if (!path->cwr_pending)
+		path_on_ece(path);
+	path->cwr_pending = false;
 }
 
 /*
  * Commit to the answer: from here on the two sequence spaces are apart by it. With `several` segments it
- * is a flight, and the kernel is told later what the request acknowledges.
+ * is a transfer, and the kernel is told later what the request acknowledges.
  */
 static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const struct segment *s,
 					       const struct cached *cached, __u32 length, __u32 date, __u64 now,
@@ -63,12 +63,12 @@ static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const str
 	bpf_spin_lock(&flow->lock);
 	reason = whose_turn(flow, s);
 	if (reason == AFPA_ANSWERED) {
-		first = !flow_drifted(flow);
+		first = !flow_has_offset(flow);
 		c->seq = s->ack;
 		c->ack = s->seq + s->length;
-		c->kernel_seq = s->seq - flow->taken;
+		c->kernel_seq = s->seq - flow->rx_offset;
 		c->kernel_ack = flow->kernel_next;
-		c->tell_kernel = flow->kernel_acked != flow->kernel_next;
+		c->ack_up = flow->acked_to_kernel != flow->kernel_next;
 		c->window = flow->window;
 		c->ecn = flow->flags & AFPA_FLOW_ECN ? ECN_CAPABLE : 0;
 		if (before(flow->ts_sent, clock))
@@ -76,24 +76,24 @@ static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const str
 		c->ts_value = flow->ts_sent;
 		flow->ts_seen = s->ts_value;
 		flow->owner = AFPA_OWNER_NONE;
-		flow->taken += s->length;
-		flow->given += length;
+		flow->rx_offset += s->length;
+		flow->tx_offset += length;
 		flow->client_next = c->ack;
-		flow->client_acked = s->ack;
-		time_answer(flow, now);
-		flow->kernel_edge = flow->kernel_next;
+		flow->snd_una = s->ack;
+		measure_rtt(flow, now);
+		flow->stale_below = flow->kernel_next;
 		if (several) {
-			flow->flags |= AFPA_FLOW_FLIGHT;
+			flow->flags |= AFPA_FLOW_TRANSFER;
 		} else {
-			flow->kernel_acked = flow->kernel_next;
-			c->watch = watch_answer(flow, watch_clock(now));
+			flow->acked_to_kernel = flow->kernel_next;
+			c->arm_rtx = rtx_answer_sent(flow, rtx_clock(now));
 		}
-		if (s->flags & TCP_ECE && !several) /* several: `enter_flight` */
+		if (s->flags & TCP_ECE && !several) /* several: `insert_transfer` */
 			answer_mark((struct path *)flow->path);
-		flow->answer_from = s->seq;
-		flow->answer_length = s->length;
-		flow->answer_at = c->seq;
-		flow->answer_span = length;
+		flow->request_seq = s->seq;
+		flow->request_length = s->length;
+		flow->answer_seq = c->seq;
+		flow->answer_size = length;
 		flow->answer_slot = cached->index;
 		flow->answer_version = version;
 		flow->answer_kind = cached->kind;
@@ -103,7 +103,7 @@ static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const str
 	}
 	bpf_spin_unlock(&flow->lock);
 	if (first)
-		stop_bystanders(&s->key);
+		bypass_invalidate(&s->key);
 	return reason;
 }
 
@@ -134,7 +134,7 @@ static __always_inline bool send_answer(struct __sk_buff *skb, struct work *work
 }
 
 /* What is left of an answered request for the kernel: the acknowledgement it carried. */
-static __always_inline int acknowledge_up(struct __sk_buff *skb, struct work *work, const struct segment *s,
+static __always_inline int send_ack_up(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					  const struct commitment *c, bool partial)
 {
 	struct outgoing out = {
@@ -173,101 +173,101 @@ static __always_inline void report(const struct work *work, const struct segment
 }
 
 /* May the answer leave in several segments? */
-static __always_inline bool may_fly(const struct afpa_flow *flow, const struct segment *s, const struct cached *cached,
+static __always_inline bool may_transfer(const struct afpa_flow *flow, const struct segment *s, const struct cached *cached,
 				    __u32 length)
 {
 	__u32 unit = unit_of(flow), window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
 
-	return flow->flags & AFPA_FLOW_SEVERAL && cached->kind == AFPA_KIND_WHOLE && cached->slot->pages[0] &&
-	       length <= shared.answer_max && unit >= UNIT_MIN && window >= 2 * unit &&
-	       cached->slot->whole.date_offset <= UNIT_MIN - AFPA_DATE_LENGTH;
+	return flow->flags & AFPA_FLOW_MULTI_SEGMENT && cached->kind == AFPA_KIND_WHOLE && cached->slot->pages[0] &&
+	       length <= shared.answer_max && unit >= AFPA_UNIT_MIN && window >= 2 * unit &&
+	       cached->slot->whole.date_offset <= AFPA_UNIT_MIN - AFPA_DATE_LENGTH;
 }
 
 /*
  * On to the program that tends flights; the segment and the time, in microseconds, go with it. Comes back
  * when it is missing.
  */
-static __always_inline void to_flight(struct __sk_buff *skb, struct work *work, const struct segment *s, __u64 now,
+static __always_inline void to_transfer_program(struct __sk_buff *skb, struct work *work, const struct segment *s, __u64 now,
 				      bool begins)
 {
 	*(struct segment *)work->segment = *s;
 	work->sending.now = now;
 	work->sending.begins = begins;
-	bpf_tail_call(skb, &engine, ENGINE_FLIGHT);
+	bpf_tail_call(skb, &programs, AFPA_PROGRAM_TRANSFER);
 }
 
 /* A flight that begins, into the table, locked. False: no room, or none of ours. */
-static __always_inline bool enter_flight(struct __sk_buff *skb, struct work *work, const struct segment *s,
+static __always_inline bool insert_transfer(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					 const struct afpa_flow *flow, const struct cached *cached, __u32 length,
 					 __u32 date, __u64 now)
 {
 	__u32 window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
-	struct afpa_flight *flight = (struct afpa_flight *)work->flight;
-	struct ethhdr *out = (struct ethhdr *)flight->ethernet;
+	struct afpa_transfer *transfer = (struct afpa_transfer *)work->transfer;
+	struct ethhdr *out = (struct ethhdr *)transfer->ethernet;
 
-	if (!flight_begin(engine_of(flight), now, length, unit_of(flow), window, (const void *)flow->path))
+	if (!sender_begin(sender_of(transfer), now, length, unit_of(flow), window, (const void *)flow->path))
 		return false;
 	if (s->flags & TCP_ECE)
-		flight_marked(engine_of(flight));
-	flight->version = cached->slot->version;
-	flight->slot = cached->index;
-	flight->date = date;
-	flight->flow = s->key;
-	flight->lock = 1;
-	flight->at = s->ack;
-	flight->interface = skb->ifindex;
+		sender_on_request_ece(sender_of(transfer));
+	transfer->version = cached->slot->version;
+	transfer->slot = cached->index;
+	transfer->date = date;
+	transfer->flow = s->key;
+	transfer->lock = 1;
+	transfer->at = s->ack;
+	transfer->interface = skb->ifindex;
 	__builtin_memcpy(out, work->frame + FRAME_AT, sizeof(*out));
-	swap_ethernet(flight->ethernet);
-	flight->look = 1;
-	flight->place = s->place;
-	return bpf_map_update_elem(&flights, &s->key, flight, BPF_NOEXIST) == 0;
+	swap_ethernet(transfer->ethernet);
+	transfer->send_pending = 1;
+	transfer->place = s->place;
+	return bpf_map_update_elem(&transfers, &s->key, transfer, BPF_NOEXIST) == 0;
 }
 
 /* What the segments of a flight that begins have in common, as it was committed to. */
 static __always_inline void number_first(struct sending *sending, const struct afpa_flow *flow,
 					 const struct segment *s, const struct commitment *c)
 {
-	sending->most = flow->mss;
+	sending->payload_max = flow->mss;
 	sending->ack = c->ack;
-	sending->stands = s->ack;
+	sending->snd_una = s->ack;
 	sending->ts_value = c->ts_value;
 	sending->ts_echo = s->ts_value;
 	sending->window = c->window;
 	sending->kernel_seq = c->kernel_seq;
 	sending->kernel_ack = c->kernel_ack;
-	sending->tell_kernel = c->tell_kernel;
+	sending->ack_up = c->ack_up;
 }
 
 /*
  * An answer of several segments: entered, committed, and sent by the program that tends it. Should that be
  * missing, it is found when flights are looked after. GO_ON: as `answer`.
  */
-static __always_inline int launch(struct __sk_buff *skb, struct work *work, const struct segment *s,
+static __always_inline int begin_transfer(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				  struct afpa_flow *flow, const struct cached *cached, __u32 length, __u32 date,
 				  struct turn *turn)
 {
 	__u64 now = bpf_ktime_get_ns();
-	struct afpa_flight *flight;
+	struct afpa_transfer *transfer;
 	struct commitment c = {};
 
-	turn->reason = AFPA_PASS_FLIGHTS_FULL;
-	if (!enter_flight(skb, work, s, flow, cached, length, date, now / 1000))
+	turn->reason = AFPA_PASS_TRANSFERS_FULL;
+	if (!insert_transfer(skb, work, s, flow, cached, length, date, now / 1000))
 		return GO_ON;
 	turn->reason = commit(flow, s, cached, length, date, turn->now, true, &c);
 	if (turn->reason != AFPA_ANSWERED) {
-		bpf_map_delete_elem(&flights, &s->key);
+		bpf_map_delete_elem(&transfers, &s->key);
 		return GO_ON;
 	}
-	shared.flight_ns = now; /* behind the entry: who looks after flights sees it, or that this moved */
+	shared.transfer_ns = now; /* behind the entry: who looks after flights sees it, or that this moved */
 	count_at(s->place, AFPA_ANSWERED);
-	count_at(s->place, AFPA_FLIGHT_BEGUN);
+	count_at(s->place, AFPA_TRANSFER_BEGUN);
 	count_site(cached->slot->site, false);
 	report(work, s, flow, cached, length, date, false);
 	number_first(&work->sending, flow, s, &c);
-	to_flight(skb, work, s, now / 1000, true);
-	flight = bpf_map_lookup_elem(&flights, &s->key);
-	if (flight)
-		flight_release(flight);
+	to_transfer_program(skb, work, s, now / 1000, true);
+	transfer = bpf_map_lookup_elem(&transfers, &s->key);
+	if (transfer)
+		transfer_unlock(transfer);
 	count_at(s->place, AFPA_PASS_SEND);
 	return TCX_DROP;
 }
@@ -283,7 +283,7 @@ static __always_inline int answer(struct __sk_buff *skb, struct work *work, cons
 	struct commitment c = {};
 
 	turn->reason = AFPA_PASS_WINDOW;
-	if (!single && !may_fly(flow, s, cached, length))
+	if (!single && !may_transfer(flow, s, cached, length))
 		return GO_ON;
 	turn->reason = AFPA_PASS_SEND;
 	if (!save_headers(skb, work, s))
@@ -293,7 +293,7 @@ static __always_inline int answer(struct __sk_buff *skb, struct work *work, cons
 		return TCX_NEXT;
 	}
 	if (!single)
-		return launch(skb, work, s, flow, cached, length, date->second, turn);
+		return begin_transfer(skb, work, s, flow, cached, length, date->second, turn);
 	turn->reason = commit(flow, s, cached, length, date->second, turn->now, false, &c);
 	if (turn->reason != AFPA_ANSWERED)
 		return GO_ON;
@@ -304,9 +304,9 @@ static __always_inline int answer(struct __sk_buff *skb, struct work *work, cons
 	out.ecn = c.ecn;
 	if (s->flags & TCP_ECE)
 		out.flags |= TCP_CWR;
-	if (c.watch) {
-		afpa_watch_flow(&s->key, (const void *)(work->frame + FRAME_AT), skb->ifindex, turn->now);
-		count_at(s->place, AFPA_WATCH_BEGUN);
+	if (c.arm_rtx) {
+		afpa_rtx_arm(&s->key, (const void *)(work->frame + FRAME_AT), skb->ifindex, turn->now);
+		count_at(s->place, AFPA_RTX_ARMED);
 	}
 	if (!send_answer(skb, work, s, cached->slot, cached->kind, &out, date, partial)) {
 		count_at(s->place, AFPA_PASS_SEND); /* committed: the client repeats the request, and is answered again */
@@ -314,11 +314,11 @@ static __always_inline int answer(struct __sk_buff *skb, struct work *work, cons
 	}
 	count_at(s->place, cached->kind == AFPA_KIND_NOT_MODIFIED ? AFPA_ANSWERED_NOT_MODIFIED : AFPA_ANSWERED);
 	count_site(cached->slot->site, cached->kind == AFPA_KIND_NOT_MODIFIED);
-	report(work, s, flow, cached, length, date->second, turn->heads);
-	if (!c.tell_kernel)
+	report(work, s, flow, cached, length, date->second, turn->head_bits);
+	if (!c.ack_up)
 		return bpf_redirect(skb->ifindex, 0);
 	bpf_clone_redirect(skb, skb->ifindex, 0);
-	return acknowledge_up(skb, work, s, &c, partial);
+	return send_ack_up(skb, work, s, &c, partial);
 }
 
 /* The version that was sent is gone, and no other may be mixed into the stream: end the connection. */
@@ -326,7 +326,7 @@ static __always_inline int reset(struct __sk_buff *skb, struct work *work, const
 				 const struct afpa_flow *flow, bool partial)
 {
 	struct outgoing out = {
-		.seq = flow->client_next - flow->taken, .ack = flow->kernel_next, .ts_value = s->ts_value,
+		.seq = flow->client_next - flow->rx_offset, .ack = flow->kernel_next, .ts_value = s->ts_value,
 		.ts_echo = s->ts_echo, .flags = TCP_RST | TCP_ACK,
 	};
 
@@ -345,7 +345,7 @@ static __always_inline int reset(struct __sk_buff *skb, struct work *work, const
  * the request, or the client would not ask again when the other one is lost (F4). Once it has both, the answer
  * to its next request does; or the kernel's TCP, to which it repeats this one.
  */
-static __always_inline bool send_parts(struct __sk_buff *skb, struct work *work, const struct segment *s,
+static __always_inline bool resend_in_two(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				       struct afpa_slot *slot, bool head_only, struct outgoing *out,
 				       const struct afpa_date *date, bool partial)
 {
@@ -378,7 +378,7 @@ static __always_inline bool send_parts(struct __sk_buff *skb, struct work *work,
  * The same answer again. It may have been lost because it is too long for a path that has changed: IPv4 lets
  * routers cut it, with IPv6 we do.
  */
-static __always_inline bool send_again(struct __sk_buff *skb, struct work *work, const struct segment *s,
+static __always_inline bool resend_answer(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				       struct afpa_slot *slot, enum afpa_kind kind, struct outgoing *out,
 				       const struct afpa_date *date, bool partial)
 {
@@ -386,38 +386,38 @@ static __always_inline bool send_again(struct __sk_buff *skb, struct work *work,
 	__u32 length = head_only ? slot->whole.head_length : slot->whole.length;
 
 	if (s->ipv6 && kind != AFPA_KIND_NOT_MODIFIED && length > PART)
-		return send_parts(skb, work, s, slot, head_only, out, date, partial);
+		return resend_in_two(skb, work, s, slot, head_only, out, date, partial);
 	out->id = bpf_get_prandom_u32() | 1;
 	return send_answer(skb, work, s, slot, kind, out, date, partial);
 }
 
 /* The client did not get our answer (or we did not get its word that it did): the same bytes again. */
-static __always_inline int answer_again(struct __sk_buff *skb, struct work *work, const struct segment *s,
+static __always_inline int retransmit_on_request(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					struct afpa_flow *flow)
 {
 	__u32 index = flow->answer_slot, state = checksum_state(skb);
 	struct afpa_slot *slot = bpf_map_lookup_elem(&slots, &index);
 	struct afpa_date *date = date_entry(flow->answer_date);
-	__u32 now = watch_clock(bpf_ktime_get_coarse_ns());
+	__u32 now = rtx_clock(bpf_ktime_get_coarse_ns());
 	bool partial = state == CHECKSUM_PARTIAL;
 	enum afpa_kind kind = flow->answer_kind;
 	struct outgoing out = {
-		.flags = TCP_ACK | TCP_PSH, .swap = true, .ts_echo = s->ts_value, .seq = flow->answer_at,
-		.ack = flow->answer_from + flow->answer_length, .ts_value = flow->ts_sent, .window = flow->window,
+		.flags = TCP_ACK | TCP_PSH, .swap = true, .ts_echo = s->ts_value, .seq = flow->answer_seq,
+		.ack = flow->request_seq + flow->request_length, .ts_value = flow->ts_sent, .window = flow->window,
 	};
 
 	if (!s->plain_ip || !save_headers(skb, work, s))
 		return TCX_DROP;
-	if (watch_crosses(flow, now)) {
-		count_at(s->place, AFPA_WATCH_CROSSED);
+	if (rtx_crosses(flow, now)) {
+		count_at(s->place, AFPA_RTX_CROSSED);
 		return TCX_DROP;
 	}
-	watch_repeated(flow, now);
+	rtx_restart(flow, now);
 	if (!slot || slot->version != flow->answer_version || date->second != flow->answer_date)
 		return reset(skb, work, s, flow, partial);
-	if (!send_again(skb, work, s, slot, kind, &out, date, partial))
+	if (!resend_answer(skb, work, s, slot, kind, &out, date, partial))
 		return TCX_DROP;
-	count_at(s->place, AFPA_ANSWERED_AGAIN);
+	count_at(s->place, AFPA_ANSWERED_RETRANSMISSION);
 	return bpf_redirect(skb->ifindex, 0);
 }
 
@@ -426,10 +426,10 @@ static __always_inline int answer_again(struct __sk_buff *skb, struct work *work
  * Stacks merge and split what they send again; the answer acknowledges the request alone, so that
  * whatever else there is will come by itself.
  */
-static __always_inline bool repeats_request(const struct afpa_flow *flow, const struct segment *s)
+static __always_inline bool is_request_retransmitted(const struct afpa_flow *flow, const struct segment *s)
 {
-	return s->length && s->seq - flow->answer_from < flow->answer_length && answer_outstanding(flow) &&
-	       before(s->ack, flow->answer_at + flow->answer_span);
+	return s->length && s->seq - flow->request_seq < flow->request_length && answer_outstanding(flow) &&
+	       before(s->ack, flow->answer_seq + flow->answer_size);
 }
 
 #endif

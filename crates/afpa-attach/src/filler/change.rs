@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use afpa_cache::watch::ChangeSink;
 
-use super::Shared;
+use super::Filler;
 use crate::ledger::{Ledger, Path};
 
 /// The watcher's news.
-pub struct Sink(pub Arc<Shared>);
+pub struct Sink(pub Arc<Filler>);
 
 impl ChangeSink for Sink {
     fn changed(&self, path: &[u8]) {
@@ -36,7 +36,7 @@ impl ChangeSink for Sink {
     }
 }
 
-impl Shared {
+impl Filler {
     fn spoil(&self, path: &[u8], how: impl Fn(&mut Ledger, &[u8], Instant) -> Vec<Path>) {
         let now = Instant::now();
         let mut state = self.lock();

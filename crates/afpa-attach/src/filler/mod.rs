@@ -30,8 +30,8 @@ pub struct Hosts {
     pub names: Vec<String>,
 }
 
-/// What watcher, filler and clock share.
-pub struct Shared {
+/// Fills and empties the kernel; shared by the watcher, the filling thread and the heartbeat.
+pub struct Filler {
     /// The programs.
     pub fast_path: FastPath,
     /// The folder.
@@ -39,11 +39,11 @@ pub struct Shared {
     /// What of it.
     pub scope: Scope,
     sites: Mutex<Arc<Vec<Hosts>>>,
-    state: Mutex<State>,
+    state: Mutex<FillerState>,
     wake: Condvar,
 }
 
-struct State {
+struct FillerState {
     ledger: Ledger,
     /// Trees to be walked.
     walks: Vec<Vec<u8>>,
@@ -66,7 +66,7 @@ pub struct Standing {
     pub unfit: Vec<(String, u64)>,
 }
 
-impl Shared {
+impl Filler {
     /// Nothing is known yet; the first thing to do is a walk.
     pub fn new(
         fast_path: FastPath,
@@ -75,7 +75,7 @@ impl Shared {
         sites: Vec<Hosts>,
         most: usize,
     ) -> Self {
-        let state = State {
+        let state = FillerState {
             ledger: Ledger::new(most),
             walks: vec![b"/".to_vec()],
             unfit: BTreeMap::new(),
@@ -155,7 +155,7 @@ impl Shared {
                     }
                     room && !state.ended
                 }),
-                Work::Fill(job) => Filling { shared: self, watcher, server, job }.run(),
+                Work::Fill(job) => Filling { filler: self, watcher, server, job }.run(),
             }
             self.lock().working = false;
         }
@@ -195,7 +195,7 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FillerState> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
@@ -208,7 +208,7 @@ enum Work {
     Fill(Job),
 }
 
-impl State {
+impl FillerState {
     fn note(&mut self, why: &str) {
         *self.unfit.entry(why.to_owned()).or_default() += 1;
     }

@@ -85,7 +85,7 @@ pub struct Stored {
 }
 
 /// A class of answers, and an Accept-Encoding that they answer.
-struct Kept {
+struct AnswerClass {
     text: Option<String>,
     answers: Answers,
     lifetime: Option<Duration>,
@@ -119,22 +119,22 @@ pub fn gather(
     }
     talk.agree(&whole)?;
     let answers = talk.settle(None, whole)?;
-    let mut classes = vec![Kept { text: None, answers, lifetime }];
+    let mut classes = vec![AnswerClass { text: None, answers, lifetime }];
     let plan = if varies {
         talk.classify(&mut classes, sibling)?
     } else {
         let browser = talk.get(&[("Accept-Encoding", "gzip, deflate, br, zstd")])?;
-        let same = classes.first().is_some_and(|kept| kept.answers.whole.same(&browser));
+        let same = classes.first().is_some_and(|class| class.answers.whole.same(&browser));
         if !same {
             return Err(Unfit::Differs("by Accept-Encoding, which its Vary does not name"));
         }
         vec![(Coding::Identity, Some(0))]
     };
-    let kept = |class: Class| class.and_then(|class| classes.get(class));
-    let lifetime = plan.iter().filter_map(|(_, class)| kept(*class)?.lifetime).min();
+    let class_of = |class: Class| class.and_then(|index| classes.get(index));
+    let lifetime = plan.iter().filter_map(|(_, class)| class_of(*class)?.lifetime).min();
     let stored = plan.iter().map(|(coding, class)| Stored {
         coding: *coding,
-        answers: kept(*class).map(|kept| kept.answers.clone()),
+        answers: class_of(*class).map(|class| class.answers.clone()),
     });
     let variants: Vec<_> = stored.collect();
     if variants.is_empty() {

@@ -3,7 +3,7 @@
 use afpa_bpf::{Coding, NOT_MODIFIED_MAX};
 use afpa_http::date;
 
-use super::{Answers, Ask, AskError, Kept, Unfit, Wanted, opaque};
+use super::{AnswerClass, Answers, Ask, AskError, Unfit, Wanted, opaque};
 use crate::answer::{Answer, Asked, DATE_LENGTH};
 use crate::codings::{Class, Form, forms, plan};
 use crate::permit::{Permit, permit};
@@ -57,7 +57,7 @@ impl Talk<'_> {
     /// Asks in every form. `classes` holds the answer without Accept-Encoding.
     pub(super) fn classify(
         &mut self,
-        classes: &mut Vec<Kept>,
+        classes: &mut Vec<AnswerClass>,
         sibling: &dyn Fn(Coding, &Answer) -> bool,
     ) -> Result<Vec<(Coding, Class)>, Unfit> {
         let mut results: Vec<(Form, Class)> = Vec::new();
@@ -68,7 +68,7 @@ impl Talk<'_> {
                 // Chunked, for one: it is made anew each time.
                 Err(AskError::Malformed(_)) => None,
                 Ok(answer) => {
-                    let known = classes.iter().position(|kept| kept.answers.whole.same(&answer));
+                    let known = classes.iter().position(|class| class.answers.whole.same(&answer));
                     match known {
                         Some(known) => Some(known),
                         None => self.admit(text.as_deref(), answer, classes, sibling)?,
@@ -86,21 +86,21 @@ impl Talk<'_> {
 
     /// Which classes are told from the others by their tags. Apache, when it compresses, takes the tag
     /// of one coding for that of another; the programs would not.
-    fn apart(&mut self, classes: &[Kept]) -> Result<Vec<bool>, AskError> {
-        let tag = |kept: &Kept| {
-            let tag = kept.answers.whole.field("etag").map(opaque);
+    fn apart(&mut self, classes: &[AnswerClass]) -> Result<Vec<bool>, AskError> {
+        let tag = |class: &AnswerClass| {
+            let tag = class.answers.whole.field("etag").map(opaque);
             tag.map(|tag| String::from_utf8_lossy(tag).into_owned())
         };
         let mut apart = vec![true; classes.len()];
-        for (kept, apart) in classes.iter().zip(&mut apart) {
-            let own = tag(kept);
+        for (class, apart) in classes.iter().zip(&mut apart) {
+            let own = tag(class);
             let strange =
                 classes.iter().filter_map(tag).filter(|other| Some(other) != own.as_ref());
             for strange in strange {
-                let coding = kept.text.as_deref().map(|text| ("Accept-Encoding", text));
+                let coding = class.text.as_deref().map(|text| ("Accept-Encoding", text));
                 let fields: Vec<_> =
                     coding.into_iter().chain([("If-None-Match", strange.as_str())]).collect();
-                *apart &= self.get(&fields)?.same(&kept.answers.whole);
+                *apart &= self.get(&fields)?.same(&class.answers.whole);
             }
         }
         Ok(apart)
@@ -118,7 +118,7 @@ impl Talk<'_> {
         &mut self,
         text: Option<&str>,
         answer: Answer,
-        classes: &mut Vec<Kept>,
+        classes: &mut Vec<AnswerClass>,
         sibling: &dyn Fn(Coding, &Answer) -> bool,
     ) -> Result<Class, Unfit> {
         let coding = match answer.field("content-encoding") {
@@ -138,7 +138,7 @@ impl Talk<'_> {
         }
         match self.settle(text, answer) {
             Ok(answers) => {
-                classes.push(Kept { text: text.map(str::to_owned), answers, lifetime });
+                classes.push(AnswerClass { text: text.map(str::to_owned), answers, lifetime });
             }
             Err(Unfit::Differs(_)) => return Ok(None),
             Err(other) => return Err(other),

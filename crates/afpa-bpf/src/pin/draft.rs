@@ -1,8 +1,6 @@
 //! A variant in the form in which the kernel keeps it.
 
-use afpa_abi::{
-    ANSWER_MAX, Answer, DATE_LENGTH, ETAG_MAX, NOT_MODIFIED_MAX, PAGE, PAGES_MAX, PATH_MAX, Slot,
-};
+use afpa_abi::{ANSWER_MAX, Answer, DATE_LENGTH, PAGE, Slot, UNIT_MIN};
 
 use super::{PinError, Response, Variant};
 use crate::listen::Site;
@@ -23,7 +21,7 @@ impl Draft {
         variant: &Variant<'_>,
         longest: usize,
     ) -> Result<Self, PinError> {
-        let mut draft = Self { slot: vacant(site), long: Vec::new() };
+        let mut draft = Self { slot: Slot { site, ..Slot::ZERO }, long: Vec::new() };
         let slot = &mut draft.slot;
         slot.path_length = path.len() as u16;
         slot.etag_length = variant.etag.len() as u16;
@@ -55,7 +53,8 @@ impl Draft {
         if length > longest {
             return Err(PinError::TooLong("response"));
         }
-        if whole.date_offset + DATE_LENGTH > DATE_WITHIN {
+        // The Date lies within the first segment, and none is smaller than this.
+        if whole.date_offset + DATE_LENGTH > UNIT_MIN {
             return Err(PinError::TooLong("head"));
         }
         // The head alone is the answer to HEAD, and stands where those of one segment stand.
@@ -64,27 +63,6 @@ impl Draft {
         self.long = [&slot.bytes[..whole.head.len()], whole.body].concat();
         slot.whole = Answer { length: length as u32, sum: 0, ..head };
         Ok(())
-    }
-}
-
-/// The Date of an answer of several segments lies in its first one, and none of them is smaller.
-const DATE_WITHIN: usize = 512;
-
-fn vacant(site: Site) -> Slot {
-    Slot {
-        version: 0,
-        whole: Answer::default(),
-        not_modified: Answer::default(),
-        path_length: 0,
-        etag_length: 0,
-        site,
-        path: [0; PATH_MAX],
-        etag: [0; ETAG_MAX],
-        last_modified: [0; 32],
-        not_modified_bytes: [0; NOT_MODIFIED_MAX],
-        bytes: [0; ANSWER_MAX + 4],
-        pages: [0; PAGES_MAX],
-        reserved: 0,
     }
 }
 

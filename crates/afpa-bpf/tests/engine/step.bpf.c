@@ -7,7 +7,7 @@
 #include "steps.h"
 
 struct bench {
-	struct flight flight;
+	struct sender flight;
 	struct step step;
 	struct state state;
 };

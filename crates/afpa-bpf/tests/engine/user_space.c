@@ -15,13 +15,13 @@ typedef unsigned long long __u64;
 #undef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #define __noinline __attribute__((noinline, unused))
-#define ENGINE_IN_USER_SPACE
+#define AFPA_USER_SPACE
 
 #include "steps.h"
 
 int main(void)
 {
-	static struct flight flight;
+	static struct sender flight;
 	struct step step;
 
 	while (fread(&step, sizeof(step), 1, stdin) == 1) {

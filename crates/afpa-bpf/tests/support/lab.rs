@@ -13,7 +13,7 @@ pub const SOON: Duration = Duration::from_millis(60);
 pub const UNIT: usize = 1448;
 
 pub fn settings() -> Settings {
-    Settings { answer_max: 65_536, pages: 64, flights: 16, ..Settings::default() }
+    Settings { answer_max: 65_536, pages: 64, transfers: 16, ..Settings::default() }
 }
 
 pub fn body(length: usize) -> Vec<u8> {
@@ -53,10 +53,10 @@ impl Lab {
     }
 
     /// Time goes by, and flights are looked after.
-    pub fn tend(&self, time: Duration) {
+    pub fn service_timers(&self, time: Duration) {
         let deadline = Instant::now() + time;
         while Instant::now() < deadline {
-            inside(self.world.server(), || self.fast_path.tend()).expect("tended");
+            inside(self.world.server(), || self.fast_path.service_timers()).expect("serviced");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -66,7 +66,7 @@ impl Lab {
         self.fast_path.beat();
         assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
         assert!(client.ask(&client.get("/user.html")).text().ends_with("from nginx"));
-        assert_eq!(self.fast_path.flights().expect("counted"), 0);
+        assert_eq!(self.fast_path.transfers().expect("counted"), 0);
     }
 }
 

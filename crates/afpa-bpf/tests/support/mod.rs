@@ -49,7 +49,7 @@ pub fn closes_cleanly(world: &World, fast_path: &FastPath, mut client: RawClient
     client.acknowledge();
     std::thread::sleep(Duration::from_millis(1100));
     let swept = inside(world.server(), || fast_path.sweep(Duration::from_secs(60))).expect("swept");
-    assert_eq!((swept.flows, swept.drifted, swept.removed), (1, 1, 1));
+    assert_eq!((swept.flows, swept.translated, swept.removed), (1, 1, 1));
 }
 
 /// A bed, and the server's processes and files.

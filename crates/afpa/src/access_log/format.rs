@@ -5,7 +5,7 @@ use std::io::Write as _;
 use afpa_framework::Client;
 
 use super::packed::Unpacked;
-use crate::config::AccessFormat;
+use afpa_config::AccessFormat;
 
 /// Writes records as lines of one format.
 pub(super) struct Formatter {

@@ -15,6 +15,7 @@ mod format;
 mod output;
 mod packed;
 mod sink;
+mod sinks;
 mod writer;
 
 #[cfg(test)]
@@ -27,16 +28,18 @@ use std::thread::JoinHandle;
 
 use anyhow::Context as _;
 
-use crate::config::{AccessTarget, Log};
+use afpa_config::{AccessTarget, Log};
 
 pub use sink::Sink;
+pub(crate) use sinks::Sinks;
 
 use output::Output;
 use sink::BUFFER_SIZE;
 use writer::{Message, Writer};
 
 /// The handle of the log thread. Dropping it writes what has been handed over, and ends the thread.
-#[derive(Debug)]
+/// The default has no thread, as with the target `off`.
+#[derive(Debug, Default)]
 pub struct AccessLog {
     thread: Option<Thread>,
     counts: Arc<Counts>,

@@ -9,7 +9,7 @@ use super::format::Formatter;
 use super::output::Output;
 use super::packed::unpack;
 use super::{Counts, Orders};
-use crate::config::AccessFormat;
+use afpa_config::AccessFormat;
 
 /// Bytes that are gathered for one write, if so many are there at once.
 const WRITE_SIZE: usize = 256 * 1024;

@@ -36,9 +36,10 @@ pub struct Attach {
     /// Longest answer that the kernel gives, head and content, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(Scope::ONE_SEGMENT as u64..=Scope::LONGEST as u64))]
     pub answer_max: u64,
-    /// Leave a connection to the server after this many requests in a row that are not for the kernel; 0: never
-    #[arg(long, value_name = "REQUESTS", default_value_t = afpa_bpf::REST_AFTER, value_parser = clap::value_parser!(u32).range(0..=60000))]
-    pub rest_after: u32,
+    /// Let the server alone serve a connection after this many consecutive requests that the kernel could
+    /// not answer; 0: never
+    #[arg(long, value_name = "REQUESTS", default_value_t = afpa_bpf::BYPASS_AFTER, value_parser = clap::value_parser!(u32).range(0..=60000))]
+    pub bypass_after: u32,
     /// Follow symbolic links whatever they lead to below the directory, as the server does
     #[arg(long, action = ArgAction::SetTrue)]
     pub follow_links: bool,
@@ -79,8 +80,8 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
             false => SymlinkPolicy::OwnerMatch,
         },
         server_timeout: Duration::from_secs(options.server_timeout.into()),
-        rest_after: options.rest_after,
-        patience: Duration::from_secs(5),
+        bypass_after: options.bypass_after,
+        answer_timeout: Duration::from_secs(5),
         folder: folder(),
     })
 }

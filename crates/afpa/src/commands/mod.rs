@@ -10,9 +10,9 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 
 use crate::cli::{self, Check, Completions, Man, Order, Purge, Server, Stats};
-use crate::config::{ConfigError, Machine, Overrides, load};
 use crate::control::{self, Target};
 use crate::fast_path;
+use afpa_config::{ConfigError, Machine, Overrides, load};
 
 /// `afpa check FILE`.
 ///

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 
 use super::print;
 use crate::cli::Route;
-use crate::config::{Listen, Loaded, Machine, Overrides, Routes, load};
+use afpa_config::{Listen, Loaded, Machine, Overrides, Routes, load};
 
 /// `afpa route URL`.
 ///
@@ -194,8 +194,8 @@ impl Told<'_> {
             HostMatch::Any => "which answers to any other host".to_owned(),
         };
         let SiteId(index) = site;
-        let place = self.loaded.config.sites.get(index as usize).map(|site| &site.place);
-        let origin = self.loaded.place_name(place);
+        let location = self.loaded.config.sites.get(index as usize).map(|site| &site.location);
+        let origin = self.loaded.location_name(location);
         let name = self.routes.hierarchy.site_name(site);
         self.row("site", format!("{name}, {by}{origin}").trim_end());
     }
@@ -226,8 +226,8 @@ impl Told<'_> {
                 Outcome::Taken => "this one".to_owned(),
             };
             let prefix = String::from_utf8_lossy(&set.prefix).into_owned();
-            let place = self.routes.hierarchy.content_place(set.site, set.path, set.content);
-            let origin = self.loaded.place_name(place);
+            let location = self.routes.hierarchy.content_location(set.site, set.path, set.content);
+            let origin = self.loaded.location_name(location);
             self.row(name, &format!("{prefix}  {}: {why}{origin}", set.behaviour.group));
             name = "";
         }
@@ -237,7 +237,7 @@ impl Told<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Source, parse_text};
+    use afpa_config::{Source, parse_text};
 
     const FILE: &str = r#"
 [[server_group]]

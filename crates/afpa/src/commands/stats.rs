@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use crate::config::human_size;
+use afpa_config::human_size;
 
 /// Sections with aligned names and values.
 pub(super) fn table(numbers: &Value) -> String {

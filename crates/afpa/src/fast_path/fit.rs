@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use afpa_router::Action;
 
-use crate::config::{Config, Hierarchy, Listen, Site};
+use afpa_config::{Config, Hierarchy, Listen, SiteSettings};
 
 /// Whether the kernel can answer for a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl fmt::Display for Fit {
     }
 }
 
-fn fit(config: &Config, site: &Site, caches: bool) -> Fit {
+fn fit(config: &Config, site: &SiteSettings, caches: bool) -> Fit {
     let mut addresses = tcp_addresses(site).peekable();
     if addresses.peek().is_none() {
         return Fit::Not("it listens on no TCP address");
@@ -90,7 +90,7 @@ fn is_star(host: &str) -> bool {
     host.starts_with('*')
 }
 
-fn tcp_addresses(site: &Site) -> impl Iterator<Item = SocketAddr> {
+fn tcp_addresses(site: &SiteSettings) -> impl Iterator<Item = SocketAddr> {
     site.listen.iter().filter_map(|listen| match listen {
         Listen::Tcp(address) => Some(*address),
         Listen::Unix(_) => None,
@@ -104,7 +104,7 @@ fn has_stars(config: &Config, address: SocketAddr) -> bool {
     sites.flat_map(|site| &site.hosts).any(|host| is_star(host))
 }
 
-fn listens(site: &Site, address: SocketAddr) -> bool {
+fn listens(site: &SiteSettings, address: SocketAddr) -> bool {
     tcp_addresses(site).any(|own| own == address)
 }
 
@@ -180,7 +180,7 @@ fn literals(address: IpAddr, own: &[IpAddr]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Machine, Overrides, Source, parse_text};
+    use afpa_config::{Machine, Overrides, Source, parse_text};
 
     fn config(text: &str) -> Config {
         let source = Source::new("f", text);

@@ -9,7 +9,7 @@
 //!                                  │            ├ Scope: which objects host and path alone lead to
 //!                                  │            └ Resident: these objects, pinned in the kernel
 //!                                  ├ heart: beat, access log, sweep
-//!                                  └ Tender: time-outs of answers
+//!                                  └ RtxThread: time-outs of answers
 //! ```
 //!
 //! The cache decides what is current: it tells the [`Resident`] of every object that comes and, before

@@ -115,11 +115,11 @@ impl Look {
             answers: counters.answered(),
             lost_log_lines: counters[Reason::EventLost],
             flows: swept.flows - swept.removed,
-            drifted: swept.drifted,
+            drifted: swept.translated,
             objects: usage.objects,
             bytes: usage.bytes,
             retired_bytes: usage.retired_bytes,
-            flights: shared.fast_path.flights().ok()?,
+            flights: shared.fast_path.transfers().ok()?,
             left: [
                 ("full", counts.full.load(Ordering::Relaxed)),
                 ("too_long", counts.too_long.load(Ordering::Relaxed)),

@@ -14,8 +14,8 @@ use anyhow::bail;
 use super::Missing;
 use super::fit::{self, Fit};
 use super::keep::{Kept, Refused};
-use crate::config::{self, AccessTarget, Config, FastPathMode, Hierarchy};
 use crate::privileges::Identity;
+use afpa_config::{self as config, AccessTarget, Config, FastPathMode, Hierarchy};
 
 /// Programs in the kernel, on their interfaces, with nothing to answer yet.
 pub(crate) struct Prepared {
@@ -65,7 +65,7 @@ impl Prepared {
     ) -> Result<Self, Missing> {
         let bound = &fit::answerable(config, &Fit::of(config), bound)[..];
         let all = wanted(config, bound)?;
-        let kept = match bound.iter().min().filter(|_| config.fast_path.keep) {
+        let kept = match bound.iter().min().filter(|_| config.fast_path.survive_restart) {
             Some(first) => open_folder(*first, owner)?,
             None => None,
         };
@@ -222,12 +222,12 @@ fn settings(config: &Config, keep_in: Option<PathBuf>) -> Settings {
         objects: count(objects),
         answer_max: count(wanted.answer_max),
         pages: count(pages),
-        flights: if pages == 0 { 1 } else { count(wanted.flights) },
+        transfers: if pages == 0 { 1 } else { count(wanted.transfers) },
         retired_bytes: wanted.retired,
         flows: count(wanted.flows),
         hosts: hosts(config),
         log_every: log_every(config),
-        rest_after: count(wanted.rest_after),
+        bypass_after: count(wanted.bypass_after),
         keep_in,
         ..Settings::default()
     }
@@ -246,7 +246,7 @@ fn room(wanted: &config::FastPath) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{MIB, Machine, Overrides, Source, parse_text};
+    use afpa_config::{MIB, Machine, Overrides, Source, parse_text};
 
     #[test]
     fn a_reload_that_brings_work_for_the_kernel_is_told_from_others() {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{Carriers, Change, Swept, Tender, interfaces};
+use afpa_bpf::{Carriers, Change, RtxThread, Swept, interfaces};
 use afpa_cache::{Cache, Residency};
 use afpa_framework::Network;
 use afpa_module_http::HttpHeader;
@@ -27,7 +27,7 @@ use super::served::Served;
 use super::tally::{Count, Tally};
 use super::weigh::Demand;
 use crate::access_log::Sink;
-use crate::config::{Config, FastPathMode};
+use afpa_config::{Config, FastPathMode};
 
 /// The running fast path; [`FastPath::finish`] ends it in order.
 pub(crate) struct FastPath {
@@ -35,7 +35,7 @@ pub(crate) struct FastPath {
     served: Served,
     kept: Option<Kept>,
     heart: Option<JoinHandle<()>>,
-    tender: Option<Tender>,
+    tender: Option<RtxThread>,
 }
 
 /// What the heart and those who look on need, too.
@@ -130,12 +130,12 @@ impl Prepared {
 }
 
 /// What sends answers again when nothing comes from their clients.
-fn tender(fast_path: &Arc<afpa_bpf::FastPath>) -> std::io::Result<Tender> {
+fn tender(fast_path: &Arc<afpa_bpf::FastPath>) -> std::io::Result<RtxThread> {
     let fast_path = Arc::clone(fast_path);
     let complain = |error: &_| {
         tracing::warn!(%error, "what is lost of answers is not sent again");
     };
-    Tender::start(move || fast_path.tend(), complain)
+    RtxThread::start(move || fast_path.service_timers(), complain)
 }
 
 impl FastPath {
@@ -188,7 +188,7 @@ impl FastPath {
             before.resident.close();
         }
         shared.fast_path.set_log_every(log_every(config));
-        shared.fast_path.set_rest_after(config.fast_path.rest_after as u32); // at most 60,000
+        shared.fast_path.set_bypass_after(config.fast_path.bypass_after as u32); // at most 60,000
         shared.logged.store(config.fast_path.log_every != 0, Ordering::Relaxed);
         if sink.is_some() {
             *shared.next_sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;
@@ -378,12 +378,13 @@ impl Shared {
         const FLIGHTS: Duration = Duration::from_secs(2);
         const PATIENCE: Duration = Duration::from_millis(250);
         let start = Instant::now();
-        while self.fast_path.flights().is_ok_and(|flights| flights > 0) && start.elapsed() < FLIGHTS
+        while self.fast_path.transfers().is_ok_and(|flights| flights > 0)
+            && start.elapsed() < FLIGHTS
         {
             std::thread::sleep(Duration::from_millis(10));
         }
         let start = Instant::now();
-        while self.fast_path.drifted_flows().is_ok_and(|drifted| drifted > 0)
+        while self.fast_path.translated_flows().is_ok_and(|drifted| drifted > 0)
             && start.elapsed() < PATIENCE
         {
             self.sweep(Duration::ZERO);

@@ -96,7 +96,7 @@ fn leads(router: &Router, site: SiteId, url: &[u8], key: &Key) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Hierarchy, Machine, Overrides, Source, parse_text};
+    use afpa_config::{Hierarchy, Machine, Overrides, Source, parse_text};
 
     fn scope(text: &str) -> (Scope, Hierarchy) {
         let source = Source::new("f", text);

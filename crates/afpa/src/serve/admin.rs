@@ -17,7 +17,6 @@ use afpa_http::{
 };
 use afpa_server::{BoundListener, Engine, Settings};
 
-use super::metrics;
 use super::observe::Observed;
 
 /// The module of the administration.
@@ -83,7 +82,7 @@ impl Admin {
 
     fn metrics(&self) -> Answer {
         const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        match metrics::text(&self.observed) {
+        match self.observed.metrics() {
             Ok(text) => Answer { status: Status::OK, content_type: TYPE, body: text.into_bytes() },
             Err(_) => Answer::error(Status::INTERNAL_SERVER_ERROR),
         }

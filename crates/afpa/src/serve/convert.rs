@@ -7,12 +7,13 @@ use afpa_cache::watch::WatchSettings;
 use afpa_cache::{CacheSettings, PolicyKind};
 use afpa_http::{Coding, RequestLimits};
 use afpa_module_http::{Compression, SiteSettings};
-use afpa_server::{Address, Settings};
+use afpa_server::{Address, Elsewhere, Settings};
 
-use crate::config::{self, Config, Listen, Policy, Root, Symlinks};
+use afpa_config::{self as config, Config, Listen, Policy, Root, Symlinks};
 
-pub(super) fn engine(config: &Config) -> Settings {
+pub(super) fn engine(config: &Config, elsewhere: Option<Elsewhere>) -> Settings {
     Settings {
+        elsewhere,
         workers: config.workers,
         head_timeout: config.timeouts.head,
         body_timeout: config.timeouts.body,
@@ -44,7 +45,7 @@ pub(super) fn cache(config: &Config) -> CacheSettings {
     }
 }
 
-pub(super) fn root(site: &config::Site) -> RootSettings {
+pub(super) fn root(site: &config::SiteSettings) -> RootSettings {
     RootSettings {
         symlinks: match site.symlinks {
             Symlinks::Never => SymlinkPolicy::Never,
@@ -67,7 +68,7 @@ pub(super) fn request_limits(config: &Config) -> RequestLimits {
     }
 }
 
-pub(super) fn site(config: &Config, site: &config::Site, root: &Root) -> SiteSettings {
+pub(super) fn site(config: &Config, site: &config::SiteSettings, root: &Root) -> SiteSettings {
     SiteSettings {
         limits: request_limits(config),
         body_limit: config.limits.body as u64,

@@ -1,4 +1,4 @@
-//! From a configuration to what the workers serve from, and at a reload to the next.
+//! What the workers serve from.
 
 use std::sync::Arc;
 
@@ -9,11 +9,10 @@ use afpa_module_http::{Coder, Global, HttpHeader, ServerGroup, Site, VirtualSite
 use afpa_proxy::limit::Gate;
 use afpa_proxy::select::Group;
 use afpa_router::{Action, RequestSet, Router};
-use afpa_server::ListenerSettings;
 use anyhow::Context as _;
 
 use super::convert;
-use crate::config::{Config, Hierarchy, Listen};
+use afpa_config::{Config, Hierarchy};
 
 /// What the workers serve from.
 pub(super) struct Serving {
@@ -24,58 +23,13 @@ pub(super) struct Serving {
     pub(super) coder: Arc<Coder>,
 }
 
-/// The numbers by which connections name their listener: an address keeps its own for the life of the
-/// process, so that a connection means the same before and after a reload.
-#[derive(Default)]
-pub(super) struct Numbers(Vec<Listen>);
-
-/// Everything of the next [`Serving`] that can fail.
-pub(super) struct Draft {
+/// Everything of a [`Serving`] that can fail.
+pub(super) struct Content {
     router: Option<Arc<Router>>,
     names: Vec<String>,
     roots: Vec<Arc<Site>>,
     cache: Arc<Cache<HttpHeader>>,
     coder: Arc<Coder>,
-}
-
-impl Numbers {
-    /// The hierarchy of a configuration, with these numbers.
-    pub(super) fn hierarchy(&mut self, config: &Config) -> Hierarchy {
-        Hierarchy::of(config, &mut |listen| self.of(listen))
-    }
-
-    /// How connections to an address are taken.
-    pub(super) fn settings(&mut self, config: &Config, listen: &Listen) -> ListenerSettings {
-        // Sites that share an address agree on it; the checks see to that.
-        let site = config.sites.iter().find(|site| site.listen.contains(listen));
-        let proxy_from = site.map_or(&[][..], |site| &site.proxy_from);
-        ListenerSettings { number: self.of(listen), proxy_from: proxy_from.into() }
-    }
-
-    fn of(&mut self, listen: &Listen) -> u32 {
-        let known = self.0.iter().position(|other| other == listen);
-        let place = known.unwrap_or_else(|| {
-            self.0.push(listen.clone());
-            self.0.len() - 1
-        });
-        u32::try_from(place).unwrap_or(u32::MAX)
-    }
-}
-
-/// Opens every directory that something is cached from.
-///
-/// # Errors
-/// With the directory that cannot be opened.
-pub(super) fn open_roots(
-    config: &Config,
-    hierarchy: &Hierarchy,
-) -> anyhow::Result<Vec<DocumentRoot>> {
-    let roots = hierarchy.roots.iter().map(|root| {
-        let site = config.sites.get(root.site).context("a root belongs to a site")?;
-        DocumentRoot::open(&root.directory, convert::root(site))
-            .with_context(|| format!("cannot open the document root {}", root.directory.display()))
-    });
-    roots.collect()
 }
 
 /// One site that is its root and nothing else, as in `afpa serve DIR`: nothing is to be decided.
@@ -89,12 +43,12 @@ fn is_plain(config: &Config) -> bool {
     }
 }
 
-impl Draft {
-    /// Starts the threads that watch the roots and compress: privileges are dropped before.
+impl Content {
+    /// Starts the threads that watch the roots and compress; so privileges are dropped before.
     ///
     /// # Errors
     /// When one of them cannot be started.
-    pub(super) fn new(
+    pub(super) fn build(
         config: &Config,
         hierarchy: &Hierarchy,
         roots: Vec<DocumentRoot>,
@@ -122,15 +76,10 @@ impl Draft {
         Ok(Self { router, names, roots: sites, cache, coder })
     }
 
-    /// Its roots, which are watched already.
-    pub(super) fn roots(&self) -> Vec<Arc<Site>> {
-        self.roots.clone()
-    }
-
-    /// Takes effect: from now on the health of servers that stay belongs to the new groups. Nothing may
-    /// fail after it.
-    pub(super) fn adopt(self, config: &Config, previous: Option<&Global>) -> Serving {
-        let Draft { router, names, roots, cache, coder } = self;
+    /// The content with its sites and server groups. From now on the health of servers that stay, and
+    /// the requests in flight that a site counts, belong to the new ones: nothing may fail after it.
+    pub(super) fn serve(self, config: &Config, previous: Option<&Global>) -> Serving {
+        let Content { router, names, roots, cache, coder } = self;
         let global = Global {
             router,
             roots,
