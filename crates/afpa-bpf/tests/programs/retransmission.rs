@@ -1,14 +1,12 @@
 //! Answers of one segment that get lost come back by time alone: W1 to W4 of `bpf/include/afpa/rtx/watch.h`.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
+use crate::support::lab::{Lab, SOON, begin, data, settings};
+use crate::support::{ETAG, SITE, Sample};
 use afpa_bpf::{Reason, Settings};
 use afpa_testkit::packet::{ACK, FIN, PSH, RST, Segment};
 use afpa_testkit::tcp::RawClient;
-use support::lab::{Lab, SOON, begin, data, settings};
-use support::{ETAG, SITE, Sample};
 
 /// Longer than the first time-out of a path as short as this.
 const ONCE: Duration = Duration::from_millis(320);

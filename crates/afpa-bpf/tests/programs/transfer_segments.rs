@@ -1,14 +1,13 @@
 //! Answers of several segments, segment by segment: what acknowledgements and time do to them.
 
-mod support;
-
+use crate::support;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::support::lab::{Lab, SOON, UNIT, begin, body, check, data, join, repeats, settings};
+use crate::support::{PORT, SERVER_V4, SERVER_V6, Sample, inside};
 use afpa_bpf::Reason;
 use afpa_testkit::packet::{ACK, PSH, Segment};
-use support::lab::{Lab, SOON, UNIT, begin, body, check, data, join, repeats, settings};
-use support::{PORT, SERVER_V4, SERVER_V6, Sample, inside};
 
 #[test]
 fn an_initial_window_leaves_at_once_and_the_rest_with_acknowledgements() {

@@ -1,13 +1,11 @@
 //! Answers of several segments that end early, are refused, or meet what is not theirs.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::SITE;
+use crate::support::lab::{Lab, SOON, UNIT, begin, check, data, join, repeats, settings};
 use afpa_bpf::{Reason, Settings};
 use afpa_testkit::packet::{ACK, FIN, RST, Segment};
-use support::SITE;
-use support::lab::{Lab, SOON, UNIT, begin, check, data, join, repeats, settings};
 
 #[test]
 fn a_reset_ends_the_flight() {

@@ -1,14 +1,13 @@
 //! What becomes of shared connections when the process that answers ends, and when another one starts.
 
-mod support;
-
+use crate::support;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::support::{LISTENER, PORT, SERVER_V4, SITE, Sample, World, index, inside};
 use afpa_bpf::{FastPath, Settings};
 use afpa_netlab::Bed;
-use support::{LISTENER, PORT, SERVER_V4, SITE, Sample, World, index, inside};
 
 /// A folder of ours on the BPF file system, removed with its pins.
 struct Pins(PathBuf);
@@ -48,7 +47,7 @@ fn drifted_connections_outlive_the_process_and_are_taken_over() {
     let mut victim = std::process::Command::new("nsenter") // `ip netns exec` would hide /sys/fs/bpf
         .arg(format!("--net=/run/netns/{}", world.server().name()))
         .arg(std::env::current_exe().expect("this program"))
-        .args(["--exact", "victim", "--ignored", "--nocapture"])
+        .args(["--exact", "life::victim", "--ignored", "--nocapture"])
         .env("AFPA_TEST_PINS", &pins.0)
         .env("AFPA_TEST_READY", &ready)
         .spawn()

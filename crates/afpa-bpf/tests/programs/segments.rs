@@ -1,12 +1,10 @@
 //! TCP's promises for bytes that the kernel's TCP never saw: loss, repetition, reordering, forgery.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{SITE, Sample, World, closes_cleanly, counted};
 use afpa_bpf::{Reason, Settings};
 use afpa_testkit::packet::{ACK, FIN, PSH, RST, Segment};
-use support::{SITE, Sample, World, closes_cleanly, counted};
 
 const SOON: Duration = Duration::from_millis(150);
 

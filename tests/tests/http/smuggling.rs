@@ -2,7 +2,7 @@
 //! what was refused must have closed the connection before it, what was not must be answered by
 //! exactly its own responses and then the marker's.
 
-#[path = "../../crates/afpa-http/corpus/reader.rs"]
+#[path = "../../../crates/afpa-http/corpus/reader.rs"]
 mod corpus;
 
 use std::{thread, time::Duration};

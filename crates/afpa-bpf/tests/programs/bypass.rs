@@ -1,15 +1,14 @@
 //! Connections that go by: what is remembered of them must be true, or cost nothing but a hit.
 //! `bypass.h`; LIFECYCLE.md, "Connections that go by".
 
-mod support;
-
+use crate::support;
 use std::time::Duration;
 
+use crate::support::frame::Frame;
+use crate::support::{LISTENER, SERVER_V4, SITE, World, counted, kernel_answers};
 use afpa_bpf::{FastPath, Flow, Hook, Reason, Settings, TCX_NEXT};
 use afpa_testkit::packet::{ACK, FIN, RST, SYN, Segment};
 use afpa_testkit::tcp::RawClient;
-use support::frame::Frame;
-use support::{LISTENER, SERVER_V4, SITE, World, counted, kernel_answers};
 
 const SOON: Duration = Duration::from_millis(150);
 const LONG: u32 = 1 << 20;

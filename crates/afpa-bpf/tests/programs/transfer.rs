@@ -1,13 +1,11 @@
 //! Mixed requests through a wire that loses, repeats and reorders: every response is compared, and no
 //! connection may hang.
 
-mod support;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::support::{ETAG, SERVER_V4, SERVER_V6, Sample, World};
 use afpa_bpf::{FastPath, Reason, Settings};
-use support::{ETAG, SERVER_V4, SERVER_V6, Sample, World};
 
 const CONNECTIONS: usize = 24;
 const REQUESTS: usize = 60;

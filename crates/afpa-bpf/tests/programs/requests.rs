@@ -1,20 +1,15 @@
 //! What is answered in the interrupt context, what is not, and why.
 
-mod support;
-
-#[path = "requests/"]
-mod requests {
-    mod events;
-    pub(crate) mod outcome;
-    mod passed;
-    mod sites;
-}
+mod events;
+mod outcome;
+mod passed;
+mod sites;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use self::outcome::{outcome, world};
+use crate::support::{ETAG, SERVER_V4, SITE, Sample};
 use afpa_bpf::{Coding, Reason, Response, Settings, Variant};
-use requests::outcome::{outcome, world};
-use support::{ETAG, SERVER_V4, SITE, Sample};
 
 #[test]
 fn get_head_and_conditions() {

@@ -1,10 +1,8 @@
 //! One keep-alive connection, answered by the kernel and by an ordinary server in turn.
 
-mod support;
-
+use crate::support::{SERVER_V4, SERVER_V6, Sample, World};
 use afpa_bpf::{FastPath, Reason, Settings};
 use afpa_testkit::Client;
-use support::{SERVER_V4, SERVER_V6, Sample, World};
 
 /// nginx with a small and a large file of its own, and a pinned object it does not have.
 fn world() -> Option<(World, FastPath, Sample)> {

@@ -1,14 +1,12 @@
 //! Connections for which the fast path has nothing are left to user mode, and come to no harm there.
 //! LIFECYCLE.md, "When a connection rests".
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{SERVER_V4, SITE, Sample, World, closes_cleanly, counted, kernel_answers};
 use afpa_bpf::{FastPath, Reason, Settings};
 use afpa_testkit::packet::{ACK, FIN, RST, Segment};
 use afpa_testkit::tcp::RawClient;
-use support::{SERVER_V4, SITE, Sample, World, closes_cleanly, counted, kernel_answers};
 
 const SOON: Duration = Duration::from_millis(150);
 

@@ -1,11 +1,10 @@
 //! Packet in, packet out: the programs run on frames made by hand, in a namespace without traffic.
 
-mod support;
-
+use crate::support;
+use crate::support::frame::Frame;
+use crate::support::{PORT, Sample};
 use afpa_bpf::{FastPath, Flow, FlowKey, Hook, Reason, TCX_NEXT, TCX_REDIRECT};
 use afpa_testkit::packet::{ACK, ECE, FIN, PSH, RST, SYN, URG};
-use support::frame::Frame;
-use support::{PORT, Sample};
 
 const REQUEST: &str = "GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n";
 

@@ -1,11 +1,10 @@
 //! Time in the programs per request, printed; the assertions are generous, against mishaps only.
 
-mod support;
-
+use crate::support;
 use std::time::Duration;
 
+use crate::support::{SERVER_V4, Sample, World};
 use afpa_bpf::{FastPath, ProgramStatistics, Reason, Settings};
-use support::{SERVER_V4, Sample, World};
 
 const CONNECTIONS: usize = 32;
 const ROUNDS: usize = 300;

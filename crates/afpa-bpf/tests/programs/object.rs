@@ -6,8 +6,8 @@ use afpa_abi::{Reason, STRUCTS};
 use libbpf_rs::HasSize;
 use libbpf_rs::btf::{Btf, types};
 
-const PREBUILT: &[u8] = include_bytes!("../../../bpf/prebuilt/afpa.bpf.o");
-const PREBUILT_CLANG: &str = include_str!("../../../bpf/prebuilt/clang-version");
+const PREBUILT: &[u8] = include_bytes!("../../../../bpf/prebuilt/afpa.bpf.o");
+const PREBUILT_CLANG: &str = include_str!("../../../../bpf/prebuilt/clang-version");
 
 #[test]
 fn layouts_agree_with_btf() {
