@@ -13,7 +13,7 @@ mod sample;
 mod trace;
 pub mod transfer;
 
-pub use lab::{Lab, PORT, Plan, SITE, attach, await_that, large, skip};
+pub use lab::{Lab, PORT, Plan, SITE, attach, large, skip};
 pub use response::{blank_date, put};
 pub use sample::{Sample, pin_reply};
 pub use trace::Trace;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use afpa_bpf::{FlowKey, Reason, Settings};
 use afpa_netlab::{Bed, Offloads, Path};
+use afpa_testkit::eventually;
 use afpa_testkit::packet::{ACK, FIN, PSH, RST, Segment};
 use afpa_testkit::tcp::RawClient;
-use afpa_tests::tcp::{Lab, PORT, Plan, await_that, large};
+use afpa_tests::tcp::{Lab, PORT, Plan, large};
 use socket2::SockRef;
 
 fn lab() -> Option<Lab> {
@@ -28,7 +29,7 @@ fn close(lab: &Lab, wire: &mut RawClient) {
     assert_eq!((fin.seq, fin.ack), (wire.ack, wire.seq));
     wire.accept(&fin);
     wire.acknowledge();
-    await_that("the server's socket to go", || lab.sockets("all") == 2); // its two listeners
+    eventually("the server's socket to go", || lab.sockets("all") == 2); // its two listeners
 }
 
 /// A request to the server after which it closes.
@@ -49,7 +50,7 @@ fn half_close_by_the_client_still_gets_the_response() {
     client.tcp().shutdown(Shutdown::Write).expect("shut down");
     assert_eq!(client.receive().body, b"from nginx");
     assert!(client.take_all().is_empty());
-    await_that("the server's socket to go", || lab.sockets("all") == 2); // its two listeners
+    eventually("the server's socket to go", || lab.sockets("all") == 2); // its two listeners
 }
 
 #[test]
@@ -71,7 +72,7 @@ fn reset_by_the_client_in_the_middle_of_a_response() {
     client.take(1000);
     SockRef::from(client.tcp()).set_linger(Some(Duration::ZERO)).expect("linger");
     drop(client);
-    await_that("the server's socket to go", || lab.sockets("established") == 0);
+    eventually("the server's socket to go", || lab.sockets("established") == 0);
     let mut client = lab.client();
     lab.converse(&mut client);
     client.end();
@@ -83,9 +84,9 @@ fn reset_by_the_client_is_in_the_numbers_of_the_server() {
     let mut wire = lab.wired();
     wire.ask_kernel();
     wire.ask_user();
-    await_that("an established socket", || lab.sockets("established") == 1);
+    eventually("an established socket", || lab.sockets("established") == 1);
     wire.send(&Segment { flags: RST | ACK, ..wire.next() });
-    await_that("the server's socket to go", || lab.sockets("established") == 0);
+    eventually("the server's socket to go", || lab.sockets("established") == 0);
 }
 
 #[test]
@@ -105,7 +106,7 @@ fn reset_by_the_server_reaches_the_client_in_its_numbers() {
         let reset = wire.await_segment("a reset", |segment| segment.flags & RST != 0);
         assert!(reset.seq == wire.ack || reset.seq == wire.ack.wrapping_add(1), "{reset:?}");
     }
-    await_that("the flow to go", || !flow_exists(&lab, &wire) || lab.sockets("all") == 2);
+    eventually("the flow to go", || !flow_exists(&lab, &wire) || lab.sockets("all") == 2);
 }
 
 /// Both FINs cross: neither acknowledges the other.
@@ -124,7 +125,7 @@ fn simultaneous_close() {
     assert!(acknowledged.flags & RST == 0, "{acknowledged:?}");
     wire.ack = data_end.wrapping_add(1);
     wire.acknowledge();
-    await_that("TIME-WAIT or nothing", || {
+    eventually("TIME-WAIT or nothing", || {
         lab.sockets("closing") + lab.sockets("fin-wait-1") + lab.sockets("last-ack") == 0
     });
 }
@@ -160,7 +161,7 @@ fn same_ports_out_of_time_wait() {
     }
     wire.send(&Segment { flags: FIN | ACK, ..wire.next() });
     wire.seq = wire.seq.wrapping_add(1);
-    await_that("TIME-WAIT", || lab.sockets("time-wait") == 1);
+    eventually("TIME-WAIT", || lab.sockets("time-wait") == 1);
     wire.seq = wire.seq.wrapping_add(5_000_000);
     wire.connect();
     wire.ask_kernel();
@@ -198,7 +199,7 @@ fn half_open_connection_with_a_lost_answer_can_be_reset() {
     wire.send(&Segment { ack: 0, ..syn });
     let challenge = wire.await_segment("a challenge", |segment| segment.payload.is_empty());
     wire.send(&Segment { seq: challenge.ack, ack: 0, flags: RST, ..wire.next() });
-    await_that("the old connection to end", || lab.sockets("established") == 0);
+    eventually("the old connection to end", || lab.sockets("established") == 0);
 }
 
 #[test]
@@ -218,7 +219,7 @@ fn full_flow_table_leaves_new_connections_to_user_mode() {
     first.iter_mut().for_each(|client| lab.converse(client)); // those that were in stay in
     late.into_iter().for_each(afpa_testkit::Client::end);
     first.into_iter().for_each(afpa_testkit::Client::end);
-    await_that("room", || {
+    eventually("room", || {
         let mut client = lab.client();
         client.get("/kernel.html").is_from_kernel()
     });

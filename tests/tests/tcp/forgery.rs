@@ -112,7 +112,7 @@ fn after_the_connection_has_ended() {
     let mut wire = lab.wired();
     wire.ask_kernel();
     wire.send(&Segment { flags: RST | 16, ..wire.next() });
-    afpa_tests::tcp::await_that("the socket's end", || lab.sockets("established") == 0);
+    afpa_testkit::eventually("the socket's end", || lab.sockets("established") == 0);
     let next = wire.get("/kernel.html");
     let segments = vec![next; 10];
     for segment in &segments {

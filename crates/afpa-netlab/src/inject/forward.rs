@@ -110,10 +110,13 @@ impl Forwarder {
         *self.shared.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Other rules from now on; packets on their way are delivered at once. Counts go on.
+    /// Other rules, in force when it returns; packets on their way are delivered at once. Counts go on.
     pub fn set_rules(&self, rules: &Rules) {
-        let mut next = self.shared.new_rules.lock().unwrap_or_else(PoisonError::into_inner);
-        *next = Some(rules.clone());
+        let next = || self.shared.new_rules.lock().unwrap_or_else(PoisonError::into_inner);
+        *next() = Some(rules.clone());
+        while next().is_some() && !self.has_ended() {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// It has ended by itself; [`wait`](Self::wait) tells why.

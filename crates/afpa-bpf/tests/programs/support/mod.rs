@@ -8,14 +8,14 @@ pub mod frame;
 pub mod lab;
 
 use std::net::{IpAddr, SocketAddr};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use afpa_bpf::{Coding, FastPath, Reason, Response, Settings, Variant};
 use afpa_netlab::inject::{Impairment, Rules};
 use afpa_netlab::{Bed, BedOptions, Namespace, Path, missing_privilege};
 use afpa_testkit::tcp::RawClient;
-use afpa_testkit::{Client, eventually, sample};
+use afpa_testkit::{Client, Running, eventually, nginx, sample};
 
 pub use afpa_testkit::sample::{ETAG, LAST_MODIFIED};
 
@@ -36,7 +36,7 @@ pub fn kernel_answers(fast_path: &FastPath, client: &mut RawClient) {
     assert!(reply.is_from_kernel() && reply.text().ends_with("from the kernel"), "{reply:?}");
 }
 
-/// The server answers the FIN of a client whose numbers have drifted by its own; then the socket is gone,
+/// The server answers the FIN of a client whose sequence numbers are translated by its own; then the socket is gone,
 /// and so is the flow, the only one.
 #[track_caller]
 pub fn closes_cleanly(world: &World, fast_path: &FastPath, mut client: RawClient) {
@@ -58,16 +58,6 @@ pub struct World {
     children: Vec<Running>,
     pub bed: Bed,
     pub folder: tempfile::TempDir,
-}
-
-/// A process that ends with us.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _gone = self.0.kill();
-        let _status = self.0.wait();
-    }
 }
 
 impl World {
@@ -110,7 +100,7 @@ impl World {
     pub fn spawn(&mut self, program: &str, arguments: &[&str]) {
         let mut command = self.server().command(program);
         command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
-        self.children.push(Running(command.spawn().expect("the server starts")));
+        self.children.push(Running::start(&mut command));
     }
 
     /// nginx serving `folder/www`, on every address: one process, so that its end leaves no worker.
@@ -119,13 +109,11 @@ impl World {
         std::fs::create_dir_all(folder.join("www")).expect("a folder");
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(&folder, open).expect("readable for the server's user");
-        let configuration = format!(
-            "daemon off; master_process off; pid {0}/nginx.pid; error_log {0}/error.log;\n\
-             events {{ worker_connections 4096; }}\n\
-             http {{ access_log off; keepalive_requests 1000000; sendfile on; types {{ text/html html; }}\n\
-             client_body_temp_path {0}; proxy_temp_path {0}; fastcgi_temp_path {0}; uwsgi_temp_path {0}; scgi_temp_path {0};\n\
-             server {{ listen 8080; listen [::]:8080; root {0}/www; {extra} }} }}\n",
-            folder.display()
+        let configuration = nginx::configuration(
+            &folder,
+            "master_process off; events { worker_connections 4096; }",
+            "access_log off; keepalive_requests 1000000; types { text/html html; }",
+            &format!("listen {PORT}; listen [::]:{PORT}; {extra}"),
         );
         std::fs::write(folder.join("nginx.conf"), configuration).expect("written");
         self.spawn("nginx", &["-c", &folder.join("nginx.conf").display().to_string()]);
