@@ -9,9 +9,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use afpa_bpf::{LONGEST_ANSWER, Reason, Settings};
 use afpa_netlab::Path;
 use afpa_netlab::inject::Rules;
+use afpa_testkit::eventually;
 use afpa_tests::tcp::networks::{Network, near};
 use afpa_tests::tcp::transfer::{self, Load, Menu};
-use afpa_tests::tcp::{Lab, Plan, await_that};
+use afpa_tests::tcp::{Lab, Plan};
 
 const REQUESTS: u64 = 400;
 const CONNECTIONS: usize = 60;
@@ -72,5 +73,5 @@ fn every_long_answer_is_nginx_own_through_bad_networks() {
     }
     println!("{}", lab.tally());
     lab.bed.injector().expect("an injector").set_rules(&Rules::default());
-    await_that("the end of every flight", || lab.fast_path().transfers().expect("counted") == 0);
+    eventually("the end of every flight", || lab.fast_path().transfers().expect("counted") == 0);
 }

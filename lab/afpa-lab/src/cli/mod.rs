@@ -2,8 +2,8 @@
 
 mod ask;
 mod bench;
-mod fast_path;
 mod compare;
+mod fast_path;
 mod interrupt;
 mod list;
 mod papers;
