@@ -30,8 +30,7 @@
 #define AFPA_PAGE_REACH 1472      /* and those of the next that it repeats: no segment lies in two pages */
 #define AFPA_PAGE_SUMS 4          /* sums of segments that a page remembers: of one that begins in each of its quarters */
 #define AFPA_PAGES_MAX 17         /* pages of an answer */
-#define AFPA_TRANSFERS_DUE 64              /* flights whose time has come that are told of at once */
-#define AFPA_RTX_DUE 64          /* the same of answers of one segment */
+#define AFPA_RTX_DUE 128          /* rtx timers that one run names: half of them of transfers at most */
 #define AFPA_PATH_WORDS 4         /* of 8 bytes: the send engine's struct path */
 #define AFPA_SENDER_WORDS 83      /* its struct flight */
 #define AFPA_SITES_COUNTED 1024   /* places in which answers of sites are counted; a power of two */
@@ -208,22 +207,35 @@ struct afpa_transfer {
 	__u64 sender[AFPA_SENDER_WORDS]; /* struct flight of the send engine */
 };
 
-/* dues: a flight whose time has come, for the one who tends them. */
-struct afpa_rtx_due {
-	struct afpa_flow_key flow;
-	__u32 interface;
-	__u8 ethernet[14];
-	__u8 reserved[2];
+/* What has an rtx timer. */
+enum afpa_rtx_kind {
+	AFPA_RTX_ANSWER = 0,          /* the last answer of a connection, of one segment */
+	AFPA_RTX_TRANSFER = 1,
 };
 
-/* watches: a connection whose answers of one segment are watched. */
+/* rtx_timers, rtx_due: a timer of retransmission, see rtx/timers.h. */
 struct afpa_rtx_timer {
 	struct afpa_flow_key flow;
-	__u32 interface;              /* where they leave */
+	__u32 interface;              /* where the answer leaves */
 	__u8 ethernet[14];            /* header of what leaves */
-	__u8 reserved[2];
-	__u32 stamp;                  /* of the entry that counts, as in the flow */
-	__u32 due;                    /* when it is looked at, in the unit of the flow */
+	__u8 kind;                    /* enum afpa_rtx_kind */
+	__u8 reserved;
+	__u32 stamp;                  /* of an answer: the flow's `rtx_stamp`, while the entry counts */
+	__u32 due;                    /* of an answer: when it is serviced, in the unit of the flow */
+};
+
+/* Which timers `afpa_rtx_due` looks at. */
+enum afpa_rtx_kinds {
+	AFPA_RTX_TRANSFERS = 1,
+	AFPA_RTX_ANSWERS = 2,
+};
+
+/* What it says of those that it did not name. */
+enum afpa_rtx_state {
+	AFPA_RTX_TRANSFERS_LEFT = 1,  /* transfers are under way */
+	AFPA_RTX_TRANSFERS_MORE = 2,  /* more of them may be due */
+	AFPA_RTX_ANSWERS_LEFT = 4,    /* the FIFO has entries */
+	AFPA_RTX_ANSWERS_MORE = 8,    /* more of them may be due */
 };
 
 #define AFPA_RESPONSES_PENDING_MAX 15

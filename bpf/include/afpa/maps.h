@@ -69,22 +69,14 @@ struct {
 	__type(value, struct afpa_transfer);
 } transfers SEC(".maps");
 
-/* Those of them whose time has come, as far as there is room, when user mode looks. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, AFPA_TRANSFERS_DUE);
-	__type(key, __u32);
-	__type(value, struct afpa_rtx_due);
-} transfers_due SEC(".maps");
-
-/* Connections that were given an answer of one segment. A full queue leaves losses to the client. */
+/* Timers of answers of one segment, first in, first out. A full queue leaves losses to the client. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1);
 	__type(value, struct afpa_rtx_timer);
 } rtx_timers SEC(".maps");
 
-/* Those of them that lack their answer and are to be looked at soon, when user mode looks. */
+/* Timers of both kinds that are due, as `afpa_rtx_due` named them last. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, AFPA_RTX_DUE);

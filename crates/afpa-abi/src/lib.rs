@@ -41,10 +41,8 @@ pub const PAGE_REACH: usize = 1472;
 pub const PAGE_SUMS: usize = 4;
 /// Pages of an answer.
 pub const PAGES_MAX: usize = 17;
-/// Flights whose time has come that are told of at once.
-pub const TRANSFERS_DUE: usize = 64;
-/// The same of answers of one segment.
-pub const RTX_DUE: usize = 64;
+/// Rtx timers that one run names.
+pub const RTX_DUE: usize = 128;
 /// Words of the send engine's memory of a path.
 pub const PATH_WORDS: usize = 4;
 /// Words of the send engine's state.
@@ -272,14 +270,32 @@ pub struct Transfer {
     pub sender: [u64; SENDER_WORDS],
 }
 
-/// `struct afpa_rtx_due`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct RtxDue {
-    pub flow: FlowKey,
-    pub interface: u32,
-    pub ethernet: [u8; 14],
-    pub reserved: [u8; 2],
+/// `enum afpa_rtx_kind`
+pub mod rtx_kind {
+    /// The last answer of a connection, of one segment.
+    pub const ANSWER: u8 = 0;
+    /// A transfer.
+    pub const TRANSFER: u8 = 1;
+}
+
+/// `enum afpa_rtx_kinds`
+pub mod rtx_kinds {
+    /// Those of transfers.
+    pub const TRANSFERS: u8 = 1;
+    /// Those of answers of one segment.
+    pub const ANSWERS: u8 = 2;
+}
+
+/// `enum afpa_rtx_state`
+pub mod rtx_state {
+    /// Transfers are under way.
+    pub const TRANSFERS_LEFT: u8 = 1;
+    /// More of them may be due.
+    pub const TRANSFERS_MORE: u8 = 2;
+    /// The FIFO has entries.
+    pub const ANSWERS_LEFT: u8 = 4;
+    /// More of them may be due.
+    pub const ANSWERS_MORE: u8 = 8;
 }
 
 /// `struct afpa_rtx_timer`
@@ -289,7 +305,8 @@ pub struct RtxTimer {
     pub flow: FlowKey,
     pub interface: u32,
     pub ethernet: [u8; 14],
-    pub reserved: [u8; 2],
+    pub kind: u8,
+    pub reserved: u8,
     pub stamp: u32,
     pub due: u32,
 }
@@ -399,6 +416,6 @@ const _: () = {
     );
     assert!(size_of::<Page>() == 5600);
     assert!(offset_of!(Transfer, sender) == 80 && size_of::<Transfer>() == 80 + 8 * SENDER_WORDS);
-    assert!(size_of::<RtxDue>() == 56 && size_of::<RtxTimer>() == 64);
+    assert!(size_of::<RtxTimer>() == 64);
     assert!(offset_of!(Event, version) == 48 && size_of::<Event>() == 80);
 };

@@ -4,7 +4,7 @@
 //! [`FastPath::attach`] puts them on an interface, [`FastPath::listen`] names the served addresses,
 //! [`FastPath::pin`] and [`FastPath::unpin`] say what they answer. Nothing is answered until
 //! [`FastPath::beat`] is called, and no longer than two seconds after the last call; connections
-//! whose numbers have drifted are translated for as long as the programs are attached.
+//! that have a sequence offset are translated for as long as the programs are attached.
 //! [`FastPath::sweep`] removes connections whose socket is gone; call it every few seconds.
 //!
 //! The mechanism is described in `bpf/include/afpa/` (maps, flow invariants) and in the programs.
@@ -15,7 +15,6 @@ mod clock;
 mod counters;
 mod dry_run;
 mod events;
-mod flights;
 mod flows;
 mod home;
 mod interfaces;
@@ -23,9 +22,8 @@ mod listen;
 mod load;
 mod pin;
 mod region;
+mod rtx;
 mod sum;
-mod tend;
-mod watches;
 
 pub use afpa_abi::{
     ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PATH_MAX, Reason,
@@ -40,7 +38,7 @@ pub use interfaces::{Carriers, Change, Interface, carrying, interfaces, is_reach
 pub use listen::Site;
 pub use load::{BYPASS_AFTER, FastPath, ProgramStatistics, Settings, Unavailable};
 pub use pin::{Coding, PinError, Response, Usage, Variant};
-pub use tend::RtxThread;
+pub use rtx::RtxThread;
 
 /// Memory of one pinned variant.
 pub const VARIANT_BYTES: usize = size_of::<afpa_abi::Slot>();

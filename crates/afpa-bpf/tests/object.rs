@@ -36,8 +36,7 @@ fn layouts_agree_with_btf() {
         Flow "afpa_flow" { lock, owner, flags, client_scale, answer_kind, window, mss, rx_offset, tx_offset, client_next, kernel_next, stale_below, acked_to_kernel, response_start, kernel_received, ts_sent, ts_seen, ts_offset, listener, request_seq, request_length, answer_seq, answer_size, answer_slot, answer_date, snd_una, answer_version, used_ns, user_ns, responses_pending, phase, head_bits, chunk, passed, pins, passing_since, path, any_host_site, generation, rtx_stamp, answer_sent, retransmits, rtt_wanted, reserved }
         Page "afpa_page" { bytes, sums }
         Transfer "afpa_transfer" { version, slot, date, flow, lock, at, interface, ethernet, send_pending, place, sender }
-        RtxDue "afpa_due_transfers" { flow, interface, ethernet, reserved }
-        RtxTimer "afpa_due_answers" { flow, interface, ethernet, reserved, stamp, due }
+        RtxTimer "afpa_rtx_timer" { flow, interface, ethernet, kind, reserved, stamp, due }
         Event "afpa_event" { flow, listener, site, date, version, length, weight, kind, head, reserved, block, block_sequence, spare }
         SiteCount "afpa_site_count" { whole, not_modified }
     };
