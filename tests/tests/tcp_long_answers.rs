@@ -72,5 +72,5 @@ fn every_long_answer_is_nginx_own_through_bad_networks() {
     }
     println!("{}", lab.tally());
     lab.bed.injector().expect("an injector").set_rules(&Rules::default());
-    await_that("the end of every flight", || lab.fast_path().transfers().expect("counted") == 0);
+    await_that("the end of every transfer", || lab.fast_path().transfers().expect("counted") == 0);
 }

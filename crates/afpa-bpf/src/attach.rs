@@ -31,7 +31,7 @@ impl FastPath {
         if attached.contains_key(&interface) {
             return Ok(());
         }
-        // Egress first: nothing may drift before the way back is translated.
+        // Egress first: no connection may get an offset before the way back is translated.
         let egress = self.link(&self.egress, interface, BPF_TCX_EGRESS).map_err(explain)?;
         let ingress = self.link(&self.ingress, interface, BPF_TCX_INGRESS).map_err(explain)?;
         attached.insert(interface, Attachment { ingress, egress });
@@ -40,8 +40,8 @@ impl FastPath {
         Ok(())
     }
 
-    /// Take the programs off an interface. Connections that have drifted break, so end them first
-    /// (see [`FastPath::drifted_flows`]). False: they were not on it.
+    /// Take the programs off an interface. Connections with a sequence offset break, so end them first
+    /// (see [`FastPath::translated_flows`]). False: they were not on it.
     pub fn detach(&self, interface: u32) -> bool {
         for hook in [BPF_TCX_INGRESS, BPF_TCX_EGRESS] {
             if let Some(path) = self.kept_link(interface, hook) {
@@ -50,7 +50,7 @@ impl FastPath {
         }
         let mut attached = self.attached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Some(attachment) = attached.remove(&interface) else { return false };
-        // Closing alone would take effect a little later. Ingress first: nothing may drift any more.
+        // Closing alone would take effect a little later. Ingress first: nothing may get an offset any more.
         for link in [attachment.ingress, attachment.egress] {
             // JUSTIFICATION: libbpf-rs has no tcx yet. SAFETY: plain system call wrapper.
             let _gone = unsafe { bpf_link_detach(link.as_raw_fd()) };
@@ -75,7 +75,7 @@ impl FastPath {
     }
 
     /// Remove what [`Settings::keep_in`](crate::Settings::keep_in) left behind. Programs of a process
-    /// that has ended are detached by it; connections that have drifted break.
+    /// that has ended are detached by it; connections with an offset break.
     pub fn forget(folder: &Path) -> io::Result<()> {
         for entry in std::fs::read_dir(folder)? {
             std::fs::remove_file(entry?.path())?;

@@ -27,7 +27,7 @@ impl FastPath {
     }
 
     /// Serve an address no longer. Its connections go on in user mode; the port stays marked, since
-    /// those that have drifted need translation.
+    /// those with a sequence offset need translation.
     pub fn unlisten(&self, address: SocketAddr) -> libbpf_rs::Result<()> {
         let mut endpoints = endpoints(address).into_iter();
         let deleted =

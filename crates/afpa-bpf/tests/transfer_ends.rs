@@ -10,7 +10,7 @@ use support::lab::{Lab, SOON, UNIT, begin, check, data, join, repeats, settings}
 use support::raw::{ACK, FIN, RST, Segment};
 
 #[test]
-fn a_reset_ends_the_flight() {
+fn a_reset_ends_the_transfer() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.connected();
     begin(&mut client, "/big.html");

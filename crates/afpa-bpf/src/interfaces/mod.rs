@@ -52,7 +52,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
 
 /// Of `all`, those that packets of connections to any of `listeners` may take: the loopback interface for
 /// its addresses, all of them for others. Requests may come in by an interface that has not got the
-/// address, and user mode's responses take the way that routing gives them; where a packet of a drifted
+/// address, and user mode's responses take the way that routing gives them; where a packet of a translated
 /// connection met no program, its numbers would be wrong.
 pub fn carrying<'i>(
     listeners: &[SocketAddr],

@@ -50,7 +50,7 @@ impl Lab {
         self.fast_path.counters().expect("counters")[reason]
     }
 
-    /// Time goes by, and flights are looked after.
+    /// Time goes by, and timers are serviced.
     pub fn service_timers(&self, time: Duration) {
         let deadline = Instant::now() + time;
         while Instant::now() < deadline {

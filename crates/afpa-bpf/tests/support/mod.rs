@@ -36,7 +36,7 @@ pub fn kernel_answers(fast_path: &FastPath, client: &mut raw::RawClient) {
     assert!(reply.is_from_kernel() && reply.text().ends_with("from the kernel"), "{reply:?}");
 }
 
-/// The server answers the FIN of a client whose numbers have drifted by its own; then the socket is gone,
+/// The server answers the FIN of a client whose numbers have an offset by its own; then the socket is gone,
 /// and so is the flow, the only one.
 #[track_caller]
 pub fn closes_cleanly(world: &World, fast_path: &FastPath, mut client: raw::RawClient) {
