@@ -4,7 +4,7 @@
 //! [`FastPath::attach`] puts them on an interface, [`FastPath::listen`] names the served addresses,
 //! [`FastPath::pin`] and [`FastPath::unpin`] say what they answer. Nothing is answered until
 //! [`FastPath::beat`] is called, and no longer than two seconds after the last call; connections
-//! whose numbers have drifted are translated for as long as the programs are attached.
+//! that have a sequence offset are translated for as long as the programs are attached.
 //! [`FastPath::sweep`] removes connections whose socket is gone; call it every few seconds.
 //!
 //! The mechanism is described in `bpf/include/afpa/` (maps, flow invariants) and in the programs.
@@ -13,15 +13,13 @@ mod cache;
 mod clock;
 mod conn;
 mod dry_run;
-mod flights;
 mod load;
 mod net;
 mod pin_home;
 mod region;
+mod rtx;
 mod stats;
 mod tcx;
-mod tend;
-mod watches;
 
 pub use afpa_abi::{
     ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PAGE, PATH_MAX, Reason,
@@ -38,9 +36,9 @@ pub use load::{BYPASS_AFTER, FastPath, ProgramStatistics, Settings, Unavailable}
 pub use net::carriers::{Carriers, Change};
 pub use net::interfaces::{Interface, carrying, interfaces, is_reachable};
 pub use pin_home::{HOME, open_home};
+pub use rtx::RtxThread;
 pub use stats::Counters;
 pub use tcx::{TcxHook, TcxProgram, detach_link};
-pub use tend::RtxThread;
 
 /// The eBPF object this crate was built with.
 pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/afpa.bpf.o"));

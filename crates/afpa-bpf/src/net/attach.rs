@@ -27,7 +27,7 @@ impl FastPath {
         Ok(())
     }
 
-    /// Take the programs off an interface. Connections that have drifted break, so end them first
+    /// Take the programs off an interface. Connections with a sequence offset break, so end them first
     /// (see [`FastPath::translated_flows`]). False: they were not on it.
     pub fn detach(&self, interface: u32) -> bool {
         for hook in [BPF_TCX_INGRESS, BPF_TCX_EGRESS] {
