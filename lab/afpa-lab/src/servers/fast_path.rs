@@ -65,7 +65,7 @@ pub(crate) const CONTROL: &str = "control.sock";
 /// How long a server may take until it is ready.
 const START_PATIENCE: Duration = Duration::from_secs(20);
 /// The setting of [`Bypass`], in the configuration and on the command line.
-const BYPASS_AFTER: [&str; 2] = ["rest_after", "--rest-after"];
+const BYPASS_AFTER: [&str; 2] = ["bypass_after", "--bypass-after"];
 
 impl Bypass {
     fn requests(self) -> u32 {
