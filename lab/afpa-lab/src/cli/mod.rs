@@ -3,6 +3,7 @@
 mod ask;
 mod bench;
 mod fast_path;
+mod hold;
 mod interrupt;
 mod list;
 mod papers;
@@ -38,6 +39,7 @@ enum Command {
     Ask(ask::Ask),
     Papers(Box<papers::Papers>),
     FastPath(fast_path::FastPath),
+    Hold(hold::Hold),
     List(list::List),
     Report(Report),
     Diff(Diff),
@@ -51,6 +53,7 @@ impl Cli {
             Command::Papers(papers) => return papers.run(),
             Command::FastPath(bench) => return bench.run(),
             Command::Ask(ask) => ask.run()?,
+            Command::Hold(hold) => hold.run()?,
             Command::List(list) => list.run(),
             Command::Report(report) => report.run()?,
             Command::Diff(diff) => print!("{}", diff::folders(&diff.before, &diff.after)?),
