@@ -74,10 +74,10 @@ impl TcxProgram {
                 &mut options,
             )
         };
+        outcome(program)?;
         // SAFETY: a descriptor that the kernel has just made for us.
-        (program >= 0)
-            .then(|| Self { program: unsafe { OwnedFd::from_raw_fd(program) }, hook })
-            .ok_or_else(|| io::Error::from_raw_os_error(-program))
+        let program = unsafe { OwnedFd::from_raw_fd(program) };
+        Ok(Self { program, hook })
     }
 
     /// Attaches it behind what is there, to an interface of the current network namespace.

@@ -4,6 +4,7 @@ mod ask;
 mod bench;
 mod compare;
 mod fast_path;
+mod hold;
 mod interrupt;
 mod list;
 mod papers;
@@ -43,6 +44,7 @@ enum Command {
     FastPath(fast_path::FastPath),
     Compare(compare::Compare),
     Proxy(proxy::Proxy),
+    Hold(hold::Hold),
     List(list::List),
     Report(Report),
     Diff(Diff),
@@ -58,6 +60,7 @@ impl Cli {
             Command::Compare(compare) => return compare.run(),
             Command::Proxy(proxy) => return proxy.run(),
             Command::Ask(ask) => ask.run()?,
+            Command::Hold(hold) => hold.run()?,
             Command::List(list) => list.run(),
             Command::Report(report) => report.run()?,
             Command::Diff(diff) => print!("{}", diff::folders(&diff.before, &diff.after)?),
