@@ -40,10 +40,9 @@ bench: lab ## AFPA, peers and the papers' architectures, within ten minutes (ARG
 bench-full: lab ## the papers' experiments with every server, an hour or more (ARGS="--within 30m")
 	@$(TARGET_DIR)/release/afpa-lab papers --full $(ARGS)
 
-bench-fast-path: build ## the fast path's figures, as root (ARGS="--quick")
-	@scripts/setup build bench
+bench-fast-path: lab ## the fast path's figures, as root (ARGS="--quick")
 	@scripts/cargo build --release --locked --package afpa-netlab
-	@python3 benches/fast-path --afpa $(AFPA) $(ARGS)
+	@$(TARGET_DIR)/release/afpa-lab fast-path $(ARGS)
 
 bench-proxy: build ## measure the proxy beside HAProxy and nginx, as root, five minutes (ARGS="--quick")
 	@scripts/setup build bench

@@ -39,7 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-send", &[]),
     ("afpa-architectures", &["afpa-cache", "afpa-http"]),
     ("afpa-generator", &["afpa-netlab"]),
-    ("afpa-lab", &["afpa-architectures", "afpa-generator", "afpa-netlab"]),
+    ("afpa-lab", &["afpa-architectures", "afpa-bpf", "afpa-generator", "afpa-netlab"]),
     ("afpa-tests", &["afpa-bpf", "afpa-netlab", "afpa-testkit"]),
 ];
 

@@ -24,6 +24,7 @@ mod load;
 mod pin;
 mod region;
 mod sum;
+mod tcx;
 mod tend;
 mod watches;
 
@@ -40,6 +41,7 @@ pub use interfaces::{Carriers, Change, Interface, carrying, interfaces, is_reach
 pub use listen::Site;
 pub use load::{FastPath, ProgramStatistics, REST_AFTER, Settings, Unavailable};
 pub use pin::{Coding, PinError, Response, Usage, Variant};
+pub use tcx::{TcxHook, TcxProgram, detach_link};
 pub use tend::Tender;
 
 /// Memory of one pinned variant.

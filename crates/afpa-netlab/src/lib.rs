@@ -30,6 +30,7 @@ pub mod units;
 pub use bed::{Bed, BedOptions, Path, Steering};
 pub use cores::{CoreTimes, ProcessTimes, pin, wait_for_quiet};
 pub use interface::{Interface, Offloads, connect};
+pub use limits::use_all_open_files;
 pub use namespace::Namespace;
 pub use packet_socket::PacketSocket;
 pub use privilege::missing_privilege;

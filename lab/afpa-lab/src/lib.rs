@@ -11,6 +11,7 @@ pub mod bench;
 pub mod choice;
 pub mod diff;
 pub mod environment;
+pub mod fast_path;
 pub mod figures;
 mod json;
 mod loopback;

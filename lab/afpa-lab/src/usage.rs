@@ -116,6 +116,14 @@ impl Used {
         (cost, busy)
     }
 
+    /// Seconds of both cores that server and client used together: all but idle and stolen time, without others'
+    /// user mode, and without the client's, which only starts and watches the load.
+    pub(crate) fn both_sides(&self) -> f64 {
+        let busy = |core: &CoreTimes| self.lasted.saturating_sub(core.idle + core.steal);
+        let both = busy(&self.server_core) + busy(&self.client_core);
+        both.saturating_sub(self.foreign() + self.client_core.user).as_secs_f64()
+    }
+
     /// User mode on the server's core that was not the server's. The times of many processes, each
     /// off by up to a step, are together off by about the root of their number: less than that is
     /// nobody else.
@@ -189,6 +197,25 @@ mod tests {
         assert_eq!(used.busy(Counted::ByIdle), (times[0], times[1]));
         assert_eq!(used.busy(Counted::ByTick).0, Duration::ZERO);
         assert!((used.told(1, 2.0).1.stolen - 0.125).abs() < 1e-9);
+    }
+
+    #[test]
+    fn both_cores_are_counted_without_what_others_did() {
+        let ms = Duration::from_millis;
+        let used = Used {
+            lasted: ms(1000),
+            server_core: CoreTimes {
+                user: ms(300),
+                softirq: ms(500),
+                idle: ms(200),
+                ..CoreTimes::default()
+            },
+            client_core: CoreTimes { user: ms(100), idle: ms(600), ..CoreTimes::default() },
+            processes: ProcessTimes { user: ms(200), ..Default::default() },
+            number: 1,
+        };
+        // 0.8 and 0.4 busy, less 0.1 of others and the client's own 0.1.
+        assert!((used.both_sides() - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -110,6 +110,14 @@ impl Case {
         }
     }
 
+    /// Mean length of the content of a response.
+    pub fn mean_length(&self) -> f64 {
+        let weights: u32 = self.objects.iter().map(|(weight, _)| weight).sum();
+        let bytes =
+            |(weight, object): &(u32, Object)| f64::from(*weight) * object.body.length() as f64;
+        self.objects.iter().map(bytes).sum::<f64>() / f64::from(weights.max(1))
+    }
+
     /// Length of a file of this case: the first one's.
     pub fn size(&self) -> u64 {
         self.objects.first().map_or(0, |(_, object)| object.body.length())

@@ -6,12 +6,14 @@
 //! [`crate::figures::Panels`] draws the bars.
 
 mod case;
+mod fetch;
 mod report;
 mod rounds;
 mod sample;
 mod samples;
 
 pub use case::{Case, CaseBed, Method, TcLoad};
+pub use fetch::{ask, fetch};
 pub use report::{Align, Report, Table, count, each_once, new_folder, percent, short, times};
 pub use rounds::{Bench, Settings};
 #[cfg(test)]

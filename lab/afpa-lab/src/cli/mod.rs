@@ -3,6 +3,7 @@
 mod ask;
 mod bench;
 mod compare;
+mod fast_path;
 mod interrupt;
 mod list;
 mod papers;
@@ -41,6 +42,7 @@ enum Command {
     Papers(Box<papers::Papers>),
     Compare(compare::Compare),
     Proxy(proxy::Proxy),
+    FastPath(fast_path::FastPath),
     List(list::List),
     Report(Report),
     Diff(Diff),
@@ -54,6 +56,7 @@ impl Cli {
             Command::Papers(papers) => return papers.run(),
             Command::Compare(compare) => return compare.run(),
             Command::Proxy(proxy) => return proxy.run(),
+            Command::FastPath(bench) => return bench.run(),
             Command::Ask(ask) => ask.run()?,
             Command::List(list) => list.run(),
             Command::Report(report) => report.run()?,

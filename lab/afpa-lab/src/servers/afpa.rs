@@ -1,9 +1,7 @@
 //! AFPA in each of its modes.
 
 use std::fs;
-use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +9,7 @@ use anyhow::{Context, Result};
 
 use super::files::NGINX;
 use super::running::Launch;
-use super::{Programs, Running, Server, ServerSetup, installed, template};
+use super::{Programs, Running, Server, ServerSetup, control, installed, template};
 
 /// In user mode, in the kernel, attached to nginx; and for the comparison of sending with and without
 /// a copy, in user mode with everything pinned and with nothing pinned.
@@ -123,7 +121,7 @@ pub(super) fn lacks(program: &Path) -> Option<String> {
 }
 
 /// `afpa attach` names its socket by namespace and address.
-fn socket_name(setup: &ServerSetup<'_>) -> Result<String> {
+pub(super) fn socket_name(setup: &ServerSetup<'_>) -> Result<String> {
     let namespace = setup.namespace.context("attaching needs a namespace")?;
     let namespace = Path::new("/run/netns").join(namespace.name());
     let inode = fs::metadata(namespace).context("the server's namespace")?.ino();
@@ -132,16 +130,5 @@ fn socket_name(setup: &ServerSetup<'_>) -> Result<String> {
 
 /// Whether nothing is being asked for any more.
 fn has_settled(socket: &Path) -> bool {
-    let ask = || -> std::io::Result<String> {
-        let mut stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-        stream.write_all(b"GET /stats HTTP/1.1\r\nHost: lab\r\n\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        Ok(text)
-    };
-    let answer = ask().unwrap_or_default();
-    let Some((_, body)) = answer.split_once("\r\n\r\n") else { return false };
-    let statistics: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
-    statistics["busy"] == false
+    control::statistics(socket).is_some_and(|statistics| statistics["busy"] == false)
 }

@@ -8,6 +8,8 @@ mod afpa;
 mod backends;
 mod balancers;
 mod caches;
+pub(crate) mod control;
+pub(crate) mod fast_path;
 mod files;
 mod installed;
 mod proxies;

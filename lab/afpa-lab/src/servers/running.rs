@@ -70,6 +70,11 @@ impl<'a> Running<'a> {
         }
     }
 
+    /// Id of the process that was started last: of several the one that the others are there for.
+    pub fn main_process(&self) -> Option<u32> {
+        self.parts.last().map(|part| part.child.id())
+    }
+
     /// Ends the server and everything it started.
     ///
     /// # Errors
@@ -279,7 +284,10 @@ pub(super) fn accepts(setup: &ServerSetup<'_>, to: SocketAddr) -> bool {
 }
 
 /// Runs `work` on a thread inside the namespace, or here when there is none.
-fn inside<T: Send>(namespace: Option<&Namespace>, work: impl FnOnce() -> T + Send) -> Result<T> {
+pub(super) fn inside<T: Send>(
+    namespace: Option<&Namespace>,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T> {
     match namespace {
         Some(namespace) => namespace.run(work),
         None => Ok(work()),
