@@ -53,7 +53,8 @@ fn verify(server: &str, object: &Object, head: &[u8], body: &[u8]) -> Result<()>
 fn get(to: SocketAddr, path: &str) -> Result<(Vec<u8>, Vec<u8>)> {
     let mut connection = TcpStream::connect_timeout(&to, PATIENCE)?;
     connection.set_read_timeout(Some(PATIENCE))?;
-    write!(connection, "GET {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n\r\n")?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes())?;
     let mut head = Vec::new();
     connection.read_to_end(&mut head)?;
     let blank = head.windows(4).position(|four| four == b"\r\n\r\n");
