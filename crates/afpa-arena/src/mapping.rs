@@ -33,7 +33,7 @@ impl Mapping {
         debug_assert!(start.checked_add(len).is_some_and(|end| end <= self.len));
         // JUSTIFICATION: as for `slice`.
         // SAFETY: as for `slice`; the pointer was made for writing and the caller vouches that
-        // nobody else uses these bytes.
+        // no other slice has these bytes.
         unsafe { std::slice::from_raw_parts_mut(self.memory.address().add(start), len) }
     }
 

@@ -30,7 +30,7 @@ pub enum State {
     DeriveRequest,
     /// Route the request (layer 7), and look its object up in the cache.
     DeriveCachedResponse,
-    /// The cache has no answer: answer from the router's verdict, or choose who answers.
+    /// The cache has no answer: answer from the route, or choose the state that answers.
     DeriveMissResponse,
     /// Create a cache object from the file system.
     DeriveUncachedResponse,

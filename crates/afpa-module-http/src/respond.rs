@@ -21,7 +21,6 @@ use afpa_http::{
 };
 use afpa_proxy::exchange::Report;
 
-use self::pages::page_head;
 use crate::asked::Asked;
 use crate::counters::HttpCounters;
 use crate::header::{HttpHeader, Variant};
@@ -256,6 +255,13 @@ fn remote_of(report: &Report) -> Remote<'_> {
         first_byte_us: report.first_byte_us,
         attempts: u8::try_from(report.attempts).unwrap_or(u8::MAX),
     }
+}
+
+/// Begins the head of a small page.
+fn page_head(status: Status, length: usize) -> afpa_http::head::HeadBuilder {
+    ResponseHead::build(status)
+        .field("Content-Type", page::CONTENT_TYPE)
+        .content_length(length as u64)
 }
 
 /// The fields of every 206 (RFC 9110 section 15.3.7).

@@ -1,7 +1,7 @@
 //! What is counted of sites and request sets, one set of counts a core.
 //!
-//! A request is counted by the core that serves it, in counters that nobody else writes: a hit costs two
-//! plain additions, and no lock. Whoever shows the counts adds those of all cores up.
+//! Each core counts the requests that it serves, in counters that no other thread writes: a hit costs two plain
+//! additions and no lock. Metrics add up the counts of all cores.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -6,11 +6,12 @@ use crate::conditions::MAX_CONDITIONAL;
 use crate::extension::MAX_EXTENSION;
 use crate::extension_table::{ExtensionTable, FileKind};
 use crate::hosts::Hosts;
+use crate::ids::SiteId;
 use crate::prefixes::Prefixes;
 use crate::router::{RequestSet, Router};
 use crate::site_paths::{CompiledPath, PrefixPaths, SitePaths};
 use crate::table::{
-    Action, Content, ContentGroup, HostPattern, PathEntry, Reach, SiteEntry, SiteId, Table,
+    Action, Content, ContentGroup, HostPattern, PathEntry, Reach, SiteEntry, Table,
 };
 use crate::verdict::{Piece, pieces};
 

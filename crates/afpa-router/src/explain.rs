@@ -1,9 +1,10 @@
 //! Explains why a request belongs to its request set.
 
 use crate::extension::Extension;
+use crate::hosts::HostMatch;
+use crate::ids::{RequestSetId, SiteId};
 use crate::question::{Fields, Question};
 use crate::router::Router;
-use crate::table::{RequestSetId, SiteId};
 use crate::verdict::Unrouted;
 
 /// The steps of the router on its way to a verdict.
@@ -17,17 +18,6 @@ pub struct Explanation<'r, 'q> {
     pub considered: Vec<Considered<'r>>,
     /// The request set, or why there is none.
     pub outcome: Result<RequestSetId, Unrouted>,
-}
-
-/// How a host name was matched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostMatch<'r> {
-    /// By this name, in lower case.
-    Exact(&'r [u8]),
-    /// By `*.` and this name.
-    Below(&'r [u8]),
-    /// The site answers for any name.
-    Any,
 }
 
 /// A request set that was tried.

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use crate::explain::HostMatch;
 use crate::extension::lower;
+use crate::ids::SiteId;
 use crate::steps::Steps;
-use crate::table::{HostPattern, SiteId};
+use crate::table::HostPattern;
 
 /// The longest host name that a table may hold (RFC 1035 section 2.3.4).
 const MAX_HOST: usize = 253;
@@ -21,6 +21,17 @@ pub(crate) struct Hosts {
     /// The most labels of any key of `below`: longer suffixes of a name need not be looked up.
     below_labels: usize,
     any: Option<SiteId>,
+}
+
+/// How a host name was matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostMatch<'r> {
+    /// By this name, in lower case.
+    Exact(&'r [u8]),
+    /// By `*.` and this name.
+    Below(&'r [u8]),
+    /// The site answers for any name.
+    Any,
 }
 
 impl Hosts {

@@ -26,6 +26,7 @@ mod explain;
 mod extension;
 mod extension_table;
 mod hosts;
+mod ids;
 mod prefixes;
 mod question;
 mod router;
@@ -38,12 +39,14 @@ mod verdict;
 
 pub use compile::Conflict;
 pub use conditions::{Conditions, FieldCondition, FieldSource, MAX_CONDITIONAL, Pattern};
-pub use explain::{Considered, Explanation, HostMatch, MatchResult};
+pub use explain::{Considered, Explanation, MatchResult};
 pub use extension::{Extension, MAX_EXTENSION};
+pub use hosts::HostMatch;
+pub use ids::{GroupId, ListenerId, RequestSetId, RootId, SiteId};
 pub use question::{Fields, Question};
 pub use router::{RequestSet, Router};
 pub use table::{
-    Action, Affinity, Content, ContentGroup, Fixed, GroupId, HostPattern, ListenerId, PathEntry,
-    Reach, Redirect, RequestSetId, Rewrite, RootId, SiteEntry, SiteId, Table,
+    Action, Affinity, Content, ContentGroup, Fixed, HostPattern, PathEntry, Reach, Redirect,
+    Rewrite, SiteEntry, Table,
 };
 pub use verdict::{Rewritten, Unrouted, Verdict};

@@ -2,7 +2,7 @@
 
 use afpa_http::{Method, Request};
 
-use crate::table::ListenerId;
+use crate::ids::ListenerId;
 
 /// The parts of a request that routing depends on.
 #[derive(Clone, Copy, Debug)]

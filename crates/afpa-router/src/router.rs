@@ -2,10 +2,11 @@
 
 use crate::extension::Extension;
 use crate::hosts::Hosts;
+use crate::ids::{ListenerId, RequestSetId, SiteId};
 use crate::question::{Fields, Question};
 use crate::site_paths::SitePaths;
 use crate::steps::Steps;
-use crate::table::{Content, ListenerId, Reach, RequestSetId, SiteId};
+use crate::table::{Content, Reach};
 use crate::verdict::{Rewritten, Unrouted, Verdict};
 
 /// A compiled [`Table`](crate::Table). It never changes; a reload makes another one.

@@ -1,28 +1,7 @@
 //! The hierarchy as it is configured: plain values, in the order of the file.
 
 use crate::conditions::Conditions;
-
-macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident;)*) => { $(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub u32);
-    )* };
-}
-
-ids! {
-    /// An address and port, or a unix socket, on which connections are accepted. The number is the
-    /// caller's; it keeps its meaning over reloads.
-    ListenerId;
-    /// A site, by its place in [`Table::sites`].
-    SiteId;
-    /// A request set: every content group of every path of every site, counted in their order.
-    RequestSetId;
-    /// A file-system directory; the number is the caller's.
-    RootId;
-    /// A server group; the number is the caller's.
-    GroupId;
-}
+use crate::ids::{GroupId, ListenerId, RootId};
 
 /// The whole hierarchy.
 #[derive(Clone, Debug, Default, PartialEq)]

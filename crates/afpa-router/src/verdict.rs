@@ -2,8 +2,9 @@
 
 use afpa_http::target;
 
+use crate::ids::{RequestSetId, SiteId};
 use crate::question::Question;
-use crate::table::{Action, RequestSetId, SiteId};
+use crate::table::Action;
 
 /// Where a request goes.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -24,5 +24,5 @@ pub struct WorkerCounters {
     /// Bytes sent.
     pub sent_bytes: Counter,
     /// Requests that left the deferred-interrupt context for a helper thread.
-    pub deferred_to_threads: Counter,
+    pub left_for_thread: Counter,
 }

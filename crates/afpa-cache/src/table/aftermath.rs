@@ -15,7 +15,7 @@ pub(crate) struct Aftermath<H> {
     calls: Vec<Arc<Mailbox>>,
 }
 
-/// Those who wait for one load.
+/// The requests that wait for one load.
 pub(super) type Waiters<H> = Vec<oneshot::Sender<Arc<Object<H>>>>;
 
 /// The outcome of that load.

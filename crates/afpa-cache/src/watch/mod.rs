@@ -1,22 +1,22 @@
-//! Watching the tree below a document root, so that a changed file is not served stale once the
-//! watch has spoken.
+//! Watches the tree below a document root, so that a changed file is not served stale once the watch has
+//! reported it.
 //!
 //! One thread reads inotify and tells a [`ChangeSink`] what changed. Directories are watched, not
 //! files. The tree is scanned at the start, and a directory the scan has not reached can be asked
 //! for with [`Watcher::ensure`].
 //!
-//! **The rule.** Whoever caches a file does, in this order: register at the sink's side what the
+//! **The rule.** To cache a file, do this in order: register at the sink's side what the
 //! object depends on; [`ensure`](Watcher::ensure) the directory; open the file; read it. If
 //! `ensure` said [`Watched`](Coverage::Watched), no change after the reading goes unreported.
 //! [`Watcher::resolve`] keeps the order, also across symbolic links.
 //!
-//! Why the rule holds, though the table of watches runs behind the file system: a directory counts
-//! as watched only when all above it are. Whatever swaps, moves or deletes a directory on the way
-//! to a file is then itself an event of a watched directory, still to be read; reading it leads to
-//! a new look at that name, and to a report of the whole tree below it *after* the new watch is in
-//! place. And whatever ends a watch (limits, errors, an unmount) is followed by a report, too.
+//! The table of watches lags behind the file system. The rule holds all the same, because a directory counts
+//! as watched only when all directories above it are. If a directory on the way to a file is swapped, moved
+//! or deleted, that is itself an event of a watched directory. When the event is read, the name is examined
+//! again, and the whole tree below it is reported *after* the new watch is in place. When a watch ends
+//! (limits, errors, an unmount), a report follows, too.
 //!
-//! **What stays unheard**, by inotify's nature: stores through a shared mapping, before the writer
+//! **What inotify does not report**: stores through a shared mapping, before the writer
 //! closes the file; writes through a name outside the tree, when a file was hard-linked after it
 //! was cached (with more than one name before, it counts as unwatched); a file system that is
 //! mounted over a watched directory; changes of the lower layers of an overlay.

@@ -25,7 +25,7 @@ use crate::header::HttpHeader;
 
 /// Compresses objects for the document roots that share it. Its thread ends when the last of them is gone.
 pub struct Compressor {
-    queue: SyncSender<Job>,
+    queue: SyncSender<CompressionJob>,
     counts: Arc<Counts>,
 }
 
@@ -48,7 +48,7 @@ pub struct CompressorStats {
 
 /// An object whose codings are to be made. A job keeps nothing alive: the memory of an object that is dropped
 /// becomes free even while its job waits.
-struct Job {
+struct CompressionJob {
     doc_root: Weak<DocRoot>,
     object: Weak<Object<HttpHeader>>,
 }
@@ -77,7 +77,7 @@ impl Compressor {
         // Without a place to wait in, a job could only be handed over while the thread waits for one.
         let (queue, waiting) = sync_channel(queue.max(1));
         let counts = Arc::new(Counts::default());
-        let worker = Worker { queue: waiting, counts: Arc::clone(&counts), encode };
+        let worker = CompressorThread { queue: waiting, counts: Arc::clone(&counts), encode };
         std::thread::Builder::new().name("afpa-codings".into()).spawn(move || worker.run())?;
         Ok(Arc::new(Compressor { queue, counts }))
     }
@@ -100,7 +100,8 @@ impl Compressor {
     /// Queues an object of `doc_root` for compression. Never waits: if the queue is full, a later request for
     /// the object tries again.
     pub(crate) fn enqueue(&self, doc_root: &Arc<DocRoot>, object: &Arc<Object<HttpHeader>>) {
-        let job = Job { doc_root: Arc::downgrade(doc_root), object: Arc::downgrade(object) };
+        let job =
+            CompressionJob { doc_root: Arc::downgrade(doc_root), object: Arc::downgrade(object) };
         match self.queue.try_send(job) {
             Ok(()) => add(&self.counts.enqueued, 1),
             Err(_) => {
@@ -112,14 +113,14 @@ impl Compressor {
 }
 
 /// The thread.
-struct Worker {
-    queue: Receiver<Job>,
+struct CompressorThread {
+    queue: Receiver<CompressionJob>,
     counts: Arc<Counts>,
     encode: Box<Encode>,
 }
 
 /// What became of a job.
-enum JobResult {
+enum CompressionResult {
     /// So many codings were made.
     Done(usize),
     /// The object was dropped.
@@ -131,7 +132,7 @@ enum JobResult {
 /// The lowest priority: the thread runs only when no other thread wants the core.
 const NICE: i32 = 19;
 
-impl Worker {
+impl CompressorThread {
     fn run(self) {
         if let Err(error) = rustix::process::nice(NICE) {
             tracing::warn!(%error, "codings are made at the priority of requests");
@@ -139,34 +140,34 @@ impl Worker {
         while let Ok(job) = self.queue.recv() {
             // If an encoder panics, one object goes without codings; the thread goes on.
             let outcome = catch_unwind(AssertUnwindSafe(|| self.serve(&job)));
-            match outcome.unwrap_or(JobResult::Failed) {
-                JobResult::Done(codings) => {
+            match outcome.unwrap_or(CompressionResult::Failed) {
+                CompressionResult::Done(codings) => {
                     add(&self.counts.codings, codings as u64);
                     add(&self.counts.done, 1);
                 }
-                JobResult::Overtaken => add(&self.counts.overtaken, 1),
-                JobResult::Failed => add(&self.counts.failed, 1),
+                CompressionResult::Overtaken => add(&self.counts.overtaken, 1),
+                CompressionResult::Failed => add(&self.counts.failed, 1),
             }
         }
     }
 
-    fn serve(&self, job: &Job) -> JobResult {
+    fn serve(&self, job: &CompressionJob) -> CompressionResult {
         let Some((doc_root, object)) = job.doc_root.upgrade().zip(job.object.upgrade()) else {
-            return JobResult::Overtaken;
+            return CompressionResult::Overtaken;
         };
         let content = match build::with_codings(&doc_root, &object, &*self.encode) {
             Ok(content) => content,
-            Err(BuildError::Changed) => return JobResult::Overtaken,
+            Err(BuildError::Changed) => return CompressionResult::Overtaken,
             Err(BuildError::Io(error)) => {
                 let path = object.key().path.escape_ascii();
                 tracing::warn!(%path, %error, "a file cannot be compressed");
-                return JobResult::Failed;
+                return CompressionResult::Failed;
             }
         };
         let made = content.payloads.len() - object.payloads().len();
         match doc_root.cache().replace(&object, content.header, content.payloads) {
-            Ok(_) => JobResult::Done(made),
-            Err(_changed) => JobResult::Overtaken,
+            Ok(_) => CompressionResult::Done(made),
+            Err(_changed) => CompressionResult::Overtaken,
         }
     }
 }

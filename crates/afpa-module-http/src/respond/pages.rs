@@ -5,7 +5,7 @@ use afpa_http::{Connection, Method, ResponseHead, Status, page};
 use afpa_proxy::exchange::{Failure, Report};
 use afpa_proxy::limit::Refused;
 
-use super::{Responder, record, remote_of};
+use super::{Responder, page_head, record, remote_of};
 use crate::asked::Asked;
 
 impl Responder {
@@ -180,9 +180,3 @@ impl Responder {
 
 /// The methods of static content.
 const ALLOWED: &str = "GET, HEAD, OPTIONS";
-
-pub(super) fn page_head(status: Status, length: usize) -> afpa_http::head::HeadBuilder {
-    ResponseHead::build(status)
-        .field("Content-Type", page::CONTENT_TYPE)
-        .content_length(length as u64)
-}

@@ -65,7 +65,7 @@ impl From<NetError> for ResolveError {
 /// files are read each time, so that their changes count.
 ///
 /// # Errors
-/// When nobody answers, or the answer is that there are none.
+/// When no name server answers, or the answer has no addresses.
 pub async fn resolve(host: &str, settings: &ResolveSettings) -> Result<Resolved, ResolveError> {
     // Names are complete: a search list would append domains to them.
     let name = format!("{}.", host.strip_suffix('.').unwrap_or(host));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::address::{Address, ServerAddress};
 use super::cookie::{self, Secret};
-use super::queue::{Full, Queue};
+use super::queue::{Full, Queue, Wait};
 use super::ring::{self, Ring};
 use super::settings::{Affinity, GroupSettings, Select};
 use super::target::Target;
@@ -49,14 +49,6 @@ pub(super) enum Decision {
     /// It waits, for this server or for any.
     Wait(Wait),
     None(WhyNone),
-}
-
-/// What a request waits for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wait {
-    pub(super) bound: Option<usize>,
-    pub(super) excluded: Vec<ServerIndex>,
-    pub(super) new_cookie: bool,
 }
 
 /// How many requests were refused, by reason.

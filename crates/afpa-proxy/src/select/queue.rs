@@ -2,7 +2,15 @@
 
 use std::collections::VecDeque;
 
-use super::core::Wait;
+use super::ServerIndex;
+
+/// What a request waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wait {
+    pub(super) bound: Option<usize>,
+    pub(super) excluded: Vec<ServerIndex>,
+    pub(super) new_cookie: bool,
+}
 
 /// A bounded queue. Tickets ascend.
 #[derive(Debug)]

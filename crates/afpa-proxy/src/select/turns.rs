@@ -132,8 +132,8 @@ mod tests {
             }
         }
 
-        /// Whatever comes and goes: who is selected has a weight, and somebody is selected whenever
-        /// anyone has one.
+        /// Whatever servers come and go: a selected server has a weight, and one is selected whenever any
+        /// server has a weight.
         #[test]
         fn only_the_available_are_selected(
             masks in prop::collection::vec((any::<u16>(), 1_usize..16, 0_u32..1001), 1..200),
