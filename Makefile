@@ -39,10 +39,10 @@ lab:
 	@scripts/cargo build --release --locked --package afpa --package afpa-lab
 
 bench: lab ## AFPA, peers and the papers' architectures, within ten minutes (ARGS="--servers afpa,nginx")
-	@$(TARGET_DIR)/release/afpa-lab compare --quick $(ARGS)
+	@$(TARGET_DIR)/release/afpa-lab papers --quick $(ARGS)
 
 bench-full: lab ## the papers' experiments with every server, an hour or more (ARGS="--within 30m")
-	@$(TARGET_DIR)/release/afpa-lab compare --full $(ARGS)
+	@$(TARGET_DIR)/release/afpa-lab papers --full $(ARGS)
 
 bench-fast-path: build ## the fast path's figures, as root (ARGS="--quick")
 	@scripts/setup build bench

@@ -6,21 +6,8 @@
  * the fast path carry, and moves the numbers of drifted connections into the client's space.
  */
 #include <afpa/conn/bypass.h>
+#include <afpa/conn/translate.h>
 #include <afpa/http/response.h>
-
-/* What the client is to see of a segment. Called with the lock held. */
-static __always_inline void translation_down(const struct afpa_flow *flow, const struct segment *s,
-					     struct translation *t)
-{
-	t->seq = s->seq + flow->tx_offset;
-	t->ack = s->ack + flow->rx_offset;
-	if (answer_outstanding(flow) && before(flow->request_seq, t->ack))
-		t->ack = flow->request_seq; /* F4 */
-	t->sack_shift = flow->rx_offset;
-	t->sack_floor = flow->request_seq + flow->request_length;
-	/* The kernel did not see the newest segments; its echo would look like a very slow network. */
-	t->ts_echo = s->timestamps && before(s->ts_echo, flow->ts_seen) ? flow->ts_seen : 0;
-}
 
 /* Keep the owner true to what the server sends. Called with the lock held. */
 static __always_inline enum afpa_reason observe(struct afpa_flow *flow, const struct segment *s)
@@ -167,7 +154,7 @@ static __always_inline int leave(struct __sk_buff *skb, struct work *work, const
 	if (!stale && awaited(flow, s))
 		found = conclude(flow, &began, &reader);
 	if (has_offset)
-		translation_down(flow, s, &t);
+		tx_translation(flow, s, &t);
 	bpf_spin_unlock(&flow->lock);
 
 	if (ended)

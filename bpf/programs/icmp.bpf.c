@@ -12,6 +12,7 @@
  */
 #include <afpa/net/icmp.h>
 #include <afpa/conn/flow.h>
+#include <afpa/rtx/segmenter.h>
 
 /* What of a flight was on its way is sent again, in pieces. Whoever works on it will see by himself. */
 static __always_inline void reduce_transfer_mss(const struct afpa_flow_key *key, __u32 at)

@@ -7,7 +7,7 @@
  * each: its input is an Ethernet header and the flow's key, and becomes the segments that leave. No flight
  * pays for a timer so.
  */
-#include <afpa/rtx/timers.h>
+#include <afpa/rtx/transfer.h>
 
 struct due_search {
 	__u64 now;       /* microseconds */

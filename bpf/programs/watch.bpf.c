@@ -8,6 +8,8 @@
  * an Ethernet header and the entry, and becomes the answer. It returns when it is to be run again, 0: no more.
  */
 #include <afpa/rtx/timers.h>
+#include <afpa/rtx/transfer.h>
+#include <afpa/tx/replay.h>
 
 #define RTX_AT_ONCE 256
 
@@ -42,7 +44,7 @@ static __always_inline bool rtx_requeue(struct afpa_rtx_timer *timer, __u32 now)
 	timer->due = now + wait;
 	if (wait < RTX_QUEUED)
 		return true;
-	rtx_insert(timer);
+	rtx_queue(timer);
 	return false;
 }
 
@@ -152,7 +154,7 @@ static __always_inline void decide(struct afpa_flow *flow, struct afpa_rtx_timer
 	if (!queues)
 		return;
 	timer->stamp = now;
-	rtx_insert(timer);
+	rtx_queue(timer);
 	r->wait = RTX_OVER;
 }
 
@@ -173,9 +175,9 @@ static __always_inline bool build_retransmission(struct __sk_buff *skb, struct w
 	build_headers(work, &s, timer->ethernet);
 	r->out.flags = TCP_ACK | TCP_PSH;
 	if (r->pieces)
-		built = resend_answer(skb, work, &s, slot, r->kind, &r->out, date, false);
+		built = rebuild_answer(skb, work, &s, slot, r->kind, &r->out, date, false);
 	else
-		built = send_answer(skb, work, &s, slot, r->kind, &r->out, date, false);
+		built = build_answer(skb, work, &s, slot, r->kind, &r->out, date, false);
 	/* Were these the bytes of this version still, when they were copied? */
 	return built && *(volatile __u64 *)&slot->version == r->version;
 }

@@ -12,6 +12,26 @@
 
 #define FRAME_HEADERS_MAX 96 /* Ethernet 14, IPv6 40, TCP 32, rounded */
 
+/* How sure the protocol module is of a request. */
+enum certainty {
+	REQUEST_UNSURE,     /* whatever it is, user mode keeps the connection */
+	REQUEST_ONE,        /* one request, or several, for user mode */
+	REQUEST_ANSWERABLE, /* one request, and a stored answer may be right */
+	REQUEST_PART,       /* perhaps some, then the beginning of one, for user mode */
+};
+
+/* What is known so far about the client's segment in hand. Here, because the verifier need not follow its values. */
+struct turn {
+	__u64 now;                /* coarse monotonic */
+	enum certainty certainty;
+	enum afpa_reason reason;  /* why it is passed, when it is */
+	__u32 length;             /* bytes of the requests and their content, from the segment's start */
+	__u8 requests;            /* how many begin or end in the segment, a last partial one aside */
+	__u16 head_bits;          /* which of them are HEAD */
+	__u8 ask;                 /* it begins with a request, so `whose_turn` may be the reason */
+	__u8 arm_rtx;             /* an answer of one segment left, and the connection has no rtx timer */
+};
+
 /* One line of a head, as http/line.h cuts it. */
 struct line {
 	__u64 name[5];               /* lower case, zero padded */
@@ -82,6 +102,7 @@ struct sending {
 #define AFPA_SEGMENT_WORDS 9
 
 struct work {
+	struct turn turn;
 	struct request request;
 	struct scan scan;
 	struct passing passing;
@@ -129,13 +150,5 @@ static __always_inline bool equal_text(const __u8 *bytes, __u32 length, const __
 	}
 	return differ == 0;
 }
-
-/* How sure the protocol module is of a request. */
-enum certainty {
-	REQUEST_UNSURE,     /* whatever it is, user mode keeps the connection */
-	REQUEST_ONE,        /* one request, or several, for user mode */
-	REQUEST_ANSWERABLE, /* one request, and a stored answer may be right */
-	REQUEST_PART,       /* perhaps some, then the beginning of one, for user mode */
-};
 
 #endif

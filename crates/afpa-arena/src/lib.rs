@@ -42,7 +42,7 @@ pub const MAX_LIMIT: usize = (u32::MAX as usize / 2) * UNIT;
 /// A fixed amount of memory from which pinned objects are cut. Clones are handles to the same arena.
 #[derive(Clone)]
 pub struct Arena {
-    shared: Arc<Shared>,
+    shared: Arc<ArenaInner>,
 }
 
 /// How much of an arena is in use.
@@ -74,7 +74,7 @@ impl Arena {
         let lock_report = lock::lock(&mapping);
         let space = Mutex::new(Space::new(units as u32));
         Ok(Arena {
-            shared: Arc::new(Shared { mapping, lock_report, space, freed: Condvar::new() }),
+            shared: Arc::new(ArenaInner { mapping, lock_report, space, freed: Condvar::new() }),
         })
     }
 
@@ -198,14 +198,14 @@ impl fmt::Debug for Pinned {
     }
 }
 
-struct Shared {
+struct ArenaInner {
     mapping: Mapping,
     lock_report: LockReport,
     space: Mutex<Space>,
     freed: Condvar,
 }
 
-impl Shared {
+impl ArenaInner {
     /// The allocator changes nothing before its own checks, so a panic elsewhere leaves it sound.
     fn space(&self) -> MutexGuard<'_, Space> {
         self.space.lock().unwrap_or_else(PoisonError::into_inner)
@@ -215,7 +215,7 @@ impl Shared {
 /// One live range. While it lives the allocator gives no byte of it to anyone else; that is what
 /// makes the slices below sound.
 struct Range {
-    shared: Arc<Shared>,
+    shared: Arc<ArenaInner>,
     granted: Granted,
     len: usize,
 }

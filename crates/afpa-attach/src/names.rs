@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use afpa_bpf::{FastPath, Interface, Site};
+use afpa_bpf::{FastPath, Interface, SiteNumber};
 use anyhow::bail;
 
 use crate::filler::{Filler, Hosts};
@@ -28,7 +28,7 @@ pub(crate) fn register(
 }
 
 /// The names with and without the port.
-fn spellings(settings: &AttachSettings, sites: &[Hosts]) -> BTreeSet<(String, Site)> {
+fn spellings(settings: &AttachSettings, sites: &[Hosts]) -> BTreeSet<(String, SiteNumber)> {
     let port = format!(":{}", settings.listen.port());
     let names = sites.iter().flat_map(|hosts| hosts.names.iter().map(|name| (name, hosts.site)));
     let spelled = names.flat_map(|(name, site)| {

@@ -7,7 +7,7 @@ use afpa_abi::{DATE_LENGTH, Date};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::load::FastPath;
-use crate::sum::{sum, sum_odd};
+use crate::net::sum::{sum, sum_odd};
 
 impl FastPath {
     /// Say that user mode is alive, and what time it is. Call at least once a second, best shortly

@@ -9,21 +9,17 @@
 //!
 //! The mechanism is described in `bpf/include/afpa/` (maps, flow invariants) and in the programs.
 
-mod attach;
-mod blocks;
+mod cache;
 mod clock;
-mod counters;
+mod conn;
 mod dry_run;
-mod events;
 mod flights;
-mod flows;
-mod home;
-mod interfaces;
-mod listen;
 mod load;
-mod pin;
+mod net;
+mod pin_home;
 mod region;
-mod sum;
+mod stats;
+mod tcx;
 mod tend;
 mod watches;
 
@@ -31,15 +27,17 @@ pub use afpa_abi::{
     ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PATH_MAX, Reason,
     SITES_COUNTED, SiteCount, kind,
 };
-pub use counters::Counters;
+pub use cache::pin::{Coding, PinError, Response, Usage, Variant};
+pub use conn::events::Events;
+pub use conn::flows::Swept;
+pub use conn::listen::SiteNumber;
 pub use dry_run::{DryRun, Hook, TCX_DROP, TCX_NEXT, TCX_REDIRECT};
-pub use events::Events;
-pub use flows::Swept;
-pub use home::{HOME, open_home};
-pub use interfaces::{Carriers, Change, Interface, carrying, interfaces, is_reachable};
-pub use listen::Site;
 pub use load::{BYPASS_AFTER, FastPath, ProgramStatistics, Settings, Unavailable};
-pub use pin::{Coding, PinError, Response, Usage, Variant};
+pub use net::carriers::{Carriers, Change};
+pub use net::interfaces::{Interface, carrying, interfaces, is_reachable};
+pub use pin_home::{HOME, open_home};
+pub use stats::Counters;
+pub use tcx::{TcxHook, TcxProgram, detach_link};
 pub use tend::RtxThread;
 
 /// Memory of one pinned variant.

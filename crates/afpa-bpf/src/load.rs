@@ -10,11 +10,11 @@ use std::time::Duration;
 use afpa_abi::{ANSWER_MAX, TICK_SHIFT, program};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, PrintLevel};
 
-use crate::attach::Attachments;
-use crate::counters::Places;
+use crate::cache::pin::Pinned;
 use crate::flights::Tending;
-use crate::pin::Pinned;
+use crate::net::attach::Attachments;
 use crate::region::{Pages, Region, Slots};
+use crate::stats::Places;
 use crate::watches::Watching;
 
 /// [`Settings::bypass_after`] by default. A hit saves about ten times what a pass costs, so that the fast path

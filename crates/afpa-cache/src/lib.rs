@@ -40,4 +40,4 @@ pub use policy::{ObjectId, PolicyKind};
 pub use residency::Residency;
 pub use settings::{CacheSettings, CacheStats};
 pub use stamp::{Coverage, Stamp};
-pub use view::{Look, View};
+pub use view::{Lookup, View};

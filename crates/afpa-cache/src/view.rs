@@ -23,14 +23,14 @@ pub struct View<H> {
     hasher: RandomState,
     held: HashTable<Held<H>>,
     /// Whoever has touches to report. Has room for all of `held`: a hit must not allocate.
-    touched: Vec<Place>,
+    touched: Vec<EntryRef>,
     report: Vec<(ObjectId, u32)>,
     mailbox: Arc<Mailbox>,
 }
 
 /// What a look-up found.
 #[derive(Debug)]
-pub enum Look<'v, H> {
+pub enum Lookup<'v, H> {
     /// An object that may be served.
     Hit(&'v Arc<Object<H>>),
     /// An object that may be served once its files were found unchanged: [`Cache::begin`] says who
@@ -48,29 +48,29 @@ struct Held<H> {
 impl<H> View<H> {
     /// Looks up `path` of `site`. A hit takes no lock, allocates nothing and writes nothing that is
     /// shared; the first look at an object that another worker loaded takes the table's lock once.
-    pub fn get(&mut self, site: u32, path: &[u8], now: Seconds) -> Look<'_, H> {
+    pub fn get(&mut self, site: u32, path: &[u8], now: Seconds) -> Lookup<'_, H> {
         let key = KeyRef { site, path };
         let hash = self.hasher.hash_one(key);
         let Some(bucket) = self.find(hash, key).or_else(|| self.learn(hash, key)) else {
-            return Look::Miss;
+            return Lookup::Miss;
         };
-        let Some(held) = self.held.get_bucket_mut(bucket) else { return Look::Miss };
+        let Some(held) = self.held.get_bucket_mut(bucket) else { return Lookup::Miss };
         match held.object.current(now) {
             Currency::Fresh => {
                 if held.touches == 0 {
-                    self.touched.push(Place { hash, id: held.object.id() });
+                    self.touched.push(EntryRef { hash, id: held.object.id() });
                 }
                 held.touches = held.touches.saturating_add(1);
-                Look::Hit(&held.object)
+                Lookup::Hit(&held.object)
             }
-            Currency::Recheck => Look::Recheck(&held.object),
-            Currency::Dropped => Look::Miss,
+            Currency::Recheck => Lookup::Recheck(&held.object),
+            Currency::Dropped => Lookup::Miss,
         }
     }
 
     /// Reports the touches since the last time to the replacement policy; for each tick of the worker.
     pub fn flush_touches(&mut self) {
-        for Place { hash, id } in self.touched.drain(..) {
+        for EntryRef { hash, id } in self.touched.drain(..) {
             if let Some(held) = self.held.find_mut(hash, |held| held.object.id() == id) {
                 self.report.push((id, std::mem::take(&mut held.touches)));
             }
@@ -85,7 +85,7 @@ impl<H> View<H> {
     pub fn release_dropped(&mut self) {
         match self.mailbox.collect() {
             Letters::Some(places) => {
-                for Place { hash, id } in places {
+                for EntryRef { hash, id } in places {
                     let held = self.held.find_entry(hash, |held| held.object.id() == id);
                     held.map(|held| held.remove()).ok();
                 }
@@ -147,7 +147,7 @@ impl<H> fmt::Debug for View<H> {
 
 /// Where an object stands in a view.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct EntryRef {
     pub(crate) hash: u64,
     pub(crate) id: ObjectId,
 }
@@ -159,7 +159,7 @@ pub(crate) struct Mailbox {
 }
 
 enum Letters {
-    Some(Vec<Place>),
+    Some(Vec<EntryRef>),
     /// More than it is worth keeping: the view looks at all its objects instead.
     TooMany,
 }
@@ -174,7 +174,7 @@ impl Mailbox {
 
     /// Puts a letter in. `true` when it is the first since the last collection: call the worker then,
     /// once no lock is held.
-    pub(crate) fn post(&self, place: Place) -> bool {
+    pub(crate) fn post(&self, place: EntryRef) -> bool {
         let mut letters = self.letters();
         let Letters::Some(places) = &mut *letters else { return false };
         places.push(place);
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_full_mailbox_keeps_a_note_in_place_of_its_letters() {
         let mailbox = Mailbox::new(Box::new(|| {}));
-        let post = |number: usize| mailbox.post(Place { hash: 0, id: ObjectId(number as u64) });
+        let post = |number: usize| mailbox.post(EntryRef { hash: 0, id: ObjectId(number as u64) });
         assert!(post(0));
         assert!((1..MOST_LETTERS).all(|number| !post(number)));
         assert!(

@@ -1,4 +1,4 @@
-//! What single values do not show: contradictions among them, and with the machine.
+//! Checks across settings: contradictions among values, and between values and the machine.
 
 use std::collections::HashSet;
 use std::fs;
@@ -65,7 +65,7 @@ impl Checks<'_> {
         for site in &config.sites {
             let given =
                 |key| self.settings.location_in("site", site.instance, key) != Location::Nowhere;
-            // What was given but is wrong has been reported already.
+            // A value that was given but is wrong has been reported already.
             if site.paths.is_empty() && !given("root") && !given("to") {
                 let cause = "no `root`: which directory is to be served?".to_owned();
                 let remedy = "write under [[site]]: root = \"/var/www/html\"";
@@ -108,7 +108,12 @@ impl Checks<'_> {
         if config.compression.min_size > config.compression.max_size {
             let cause =
                 "`min_size` is more than `max_size`: nothing would be compressed".to_owned();
-            self.error("compression", "min_size", cause, "to switch it off: enabled = false");
+            self.error(
+                "compression",
+                "min_size",
+                cause,
+                "to switch compression off: enabled = false",
+            );
         }
         if config.cache.max_object > config.cache.pinned_limit {
             let limit = human_size(config.cache.pinned_limit as u64);
@@ -117,7 +122,7 @@ impl Checks<'_> {
         } else if config.cache.pin_threshold > config.cache.max_object {
             let share = human_size(config.cache.max_object as u64);
             let cause = format!("`pin_threshold` is more than `max_object` ({share})");
-            let remedy = "files between the two are sent from disk: lower one or raise the other";
+            let remedy = "files between the two sizes are sent from the page cache: lower the first or raise the second";
             self.warning("cache", "pin_threshold", cause, remedy);
         }
     }
@@ -174,7 +179,7 @@ impl Checks<'_> {
                 let cause = format!("port {port} needs a privilege that this user does not have");
                 let first = machine.unprivileged_ports;
                 let remedy = format!(
-                    "start as root (afpa gives its rights up after binding), or use a port from {first}"
+                    "start as root (afpa drops its privileges after binding), or use a port from {first}"
                 );
                 self.warning("site", "listen", cause, remedy);
             }
@@ -211,7 +216,7 @@ impl Checks<'_> {
 
     fn dangers(&mut self, config: &Config) {
         if config.user.as_deref() == Some("root") {
-            let cause = "AFPA would go on as root after binding".to_owned();
+            let cause = "AFPA would stay root after binding".to_owned();
             self.warning("", "user", cause, "user = \"auto\" becomes www-data or nobody");
         }
         for site in &config.sites {
@@ -231,7 +236,7 @@ impl Checks<'_> {
             && !admin.ip().is_loopback()
         {
             let cause = format!("metrics on {admin} can be read from other machines");
-            self.warning("admin", "listen", cause, "a loopback address keeps them here");
+            self.warning("admin", "listen", cause, "use a loopback address");
         }
     }
 }

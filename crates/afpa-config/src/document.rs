@@ -21,7 +21,7 @@ pub(crate) enum Value {
     Flag(bool),
     List(Vec<Node>),
     Table(Table),
-    /// A kind no setting has, under the name an error gives it.
+    /// A kind that no setting takes, with its name for error messages.
     Other(&'static str),
 }
 

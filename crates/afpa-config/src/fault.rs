@@ -1,4 +1,4 @@
-//! Nodes as values, and what is said when one does not fit.
+//! Converts nodes to values, and says what is wrong with a node that cannot be converted.
 
 use std::ops::{Range, RangeInclusive};
 

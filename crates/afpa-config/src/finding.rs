@@ -1,4 +1,4 @@
-//! What is wrong in a configuration, and how it is said: place, line, caret, cause, remedy.
+//! What is wrong in a configuration, and how it is shown: location, line, caret, cause, remedy.
 
 use std::fmt::{self, Write as _};
 use std::ops::Range;
@@ -8,7 +8,7 @@ use std::ops::Range;
 pub enum Severity {
     /// The configuration cannot be used.
     Error,
-    /// It can, but something about it deserves a look.
+    /// It can be used, but something about it should be checked.
     Warning,
 }
 
@@ -39,19 +39,19 @@ pub struct Finding {
     pub severity: Severity,
     /// Where.
     pub location: Location,
-    /// What is wrong, in one sentence without a full stop.
+    /// What is wrong, in one sentence without a full stop at its end.
     pub cause: String,
-    /// What to do about it; empty if the cause says it already.
+    /// How to correct it; empty if the cause says so already.
     pub remedy: String,
 }
 
 impl Finding {
-    /// An error at `place`.
+    /// An error at `location`.
     pub fn error(location: Location, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
         Finding { severity: Severity::Error, location, cause: cause.into(), remedy: remedy.into() }
     }
 
-    /// A warning at `place`.
+    /// A warning at `location`.
     pub fn warning(
         location: Location,
         cause: impl Into<String>,
@@ -76,7 +76,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// `name` is what the user called the file, so that messages can be clicked on.
+    /// `name` is the path as the user typed it, so that editors and terminals can open it from a message.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let (name, text) = (name.into(), text.into());
         let behind = |(at, _): (usize, &str)| at + 1;

@@ -8,8 +8,7 @@ use afpa_proxy::health::{CheckSettings, ErrorSettings, HealthSettings};
 use afpa_proxy::request::{HostPolicy, Mark, RequestPolicy};
 use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::{
-    Affinity, GroupSettings, Place as ServerPlace, PlaceError, QueueSettings, Select,
-    ServerSettings,
+    Affinity, GroupSettings, QueueSettings, Select, ServerAddress, ServerSettings,
 };
 
 use crate::choice::Choice;
@@ -105,11 +104,11 @@ impl ServerGroup {
         ServerGroup { settings, exchange, instance: item.instance }
     }
 
-    /// The group that `to = "127.0.0.1:3000"` means.
-    pub(crate) fn of_servers(name: &str, places: Vec<ServerPlace>) -> Self {
+    /// The group of the servers that a `to` names by their addresses, as in `to = "127.0.0.1:3000"`.
+    pub(crate) fn of_servers(name: &str, addresses: Vec<ServerAddress>) -> Self {
         let settings = GroupSettings {
             name: name.to_owned(),
-            servers: places.into_iter().map(ServerSettings::at).collect(),
+            servers: addresses.into_iter().map(ServerSettings::at).collect(),
             ..GroupSettings::default()
         };
         ServerGroup { settings, exchange: exchange::Settings::default(), instance: [usize::MAX; 3] }
@@ -223,7 +222,7 @@ pub(crate) fn read_resolver(mut s: Section<'_, '_>) -> ResolveSettings {
 /// `"127.0.0.1:3000"`, or `{ to = "127.0.0.1:3000", weight = 3 }`.
 fn read_server(node: &Node) -> Result<ServerSettings, Vec<Fault>> {
     let Value::Table(table) = &node.value else {
-        return read_text(node, server_place).map(ServerSettings::at);
+        return read_text(node, rules::server_address).map(ServerSettings::at);
     };
     let known = ["to", "weight", "max_connections"];
     if let Some((key, _)) = table.iter().find(|(key, _)| !known.contains(&key.name.as_str())) {
@@ -240,7 +239,7 @@ fn read_server(node: &Node) -> Result<ServerSettings, Vec<Fault>> {
         let cause = "a server without `to`";
         return Err(Fault::unfit(node, Unfit::new(cause, "write { to = \"127.0.0.1:3000\" }")));
     };
-    let default = ServerSettings::at(read_text(to, server_place)?);
+    let default = ServerSettings::at(read_text(to, rules::server_address)?);
     let count = |name: &str, default: u32, range: RangeInclusive<usize>| match get(name) {
         None => Ok(default),
         Some(node) => read_count(node, &range).map(small),
@@ -260,43 +259,6 @@ fn shown_server(server: &ServerSettings) -> String {
     let ServerSettings { to, weight, max_connections } = server;
     let to = quote(&to.to_string());
     format!("{{ to = {to}, weight = {weight}, max_connections = {max_connections} }}")
-}
-
-/// Where servers are, with commas between them.
-pub(crate) fn server_places(text: &str) -> Result<Vec<ServerPlace>, Unfit> {
-    let mut places: Vec<ServerPlace> = Vec::new();
-    for text in text.split(',') {
-        let place = server_place(text.trim())?;
-        if places.contains(&place) {
-            return Err(Unfit::new(format!("{place} is there twice"), "remove one of the two"));
-        }
-        places.push(place);
-    }
-    Ok(places)
-}
-
-/// Where a server is.
-pub(crate) fn server_place(text: &str) -> Result<ServerPlace, Unfit> {
-    text.parse().map_err(|error| {
-        let (cause, remedy) = match error {
-            PlaceError::Form => (
-                format!("\"{text}\" is not the address of a server"),
-                "write \"127.0.0.1:3000\", \"app.example:8080\" or \"unix:/run/app.sock\"",
-            ),
-            PlaceError::Path => (
-                format!("\"{text}\" is not the path of a unix socket"),
-                "write the whole path, in at most 107 bytes: \"unix:/run/app.sock\"",
-            ),
-            PlaceError::Port => {
-                (format!("\"{text}\" has no port that exists"), "use a port from 1 to 65535")
-            }
-            PlaceError::Host => (
-                format!("\"{text}\" has no host name"),
-                "write a name and a port, without a scheme: \"app.example:8080\"",
-            ),
-        };
-        Unfit::new(cause, remedy)
-    })
 }
 
 /// First and last good status.

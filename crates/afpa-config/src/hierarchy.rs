@@ -11,25 +11,25 @@ use afpa_router::{
 
 use crate::choice::Choice;
 use crate::finding::Location;
-use crate::groups::server_places;
 use crate::model::{Behaviour, Config, ServerGroup, SiteSettings, UrlPath};
+use crate::rules::server_addresses;
 use crate::units::Listen;
 
 /// The paper's hierarchy as it was configured, with every default filled in.
 #[derive(Clone, Debug, Default)]
 pub struct Hierarchy {
-    /// For the router; its numbers are places in the lists below.
+    /// For the router. Its numbers are indices of the lists below.
     pub table: Table,
     /// File-system directories.
     pub roots: Vec<Root>,
-    /// Where each path of each site was said, and each of its content groups.
+    /// Where each path of each site is written, and each of its content groups.
     pub(crate) origins: Vec<Vec<Origin>>,
 }
 
 /// A directory from which request sets are cached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Root {
-    /// The site whose settings count for it.
+    /// The index of the site whose settings apply to it.
     pub site: usize,
     /// The directory.
     pub directory: PathBuf,
@@ -39,25 +39,25 @@ pub struct Root {
     pub is_site_root: bool,
 }
 
-/// Where a path was said.
+/// Where a path and its content groups are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) path: Location,
     pub(crate) contents: Vec<Location>,
 }
 
-/// The server groups that some `to` means by naming a server.
+/// Adds a server group for each `to` that names servers by their addresses.
 pub(crate) fn name_servers(config: &mut Config) {
     let named: Vec<String> = destinations(config).map(|(_, to)| to.to_owned()).collect();
     for to in named {
         let known = config.groups.iter().any(|group| group.settings.name == to);
-        if !known && let (true, Ok(places)) = (to.contains([':', '/']), server_places(&to)) {
-            config.groups.push(ServerGroup::of_servers(&to, places));
+        if !known && let (true, Ok(addresses)) = (to.contains([':', '/']), server_addresses(&to)) {
+            config.groups.push(ServerGroup::of_servers(&to, addresses));
         }
     }
 }
 
-/// Every `to`, and the section that it stands in.
+/// Every `to`, and the section in which it is written.
 pub(crate) fn destinations(config: &Config) -> impl Iterator<Item = (Section, &str)> {
     config.sites.iter().flat_map(|site| {
         let own = site.to.as_deref().map(|to| (("site", site.instance), to));
@@ -93,7 +93,7 @@ impl Hierarchy {
                 Building { site, index, groups: &groups, roots: &mut hierarchy.roots };
             let (paths, origins) = building.paths();
             hierarchy.origins.push(origins);
-            hierarchy.table.sites.push(afpa_router::Site {
+            hierarchy.table.sites.push(afpa_router::SiteEntry {
                 name: name(site, index),
                 listeners: site.listen.iter().map(|listen| ListenerId(number(listen))).collect(),
                 hosts: site.hosts.iter().map(|host| host_pattern(host)).collect(),
@@ -108,7 +108,7 @@ impl Hierarchy {
         self.roots.get(id.0 as usize)
     }
 
-    /// Where a content group was said.
+    /// Where a content group is written.
     pub fn content_location(&self, site: SiteId, path: usize, content: usize) -> Option<&Location> {
         let path = self.origins.get(site.0 as usize).and_then(|paths| paths.get(path));
         path.and_then(|origin| origin.contents.get(content))
@@ -161,7 +161,7 @@ impl Building<'_, '_> {
         (paths, origins)
     }
 
-    /// The path `/` of a site that says nothing about it: the paper's common case.
+    /// The path `/` of a site that has no section for it: the paper's common case.
     fn default_contents(&mut self) -> Vec<Content> {
         let plain = |group, action| Content {
             group,
@@ -220,7 +220,7 @@ impl Building<'_, '_> {
             rewrite = new.map(|new| replacement(&path.prefix, new));
             self.distributed(to, behaviour.affinity)
         } else if let Some(root) = behaviour.root.as_ref().or(path.behaviour.root.as_ref()) {
-            // The prefix gives way to the directory; its last slash stays.
+            // The directory replaces the prefix, except for its last slash.
             let strip = path.prefix.len().saturating_sub(1);
             rewrite = (strip > 0).then_some(Rewrite { strip, head: Vec::new() });
             let index = [&behaviour.index, &path.behaviour.index];
@@ -243,7 +243,7 @@ impl Building<'_, '_> {
         Action::Cached { root: RootId(u32::try_from(number).unwrap_or(u32::MAX)) }
     }
 
-    /// A group that does not exist is found by the checks.
+    /// The checks report a group that does not exist.
     fn distributed(&self, to: &str, affinity: Option<Affinity>) -> Action {
         let (group, default) =
             self.groups.get(to).copied().unwrap_or((GroupId(u32::MAX), Affinity::None));
@@ -257,7 +257,7 @@ impl Building<'_, '_> {
 }
 
 impl Behaviour {
-    /// Whether it says what is done, other than where the files of content groups are.
+    /// Whether it says what happens with a request. A `root` that content groups inherit does not count.
     pub(crate) fn acts(&self) -> bool {
         self.to.is_some() || self.redirect.is_some() || self.status.is_some()
     }

@@ -1,8 +1,8 @@
-//! Sections that may stand several times: `[[site]]`, and `[[site.path]]` within it.
+//! Sections that may appear several times: `[[site]]`, and `[[site.path]]` within it.
 
 use crate::document::{Node, Table, Value};
 use crate::finding::{Finding, Location};
-use crate::reader::Reader;
+use crate::reader::{Reader, Section};
 use crate::settings::Instance;
 
 /// One of several sections of a name.
@@ -16,7 +16,7 @@ pub(crate) struct Item<'i> {
 }
 
 impl<'i> Reader<'i> {
-    /// All sections called `path`, whose last word is a list within `parent` or at the top level.
+    /// All sections called `path`. Its last word is a list of tables in `parent` or at the top level.
     pub(crate) fn items(&mut self, path: &'static str, parent: Option<&Item<'i>>) -> Vec<Item<'i>> {
         let depth = path.matches('.').count();
         let instance = parent.map_or([0; 3], |parent| parent.instance);
@@ -43,7 +43,7 @@ impl<'i> Reader<'i> {
         items
     }
 
-    /// The sites: one, if the file says nothing, for the options of the command line.
+    /// The sites. Without any in the file there is one, which the options of the command line fill.
     pub(crate) fn sites(&mut self) -> Vec<Item<'i>> {
         let sites = self.items("site", None);
         if sites.is_empty() {
@@ -58,6 +58,11 @@ impl<'i> Reader<'i> {
             }
         }
         sites
+    }
+
+    /// One of several sections of a name, or a table inside of one.
+    pub(crate) fn at(&mut self, item: &Item<'i>) -> Section<'_, 'i> {
+        Section { reader: self, path: item.path, instance: item.instance, table: item.table }
     }
 
     /// The table called by the last word of `path` within an item.
@@ -93,6 +98,6 @@ impl<'i> Reader<'i> {
 
 fn single_brackets(location: Location, path: &str) -> Finding {
     let cause =
-        format!("`{path}` may stand several times, and is written with two pairs of brackets");
+        format!("`{path}` may appear several times, so it is written with two pairs of brackets");
     Finding::error(location, cause, format!("write [[{path}]]"))
 }

@@ -13,6 +13,7 @@ mod finding;
 mod groups;
 mod hierarchy;
 mod items;
+mod listeners;
 mod machine;
 mod model;
 mod overrides;
@@ -36,6 +37,7 @@ use std::path::{Path, PathBuf};
 pub use choice::Choice;
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
 pub use hierarchy::{Hierarchy, Root};
+pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use model::{
     AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config,
@@ -54,11 +56,11 @@ use reader::Reader;
 pub struct Loaded {
     /// The values.
     pub config: Config,
-    /// Where each of them was said.
+    /// Where each of them was set.
     pub settings: Settings,
-    /// What deserves a look.
+    /// The warnings.
     pub warnings: Vec<Finding>,
-    /// The text, for the lines that warnings point at.
+    /// The text, from which warnings quote lines.
     pub source: Source,
 }
 
@@ -111,7 +113,7 @@ fn parse(
     machine: &Machine,
 ) -> Result<(Loaded, Vec<Finding>), ConfigError> {
     let document = document::parse(source.text()).or_else(|findings| {
-        // Half a table would only yield errors that are not there.
+        // A document that cannot be parsed would only cause errors that do not exist.
         ConfigError::from_findings(&source, &findings).map_or(Ok(Vec::new()), Err)
     })?;
     let mut reader = Reader::new(&document, overrides, base);
@@ -123,7 +125,7 @@ fn parse(
     Ok((Loaded { config, settings, warnings: Vec::new(), source }, findings))
 }
 
-/// A file with one of each section that may stand several times.
+/// A file with one of each section that may appear several times.
 const CATALOGUE: &str = "[[server_group]]\n[[site]]\n[[site.path]]\n[[site.path.content]]\n";
 
 /// Every setting that there is, once.

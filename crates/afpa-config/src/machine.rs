@@ -1,4 +1,4 @@
-//! What a configuration is resolved against.
+//! The machine for which a configuration is resolved.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Asks the system. What it does not tell is assumed to be no obstacle.
+    /// Asks the system. A limit that cannot be read is assumed not to matter.
     pub fn probe() -> Self {
         let ports = read_number(Path::new("/proc/sys/net/ipv4/ip_unprivileged_port_start"));
         let watches = read_number(Path::new("/proc/sys/fs/inotify/max_user_watches"));

@@ -40,11 +40,11 @@ pub struct Config {
     pub log: Log,
     /// `[admin] listen`: metrics and health over TCP, if wanted.
     pub admin: Option<SocketAddr>,
-    /// `[control] path`; `None`: where `afpa stats` looks by itself.
+    /// `[control] path`; `None`: the default path, at which `afpa stats` looks.
     pub control: Option<PathBuf>,
     /// `[resolver]`.
     pub resolver: ResolveSettings,
-    /// Every `[[server_group]]`, and behind them one for each server that a `to` names itself.
+    /// Every `[[server_group]]`, followed by one for each `to` that names its servers by address.
     pub groups: Vec<ServerGroup>,
     /// Every `[[site]]`; at least one.
     pub sites: Vec<SiteSettings>,
@@ -67,7 +67,7 @@ pub struct Limits {
     pub body: usize,
     /// Pipelined requests answered in one write.
     pub pipelined: usize,
-    /// Request sets that are counted each for itself.
+    /// Request sets that have counters of their own.
     pub counted_request_sets: usize,
 }
 
@@ -87,7 +87,7 @@ pub struct Timeouts {
 }
 
 choice! {
-    /// Which object gives way when the pinned arena is full.
+    /// Which object is ejected when the pinned arena is full.
     Policy {
         /// AFPA's modified LRU: prefers to eject objects no smaller than the one that comes.
         AfpaLru = "afpa-lru",
@@ -95,7 +95,7 @@ choice! {
         Lru = "lru",
         /// Least frequently used.
         Lfu = "lfu",
-        /// S3-FIFO, which a scan does not wash out.
+        /// S3-FIFO, whose working set survives a scan.
         S3Fifo = "s3-fifo",
     }
 }
@@ -124,7 +124,7 @@ pub struct Coherency {
     pub watch: bool,
     /// Directories watched at most.
     pub max_watches: usize,
-    /// Age up to which an object that cannot be watched is served without a look at its file.
+    /// Age up to which an object that cannot be watched is served without comparing it with its file.
     pub unwatched_max_age: Duration,
     /// Whether a file written into the tree enters the cache at once.
     pub push: bool,
@@ -260,7 +260,7 @@ pub enum AccessTarget {
 /// What is written down.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
-    /// Messages of this weight and above.
+    /// Messages of this level and above.
     pub level: Level,
     /// Their form.
     pub format: LogFormat,
@@ -287,21 +287,21 @@ choice! {
 /// Where sites are reached, what they serve themselves, and what they distribute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteSettings {
-    /// What logs and metrics call it; `None`: its first host, or its first address.
+    /// Its name in logs and metrics; `None`: its first host, or its first address.
     pub name: Option<String>,
     /// Addresses and sockets to listen on.
     pub listen: Vec<Listen>,
-    /// Host names answered, in lower case, `*.` before some; empty: any.
+    /// Host names, in lower case, some with a leading `*.`; empty: any.
     pub hosts: Vec<String>,
     /// The document root, absolute.
     pub root: Option<PathBuf>,
-    /// The server group, or server, that gets everything that is not cached.
+    /// The server group, or server, to which requests that are not cached are distributed.
     pub to: Option<String>,
-    /// What keeps a client with one server there; `None`: what the group says.
+    /// How a client stays with one server of the group; `None`: as the group says.
     pub affinity: Option<Affinity>,
     /// With `root` and `to`: extensions that are cached.
     pub cached: Vec<String>,
-    /// Files that stand for their directory, in order of preference.
+    /// Index files, in order of preference.
     pub index: Vec<String>,
     /// Whether a directory without an index file is listed.
     pub listing: bool,
@@ -319,7 +319,7 @@ pub struct SiteSettings {
     pub types: Vec<(String, String)>,
     /// Routers in front that begin connections with the PROXY protocol.
     pub proxy_from: Vec<Network>,
-    /// Routers in front whose X-Forwarded-For is believed.
+    /// Routers in front whose X-Forwarded-For is trusted.
     pub forwarded_from: Vec<Network>,
     /// `[site.limits]`.
     pub limits: LimitSettings,
@@ -340,7 +340,7 @@ pub struct UrlPath {
     pub recursion: bool,
     /// Whether it applies to the prefix alone.
     pub exact: bool,
-    /// What is done with what no content group has.
+    /// What happens with requests that match no content group.
     pub behaviour: Behaviour,
     /// Every `[[site.path.content]]`.
     pub contents: Vec<ContentGroup>,
@@ -355,7 +355,7 @@ pub struct UrlPath {
 pub struct ContentGroup {
     /// Extensions, `none` and `others`; empty: all.
     pub extensions: Vec<String>,
-    /// What is done with them.
+    /// What happens with requests for them.
     pub behaviour: Behaviour,
     /// Which `[[site.path.content]]`.
     pub instance: Instance,
@@ -363,28 +363,28 @@ pub struct ContentGroup {
     pub location: Location,
 }
 
-/// What is done with a request set, and on which conditions.
+/// What happens with the requests of a request set, and on which conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Behaviour {
     /// Cached, from this directory.
     pub root: Option<PathBuf>,
-    /// Its default files; empty: those of the site.
+    /// Its index files; empty: those of the site.
     pub index: Vec<String>,
     /// Distributed, to this server group or server.
     pub to: Option<String>,
-    /// What keeps a client with one server; `None`: what the group says.
+    /// How a client stays with one server of the group; `None`: as the group says.
     pub affinity: Option<Affinity>,
-    /// What takes the place of the prefix.
+    /// What replaces the prefix.
     pub rewrite: Option<String>,
-    /// Redirected, to this place.
+    /// Redirected, to this URL.
     pub redirect: Option<String>,
-    /// With this status.
+    /// The status of the redirect.
     pub redirect_status: RedirectStatus,
-    /// Answered with this status, and
+    /// Answered with this status.
     pub status: Option<u16>,
-    /// this text,
+    /// The content of that answer.
     pub body: String,
-    /// of this media type.
+    /// The media type of that content.
     pub content_type: String,
     /// If the method is one of these.
     pub if_methods: Vec<String>,

@@ -1,10 +1,10 @@
-//! Command-line options as settings, so that one set of rules checks both.
+//! Command-line options as settings, so that the same rules check both.
 
 use std::path::Path;
 
 use crate::document::{Node, Value};
 
-/// Settings given as options. They go before those of a file.
+/// Settings given as options. They override those of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides(Vec<Override>);
 
@@ -28,7 +28,7 @@ impl Overrides {
         self.set(section, key, option, text.map(|text| Value::Text(text.to_owned())))
     }
 
-    /// Sets a count, or a word in its place, if given.
+    /// Sets a count, or a word such as `auto` instead, if given.
     pub fn count(
         &mut self,
         section: &'static str,

@@ -1,9 +1,9 @@
-//! Reads settings one by one, and remembers each: its kind, default, value and place.
+//! Reads settings one by one, and records each: its kind, default, value and location.
 //!
 //! The calls in [`defaults`](crate::defaults) are the only list of settings there is. Parsing,
 //! unknown keys and their suggestions, `afpa check` and the test of the reference manual all follow
-//! from the record that the reader keeps of what it was asked for. Nothing stops at the first
-//! error: a value that does not fit is reported, and its default stands in until the end.
+//! from the record that the reader keeps of these calls. Reading does not stop at the first error: a
+//! wrong value is reported, and its default is used until the end.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -16,7 +16,6 @@ use crate::fault::{
     Fault, Report, each, gather, path_rule, read_choice, read_count, read_text, text_of, within,
 };
 use crate::finding::{Finding, Location};
-use crate::items::Item;
 use crate::overrides::Overrides;
 use crate::settings::{Instance, Setting, Settings, quote, quote_list, quote_map};
 use crate::suggest;
@@ -49,13 +48,8 @@ impl<'i> Reader<'i> {
         Section { reader: self, path, instance: [0; 3], table }
     }
 
-    /// One of several sections of a name, or a table inside of one.
-    pub(crate) fn at(&mut self, item: &Item<'i>) -> Section<'_, 'i> {
-        Section { reader: self, path: item.path, instance: item.instance, table: item.table }
-    }
-
-    /// What was read, after looking for keys that nothing asked for.
-    /// `known` has every setting there is.
+    /// The settings that were read, and everything that is wrong with them. `known` has every setting that
+    /// exists: any other key is reported.
     pub(crate) fn finish(mut self, known: &Settings) -> (Settings, Vec<Finding>) {
         let unknown = suggest::unknown_keys(self.document, known);
         self.findings.extend(unknown);
@@ -79,10 +73,10 @@ type Pair = (String, String);
 
 /// One section while its settings are read.
 pub(crate) struct Section<'r, 'i> {
-    reader: &'r mut Reader<'i>,
-    path: &'static str,
-    instance: Instance,
-    table: Option<&'i Table>,
+    pub(crate) reader: &'r mut Reader<'i>,
+    pub(crate) path: &'static str,
+    pub(crate) instance: Instance,
+    pub(crate) table: Option<&'i Table>,
 }
 
 impl Section<'_, '_> {
@@ -243,7 +237,7 @@ impl Section<'_, '_> {
         })
     }
 
-    /// A list that must be given, of whatever `read` makes of its items.
+    /// A required list, whose items `read` converts.
     pub(crate) fn required_list<T>(
         &mut self,
         key: &'static str,
@@ -277,7 +271,7 @@ impl Section<'_, '_> {
         })
     }
 
-    /// A text that must be given; `None` if it was not.
+    /// A required text; `None` if it was not given.
     pub(crate) fn required(
         &mut self,
         key: &'static str,
@@ -291,7 +285,7 @@ impl Section<'_, '_> {
         self.read(key, kind.to_owned(), None, show, |node| read_text(node, rule).map(Some))
     }
 
-    /// A word of a choice, or one for "what something else says".
+    /// A word of a choice, or one more word for "as another setting says".
     pub(crate) fn choice_or<C: Choice>(
         &mut self,
         key: &'static str,
@@ -312,7 +306,7 @@ impl Section<'_, '_> {
         (path != "none").then(|| PathBuf::from(path))
     }
 
-    /// A path, or one of some words that mean something else; relative paths are resolved.
+    /// A path, or one of some words with a meaning of their own. Relative paths are resolved.
     pub(crate) fn path_or(
         &mut self,
         key: &'static str,
@@ -330,7 +324,7 @@ impl Section<'_, '_> {
         self.resolve(key, path).to_string_lossy().into_owned()
     }
 
-    /// Says in the table what a setting such as "auto" came to.
+    /// Adds to the table the value that a setting such as "auto" has on this machine.
     pub(crate) fn note(&mut self, key: &'static str, note: impl Into<String>) {
         self.reader.settings.note(self.path, self.instance, key, note.into());
     }

@@ -1,4 +1,4 @@
-//! The request sets that a configuration comes to: what `afpa check` prints, and `afpa route` uses.
+//! The request sets of a configuration: `afpa check` prints them, `afpa route` looks one up.
 
 use std::fmt::Write as _;
 
@@ -7,6 +7,7 @@ use afpa_router::{Action, Content, FieldSource, Pattern, Reach, Router};
 use crate::Loaded;
 use crate::finding::Location;
 use crate::hierarchy::Hierarchy;
+use crate::listeners::ListenerNumbers;
 use crate::units::Listen;
 
 /// A configuration as the router sees it, with the names that people know.
@@ -20,26 +21,19 @@ pub struct Routes {
 }
 
 impl Loaded {
-    /// The router that this configuration comes to.
+    /// The router of this configuration.
     pub fn routes(&self) -> Routes {
-        let mut listeners: Vec<Listen> = Vec::new();
-        let hierarchy = Hierarchy::of(&self.config, &mut |listen| {
-            let known = listeners.iter().position(|other| other == listen);
-            let place = known.unwrap_or_else(|| {
-                listeners.push(listen.clone());
-                listeners.len() - 1
-            });
-            u32::try_from(place).unwrap_or(u32::MAX)
-        });
-        // What is loaded has been compiled before, by the checks; an empty table always compiles.
+        let mut numbers = ListenerNumbers::default();
+        let hierarchy = numbers.hierarchy(&self.config);
+        // The checks have compiled this configuration before; an empty table always compiles.
         let router = Router::compile(&hierarchy.table);
         debug_assert!(router.is_ok(), "{router:?}");
         let router = router.or_else(|_| Router::compile(&afpa_router::Table::default()));
         let Ok(router) = router else { unreachable!("an empty table has no conflicts") };
-        Routes { hierarchy, router, listeners }
+        Routes { hierarchy, router, listeners: numbers.into_listeners() }
     }
 
-    /// Every request set with what is done with it, and who said so.
+    /// Every request set, with what happens with its requests and where that is written.
     ///
     /// ```text
     /// request sets
@@ -77,7 +71,7 @@ impl Loaded {
         text
     }
 
-    /// What is done with a request set, in words.
+    /// What happens with the requests of a request set, in words.
     pub fn shown(&self, hierarchy: &Hierarchy, content: &Content) -> String {
         let mut shown = match &content.action {
             Action::Cached { root } => {

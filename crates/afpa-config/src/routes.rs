@@ -1,4 +1,4 @@
-//! What is wrong with sites, paths, content groups and server groups, and what to do about it.
+//! Checks sites, paths, content groups and server groups, and says how to correct them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,6 +7,7 @@ use afpa_router::{Conflict, Router};
 
 use crate::finding::{Finding, Location};
 use crate::hierarchy::{Hierarchy, destinations};
+use crate::listeners::ListenerNumbers;
 use crate::model::{Behaviour, Config, SiteSettings, UrlPath};
 use crate::settings::{Instance, Settings};
 use crate::suggest;
@@ -14,15 +15,14 @@ use crate::units::Listen;
 
 /// Contradictions within the hierarchy; looks at nothing else.
 pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
-    let mut listeners = Vec::new();
-    let hierarchy = Hierarchy::of(config, &mut |listen| number(&mut listeners, listen));
+    let hierarchy = ListenerNumbers::default().hierarchy(config);
     let mut checks = Checks { config, settings, findings: Vec::new() };
     for site in &config.sites {
         checks.site(site);
     }
     checks.groups();
     checks.listeners();
-    // Names of groups that do not exist would only yield errors that are not there.
+    // Unknown groups are reported above; here they would only cause errors that do not exist.
     if let Err(conflicts) = Router::compile(&hierarchy.table) {
         for conflict in conflicts {
             let finding = checks.conflict(&hierarchy, conflict);
@@ -52,14 +52,6 @@ pub(crate) fn feasibility(config: &Config, settings: &Settings) -> Vec<Finding> 
     findings
 }
 
-fn number(known: &mut Vec<Listen>, listen: &Listen) -> u32 {
-    let place = known.iter().position(|other| other == listen).unwrap_or_else(|| {
-        known.push(listen.clone());
-        known.len() - 1
-    });
-    u32::try_from(place).unwrap_or(u32::MAX)
-}
-
 struct Checks<'a> {
     config: &'a Config,
     settings: &'a Settings,
@@ -83,7 +75,7 @@ impl Checks<'_> {
         let own_root = |path: &UrlPath| path.prefix == "/" && path.recursion && !path.exact;
         if let (Some(_), Some(path)) = (&site.to, site.paths.iter().find(|path| own_root(path))) {
             let location = self.location("site", site.instance, "to");
-            let cause = "`to` has no effect: the path \"/\" says what is done";
+            let cause = "`to` has no effect: the section for the path \"/\" decides";
             self.error(location, cause, "move it to that path");
             let _ = path;
         }
@@ -104,13 +96,13 @@ impl Checks<'_> {
         if recursive && !path.prefix.is_empty() && !path.prefix.ends_with('/') {
             let location = self.location("site.path", path.instance, "prefix");
             let prefix = &path.prefix;
-            let cause = format!("the prefix \"{prefix}\" has \"{prefix}x\" too");
-            self.warning(location, cause, format!("\"{prefix}/\" has only what is below it"));
+            let cause = format!("the prefix \"{prefix}\" also matches \"{prefix}x\"");
+            self.warning(location, cause, format!("\"{prefix}/\" matches only what is below it"));
         }
         let own = ("site.path", path.instance);
         self.behaviour(site, path, &path.behaviour, own, !path.contents.is_empty());
         if path.behaviour.has_conditions() && !path.contents.is_empty() {
-            let cause = "conditions of a path that has content groups";
+            let cause = "a path with content groups has conditions of its own";
             self.error(path.location.clone(), cause, "write them under [[site.path.content]]");
         }
         for content in &path.contents {
@@ -119,7 +111,7 @@ impl Checks<'_> {
         }
     }
 
-    /// `base`: `root` says where the files of content groups are.
+    /// `base`: the path has content groups, and its `root` is only their default.
     fn behaviour(
         &mut self,
         site: &SiteSettings,
@@ -152,8 +144,10 @@ impl Checks<'_> {
         }
         if behaviour.root.is_some() && !path.prefix.ends_with('/') {
             let location = self.location(section, instance, "root");
-            let cause =
-                format!("`root` takes the place of \"{}\", which is no directory", path.prefix);
+            let cause = format!(
+                "`root` replaces the prefix \"{}\", which does not end with a slash",
+                path.prefix
+            );
             self.error(location, cause, format!("use the prefix \"{}/\"", path.prefix));
         }
         self.rewrite(path, behaviour, (section, instance));
@@ -172,7 +166,7 @@ impl Checks<'_> {
         ] {
             let location = self.location(section, instance, key);
             if self.settings.differs(section, instance, key) && !has {
-                self.error(location, format!("`{key}` goes with {wants}"), "remove it");
+                self.error(location, format!("`{key}` has no effect without {wants}"), "remove it");
             }
         }
     }
@@ -186,12 +180,11 @@ impl Checks<'_> {
         let Some(new) = &behaviour.rewrite else { return };
         let location = self.location(section, instance, "rewrite");
         if behaviour.to.is_none() {
-            let cause = "`rewrite` goes with `to`";
-            self.error(location, cause, "for files, `root` takes the place of the prefix");
+            let cause = "`rewrite` has no effect without `to`";
+            self.error(location, cause, "for files, `root` replaces the prefix");
         } else if path.prefix.ends_with('/') != new.ends_with('/') {
             let prefix = &path.prefix;
-            let cause =
-                format!("\"{new}\" in the place of \"{prefix}\" would lose a slash or double it");
+            let cause = format!("\"{new}\" instead of \"{prefix}\" would lose or double a slash");
             self.error(location, cause, "end both with a slash, or neither");
         }
     }
@@ -254,7 +247,7 @@ impl Checks<'_> {
         self.findings.extend(unknown);
     }
 
-    /// Sites that share an address share how its connections begin.
+    /// Sites that share an address must agree on how its connections begin (`proxy_from`).
     fn listeners(&mut self) {
         let mut first: HashMap<&Listen, &SiteSettings> = HashMap::new();
         for site in &self.config.sites {
@@ -291,13 +284,13 @@ impl Checks<'_> {
             }
             Conflict::Path { site, second, .. } => (
                 path_location(site, second),
-                "this path stands twice in its site".to_owned(),
+                "this path is in its site twice".to_owned(),
                 "put its content groups under the first one".to_owned(),
             ),
             Conflict::Prefix { site, path } => (
                 path_location(site, path),
-                "no path begins with this prefix".to_owned(),
-                "write it as a path that is normalised: \"/a/b/\"".to_owned(),
+                "no normalised path begins with this prefix".to_owned(),
+                "write it as a normalised path: \"/a/b/\"".to_owned(),
             ),
             Conflict::Extension { site, path, second, what, .. } => {
                 let shown = match what.contains(' ') {
@@ -313,7 +306,7 @@ impl Checks<'_> {
             Conflict::BadExtension { site, path, content, extension } => (
                 content_location(site, path, content),
                 format!("\"{extension}\" is not an extension"),
-                "write what stands after the last dot".to_owned(),
+                "write the part after the last dot".to_owned(),
             ),
             Conflict::Rewrite { site, path, content } => (
                 content_location(site, path, content),

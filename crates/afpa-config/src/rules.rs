@@ -1,6 +1,7 @@
-//! What texts may be names, fields and types.
+//! Which texts are valid names, fields and types.
 
 mod routing;
+mod servers;
 
 use std::net::SocketAddr;
 
@@ -9,6 +10,7 @@ pub(crate) use routing::{
     any, check_path, condition, destination, group_name, host_pattern, listed_extension, location,
     media_type, method, network, prefix, secret, sent_host, site_name, token, upgrade,
 };
+pub(crate) use servers::{server_address, server_addresses};
 
 use crate::units::{Listen, Unfit};
 
@@ -90,7 +92,7 @@ pub(crate) fn media_pattern(text: &str) -> Result<String, Unfit> {
 pub(crate) fn extension(name: &str, media: &str) -> Result<(String, String), Unfit> {
     if name.is_empty() || name.contains(['/', '\0']) {
         let cause = format!("\"{name}\" is not an extension");
-        return Err(Unfit::new(cause, "write what stands after the last dot: md = \"text/plain\""));
+        return Err(Unfit::new(cause, "write the part after the last dot: md = \"text/plain\""));
     }
     if let Some(bare) = name.strip_prefix('.') {
         let cause = format!("the extension \"{name}\" begins with a dot");

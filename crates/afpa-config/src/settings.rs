@@ -1,4 +1,4 @@
-//! The record of every setting: what it takes, what it is, and where that was said.
+//! The record of every setting: its kind, its value, and where it was set.
 
 use std::collections::HashMap;
 
@@ -23,9 +23,9 @@ pub struct Setting {
     pub default: String,
     /// Its value as TOML.
     pub value: String,
-    /// What the value came to on this machine, where that is not the same.
+    /// The value on this machine, where it differs from the one that was written.
     pub note: String,
-    /// Who set it; [`Location::Nowhere`] is the default.
+    /// Where it was set; [`Location::Nowhere`]: it has its default.
     pub location: Location,
 }
 
@@ -50,12 +50,12 @@ impl Settings {
         self.list.iter().find(|setting| setting.section == section && setting.key == key)
     }
 
-    /// Who set it.
+    /// Where it was set.
     pub fn location(&self, section: &str, key: &str) -> Location {
         self.get(section, key).map_or(Location::Nowhere, |setting| setting.location.clone())
     }
 
-    /// Who set `key` in one of several sections.
+    /// Where `key` was set in one of several sections.
     pub fn location_in(
         &self,
         section: &'static str,

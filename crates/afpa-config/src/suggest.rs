@@ -1,4 +1,4 @@
-//! Keys that no setting has, and which one was probably meant.
+//! Unknown keys, and the setting that was probably meant.
 
 use crate::document::{Key, Table, Value};
 use crate::finding::{Finding, Location};

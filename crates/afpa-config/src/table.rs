@@ -7,7 +7,7 @@ use crate::finding::Location;
 use crate::settings::{Setting, heading};
 
 impl Loaded {
-    /// Section by section: name, value, and who said so.
+    /// Section by section: name, value, and where it was set.
     ///
     /// ```text
     /// [limits]
@@ -15,7 +15,7 @@ impl Loaded {
     ///   head                    "16KiB"               line 4
     /// ```
     pub fn table(&self) -> String {
-        // There may be thousands of paths: of these only what was said.
+        // There may be thousands of paths: of these, only settings that were given are shown.
         let said = |row: &&Setting| {
             row.instance == [0; 3] && !row.section.starts_with("site.path")
                 || row.location != Location::Nowhere
@@ -65,7 +65,7 @@ struct Widths {
 }
 
 impl Widths {
-    /// Long lists may stick out rather than push every origin off the screen.
+    /// Longer values are not aligned, so that the last column stays on the screen.
     const VALUE_LIMIT: usize = 40;
 
     fn of(rows: &[&Setting]) -> Self {

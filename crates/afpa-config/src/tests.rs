@@ -347,7 +347,7 @@ dotfiles = true
     let warnings = loaded.rendered_warnings();
     for expected in [
         "64 workers share 4 cores",
-        "would go on as root",
+        "would stay root",
         "leaves little of this machine's 8.0 GiB",
         "the system allows 1000000 watches, not 2000000",
         "the limits need 1004864 descriptors, and this user may have 1000000",

@@ -19,7 +19,7 @@ pub const GIB: usize = 1 << 30;
 pub struct Unfit {
     /// What is wrong with it.
     pub cause: String,
-    /// What to write; empty if the cause says it.
+    /// What to write instead; empty if the cause says so already.
     pub remedy: String,
 }
 
@@ -81,7 +81,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// The bytes that are meant, of a whole of `whole` bytes.
+    /// The number of bytes, if the whole has `whole` bytes.
     pub fn of(self, whole: usize) -> usize {
         match self {
             Amount::Bytes(bytes) => bytes,

@@ -1,32 +1,12 @@
 //! What a protocol brings: state functions and the three kinds of data they work on.
 
-use std::future::{Future, ready};
+use std::future::Future;
 
 use crate::access::{Client, Receipt};
-use crate::half::ClientHalf;
+use crate::client_stream::ClientStream;
+use crate::clock::Now;
 use crate::helpers::Helpers;
 use crate::outbox::Outbox;
-
-/// The time, as the engine hands it in: modules do not read clocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Now {
-    /// Microseconds since the Unix epoch.
-    pub unix_us: u64,
-    /// Microseconds of a clock that never jumps, the same for all cores ([`crate::clock`]).
-    pub steady_us: u64,
-}
-
-impl Now {
-    /// Whole seconds since the Unix epoch.
-    pub const fn unix(self) -> u64 {
-        self.unix_us / 1_000_000
-    }
-
-    /// Whole milliseconds of the clock that never jumps.
-    pub const fn steady_ms(self) -> u64 {
-        self.steady_us / 1_000
-    }
-}
 
 /// What *derive request* found in the data that has arrived.
 #[derive(Debug)]
@@ -72,25 +52,25 @@ pub enum Persistence {
     Close,
 }
 
-/// Who answers a request that the cache cannot.
+/// What *derive cached response* found.
 #[derive(Debug)]
-pub enum Miss<P> {
-    /// Nobody else is needed: the answer is in the outbox.
-    Answered(Persistence),
-    /// The file system: *derive uncached response*.
-    Uncached(P),
-    /// A server group: *derive remote response*.
-    Remote(P),
-    /// The user-mode server that owns the connection: *derive deferred response*.
-    Deferred(P),
+pub enum Cached<R> {
+    /// The cache has the response, which is in the outbox now.
+    Hit(Persistence),
+    /// The cache has no usable object: *derive miss response* goes on with the routed request.
+    Miss(R),
 }
 
-/// The way a request was to go is not part of this configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotConfigured;
-
-/// What the thread context gives back to *send response*.
-pub type Outcome<M> = Result<<M as Module>::Loaded, NotConfigured>;
+/// Which state answers a request that the cache cannot answer.
+#[derive(Debug)]
+pub enum Miss<U, R> {
+    /// None: the answer is in the outbox already.
+    Answered(Persistence),
+    /// *Derive uncached response*, from the file system.
+    Uncached(U),
+    /// *Derive remote response*, by a server group.
+    Remote(R),
+}
 
 /// An application protocol: the state functions of one core.
 ///
@@ -101,8 +81,10 @@ pub type Outcome<M> = Result<<M as Module>::Loaded, NotConfigured>;
 /// data* are the types below (IBM paper, section 5).
 ///
 /// For each request the engine calls, in the order that [`State::next`](crate::State::next)
-/// allows: `derive_request`, `derive_cached_response`, on a miss `derive_miss_response`, and then
-/// perhaps one of the thread-context functions followed by `finish`.
+/// allows: `derive_request`, `derive_cached_response`, and on a miss `derive_miss_response`. A request
+/// that the file system answers goes on with `derive_uncached_response` and `finish_uncached`; one that a
+/// server answers, with `derive_remote_response` and `finish_remote`. A module that has no such requests
+/// says so with [`Infallible`](std::convert::Infallible) as the type.
 pub trait Module: Sized + 'static {
     /// What changes per connection.
     type Connection: 'static;
@@ -112,10 +94,21 @@ pub trait Module: Sized + 'static {
     type Request<'s, 'b>
     where
         'b: 's;
-    /// A request that left the deferred-interrupt context: owned.
-    type Pending: 'static;
-    /// What a thread found for it.
+    /// A request that was routed and is not in the cache. It borrows the module, so that nothing that
+    /// was found out about the request has to be looked up again.
+    type Routed<'m, 's, 'b>
+    where
+        Self: 'm,
+        'b: 's,
+        's: 'm;
+    /// A request that goes to a helper thread, which loads the answer. It owns its bytes.
+    type Uncached: 'static;
+    /// What the helper thread found for it, with the request.
     type Loaded: 'static;
+    /// A request that a server of a server group answers. It owns its bytes.
+    type Remote: 'static;
+    /// How the exchange with the server ended, with the request.
+    type Exchanged: 'static;
 
     /// A connection was accepted on the listener that the program gave this number.
     fn connected(&mut self, client: Client, listener: u32) -> Self::Connection;
@@ -130,62 +123,57 @@ pub trait Module: Sized + 'static {
         out: &mut Outbox,
     ) -> Derived<Self::Request<'s, 'b>>;
 
-    /// Look-up by the request's key; on a hit the response is left in `out`.
-    fn derive_cached_response(
-        &mut self,
+    /// Routes the request, which gives the key of its object, and looks that up. On a hit the response
+    /// is left in `out`.
+    fn derive_cached_response<'m, 's, 'b>(
+        &'m mut self,
         connection: &mut Self::Connection,
         now: Now,
-        request: &Self::Request<'_, '_>,
+        request: &'m Self::Request<'s, 'b>,
         out: &mut Outbox,
-    ) -> Option<Persistence>;
+    ) -> Cached<Self::Routed<'m, 's, 'b>>
+    where
+        'b: 's,
+        's: 'm;
 
-    /// Layer-7 routing of a request that the cache did not answer.
+    /// Sends a routed request on to where it is answered, or answers it in `out`.
     fn derive_miss_response(
-        &mut self,
+        routed: Self::Routed<'_, '_, '_>,
         connection: &mut Self::Connection,
-        now: Now,
-        request: &Self::Request<'_, '_>,
         out: &mut Outbox,
-    ) -> Miss<Self::Pending>;
+    ) -> Miss<Self::Uncached, Self::Remote>;
 
     /// Creates the cache object, on a helper thread.
     fn derive_uncached_response(
         &mut self,
         now: Now,
-        pending: &Self::Pending,
+        request: Self::Uncached,
         helpers: &Helpers,
     ) -> impl Future<Output = Self::Loaded> + 'static;
 
-    /// Asks a server of a server group, and sends what it answers to the client. Not configured unless
-    /// the module has a router.
-    ///
-    /// What was sent already is not in the outbox: `finish` adds what is missing, and says whether the
-    /// connection goes on. Dropping the future cancels the exchange.
-    fn derive_remote_response<'c, C: ClientHalf>(
-        &mut self,
-        _now: Now,
-        _pending: &mut Self::Pending,
-        _client: &'c mut C,
-    ) -> impl Future<Output = Outcome<Self>> + use<'c, C, Self> {
-        ready(Err(NotConfigured))
-    }
-
-    /// Leaves the request to the server that owns the connection. Not configured unless the
-    /// module shares connections with one.
-    fn derive_deferred_response(
-        &mut self,
-        _pending: &Self::Pending,
-    ) -> impl Future<Output = Outcome<Self>> + 'static {
-        ready(Err(NotConfigured))
-    }
-
-    /// Leaves in `out` the answer that the thread context found.
-    fn finish(
+    /// Leaves the answer that a helper thread found in `out`.
+    fn finish_uncached(
         &mut self,
         connection: &mut Self::Connection,
         now: Now,
-        pending: Self::Pending,
-        outcome: Outcome<Self>,
+        loaded: Self::Loaded,
+        out: &mut Outbox,
+    ) -> Persistence;
+
+    /// Asks a server of a server group, and sends what it answers to the client. Dropping the future
+    /// cancels the exchange.
+    fn derive_remote_response<'c, C: ClientStream>(
+        &mut self,
+        request: Self::Remote,
+        client: &'c mut C,
+    ) -> impl Future<Output = Self::Exchanged> + use<'c, C, Self>;
+
+    /// Leaves in `out` what the exchange has not sent yet, and says whether the connection goes on.
+    fn finish_remote(
+        &mut self,
+        connection: &mut Self::Connection,
+        now: Now,
+        exchanged: Self::Exchanged,
         out: &mut Outbox,
     ) -> Persistence;
 

@@ -1,9 +1,12 @@
 //! The states of a request, the contexts they run in, and what follows what.
 //!
-//! This is figure 2 of the IBM paper with *derive deferred response* from figure 1 of the USENIX
-//! paper. State functions do not know their successors: they report an [`Event`], and
-//! [`State::next`] is the one table of transitions ("the layer of indirection permits state
-//! functions to be reusable and reconfigurable").
+//! This is figure 2 of the IBM paper. State functions do not know their successors: they report an
+//! [`Event`], and [`State::next`] is the one table of transitions ("the layer of indirection permits
+//! state functions to be reusable and reconfigurable").
+//!
+//! The USENIX paper adds *derive deferred response*, which leaves a request to the server that owns the
+//! connection. That state is not in this table, because here AFPA owns the connection. The kernel's
+//! programs have it: they pass a request up when they do not answer it (`bpf/include/afpa/conn/handover.h`).
 
 /// Where a state function may run.
 ///
@@ -25,16 +28,14 @@ pub enum Context {
 pub enum State {
     /// Data has arrived: is it a whole request that we understand?
     DeriveRequest,
-    /// Search the cache with the key of the request.
+    /// Route the request (layer 7), and look its object up in the cache.
     DeriveCachedResponse,
-    /// Not in the cache: decide who answers (layer-7 routing).
+    /// The cache has no answer: answer from the router's verdict, or choose who answers.
     DeriveMissResponse,
     /// Create a cache object from the file system.
     DeriveUncachedResponse,
     /// Pass the request to a server of a server group.
     DeriveRemoteResponse,
-    /// Leave the request to the user-mode server that owns the connection.
-    DeriveDeferredResponse,
     /// Send what was derived.
     SendResponse,
     /// The connection ends.
@@ -60,8 +61,6 @@ pub enum Event {
     Uncached,
     /// A server group has the answer.
     Remote,
-    /// The user-mode server that owns the connection has the answer.
-    Deferred,
     /// The response left, the connection stays.
     Sent,
     /// The response left (or failed) and was the last one.
@@ -70,13 +69,12 @@ pub enum Event {
 
 impl State {
     /// Every state, in the order of the diagram.
-    pub const ALL: [State; 8] = [
+    pub const ALL: [State; 7] = [
         State::DeriveRequest,
         State::DeriveCachedResponse,
         State::DeriveMissResponse,
         State::DeriveUncachedResponse,
         State::DeriveRemoteResponse,
-        State::DeriveDeferredResponse,
         State::SendResponse,
         State::Closed,
     ];
@@ -93,9 +91,7 @@ impl State {
             | State::DeriveMissResponse
             | State::SendResponse
             | State::Closed => Context::DeferredInterrupt,
-            State::DeriveUncachedResponse
-            | State::DeriveRemoteResponse
-            | State::DeriveDeferredResponse => Context::Thread,
+            State::DeriveUncachedResponse | State::DeriveRemoteResponse => Context::Thread,
         }
     }
 
@@ -112,11 +108,7 @@ impl State {
             (S::DeriveMissResponse, E::Answered) => S::SendResponse,
             (S::DeriveMissResponse, E::Uncached) => S::DeriveUncachedResponse,
             (S::DeriveMissResponse, E::Remote) => S::DeriveRemoteResponse,
-            (S::DeriveMissResponse, E::Deferred) => S::DeriveDeferredResponse,
-            (
-                S::DeriveUncachedResponse | S::DeriveRemoteResponse | S::DeriveDeferredResponse,
-                E::Answered,
-            ) => S::SendResponse,
+            (S::DeriveUncachedResponse | S::DeriveRemoteResponse, E::Answered) => S::SendResponse,
             (S::SendResponse, E::Sent) => S::DeriveRequest,
             (S::SendResponse, E::SentLast) => S::Closed,
             _ => return None,
@@ -128,7 +120,7 @@ impl State {
 mod tests {
     use super::*;
 
-    const EVENTS: [Event; 11] = [
+    const EVENTS: [Event; 10] = [
         Event::Incomplete,
         Event::Request,
         Event::Refused,
@@ -137,7 +129,6 @@ mod tests {
         Event::Answered,
         Event::Uncached,
         Event::Remote,
-        Event::Deferred,
         Event::Sent,
         Event::SentLast,
     ];

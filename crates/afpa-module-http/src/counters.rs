@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use afpa_framework::Counter;
 use afpa_http::Status;
 
-use crate::shares::Shares;
+use crate::scope_stats::ScopeTable;
 
 /// Counts of one core.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct HttpCounters {
     /// Content bytes of answers, without heads.
     pub content_bytes: Counter,
     by_status: Box<[Counter]>,
-    shares: Mutex<Arc<Shares>>,
+    scopes: Mutex<Arc<ScopeTable>>,
 }
 
 /// Status codes lie between 100 and 599 (RFC 9110 section 15).
@@ -34,7 +34,7 @@ impl Default for HttpCounters {
             remote: Counter::default(),
             content_bytes: Counter::default(),
             by_status: (0..CODES).map(|_| Counter::default()).collect(),
-            shares: Mutex::default(),
+            scopes: Mutex::default(),
         }
     }
 }
@@ -54,13 +54,13 @@ impl HttpCounters {
     }
 
     /// What is counted of sites and request sets.
-    pub fn shares(&self) -> Arc<Shares> {
-        Arc::clone(&self.shares.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn scopes(&self) -> Arc<ScopeTable> {
+        Arc::clone(&self.scopes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// From the start, and from a reload: hits do not come here.
-    pub(crate) fn share(&self, shares: &Arc<Shares>) {
-        *self.shares.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(shares);
+    pub(crate) fn set_scopes(&self, scopes: &Arc<ScopeTable>) {
+        *self.scopes.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(scopes);
     }
 
     /// Answers by status code, those that occurred.

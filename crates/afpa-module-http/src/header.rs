@@ -118,7 +118,7 @@ impl HttpHeader {
     }
 
     /// The order could not be placed: a later request may.
-    pub(crate) fn order_refused(&self) {
+    pub(crate) fn enqueue_failed(&self) {
         self.demand.store(demand::ASKED, Ordering::Relaxed);
     }
 

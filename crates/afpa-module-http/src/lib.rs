@@ -12,27 +12,34 @@
 //! | derive remote response | `remote.rs` (over [`afpa_proxy::exchange`]) |
 //! | send response | the engine, from the outbox that `respond.rs` filled |
 //!
-//! [`Global`] is the global data: router, document roots ([`Site`]), server groups, shared by all
+//! [`Global`] is the global data: router, document roots ([`DocRoot`]), server groups, shared by all
 //! cores and swapped as a whole at a reload. LIFECYCLE.md beside this folder lists states and invariants.
 #![forbid(unsafe_code)]
 
+mod asked;
 mod counters;
 mod derive;
+mod doc_root;
 mod global;
 mod header;
 mod load;
 mod push;
 mod remote;
 mod respond;
+mod route;
+mod scope_stats;
 mod settings;
-mod shares;
 mod site;
+mod uncached;
 
 pub use counters::HttpCounters;
-pub use derive::{Http, HttpConnection, HttpRequest, Pending};
-pub use global::{Global, ServerGroup, VirtualSite};
+pub use derive::{Http, HttpConnection, HttpRequest, Missed};
+pub use doc_root::{DocRoot, DocRootError};
+pub use global::{Global, ServerGroup};
 pub use header::{HttpHeader, Variant};
-pub use load::{Coder, CoderStats, Loaded};
-pub use settings::{Compression, SiteSettings};
-pub use shares::{Share, ShareReport, Shares};
-pub use site::{Site, SiteError};
+pub use load::{Compressor, CompressorStats};
+pub use remote::{ExchangedRequest, Remote};
+pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};
+pub use settings::{Compression, DocRootSettings};
+pub use site::Site;
+pub use uncached::{LoadedRequest, Uncached};

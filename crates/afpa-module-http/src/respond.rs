@@ -12,20 +12,20 @@ use std::sync::Arc;
 
 use afpa_cache::{Object, Payload};
 use afpa_framework::access::{Remote, duration_us};
-use afpa_framework::{AccessRecord, AccessSink, Client, Now, Outbox, Part, Persistence, Receipt};
+use afpa_framework::{AccessRecord, AccessSink, Now, Outbox, Part, Persistence, Receipt};
 use afpa_http::{
-    Connection, HttpDate, Known, KnownSet, Method, Precondition, Ranges, Request, ResponseHead,
-    Status, Version, conditional,
+    Connection, HttpDate, Known, KnownSet, Method, Precondition, Ranges, ResponseHead, Status,
+    Version, conditional,
     multipart::{Boundary, Multipart},
     page, range,
 };
 use afpa_proxy::exchange::Report;
 
 use self::pages::page_head;
+use crate::asked::Asked;
 use crate::counters::HttpCounters;
 use crate::header::{HttpHeader, Variant};
-use crate::settings::SiteSettings;
-use crate::shares::Share;
+use crate::settings::DocRootSettings;
 
 /// Content up to this size is gathered with its head; larger content is sent from where it lies.
 const GATHERED: u64 = 16 * 1024;
@@ -41,31 +41,6 @@ pub(crate) struct Responder {
     pub(crate) draining: bool,
 }
 
-/// A request as the responder sees it: who asked, what, and who found the answer.
-#[derive(Clone, Copy)]
-pub(crate) struct Asked<'a, 's, 'b> {
-    pub(crate) client: Client,
-    pub(crate) request: &'a Request<'s, 'b>,
-    /// In which it is counted; `None` when it is no site's.
-    pub(crate) share: Option<&'a Share>,
-    pub(crate) source: &'static str,
-    /// When the request was derived; `now` is later if a thread had to find the answer.
-    pub(crate) arrived: Now,
-    pub(crate) now: Now,
-    /// Nothing can follow on the connection: content of the request was left behind.
-    pub(crate) must_close: bool,
-}
-
-impl Asked<'_, '_, '_> {
-    /// Counts the answer for its site and request set.
-    #[inline]
-    pub(crate) fn count(&self, status: u16) {
-        if let Some(share) = self.share {
-            share.answered(status);
-        }
-    }
-}
-
 impl Responder {
     pub(crate) fn new(counters: Arc<HttpCounters>, sink: Box<dyn AccessSink>) -> Self {
         Self { counters, sink, date: HttpDate::new(0), second: 0, draining: false }
@@ -76,7 +51,7 @@ impl Responder {
         &mut self,
         asked: Asked<'_, '_, '_>,
         object: &Object<HttpHeader>,
-        settings: &SiteSettings,
+        settings: &DocRootSettings,
         out: &mut Outbox,
     ) -> Persistence {
         let header = object.header();
@@ -114,7 +89,7 @@ impl Responder {
         asked: Asked<'_, '_, '_>,
         object: &Object<HttpHeader>,
         variant: &Variant,
-        settings: &SiteSettings,
+        settings: &DocRootSettings,
         out: &mut Outbox,
     ) -> Persistence {
         let validators = object.header().validators(variant);

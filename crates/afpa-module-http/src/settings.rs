@@ -7,7 +7,7 @@ use afpa_http::{Coding, RequestLimits};
 
 /// Settings of one site, with safe defaults.
 #[derive(Clone, Debug)]
-pub struct SiteSettings {
+pub struct DocRootSettings {
     /// Limits on request heads.
     pub limits: RequestLimits,
     /// Most bytes of request content that are read and thrown away to keep a connection.
@@ -59,7 +59,7 @@ impl Default for Compression {
     }
 }
 
-impl Default for SiteSettings {
+impl Default for DocRootSettings {
     fn default() -> Self {
         Self {
             limits: RequestLimits::default(),

@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 
 use crate::inject::{Injector, Rules};
 use crate::interface::{Offloads, connect};
-use crate::{Namespace, congestion, tool};
+use crate::{Namespace, tool};
 
 /// Name of the one interface in the client's and in the server's namespace.
 const DEVICE: &str = "eth0";
@@ -105,7 +105,7 @@ impl Bed {
         bed.address(options.sources)?;
         bed.steer(options.steering)?;
         for side in [&bed.client, &bed.server] {
-            congestion::choose(side, &options.congestion)?;
+            side.set_congestion(&options.congestion)?;
         }
         Ok(bed)
     }

@@ -86,6 +86,12 @@ impl CoreTimes {
         elapsed.saturating_sub(others).max(self.irq + self.softirq)
     }
 
+    /// Time in which it did something, interrupts included, as the tick counted it. Packets that are processed
+    /// from idle escape the tick: [`interrupts`](Self::interrupts) has them.
+    pub fn busy(&self) -> Duration {
+        self.user + self.system + self.irq + self.softirq
+    }
+
     fn parse(stat: &str, core: usize) -> Option<Self> {
         let label = format!("cpu{core} ");
         let line = stat.lines().find_map(|line| line.strip_prefix(&label))?;
@@ -143,7 +149,12 @@ impl ProcessTimes {
     }
 
     fn of_process(pid: i32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The second field of /proc/PID/stat may hold anything in parentheses, blanks and parentheses
+    /// included (proc(5)).
+    fn parse(stat: &str) -> Option<Self> {
         let (_, after_name) = stat.rsplit_once(')')?;
         let mut fields = after_name.split_whitespace().skip(11);
         let mut ticks = || fields.next()?.parse::<u32>().ok();
@@ -177,6 +188,22 @@ mod tests {
         assert_eq!(times.interrupts(TICK * 40), TICK * (40 - 3 - 3 - 9 - 8));
         assert_eq!(times.interrupts(TICK), TICK * (6 + 7));
         assert_eq!(CoreTimes::parse(stat, 2), None);
+    }
+
+    #[test]
+    fn a_core_is_not_busy_while_it_waits_or_runs_a_guest() {
+        let stat = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu1 1 2 4 1000 2000 8 16 32 500 600\n";
+        let times = CoreTimes::parse(stat, 1).unwrap();
+        assert_eq!(times.busy(), TICK * 31);
+        assert_eq!(times.steal, TICK * 32);
+        assert_eq!(CoreTimes::parse("cpu0 1 2 3 4 5 6 7 8\n", 1), None);
+    }
+
+    #[test]
+    fn a_process_s_name_may_look_like_fields() {
+        let stat = "7 (nginx: a) R 1 2) S 1 7 7 0 -1 4194560 90 0 0 0 250 150 9 9 20 0 1 0 100 0 0";
+        let times = ProcessTimes::parse(stat).unwrap();
+        assert_eq!(times.user + times.system, TICK * 400);
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub mod units;
 pub use bed::{Bed, BedOptions, Path, Steering};
 pub use cores::{CoreTimes, ProcessTimes, pin, wait_for_quiet};
 pub use interface::{Interface, Offloads, connect};
+pub use limits::use_all_open_files;
 pub use namespace::Namespace;
 pub use privilege::missing_privilege;
 pub use reaper::{Reaped, reap};

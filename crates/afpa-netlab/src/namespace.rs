@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Context, Result, anyhow};
 use nix::sched::{CloneFlags, setns};
 
+use crate::congestion;
 use crate::interface::Interface;
 use crate::reaper::{self, Owner};
 use crate::tool;
@@ -75,6 +76,15 @@ impl Namespace {
         let path = reaper::path(&self.name);
         let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
         setns(file, CloneFlags::CLONE_NEWNET).with_context(|| format!("setns {}", self.name))
+    }
+
+    /// Makes `algorithm` the congestion control of every socket opened inside from now on.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel does not have it.
+    pub fn set_congestion(&self, algorithm: &str) -> Result<()> {
+        congestion::choose(self, algorithm)
     }
 
     /// An interface inside, by name.

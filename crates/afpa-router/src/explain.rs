@@ -36,12 +36,12 @@ pub struct Considered<'r> {
     /// Which.
     pub set: RequestSetId,
     /// What came of it.
-    pub outcome: Outcome<'r>,
+    pub outcome: MatchResult<'r>,
 }
 
 /// What came of looking at a request set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome<'r> {
+pub enum MatchResult<'r> {
     /// The path does not reach that far: recursion is off, or it is exact.
     Reach,
     /// Its content group does not have the extension.
@@ -84,37 +84,41 @@ impl Router {
             seen.push(Considered { set: RequestSetId(number), outcome });
         };
         let mut next = places.first(question.path, &mut ());
-        while let Some(shelf) = next {
-            for place in &shelf.places {
-                if !place.reaches(shelf.prefix_len, question.path, last_slash) {
-                    place.sets.clone().for_each(|number| see(number, Outcome::Reach));
+        while let Some(at_prefix) = next {
+            for place in &at_prefix.places {
+                if !place.reaches(at_prefix.prefix_len, question.path, last_slash) {
+                    place.sets.clone().for_each(|number| see(number, MatchResult::Reach));
                     continue;
                 }
                 let candidates = place.candidates(Extension::of(question.path), &mut ());
                 let unfit = place.sets.clone().filter(|number| !candidates.contains(number));
-                unfit.for_each(|number| see(number, Outcome::Content));
+                unfit.for_each(|number| see(number, MatchResult::Content));
                 for &number in candidates {
                     let outcome = self.outcome(number, question);
                     see(number, outcome);
-                    if outcome == Outcome::Taken {
+                    if outcome == MatchResult::Taken {
                         return Ok(RequestSetId(number));
                     }
                 }
             }
-            next = places.next(shelf);
+            next = places.next(at_prefix);
         }
         Err(not_found)
     }
 
-    fn outcome<'r, F: Fields>(&'r self, number: u32, question: &Question<'_, F>) -> Outcome<'r> {
-        let Some(set) = self.sets.get(number as usize) else { return Outcome::Content };
+    fn outcome<'r, F: Fields>(
+        &'r self,
+        number: u32,
+        question: &Question<'_, F>,
+    ) -> MatchResult<'r> {
+        let Some(set) = self.sets.get(number as usize) else { return MatchResult::Content };
         let conditions = &set.behaviour.conditions;
         if !conditions.allows(question.method) {
-            return Outcome::Method;
+            return MatchResult::Method;
         }
         match conditions.failing(&question.fields, &mut ()) {
-            Some(condition) => Outcome::Field(&condition.name),
-            None => Outcome::Taken,
+            Some(condition) => MatchResult::Field(&condition.name),
+            None => MatchResult::Taken,
         }
     }
 }

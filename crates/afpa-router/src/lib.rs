@@ -25,12 +25,12 @@ mod compile;
 mod conditions;
 mod explain;
 mod extension;
+mod extension_table;
 mod hosts;
-mod places;
 mod prefixes;
 mod question;
 mod router;
-mod shares;
+mod site_paths;
 mod steps;
 mod table;
 #[cfg(test)]
@@ -39,12 +39,12 @@ mod verdict;
 
 pub use compile::Conflict;
 pub use conditions::{Conditions, FieldCondition, FieldSource, MAX_CONDITIONAL, Pattern};
-pub use explain::{Considered, Explanation, HostMatch, Outcome};
+pub use explain::{Considered, Explanation, HostMatch, MatchResult};
 pub use extension::{Extension, MAX_EXTENSION};
 pub use question::{Fields, Question};
 pub use router::{RequestSet, Router};
 pub use table::{
     Action, Affinity, Content, ContentGroup, Fixed, GroupId, HostPattern, ListenerId, PathEntry,
-    Reach, Redirect, RequestSetId, Rewrite, RootId, Site, SiteId, Table,
+    Reach, Redirect, RequestSetId, Rewrite, RootId, SiteEntry, SiteId, Table,
 };
 pub use verdict::{Rewritten, Unrouted, Verdict};

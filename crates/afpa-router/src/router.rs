@@ -2,8 +2,8 @@
 
 use crate::extension::Extension;
 use crate::hosts::Hosts;
-use crate::places::Places;
 use crate::question::{Fields, Question};
+use crate::site_paths::SitePaths;
 use crate::steps::Steps;
 use crate::table::{Content, ListenerId, Reach, RequestSetId, SiteId};
 use crate::verdict::{Rewritten, Unrouted, Verdict};
@@ -14,7 +14,7 @@ pub struct Router {
     /// By listener.
     pub(crate) listeners: Vec<Hosts>,
     /// By site.
-    pub(crate) sites: Vec<Places>,
+    pub(crate) sites: Vec<SitePaths>,
     /// By number.
     pub(crate) sets: Vec<RequestSet>,
 }
@@ -64,18 +64,6 @@ impl Router {
         question: &Question<'q, F>,
     ) -> Result<Verdict<'r, 'q>, Unrouted> {
         self.route_counted_in(site, question, &mut ())
-    }
-
-    /// A verdict of [`Router::route`] once more, from its own `set` and `certain` and the path of the
-    /// question: without the walk.
-    #[inline]
-    pub fn again<'r, 'q>(
-        &'r self,
-        set: RequestSetId,
-        path: &'q [u8],
-        certain: bool,
-    ) -> Option<Verdict<'r, 'q>> {
-        Some(self.set(set)?.verdict(set, path, certain))
     }
 
     /// The site that answers for a host, in any case and without its port, on a listener.
@@ -133,10 +121,10 @@ impl Router {
         let last_slash = memchr::memrchr(b'/', question.path).unwrap_or(0);
         let mut certain = question.method.is_get_or_head();
         let mut next = places.first(question.path, steps);
-        while let Some(shelf) = next {
-            for place in &shelf.places {
+        while let Some(at_prefix) = next {
+            for place in &at_prefix.places {
                 steps.step();
-                if !place.reaches(shelf.prefix_len, question.path, last_slash) {
+                if !place.reaches(at_prefix.prefix_len, question.path, last_slash) {
                     continue;
                 }
                 for &number in place.candidates(extension, steps) {
@@ -147,7 +135,7 @@ impl Router {
                     }
                 }
             }
-            next = places.next(shelf);
+            next = places.next(at_prefix);
         }
         Err(not_found)
     }

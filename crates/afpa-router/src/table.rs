@@ -28,12 +28,12 @@ ids! {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// The virtual sites.
-    pub sites: Vec<Site>,
+    pub sites: Vec<SiteEntry>,
 }
 
 /// Levels one to three: where a site is reached, and under which names.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Site {
+pub struct SiteEntry {
     /// What logs and metrics call it.
     pub name: String,
     /// Listeners on which it answers.

@@ -24,4 +24,4 @@ pub mod worker;
 pub use afpa_framework::Address;
 pub use engine::{Engine, EngineError};
 pub use listener::{BoundListener, ListenerSettings};
-pub use settings::{Elsewhere, Settings};
+pub use settings::{KernelActivity, Settings};

@@ -33,17 +33,17 @@ pub struct Settings {
     /// Connections the kernel keeps before they are accepted.
     pub backlog: i32,
     /// Who else answers on the connections; nobody, as a rule.
-    pub elsewhere: Option<Elsewhere>,
+    pub kernel_activity: Option<KernelActivity>,
 }
 
 /// Somebody who answers requests before they arrive here: the kernel. A connection that seems to be idle
 /// may be a busy one.
 #[derive(Clone)]
-pub struct Elsewhere(Arc<Since>);
+pub struct KernelActivity(Arc<Since>);
 
 type Since = dyn Fn(SocketAddr, SocketAddr) -> Option<Duration> + Send + Sync;
 
-impl Elsewhere {
+impl KernelActivity {
     /// `since` tells, for the addresses of client and server, how long ago the last answer was given;
     /// `None`: there was none. It is asked when a connection is about to be closed, and must not block.
     pub fn new(
@@ -57,19 +57,19 @@ impl Elsewhere {
     }
 }
 
-impl fmt::Debug for Elsewhere {
+impl fmt::Debug for KernelActivity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Elsewhere")
+        f.write_str("KernelActivity")
     }
 }
 
-impl PartialEq for Elsewhere {
+impl PartialEq for KernelActivity {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Elsewhere {}
+impl Eq for KernelActivity {}
 
 impl Default for Settings {
     fn default() -> Self {
@@ -86,7 +86,7 @@ impl Default for Settings {
             helper_places: 1024,
             helper_threads: 16,
             backlog: 4096,
-            elsewhere: None,
+            kernel_activity: None,
         }
     }
 }

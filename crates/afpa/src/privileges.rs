@@ -1,4 +1,4 @@
-//! Resource limits, and giving up what is not needed once everything is bound.
+//! Raises resource limits, and drops the privileges that are not needed once everything is bound.
 //!
 //! The order is: [`raise_limits`], bind and create sockets, [`Identity::find`] and
 //! [`Identity::assume`], then start threads.
@@ -50,7 +50,7 @@ impl Limit {
         self.granted.is_none_or(|granted| granted >= self.needed)
     }
 
-    /// How the one who starts AFPA can raise it; `None` if there is no need.
+    /// How to raise it; `None` if that is not necessary.
     pub fn remedy(&self) -> Option<String> {
         let needed = self.needed;
         (!self.suffices()).then(|| match self.name {
@@ -81,7 +81,7 @@ impl fmt::Display for Limit {
 
 /// Raises the limits to what is needed, or as near as this user may go.
 ///
-/// A limit that is too low is raised all the way to what is allowed: one in between has no use.
+/// A limit that is too low is raised as far as is allowed, even if that is more than is needed.
 pub fn raise_limits(needs: Needs) -> [Limit; 2] {
     [
         raise(LimitName::Descriptors, Resource::Nofile, needs.descriptors),
@@ -92,7 +92,7 @@ pub fn raise_limits(needs: Needs) -> [Limit; 2] {
 fn raise(name: LimitName, resource: Resource, needed: u64) -> Limit {
     let now = getrlimit(resource);
     let wanted = now.maximum.map(|maximum| maximum.max(needed));
-    // Beyond the hard limit only the privileged may go; up to it everybody may.
+    // Only a privileged process may exceed the hard limit; any process may go up to it.
     let attempts = [wanted, now.maximum];
     let lacking = now.current.is_some_and(|current| current < needed);
     if lacking {
@@ -105,7 +105,7 @@ fn raise(name: LimitName, resource: Resource, needed: u64) -> Limit {
     Limit { name, needed, granted: getrlimit(resource).current }
 }
 
-/// Whom a process becomes.
+/// The user and group that the process becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The user's name.
@@ -119,8 +119,8 @@ pub struct Identity {
 impl Identity {
     /// Resolves the settings `user` and `group`; `None` is `auto`.
     ///
-    /// `Ok(None)` means that the process stays who it is: it was not started as root and nothing
-    /// else was asked for.
+    /// `Ok(None)` means that the user stays the same: the process was not started as root, and no other
+    /// user was asked for.
     ///
     /// # Errors
     /// When a name does not exist, or another user is asked for without the right to become it.
@@ -168,9 +168,9 @@ impl Identity {
     }
 }
 
-/// For a process that stays who it is: gives up capabilities that it was started with, but `keep`.
+/// For a process whose user stays the same: drops the capabilities that it was started with, except `keep`.
 ///
-/// A root that stays root on purpose keeps what root has.
+/// A process that is configured to stay root keeps all capabilities.
 ///
 /// # Errors
 /// As [`Identity::assume`].

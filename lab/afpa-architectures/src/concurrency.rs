@@ -11,14 +11,14 @@ use anyhow::{Context, Result, anyhow, bail};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::io::{self, sync};
-use crate::serve::Shared;
+use crate::serve::ServerContext;
 use crate::{Concurrency, Content, Handler};
 
 /// Serves the connections of `listener`.
 ///
 /// # Errors
 /// When no thread of control can be started, or one of them fails.
-pub(crate) fn run(listener: &TcpListener, shared: &Shared) -> Result<()> {
+pub(crate) fn run(listener: &TcpListener, shared: &ServerContext) -> Result<()> {
     match shared.architecture.concurrency {
         Concurrency::Single => single(listener, shared),
         Concurrency::Threads => threads(listener, shared),
@@ -29,13 +29,13 @@ pub(crate) fn run(listener: &TcpListener, shared: &Shared) -> Result<()> {
 }
 
 /// The one there is.
-fn single(listener: &TcpListener, shared: &Shared) -> Result<()> {
+fn single(listener: &TcpListener, shared: &ServerContext) -> Result<()> {
     let content = shared.open(1)?;
     io::serve(listener, shared.handler(&content), shared)
 }
 
 /// All of them block in accept, on the same listener; the kernel wakes one for each connection.
-fn threads(listener: &TcpListener, shared: &Shared) -> Result<()> {
+fn threads(listener: &TcpListener, shared: &ServerContext) -> Result<()> {
     let content = &shared.open(1)?;
     std::thread::scope(|scope| {
         let start = |number| {
@@ -52,7 +52,7 @@ fn threads(listener: &TcpListener, shared: &Shared) -> Result<()> {
 
 /// A thread is started for each connection, as JAWS does: there it had one request. Beyond the pool's
 /// number a connection waits until a thread has ended.
-fn thread_per_request(listener: &TcpListener, shared: &Shared) -> Result<()> {
+fn thread_per_request(listener: &TcpListener, shared: &ServerContext) -> Result<()> {
     let content = &shared.open(1)?;
     let (crew, ended) = (&Mutex::new(Crew::default()), &Condvar::new());
     let lock = || crew.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,7 +100,7 @@ struct Crew {
 const STACK: usize = 256 * 1024;
 
 /// Starts the pool: this same command, with the listener as its standard input.
-fn processes(listener: &TcpListener, shared: &Shared) -> Result<()> {
+fn processes(listener: &TcpListener, shared: &ServerContext) -> Result<()> {
     let mut workers = Workers(Vec::new());
     for _ in 0..shared.pool {
         let listener: OwnedFd = listener.as_fd().try_clone_to_owned()?;
@@ -120,7 +120,7 @@ fn processes(listener: &TcpListener, shared: &Shared) -> Result<()> {
     }
 }
 
-fn worker(listener: &TcpListener, shared: &Shared) -> Result<()> {
+fn worker(listener: &TcpListener, shared: &ServerContext) -> Result<()> {
     set_parent_process_death_signal(Some(Signal::TERM))?;
     // It may have ended before that was said.
     let parent = std::env::var(WORKER).ok().and_then(|id| id.parse().ok()).and_then(Pid::from_raw);

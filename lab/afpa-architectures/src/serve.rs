@@ -14,7 +14,7 @@ use crate::{Architecture, Content, Handler, Options, Without, concurrency};
 /// # Errors
 /// When the options make no server, the address or the directory cannot be had, or the server fails.
 pub fn serve(options: &Options) -> Result<()> {
-    let shared = Shared::new(options)?;
+    let shared = ServerContext::new(options)?;
     raise_open_files();
     let listener = match concurrency::is_worker() {
         true => concurrency::inherited()?,
@@ -29,7 +29,7 @@ pub fn serve(options: &Options) -> Result<()> {
 
 /// What all threads of control of a server know.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ServerContext {
     pub(crate) architecture: Architecture,
     pub(crate) gather: bool,
     pub(crate) pool: u32,
@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     options: Options,
 }
 
-impl Shared {
+impl ServerContext {
     fn new(options: &Options) -> Result<Self> {
         Ok(Self {
             architecture: options.architecture()?,

@@ -16,5 +16,5 @@ pub use body::Body;
 pub use files::{LAST_MODIFIED, MODIFIED};
 pub use generators::{Generator, fetch_all, generators};
 pub use log::{Entry, LogLimits, SyntheticLog, read_log, sessions};
-pub use measure::{Latency, Load, Measured, Site, agreement};
+pub use measure::{ClientSetup, Latency, Load, Measured, agreement};
 pub use workload::{Object, Request, Step, Steps, Workload, families, family, replay};

@@ -29,7 +29,7 @@ pub struct Load {
 
 /// Where the load is made, and where it goes.
 #[derive(Debug, Clone)]
-pub struct Site {
+pub struct ClientSetup {
     /// The server.
     pub to: SocketAddr,
     /// The client's interface.

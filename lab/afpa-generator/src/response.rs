@@ -11,11 +11,11 @@ const MOST_FIELDS: usize = 64;
 pub(crate) struct Reader {
     /// A head of which more is to come.
     head: Vec<u8>,
-    state: State,
+    state: Expecting,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum Expecting {
     #[default]
     Head,
     Body {
@@ -44,7 +44,7 @@ pub(crate) enum Progress {
 impl Reader {
     /// Nothing of a response has come yet.
     pub(crate) fn is_fresh(&self) -> bool {
-        self.state == State::Head && self.head.is_empty()
+        self.state == Expecting::Head && self.head.is_empty()
     }
 
     /// Takes what has come.
@@ -53,7 +53,7 @@ impl Reader {
     ///
     /// What is wrong with it, in words. The connection is of no use then.
     pub(crate) fn take(&mut self, bytes: &[u8], wanted: &Request) -> Result<Progress, String> {
-        if self.state != State::Head {
+        if self.state != Expecting::Head {
             return self.take_content(bytes, wanted);
         }
         if self.head.is_empty() {
@@ -84,17 +84,17 @@ impl Reader {
     /// When that leaves the response incomplete.
     pub(crate) fn end(&mut self, wanted: &Request) -> Result<Progress, String> {
         match std::mem::take(self).state {
-            State::Body { at, length: None, .. } => {
+            Expecting::Body { at, length: None, .. } => {
                 let missing = wanted.body.filter(|body| body.length() != at);
                 match missing {
                     Some(body) => Err(format!("{at} bytes of {} ({})", body.length(), wanted.path)),
                     None => Ok(Progress::Done { keep: false, content: at }),
                 }
             }
-            State::Body { at, length: Some(length), .. } => {
+            Expecting::Body { at, length: Some(length), .. } => {
                 Err(format!("cut short: {at} bytes of {length} ({})", wanted.path))
             }
-            State::Head => Err(format!("closed without an answer ({})", wanted.path)),
+            Expecting::Head => Err(format!("closed without an answer ({})", wanted.path)),
         }
     }
 
@@ -121,12 +121,12 @@ impl Reader {
             return Err(format!("{length} bytes, not {} ({})", body.length(), wanted.path));
         }
         let keep = framing.keep && length.is_some();
-        self.state = State::Body { at: 0, length, keep };
+        self.state = Expecting::Body { at: 0, length, keep };
         Ok(Some(head))
     }
 
     fn take_content(&mut self, bytes: &[u8], wanted: &Request) -> Result<Progress, String> {
-        let State::Body { at, length, keep } = self.state else { return Ok(Progress::More) };
+        let Expecting::Body { at, length, keep } = self.state else { return Ok(Progress::More) };
         let end = at.saturating_add(bytes.len() as u64);
         if length.is_some_and(|length| end > length) {
             return Err(format!("bytes behind the response's end ({})", wanted.path));
@@ -135,10 +135,10 @@ impl Reader {
             return Err(format!("wrong content at byte {at} or later ({})", wanted.path));
         }
         if length == Some(end) {
-            self.state = State::Head;
+            self.state = Expecting::Head;
             return Ok(Progress::Done { keep, content: end });
         }
-        self.state = State::Body { at: end, length, keep };
+        self.state = Expecting::Body { at: end, length, keep };
         Ok(Progress::More)
     }
 }

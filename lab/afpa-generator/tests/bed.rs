@@ -4,7 +4,9 @@ mod origin;
 
 use std::time::Duration;
 
-use afpa_generator::{Generator, Load, Measured, Site, Workload, agreement, family, generators};
+use afpa_generator::{
+    ClientSetup, Generator, Load, Measured, Workload, agreement, family, generators,
+};
 use afpa_netlab::{Bed, BedOptions, missing_privilege};
 use origin::Manners;
 
@@ -23,7 +25,7 @@ fn load(generator: &dyn Generator, persistent: bool) -> Load {
 fn run(bed: &Bed, generator: &dyn Generator, workload: &Workload, load: &Load) -> Measured {
     let server = || origin::start(Bed::SERVER_V4.into(), workload, Manners::default());
     let (to, seen) = bed.server().run(server).unwrap();
-    let site = Site {
+    let client = ClientSetup {
         to,
         interface: Bed::DEVICE.into(),
         first_source: Bed::client_address(to.ip(), 0),
@@ -32,7 +34,7 @@ fn run(bed: &Bed, generator: &dyn Generator, workload: &Workload, load: &Load) -
         answers_at_once: false,
     };
     let mut samples = 0;
-    let work = || generator.run(&site, workload, load, &mut || samples += 1);
+    let work = || generator.run(&client, workload, load, &mut || samples += 1);
     let measured = bed.client().run(work).unwrap();
     let name = format!("{} {} {}", generator.name(), workload.name, load.persistent);
     let measured = measured.unwrap_or_else(|error| panic!("{name}: {error:#}"));

@@ -5,14 +5,23 @@ mod origin;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use afpa_generator::{Load, LogLimits, Measured, Site, Workload, family, generators, replay};
+use afpa_generator::{
+    ClientSetup, Load, LogLimits, Measured, Workload, family, generators, replay,
+};
 use origin::Manners;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-fn site(to: SocketAddr) -> Site {
+fn client(to: SocketAddr) -> ClientSetup {
     let interface = "lo".into();
-    Site { to, interface, first_source: LOOPBACK, sources: 1, core: 0, answers_at_once: false }
+    ClientSetup {
+        to,
+        interface,
+        first_source: LOOPBACK,
+        sources: 1,
+        core: 0,
+        answers_at_once: false,
+    }
 }
 
 fn load(connections: u32, persistent: bool) -> Load {
@@ -29,7 +38,7 @@ fn run(to: SocketAddr, workload: &Workload, load: &Load) -> anyhow::Result<Measu
     let all = generators();
     let socket = all.iter().find(|generator| generator.name() == "socket").unwrap();
     let mut samples = 0;
-    let measured = socket.run(&site(to), workload, load, &mut || samples += 1)?;
+    let measured = socket.run(&client(to), workload, load, &mut || samples += 1)?;
     assert_eq!(samples, 2);
     println!("{measured:?}");
     Ok(measured)

@@ -7,10 +7,10 @@ use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::bed::{BedPlan, Wire};
-use crate::kept::Done;
 use crate::plan::{Generators, Group, Plan, Task};
 use crate::presets::{By, Experiment, FEW, JAWS, Part, full, quick};
 use crate::results::AGAIN;
+use crate::results_folder::Done;
 use crate::servers::{self, Programs, Server, is_proxy};
 
 /// What is asked for. It is kept beside the results: a run that was cut short goes on only with

@@ -6,16 +6,18 @@
 //! tables and the page, [`figures`] the pictures.
 
 pub mod bed;
+pub mod bench;
 pub mod choice;
 pub mod diff;
 pub mod environment;
+pub mod fast_path;
 pub mod figures;
 mod json;
-pub mod kept;
 pub mod plan;
 mod presets;
 pub mod report;
 pub mod results;
+pub mod results_folder;
 pub mod run;
 pub mod servers;
 pub mod stats;

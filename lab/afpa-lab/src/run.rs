@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use afpa_generator::{Measured, Site};
+use afpa_generator::{ClientSetup, Measured};
 use afpa_netlab::{Bed, pin, wait_for_quiet};
 use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::bed::BedPlan;
-use crate::kept;
 use crate::plan::{Generators, Group, Plan, Session, Task};
 use crate::results::{Journal, ServerRecord, Turn};
-use crate::servers::{self, Place, Programs, Running, Server};
+use crate::results_folder;
+use crate::servers::{self, Programs, Running, Server, ServerSetup};
 use crate::usage::{Sample, Used, doubts};
 use crate::whitebox::{Counting, WhiteBox};
 
@@ -72,12 +72,13 @@ impl Run<'_> {
     /// the run. A server that fails is no error: it is among the failures, and takes no more part.
     pub fn carry_out(&self, plan: &Plan, watch: &mut dyn Watch) -> Result<Brought> {
         self.make_files(plan)?;
-        let mut journal: Journal<Turn> = Journal::open(&self.folder.join(kept::TURNS))?;
-        let mut records: Journal<ServerRecord> = Journal::open(&self.folder.join(kept::SERVERS))?;
+        let mut journal: Journal<Turn> = Journal::open(&self.folder.join(results_folder::TURNS))?;
+        let mut records: Journal<ServerRecord> =
+            Journal::open(&self.folder.join(results_folder::SERVERS))?;
         let mut brought = Brought {
             turns: std::mem::take(&mut journal.found),
             servers: std::mem::take(&mut records.found),
-            white_box: Journal::read(&self.folder.join(kept::WHITE_BOX))?,
+            white_box: Journal::read(&self.folder.join(results_folder::WHITE_BOX))?,
             ..Brought::default()
         };
         let mut out: Vec<String> = Vec::new();
@@ -140,7 +141,7 @@ impl Run<'_> {
         watch: &mut dyn Watch,
         brought: &mut Brought,
     ) -> Result<()> {
-        let path = self.folder.join(kept::WHITE_BOX);
+        let path = self.folder.join(results_folder::WHITE_BOX);
         let mut journal: Journal<WhiteBox> = Journal::open(&path)?;
         brought.white_box = std::mem::take(&mut journal.found);
         for server in &group.servers {
@@ -227,15 +228,15 @@ impl Run<'_> {
         // The last session's files are no business of this one.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
-        let place = Place {
-            namespace: bed.server(),
+        let setup = ServerSetup {
+            namespace: Some(bed.server()),
             core: plan.server_core,
             address: SocketAddr::from((Bed::SERVER_V4, PORT)),
             root: &self.root(),
             folder: &folder,
             connections: session.group.most_connections(),
         };
-        let running = server.start(&place)?;
+        let running = server.start(&setup)?;
         work(bed, &running)?;
         let record = self.record(server.as_ref(), &running)?;
         running.stop()?;
@@ -282,7 +283,7 @@ impl Run<'_> {
         let processes = running.processes();
         let mut samples = Vec::with_capacity(2);
         let measured = self.load(task, bed, plan, &mut || {
-            samples.push(Sample::take(plan, &processes));
+            samples.push(Sample::take((plan.server_core, plan.client_core), &processes));
         });
         let point = task.point(plan);
         let (server, round) = (session.server.to_owned(), session.round);
@@ -311,7 +312,7 @@ impl Run<'_> {
         sample: &mut (dyn FnMut() + Send),
     ) -> Result<Measured> {
         let generator = self.generators.named(&task.generator).context("no such generator")?;
-        let site = Site {
+        let client = ClientSetup {
             to: SocketAddr::from((Bed::SERVER_V4, PORT)),
             interface: Bed::DEVICE.into(),
             first_source: Bed::client_address(Bed::SERVER_V4.into(), 0),
@@ -321,7 +322,7 @@ impl Run<'_> {
         };
         bed.client().run(|| {
             pin(plan.client_core)?;
-            generator.run(&site, &task.workload, &task.load, sample)
+            generator.run(&client, &task.workload, &task.load, sample)
         })?
     }
 

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use afpa_netlab::{CoreTimes, ProcessTimes};
 use anyhow::Result;
 
-use crate::bed::BedPlan;
 use crate::results::{Busy, Cost, Doubt};
 
 /// A core that is idle for more is not full.
@@ -39,13 +38,13 @@ pub(crate) struct Used {
 }
 
 impl Sample {
-    pub(crate) fn take(plan: &BedPlan, processes: &[i32]) -> Result<Self> {
+    pub(crate) fn take(cores: (usize, usize), processes: &[i32]) -> Result<Self> {
         Ok(Self {
             taken: Instant::now(),
             processes: ProcessTimes::of(processes),
             number: processes.len(),
-            server_core: CoreTimes::of_core(plan.server_core)?,
-            client_core: CoreTimes::of_core(plan.client_core)?,
+            server_core: CoreTimes::of_core(cores.0)?,
+            client_core: CoreTimes::of_core(cores.1)?,
         })
     }
 
@@ -84,6 +83,14 @@ impl Used {
             stolen: share(self.server_core.steal.max(self.client_core.steal)),
         };
         (cost, busy)
+    }
+
+    /// Seconds of both cores that server and client used together: all but idle and stolen time, without others'
+    /// user mode, and without the client's, which only starts and watches the load.
+    pub(crate) fn both_sides(&self) -> f64 {
+        let busy = |core: &CoreTimes| self.lasted.saturating_sub(core.idle + core.steal);
+        let both = busy(&self.server_core) + busy(&self.client_core);
+        both.saturating_sub(self.foreign() + self.client_core.user).as_secs_f64()
     }
 
     /// User mode on the server's core that was not the server's. The times of many processes, each
@@ -140,6 +147,25 @@ mod tests {
         assert!((busy.foreign - 0.1).abs() < 1e-9 && busy.server_core == 1.0);
         assert!((busy.client_core - 0.4).abs() < 1e-9);
         assert_eq!(used().told(0, 1.0).0, Cost::default());
+    }
+
+    #[test]
+    fn both_cores_are_counted_without_what_others_did() {
+        let ms = Duration::from_millis;
+        let used = Used {
+            lasted: ms(1000),
+            server_core: CoreTimes {
+                user: ms(300),
+                softirq: ms(500),
+                idle: ms(200),
+                ..CoreTimes::default()
+            },
+            client_core: CoreTimes { user: ms(100), idle: ms(600), ..CoreTimes::default() },
+            processes: ProcessTimes { user: ms(200), ..Default::default() },
+            number: 1,
+        };
+        // 0.8 and 0.4 busy, less 0.1 of others and the client's own 0.1.
+        assert!((used.both_sides() - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use afpa_generator::{Request, Workload, family};
-use afpa_lab::servers::{Place, Programs, Running, Server, all, find};
+use afpa_lab::servers::{Programs, Running, Server, ServerSetup, all, find};
 use afpa_netlab::{Bed, BedOptions, missing_privilege};
 use afpa_testkit::{Client, Endpoint};
 use rustix::process::{Pid, Signal, kill_process};
@@ -47,8 +47,8 @@ impl Lab {
 
     /// They come one after the other, so one folder does for all.
     fn try_start(&self, server: &dyn Server) -> anyhow::Result<Running<'_>> {
-        server.start(&Place {
-            namespace: self.bed.server(),
+        server.start(&ServerSetup {
+            namespace: Some(self.bed.server()),
             core: 0,
             address: Self::address(),
             root: &self.root,

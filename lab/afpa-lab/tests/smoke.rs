@@ -24,7 +24,7 @@ fn servers() -> (String, Vec<String>) {
 fn compare(folder: &Path) -> Command {
     let (names, program) = servers();
     let mut command = Command::new(LAB);
-    command.args(["compare", "--servers", &names, "--size", "64,4k", "--rounds", "2"]);
+    command.args(["papers", "--servers", &names, "--size", "64,4k", "--rounds", "2"]);
     command.args(["--time", "500ms", "--warm-up", "100ms", "--patience", "0s", "--report"]);
     command.arg(folder).args(program).stdin(Stdio::null());
     command
@@ -72,7 +72,7 @@ fn what_there_was_no_time_for_is_added_later() {
     let folder = tempfile::tempdir().unwrap();
     let run = |more: &[&str]| {
         let mut command = Command::new(LAB);
-        command.args(["compare", "--servers", "sped,io-uring", "--size", "64", "--rounds", "1"]);
+        command.args(["papers", "--servers", "sped,io-uring", "--size", "64", "--rounds", "1"]);
         command.args(["--bed", "steered,one-core", "--time", "300ms", "--warm-up", "100ms"]);
         command.args(["--patience", "0s", "--no-white-box", "--report"]).arg(folder.path());
         command.args(more).stdin(Stdio::null()).output().unwrap()
@@ -167,7 +167,7 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
         let mut command = compare(folder.path());
         if arguments[0] == "--servers" {
             command = Command::new(LAB);
-            command.arg("compare");
+            command.arg("papers");
         }
         let output = command.args(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{}", told(&output));

@@ -22,12 +22,26 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-server", &["afpa-cache", "afpa-framework"]),
     ("afpa-config", &["afpa-abi", "afpa-framework", "afpa-http", "afpa-proxy", "afpa-router"]),
     (
+        "afpa-fast-path",
+        &[
+            "afpa-bpf",
+            "afpa-cache",
+            "afpa-framework",
+            "afpa-http",
+            "afpa-module-http",
+            "afpa-proxy",
+            "afpa-router",
+            "afpa-server",
+        ],
+    ),
+    (
         "afpa",
         &[
             "afpa-attach",
             "afpa-bpf",
             "afpa-cache",
             "afpa-config",
+            "afpa-fast-path",
             "afpa-framework",
             "afpa-http",
             "afpa-module-http",
@@ -41,7 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-send", &[]),
     ("afpa-architectures", &["afpa-cache", "afpa-http"]),
     ("afpa-generator", &["afpa-netlab"]),
-    ("afpa-lab", &["afpa-architectures", "afpa-generator", "afpa-netlab"]),
+    ("afpa-lab", &["afpa-architectures", "afpa-bpf", "afpa-generator", "afpa-netlab"]),
     ("afpa-tests", &["afpa-bpf", "afpa-netlab", "afpa-testkit"]),
 ];
 

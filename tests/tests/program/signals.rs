@@ -319,7 +319,7 @@ fn nobody_who_serves_waits_for_the_end_of_a_watch() {
     if seen.is_empty() {
         skip!("the end of a watch takes this kernel too little time to be seen");
     }
-    assert!(seen.iter().all(|name| name == "afpa-leaving"), "{seen:?}");
+    assert!(seen.iter().all(|name| name == "afpa-drop"), "{seen:?}");
 }
 
 #[test]

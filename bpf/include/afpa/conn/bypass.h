@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Connections that go by: nothing is done to their segments, and nothing kept of them, so that finding that out
- * is all they cost. Each processor has a table of its own, addressed by a mix of the key and compared whole; an
- * entry is believed as long as the pulse does not move, for a second, and the epoch of its place does not.
+ * Bypass: segments that pass as they are, of connections that are not even looked up in `flows`.
  *
- * Two kinds: connections that are left to user mode without drift, or were open before we came; and those in the
- * middle of a long response, where only bare acknowledgements and segments before its end go by. SYN, FIN and RST
- * never do.
+ * Each processor has a table of its own, addressed by a mix of the tuple and compared whole. An entry is believed
+ * for as long as neither the pulse moves, which it does once a second, nor the epoch of its place.
  *
- *  B1 An entry is made of what is true after its epoch was read; who makes it untrue moves the epoch afterwards
- *     (`bypass_invalidate`): the first answer on a connection (drift begins), the end of a long response, and the
- *     server's SYN (another connection has the tuple). Both are whole barriers.
- *  B2 What was left to user mode is never answered again (R4), so its drift cannot begin while the connection lasts.
+ * Two kinds of connections have entries: those without a sequence offset that user mode serves to their end, or that
+ * were open before the programs came; and those in the middle of a long response, whose bare acknowledgements and
+ * segments before its end pass. SYN, FIN and RST never bypass the rest.
+ *
+ *  B1 An entry is made of what is true after its epoch was read. Whoever makes that untrue moves the epoch
+ *     afterwards (`bypass_invalidate`): the first answer on a connection, which gives it an offset; the end of a long
+ *     response; and the server's SYN, with which another connection has the tuple. Both are full barriers.
+ *  B2 On a connection that was left to user mode for good nothing is answered any more (R4), so it never gets a
+ *     sequence offset while it lasts.
  */
 #ifndef AFPA_CONN_BYPASS_H
 #define AFPA_CONN_BYPASS_H
@@ -20,18 +22,18 @@
 
 #define BYPASS_ENTRIES 4096        /* entries; a power of two */
 #define BYPASS_BITS 12
-#define LONG_RESPONSE (1 << 18) /* what is left of one, for an entry to be worth its while */
+#define LONG_RESPONSE (1 << 18) /* an entry pays if this much of a response is to come */
 
 struct bypass_entry {
 	struct afpa_flow_key key;
 	__u32 epoch;
 	__u64 pulse;
 	__u32 until;             /* kernel: end of the response, when the connection is not left to user mode */
-	__u16 reason;            /* why, when it is; or 0 */
+	__u16 reason;            /* AFPA_PASS_..., when it is; else 0 */
 	__u16 reserved;
 };
 
-/* Who goes by on this processor. */
+/* This processor's table. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, BYPASS_ENTRIES);
@@ -39,7 +41,7 @@ struct {
 	__type(value, struct bypass_entry);
 } bypass_table SEC(".maps");
 
-/* For each place, what moves when something in it, on whatever processor, is not true any more. */
+/* One epoch for each place, which all processors share: it moves when an entry there may not be true any more. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, BYPASS_ENTRIES);
@@ -57,7 +59,7 @@ static __always_inline __u32 bypass_index(const struct afpa_flow_key *key)
 	return (mixed ^ mixed << 23) >> (64 - BYPASS_BITS);
 }
 
-/* Does the segment go by? */
+/* Does the segment pass as it is? */
 static __always_inline bool bypass_hit(const struct segment *s, enum direction from)
 {
 	__u32 place = bypass_index(&s->key), *epoch;
@@ -80,7 +82,7 @@ static __always_inline bool bypass_hit(const struct segment *s, enum direction f
 	return true;
 }
 
-/* The epoch of a connection's place, for an entry that is made of what is read from here on (B1). */
+/* The epoch of a connection's place, for an entry made of what is read from here on (B1). */
 static __always_inline __u32 bypass_epoch(const struct afpa_flow_key *key)
 {
 	__u32 place = bypass_index(key), *epoch = bpf_map_lookup_elem(&bypass_epochs, &place);
@@ -88,7 +90,7 @@ static __always_inline __u32 bypass_epoch(const struct afpa_flow_key *key)
 	return epoch ? __sync_fetch_and_add(epoch, 0) : 0;
 }
 
-/* Let the connection go by. Nobody makes room for it: in a second there is. */
+/* Enter the connection, unless another one has the place: that entry lapses within a second. */
 static __always_inline void bypass_insert(const struct afpa_flow_key *key, __u32 epoch, __u32 until, enum afpa_reason reason)
 {
 	__u64 pulse = *(volatile __u64 *)&shared.pulse;
@@ -104,7 +106,7 @@ static __always_inline void bypass_insert(const struct afpa_flow_key *key, __u32
 	b->reason = reason;
 }
 
-/* What was said of the connection is true no more (B1). */
+/* What its entry says of the connection is not true any more (B1). */
 static __always_inline void bypass_invalidate(const struct afpa_flow_key *key)
 {
 	__u32 place = bypass_index(key), *epoch = bpf_map_lookup_elem(&bypass_epochs, &place);
@@ -113,7 +115,7 @@ static __always_inline void bypass_invalidate(const struct afpa_flow_key *key)
 		__sync_fetch_and_add(epoch, 1);
 }
 
-/* The connection is left to user mode: let it go by, if nothing was ever answered on it (B2). */
+/* The connection is final: enter it, if nothing was ever answered on it (B2). */
 static __noinline int bypass_insert_final(const struct afpa_flow_key *key)
 {
 	__u32 epoch = bypass_epoch(key);

@@ -7,16 +7,15 @@
  * check here may be weakened. The connection must be fresh: when requests went to user mode unseen,
  * nobody can tell whether a response is still owed.
  */
-#ifndef AFPA_SOCKET_H
-#define AFPA_SOCKET_H
+#ifndef AFPA_CONN_SOCKET_H
+#define AFPA_CONN_SOCKET_H
+
+#include <afpa/conn/flow.h>
 
 /* In `ecn_flags`. */
 #define ECN_NEGOTIATED 0x01
 #define ECN_ACCURATE 0x10 /* its flags count, and none of this holds for them */
 
-#include <afpa/clock.h>
-#include <afpa/rtx/transfer.h>
-#include <afpa/net/packet.h>
 
 /* Is the socket at rest exactly where the segment stands? */
 static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const struct segment *s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What a router quotes of a segment that is too long for it (RFC 1191, RFC 8201): cursor functions. */
-#ifndef AFPA_QUOTE_H
-#define AFPA_QUOTE_H
+#ifndef AFPA_NET_ICMP_H
+#define AFPA_NET_ICMP_H
 
 #include <afpa/net/packet.h>
 

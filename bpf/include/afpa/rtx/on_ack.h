@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a client says to an answer on its way. Everything wants the flight's lock.
+ * A client's segment as an acknowledgement of a transfer. Everything here wants the transfer's lock but
+ * `finish_fast`, which takes it.
  */
-#ifndef AFPA_HEAR_H
-#define AFPA_HEAR_H
+#ifndef AFPA_RTX_ON_ACK_H
+#define AFPA_RTX_ON_ACK_H
 
-#include <afpa/rtx/timers.h>
-
-/* Has somebody checked the segment's sum? Beside the entry programs. */
-__noinline int afpa_is_sound(struct __sk_buff *skb, struct work *work, const struct segment *s);
+#include <afpa/rtx/transfer.h>
 
 /* Does the segment belong to the connection as it stands? */
 static __always_inline bool belongs(const struct afpa_flow *flow, const struct segment *s)
@@ -19,9 +17,9 @@ static __always_inline bool belongs(const struct afpa_flow *flow, const struct s
 	       above >= 0 && above < 1 << 24;
 }
 
-#define EARLIER (1u << 20) /* bytes below an answer that a duplicate of an earlier one may stand */
+#define EARLIER (1u << 20) /* how many bytes below an answer a duplicate of an earlier one may be */
 
-/* SACK blocks into offsets of the answer; what lies outside of it is made empty. */
+/* SACK blocks as offsets into the answer. Blocks outside of it are left empty. */
 static __always_inline void read_sack(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					const struct afpa_transfer *transfer, struct ack *ack)
 {
@@ -51,7 +49,7 @@ static __always_inline void read_sack(struct __sk_buff *skb, struct work *work, 
 	}
 }
 
-/* What the engine makes of the acknowledgement in `work->ack`: an `enum progress`. */
+/* The TCP sender processes the acknowledgement in `work->ack`. Returns an `enum progress`. */
 __noinline int afpa_on_ack(struct work *work, struct afpa_transfer *transfer)
 {
 	if (!work || !transfer)
@@ -59,7 +57,7 @@ __noinline int afpa_on_ack(struct work *work, struct afpa_transfer *transfer)
 	return sender_on_ack(sender_of(transfer), work->sending.now, (struct ack *)work->ack);
 }
 
-/* The connection is as after any answer: what its path has shown is kept for the next one. */
+/* Everything has arrived: the connection is as after any answer, and keeps what its path has shown. */
 static __always_inline void complete(struct afpa_flow *flow, const struct afpa_transfer *transfer)
 {
 	const struct path *path = &((const struct sender *)transfer->sender)->path;
@@ -72,7 +70,7 @@ static __always_inline void complete(struct afpa_flow *flow, const struct afpa_t
 	bpf_spin_unlock(&flow->lock);
 }
 
-/* The segment's own words, in those of the engine; without blocks. */
+/* The acknowledgement of a segment in the TCP sender's terms, without SACK blocks. */
 static __always_inline void ack_from_segment(struct ack *ack, const struct segment *s, const struct afpa_flow *flow,
 				       const struct afpa_transfer *transfer)
 {
@@ -84,14 +82,14 @@ static __always_inline void ack_from_segment(struct ack *ack, const struct segme
 	ack->ece = flow->flags & AFPA_FLOW_ECN && s->flags & TCP_ECE;
 }
 
-/* The segment as an acknowledgement. An `enum progress`; PROGRESS_IMPOSSIBLE: it is none of ours. */
+/* Process the segment's acknowledgement. An `enum progress`; PROGRESS_IMPOSSIBLE: it is damaged, or not of this answer. */
 static __always_inline int on_ack(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				struct afpa_flow *flow, struct afpa_transfer *transfer)
 {
 	struct ack *ack = (struct ack *)work->ack;
 	int progress;
 
-	/* Behind everything that ever left, the server's FIN included; or of an answer before this one. */
+	/* It acknowledges more than ever left, the server's FIN included; or only an answer before this one. */
 	if (!belongs(flow, s) || before(flow->kernel_next + flow->tx_offset + 1, s->ack) || before(s->ack, transfer->at) ||
 	    !afpa_is_sound(skb, work, s))
 		return PROGRESS_IMPOSSIBLE;
@@ -102,8 +100,8 @@ static __always_inline int on_ack(struct __sk_buff *skb, struct work *work, cons
 }
 
 /*
- * The usual end: a request that acknowledges all of the answer before it, and says nothing else. What the
- * flight's program would do, without the way there and back. False: nothing was done, and it has to.
+ * The usual end of a transfer: a request that acknowledges all of it, and says nothing else. Does what the program
+ * of transfers would do, but without the tail calls there and back. False: nothing was done, and that program has to.
  */
 static __always_inline bool finish_fast(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				   struct afpa_flow *flow)
@@ -118,7 +116,7 @@ static __always_inline bool finish_fast(struct __sk_buff *skb, struct work *work
 	if (!transfer || !transfer_lock(transfer, &s->key))
 		return false;
 	ack_from_segment(ack, s, flow, transfer);
-	/* Not plain: what it acknowledges has not left, or some of it left twice. */
+	/* Not plain: it acknowledges what has not left, or some segments left twice. */
 	if (!sender_ack_is_plain(sender_of(transfer), ack) ||
 	    sender_on_plain_ack(sender_of(transfer), microseconds(), ack) != PROGRESS_DONE) {
 		transfer_unlock(transfer);

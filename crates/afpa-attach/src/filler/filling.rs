@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{Coding, Site};
+use afpa_bpf::{Coding, SiteNumber};
 use afpa_cache::Stamp;
 use afpa_cache::root::{Entry, ListedKind, OpenFile, read_exact_version};
 use afpa_cache::watch::{Coverage, Watcher};
@@ -93,7 +93,7 @@ impl Filling<'_> {
     }
 
     /// Under the lock, so that a change is either seen here, or finds what it has to unpin.
-    fn pin(&self, target: &str, gathered: &[(Site, Gathered)]) -> Result<(), FillError> {
+    fn pin(&self, target: &str, gathered: &[(SiteNumber, Gathered)]) -> Result<(), FillError> {
         let mut state = self.filler.lock();
         let lifetime = gathered.iter().filter_map(|(_, found)| found.lifetime).min();
         let lifetime = Some(lifetime.map_or(RENEW, |lifetime| lifetime.min(RENEW)));

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{FastPath, Site};
+use afpa_bpf::{FastPath, SiteNumber};
 use afpa_cache::root::DocumentRoot;
 use afpa_cache::watch::Watcher;
 use afpa_http::target;
@@ -25,7 +25,7 @@ pub use self::change::Sink;
 #[derive(Clone, Debug)]
 pub struct Hosts {
     /// Its number, not 0.
-    pub site: Site,
+    pub site: SiteNumber,
     /// All lead to the same content; the first one is asked.
     pub names: Vec<String>,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::policy::ObjectId;
 use crate::table::Aftermath;
-use crate::view::{Mailbox, Place};
+use crate::view::{EntryRef, Mailbox};
 
 /// The mailboxes of the views, by slot.
 #[derive(Default)]
@@ -55,7 +55,7 @@ impl Views {
             let Some(mailbox) = mailbox.as_ref().filter(|_| holders.may_include(slot)) else {
                 continue;
             };
-            if mailbox.post(Place { hash, id }) {
+            if mailbox.post(EntryRef { hash, id }) {
                 after.call(mailbox);
             }
         }

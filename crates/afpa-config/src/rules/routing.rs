@@ -1,8 +1,9 @@
-//! What texts may be names, prefixes and conditions of sites and server groups.
+//! Which texts are valid names, prefixes and conditions of sites and server groups.
 
 use afpa_framework::Network;
 use afpa_http::syntax::is_token;
 
+use super::servers::server_addresses;
 use super::{extension, host};
 use crate::units::Unfit;
 
@@ -19,8 +20,8 @@ pub(crate) fn group_name(text: &str) -> Result<String, Unfit> {
 /// A server group, or the address of a server, or several with commas between them.
 pub(crate) fn destination(text: &str) -> Result<String, Unfit> {
     if text.contains([':', '/', ',']) {
-        let places = crate::groups::server_places(text)?;
-        let names: Vec<String> = places.iter().map(ToString::to_string).collect();
+        let addresses = server_addresses(text)?;
+        let names: Vec<String> = addresses.iter().map(ToString::to_string).collect();
         return Ok(names.join(","));
     }
     group_name(text)
@@ -145,10 +146,7 @@ pub(crate) fn listed_extension(text: &str) -> Result<String, Unfit> {
         || text.contains(char::is_control)
     {
         let cause = format!("\"{text}\" is not an extension");
-        return Err(Unfit::new(
-            cause,
-            "write what stands after the last dot, \"none\" or \"others\"",
-        ));
+        return Err(Unfit::new(cause, "write the part after the last dot, \"none\" or \"others\""));
     }
     Ok(text.to_ascii_lowercase())
 }

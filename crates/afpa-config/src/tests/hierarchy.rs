@@ -148,21 +148,24 @@ fn contradictions_of_the_hierarchy_come_with_line_cause_and_remedy() {
         ),
         (
             in_path("to = \"app\"\nrewrite = \"/b\"\n"),
-            &[":9:11: error: \"/b\" in the place of \"/a/\" would lose a slash or double it"],
+            &[":9:11: error: \"/b\" instead of \"/a/\" would lose or double a slash"],
         ),
         (in_path("redirect = \"/b{pth}\"\n"), &["`redirect` has {pth}, which stands for nothing"]),
         (
             in_path("status = 304\nbody = \"x\"\n"),
             &[":9:8: error: a response with the status 304 has no content"],
         ),
-        (in_path("affinity = \"client\"\n"), &[":8:12: error: `affinity` goes with `to`"]),
+        (
+            in_path("affinity = \"client\"\n"),
+            &[":8:12: error: `affinity` has no effect without `to`"],
+        ),
         (
             format!("{site}[[site.path]]\nprefix = \"/a//b/\"\n"),
             &[":4:10: error: `prefix`: no path begins with \"/a//b/\"", "= write \"/a/b/\""],
         ),
         (
             format!("{group}{site}to = \"app\"\n[[site.path]]\nprefix = \"/\"\n"),
-            &[":6:6: error: `to` has no effect: the path \"/\" says what is done"],
+            &[":6:6: error: `to` has no effect: the section for the path \"/\" decides"],
         ),
         (
             "[[site]]\n[[site.path]]\nprefix = \"/\"\n".to_owned(),
@@ -171,7 +174,7 @@ fn contradictions_of_the_hierarchy_come_with_line_cause_and_remedy() {
         (
             format!("{site}[[site.path]]\nprefix = \"/a\"\nroot = \"/x\"\n"),
             &[
-                ":5:8: error: `root` takes the place of \"/a\", which is no directory",
+                ":5:8: error: `root` replaces the prefix \"/a\", which does not end with a slash",
                 "= use the prefix \"/a/\"",
             ],
         ),

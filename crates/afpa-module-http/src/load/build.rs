@@ -11,9 +11,9 @@ use afpa_http::{Coding, CodingSet, EntityTag, ResponseHead, Status, media};
 
 use super::compress::Encode;
 use super::find::Sources;
+use crate::doc_root::DocRoot;
 use crate::header::{HttpHeader, Variant};
-use crate::settings::SiteSettings;
-use crate::site::Site;
+use crate::settings::DocRootSettings;
 
 /// Why an object could not be built.
 #[derive(Debug)]
@@ -50,27 +50,27 @@ struct Coded {
 /// Reads what is to be pinned, and generates the heads. Codings that are not stored can wait: whoever
 /// asks first shall not.
 pub(super) fn build(
-    site: &Site,
+    doc_root: &DocRoot,
     ticket: &Ticket<HttpHeader>,
     sources: &Sources,
 ) -> Result<Content, BuildError> {
-    let content_type = site.media().content_type(&sources.path).into_owned();
+    let content_type = doc_root.media().content_type(&sources.path).into_owned();
     let mut codings = vec![payload_of(ticket, Coding::Identity, &sources.file)?];
     for (coding, file) in &sources.stored {
         codings.push(payload_of(ticket, *coding, file)?);
     }
     let stamp = &sources.file.stamp;
-    let due = match is_compressed_here(site.settings(), &content_type, stamp.size) {
-        true => wanted(site.settings(), &codings).map(|(coding, _)| coding).collect(),
+    let due = match is_compressed_here(doc_root.settings(), &content_type, stamp.size) {
+        true => wanted(doc_root.settings(), &codings).map(|(coding, _)| coding).collect(),
         false => CodingSet::IDENTITY,
     };
-    Ok(assemble(site.settings(), &content_type, modified(stamp), codings, due))
+    Ok(assemble(doc_root.settings(), &content_type, modified(stamp), codings, due))
 }
 
 /// Makes the codings that are due of an object, for one that has them. Those that are not worth it, or for
 /// which the arena has no room, are left out: identity is always there.
 pub(super) fn with_codings(
-    site: &Site,
+    doc_root: &DocRoot,
     object: &Object<HttpHeader>,
     encode: &Encode,
 ) -> Result<Content, BuildError> {
@@ -79,21 +79,21 @@ pub(super) fn with_codings(
         header.variants().filter_map(|variant| Coded::again(object, variant)).collect();
     let content = content_of(&codings)?;
     let mut made = Vec::new();
-    for (coding, level) in wanted(site.settings(), &codings) {
+    for (coding, level) in wanted(doc_root.settings(), &codings) {
         if object.is_dropped() {
             return Err(BuildError::Changed);
         }
         let Some(bytes) = encode(coding, level, &content).map_err(BuildError::Io)? else {
             continue;
         };
-        let Some(mut room) = site.cache().reserve(bytes.len()) else { continue };
+        let Some(mut room) = doc_root.cache().reserve(bytes.len()) else { continue };
         room.copy_from_slice(&bytes);
         let (payload, stamp) = (Payload::Pinned(room.freeze()), *object.stamp());
         made.push(Coded { coding, payload, stamp, made_here: true });
     }
     codings.extend(made);
     let (content_type, due) = (&header.content_type, CodingSet::IDENTITY);
-    Ok(assemble(site.settings(), content_type, header.last_modified, codings, due))
+    Ok(assemble(doc_root.settings(), content_type, header.last_modified, codings, due))
 }
 
 impl Coded {
@@ -125,7 +125,7 @@ fn payload_of(
     Ok(Coded { coding, payload, stamp: file.stamp, made_here: false })
 }
 
-fn is_compressed_here(settings: &SiteSettings, content_type: &str, size: u64) -> bool {
+fn is_compressed_here(settings: &DocRootSettings, content_type: &str, size: u64) -> bool {
     let compression = &settings.compression;
     let media = content_type.split(';').next().unwrap_or_default().trim();
     (compression.min_size..=compression.max_size).contains(&size)
@@ -134,7 +134,7 @@ fn is_compressed_here(settings: &SiteSettings, content_type: &str, size: u64) ->
 }
 
 /// The codings that are configured and not there, with their levels.
-fn wanted(settings: &SiteSettings, codings: &[Coded]) -> impl Iterator<Item = (Coding, u32)> {
+fn wanted(settings: &DocRootSettings, codings: &[Coded]) -> impl Iterator<Item = (Coding, u32)> {
     let configured = settings.compression.codings.iter().copied();
     configured.filter(|(coding, _)| codings.iter().all(|there| there.coding != *coding))
 }
@@ -154,7 +154,7 @@ fn content_of(codings: &[Coded]) -> Result<Cow<'_, [u8]>, BuildError> {
 }
 
 fn assemble(
-    settings: &SiteSettings,
+    settings: &DocRootSettings,
     content_type: &str,
     last_modified: u64,
     codings: Vec<Coded>,
@@ -179,7 +179,7 @@ fn modified(stamp: &Stamp) -> u64 {
 
 /// What the heads of all variants have in common.
 struct Description<'a> {
-    settings: &'a SiteSettings,
+    settings: &'a DocRootSettings,
     content_type: &'a str,
     last_modified: u64,
     varies: bool,

@@ -5,9 +5,9 @@ use afpa_cache::root::{Entry, OpenDirectory, OpenFile, ResolveError};
 use afpa_cache::watch;
 use afpa_http::{Coding, Status};
 
-use super::{Loaded, homes::Place, listing};
+use super::{Loaded, homes::RootedPath, listing};
+use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
-use crate::site::Site;
 
 /// What a path leads to.
 pub(super) enum Found {
@@ -43,21 +43,21 @@ impl Sources {
 }
 
 /// Looks for what `path` names. `depend` hears of every place before it is looked at.
-pub(super) fn find(site: &Site, path: &[u8], depend: &mut dyn FnMut(&[u8])) -> Found {
-    let Some(place) = site.place(path) else {
+pub(super) fn find(doc_root: &DocRoot, path: &[u8], depend: &mut dyn FnMut(&[u8])) -> Found {
+    let Some(place) = doc_root.place(path) else {
         depend(path);
         return Found::Nothing(Loaded::Failed(Status::NOT_FOUND));
     };
     let mut finder = Finder { place, depend, coverage: watch::Coverage::Watched };
     let outcome = match path.ends_with(b"/") {
-        true => finder.index(site, path),
+        true => finder.index(doc_root, path),
         false => finder.file(),
     };
     outcome.map_or_else(Found::Nothing, |(path, file)| Found::File(finder.sources(path, file)))
 }
 
 struct Finder<'a> {
-    place: Place<'a>,
+    place: RootedPath<'a>,
     depend: &'a mut dyn FnMut(&[u8]),
     coverage: watch::Coverage,
 }
@@ -75,8 +75,8 @@ impl Finder<'_> {
     }
 
     /// The first index file of the directory; else its listing, where that is allowed.
-    fn index(&mut self, site: &Site, shown_as: &[u8]) -> Result<Opened, Loaded> {
-        for name in &site.settings().index {
+    fn index(&mut self, doc_root: &DocRoot, shown_as: &[u8]) -> Result<Opened, Loaded> {
+        for name in &doc_root.settings().index {
             let path = [self.place.path, name.as_bytes()].concat();
             match self.open(&path) {
                 Ok(Entry::File(file)) => return Ok((path, file)),
@@ -86,14 +86,14 @@ impl Finder<'_> {
         }
         let path = self.place.path.to_vec();
         match self.open(&path) {
-            Ok(Entry::Directory(directory)) => Err(self.listing(site, shown_as, &directory)),
+            Ok(Entry::Directory(directory)) => Err(self.listing(doc_root, shown_as, &directory)),
             Ok(Entry::File(_)) => Err(Loaded::Failed(Status::NOT_FOUND)),
             Err(error) => Err(failed(&error)),
         }
     }
 
-    fn listing(&self, site: &Site, shown_as: &[u8], directory: &OpenDirectory) -> Loaded {
-        if !site.settings().listing {
+    fn listing(&self, doc_root: &DocRoot, shown_as: &[u8], directory: &OpenDirectory) -> Loaded {
+        if !doc_root.settings().listing {
             return Loaded::Failed(Status::FORBIDDEN);
         }
         let dotfiles = self.place.root.settings().dotfiles;

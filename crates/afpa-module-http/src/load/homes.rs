@@ -1,4 +1,5 @@
-//! Which root a path belongs to: the site's, or a user's home (JAWS's tilde expander).
+//! The directory that a path is looked up in: the document root, or a user's home for `/~user/` (JAWS's
+//! tilde expander).
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -10,7 +11,7 @@ use afpa_cache::watch::Watcher;
 use nix::unistd::User;
 
 /// Where a path is to be looked for.
-pub(crate) struct Place<'a> {
+pub(crate) struct RootedPath<'a> {
     /// The root it lies below.
     pub(super) root: Root<'a>,
     /// Who hears of changes below that root, if anybody does.
@@ -21,9 +22,9 @@ pub(crate) struct Place<'a> {
     pub(super) path: &'a [u8],
 }
 
-/// The root of the site, or of a home that others may be forgetting at this moment.
+/// The document root, or a home. Another thread may be forgetting the home, so it is counted.
 pub(super) enum Root<'a> {
-    Site(&'a DocumentRoot),
+    DocRoot(&'a DocumentRoot),
     Home(Arc<DocumentRoot>),
 }
 
@@ -31,24 +32,24 @@ impl Deref for Root<'_> {
     type Target = DocumentRoot;
     fn deref(&self) -> &DocumentRoot {
         match self {
-            Root::Site(root) => root,
+            Root::DocRoot(root) => root,
             Root::Home(root) => root,
         }
     }
 }
 
-impl<'a> Place<'a> {
-    pub(crate) fn in_site(
+impl<'a> RootedPath<'a> {
+    pub(crate) fn in_doc_root(
         root: &'a DocumentRoot,
         watcher: Option<&'a Watcher>,
         path: &'a [u8],
     ) -> Self {
-        Place { root: Root::Site(root), watcher, prefix: b"", path }
+        RootedPath { root: Root::DocRoot(root), watcher, prefix: b"", path }
     }
 
     /// Homes are not watched: their objects are compared with the files when they are old.
     pub(crate) fn in_home(root: Arc<DocumentRoot>, prefix: &'a [u8], path: &'a [u8]) -> Self {
-        Place { root: Root::Home(root), watcher: None, prefix, path }
+        RootedPath { root: Root::Home(root), watcher: None, prefix, path }
     }
 }
 

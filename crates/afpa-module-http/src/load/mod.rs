@@ -6,14 +6,14 @@
 //!                                                     └── build (read, heads) ── publish
 //! ```
 //!
-//! Codings are made behind the answers, by the [`Coder`], when an object is asked for again.
+//! Codings are made behind the answers, by the [`Compressor`], when an object is asked for again.
 //!
 //! Whatever the outcome depends on is registered with the ticket before it is looked at, so that a
 //! change in between spoils the load instead of being missed.
 
 mod build;
-mod coder;
 mod compress;
+mod compressor;
 mod find;
 mod homes;
 mod listing;
@@ -24,19 +24,18 @@ use std::time::{Duration, Instant};
 use afpa_cache::{Fill, Key, Object, Seconds, Ticket};
 use afpa_framework::{Helpers, Overloaded};
 use afpa_http::Status;
-use afpa_proxy::exchange::{Job, Report};
 
+use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
-use crate::site::Site;
 use build::BuildError;
 use find::Found;
 
-pub use coder::{Coder, CoderStats};
-pub(crate) use homes::{Homes, Place, split_home};
+pub use compressor::{Compressor, CompressorStats};
+pub(crate) use homes::{Homes, RootedPath, split_home};
 
 /// What was found for a path.
 #[derive(Debug)]
-pub enum Loaded {
+pub(crate) enum Loaded {
     /// A cache object.
     Object(Arc<Object<HttpHeader>>),
     /// A directory, whose name ends with a slash.
@@ -45,8 +44,6 @@ pub enum Loaded {
     Listing(Vec<u8>),
     /// Nothing that could be sent.
     Failed(Status),
-    /// What became of an exchange with a server, and the request that it was for.
-    Remote(Box<Job>, Report),
 }
 
 /// For how long a load that changes overtake is begun again, and how often. Those who wait for the
@@ -57,26 +54,26 @@ const ATTEMPTS: usize = 256;
 /// Loads the object for a normalised path, or learns why there is none. Many callers with the same
 /// path cause one load.
 pub(crate) async fn load(
-    site: Arc<Site>,
+    doc_root: Arc<DocRoot>,
     path: Box<[u8]>,
     helpers: Helpers,
     now: Seconds,
 ) -> Loaded {
-    let key = Key::new(site.key(), &path);
+    let key = Key::new(doc_root.key(), &path);
     let begun = Instant::now();
     for _ in 0..ATTEMPTS {
-        let site = Arc::clone(&site);
-        let outcome = match site.cache().begin(key.clone(), now) {
+        let doc_root = Arc::clone(&doc_root);
+        let outcome = match doc_root.cache().begin(key.clone(), now) {
             Fill::Hit(object) => return Loaded::Object(object),
             Fill::Wait(waiter) => match waiter.await {
                 Some(object) => return Loaded::Object(object),
                 // Nothing to share came of that load: look for ourselves.
                 None => {
                     let path = path.clone();
-                    helpers.run(move || without_object(&site, &path)).await
+                    helpers.run(move || without_object(&doc_root, &path)).await
                 }
             },
-            Fill::Lead(ticket) => helpers.run(move || fill(&site, ticket)).await,
+            Fill::Lead(ticket) => helpers.run(move || fill(&doc_root, ticket)).await,
         };
         match outcome {
             Ok(Filled::Loaded(loaded)) => return loaded,
@@ -100,9 +97,9 @@ pub(crate) enum Filled {
 }
 
 /// Loads the object that `ticket` is for.
-pub(crate) fn fill(site: &Site, ticket: Ticket<HttpHeader>) -> Filled {
+pub(crate) fn fill(doc_root: &DocRoot, ticket: Ticket<HttpHeader>) -> Filled {
     let path = Arc::clone(&ticket.key().path);
-    let found = find::find(site, &path, &mut |place| ticket.depends_on(place));
+    let found = find::find(doc_root, &path, &mut |place| ticket.depends_on(place));
     let sources = match found {
         Found::File(sources) => sources,
         Found::Nothing(loaded) => return Filled::Loaded(loaded),
@@ -114,7 +111,7 @@ pub(crate) fn fill(site: &Site, ticket: Ticket<HttpHeader>) -> Filled {
             Err(_changed) => Filled::Overtaken(None),
         };
     }
-    let content = match build::build(site, &ticket, &sources) {
+    let content = match build::build(doc_root, &ticket, &sources) {
         Ok(content) => content,
         Err(BuildError::Changed) => return Filled::Overtaken(None),
         Err(BuildError::Io(error)) => {
@@ -131,8 +128,8 @@ pub(crate) fn fill(site: &Site, ticket: Ticket<HttpHeader>) -> Filled {
 }
 
 /// The answer for a path without object, unless there is a file by now.
-fn without_object(site: &Site, path: &[u8]) -> Filled {
-    match find::find(site, path, &mut |_| {}) {
+fn without_object(doc_root: &DocRoot, path: &[u8]) -> Filled {
+    match find::find(doc_root, path, &mut |_| {}) {
         Found::File(_) => Filled::Overtaken(None),
         Found::Nothing(loaded) => Filled::Loaded(loaded),
     }

@@ -5,7 +5,8 @@ use afpa_http::{Connection, Method, ResponseHead, Status, page};
 use afpa_proxy::exchange::{Failure, Report};
 use afpa_proxy::limit::Refused;
 
-use super::{Asked, Responder, record, remote_of};
+use super::{Responder, record, remote_of};
+use crate::asked::Asked;
 
 impl Responder {
     /// A redirect to `location`, which is already encoded.

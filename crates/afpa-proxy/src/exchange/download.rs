@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::task::{Context, Poll};
 
-use afpa_framework::{ClientHalf, Persistence};
+use afpa_framework::{ClientStream, Persistence};
 use afpa_http::{Connection, Version};
 
 use super::upload::put_chunk;
@@ -155,7 +155,7 @@ impl Download {
     }
 
     /// Moves bytes until client or server keeps it waiting. Whether any were moved, and the end.
-    pub(super) fn step<C: ClientHalf>(
+    pub(super) fn step<C: ClientStream>(
         &mut self,
         cx: &mut Context<'_>,
         terms: &Terms<'_>,
@@ -203,7 +203,7 @@ impl Download {
     fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
-        client: &mut impl ClientHalf,
+        client: &mut impl ClientStream,
     ) -> Poll<Result<bool, Broken>> {
         let mut moved = false;
         loop {
@@ -268,7 +268,7 @@ impl Download {
     }
 
     /// Looks at what came, and gathers what goes to the client.
-    fn digest(&mut self, terms: &Terms<'_>, client: &impl ClientHalf) -> Result<(), Broken> {
+    fn digest(&mut self, terms: &Terms<'_>, client: &impl ClientStream) -> Result<(), Broken> {
         while let Phase::Head = self.phase {
             if !self.digest_head(terms, client)? {
                 return Ok(());
@@ -278,7 +278,11 @@ impl Download {
     }
 
     /// Whether there was a whole head.
-    fn digest_head(&mut self, terms: &Terms<'_>, client: &impl ClientHalf) -> Result<bool, Broken> {
+    fn digest_head(
+        &mut self,
+        terms: &Terms<'_>,
+        client: &impl ClientStream,
+    ) -> Result<bool, Broken> {
         let input = self.buffer.as_deref().and_then(|buffer| buffer.get(self.raw.clone()));
         let mut slots = Slots::default();
         let limit = terms.head_limit;
@@ -310,7 +314,7 @@ impl Download {
             (true, Version::Http11) => Connection::Implied,
             (true, Version::Http10) => Connection::KeepAlive,
         };
-        let now = client.recent().unix();
+        let now = client.cached_now().unix();
         response.write(&mut self.out, delivery, connection, now, terms.set_cookie);
         self.summary.keeps = response.keeps;
         self.summary.exact = response.ending.is_exact();

@@ -5,7 +5,7 @@ use std::io;
 use afpa_http::Status;
 
 use crate::response::BadResponse;
-use crate::select::{Outcome, WhyNone};
+use crate::select::{AttemptOutcome, WhyNone};
 
 /// Why there is no response to pass on. Nothing of one has gone to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,16 +115,16 @@ impl Failure {
 pub(super) struct Fault {
     pub(super) failure: Failure,
     /// What its health is told; `None` when it is not to blame.
-    pub(super) outcome: Option<Outcome>,
+    pub(super) outcome: Option<AttemptOutcome>,
     /// Whether a connection that had been idle may simply have been closed in the meantime.
     pub(super) stale: bool,
     /// Whether another server may do better.
-    pub(super) elsewhere: Elsewhere,
+    pub(super) retry: RetryPolicy,
 }
 
 /// Whether a request may be sent to another server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Elsewhere {
+pub(super) enum RetryPolicy {
     /// No byte of it was sent.
     Always,
     /// If doing it twice is like doing it once.
@@ -134,16 +134,16 @@ pub(super) enum Elsewhere {
 }
 
 impl Fault {
-    pub(super) const fn of_server(failure: Failure, outcome: Outcome) -> Self {
-        Self { failure, outcome: Some(outcome), stale: false, elsewhere: Elsewhere::IfIdempotent }
+    pub(super) const fn of_server(failure: Failure, outcome: AttemptOutcome) -> Self {
+        Self { failure, outcome: Some(outcome), stale: false, retry: RetryPolicy::IfIdempotent }
     }
 
-    pub(super) const fn unsent(failure: Failure, outcome: Outcome) -> Self {
-        Self { failure, outcome: Some(outcome), stale: false, elsewhere: Elsewhere::Always }
+    pub(super) const fn unsent(failure: Failure, outcome: AttemptOutcome) -> Self {
+        Self { failure, outcome: Some(outcome), stale: false, retry: RetryPolicy::Always }
     }
 
     pub(super) const fn nobodys(failure: Failure) -> Self {
-        Self { failure, outcome: None, stale: false, elsewhere: Elsewhere::Never }
+        Self { failure, outcome: None, stale: false, retry: RetryPolicy::Never }
     }
 }
 
@@ -160,8 +160,8 @@ pub(super) fn connect_fault(error: &io::Error) -> Fault {
             );
     match error.kind() {
         _ if exhausted => Fault::nobodys(Failure::Exhausted),
-        Kind::ConnectionRefused => Fault::unsent(Failure::Connect, Outcome::ConnectRefused),
-        Kind::TimedOut => Fault::unsent(Failure::ConnectTimeout, Outcome::ConnectTimeout),
-        _ => Fault::unsent(Failure::Connect, Outcome::ConnectFailed),
+        Kind::ConnectionRefused => Fault::unsent(Failure::Connect, AttemptOutcome::ConnectRefused),
+        Kind::TimedOut => Fault::unsent(Failure::ConnectTimeout, AttemptOutcome::ConnectTimeout),
+        _ => Fault::unsent(Failure::Connect, AttemptOutcome::ConnectFailed),
     }
 }

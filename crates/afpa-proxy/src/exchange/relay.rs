@@ -3,14 +3,14 @@
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-use afpa_framework::ClientHalf;
+use afpa_framework::ClientStream;
 
 use super::download::{Broken, Complete, Download, Summary, Terms};
-use super::failure::{Elsewhere, Failure, Fault};
+use super::failure::{Failure, Fault, RetryPolicy};
 use super::upload::{Stopped, Upload};
 use super::{Exchange, millis, tunnel};
 use crate::pool::ServerStream;
-use crate::select::{Lease, Outcome};
+use crate::select::{AttemptOutcome, Lease};
 
 /// One attempt with one server.
 pub(super) struct Relay<'x, 'a, C> {
@@ -20,7 +20,7 @@ pub(super) struct Relay<'x, 'a, C> {
     upload: Upload,
     download: Download,
     /// What it waits for, and the time-out of which was set.
-    armed: Option<Waiting>,
+    armed: Option<WaitCause>,
 }
 
 /// How it ended.
@@ -35,14 +35,14 @@ pub(super) enum Relayed {
     /// The client went away.
     ClientGone,
     /// The response broke off; what the server is to blame for.
-    Broken(Option<Outcome>),
+    Broken(Option<AttemptOutcome>),
     /// The client has no byte of a final response.
     Failed(Fault),
 }
 
 /// Whom it waits for, and so which time-out applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waiting {
+enum WaitCause {
     ClientReads,
     ClientSends,
     ServerReads,
@@ -50,7 +50,7 @@ enum Waiting {
     ServerSends,
 }
 
-impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
+impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
     pub(super) fn new(
         exchange: &'x mut Exchange<'a, C>,
         lease: &'x Lease,
@@ -126,13 +126,13 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
             self.armed = Some(waiting);
             let client = &mut *self.exchange.client;
             let settings = &self.exchange.job.settings;
-            let patience = match waiting {
-                Waiting::ClientReads => client.patience().write,
-                Waiting::ClientSends => client.patience().body,
-                Waiting::ServerReads | Waiting::ServerSends => settings.idle,
-                Waiting::FirstByte => settings.first_byte,
+            let timeout = match waiting {
+                WaitCause::ClientReads => client.timeouts().write,
+                WaitCause::ClientSends => client.timeouts().body,
+                WaitCause::ServerReads | WaitCause::ServerSends => settings.idle,
+                WaitCause::FirstByte => settings.first_byte,
             };
-            let deadline = client.recent().steady_ms() + millis(patience);
+            let deadline = client.cached_now().steady_ms() + millis(timeout);
             let total = self.exchange.total_ms;
             client.wait_until(Some(total.map_or(deadline, |total| total.min(deadline))));
         }
@@ -142,38 +142,39 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
         }
     }
 
-    fn waiting(&self) -> Waiting {
+    fn waiting(&self) -> WaitCause {
         if self.download.waits_for_client() {
-            return Waiting::ClientReads;
+            return WaitCause::ClientReads;
         }
         match (self.upload.is_going(), self.upload.waits_for_server()) {
-            (true, true) => Waiting::ServerReads,
-            (true, false) => Waiting::ClientSends,
-            (false, _) if self.download.summary.status == 0 => Waiting::FirstByte,
-            (false, _) => Waiting::ServerSends,
+            (true, true) => WaitCause::ServerReads,
+            (true, false) => WaitCause::ClientSends,
+            (false, _) if self.download.summary.status == 0 => WaitCause::FirstByte,
+            (false, _) => WaitCause::ServerSends,
         }
     }
 
     /// A time-out has come.
-    fn over(&mut self, waiting: Waiting) -> Relayed {
+    fn over(&mut self, waiting: WaitCause) -> Relayed {
         let total = self.exchange.total_ms;
         if total.is_some_and(|total| total <= self.exchange.client.now().steady_ms()) {
             let outcome = match waiting {
-                Waiting::FirstByte => Some(Outcome::FirstByteTimeout),
-                Waiting::ServerReads | Waiting::ServerSends => Some(Outcome::IdleTimeout),
-                Waiting::ClientReads | Waiting::ClientSends => None,
+                WaitCause::FirstByte => Some(AttemptOutcome::FirstByteTimeout),
+                WaitCause::ServerReads | WaitCause::ServerSends => {
+                    Some(AttemptOutcome::IdleTimeout)
+                }
+                WaitCause::ClientReads | WaitCause::ClientSends => None,
             };
             let fault = Fault::nobodys(Failure::TotalTimeout);
             return self.failed(Fault { outcome, ..fault });
         }
         match waiting {
-            Waiting::ClientReads => Relayed::ClientGone,
-            Waiting::ClientSends => self.failed(Fault::nobodys(Failure::ClientTimeout)),
-            Waiting::FirstByte => {
-                self.failed(Fault::of_server(Failure::ServerTimeout, Outcome::FirstByteTimeout))
-            }
-            Waiting::ServerReads | Waiting::ServerSends => {
-                self.failed(Fault::of_server(Failure::ServerTimeout, Outcome::IdleTimeout))
+            WaitCause::ClientReads => Relayed::ClientGone,
+            WaitCause::ClientSends => self.failed(Fault::nobodys(Failure::ClientTimeout)),
+            WaitCause::FirstByte => self
+                .failed(Fault::of_server(Failure::ServerTimeout, AttemptOutcome::FirstByteTimeout)),
+            WaitCause::ServerReads | WaitCause::ServerSends => {
+                self.failed(Fault::of_server(Failure::ServerTimeout, AttemptOutcome::IdleTimeout))
             }
         }
     }
@@ -190,14 +191,13 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
         match broken {
             Broken::ClientGone => Relayed::ClientGone,
             Broken::Reset { silent } => {
-                let fault = Fault::of_server(Failure::Reset, Outcome::Reset);
+                let fault = Fault::of_server(Failure::Reset, AttemptOutcome::Reset);
                 self.failed(Fault { stale: silent, ..fault })
             }
-            Broken::Bad(why) => {
-                self.failed(Fault::of_server(Failure::BadResponse(why), Outcome::BadResponse))
-            }
+            Broken::Bad(why) => self
+                .failed(Fault::of_server(Failure::BadResponse(why), AttemptOutcome::BadResponse)),
             Broken::Content => {
-                self.failed(Fault::of_server(Failure::BadContent, Outcome::Truncated))
+                self.failed(Fault::of_server(Failure::BadContent, AttemptOutcome::Truncated))
             }
         }
     }
@@ -209,7 +209,7 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
         }
         if self.upload.has_taken() {
             // What was taken from the client is gone.
-            fault.elsewhere = Elsewhere::Never;
+            fault.retry = RetryPolicy::Never;
             fault.stale = false;
         }
         Relayed::Failed(fault)

@@ -4,13 +4,13 @@ use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll, ready};
 
-use afpa_framework::ClientHalf;
+use afpa_framework::ClientStream;
 
 use crate::pool::{Buffer, Pool, ServerStream};
 
 /// Moves bytes until both directions have ended, one of them breaks, or none moves for `idle_ms`. Gives
 /// the bytes that went to the client. `first` are bytes of the server that have come already.
-pub(super) async fn run<C: ClientHalf>(
+pub(super) async fn run<C: ClientStream>(
     client: &mut C,
     server: &mut ServerStream,
     first: &[u8],
@@ -48,7 +48,7 @@ pub(super) async fn run<C: ClientHalf>(
         }
         if before != (down.moved, up.moved) || !armed {
             armed = true;
-            let deadline = client.recent().steady_ms() + idle_ms;
+            let deadline = client.cached_now().steady_ms() + idle_ms;
             client.wait_until(Some(deadline));
         }
         match client.is_over(cx) {

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use afpa_framework::ClientHalf;
+use afpa_framework::ClientStream;
 use afpa_http::BodyLength;
 
 use crate::end::{Content, Ending};
@@ -29,11 +29,11 @@ pub(super) struct Upload {
     allowance: u64,
     /// Whether any content was taken from the client, so that the request cannot be sent again.
     taken: bool,
-    state: State,
+    state: UploadState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum UploadState {
     Going,
     Done,
     /// The server takes no more of it.
@@ -80,7 +80,7 @@ impl Upload {
             sent: 0,
             allowance,
             taken: false,
-            state: State::Going,
+            state: UploadState::Going,
         }
     }
 
@@ -91,12 +91,12 @@ impl Upload {
 
     /// Whether all of the request has left.
     pub(super) fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == UploadState::Done
     }
 
     /// Whether no more content is expected from the client.
     pub(super) fn expects_nothing(&self) -> bool {
-        self.content.is_none() || self.state != State::Going
+        self.content.is_none() || self.state != UploadState::Going
     }
 
     /// Whether the server keeps it waiting; otherwise the client does.
@@ -105,7 +105,7 @@ impl Upload {
     }
 
     pub(super) fn is_going(&self) -> bool {
-        self.state == State::Going
+        self.state == UploadState::Going
     }
 
     /// Whether any content was taken from the client.
@@ -114,7 +114,7 @@ impl Upload {
     }
 
     /// Takes what has arrived behind the head, before the first write.
-    pub(super) fn gather(&mut self, client: &mut impl ClientHalf) -> Result<(), Stopped> {
+    pub(super) fn gather(&mut self, client: &mut impl ClientStream) -> Result<(), Stopped> {
         if self.content.is_some() && !client.arrived().is_empty() {
             self.take_arrived(client)?;
         }
@@ -122,7 +122,7 @@ impl Upload {
     }
 
     /// Moves bytes until client or server keeps it waiting. Whether any were moved.
-    pub(super) fn step<C: ClientHalf>(
+    pub(super) fn step<C: ClientStream>(
         &mut self,
         cx: &mut Context<'_>,
         head: &[u8],
@@ -131,21 +131,21 @@ impl Upload {
         pool: &Pool,
     ) -> Result<bool, Stopped> {
         let mut moved = false;
-        while self.state == State::Going {
+        while self.state == UploadState::Going {
             let waiting = if self.gathers { &self.out[..] } else { head };
             let waiting = waiting.get(self.sent..).unwrap_or_default();
             if !waiting.is_empty() {
                 match stream.poll_write(cx, waiting) {
                     Poll::Ready(Ok(n)) if n > 0 => self.sent += n,
                     // It may have said why before it hung up: what it said is still to be read.
-                    Poll::Ready(_) => self.state = State::Stopped,
+                    Poll::Ready(_) => self.state = UploadState::Stopped,
                     Poll::Pending => return Ok(moved),
                 }
                 moved = true;
                 continue;
             }
             if self.content.is_none() {
-                self.state = State::Done;
+                self.state = UploadState::Done;
                 break;
             }
             self.out.clear();
@@ -160,7 +160,7 @@ impl Upload {
         Ok(moved)
     }
 
-    fn take_arrived(&mut self, client: &mut impl ClientHalf) -> Result<(), Stopped> {
+    fn take_arrived(&mut self, client: &mut impl ClientStream) -> Result<(), Stopped> {
         let taken = self.encode(client.arrived())?;
         client.consume(taken);
         Ok(())
@@ -170,7 +170,7 @@ impl Upload {
     fn receive(
         &mut self,
         cx: &mut Context<'_>,
-        client: &mut impl ClientHalf,
+        client: &mut impl ClientStream,
         pool: &Pool,
     ) -> Result<bool, Stopped> {
         let mut room = pool.buffer();

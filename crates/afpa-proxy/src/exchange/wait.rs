@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-use afpa_framework::ClientHalf;
+use afpa_framework::ClientStream;
 
 /// Why it was not waited for to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) enum Interrupted {
 }
 
 /// Waits for `future`, but no longer than until `deadline`, and not when the client goes away.
-pub(super) async fn while_client_stays<C: ClientHalf, F: Future + Unpin>(
+pub(super) async fn while_client_stays<C: ClientStream, F: Future + Unpin>(
     client: &mut C,
     deadline: u64,
     mut future: F,

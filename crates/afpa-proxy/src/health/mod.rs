@@ -28,7 +28,7 @@ use window::Window;
 
 /// What became of a request, as far as its server is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AttemptOutcome {
     /// A whole response.
     Ok {
         /// Its status code.
@@ -105,7 +105,7 @@ pub enum ProbeKind {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum HealthState {
     Up {
         since_ms: u64,
         growing: bool,
@@ -122,7 +122,7 @@ enum State {
 /// The life of one server.
 #[derive(Clone, Debug)]
 pub struct Life {
-    state: State,
+    state: HealthState,
     /// Changes so far. What began before the latest one says nothing of the server of today.
     epoch: u32,
     refused: u32,
@@ -140,7 +140,7 @@ impl Life {
     /// A server that is taken to be available until it shows otherwise.
     pub fn new(now_ms: u64) -> Self {
         Self {
-            state: State::Up { since_ms: now_ms, growing: false },
+            state: HealthState::Up { since_ms: now_ms, growing: false },
             epoch: 0,
             refused: 0,
             timeouts: 0,
@@ -154,14 +154,14 @@ impl Life {
 
     /// Whether requests may go to it.
     pub fn is_up(&self) -> bool {
-        matches!(self.state, State::Up { .. })
+        matches!(self.state, HealthState::Up { .. })
     }
 
     /// Why they may not.
     pub fn why_down(&self) -> Option<WhyDown> {
         match self.state {
-            State::Up { .. } => None,
-            State::Down { why, .. } => Some(why),
+            HealthState::Up { .. } => None,
+            HealthState::Down { why, .. } => Some(why),
         }
     }
 
@@ -173,13 +173,13 @@ impl Life {
     /// Its share of what its weight gives it, per mille: grows during slow start.
     pub fn share(&self, now_ms: u64, settings: &HealthSettings) -> u32 {
         match self.state {
-            State::Up { since_ms, growing: true } => {
+            HealthState::Up { since_ms, growing: true } => {
                 let whole = millis(settings.slow_start).max(1);
                 let passed = now_ms.saturating_sub(since_ms).min(whole);
                 (passed.saturating_mul(1000) / whole).max(1) as u32
             }
-            State::Up { .. } => 1000,
-            State::Down { .. } => 0,
+            HealthState::Up { .. } => 1000,
+            HealthState::Down { .. } => 0,
         }
     }
 
@@ -189,7 +189,7 @@ impl Life {
         &mut self,
         now_ms: u64,
         epoch: u32,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
         settings: &HealthSettings,
         may_eject: bool,
     ) -> Option<Change> {
@@ -199,27 +199,32 @@ impl Life {
         if !self.is_up() {
             // A last resort: any response at all shows that it is there again.
             return match outcome {
-                Outcome::Ok { .. } => Some(self.restore(now_ms, settings)),
+                AttemptOutcome::Ok { .. } => Some(self.restore(now_ms, settings)),
                 _ => None,
             };
         }
         match outcome {
-            Outcome::ConnectRefused | Outcome::ConnectFailed => {
+            AttemptOutcome::ConnectRefused | AttemptOutcome::ConnectFailed => {
                 self.refused += 1;
                 (self.refused >= settings.refused)
                     .then(|| self.mark_down(now_ms, WhyDown::Refused, settings))
             }
-            Outcome::ConnectTimeout => self.timed_out(now_ms, WhyDown::ConnectTimeout, settings),
-            Outcome::FirstByteTimeout => {
+            AttemptOutcome::ConnectTimeout => {
+                self.timed_out(now_ms, WhyDown::ConnectTimeout, settings)
+            }
+            AttemptOutcome::FirstByteTimeout => {
                 self.timed_out(now_ms, WhyDown::FirstByteTimeout, settings)
             }
-            Outcome::Ok { status, .. } => {
+            AttemptOutcome::Ok { status, .. } => {
                 self.refused = 0;
                 self.timeouts = 0;
                 let error = settings.errors.statuses && status >= 500;
                 self.answered(now_ms, error, settings, may_eject)
             }
-            Outcome::IdleTimeout | Outcome::Reset | Outcome::BadResponse | Outcome::Truncated => {
+            AttemptOutcome::IdleTimeout
+            | AttemptOutcome::Reset
+            | AttemptOutcome::BadResponse
+            | AttemptOutcome::Truncated => {
                 self.refused = 0;
                 self.answered(now_ms, true, settings, may_eject)
             }
@@ -251,8 +256,8 @@ impl Life {
     /// it off until it is answered or forgotten.
     pub fn next_probe(&self, settings: &HealthSettings) -> Option<u64> {
         let due = match self.state {
-            State::Down { until_ms, .. } => self.next_probe_ms.max(until_ms),
-            State::Up { .. } => settings.check.as_ref().map(|_| self.next_probe_ms)?,
+            HealthState::Down { until_ms, .. } => self.next_probe_ms.max(until_ms),
+            HealthState::Up { .. } => settings.check.as_ref().map(|_| self.next_probe_ms)?,
         };
         Some(self.probing_until_ms.map_or(due, |until| due.max(until)))
     }
@@ -286,7 +291,7 @@ impl Life {
     pub fn last_resort(&mut self, now_ms: u64, settings: &HealthSettings) -> bool {
         let pause = millis(settings.last_resort);
         match &mut self.state {
-            State::Down { tried_ms, .. }
+            HealthState::Down { tried_ms, .. }
                 if pause > 0 && now_ms.saturating_sub(*tried_ms) >= pause =>
             {
                 *tried_ms = now_ms;
@@ -335,7 +340,7 @@ impl Life {
             }
             _ => now_ms,
         };
-        self.state = State::Down { why, until_ms, tried_ms: now_ms };
+        self.state = HealthState::Down { why, until_ms, tried_ms: now_ms };
         self.begin(now_ms);
         let wait = match (&settings.check, why) {
             (Some(check), _) => check.every,
@@ -347,7 +352,7 @@ impl Life {
     }
 
     fn restore(&mut self, now_ms: u64, settings: &HealthSettings) -> Change {
-        self.state = State::Up { since_ms: now_ms, growing: !settings.slow_start.is_zero() };
+        self.state = HealthState::Up { since_ms: now_ms, growing: !settings.slow_start.is_zero() };
         self.begin(now_ms);
         Change::Up
     }

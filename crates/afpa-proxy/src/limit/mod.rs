@@ -134,11 +134,11 @@ impl Refused {
 #[derive(Debug)]
 pub struct Gate {
     settings: LimitSettings,
-    state: Mutex<State>,
+    state: Mutex<GateState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct GateState {
     site: Bucket,
     in_flight: u32,
     connections: u32,
@@ -148,12 +148,12 @@ struct State {
 
 /// A connection's place with the site that its last request was for; given back when it is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConnectionPermit {
     gate: Arc<Gate>,
     client: Option<Key>,
 }
 
-impl Place {
+impl ConnectionPermit {
     /// Whether it is one behind this gate.
     pub fn is_at(&self, gate: &Arc<Gate>) -> bool {
         Arc::ptr_eq(&self.gate, gate)
@@ -178,7 +178,7 @@ impl Gate {
         let clients = Clients::new(settings.clients.max(1));
         let refused = [0; LIMITS.len()];
         let state =
-            State { site: Bucket::default(), in_flight: 0, connections: 0, clients, refused };
+            GateState { site: Bucket::default(), in_flight: 0, connections: 0, clients, refused };
         Arc::new(Self { settings, state: Mutex::new(state) })
     }
 
@@ -213,7 +213,7 @@ impl Gate {
         self: &Arc<Self>,
         now_us: u64,
         client: Option<IpAddr>,
-    ) -> Result<Option<Place>, Refused> {
+    ) -> Result<Option<ConnectionPermit>, Refused> {
         if !self.settings.limits_connections() {
             return Ok(None);
         }
@@ -221,7 +221,7 @@ impl Gate {
         match state.enter(&self.settings, now_us, client) {
             Ok(client) => {
                 drop(state);
-                Ok(Some(Place { gate: Arc::clone(self), client }))
+                Ok(Some(ConnectionPermit { gate: Arc::clone(self), client }))
             }
             Err(refused) => {
                 state.refused[refused.limit as usize] += 1;
@@ -235,12 +235,12 @@ impl Gate {
         self.lock().refused
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl GateState {
     /// The client's limits first: a site's rate is not for those who are over their own.
     fn admit(
         &mut self,
@@ -310,7 +310,7 @@ impl State {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut state = self.gate.lock();
         state.connections = state.connections.saturating_sub(1);

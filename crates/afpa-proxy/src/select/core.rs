@@ -9,7 +9,7 @@ mod members;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::address::{Address, Place};
+use super::address::{Address, ServerAddress};
 use super::cookie::{self, Secret};
 use super::queue::{Full, Queue};
 use super::ring::{self, Ring};
@@ -17,7 +17,7 @@ use super::settings::{Affinity, GroupSettings, Select};
 use super::target::Target;
 use super::turns::{Turn, Turns};
 use super::{Chosen, ServerIndex, WhyNone};
-use crate::health::{Change, Life, Outcome, WhyDown};
+use crate::health::{AttemptOutcome, Change, Life, WhyDown};
 use crate::observe::ServerCounts;
 
 /// One server, as the group sees it.
@@ -77,7 +77,7 @@ pub(super) struct Core<W> {
     pub(super) slots: Vec<Slot>,
     pub(super) order: Vec<usize>,
     /// Addresses of the names, by place.
-    resolved: Vec<(Place, Vec<SocketAddr>)>,
+    resolved: Vec<(ServerAddress, Vec<SocketAddr>)>,
     /// Servers that somebody has ordered to drain, whatever their weight.
     drained: Vec<Address>,
     turns: Turns,
@@ -155,7 +155,7 @@ impl<W> Core<W> {
         now_ms: Option<u64>,
         server: ServerIndex,
         epoch: u32,
-        outcome: Option<Outcome>,
+        outcome: Option<AttemptOutcome>,
     ) -> Option<Change> {
         self.now_ms = self.now_ms.max(now_ms.unwrap_or(0));
         let number = server.0 as usize;
@@ -168,7 +168,7 @@ impl<W> Core<W> {
             return None;
         };
         slot.counts.outcome(outcome);
-        if let Outcome::Ok { total_us, .. } = outcome {
+        if let AttemptOutcome::Ok { total_us, .. } = outcome {
             let old = if self.service_us == 0 { u64::from(total_us) } else { self.service_us };
             self.service_us = (old * 15 + u64::from(total_us)) / 16;
         }

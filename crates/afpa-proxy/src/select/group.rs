@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::address::{Address, Place};
+use super::address::{Address, ServerAddress};
 use super::core::{Core, Decision, Placed};
 use super::lease::{Cell, Lease, Waiter};
 use super::settings::{Affinity, GroupSettings};
-use super::{Chosen, Outcome, Pick, ServerIndex};
+use super::{AttemptOutcome, Chosen, Pick, ServerIndex};
 use crate::health::{Change, CheckSettings, ProbeKind};
 use crate::observe::{GroupReport, ServerReport};
 
@@ -18,12 +18,12 @@ pub struct Group {
     name: String,
     cookie: Option<String>,
     queue_timeout: Duration,
-    shared: Arc<Shared>,
+    shared: Arc<GroupCore>,
 }
 
 /// What all configurations of one group share.
 #[derive(Debug)]
-pub(super) struct Shared(Mutex<Core<Arc<Cell>>>);
+pub(super) struct GroupCore(Mutex<Core<Arc<Cell>>>);
 
 /// A probe that is due: whoever makes it says what came of it with [`Group::probed`].
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl Group {
                 previous.shared.change(|core| core.reconfigure(settings, now_ms));
                 Arc::clone(&previous.shared)
             }
-            None => Arc::new(Shared(Mutex::new(Core::new(settings, now_ms)))),
+            None => Arc::new(GroupCore(Mutex::new(Core::new(settings, now_ms)))),
         };
         Arc::new(Self { name, cookie, queue_timeout, shared })
     }
@@ -151,14 +151,14 @@ impl Group {
     }
 
     /// The names whose addresses must be looked up.
-    pub fn names(&self) -> Vec<Place> {
+    pub fn names(&self) -> Vec<ServerAddress> {
         let core = self.shared.lock();
         let places = core.settings.servers.iter().map(|server| &server.to);
-        places.filter(|place| matches!(place, Place::Name { .. })).cloned().collect()
+        places.filter(|place| matches!(place, ServerAddress::Name { .. })).cloned().collect()
     }
 
     /// A name has these addresses now; none at all changes nothing.
-    pub fn resolved(&self, place: &Place, addresses: &[SocketAddr], now_ms: u64) {
+    pub fn resolved(&self, place: &ServerAddress, addresses: &[SocketAddr], now_ms: u64) {
         self.shared.change(|core| core.resolved(place, addresses, now_ms));
     }
 
@@ -210,12 +210,12 @@ impl Group {
     }
 }
 
-impl Shared {
+impl GroupCore {
     pub(super) fn release(
         self: &Arc<Self>,
         now_ms: Option<u64>,
         placed: &Placed,
-        outcome: Option<Outcome>,
+        outcome: Option<AttemptOutcome>,
     ) {
         self.change(|core| {
             let change = core.release(now_ms, placed.server, placed.epoch, outcome);

@@ -7,21 +7,21 @@ use std::task::{Context, Poll, Waker};
 
 use super::address::Address;
 use super::core::Placed;
-use super::group::Shared;
+use super::group::GroupCore;
 use super::target::Wanted;
-use super::{Outcome, Pick, ServerIndex};
+use super::{AttemptOutcome, Pick, ServerIndex};
 
 /// A place with a server. Dropped without [`Lease::finish`], it is given back, and nobody is
 /// blamed: the client went away.
 #[derive(Debug)]
 pub struct Lease {
-    shared: Arc<Shared>,
+    shared: Arc<GroupCore>,
     placed: Placed,
     open: bool,
 }
 
 impl Lease {
-    pub(super) fn new(shared: &Arc<Shared>, placed: Placed) -> Self {
+    pub(super) fn new(shared: &Arc<GroupCore>, placed: Placed) -> Self {
         Self { shared: Arc::clone(shared), placed, open: true }
     }
 
@@ -57,7 +57,7 @@ impl Lease {
     }
 
     /// The request has come to an end.
-    pub fn finish(mut self, now_ms: u64, outcome: Outcome) {
+    pub fn finish(mut self, now_ms: u64, outcome: AttemptOutcome) {
         self.open = false;
         self.shared.release(Some(now_ms), &self.placed, Some(outcome));
     }
@@ -75,13 +75,13 @@ impl Drop for Lease {
 /// dropped, it leaves the queue.
 #[derive(Debug)]
 pub struct Waiter {
-    shared: Arc<Shared>,
+    shared: Arc<GroupCore>,
     ticket: u64,
     cell: Arc<Cell>,
 }
 
 impl Waiter {
-    pub(super) fn new(shared: &Arc<Shared>, ticket: u64, cell: Arc<Cell>) -> Self {
+    pub(super) fn new(shared: &Arc<GroupCore>, ticket: u64, cell: Arc<Cell>) -> Self {
         Self { shared: Arc::clone(shared), ticket, cell }
     }
 }
@@ -104,10 +104,10 @@ impl Drop for Waiter {
 
 /// Where a waiter is told.
 #[derive(Debug, Default)]
-pub(super) struct Cell(Mutex<Waiting>);
+pub(super) struct Cell(Mutex<WaiterState>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaiterState {
     waker: Option<Waker>,
     pick: Option<Pick>,
     gone: bool,
@@ -150,7 +150,7 @@ impl Cell {
         waiting.pick.take()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, WaiterState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

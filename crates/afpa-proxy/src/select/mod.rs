@@ -21,13 +21,13 @@ use std::net::IpAddr;
 
 use afpa_http::Status;
 
-pub use address::{Address, Place, PlaceError};
+pub use address::{Address, ServerAddress, ServerAddressError};
 pub use group::{Group, ProbeTask};
 pub use lease::{Lease, Waiter};
 pub use settings::{Affinity, GroupSettings, QueueSettings, Select, ServerSettings};
 pub use target::Wanted;
 
-pub use crate::health::Outcome;
+pub use crate::health::AttemptOutcome;
 use crate::health::WhyDown;
 
 /// A server's number within its group.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::address::Place;
+use super::address::ServerAddress;
 use crate::health::HealthSettings;
 
 /// A server group: servers that can all answer the same requests (IBM paper, section 4).
@@ -50,7 +50,7 @@ impl Default for GroupSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
     /// Where it is.
-    pub to: Place,
+    pub to: ServerAddress,
     /// Requests that it gets before the next server's turn; 0 to 1000. With 0 it drains: it gets
     /// only what affinity binds to it.
     pub weight: u32,
@@ -60,7 +60,7 @@ pub struct ServerSettings {
 
 impl ServerSettings {
     /// A server at `to`, with the defaults: weight 1 and 1024 requests at a time.
-    pub fn at(to: Place) -> Self {
+    pub fn at(to: ServerAddress) -> Self {
         Self { to, weight: 1, max_connections: 1024 }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Connection<M: Module, T> {
     /// The module's connection data.
     data: M::Connection,
     /// Place in the worker's table of connections.
-    place: usize,
+    entry: usize,
     /// Data that arrived and was not derived into a request yet. Empty while idle, so that an idle
     /// connection holds no buffer.
     input: Vec<u8>,
@@ -65,7 +65,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         input: Vec<u8>,
     ) -> Self {
         let data = worker.module.borrow_mut().connected(client, listener);
-        let place = worker.table.enter(listener);
+        let entry = worker.table.enter(listener);
         worker.counters.open.add(1);
         let head_deadline =
             worker.clock.now().steady_ms() + millis(worker.settings.borrow().head_timeout);
@@ -73,7 +73,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             worker,
             transport,
             data,
-            place,
+            entry,
             unfinished: !input.is_empty(),
             input,
             broken: false,
@@ -104,7 +104,11 @@ impl<M: Module, T: Transport> Connection<M, T> {
             let persistence = match self.interrupt_context(arrived) {
                 Next::Receive => Persistence::Keep,
                 Next::Close => Persistence::Close,
-                Next::Thread(request) => match Box::pin(self.thread_context(request)).await {
+                Next::Uncached(request) => match Box::pin(self.uncached(request)).await {
+                    Ok(persistence) => persistence,
+                    Err(end) => return end,
+                },
+                Next::Remote(request) => match Box::pin(self.remote(request)).await {
                     Ok(persistence) => persistence,
                     Err(end) => return end,
                 },
@@ -154,7 +158,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
 
 impl<M: Module, T> Drop for Connection<M, T> {
     fn drop(&mut self) {
-        self.worker.table.leave(self.place);
+        self.worker.table.leave(self.entry);
         self.worker.counters.open.sub(1);
     }
 }

@@ -34,7 +34,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let mut deadline = self.receive_deadline();
         loop {
             let idle = self.waiting == Waiting::Idle || self.seems_new();
-            self.worker.table.set(self.place, Some(deadline), idle);
+            self.worker.table.set(self.entry, Some(deadline), idle);
             let received = poll_fn(|cx| self.poll_receive(cx)).await;
             let Received::TimedOut(Timeout::Idle) = received else { return received };
             let Some(left) = self.time_left() else { return received };
@@ -45,16 +45,16 @@ impl<M: Module, T: Transport> Connection<M, T> {
 
     /// Of a connection that was idle only as seen from here.
     fn time_left(&self) -> Option<Duration> {
-        let since = self.answered_elsewhere()?;
+        let since = self.since_kernel_answer()?;
         let idle_timeout = self.worker.settings.borrow().idle_timeout;
         idle_timeout.checked_sub(since).filter(|left| !left.is_zero())
     }
 
     /// How long ago somebody else answered on this connection; `None`: nobody did.
-    fn answered_elsewhere(&self) -> Option<Duration> {
-        let elsewhere = self.worker.settings.borrow().elsewhere.clone()?;
+    fn since_kernel_answer(&self) -> Option<Duration> {
+        let activity = self.worker.settings.borrow().kernel_activity.clone()?;
         let (client, server) = self.transport.addresses()?;
-        elsewhere.since(client, server)
+        activity.since(client, server)
     }
 
     /// Whether no byte of any request has arrived here.
@@ -64,14 +64,14 @@ impl<M: Module, T: Transport> Connection<M, T> {
 
     /// Whether the core drains, or its listener was given up.
     fn is_to_end(&self) -> bool {
-        self.worker.draining.get() || self.worker.table.is_leaving(self.place)
+        self.worker.draining.get() || self.worker.table.is_leaving(self.entry)
     }
 
     /// Whether it may be closed then: not while it owes its first request.
     fn may_be_drained(&self) -> bool {
         self.is_to_end()
             && (self.waiting == Waiting::Idle
-                || self.seems_new() && self.answered_elsewhere().is_some())
+                || self.seems_new() && self.since_kernel_answer().is_some())
     }
 
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
@@ -88,7 +88,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 worker.counters.received_bytes.add(arrived as u64);
                 Poll::Ready(Received::Data(kept + arrived))
             }
-            Poll::Pending if worker.table.wait(self.place, cx.waker()) => {
+            Poll::Pending if worker.table.wait(self.entry, cx.waker()) => {
                 Poll::Ready(Received::TimedOut(match self.waiting {
                     Waiting::Idle => Timeout::Idle,
                     Waiting::Head if self.input.is_empty() => Timeout::Idle,
@@ -112,7 +112,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     /// A head has one deadline from its first byte on, however often another byte of it arrives.
     fn receive_deadline(&mut self) -> u64 {
         let settings = self.worker.settings.borrow();
-        let now = self.worker.clock.recent().steady_ms();
+        let now = self.worker.clock.cached_now().steady_ms();
         match self.waiting {
             Waiting::Idle => now + millis(settings.idle_timeout),
             Waiting::Head => self.head_deadline,

@@ -113,7 +113,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         self.allow_write_time();
         let n = poll_fn(|cx| match send(&mut self.transport, cx) {
             Poll::Ready(result) => Poll::Ready(result.map_err(|_| End::Gone)),
-            Poll::Pending if self.worker.table.wait(self.place, cx.waker()) => {
+            Poll::Pending if self.worker.table.wait(self.entry, cx.waker()) => {
                 self.worker.counters.timed_out.add(1);
                 Poll::Ready(Err(End::Gone))
             }
@@ -127,7 +127,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     fn allow_write_time(&self) {
         let timeout = millis(self.worker.settings.borrow().write_timeout);
         let deadline = self.worker.clock.now().steady_ms() + timeout;
-        self.worker.table.set(self.place, Some(deadline), false);
+        self.worker.table.set(self.entry, Some(deadline), false);
     }
 }
 
@@ -140,14 +140,14 @@ pub(super) async fn linger<M: Module, T: Transport>(connection: &mut Connection<
         return;
     }
     let worker = Rc::clone(&connection.worker);
-    worker.table.set(connection.place, Some(worker.clock.now().steady_ms() + PATIENCE_MS), true);
+    worker.table.set(connection.entry, Some(worker.clock.now().steady_ms() + PATIENCE_MS), true);
     let mut read = 0;
     while read < MOST && !worker.draining.get() {
         let n = poll_fn(|cx| {
             let mut scratch = worker.scratch.borrow_mut();
             match connection.transport.poll_receive(cx, &mut scratch) {
                 Poll::Ready(result) => Poll::Ready(result.unwrap_or(0)),
-                Poll::Pending if worker.table.wait(connection.place, cx.waker()) => Poll::Ready(0),
+                Poll::Pending if worker.table.wait(connection.entry, cx.waker()) => Poll::Ready(0),
                 Poll::Pending if worker.draining.get() => Poll::Ready(0),
                 Poll::Pending => Poll::Pending,
             }

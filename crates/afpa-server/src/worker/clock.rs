@@ -14,7 +14,7 @@ pub(crate) struct Clock {
     start: Instant,
     unix_us_at_start: Cell<u64>,
     second: Cell<u64>,
-    recent: Cell<Now>,
+    cached: Cell<Now>,
 }
 
 impl Clock {
@@ -23,7 +23,7 @@ impl Clock {
             start: afpa_framework::clock::epoch(),
             unix_us_at_start: Cell::new(0),
             second: Cell::new(0),
-            recent: Cell::new(Now { unix_us: 0, steady_us: 0 }),
+            cached: Cell::new(Now { unix_us: 0, steady_us: 0 }),
         };
         clock.synchronise();
         clock.now();
@@ -34,14 +34,14 @@ impl Clock {
         let steady_us = self.start.elapsed().as_micros() as u64;
         let unix_us = self.unix_us_at_start.get().saturating_add(steady_us);
         let now = Now { unix_us, steady_us };
-        self.recent.set(now);
+        self.cached.set(now);
         now
     }
 
     /// The time when it was last asked for: late by no more than a sweep takes, and good enough for
     /// deadlines, without another reading of the clock.
-    pub(crate) fn recent(&self) -> Now {
-        self.recent.get()
+    pub(crate) fn cached_now(&self) -> Now {
+        self.cached.get()
     }
 
     /// Whether a new second has begun since this was last asked.
@@ -72,6 +72,6 @@ mod tests {
         let first = clock.now();
         assert!(u128::from(first.unix_us).abs_diff(wall) < 1_000_000);
         assert!(clock.now() >= first);
-        assert!((first..=clock.now()).contains(&clock.recent()));
+        assert!((first..=clock.now()).contains(&clock.cached_now()));
     }
 }

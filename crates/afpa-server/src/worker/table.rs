@@ -8,14 +8,14 @@ use slab::Slab;
 /// All open connections of a core.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    places: RefCell<Slab<Place>>,
+    places: RefCell<Slab<ConnectionEntry>>,
     /// Whether any listener was ever given up.
     any_leaving: Cell<bool>,
 }
 
 /// One connection's place.
 #[derive(Debug, Default)]
-struct Place {
+struct ConnectionEntry {
     /// Steady milliseconds after which the connection has waited too long; `None`: it may wait.
     deadline: Option<u64>,
     /// Waits for a new request, and may be closed when the core drains.
@@ -30,7 +30,7 @@ struct Place {
 
 impl Table {
     pub(crate) fn enter(&self, listener: u32) -> usize {
-        self.places.borrow_mut().insert(Place { listener, ..Place::default() })
+        self.places.borrow_mut().insert(ConnectionEntry { listener, ..ConnectionEntry::default() })
     }
 
     pub(crate) fn leave(&self, index: usize) {
@@ -91,7 +91,7 @@ impl Table {
         self.any_leaving.get() && self.places.borrow().get(index).is_some_and(|place| place.leaving)
     }
 
-    fn wake_where(&self, mut chosen: impl FnMut(&mut Place) -> bool) {
+    fn wake_where(&self, mut chosen: impl FnMut(&mut ConnectionEntry) -> bool) {
         for (_, place) in self.places.borrow_mut().iter_mut() {
             if chosen(place)
                 && let Some(waker) = place.waker.as_ref()

@@ -62,7 +62,7 @@ struct Thread {
     join: JoinHandle<()>,
 }
 
-/// What the log thread is told. Flags, because the queue may be full when they are raised.
+/// Orders for the log thread. They are flags, because the queue of messages may be full.
 #[derive(Debug, Default)]
 struct Orders {
     reopen: AtomicBool,
@@ -145,7 +145,7 @@ impl Drop for AccessLog {
         if let Some(thread) = self.thread.take() {
             thread.orders.stop.store(true, Ordering::Release);
             thread.wake();
-            // A panic of the log thread has been printed; there is nothing to add.
+            // If the log thread panicked, the panic has been printed already.
             let _ = thread.join.join();
         }
     }

@@ -1,4 +1,4 @@
-//! `afpa route URL`: which request set it falls into, and why.
+//! `afpa route URL`: the request set of a URL, and why.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use afpa_http::{Host, Method, target};
 use afpa_router::{
-    Action, Explanation, Extension, HostMatch, ListenerId, Outcome, Question, SiteId, Unrouted,
+    Action, Explanation, Extension, HostMatch, ListenerId, MatchResult, Question, SiteId, Unrouted,
 };
 use anyhow::{Context as _, bail};
 
@@ -219,11 +219,11 @@ impl Told<'_> {
         for considered in &explanation.considered {
             let Some(set) = self.routes.router.set(considered.set) else { continue };
             let why = match considered.outcome {
-                Outcome::Reach => "does not reach that far".to_owned(),
-                Outcome::Content => "does not have the extension".to_owned(),
-                Outcome::Method => "wants another method".to_owned(),
-                Outcome::Field(field) => format!("{field} is not as it wants it"),
-                Outcome::Taken => "this one".to_owned(),
+                MatchResult::Reach => "does not reach that far".to_owned(),
+                MatchResult::Content => "does not have the extension".to_owned(),
+                MatchResult::Method => "wants another method".to_owned(),
+                MatchResult::Field(field) => format!("{field} is not as it wants it"),
+                MatchResult::Taken => "this one".to_owned(),
             };
             let prefix = String::from_utf8_lossy(&set.prefix).into_owned();
             let location = self.routes.hierarchy.content_location(set.site, set.path, set.content);

@@ -7,16 +7,16 @@
 //! ```
 //!
 //! Everything that can fail is in these two. A reload that fails in them has changed nothing that the
-//! workers or the kernel use; what it had built ends with it.
+//! workers or the kernel use; whatever it had built is dropped.
 
 use afpa_cache::Arena;
 use afpa_cache::root::DocumentRoot;
-use afpa_config::{Config, Hierarchy, Log};
+use afpa_config::{Config, Hierarchy, ListenerNumbers, Log};
 use afpa_server::Address;
 use anyhow::Context as _;
 
 use super::convert;
-use super::listeners::{ListenerNumbers, Listeners};
+use super::listeners::Listeners;
 use super::serving::Content;
 use crate::access_log::{AccessLog, Sinks};
 use crate::privileges::Identity;

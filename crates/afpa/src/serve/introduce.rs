@@ -1,4 +1,4 @@
-//! What the start prints: where AFPA serves, with what, and what could be better.
+//! Collects the summary that the start prints.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::summary::{Memory, Summary, Watches};
 const SCAN_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Server {
-    /// Says what was found, and how it could be better.
+    /// Prints the summary of the start.
     pub(super) fn introduce(&self, identity: Option<&Identity>, descriptors: Limit) {
         let summary = Summary {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -63,7 +63,7 @@ impl Server {
         }
     }
 
-    /// Directories and server groups, for people.
+    /// The directories and server groups that are served.
     fn served(&self) -> String {
         let mut served: Vec<String> = Vec::new();
         let sites = self.config.sites.iter();

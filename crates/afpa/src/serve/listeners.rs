@@ -1,9 +1,8 @@
-//! The addresses of a configuration: which of them are to be bound, and by which numbers connections
-//! name them.
+//! The addresses of a configuration: those to bind, those that stay bound, and those that are closed.
 
 use std::net::SocketAddr;
 
-use afpa_config::{Config, Hierarchy, Listen};
+use afpa_config::{Config, Listen, ListenerNumbers};
 use afpa_server::{Address, BoundListener, ListenerSettings};
 use anyhow::Context as _;
 
@@ -20,11 +19,6 @@ pub(super) struct Listeners {
     pub(super) gone: Vec<Address>,
 }
 
-/// The numbers by which connections name their listener: an address keeps its own for the life of the
-/// process, so that a connection means the same before and after a reload.
-#[derive(Default)]
-pub(super) struct ListenerNumbers(Vec<Listen>);
-
 impl Listeners {
     /// Binds what is not `bound` yet. Unix sockets are given to `owner`, who will remove them.
     ///
@@ -36,15 +30,15 @@ impl Listeners {
         bound: &[Address],
         owner: Option<&Identity>,
     ) -> anyhow::Result<Self> {
-        let settings = convert::engine(config, None);
+        let engine = convert::engine(config, None);
         let wanted = convert::addresses(config);
         let (mut new, mut staying) = (Vec::new(), Vec::new());
         for (listen, address) in &wanted {
-            let taken = numbers.settings(config, listen);
+            let taken = settings(config, numbers, listen);
             if bound.contains(address) {
                 staying.push((address.clone(), taken));
             } else {
-                let listener = bind(address, settings.workers, settings.backlog, owner)?;
+                let listener = bind(address, engine.workers, engine.backlog, owner)?;
                 new.push(listener.with(taken));
             }
         }
@@ -65,28 +59,12 @@ impl Listeners {
     }
 }
 
-impl ListenerNumbers {
-    /// The hierarchy of a configuration, in which listeners have these numbers.
-    pub(super) fn hierarchy(&mut self, config: &Config) -> Hierarchy {
-        Hierarchy::of(config, &mut |listen| self.number(listen))
-    }
-
-    /// How connections to an address are taken.
-    fn settings(&mut self, config: &Config, listen: &Listen) -> ListenerSettings {
-        // Sites that share an address agree on it; the checks see to that.
-        let site = config.sites.iter().find(|site| site.listen.contains(listen));
-        let proxy_from = site.map_or(&[][..], |site| &site.proxy_from);
-        ListenerSettings { number: self.number(listen), proxy_from: proxy_from.into() }
-    }
-
-    fn number(&mut self, listen: &Listen) -> u32 {
-        let known = self.0.iter().position(|other| other == listen);
-        let number = known.unwrap_or_else(|| {
-            self.0.push(listen.clone());
-            self.0.len() - 1
-        });
-        u32::try_from(number).unwrap_or(u32::MAX)
-    }
+/// How connections to an address are taken.
+fn settings(config: &Config, numbers: &mut ListenerNumbers, listen: &Listen) -> ListenerSettings {
+    // Sites that share an address have the same `proxy_from`: the checks of the configuration see to that.
+    let site = config.sites.iter().find(|site| site.listen.contains(listen));
+    let proxy_from = site.map_or(&[][..], |site| &site.proxy_from);
+    ListenerSettings { number: numbers.number(listen), proxy_from: proxy_from.into() }
 }
 
 pub(super) fn bind(

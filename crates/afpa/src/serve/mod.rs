@@ -17,8 +17,8 @@
 mod admin;
 mod build;
 mod convert;
+mod drop_thread;
 mod introduce;
-mod leaving;
 mod listeners;
 mod observe;
 mod reload;
@@ -44,7 +44,7 @@ pub fn serve(options: &Serve) -> anyhow::Result<()> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        // Before anything can be seen of the server: whoever sees it may send a signal.
+        // First of all: as soon as the server can be seen, a signal may arrive.
         let signals = Signals::listen()?;
         let server = Server::start(loaded.config)?;
         signals.follow(server, options).await

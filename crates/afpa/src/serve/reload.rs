@@ -1,8 +1,9 @@
-//! Reload: the next configuration is built, which may fail, and then takes effect, which may not.
+//! Reload: builds the next configuration, which may fail, and then swaps it in, which may not.
 
 use std::sync::Arc;
 
 use afpa_config::Config;
+use afpa_fast_path::{AnswerSink, KernelScope, RunningFastPath, too_late};
 use afpa_module_http::{Global, Http};
 use afpa_server::Address;
 
@@ -13,10 +14,10 @@ use super::start::update_prober;
 use super::{Server, convert};
 use crate::access_log::{AccessLog, Sinks};
 use crate::cli::Serve;
-use crate::fast_path::{FastPath, Scope, too_late};
+use crate::fast_path::settings as fast_path_settings;
 
 impl Server {
-    /// Reads the configuration again. A bad one changes nothing.
+    /// Reads the configuration again. If it has an error, nothing changes.
     pub(super) fn reload(&mut self, options: &Serve) {
         self.notifier.reloading();
         match self.build(options) {
@@ -48,11 +49,11 @@ impl Server {
         let bound = next.listeners.tcp();
         let Next { config, listeners, content, access_log } = next;
         let before = self.observed.serving.load_full();
-        // From now on: neither this thread nor a worker is to wait for the end of one.
-        self.leaving.add(before.global.roots.iter().cloned());
+        // First of all: neither this thread nor a worker is to drop one of them, which takes long.
+        self.drop_thread.add(before.global.roots.iter().cloned());
         let serving = Arc::new(content.serve(&config, Some(&before.global)));
         let sinks = access_log.map(|log| self.swap_log(log));
-        // Before the workers know the new site: the kernel answers no more for the old one.
+        // The kernel stops answering for the old sites before the workers know the new ones.
         self.swap_fast_path(&config, &serving, &bound, sinks.as_deref());
         self.observed.serving.store(Arc::clone(&serving));
         self.swap_workers(&config, &serving.global, sinks);
@@ -77,20 +78,22 @@ impl Server {
         sinks: Option<&Sinks>,
     ) {
         if let Some(fast_path) = &mut self.fast_path {
-            let sink = sinks.map(|sinks| sinks.take(config.workers));
-            let scope = Scope::of(&serving.global);
-            fast_path.adopt(config, &serving.cache, scope, bound, sink);
-        } else if let Some(why) = too_late(&self.config, config) {
+            let sink = sinks.map(|sinks| Box::new(sinks.take(config.workers)) as AnswerSink);
+            let scope = KernelScope::of(&serving.global);
+            fast_path.adopt(&fast_path_settings(config), &serving.cache, scope, bound, sink);
+        } else if let Some(why) =
+            too_late(&fast_path_settings(&self.config), &fast_path_settings(config))
+        {
             tracing::warn!("the fast path is {why}");
             self.observed.fast_path.set_without(why);
         }
     }
 
     fn swap_workers(&self, config: &Config, global: &Arc<Global>, sinks: Option<Arc<Sinks>>) {
-        let elsewhere = self.fast_path.as_ref().map(FastPath::elsewhere);
+        let kernel_activity = self.fast_path.as_ref().map(RunningFastPath::kernel_activity);
         let global = Arc::clone(global);
         self.engine.reload(
-            &convert::engine(config, elsewhere),
+            &convert::engine(config, kernel_activity),
             move |module: &mut Http, worker| {
                 module.adopt(Arc::clone(&global));
                 if let Some(sinks) = &sinks {
@@ -116,7 +119,7 @@ impl Server {
     }
 }
 
-/// Some settings are used up at the start. They keep their value, and the log says so.
+/// Some settings take effect only at the start. They keep their value, and the log says so.
 fn keep_what_stays(mut new: Config, old: &Config) -> Config {
     fn keep<T: PartialEq + Clone>(name: &str, new: &mut T, old: &T) {
         if new != old {

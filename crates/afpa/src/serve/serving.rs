@@ -5,7 +5,7 @@ use std::sync::Arc;
 use afpa_cache::root::DocumentRoot;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
-use afpa_module_http::{Coder, Global, HttpHeader, ServerGroup, Site, VirtualSite};
+use afpa_module_http::{Compressor, DocRoot, Global, HttpHeader, ServerGroup, Site};
 use afpa_proxy::limit::Gate;
 use afpa_proxy::select::Group;
 use afpa_router::{Action, RequestSet, Router};
@@ -17,22 +17,22 @@ use afpa_config::{Config, Hierarchy};
 /// What the workers serve from.
 pub(super) struct Serving {
     pub(super) global: Arc<Global>,
-    /// The cache of all roots; also there when there is none.
+    /// The cache of all roots. It exists even without roots.
     pub(super) cache: Arc<Cache<HttpHeader>>,
     /// Compresses for all roots.
-    pub(super) coder: Arc<Coder>,
+    pub(super) compressor: Arc<Compressor>,
 }
 
 /// Everything of a [`Serving`] that can fail.
 pub(super) struct Content {
     router: Option<Arc<Router>>,
     names: Vec<String>,
-    roots: Vec<Arc<Site>>,
+    roots: Vec<Arc<DocRoot>>,
     cache: Arc<Cache<HttpHeader>>,
-    coder: Arc<Coder>,
+    compressor: Arc<Compressor>,
 }
 
-/// One site that is its root and nothing else, as in `afpa serve DIR`: nothing is to be decided.
+/// Whether there is only one site with nothing but a root, as in `afpa serve DIR`. It needs no router.
 fn is_plain(config: &Config) -> bool {
     match &config.sites[..] {
         [site] => {
@@ -44,7 +44,7 @@ fn is_plain(config: &Config) -> bool {
 }
 
 impl Content {
-    /// Starts the threads that watch the roots and compress; so privileges are dropped before.
+    /// Starts the threads that watch the roots and compress, so privileges must be dropped before.
     ///
     /// # Errors
     /// When one of them cannot be started.
@@ -55,7 +55,8 @@ impl Content {
         arena: Arena,
     ) -> anyhow::Result<Self> {
         let cache = Cache::new(convert::cache(config), arena);
-        let coder = Coder::start(config.compression.queue).context("cannot start a thread")?;
+        let compressor =
+            Compressor::start(config.compression.queue).context("cannot start a thread")?;
         let router = match is_plain(config) {
             true => None,
             false => {
@@ -69,17 +70,17 @@ impl Content {
             let site = config.sites.get(root.site).context("a root belongs to a site")?;
             let settings = convert::site(config, site, root);
             let watch = convert::watch(config);
-            let (cache, coder) = (Arc::clone(&cache), Arc::clone(&coder));
-            sites.push(Site::open_in(opened, settings, cache, coder, key, watch)?);
+            let (cache, compressor) = (Arc::clone(&cache), Arc::clone(&compressor));
+            sites.push(DocRoot::open_in(opened, settings, cache, compressor, key, watch)?);
         }
         let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
-        Ok(Self { router, names, roots: sites, cache, coder })
+        Ok(Self { router, names, roots: sites, cache, compressor })
     }
 
     /// The content with its sites and server groups. From now on the health of servers that stay, and
     /// the requests in flight that a site counts, belong to the new ones: nothing may fail after it.
     pub(super) fn serve(self, config: &Config, previous: Option<&Global>) -> Serving {
-        let Content { router, names, roots, cache, coder } = self;
+        let Content { router, names, roots, cache, compressor } = self;
         let global = Global {
             router,
             roots,
@@ -89,18 +90,17 @@ impl Content {
             body_limit: config.limits.body as u64,
             counted_sets: config.limits.counted_request_sets,
         };
-        Serving { global: Arc::new(global), cache, coder }
+        Serving { global: Arc::new(global), cache, compressor }
     }
 }
 
-fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<VirtualSite> {
+fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<Site> {
     let sites = config.sites.iter().zip(names).map(|(site, name)| {
-        // Requests in flight count on; another limit begins to count anew.
-        let same =
-            |before: &&VirtualSite| before.name == name && *before.gate.settings() == site.limits;
+        // With the same limits, requests in flight stay counted; with others, counting starts again.
+        let same = |before: &&Site| before.name == name && *before.gate.settings() == site.limits;
         let before = previous.and_then(|global| global.sites.iter().find(same));
         let gate = before.map_or_else(|| Gate::new(site.limits), |site| Arc::clone(&site.gate));
-        VirtualSite { name, gate, forwarded_from: site.forwarded_from.as_slice().into() }
+        Site { name, gate, forwarded_from: site.forwarded_from.as_slice().into() }
     });
     sites.collect()
 }
@@ -121,7 +121,7 @@ fn groups(config: &Config, previous: Option<&Global>) -> Vec<ServerGroup> {
 }
 
 impl Serving {
-    /// Server groups, for their keeper.
+    /// Server groups, for their prober.
     pub(super) fn groups(&self) -> Vec<Arc<Group>> {
         self.global.groups.iter().map(|group| Arc::clone(&group.group)).collect()
     }

@@ -6,9 +6,12 @@ use std::time::Instant;
 
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, Entry};
-use afpa_config::{Config, human_size};
-use afpa_module_http::{Http, HttpCounters, Site};
-use afpa_proxy::probe::Keeper;
+use afpa_config::{Config, ListenerNumbers, human_size};
+use afpa_fast_path::{
+    AttachedPrograms, Availability, FastPathView, KernelScope, RunningFastPath, StartParts,
+};
+use afpa_module_http::{DocRoot, Http, HttpCounters};
+use afpa_proxy::probe::HealthProber;
 use afpa_server::worker::WorkerContext;
 use afpa_server::{Address, BoundListener, Engine, Settings};
 use anyhow::{Context as _, bail};
@@ -18,13 +21,13 @@ use rustix::thread::CapabilitySet;
 use super::admin::{self, Admin};
 use super::build::{Next, Opened};
 use super::convert;
-use super::leaving::Leaving;
-use super::listeners::{ListenerNumbers, bind};
+use super::drop_thread::DropThread;
+use super::listeners::bind;
 use super::observe::Observed;
 use super::serving::Serving;
 use crate::access_log::Sinks;
 use crate::control;
-use crate::fast_path::{FastPath, Look, Outcome, Parts, Prepared, Scope};
+use crate::fast_path;
 use crate::notify::Notifier;
 use crate::privileges::{self, Identity, Limit, Needs};
 
@@ -32,17 +35,17 @@ use crate::privileges::{self, Identity, Limit, Needs};
 pub(crate) struct Server {
     pub(super) config: Config,
     pub(super) engine: Engine<Http>,
-    /// Serves control socket and metrics; apart, so that it answers also when the workers are busy.
+    /// Serves control socket and metrics. It is an engine of its own, so that it answers when workers are busy.
     pub(super) admin: Engine<Admin>,
     pub(super) observed: Arc<Observed>,
     pub(super) arena: Arena,
     pub(super) numbers: ListenerNumbers,
     /// Probes servers and looks up their names, while there are any.
-    pub(super) prober: Option<Keeper>,
+    pub(super) prober: Option<HealthProber>,
     /// The kernel's part, while it has one.
-    pub(super) fast_path: Option<FastPath>,
-    /// Roots of configurations that were replaced.
-    pub(super) leaving: Leaving<Site>,
+    pub(super) fast_path: Option<RunningFastPath>,
+    /// Drops the roots of configurations that were replaced.
+    pub(super) drop_thread: DropThread<DocRoot>,
     pub(super) notifier: Notifier,
 }
 
@@ -72,25 +75,25 @@ impl Server {
         let (access_log, sinks) = access_log.unwrap_or_default();
         let sinks = Arc::new(sinks);
 
-        let elsewhere = match &fast_path {
-            Outcome::Ready(prepared) => Some(prepared.elsewhere()),
-            Outcome::Without(_) => None,
+        let kernel_activity = match &fast_path {
+            Availability::Ready(programs) => Some(programs.kernel_activity()),
+            Availability::Without(_) => None,
         };
         let counters: Vec<_> = (0..config.workers).map(|_| Arc::default()).collect();
-        let settings = convert::engine(&config, elsewhere);
+        let settings = convert::engine(&config, kernel_activity);
         let mut engine = start_workers(&config, &settings, &serving, &counters, &sinks)?;
-        let parts = Parts {
-            config: &config,
+        let parts = StartParts {
+            settings: &fast_path::settings(&config),
             cache: &serving.cache,
-            scope: Scope::of(&serving.global),
+            scope: KernelScope::of(&serving.global),
             bound: &bound,
             workers: &engine.counters(),
-            sink: sinks.take(config.workers),
+            sink: Box::new(sinks.take(config.workers)),
         };
-        let (fast_path, look) = start_fast_path(fast_path, parts)?;
+        let (fast_path, view) = start_fast_path(fast_path, parts)?;
         let observed = Arc::new(Observed {
             started: Instant::now(),
-            fast_path: look,
+            fast_path: view,
             serving: ArcSwap::from_pointee(serving),
             http: counters,
             workers: engine.counters(),
@@ -100,7 +103,6 @@ impl Server {
             engine.listen(listener)?;
         }
         let admin = admin::start(Arc::clone(&observed), control, admin)?;
-        let leaving = Leaving::default();
         let server = Self {
             config,
             engine,
@@ -110,7 +112,7 @@ impl Server {
             numbers,
             prober,
             fast_path,
-            leaving,
+            drop_thread: DropThread::default(),
             notifier,
         };
         server.introduce(identity.as_ref(), descriptors);
@@ -127,7 +129,7 @@ struct Privileged {
     opened: Opened,
     control: Option<BoundListener>,
     admin: Option<BoundListener>,
-    fast_path: Outcome,
+    fast_path: Availability,
 }
 
 impl Privileged {
@@ -147,7 +149,11 @@ impl Privileged {
         let admin = config.admin.map(|address| bind(&Address::Tcp(address), 1, 16, None));
         let admin = admin.transpose()?;
         let control = bind_control(config, owner);
-        let fast_path = Prepared::load(config, &opened.listeners.tcp(), owner)?;
+        let fast_path = AttachedPrograms::load(
+            &fast_path::settings(config),
+            &opened.listeners.tcp(),
+            owner.map(fast_path::pin_dir_owner),
+        )?;
         Ok(Self { identity, descriptors, arena, opened, control, admin, fast_path })
     }
 
@@ -160,7 +166,7 @@ impl Privileged {
     }
 }
 
-/// The control socket. Serving is more important: without it there is a warning.
+/// The control socket. A failure is only a warning, because AFPA can serve without it.
 fn bind_control(config: &Config, identity: Option<&Identity>) -> Option<BoundListener> {
     let path: anyhow::Result<PathBuf> = match &config.control {
         Some(path) => Ok(path.clone()),
@@ -177,7 +183,7 @@ fn bind_control(config: &Config, identity: Option<&Identity>) -> Option<BoundLis
     }
 }
 
-/// A root that the new user cannot read would answer everything with 403: say so at once.
+/// Fails if the new user cannot read a root: every answer from it would be 403.
 fn check_readable(opened: &Opened, identity: Option<&Identity>) -> anyhow::Result<()> {
     for (root, configured) in opened.roots.iter().zip(&opened.hierarchy.roots) {
         if !is_readable(root) {
@@ -202,10 +208,10 @@ fn is_readable(root: &DocumentRoot) -> bool {
 
 /// The prober of the groups that are served from now on; none while there never were any.
 pub(super) fn update_prober(
-    running: Option<Keeper>,
+    running: Option<HealthProber>,
     config: &Config,
     serving: &Serving,
-) -> anyhow::Result<Option<Keeper>> {
+) -> anyhow::Result<Option<HealthProber>> {
     let groups = serving.groups();
     match running {
         Some(prober) => {
@@ -214,9 +220,9 @@ pub(super) fn update_prober(
         }
         None if groups.is_empty() => Ok(None),
         None => {
-            // It waits for first addresses on an event loop of its own, and this thread runs one.
+            // It waits for the first addresses on an event loop of its own, but this thread runs one already.
             let resolver = config.resolver.clone();
-            let start = std::thread::spawn(move || Keeper::start(groups, resolver)).join();
+            let start = std::thread::spawn(move || HealthProber::start(groups, resolver)).join();
             let prober = start.unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()));
             prober.map(Some).context("the thread that probes servers cannot be started")
         }
@@ -240,15 +246,15 @@ fn start_workers(
 }
 
 fn start_fast_path(
-    prepared: Outcome,
-    parts: Parts<'_>,
-) -> anyhow::Result<(Option<FastPath>, Look)> {
-    match prepared {
-        Outcome::Ready(prepared) => {
-            let fast_path = prepared.start(parts)?;
-            let look = Look::at(&fast_path);
-            Ok((Some(fast_path), look))
+    programs: Availability,
+    parts: StartParts<'_>,
+) -> anyhow::Result<(Option<RunningFastPath>, FastPathView)> {
+    match programs {
+        Availability::Ready(programs) => {
+            let fast_path = programs.start(parts)?;
+            let view = FastPathView::of(&fast_path);
+            Ok((Some(fast_path), view))
         }
-        Outcome::Without(why) => Ok((None, Look::without(why))),
+        Availability::Without(why) => Ok((None, FastPathView::without(why))),
     }
 }

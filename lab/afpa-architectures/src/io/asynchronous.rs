@@ -16,7 +16,7 @@ use tokio_uring::fs::File;
 use tokio_uring::net::{TcpListener as RingListener, TcpStream};
 
 use super::{RECEIVE, is_passing};
-use crate::serve::Shared;
+use crate::serve::ServerContext;
 use crate::{Answer, Body, Handler, Step};
 
 /// Submissions that may wait to be seen by the kernel.
@@ -31,7 +31,11 @@ pub(crate) fn lacks() -> Option<String> {
 }
 
 /// Serves many connections with one thread.
-pub(super) fn serve(listener: &TcpListener, handler: Handler, shared: &Shared) -> Result<()> {
+pub(super) fn serve(
+    listener: &TcpListener,
+    handler: Handler,
+    shared: &ServerContext,
+) -> Result<()> {
     let mut builder = tokio_uring::builder();
     let builder = builder.entries(ENTRIES);
     let runtime = tokio_uring::Runtime::new(builder).context("cannot set io_uring up")?;

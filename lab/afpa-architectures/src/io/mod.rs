@@ -10,14 +10,18 @@ use std::net::TcpListener;
 
 use anyhow::Result;
 
-use crate::serve::Shared;
+use crate::serve::ServerContext;
 use crate::{Handler, Io};
 
 /// Serves the connections of `listener`, for as long as that goes well.
 ///
 /// # Errors
 /// When the listener or the strategy's own means fail. The failure of a connection ends that alone.
-pub(crate) fn serve(listener: &TcpListener, handler: Handler, shared: &Shared) -> Result<()> {
+pub(crate) fn serve(
+    listener: &TcpListener,
+    handler: Handler,
+    shared: &ServerContext,
+) -> Result<()> {
     match shared.architecture.io {
         Io::Sync => sync::serve(listener, handler, shared),
         Io::Reactive => reactive::serve(listener, handler, shared),

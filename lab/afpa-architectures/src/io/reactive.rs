@@ -14,11 +14,15 @@ use slab::Slab;
 use super::helpers::{Done, Helpers, Job};
 use super::send::{Progress, Sending};
 use super::{RECEIVE, is_passing};
-use crate::serve::Shared;
+use crate::serve::ServerContext;
 use crate::{Answer, Body, Handler, Loaded, Step};
 
 /// Serves many connections with one thread.
-pub(super) fn serve(listener: &TcpListener, handler: Handler, shared: &Shared) -> Result<()> {
+pub(super) fn serve(
+    listener: &TcpListener,
+    handler: Handler,
+    shared: &ServerContext,
+) -> Result<()> {
     let helpers = match shared.architecture.helped {
         true => Some(Helpers::start(handler.content(), shared.helpers)?),
         false => None,
@@ -63,10 +67,10 @@ struct Connection {
     number: u32,
     /// What arrived of requests that are not answered yet; nearly always nothing.
     carry: Vec<u8>,
-    state: State,
+    state: Phase,
 }
 
-enum State {
+enum Phase {
     /// For a request, or the rest of one.
     Reading,
     /// For the socket to take the rest of an answer.
@@ -77,7 +81,7 @@ enum State {
 
 /// Why a connection leaves the loop's hands.
 enum Pause {
-    Wait(State),
+    Wait(Phase),
     Close,
 }
 
@@ -116,7 +120,7 @@ impl Loop {
             let data = EventData::new_u64(entry.key() as u64);
             epoll::add(&self.epoll, &stream, data, EventFlags::IN)?;
             let (number, carry) = (self.born, Vec::new());
-            entry.insert(Connection { stream, number, carry, state: State::Reading });
+            entry.insert(Connection { stream, number, carry, state: Phase::Reading });
         }
         Ok(())
     }
@@ -125,11 +129,11 @@ impl Loop {
     /// a moment ago, in the same place: then nothing is there to be read, and nothing happens.
     fn ready(&mut self, place: usize, flags: EventFlags) {
         let Some(connection) = self.connections.get_mut(place) else { return };
-        match std::mem::replace(&mut connection.state, State::Reading) {
-            State::Reading => self.read(place),
-            State::Sending { head, answer, sending } => self.resume(place, head, answer, sending),
+        match std::mem::replace(&mut connection.state, Phase::Reading) {
+            Phase::Reading => self.read(place),
+            Phase::Sending { head, answer, sending } => self.resume(place, head, answer, sending),
             // It ended while a helper works for it.
-            State::Helped(_) if flags.intersects(EventFlags::HUP | EventFlags::ERR) => {
+            Phase::Helped(_) if flags.intersects(EventFlags::HUP | EventFlags::ERR) => {
                 self.close(place);
             }
             helped => connection.state = helped,
@@ -162,12 +166,12 @@ impl Loop {
         let pause = loop {
             let Some(connection) = self.connections.get_mut(place) else { return };
             match self.handler.answer(input, loaded.take(), &mut self.head) {
-                Step::More => break Pause::Wait(State::Reading),
+                Step::More => break Pause::Wait(Phase::Reading),
                 Step::Miss(path) => match &self.helpers {
                     None => loaded = Some(self.handler.content().load(&path)),
                     Some(helpers) => {
                         helpers.ask(ticket(place, connection.number), Job::Load(path));
-                        break Pause::Wait(State::Helped(None));
+                        break Pause::Wait(Phase::Helped(None));
                     }
                 },
                 Step::Answer(answer) => {
@@ -178,7 +182,7 @@ impl Loop {
                         let job = Job::Fetch(file.clone(), *length);
                         helpers.ask(ticket(place, connection.number), job);
                         let head = std::mem::take(&mut self.head);
-                        break Pause::Wait(State::Helped(Some((head, answer))));
+                        break Pause::Wait(Phase::Helped(Some((head, answer))));
                     }
                     match send(connection, &self.head, answer, Sending::default(), self.gather) {
                         None => {}
@@ -212,14 +216,14 @@ impl Loop {
             if connection.number != number {
                 continue;
             }
-            let state = std::mem::replace(&mut connection.state, State::Reading);
+            let state = std::mem::replace(&mut connection.state, Phase::Reading);
             match (state, done) {
-                (State::Helped(None), Done::Loaded(loaded)) => {
+                (Phase::Helped(None), Done::Loaded(loaded)) => {
                     let carry = std::mem::take(&mut connection.carry);
                     self.converse(place, &carry, Some(loaded));
                     self.watch(place);
                 }
-                (State::Helped(Some((head, answer))), _) => {
+                (Phase::Helped(Some((head, answer))), _) => {
                     self.resume(place, head, answer, Sending::default());
                 }
                 (state, _) => connection.state = state,
@@ -234,7 +238,7 @@ impl Loop {
             Pause::Wait(state) => {
                 connection.carry.extend_from_slice(left);
                 connection.state = state;
-                if !matches!(connection.state, State::Reading) {
+                if !matches!(connection.state, Phase::Reading) {
                     self.watch(place);
                 }
             }
@@ -245,9 +249,9 @@ impl Loop {
     fn watch(&mut self, place: usize) {
         let Some(connection) = self.connections.get(place) else { return };
         let flags = match connection.state {
-            State::Reading => EventFlags::IN,
-            State::Sending { .. } => EventFlags::OUT,
-            State::Helped(_) => EventFlags::empty(),
+            Phase::Reading => EventFlags::IN,
+            Phase::Sending { .. } => EventFlags::OUT,
+            Phase::Helped(_) => EventFlags::empty(),
         };
         let data = EventData::new_u64(place as u64);
         if epoll::modify(&self.epoll, &connection.stream, data, flags).is_err() {
@@ -273,7 +277,7 @@ fn send(
         Ok(Progress::Done) if answer.keep => None,
         Ok(Progress::Done) | Err(_) => Some(Pause::Close),
         Ok(Progress::Blocked) => {
-            Some(Pause::Wait(State::Sending { head: head.to_vec(), answer, sending }))
+            Some(Pause::Wait(Phase::Sending { head: head.to_vec(), answer, sending }))
         }
     }
 }

@@ -6,11 +6,15 @@ use std::net::{TcpListener, TcpStream};
 use anyhow::Result;
 
 use super::{RECEIVE, is_passing, send};
-use crate::serve::Shared;
+use crate::serve::ServerContext;
 use crate::{Handler, Step};
 
 /// Accepts, serves, closes; then the next one.
-pub(super) fn serve(listener: &TcpListener, mut handler: Handler, shared: &Shared) -> Result<()> {
+pub(super) fn serve(
+    listener: &TcpListener,
+    mut handler: Handler,
+    shared: &ServerContext,
+) -> Result<()> {
     let mut room = Room::default();
     loop {
         match listener.accept() {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 
 use super::{Generator, fetch_all, tool};
-use crate::measure::{Latency, Load, Measured, Site, latency_of};
+use crate::measure::{ClientSetup, Latency, Load, Measured, latency_of};
 use crate::workload::Workload;
 
 /// Requests that it goes through on each connection.
@@ -61,15 +61,15 @@ impl Generator for H2load {
 
     fn run(
         &self,
-        site: &Site,
+        client: &ClientSetup,
         workload: &Workload,
         load: &Load,
         sample: &mut dyn FnMut(),
     ) -> Result<Measured> {
-        fetch_all(site.to, workload, load.persistent)?;
+        fetch_all(client.to, workload, load.persistent)?;
         let folder = tempfile::tempdir()?;
         let (list, log) = (folder.path().join("requests"), folder.path().join("log"));
-        fs::write(&list, requests(site, workload))?;
+        fs::write(&list, requests(client, workload))?;
         if !load.warm_up.is_zero() {
             run(workload, load, load.warm_up, &list, &log)?;
         }
@@ -84,11 +84,11 @@ impl Generator for H2load {
     }
 }
 
-fn requests(site: &Site, workload: &Workload) -> String {
+fn requests(client: &ClientSetup, workload: &Workload) -> String {
     let all = workload.all_requests();
     let count = if all.len() == 1 { 1 } else { SCHEDULE };
     let steps = workload.requests(SEED).take(count).filter_map(|step| all.get(step.request));
-    steps.map(|request| format!("http://{}{}\n", site.to, request.path)).collect()
+    steps.map(|request| format!("http://{}{}\n", client.to, request.path)).collect()
 }
 
 fn run(

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::measure::{Load, Measured, Site};
+use crate::measure::{ClientSetup, Load, Measured};
 use crate::workload::Workload;
 
 pub use fetch::fetch_all;
@@ -38,7 +38,7 @@ pub trait Generator: Send + Sync {
     /// Why not, in words.
     fn can(&self, workload: &Workload, load: &Load) -> Result<(), String>;
 
-    /// Asks, on the calling thread, which is inside the client's namespace and on the site's core.
+    /// Asks, on the calling thread, which is inside the client's namespace and on the client's core.
     /// `sample` is called at both ends of the measured interval. Wrong answers are counted, not
     /// returned as errors.
     ///
@@ -47,7 +47,7 @@ pub trait Generator: Send + Sync {
     /// When it cannot begin: no connection, no privilege, a first answer that is wrong.
     fn run(
         &self,
-        site: &Site,
+        client: &ClientSetup,
         workload: &Workload,
         load: &Load,
         sample: &mut dyn FnMut(),

@@ -5,7 +5,7 @@ use anyhow::Result;
 use afpa_netlab::load::{Generator as Flows, Interval, LoadOptions, Target};
 
 use super::{Generator, fetch_all, warm_up};
-use crate::measure::{Load, Measured, Site};
+use crate::measure::{ClientSetup, Load, Measured};
 use crate::workload::{Request, Workload};
 
 /// A response is acknowledged in softirq, but its request must fit a segment.
@@ -70,13 +70,13 @@ impl Generator for Tc {
 
     fn run(
         &self,
-        site: &Site,
+        client: &ClientSetup,
         workload: &Workload,
         load: &Load,
         sample: &mut dyn FnMut(),
     ) -> Result<Measured> {
-        fetch_all(site.to, workload, load.persistent)?;
-        let options = options(site, workload, load);
+        fetch_all(client.to, workload, load.persistent)?;
+        let options = options(client, workload, load);
         let mut flows = Flows::start(&options)?;
         warm_up(load, |time| {
             let interval = flows.measure(time)?;
@@ -91,7 +91,7 @@ impl Generator for Tc {
     }
 }
 
-fn options(site: &Site, workload: &Workload, load: &Load) -> LoadOptions {
+fn options(client: &ClientSetup, workload: &Workload, load: &Load) -> LoadOptions {
     let target = |request: &Request| Target {
         path: request.path.clone(),
         method: "GET".into(),
@@ -102,20 +102,20 @@ fn options(site: &Site, workload: &Workload, load: &Load) -> LoadOptions {
     LoadOptions {
         connections: load.connections,
         once: !load.persistent,
-        active: outstanding(site, load),
+        active: outstanding(client, load),
         late_acks: load.connections <= MOST_IN_TIME,
-        interface: site.interface.clone(),
-        first_source: Some(site.first_source),
-        sources: site.sources,
-        ..LoadOptions::new(site.to, workload.all_requests().iter().map(target).collect())
+        interface: client.interface.clone(),
+        first_source: Some(client.first_source),
+        sources: client.sources,
+        ..LoadOptions::new(client.to, workload.all_requests().iter().map(target).collect())
     }
 }
 
 /// Requests at a time; 0: as many as there are connections and the queue holds. Where answers are there
 /// at once the next request is another connection's: a server that reads until there is nothing more
 /// would serve one connection for as long as it likes, and no client elsewhere makes it do so.
-fn outstanding(site: &Site, load: &Load) -> u32 {
-    let taking_turns = site.answers_at_once && load.persistent && load.connections > 1;
+fn outstanding(client: &ClientSetup, load: &Load) -> u32 {
+    let taking_turns = client.answers_at_once && load.persistent && load.connections > 1;
     if taking_turns { (load.connections / 2).min(MOST_OPENED) } else { 0 }
 }
 
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn no_connection_answers_itself_at_once() {
-        let site = |answers_at_once| Site {
+        let client = |answers_at_once| ClientSetup {
             to: (std::net::Ipv4Addr::LOCALHOST, 80).into(),
             interface: "lo".into(),
             first_source: std::net::Ipv4Addr::LOCALHOST.into(),
@@ -166,10 +166,10 @@ mod tests {
             persistent,
             rate: None,
         };
-        let turns = |connections| outstanding(&site(true), &load(connections, true));
+        let turns = |connections| outstanding(&client(true), &load(connections, true));
         assert_eq!([turns(1), turns(64), turns(5000)], [0, 32, 512]);
-        assert_eq!(outstanding(&site(true), &load(64, false)), 0);
-        assert_eq!(outstanding(&site(false), &load(64, true)), 0);
+        assert_eq!(outstanding(&client(true), &load(64, false)), 0);
+        assert_eq!(outstanding(&client(false), &load(64, true)), 0);
     }
 
     #[test]

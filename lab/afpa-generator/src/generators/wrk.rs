@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::{Generator, fetch_all, tool};
-use crate::measure::{Latency, Load, Measured, Site};
+use crate::measure::{ClientSetup, Latency, Load, Measured};
 use crate::workload::Workload;
 
 /// Requests that the script goes through, again and again, when there is more than one.
@@ -57,26 +57,26 @@ impl Generator for Wrk {
 
     fn run(
         &self,
-        site: &Site,
+        client: &ClientSetup,
         workload: &Workload,
         load: &Load,
         sample: &mut dyn FnMut(),
     ) -> Result<Measured> {
-        fetch_all(site.to, workload, load.persistent)?;
+        fetch_all(client.to, workload, load.persistent)?;
         let folder = tempfile::tempdir()?;
         let script = folder.path().join("script.lua");
-        fs::write(&script, self::script(site, workload, load))?;
+        fs::write(&script, self::script(client, workload, load))?;
         if !load.warm_up.is_zero() {
-            run(site, load, load.warm_up.max(Duration::from_secs(1)), &script)?;
+            run(client, load, load.warm_up.max(Duration::from_secs(1)), &script)?;
         }
         sample();
-        let summary = run(site, load, load.duration, &script);
+        let summary = run(client, load, load.duration, &script);
         sample();
         Ok(measured(summary?, workload, load))
     }
 }
 
-fn run(site: &Site, load: &Load, lasts: Duration, script: &Path) -> Result<Summary> {
+fn run(client: &ClientSetup, load: &Load, lasts: Duration, script: &Path) -> Result<Summary> {
     let seconds = lasts.as_secs_f64().round().max(1.0);
     let text = tool::run(
         Command::new("wrk")
@@ -84,7 +84,7 @@ fn run(site: &Site, load: &Load, lasts: Duration, script: &Path) -> Result<Summa
             .arg(format!("{seconds}s"))
             .args(["--connections", &load.connections.to_string(), "--script"])
             .arg(script)
-            .arg(format!("http://{}/", site.to)),
+            .arg(format!("http://{}/", client.to)),
         Duration::from_secs_f64(seconds),
     )?;
     let line = text.lines().find_map(|line| line.strip_prefix(MARK));
@@ -159,7 +159,7 @@ end
 "#;
 
 /// A single request is described and not scripted: then wrk calls no Lua while it runs.
-fn script(site: &Site, workload: &Workload, load: &Load) -> String {
+fn script(client: &ClientSetup, workload: &Workload, load: &Load) -> String {
     let all = workload.all_requests();
     let mut script = String::new();
     if let [request] = all {
@@ -169,7 +169,7 @@ fn script(site: &Site, workload: &Workload, load: &Load) -> String {
         }
         return script + DONE;
     }
-    let host = site.to.to_string();
+    let host = client.to.to_string();
     script.push_str("local all = {}\n");
     for (number, request) in all.iter().enumerate() {
         let bytes = request.bytes(&host, load.persistent);

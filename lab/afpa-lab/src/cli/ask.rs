@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use afpa_generator::{Load, Object, Site, Workload, generators};
+use afpa_generator::{ClientSetup, Load, Object, Workload, generators};
 use afpa_netlab::CoreTimes;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -57,9 +57,9 @@ impl Ask {
             persistent: true,
             rate: self.rate,
         };
-        // One client address, the kernel's choice: nothing else of a site matters to sockets.
+        // One client address, the kernel's choice: nothing else of the setup matters to sockets.
         let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-        let site = Site {
+        let client = ClientSetup {
             to,
             interface: String::new(),
             first_source: any,
@@ -73,7 +73,7 @@ impl Ask {
 
         let mut samples = Vec::with_capacity(2);
         let look = || self.watch.iter().map(|core| CoreTimes::of_core(*core)).collect();
-        let measured = socket.run(&site, workload, &load, &mut || samples.push(look()))?;
+        let measured = socket.run(&client, workload, &load, &mut || samples.push(look()))?;
         let samples = samples.into_iter().collect::<Result<Vec<Vec<CoreTimes>>>>()?;
         let [before, after] = &samples[..] else { anyhow::bail!("two samples are taken") };
         let cores: Vec<CoreTimes> = after.iter().zip(before).map(|(a, b)| *a - *b).collect();

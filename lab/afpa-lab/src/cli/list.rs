@@ -7,7 +7,7 @@ use afpa_lab::bed::BedPlan;
 use afpa_lab::{servers, whitebox};
 use clap::Args;
 
-use super::compare::programs;
+use super::papers::programs;
 
 /// Name workloads, servers, generators and beds, and what this machine lacks for each.
 #[derive(Debug, Args)]

@@ -1,9 +1,11 @@
 //! The command line: one type for each command, each with its `run`.
 
 mod ask;
-mod compare;
+mod bench;
+mod fast_path;
 mod interrupt;
 mod list;
+mod papers;
 mod progress;
 
 use std::path::PathBuf;
@@ -34,7 +36,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Ask(ask::Ask),
-    Compare(Box<compare::Compare>),
+    Papers(Box<papers::Papers>),
+    FastPath(fast_path::FastPath),
     List(list::List),
     Report(Report),
     Diff(Diff),
@@ -45,7 +48,8 @@ enum Command {
 impl Cli {
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.command {
-            Command::Compare(compare) => return compare.run(),
+            Command::Papers(papers) => return papers.run(),
+            Command::FastPath(bench) => return bench.run(),
             Command::Ask(ask) => ask.run()?,
             Command::List(list) => list.run(),
             Command::Report(report) => report.run()?,

@@ -2,6 +2,7 @@
 
 mod bars;
 mod chart;
+mod panels;
 mod svg;
 
 use std::fs;
@@ -18,6 +19,7 @@ use crate::units::size;
 
 use bars::{Bar, Bars};
 use chart::{Chart, Series};
+pub use panels::{Panel, PanelBar, Panels};
 pub(crate) use svg::escape;
 
 /// A drawn figure.

@@ -24,6 +24,18 @@ impl Svg {
         Self { text }
     }
 
+    /// An empty picture with a style sheet of its own, which has a class `ground`.
+    pub(super) fn styled(width: f64, height: f64, about: &str, style: &str) -> Self {
+        let text = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
+             role=\"img\" aria-label=\"{}\"><style>{style}</style>\n",
+            escape(about)
+        );
+        let mut svg = Self { text };
+        svg.shape((0.0, 0.0), (width, height), 10.0, "ground");
+        svg
+    }
+
     /// The finished file.
     pub(super) fn finish(mut self) -> String {
         self.text.push_str("</svg>\n");
@@ -77,6 +89,19 @@ impl Svg {
         self.add(format_args!(
             "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"1.5\" \
              fill=\"{colour}\"/>",
+            at.0,
+            at.1,
+            size.0.max(0.0),
+            size.1.max(0.0)
+        ));
+    }
+
+    /// A rectangle of a class of the style sheet, with rounded corners.
+    pub(super) fn shape(&mut self, at: (f64, f64), size: (f64, f64), radius: f64, class: &str) {
+        self.add(format_args!(
+            "<rect class=\"{}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" \
+             rx=\"{radius:.0}\"/>",
+            escape(class),
             at.0,
             at.1,
             size.0.max(0.0),

@@ -8,8 +8,8 @@ mod time;
 use afpa_generator::{Load, Workload};
 
 use crate::bed::BedPlan;
-use crate::kept::Done;
 use crate::results::{AGAIN, Point};
+use crate::results_folder::Done;
 use crate::servers::Server;
 use crate::stats::rotated;
 use crate::whitebox;

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use super::{Group, Plan, Session, Task};
 use crate::bed::BedPlan;
-use crate::kept::Done;
+use crate::results_folder::Done;
 
 /// A server's start and end take about this long.
 const SESSION: Duration = Duration::from_millis(1200);

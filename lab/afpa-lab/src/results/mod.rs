@@ -191,7 +191,7 @@ pub(crate) mod tests {
             schema: SCHEMA,
             environment: Environment::default(),
             method: Method {
-                command: "afpa-lab compare".into(),
+                command: "afpa-lab papers".into(),
                 beds: BTreeMap::new(),
                 rounds: 3,
                 warm_up: 0.5,
@@ -241,14 +241,14 @@ pub(crate) mod tests {
         let mut later = crate::summary::tests::results(&[("afpa", &[10.0, 11.0])]);
         later.environment = earlier.environment.clone();
         later.workloads.insert("absent".into(), about("absent"));
-        later.method.command = "afpa-lab compare --within 9m".into();
+        later.method.command = "afpa-lab papers --within 9m".into();
         later.left_out = vec![format!("{FAILED}one"), "proxy: no time for it".into()];
         let begun = Environment { time: "second".into(), ..Environment::default() };
         let both = later.added_to(earlier, begun);
         assert_eq!((both.turns.len(), both.workloads.len()), (2, 2));
         assert_eq!(both.left_out, ["FAILED one", "proxy: no time for it"]);
         assert_eq!(both.environment.time, "first");
-        assert_eq!(both.method.command, "afpa-lab compare");
+        assert_eq!(both.method.command, "afpa-lab papers");
         let [addition] = &both.method.additions[..] else { panic!("{:?}", both.method) };
         assert_eq!((addition.time.as_str(), &addition.command[17..]), ("second", "--within 9m"));
     }

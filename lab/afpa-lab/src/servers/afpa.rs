@@ -1,9 +1,7 @@
 //! AFPA in each of its modes.
 
 use std::fs;
-use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +9,7 @@ use anyhow::{Context, Result};
 
 use super::files::NGINX;
 use super::running::Launch;
-use super::{Place, Programs, Running, Server, installed};
+use super::{Programs, Running, Server, ServerSetup, control, installed, template};
 
 /// In user mode, in the kernel, attached to nginx; and for the comparison of sending with and without
 /// a copy, in user mode with everything pinned and with nothing pinned.
@@ -61,16 +59,18 @@ impl Server for Serve {
         installed::version(&self.program, "--version")
     }
 
-    fn start<'a>(&self, place: &Place<'a>) -> Result<Running<'a>> {
-        let launch = Launch::new(&self.program)
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
+        let mut launch = Launch::new(&self.program)
             .arg("serve")
-            .arg(place.root)
-            .args(["--listen", &place.address.to_string(), "--workers", "1"])
+            .arg(setup.root)
+            .args(["--listen", &setup.address.to_string(), "--workers", "1"])
             .arg("--control")
-            .arg(place.folder.join("control.sock"))
-            .args(["--user", "root"]) // as the others
+            .arg(setup.folder.join("control.sock"))
             .args(self.arguments);
-        Running::nothing(place).and(place, launch, place.address)
+        if template::is_root() {
+            launch = launch.args(["--user", "root"]); // as the others
+        }
+        Running::nothing(setup).and(setup, launch, setup.address)
     }
 }
 
@@ -96,12 +96,12 @@ impl Server for Attached {
         format!("{}, {}", installed::version(&self.program, "--version"), NGINX.version())
     }
 
-    fn start<'a>(&self, place: &Place<'a>) -> Result<Running<'a>> {
-        let folder = place.folder.join("run");
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
+        let folder = setup.folder.join("run");
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let listen = place.address.to_string();
+        let listen = setup.address.to_string();
         let afpa = || Launch::new(&self.program).env("RUNTIME_DIRECTORY", &folder);
-        let attach = afpa().args(["attach", "--listen", &listen, "--root"]).arg(place.root).args([
+        let attach = afpa().args(["attach", "--listen", &listen, "--root"]).arg(setup.root).args([
             "--server-timeout",
             "300",
             "--ext",
@@ -109,9 +109,9 @@ impl Server for Attached {
         ]);
         // The server ends next: there is no connection to wait for.
         let detach = afpa().args(["detach", "--listen", &listen, "--wait", "0", "--force"]);
-        let socket = folder.join(socket_name(place)?);
-        let running = NGINX.start(place)?.with_farewell(detach);
-        running.and_until(place, attach, SETTLE_PATIENCE, || has_settled(&socket))
+        let socket = folder.join(socket_name(setup)?);
+        let running = NGINX.start(setup)?.with_farewell(detach);
+        running.and_until(setup, attach, SETTLE_PATIENCE, || has_settled(&socket))
     }
 }
 
@@ -121,24 +121,14 @@ pub(super) fn lacks(program: &Path) -> Option<String> {
 }
 
 /// `afpa attach` names its socket by namespace and address.
-fn socket_name(place: &Place<'_>) -> Result<String> {
-    let namespace = Path::new("/run/netns").join(place.namespace.name());
+pub(super) fn socket_name(setup: &ServerSetup<'_>) -> Result<String> {
+    let namespace = setup.namespace.context("attaching needs a namespace")?;
+    let namespace = Path::new("/run/netns").join(namespace.name());
     let inode = fs::metadata(namespace).context("the server's namespace")?.ino();
-    Ok(format!("attach-{inode}-{}.sock", place.address))
+    Ok(format!("attach-{inode}-{}.sock", setup.address))
 }
 
 /// Whether nothing is being asked for any more.
 fn has_settled(socket: &Path) -> bool {
-    let ask = || -> std::io::Result<String> {
-        let mut stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-        stream.write_all(b"GET /stats HTTP/1.1\r\nHost: lab\r\n\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        Ok(text)
-    };
-    let answer = ask().unwrap_or_default();
-    let Some((_, body)) = answer.split_once("\r\n\r\n") else { return false };
-    let statistics: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
-    statistics["busy"] == false
+    control::statistics(socket).is_some_and(|statistics| statistics["busy"] == false)
 }

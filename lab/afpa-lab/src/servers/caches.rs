@@ -4,7 +4,7 @@
 use anyhow::{Result, bail};
 
 use super::running::Launch;
-use super::{Place, Programs, Running, Server, installed, reference, template};
+use super::{Programs, Running, Server, ServerSetup, installed, reference, template};
 
 /// HAProxy with its cache, Varnish.
 pub(super) fn peers(programs: &Programs) -> Vec<Box<dyn Server>> {
@@ -31,14 +31,14 @@ impl Server for HaProxy {
         version("haproxy", "-v")
     }
 
-    fn start<'a>(&self, place: &Place<'a>) -> Result<Running<'a>> {
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
         let text = include_str!("../../../servers/haproxy.cfg");
-        let file = template::write(place, "haproxy.cfg", text)?;
+        let file = template::write(setup, "haproxy.cfg", text)?;
         // -db: in the foreground.
         let launch = program("haproxy")?.arg("-db").arg("-f").arg(&file);
-        let running = Running::nothing(place).with_configuration(file);
-        let running = running.and(place, origin(place, &self.0), template::origin(place))?;
-        running.and(place, launch, place.address)
+        let running = Running::nothing(setup).with_configuration(file);
+        let running = running.and(setup, origin(setup, &self.0), template::origin(setup))?;
+        running.and(setup, launch, setup.address)
     }
 }
 
@@ -64,25 +64,25 @@ impl Server for Varnish {
         version("varnishd", "-V")
     }
 
-    fn start<'a>(&self, place: &Place<'a>) -> Result<Running<'a>> {
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
         let text = include_str!("../../../servers/varnish.vcl");
-        let file = template::write(place, "varnish.vcl", text)?;
-        let launch = varnishd(program("varnishd")?, place).arg("-f").arg(&file);
-        let running = Running::nothing(place).with_configuration(file);
-        let running = running.and(place, origin(place, &self.0), template::origin(place))?;
-        running.and(place, launch, place.address)
+        let file = template::write(setup, "varnish.vcl", text)?;
+        let launch = varnishd(program("varnishd")?, setup).arg("-f").arg(&file);
+        let running = Running::nothing(setup).with_configuration(file);
+        let running = running.and(setup, origin(setup, &self.0), template::origin(setup))?;
+        running.and(setup, launch, setup.address)
     }
 }
 
 /// The parameters that its documentation names for a machine with one core for it.
-fn varnishd(launch: Launch, place: &Place<'_>) -> Launch {
-    let threads = template::workers(place).max(100);
+fn varnishd(launch: Launch, setup: &ServerSetup<'_>) -> Launch {
+    let threads = template::workers(setup).max(100);
     launch
         .arg("-F") // in the foreground
         .arg("-n")
-        .arg(place.folder.join("varnish")) // its shared memory: not in the system's place
+        .arg(setup.folder.join("varnish")) // its shared memory: not in the system's place
         .args(["-j", "none"]) // the lab starts it as root, like the others
-        .args(["-a", &place.address.to_string()])
+        .args(["-a", &setup.address.to_string()])
         .args(["-T", "none"]) // no administration
         .args(["-s", "malloc,1G"]) // room for the working set
         // A pool for each core; its threads, one for each busy connection, from the start: threads
@@ -95,8 +95,8 @@ fn varnishd(launch: Launch, place: &Place<'_>) -> Launch {
 }
 
 /// A server that has the files.
-fn origin(place: &Place<'_>, programs: &Programs) -> Launch {
-    reference::launch(programs, "sped", template::origin(place), place)
+fn origin(setup: &ServerSetup<'_>, programs: &Programs) -> Launch {
+    reference::launch(programs, "sped", template::origin(setup), setup)
 }
 
 fn program(name: &str) -> Result<Launch> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::running::Launch;
-use super::{Place, Running, Server, installed, template};
+use super::{Running, Server, ServerSetup, installed, template};
 
 /// nginx, h2o, Apache in two forms, lighttpd, Caddy.
 pub(super) fn peers() -> Vec<Box<dyn Server>> {
@@ -25,8 +25,8 @@ pub(super) const NGINX: Peer = Peer {
     version: "-v",
     file: "nginx.conf",
     text: include_str!("../../../servers/nginx.conf"),
-    launch: |launch, place, file| {
-        let folder = place.folder;
+    launch: |launch, setup, file| {
+        let folder = setup.folder;
         launch.arg("-p").arg(folder).arg("-c").arg(file).arg("-e").arg(folder.join("errors.txt"))
     },
 };
@@ -83,10 +83,10 @@ const CADDY: Peer = Peer {
     version: "version",
     file: "Caddyfile",
     text: include_str!("../../../servers/Caddyfile"),
-    launch: |launch, place, file| {
+    launch: |launch, setup, file| {
         let launch = launch.args(["run", "--adapter", "caddyfile", "--config"]).arg(file);
         // Where it would otherwise write into root's home.
-        launch.env("XDG_CONFIG_HOME", place.folder).env("XDG_DATA_HOME", place.folder)
+        launch.env("XDG_CONFIG_HOME", setup.folder).env("XDG_DATA_HOME", setup.folder)
     },
 };
 
@@ -102,7 +102,7 @@ pub(super) struct Peer {
     file: &'static str,
     text: &'static str,
     /// Adds the arguments, among them the configuration.
-    launch: fn(Launch, &Place<'_>, &Path) -> Launch,
+    launch: fn(Launch, &ServerSetup<'_>, &Path) -> Launch,
 }
 
 impl Server for Peer {
@@ -123,20 +123,20 @@ impl Server for Peer {
         program.map_or_else(String::new, |program| installed::version(&program, self.version))
     }
 
-    fn start<'a>(&self, place: &Place<'a>) -> Result<Running<'a>> {
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
         let Some(program) = installed::find(self.program) else {
             bail!("{} is not installed (Debian package {})", self.program, self.package);
         };
         if self.program == "apache2" {
-            readable_by_everybody(place.root)?;
+            readable_by_everybody(setup.root)?;
         }
-        let file = template::write(place, self.file, self.text)?;
-        let launch = (self.launch)(Launch::new(program), place, &file);
-        Running::nothing(place).with_configuration(file).and(place, launch, place.address)
+        let file = template::write(setup, self.file, self.text)?;
+        let launch = (self.launch)(Launch::new(program), setup, &file);
+        Running::nothing(setup).with_configuration(file).and(setup, launch, setup.address)
     }
 }
 
-fn apache(launch: Launch, _: &Place<'_>, file: &Path) -> Launch {
+fn apache(launch: Launch, _: &ServerSetup<'_>, file: &Path) -> Launch {
     launch.args(["-D", "FOREGROUND", "-f"]).arg(file)
 }
 

@@ -6,6 +6,8 @@
 
 mod afpa;
 mod caches;
+pub(crate) mod control;
+pub(crate) mod fast_path;
 mod files;
 mod installed;
 mod proxies;
@@ -46,14 +48,15 @@ pub trait Server: Send + Sync {
     /// # Errors
     /// When it cannot be configured or started, or ends at once, with what it wrote; or when it is
     /// not ready in time.
-    fn start<'a>(&self, place: &Place<'a>) -> Result<Running<'a>>;
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>>;
 }
 
 /// Where a server is to run, and what for.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
-    /// The server's side of the test bed.
-    pub namespace: &'a Namespace,
+pub struct ServerSetup<'a> {
+    /// The server's side of the test bed, which it has to itself; `None`: where the caller is, perhaps beside
+    /// other servers. It then ends with the thread that started it.
+    pub namespace: Option<&'a Namespace>,
     /// The one core that it may use.
     pub core: usize,
     /// Where it is to listen. The next ports, on loopback, are for

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use anyhow::{Result, bail};
 
 use super::running::Launch;
-use super::{Place, Programs, Running, Server, installed, reference, template};
+use super::{Programs, Running, Server, ServerSetup, installed, reference, template};
 
 /// Back-end servers.
 const SERVERS: u16 = 3;
@@ -73,23 +73,23 @@ impl Server for Proxy {
         }
     }
 
-    fn start<'a>(&self, place: &Place<'a>) -> Result<Running<'a>> {
-        let mut running = Running::nothing(place);
-        for server in servers(place) {
-            let launch = reference::launch(&self.programs, "sped", server, place);
-            running = running.and(place, launch, server)?;
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
+        let mut running = Running::nothing(setup);
+        for server in servers(setup) {
+            let launch = reference::launch(&self.programs, "sped", server, setup);
+            running = running.and(setup, launch, server)?;
         }
         let (launch, file) = match self.kind {
-            Kind::Afpa => (self.afpa(place), None),
+            Kind::Afpa => (self.afpa(setup), None),
             Kind::Nginx => {
                 let text = include_str!("../../../servers/nginx-proxy.conf");
-                let file = template::write(place, "nginx-proxy.conf", &with_servers(text, place))?;
-                let launch = program("nginx")?.arg("-p").arg(place.folder).arg("-c").arg(&file);
-                (launch.arg("-e").arg(place.folder.join("errors.txt")), Some(file))
+                let file = template::write(setup, "nginx-proxy.conf", &with_servers(text, setup))?;
+                let launch = program("nginx")?.arg("-p").arg(setup.folder).arg("-c").arg(&file);
+                (launch.arg("-e").arg(setup.folder.join("errors.txt")), Some(file))
             }
             Kind::HaProxy => {
                 let text = include_str!("../../../servers/haproxy-proxy.cfg");
-                let file = template::write(place, "haproxy-proxy.cfg", &with_servers(text, place))?;
+                let file = template::write(setup, "haproxy-proxy.cfg", &with_servers(text, setup))?;
                 (program("haproxy")?.arg("-db").arg("-f").arg(&file), Some(file))
             }
         };
@@ -97,30 +97,30 @@ impl Server for Proxy {
             Some(file) => running.with_configuration(file),
             None => running,
         };
-        running.and(place, launch, place.address)
+        running.and(setup, launch, setup.address)
     }
 }
 
 impl Proxy {
-    fn afpa(&self, place: &Place<'_>) -> Launch {
-        let to = servers(place).map(|server| server.to_string()).collect::<Vec<_>>().join(",");
+    fn afpa(&self, setup: &ServerSetup<'_>) -> Launch {
+        let to = servers(setup).map(|server| server.to_string()).collect::<Vec<_>>().join(",");
         Launch::new(&self.programs.afpa)
-            .args(["proxy", "--to", &to, "--listen", &place.address.to_string()])
+            .args(["proxy", "--to", &to, "--listen", &setup.address.to_string()])
             .args(["--workers", "1", "--fast-path", "off", "--user", "root"])
             .arg("--control")
-            .arg(place.folder.join("control.sock"))
+            .arg(setup.folder.join("control.sock"))
     }
 }
 
 /// Where the back-end servers listen: reached from the server's namespace only.
-fn servers(place: &Place<'_>) -> impl Iterator<Item = SocketAddr> + use<> {
-    let port = place.address.port();
+fn servers(setup: &ServerSetup<'_>) -> impl Iterator<Item = SocketAddr> + use<> {
+    let port = setup.address.port();
     let server = move |number| (IpAddr::V4(Ipv4Addr::LOCALHOST), port.wrapping_add(number)).into();
     (1..=SERVERS).map(server)
 }
 
-fn with_servers(text: &str, place: &Place<'_>) -> String {
-    let numbered = (0..).zip(servers(place));
+fn with_servers(text: &str, setup: &ServerSetup<'_>) -> String {
+    let numbered = (0..).zip(servers(setup));
     numbered.fold(text.to_owned(), |text, (number, server)| {
         text.replace(&format!("@server{number}@"), &server.to_string())
     })

@@ -7,7 +7,7 @@ use afpa_architectures::{ALL, Architecture, Concurrency};
 use anyhow::Result;
 
 use super::running::{Launch, accepts};
-use super::{Place, Programs, Running, Server, template};
+use super::{Programs, Running, Server, ServerSetup, template};
 
 /// Each architecture as a server.
 pub(super) fn architectures(programs: &Programs) -> Vec<Box<dyn Server>> {
@@ -56,11 +56,11 @@ pub(super) fn launch(
     programs: &Programs,
     architecture: &str,
     address: SocketAddr,
-    place: &Place<'_>,
+    setup: &ServerSetup<'_>,
 ) -> Launch {
     Launch::new(&programs.lab)
         .args(["serve", "--architecture", architecture, "--listen", &address.to_string()])
-        .arg(place.root)
+        .arg(setup.root)
 }
 
 struct Reference {
@@ -92,18 +92,18 @@ impl Server for Reference {
         self.architecture.keeps_connections() && !self.options.iter().any(|one| one == "--close")
     }
 
-    fn start<'a>(&self, place: &Place<'a>) -> Result<Running<'a>> {
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
         let pool = self.value("pool").and_then(|text| text.parse().ok());
-        let pool = pool.unwrap_or_else(|| template::workers(place));
-        let launch = launch(&self.programs, self.architecture.name, place.address, place)
+        let pool = pool.unwrap_or_else(|| template::workers(setup));
+        let launch = launch(&self.programs, self.architecture.name, setup.address, setup)
             .args(self.options.iter().filter(|option| !option.starts_with("--pool=")))
             .args(["--pool", &pool.to_string()]);
         // The first processes of a pool accept while the last ones are still being started.
         let processes = if self.has_processes() { pool as usize + 1 } else { 1 };
-        let namespace = place.namespace;
-        Running::nothing(place).and_until(place, launch, START_PATIENCE, || {
-            let count = namespace.processes().map_or(0, |processes| processes.len());
-            count >= processes && accepts(place, place.address)
+        let namespace = setup.namespace;
+        Running::nothing(setup).and_until(setup, launch, START_PATIENCE, || {
+            let count = namespace.map(|inside| inside.processes().map_or(0, |found| found.len()));
+            count.is_none_or(|count| count >= processes) && accepts(setup, setup.address)
         })
     }
 }

@@ -12,12 +12,13 @@ use afpa_netlab::Namespace;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::Place;
+use super::ServerSetup;
 
 /// A server that runs. Dropping it ends it, like [`Running::stop`].
 #[derive(Debug)]
 pub struct Running<'a> {
-    namespace: &'a Namespace,
+    /// Where it runs; `None`: where the caller is, perhaps beside others.
+    namespace: Option<&'a Namespace>,
     /// In the order in which they were started.
     parts: Vec<Part>,
     configuration: Option<PathBuf>,
@@ -60,9 +61,18 @@ impl<'a> Running<'a> {
         self.configuration.as_deref()
     }
 
-    /// Ids of the processes in the server's namespace: the server's, its children's, its origin's.
+    /// Ids of the server's processes: its own, its children's, its origin's. In a namespace of its own these
+    /// are all that live there.
     pub fn processes(&self) -> Vec<i32> {
-        self.namespace.processes().unwrap_or_default()
+        match self.namespace {
+            Some(namespace) => namespace.processes().unwrap_or_default(),
+            None => self.parts.iter().flat_map(|part| family(part.child.id())).collect(),
+        }
+    }
+
+    /// Id of the process that was started last: of several the one that the others are there for.
+    pub fn main_process(&self) -> Option<u32> {
+        self.parts.last().map(|part| part.child.id())
     }
 
     /// Ends the server and everything it started.
@@ -77,8 +87,8 @@ impl<'a> Running<'a> {
     }
 
     /// Nothing runs yet.
-    pub(super) fn nothing(place: &Place<'a>) -> Self {
-        let namespace = place.namespace;
+    pub(super) fn nothing(setup: &ServerSetup<'a>) -> Self {
+        let namespace = setup.namespace;
         Self { namespace, parts: Vec::new(), configuration: None, farewell: None }
     }
 
@@ -94,44 +104,49 @@ impl<'a> Running<'a> {
         self
     }
 
-    /// Starts a program on the core of the place, and waits until it accepts on `address`.
+    /// Starts a program on the server's core, and waits until it accepts on `address`.
     ///
     /// # Errors
     /// When it does not.
-    pub(super) fn and(mut self, place: &Place<'_>, launch: Launch, to: SocketAddr) -> Result<Self> {
-        self.spawn(place, launch)?;
-        self.wait_until("it accepts connections", START_PATIENCE, || accepts(place, to))?;
+    pub(super) fn and(
+        mut self,
+        setup: &ServerSetup<'_>,
+        launch: Launch,
+        to: SocketAddr,
+    ) -> Result<Self> {
+        self.spawn(setup, launch)?;
+        self.wait_until("it accepts connections", START_PATIENCE, || accepts(setup, to))?;
         Ok(self)
     }
 
-    /// Starts a program on the core of the place, and waits until `ready` says so.
+    /// Starts a program on the server's core, and waits until `ready` says so.
     ///
     /// # Errors
     /// When it ends before that, or `patience` does.
     pub(super) fn and_until(
         mut self,
-        place: &Place<'_>,
+        setup: &ServerSetup<'_>,
         launch: Launch,
         patience: Duration,
         ready: impl FnMut() -> bool,
     ) -> Result<Self> {
-        self.spawn(place, launch)?;
+        self.spawn(setup, launch)?;
         self.wait_until("it is ready", patience, ready)?;
         Ok(self)
     }
 
-    fn spawn(&mut self, place: &Place<'_>, launch: Launch) -> Result<()> {
-        let log = place.folder.join(format!("output-{}.txt", self.parts.len()));
+    fn spawn(&mut self, setup: &ServerSetup<'_>, launch: Launch) -> Result<()> {
+        let log = setup.folder.join(format!("output-{}.txt", self.parts.len()));
         let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-        let mut command = launch.pinned(place.core);
-        command.current_dir(place.folder).stdin(Stdio::null()).stdout(file.try_clone()?);
+        let mut command = launch.pinned(setup.core, self.namespace.is_none());
+        command.current_dir(setup.folder).stdin(Stdio::null()).stdout(file.try_clone()?);
         // Apache ends by a signal to its whole group, which must not be the lab's.
         command.stderr(file).process_group(0);
         // Forked by a thread inside, so that it is inside, too, and still sees the machine's /sys.
-        let spawned = self.namespace.run(|| command.spawn())?;
+        let spawned = inside(self.namespace, || command.spawn())?;
         let child =
             spawned.with_context(|| format!("cannot start {}", launch.program.display()))?;
-        self.parts.push(Part { child, command: launch.line(place.core), log });
+        self.parts.push(Part { child, command: launch.line(setup.core), log });
         Ok(())
     }
 
@@ -157,15 +172,17 @@ impl<'a> Running<'a> {
             let mut command = farewell.command();
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             // What it could not end in good order is killed below.
-            let _status = self.namespace.run(|| command.status())?;
+            let _status = inside(self.namespace, || command.status())?;
         }
         for part in self.parts.iter_mut().rev() {
             part.ask_to_end();
         }
-        if !self.parts.is_empty() {
-            self.namespace.kill_processes()?;
+        if let Some(namespace) = self.namespace.filter(|_| !self.parts.is_empty()) {
+            namespace.kill_processes()?;
         }
         for mut part in self.parts.drain(..) {
+            // One that has ended is not killed: `Child` knows.
+            part.child.kill()?;
             part.child.wait()?;
         }
         Ok(())
@@ -229,8 +246,13 @@ impl Launch {
         command
     }
 
-    fn pinned(&self, core: usize) -> Command {
-        let mut command = Command::new("taskset");
+    /// `tied`: the kernel ends it when the thread that started it is gone. A namespace's processes need no such
+    /// tie: the next run ends them.
+    fn pinned(&self, core: usize, tied: bool) -> Command {
+        let mut command = Command::new(if tied { "setpriv" } else { "taskset" });
+        if tied {
+            command.args(["--pdeathsig", "TERM", "taskset"]);
+        }
         command.arg("-c").arg(core.to_string()).arg(&self.program).args(&self.arguments);
         command.envs(self.environment.iter().cloned());
         command
@@ -250,18 +272,39 @@ impl Launch {
 }
 
 /// Whether a connection to the address can be opened in the server's namespace.
-pub(super) fn accepts(place: &Place<'_>, to: SocketAddr) -> bool {
+pub(super) fn accepts(setup: &ServerSetup<'_>, to: SocketAddr) -> bool {
     let connect = || TcpStream::connect_timeout(&to, Duration::from_secs(1)).is_ok();
-    place.namespace.run(connect).unwrap_or(false)
+    inside(setup.namespace, connect).unwrap_or(false)
+}
+
+/// Runs `work` on a thread inside the namespace, or here when there is none.
+pub(super) fn inside<T: Send>(
+    namespace: Option<&Namespace>,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T> {
+    match namespace {
+        Some(namespace) => namespace.run(work),
+        None => Ok(work()),
+    }
+}
+
+/// A process, its children, and theirs: nginx's worker is a child of the process that was started.
+fn family(process: u32) -> Vec<i32> {
+    let mut found = vec![process as i32];
+    let mut next = 0;
+    while let Some(parent) = found.get(next) {
+        let tasks = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+        let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+        let children: Vec<i32> = lists
+            .flat_map(|list| {
+                list.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>()
+            })
+            .collect();
+        found.extend(children);
+        next += 1;
+    }
+    found
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_is_told_with_its_core_and_environment() {
-        let launch = Launch::new("/bin/server").arg("-c").arg("x y").env("HOME", "/h");
-        assert_eq!(launch.line(3), "HOME=/h taskset -c 3 /bin/server -c x y");
-    }
-}
+mod tests;

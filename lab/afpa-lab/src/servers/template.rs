@@ -6,46 +6,57 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-use super::Place;
+use super::ServerSetup;
 
-/// Fills `text` in and writes it as `name` into the folder of the place.
+/// Fills `text` in and writes it as `name` into the server's folder.
 ///
 /// # Errors
 /// When a name is left that nobody fills in, or the file cannot be written.
-pub(super) fn write(place: &Place<'_>, name: &str, text: &str) -> Result<PathBuf> {
-    let filled = fill(text, &values(place));
+pub(super) fn write(setup: &ServerSetup<'_>, name: &str, text: &str) -> Result<PathBuf> {
+    let text = if is_root() { text.to_owned() } else { without_user(text) };
+    let filled = fill(&text, &values(setup));
     let left = filled.lines().filter(|line| !line.trim_start().starts_with('#'));
     let left: Vec<&str> = left.filter(|line| line.matches('@').count() > 1).collect();
     ensure!(left.is_empty(), "{name}: nobody fills in {left:?}");
-    let path = place.folder.join(name);
+    let path = setup.folder.join(name);
     fs::write(&path, filled).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
 }
 
+/// Whether servers are started as root.
+pub(super) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Only root can become somebody; h2o fails when others try to become even themselves.
+fn without_user(text: &str) -> String {
+    text.split_inclusive('\n').filter(|line| !line.starts_with("user")).collect()
+}
+
 /// Where the origin of a cache listens: reached from the server's namespace only.
-pub(super) fn origin(place: &Place<'_>) -> SocketAddr {
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), place.address.port().wrapping_add(1))
+pub(super) fn origin(setup: &ServerSetup<'_>) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), setup.address.port().wrapping_add(1))
 }
 
 /// Processes or threads of a server that has one for each connection.
-pub(super) fn workers(place: &Place<'_>) -> u32 {
-    place.connections.saturating_add(SPARE)
+pub(super) fn workers(setup: &ServerSetup<'_>) -> u32 {
+    setup.connections.saturating_add(SPARE)
 }
 
 /// More than the connections: a closed one keeps its process until that has noticed.
 const SPARE: u32 = 16;
 
-fn values(place: &Place<'_>) -> Vec<(&'static str, String)> {
-    let (ip, origin) = (place.address.ip(), origin(place));
+fn values(setup: &ServerSetup<'_>) -> Vec<(&'static str, String)> {
+    let (ip, origin) = (setup.address.ip(), origin(setup));
     let (user, group) = unprivileged();
     vec![
-        ("address", place.address.to_string()),
+        ("address", setup.address.to_string()),
         ("ip", if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() }),
-        ("port", place.address.port().to_string()),
-        ("root", place.root.display().to_string()),
-        ("folder", place.folder.display().to_string()),
-        ("connections", workers(place).to_string()),
-        ("most", place.connections.saturating_add(1000).to_string()),
+        ("port", setup.address.port().to_string()),
+        ("root", setup.root.display().to_string()),
+        ("folder", setup.folder.display().to_string()),
+        ("connections", workers(setup).to_string()),
+        ("most", setup.connections.saturating_add(1000).to_string()),
         ("origin", origin.to_string()),
         ("origin_ip", origin.ip().to_string()),
         ("origin_port", origin.port().to_string()),
@@ -78,6 +89,18 @@ fn fill(template: &str, values: &[(&str, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_root_names_a_user() {
+        let texts = [
+            include_str!("../../../servers/nginx.conf"),
+            include_str!("../../../servers/h2o.conf"),
+        ];
+        for text in texts {
+            assert!(text.contains("@self@"));
+            assert!(!without_user(text).contains("@self@"));
+        }
+    }
 
     #[test]
     fn names_are_replaced_wherever_they_stand() {

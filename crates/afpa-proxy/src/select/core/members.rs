@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::{Address, Core, Life, Place, Ring, ServerCounts, Slot, Target};
+use super::{Address, Core, Life, Ring, ServerAddress, ServerCounts, Slot, Target};
 
 /// Addresses of one name that are used; more are ignored.
 const MOST_ADDRESSES: usize = 64;
@@ -12,7 +12,7 @@ impl<W> Core<W> {
     /// A name has these addresses now. None at all changes nothing: better old ones than nobody.
     pub(in crate::select) fn resolved(
         &mut self,
-        place: &Place,
+        place: &ServerAddress,
         addresses: &[SocketAddr],
         now_ms: u64,
     ) {
@@ -53,7 +53,7 @@ impl<W> Core<W> {
         let mut wanted: Vec<(Address, String, u32, u32)> = Vec::new();
         for server in &self.settings.servers {
             let addresses: Vec<Address> = match &server.to {
-                Place::Fixed(address) => vec![address.clone()],
+                ServerAddress::Fixed(address) => vec![address.clone()],
                 name => self.addresses(name),
             };
             for address in addresses {
@@ -61,7 +61,7 @@ impl<W> Core<W> {
                     continue;
                 }
                 let name = match &server.to {
-                    Place::Fixed(address) => address.to_string(),
+                    ServerAddress::Fixed(address) => address.to_string(),
                     name => format!("{name} {address}"),
                 };
                 let weight = if self.drained.contains(&address) { 0 } else { server.weight };
@@ -83,7 +83,7 @@ impl<W> Core<W> {
         self.ring = Ring::new(points);
     }
 
-    fn addresses(&self, place: &Place) -> Vec<Address> {
+    fn addresses(&self, place: &ServerAddress) -> Vec<Address> {
         let found = self.resolved.iter().find(|(known, _)| known == place);
         found.map_or_else(Vec::new, |(_, all)| all.iter().copied().map(Address::Tcp).collect())
     }

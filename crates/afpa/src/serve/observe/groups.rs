@@ -1,4 +1,4 @@
-//! What can be seen of server groups: for people, and for Prometheus.
+//! Statistics of server groups, as JSON and for Prometheus.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 pub(super) struct Groups(Vec<GroupReport>);
 
 impl Groups {
-    /// What is now.
+    /// The present values.
     pub(super) fn look(groups: &[Arc<Group>]) -> Self {
         Self(groups.iter().map(|group| group.report(steady_ms())).collect())
     }
@@ -218,7 +218,7 @@ fn own_labels<'r>(group: &'r GroupReport, server: &'r ServerReport) -> Vec<(&'r 
 
 #[cfg(test)]
 mod tests {
-    use afpa_proxy::select::{Chosen, GroupSettings, Outcome, Pick, ServerSettings};
+    use afpa_proxy::select::{AttemptOutcome, Chosen, GroupSettings, Pick, ServerSettings};
     use prometheus_client::collector::Collector;
     use prometheus_client::encoding::text::encode;
     use prometheus_client::registry::Registry;
@@ -231,8 +231,8 @@ mod tests {
         let settings = GroupSettings { name: "app".to_owned(), servers, ..Default::default() };
         let group = Group::new(settings, None, 0);
         for outcome in [
-            Outcome::Ok { status: 200, first_byte_us: 900, total_us: 1900 },
-            Outcome::ConnectRefused,
+            AttemptOutcome::Ok { status: 200, first_byte_us: 900, total_us: 1900 },
+            AttemptOutcome::ConnectRefused,
         ] {
             let Pick::Server(lease) = group.pick(1, &Chosen::default(), &[]) else { panic!() };
             lease.finish(2, outcome);

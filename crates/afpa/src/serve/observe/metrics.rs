@@ -1,5 +1,5 @@
-//! The same numbers for Prometheus. They are counted per core by whoever causes them; here they are
-//! only added up, when somebody asks.
+//! The metrics for Prometheus. Each core counts for itself; the sums are made here, when they are
+//! requested.
 
 use std::fmt;
 use std::sync::Arc;
@@ -81,14 +81,14 @@ impl Metrics {
     }
 
     fn compression(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let coder = self.0.coder();
-        let waiting = usize::try_from(coder.waiting).unwrap_or(usize::MAX);
+        let compressor = self.0.compressor();
+        let waiting = usize::try_from(compressor.waiting).unwrap_or(usize::MAX);
         gauge(out, "compression_waiting", "Objects that wait to be compressed", waiting, None)?;
-        counter(out, "compression_objects", "Objects compressed", coder.done)?;
-        counter(out, "compression_codings", "Codings made of them", coder.codings)?;
-        counter(out, "compression_refused", "Orders beyond the queue", coder.refused)?;
-        counter(out, "compression_overtaken", "Dropped before it was done", coder.overtaken)?;
-        counter(out, "compression_failed", "Objects that could not be", coder.failed)
+        counter(out, "compression_objects", "Objects compressed", compressor.done)?;
+        counter(out, "compression_codings", "Codings made of them", compressor.codings)?;
+        counter(out, "compression_refused", "Orders beyond the queue", compressor.refused)?;
+        counter(out, "compression_overtaken", "Dropped before it was done", compressor.overtaken)?;
+        counter(out, "compression_failed", "Objects that could not be", compressor.failed)
     }
 
     fn fast_path(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -138,10 +138,22 @@ impl Metrics {
         let answering = usize::from(seen.answering);
         gauge(out, "fast_path_answering", "Whether the kernel answers", answering, None)?;
         gauge(out, "fast_path_flows", "Connections shared with it", seen.flows, None)?;
-        gauge(out, "fast_path_drifted_flows", "That need translation", seen.drifted, None)?;
+        gauge(
+            out,
+            "fast_path_translated_flows",
+            "Connections that need translation",
+            seen.translated,
+            None,
+        )?;
         gauge(out, "fast_path_objects", "Objects pinned there", seen.objects, None)?;
         let unit = Some(Unit::Bytes);
-        gauge(out, "fast_path_flights", "Long answers under way", seen.flights, None)?;
+        gauge(
+            out,
+            "fast_path_transfers",
+            "Answers of several segments under way",
+            seen.transfers,
+            None,
+        )?;
         gauge(out, "fast_path_retired", "Answers replaced", seen.retired_bytes, unit.as_ref())?;
         gauge(out, "fast_path_pinned", "Answers, retired ones too", seen.bytes, unit.as_ref())
     }

@@ -1,4 +1,4 @@
-//! What can be seen of a running server: statistics as JSON, for `afpa stats` and dashboards.
+//! The statistics of a running server, as JSON for `afpa stats` and dashboards.
 
 mod groups;
 mod metrics;
@@ -8,26 +8,26 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use afpa_cache::CacheStats;
+use afpa_fast_path::FastPathView;
 use afpa_framework::Counter;
-use afpa_module_http::{CoderStats, HttpCounters};
+use afpa_module_http::{CompressorStats, HttpCounters};
 use afpa_server::counters::WorkerCounters;
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
 use super::serving::Serving;
 use crate::access_log::AccessLog;
-use crate::fast_path::Look;
 use groups::Groups;
 use sites::Sites;
 
-/// The running server, as far as it can be looked at.
+/// The parts of the running server from which statistics are read.
 pub(crate) struct Observed {
     pub(super) started: Instant,
     pub(super) serving: ArcSwap<Serving>,
     pub(super) http: Vec<Arc<HttpCounters>>,
     pub(super) workers: Vec<Arc<WorkerCounters>>,
     pub(super) access_log: ArcSwap<AccessLog>,
-    pub(super) fast_path: Look,
+    pub(super) fast_path: FastPathView,
 }
 
 impl Observed {
@@ -54,8 +54,8 @@ impl Observed {
         self.serving.load().cache.stats()
     }
 
-    fn coder(&self) -> CoderStats {
-        self.serving.load().coder.stats()
+    fn compressor(&self) -> CompressorStats {
+        self.serving.load().compressor.stats()
     }
 
     /// Server groups and their servers.
@@ -76,7 +76,7 @@ impl Observed {
     /// Everything, in the order in which people read it.
     pub(super) fn to_json(&self) -> Value {
         let cache = self.cache();
-        let coder = self.coder();
+        let compressor = self.compressor();
         let serving = self.serving.load();
         let watchers = serving.global.roots.iter().filter_map(|root| root.watcher());
         let watched: Vec<_> = watchers.map(|watcher| watcher.summary()).collect();
@@ -114,12 +114,12 @@ impl Observed {
                 "confirmations": cache.confirmations,
             },
             "compression": {
-                "waiting": coder.waiting,
-                "objects": coder.done,
-                "codings": coder.codings,
-                "refused": coder.refused,
-                "overtaken": coder.overtaken,
-                "failed": coder.failed,
+                "waiting": compressor.waiting,
+                "objects": compressor.done,
+                "codings": compressor.codings,
+                "refused": compressor.refused,
+                "overtaken": compressor.overtaken,
+                "failed": compressor.failed,
             },
             "watch": {
                 "directories": watched.iter().map(|summary| summary.watched).sum::<usize>(),

@@ -1,11 +1,12 @@
-//! What can be seen of sites and request sets: for people, and for Prometheus. They are counted where
-//! requests are answered. What the kernel answers is counted for the site, but for no request set.
+//! Statistics of sites and request sets, as JSON and for Prometheus. Workers count the requests that they
+//! answer. The kernel counts its answers for each site, but not for request sets.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use afpa_module_http::{HttpCounters, ShareReport, VirtualSite};
+use afpa_fast_path::SiteInKernel;
+use afpa_module_http::{HttpCounters, ScopeReport, Site};
 use afpa_proxy::limit::LIMITS;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -13,8 +14,6 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 use serde_json::{Value, json};
-
-use crate::fast_path::OfSite;
 
 /// Sites and request sets at one moment.
 pub(super) struct Sites {
@@ -26,49 +25,49 @@ pub(super) struct Sites {
 struct Row {
     site: String,
     set: Option<String>,
-    counts: ShareReport,
-    /// By limit, in the order of [`LIMITS`]; of sites alone.
+    counts: ScopeReport,
+    /// By limit, in the order of [`LIMITS`]; only for sites.
     refused: [u64; LIMITS.len()],
-    /// What the kernel answered, which is among the counts; of sites alone.
-    kernel: Option<OfSite>,
+    /// What the kernel answered, which is included in the counts; only for sites.
+    kernel: Option<SiteInKernel>,
 }
 
-/// How often something was counted, and one more label unless that is empty.
+/// The name and value of a further label, if the name is not empty, and a count.
 type Counted = (&'static str, &'static str, u64);
 
 impl Sites {
     /// The sum of what all cores have counted, and the kernel for each of the sites.
     pub(super) fn look(
         cores: &[Arc<HttpCounters>],
-        configured: &[VirtualSite],
-        kernel: Vec<OfSite>,
+        configured: &[Site],
+        kernel: Vec<SiteInKernel>,
     ) -> Self {
         let mut rows: Vec<Row> = Vec::new();
         let mut places = HashMap::new();
-        for shares in cores.iter().map(|counters| counters.shares()) {
-            for share in shares.iter() {
-                // During a reload, cores may differ in what they count.
+        for scopes in cores.iter().map(|counters| counters.scopes()) {
+            for scope in scopes.iter() {
+                // During a reload, cores may count different sites and request sets.
                 let place =
-                    *places.entry((share.site.clone(), share.set.clone())).or_insert_with(|| {
-                        let (site, set) = (share.site.clone(), share.set.clone());
+                    *places.entry((scope.site.clone(), scope.set.clone())).or_insert_with(|| {
+                        let (site, set) = (scope.site.clone(), scope.set.clone());
                         rows.push(Row {
                             site,
                             set,
-                            counts: ShareReport::default(),
+                            counts: ScopeReport::default(),
                             refused: [0; LIMITS.len()],
                             kernel: None,
                         });
                         rows.len() - 1
                     });
                 if let Some(row) = rows.get_mut(place) {
-                    row.counts.add(&share.report());
+                    row.counts.add(&scope.report());
                 }
             }
         }
         let (mut sites, mut sets): (Vec<Row>, Vec<Row>) =
             rows.into_iter().partition(|row| row.set.is_none());
         let placed = sites.iter_mut().zip(configured);
-        // The same, too.
+        // For the same reason, the names are compared.
         for (row, site) in placed.filter(|(row, site)| row.site.starts_with(&site.name)) {
             row.refused = site.gate.refused();
         }

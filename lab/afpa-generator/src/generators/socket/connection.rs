@@ -9,7 +9,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use crate::measure::Site;
+use crate::measure::ClientSetup;
 use crate::response::{Progress, Reader};
 use crate::workload::{Request, Step};
 
@@ -31,7 +31,7 @@ pub(super) enum Phase {
 
 /// What came of an event.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum StepResult {
     /// The rest comes with another event.
     Pending,
     /// A response is complete and right.
@@ -95,12 +95,17 @@ impl Connection {
     }
 
     /// Begins to connect. `number` comes back with the stream's events.
-    pub(super) fn connect(&mut self, site: &Site, epoll: &OwnedFd, number: u32) -> Result<()> {
-        let to = site.to;
+    pub(super) fn connect(
+        &mut self,
+        client: &ClientSetup,
+        epoll: &OwnedFd,
+        number: u32,
+    ) -> Result<()> {
+        let to = client.to;
         let socket =
             Socket::new(Domain::for_address(to), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
-        if site.sources > 1 {
-            let source = nth(site.first_source, number % site.sources);
+        if client.sources > 1 {
+            let source = nth(client.first_source, number % client.sources);
             socket.bind(&SockAddr::from(std::net::SocketAddr::new(source, 0)))?;
         }
         socket.set_tcp_nodelay(true)?;
@@ -128,7 +133,7 @@ impl Connection {
     }
 
     /// Sends a request on a stream that is connected.
-    pub(super) fn ask(&mut self, request: &[u8]) -> Outcome {
+    pub(super) fn ask(&mut self, request: &[u8]) -> StepResult {
         (self.written, self.readable, self.phase) = (0, false, Phase::Asking);
         self.write(request)
     }
@@ -141,14 +146,14 @@ impl Connection {
         wanted: &Request,
         buffer: &mut [u8],
         received: &mut u64,
-    ) -> Outcome {
+    ) -> StepResult {
         if self.phase == Phase::Connecting {
             let stream = self.stream.as_ref();
             match stream.map(TcpStream::take_error) {
                 Some(Ok(None)) if flags.contains(EventFlags::OUT) => {}
-                Some(Ok(None)) | None => return Outcome::Pending,
+                Some(Ok(None)) | None => return StepResult::Pending,
                 Some(Ok(Some(error)) | Err(error)) => {
-                    return Outcome::Failed(format!("cannot connect: {error}"));
+                    return StepResult::Failed(format!("cannot connect: {error}"));
                 }
             }
             (self.written, self.readable, self.phase) = (0, false, Phase::Asking);
@@ -156,29 +161,29 @@ impl Connection {
         if self.phase == Phase::Asking {
             self.readable |= flags.intersects(READABLE);
             match self.write(request) {
-                Outcome::Pending if self.phase == Phase::Waiting && self.readable => {}
+                StepResult::Pending if self.phase == Phase::Waiting && self.readable => {}
                 outcome => return outcome,
             }
         } else if !flags.intersects(READABLE) {
-            return Outcome::Pending;
+            return StepResult::Pending;
         }
         // An edge comes once: with the end in sight, it is read up to the end.
         let to_the_end = flags.intersects(ENDING);
         self.read(to_the_end, wanted, buffer, received)
     }
 
-    fn write(&mut self, request: &[u8]) -> Outcome {
-        let Some(stream) = &mut self.stream else { return Outcome::Pending };
+    fn write(&mut self, request: &[u8]) -> StepResult {
+        let Some(stream) = &mut self.stream else { return StepResult::Pending };
         while let Some(rest) = request.get(self.written..).filter(|rest| !rest.is_empty()) {
             match stream.write(rest) {
                 Ok(count) => self.written += count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Outcome::Pending,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return StepResult::Pending,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return self.lost(&error.to_string()),
             }
         }
         self.phase = Phase::Waiting;
-        Outcome::Pending
+        StepResult::Pending
     }
 
     fn read(
@@ -187,12 +192,12 @@ impl Connection {
         wanted: &Request,
         buffer: &mut [u8],
         received: &mut u64,
-    ) -> Outcome {
+    ) -> StepResult {
         loop {
-            let Some(stream) = &mut self.stream else { return Outcome::Pending };
+            let Some(stream) = &mut self.stream else { return StepResult::Pending };
             let count = match stream.read(buffer) {
                 Ok(count) => count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Outcome::Pending,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return StepResult::Pending,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) if self.phase == Phase::Closing => return self.ended(),
                 Err(error) => return self.lost(&error.to_string()),
@@ -207,7 +212,7 @@ impl Connection {
                 _ => Err("data that nobody asked for".into()),
             };
             match progress {
-                Err(words) => return Outcome::Failed(words),
+                Err(words) => return StepResult::Failed(words),
                 Ok(Progress::Done { keep, content }) => {
                     self.answered += 1;
                     self.phase = match (count, keep && !self.step.last) {
@@ -218,10 +223,10 @@ impl Connection {
                         (_, true) => Phase::Idle,
                         (_, false) => Phase::Closing,
                     };
-                    return Outcome::Answered { content };
+                    return StepResult::Answered { content };
                 }
                 Ok(Progress::More) if count < buffer.len() && !to_the_end => {
-                    return Outcome::Pending;
+                    return StepResult::Pending;
                 }
                 Ok(Progress::More) => {}
             }
@@ -229,19 +234,19 @@ impl Connection {
     }
 
     /// Reads on until the server has closed: its end may have come together with the response.
-    pub(super) fn await_end(&mut self, wanted: &Request, buffer: &mut [u8]) -> Outcome {
+    pub(super) fn await_end(&mut self, wanted: &Request, buffer: &mut [u8]) -> StepResult {
         self.read(true, wanted, buffer, &mut 0)
     }
 
-    fn ended(&mut self) -> Outcome {
+    fn ended(&mut self) -> StepResult {
         self.close();
-        Outcome::Ended
+        StepResult::Ended
     }
 
-    fn lost(&mut self, words: &str) -> Outcome {
+    fn lost(&mut self, words: &str) -> StepResult {
         let raced = self.answered > 0 && self.reader.is_fresh();
         self.close();
-        if raced { Outcome::Raced } else { Outcome::Failed(format!("no answer: {words}")) }
+        if raced { StepResult::Raced } else { StepResult::Failed(format!("no answer: {words}")) }
     }
 }
 

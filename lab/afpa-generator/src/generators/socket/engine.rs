@@ -11,8 +11,8 @@ use rustix::event::epoll::{self, CreateFlags, Event};
 use rustix::fd::OwnedFd;
 
 use super::arrivals::Arrivals;
-use super::connection::{Connection, Outcome, Phase};
-use crate::measure::{Load, Measured, Site, latency_of};
+use super::connection::{Connection, Phase, StepResult};
+use crate::measure::{ClientSetup, Load, Measured, latency_of};
 use crate::workload::{Request, Step, Steps, Workload};
 
 const SEED: u64 = 1;
@@ -30,7 +30,7 @@ const SLEEP: u64 = 1_500_000;
 const LONGEST: u64 = 1_000_000_000_000;
 
 pub(super) struct Engine<'w> {
-    site: &'w Site,
+    client: &'w ClientSetup,
     load: &'w Load,
     wanted: &'w [Request],
     sessions: bool,
@@ -58,12 +58,16 @@ struct Tally {
 }
 
 impl<'w> Engine<'w> {
-    pub(super) fn new(site: &'w Site, workload: &'w Workload, load: &'w Load) -> Result<Self> {
+    pub(super) fn new(
+        client: &'w ClientSetup,
+        workload: &'w Workload,
+        load: &'w Load,
+    ) -> Result<Self> {
         ensure!(load.connections > 0, "a load needs a connection");
-        let (host, wanted) = (site.to.to_string(), workload.all_requests());
+        let (host, wanted) = (client.to.to_string(), workload.all_requests());
         let bytes = |keep: bool| wanted.iter().map(|request| request.bytes(&host, keep)).collect();
         Ok(Self {
-            site,
+            client,
             load,
             wanted,
             sessions: workload.has_sessions(),
@@ -227,9 +231,9 @@ impl<'w> Engine<'w> {
             connection.ask(request)
         } else {
             self.tally.measured.connections_opened += 1;
-            match connection.connect(self.site, &self.epoll, number as u32) {
-                Ok(()) => Outcome::Pending,
-                Err(error) => Outcome::Failed(format!("{error:#}")),
+            match connection.connect(self.client, &self.epoll, number as u32) {
+                Ok(()) => StepResult::Pending,
+                Err(error) => StepResult::Failed(format!("{error:#}")),
             }
         };
         self.conclude(number, outcome);
@@ -253,9 +257,9 @@ impl<'w> Engine<'w> {
         let outcome = connection.handle(flags, request, wanted, &mut self.buffer, received);
         match outcome {
             // Closed while nobody asked: the next request opens another.
-            Outcome::Ended if was_idle => {}
+            StepResult::Ended if was_idle => {}
             // Still in the list of idle ones, where it will be opened again.
-            Outcome::Failed(words) if was_idle => {
+            StepResult::Failed(words) if was_idle => {
                 connection.close();
                 self.tally.measured.complain(|| words);
             }
@@ -263,25 +267,25 @@ impl<'w> Engine<'w> {
         }
     }
 
-    fn conclude(&mut self, number: usize, outcome: Outcome) {
+    fn conclude(&mut self, number: usize, outcome: StepResult) {
         let now = self.now();
         match outcome {
-            Outcome::Pending => {}
-            Outcome::Ended => self.go_on(number),
-            Outcome::Failed(words) => {
+            StepResult::Pending => {}
+            StepResult::Ended => self.go_on(number),
+            StepResult::Failed(words) => {
                 if let Some(connection) = self.connections.get_mut(number) {
                     connection.close();
                 }
                 self.rest(number, words);
             }
-            Outcome::Raced => {
+            StepResult::Raced => {
                 self.tally.count("raced", 1);
                 let Some(connection) = self.connections.get_mut(number) else { return };
                 let (step, due) = (connection.step, connection.due);
                 connection.steps.push_front(step);
                 self.begin(number, due);
             }
-            Outcome::Answered { content } => {
+            StepResult::Answered { content } => {
                 let Some(connection) = self.connections.get_mut(number) else { return };
                 self.tally.answer(content, now - connection.due, now - connection.begun);
                 let Some(wanted) = self.wanted.get(connection.step.request) else { return };

@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use self::engine::Engine;
 use super::{Generator, fetch_all, warm_up};
-use crate::measure::{Load, Measured, Site};
+use crate::measure::{ClientSetup, Load, Measured};
 use crate::workload::Workload;
 
 /// Sockets and epoll on one thread.
@@ -43,7 +43,7 @@ impl Generator for Socket {
 
     fn run(
         &self,
-        site: &Site,
+        client: &ClientSetup,
         workload: &Workload,
         load: &Load,
         sample: &mut dyn FnMut(),
@@ -51,9 +51,9 @@ impl Generator for Socket {
         allow_files(load.connections)?;
         // What a workload wants cold is not warmed by checking it first.
         if workload.is_mix() {
-            fetch_all(site.to, workload, load.persistent)?;
+            fetch_all(client.to, workload, load.persistent)?;
         }
-        let mut engine = Engine::new(site, workload, load)?;
+        let mut engine = Engine::new(client, workload, load)?;
         engine.start();
         warm_up(load, |time| {
             engine.run(time)?;

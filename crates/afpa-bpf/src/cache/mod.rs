@@ -1,0 +1,5 @@
+//! The kernel's part of the cache.
+
+mod draft;
+pub(crate) mod pin;
+mod room;

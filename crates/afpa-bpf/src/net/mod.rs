@@ -1,0 +1,7 @@
+//! Interfaces, the programs on them, and checksums.
+
+pub(crate) mod attach;
+pub(crate) mod carriers;
+pub(crate) mod interfaces;
+mod rtnetlink;
+pub(crate) mod sum;

@@ -1,0 +1,231 @@
+//! The servers of `afpa-lab fast-path`: AFPA with its whole configuration in a file, alone and attached to nginx,
+//! and the reflector.
+//!
+//! Where the kernel is to answer, a server is ready when the kernel has answered each path: a connection on
+//! which bytes went by before that belongs to user mode.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::afpa::{lacks, socket_name};
+use super::files::NGINX;
+use super::running::{Launch, inside};
+use super::{Programs, Running, Server, ServerSetup, control, installed};
+use crate::bench::fetch;
+
+/// After how many consecutive requests that the kernel cannot answer it leaves a connection to user mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bypass {
+    /// As AFPA does without being told.
+    Usual,
+    /// Never: each request of each connection is read.
+    Never,
+}
+
+/// What AFPA is told besides what every server is.
+#[derive(Debug, Clone)]
+pub(crate) struct FastPathOptions {
+    /// The programs that are this repository's own.
+    pub(crate) programs: Programs,
+    /// Whether connections may be left to user mode.
+    pub(crate) bypass: Bypass,
+    /// Connections that the kernel's table has room for.
+    pub(crate) flows: u32,
+    /// The longest response that the kernel gives, head and content.
+    pub(crate) longest: u64,
+    /// Paths that the kernel has to have answered; of a server without the kernel the first one is asked for.
+    pub(crate) paths: Vec<String>,
+}
+
+/// AFPA in user mode or with the kernel's half.
+pub(crate) struct Serve {
+    pub(crate) name: String,
+    pub(crate) kernel: bool,
+    pub(crate) options: FastPathOptions,
+}
+
+/// nginx, with AFPA's programs before it. What lies below `/plain` is nginx's alone.
+pub(crate) struct Attached {
+    pub(crate) name: String,
+    pub(crate) options: FastPathOptions,
+}
+
+/// The bound: a program in TC that answers every request by the same bytes.
+pub(crate) struct Reflector {
+    pub(crate) programs: Programs,
+    pub(crate) body: u64,
+}
+
+/// The name of AFPA's control socket in the folder of a server.
+pub(crate) const CONTROL: &str = "control.sock";
+/// How long a server may take until it is ready.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+/// The setting of [`Bypass`], in the configuration and on the command line.
+const BYPASS_AFTER: [&str; 2] = ["rest_after", "--rest-after"];
+
+impl Bypass {
+    fn requests(self) -> u32 {
+        match self {
+            Self::Usual => 64,
+            Self::Never => 0,
+        }
+    }
+}
+
+impl Server for Serve {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn about(&self) -> &str {
+        if self.kernel { "AFPA with the kernel's half" } else { "AFPA in user mode" }
+    }
+
+    fn lacks(&self) -> Option<String> {
+        lacks(&self.options.programs.afpa)
+    }
+
+    fn version(&self) -> String {
+        installed::version(&self.options.programs.afpa, "--version")
+    }
+
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
+        let (file, socket) = (setup.folder.join("afpa.toml"), setup.folder.join(CONTROL));
+        fs::write(&file, self.configuration(setup, &socket))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        let launch =
+            Launch::new(&self.options.programs.afpa).args(["serve", "--config"]).arg(&file);
+        let running = Running::nothing(setup).with_configuration(file);
+        let paths = &self.options.paths;
+        running.and_until(setup, launch, START_PATIENCE, || match self.kernel {
+            true => kernel_answers_all(setup, paths, &socket),
+            false => paths.first().is_some_and(|path| answers(setup, path)),
+        })
+    }
+}
+
+impl Serve {
+    /// Besides what is needed at all: limits that 200,000 connections from few addresses would meet.
+    fn configuration(&self, setup: &ServerSetup<'_>, control: &Path) -> String {
+        let FastPathOptions { bypass, flows, longest, .. } = &self.options;
+        let [bypass_after, _] = BYPASS_AFTER;
+        format!(
+            r#"workers = 1
+
+[limits]
+connections = 1000000
+connections_per_client = 1000000
+
+[timeouts]
+idle = "10m"
+
+[fast_path]
+mode = "{mode}"
+flows = {flows}
+answer_max = "{longest}B"
+{bypass_after} = {requests}
+
+[compression]
+enabled = false
+
+[control]
+path = "{control}"
+
+[[site]]
+listen = ["{address}"]
+root = "{root}"
+"#,
+            mode = if self.kernel { "on" } else { "off" },
+            requests = bypass.requests(),
+            control = control.display(),
+            address = setup.address,
+            root = setup.root.display(),
+        )
+    }
+}
+
+impl Server for Attached {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn about(&self) -> &str {
+        "nginx, with small objects answered by AFPA in softirq"
+    }
+
+    fn lacks(&self) -> Option<String> {
+        lacks(&self.options.programs.afpa).or_else(|| NGINX.lacks())
+    }
+
+    fn version(&self) -> String {
+        NGINX.version()
+    }
+
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
+        let folder = setup.folder.join("run");
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let FastPathOptions { programs, bypass, longest, paths, .. } = &self.options;
+        let listen = setup.address.to_string();
+        let [_, bypass_after] = BYPASS_AFTER;
+        let launch = Launch::new(&programs.afpa)
+            .env("RUNTIME_DIRECTORY", &folder)
+            .args(["attach", "--listen", &listen, "--exclude", "/plain"])
+            .args(["--server-timeout", "300", "--answer-max", &longest.to_string()])
+            .args([bypass_after, &bypass.requests().to_string(), "--root"])
+            .arg(setup.root);
+        let socket = folder.join(socket_name(setup)?);
+        let running = NGINX.start(setup)?;
+        running
+            .and_until(setup, launch, START_PATIENCE, || kernel_answers_all(setup, paths, &socket))
+    }
+}
+
+impl Server for Reflector {
+    fn name(&self) -> &str {
+        "reflector"
+    }
+
+    fn about(&self) -> &str {
+        "a program in TC that answers every request by the same bytes: the bound"
+    }
+
+    fn lacks(&self) -> Option<String> {
+        lacks(&self.program())
+    }
+
+    fn version(&self) -> String {
+        installed::version(&self.program(), "--version")
+    }
+
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
+        let launch = Launch::new(self.program())
+            .args(["reflect", "--listen", &setup.address.to_string()])
+            .args(["--body", &self.body.to_string()]);
+        Running::nothing(setup).and(setup, launch, setup.address)
+    }
+}
+
+impl Reflector {
+    fn program(&self) -> PathBuf {
+        self.programs.lab.with_file_name("afpa-netlab")
+    }
+}
+
+fn answers(setup: &ServerSetup<'_>, path: &str) -> bool {
+    inside(setup.namespace, || fetch(setup.address, path).is_ok()).unwrap_or(false)
+}
+
+/// Asks twice for each path: the first request may be the one that brings the object into the kernel.
+fn kernel_answers_all(setup: &ServerSetup<'_>, paths: &[String], socket: &Path) -> bool {
+    let answered = |address: SocketAddr, path: &String| {
+        let before = control::kernel_answers(socket);
+        let asked = fetch(address, path).and_then(|_| fetch(address, path));
+        asked.is_ok() && control::kernel_answers(socket) > before
+    };
+    inside(setup.namespace, || paths.iter().all(|path| answered(setup.address, path)))
+        .unwrap_or(false)
+}
