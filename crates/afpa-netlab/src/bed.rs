@@ -183,11 +183,9 @@ impl Bed {
     }
 
     fn steer(&self, steering: Steering) -> Result<()> {
-        let (server, client) = match steering {
-            Steering::Unsteered => (None, None),
-            Steering::Cores { server, client } => (Some(server), Some(client)),
-        };
-        self.server.interface(DEVICE).steer(server)?;
-        self.client.interface(DEVICE).steer(client)
+        // A new interface is not steered.
+        let Steering::Cores { server, client } = steering else { return Ok(()) };
+        self.server.interface(DEVICE).steer(Some(server))?;
+        self.client.interface(DEVICE).steer(Some(client))
     }
 }

@@ -1,5 +1,7 @@
 //! May this process set up a test bed?
 
+use std::sync::OnceLock;
+
 use crate::tool;
 
 /// Why namespaces, packet sockets and eBPF programs cannot be used here; `None` when they can.
@@ -13,6 +15,11 @@ use crate::tool;
 /// }
 /// ```
 pub fn missing_privilege() -> Option<String> {
+    static ASKED: OnceLock<Option<String>> = OnceLock::new();
+    ASKED.get_or_init(first_missing).clone()
+}
+
+fn first_missing() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("needs root: network namespaces, packet sockets, eBPF".into());
     }

@@ -168,8 +168,9 @@ impl RawClient {
         self.data(format!("GET {path} HTTP/1.1\r\nHost: server\r\n\r\n"))
     }
 
-    /// Put it on the wire.
+    /// Put it on the wire, from this client to its server, whoever made it.
     pub fn send(&self, segment: &Segment) {
+        let segment = Segment { from: self.client, to: self.server, ..segment.clone() };
         self.link.send(&segment.frame(&self.macs));
     }
 
