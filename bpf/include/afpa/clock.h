@@ -37,7 +37,8 @@ static __always_inline struct afpa_date *date_entry(__u32 second)
 }
 
 /*
- * The clock of rtx timers and of `bypass_time`: 2^20 ns of coarse monotonic time, about a millisecond, in 32 bits.
+ * The clock of rtx timers and of `bypass_time`: 32 bits of coarse monotonic time, in units of 2^20 ns, about a
+ * millisecond.
  */
 static __always_inline __u32 rtx_clock(__u64 ns)
 {

@@ -84,7 +84,10 @@ struct {
 	__type(value, struct afpa_rtx_timer);
 } rtx_due SEC(".maps");
 
-/* Beginnings of requests whose rest is to come. When it is full, the oldest are dropped; user mode serves their connections to the end. */
+/*
+ * Beginnings of requests whose rest is to come. When it is full, the oldest are dropped, and user mode serves their
+ * connections to the end.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);

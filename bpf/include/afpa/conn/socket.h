@@ -153,7 +153,10 @@ static __always_inline enum afpa_reason prove_socket(struct __sk_buff *skb, cons
 	return reason;
 }
 
-/* Prove the request behind that one by the socket that exists now. Nothing was answered yet, so its numbers are the wire's. */
+/*
+ * Prove the request behind that one by the socket that exists now. Nothing was answered on the connection yet, so the
+ * numbers of the socket are those of the wire.
+ */
 static __always_inline enum afpa_reason confirm_socket(struct __sk_buff *skb, const struct segment *s,
 							struct afpa_flow *flow)
 {
