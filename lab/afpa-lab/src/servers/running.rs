@@ -86,6 +86,12 @@ impl<'a> Running<'a> {
         alive
     }
 
+    /// A server that is nobody.
+    #[cfg(test)]
+    pub(crate) fn none() -> Self {
+        Self { namespace: None, parts: Vec::new(), configuration: None, farewell: None }
+    }
+
     /// Nothing runs yet.
     pub(super) fn nothing(setup: &ServerSetup<'a>) -> Self {
         let namespace = setup.namespace;
