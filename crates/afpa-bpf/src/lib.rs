@@ -19,7 +19,6 @@ mod net;
 mod pin_home;
 mod region;
 mod stats;
-mod tcx;
 mod tend;
 mod watches;
 
@@ -37,9 +36,9 @@ pub use dry_run::{DryRun, Hook, TCX_DROP, TCX_NEXT, TCX_REDIRECT};
 pub use load::{BYPASS_AFTER, FastPath, ProgramStatistics, Settings, Unavailable};
 pub use net::carriers::{Carriers, Change};
 pub use net::interfaces::{Interface, carrying, interfaces, is_reachable};
+pub use net::tcx::{TcxHook, TcxProgram, detach_link};
 pub use pin_home::{HOME, open_home};
 pub use stats::Counters;
-pub use tcx::{TcxHook, TcxProgram, detach_link};
 pub use tend::RtxThread;
 
 /// The eBPF object this crate was built with.
