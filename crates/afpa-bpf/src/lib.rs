@@ -19,7 +19,6 @@ mod pin_home;
 mod region;
 mod rtx;
 mod stats;
-mod tcx;
 
 pub use afpa_abi::{
     ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PAGE, PATH_MAX, Reason,
@@ -35,10 +34,10 @@ pub use dry_run::{DryRun, Hook, TCX_DROP, TCX_NEXT, TCX_REDIRECT};
 pub use load::{BYPASS_AFTER, FastPath, ProgramStatistics, Settings, Unavailable};
 pub use net::carriers::{Carriers, Change};
 pub use net::interfaces::{Interface, carrying, interfaces, is_reachable};
+pub use net::tcx::{TcxHook, TcxProgram, detach_link};
 pub use pin_home::{HOME, open_home};
 pub use rtx::RtxThread;
 pub use stats::Counters;
-pub use tcx::{TcxHook, TcxProgram, detach_link};
 
 /// The eBPF object this crate was built with.
 pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/afpa.bpf.o"));

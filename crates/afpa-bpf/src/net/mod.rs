@@ -6,3 +6,4 @@ pub(crate) mod interfaces;
 pub(crate) mod links;
 mod rtnetlink;
 pub(crate) mod sum;
+pub(crate) mod tcx;
