@@ -17,14 +17,14 @@ pub(crate) fn layouts(header: &Header) -> Result<HashMap<String, Layout>, String
         let mut layout = Layout { size: 0, align: 1, offsets: Vec::new() };
         for field in &found.fields {
             let (size, align) = of_field(field, &all);
-            if layout.size % align != 0 {
+            if !layout.size.is_multiple_of(align) {
                 return Err(format!("struct {} has padding before {}", found.name, field.name));
             }
             layout.offsets.push(layout.size);
             layout.size += size;
             layout.align = layout.align.max(align);
         }
-        if layout.size % layout.align != 0 {
+        if !layout.size.is_multiple_of(layout.align) {
             return Err(format!("struct {} has padding at its end", found.name));
         }
         all.insert(found.name.clone(), layout);

@@ -4,6 +4,7 @@ mod header;
 mod layout;
 mod reasons;
 mod rust;
+mod tokens;
 
 use std::path::{Path, PathBuf};
 

@@ -104,16 +104,17 @@ const BYTES: &str =
 
 /// For the comparison with the BTF of the programs.
 fn table(out: &mut String, header: &Header) {
-    line(out, "/// All structs: the name in C, the size, and the name and offset of each member.");
-    line(out, "pub const STRUCTS: &[(&str, usize, &[(&str, usize)])] = &[");
+    line(out, "/// The layout of every struct, as Rust has it.");
+    line(out, "pub const STRUCTS: &[StructLayout] = &[");
     for found in &header.structs {
         let name = camel_case(&found.name);
-        line(out, &format!("    (\"{}\", size_of::<{name}>(), &[", found.name));
+        let (c_name, size) = (&found.name, format!("size_of::<{name}>()"));
+        line(out, &format!("    StructLayout {{ name: \"{c_name}\", size: {size}, members: &["));
         for field in &found.fields {
             let offset = format!("offset_of!({name}, {})", rust_name(field));
             line(out, &format!("        (\"{}\", {offset}),", field.name));
         }
-        line(out, "    ]),");
+        line(out, "    ] },");
     }
     line(out, "];");
 }
@@ -192,7 +193,7 @@ mod tests {
             "#[repr(C)]\npub struct FlowKey {\n    /// see \\[1]\n    pub port: [u16; 4],\n    pub r#type: u64,\n}\n",
             "const _: () = assert!(size_of::<FlowKey>() == 16);\n",
             "const _: () = assert!(offset_of!(FlowKey, r#type) == 8);\n",
-            "(\"afpa_flow_key\", size_of::<FlowKey>(), &[\n        (\"port\", offset_of!(FlowKey, port)),\n",
+            "StructLayout { name: \"afpa_flow_key\", size: size_of::<FlowKey>(), members: &[\n        (\"port\", offset_of!(FlowKey, port)),\n",
         ] {
             assert!(text.contains(expected), "{expected}\nis not in\n{text}");
         }

@@ -18,10 +18,22 @@ mod generated {
 
     use std::mem::{offset_of, size_of};
 
+    use crate::StructLayout;
     use crate::plain::Plain;
 
     include!(concat!(env!("OUT_DIR"), "/layouts.rs"));
     include!(concat!(env!("OUT_DIR"), "/reasons.rs"));
+}
+
+/// The layout of a struct, for the comparison with the BTF of the programs.
+#[derive(Clone, Copy, Debug)]
+pub struct StructLayout {
+    /// Its name in C.
+    pub name: &'static str,
+    /// Its bytes.
+    pub size: usize,
+    /// Name and offset of each member, in order.
+    pub members: &'static [(&'static str, usize)],
 }
 
 impl Endpoint {

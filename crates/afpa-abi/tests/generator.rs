@@ -6,6 +6,8 @@ mod header;
 mod layout;
 #[path = "../build/rust.rs"]
 mod rust;
+#[path = "../build/tokens.rs"]
+mod tokens;
 
 use afpa_abi::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use afpa_abi::{Reason, STRUCTS};
+use afpa_abi::{Reason, STRUCTS, StructLayout};
 use libbpf_rs::HasSize;
 use libbpf_rs::btf::{Btf, types};
 
@@ -14,7 +14,7 @@ fn layouts_agree_with_btf() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), afpa_bpf::OBJECT).expect("written");
     let btf = Btf::from_path(file.path()).expect("the object has BTF");
-    for (name, size, fields) in STRUCTS {
+    for StructLayout { name, size, members: expected } in STRUCTS {
         let found: types::Struct<'_> =
             btf.type_by_name(name).unwrap_or_else(|| panic!("no {name}"));
         assert_eq!(found.size(), *size, "{name}");
@@ -27,7 +27,7 @@ fn layouts_agree_with_btf() {
                 (member.name.and_then(|name| name.to_str()).unwrap_or("?"), offset as usize / 8)
             })
             .collect();
-        assert_eq!(members, *fields, "{name}");
+        assert_eq!(members, *expected, "{name}");
     }
 }
 
