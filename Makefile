@@ -30,9 +30,8 @@ test: ## run every test (what CI runs)
 	@scripts/setup build test
 	@scripts/test
 
-compare: build ## measure it beside nginx and h2o (ARGS="--quick")
-	@scripts/setup bench
-	@python3 benches/compare --afpa $(AFPA) $(ARGS)
+compare: lab ## measure it beside nginx and h2o (ARGS="--quick")
+	@$(TARGET_DIR)/release/afpa-lab compare $(ARGS)
 
 lab:
 	@scripts/setup build bench
@@ -44,15 +43,12 @@ bench: lab ## AFPA, peers and the papers' architectures, within ten minutes (ARG
 bench-full: lab ## the papers' experiments with every server, an hour or more (ARGS="--within 30m")
 	@$(TARGET_DIR)/release/afpa-lab papers --full $(ARGS)
 
-bench-fast-path: build ## the fast path's figures, as root (ARGS="--quick")
-	@scripts/setup build bench
+bench-fast-path: lab ## the fast path's figures, as root (ARGS="--quick")
 	@scripts/cargo build --release --locked --package afpa-netlab
-	@python3 benches/fast-path --afpa $(AFPA) $(ARGS)
+	@$(TARGET_DIR)/release/afpa-lab fast-path $(ARGS)
 
-bench-proxy: build ## measure the proxy beside HAProxy and nginx, as root, five minutes (ARGS="--quick")
-	@scripts/setup build bench
-	@scripts/cargo build --release --locked --package afpa-netlab --package afpa-lab
-	@python3 benches/proxy --afpa $(AFPA) $(ARGS)
+bench-proxy: lab ## measure the proxy beside HAProxy and nginx, as root, five minutes (ARGS="--quick")
+	@$(TARGET_DIR)/release/afpa-lab proxy $(ARGS)
 
 site: ## generate the sample site into site/generated
 	@scripts/setup build

@@ -7,6 +7,5 @@
 #include "programs/egress.bpf.c"
 #include "programs/socket_probe.bpf.c"
 #include "programs/rtx_timer.bpf.c"
-#include "programs/watch.bpf.c"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -2,14 +2,14 @@
 /*
  * Egress: the server's side of shared connections.
  *
- * Finds the end of responses that user mode gives, keeps the window and timestamps that answers of
- * the fast path carry, and moves the numbers of drifted connections into the client's space.
+ * Finds the end of user mode's responses, remembers the window and timestamps that answers of the fast path must carry,
+ * and translates the numbers of connections with a sequence offset into the client's space.
  */
 #include <afpa/conn/bypass.h>
 #include <afpa/conn/translate.h>
 #include <afpa/http/response.h>
 
-/* Keep the owner true to what the server sends. Called with the lock held. */
+/* Take from a segment of the server what the flow must know. Called with the lock held. */
 static __always_inline enum afpa_reason observe(struct afpa_flow *flow, const struct segment *s)
 {
 	__u32 end = s->seq + s->length;
@@ -33,16 +33,16 @@ static __always_inline enum afpa_reason observe(struct afpa_flow *flow, const st
 	return reason;
 }
 
-/* Is a response of known length on its way, whose last segment has not left yet? */
+/* Is a response of known length under way, whose last segment has not left yet? */
 static __always_inline bool in_response(const struct afpa_flow *flow)
 {
 	return flow->owner == AFPA_OWNER_USER && before(flow->kernel_next, flow->response_start);
 }
 
 /*
- * Does the segment move nothing on this connection? Without drift there is nothing to translate; then that holds
- * for all of a connection that is left to user mode, and for the middle of a response: what `observe` keeps is
- * wanted when the response has left to its end, and the last segment tells all of it.
+ * Does the segment pass as it is, without the lock? Without a sequence offset there is nothing to translate. Then all
+ * segments of a final connection pass, and those in the middle of a response: what `observe` takes is needed when the
+ * response has left to its end, and its last segment brings all of it.
  */
 static __always_inline bool tx_passes(const struct afpa_flow *flow, const struct segment *s)
 {
@@ -54,7 +54,7 @@ static __always_inline bool tx_passes(const struct afpa_flow *flow, const struct
 	       before(s->seq + s->length, flow->response_start);
 }
 
-/* The same for what follows in the response. */
+/* Enter the connection for the rest of the response. */
 static __noinline int bypass_insert_response(const struct segment *s)
 {
 	__u32 epoch = bypass_epoch(&s->key);
@@ -65,13 +65,13 @@ static __noinline int bypass_insert_response(const struct segment *s)
 	return 0;
 }
 
-/* Are there bytes of user mode's responses in the segment that were not read yet? */
+/* Has the segment bytes of user mode's responses that were not read yet? */
 static __always_inline bool awaited(const struct afpa_flow *flow, const struct segment *s)
 {
 	return flow->owner == AFPA_OWNER_USER && s->length && before(flow->response_start, s->seq + s->length);
 }
 
-/* Where reading stands. Without the lock: `conclude` finds out whether it was the truth. */
+/* Where reading stands. Read without the lock; `conclude` finds out whether it still holds. */
 static __always_inline void start_reading(struct reader *r, const struct afpa_flow *flow, const struct segment *s)
 {
 	r->at = flow->response_start;
@@ -81,10 +81,10 @@ static __always_inline void start_reading(struct reader *r, const struct afpa_fl
 	r->head_bits = flow->head_bits;
 	r->phase = flow->phase;
 	r->responses_pending = flow->responses_pending;
-	r->unsure = before(r->at, s->seq); /* bytes before these went by unseen */
+	r->unsure = before(r->at, s->seq); /* bytes before these were not seen */
 }
 
-/* Was this the truth, if requests that were added since are left aside? Called with the lock held. */
+/* Does it still hold, apart from requests that were added since? Called with the lock held. */
 static __always_inline bool reading_holds(const struct reader *began, const struct afpa_flow *flow)
 {
 	__u32 counted = (1U << (began->responses_pending & 15)) - 1;
@@ -94,8 +94,8 @@ static __always_inline bool reading_holds(const struct reader *began, const stru
 }
 
 /*
- * Keep what was read in the segment, from `began` to `r`. What was not read, since the connection changed
- * meanwhile, nobody will read any more. Called with the lock held.
+ * Keep what was read in the segment, from `began` to `r`. If the connection changed meanwhile, the segment's bytes are
+ * lost to the reader, and user mode serves the connection to its end. Called with the lock held.
  */
 static __always_inline enum afpa_reason conclude(struct afpa_flow *flow, const struct reader *began,
 						 const struct reader *r)
@@ -114,7 +114,7 @@ static __always_inline enum afpa_reason conclude(struct afpa_flow *flow, const s
 	return ended ? AFPA_RESPONSE_END : AFPA_EGRESS_TRANSLATED;
 }
 
-/* Out as it is, without the lock. */
+/* Out to the client as it is, without the lock. */
 static __always_inline int tx_pass(const struct afpa_flow *flow, const struct segment *s)
 {
 	if (s->flags & (TCP_FIN | TCP_RST))
@@ -126,7 +126,7 @@ static __always_inline int tx_pass(const struct afpa_flow *flow, const struct se
 	return TCX_NEXT;
 }
 
-/* Out to the client, read and translated if need be. */
+/* Out to the client: read if a response is pending, translated if the numbers differ. */
 static __always_inline int leave(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				 struct afpa_flow *flow)
 {
@@ -148,7 +148,7 @@ static __always_inline int leave(struct __sk_buff *skb, struct work *work, const
 	within = in_response(flow);
 	stale = has_offset && s->length && before(s->seq, flow->stale_below);
 	if (stale)
-		flow->acked_to_kernel = s->seq; /* the acknowledgement got lost on its way up: pass the next one */
+		flow->acked_to_kernel = s->seq; /* the acknowledgement was lost on its way up: the next one is passed */
 	reason = stale ? AFPA_EGRESS_STALE : observe(flow, s);
 	ended = within && !in_response(flow);
 	if (!stale && awaited(flow, s))
@@ -189,7 +189,7 @@ int afpa_egress(struct __sk_buff *skb)
 	__u32 zero = 0;
 
 	if (skb->ingress_ifindex)
-		return TCX_NEXT; /* our own answers, and what is only forwarded */
+		return TCX_NEXT; /* our own answers, and packets that are forwarded */
 	if (!parse_segment(skb, &s, FROM_SERVER) || !port_served(s.key.server_port))
 		return TCX_NEXT;
 	if (bypass_hit(&s, FROM_SERVER))

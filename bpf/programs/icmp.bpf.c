@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Quote: a router says that a segment was too long for it. Reached from the ingress programs by a tail call.
+ * ICMP: handles "fragmentation needed" and "packet too big". Reached from the ingress programs by a tail call.
  *
- * A router quotes the segment as it was on the wire, and the kernel's TCP believes only quotes of numbers that
- * it has on the way itself. So they are moved into its space like all else that comes for a drifted connection.
- * Bytes of an answer of ours have no number there: their quotes are heard here, and the kernel is shown the
- * number at which it stands, which it believes: the route is learnt for user mode's responses and for the
- * connections to come.
+ * The quoted sequence number is the client's. If it is in flight, the flow's MSS is lowered. Then the number is
+ * translated into the kernel's space; where the segment was one of our answers, which the kernel never sent, the number
+ * at which the kernel stands is substituted, so that it updates its route MTU, also for connections to come.
  *
- * Contract: what is not quoted from the connection's open window changes nothing here. Nothing is dropped.
+ * Contract: a number that is not in flight changes nothing here (RFC 5927). Nothing is dropped.
  */
 #include <afpa/net/icmp.h>
 #include <afpa/conn/flow.h>
 #include <afpa/rtx/segmenter.h>
 
-/* What of a flight was on its way is sent again, in pieces. Whoever works on it will see by himself. */
+/*
+ * What is in flight of a transfer is lost, and is retransmitted in pieces. A program that works on the transfer just now
+ * is left alone: losses show it the same.
+ */
 static __always_inline void reduce_transfer_mss(const struct afpa_flow_key *key, __u32 at)
 {
 	struct afpa_transfer *transfer = bpf_map_lookup_elem(&transfers, key);
@@ -28,7 +29,7 @@ static __always_inline void reduce_transfer_mss(const struct afpa_flow_key *key,
 	transfer_unlock(transfer);
 }
 
-/* The quote in the kernel's numbers. */
+/* Write the number that the kernel is to see. */
 static __always_inline int translate_icmp(struct __sk_buff *skb, const struct pmtu *q, __u32 seq)
 {
 	__be32 moved = bpf_htonl(seq);
@@ -47,7 +48,7 @@ int afpa_icmp(struct __sk_buff *skb)
 	__u32 seq, most, least, answer_seq;
 	struct pmtu q = {};
 	struct afpa_flow *flow;
-	bool ours, shorter, flies;
+	bool ours, shorter, transfer;
 
 	if (!read_pmtu(skb, &q))
 		return TCX_NEXT;
@@ -65,12 +66,12 @@ int afpa_icmp(struct __sk_buff *skb)
 	if (shorter)
 		flow->mss = most;
 	answer_seq = flow->answer_seq;
-	flies = ours && shorter && flow->flags & AFPA_FLOW_TRANSFER;
+	transfer = ours && shorter && flow->flags & AFPA_FLOW_TRANSFER;
 	seq = ours ? flow->kernel_next : seq - flow->tx_offset;
 	bpf_spin_unlock(&flow->lock);
 	if (shorter)
 		count_at(place_of(skb->ifindex), AFPA_PMTU_REDUCED);
-	if (flies)
+	if (transfer)
 		reduce_transfer_mss(&q.key, answer_seq);
 	return translate_icmp(skb, &q, seq);
 }

@@ -4,7 +4,8 @@
  *
  *     derive request -> derive cached response -> send response
  *
- * or pass on to the kernel's TCP with a numbered reason, translated when the connection has drifted.
+ * or pass to the kernel's TCP with a numbered reason, translated if the connection has a sequence offset. The way of a
+ * hit goes forward through the folders net, conn, http, cache, tx: "One hit, from packet to packet" in LIFECYCLE.md.
  */
 #include <afpa/conn/socket.h>
 #include <afpa/http/derive.h>
@@ -16,15 +17,15 @@
 static __always_inline enum afpa_reason fit_to_answer(const struct __sk_buff *skb, const struct segment *s)
 {
 	if (!s->plain_ip || !s->plain_tcp || skb->gso_size)
-		return AFPA_PASS_PACKET; /* marks are echoed by the kernel's TCP */
+		return AFPA_PASS_PACKET; /* the kernel's TCP must see a CE mark, to echo it */
 	if (s->flags & TCP_CWR)
-		return AFPA_PASS_TCP_FLAGS; /* and it is the kernel's TCP that must stop doing so */
+		return AFPA_PASS_TCP_FLAGS; /* the kernel's TCP must see it, to stop its echo */
 	if (s->length < 16 || s->length > AFPA_HEAD_MAX)
 		return AFPA_PASS_HEAD_LENGTH;
 	return AFPA_ANSWERED;
 }
 
-/* Is the segment's address served, and as what? A flow remembers it, until listeners or hosts change. */
+/* Is the segment's address served, and by which listener? A flow remembers it, until listeners or hosts change. */
 static __always_inline bool find_listener(const struct segment *s, const struct afpa_flow *flow, __u32 generation,
 					  struct afpa_listener *listener)
 {
@@ -115,7 +116,7 @@ static __always_inline struct afpa_flow *open_flow(struct __sk_buff *skb, struct
 	__builtin_memset(work->fresh, 0, sizeof(work->fresh));
 	turn->reason = prove_socket(skb, s, listener->id, turn->now, fresh);
 	if (turn->reason == AFPA_PASS_OLD_CONNECTION)
-		bypass_insert(&s->key, epoch, 0, turn->reason); /* it will never have a flow */
+		bypass_insert(&s->key, epoch, 0, turn->reason); /* it never gets a flow */
 	if (turn->reason != AFPA_ANSWERED)
 		return NULL;
 	fresh->any_host_site = listener->any_host_site;
@@ -128,7 +129,7 @@ static __always_inline struct afpa_flow *open_flow(struct __sk_buff *skb, struct
 	return bpf_map_lookup_elem(&flows, &s->key);
 }
 
-/* Is there anything to derive: payload that begins where the next request does? `reason`: may it be answered? */
+/* Does the payload begin where the next request does? `turn->reason`: may a segment with these headers be answered? */
 static __always_inline bool next_request(const struct __sk_buff *skb, const struct segment *s,
 					 const struct afpa_flow *flow, struct turn *turn)
 {
@@ -201,7 +202,7 @@ static __always_inline int retransmit(struct __sk_buff *skb, struct work *work, 
 	return bpf_redirect(skb->ifindex, 0);
 }
 
-/* The state diagram; without user mode (`answering` is false) only what keeps connections whole. */
+/* The state diagram. Without user mode (`answering` is false) only what connections with an offset need. */
 static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 {
 	struct afpa_listener listener = {};
@@ -222,7 +223,7 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	if (!port_served(s.key.server_port))
 		return TCX_NEXT;
 	if (s.flags & TCP_SYN)
-		return TCX_NEXT; /* in kernel numbers already; an accepted one resets the flow on egress */
+		return TCX_NEXT; /* numbers of a new connection; if the server accepts it, egress removes the old flow */
 	s.place = place_of(skb->ifindex);
 	if (bypass_hit(&s, FROM_CLIENT))
 		return TCX_NEXT;
@@ -235,14 +236,14 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	work = bpf_map_lookup_elem(&ingress_work, &zero);
 	if (!work)
 		return TCX_NEXT;
-	turn = answering ? &work->turn : &passes; /* what never changes need not be in memory */
+	turn = answering ? &work->turn : &passes; /* without user mode the compiler knows what is in it */
 	*turn = (struct turn){ .now = now, .reason = AFPA_PASS_NO_HEARTBEAT };
 
 	if (flow && flow->flags & AFPA_FLOW_TRANSFER && !finish_fast(skb, work, &s, flow)) {
 		if (!(s.flags & TCP_RST))
 			to_transfer_program(skb, work, &s, microseconds(), false);
 		if (!(s.flags & TCP_RST) || !afpa_is_sound(skb, work, &s))
-			return TCX_DROP; /* nothing else knows what is on its way */
+			return TCX_DROP; /* nobody else knows the transfer */
 	}
 	if (flow && is_request_retransmitted(flow, &s))
 		return retransmit(skb, work, &s, flow);

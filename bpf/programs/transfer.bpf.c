@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Flight: segments of a client to whom an answer of several segments is on its way, from the request on.
+ * Transfer: the client's segments while an answer of several segments is on its way, its request included.
  *
- * Reached from the ingress programs by a tail call (`to_transfer_program`), with the request's packet when nothing was
- * sent yet. A segment is taken for what it acknowledges, and is then the clay of what leaves; nothing goes up but
- * resets, and the acknowledgement that the kernel waits for. When all has arrived, the connection is as
- * after any answer, and the segment begins anew at the entry.
+ * Reached from the ingress programs by a tail call (`to_transfer_program`). Each segment is processed for its
+ * acknowledgement; its packet is then reused for the next outgoing segment. Nothing goes up but resets, and an
+ * acknowledgement that the kernel waits for. When everything has arrived, the connection is as after any answer, and
+ * the segment starts again at the entry program.
  */
 #include <afpa/rtx/on_ack.h>
 
 _Static_assert(sizeof(struct segment) == AFPA_SEGMENT_WORDS * 8, "AFPA_SEGMENT_WORDS");
 
-/* Keep the flow true to the segment, and take its numbers. */
+/* Take from the segment what the flow must know, and the numbers of what leaves. */
 static __always_inline void note_segment(struct afpa_flow *flow, const struct segment *s,
 					 const struct afpa_transfer *transfer, struct sending *sending)
 {
@@ -25,13 +25,13 @@ static __always_inline void note_segment(struct afpa_flow *flow, const struct se
 	bpf_spin_unlock(&flow->lock);
 }
 
-/* Can the packet become another one? Its checksum state is about where its headers are. */
+/* May the packet be rewritten into another one? Its checksum state holds only if headers stay in their place. */
 static __always_inline bool is_rewritable(struct __sk_buff *skb, const struct segment *s)
 {
 	return !skb->gso_size && s->tcp_at == sizeof(struct ethhdr) + (s->ipv6 ? 40 : 20);
 }
 
-/* Both sides are told that the connection has ended; the packet is the kernel's part. */
+/* Reset the connection on both sides; the packet becomes the reset for the kernel. */
 static __always_inline int end(struct __sk_buff *skb, struct work *work, const struct segment *s,
 			       struct afpa_transfer *transfer, enum afpa_reason reason)
 {
@@ -43,7 +43,7 @@ static __always_inline int end(struct __sk_buff *skb, struct work *work, const s
 	return told ? TCX_NEXT : TCX_DROP;
 }
 
-/* The kernel gets the acknowledgement it waits for, in the packet whose clone may just have left. */
+/* The packet, whose clone may just have left, becomes the acknowledgement that the kernel waits for. */
 static __always_inline int send_transfer_ack_up(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				       struct afpa_flow *flow, struct afpa_transfer *transfer)
 {
@@ -63,8 +63,8 @@ static __always_inline int send_transfer_ack_up(struct __sk_buff *skb, struct wo
 	return TCX_NEXT;
 }
 
-/* What is sent, and what becomes of the packet. The flight is released, or gone. */
-static __always_inline int go_on(struct __sk_buff *skb, struct work *work, const struct segment *s,
+/* Send what may leave, and decide what becomes of the packet. Afterwards the transfer is unlocked, or removed. */
+static __always_inline int send_and_finish(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				 struct afpa_flow *flow, struct afpa_transfer *transfer)
 {
 	int built = send_ready(skb, work, transfer);
@@ -83,7 +83,7 @@ static __always_inline int go_on(struct __sk_buff *skb, struct work *work, const
 static __always_inline int on_segment(struct __sk_buff *skb, struct work *work, struct segment *s, struct afpa_flow *flow,
 			       struct afpa_transfer *transfer)
 {
-	bool is_ack = !work->sending.begins; /* of an answer that begins its request can say nothing */
+	bool is_ack = !work->sending.begins; /* the request cannot acknowledge its own answer */
 	int progress = PROGRESS_GOING;
 
 	start_sending(&work->sending, flow, transfer);
@@ -100,7 +100,7 @@ static __always_inline int on_segment(struct __sk_buff *skb, struct work *work, 
 		complete(flow, transfer);
 		bpf_map_delete_elem(&transfers, &s->key);
 		count_at(s->place, AFPA_TRANSFER_DONE);
-		bpf_tail_call(skb, &alive, 0); /* what the entry program does */
+		bpf_tail_call(skb, &alive, 0); /* as the entry program does */
 		bpf_tail_call(skb, &programs, AFPA_PROGRAM_INGRESS);
 		return TCX_DROP;
 	}
@@ -117,10 +117,10 @@ static __always_inline int on_segment(struct __sk_buff *skb, struct work *work, 
 	transfer->interface = skb->ifindex;
 	if (progress == PROGRESS_GIVEN_UP)
 		return end(skb, work, s, transfer, AFPA_TRANSFER_GIVEN_UP);
-	return go_on(skb, work, s, flow, transfer);
+	return send_and_finish(skb, work, s, flow, transfer);
 }
 
-/* The flow says that there is a transfer, and there is none: its bytes cannot be told any more. */
+/* The flow says that there is a transfer, but its entry is gone: nobody knows its bytes any more. */
 static __always_inline int without_transfer(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					  struct afpa_flow *flow)
 {
@@ -154,7 +154,7 @@ int afpa_transfer(struct __sk_buff *skb)
 	flow = bpf_map_lookup_elem(&flows, &s->key);
 	if (!flow)
 		return TCX_DROP;
-	/* A flight that ends loses the flag first: who finds the flag twice, and no transfer, finds none. */
+	/* A transfer that ends loses the flag first. If the flag stands twice without an entry, the entry is lost. */
 	for (int i = 0; i < 2 && !transfer; i++) {
 		if (!(*(volatile __u8 *)&flow->flags & AFPA_FLOW_TRANSFER))
 			return TCX_DROP;

@@ -1,7 +1,7 @@
 //! `kill -9` of the process that owns the fast path, under load.
 //!
 //! No wrong byte is delivered, and nginx serves new connections at once; with a folder to keep
-//! programs in, connections whose numbers have drifted go on as well.
+//! programs in, connections whose numbers have an offset go on as well.
 
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -263,5 +263,9 @@ fn killed_under_load_with_programs_kept() {
     }
     let Some(pins) = Pins::new() else { return };
     let Some(tally) = killed_under_load(Some(&pins.0)) else { return };
-    assert_eq!(tally.broken.load(Ordering::Relaxed), 0, "drifted connections are translated on");
+    assert_eq!(
+        tally.broken.load(Ordering::Relaxed),
+        0,
+        "connections with an offset are translated on"
+    );
 }

@@ -7,8 +7,8 @@
  * implicit padding. Numbers are in host byte order
  * unless a comment says "network order"; addresses are 16 bytes, IPv4 as ::ffff:a.b.c.d.
  *
- * Sequence numbers live in two spaces. *Wire* numbers are those the client sees. *Kernel* numbers
- * are those of the server's own TCP, which never saw the requests answered here:
+ * Sequence numbers are of two spaces. *Wire* numbers are those the client sees. *Kernel* numbers are those of the
+ * server's own TCP, which never saw the requests answered here. The two differ by the sequence offsets:
  *     client side:  wire = kernel + rx_offset        server side:  wire = kernel + tx_offset
  */
 #ifndef AFPA_ABI_H
@@ -23,23 +23,22 @@
 #define AFPA_CODINGS 4            /* identity, gzip, br, zstd: the variants of one object */
 #define AFPA_HEAD_MAX 2560        /* longest request head looked at; a multiple of 32 */
 #define AFPA_CHECKED_MAX 2080     /* longest header block remembered; a multiple of 32 */
-#define AFPA_DATES 256            /* seconds of Date values kept, for answers given again */
+#define AFPA_DATES 256            /* seconds of Date values kept, for answers that are sent again */
 #define AFPA_PATH_FILTER_BITS 65536
 #define AFPA_INTERFACES 64        /* interfaces that are counted apart; a power of two */
 #define AFPA_REASONS_MAX 64       /* room for reasons, an interface */
-#define AFPA_PAGE 4096            /* bytes of a longer answer that a page is for; a power of two */
-#define AFPA_PAGE_REACH 1472      /* and those of the next that it repeats: no segment lies in two pages */
-#define AFPA_PAGE_SUMS 4          /* sums of segments that a page remembers: of one that begins in each of its quarters */
+#define AFPA_PAGE 4096            /* bytes of a longer answer in one page; a power of two */
+#define AFPA_PAGE_REACH 1472      /* bytes of the next page that a page repeats, so that no segment lies in two */
+#define AFPA_PAGE_SUMS 4          /* checksums that a page remembers: of one segment beginning in each of its quarters */
 #define AFPA_PAGES_MAX 17         /* pages of an answer */
-#define AFPA_TRANSFERS_DUE 64              /* flights whose time has come that are told of at once */
-#define AFPA_RTX_DUE 64          /* the same of answers of one segment */
-#define AFPA_PATH_WORDS 4         /* of 8 bytes: the send engine's struct path */
+#define AFPA_RTX_DUE 128          /* rtx timers that one run names: half of them of transfers at most */
+#define AFPA_PATH_WORDS 4         /* of 8 bytes: the TCP sender's struct path */
 #define AFPA_SENDER_WORDS 83      /* its struct sender */
 #define AFPA_UNIT_MIN 512         /* shorter segments: user mode; the Date of a longer answer lies within the first one */
 #define AFPA_TICK_SHIFT 20        /* times in 32 bits count 2^20 ns, about a millisecond */
-#define AFPA_RTX_MAX 8            /* how often an answer of one segment is sent again */
+#define AFPA_RTX_MAX 8            /* how often an answer of one segment is retransmitted */
 #define AFPA_HASH_PRIME 0x9e3779b97f4a7c15ULL /* of the path and header hashes */
-#define AFPA_SITES_COUNTED 1024   /* places in which answers of sites are counted; a power of two */
+#define AFPA_SITES_COUNTED 1024   /* places where answers of sites are counted; a power of two */
 
 /* Entries of the map `programs`: programs that others call at their end. */
 enum afpa_program {
@@ -62,19 +61,19 @@ struct afpa_shared {
 	__u64 hash_seed;              /* secret of the path and header hashes */
 	__u64 refresh_ns;             /* pass a request at least this often on each connection, so that a server's idle timer sees it; 0: never */
 	__u32 generation;             /* moves when sites or listeners change: remembered header blocks lapse */
-	__u32 log_every;              /* report one in this many answers; 0: none */
+	__u32 log_every;              /* log one in this many answers; 0: none */
 	__u32 checked_mask;           /* entries of the `checked` map, less one (a power of two) */
-	__u32 bypass_after;             /* passes in a row that leave a connection to user mode; 0: none do; at most 65535 */
-	__u32 pins;                   /* moves when a path is pinned that was not: what was passed may be answered now */
+	__u32 bypass_after;             /* consecutive passes after which a connection is bypassed; 0: never; at most 65535 */
+	__u32 pins;                   /* moves when a path is pinned that was not: requests that were passed may be answered now */
 	__u32 answer_max;             /* longest answer that may be given; no more than AFPA_ANSWER_MAX: one segment */
-	__u32 bypass_time;              /* 2^20 ns, about a millisecond: least time that these passes must span */
+	__u32 bypass_time;              /* in units of `rtx_clock`: least time that these passes must span */
 	__u32 reserved;
-	__u64 transfer_ns;              /* monotonic time at which an answer of several segments began last */
+	__u64 transfer_ns;              /* monotonic time at which a transfer began last */
 	struct afpa_date dates[AFPA_DATES];
-	__u64 ports[65536 / 64];      /* bit set: some listener has, or flows still have, this local port */
+	__u64 ports[65536 / 64];      /* bit set: a listener has, or flows still have, this local port */
 	__u64 paths[AFPA_PATH_FILTER_BITS / 64]; /* bit set: some pinned object's path hashes here */
-	__u32 interfaces[AFPA_INTERFACES]; /* index of the interface that is counted here, its own place modulo; 0: none */
-	__u64 rtx_ns;               /* coarse monotonic time at which a connection was last entered into `watches` */
+	__u32 interfaces[AFPA_INTERFACES]; /* index of the interface counted in this place, which is the index modulo AFPA_INTERFACES; 0: none */
+	__u64 rtx_ns;               /* coarse monotonic time at which a timer was last put into `rtx_timers` */
 };
 
 /* listeners: a local address and port that is served. */
@@ -116,7 +115,7 @@ struct afpa_answer {
 	__u32 head_sum;               /* the same of the head alone */
 };
 
-/* slots: one variant of one version of an object. Never rewritten while a flow may repeat it. */
+/* slots: one variant of one version of an object. Not rewritten while a flow may have to send it again. */
 struct afpa_slot {
 	__u64 version;                /* unique for ever; 0: vacant */
 	struct afpa_answer whole;     /* in `bytes`; or in pages, and only its head in `bytes` */
@@ -138,7 +137,7 @@ struct afpa_slot {
  */
 struct afpa_page {
 	__u8 bytes[AFPA_PAGE + AFPA_PAGE_REACH];
-	__u64 sums[AFPA_PAGE_SUMS];   /* the programs' own, see `sum_remembered`; 0: none */
+	__u64 sums[AFPA_PAGE_SUMS];   /* written by the programs only, see `sum_remembered`; 0: none */
 };
 
 /* flows: one established connection of a listener. */
@@ -148,22 +147,22 @@ struct afpa_flow_key {
 };
 
 enum afpa_owner {
-	AFPA_OWNER_NONE = 0,          /* nothing outstanding: the fast path may answer */
-	AFPA_OWNER_USER = 1,          /* requests are with user mode; the ends of their responses are awaited */
-	AFPA_OWNER_USER_FINAL = 2,          /* user mode keeps the connection for the rest of its life */
-	AFPA_OWNER_CLOSING = 3,       /* a FIN went by: translate only */
-	AFPA_OWNER_BYPASSED = 4,       /* as KEPT, because `bypass_after` requests in a row were none for the fast path */
+	AFPA_OWNER_NONE = 0,          /* nothing is pending: the fast path may answer */
+	AFPA_OWNER_USER = 1,          /* requests are with user mode, and their responses are pending */
+	AFPA_OWNER_USER_FINAL = 2,          /* user mode serves the connection to its end */
+	AFPA_OWNER_CLOSING = 3,       /* a FIN or RST was seen: translate only */
+	AFPA_OWNER_BYPASSED = 4,       /* as USER_FINAL, after `bypass_after` consecutive passes */
 };
 
 enum afpa_flow_flags {
 	AFPA_FLOW_TIMESTAMPS = 1,     /* RFC 7323 timestamps were negotiated */
-	AFPA_FLOW_PARTIAL = 2,           /* the beginning of a request is with user mode, the rest is awaited */
-	AFPA_FLOW_REQUEST_SOCK = 4,         /* the server's TCP makes its socket with the first request: learn its parameters later */
+	AFPA_FLOW_PARTIAL = 2,           /* user mode has the beginning of a request, and the rest is to come */
+	AFPA_FLOW_REQUEST_SOCK = 4,         /* the server defers accepting, so only a request socket exists: its parameters are learnt later */
 	AFPA_FLOW_CLIENT_FIN = 8,
 	AFPA_FLOW_SERVER_FIN = 16,
-	AFPA_FLOW_MULTI_SEGMENT = 32,       /* answers of several segments are possible: SACK was negotiated */
-	AFPA_FLOW_TRANSFER = 64,        /* one is on its way, see `flights` */
-	AFPA_FLOW_ECN = 128,          /* marks instead of losses were negotiated (RFC 3168) */
+	AFPA_FLOW_MULTI_SEGMENT = 32,       /* transfers are possible: SACK was negotiated */
+	AFPA_FLOW_TRANSFER = 64,        /* a transfer is on its way, see `transfers` */
+	AFPA_FLOW_ECN = 128,          /* ECN was negotiated (RFC 3168) */
 };
 
 struct afpa_flow {
@@ -173,75 +172,88 @@ struct afpa_flow {
 	__u8 answer_kind;             /* enum afpa_kind of the last answer */
 	__u16 window;                 /* window field of the server's last segment, network order */
 	__u16 mss;                    /* largest payload for this client */
-	__u32 rx_offset, tx_offset;           /* drift of the two spaces, see above */
-	__u32 client_next;            /* wire: where the client's next request begins; content before it goes up unread */
+	__u32 rx_offset, tx_offset;           /* the sequence offsets, see above */
+	__u32 client_next;            /* wire: where the client's next request begins; request content before it goes up unread */
 	__u32 kernel_next;            /* kernel: next byte the server's TCP will send */
-	__u32 stale_below;            /* kernel: nothing below may leave any more, the client has it */
-	__u32 acked_to_kernel;           /* kernel: highest acknowledgement handed up */
-	__u32 response_start;         /* kernel: next byte of user mode's responses that is to be read */
+	__u32 stale_below;            /* kernel: the client has all bytes below, and they may not leave any more */
+	__u32 acked_to_kernel;           /* kernel: highest acknowledgement that went up */
+	__u32 response_start;         /* kernel: next byte of user mode's responses that the programs read */
 	__u32 kernel_received;        /* kernel: highest acknowledgement of the server's TCP */
 	__u32 ts_sent, ts_seen;       /* newest TSval sent to, and received from, the client */
 	__u32 ts_offset;              /* of the server's timestamp clock */
 	__u32 listener;
-	__u32 request_seq, request_length, answer_seq; /* wire: request's start and length, answer's start */
-	__u32 answer_size;            /* bytes of the last answer */
-	__u32 answer_slot, answer_date; /* what was sent, to send the same again: slot, Unix second */
-	__u32 snd_una;           /* wire: highest acknowledgement of the client */
+	__u32 request_seq, request_length, answer_seq; /* of the last answer. Wire: where its request began, the request's length, where the answer began */
+	__u32 answer_size;            /* its length */
+	__u32 answer_slot, answer_date; /* to send the same again: slot, and Date as Unix second */
+	__u32 snd_una;           /* wire: highest acknowledgement from the client */
 	__u64 answer_version;
-	__u64 used_ns, user_ns;       /* coarse monotonic time of the last segment, of the last request passed */
-	__u8 responses_pending;                    /* responses whose end is not known yet */
-	__u8 phase;                   /* enum afpa_phase: what stands at `response_start` */
-	__u16 head_bits;                  /* bit set: the request was a HEAD; bit 0 is of the next response */
+	__u64 used_ns, user_ns;       /* coarse monotonic time of the last segment, and of the last request that was passed */
+	__u8 responses_pending;                    /* responses whose end has not been read yet (F6) */
+	__u8 phase;                   /* enum afpa_phase: what begins at `response_start` */
+	__u16 head_bits;                  /* bit set: the response is to a HEAD; bit 0 is the next response */
 	__u32 chunk;                  /* bytes of the chunk whose size is being read */
-	__u16 passed;                 /* passes in a row that say the fast path has nothing for the client */
-	__u16 pins;                   /* low half of the shared word at the last of them */
-	__u32 passing_since;          /* 2^20 ns of coarse monotonic time: the first of them */
-	__u64 path[AFPA_PATH_WORDS];  /* struct path of the send engine: round trips and window */
+	__u16 passed;                 /* consecutive passes that count towards `bypass_after` */
+	__u16 pins;                   /* low half of the shared word `pins` at the last of them */
+	__u32 passing_since;          /* `rtx_clock` of the first of them */
+	__u64 path[AFPA_PATH_WORDS];  /* the TCP sender's struct path: round trips and window */
 	__u32 any_host_site;          /* of the listener */
-	__u32 generation;             /* in which these two were true, see the shared word; another one: look again */
-	__u32 rtx_stamp;                /* 2^20 ns of coarse monotonic time: stamp of its entry of `watches`, see watch.h */
-	__u32 answer_sent;               /* in the same unit: when the last answer left, or left again */
-	__u8 retransmits;                   /* how often it left again because nobody acknowledged it in time */
-	__u8 rtt_wanted;                   /* it left once, and its acknowledgement is a round trip that is wanted */
+	__u32 generation;             /* the shared word when `listener` and this were found; if that has moved, they are looked up anew */
+	__u32 rtx_stamp;                /* `rtx_clock` stamp of the entry in `rtx_timers` that counts, see rtx/timers.h */
+	__u32 answer_sent;               /* `rtx_clock`: when the last answer left, or left again */
+	__u8 retransmits;                   /* how often its timer retransmitted it */
+	__u8 rtt_wanted;                   /* it left once, and its acknowledgement is to be measured as a round trip */
 	__u8 reserved[6];
 };
 
-/* flights: an answer of several segments on its way. Which flow's, which bytes; then how far it is. */
+/* transfers: an answer of several segments on its way. Which flow's, which bytes; then how far it is. */
 struct afpa_transfer {
 	__u64 version;                /* of the slot */
 	__u32 slot;
 	__u32 date;                   /* Unix second */
-	struct afpa_flow_key flow;    /* entries are used anew: whoever has the lock asks whose it is */
-	__u32 lock;                   /* 1: somebody works on it */
+	struct afpa_flow_key flow;    /* entries are used anew, so the holder of the lock compares this */
+	__u32 lock;                   /* 1: held, see `transfer_lock` */
 	__u32 at;                     /* wire: the answer's first byte */
 	__u32 interface;              /* where it leaves */
 	__u8 ethernet[14];            /* header of what leaves */
-	__u8 send_pending;                    /* something may be sent, but nobody was there to send it */
-	__u8 place;                   /* the interface's counters */
-	__u64 sender[AFPA_SENDER_WORDS]; /* struct sender of the send engine */
+	__u8 send_pending;                    /* something may be sent, but no program could: due at the next tick */
+	__u8 place;                   /* where the interface is counted */
+	__u64 sender[AFPA_SENDER_WORDS]; /* the TCP sender's state */
 };
 
-/* dues: a flight whose time has come, for the one who tends them. */
-struct afpa_rtx_due {
-	struct afpa_flow_key flow;
-	__u32 interface;
-	__u8 ethernet[14];
-	__u8 reserved[2];
+/* What has an rtx timer. */
+enum afpa_rtx_kind {
+	AFPA_RTX_ANSWER = 0,          /* the last answer of a connection, of one segment */
+	AFPA_RTX_TRANSFER = 1,
 };
 
-/* watches: a connection whose answers of one segment are watched. */
+/* rtx_timers, rtx_due: a timer of retransmission, see rtx/timers.h. */
 struct afpa_rtx_timer {
 	struct afpa_flow_key flow;
-	__u32 interface;              /* where they leave */
+	__u32 interface;              /* where the answer leaves */
 	__u8 ethernet[14];            /* header of what leaves */
-	__u8 reserved[2];
-	__u32 stamp;                  /* of the entry that counts, as in the flow */
-	__u32 due;                    /* when it is looked at, in the unit of the flow */
+	__u8 kind;                    /* enum afpa_rtx_kind */
+	__u8 reserved;
+	__u32 stamp;                  /* of an answer: the flow's `rtx_stamp`, while the entry counts */
+	__u32 due;                    /* of an answer: when it is serviced, in the unit of the flow */
+};
+
+/* Which timers `afpa_rtx_due` looks at. */
+enum afpa_rtx_kinds {
+	AFPA_RTX_TRANSFERS = 1,
+	AFPA_RTX_ANSWERS = 2,
+};
+
+/* What it says of those that it did not name. */
+enum afpa_rtx_state {
+	AFPA_RTX_TRANSFERS_LEFT = 1,  /* transfers are under way */
+	AFPA_RTX_TRANSFERS_MORE = 2,  /* more of them may be due */
+	AFPA_RTX_ANSWERS_LEFT = 4,    /* the FIFO has entries */
+	AFPA_RTX_ANSWERS_MORE = 8,    /* more of them may be due */
 };
 
 #define AFPA_RESPONSES_PENDING_MAX 15
 
-/* Where the reading of user mode's responses stands; the others are within chunked content. */
+/* What comes next where user mode's responses are read; all but the first are within chunked content. */
 enum afpa_phase {
 	AFPA_PHASE_HEAD = 0,
 	AFPA_PHASE_SIZE,              /* first digit of a chunk's size */
@@ -260,7 +272,7 @@ enum afpa_kind {
 	AFPA_KIND_NOT_MODIFIED = 2,
 };
 
-/* checked: a header block that passed every rule, so that its next copy is only compared. */
+/* checked: a header block and what it says, so that its next copy is only compared. */
 enum afpa_verdict_flags {
 	AFPA_BLOCK_ONE_REQUEST = 1,   /* certainly one request without a body, and the connection stays */
 	AFPA_BLOCK_ANSWERABLE = 2,    /* and no field asks for what only user mode does */
@@ -287,7 +299,7 @@ struct afpa_checked {
 	__u8 bytes[AFPA_CHECKED_MAX];
 };
 
-/* partial: the beginning of a request that is with user mode already. */
+/* partials: the beginning of a request, which is with user mode already. */
 struct afpa_partial {
 	__u32 length;
 	__u32 next;                   /* wire: where the rest begins */
@@ -299,9 +311,9 @@ struct afpa_event {
 	struct afpa_flow_key flow;
 	__u32 listener, site;
 	__u32 date;                   /* Unix second, as in the answer's Date */
-	__u64 version;                /* of the slot: user mode knows path and headers by it */
+	__u64 version;                /* of the slot: user mode finds path and headers by it */
 	__u32 length;                 /* bytes sent, head and body */
-	__u32 weight;                 /* answers this event stands for */
+	__u32 weight;                 /* how many answers this event stands for */
 	__u8 kind;                    /* enum afpa_kind */
 	__u8 head;                    /* the method was HEAD */
 	__u8 reserved[2];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Heartbeat and Date in one.
+ * Clocks: heartbeat and Date in one, and the units of timers.
  *
- * User mode beats at least once a second: it writes the Date entries of the second that runs and of
- * the next, then `pulse`, one word, so that no reader sees half of it. A pulse vouches for two
- * seconds from the start of its second; after that nothing new is answered, whatever became of user
- * mode. Entries of the last minutes stay, for answers that have to be given again with the same bytes.
+ * User mode beats at least once a second: it writes the Date entries of this second and the next, then `pulse`, one
+ * word, so that no reader sees half of it. A pulse is valid for two seconds from the start of its second; after that
+ * nothing new is answered, whatever became of user mode. Entries of the last minutes stay, for answers that have to be
+ * sent again with the same bytes.
  */
 #ifndef AFPA_CLOCK_H
 #define AFPA_CLOCK_H
@@ -30,14 +30,15 @@ static __always_inline struct afpa_date *date_now(__u64 now)
 	return &shared.dates[index];
 }
 
-/* Where the Date of a past Unix second stands, if it still does: the entry's `second` tells. */
+/* The entry of a past Unix second. Whether it still is of that second, its field `second` tells. */
 static __always_inline struct afpa_date *date_entry(__u32 second)
 {
 	return &shared.dates[second & 255];
 }
 
 /*
- * The clock of rtx timers and of `bypass_time`: 2^20 ns of coarse monotonic time, about a millisecond, in 32 bits.
+ * The clock of rtx timers and of `bypass_time`: 32 bits of coarse monotonic time, in units of 2^20 ns, about a
+ * millisecond.
  */
 static __always_inline __u32 rtx_clock(__u64 ns)
 {

@@ -8,7 +8,7 @@
 #include <afpa/abi.h>
 #include <afpa/reasons.h>
 
-/* Clock, port and path filters, settings: one region, mapped by user mode, read at fixed addresses. */
+/* Clock, port and path filters, settings: one region, mapped by user mode, read by the programs at fixed addresses. */
 struct afpa_shared shared SEC(".data.shared") = {};
 
 /* Served local addresses. */
@@ -27,7 +27,7 @@ struct {
 	__type(value, __u32);
 } sites SEC(".maps");
 
-/* Site and path -> the variants that are current. */
+/* Site and path -> the current variants. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -44,7 +44,7 @@ struct {
 	__type(value, struct afpa_slot);
 } slots SEC(".maps");
 
-/* Bytes of answers of several segments. Entry 0 is never used. */
+/* Bytes of answers that are longer than a slot. Entry 0 is never used. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -61,7 +61,7 @@ struct {
 	__type(value, struct afpa_flow);
 } flows SEC(".maps");
 
-/* Answers of several segments on their way. A plain hash: a full table leaves further ones to user mode. */
+/* Answers of several segments on their way, each with its timer. A full table leaves further ones to user mode. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -69,22 +69,14 @@ struct {
 	__type(value, struct afpa_transfer);
 } transfers SEC(".maps");
 
-/* Those of them whose time has come, as far as there is room, when user mode looks. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, AFPA_TRANSFERS_DUE);
-	__type(key, __u32);
-	__type(value, struct afpa_rtx_due);
-} transfers_due SEC(".maps");
-
-/* Connections that were given an answer of one segment. A full queue leaves losses to the client. */
+/* Timers of answers of one segment, first in, first out. A full queue leaves losses to the client. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1);
 	__type(value, struct afpa_rtx_timer);
 } rtx_timers SEC(".maps");
 
-/* Those of them that lack their answer and are to be looked at soon, when user mode looks. */
+/* Timers of both kinds that are due, as `afpa_rtx_due` named them last. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, AFPA_RTX_DUE);
@@ -92,7 +84,10 @@ struct {
 	__type(value, struct afpa_rtx_timer);
 } rtx_due SEC(".maps");
 
-/* Beginnings of requests whose rest is awaited. The oldest are forgotten: then user mode keeps the connection. */
+/*
+ * Beginnings of requests whose rest is to come. When it is full, the oldest are dropped, and user mode serves their
+ * connections to the end.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
@@ -100,7 +95,7 @@ struct {
 	__type(value, struct afpa_partial);
 } partials SEC(".maps");
 
-/* Header blocks already checked, addressed by a sample of their bytes. */
+/* Header blocks that were read once, addressed by a hash of a sample of their bytes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -108,7 +103,7 @@ struct {
 	__type(value, struct afpa_checked);
 } checked SEC(".maps");
 
-/* One count per reason: what belongs to no interface in particular, then AFPA_REASONS_MAX an interface. */
+/* One count per reason: first what belongs to no interface, then AFPA_REASONS_MAX counts for each interface. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, AFPA_REASONS_MAX * (1 + AFPA_INTERFACES));
@@ -144,10 +139,7 @@ struct {
 	__type(value, __u32);
 } alive SEC(".maps");
 
-/*
- * What tends answers on their way, the entry program, what hears routers: reached without user mode, if
- * connections are kept.
- */
+/* Programs that ingress reaches by tail calls (enum in rtx/transfer.h), without user mode if connections are kept. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 3);
@@ -170,7 +162,7 @@ static __always_inline void count(enum afpa_reason reason)
 	count_at(0, reason);
 }
 
-/* An answer of a site. */
+/* Count an answer of a site. */
 static __always_inline void count_site(__u32 site, bool not_modified)
 {
 	__u32 place = site & (AFPA_SITES_COUNTED - 1);
@@ -184,7 +176,7 @@ static __always_inline void count_site(__u32 site, bool not_modified)
 		counts->whole += 1;
 }
 
-/* Where an interface is counted. The 65th shares the place of those that belong to none. */
+/* Where an interface is counted. Those beyond AFPA_INTERFACES are counted where there is no interface. */
 static __always_inline __u32 place_of(__u32 ifindex)
 {
 	__u32 place = ifindex & (AFPA_INTERFACES - 1);

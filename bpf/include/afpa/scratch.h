@@ -2,8 +2,8 @@
 /*
  * Per-CPU scratch: a program's stack has 512 bytes, a request head needs more.
  *
- * Ingress, egress and what tends flights have one each, since an answer that is cloned out of the ingress program runs
- * the egress program inside it.
+ * Ingress, egress and the rtx timers have one each, because an answer that is cloned out of the ingress program runs the
+ * egress program inside it.
  */
 #ifndef AFPA_WORK_H
 #define AFPA_WORK_H
@@ -14,13 +14,13 @@
 
 /* How sure the protocol module is of a request. */
 enum certainty {
-	REQUEST_UNSURE,     /* whatever it is, user mode keeps the connection */
+	REQUEST_UNSURE,     /* user mode must serve the connection to its end */
 	REQUEST_ONE,        /* one request, or several, for user mode */
 	REQUEST_ANSWERABLE, /* one request, and a stored answer may be right */
 	REQUEST_PART,       /* perhaps some, then the beginning of one, for user mode */
 };
 
-/* What is known so far about the client's segment in hand. Here, because the verifier need not follow its values. */
+/* What is known so far about the client's segment in hand. On the stack, the verifier would follow each value of it. */
 struct turn {
 	__u64 now;                /* coarse monotonic */
 	enum certainty certainty;
@@ -65,7 +65,7 @@ struct request {
 	struct afpa_block block;
 };
 
-/* Requests of one segment, on their way to user mode. */
+/* The requests in one segment that goes up to user mode. */
 struct passing {
 	__u32 payload_at;            /* of the segment, in the packet */
 	__u32 have;                  /* bytes of earlier segments in front of it */
@@ -76,25 +76,25 @@ struct passing {
 };
 
 /*
- * What the segments of a flight have in common, and the one that leaves next. Here rather than on stacks:
- * the engine needs those, and the verifier follows every value of a counter that stands in a register.
+ * What the segments of a transfer have in common, and the one that leaves next. Here rather than on the stack, which
+ * the TCP sender needs; and the verifier would follow every value of a counter in a register.
  */
 struct sending {
 	__u64 now;                   /* microseconds */
 	__u32 ack, ts_value, ts_echo;
-	__u32 snd_una;                /* wire: what the client is known to expect */
-	__u32 kernel_seq, kernel_ack; /* of what goes up, if anything does */
+	__u32 snd_una;                /* wire: the client has all bytes below */
+	__u32 kernel_seq, kernel_ack; /* of the acknowledgement or reset that goes up, if one does */
 	__u16 window;                /* network order */
-	__u8 ack_up;            /* it waits for an acknowledgement */
+	__u8 ack_up;            /* the kernel waits for an acknowledgement */
 	__u8 ipv6, timestamps;
-	__u8 partial;                /* the packet in hand leaves its sum to the device */
+	__u8 partial;                /* the packet in hand leaves its checksum to the device */
 	__u8 place;
 	__u8 retransmitted, last, markable, cwr;
-	__u8 ecn;                    /* marks were negotiated */
-	__u16 payload_max;                  /* bytes that the path takes at once */
-	__u32 rest;                  /* of what the engine chose last, behind the piece at hand */
-	__u8 chosen;                 /* something was to leave in this round */
-	__u8 begins;                 /* the flight does, and is locked: the segment is its request */
+	__u8 ecn;                    /* ECN was negotiated */
+	__u16 payload_max;                  /* bytes of payload that the path takes in a packet */
+	__u32 rest;                  /* bytes of the segment behind the piece in hand */
+	__u8 chosen;                 /* the sender had something to send in this round */
+	__u8 begins;                 /* the transfer does, and is locked: the segment is its request */
 	__u32 offset, length;        /* bytes of the answer */
 	__u32 sent;                  /* segments of this round */
 };
@@ -106,11 +106,11 @@ struct work {
 	struct request request;
 	struct scan scan;
 	struct passing passing;
-	__u64 fresh[sizeof(struct afpa_flow) / 8]; /* a flow on its way into the table; locks may not stand here */
-	__u64 segment[AFPA_SEGMENT_WORDS]; /* struct segment of a client, while a flight is tended */
+	__u64 fresh[sizeof(struct afpa_flow) / 8]; /* a flow that is being entered into the table; a lock may not stand here */
+	__u64 segment[AFPA_SEGMENT_WORDS]; /* struct segment of the client, for the program of transfers */
 	struct sending sending;
-	__u64 ack[6];              /* struct ack of the send engine */
-	__u64 transfer[sizeof(struct afpa_transfer) / 8]; /* one on its way into the table */
+	__u64 ack[6];              /* the TCP sender's struct ack */
+	__u64 transfer[sizeof(struct afpa_transfer) / 8]; /* one that is being entered into the table */
 	struct afpa_site_key site;
 	__u8 frame[FRAME_HEADERS_MAX]; /* headers, Ethernet at 2 so that what follows is aligned; or TCP options, twice */
 	__u32 partial_length, partial_next; /* with what follows a struct afpa_partial */
@@ -130,7 +130,7 @@ static __always_inline __u64 load8(const void *at)
 	return *(const __u64 *)at;
 }
 
-/* Keep a bound that was just checked: the compiler must not look through it. */
+/* Keep the compiler from optimizing away a check of `variable` that only the verifier needs. */
 #define opaque(variable) asm volatile("" : "+r"(variable))
 
 /* Do the `length` bytes at `bytes` (readable to the next multiple of 8) equal the zero-padded text? */

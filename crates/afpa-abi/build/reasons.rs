@@ -17,7 +17,7 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// `X(3, SWALLOWED_ACK, "...")   \`
+    /// `X(3, ABSORBED_ACK, "...")   \`
     fn parse(line: &'a str) -> Option<Self> {
         let inside = line.trim().strip_prefix("X(")?;
         let (number, rest) = inside.split_once(", ")?;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Zeroed memory at one address for as long as it lives, reserved but not yet paid for.
+/// Zeroed memory at a fixed address. It is reserved; physical pages are allocated when they are first used.
 pub(crate) struct Mapping {
     memory: Memory,
     len: usize,
@@ -33,7 +33,7 @@ impl Mapping {
         debug_assert!(start.checked_add(len).is_some_and(|end| end <= self.len));
         // JUSTIFICATION: as for `slice`.
         // SAFETY: as for `slice`; the pointer was made for writing and the caller vouches that
-        // nobody else uses these bytes.
+        // no other slice has these bytes.
         unsafe { std::slice::from_raw_parts_mut(self.memory.address().add(start), len) }
     }
 
@@ -64,7 +64,7 @@ struct Memory(memmap2::MmapRaw);
 
 #[cfg(not(miri))]
 impl Memory {
-    /// No swap is set aside: the limit is a promise about locking, not about having.
+    /// No swap is reserved: the limit is about locking memory, not about reserving it.
     fn reserve(len: usize) -> io::Result<Memory> {
         let map = memmap2::MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
         Ok(Memory(map.into()))
@@ -75,7 +75,7 @@ impl Memory {
     }
 }
 
-/// Under Miri, which knows little of mmap, the same bytes come from the heap.
+/// Under Miri, which does not support this use of mmap, the bytes come from the heap.
 #[cfg(miri)]
 struct Memory(Box<[std::cell::UnsafeCell<u8>]>);
 

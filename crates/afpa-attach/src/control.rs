@@ -15,7 +15,7 @@ use crate::filler::{Filler, spawn};
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Listens on `socket`, in place of one that nobody listens on any more.
+/// Listens on `socket`, and replaces a stale one.
 pub(crate) fn listen(socket: &Path) -> io::Result<UnixListener> {
     let _stale = fs::remove_file(socket);
     UnixListener::bind(socket)

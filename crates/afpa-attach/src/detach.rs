@@ -20,16 +20,15 @@ pub struct DetachSettings {
     pub listen: Option<SocketAddr>,
     /// How long to wait for connections that need translation.
     pub wait: Duration,
-    /// Break those that are left after that.
+    /// Break the connections that are left after that.
     pub force: bool,
     /// Folder of the control sockets.
     pub folder: PathBuf,
 }
 
-/// What was done, a line for each attachment.
-///
-/// Ends what runs, waits for connections whose sequence numbers are translated, and detaches the programs. Must
-/// run in the network namespace of the attachment.
+/// Ends running attachments, waits for connections whose sequence numbers are translated, and detaches the
+/// programs. Returns what was done, a line for each attachment. Must run in the network namespace of the
+/// attachment.
 ///
 /// # Errors
 /// When there is nothing to detach, or connections are left that would break.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::answer::{Answer, Asked};
 use crate::gather::{Ask, AskError};
 
-/// The server, asked by one question at a time. Connects when needed.
+/// The server. It is asked one request at a time; a connection is made when there is none.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -16,7 +16,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that listens on `address`; the unspecified address is asked on loopback.
+    /// A server that listens on `address`. If that is the unspecified address, loopback is used.
     pub fn new(address: SocketAddr, timeout: Duration) -> Self {
         let ip = match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -65,8 +65,8 @@ impl Server {
 }
 
 impl Ask for Server {
-    /// Servers close connections that were idle, or had their number of requests, and may say so in an
-    /// answer: then the question is put again on a fresh connection.
+    /// Servers close connections that were idle, or after a number of requests, and may say so in an answer.
+    /// Then the request is sent again on a new connection.
     fn ask(&mut self, asked: Asked, request: &str) -> Result<Answer, AskError> {
         let fresh = self.connection.is_none();
         match self.exchange(asked, request) {

@@ -4,7 +4,7 @@
 //! [`FastPath::attach`] puts them on an interface, [`FastPath::listen`] names the served addresses,
 //! [`FastPath::pin`] and [`FastPath::unpin`] say what they answer. Nothing is answered until
 //! [`FastPath::beat`] is called, and no longer than two seconds after the last call; connections
-//! whose numbers have drifted are translated for as long as the programs are attached.
+//! that have a sequence offset are translated for as long as the programs are attached.
 //! [`FastPath::sweep`] removes connections whose socket is gone; call it every few seconds.
 //!
 //! The mechanism is described in `bpf/include/afpa/` (maps, flow invariants) and in the programs.
@@ -13,21 +13,20 @@ mod cache;
 mod clock;
 mod conn;
 mod dry_run;
-mod flights;
 mod load;
 mod net;
 mod pin_home;
 mod region;
+mod rtx;
 mod stats;
-mod tcx;
-mod tend;
-mod watches;
 
 pub use afpa_abi::{
-    ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PATH_MAX, Reason,
+    ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PAGE, PATH_MAX, Reason,
     SITES_COUNTED, SiteCount, kind,
 };
-pub use cache::pin::{Coding, PinError, Response, Usage, Variant};
+pub use cache::pin::Usage;
+pub use cache::room::{PAGE_BYTES, VARIANT_BYTES};
+pub use cache::variant::{Coding, LONGEST_ANSWER, PinError, Response, Variant};
 pub use conn::events::Events;
 pub use conn::flows::Swept;
 pub use conn::listen::SiteNumber;
@@ -35,21 +34,10 @@ pub use dry_run::{DryRun, Hook, TCX_DROP, TCX_NEXT, TCX_REDIRECT};
 pub use load::{BYPASS_AFTER, FastPath, ProgramStatistics, Settings, Unavailable};
 pub use net::carriers::{Carriers, Change};
 pub use net::interfaces::{Interface, carrying, interfaces, is_reachable};
+pub use net::tcx::{TcxHook, TcxProgram, detach_link};
 pub use pin_home::{HOME, open_home};
+pub use rtx::RtxThread;
 pub use stats::Counters;
-pub use tcx::{TcxHook, TcxProgram, detach_link};
-pub use tend::RtxThread;
-
-/// Memory of one pinned variant.
-pub const VARIANT_BYTES: usize = size_of::<afpa_abi::Slot>();
-
-/// Bytes of an answer that a page is for, and the memory of one.
-pub const PAGE: usize = afpa_abi::PAGE;
-/// See [`PAGE`].
-pub const PAGE_BYTES: usize = size_of::<afpa_abi::Page>();
-
-/// Longest answer that can be pinned at all.
-pub const LONGEST_ANSWER: usize = afpa_abi::PAGES_MAX * PAGE;
 
 /// The eBPF object this crate was built with.
 pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/afpa.bpf.o"));

@@ -10,12 +10,11 @@ use std::time::Duration;
 use afpa_abi::{ANSWER_MAX, TICK_SHIFT, program};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, PrintLevel};
 
-use crate::cache::pin::Pinned;
-use crate::flights::Tending;
-use crate::net::attach::Attachments;
+use crate::cache::pinned::Pinned;
+use crate::net::links::Attachments;
 use crate::region::{Pages, Region, Slots};
-use crate::stats::Places;
-use crate::watches::Watching;
+use crate::rtx::Timers;
+use crate::stats::counters::InterfaceCounters;
 
 /// [`Settings::bypass_after`] by default. A hit saves about ten times what a pass costs, so that the fast path
 /// pays from one hit in ten requests on. Where hits come by chance, 64 misses in a row are seen once in some
@@ -29,16 +28,16 @@ pub struct Settings {
     /// Variants of objects that may be pinned, those being retired included; 2.2 KB each.
     pub objects: u32,
     /// Longest answer, head and content, that is given here. Those that are longer than one segment need
-    /// pages and flights.
+    /// pages and transfers.
     pub answer_max: u32,
     /// Pages for answers that are longer than one segment, one for every 4,096 bytes; 5.6 KB each.
     pub pages: u32,
-    /// Answers of several segments that are under way at a time; about 1 KB each. Further ones are left to
-    /// user mode.
+    /// Transfers, answers of several segments, that are under way at a time; about 1 KB each. Further ones are
+    /// left to user mode.
     pub transfers: u32,
-    /// Connections that are watched at a time, because they were given an answer of one segment in the last tenth
-    /// of a second; 64 bytes each, and again as much for those that lack it. On further ones a lost answer comes
-    /// back when the client asks again.
+    /// Connections that have an rtx timer at a time, because they were sent an answer of one segment in the last
+    /// tenth of a second; 64 bytes each, and again as much for those that have not acknowledged it. On further ones
+    /// a lost answer is sent again when the client asks again.
     pub rtx_timers: u32,
     /// Bytes of slots and pages that are kept, a second after they were retired, for clients that do not
     /// have their answers yet. When they are more, the oldest of these connections end.
@@ -60,13 +59,13 @@ pub struct Settings {
     /// Pass a request of each connection to user mode at least this often, so that the idle timer
     /// of a server we do not control sees one; zero: never.
     pub refresh: Duration,
-    /// Requests in a row, none of them for the fast path, after which a connection is left to user mode for
-    /// the rest of its life, unless paths were pinned meanwhile; 0: none is. At most 65,535.
+    /// After this many consecutive requests that the kernel could not answer, user mode alone serves the rest of the
+    /// connection, unless paths were pinned meanwhile; 0: never. At most 65,535.
     pub bypass_after: u32,
-    /// The least time that these requests must span: longer than a changed object takes to be pinned again.
+    /// The least time that these requests must span: longer than it takes to pin a changed object again.
     pub bypass_time: Duration,
     /// A folder on a BPF file system that keeps programs and connections when this process ends:
-    /// nothing is answered then, but connections that have drifted are still translated, and the
+    /// nothing is answered then, but connections with a sequence offset are still translated, and the
     /// next process that loads with the same folder takes them over. None: they break.
     pub keep_in: Option<PathBuf>,
     /// Maps that were kept are taken as they are, whatever sizes these settings want.
@@ -138,16 +137,12 @@ pub struct FastPath {
     pub(crate) probe: OwnedFd,
     transfer: OwnedFd,
     icmp: OwnedFd,
-    pub(crate) due: OwnedFd,
-    pub(crate) kick: OwnedFd,
-    pub(crate) watch: OwnedFd,
-    pub(crate) repeat: OwnedFd,
-    /// What ingress programs reach for answers on their way.
+    pub(crate) rtx_due_program: OwnedFd,
+    pub(crate) rtx_timer: OwnedFd,
+    /// What ingress programs reach by tail calls without user mode.
     programs: MapHandle,
-    pub(crate) transfers_due: MapHandle,
-    pub(crate) tending: Mutex<Tending>,
     pub(crate) rtx_due: MapHandle,
-    pub(crate) watching: Mutex<Watching>,
+    pub(crate) timers: Mutex<Timers>,
     pub(crate) listeners: MapHandle,
     pub(crate) sites: MapHandle,
     pub(crate) objects: MapHandle,
@@ -162,7 +157,7 @@ pub struct FastPath {
     pub(crate) pages: Pages,
     pub(crate) pinned: Mutex<Pinned>,
     pub(crate) attached: Mutex<Attachments>,
-    pub(crate) places: Mutex<Places>,
+    pub(crate) places: Mutex<InterfaceCounters>,
 }
 
 impl FastPath {
@@ -205,15 +200,11 @@ impl FastPath {
             probe: program("afpa_probe")?,
             transfer: program("afpa_transfer")?,
             icmp: program("afpa_icmp")?,
-            due: program("afpa_due_transfers")?,
-            kick: program("afpa_retransmit_transfer")?,
-            watch: program("afpa_due_answers")?,
-            repeat: program("afpa_retransmit_answer")?,
+            rtx_due_program: program("afpa_rtx_due")?,
+            rtx_timer: program("afpa_rtx_timer")?,
             programs: map("programs")?,
-            transfers_due: map("transfers_due")?,
-            tending: Mutex::default(),
             rtx_due: map("rtx_due")?,
-            watching: Mutex::default(),
+            timers: Mutex::default(),
             listeners: map("listeners")?,
             sites: map("sites")?,
             objects: map("objects")?,
@@ -290,10 +281,8 @@ impl FastPath {
             ("afpa_ingress", &self.ingress),
             ("afpa_egress", &self.egress),
             ("afpa_probe", &self.probe),
-            ("afpa_due_transfers", &self.due),
-            ("afpa_retransmit_transfer", &self.kick),
-            ("afpa_due_answers", &self.watch),
-            ("afpa_retransmit_answer", &self.repeat),
+            ("afpa_rtx_due", &self.rtx_due_program),
+            ("afpa_rtx_timer", &self.rtx_timer),
         ];
         programs.into_iter().map(|(name, fd)| statistics(name, fd)).collect()
     }

@@ -1,4 +1,4 @@
-//! The one folder of this machine in which everything is kept that outlives an AFPA.
+//! The folder of this machine in which pinned programs and maps outlive their process.
 
 use std::fs::File;
 use std::io;
@@ -9,18 +9,18 @@ use rustix::fs::{
 };
 use rustix::process::geteuid;
 
-/// Every AFPA, of whichever user, has a folder of its own in here. Sticky and open to everybody, like
-/// /tmp: one that has given up its rights removes its folder itself.
+/// Every AFPA process, of any user, has a folder of its own in here. This one is sticky and open to everybody,
+/// like /tmp, so that a process that has given up its rights can remove its own folder.
 pub const HOME: &str = "/sys/fs/bpf/afpa";
 
 /// `BPF_FS_MAGIC`
 const BPF_FS: FsWord = 0xcafe_4a11;
 const EVERYBODYS: u32 = 0o1777;
 
-/// Opens [`HOME`], and makes or mends it where it must be.
+/// Opens [`HOME`]. Makes it if it is missing, and corrects its mode and owner.
 ///
 /// # Errors
-/// When there is no BPF file system, or the folder belongs to somebody whom we need not trust.
+/// When there is no BPF file system, or the folder belongs to another user than us and root.
 pub fn open_home() -> io::Result<File> {
     let home = open_shared(Path::new(HOME))?;
     if fstatfs(&home)?.f_type != BPF_FS {
@@ -29,8 +29,8 @@ pub fn open_home() -> io::Result<File> {
     Ok(home)
 }
 
-/// A folder open to everybody. The mode that mkdir gives depends on a mask, and is there before we could
-/// change it: so whoever comes and may do so looks at the folder it has got hold of, and mends it.
+/// Opens a folder that is open to everybody. The mode that mkdir gives depends on a mask, and is in force
+/// before its maker can change it. So every process that may do so corrects the folder that it has opened.
 fn open_shared(path: &Path) -> io::Result<File> {
     match mkdirat(CWD, path, Mode::from_raw_mode(EVERYBODYS)) {
         Ok(()) | Err(rustix::io::Errno::EXIST) => {}

@@ -1,7 +1,9 @@
 //! Counts of every way out of the programs, summed over the processors.
 
-use std::collections::BTreeMap;
-use std::ops::Index;
+pub(crate) mod counters;
+
+pub use counters::Counters;
+
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -10,14 +12,7 @@ use libbpf_rs::{MapCore, MapFlags};
 
 use crate::conn::listen::SiteNumber;
 use crate::load::FastPath;
-
-/// One count a reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counters(Vec<u64>);
-
-/// Places of the counters that belong to interfaces, or did: the interface, and what was counted there
-/// before it came.
-pub(crate) type Places = BTreeMap<usize, (u32, Counters)>;
+use crate::stats::counters::InterfaceCounters;
 
 impl FastPath {
     /// The counts since the fast path was loaded.
@@ -30,8 +25,8 @@ impl FastPath {
         Ok(sum)
     }
 
-    /// The counts of each interface since the programs were put on it. Not all reasons belong to one, and
-    /// of interfaces whose numbers are the same modulo 64 only the first is counted apart.
+    /// The counts of each interface since it was attached. Some reasons belong to no interface. Of interfaces
+    /// whose indices are the same modulo 64, only the first has counts of its own.
     pub fn interface_counters(&self) -> libbpf_rs::Result<Vec<(u32, Counters)>> {
         let places = self.places();
         let counters = places.iter().map(|(place, (interface, before))| {
@@ -40,7 +35,7 @@ impl FastPath {
         counters.collect()
     }
 
-    /// Counts an interface apart from now on, if its place is free. One that is gone leaves its own.
+    /// Gives an interface counts of its own, if its place is free. An interface that is gone leaves its place.
     pub(crate) fn count_apart(&self, interface: u32) {
         let place = interface as usize % INTERFACES;
         let mut places = self.places();
@@ -53,8 +48,8 @@ impl FastPath {
         self.region.interface(place).store(interface, Ordering::SeqCst);
     }
 
-    /// The answers of all sites whose numbers are the same as `site`'s modulo [`SITES_COUNTED`], since the
-    /// fast path was loaded.
+    /// The answers for `site` since the fast path was loaded, together with those of all sites whose numbers
+    /// are the same modulo [`SITES_COUNTED`].
     pub fn site_count(&self, site: SiteNumber) -> libbpf_rs::Result<SiteCount> {
         let key = (site % SITES_COUNTED as u32).to_ne_bytes();
         let values = self.site_counts.lookup_percpu(&key, MapFlags::ANY)?.unwrap_or_default();
@@ -65,7 +60,7 @@ impl FastPath {
         }))
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
+    fn places(&self) -> MutexGuard<'_, InterfaceCounters> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -82,30 +77,5 @@ impl FastPath {
             .filter_map(|value| value.first_chunk())
             .map(|bytes| u64::from_ne_bytes(*bytes))
             .sum())
-    }
-}
-
-impl Counters {
-    /// Reasons and counts, in the order of their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> {
-        Reason::ALL.iter().copied().zip(self.0.iter().copied())
-    }
-
-    /// Requests answered, first or again.
-    pub fn answered(&self) -> u64 {
-        self[Reason::Answered] + self[Reason::AnsweredNotModified]
-    }
-
-    /// What was counted since `earlier`.
-    pub fn since(&self, earlier: &Self) -> Self {
-        Self(self.0.iter().zip(&earlier.0).map(|(now, then)| now.saturating_sub(*then)).collect())
-    }
-}
-
-impl Index<Reason> for Counters {
-    type Output = u64;
-
-    fn index(&self, reason: Reason) -> &u64 {
-        &self.0[reason as usize]
     }
 }

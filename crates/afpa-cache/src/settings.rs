@@ -17,7 +17,7 @@ pub struct CacheSettings {
     pub objects_limit: usize,
     /// Bytes of bookkeeping (keys, dependencies, table entries), estimated.
     pub bookkeeping_limit: usize,
-    /// Age after which an object that nobody watches is compared with its file again.
+    /// Age after which an object whose files are not watched is compared with its file again.
     pub max_age_unwatched: Duration,
     /// How long [`Cache::reserve`](crate::Cache::reserve) waits for ejected objects to be let go.
     pub release_wait: Duration,

@@ -22,7 +22,7 @@ pub(crate) struct AnswerDescription {
     pub(crate) head: usize,
 }
 
-/// Pinned versions by the number that events carry.
+/// What is known of each pinned version, by the number that events carry.
 #[derive(Default)]
 pub(crate) struct VersionRegister(Mutex<RegisterEntries>);
 
@@ -32,7 +32,7 @@ struct RegisterEntries {
     retired: VecDeque<(Instant, u64)>,
 }
 
-/// Answers are reported within a tick of the heart; afterwards nobody asks for their version.
+/// Answers are reported within a tick of the heartbeat. After this time nobody asks for their version.
 const RETIRED_FOR: Duration = Duration::from_secs(5);
 
 impl VersionRegister {
@@ -40,7 +40,7 @@ impl VersionRegister {
         self.lock().described.insert(version, described);
     }
 
-    /// These are answered no more, but may still be reported.
+    /// The kernel does not answer with these any more, but may still report some answers.
     pub(crate) fn retire(&self, versions: &[u64]) {
         let now = Instant::now();
         self.lock().retired.extend(versions.iter().map(|version| (now, *version)));
@@ -66,8 +66,8 @@ impl VersionRegister {
     }
 }
 
-/// What the log wants of the header blocks that the kernel remembers. Clients repeat theirs, so that few
-/// have to be asked for.
+/// The fields that the log needs of the header blocks which the kernel remembers. Clients repeat their
+/// blocks, so few have to be read.
 #[derive(Default)]
 pub(crate) struct HeaderBlocks(HashMap<(u32, u32), Arc<LoggedFields>>);
 
@@ -77,15 +77,15 @@ pub(crate) struct LoggedFields {
     host: Box<[u8]>,
     referer: Box<[u8]>,
     user_agent: Box<[u8]>,
-    /// Of all X-Forwarded-For lines, in order.
+    /// The values of all X-Forwarded-For lines, in order.
     forwarded_for: Box<[Box<[u8]>]>,
 }
 
-/// HeaderBlocks that are kept; then all are forgotten.
+/// Most blocks that are kept. When there are more, all are forgotten.
 const BLOCKS_MAX: usize = 4096;
 
 impl HeaderBlocks {
-    /// Those of an answered request; `read` asks the kernel.
+    /// The fields of an answered request; `read` reads its block from the kernel.
     pub(crate) fn lines(
         &mut self,
         event: &Event,
@@ -106,7 +106,7 @@ impl HeaderBlocks {
 }
 
 impl LoggedFields {
-    /// Of a block that the programs have checked line by line.
+    /// The fields of a block that the programs have checked line by line.
     fn read(block: &[u8]) -> Self {
         let first = |name| values(block, name).next().unwrap_or_default().into();
         Self {
@@ -126,13 +126,13 @@ fn values<'b>(block: &'b [u8], name: &'static str) -> impl Iterator<Item = &'b [
     })
 }
 
-/// Answers that an event stands for.
+/// How many answers an event stands for.
 pub(crate) fn weight(event: &Event) -> u32 {
     event.weight.max(1)
 }
 
-/// The record of an answer. Its time is that of the Date it has; its client whom routers in front name that
-/// the site believes, as long as the kernel remembers what they said.
+/// The record of an answer. Its time is the Date of the answer. Its client is the one that routers in front
+/// name, if the site believes them and the kernel still remembers the header block.
 pub(crate) fn record<'d>(
     event: &Event,
     described: &'d AnswerDescription,

@@ -1,4 +1,4 @@
-//! The thread that keeps the kernel answering, and hears what it answered.
+//! The thread that keeps the kernel answering, and reads what it answered.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -13,17 +13,19 @@ use crate::event_log::{HeaderBlocks, record, weight};
 use crate::kernel_cache::PERIOD;
 use crate::running::{AnswerSink, FastPathCore};
 
-/// The Date of an answer is that of the beat, so beats come soon after each second begins; and the
-/// ring of answers is emptied before it is full.
+/// How often the thread wakes: a beat brings the Date of answers, so it must come soon after each second
+/// begins; and the ring of answers must be emptied before it is full.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A worker that has not looked at the clock for so long hangs: it looks twice a second at least.
+/// A worker that has not counted a tick for so long hangs; it counts at least two a second.
 const HANG_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How often connections whose socket is gone are looked for, and after which silence.
+/// How often connections without a socket are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
+/// A connection that was silent for so long is looked at.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// Beats while every worker is alive, and does the regular work of the fast path.
 pub(crate) struct Heartbeat {
     core: Arc<FastPathCore>,
     workers: Vec<WorkerPulse>,
@@ -58,7 +60,7 @@ impl Heartbeat {
         Self { core, workers, sink, blocks, swept: now, rebalanced: now, second: now }
     }
 
-    /// Until it is told to end; then what is left of the log is written.
+    /// Works until it is told to end, and then writes the rest of the log.
     pub(crate) fn run(mut self) {
         let fast_path = Arc::clone(&self.core.fast_path);
         let events = fast_path.events().inspect_err(|error| {
@@ -69,12 +71,12 @@ impl Heartbeat {
             self.tick(events.as_ref());
             std::thread::park_timeout(TICK);
         }
-        self.hear(events.as_ref());
+        self.read_events(events.as_ref());
         self.sink.flush();
     }
 
     fn tick(&mut self, events: Option<&Events<'_>>) {
-        // Workers that end one by one do not hang.
+        // At the end of the process workers end one by one: that is no hang.
         let hanging = self.hanging() && self.core.wants_to_answer();
         if self.core.hanging.swap(hanging, Ordering::Relaxed) != hanging {
             match hanging {
@@ -85,7 +87,7 @@ impl Heartbeat {
         if !hanging {
             self.core.beat();
         }
-        self.hear(events);
+        self.read_events(events);
         if self.second.elapsed() >= Duration::from_secs(1) {
             self.second = Instant::now();
             self.sink.flush();
@@ -114,21 +116,21 @@ impl Heartbeat {
         self.workers.iter().any(|pulse| now - pulse.seen > HANG_TIMEOUT)
     }
 
-    /// Answers go to the access log, and their number to the policy of the cache.
-    fn hear(&mut self, events: Option<&Events<'_>>) {
+    /// Writes the answers to the access log, and reports their numbers to the policy of the cache.
+    fn read_events(&mut self, events: Option<&Events<'_>>) {
         let next = self.core.next_sink.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(next) = next {
             self.sink.flush();
             self.sink = next;
         }
-        let Some(Ok(heard)) = events.map(Events::drain) else { return };
-        if heard.is_empty() {
+        let Some(Ok(answers)) = events.map(Events::drain) else { return };
+        if answers.is_empty() {
             return;
         }
         let logged = self.sink.enabled() && self.core.logged.load(Ordering::Relaxed);
         let current = self.core.current.load();
         let mut touches: HashMap<ObjectId, u32> = HashMap::new();
-        for event in &heard {
+        for event in &answers {
             let Some(described) = self.core.register.find(event.version) else { continue };
             if logged {
                 let read = |event: &_| self.core.fast_path.header_block(event);

@@ -1,4 +1,4 @@
-//! The kernel as a second home of cache objects.
+//! The kernel's copies of cache objects: the cache reports what comes and goes, and the kernel follows.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,13 +16,12 @@ use crate::event_log::{AnswerDescription, VersionRegister};
 use crate::rebalance::{self, Demand, Use, Weight};
 use crate::scope::KernelScope;
 
-/// The objects of one configuration's cache in the kernel. At a reload the next one has numbers for its
-/// sites and a resident of its own.
+/// The kernel's copies for one configuration. A reload makes another one, with new numbers for its sites.
 pub(crate) struct KernelCache {
     fast_path: Arc<FastPath>,
-    /// Which configuration.
+    /// The number of the configuration.
     generation: u32,
-    /// The numbers of its sites; 0: user mode answers for it.
+    /// The kernel's numbers of its sites; 0: user mode answers for the site.
     sites: Vec<u32>,
     scope: KernelScope,
     register: Arc<VersionRegister>,
@@ -30,38 +29,39 @@ pub(crate) struct KernelCache {
     pinned: Mutex<PinnedObjects>,
 }
 
-/// How often objects are weighed against each other.
+/// How often the room is given anew to the objects that save the most.
 pub(crate) const PERIOD: Duration = Duration::from_secs(10);
 
-/// Objects that are remembered while there is no room for them; others are offered when they are loaded again.
+/// Most objects that are remembered while there is no room for them. Others get another chance when they are
+/// loaded again.
 const REFUSED_MAX: usize = 4096;
 
 /// What became of the objects that were offered.
 #[derive(Debug, Default)]
 pub(crate) struct OfferCounts {
-    /// There was no free place.
+    /// No slot or page was free.
     pub(crate) full: AtomicU64,
-    /// Path, heads or content are too long for the kernel.
+    /// Path, head or content is too long for the kernel.
     pub(crate) too_long: AtomicU64,
     /// The kernel refused.
     pub(crate) failed: AtomicU64,
-    /// Others took its place, because they are worth more.
+    /// It was taken back, because others save more time.
     pub(crate) put_aside: AtomicU64,
-    /// An object could not be taken back: nothing may be answered any more.
+    /// An object could not be taken back: the kernel must not answer any more.
     pub(crate) broken: AtomicBool,
 }
 
 #[derive(Default)]
 struct PinnedObjects {
-    /// No more objects: another configuration took over.
+    /// Another configuration took over: nothing more is pinned.
     closed: bool,
     objects: HashMap<Key, PinnedEntry>,
-    /// There was no room for these: to be offered again when there is.
+    /// There was no room for these. They are offered again when there is.
     refused: HashMap<Key, RefusedObject>,
 }
 
-/// Where an object is pinned: its site, its spelling in requests, and the versions that answers are
-/// reported by.
+/// One URL under which an object is pinned: the site, the path as requests spell it, and the versions that
+/// events name.
 struct PinnedTarget {
     site: u32,
     target: Arc<[u8]>,
@@ -69,12 +69,13 @@ struct PinnedTarget {
     demand: Demand,
 }
 
-/// An object in the kernel: wherever it is pinned, and what all that is used for.
+/// An object in the kernel: every URL under which it is pinned, and how much it is used.
 struct PinnedEntry {
     places: Vec<PinnedTarget>,
     used: Use,
 }
 
+/// An object that found no room.
 struct RefusedObject {
     demand: Demand,
     used: Use,
@@ -85,7 +86,7 @@ pub(crate) struct ObjectReport {
     pub(crate) path: String,
     pub(crate) pinned: bool,
     pub(crate) bytes: usize,
-    /// In a period, about.
+    /// About how many in a period.
     pub(crate) hits: f64,
     /// Microseconds saved in a period, for each kilobyte.
     pub(crate) benefit: f64,
@@ -103,12 +104,12 @@ impl KernelCache {
         Self { fast_path, generation, sites, scope, register, counts, pinned }
     }
 
-    /// Which configuration it is of.
+    /// The number of its configuration.
     pub(crate) fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// Takes everything back, and nothing more.
+    /// Takes all objects back. Nothing is pinned afterwards.
     pub(crate) fn close(&self) {
         let mut pinned = self.lock();
         pinned.closed = true;
@@ -123,19 +124,19 @@ impl KernelCache {
         !self.lock().refused.is_empty()
     }
 
-    /// Those of the refused that fit into what is free, at most so many.
+    /// The refused objects that fit into the free room, the most useful first, at most `most`.
     pub(crate) fn worth_an_offer(&self, free: Demand, most: usize) -> Vec<Key> {
         rebalance::choose(self.lock().waiting(), free, most)
     }
 
-    /// OfferCounts what objects were used for since the last time, and puts aside those that others are clearly
-    /// more worth their room than. Call it once in a [`PERIOD`].
+    /// Notes how often objects were used since the last call, and takes back those whose room clearly saves
+    /// more time with a refused object in it. To be called once in a [`PERIOD`].
     pub(crate) fn rebalance(&self, cache: &Cache<HttpHeader>, free: Demand) {
         let keys: Vec<Key> = {
             let pinned = self.lock();
             pinned.objects.keys().chain(pinned.refused.keys()).cloned().collect()
         };
-        // The cache calls us under its own lock: not to be taken within ours, and not for long.
+        // The cache calls us while it holds its lock. So ours must not be held here, and theirs not for long.
         for keys in keys.chunks(256) {
             let hits = cache.hits(keys);
             self.lock().note(keys, &hits);
@@ -154,7 +155,7 @@ impl KernelCache {
         }
     }
 
-    /// The most useful objects of those that are pinned, and of the others.
+    /// The most useful of the pinned objects, then of the refused ones.
     pub(crate) fn most_useful(&self, most: usize) -> Vec<ObjectReport> {
         let pinned = self.lock();
         let one = |weight: Weight<Key>, is_pinned: bool| {
@@ -180,7 +181,7 @@ impl KernelCache {
         seen
     }
 
-    /// The sites that the kernel answers for, and the targets there, that lead to the key's object.
+    /// Every site that the kernel answers for and target there that lead to the key's object.
     fn targets(&self, key: &Key) -> Vec<(u32, Vec<u8>)> {
         let urls = self.scope.urls(key).into_iter();
         let targets = urls.filter_map(|(site, url)| {
@@ -243,7 +244,7 @@ impl KernelCache {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// An object that cannot be taken back could be answered for ever: nothing is answered then.
+    /// An object that cannot be taken back could be answered for ever, so the kernel then stops answering.
     fn unpin(&self, place: PinnedTarget) {
         if let Err(error) = self.fast_path.unpin(place.site, &place.target) {
             self.counts.broken.store(true, Ordering::SeqCst);
@@ -253,8 +254,8 @@ impl KernelCache {
         self.register.retire(&place.versions);
     }
 
-    /// A panic under this lock would be a bug that could leave stale answers, but every change of the
-    /// map is one call.
+    /// A poisoned lock is taken all the same: each change of the maps is one call, so a panic leaves no half
+    /// of one.
     fn lock(&self) -> MutexGuard<'_, PinnedObjects> {
         self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -297,17 +298,17 @@ fn weight(key: &Key, demand: Demand, used: &Use) -> Weight<Key> {
 
 impl Residency<HttpHeader> for KernelCache {
     fn published(&self, key: &Key, object: &Object<HttpHeader>) {
-        // What more than host and path decides, only user mode can tell.
+        // Where more than host and path decides, there is no target: only user mode can tell.
         let targets = self.targets(key);
         if targets.is_empty() {
             return;
         }
         let mut pinned = self.lock();
-        // What nobody watches must be looked at again and again, and the kernel cannot do that.
+        // A file that is not watched must be compared again and again, and the kernel cannot do that.
         if pinned.closed || object.coverage() != Coverage::Watched {
             return;
         }
-        // Pinning replaces; if it fails, it has at least taken back what was there.
+        // Pinning replaces the older version; when it fails, it has still taken the older one back.
         let before = pinned.objects.remove(key);
         let waited = pinned.refused.remove(key).map(|waiting| waiting.used);
         let used = before.as_ref().map(|held| held.used).or(waited).unwrap_or_default();
@@ -328,8 +329,8 @@ impl Residency<HttpHeader> for KernelCache {
     }
 }
 
-/// All codings, also those that are too long to be answered and those that are still to be made: the kernel
-/// chooses among them as a worker does, and leaves a request to it when the choice falls on one of these.
+/// All codings, including those that are too long to be answered and those that are still to be made: the
+/// kernel chooses among them as a worker does, and passes the request up when it chooses one of these.
 fn variants<'o>(
     object: &'o Object<HttpHeader>,
     last_modified: &'o [u8; HttpDate::LEN],

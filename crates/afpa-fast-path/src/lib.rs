@@ -4,13 +4,11 @@
 //!
 //! ```text
 //! privileged:  AttachedPrograms::load ─ programs on the interfaces
-//! user:        AttachedPrograms::start ─ RunningFastPath ── adopt(sites) ── pause ── finish
-//!                                         │                  │ again at each reload
-//!                                         │                  ├ Eligibility, HostTable: which hosts select which sites
-//!                                         │                  ├ KernelScope: which objects host and path alone lead to
-//!                                         │                  └ KernelCache: these objects, pinned in the kernel
-//!                                         ├ Heartbeat: beat, access log, sweep
-//!                                         └ Tender: time-outs of answers
+//! user:        AttachedPrograms::start ─ RunningFastPath ─ adopt(sites) ─ pause ─ finish
+//!                 │                             │ again at each reload
+//!                 ├ Heartbeat: beat, access     ├ Eligibility, HostTable: which hosts select which sites
+//!                 │ log, sweep                  ├ KernelScope: objects that host and path alone lead to
+//!                 └ Tender: time-outs           └ KernelCache: these objects, pinned in the kernel
 //! ```
 //!
 //! The cache decides what is current: it tells the [`KernelCache`](kernel_cache) of every object that comes

@@ -117,8 +117,8 @@ fn line_for_each(sites: &[KernelSite]) -> String {
     lines.map(|(site, eligible)| format!("\n  {:<width$}  {eligible}", site.name)).collect()
 }
 
-/// One in how many answers is reported: for the access log, or, so that the cache's policy knows what
-/// is popular, now and then.
+/// The kernel reports one in this many answers: for the access log, or as a sample from which the cache's
+/// policy learns what is popular.
 pub(crate) fn log_every(settings: &FastPathSettings) -> u32 {
     const SAMPLE: u32 = 64;
     let every = u32::try_from(settings.log_every).unwrap_or(u32::MAX);
@@ -129,7 +129,7 @@ pub(crate) fn log_every(settings: &FastPathSettings) -> u32 {
 pub(crate) fn kernel_activity(fast_path: &Arc<FastPath>) -> KernelActivity {
     let fast_path = Arc::clone(fast_path);
     KernelActivity::new(move |client, server| {
-        // A table that cannot be read says nothing of the connection.
+        // If the table cannot be read, nothing is known of the connection.
         fast_path.since_answer(&FlowKey::new(client, server)).ok().flatten()
     })
 }

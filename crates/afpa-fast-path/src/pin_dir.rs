@@ -1,4 +1,4 @@
-//! The folder in which the kernel keeps connections that outlive the process.
+//! The folder of pinned programs and maps, by which connections survive a restart of the process.
 
 use std::fs::File;
 use std::io;
@@ -15,8 +15,8 @@ use afpa_bpf::{HOME, open_home};
 
 use crate::NoFastPath;
 
-/// The folder of this afpa: held, so that no other one with the same addresses takes it, and reached
-/// by its descriptor, so that it can be emptied by a user who may not see /sys/fs/bpf.
+/// The folder of this process on the BPF file system. It is locked, so that no other process with the same
+/// addresses takes it, and reached by its descriptor, so that a user who may not see /sys/fs/bpf can empty it.
 #[derive(Debug)]
 pub(crate) struct PinDir {
     home: File,
@@ -35,9 +35,9 @@ pub struct PinDirOwner {
 
 /// Why there is no folder.
 pub(crate) enum PinDirRefused {
-    /// Another afpa is at work here: two fast paths on one connection would tear it apart.
+    /// Another process is at work here. Two fast paths would break a connection.
     InUse(NoFastPath),
-    /// There is nowhere to keep anything; the fast path does without.
+    /// There is no place for a folder. The fast path does without.
     Nowhere(io::Error),
 }
 
@@ -58,7 +58,7 @@ impl PinDir {
         Ok(Self { home, folder, name })
     }
 
-    /// Where the loader finds it.
+    /// The path by which the loader finds it.
     pub(crate) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_fd().as_raw_fd()))
     }
@@ -68,7 +68,7 @@ impl PinDir {
         std::fs::read_dir(self.path()).is_ok_and(|mut entries| entries.next().is_none())
     }
 
-    /// Lets go of everything in it: programs that nobody else holds are detached.
+    /// Removes everything in it. Programs that nobody else holds are then detached.
     pub(crate) fn clear(&self) -> io::Result<()> {
         for entry in std::fs::read_dir(self.path())? {
             unlinkat(&self.folder, entry?.file_name(), AtFlags::empty())?;
@@ -82,7 +82,7 @@ impl PinDir {
     }
 }
 
-/// Every end but a violent one leaves nothing, that of a start that fails included.
+/// Every end leaves nothing, also that of a start that fails. Only a process that is killed leaves its folder.
 impl Drop for PinDir {
     fn drop(&mut self) {
         if let Err(error) = self.remove() {
@@ -91,8 +91,8 @@ impl Drop for PinDir {
     }
 }
 
-/// Addresses are the same in every network namespace, and the BPF file system knows no namespaces.
-/// It does not take dots either.
+/// The name has the network namespace, because namespaces share the BPF file system, and may use the same
+/// addresses. That file system takes no dots.
 fn name(address: SocketAddr) -> io::Result<String> {
     let namespace = std::fs::metadata("/proc/self/ns/net")?.ino();
     let address = address.to_string();
@@ -113,7 +113,7 @@ fn open_folder(name: &str, owner: Option<PinDirOwner>) -> io::Result<(File, File
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = File::from(openat(&home, name, flags, Mode::empty())?);
     let found = folder.metadata()?;
-    // What lies in there answers clients in our name.
+    // The programs in there answer clients in our name, so nobody else may write.
     if found.uid() != user.as_raw() || found.mode() & 0o022 != 0 {
         return Err(io::Error::other(format!("{HOME}/{name} belongs to somebody else")));
     }

@@ -1,13 +1,13 @@
 //! Which objects are worth the kernel's memory: those that save the most time for each byte.
 //!
-//! Every object is pinned while there is room. When there is none, one that was turned away takes the place
-//! of others that save clearly less. Pure.
+//! Every object is pinned while there is room. When there is none, an object that was refused replaces others
+//! that save clearly less. Pure.
 
 use std::cmp::Reverse;
 
 use afpa_bpf::{ANSWER_MAX, PAGE, PAGE_BYTES, VARIANT_BYTES, Variant};
 
-/// Room that an object takes up, or wants, or that is free.
+/// Room: what an object takes up or needs, or what is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Demand {
     pub(crate) slots: usize,
@@ -47,7 +47,7 @@ impl Demand {
     }
 }
 
-/// How much an object is used, in kernel and user mode: the newest period counts most.
+/// How much an object is used, in kernel and user mode. The newest period counts most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Use {
     seen: u64,
@@ -55,20 +55,21 @@ pub(crate) struct Use {
 }
 
 impl Use {
-    /// A period is over, and the object has had so many hits in its life.
+    /// To be called at the end of a period, with all hits of the object's life.
     pub(crate) fn note(&mut self, hits: u64) {
         self.recent = self.recent / 2.0 + hits.saturating_sub(self.seen) as f64;
         self.seen = hits;
     }
 
-    /// Hits of a period, about.
+    /// About how many hits it has in a period.
     pub(crate) fn recent(&self) -> f64 {
         self.recent / 2.0
     }
 }
 
-/// Core time that an answer from the kernel saves, in microseconds: what user mode does once an answer, less
-/// for every further segment, which segmentation offload makes cheaper there (`make bench-fast-path`).
+/// Core time that an answer from the kernel saves, in microseconds: the work that user mode has for each
+/// answer. Each further segment saves less, because segmentation offload makes it cheaper in user mode
+/// (`make bench-fast-path`).
 fn saved(length: usize) -> f64 {
     let further = length.saturating_sub(1) / ANSWER_MAX;
     (4.5 - 0.45 * further as f64).max(0.2)
@@ -87,10 +88,10 @@ pub(crate) struct Weight<K> {
     pub(crate) benefit: f64,
 }
 
-/// By so much a newcomer must be better than who goes for it: moving costs, too.
+/// A newcomer must save so many times as much as the object that it replaces: moving costs, too.
 const CLEARLY: f64 = 1.5;
 
-/// Who of the pinned goes, so that some of those that were turned away find room.
+/// Which pinned objects are taken back, so that some of the refused ones find room.
 pub(crate) fn exchange<K>(
     mut pinned: Vec<Weight<K>>,
     mut waiting: Vec<Weight<K>>,
@@ -119,7 +120,7 @@ pub(crate) fn exchange<K>(
     gone
 }
 
-/// Those that find room now, the best ones first.
+/// The refused objects that find room now, the most useful first.
 pub(crate) fn choose<K>(mut waiting: Vec<Weight<K>>, mut free: Demand, most: usize) -> Vec<K> {
     sort(&mut waiting);
     let fitting = waiting.into_iter().filter(|newcomer| {

@@ -1,4 +1,4 @@
-//! The fast path at work: sites come and go, the heartbeat goes on, and in the end nothing is left.
+//! The running fast path: a start, a change of sites at each reload, a pause, an end that leaves nothing.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -38,7 +38,7 @@ pub struct RunningFastPath {
     tender: Option<RtxThread>,
 }
 
-/// What the heartbeat and those who look on need, too.
+/// The part of it that the heartbeat and the views share.
 pub(crate) struct FastPathCore {
     pub(crate) fast_path: Arc<afpa_bpf::FastPath>,
     pub(crate) current: ArcSwapOption<ServedSites>,
@@ -213,12 +213,12 @@ impl RunningFastPath {
         kernel_activity(&self.core.fast_path)
     }
 
-    /// Answers nothing more; connections go on with their workers.
+    /// The kernel answers nothing more; connections go on with their workers.
     pub fn pause(&self) {
         self.core.pause();
     }
 
-    /// Ends it: when this returns, no program of ours is on any interface, and nothing is kept.
+    /// Ends it. When this returns, no program of ours is on any interface, and nothing is kept.
     pub fn finish(mut self) {
         self.core.pause();
         self.end_heartbeat();
@@ -250,9 +250,9 @@ fn forwarded_from(sites: &[KernelSite], numbers: &[u32]) -> HashMap<u32, Vec<Net
     sites.map(|(site, number)| (*number, site.forwarded_from.clone())).collect()
 }
 
-/// Addresses of this machine.
+/// All addresses of this machine.
 fn own_addresses() -> Vec<IpAddr> {
-    // Without, clients that call it by an IPv6 address are served by user mode.
+    // When they cannot be read, user mode serves clients that name this machine by an IPv6 address.
     let all = interfaces().unwrap_or_default();
     all.into_iter().flat_map(|interface| interface.addresses).collect()
 }
@@ -302,8 +302,8 @@ impl FastPathCore {
         }
     }
 
-    /// Programs on the interfaces that carry these addresses, from now on. The addresses that are carried by
-    /// none without.
+    /// Puts programs on the interfaces that carry these addresses. Returns the addresses that no interface
+    /// without programs carries.
     fn reach(&self, bound: &[SocketAddr]) -> Vec<SocketAddr> {
         *self.bound() = bound.to_vec();
         self.interfaces().forgive();
@@ -312,8 +312,8 @@ impl FastPathCore {
         bound.iter().filter(|address| address.ip().is_loopback() || !refused).copied().collect()
     }
 
-    /// Interfaces come and go. Looked for, once a second, rather than listened for: it costs a tenth of a
-    /// millisecond, and nothing is missed when a queue of notices overflows.
+    /// Interfaces come and go. They are listed once a second rather than listened for: that costs a tenth of
+    /// a millisecond, and misses nothing when a queue of notices overflows.
     pub(crate) fn look_at_interfaces(&self) {
         let all = match interfaces() {
             Ok(all) => all,
@@ -333,7 +333,7 @@ impl FastPathCore {
         }
     }
 
-    /// Objects that there was no room for are offered again when others have gone.
+    /// Offers objects that found no room again, when there is room now.
     pub(crate) fn use_room(&self) {
         const AT_ONCE: usize = 256;
         let current = self.current.load();
@@ -350,7 +350,7 @@ impl FastPathCore {
         }
     }
 
-    /// Room goes to those objects that save most.
+    /// Gives the room to the objects that save the most time.
     pub(crate) fn rebalance(&self) {
         let current = self.current.load();
         if let Some(current) = current.as_ref()
@@ -383,8 +383,8 @@ impl FastPathCore {
         self.fast_path.pause();
     }
 
-    /// Long answers are brought to their end, and the last segments of connections with a sequence offset need
-    /// the programs. Those that wait for nothing but their time (TIME_WAIT) do not hold up the end.
+    /// Waits for the ends of long answers, and a little for connections that need translation: their last
+    /// segments need the programs. Connections in TIME_WAIT do not delay the end for long.
     fn await_goodbyes(&self) {
         const FLIGHTS: Duration = Duration::from_secs(2);
         const PATIENCE: Duration = Duration::from_millis(250);

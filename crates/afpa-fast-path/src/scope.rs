@@ -1,5 +1,5 @@
-//! Which cache objects may be answered in the kernel, and under which URLs: those that host and path
-//! alone lead to.
+//! Which cache objects the kernel may answer with, and under which URLs: those that host and path alone
+//! lead to.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use afpa_http::Method;
 use afpa_module_http::Global;
 use afpa_router::{Action, ListenerId, Question, RequestSet, Router, SiteId};
 
-/// The part of what is served that the kernel can answer.
+/// The part of what is served that the kernel can answer for.
 pub struct KernelScope {
     router: Option<Arc<Router>>,
-    /// Where each root stands in URLs.
+    /// For each root, the URLs that lead to it.
     ways: Vec<Vec<Way>>,
     /// What logs and metrics call each site.
     names: Vec<String>,
@@ -25,7 +25,7 @@ struct Way {
     head: Box<[u8]>,
 }
 
-/// Places in URLs at which one root is looked for: each of its objects is pinned at every one of them.
+/// Most ways to one root: each of its objects is pinned once for every way.
 const MOST_WAYS: usize = 8;
 
 impl KernelScope {
@@ -66,12 +66,12 @@ impl KernelScope {
     }
 }
 
-/// By which URLs a request set may lead to its root; `None`: it has none.
+/// The URLs by which a request set may lead to its root. `None`: it has no root, or they cannot be told.
 fn way(set: &RequestSet) -> Option<(usize, Way)> {
     let Action::Cached { root } = set.behaviour.action else { return None };
     let head = match &set.behaviour.rewrite {
         None => &[][..],
-        // What more than a prefix gives way is not to be guessed from the path below the root.
+        // Where more than a prefix is replaced, the URL cannot be told from the path below the root.
         Some(rewrite) if rewrite.head.is_empty() => set.prefix.get(..rewrite.strip)?,
         Some(_) => return None,
     };

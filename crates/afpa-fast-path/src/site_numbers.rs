@@ -4,19 +4,19 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use afpa_bpf::{SITES_COUNTED, SiteCount};
 
-/// Sites of one configuration that are counted each for itself. Those of the one before still answer
-/// while the next is told, and each needs a place of its own.
+/// Most sites of one configuration that are counted each for itself. The sites of the configuration before
+/// still answer while the kernel is told of the next ones, and need places of their own.
 const COUNTED: usize = SITES_COUNTED / 2 - 1;
 
-/// Numbers and counts of sites. A site is the same after a reload when its name is, or, of several with
-/// one name, its place among these.
+/// Numbers and counts of sites. A site is the same after a reload when it has the same name; of several with
+/// one name, when it has the same position among them.
 #[derive(Default)]
 pub(crate) struct SiteNumbers {
     counted: u32,
     uncounted: u32,
-    /// Of numbers that are not used any more.
+    /// What was counted under numbers that are not used any more.
     past: HashMap<Name, AnswerCount>,
-    /// This configuration's sites, in its order, and behind them those of the one before.
+    /// The sites of this configuration, in its order, and behind them those of the configuration before.
     live: VecDeque<NumberedSite>,
     current: usize,
 }
@@ -35,7 +35,7 @@ pub struct AnswerCount {
 struct NumberedSite {
     name: Name,
     site: u32,
-    /// What others had counted at its place.
+    /// What other sites had counted at its place.
     before: AnswerCount,
 }
 
@@ -47,7 +47,7 @@ impl SiteNumbers {
         names: &[String],
         read: impl Fn(u32) -> AnswerCount,
     ) -> Vec<u32> {
-        // What was behind is of the configuration before the last: its programs' last turns are over.
+        // The sites behind are those of the configuration before the last. No program is at work for them.
         let over = self.live.split_off(self.current).into_iter();
         for NumberedSite { name, site, before } in over.filter(|live| is_counted(live.site)) {
             self.past.entry(name).or_default().add(read(site).since(before));
@@ -92,7 +92,7 @@ impl SiteNumbers {
         self.counted
     }
 
-    /// They share the place 0.
+    /// Sites that are not counted share the place 0.
     fn next_uncounted(&mut self) -> u32 {
         self.uncounted = self.uncounted.wrapping_add(SITES_COUNTED as u32);
         self.uncounted
@@ -117,7 +117,7 @@ impl AnswerCount {
         }
     }
 
-    /// Of both kinds.
+    /// Answers of both kinds.
     pub fn all(self) -> u64 {
         self.whole + self.not_modified
     }

@@ -15,15 +15,15 @@ pub struct Timeouts {
     pub write: Duration,
 }
 
-/// The connection to the client while *derive remote response* has it.
+/// The connection to the client, which the engine lends to *derive remote response*.
 ///
-/// Content of the request is taken from [`arrived`](ClientStream::arrived) first, then from
-/// [`poll_receive`](ClientStream::poll_receive); what was read beyond it is given back. Nothing is sent
-/// that was not given to [`poll_send`](ClientStream::poll_send), which takes less than it is given when
-/// the client is slow: that is the back-pressure. Time-outs are kept by the engine's sweep, not by
-/// timers: whoever gets `Pending` asks [`is_over`](ClientStream::is_over) before it waits.
+/// Read the content of the request from [`arrived`](ClientStream::arrived) first, then from
+/// [`poll_receive`](ClientStream::poll_receive), and give back what was read beyond it. Send with
+/// [`poll_send`](ClientStream::poll_send); it takes only a part of the bytes when the client is slow, which
+/// is the back-pressure. There are no timers: the engine's sweep checks deadlines. So after a `Pending`, ask
+/// [`is_over`](ClientStream::is_over) before waiting.
 pub trait ClientStream {
-    /// What had arrived behind the head of the request and was not consumed yet.
+    /// The bytes that had arrived behind the head of the request and were not consumed yet.
     fn arrived(&self) -> &[u8];
 
     /// Takes `n` bytes from the front of what had arrived.
@@ -35,8 +35,8 @@ pub trait ClientStream {
     /// Gives back what was received and does not belong to the request.
     fn give_back(&mut self, bytes: &[u8]);
 
-    /// Watches a client from which nothing is expected; what it sends is kept, within bounds. Ready when
-    /// the client is gone.
+    /// Ready when the client is gone. For a client from which no content is expected: bytes that it sends are
+    /// kept, up to a limit.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 
     /// Sends from `bytes`. `more` says that more follows at once, so that no short packet is made.
@@ -47,26 +47,26 @@ pub trait ClientStream {
         more: bool,
     ) -> Poll<io::Result<usize>>;
 
-    /// Ends the sending direction: the server of a tunnel has.
+    /// Shuts down the sending direction, because the server of a tunnel has.
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// The connection will be reset, not ended, so that a response without a length that breaks off is
-    /// not taken for a whole one.
+    /// Has the connection end with a reset. A response without a length that breaks off would otherwise look
+    /// complete.
     fn reset_at_end(&mut self);
 
     /// The time.
     fn now(&self) -> Now;
 
-    /// The time when somebody on this core last asked for it: when the request came, or a sweep ago at
-    /// most. Costs no reading of the clock.
+    /// The time when the clock was last read on this core: when the request arrived, or a sweep ago at most.
+    /// Does not read the clock.
     fn cached_now(&self) -> Now;
 
     /// How long this client may take.
     fn timeouts(&self) -> Timeouts;
 
-    /// Waits no longer than until `steady_ms` from now on; `None`: as long as it takes.
+    /// Sets the deadline of all waits from now on; `None`: no deadline.
     fn wait_until(&mut self, steady_ms: Option<u64>);
 
-    /// Whether that time has come. Otherwise the task is woken when it does.
+    /// Whether the deadline has passed. If not, the task is woken when it does.
     fn is_over(&self, cx: &mut Context<'_>) -> bool;
 }

@@ -30,8 +30,8 @@ pub fn epoch() -> Instant {
     *EPOCH.get_or_init(Instant::now)
 }
 
-/// Milliseconds since [`epoch`], as in [`Now::steady_ms`]. For threads that are
-/// no core; modules are given the time.
+/// Milliseconds since [`epoch`], as in [`Now::steady_ms`]. For threads other than the cores; modules are
+/// given the time.
 pub fn steady_ms() -> u64 {
     u64::try_from(epoch().elapsed().as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,8 +1,8 @@
-//! The AFPA framework: what is the same for every protocol.
+//! The AFPA framework: the part of a server that is the same for every protocol.
 //!
 //! A server is the framework plus a [`Module`] for one application protocol (IBM paper,
-//! section 5; USENIX paper, section 3.2). The module supplies the *state functions*; which state
-//! follows which is written down once, in [`state`], and walked by the engine.
+//! section 5; USENIX paper, section 3.2). The module supplies the *state functions*. The one table of
+//! transitions between the states is in [`state`]; the engine follows it.
 //!
 //! * [`state`]: the states, the two contexts they may run in, the table of transitions;
 //! * [`module`]: the interface between framework and protocol, with its three kinds of data;

@@ -1,4 +1,4 @@
-//! What a protocol brings: state functions and the three kinds of data they work on.
+//! The interface of a protocol: state functions, and the three kinds of data that they work on.
 
 use std::future::Future;
 
@@ -13,11 +13,11 @@ use crate::outbox::Outbox;
 pub enum Derived<R> {
     /// Not enough data; what is missing decides which time-out applies.
     Incomplete(Waiting),
-    /// So many bytes belong to the content of an earlier request and are done with.
+    /// So many bytes belong to the content of an earlier request and were skipped.
     Skipped(usize),
     /// A whole request, and how many bytes of the data were its own.
     Request(R, usize),
-    /// This can never become a request; the refusal is in the outbox, the connection ends.
+    /// The data can never become a request. The refusal is in the outbox, and the connection ends.
     Refused,
 }
 
@@ -64,7 +64,7 @@ pub enum Cached<R> {
 /// Which state answers a request that the cache cannot answer.
 #[derive(Debug)]
 pub enum Miss<U, R> {
-    /// None: the answer is in the outbox already.
+    /// No further state: the answer is in the outbox already.
     Answered(Persistence),
     /// *Derive uncached response*, from the file system.
     Uncached(U),
@@ -75,10 +75,10 @@ pub enum Miss<U, R> {
 /// An application protocol: the state functions of one core.
 ///
 /// The value itself is the core's part of the module: its view of the cache, its counters, its
-/// formatted date. Every core has one, and nothing else touches it, so that no state function of
-/// the deferred-interrupt context takes a lock. Data that is independent of core, connection and
-/// request (*global data*) is `Arc`ed inside and swapped whole; *connection data* and *request
-/// data* are the types below (IBM paper, section 5).
+/// formatted date. Each core has its own value, which no other thread uses, so no state function of the
+/// deferred-interrupt context takes a lock. Data that is independent of core, connection and request (*global
+/// data*) is in an `Arc` inside and replaced as a whole; *connection data* and *request data* are the types
+/// below (IBM paper, section 5).
 ///
 /// For each request the engine calls, in the order that [`State::next`](crate::State::next)
 /// allows: `derive_request`, `derive_cached_response`, and on a miss `derive_miss_response`. A request
@@ -86,7 +86,7 @@ pub enum Miss<U, R> {
 /// server answers, with `derive_remote_response` and `finish_remote`. A module that has no such requests
 /// says so with [`Infallible`](std::convert::Infallible) as the type.
 pub trait Module: Sized + 'static {
-    /// What changes per connection.
+    /// The data of one connection.
     type Connection: 'static;
     /// Room on the stack that *derive request* needs, uninitialised at no cost.
     type Slots<'b>: Default;
@@ -113,7 +113,7 @@ pub trait Module: Sized + 'static {
     /// A connection was accepted on the listener that the program gave this number.
     fn connected(&mut self, client: Client, listener: u32) -> Self::Connection;
 
-    /// Data has arrived. Called again with what is left until it answers `Incomplete`.
+    /// Data has arrived. This is called again with the rest of the data until it returns `Incomplete`.
     fn derive_request<'s, 'b>(
         &mut self,
         connection: &mut Self::Connection,
@@ -177,7 +177,7 @@ pub trait Module: Sized + 'static {
         out: &mut Outbox,
     ) -> Persistence;
 
-    /// A time-out ended the connection: the last words, if any, go into `out`.
+    /// A time-out ends the connection. A last answer, if there is one, goes into `out`.
     fn timed_out(
         &mut self,
         connection: &mut Self::Connection,
@@ -186,22 +186,22 @@ pub trait Module: Sized + 'static {
         out: &mut Outbox,
     );
 
-    /// A connection beyond the limits is about to be closed: the last words go into `out`.
+    /// A connection beyond the limits is about to be closed. Its only answer goes into `out`.
     fn refuse_connection(&mut self, client: Client, now: Now, out: &mut Outbox);
 
-    /// A response that was not sent at once has left, or `body_bytes` of its content have.
+    /// A response that was not sent at once has been sent, or at least `body_bytes` of its content.
     fn sent(&mut self, receipt: &Receipt, now: Now, body_bytes: u64);
 
-    /// The engine drains: from now on every answer is the last one of its connection.
+    /// The engine drains: from now on every answer is the last one on its connection.
     fn drain(&mut self);
 
-    /// The program gave a listener up: answers on its connections are their last ones, until there are new
-    /// connections on it.
+    /// The program gave a listener up: the next answer on each of its connections is the last one, until the
+    /// listener gets new connections.
     fn leave(&mut self, _listener: u32) {}
 
-    /// Once a second: report to shared structures, hand over the access log.
+    /// Called once a second, to report to shared structures and to hand over the access log.
     fn tick(&mut self, now: Now);
 
-    /// Cache objects were dropped elsewhere: let go of them.
+    /// Cache objects were dropped by other threads: release them.
     fn release_dropped(&mut self);
 }

@@ -1,4 +1,4 @@
-//! The states of a request, the contexts they run in, and what follows what.
+//! The states of a request, the contexts they run in, and the table of transitions.
 //!
 //! This is figure 2 of the IBM paper. State functions do not know their successors: they report an
 //! [`Event`], and [`State::next`] is the one table of transitions ("the layer of indirection permits
@@ -10,11 +10,11 @@
 
 /// Where a state function may run.
 ///
-/// In the papers a deferred interrupt (bottom half, DPC) or a kernel thread. Here the restrictive
-/// context is the section of a connection that runs between the arrival of data and the write of
-/// the answers, on the core's own event loop: it may not block, open a file, wait for a lock that
-/// another core may hold, or allocate on a hit. States that keep this discipline are the ones that
-/// can move into the kernel's softirq, where the same rules are enforced by the BPF verifier.
+/// In the papers this is a deferred interrupt (bottom half, DPC) or a kernel thread. Here the restrictive
+/// context is the section of a connection that runs between the arrival of data and the write of the
+/// answers, on the core's own event loop. It must not block, open a file, wait for a lock that another core
+/// may hold, or allocate on a hit. States that obey these rules can also run in the kernel's softirq, where
+/// the BPF verifier enforces the same rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
     /// Never blocks; may later run in softirq.
@@ -26,11 +26,11 @@ pub enum Context {
 /// A state of the request on a client connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Data has arrived: is it a whole request that we understand?
+    /// Parse the data that has arrived.
     DeriveRequest,
     /// Route the request (layer 7), and look its object up in the cache.
     DeriveCachedResponse,
-    /// The cache has no answer: answer from the router's verdict, or choose who answers.
+    /// The cache has no answer: answer from the route, or choose the state that answers.
     DeriveMissResponse,
     /// Create a cache object from the file system.
     DeriveUncachedResponse,
@@ -55,15 +55,15 @@ pub enum Event {
     Hit,
     /// The cache has no usable object for the key.
     Miss,
-    /// The answer needs nobody else (an error, a redirect, OPTIONS) and is in the outbox.
+    /// The answer (an error, a redirect, a loaded object) is in the outbox, or was sent.
     Answered,
     /// The file system has the answer.
     Uncached,
     /// A server group has the answer.
     Remote,
-    /// The response left, the connection stays.
+    /// The response was sent; the connection persists.
     Sent,
-    /// The response left (or failed) and was the last one.
+    /// The response was sent (or failed), and was the last one.
     SentLast,
 }
 
@@ -81,9 +81,9 @@ impl State {
 
     /// The context this state's function runs in.
     ///
-    /// *Send response* is counted with the restrictive context: a pinned object is written there.
-    /// A response that does not fit the socket buffer, or that lies in a file, goes on in a thread
-    /// context (the connection's own task), as in the papers.
+    /// *Send response* belongs to the restrictive context, because a pinned object is written there. A
+    /// response that does not fit the socket buffer, or that lies in a file, continues in a thread context
+    /// (the connection's own task), as in the papers.
     pub const fn context(self) -> Context {
         match self {
             State::DeriveRequest
@@ -95,7 +95,7 @@ impl State {
         }
     }
 
-    /// The state that follows `self` after `event`; `None` when the pair is a defect of a module.
+    /// The state that follows `self` after `event`; `None` if a correct module cannot report that event here.
     pub const fn next(self, event: Event) -> Option<State> {
         use Event as E;
         use State as S;

@@ -4,13 +4,13 @@
 //! could understand differently is an error: bare LF or CR, white space or signs around a size,
 //! sizes of more than 16 digits, control bytes in extensions, trailer lines that are no fields.
 //! Chunk extensions and trailer fields are checked and bounded; extensions are discarded, trailer fields
-//! kept for whoever wants to pass them on.
+//! kept if the caller asks for them.
 
 use std::ops::Range;
 
 use crate::syntax::{is_field_byte, is_tchar};
 
-/// Bounds of what carries no content.
+/// Limits on bytes that carry no content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkLimits {
     /// Bytes of chunk extensions in a whole body: without a bound a client could make a server
@@ -26,7 +26,7 @@ impl Default for ChunkLimits {
     }
 }
 
-/// Why a chunked body is refused; the place of the next request is lost, the connection closes.
+/// Why a chunked body is refused. It is then unknown where the next request begins, so the connection closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
     /// No hexadecimal digit where a chunk size must begin, or another byte behind it.
@@ -77,7 +77,7 @@ pub struct ChunkedDecoder {
 pub struct Trailers(Vec<u8>);
 
 impl Trailers {
-    /// Whether there are none.
+    /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -140,7 +140,7 @@ impl ChunkedDecoder {
         ChunkedDecoder { state, limits, failed: None, trailers: None }
     }
 
-    /// The same, for someone who wants the trailer fields.
+    /// A decoder that keeps the trailer fields.
     #[must_use]
     pub fn keeping_trailers(mut self) -> ChunkedDecoder {
         self.trailers = Some(Trailers::default());
@@ -156,7 +156,7 @@ impl ChunkedDecoder {
     /// or the end of the input. Call it again with what was not consumed, if anything was left.
     ///
     /// # Errors
-    /// The first offence. A decoder that has failed fails for good.
+    /// The first error in the input. A decoder that has failed stays failed.
     pub fn decode(&mut self, input: &[u8]) -> Result<Progress, ChunkError> {
         let mut position = 0;
         while let Some(&byte) = input.get(position) {

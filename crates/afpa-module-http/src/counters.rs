@@ -1,4 +1,4 @@
-//! What the HTTP module counts, one set a core.
+//! The counters of the HTTP module, one set for each core.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use afpa_http::Status;
 
 use crate::scope_stats::ScopeTable;
 
-/// Counts of one core.
+/// Counters of one core.
 #[derive(Debug)]
 pub struct HttpCounters {
     /// Requests answered from the core's view of the cache.
@@ -44,7 +44,7 @@ impl HttpCounters {
         self.answered_code(status.code(), content_bytes);
     }
 
-    /// Likewise, of a status that a server chose.
+    /// As `answered`, with a status that a server chose.
     pub(crate) fn answered_code(&self, status: u16, content_bytes: u64) {
         let index = usize::from(status.saturating_sub(LOWEST));
         if let Some(counter) = self.by_status.get(index) {
@@ -53,12 +53,12 @@ impl HttpCounters {
         self.content_bytes.add(content_bytes);
     }
 
-    /// What is counted of sites and request sets.
+    /// The counters of sites and request sets.
     pub fn scopes(&self) -> Arc<ScopeTable> {
         Arc::clone(&self.scopes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// From the start, and from a reload: hits do not come here.
+    /// Called at the start and at a reload, never on a hit.
     pub(crate) fn set_scopes(&self, scopes: &Arc<ScopeTable>) {
         *self.scopes.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(scopes);
     }

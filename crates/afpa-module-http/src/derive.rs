@@ -31,15 +31,15 @@ pub use miss::Missed;
 /// The HTTP module of one core.
 pub struct Http {
     global: Arc<Global>,
-    /// Of the cache that all roots share.
+    /// This core's view of the cache that all roots share.
     view: Option<View<HttpHeader>>,
     responder: Responder,
-    /// What this core counts of sites and request sets.
+    /// This core's counters of sites and request sets.
     scopes: Arc<ScopeTable>,
     wake: Arc<dyn Fn() + Send + Sync>,
     /// What exchanges with servers share.
     core: Rc<exchange::Core>,
-    /// Listeners that were given up.
+    /// Listeners that the program gave up: the next answer on their connections is the last one.
     left: Vec<ListenerId>,
     paths: PathRoom,
 }
@@ -48,7 +48,7 @@ pub struct Http {
 pub struct HttpConnection {
     client: Client,
     listener: ListenerId,
-    /// Content of the last request that is still to be thrown away.
+    /// Content of the last request that is still to be skipped.
     skipping: Option<BodySkipper>,
     /// The connection counts against the limits of the site that its last distributed request was for.
     permit: Option<ConnectionPermit>,
@@ -82,7 +82,7 @@ impl Http {
         }
     }
 
-    /// Serves from other global data from the next request on. Requests in flight keep the old.
+    /// Serves from new global data from the next request on. Requests in flight keep the old data.
     pub fn adopt(&mut self, global: Arc<Global>) {
         self.scopes = Arc::new(global.scopes(&self.scopes));
         self.responder.counters.set_scopes(&self.scopes);
@@ -90,13 +90,13 @@ impl Http {
         self.view = self.global.view(&self.wake);
     }
 
-    /// Leaves records of answered requests elsewhere from now on.
+    /// Sends the records of answered requests to another sink from now on.
     pub fn log_to(&mut self, sink: Box<dyn AccessSink>) {
         self.responder.sink = sink;
     }
 }
 
-/// Objects age by the steady clock: the wall clock may be set back.
+/// The age of objects is measured by the steady clock, because the wall clock may be set back.
 pub(crate) fn seconds(now: Now) -> Seconds {
     Seconds(now.steady_ms() / 1000)
 }
@@ -142,7 +142,7 @@ impl Module for Http {
                     connection.skipping = None;
                     Derived::Skipped(bytes)
                 }
-                // Its request has been answered: there is nothing left to say.
+                // The request of this content has its answer already (LIFECYCLE.md, invariant 3).
                 Err(BrokenBody) => Derived::Refused,
             };
         }
@@ -154,7 +154,7 @@ impl Module for Http {
             Ok(Some(parsed)) => {
                 let consumed = parsed.head_len;
                 let limit = self.global.body_limit;
-                // Where servers get requests, only the router knows whose content it is.
+                // With a router, the content may be for a server: routing decides.
                 if self.global.router.is_none() && self.global.leaves_content(&parsed) {
                     let status = Status::CONTENT_TOO_LARGE;
                     self.responder.refuse(connection.client, status, now, out);
@@ -267,8 +267,8 @@ impl Module for Http {
         now: Now,
         out: &mut Outbox,
     ) {
-        // A client that asked nothing is told nothing; one whose request was answered before its
-        // content had come, neither.
+        // A client that has sent no request gets no answer. Nor does one whose request was answered before
+        // its content had arrived.
         if why == Timeout::Head {
             self.responder.refuse(connection.client, Status::REQUEST_TIMEOUT, now, out);
         }
@@ -310,13 +310,13 @@ impl Module for Http {
 enum Skipped {
     /// Wait for more data.
     More,
-    /// So many bytes are done with, and there is more to come.
+    /// So many bytes were skipped, and more content follows.
     Some(usize),
-    /// So many bytes, and the content ends with them.
+    /// So many bytes were skipped, and the content ends with them.
     Last(usize),
 }
 
-/// Content that is malformed, or goes on beyond the limit.
+/// The content is malformed, or longer than the limit.
 struct BrokenBody;
 
 fn skip(skipper: &mut BodySkipper, input: &[u8]) -> Result<Skipped, BrokenBody> {

@@ -14,7 +14,7 @@ use crate::load::{Compressor, Homes, RootedPath, split_home};
 use crate::push::{Changes, Pusher};
 use crate::settings::DocRootSettings;
 
-/// A document root: independent of connections and requests, and swapped as a whole at a reload.
+/// A document root. It is independent of connections and requests, and replaced as a whole at a reload.
 pub struct DocRoot {
     key: u32,
     settings: DocRootSettings,
@@ -26,8 +26,7 @@ pub struct DocRoot {
     watcher: OnceLock<Watcher>,
 }
 
-/// The thread that watches the document root, the one that pushes, or the one that compresses cannot be
-/// started.
+/// A thread cannot be started: the one that watches the document root, pushes files, or compresses.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot watch the document root: {0}")]
 pub struct DocRootError(#[from] io::Error);
@@ -106,13 +105,13 @@ impl DocRoot {
         self.watcher.get()
     }
 
-    /// Drops the object of a normalised path. Whether there was one.
+    /// Drops the object of a normalised path. Returns whether there was one.
     pub fn purge(&self, path: &[u8]) -> bool {
         self.cache.purge(&Key::new(self.key, path))
     }
 
-    /// Notes a request that is answered from `object`, and orders the codings that it shows to be wanted.
-    /// Costs a hit a load or two.
+    /// Notes a request that is answered from `object`, and queues the object for compression if the request
+    /// shows that this is wanted. It costs a hit one or two loads.
     #[inline]
     pub(crate) fn note(
         self: &Arc<Self>,
@@ -135,7 +134,7 @@ impl DocRoot {
         hosts.is_empty() || hosts.iter().any(|known| known.eq_ignore_ascii_case(host.name()))
     }
 
-    /// Which root a path belongs to; `None` for the home of nobody.
+    /// The directory that a path is looked up in; `None` if it names the home of an unknown user.
     pub(crate) fn place<'a>(&'a self, path: &'a [u8]) -> Option<RootedPath<'a>> {
         let Some((homes, (prefix, rest))) = self.homes.as_ref().zip(split_home(path)) else {
             return Some(RootedPath::in_doc_root(&self.root, self.watcher.get(), path));

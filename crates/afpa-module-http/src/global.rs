@@ -17,7 +17,7 @@ use crate::site::Site;
 
 /// What the modules of all cores serve from.
 pub struct Global {
-    /// Decides between request sets; `None`: everything belongs to the first root.
+    /// Decides between request sets. `None`: every request goes to the first root.
     pub router: Option<Arc<Router>>,
     /// Document roots, by the number that the router has for them. They share one cache.
     pub roots: Vec<Arc<DocRoot>>,
@@ -33,7 +33,7 @@ pub struct Global {
     pub counted_sets: usize,
 }
 
-/// A server group, and how its servers are dealt with.
+/// A server group, and the settings of exchanges with its servers.
 pub struct ServerGroup {
     /// Selection and health.
     pub group: Arc<Group>,

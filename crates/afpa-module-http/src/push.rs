@@ -1,5 +1,5 @@
-//! What the watcher hears: objects are dropped, and written files are loaded before they are asked
-//! for ("content is pushed to the cache simply by writing it", IBM paper, section 2).
+//! Acts on changes that the watcher reports: objects are dropped, and written files are loaded before they
+//! are asked for ("content is pushed to the cache simply by writing it", IBM paper, section 2).
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
@@ -20,7 +20,7 @@ pub(crate) struct Changes {
     written: Option<SyncSender<Box<[u8]>>>,
 }
 
-/// Files that may wait to be pushed; beyond it they are loaded when they are asked for.
+/// How many files may wait to be pushed. Further files are loaded when they are asked for.
 const WAITING: usize = 4096;
 
 impl Changes {
@@ -102,7 +102,7 @@ fn push(doc_root: &DocRoot, key: &Key, now: Seconds) {
         return;
     }
     if let Fill::Lead(ticket) = doc_root.cache().begin(key.clone(), now) {
-        // Overtaken by another write: that one is in the queue, too.
+        // If another write overtook the load, that write is in the queue, too.
         let _ = load::fill(doc_root, ticket);
     }
 }

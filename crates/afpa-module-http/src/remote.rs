@@ -1,5 +1,5 @@
-//! *Derive remote response*: from a request that the router distributes to an exchange with a server,
-//! and from what became of it to the end of the answer.
+//! *Derive remote response*: makes a distributed request ready for an exchange with a server, and finishes the
+//! answer when the exchange has ended.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -37,32 +37,32 @@ pub struct ExchangedRequest {
 
 /// Why a distributed request goes to no server.
 pub(crate) enum NotSent {
-    /// It is about this server.
+    /// It is an OPTIONS request that AFPA itself answers.
     Options,
-    /// It is not to be passed on.
+    /// It must not be passed on.
     Status(Status),
-    /// It has more content than the servers get.
+    /// It has more content than the group allows.
     TooLarge,
     /// The site's limits are reached.
     Limited(Refused),
 }
 
-/// What the router said about a distributed request.
+/// The router's verdict on a distributed request.
 #[derive(Clone, Copy)]
 pub(crate) struct Distributed<'a> {
     pub(crate) site: SiteId,
     pub(crate) group: GroupId,
     pub(crate) affinity: router::Affinity,
-    /// Its path at the server.
+    /// The path for the server.
     pub(crate) path: &'a [u8],
 }
 
-/// Who asks, as far as servers and limits are concerned.
+/// The client of a distributed request.
 #[derive(Clone, Copy)]
 pub(crate) struct Asker {
     pub(crate) client: Option<IpAddr>,
     pub(crate) names_server: bool,
-    /// Its connection ends with this answer.
+    /// This answer is the last one on its connection.
     pub(crate) is_last: bool,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn prepare(
     let mut head = RequestHead::in_memory(core.pool.text());
     let policy = &settings.request;
     head.write(request, to.path, policy, origin).map_err(NotSent::from)?;
-    // Last, so that what is refused for another reason does not count.
+    // The limits come last, so that a request that is refused for another reason does not count.
     let admit = |site: &Site| {
         if !connection.as_ref().is_some_and(|permit| permit.is_at(&site.gate)) {
             // The permit of the site before is given back even if this site refuses the connection.
@@ -248,5 +248,5 @@ impl ExchangedRequest {
     }
 }
 
-/// What is recorded when the client went away before it had its answer.
+/// The status in the log when the client went away before it had its answer (nginx's 499).
 const CLIENT_GONE: u16 = 499;

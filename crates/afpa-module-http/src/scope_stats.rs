@@ -1,7 +1,7 @@
 //! What is counted of sites and request sets, one set of counts a core.
 //!
-//! A request is counted by the core that serves it, in counters that nobody else writes: a hit costs two
-//! plain additions, and no lock. Whoever shows the counts adds those of all cores up.
+//! Each core counts the requests that it serves, in counters that no other thread writes: a hit costs two plain
+//! additions and no lock. Metrics add up the counts of all cores.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use afpa_router::{Action, RequestSet, RequestSetId, SiteId};
 #[derive(Debug, Default)]
 pub struct ScopeTable {
     sites: Vec<Arc<ScopeStats>>,
-    /// By their number; as many as are counted.
+    /// By their number; only those that have counters of their own.
     sets: Vec<Arc<ScopeStats>>,
 }
 
@@ -22,12 +22,12 @@ pub struct ScopeTable {
 /// to no request set, and those of request sets that have no counters of their own.
 #[derive(Debug)]
 pub struct ScopeStats {
-    /// What metrics call the site.
+    /// The name of the site in metrics.
     pub site: String,
-    /// What they call the request set.
+    /// The name of the request set in metrics; `None`: these are the counters of the site.
     pub set: Option<String>,
     own: Counts,
-    /// A request of a set is one of its site, too.
+    /// The counters of its site, in which a request of a request set is counted, too.
     whole: Option<Arc<ScopeStats>>,
 }
 
@@ -36,7 +36,7 @@ pub struct ScopeStats {
 pub struct ScopeReport {
     /// Answered requests by the first digit of the status: 1xx to 5xx.
     pub responses: [u64; CLASSES],
-    /// Requests that a thread or a server works on.
+    /// Requests in flight: a helper thread or a server works on them.
     pub in_flight: u64,
     /// Microseconds from a distributed request to the last byte of its answer; `None` of a request set
     /// that is not distributed.
@@ -49,7 +49,7 @@ const CLASSES: usize = 5;
 struct Counts {
     responses: [Counter; CLASSES],
     in_flight: Counter,
-    /// Only what is distributed has times.
+    /// Only scopes with distributed requests have times.
     times: Option<Box<Times>>,
 }
 
@@ -113,7 +113,7 @@ impl ScopeStats {
         (&self.site, self.set.as_deref())
     }
 
-    /// The one of before, if it is of the same kind and its site stays too.
+    /// The counters of before, if they are of the same kind and their site stays, too.
     fn or_kept(self, kept: &HashMap<Name<'_>, &Arc<ScopeStats>>) -> Arc<ScopeStats> {
         let site = |scope: &ScopeStats| scope.whole.as_ref().map(Arc::as_ptr);
         let same = |before: &ScopeStats| {
@@ -151,7 +151,7 @@ impl ScopeStats {
         std::iter::once(self).chain(self.whole.as_deref())
     }
 
-    /// What was counted.
+    /// The counts at this moment.
     pub fn report(&self) -> ScopeReport {
         let duration = self.own.times.as_ref().map(|times| {
             Histogram::counted(times.buckets.each_ref().map(Counter::get), times.sum_us.get())
@@ -181,7 +181,7 @@ impl ScopeReport {
     }
 }
 
-/// A request that a thread or a server works on.
+/// Counts a request as in flight until it is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlight(Arc<ScopeStats>);
 

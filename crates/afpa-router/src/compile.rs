@@ -1,4 +1,4 @@
-//! From a table to a router, with every contradiction of the table.
+//! Compiles a table into a router, and finds every conflict in the table.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,12 @@ use crate::conditions::MAX_CONDITIONAL;
 use crate::extension::MAX_EXTENSION;
 use crate::extension_table::{ExtensionTable, FileKind};
 use crate::hosts::Hosts;
+use crate::ids::SiteId;
 use crate::prefixes::Prefixes;
 use crate::router::{RequestSet, Router};
 use crate::site_paths::{CompiledPath, PrefixPaths, SitePaths};
 use crate::table::{
-    Action, Content, ContentGroup, HostPattern, PathEntry, Reach, SiteEntry, SiteId, Table,
+    Action, Content, ContentGroup, HostPattern, PathEntry, Reach, SiteEntry, Table,
 };
 use crate::verdict::{Piece, pieces};
 
@@ -72,7 +73,7 @@ pub enum Conflict {
         /// The extension.
         extension: String,
     },
-    /// A rewritten path would not begin with a slash, or with two.
+    /// A rewritten path would begin with no slash, or with two.
     #[error("the rewrite of content group {content} of path {path} of site {site} breaks the path")]
     Rewrite {
         /// The site.
@@ -91,7 +92,7 @@ pub enum Conflict {
         path: usize,
         /// The content group.
         content: usize,
-        /// What stands in braces.
+        /// The text in braces.
         variable: String,
     },
     /// More than [`MAX_CONDITIONAL`] content groups with conditions on one path.
@@ -162,7 +163,7 @@ impl Compiling<'_, '_> {
     fn places(&mut self, sets: &mut Vec<RequestSet>) -> SitePaths {
         let mut prefixes = Prefixes::new();
         let mut by_prefix: Vec<PrefixPaths> = Vec::new();
-        // Which path of the table each place came from.
+        // The path of the table that each compiled path came from.
         let mut origins: HashMap<(u32, usize), usize> = HashMap::new();
         for (path, entry) in self.site.paths.iter().enumerate() {
             if !is_reachable(&entry.prefix) {
@@ -188,7 +189,7 @@ impl Compiling<'_, '_> {
         SitePaths { prefixes, by_prefix }
     }
 
-    /// From each prefix to the next shorter one.
+    /// Links each prefix to the next shorter one.
     fn link(&self, prefixes: &Prefixes, by_prefix: &mut [PrefixPaths]) {
         for entry in &self.site.paths {
             let own = prefixes.longest(&entry.prefix, &mut ());
@@ -299,7 +300,7 @@ fn narrowness(reach: Reach) -> usize {
     }
 }
 
-/// Whether a normalised path can begin like this.
+/// Whether a normalised path can begin with this prefix.
 fn is_reachable(prefix: &[u8]) -> bool {
     let Some((b'/', rest)) = prefix.split_first() else { return false };
     let mut segments = rest.split(|&byte| byte == b'/').peekable();

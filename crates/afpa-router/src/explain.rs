@@ -1,12 +1,13 @@
-//! Why a request falls into its request set.
+//! Explains why a request belongs to its request set.
 
 use crate::extension::Extension;
+use crate::hosts::HostMatch;
+use crate::ids::{RequestSetId, SiteId};
 use crate::question::{Fields, Question};
 use crate::router::Router;
-use crate::table::{RequestSetId, SiteId};
 use crate::verdict::Unrouted;
 
-/// What the router saw on its way to a verdict.
+/// The steps of the router on its way to a verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation<'r, 'q> {
     /// The site, and what the host matched.
@@ -19,43 +20,32 @@ pub struct Explanation<'r, 'q> {
     pub outcome: Result<RequestSetId, Unrouted>,
 }
 
-/// How a host name found its site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostMatch<'r> {
-    /// By this name, in lower case.
-    Exact(&'r [u8]),
-    /// By `*.` and this name.
-    Below(&'r [u8]),
-    /// The site answers for any name.
-    Any,
-}
-
-/// A request set that was looked at.
+/// A request set that was tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Considered<'r> {
-    /// Which.
+    /// Its number.
     pub set: RequestSetId,
-    /// What came of it.
+    /// The result.
     pub outcome: MatchResult<'r>,
 }
 
-/// What came of looking at a request set.
+/// Whether a request set matches, or why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchResult<'r> {
-    /// The path does not reach that far: recursion is off, or it is exact.
+    /// Its path does not reach as far as the request's: recursion is off, or it is exact.
     Reach,
     /// Its content group does not have the extension.
     Content,
-    /// It wants another method.
+    /// Its conditions want another method.
     Method,
-    /// The field or cookie of this name is not as it must be.
+    /// The field or cookie of this name does not meet its condition.
     Field(&'r str),
-    /// This is the one.
+    /// It matches: this is the request set of the request.
     Taken,
 }
 
 impl Router {
-    /// Walks as [`Router::route`] does, and tells what it saw.
+    /// Decides as [`Router::route`] does, and reports each step.
     pub fn explain<'r, 'q, F: Fields>(&'r self, question: &Question<'q, F>) -> Explanation<'r, 'q> {
         let mut explanation = Explanation {
             site: self

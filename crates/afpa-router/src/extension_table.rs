@@ -1,10 +1,10 @@
-//! Which content group of one path has which extensions.
+//! For one path: which content group has which extensions.
 
 use std::collections::HashMap;
 
 use crate::table::{Content, ContentGroup};
 
-/// What kind of file a path names.
+/// The kind of file that a path names.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum FileKind<'e> {
     Extension(&'e str),
@@ -12,18 +12,18 @@ pub(crate) enum FileKind<'e> {
     Other,
 }
 
-/// Which content group of one path has what.
+/// The content groups of one path, by extension.
 pub(crate) struct ExtensionTable<'t> {
     contents: &'t [Content],
-    /// Those with conditions, in their order.
+    /// Groups with conditions, in their order.
     conditional: Vec<usize>,
-    /// Of those without: which lists an extension, in lower case,
+    /// Of the groups without conditions: the one that lists an extension, in lower case;
     listed: HashMap<String, usize>,
-    /// which has requests without one,
+    /// the one for paths without an extension;
     none: Option<usize>,
-    /// all others,
+    /// the one for all other extensions;
     others: Option<usize>,
-    /// and everything else.
+    /// the one for everything else.
     all: Option<usize>,
 }
 
@@ -82,7 +82,7 @@ impl<'t> ExtensionTable<'t> {
         tried
     }
 
-    /// Whether a content group with conditions has a kind of file.
+    /// Whether a content group with conditions includes a kind of file.
     fn fits(&self, group: &ContentGroup, kind: FileKind<'_>) -> bool {
         match (group, kind) {
             (ContentGroup::All, _) => true,
@@ -95,7 +95,7 @@ impl<'t> ExtensionTable<'t> {
         }
     }
 
-    /// Two content groups without conditions that both want the same.
+    /// Pairs of content groups without conditions that claim the same.
     pub(crate) fn disputed(&self) -> Vec<(usize, usize, String)> {
         let mut owners: HashMap<String, usize> = HashMap::new();
         let mut disputed = Vec::new();

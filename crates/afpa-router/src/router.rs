@@ -1,14 +1,15 @@
-//! The compiled table, and the decision.
+//! The compiled table, and the routing decision.
 
 use crate::extension::Extension;
 use crate::hosts::Hosts;
+use crate::ids::{ListenerId, RequestSetId, SiteId};
 use crate::question::{Fields, Question};
 use crate::site_paths::SitePaths;
 use crate::steps::Steps;
-use crate::table::{Content, ListenerId, Reach, RequestSetId, SiteId};
+use crate::table::{Content, Reach};
 use crate::verdict::{Rewritten, Unrouted, Verdict};
 
-/// A compiled [`Table`](crate::Table). It never changes; another one is made, and swapped in.
+/// A compiled [`Table`](crate::Table). It never changes; a reload makes another one.
 #[derive(Debug)]
 pub struct Router {
     /// By listener.
@@ -24,19 +25,19 @@ pub struct Router {
 pub struct RequestSet {
     /// Its site.
     pub site: SiteId,
-    /// Its place among the paths of the site.
+    /// Its index among the paths of the site.
     pub path: usize,
-    /// Its place among the content groups of the path.
+    /// Its index among the content groups of the path.
     pub content: usize,
-    /// What logs and metrics call it: site, prefix, content group.
+    /// Its name in logs and metrics: site, prefix, content group.
     pub name: String,
     /// The prefix of its path.
     pub prefix: Vec<u8>,
-    /// How far that reaches.
+    /// How far below the prefix it applies.
     pub reach: Reach,
     /// Content group, conditions, action, rewrite.
     pub behaviour: Content,
-    /// Whether its conditions can tell two requests of the methods GET and HEAD apart.
+    /// Whether of two GET or HEAD requests, one may meet its conditions and the other not.
     pub(crate) doubtful: bool,
 }
 
@@ -53,7 +54,7 @@ impl Router {
         self.route_counted(question, &mut ())
     }
 
-    /// As [`Router::route`], for a site that is known already: listener and host are not looked at.
+    /// As [`Router::route`], for a site that is known already: listener and host are ignored.
     ///
     /// # Errors
     /// [`Unrouted::NotFound`].
@@ -81,7 +82,7 @@ impl Router {
         sites
     }
 
-    /// Whether host and path alone decide about every GET and HEAD for a site.
+    /// Whether host and path alone decide the route of every GET and HEAD for a site.
     pub fn only_path(&self, site: SiteId) -> bool {
         !self.sets.iter().any(|set| set.site == site && set.doubtful)
     }

@@ -1,4 +1,4 @@
-//! Levels four and five of one site: from a path to the request sets that may have it.
+//! Levels four and five of one site: from a path to the request sets that may match.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::table::Reach;
 #[derive(Debug)]
 pub(crate) struct SitePaths {
     pub(crate) prefixes: Prefixes,
-    /// What the tree's numbers stand for.
+    /// By the numbers of the tree.
     pub(crate) by_prefix: Vec<PrefixPaths>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct CompiledPath {
     pub(crate) reach: Reach,
     /// Every request set of the path.
     pub(crate) sets: Range<u32>,
-    /// For extensions that the path names.
+    /// For extensions that are listed.
     pub(crate) named: HashMap<Box<[u8]>, Box<[u32]>, FixedState>,
     /// For no extension.
     pub(crate) none: Box<[u32]>,
@@ -42,13 +42,13 @@ pub(crate) struct CompiledPath {
 }
 
 impl SitePaths {
-    /// The at_prefix of the longest prefix of `path`.
+    /// The paths of the longest prefix of `path`.
     #[inline]
     pub(crate) fn first(&self, path: &[u8], steps: &mut impl Steps) -> Option<&PrefixPaths> {
         self.prefixes.longest(path, steps).and_then(|number| self.at_prefix(number))
     }
 
-    /// The at_prefix of the next shorter prefix.
+    /// The paths of the next shorter prefix.
     #[inline]
     pub(crate) fn next(&self, at_prefix: &PrefixPaths) -> Option<&PrefixPaths> {
         at_prefix.up.and_then(|number| self.at_prefix(number))
@@ -60,7 +60,7 @@ impl SitePaths {
 }
 
 impl CompiledPath {
-    /// Whether it reaches as far as a path whose last slash is at `last_slash`.
+    /// Whether it applies to a path that begins with its prefix and whose last slash is at `last_slash`.
     #[inline]
     pub(crate) fn reaches(&self, prefix_len: usize, path: &[u8], last_slash: usize) -> bool {
         match self.reach {

@@ -1,30 +1,9 @@
 //! The hierarchy as it is configured: plain values, in the order of the file.
 
 use crate::conditions::Conditions;
+use crate::ids::{GroupId, ListenerId, RootId};
 
-macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident;)*) => { $(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub u32);
-    )* };
-}
-
-ids! {
-    /// An address and port, or a unix socket, on which connections are accepted. The number is the
-    /// caller's; it keeps its meaning over reloads.
-    ListenerId;
-    /// A site, by its place in [`Table::sites`].
-    SiteId;
-    /// A request set: every content group of every path of every site, counted in their order.
-    RequestSetId;
-    /// A file-system directory; the number is the caller's.
-    RootId;
-    /// A server group; the number is the caller's.
-    GroupId;
-}
-
-/// Everything that is routed.
+/// The whole hierarchy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// The virtual sites.
@@ -34,7 +13,7 @@ pub struct Table {
 /// Levels one to three: where a site is reached, and under which names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SiteEntry {
-    /// What logs and metrics call it.
+    /// Its name in logs and metrics.
     pub name: String,
     /// Listeners on which it answers.
     pub listeners: Vec<ListenerId>,
@@ -76,16 +55,16 @@ pub enum Reach {
     Exact,
 }
 
-/// Level five with its behaviour: what follows the prefix, and what is done.
+/// Level five: a content group with its conditions and its action.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
     /// Which files.
     pub group: ContentGroup,
     /// Further conditions; none: every request.
     pub conditions: Conditions,
-    /// What is done with the requests.
+    /// The action for its requests.
     pub action: Action,
-    /// How their path is changed for it.
+    /// How the path of the requests is rewritten for the action.
     pub rewrite: Option<Rewrite>,
 }
 
@@ -106,7 +85,7 @@ pub enum ContentGroup {
     },
 }
 
-/// What is done with the requests of a request set.
+/// The action for the requests of a request set.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Served from the cache, and from a file-system directory behind it.
@@ -121,7 +100,7 @@ pub enum Action {
         /// What keeps a client with one server.
         affinity: Affinity,
     },
-    /// Answered with another place.
+    /// Answered with a redirect.
     Redirect(Redirect),
     /// Answered with these bytes.
     Fixed(Fixed),

@@ -1,4 +1,4 @@
-//! What the engine can be told.
+//! Settings of the engine.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -24,20 +24,21 @@ pub struct Settings {
     pub connections_per_client: usize,
     /// Requests of one connection that are answered before others get their turn.
     pub pipelined: usize,
-    /// The shortest time-out that the module keeps towards other servers, if it has any.
+    /// The shortest of the module's time-outs towards other servers, if it has any. The sweep must be as
+    /// frequent.
     pub remote_timeout: Option<Duration>,
     /// Work items a core may have with its helper threads.
     pub helper_places: usize,
     /// Helper threads of a core.
     pub helper_threads: usize,
-    /// Connections the kernel keeps before they are accepted.
+    /// Connections that wait in the kernel to be accepted.
     pub backlog: i32,
-    /// Who else answers on the connections; nobody, as a rule.
+    /// Tells when the kernel's fast path last answered on a connection; `None` without a fast path.
     pub kernel_activity: Option<KernelActivity>,
 }
 
-/// Somebody who answers requests before they arrive here: the kernel. A connection that seems to be idle
-/// may be a busy one.
+/// Tells when the kernel's fast path last answered on a connection. User mode does not see these requests, so
+/// a connection that seems idle may be busy.
 #[derive(Clone)]
 pub struct KernelActivity(Arc<Since>);
 

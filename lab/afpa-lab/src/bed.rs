@@ -10,7 +10,7 @@ use crate::results::BedRecord;
 
 /// The same for all servers: the timers of BBR's pacing cost a user-mode server twice its time
 /// as soon as an answer has several segments.
-const CONGESTION: &str = "cubic";
+pub(crate) const CONGESTION: &str = "cubic";
 /// Behind the names of beds with a forwarder in the middle.
 const IMPAIRED: &str = "-impaired";
 /// Client addresses: non-persistent connections use up ports.

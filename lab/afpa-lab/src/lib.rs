@@ -5,6 +5,7 @@
 //! [`results::Results`] is what is left: [`summary::Summary`] does the arithmetic, [`report`] the
 //! tables and the page, [`figures`] the pictures.
 
+mod answers;
 pub mod bed;
 pub mod bench;
 pub mod choice;
@@ -13,8 +14,11 @@ pub mod environment;
 pub mod fast_path;
 pub mod figures;
 mod json;
+mod loopback;
+pub mod peers;
 pub mod plan;
 mod presets;
+pub mod proxy;
 pub mod report;
 pub mod results;
 pub mod results_folder;
@@ -24,5 +28,6 @@ pub mod stats;
 pub mod summary;
 pub mod units;
 mod usage;
+pub mod user_mode;
 pub mod whitebox;
 pub mod work;

@@ -367,7 +367,7 @@ fn told_late(late: &[&Session<'_>]) -> Vec<String> {
 }
 
 /// Why a measurement does not count.
-fn wrong(measured: &Measured) -> Option<String> {
+pub(crate) fn wrong(measured: &Measured) -> Option<String> {
     if measured.errors > 0 {
         return Some(format!("{} errors: {}", measured.errors, measured.complaints.join("; ")));
     }

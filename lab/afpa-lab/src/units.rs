@@ -80,6 +80,17 @@ mod tests {
         assert_eq!(number(999_900.0, "/s"), "1.00 M/s");
         assert_eq!(number(0.0, "/s"), "0.00 /s");
         assert_eq!(number(7.0, ""), "7.00");
+        let others = [
+            (93_412.0, "/s", "93.4 k/s"),
+            (305.0, "/s", "305 /s"),
+            (3.2e9, "B/s", "3.20 GB/s"),
+            (0.001_012, "s", "1.01 ms"),
+            (0.000_666, "s", "666 us"),
+            (2.5, "s", "2.50 s"),
+        ];
+        for (value, unit, text) in others {
+            assert_eq!(number(value, unit), text);
+        }
     }
 
     #[test]

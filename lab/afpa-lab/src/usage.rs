@@ -59,7 +59,38 @@ impl Sample {
     }
 }
 
+/// How a core's busy time is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// As the tick counted it.
+    ByTick,
+    /// What idle time leaves, which alone is measured exactly: packets that are processed from idle escape the
+    /// tick.
+    ByIdle,
+}
+
 impl Used {
+    /// Time in which the server's core was busy, and the client's.
+    pub(crate) fn busy(&self, counted: Counted) -> (Duration, Duration) {
+        let busy = |core: &CoreTimes| match counted {
+            Counted::ByTick => core.busy(),
+            Counted::ByIdle => self.lasted.saturating_sub(core.idle + core.steal),
+        };
+        (busy(&self.server_core), busy(&self.client_core))
+    }
+
+    /// So many seconds, of which the two cores were idle for so many.
+    #[cfg(test)]
+    pub(crate) fn of_idle(seconds: f64, server: f64, client: f64) -> Self {
+        let core = |idle| CoreTimes { idle: Duration::from_secs_f64(idle), ..CoreTimes::default() };
+        Self {
+            lasted: Duration::from_secs_f64(seconds),
+            server_core: core(server),
+            client_core: core(client),
+            ..Self::default()
+        }
+    }
+
     /// For a request, and as shares of the time.
     pub(crate) fn told(&self, requests: u64, seconds: f64) -> (Cost, Busy) {
         let lasted = self.lasted.as_secs_f64();
@@ -166,6 +197,25 @@ mod tests {
         };
         // 0.8 and 0.4 busy, less 0.1 of others and the client's own 0.1.
         assert!((used.both_sides() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_core_is_busy_when_it_is_not_idle_or_taken_away() {
+        let core = |idle, steal| CoreTimes {
+            idle: Duration::from_millis(idle),
+            steal: Duration::from_millis(steal),
+            ..CoreTimes::default()
+        };
+        let used = Used {
+            lasted: Duration::from_secs(2),
+            server_core: core(500, 250),
+            client_core: core(1750, 0),
+            ..Used::default()
+        };
+        let times = [1250, 250].map(Duration::from_millis);
+        assert_eq!(used.busy(Counted::ByIdle), (times[0], times[1]));
+        assert_eq!(used.busy(Counted::ByTick).0, Duration::ZERO);
+        assert!((used.told(1, 2.0).1.stolen - 0.125).abs() < 1e-9);
     }
 
     #[test]

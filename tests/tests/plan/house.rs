@@ -52,7 +52,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("afpa-testkit", &[]),
     ("afpa-netlab", &["afpa-testkit"]),
-    ("afpa-send", &[]),
+    ("afpa-tcp-sim", &[]),
     ("afpa-architectures", &["afpa-cache", "afpa-http"]),
     ("afpa-generator", &["afpa-netlab"]),
     ("afpa-lab", &["afpa-architectures", "afpa-bpf", "afpa-generator", "afpa-netlab"]),

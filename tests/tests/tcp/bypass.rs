@@ -1,5 +1,5 @@
 //! Connections that rest: requests that are never for the kernel, then some that would be.
-//! LIFECYCLE.md, "When a connection rests".
+//! LIFECYCLE.md, "When a connection is bypassed".
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -68,12 +68,12 @@ fn not_as_long_as_there_are_answers() {
 
 /// Both sequence spaces, selective acknowledgements and all, over a network that loses and reorders.
 #[test]
-fn drifted_ones_through_a_bad_network() {
+fn ones_with_an_offset_through_a_bad_network() {
     let path = Path::Through(Box::default());
     let Some(lab) = Lab::with_sample(Plan { path, ..at_once(8) }) else { return };
     let mut clients: Vec<Client> = (0..4).map(|_| lab.client()).collect();
     for client in &mut clients {
-        lab.converse(client); // it drifts
+        lab.converse(client); // it gets an offset
         for _ in 0..8 {
             assert_eq!(client.get("/user.html").body, b"from nginx");
         }

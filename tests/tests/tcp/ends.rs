@@ -131,7 +131,7 @@ fn simultaneous_close() {
 }
 
 /// The client closed first: the server forgets the connection, and the next one on the same ports
-/// begins without drift.
+/// begins without an offset.
 #[test]
 fn same_ports_after_a_clean_close() {
     let Some(lab) = lab() else { return };
@@ -225,7 +225,7 @@ fn full_flow_table_leaves_new_connections_to_user_mode() {
     });
 }
 
-/// While the process hangs nobody answers, and drifted connections are whole all the same.
+/// While the process hangs nobody answers, and connections with an offset are whole all the same.
 #[test]
 fn hanging_process_stops_answers_and_keeps_connections() {
     let Some(lab) = lab() else { return };

@@ -65,7 +65,7 @@ fn wrong_numbers_on_a_fresh_connection() {
 }
 
 #[test]
-fn wrong_numbers_on_a_drifted_connection() {
+fn wrong_numbers_on_a_connection_with_an_offset() {
     let Some(lab) = lab() else { return };
     for offset in OFFSETS {
         let mut wire = lab.wired();

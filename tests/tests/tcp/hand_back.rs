@@ -28,10 +28,10 @@ fn is_back(client: &mut Client, what: &str) {
 #[test]
 fn after_a_request_in_two_segments_cut_anywhere() {
     let Some(lab) = lab() else { return };
-    for drifted in [false, true] {
+    for has_offset in [false, true] {
         for cut in 1..KERNEL.len() {
             let mut wire = lab.wired();
-            if drifted {
+            if has_offset {
                 wire.ask_kernel();
             }
             wire.push(&wire.data(&KERNEL[..cut]));

@@ -224,7 +224,7 @@ fn lost_acknowledgements() {
 }
 
 #[test]
-fn sack_blocks_of_the_client_on_a_drifted_connection() {
+fn sack_blocks_of_the_client_on_a_connection_with_an_offset() {
     let Some(lab) = direct() else { return };
     let mut wire = lab.wired();
     wire.ask_kernel();
@@ -256,7 +256,7 @@ fn sack_blocks_of_the_client_on_a_drifted_connection() {
 }
 
 #[test]
-fn sack_blocks_of_the_server_on_a_drifted_connection() {
+fn sack_blocks_of_the_server_on_a_connection_with_an_offset() {
     let Some(lab) = direct() else { return };
     let mut wire = lab.wired();
     wire.ask_kernel();
@@ -277,7 +277,7 @@ fn sack_blocks_of_the_server_on_a_drifted_connection() {
 }
 
 #[test]
-fn large_response_with_loss_on_a_drifted_connection() {
+fn large_response_with_loss_on_a_connection_with_an_offset() {
     let Some(lab) = through() else { return };
     let mut client = lab.client();
     lab.converse(&mut client);

@@ -107,7 +107,7 @@ impl Street {
         time
     }
 
-    /// Each context once, so that the numbers of the connection have drifted.
+    /// Each context once, so that the numbers of the connection have an offset.
     fn converse(&self, client: &mut Client) {
         self.get(client, "/kernel.html", b"from the kernel", true);
         self.get(client, "/user.html", b"from nginx", false);
@@ -152,7 +152,7 @@ fn a_router_is_heard_about_a_long_answer() {
 
 /// The quoted number is one of the wire, and the kernel's TCP knows only its own.
 #[test]
-fn a_router_is_heard_about_a_response_of_user_mode_on_a_drifted_connection() {
+fn a_router_is_heard_about_a_response_of_user_mode_on_a_connection_with_an_offset() {
     let Some(street) = Street::new() else { return };
     for server in SERVERS {
         street.set_mtu(1500);

@@ -26,7 +26,7 @@ fn request_split_at_every_byte_of_a_fresh_connection() {
 }
 
 #[test]
-fn request_split_at_every_byte_of_a_drifted_connection() {
+fn request_split_at_every_byte_of_a_connection_with_an_offset() {
     let Some(lab) = lab() else { return };
     for cut in 1..KERNEL.len() {
         let mut wire = lab.wired();
@@ -73,9 +73,9 @@ fn split_request_with_its_second_half_first() {
 #[test]
 fn pipelined_requests() {
     let Some(lab) = lab() else { return };
-    for (count, drifted) in [(2, false), (2, true), (10, false), (10, true)] {
+    for (count, has_offset) in [(2, false), (2, true), (10, false), (10, true)] {
         let mut client = lab.client();
-        if drifted {
+        if has_offset {
             lab.converse(&mut client);
         }
         let text: String = (0..count).map(|number| [USER, KERNEL][number % 2]).collect();
@@ -92,9 +92,9 @@ fn pipelined_requests() {
 fn one_request_and_a_half() {
     let Some(lab) = lab() else { return };
     for cut in [1, 10, KERNEL.len() - 1] {
-        for (first, drifted) in [(KERNEL, false), (USER, true), (KERNEL, true)] {
+        for (first, has_offset) in [(KERNEL, false), (USER, true), (KERNEL, true)] {
             let mut wire = lab.wired();
-            if drifted {
+            if has_offset {
                 wire.ask_kernel();
             }
             let reply = wire.ask(&wire.data([first, &KERNEL[..cut]].concat())).text();

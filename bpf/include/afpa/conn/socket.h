@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * First use of a connection: prove that the segment belongs to it, and learn its parameters.
+ * The first request of a connection: prove that the segment belongs to it, and learn its parameters.
  *
  * A segment is answered only when the server's own TCP has an established connection in exactly the
  * state the segment expects; this is what keeps a forged one from being answered (reflection), so no
  * check here may be weakened. The connection must be fresh: when requests went to user mode unseen,
- * nobody can tell whether a response is still owed.
+ * nobody can tell whether a response is still pending.
  */
 #ifndef AFPA_CONN_SOCKET_H
 #define AFPA_CONN_SOCKET_H
@@ -14,10 +14,10 @@
 
 /* In `ecn_flags`. */
 #define ECN_NEGOTIATED 0x01
-#define ECN_ACCURATE 0x10 /* its flags count, and none of this holds for them */
+#define ECN_ACCURATE 0x10 /* Accurate ECN: its flags are counters, and RFC 3168 does not hold for them */
 
 
-/* Is the socket at rest exactly where the segment stands? */
+/* Is the socket idle, and at exactly the numbers of the segment? */
 static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const struct segment *s)
 {
 	const struct sock *sock = &tcp->inet_conn.icsk_inet.sk;
@@ -28,13 +28,13 @@ static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const 
 		return AFPA_PASS_NO_SOCKET;
 	if (tcp->snd_nxt != s->ack || tcp->snd_una != s->ack || tcp->write_seq != s->ack)
 		return AFPA_PASS_NO_SOCKET;
-	/* Kernel TLS, microsecond timestamps, a socket under repair: other rules than ours. */
+	/* Kernel TLS, microsecond timestamps, a socket under repair: not what the programs are made for. */
 	if (tcp->inet_conn.icsk_ulp_ops || BPF_CORE_READ_BITFIELD(tcp, tcp_usec_ts) ||
 	    BPF_CORE_READ_BITFIELD(tcp, repair))
 		return AFPA_PASS_NO_SOCKET;
 	if (BPF_CORE_READ_BITFIELD(tcp, rx_opt.tstamp_ok) != s->timestamps)
 		return AFPA_PASS_NO_SOCKET;
-	/* Bytes that overtook this segment wait in the socket under numbers that an answer would move. */
+	/* Bytes that overtook this segment wait in the socket, under numbers that an answer would make wrong. */
 	if (tcp->out_of_order_queue.rb_node || sock->sk_backlog.len)
 		return AFPA_PASS_OLD_CONNECTION;
 	return AFPA_ANSWERED;
@@ -45,14 +45,14 @@ static __always_inline __u8 negotiated(const struct tcp_sock *tcp)
 {
 	__u8 ecn = BPF_CORE_READ_BITFIELD(tcp, ecn_flags) & (ECN_NEGOTIATED | ECN_ACCURATE), flags = 0;
 
-	if (BPF_CORE_READ_BITFIELD(tcp, rx_opt.sack_ok) && !(ecn & ECN_ACCURATE)) /* recovery wants SACK */
+	if (BPF_CORE_READ_BITFIELD(tcp, rx_opt.sack_ok) && !(ecn & ECN_ACCURATE)) /* loss recovery needs SACK */
 		flags |= AFPA_FLOW_MULTI_SEGMENT;
 	if (ecn == ECN_NEGOTIATED)
 		flags |= AFPA_FLOW_ECN;
 	return flags;
 }
 
-/* What answers must know of the connection. */
+/* What answers must know of the connection, from its socket. */
 static __always_inline void learn(struct afpa_flow *flow, const struct tcp_sock *tcp, const struct segment *s)
 {
 	__u32 receive_scale = BPF_CORE_READ_BITFIELD(tcp, rx_opt.wscale_ok) ?
@@ -67,11 +67,11 @@ static __always_inline void learn(struct afpa_flow *flow, const struct tcp_sock 
 	flow->window = bpf_htons(window > 0xffff ? 0xffff : window);
 	flow->mss = tcp->mss_cache > 0xffff ? 0xffff : tcp->mss_cache;
 	flow->ts_offset = tcp->tsoffset;
-	/* The kernel stamps with a finer clock than ours: start at its value, so as never to run behind. */
+	/* The kernel's timestamps come from a finer clock than ours: start at its value, so as never to be behind. */
 	flow->ts_sent = (__u32)(bpf_ktime_get_ns() / MILLISECOND_NS) + tcp->tsoffset;
 }
 
-/* The flow as it starts: no drift, nobody's turn. */
+/* The flow as it starts: no sequence offset, nothing pending. */
 static __always_inline void adopt(struct afpa_flow *flow, const struct segment *s, __u32 listener, __u64 now)
 {
 	flow->owner = AFPA_OWNER_NONE;
@@ -99,7 +99,7 @@ static __always_inline void fill_tuple(struct bpf_sock_tuple *tuple, const struc
 	}
 }
 
-/* The socket of a connection, to be released, or NULL. */
+/* The socket of a connection, which the caller releases, or NULL. */
 static __always_inline struct bpf_sock *find_socket(struct __sk_buff *skb, const struct segment *s)
 {
 	struct bpf_sock_tuple tuple = {};
@@ -110,9 +110,9 @@ static __always_inline struct bpf_sock *find_socket(struct __sk_buff *skb, const
 }
 
 /*
- * A server that defers accepting (TCP_DEFER_ACCEPT) has no socket before the first request is there, only
- * the memory of the handshake, which knows both first numbers. That request goes up; later ones are
- * answered when there is a socket to prove them by (`confirm_socket`).
+ * A server that defers accepting (TCP_DEFER_ACCEPT) has no socket before the first request is there, only the
+ * handshake's request socket, which knows both first numbers. That request goes up; later ones are answered when
+ * there is a socket to prove them by (`confirm_socket`).
  */
 static __always_inline enum afpa_reason prove_request_sock(struct bpf_sock *found, const struct segment *s, __u32 listener,
 						     __u64 now, struct afpa_flow *flow)
@@ -126,7 +126,7 @@ static __always_inline enum afpa_reason prove_request_sock(struct bpf_sock *foun
 	return AFPA_ANSWERED;
 }
 
-/* Prove the connection and fill `flow`. AFPA_ANSWERED: done; else why not. */
+/* Prove the connection and fill `flow`. AFPA_ANSWERED: done; else the reason. */
 static __always_inline enum afpa_reason prove_socket(struct __sk_buff *skb, const struct segment *s, __u32 listener,
 						      __u64 now, struct afpa_flow *flow)
 {
@@ -153,7 +153,10 @@ static __always_inline enum afpa_reason prove_socket(struct __sk_buff *skb, cons
 	return reason;
 }
 
-/* Prove an embryo's next request by the socket that there is now. Without drift its numbers are those of the wire. */
+/*
+ * Prove the request behind that one by the socket that exists now. Nothing was answered on the connection yet, so the
+ * numbers of the socket are those of the wire.
+ */
 static __always_inline enum afpa_reason confirm_socket(struct __sk_buff *skb, const struct segment *s,
 							struct afpa_flow *flow)
 {

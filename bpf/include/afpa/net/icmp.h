@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a router quotes of a segment that is too long for it (RFC 1191, RFC 8201): cursor functions. */
+/* Path MTU discovery (RFC 1191, RFC 8201): what a router quotes of a segment that is too long for it. Cursor functions. */
 #ifndef AFPA_NET_ICMP_H
 #define AFPA_NET_ICMP_H
 
@@ -9,7 +9,7 @@
 #define ICMP_TOO_LONG 4    /* code: fragmentation needed */
 #define ICMPV6_TOO_BIG 2
 
-/* Of both versions; `mtu` is the low half in version 4. */
+/* Of both versions; in version 4 the MTU is the low half of `mtu`. */
 struct icmphdr {
 	__u8 type, code;
 	__u16 check;
@@ -30,7 +30,7 @@ struct pmtu {
 	bool ipv6;
 };
 
-/* The IPv4 header at `at`. Where it ends, or 0: not what is looked for. */
+/* The IPv4 header at `at`. Returns where it ends, or 0: of another protocol, or a fragment. */
 static __always_inline __u32 load_ipv4(struct __sk_buff *skb, __u32 at, struct iphdr *ip, __u8 protocol)
 {
 	if (bpf_skb_load_bytes(skb, at, ip, sizeof(*ip)) || ip->version_ihl >> 4 != 4 || ip->protocol != protocol ||
@@ -79,7 +79,7 @@ static __always_inline bool read_pmtu_ipv6(struct __sk_buff *skb, struct pmtu *q
 	return q->tcp_at;
 }
 
-/* A quote of a segment that left from a served port. False: something else. */
+/* Does a router report a segment that left from a served port? Then `q` says which one, and the MTU. */
 static __always_inline bool read_pmtu(struct __sk_buff *skb, struct pmtu *q)
 {
 	struct quoted_tcp tcp;
@@ -104,8 +104,8 @@ static __always_inline __u32 payload_within(__u32 mtu, bool ipv6, bool timestamp
 	       (timestamps ? TIMESTAMP_SIZE : 0);
 }
 
-/* What every path takes: IPv6's, and close enough to what IPv4's are without a tunnel of tunnels. */
+/* What every path takes: the least MTU of IPv6, and with IPv4 true of all but tunnels in tunnels. */
 #define PMTU_SAFE 1280
-#define PMTU_MIN_IPV4 576 /* nobody is believed who says less */
+#define PMTU_MIN_IPV4 576 /* a router that says less is not believed */
 
 #endif

@@ -3,7 +3,7 @@
  * Cursor parsers: Ethernet, IPv4 or IPv6, TCP.
  *
  * Contract: a cursor stands at an offset from the start of the frame; every step checks the bounds
- * of what it reads and moves on, or says that the packet is none of ours. Packets are only read
+ * of what it reads and moves on, or says that the packet is not for us. Packets are only read
  * here, never written: a direct write anywhere in a program makes the kernel copy every cloned
  * packet before it runs.
  */
@@ -31,7 +31,7 @@
 #define TIMESTAMP_SIZE 12
 #define TIMESTAMP_LAYOUT 0x0101080a /* NOP NOP kind 8 length 10: how every stack aligns the option */
 
-/* Where the linear part lies. Reload after every helper that may move it. */
+/* A place in the linear part of the packet. To be made anew after every helper that may move that part. */
 struct cursor {
 	void *data, *end;
 	__u32 at;
@@ -55,8 +55,8 @@ static __always_inline struct cursor cursor_start(struct __sk_buff *skb)
 	})
 
 /*
- * Two words as one: what is stored in the width in which it is read again soon, need not wait for the store.
- * Packets are read in words, since they are aligned to no more.
+ * Two 32-bit words as one. Packets are read in 32-bit words, since they are aligned to no more. A load that is wider
+ * than the store before it would have to wait for that store, so keys are written in the width in which they are read.
  */
 static __always_inline __u64 join_words(__u32 first, __u32 second)
 {

@@ -26,13 +26,13 @@ struct segment {
 	__u16 window;             /* network order */
 	__u8 flags;
 	__u8 ipv6;
-	__u8 timestamps;          /* the aligned timestamp option comes first */
+	__u8 timestamps;          /* the timestamp option comes first, aligned as usual */
 	__u8 plain_ip;            /* no IP options, not congestion-marked */
 	__u8 place;               /* the interface's counters */
 	__u8 plain_tcp;           /* no TCP options but that */
 };
 
-/* IPv4. Gives the bytes that follow the header, or 0: not TCP, or a fragment. */
+/* IPv4. Returns how many bytes follow the header, or 0: not TCP, or a fragment. */
 static __always_inline __u32 take_ipv4(struct cursor *c, struct segment *s, __u8 *source, __u8 *destination)
 {
 	struct iphdr *ip = cursor_take(c, sizeof(*ip));
@@ -63,7 +63,7 @@ static __always_inline __u32 take_ipv6(struct cursor *c, struct segment *s, __u8
 	return bpf_ntohs(ip->payload_length);
 }
 
-/* The aligned timestamp option, where every stack puts it. Others are left for translate_options. */
+/* The timestamp option, where every stack puts it. Other options are for translate_options. */
 static __always_inline void take_options(struct cursor *c, struct segment *s, __u32 size)
 {
 	__be32 *options = size >= TIMESTAMP_SIZE ? cursor_take(c, TIMESTAMP_SIZE) : NULL;
@@ -77,9 +77,9 @@ static __always_inline void take_options(struct cursor *c, struct segment *s, __
 }
 
 /*
- * Parse the frame into `s`. False: not a TCP segment we could handle in any way; leave it alone.
- * The payload's length is the IP header's word on ingress (short frames are padded), the packet's on
- * egress (a BIG TCP packet has no length in its header).
+ * Parse the frame into `s`. False: not a TCP segment that we could handle in any way; leave it alone.
+ * On ingress the IP header says how long the payload is, because short frames are padded; on egress the packet does,
+ * because a BIG TCP packet has no length in its header.
  */
 static __always_inline bool parse_segment(struct __sk_buff *skb, struct segment *s, enum direction from)
 {

@@ -1,4 +1,4 @@
-//! What the watcher hears, and what it takes out.
+//! Changes that the watcher reports, and the answers that they unpin.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ impl Filler {
     }
 }
 
-/// The folder whose answers a file decides on: Apache reads `.htaccess`, and its `.htpasswd`.
+/// The folder whose answers depend on a file: Apache reads `.htaccess`, and the `.htpasswd` that it names.
 fn governed(path: &[u8]) -> Option<&[u8]> {
     let slash = path.iter().rposition(|byte| *byte == b'/')?;
     let (folder, name) = path.split_at(slash + 1);

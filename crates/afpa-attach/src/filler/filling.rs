@@ -1,4 +1,4 @@
-//! One path: its file is read, the server is asked, and what both agree on is pinned.
+//! One path: reads its file, asks the server, and pins the answer if both agree.
 
 use std::time::{Duration, Instant};
 
@@ -7,20 +7,41 @@ use afpa_cache::Stamp;
 use afpa_cache::root::{Entry, ListedKind, OpenFile, read_exact_version};
 use afpa_cache::watch::{Coverage, Watcher};
 
-use super::{Filler, spelled};
+use super::{Filler, Work, spelled};
 use crate::answer::Answer;
 use crate::gather::{Ask, AskError, Gathered, Unfit, Wanted, gather};
 use crate::ledger::Job;
+use crate::walk::walk;
 
-/// Everything is asked for again after this: a new configuration of the server makes no sound.
+/// Everything is asked for again after this time, because a new configuration of the server goes unnoticed.
 const RENEW: Duration = Duration::from_secs(600);
 
+impl Filler {
+    /// Walks and fills until the end.
+    pub fn fill(&self, watcher: &Watcher, server: &mut dyn Ask) {
+        while let Some(work) = self.take() {
+            match work {
+                Work::Walk(start) => walk(&self.root, &self.scope, &start, &mut |path| {
+                    let mut state = self.lock();
+                    let room = state.ledger.add(path, Instant::now());
+                    if !room {
+                        state.note("no room for more objects");
+                    }
+                    room && !state.ended
+                }),
+                Work::Fill(job) => Filling { filler: self, watcher, server, job }.run(),
+            }
+            self.lock().working = false;
+        }
+    }
+}
+
 /// One path on its way to being pinned.
-pub(super) struct Filling<'a> {
-    pub(super) filler: &'a Filler,
-    pub(super) watcher: &'a Watcher,
-    pub(super) server: &'a mut dyn Ask,
-    pub(super) job: Job,
+struct Filling<'a> {
+    filler: &'a Filler,
+    watcher: &'a Watcher,
+    server: &'a mut dyn Ask,
+    job: Job,
 }
 
 /// What became of it.
@@ -38,7 +59,7 @@ struct Version {
 }
 
 impl Filling<'_> {
-    pub(super) fn run(mut self) {
+    fn run(mut self) {
         let outcome = self.attempt();
         let now = Instant::now();
         let mut state = self.filler.lock();
@@ -80,7 +101,7 @@ impl Filling<'_> {
         if gathered.is_empty() {
             return Err(FillError::Unfit("no site gives it".into()));
         }
-        // The watch tells of later changes; this tells of those it has not spoken of yet.
+        // The watch reports later changes; this finds those that it has not reported yet.
         if !versions.iter().all(|version| unchanged(&version.file)) {
             return Err(FillError::NotNow("its file changed meanwhile".into()));
         }
@@ -98,7 +119,7 @@ impl Filling<'_> {
         let lifetime = gathered.iter().filter_map(|(_, found)| found.lifetime).min();
         let lifetime = Some(lifetime.map_or(RENEW, |lifetime| lifetime.min(RENEW)));
         if state.ended || !state.ledger.pin(&self.job, lifetime, Instant::now()) {
-            return Ok(()); // a change was faster, and has put it on the list again
+            return Ok(()); // a change came first, and has scheduled the path again
         }
         for (site, found) in gathered {
             let pinned = self.filler.fast_path.pin(*site, target.as_bytes(), &found.variants());
@@ -109,7 +130,7 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// What one site refuses another may allow; without an answer there is no use in going on.
+    /// Another site may allow what this one refuses. Without an answer, the attempt ends.
     fn note_unfit(&self, unfit: Unfit) -> Result<(), FillError> {
         match unfit {
             Unfit::Ask(AskError::Unreachable(_)) => Err(FillError::NotNow(unfit.to_string())),
@@ -122,13 +143,13 @@ impl Filling<'_> {
         }
     }
 
-    /// The file at `path`, read whole, every change of it being heard.
+    /// The whole file at `path`, of which every change is watched.
     fn version(&self, path: &[u8]) -> Result<Version, FillError> {
         let mut depend = |place: &[u8]| self.filler.lock().ledger.depend(&self.job, place);
         let (entry, coverage) = self.watcher.resolve(&self.filler.root, path, &mut depend);
         let Ok(Entry::File(file)) = entry else { return Err(FillError::Gone) };
         if let Coverage::Unwatched(reason) = coverage {
-            return Err(FillError::Unfit(format!("its changes are not heard: {reason}")));
+            return Err(FillError::Unfit(format!("its changes are not watched: {reason}")));
         }
         let content = self.read(&file)?;
         Ok(Version { file, content })
@@ -144,11 +165,11 @@ impl Filling<'_> {
         read.map(|()| content).map_err(|error| FillError::NotNow(error.to_string()))
     }
 
-    /// Files of a directory that may be its index. Every change in the directory spoils the answer, so
+    /// The files of a directory that may be its index. Every change in the directory unpins the answer, so
     /// that it does not matter which names the server looks for, and in which order.
     fn index_files(&self, path: &[u8]) -> Result<Vec<Version>, FillError> {
         if let Coverage::Unwatched(reason) = self.watcher.ensure(plain(path)) {
-            return Err(FillError::Unfit(format!("its changes are not heard: {reason}")));
+            return Err(FillError::Unfit(format!("its changes are not watched: {reason}")));
         }
         let Ok(Entry::Directory(directory)) = self.filler.root.resolve(path) else {
             return Err(FillError::Gone);
@@ -174,7 +195,7 @@ impl Filling<'_> {
         }
     }
 
-    /// Stored codings beside a file, which servers look for: they are watched, also while absent.
+    /// Stored codings beside a file. Servers look for them, so they are watched even while they do not exist.
     fn siblings(&self, path: &[u8]) -> Vec<(Coding, Vec<u8>)> {
         let suffixes = [(Coding::Gzip, ".gz"), (Coding::Brotli, ".br"), (Coding::Zstd, ".zst")];
         let stored = suffixes.into_iter().filter_map(|(coding, suffix)| {
@@ -197,7 +218,7 @@ fn plain(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").filter(|path| !path.is_empty()).unwrap_or(b"/")
 }
 
-/// Younger than the resolution of Last-Modified: servers that say so give it a weak tag until then.
+/// Whether the file is younger than the resolution of Last-Modified. Servers give it a weak tag until then.
 fn is_young(version: &Version) -> bool {
     let age = version.file.file.metadata().and_then(|metadata| metadata.modified());
     let age = age.map(|modified| modified.elapsed().unwrap_or_default());

@@ -3,7 +3,8 @@
 use afpa_bpf::{Coding, NOT_MODIFIED_MAX};
 use afpa_http::date;
 
-use super::{AnswerClass, Answers, Ask, AskError, Unfit, Wanted, opaque};
+use super::ask::{Ask, AskError, Unfit, Wanted};
+use super::stored::{AnswerClass, Answers, opaque};
 use crate::answer::{Answer, Asked, DATE_LENGTH};
 use crate::codings::{Class, Form, forms, plan};
 use crate::permit::{Permit, permit};
@@ -23,8 +24,8 @@ impl Talk<'_> {
         self.ask(Asked::Get, host, fields)
     }
 
-    /// The blank before `*/*` is a tab: as valid as a space (RFC 9110 section 5.6.3), and the programs
-    /// leave what is unusual to the server. So it is never the kernel that answers us.
+    /// The white space before `*/*` is a tab. It is as valid as a space (RFC 9110 section 5.6.3), but the
+    /// programs leave unusual requests to the server. So the kernel never answers these requests itself.
     fn ask(
         &mut self,
         asked: Asked,
@@ -43,7 +44,7 @@ impl Talk<'_> {
         self.server.ask(asked, &request)
     }
 
-    /// The other hosts must say the same, and the first one must say it again.
+    /// The other hosts must give the same answer, and the first host must give it again.
     pub(super) fn agree(&mut self, whole: &Answer) -> Result<(), Unfit> {
         let wanted = self.wanted;
         for host in wanted.hosts.iter().skip(1).chain(wanted.hosts.first()) {
@@ -65,7 +66,7 @@ impl Talk<'_> {
             let text = form.text.clone();
             let class = match self.coded(text.as_deref()) {
                 Err(AskError::Unreachable(error)) => return Err(AskError::from(error).into()),
-                // Chunked, for one: it is made anew each time.
+                // For example chunked: the server makes it again for each request.
                 Err(AskError::Malformed(_)) => None,
                 Ok(answer) => {
                     let known = classes.iter().position(|class| class.answers.whole.same(&answer));
@@ -84,8 +85,8 @@ impl Talk<'_> {
         Ok(plan(&results))
     }
 
-    /// Which classes are told from the others by their tags. Apache, when it compresses, takes the tag
-    /// of one coding for that of another; the programs would not.
+    /// Which classes the server distinguishes by their tags. Apache, when it compresses, accepts the tag of
+    /// one coding for another; the programs would not.
     fn apart(&mut self, classes: &[AnswerClass]) -> Result<Vec<bool>, AskError> {
         let tag = |class: &AnswerClass| {
             let tag = class.answers.whole.field("etag").map(opaque);
@@ -113,7 +114,7 @@ impl Talk<'_> {
         }
     }
 
-    /// An answer that was not met before: a class of its own, if it may be kept.
+    /// A new answer: it becomes a class of its own, if it may be pinned.
     fn admit(
         &mut self,
         text: Option<&str>,

@@ -1,8 +1,8 @@
-//! A variant in the form in which the kernel keeps it.
+//! A variant in the form that the kernel has.
 
 use afpa_abi::{ANSWER_MAX, Answer, DATE_LENGTH, PAGE, Slot, UNIT_MIN};
 
-use super::pin::{PinError, Response, Variant};
+use super::variant::{PinError, Response, Variant};
 use crate::conn::listen::SiteNumber;
 use crate::net::sum::sum;
 
@@ -53,11 +53,11 @@ impl Draft {
         if length > longest {
             return Err(PinError::TooLong("response"));
         }
-        // The Date lies within the first segment, and none is smaller than this.
+        // The Date must lie within the first segment, and no segment but the last is smaller than UNIT_MIN.
         if whole.date_offset + DATE_LENGTH > UNIT_MIN {
             return Err(PinError::TooLong("head"));
         }
-        // The head alone is the answer to HEAD, and stands where those of one segment stand.
+        // The head alone answers HEAD. It stands in the slot, as answers of one segment do.
         let head = Response { body: &[], ..*whole };
         let head = store(&mut slot.bytes[..ANSWER_MAX], &head, "head")?;
         self.long = [&slot.bytes[..whole.head.len()], whole.body].concat();

@@ -2,4 +2,6 @@
 
 mod draft;
 pub(crate) mod pin;
-mod room;
+pub(crate) mod pinned;
+pub(crate) mod room;
+pub(crate) mod variant;

@@ -1,81 +1,25 @@
 //! The kernel's part of the cache: pinned objects.
 //!
 //! An object is one map entry that names a slot for each stored coding. Answers that are longer than a slot
-//! have *pages*. Pinning again replaces the entry in one step; slots and pages of the older version are kept
-//! for a while, because an answer that was lost must be given again with the same bytes, and one that is
-//! under way must be brought to its end; then they are used anew.
+//! have *pages*. Pinning again replaces the entry in one step. Slots and pages of the older version stay for a
+//! while, because an answer that was lost must be sent again with the same bytes, and one that is under way
+//! must come to its end. Then they are free.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use afpa_abi::{DATE_LENGTH, Object, ObjectKey, PAGE, PATH_FILTER_BITS};
+use afpa_abi::{Object, ObjectKey, PAGE, PATH_FILTER_BITS};
 use libbpf_rs::{MapCore, MapFlags};
 
 use crate::conn::listen::SiteNumber;
 use crate::load::FastPath;
 use crate::net::sum::path_hash;
-use crate::region::{Pages, Slots};
 
 use super::draft::Draft;
-use super::room::{Lot, RIPE, Room};
-
-/// Content coding of a stored variant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Coding {
-    /// As it is.
-    Identity = 0,
-    /// gzip
-    Gzip = 1,
-    /// br
-    Brotli = 2,
-    /// zstd
-    Zstd = 3,
-}
-
-/// A complete response. 29 bytes of its head, at `date_offset`, are the Date's and are overwritten.
-#[derive(Clone, Copy, Debug)]
-pub struct Response<'a> {
-    /// Status line to blank line.
-    pub head: &'a [u8],
-    /// Where the Date's value stands in `head`.
-    pub date_offset: usize,
-    /// Content; empty for a 304.
-    pub body: &'a [u8],
-}
-
-/// One coding of an object.
-#[derive(Clone, Copy, Debug)]
-pub struct Variant<'a> {
-    /// Which one.
-    pub coding: Coding,
-    /// Entity tag with quotes; empty: none, so that If-None-Match never holds.
-    pub etag: &'a [u8],
-    /// The Last-Modified value; None: If-Modified-Since goes to user mode.
-    pub last_modified: Option<&'a [u8; DATE_LENGTH]>,
-    /// The answer to GET (and, its head, to HEAD); None where user mode gives it.
-    pub whole: Option<Response<'a>>,
-    /// The answer to a validator that matches; None: user mode gives it.
-    pub not_modified: Option<Response<'a>>,
-}
-
-/// Why an object was not pinned. Whatever was pinned under its path before is not any more.
-#[derive(Debug, thiserror::Error)]
-pub enum PinError {
-    /// Path, validator or response exceeds what is kept of one, or the response
-    /// [`Settings::answer_max`](crate::Settings::answer_max).
-    #[error("{0} is too long for the fast path")]
-    TooLong(&'static str),
-    /// Every slot, or page, is in use or being retired.
-    #[error("no room for another object")]
-    Full,
-    /// Another pinned path has the same hash (one in 2^64).
-    #[error("path hash collides with another pinned path")]
-    Collision,
-    /// The kernel refused.
-    #[error(transparent)]
-    Kernel(#[from] libbpf_rs::Error),
-}
+use super::pinned::{Pinned, PinnedObject};
+use super::room::{Lot, PAGE_BYTES, RIPE, VARIANT_BYTES};
+use super::variant::{LONGEST_ANSWER, PinError, Variant};
 
 /// What pinned objects take up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -155,7 +99,7 @@ impl FastPath {
 
     /// Longest answer, head and content, that may be pinned.
     pub fn answer_max(&self) -> usize {
-        (self.settings.answer_max as usize).min(crate::LONGEST_ANSWER)
+        (self.settings.answer_max as usize).min(LONGEST_ANSWER)
     }
 
     /// Slots that may be used now.
@@ -209,7 +153,7 @@ impl FastPath {
             objects: pinned.objects.len(),
             slots,
             pages,
-            bytes: slots * crate::VARIANT_BYTES + pages * crate::PAGE_BYTES,
+            bytes: slots * VARIANT_BYTES + pages * PAGE_BYTES,
             retired_bytes: pinned.room.retired_bytes(),
         }
     }
@@ -223,7 +167,7 @@ impl FastPath {
         ObjectKey { path_hash: path_hash(seed, path), site, path_length: path.len() as u32 }
     }
 
-    /// Room for all of them, or none.
+    /// Lots for all drafts, or none.
     fn take(&self, pinned: &mut Pinned, drafts: &[Draft]) -> Option<Vec<Lot>> {
         let pages: Vec<usize> = drafts.iter().map(Draft::pages).collect();
         if let Some(lots) = pinned.room.take(&pages) {
@@ -232,7 +176,7 @@ impl FastPath {
         let now = Instant::now();
         pinned.room.free_ended(now);
         let old = pinned.room.older_than(self.settings.retire_after, RIPE, now);
-        // A table that cannot be read may name all of them.
+        // If the table cannot be read, any of them may be needed.
         if !old.is_empty()
             && let Ok(needed) = self.in_transfer()
         {
@@ -241,7 +185,7 @@ impl FastPath {
         pinned.room.take(&pages)
     }
 
-    /// Frees those of the retired `slots` that are not needed.
+    /// Frees the retired `slots` that are not `needed`.
     fn let_go(&self, pinned: &mut Pinned, slots: &HashMap<u32, u64>, needed: &HashSet<(u32, u64)>) {
         let looked_at = |slot: u32, version: u64| slots.get(&slot) == Some(&version);
         let is_needed = |slot: u32, version: u64| needed.contains(&(slot, version));
@@ -272,7 +216,7 @@ impl FastPath {
         }
     }
 
-    /// The kernel's entry goes first; all else is bookkeeping.
+    /// Deletes the kernel's entry first; everything else is bookkeeping.
     fn remove(
         &self,
         pinned: &mut Pinned,
@@ -303,59 +247,5 @@ impl FastPath {
         if pinned.marks[bit] == 0 {
             self.region.paths(bit).fetch_and(!(1 << (bit % 64)), Ordering::SeqCst);
         }
-    }
-}
-
-/// User mode's view of what is pinned.
-pub(crate) struct Pinned {
-    objects: HashMap<ObjectKey, PinnedObject>,
-    /// There are so many, free or not.
-    slots: usize,
-    pages: usize,
-    room: Room,
-    version: u64,
-    /// Objects under each bit of the path filter.
-    marks: Vec<u32>,
-}
-
-struct PinnedObject {
-    path: Box<[u8]>,
-    lots: Vec<Lot>,
-}
-
-impl Pinned {
-    /// Slots that an earlier process left in use may still be repeated: they are retired now.
-    /// Versions start at the clock, so that those of an earlier process are not met again.
-    pub(crate) fn new(slots: &Slots, pages: &Pages) -> Self {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let version = |index: &u32| slots.version(*index).load(Ordering::Relaxed);
-        let (free, used): (Vec<u32>, Vec<u32>) =
-            (1..slots.len()).rev().partition(|index| version(index) == 0);
-        let mut free_pages: HashSet<u32> = (1..pages.len()).collect();
-        let counts = (free.len() + used.len(), free_pages.len());
-        let lots: Vec<(u64, Lot)> = used
-            .into_iter()
-            .map(|slot| {
-                let mut pages = slots.pages(slot).to_vec();
-                pages.retain(|page| free_pages.remove(page));
-                (version(&slot), Lot { slot, pages })
-            })
-            .collect();
-        let mut room = Room::new(free, free_pages.into_iter().collect());
-        let now = Instant::now();
-        lots.into_iter().for_each(|(version, lot)| room.retire(version, lot, now));
-        Self {
-            objects: HashMap::new(),
-            slots: counts.0,
-            pages: counts.1,
-            room,
-            version: since.as_nanos() as u64,
-            marks: vec![0; PATH_FILTER_BITS],
-        }
-    }
-
-    fn next_version(&mut self) -> u64 {
-        self.version += 1;
-        self.version
     }
 }

@@ -1,11 +1,18 @@
-//! Who has which slots and pages: pinned variants, nobody, or retired ones that a client may still need.
+//! Which slots and pages are free, which belong to pinned variants, and which to retired versions that a
+//! client may still need.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use crate::{PAGE_BYTES, VARIANT_BYTES};
+use afpa_abi::{Page, Slot};
 
-/// What one variant takes up.
+/// Memory of one pinned variant.
+pub const VARIANT_BYTES: usize = size_of::<Slot>();
+
+/// Memory of one page.
+pub const PAGE_BYTES: usize = size_of::<Page>();
+
+/// The slot and the pages of one variant.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Lot {
     pub(crate) slot: u32,
@@ -18,10 +25,10 @@ impl Lot {
     }
 }
 
-/// How long a program may be at work with what it has looked up; amply.
+/// No program works longer than this with what it has looked up; an ample bound.
 pub(crate) const RIPE: Duration = Duration::from_secs(1);
 
-/// Every slot and page is free, in a [`Lot`] that was taken, or retired.
+/// All slots and pages. Each one is free, or in a [`Lot`] that was taken, or in a retired one.
 pub(crate) struct Room {
     slots: Vec<u32>,
     pages: Vec<u32>,
@@ -29,14 +36,14 @@ pub(crate) struct Room {
     retired: VecDeque<Retired>,
 }
 
-/// A lot that answers nothing new any more.
+/// A lot whose version is not used for new answers any more.
 struct Retired {
     version: u64,
     lot: Lot,
     since: Instant,
-    /// When it was last found that somebody needs it.
+    /// When a connection was last found to need it.
     needed: Option<Instant>,
-    /// When it was taken away from those who may need it.
+    /// When its slot was made vacant although a connection may need it.
     ended: Option<Instant>,
 }
 
@@ -53,7 +60,7 @@ impl Room {
         self.pages.len()
     }
 
-    /// Lots with so many pages each, all or none.
+    /// One lot for each number of pages; all of them or none.
     pub(crate) fn take(&mut self, pages: &[usize]) -> Option<Vec<Lot>> {
         let slots_from = self.slots.len().checked_sub(pages.len())?;
         self.pages.len().checked_sub(pages.iter().sum())?;
@@ -65,14 +72,14 @@ impl Room {
         Some(slots.zip(pages).map(&mut lot).collect())
     }
 
-    /// This version is answered no more, but may be sent still, or again.
+    /// Retires a version: it is not used for new answers any more, but may still be sent, or sent again.
     pub(crate) fn retire(&mut self, version: u64, lot: Lot, now: Instant) {
         let retired = Retired { version, lot, since: now, needed: None, ended: None };
         self.retired.push_back(retired);
     }
 
-    /// Slots and versions that were retired so long ago, and that nobody was found to need for as long as
-    /// `again`. No program may be about to begin with one that has pages.
+    /// Slots and versions that were retired at least `age` ago, and that nobody was found to need within the
+    /// last `again`. Lots with pages are at least [`RIPE`], so that no program is about to begin with one.
     pub(crate) fn older_than(
         &self,
         age: Duration,
@@ -88,20 +95,20 @@ impl Room {
         old.map(|retired| (retired.lot.slot, retired.version)).collect()
     }
 
-    /// Nobody needs what `unneeded` says of slot and version: it is free. The slots are to be made vacant
-    /// before anything is taken again.
+    /// Frees the retired lots for which `unneeded` (slot, version) holds, and returns their slots. These must be
+    /// made vacant before anything is taken again.
     pub(crate) fn free(&mut self, unneeded: impl Fn(u32, u64) -> bool) -> Vec<u32> {
         self.free_where(|retired| unneeded(retired.lot.slot, retired.version))
     }
 
-    /// These were looked at, and are needed.
+    /// Notes that the lots for which `needed` holds were looked at, and are needed.
     pub(crate) fn keep(&mut self, needed: impl Fn(u32, u64) -> bool, now: Instant) {
         let needed = |retired: &&mut Retired| needed(retired.lot.slot, retired.version);
         self.retired.iter_mut().filter(needed).for_each(|retired| retired.needed = Some(now));
     }
 
-    /// Takes the oldest ones away from those who need them, until what is needed takes up no more than
-    /// `most` bytes. These slots are to be made vacant now, and are free some time later.
+    /// Ends the oldest needed lots, until the rest takes up no more than `most` bytes. The returned slots must be
+    /// made vacant now; they are free some time later.
     pub(crate) fn end_beyond(&mut self, most: usize, now: Instant) -> Vec<u32> {
         let needed = |retired: &&Retired| retired.needed.is_some() && retired.ended.is_none();
         let held: usize = self.retired.iter().filter(needed).map(|held| held.lot.bytes()).sum();
@@ -120,12 +127,12 @@ impl Room {
         ended
     }
 
-    /// What was taken away, and no program can be at work with any more, is free.
+    /// Frees the ended lots with which no program can be at work any more.
     pub(crate) fn free_ended(&mut self, now: Instant) -> Vec<u32> {
         self.free_where(|retired| retired.ended.is_some_and(|ended| now - ended >= RIPE))
     }
 
-    /// Bytes of what is retired.
+    /// Bytes of all retired lots.
     pub(crate) fn retired_bytes(&self) -> usize {
         self.retired.iter().map(|retired| retired.lot.bytes()).sum()
     }
@@ -153,7 +160,7 @@ mod tests {
         Room::new((1..=4).collect(), (1..=10).collect())
     }
 
-    /// Nothing is lost, and nothing is there twice.
+    /// No slot or page is lost, and none is there twice.
     fn assert_complete(room: &Room, taken: &[&Lot]) {
         let lots = room.retired.iter().map(|retired| &retired.lot).chain(taken.iter().copied());
         let (mut slots, mut pages) = (room.slots.clone(), room.pages.clone());

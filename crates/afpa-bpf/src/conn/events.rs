@@ -9,14 +9,14 @@ use libbpf_rs::{RingBuffer, RingBufferBuilder};
 
 use crate::load::FastPath;
 
-/// Reader of the ring buffer; one is enough, and it stays on its thread.
+/// The reader of the ring buffer. One is enough; it stays on its thread.
 pub struct Events<'f> {
     ring: RingBuffer<'f>,
     read: Rc<RefCell<Vec<Event>>>,
 }
 
 impl FastPath {
-    /// Open the stream of answered requests. Programs do not wake the reader: ask it every now and then.
+    /// Opens the stream of answered requests. Programs do not wake the reader: it must poll.
     pub fn events(&self) -> libbpf_rs::Result<Events<'_>> {
         let read = Rc::new(RefCell::new(Vec::new()));
         let into = Rc::clone(&read);
@@ -30,7 +30,7 @@ impl FastPath {
 }
 
 impl Events<'_> {
-    /// Everything that is there, without waiting.
+    /// All events that are there, without waiting.
     pub fn drain(&self) -> libbpf_rs::Result<Vec<Event>> {
         self.ring.poll(Duration::ZERO)?;
         self.ring.consume()?;

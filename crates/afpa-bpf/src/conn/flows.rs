@@ -14,7 +14,7 @@ use crate::load::FastPath;
 pub struct Swept {
     /// Flows in the table when it began.
     pub flows: usize,
-    /// Of these, drifted ones: the two sequence spaces differ, translation is needed.
+    /// Of these, those with a sequence offset, which need translation.
     pub translated: usize,
     /// Flows whose socket was looked for.
     pub probed: usize,
@@ -57,9 +57,9 @@ impl FastPath {
 
     /// Connections that would break if the programs were detached now.
     pub fn translated_flows(&self) -> libbpf_rs::Result<usize> {
-        let mut drifted = 0;
-        self.each_flow(|_, flow| drifted += usize::from(flow.rx_offset | flow.tx_offset != 0))?;
-        Ok(drifted)
+        let mut translated = 0;
+        self.each_flow(|_, flow| translated += usize::from(flow.rx_offset | flow.tx_offset != 0))?;
+        Ok(translated)
     }
 
     /// Time since each connection was last used, as a server's idle timer should see it; None: unknown.

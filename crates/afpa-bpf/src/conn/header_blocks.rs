@@ -1,4 +1,4 @@
-//! Header blocks that the programs remember, for what events do not say of a request.
+//! Header blocks that the programs remember: the fields of a request, which events do not have.
 
 use afpa_abi::{CHECKED_MAX, Checked, Event};
 use libbpf_rs::{MapCore, MapFlags};
@@ -7,7 +7,7 @@ use crate::load::FastPath;
 
 impl FastPath {
     /// The header block of an answered request: its field lines as they came, the blank line included.
-    /// `None`: it was not remembered, or another one has taken its place since.
+    /// `None`: the programs did not remember it, or have replaced it since.
     pub fn header_block(&self, event: &Event) -> Option<Vec<u8>> {
         if event.block_sequence == 0 {
             return None;
@@ -17,7 +17,7 @@ impl FastPath {
             Checked::from_bytes(&entry)
         };
         let entry = read()?;
-        // A program may write while the kernel copies: its sequence moves before the first byte does.
+        // A program may write while the kernel copies: it changes the sequence before the first byte.
         if [entry.sequence, read()?.sequence] != [event.block_sequence; 2] {
             return None;
         }

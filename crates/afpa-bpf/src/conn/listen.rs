@@ -8,14 +8,14 @@ use libbpf_rs::{MapCore, MapFlags};
 
 use crate::load::FastPath;
 
-/// A site: the papers' request set. 0 is none.
+/// The kernel's number of a site (the papers' request set). 0: none.
 pub type SiteNumber = u32;
 
 impl FastPath {
-    /// Serve a local address, as one of a listener set, whose number is from 1: addresses of one set have
-    /// the same hosts, and a host may be another site on another set. Requests whose Host selects no site
-    /// go to `any_host`, when it is not 0. A wildcard `[::]` takes IPv4 as well, as a dual-stack socket
-    /// does. Serving an address again replaces what was said of it.
+    /// Serves a local address. It belongs to a listener set, numbered from 1: the addresses of one set have the
+    /// same hosts, and a host may be another site on another set. Requests whose Host selects no site belong
+    /// to `any_host`; 0: user mode answers them. The wildcard `[::]` takes IPv4 as well, as a dual-stack socket
+    /// does. Serving an address again replaces what was said of it before.
     pub fn listen(
         &self,
         address: SocketAddr,
@@ -31,8 +31,8 @@ impl FastPath {
         Ok(())
     }
 
-    /// Serve an address no longer. Its connections go on in user mode; the port stays marked, since
-    /// those that have drifted need translation.
+    /// Ends serving an address. Its connections go on in user mode. The port stays marked, because some of them
+    /// may need translation.
     pub fn unlisten(&self, address: SocketAddr) -> libbpf_rs::Result<()> {
         let mut endpoints = endpoints(address).into_iter();
         let deleted =
@@ -41,10 +41,10 @@ impl FastPath {
         deleted
     }
 
-    /// Requests to addresses of `set` whose Host field is `host` (with its port, if clients send one)
-    /// belong to `site`; 0: user mode answers them, even if `any_host` of the address would not. Where
-    /// there is an `any_host`, a name without port is the same with whatever port. The value must be a
-    /// valid Host: it is not looked at again. False: it is empty or too long.
+    /// Requests to addresses of `set` whose Host field is `host` (with its port, if clients send one) belong to
+    /// `site`; 0: user mode answers them, even where `any_host` is not 0. Where there is an `any_host`, a name
+    /// without a port stands for the name with any port. `host` must be a valid Host value: it is not checked.
+    /// False: it is empty or too long.
     pub fn map_host(&self, set: u32, host: &str, site: SiteNumber) -> libbpf_rs::Result<bool> {
         let Some(key) = site_key(set, host) else { return Ok(false) };
         self.sites.update(&key.to_bytes(), &site.to_ne_bytes(), MapFlags::ANY)?;
@@ -52,7 +52,7 @@ impl FastPath {
         Ok(true)
     }
 
-    /// Nothing is known of this host of a set any more. False: nothing was.
+    /// Forgets this host of a set. False: it was not known.
     pub fn unmap_host(&self, set: u32, host: &str) -> libbpf_rs::Result<bool> {
         let Some(key) = site_key(set, host) else { return Ok(false) };
         let known = self.sites.lookup(&key.to_bytes(), MapFlags::ANY)?.is_some();
@@ -63,8 +63,8 @@ impl FastPath {
         Ok(known)
     }
 
-    /// Verdicts on header blocks name sites, connections remember their listener: what was known of either
-    /// lapses with a change.
+    /// To be called after each change of listeners and hosts: remembered header blocks name sites, and
+    /// connections remember their listener. Both lapse.
     pub(crate) fn look_anew(&self) {
         self.region.generation().fetch_add(1, Ordering::SeqCst);
     }

@@ -14,7 +14,7 @@ pub struct Carriers {
     refused: HashMap<u32, String>,
 }
 
-/// What a look at the interfaces changed.
+/// What an update changed.
 #[derive(Debug)]
 pub enum Change {
     /// The programs are on this interface from now on.
@@ -60,7 +60,7 @@ impl Carriers {
         self.refused.clear();
     }
 
-    /// Whether an interface refused the programs: what goes by it would not be translated.
+    /// Whether an interface refused the programs: packets on it would not be translated.
     pub fn any_refused(&self) -> bool {
         !self.refused.is_empty()
     }

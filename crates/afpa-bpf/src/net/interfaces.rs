@@ -9,21 +9,21 @@ use nix::ifaddrs::getifaddrs;
 /// An interface that is up, and its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name now; names change, the number does not.
+    /// Its name at this time: names change, the index does not.
     pub name: String,
-    /// What the programs are put on.
+    /// The index, by which programs are attached.
     pub index: u32,
-    /// Those of both families.
+    /// Its addresses of both families.
     pub addresses: Vec<IpAddr>,
-    /// This machine's own clients come by it, whatever address they ask.
+    /// Whether it is the loopback interface, which clients on this machine use for all of its addresses.
     pub loopback: bool,
 }
 
-/// All interfaces of the calling thread's network namespace that are up and speak Ethernet. Not the ports
-/// of a bridge or bond: their packets come by the master once more, and one translation is enough.
+/// All interfaces of the calling thread's network namespace that are up and carry Ethernet frames, without
+/// the ports of bridges and bonds: their packets pass the master as well, and must be translated once.
 ///
 /// # Errors
-/// When the kernel does not tell.
+/// When the kernel's list cannot be read.
 pub fn interfaces() -> io::Result<Vec<Interface>> {
     let mut addresses: HashMap<String, Vec<IpAddr>> = HashMap::new();
     for entry in getifaddrs()? {
@@ -45,10 +45,10 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     Ok(interfaces.collect())
 }
 
-/// Of `all`, those that packets of connections to any of `listeners` may take: the loopback interface for
-/// its addresses, all of them for others. Requests may come in by an interface that has not got the
-/// address, and user mode's responses take the way that routing gives them; where a packet of a drifted
-/// connection met no program, its numbers would be wrong.
+/// The interfaces among `all` that may carry packets of connections to `listeners`: the loopback interface
+/// for loopback addresses, all of them for others. Requests may arrive on an interface that does not have the
+/// address, and responses leave where routing sends them. On an interface without programs, the sequence
+/// numbers of a translated connection would be wrong.
 pub fn carrying<'i>(
     listeners: &[SocketAddr],
     all: &'i [Interface],
@@ -58,7 +58,7 @@ pub fn carrying<'i>(
     all.iter().filter(move |interface| here && (abroad || interface.loopback))
 }
 
-/// Whether clients can reach a listener on this address by any of `all`.
+/// Whether clients can reach a listener on this address through any of `all`.
 pub fn is_reachable(address: IpAddr, all: &[Interface]) -> bool {
     address.is_unspecified()
         || address.is_loopback()

@@ -3,5 +3,7 @@
 pub(crate) mod attach;
 pub(crate) mod carriers;
 pub(crate) mod interfaces;
+pub(crate) mod links;
 mod rtnetlink;
 pub(crate) mod sum;
+pub(crate) mod tcx;

@@ -10,13 +10,14 @@ pub(crate) fn sum(bytes: &[u8]) -> u32 {
         .sum()
 }
 
-/// The sum of `bytes` when they stand at an odd offset: every byte in the other half of its word.
+/// The sum of `bytes` at an odd offset: every byte is in the other half of its word.
 pub(crate) fn sum_odd(bytes: &[u8]) -> u32 {
     let (first, rest) = bytes.split_at(bytes.len().min(1));
     u32::from(u16::from_ne_bytes([0, *first.first().unwrap_or(&0)])) + sum(rest)
 }
 
-/// Hash of a request target, as `parse_request_line` gathers it: little-endian words, the last one cut.
+/// Hash of a request target, as `parse_request_line` computes it: over little-endian words, the last one
+/// filled up with zeros.
 pub(crate) fn path_hash(seed: u64, path: &[u8]) -> u64 {
     path.chunks(8).fold(seed, |hash, chunk| {
         let mut word = [0; 8];

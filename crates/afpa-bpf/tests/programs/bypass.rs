@@ -1,5 +1,5 @@
-//! Connections that go by: what is remembered of them must be true, or cost nothing but a hit.
-//! `bypass.h`; LIFECYCLE.md, "Connections that go by".
+//! Bypass without a look-up: what is remembered of them must be true, or cost nothing but a hit.
+//! `bypass.h`; LIFECYCLE.md, "Bypass without a look-up".
 
 use crate::support;
 use std::time::Duration;
@@ -62,7 +62,7 @@ fn what_was_open_before_is_read_seldom_and_never_answered() {
 }
 
 #[test]
-fn resting_ones_and_then_others_on_the_same_ports() {
+fn bypassed_ones_and_then_others_on_the_same_ports() {
     let Some((world, fast_path)) = world() else { return };
     fast_path.beat();
     let mut client = world.connected();
@@ -118,7 +118,7 @@ fn flow_of(words: &[(usize, u32)], owner: u8) -> [u8; size_of::<Flow>()] {
     bytes
 }
 
-/// A connection without drift that awaits a response, read up to its head's end.
+/// A connection without an offset that awaits a response, read up to its head's end.
 fn awaiting() -> [u8; size_of::<Flow>()] {
     let words = [(20, 1000), (24, 70_000), (28, 70_000), (36, 70_000 + LONG)];
     flow_of(&words, afpa_abi::owner::USER)

@@ -1,5 +1,5 @@
 //! Connections for which the fast path has nothing are left to user mode, and come to no harm there.
-//! LIFECYCLE.md, "When a connection rests".
+//! LIFECYCLE.md, "When a connection is bypassed".
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn user_answers(client: &mut RawClient, times: usize) {
 
 /// What the kernel would answer, user mode does.
 #[track_caller]
-fn rests(client: &mut RawClient) {
+fn is_bypassed(client: &mut RawClient) {
     let reply = client.ask(&client.get("/kernel.html"));
     assert!(reply.text().ends_with("the pinned one, from nginx"), "{reply:?}");
 }
@@ -42,7 +42,7 @@ fn after_so_many_passes_and_not_before() {
     user_answers(&mut client, 1);
     assert_eq!(counted(&fast_path, Reason::FlowBypassed), 1);
     for _ in 0..3 {
-        rests(&mut client);
+        is_bypassed(&mut client);
         user_answers(&mut client, 1);
     }
     assert_eq!(counted(&fast_path, Reason::PassNotPinned), 4, "then nothing is derived any more");
@@ -62,7 +62,7 @@ fn an_answer_begins_the_count_anew() {
     }
     assert_eq!(counted(&fast_path, Reason::FlowBypassed), 0);
     user_answers(&mut client, 4);
-    rests(&mut client);
+    is_bypassed(&mut client);
     assert_eq!(counted(&fast_path, Reason::FlowBypassed), 1);
 }
 
@@ -74,7 +74,7 @@ fn never_when_the_setting_says_so() {
     kernel_answers(&fast_path, &mut client);
     fast_path.set_bypass_after(5);
     user_answers(&mut client, 5);
-    rests(&mut client);
+    is_bypassed(&mut client);
 }
 
 /// A request that was only shown to the server's idle timer says nothing of the client.
@@ -111,7 +111,7 @@ fn not_while_objects_are_being_pinned() {
     user_answers(&mut client, 2);
     Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
     user_answers(&mut client, 2);
-    rests(&mut client);
+    is_bypassed(&mut client);
 }
 
 /// Busy clients of an object that changes miss it very often in a very short time.
@@ -124,7 +124,7 @@ fn not_between_two_versions_of_an_object() {
     kernel_answers(&fast_path, &mut client);
     fast_path.unpin(SITE, b"/kernel.html").expect("unpinned");
     for _ in 0..6 {
-        rests(&mut client); // not yet: only the object is missing
+        is_bypassed(&mut client); // not yet: only the object is missing
     }
     Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
     kernel_answers(&fast_path, &mut client);
@@ -134,7 +134,7 @@ fn not_between_two_versions_of_an_object() {
     user_answers(&mut client, 3);
     std::thread::sleep(bypass_time + Duration::from_millis(50));
     user_answers(&mut client, 1);
-    rests(&mut client);
+    is_bypassed(&mut client);
     assert_eq!(counted(&fast_path, Reason::FlowBypassed), 1);
 }
 
@@ -142,9 +142,9 @@ fn not_between_two_versions_of_an_object() {
 #[test]
 fn pipelined_requests_at_the_border() {
     let Some((world, fast_path)) = world(3) else { return };
-    for drifted in [false, true] {
+    for has_offset in [false, true] {
         let mut client = world.connected();
-        if drifted {
+        if has_offset {
             kernel_answers(&fast_path, &mut client);
         }
         user_answers(&mut client, 2);
@@ -157,26 +157,26 @@ fn pipelined_requests_at_the_border() {
         let bodies: Vec<_> =
             text.split("\r\n\r\n").skip(1).map(|part| part.split("HTTP/1.1 ").next()).collect();
         let expected = ["from nginx", "the pinned one, from nginx", "from nginx"].map(Some);
-        assert_eq!(bodies, expected, "drifted: {drifted}");
-        rests(&mut client);
+        assert_eq!(bodies, expected, "with an offset: {has_offset}");
+        is_bypassed(&mut client);
     }
     assert_eq!(counted(&fast_path, Reason::FlowBypassed), 2);
 }
 
 /// A connection that was answered in the kernel before, and rests.
-fn drifted_and_resting(world: &World, fast_path: &FastPath) -> RawClient {
+fn bypassed_with_an_offset(world: &World, fast_path: &FastPath) -> RawClient {
     let mut client = world.connected();
     kernel_answers(fast_path, &mut client);
     user_answers(&mut client, 2);
-    rests(&mut client);
+    is_bypassed(&mut client);
     client
 }
 
 #[test]
-fn drifted_ones_are_translated_when_segments_are_sent_again() {
+fn ones_with_an_offset_are_translated_when_segments_are_sent_again() {
     let Some((world, fast_path)) = world(2) else { return };
     world.ethtool("tx", "off"); // checksums as they are on a wire
-    let mut client = drifted_and_resting(&world, &fast_path);
+    let mut client = bypassed_with_an_offset(&world, &fast_path);
     user_answers(&mut client, 20);
     // A request of which the acknowledgement was lost.
     let request = client.get("/user.html");
@@ -212,22 +212,22 @@ fn drifted_ones_are_translated_when_segments_are_sent_again() {
 }
 
 #[test]
-fn drifted_ones_close_cleanly() {
+fn ones_with_an_offset_close_cleanly() {
     let Some((world, fast_path)) = world(2) else { return };
-    let client = drifted_and_resting(&world, &fast_path);
+    let client = bypassed_with_an_offset(&world, &fast_path);
     closes_cleanly(&world, &fast_path, client);
 }
 
 #[test]
 fn what_follows_on_the_same_ports_begins_anew() {
     let Some((world, fast_path)) = world(2) else { return };
-    for drifted in [false, true] {
+    for has_offset in [false, true] {
         let mut client = world.connected();
-        if drifted {
+        if has_offset {
             kernel_answers(&fast_path, &mut client);
         }
         user_answers(&mut client, 2);
-        rests(&mut client);
+        is_bypassed(&mut client);
         client.send(&Segment { flags: RST | ACK, ..client.next() });
         drop(client.collect(SOON)); // perhaps the last response again, which was not acknowledged
         client.seq = client.seq.wrapping_add(1_000_000);
@@ -237,13 +237,13 @@ fn what_follows_on_the_same_ports_begins_anew() {
     assert_eq!(counted(&fast_path, Reason::FlowBypassed), 2);
 }
 
-/// Without drift nobody needs the entry of a connection that ends.
+/// Without an offset nobody needs the entry of a connection that ends.
 #[test]
 fn entries_go_with_the_first_fin() {
     let Some((world, fast_path)) = world(2) else { return };
     let mut client = world.connected();
     user_answers(&mut client, 2);
-    rests(&mut client);
+    is_bypassed(&mut client);
     assert_eq!(counted(&fast_path, Reason::FlowClosed), 0);
     client.send(&Segment { flags: FIN | ACK, ..client.next() });
     assert!(client.collect(SOON).iter().any(|s| s.flags & FIN != 0));

@@ -8,9 +8,9 @@ use afpa_bpf::{FastPath, ProgramStatistics, Reason, Settings};
 
 const CONNECTIONS: usize = 32;
 const ROUNDS: usize = 300;
-/// Rounds that are not measured; connections that shall rest do so within them.
+/// Rounds that are not measured; connections that are to be bypassed are, within them.
 const WARM_UP: usize = 10;
-const RESTS: u32 = 5;
+const BYPASS_AFTER: u32 = 5;
 
 /// Lines as a browser sends them: 1,024 bytes in all.
 fn browser_request(path: &str) -> String {
@@ -110,15 +110,15 @@ fn time_per_request() {
             "pass, 1 KB head, never seen before",
             Box::new(move |serial| unique("/user.html", serial)),
         ),
-        ("resting, small head", Box::new(move |_| small("/user.html"))),
-        ("resting, 1 KB head", Box::new(|_| browser_request("/user.html"))),
+        ("bypassed, small head", Box::new(move |_| small("/user.html"))),
+        ("bypassed, 1 KB head", Box::new(|_| browser_request("/user.html"))),
     ];
     println!(
         "{:36} {:>8} {:>8} {:>6}   (ns of program time, ingress runs, per request)",
         "", "ingress", "egress", "runs"
     );
     for (name, request) in cases {
-        fast_path.set_bypass_after(if name.starts_with("resting") { RESTS } else { 0 });
+        fast_path.set_bypass_after(if name.starts_with("bypassed") { BYPASS_AFTER } else { 0 });
         let before = fast_path.counters().expect("counters");
         let cost = measure(&world, &fast_path, request);
         println!("{name:36} {:>8.0} {:>8.0} {:>6.2}", cost.ingress, cost.egress, cost.runs);
@@ -130,7 +130,7 @@ fn time_per_request() {
             counters[Reason::PassNotPinned] + counters[Reason::PassBypassed]
         };
         assert_eq!(decided, expected, "{name}");
-        assert_eq!(counters[Reason::PassBypassed] != 0, name.starts_with("resting"), "{name}");
+        assert_eq!(counters[Reason::PassBypassed] != 0, name.starts_with("bypassed"), "{name}");
         assert!(
             Duration::from_nanos((cost.ingress + cost.egress) as u64) < Duration::from_micros(20),
             "{name}"

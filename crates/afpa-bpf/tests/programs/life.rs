@@ -36,7 +36,7 @@ impl Drop for Pins {
 }
 
 #[test]
-fn drifted_connections_outlive_the_process_and_are_taken_over() {
+fn connections_with_an_offset_outlive_the_process_and_are_taken_over() {
     let Some(mut world) = World::new() else { return };
     let Some(pins) = Pins::new() else { return };
     world.file("user.html", b"from nginx");

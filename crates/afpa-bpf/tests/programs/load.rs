@@ -31,12 +31,12 @@ fn every_connection_of_a_large_table_is_seen() {
         Err(error) if error.reason.contains("verifier") => panic!("{error}"),
         Err(error) => return println!("SKIP: {error}"),
     };
-    let mut drifted = [0; size_of::<afpa_bpf::Flow>()];
-    drifted[12] = 1; // `rx_offset`
+    let mut with_offset = [0; size_of::<afpa_bpf::Flow>()];
+    with_offset[12] = 1; // `rx_offset`
     for number in 0..FLOWS {
         let client = SocketAddr::from(([10, 0, (number >> 16) as u8, 1], number as u16));
         let key = FlowKey::new(client, SocketAddr::from(([10, 1, 0, 1], 80)));
-        fast_path.put_flow(&key, &drifted).expect("there is room");
+        fast_path.put_flow(&key, &with_offset).expect("there is room");
     }
     assert_eq!(fast_path.translated_flows().expect("counted"), FLOWS as usize);
 }

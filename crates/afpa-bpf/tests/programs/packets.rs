@@ -99,8 +99,8 @@ fn reasons_of_requests_without_a_connection() {
 /// Owners that leave a connection to user mode for ever.
 const LEFT: [u8; 2] = [afpa_abi::owner::USER_FINAL, afpa_abi::owner::BYPASSED];
 
-/// A connection that has drifted: 100 bytes taken, 1000 given, user mode owns it.
-fn drifted(owner: u8) -> (FlowKey, [u8; size_of::<Flow>()]) {
+/// A connection with a sequence offset: 100 bytes taken, 1000 given, user mode owns it.
+fn with_offset(owner: u8) -> (FlowKey, [u8; size_of::<Flow>()]) {
     let mut bytes = [0; size_of::<Flow>()];
     bytes[4] = owner;
     let mut put = |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
@@ -121,7 +121,7 @@ fn ingress_translation() {
 }
 
 fn translates_up(fast_path: &FastPath, owner: u8) {
-    let (key, flow) = drifted(owner);
+    let (key, flow) = with_offset(owner);
     fast_path.put_flow(&key, &flow).expect("entered");
     let wire = Frame {
         seq: 50_100,
@@ -135,7 +135,7 @@ fn translates_up(fast_path: &FastPath, owner: u8) {
     let kernel = Frame {
         seq: 50_000,
         ack: 65_000,
-        sack: vec![(66_000, 67_000), (60_000, 60_000)], // the second is of an older drift
+        sack: vec![(66_000, 67_000), (60_000, 60_000)], // the second is of older offsets
         ..wire.clone()
     };
     assert_eq!(run.packet, kernel.bytes(), "numbers, SACK blocks and checksum");
@@ -158,7 +158,7 @@ fn egress_translation() {
 }
 
 fn translates_down(fast_path: &FastPath, owner: u8) {
-    let (_, flow) = drifted(owner);
+    let (_, flow) = with_offset(owner);
     for ipv6 in [false, true] {
         let mut kernel = Frame {
             from_server: true,
@@ -173,15 +173,15 @@ fn translates_down(fast_path: &FastPath, owner: u8) {
             Frame { seq: 71_000, ack: 50_100, sack: vec![(50_300, 50_400)], ..kernel.clone() };
         let run = fast_path.dry_run(Hook::Egress, &kernel.bytes(), 1).expect("a test run");
         assert_eq!((run.verdict, run.packet), (TCX_NEXT, wire.bytes()));
-        kernel.seq = 59_990; // the client has it, under an older drift
+        kernel.seq = 59_990; // the client has it, under older offsets
         let run = fast_path.dry_run(Hook::Egress, &kernel.bytes(), 1).expect("a test run");
         assert_eq!(run.verdict, afpa_bpf::TCX_DROP);
     }
 }
 
-/// Without drift, what is left to user mode goes by as it is, and so does its end.
+/// Without an offset, what is left to user mode passes as it is, and so does its end.
 #[test]
-fn undrifted_connections_that_are_left_to_user_mode() {
+fn connections_without_offset_that_are_left_to_user_mode() {
     with_fast_path(|fast_path| {
         let reasons = [(Reason::PassUserFinal, false), (Reason::PassBypassed, true)];
         for (owner, (reason, ipv6)) in LEFT.into_iter().zip(reasons) {
@@ -210,7 +210,7 @@ fn undrifted_connections_that_are_left_to_user_mode() {
     });
 }
 
-/// A connection without drift that awaits a response, read up to its head's end.
+/// A connection without an offset that awaits a response, read up to its head's end.
 fn awaiting(content: u32) -> [u8; size_of::<Flow>()] {
     let mut bytes = [0; size_of::<Flow>()];
     bytes[4] = afpa_abi::owner::USER;
@@ -284,7 +284,7 @@ fn responses_end_where_they_say_wherever_the_first_look_ends() {
 fn translation_of_more_bytes_than_half_the_sequence_space() {
     with_fast_path(|fast_path| {
         const STEP: u32 = 1 << 28;
-        let (key, mut flow) = drifted(afpa_abi::owner::USER_FINAL);
+        let (key, mut flow) = with_offset(afpa_abi::owner::USER_FINAL);
         for (at, value) in [(64, 100u32), (68, 60_000), (72, 1000)] {
             flow[at..at + 4].copy_from_slice(&value.to_ne_bytes()); // an answer that the client has
         }
@@ -335,7 +335,7 @@ fn mangled_frames_are_never_answered() {
 fn time_of_a_warm_pass() {
     with_fast_path(|fast_path| {
         let request = Frame::request(REQUEST);
-        let (key, flow) = drifted(afpa_abi::owner::USER_FINAL);
+        let (key, flow) = with_offset(afpa_abi::owner::USER_FINAL);
         println!("ns per run, warm:");
         let time = |name: &str, hook: Hook, frame: &Frame| {
             let run = fast_path.dry_run(hook, &frame.bytes(), 200_000).expect("a test run");
@@ -386,7 +386,7 @@ fn time_of_a_warm_pass() {
         let mut left = [0; size_of::<Flow>()];
         left[4] = afpa_abi::owner::BYPASSED;
         fast_path.put_flow(&key, &left).expect("entered");
-        time("resting, request", Hook::Ingress, &request);
-        time("resting, response", Hook::Egress, &Frame { from_server: true, ..request });
+        time("bypassed, request", Hook::Ingress, &request);
+        time("bypassed, response", Hook::Egress, &Frame { from_server: true, ..request });
     });
 }

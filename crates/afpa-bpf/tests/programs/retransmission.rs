@@ -1,4 +1,4 @@
-//! Answers of one segment that get lost come back by time alone: W1 to W4 of `bpf/include/afpa/rtx/watch.h`.
+//! Answers of one segment that get lost come back by time alone: W1 to W4 of `bpf/include/afpa/rtx/timers.h`.
 
 use std::time::{Duration, Instant};
 
@@ -194,7 +194,7 @@ fn after_many_tries_it_is_left_to_the_client() {
     is_repetition(&data(client.collect(SOON))[0], &lost);
     client.ack = lost.seq.wrapping_add(lost.payload.len() as u32);
     client.send(&client.next());
-    let lost = lose_one(&mut client); // the next one is watched as if nothing had been
+    let lost = lose_one(&mut client); // the next one has a timer as if nothing had been
     is_repetition(&comes_back(&lab, &client), &lost);
 }
 
@@ -248,12 +248,12 @@ fn a_full_queue_leaves_losses_to_the_client() {
     let (mut one, mut other) = (lab.connected(), lab.connected());
     let lost = lose_one(&mut one);
     let request = other.get("/kernel.html");
-    let unwatched = lose(&mut other, &request);
+    let without_timer = lose(&mut other, &request);
     assert_eq!(lab.count(Reason::RtxFull), 1);
     is_repetition(&comes_back(&lab, &one), &lost);
     assert!(data(other.collect(SOON)).is_empty());
     other.send(&request);
-    is_repetition(&data(other.collect(SOON))[0], &unwatched);
+    is_repetition(&data(other.collect(SOON))[0], &without_timer);
 }
 
 #[test]
@@ -291,9 +291,9 @@ fn an_answer_that_was_lost_before_a_response_of_user_mode() {
     lab.goes_on(&mut client);
 }
 
-/// Flights have timers of their own.
+/// Transfers have timers of their own.
 #[test]
-fn an_answer_of_several_segments_ends_the_watch_of_one_before() {
+fn an_answer_of_several_segments_ends_the_timer_of_one_before() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.connected();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());

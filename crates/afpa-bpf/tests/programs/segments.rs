@@ -243,7 +243,7 @@ fn keep_alive_probe_is_acknowledged() {
 }
 
 #[test]
-fn drifted_connections_close_cleanly() {
+fn connections_with_an_offset_close_cleanly() {
     let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let mut client = world.connected();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());

@@ -8,7 +8,7 @@ use afpa_bpf::{Reason, Settings};
 use afpa_testkit::packet::{ACK, FIN, RST, Segment};
 
 #[test]
-fn a_reset_ends_the_flight() {
+fn a_reset_ends_the_transfer() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.connected();
     begin(&mut client, "/big.html");

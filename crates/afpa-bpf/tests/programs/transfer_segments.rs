@@ -118,7 +118,7 @@ fn a_repeated_request_changes_nothing_and_brings_back_what_is_due() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.connected();
     let (request, segments) = begin(&mut client, "/some.html");
-    let mut got: Vec<Segment> = Vec::new(); // nobody looks after flights
+    let mut got: Vec<Segment> = Vec::new(); // nobody services timers
     for _ in 0..4 {
         client.send(&Segment { ts_value: client.next().ts_value, ..request.clone() });
         got.extend(data(client.collect(SOON)));

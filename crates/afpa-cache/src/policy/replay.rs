@@ -15,7 +15,7 @@ pub struct Request {
     pub size: u64,
 }
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayResult {
     /// Requests in the trace.
@@ -81,7 +81,7 @@ pub fn compare(capacity: u64, trace: &[Request]) -> [(PolicyKind, ReplayResult);
     PolicyKind::ALL.map(|kind| (kind, replay(&mut *kind.build(), capacity, trace)))
 }
 
-/// Sets outcomes side by side, a line each.
+/// Formats results, one line each.
 pub fn table(outcomes: &[(PolicyKind, ReplayResult)]) -> String {
     let mut table =
         format!("{:<14}{:>9}{:>14}{:>12}\n", "policy", "hits", "bytes hit", "ejections");

@@ -9,10 +9,10 @@ use super::{Newcomer, ObjectId, Policy};
 
 /// Three FIFO queues (Yang and others, "FIFO queues are all you need for cache eviction", SOSP 2023).
 ///
-/// Newcomers stand in the *small* queue, a tenth of the cache. Those used more than once before they
-/// reach its end move to the *main* queue; the others leave, and only their fingerprint stays in the
-/// *ghost* queue. Whoever returns while still remembered goes to main at once. Objects in main get
-/// another round for each use, three at most. A scan thus passes through a tenth of the cache.
+/// New objects enter the *small* queue, a tenth of the cache. Objects that are used more than once before they
+/// reach its end move to the *main* queue; the others are ejected, and only their fingerprints stay in the
+/// *ghost* queue. An object that returns while its fingerprint is there enters main at once. Objects in main
+/// get another round for each use, three at most. So a scan passes through a tenth of the cache only.
 #[derive(Default)]
 pub struct S3Fifo {
     turns: Turns,
@@ -42,7 +42,7 @@ enum QueueName {
     Main,
 }
 
-/// The small queue gives when it holds at least one part in this many of all bytes.
+/// The small queue ejects when it holds at least one part in this many of all bytes.
 const SMALL_SHARE: u64 = 10;
 /// Uses that are remembered at most.
 const MOST_USES: u8 = 3;

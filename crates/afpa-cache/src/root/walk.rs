@@ -1,6 +1,6 @@
 //! Following symbolic links, one name at a time.
 //!
-//! The kernel would follow them faster, but would not tell which it followed, nor who owns them.
+//! The kernel would follow them faster, but would not report which links it followed, nor their owners.
 //! Each link is opened itself (`O_PATH | O_NOFOLLOW`); its owner and its text are read from that
 //! one descriptor, so they belong together whatever happens to the name meanwhile. `..` in a link
 //! is taken from the path walked so far, never from the file system.

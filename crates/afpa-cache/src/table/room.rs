@@ -1,4 +1,4 @@
-//! The limits of the table, and who goes when one is reached.
+//! The limits of the table, and which object is ejected when one is reached.
 
 use crate::dependencies::DependencyPath;
 use crate::object::Object;
@@ -68,14 +68,14 @@ impl Room {
         }
     }
 
-    /// Whether the object would fit into an empty table. If not, nobody is ejected for it.
+    /// Whether the object would fit into an empty table. If not, no object is ejected for it.
     pub(super) fn could_hold(&self, demand: &Demand) -> bool {
         self.objects_limit > 0
             && demand.open_files <= self.open_files_limit
             && demand.bookkeeping <= self.bookkeeping_limit
     }
 
-    /// Who has to go so that the object fits; `None` once it does.
+    /// The next object to eject so that this one fits; `None` once it does.
     pub(super) fn victim_for(&mut self, demand: &Demand) -> Option<ObjectId> {
         if self.open_files + demand.open_files > self.open_files_limit {
             return self.files.victim(demand.open_files as u64);
@@ -85,8 +85,8 @@ impl Room {
         full.then(|| self.any_victim(demand)).flatten()
     }
 
-    /// Who has to go so that `needed` bytes of the arena come free. Objects without payload are passed
-    /// over by going too: they are few, and the policy found them no better than the others.
+    /// The next object to eject so that `needed` bytes of the arena become free. Objects without payload free
+    /// nothing but are ejected, too: they are few, and the policy ranks them no higher than the others.
     pub(super) fn pinned_victim(&mut self, needed: usize) -> Option<ObjectId> {
         self.pinned.victim(needed as u64)
     }

@@ -1,22 +1,22 @@
-//! Watching the tree below a document root, so that a changed file is not served stale once the
-//! watch has spoken.
+//! Watches the tree below a document root, so that a changed file is not served stale once the watch has
+//! reported it.
 //!
 //! One thread reads inotify and tells a [`ChangeSink`] what changed. Directories are watched, not
 //! files. The tree is scanned at the start, and a directory the scan has not reached can be asked
 //! for with [`Watcher::ensure`].
 //!
-//! **The rule.** Whoever caches a file does, in this order: register at the sink's side what the
+//! **The rule.** To cache a file, do this in order: register at the sink's side what the
 //! object depends on; [`ensure`](Watcher::ensure) the directory; open the file; read it. If
 //! `ensure` said [`Watched`](Coverage::Watched), no change after the reading goes unreported.
 //! [`Watcher::resolve`] keeps the order, also across symbolic links.
 //!
-//! Why the rule holds, though the table of watches runs behind the file system: a directory counts
-//! as watched only when all above it are. Whatever swaps, moves or deletes a directory on the way
-//! to a file is then itself an event of a watched directory, still to be read; reading it leads to
-//! a new look at that name, and to a report of the whole tree below it *after* the new watch is in
-//! place. And whatever ends a watch (limits, errors, an unmount) is followed by a report, too.
+//! The table of watches lags behind the file system. The rule holds all the same, because a directory counts
+//! as watched only when all directories above it are. If a directory on the way to a file is swapped, moved
+//! or deleted, that is itself an event of a watched directory. When the event is read, the name is examined
+//! again, and the whole tree below it is reported *after* the new watch is in place. When a watch ends
+//! (limits, errors, an unmount), a report follows, too.
 //!
-//! **What stays unheard**, by inotify's nature: stores through a shared mapping, before the writer
+//! **What inotify does not report**: stores through a shared mapping, before the writer
 //! closes the file; writes through a name outside the tree, when a file was hard-linked after it
 //! was cached (with more than one name before, it counts as unwatched); a file system that is
 //! mounted over a watched directory; changes of the lower layers of an overlay.
@@ -37,15 +37,15 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use watches::Watches;
 
-/// Who wants to know of changes. Called without any lock of ours held, mostly by the watcher's
-/// thread, which hears nothing more until the call returns; sometimes by the thread in `ensure`.
+/// Gets the changes. Its functions are called without a lock of the watcher held, mostly by the watcher's
+/// thread, which reads no further event until the call returns, and sometimes by the thread in `ensure`.
 ///
 /// Paths are root-relative, begin with `/`, end without one (but for the root, `/`), and are free
 /// of links: of physical places.
 pub trait ChangeSink: Send + Sync {
-    /// The file at `path` has changed, or its attributes, or it came, or it went.
+    /// The file at `path`, or its attributes, has changed, or it was created or removed.
     fn changed(&self, path: &[u8]);
-    /// `path`, which may be a directory or a link, now leads elsewhere: it and all below changed.
+    /// `path`, perhaps a directory or a link, now names something else: it and all below it changed.
     fn changed_tree(&self, path: &[u8]);
     /// The file at `path` was written and closed, or moved here: it may be worth loading. Always
     /// comes after [`changed`](Self::changed) for the same path.

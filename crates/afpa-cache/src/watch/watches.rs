@@ -1,4 +1,4 @@
-//! The watches themselves: looking at a name, and putting a watch on the directory that is there.
+//! Adds watches: examines a name, and watches the directory of that name.
 //!
 //! The table is locked from before a watch is added until it is noted, so that the reader of events
 //! never meets a watch it does not know. The sink is only called when the lock is released.
@@ -41,7 +41,7 @@ struct WatchState {
     limit_reported: bool,
 }
 
-/// What stands at a name.
+/// What a name was found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// A directory, and it is watched.

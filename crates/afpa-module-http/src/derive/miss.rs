@@ -82,7 +82,7 @@ struct Distributing<'m, 's, 'b> {
 }
 
 impl Distributing<'_, '_, '_> {
-    /// Makes the request ready for a server, or says why it goes to none.
+    /// Makes the request ready for a server, or answers why it goes to none.
     fn respond(
         self,
         to: Distributed<'_>,
@@ -100,7 +100,7 @@ impl Distributing<'_, '_, '_> {
         Miss::Answered(
             match remote::prepare(global, core, asked.request, to, (asker, permit), asked.now) {
                 Ok((job, permit)) => {
-                    // Its content is the server's.
+                    // The exchange passes the content on to the server, so it is not skipped.
                     connection.skipping = None;
                     let mut kept = core.pool.text();
                     kept.extend_from_slice(head);

@@ -33,13 +33,13 @@ impl From<VersionError> for BuildError {
     }
 }
 
-/// What is published of an object.
+/// The header data and payloads of an object, ready to be published.
 pub(super) struct Content {
     pub(super) header: HttpHeader,
     pub(super) payloads: Vec<Payload>,
 }
 
-/// One coding on its way into the object.
+/// One coding that goes into the object.
 struct Coded {
     coding: Coding,
     payload: Payload,
@@ -47,8 +47,8 @@ struct Coded {
     made_here: bool,
 }
 
-/// Reads what is to be pinned, and generates the heads. Codings that are not stored can wait: whoever
-/// asks first shall not.
+/// Reads what is to be pinned, and generates the heads. Codings that are not stored are made later, so that
+/// the first request does not wait for them.
 pub(super) fn build(
     doc_root: &DocRoot,
     ticket: &Ticket<HttpHeader>,
@@ -67,7 +67,7 @@ pub(super) fn build(
     Ok(assemble(doc_root.settings(), &content_type, modified(stamp), codings, due))
 }
 
-/// Makes the codings that are due of an object, for one that has them. Those that are not worth it, or for
+/// Makes the due codings of an object, for the object that replaces it. Codings that save too little, or for
 /// which the arena has no room, are left out: identity is always there.
 pub(super) fn with_codings(
     doc_root: &DocRoot,
@@ -97,7 +97,7 @@ pub(super) fn with_codings(
 }
 
 impl Coded {
-    /// A coding of an object, for another object.
+    /// A coding of an object, for the object that replaces it.
     fn again(object: &Object<HttpHeader>, variant: &Variant) -> Option<Coded> {
         let payload = object.payloads().get(variant.payload)?.clone();
         let (coding, stamp, made_here) = (variant.coding, variant.stamp, !variant.stored);
@@ -133,7 +133,7 @@ fn is_compressed_here(settings: &DocRootSettings, content_type: &str, size: u64)
             || compression.types.iter().any(|known| known.eq_ignore_ascii_case(media)))
 }
 
-/// The codings that are configured and not there, with their levels.
+/// The codings that are configured and missing, with their levels.
 fn wanted(settings: &DocRootSettings, codings: &[Coded]) -> impl Iterator<Item = (Coding, u32)> {
     let configured = settings.compression.codings.iter().copied();
     configured.filter(|(coding, _)| codings.iter().all(|there| there.coding != *coding))
@@ -171,13 +171,13 @@ fn assemble(
     Content { header: HttpHeader::new(last_modified, content_type, variants, due), payloads }
 }
 
-/// A modification time in the future would make every answer a lie (RFC 9110 section 8.8.2.1).
+/// Last-Modified must not lie in the future (RFC 9110 section 8.8.2.1).
 fn modified(stamp: &Stamp) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     stamp.modified().min(now)
 }
 
-/// What the heads of all variants have in common.
+/// The fields that the heads of all variants have in common.
 struct Description<'a> {
     settings: &'a DocRootSettings,
     content_type: &'a str,

@@ -1,14 +1,14 @@
-//! Content codings that are not stored: made behind the answers, by one worker thread that yields to
-//! everything else.
+//! Makes content codings that are not stored, while requests are answered without them: one worker thread
+//! compresses at the lowest priority.
 //!
 //! ```text
 //! asked for again ── enqueue ──▶ queue ──▶ worker: encode ──▶ replace the object by one with codings
 //!                       └ full: a later request enqueues it      └ dropped meanwhile: discard them
 //! ```
 //!
-//! What is read, encoded and listed is one version: the content is that of the object itself, and only an
-//! object that is still listed is replaced. A file that changes drops its object, and all work for it
-//! comes to nothing.
+//! The codings and the object are of one version: the content is that of the object itself, and only an object
+//! that is still listed is replaced. When a file changes, its object is dropped, and the codings are
+//! discarded.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,20 +25,20 @@ use crate::header::HttpHeader;
 
 /// Compresses objects for the document roots that share it. Its thread ends when the last of them is gone.
 pub struct Compressor {
-    queue: SyncSender<Job>,
+    queue: SyncSender<CompressionJob>,
     counts: Arc<Counts>,
 }
 
 /// What a [`Compressor`] has done, in objects unless it says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompressorStats {
-    /// Ordered and not done.
+    /// Enqueued and not done.
     pub waiting: u64,
-    /// Replaced by one that has what is worth having.
+    /// Replaced by an object with the codings that are worth having.
     pub done: u64,
     /// Codings made for these.
     pub codings: u64,
-    /// Orders that found the queue full.
+    /// Not enqueued, because the queue was full.
     pub refused: u64,
     /// Dropped before they were done.
     pub overtaken: u64,
@@ -46,9 +46,9 @@ pub struct CompressorStats {
     pub failed: u64,
 }
 
-/// An object whose codings are to be made. It keeps nothing alive: the memory of an object that is dropped
-/// comes free while its job waits.
-struct Job {
+/// An object whose codings are to be made. A job keeps nothing alive: the memory of an object that is dropped
+/// becomes free even while its job waits.
+struct CompressionJob {
     doc_root: Weak<DocRoot>,
     object: Weak<Object<HttpHeader>>,
 }
@@ -64,7 +64,7 @@ struct Counts {
 }
 
 impl Compressor {
-    /// A compressor for which so many jobs may wait.
+    /// Starts a compressor whose queue holds so many jobs.
     ///
     /// # Errors
     /// When its thread cannot be started.
@@ -72,12 +72,12 @@ impl Compressor {
         Self::start_with(queue, Box::new(compress))
     }
 
-    /// Likewise, with another encoder.
+    /// As [`Compressor::start`], with another encoder.
     pub(super) fn start_with(queue: usize, encode: Box<Encode>) -> io::Result<Arc<Compressor>> {
         // Without a place to wait in, a job could only be handed over while the thread waits for one.
         let (queue, waiting) = sync_channel(queue.max(1));
         let counts = Arc::new(Counts::default());
-        let worker = Worker { queue: waiting, counts: Arc::clone(&counts), encode };
+        let worker = CompressorThread { queue: waiting, counts: Arc::clone(&counts), encode };
         std::thread::Builder::new().name("afpa-codings".into()).spawn(move || worker.run())?;
         Ok(Arc::new(Compressor { queue, counts }))
     }
@@ -100,7 +100,8 @@ impl Compressor {
     /// Queues an object of `doc_root` for compression. Never waits: if the queue is full, a later request for
     /// the object tries again.
     pub(crate) fn enqueue(&self, doc_root: &Arc<DocRoot>, object: &Arc<Object<HttpHeader>>) {
-        let job = Job { doc_root: Arc::downgrade(doc_root), object: Arc::downgrade(object) };
+        let job =
+            CompressionJob { doc_root: Arc::downgrade(doc_root), object: Arc::downgrade(object) };
         match self.queue.try_send(job) {
             Ok(()) => add(&self.counts.enqueued, 1),
             Err(_) => {
@@ -112,61 +113,61 @@ impl Compressor {
 }
 
 /// The thread.
-struct Worker {
-    queue: Receiver<Job>,
+struct CompressorThread {
+    queue: Receiver<CompressionJob>,
     counts: Arc<Counts>,
     encode: Box<Encode>,
 }
 
 /// What became of a job.
-enum JobResult {
+enum CompressionResult {
     /// So many codings were made.
     Done(usize),
     /// The object was dropped.
     Overtaken,
-    /// It stays as it is.
+    /// The object stays as it is.
     Failed,
 }
 
-/// The nicest a thread can be: what is left when nobody else wants the core.
+/// The lowest priority: the thread runs only when no other thread wants the core.
 const NICE: i32 = 19;
 
-impl Worker {
+impl CompressorThread {
     fn run(self) {
         if let Err(error) = rustix::process::nice(NICE) {
             tracing::warn!(%error, "codings are made at the priority of requests");
         }
         while let Ok(job) = self.queue.recv() {
-            // An encoder's bug costs one object its codings, not all that follow.
+            // If an encoder panics, one object goes without codings; the thread goes on.
             let outcome = catch_unwind(AssertUnwindSafe(|| self.serve(&job)));
-            match outcome.unwrap_or(JobResult::Failed) {
-                JobResult::Done(codings) => {
+            match outcome.unwrap_or(CompressionResult::Failed) {
+                CompressionResult::Done(codings) => {
                     add(&self.counts.codings, codings as u64);
                     add(&self.counts.done, 1);
                 }
-                JobResult::Overtaken => add(&self.counts.overtaken, 1),
-                JobResult::Failed => add(&self.counts.failed, 1),
+                CompressionResult::Overtaken => add(&self.counts.overtaken, 1),
+                CompressionResult::Failed => add(&self.counts.failed, 1),
             }
         }
     }
 
-    fn serve(&self, job: &Job) -> JobResult {
+    fn serve(&self, job: &CompressionJob) -> CompressionResult {
         let Some((doc_root, object)) = job.doc_root.upgrade().zip(job.object.upgrade()) else {
-            return JobResult::Overtaken;
+            return CompressionResult::Overtaken;
         };
         let content = match build::with_codings(&doc_root, &object, &*self.encode) {
             Ok(content) => content,
-            Err(BuildError::Changed) => return JobResult::Overtaken,
+            Err(BuildError::Changed) => return CompressionResult::Overtaken,
             Err(BuildError::Io(error)) => {
                 let path = object.key().path.escape_ascii();
                 tracing::warn!(%path, %error, "a file cannot be compressed");
-                return JobResult::Failed;
+                return CompressionResult::Failed;
             }
         };
         let made = content.payloads.len() - object.payloads().len();
         match doc_root.cache().replace(&object, content.header, content.payloads) {
-            Ok(_) => JobResult::Done(made),
-            Err(_changed) => JobResult::Overtaken,
+            Ok(_) => CompressionResult::Done(made),
+            Err(_changed) => CompressionResult::Overtaken,
         }
     }
 }

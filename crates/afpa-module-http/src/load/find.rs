@@ -13,7 +13,7 @@ use crate::header::HttpHeader;
 pub(super) enum Found {
     /// A file, with what is stored beside it.
     File(Sources),
-    /// No file: the answer is made of what was found instead.
+    /// No file: the answer is made from this instead.
     Nothing(Loaded),
 }
 
@@ -25,12 +25,12 @@ pub(super) struct Sources {
     pub(super) file: OpenFile,
     /// Its siblings in other codings.
     pub(super) stored: Vec<(Coding, OpenFile)>,
-    /// Whether every change of all this is heard.
+    /// Whether a watch reports every change of these files.
     pub(super) coverage: Coverage,
 }
 
 impl Sources {
-    /// Whether an object made earlier was made of the very same versions.
+    /// Whether an object was made from the same versions of these files.
     pub(super) fn are_those_of(&self, header: &HttpHeader) -> bool {
         let same = |coding, file: &OpenFile| {
             header.variant(coding).is_some_and(|variant| variant.stamp == file.stamp)
@@ -42,7 +42,8 @@ impl Sources {
     }
 }
 
-/// Looks for what `path` names. `depend` hears of every place before it is looked at.
+/// Looks for what `path` names. `depend` is called with every path before that is opened
+/// (LIFECYCLE.md, invariant 6).
 pub(super) fn find(doc_root: &DocRoot, path: &[u8], depend: &mut dyn FnMut(&[u8])) -> Found {
     let Some(place) = doc_root.place(path) else {
         depend(path);
@@ -74,7 +75,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The first index file of the directory; else its listing, where that is allowed.
+    /// The first index file of the directory, or else its listing, if listings are allowed.
     fn index(&mut self, doc_root: &DocRoot, shown_as: &[u8]) -> Result<Opened, Loaded> {
         for name in &doc_root.settings().index {
             let path = [self.place.path, name.as_bytes()].concat();
@@ -141,7 +142,7 @@ impl Finder<'_> {
     }
 }
 
-/// Whether the file is a stored coding itself: it has no siblings of its own.
+/// Whether the file is a stored coding itself. Then no codings of it are looked for.
 fn is_coded(path: &[u8]) -> bool {
     Coding::ALL.iter().any(|coding| {
         *coding != Coding::Identity && path.ends_with(coding.file_suffix().as_bytes())

@@ -12,11 +12,11 @@ use nix::unistd::User;
 
 /// Where a path is to be looked for.
 pub(crate) struct RootedPath<'a> {
-    /// The root it lies below.
+    /// The directory that it lies below.
     pub(super) root: Root<'a>,
-    /// Who hears of changes below that root, if anybody does.
+    /// The watcher of that directory, if it is watched.
     pub(super) watcher: Option<&'a Watcher>,
-    /// What of the request's path stands for the root: `/~user`, or nothing.
+    /// The part of the request's path that stands for the directory: `/~user`, or nothing.
     pub(super) prefix: &'a [u8],
     /// The rest of the path; begins with `/`.
     pub(super) path: &'a [u8],
@@ -47,13 +47,13 @@ impl<'a> RootedPath<'a> {
         RootedPath { root: Root::DocRoot(root), watcher, prefix: b"", path }
     }
 
-    /// Homes are not watched: their objects are compared with the files when they are old.
+    /// Homes are not watched: old objects are compared with their files.
     pub(crate) fn in_home(root: Arc<DocumentRoot>, prefix: &'a [u8], path: &'a [u8]) -> Self {
         RootedPath { root: Root::Home(root), watcher: None, prefix, path }
     }
 }
 
-/// The homes that were asked for, resolved once and remembered.
+/// The homes that requests have asked for, resolved once and remembered.
 #[derive(Debug)]
 pub(crate) struct Homes {
     directory: PathBuf,
@@ -64,8 +64,8 @@ pub(crate) struct Homes {
 /// By user name; `None` for names that have no home to be served.
 type Known = HashMap<Box<[u8]>, Option<Arc<DocumentRoot>>>;
 
-/// Names that are remembered; beyond it an unknown name is looked up each time, so that a flood of
-/// invented names costs time but not memory.
+/// How many names are remembered. Beyond that, an unknown name is looked up each time, so that a flood of
+/// invented names costs time but no memory.
 const REMEMBERED: usize = 10_000;
 
 impl Homes {

@@ -1,15 +1,15 @@
 //! *Derive uncached response*: from a path to a cache object. Thread context.
 //!
 //! ```text
-//! load ── begin ──┬─ somebody else loads it: wait
+//! load ── begin ──┬─ another request loads it: wait
 //!                 └─ lead: find (file, stored codings) ── suspect unchanged: confirm
 //!                                                     └── build (read, heads) ── publish
 //! ```
 //!
-//! Codings are made behind the answers, by the [`Compressor`], when an object is asked for again.
+//! When an object is asked for again, the [`Compressor`] makes its codings; no request waits for them.
 //!
-//! Whatever the outcome depends on is registered with the ticket before it is looked at, so that a
-//! change in between spoils the load instead of being missed.
+//! Every path that the outcome depends on is registered with the ticket before it is opened, so that a change
+//! in between invalidates the load and is not missed.
 
 mod build;
 mod compress;
@@ -42,16 +42,16 @@ pub(crate) enum Loaded {
     Slash,
     /// The listing of a directory, as HTML.
     Listing(Vec<u8>),
-    /// Nothing that could be sent.
+    /// Nothing that could be sent; the status says why.
     Failed(Status),
 }
 
-/// For how long a load that changes overtake is begun again, and how often. Those who wait for the
-/// load of another get nothing of one that was overtaken, and have to take their turn at leading.
+/// A load that a change overtook is begun again, for this long and so many times. A request that waited for
+/// such a load gets nothing from it, and has to load in its turn.
 const PATIENCE: Duration = Duration::from_secs(2);
 const ATTEMPTS: usize = 256;
 
-/// Loads the object for a normalised path, or learns why there is none. Many callers with the same
+/// Loads the object for a normalised path, or finds out why there is none. Many callers with the same
 /// path cause one load.
 pub(crate) async fn load(
     doc_root: Arc<DocRoot>,
@@ -67,7 +67,7 @@ pub(crate) async fn load(
             Fill::Hit(object) => return Loaded::Object(object),
             Fill::Wait(waiter) => match waiter.await {
                 Some(object) => return Loaded::Object(object),
-                // Nothing to share came of that load: look for ourselves.
+                // That load gave no object to share, so this request looks itself.
                 None => {
                     let path = path.clone();
                     helpers.run(move || without_object(&doc_root, &path)).await
@@ -77,8 +77,8 @@ pub(crate) async fn load(
         };
         match outcome {
             Ok(Filled::Loaded(loaded)) => return loaded,
-            // It was read after this request came, and so is a right answer to it; only to those
-            // who came later it may not be.
+            // It was read after this request arrived, so it is a correct answer to this request, but
+            // perhaps not to later ones.
             Ok(Filled::Overtaken(Some(object))) => return Loaded::Object(object),
             Ok(Filled::Overtaken(None)) if begun.elapsed() < PATIENCE => {}
             Ok(Filled::Overtaken(None)) | Err(Overloaded) => break,
@@ -88,11 +88,11 @@ pub(crate) async fn load(
     Loaded::Failed(Status::SERVICE_UNAVAILABLE)
 }
 
-/// What came of one attempt.
+/// The result of one attempt.
 pub(crate) enum Filled {
-    /// An answer, for whoever waits for it.
+    /// An answer.
     Loaded(Loaded),
-    /// A change overtook it: begin again. What was read, if it was read whole.
+    /// A change overtook the load: begin again. The object, if the file was read as a whole.
     Overtaken(Option<Arc<Object<HttpHeader>>>),
 }
 

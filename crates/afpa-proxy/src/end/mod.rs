@@ -1,11 +1,12 @@
-//! Where a response ends: the state machine over all the ways HTTP has to end one.
+//! Finds the end of a response, for all the ways in which HTTP ends one.
 //!
 //! [`Ending::of`] decides from the head which way a response ends (RFC 9112 section 6.3, and the five
 //! ways of the IBM paper, section 3); [`Content`] then finds the content and its end in the bytes that
 //! follow. Neither does I/O, and no answer depends on how the network split the bytes.
 //!
-//! What two readers could understand differently is refused: a repeated Content-Length, one beside a
-//! Transfer-Encoding, a coding other than exactly `chunked`, a coding in HTTP/1.0.
+//! A response that two readers could understand differently is refused: with a repeated Content-Length, with
+//! Content-Length and Transfer-Encoding, with a coding other than exactly `chunked`, with a coding in
+//! HTTP/1.0.
 
 mod framing;
 mod multipart;
@@ -35,7 +36,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Whether the next response on the connection is found for certain behind this one.
+    /// Whether it is certain where the next response on the connection begins.
     pub fn is_exact(&self) -> bool {
         matches!(self, Ending::Head | Ending::Length(_) | Ending::Chunked)
     }
@@ -83,7 +84,7 @@ impl Content {
         Self::with_limits(ending, ChunkLimits::default())
     }
 
-    /// Likewise, with limits on what of a chunked coding carries no content.
+    /// As [`Content::new`], with limits on the bytes of a chunked coding that carry no content.
     pub fn with_limits(ending: &Ending, limits: ChunkLimits) -> Self {
         let state = match ending {
             Ending::Head | Ending::Length(0) => ContentState::Done,

@@ -1,9 +1,9 @@
-//! One exchange over a split connection (IBM paper, section 3): a server is selected, a connection to it
-//! obtained, the request sent, the response conveyed, and the connection put on the list it belongs to.
+//! One exchange over a split connection (IBM paper, section 3): select a server, get a connection to it, send
+//! the request, pass on the response, and put the connection on the list that it belongs to.
 //!
-//! [`run`] is that, and reads like it. Bytes move in `relay`: the request by `upload`, the
-//! response by `download`, both at once, each only as fast as its reader. An exchange holds a buffer only
-//! while there are bytes in it. LIFECYCLE.md in this crate has the states and invariants.
+//! [`run`] does this, in that order. `relay` moves the bytes: `upload` those of the request, `download` those
+//! of the response, at the same time, each only as fast as its reader takes them. An exchange holds a buffer
+//! only while there are bytes in it. LIFECYCLE.md in this crate has the states and invariants.
 
 mod download;
 mod failure;
@@ -29,7 +29,7 @@ use relay::{Relay, Relayed};
 pub use settings::Settings;
 use wait::{Interrupted, while_client_stays};
 
-/// Passes `job` on, and its response to `client`.
+/// Passes `job` on to a server, and the server's response to `client`.
 pub async fn run<C: ClientStream>(job: &mut Job, core: &Rc<Core>, client: &mut C) -> Report {
     let mut exchange = Exchange::begin(job, core, client);
     let end = exchange.run().await;
@@ -76,7 +76,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
         loop {
             let lease = match self.acquire().await {
                 Ok(lease) => lease,
-                // The reason why the last server failed says more than that there is no other.
+                // The failure of the last server tells more than that there is no other server.
                 Err(Stop::Failed(Failure::NoServer(WhyNone::AllTried))) if last.is_some() => {
                     return last.map_or(End::ClientGone, End::Failed);
                 }
@@ -94,7 +94,8 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
                 Err(fault) => fault,
             };
             if fault.stale {
-                // Nobody's fault: the server had closed an idle connection. Its others are as old.
+                // The server had closed an idle connection, which is not a failure. Its other idle
+                // connections are as old, so they are closed, too.
                 self.core.pool.forget(lease.id());
                 reuse = false;
             } else {
@@ -179,7 +180,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
         if !self.job.head.is_final() {
             match lease.address() {
                 Address::Tcp(address) => self.job.head.bytes_for(address),
-                // A path is no host.
+                // The path of a unix socket cannot be sent as Host.
                 Address::Unix(_) => self.job.head.bytes_for("localhost"),
             };
         }
@@ -215,8 +216,8 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
         }
     }
 
-    /// An idle connection. A request that may not be sent twice trusts only one that was in use a moment
-    /// ago: the server may be closing the others just now.
+    /// An idle connection. A request that must not be sent twice takes only one that was in use a moment
+    /// ago, because the server may be closing the others (LIFECYCLE.md, invariant 6).
     fn pooled(&self, lease: &Lease) -> Option<ServerStream> {
         let most = if self.job.idempotent { u64::MAX } else { 1_000 };
         self.core.pool.take(lease.id(), self.client.cached_now().steady_ms(), most)
@@ -265,7 +266,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
     }
 
     fn report(self, end: End) -> Report {
-        // A response that was conveyed has had its time taken.
+        // The clock was read when the response ended: no need to read it again.
         let ended = match end {
             End::Relayed(_) => self.client.cached_now(),
             _ => self.client.now(),

@@ -1,4 +1,4 @@
-//! Request and response under way at the same time, with the time-outs that apply to what keeps them.
+//! Moves request and response at the same time, and applies the time-out of whatever it waits for.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -19,28 +19,28 @@ pub(super) struct Relay<'x, 'a, C> {
     lease: &'x Lease,
     upload: Upload,
     download: Download,
-    /// What it waits for, and the time-out of which was set.
+    /// What it waits for, if the time-out for that is set.
     armed: Option<WaitCause>,
 }
 
 /// How it ended.
 pub(super) enum Relayed {
-    /// The response is with the client.
+    /// The response was sent to the client.
     Whole {
-        /// Nothing stands in the way of another request on the connection to the server.
+        /// The connection to the server can carry another request.
         reusable: bool,
     },
     /// The protocol was changed, and that connection has ended.
     Tunnelled,
     /// The client went away.
     ClientGone,
-    /// The response broke off; what the server is to blame for.
+    /// The response broke off; what the server is blamed for, if anything.
     Broken(Option<AttemptOutcome>),
-    /// The client has no byte of a final response.
+    /// It failed before the client had a byte of a final response.
     Failed(Fault),
 }
 
-/// Whom it waits for, and so which time-out applies.
+/// What an attempt waits for; this decides which time-out applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitCause {
     ClientReads,
@@ -79,7 +79,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         }
     }
 
-    /// Gives memory back; what is known of the response.
+    /// Gives its memory back. Returns what is known of the response.
     pub(super) fn end(mut self) -> Summary {
         let pool = &self.exchange.core.pool;
         self.upload.end(pool);
@@ -99,7 +99,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         let terms = Terms {
             asked: job.asked,
             version: job.version,
-            // A request that has not left as a whole leaves bytes behind that are no request.
+            // If the request was not sent as a whole, the rest of its content would be read as a request.
             keep: job.keep_alive && upload.is_done() && !core.draining.get(),
             head_limit: job.settings.head_limit.min(super::Settings::MOST_HEAD),
             set_cookie: lease.set_cookie(),
@@ -119,7 +119,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         self.poll_time(cx, uploaded || downloaded)
     }
 
-    /// Sets the time-out of what it waits for, and tells when it has come.
+    /// Sets the time-out of what it waits for. Ready when that has expired.
     fn poll_time(&mut self, cx: &mut Context<'_>, moved: bool) -> Poll<Relayed> {
         let waiting = self.waiting();
         if moved || self.armed != Some(waiting) {
@@ -154,7 +154,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         }
     }
 
-    /// A time-out has come.
+    /// A time-out has expired.
     fn over(&mut self, waiting: WaitCause) -> Relayed {
         let total = self.exchange.total_ms;
         if total.is_some_and(|total| total <= self.exchange.client.now().steady_ms()) {
@@ -202,13 +202,13 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         }
     }
 
-    /// A fault, as it looks to the client: nothing yet, or a response that breaks off.
+    /// What a fault means for the client: no response yet, or one that breaks off.
     fn failed(&mut self, mut fault: Fault) -> Relayed {
         if self.download.summary.begun {
             return Relayed::Broken(fault.outcome);
         }
         if self.upload.has_taken() {
-            // What was taken from the client is gone.
+            // Content that was taken from the client cannot be sent again.
             fault.retry = RetryPolicy::Never;
             fault.stale = false;
         }

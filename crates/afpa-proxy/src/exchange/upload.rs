@@ -1,4 +1,4 @@
-//! The request on its way from the client to the server.
+//! Sends the request to the server: its head, then its content as the client sends it.
 
 use std::task::{Context, Poll};
 
@@ -10,24 +10,24 @@ use crate::fields::{OwnedNominated, put_last_chunk};
 use crate::pool::{Pool, ServerStream};
 use crate::request::RequestHead;
 
-/// The head of a request, and its content as it comes. Content is read when what was read before has
-/// left: the client feels how fast the server is.
+/// The head of a request, and its content as it arrives. More content is read only when what was read has
+/// been sent, so the client is slowed down to the speed of the server.
 #[derive(Debug)]
 pub(super) struct Upload {
     /// Content that is still to be taken from the client.
     content: Option<Content>,
     chunked: bool,
-    /// Trailer fields that are for this machine alone.
+    /// Names of trailer fields that concern only the client's connection.
     nominated: OwnedNominated,
-    /// The request has content: its head leaves in `out`, too.
+    /// The request has content: its head is sent from `out`, too, together with the first content.
     gathers: bool,
-    /// Head and content on their way.
+    /// Head and content that wait to be sent.
     out: Vec<u8>,
-    /// Bytes of the head, or of `out`, that have left.
+    /// Bytes of the head, or of `out`, that were sent.
     sent: usize,
-    /// Bytes of content that may still come.
+    /// Bytes of content that are still allowed.
     allowance: u64,
-    /// Whether any content was taken from the client, so that the request cannot be sent again.
+    /// Whether any content was taken from the client: then the request cannot be sent again.
     taken: bool,
     state: UploadState,
 }
@@ -36,23 +36,23 @@ pub(super) struct Upload {
 enum UploadState {
     Going,
     Done,
-    /// The server takes no more of it.
+    /// The server no longer reads it.
     Stopped,
 }
 
-/// Why a request stopped on its way.
+/// Why a request was not sent to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stopped {
     /// The client went away.
     ClientGone,
     /// Its content is malformed.
     Malformed,
-    /// There is more of it than may be.
+    /// It is larger than the limit.
     TooLarge,
 }
 
 impl Upload {
-    /// At its first byte. What has arrived of the content leaves together with the head.
+    /// A request of which nothing was sent. Content that has arrived is sent together with the head.
     pub(super) fn new(
         body: BodyLength,
         largest: Option<u64>,
@@ -89,7 +89,7 @@ impl Upload {
         pool.give_back_text(std::mem::take(&mut self.out));
     }
 
-    /// Whether all of the request has left.
+    /// Whether all of the request was sent.
     pub(super) fn is_done(&self) -> bool {
         self.state == UploadState::Done
     }
@@ -99,7 +99,7 @@ impl Upload {
         self.content.is_none() || self.state != UploadState::Going
     }
 
-    /// Whether the server keeps it waiting; otherwise the client does.
+    /// Whether it waits for the server; otherwise it waits for the client.
     pub(super) fn waits_for_server(&self) -> bool {
         self.sent < self.out.len() || self.content.is_none()
     }
@@ -113,7 +113,7 @@ impl Upload {
         self.taken
     }
 
-    /// Takes what has arrived behind the head, before the first write.
+    /// Takes the content that has arrived behind the head, before the first write.
     pub(super) fn gather(&mut self, client: &mut impl ClientStream) -> Result<(), Stopped> {
         if self.content.is_some() && !client.arrived().is_empty() {
             self.take_arrived(client)?;
@@ -121,7 +121,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Moves bytes until client or server keeps it waiting. Whether any were moved.
+    /// Moves bytes until it has to wait for client or server. Returns whether it moved any.
     pub(super) fn step<C: ClientStream>(
         &mut self,
         cx: &mut Context<'_>,
@@ -137,7 +137,7 @@ impl Upload {
             if !waiting.is_empty() {
                 match stream.poll_write(cx, waiting) {
                     Poll::Ready(Ok(n)) if n > 0 => self.sent += n,
-                    // It may have said why before it hung up: what it said is still to be read.
+                    // The server may have sent an answer before it closed: that is still to be read.
                     Poll::Ready(_) => self.state = UploadState::Stopped,
                     Poll::Pending => return Ok(moved),
                 }
@@ -166,7 +166,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Whether anything came.
+    /// Returns whether anything arrived.
     fn receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -193,7 +193,8 @@ impl Upload {
         outcome
     }
 
-    /// Puts the content in `input` behind what waits, framed anew; gives the bytes that belonged to it.
+    /// Appends the content in `input` to `out`, framed anew. Returns how many bytes of `input` belonged to the
+    /// content and its framing.
     fn encode(&mut self, input: &[u8]) -> Result<usize, Stopped> {
         let Some(content) = &mut self.content else { return Ok(0) };
         self.taken = true;
@@ -224,7 +225,7 @@ impl Upload {
     }
 }
 
-/// Appends one chunk; an empty one would be the last.
+/// Appends one chunk, unless it is empty: an empty chunk would end the content.
 pub(super) fn put_chunk(out: &mut Vec<u8>, data: &[u8]) {
     if data.is_empty() {
         return;

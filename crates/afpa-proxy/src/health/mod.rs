@@ -1,5 +1,5 @@
-//! The life of a server: available, unavailable, growing into its share again. Pure: it is told what
-//! happened and when, and never asks.
+//! The health of a server: available, unavailable, or in slow start. This is pure: events and their times are
+//! passed in.
 //!
 //! ```text
 //!            refused / 3 time-outs in a row / checks fail / too many errors
@@ -10,13 +10,13 @@
 //!        +------------------ probe succeeds, no slow start ---------------+
 //! ```
 //!
-//! The rules are the IBM paper's (section 3), with its numbers as the defaults: a refused connection
-//! says that the server's software is not there, and marks it unavailable at once; a time-out is
-//! ambiguous, and to take an overloaded server out would only load the others more, so that it takes
-//! three in a row; every ten seconds an unavailable server is probed.
+//! The rules are those of the IBM paper (section 3), and its numbers are the defaults. A refused connection
+//! shows that the server's software is not running, and marks the server unavailable at once. A time-out is
+//! ambiguous: the server may be overloaded, and to take it out would only load the others more. So it takes
+//! three time-outs in a row. An unavailable server is probed every ten seconds.
 //!
-//! One addition to the probe: a server that took connections and did not answer is probed with a
-//! request, since the kernel of a frozen one goes on taking connections.
+//! One addition: a server that accepted connections and did not answer is probed with a request, because the
+//! kernel of a frozen server still accepts connections.
 
 mod settings;
 mod window;
@@ -26,21 +26,21 @@ use std::time::Duration;
 pub use settings::{CheckSettings, ErrorSettings, HealthSettings};
 use window::Window;
 
-/// What became of a request, as far as its server is concerned.
+/// The outcome of an attempt to have a server answer a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptOutcome {
     /// A whole response.
     Ok {
         /// Its status code.
         status: u16,
-        /// Microseconds from the request's departure to the response's first byte.
+        /// Microseconds from sending the request to the first byte of the response.
         first_byte_us: u32,
-        /// Microseconds from the request's departure to the response's last byte.
+        /// Microseconds from sending the request to the last byte of the response.
         total_us: u32,
     },
     /// The connection was refused.
     ConnectRefused,
-    /// No connection for another reason that leaves no doubt: no route, no such socket.
+    /// No connection, for another reason that is not ambiguous: no route, no such socket.
     ConnectFailed,
     /// No answer to the connection attempt.
     ConnectTimeout,
@@ -50,9 +50,9 @@ pub enum AttemptOutcome {
     IdleTimeout,
     /// The server ended the connection before a response began.
     Reset,
-    /// What came was no well-formed response.
+    /// The response was malformed.
     BadResponse,
-    /// A response ended before its end.
+    /// A response was cut off.
     Truncated,
 }
 
@@ -96,11 +96,11 @@ pub enum Change {
 /// What a probe does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeKind {
-    /// It connects, as the paper has it.
+    /// It connects, as in the paper.
     Connect,
-    /// It asks, and any response will do: the server took connections without answering.
+    /// It sends a request, and any response is good: the server had accepted connections without answering.
     Answer,
-    /// It asks for the path of the active check, and wants the statuses of it.
+    /// It requests the path of the active check, and wants one of the check's statuses.
     Check,
 }
 
@@ -123,7 +123,7 @@ enum HealthState {
 #[derive(Clone, Debug)]
 pub struct Life {
     state: HealthState,
-    /// Changes so far. What began before the latest one says nothing of the server of today.
+    /// Number of changes so far. The outcome of an attempt that began before the latest change is ignored.
     epoch: u32,
     refused: u32,
     timeouts: u32,
@@ -132,12 +132,12 @@ pub struct Life {
     window: Window,
     ejections: u32,
     next_probe_ms: u64,
-    /// A probe is under way, and forgotten at this time if nobody says what came of it.
+    /// A probe is under way; it is forgotten at this time if its result is not reported.
     probing_until_ms: Option<u64>,
 }
 
 impl Life {
-    /// A server that is taken to be available until it shows otherwise.
+    /// A new server, which counts as available.
     pub fn new(now_ms: u64) -> Self {
         Self {
             state: HealthState::Up { since_ms: now_ms, growing: false },
@@ -157,7 +157,7 @@ impl Life {
         matches!(self.state, HealthState::Up { .. })
     }
 
-    /// Why they may not.
+    /// Why they may not; `None` if they may.
     pub fn why_down(&self) -> Option<WhyDown> {
         match self.state {
             HealthState::Up { .. } => None,
@@ -165,12 +165,12 @@ impl Life {
         }
     }
 
-    /// Number of changes so far; to be given back with what began under it.
+    /// Number of changes so far. An attempt or probe that begins now is reported with it.
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Its share of what its weight gives it, per mille: grows during slow start.
+    /// How much of its weight counts, per mille: this grows during slow start.
     pub fn share(&self, now_ms: u64, settings: &HealthSettings) -> u32 {
         match self.state {
             HealthState::Up { since_ms, growing: true } => {
@@ -183,8 +183,8 @@ impl Life {
         }
     }
 
-    /// A request that was given to it under `epoch` has come to an end. `may_eject` says whether
-    /// the group can do without it if its answers are errors.
+    /// A request that was given to it under `epoch` has ended. `may_eject` says whether the group can do
+    /// without this server if too many of its answers are errors.
     pub fn outcome(
         &mut self,
         now_ms: u64,
@@ -197,7 +197,7 @@ impl Life {
             return None;
         }
         if !self.is_up() {
-            // A last resort: any response at all shows that it is there again.
+            // This was a last resort: any response shows that the server is back.
             return match outcome {
                 AttemptOutcome::Ok { .. } => Some(self.restore(now_ms, settings)),
                 _ => None,
@@ -252,8 +252,8 @@ impl Life {
         })
     }
 
-    /// When the next probe is due; `None` while there is none to make. One that is under way puts
-    /// it off until it is answered or forgotten.
+    /// When the next probe is due; `None` while the server needs none. While a probe is under way, none is
+    /// due until that has a result or is forgotten.
     pub fn next_probe(&self, settings: &HealthSettings) -> Option<u64> {
         let due = match self.state {
             HealthState::Down { until_ms, .. } => self.next_probe_ms.max(until_ms),
@@ -262,7 +262,7 @@ impl Life {
         Some(self.probing_until_ms.map_or(due, |until| due.max(until)))
     }
 
-    /// The probe that began under `epoch` succeeded or not.
+    /// Reports the result of the probe that began under `epoch`.
     pub fn probed(
         &mut self,
         now_ms: u64,
@@ -286,8 +286,7 @@ impl Life {
         }
     }
 
-    /// Whether one request may be tried although the server is unavailable, since every other one
-    /// is too.
+    /// Whether one request may be tried as a last resort, because every other server is unavailable, too.
     pub fn last_resort(&mut self, now_ms: u64, settings: &HealthSettings) -> bool {
         let pause = millis(settings.last_resort);
         match &mut self.state {

@@ -1,4 +1,4 @@
-//! What is counted of servers and groups, and how it is handed to whoever shows it.
+//! Counters of servers and groups, and the reports that metrics and statistics read.
 
 mod histogram;
 
@@ -109,7 +109,7 @@ pub struct GroupReport {
 /// A server at one moment.
 #[derive(Clone, Debug)]
 pub struct ServerReport {
-    /// Its name: the configured place, and the address when that is not the same.
+    /// Its name: as it is configured, and its address if that differs.
     pub name: String,
     /// `up`, `growing`, `draining`, or why it is unavailable.
     pub state: &'static str,
@@ -117,10 +117,10 @@ pub struct ServerReport {
     pub available: bool,
     /// Its weight.
     pub weight: u32,
-    /// Requests that it has now.
+    /// Requests in flight.
     pub in_flight: u32,
-    /// Requests that it may have at a time.
+    /// Most requests at a time.
     pub max_connections: u32,
-    /// What was counted.
+    /// Its counters.
     pub counts: ServerCounts,
 }

@@ -1,5 +1,5 @@
-//! The prober of the server groups: a thread that probes servers and looks up names when it is
-//! time. What to do, and what follows from it, is decided by the groups.
+//! The prober of the server groups: a thread that probes servers and looks up names when that is due. The
+//! groups decide what is due, and what follows from a result.
 
 mod ask;
 
@@ -20,14 +20,14 @@ use tokio::time::timeout;
 use crate::resolve::{ResolveSettings, resolve};
 use crate::select::{Group, ServerAddress};
 
-/// Probes and look-ups at a time.
+/// Most probes and look-ups at a time.
 const AT_A_TIME: usize = 256;
 
-/// How long a start waits for names: with addresses there is somebody to answer the first request.
+/// How long a start waits for look-ups: once names have addresses, there are servers for the first request.
 const FIRST_NAMES: Duration = Duration::from_secs(2);
 
-/// How often the groups are asked what is due. A server that becomes unavailable between two times
-/// is not probed before its pause is over, which is never shorter.
+/// How often the groups are asked what is due. This is never longer than the pause before the first probe of
+/// a server that has become unavailable.
 const BEAT: Duration = Duration::from_millis(100);
 
 /// Probes the servers of groups and resolves their names; its thread ends when this is dropped.
@@ -55,7 +55,7 @@ impl HealthProber {
     /// seconds.
     ///
     /// # Errors
-    /// When the system has no thread or no event queue to give.
+    /// When the system cannot start a thread or an event queue.
     pub fn start(groups: Vec<Arc<Group>>, settings: ResolveSettings) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let task = Task { groups, settings: Arc::new(settings), ended: false };
@@ -160,7 +160,7 @@ fn begin_look_ups(
     }
 }
 
-/// Looks up one name for all groups that have it, and says when it should be looked up again.
+/// Looks up one name for all groups that have it. Returns after which time to look it up again.
 async fn look_up(place: ServerAddress, task: Task) -> Duration {
     let ServerAddress::Name { host, port } = &place else { return Duration::MAX };
     match resolve(host, &task.settings).await {

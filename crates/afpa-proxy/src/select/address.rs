@@ -1,4 +1,4 @@
-//! Where a server is: as it is configured, and as it is connected to.
+//! The address of a server: as it is configured, and as it is connected to.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ pub use afpa_framework::Address;
 pub enum ServerAddress {
     /// An address that never changes.
     Fixed(Address),
-    /// A host name, resolved to addresses now and again; each of them is a server.
+    /// A host name, which is resolved periodically; each of its addresses is a server.
     Name {
         /// The name, without a dot at its end.
         host: String,
@@ -20,7 +20,7 @@ pub enum ServerAddress {
     },
 }
 
-/// Why a text names no server.
+/// Why a text is not the address of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerAddressError {
     /// Neither `ADDRESS:PORT`, `NAME:PORT` nor `unix:/PATH`.
@@ -76,8 +76,8 @@ impl fmt::Display for ServerAddress {
     }
 }
 
-/// RFC 1123, section 2.1, and underscores, which names inside container networks have. All digits
-/// and dots would be a mistyped address.
+/// A host name by RFC 1123 section 2.1, or with underscores, which names in container networks have. A name
+/// of nothing but digits and dots is refused: it is a mistyped address.
 fn is_host_name(host: &str) -> bool {
     let label = |label: &str| {
         let ends = label.starts_with('-') || label.ends_with('-');

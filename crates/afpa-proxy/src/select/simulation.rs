@@ -16,7 +16,7 @@ use super::*;
 enum Mood {
     /// It answers after so many milliseconds, and some more when it has many requests.
     Answers(u64),
-    /// Nobody listens.
+    /// It refuses connections.
     Refuses,
     /// It takes connections, and that is all.
     Frozen,

@@ -1,7 +1,7 @@
 //! The deferred-interrupt context: from the arrival of data to the answers that the cache has.
 //!
-//! Nothing here waits, opens a file or allocates on a hit. The same three steps, on one segment,
-//! are what the kernel's softirq does in the fast path.
+//! Nothing here waits, opens a file or allocates on a hit. In the fast path, the kernel's softirq does the
+//! same three steps on one segment.
 
 use std::rc::Rc;
 

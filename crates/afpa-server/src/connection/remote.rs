@@ -1,4 +1,4 @@
-//! The client's half of a connection that the module splits between the client and a server.
+//! The client's stream, as the engine lends it to the module for an exchange with a server.
 
 use std::io;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use super::Connection;
 use crate::transport::Transport;
 use crate::worker::{ARRIVAL, Worker};
 
-/// Lent to *derive remote response* for the time of one exchange.
+/// A connection, lent to *derive remote response* for one exchange.
 pub(super) struct LentClient<'c, M: Module, T> {
     worker: Rc<Worker<M>>,
     connection: &'c mut Connection<M, T>,
@@ -55,7 +55,7 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
         let mut scratch = self.worker.scratch.borrow_mut();
         let input = &mut self.connection.input;
         loop {
-            // A client that sends on and on is left to the flow control of its connection.
+            // Enough is kept: TCP's flow control stops a client that keeps sending.
             let Some(room) = scratch.get_mut(..ARRIVAL.saturating_sub(input.len())) else {
                 return Poll::Pending;
             };

@@ -1,4 +1,4 @@
-//! *Send response*: what was gathered in one write, then memory and files (`file`) from where they lie.
+//! *Send response*: the gathered bytes in one write, then parts from pinned memory and from files (`file`).
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -55,7 +55,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         self.send_all(&rest, more).await.map_err(|(end, _)| end)
     }
 
-    /// One attempt; `None` when the socket takes nothing now.
+    /// Tries to send once; `None` when the socket takes nothing now.
     async fn try_send(&mut self, bytes: &[u8], more: bool) -> Option<io::Result<usize>> {
         let counters = Arc::clone(&self.worker.counters);
         poll_fn(|cx| {
@@ -71,8 +71,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
         .await
     }
 
-    /// Sends all of `bytes`, waiting as long as the client takes some now and then. An error tells
-    /// how many bytes were sent before.
+    /// Sends all of `bytes`, as long as the client takes some within each write time-out. An error tells how
+    /// many bytes were sent before.
     pub(super) async fn send_all(&mut self, bytes: &[u8], more: bool) -> Result<(), (End, u64)> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -131,8 +131,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
     }
 }
 
-/// Ends the sending direction and reads on for a moment. Closing while the client still sends
-/// would reset the connection, and the reset can destroy the last response on its way.
+/// Shuts down the sending direction and reads for a moment. Closing while the client still sends would reset
+/// the connection, and the reset can destroy the last response before the client has read it.
 pub(super) async fn linger<M: Module, T: Transport>(connection: &mut Connection<M, T>) {
     const PATIENCE_MS: u64 = 2_000;
     const MOST: u64 = 1024 * 1024;
@@ -160,7 +160,7 @@ pub(super) async fn linger<M: Module, T: Transport>(connection: &mut Connection<
     }
 }
 
-/// Tells a client beyond the limits so, with what fits its empty socket buffer, and closes.
+/// Sends a last answer to a client beyond the limits, as far as it fits the empty socket buffer, and closes.
 pub(crate) fn say_last_words<M: Module, T: Transport>(
     worker: &Rc<Worker<M>>,
     mut transport: T,
@@ -168,7 +168,7 @@ pub(crate) fn say_last_words<M: Module, T: Transport>(
 ) {
     let mut out = worker.outbox.take();
     worker.module.borrow_mut().refuse_connection(client, worker.clock.now(), &mut out);
-    // One attempt without a place in the table: a client that is not admitted costs no memory.
+    // One attempt, without an entry in the table: a client that is not admitted costs no memory.
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     if let Poll::Ready(Ok(n)) = transport.poll_send(&mut cx, &out.bytes, false) {
         worker.counters.sent_bytes.add(n as u64);

@@ -60,7 +60,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             self.send_response().await?;
             begun = self.worker.clock.now();
         }
-        self.worker.counters.deferred_to_threads.add(1);
+        self.worker.counters.left_for_thread.add(1);
         // The client waits for AFPA, not the other way round: no deadline runs.
         self.worker.table.set(self.entry, None, false);
         Ok(begun)

@@ -5,10 +5,10 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use afpa_framework::Now;
 
-/// Wall-clock time at the price of one reading of the steady clock.
+/// Gives wall-clock and steady time for one reading of the steady clock.
 ///
-/// The offset between the two clocks is taken anew each second, so that a step of the wall clock
-/// is followed within one.
+/// The offset between the two clocks is read anew each second, so that a step of the wall clock takes effect
+/// within a second.
 #[derive(Debug)]
 pub(crate) struct Clock {
     start: Instant,
@@ -38,13 +38,13 @@ impl Clock {
         now
     }
 
-    /// The time when it was last asked for: late by no more than a sweep takes, and good enough for
-    /// deadlines, without another reading of the clock.
+    /// The time at the last reading of the clock. It is late by a sweep at most, which is exact enough for
+    /// deadlines, and costs no reading of the clock.
     pub(crate) fn cached_now(&self) -> Now {
         self.cached.get()
     }
 
-    /// Whether a new second has begun since this was last asked.
+    /// Whether a new second has begun since the last call.
     pub(crate) fn new_second(&self) -> bool {
         let second = self.start.elapsed().as_secs();
         if self.second.replace(second) == second {

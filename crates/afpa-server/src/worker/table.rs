@@ -13,10 +13,10 @@ pub(crate) struct Table {
     any_leaving: Cell<bool>,
 }
 
-/// One connection's place.
+/// The entry of one connection.
 #[derive(Debug, Default)]
 struct ConnectionEntry {
-    /// Steady milliseconds after which the connection has waited too long; `None`: it may wait.
+    /// Steady milliseconds at which the wait of the connection expires; `None`: never.
     deadline: Option<u64>,
     /// Waits for a new request, and may be closed when the core drains.
     idle: bool,
@@ -50,7 +50,7 @@ impl Table {
         }
     }
 
-    /// The connection found nothing to do: remember whom to wake. True if its time is over.
+    /// Registers the waker of a connection that has to wait. Returns true if its wait has expired already.
     pub(crate) fn wait(&self, index: usize, waker: &Waker) -> bool {
         let mut places = self.places.borrow_mut();
         let Some(place) = places.get_mut(index) else { return true };
@@ -77,7 +77,7 @@ impl Table {
         self.wake_where(|place| place.idle);
     }
 
-    /// Wakes those connections of a listener that wait for a new request; all of them are to end.
+    /// Marks all connections of a listener to end, and wakes those that wait for a new request.
     pub(crate) fn give_up(&self, listener: u32) {
         self.any_leaving.set(true);
         self.wake_where(|place| {

@@ -16,5 +16,7 @@ pub use case::{Case, CaseBed, Method, TcLoad};
 pub use fetch::{ask, fetch};
 pub use report::{Align, Report, Table, count, each_once, new_folder, percent, short, times};
 pub use rounds::{Bench, Settings};
+#[cfg(test)]
+pub(crate) use sample::tests::sample;
 pub use sample::{Metric, Sample};
 pub use samples::Samples;

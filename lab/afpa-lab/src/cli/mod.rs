@@ -2,11 +2,15 @@
 
 mod ask;
 mod bench;
+mod compare;
 mod fast_path;
+mod hold;
 mod interrupt;
 mod list;
 mod papers;
+mod peers;
 mod progress;
+mod proxy;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,6 +42,9 @@ enum Command {
     Ask(ask::Ask),
     Papers(Box<papers::Papers>),
     FastPath(fast_path::FastPath),
+    Hold(hold::Hold),
+    Compare(compare::Compare),
+    Proxy(proxy::Proxy),
     List(list::List),
     Report(Report),
     Diff(Diff),
@@ -50,7 +57,10 @@ impl Cli {
         match self.command {
             Command::Papers(papers) => return papers.run(),
             Command::FastPath(bench) => return bench.run(),
+            Command::Compare(compare) => return compare.run(),
+            Command::Proxy(proxy) => return proxy.run(),
             Command::Ask(ask) => ask.run()?,
+            Command::Hold(hold) => hold.run()?,
             Command::List(list) => list.run(),
             Command::Report(report) => report.run()?,
             Command::Diff(diff) => print!("{}", diff::folders(&diff.before, &diff.after)?),

@@ -250,6 +250,6 @@ pub(crate) mod tests {
         assert_eq!(both.environment.time, "first");
         assert_eq!(both.method.command, "afpa-lab papers");
         let [addition] = &both.method.additions[..] else { panic!("{:?}", both.method) };
-        assert_eq!((addition.time.as_str(), &addition.command[17..]), ("second", "--within 9m"));
+        assert_eq!((addition.time.as_str(), &addition.command[16..]), ("second", "--within 9m"));
     }
 }

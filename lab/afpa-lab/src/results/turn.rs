@@ -108,6 +108,11 @@ impl Doubt {
         }
     }
 
+    /// It is about who was the bottleneck, which says nothing of a load at a given rate.
+    pub fn is_of_load(self) -> bool {
+        matches!(self, Self::ClientBound | Self::NotSaturated)
+    }
+
     /// A letter for tables.
     pub fn mark(self) -> char {
         match self {

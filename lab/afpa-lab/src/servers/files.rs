@@ -25,10 +25,7 @@ pub(super) const NGINX: Peer = Peer {
     version: "-v",
     file: "nginx.conf",
     text: include_str!("../../../servers/nginx.conf"),
-    launch: |launch, setup, file| {
-        let folder = setup.folder;
-        launch.arg("-p").arg(folder).arg("-c").arg(file).arg("-e").arg(folder.join("errors.txt"))
-    },
+    launch: |launch, setup, file| nginx(launch, setup.folder, file),
 };
 
 const H2O: Peer = Peer {
@@ -134,6 +131,11 @@ impl Server for Peer {
         let launch = (self.launch)(Launch::new(program), setup, &file);
         Running::nothing(setup).with_configuration(file).and(setup, launch, setup.address)
     }
+}
+
+/// nginx's arguments: where it works, and its configuration.
+pub(super) fn nginx(launch: Launch, folder: &Path, file: &Path) -> Launch {
+    launch.arg("-p").arg(folder).arg("-c").arg(file).arg("-e").arg(folder.join("errors.txt"))
 }
 
 fn apache(launch: Launch, _: &ServerSetup<'_>, file: &Path) -> Launch {

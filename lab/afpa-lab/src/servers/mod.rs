@@ -5,6 +5,8 @@
 //! and gone, with everything it started, when its [`Running`] is stopped or dropped.
 
 mod afpa;
+mod backends;
+mod balancers;
 mod caches;
 pub(crate) mod control;
 pub(crate) mod fast_path;
@@ -21,6 +23,9 @@ use std::path::{Path, PathBuf};
 use afpa_netlab::Namespace;
 use anyhow::Result;
 
+pub(crate) use backends::BACKENDS;
+pub use backends::Backend;
+pub(crate) use balancers::{BALANCERS, Balancer};
 pub(crate) use proxies::is_proxy;
 pub use running::Running;
 

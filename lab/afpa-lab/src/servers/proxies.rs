@@ -79,17 +79,26 @@ impl Server for Proxy {
             let launch = reference::launch(&self.programs, "sped", server, setup);
             running = running.and(setup, launch, server)?;
         }
+        let backends: Vec<SocketAddr> = servers(setup).collect();
         let (launch, file) = match self.kind {
             Kind::Afpa => (self.afpa(setup), None),
             Kind::Nginx => {
                 let text = include_str!("../../../servers/nginx-proxy.conf");
-                let file = template::write(setup, "nginx-proxy.conf", &with_servers(text, setup))?;
+                let file = template::write(
+                    setup,
+                    "nginx-proxy.conf",
+                    &template::with_backends(text, &backends),
+                )?;
                 let launch = program("nginx")?.arg("-p").arg(setup.folder).arg("-c").arg(&file);
                 (launch.arg("-e").arg(setup.folder.join("errors.txt")), Some(file))
             }
             Kind::HaProxy => {
                 let text = include_str!("../../../servers/haproxy-proxy.cfg");
-                let file = template::write(setup, "haproxy-proxy.cfg", &with_servers(text, setup))?;
+                let file = template::write(
+                    setup,
+                    "haproxy-proxy.cfg",
+                    &template::with_backends(text, &backends),
+                )?;
                 (program("haproxy")?.arg("-db").arg("-f").arg(&file), Some(file))
             }
         };
@@ -117,13 +126,6 @@ fn servers(setup: &ServerSetup<'_>) -> impl Iterator<Item = SocketAddr> + use<> 
     let port = setup.address.port();
     let server = move |number| (IpAddr::V4(Ipv4Addr::LOCALHOST), port.wrapping_add(number)).into();
     (1..=SERVERS).map(server)
-}
-
-fn with_servers(text: &str, setup: &ServerSetup<'_>) -> String {
-    let numbered = (0..).zip(servers(setup));
-    numbered.fold(text.to_owned(), |text, (number, server)| {
-        text.replace(&format!("@server{number}@"), &server.to_string())
-    })
 }
 
 fn program(name: &str) -> Result<Launch> {

@@ -86,6 +86,12 @@ impl<'a> Running<'a> {
         alive
     }
 
+    /// A server that is nobody.
+    #[cfg(test)]
+    pub(crate) fn none() -> Self {
+        Self { namespace: None, parts: Vec::new(), configuration: None, farewell: None }
+    }
+
     /// Nothing runs yet.
     pub(super) fn nothing(setup: &ServerSetup<'a>) -> Self {
         let namespace = setup.namespace;
@@ -132,6 +138,24 @@ impl<'a> Running<'a> {
     ) -> Result<Self> {
         self.spawn(setup, launch)?;
         self.wait_until("it is ready", patience, ready)?;
+        Ok(self)
+    }
+
+    /// Starts a helper on the core of the server, which stays the [main process](Self::main_process), and waits
+    /// until `ready` says so.
+    ///
+    /// # Errors
+    /// When it ends before that, or `patience` does.
+    pub(super) fn beside(
+        mut self,
+        setup: &ServerSetup<'_>,
+        launch: Launch,
+        patience: Duration,
+        ready: impl FnMut() -> bool,
+    ) -> Result<Self> {
+        self.spawn(setup, launch)?;
+        self.wait_until("its helper is ready", patience, ready)?;
+        self.parts.rotate_right(1);
         Ok(self)
     }
 

@@ -33,6 +33,14 @@ fn without_user(text: &str) -> String {
     text.split_inclusive('\n').filter(|line| !line.starts_with("user")).collect()
 }
 
+/// Fills in the addresses of the servers behind a proxy: `@server0@` and so on.
+pub(super) fn with_backends(text: &str, backends: &[SocketAddr]) -> String {
+    let numbered = backends.iter().enumerate();
+    numbered.fold(text.to_owned(), |text, (number, backend)| {
+        text.replace(&format!("@server{number}@"), &backend.to_string())
+    })
+}
+
 /// Where the origin of a cache listens: reached from the server's namespace only.
 pub(super) fn origin(setup: &ServerSetup<'_>) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), setup.address.port().wrapping_add(1))

@@ -1,4 +1,4 @@
-//! Who belongs to the group: slots for the servers of the settings and the addresses of names.
+//! The members of the group: slots for the configured servers and for the addresses of names.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::{Address, Core, Life, Ring, ServerAddress, ServerCounts, Slot, Target
 const MOST_ADDRESSES: usize = 64;
 
 impl<W> Core<W> {
-    /// A name has these addresses now. None at all changes nothing: better old ones than nobody.
+    /// A name has these addresses now. An empty list changes nothing: old addresses are better than none.
     pub(in crate::select) fn resolved(
         &mut self,
         place: &ServerAddress,
@@ -32,7 +32,7 @@ impl<W> Core<W> {
         self.arrange();
     }
 
-    /// Has the servers called `name` drain, or end draining; the names of those. The order outlasts
+    /// Orders the servers called `name` to drain, or to stop draining. Returns their names. The order outlasts
     /// changes of the settings, for as long as the server belongs to the group.
     pub(in crate::select) fn order_drain(&mut self, name: &str, drain: bool) -> Vec<String> {
         let members = self.order.iter().map(|number| &*self.slots[*number].target);
@@ -48,7 +48,7 @@ impl<W> Core<W> {
         meant.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// Gives every server of the settings a slot, retires the others, and draws the ring anew.
+    /// Gives every server of the settings a slot, retires the other slots, and makes a new ring.
     pub(super) fn arrange(&mut self) {
         let mut wanted: Vec<(Address, String, u32, u32)> = Vec::new();
         for server in &self.settings.servers {

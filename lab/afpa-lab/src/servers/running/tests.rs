@@ -19,6 +19,9 @@ fn a_killed_parent_takes_its_children_along() {
     let folder = tempfile::tempdir().unwrap();
     if std::env::var_os(PARENT).is_some() {
         let running = started(folder.path(), &Launch::new("sleep").arg("60"));
+        // It is tied to this process before it becomes what was asked for.
+        let name = format!("/proc/{}/comm", running.parts[0].child.id());
+        assert!(eventually(|| fs::read_to_string(&name).is_ok_and(|name| name == "sleep\n")));
         println!("\nchild {}", running.parts[0].child.id());
         std::thread::sleep(Duration::from_secs(60));
         return;
@@ -77,8 +80,7 @@ fn started(folder: &Path, launch: &Launch) -> Running<'static> {
         folder,
         connections: 1,
     };
-    let mut running =
-        Running { namespace: None, parts: Vec::new(), configuration: None, farewell: None };
+    let mut running = Running::none();
     running.spawn(&setup, launch.clone()).unwrap();
     running
 }

@@ -1,0 +1,231 @@
+//! The driver of rtx timers: what nobody acknowledges is retransmitted in time.
+//!
+//! The timers are the kernel's (`bpf/include/afpa/rtx/timers.h`), and so is the work (`rtx_timer.bpf.c`). No answer
+//! pays for a kernel timer; whoever calls [`FastPath::service_timers`] is their clock. Timers of answers of one
+//! segment that expire soon wait here until they do.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::mem::offset_of;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use afpa_abi::{Flow, RTX_DUE, RtxTimer, Transfer, rtx_kind, rtx_kinds, rtx_state};
+use libbpf_rs::{MapCore, MapFlags};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::load::FastPath;
+
+/// No time-out of an answer is shorter.
+const TICK: Duration = Duration::from_millis(10);
+const ETHERNET: usize = 14;
+/// Runs in a tick while more transfers are due than one names.
+const TRANSFER_ROUNDS: usize = 64;
+/// The same of answers of one segment: some two thousand connections.
+const ANSWER_ROUNDS: usize = 8;
+/// Answers of one segment that are serviced in a tick; those due beyond them wait for the next.
+const ANSWERS: usize = 256;
+
+type Entry = [u8; size_of::<RtxTimer>()];
+
+/// What is known since the last tick.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    transfers: Armed,
+    answers: Armed,
+    /// Timers of answers that came out of the FIFO, by when they are due.
+    waiting: BinaryHeap<Reverse<(u64, Entry)>>,
+}
+
+/// Is there anything to look for?
+#[derive(Debug, Default)]
+struct Armed {
+    /// When the newest timer was armed that was looked for; 0: never looked.
+    newest: u64,
+    /// Some were left.
+    left: bool,
+}
+
+impl Armed {
+    /// Some are left, or `armed` has moved. The word is read before the timers, so none is missed.
+    fn look(&mut self, armed: &AtomicU64) -> bool {
+        let newest = armed.load(Ordering::SeqCst);
+        self.left |= newest != self.newest; // until the program says otherwise
+        self.newest = newest;
+        self.left
+    }
+}
+
+impl FastPath {
+    /// Service all rtx timers that are due: retransmit, ask about closed windows, reset connections whose client has
+    /// vanished. Returns how many were serviced. To be called every ten milliseconds, in the network namespace of
+    /// the interfaces; an [`RtxThread`] does. While nothing is on its way it costs a look at two words.
+    pub fn service_timers(&self) -> libbpf_rs::Result<usize> {
+        let mut timers = self.timers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut serviced = self.service_due(&mut timers)?;
+        let last = serviced + ANSWERS;
+        while serviced < last
+            && let Some(Reverse((due, entry))) = timers.waiting.peek().copied()
+            && due <= now()
+        {
+            timers.waiting.pop();
+            serviced += 1;
+            let wait = self.service(&entry)?;
+            if wait > 0 {
+                timers.waiting.push(Reverse((now() + u64::from(wait), entry)));
+            }
+        }
+        Ok(serviced)
+    }
+
+    /// Find the timers that are due. Those of transfers are serviced at once, those of answers wait for their time.
+    fn service_due(&self, timers: &mut Timers) -> libbpf_rs::Result<usize> {
+        let mut transfers = timers.transfers.look(self.region.transfer_ns());
+        let mut answers = timers.answers.look(self.region.rtx_ns());
+        let mut serviced = 0;
+        for round in 0..TRANSFER_ROUNDS {
+            let kinds = [(transfers, rtx_kinds::TRANSFERS), (answers, rtx_kinds::ANSWERS)];
+            let kinds =
+                kinds.iter().filter(|(wanted, _)| *wanted).fold(0, |all, (_, kind)| all | kind);
+            if kinds == 0 {
+                break;
+            }
+            let mut input = [0; ETHERNET];
+            input[0] = kinds;
+            let found = crate::dry_run::run(&self.rtx_due_program, &input, 1)?.verdict as u32;
+            let state = (found >> 8) as u8;
+            if transfers {
+                timers.transfers.left = state & rtx_state::TRANSFERS_LEFT != 0;
+            }
+            if answers {
+                timers.answers.left = state & rtx_state::ANSWERS_LEFT != 0;
+            }
+            serviced += self.take_named(timers, found & 0xff)?;
+            transfers = state & rtx_state::TRANSFERS_MORE != 0;
+            answers = state & rtx_state::ANSWERS_MORE != 0 && round + 1 < ANSWER_ROUNDS;
+        }
+        Ok(serviced)
+    }
+
+    /// The timers that were named last. Returns how many were serviced.
+    fn take_named(&self, timers: &mut Timers, named: u32) -> libbpf_rs::Result<usize> {
+        let mut serviced = 0;
+        for index in 0..named.min(RTX_DUE as u32) {
+            let entry = self.rtx_due.lookup(&index.to_ne_bytes(), MapFlags::ANY)?;
+            let entry: Option<Entry> = entry.and_then(|entry| entry.try_into().ok());
+            let Some(entry) = entry else { continue };
+            if entry[offset_of!(RtxTimer, kind)] == rtx_kind::TRANSFER {
+                self.service(&entry)?;
+                serviced += 1;
+            } else if timers.waiting.len() < self.settings.rtx_timers as usize {
+                timers.waiting.push(Reverse((due(&entry), entry)));
+            } // else the connection gets another timer with another answer
+        }
+        Ok(serviced)
+    }
+
+    /// Service one timer. When to service it again, in the programs' unit; 0: no more.
+    fn service(&self, entry: &Entry) -> libbpf_rs::Result<u32> {
+        let interface = word(entry, offset_of!(RtxTimer, interface));
+        let ethernet = offset_of!(RtxTimer, ethernet);
+        let frame = [&entry[ethernet..ethernet + ETHERNET], &entry[..]].concat();
+        // What an interface that is gone carried is given up when its socket is.
+        let run = crate::dry_run::run_from(&self.rtx_timer, &frame, interface)?;
+        Ok(run.map_or(0, |run| run.verdict as u32))
+    }
+
+    /// For tests: every answer of one segment as if it had been retransmitted for the last time, a minute ago.
+    #[doc(hidden)]
+    pub fn exhaust_retransmissions(&self) -> libbpf_rs::Result<()> {
+        const RTX_MAX: u8 = 8;
+        let keys: Vec<_> = self.flows.keys().collect();
+        for key in keys {
+            let Some(mut flow) = self.flows.lookup(&key, MapFlags::ANY)? else { continue };
+            flow[offset_of!(Flow, retransmits)] = RTX_MAX;
+            let sent = offset_of!(Flow, answer_sent);
+            let earlier = (now() as u32).wrapping_sub(60_000);
+            flow[sent..sent + 4].copy_from_slice(&earlier.to_ne_bytes());
+            self.flows.update(&key, &flow, MapFlags::ANY)?;
+        }
+        Ok(())
+    }
+
+    /// For tests: all transfers as if so much more time had gone by since anything came from their clients.
+    #[doc(hidden)]
+    pub fn age_transfers(&self, time: Duration) -> libbpf_rs::Result<()> {
+        let sender = offset_of!(Transfer, sender);
+        let keys: Vec<_> = self.transfers.keys().collect();
+        for key in keys {
+            let Some(mut transfer) = self.transfers.lookup(&key, MapFlags::ANY)? else { continue };
+            // Three times in microseconds stand first in the state of the TCP sender.
+            for word in transfer[sender..sender + 24].chunks_exact_mut(8) {
+                let at = word.try_into().map(u64::from_ne_bytes).unwrap_or_default();
+                let earlier = at.saturating_sub(time.as_micros() as u64);
+                word.copy_from_slice(&earlier.to_ne_bytes());
+            }
+            self.transfers.update(&key, &transfer, MapFlags::ANY)?;
+        }
+        Ok(())
+    }
+}
+
+fn word(entry: &Entry, at: usize) -> u32 {
+    entry[at..at + 4].try_into().map(u32::from_ne_bytes).unwrap_or_default()
+}
+
+/// Monotonic time in the programs' unit, 2^20 nanoseconds; they keep its lower half.
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    (now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64) >> 20
+}
+
+fn due(entry: &Entry) -> u64 {
+    let (now, due) = (now(), word(entry, offset_of!(RtxTimer, due)));
+    now.saturating_add_signed(i64::from(due.wrapping_sub(now as u32) as i32))
+}
+
+/// A thread that services rtx timers until it is dropped.
+#[derive(Debug)]
+pub struct RtxThread {
+    ending: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl RtxThread {
+    /// `service` is [`FastPath::service_timers`] of whoever owns it; `complain` gets the first of several errors in a
+    /// row.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn start(
+        service: impl Fn() -> libbpf_rs::Result<usize> + Send + 'static,
+        complain: impl Fn(&libbpf_rs::Error) + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let ending = Arc::<AtomicBool>::default();
+        let asked = Arc::clone(&ending);
+        let work = move || {
+            let mut well = true;
+            while !asked.load(Ordering::Acquire) {
+                let outcome = service();
+                outcome.as_ref().err().filter(|_| well).inspect(|error| complain(error));
+                well = outcome.is_ok();
+                std::thread::park_timeout(TICK);
+            }
+        };
+        let thread = std::thread::Builder::new().name("afpa-rtx".to_owned()).spawn(work)?;
+        Ok(Self { ending, thread: Some(thread) })
+    }
+}
+
+impl Drop for RtxThread {
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A panic has been printed.
+            let _ = thread.join();
+        }
+    }
+}
