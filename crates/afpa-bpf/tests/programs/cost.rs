@@ -82,9 +82,9 @@ fn time_per_request() {
         ..Settings::default()
     };
     let Some(fast_path) = world.fast_path(settings) else { return };
-    Sample::new(&[b'k'; 512]).pin(&fast_path, "/kernel.html");
+    Sample::new([b'k'; 512]).pin(&fast_path, "/kernel.html");
     for kilobytes in [4, 8, 13] {
-        Sample::new(&vec![b'k'; kilobytes << 10]).pin(&fast_path, &format!("/{kilobytes}.html"));
+        Sample::new(vec![b'k'; kilobytes << 10]).pin(&fast_path, &format!("/{kilobytes}.html"));
     }
     let _timing = support::enable_statistics();
 

@@ -12,7 +12,7 @@ fn world() -> Option<(World, FastPath, Sample)> {
     world.nginx("");
     world.await_server();
     let fast_path = world.fast_path(Settings::default())?;
-    let sample = Sample::new(&[b'k'; 512]);
+    let sample = Sample::new([b'k'; 512]);
     sample.pin(&fast_path, "/kernel.html");
     Some((world, fast_path, sample))
 }

@@ -136,7 +136,7 @@ fn loopback() {
         Err(error) if error.reason.contains("verifier") => panic!("{error}"),
         Err(error) => return println!("SKIP: {error}"),
     };
-    Sample::new(&[b'k'; 1000]).pin(&fast_path, "/kernel.html");
+    Sample::new([b'k'; 1000]).pin(&fast_path, "/kernel.html");
     inside(world.server(), || {
         fast_path.attach(index("lo")).expect("tcx");
         fast_path

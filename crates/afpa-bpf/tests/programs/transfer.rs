@@ -14,7 +14,7 @@ const PERCENT: u64 = 5;
 /// What connection `serial` asks as its request number `turn`, and checks.
 fn exchange(client: &mut afpa_testkit::Client, serial: usize, turn: usize, large: &[u8]) {
     let ask = |client: &mut afpa_testkit::Client, method: &str, path: &str, more: &str| {
-        client.exchange(&format!("{method} {path} HTTP/1.1\r\nHost: server\r\n{more}\r\n"))
+        client.exchange(format!("{method} {path} HTTP/1.1\r\nHost: server\r\n{more}\r\n"))
     };
     match (serial * 7 + turn * 13) % 8 {
         0..3 => {
@@ -59,7 +59,7 @@ fn transfer(address: &'static str, prepare: impl Fn(&World)) {
     world.await_server();
     let Some(fast_path) = world.fast_path(Settings::default()) else { return };
     for number in 0..4 {
-        Sample::new(&vec![b'0' + number as u8; 200 + 300 * number])
+        Sample::new(vec![b'0' + number as u8; 200 + 300 * number])
             .pin(&fast_path, &format!("/kernel-{number}.html"));
     }
     let done = AtomicBool::new(false);

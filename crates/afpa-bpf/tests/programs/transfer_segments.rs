@@ -255,7 +255,7 @@ fn remembered_sums_are_those_of_the_segments_that_leave() {
     clients[1].connect();
     for turn in 0..4 {
         if turn == 2 {
-            Sample::new(&body(5001)).pin(&lab.fast_path, "/some.html");
+            Sample::new(body(5001)).pin(&lab.fast_path, "/some.html");
         }
         lab.fast_path.beat();
         for client in &mut clients {

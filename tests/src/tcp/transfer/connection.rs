@@ -141,7 +141,7 @@ fn choose<'m>(
     let way = random.weighted(&WAYS);
     let many = match way {
         1 => 2 + random.below(2),
-        2 => [2, 3, 10][random.below(3) as usize],
+        2 => [2, 3, 10][random.below(3)],
         3 => 2,
         _ => 1,
     };

@@ -12,7 +12,7 @@ fn events_name_what_was_answered() {
     let mut client = world.connect(SERVER_V4);
     let whole = client.exchange_bytes("GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n");
     client.exchange("HEAD /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n");
-    client.exchange(&format!(
+    client.exchange(format!(
         "GET /kernel.html HTTP/1.1\r\nHost: server\r\nIf-None-Match: {ETAG}\r\n\r\n"
     ));
     let seen = events.drain().expect("events");
@@ -41,15 +41,15 @@ fn events_lead_to_header_blocks() {
     let blocks = ["Host: a\r\nReferer: /1\r\n\r\n", "Host: b\r\nUser-Agent: u\r\n\r\n"];
     for (block, other) in [(blocks[0], blocks[1]), (blocks[1], blocks[0])] {
         for turn in ["read line by line", "compared"] {
-            client.exchange(&format!("GET /kernel.html HTTP/1.1\r\n{block}"));
+            client.exchange(format!("GET /kernel.html HTTP/1.1\r\n{block}"));
             let seen = events.drain().expect("events");
             let [event] = seen[..] else { panic!("{turn}: {seen:?}") };
             let found = fast_path.header_block(&event).expect(turn);
             assert_eq!(String::from_utf8_lossy(&found), block, "{turn}");
         }
-        client.exchange(&format!("GET /kernel.html HTTP/1.1\r\n{block}"));
+        client.exchange(format!("GET /kernel.html HTTP/1.1\r\n{block}"));
         // There is room for one.
-        client.exchange(&format!("HEAD /kernel.html HTTP/1.1\r\n{other}"));
+        client.exchange(format!("HEAD /kernel.html HTTP/1.1\r\n{other}"));
         let seen = events.drain().expect("events");
         assert_eq!(fast_path.header_block(&seen[0]), None, "another one has its place");
     }

@@ -34,9 +34,9 @@ impl Lab {
         world.await_server();
         let fast_path = world.fast_path(settings.clone())?;
         Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
-        Sample::new(&body(5000)).pin(&fast_path, "/some.html");
+        Sample::new(body(5000)).pin(&fast_path, "/some.html");
         if settings.answer_max > 60_000 {
-            Sample::new(&body(60_000)).pin(&fast_path, "/big.html");
+            Sample::new(body(60_000)).pin(&fast_path, "/big.html");
         }
         Some(Self { world, fast_path })
     }
