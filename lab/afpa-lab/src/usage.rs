@@ -181,25 +181,6 @@ mod tests {
     }
 
     #[test]
-    fn a_core_is_busy_when_it_is_not_idle_or_taken_away() {
-        let core = |idle, steal| CoreTimes {
-            idle: Duration::from_millis(idle),
-            steal: Duration::from_millis(steal),
-            ..CoreTimes::default()
-        };
-        let used = Used {
-            lasted: Duration::from_secs(2),
-            server_core: core(500, 250),
-            client_core: core(1750, 0),
-            ..Used::default()
-        };
-        let times = [1250, 250].map(Duration::from_millis);
-        assert_eq!(used.busy(Counted::ByIdle), (times[0], times[1]));
-        assert_eq!(used.busy(Counted::ByTick).0, Duration::ZERO);
-        assert!((used.told(1, 2.0).1.stolen - 0.125).abs() < 1e-9);
-    }
-
-    #[test]
     fn both_cores_are_counted_without_what_others_did() {
         let ms = Duration::from_millis;
         let used = Used {
@@ -216,6 +197,25 @@ mod tests {
         };
         // 0.8 and 0.4 busy, less 0.1 of others and the client's own 0.1.
         assert!((used.both_sides() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_core_is_busy_when_it_is_not_idle_or_taken_away() {
+        let core = |idle, steal| CoreTimes {
+            idle: Duration::from_millis(idle),
+            steal: Duration::from_millis(steal),
+            ..CoreTimes::default()
+        };
+        let used = Used {
+            lasted: Duration::from_secs(2),
+            server_core: core(500, 250),
+            client_core: core(1750, 0),
+            ..Used::default()
+        };
+        let times = [1250, 250].map(Duration::from_millis);
+        assert_eq!(used.busy(Counted::ByIdle), (times[0], times[1]));
+        assert_eq!(used.busy(Counted::ByTick).0, Duration::ZERO);
+        assert!((used.told(1, 2.0).1.stolen - 0.125).abs() < 1e-9);
     }
 
     #[test]

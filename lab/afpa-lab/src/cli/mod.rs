@@ -2,8 +2,8 @@
 
 mod ask;
 mod bench;
-mod compare;
 mod fast_path;
+mod compare;
 mod interrupt;
 mod list;
 mod papers;
@@ -40,9 +40,9 @@ pub(crate) struct Cli {
 enum Command {
     Ask(ask::Ask),
     Papers(Box<papers::Papers>),
+    FastPath(fast_path::FastPath),
     Compare(compare::Compare),
     Proxy(proxy::Proxy),
-    FastPath(fast_path::FastPath),
     List(list::List),
     Report(Report),
     Diff(Diff),
@@ -54,9 +54,9 @@ impl Cli {
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.command {
             Command::Papers(papers) => return papers.run(),
+            Command::FastPath(bench) => return bench.run(),
             Command::Compare(compare) => return compare.run(),
             Command::Proxy(proxy) => return proxy.run(),
-            Command::FastPath(bench) => return bench.run(),
             Command::Ask(ask) => ask.run()?,
             Command::List(list) => list.run(),
             Command::Report(report) => report.run()?,
