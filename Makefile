@@ -8,7 +8,7 @@ AFPA := $(TARGET_DIR)/release/afpa
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy
+.PHONY: help run build check test compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy
 
 help: ## list the targets
 	@echo 'AFPA, a web accelerator that serves the working set from RAM'
@@ -21,6 +21,10 @@ run: build site ## build it and serve the sample site (LISTEN=127.0.0.1:8080)
 build: ## build the release program
 	@scripts/setup build
 	@scripts/cargo build --release --locked --package afpa
+
+check: ## format, lints and the crates' own tests, within a minute: what to run while working
+	@scripts/setup build test
+	@scripts/test format scripts clippy inside
 
 test: ## run every test (what CI runs)
 	@scripts/setup build test

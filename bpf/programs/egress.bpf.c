@@ -6,21 +6,8 @@
  * the fast path carry, and moves the numbers of drifted connections into the client's space.
  */
 #include <afpa/conn/bypass.h>
+#include <afpa/conn/translate.h>
 #include <afpa/http/response.h>
-
-/* What the client is to see of a segment. Called with the lock held. */
-static __always_inline void translation_down(const struct afpa_flow *flow, const struct segment *s,
-					     struct translation *t)
-{
-	t->seq = s->seq + flow->given;
-	t->ack = s->ack + flow->taken;
-	if (answer_outstanding(flow) && before(flow->answer_from, t->ack))
-		t->ack = flow->answer_from; /* F4 */
-	t->sack_shift = flow->taken;
-	t->sack_floor = flow->answer_from + flow->answer_length;
-	/* The kernel did not see the newest segments; its echo would look like a very slow network. */
-	t->ts_echo = s->timestamps && before(s->ts_echo, flow->ts_seen) ? flow->ts_seen : 0;
-}
 
 /* Keep the owner true to what the server sends. Called with the lock held. */
 static __always_inline enum afpa_reason observe(struct afpa_flow *flow, const struct segment *s)
@@ -34,7 +21,7 @@ static __always_inline enum afpa_reason observe(struct afpa_flow *flow, const st
 	if (s->flags & TCP_ACK && before(flow->kernel_received, s->ack))
 		flow->kernel_received = s->ack;
 	if (s->length && flow->owner == AFPA_OWNER_NONE) {
-		flow->owner = AFPA_OWNER_KEPT;
+		flow->owner = AFPA_OWNER_USER_FINAL;
 		reason = AFPA_UNSOLICITED;
 	}
 	if (before(flow->kernel_next, end))
@@ -57,24 +44,24 @@ static __always_inline bool in_response(const struct afpa_flow *flow)
  * for all of a connection that is left to user mode, and for the middle of a response: what `observe` keeps is
  * wanted when the response has left to its end, and the last segment tells all of it.
  */
-static __always_inline bool leaves_by(const struct afpa_flow *flow, const struct segment *s)
+static __always_inline bool tx_passes(const struct afpa_flow *flow, const struct segment *s)
 {
-	if (flow_drifted(flow))
+	if (flow_has_offset(flow))
 		return false;
-	if (flow_left(flow))
+	if (flow_is_final(flow))
 		return true;
 	return in_response(flow) && s->length && !(s->flags & (TCP_FIN | TCP_RST)) &&
 	       before(s->seq + s->length, flow->response_start);
 }
 
 /* The same for what follows in the response. */
-static __noinline int let_response_by(const struct segment *s)
+static __noinline int bypass_insert_response(const struct segment *s)
 {
-	__u32 epoch = bystander_epoch(&s->key);
-	struct afpa_flow *flow = bpf_map_lookup_elem(&flows, &s->key); /* as in `let_left_by` */
+	__u32 epoch = bypass_epoch(&s->key);
+	struct afpa_flow *flow = bpf_map_lookup_elem(&flows, &s->key); /* as in `bypass_insert_final` */
 
-	if (flow && !flow_left(flow) && leaves_by(flow, s))
-		let_by(&s->key, epoch, flow->response_start, 0);
+	if (flow && !flow_is_final(flow) && tx_passes(flow, s))
+		bypass_insert(&s->key, epoch, flow->response_start, 0);
 	return 0;
 }
 
@@ -91,19 +78,19 @@ static __always_inline void start_reading(struct reader *r, const struct afpa_fl
 	r->end = s->seq + s->length;
 	r->shift = s->payload_at - s->seq;
 	r->chunk = flow->chunk;
-	r->heads = flow->heads;
+	r->head_bits = flow->head_bits;
 	r->phase = flow->phase;
-	r->owed = flow->owed;
+	r->responses_pending = flow->responses_pending;
 	r->unsure = before(r->at, s->seq); /* bytes before these went by unseen */
 }
 
 /* Was this the truth, if requests that were added since are left aside? Called with the lock held. */
 static __always_inline bool reading_holds(const struct reader *began, const struct afpa_flow *flow)
 {
-	__u32 counted = (1U << (began->owed & 15)) - 1;
+	__u32 counted = (1U << (began->responses_pending & 15)) - 1;
 
 	return flow->response_start == began->at && flow->chunk == began->chunk && flow->phase == began->phase &&
-	       flow->owed >= began->owed && !((flow->heads ^ began->heads) & counted);
+	       flow->responses_pending >= began->responses_pending && !((flow->head_bits ^ began->head_bits) & counted);
 }
 
 /*
@@ -113,29 +100,29 @@ static __always_inline bool reading_holds(const struct reader *began, const stru
 static __always_inline enum afpa_reason conclude(struct afpa_flow *flow, const struct reader *began,
 						 const struct reader *r)
 {
-	__u8 ended = began->owed - r->owed;
+	__u8 ended = began->responses_pending - r->responses_pending;
 
 	if (r->unsure || !reading_holds(began, flow)) {
-		flow->owner = AFPA_OWNER_KEPT;
+		flow->owner = AFPA_OWNER_USER_FINAL;
 		return AFPA_RESPONSE_UNSURE;
 	}
 	flow->response_start = r->at;
 	flow->chunk = r->chunk;
 	flow->phase = r->phase;
-	flow->owed -= ended;
-	flow->heads >>= ended & 15;
+	flow->responses_pending -= ended;
+	flow->head_bits >>= ended & 15;
 	return ended ? AFPA_RESPONSE_END : AFPA_EGRESS_TRANSLATED;
 }
 
 /* Out as it is, without the lock. */
-static __always_inline int leave_by(const struct afpa_flow *flow, const struct segment *s)
+static __always_inline int tx_pass(const struct afpa_flow *flow, const struct segment *s)
 {
 	if (s->flags & (TCP_FIN | TCP_RST))
 		flow_remove(&s->key);
-	else if (flow_left(flow))
-		let_left_by(&s->key);
+	else if (flow_is_final(flow))
+		bypass_insert_final(&s->key);
 	else if (flow->response_start - (s->seq + s->length) >= LONG_RESPONSE)
-		let_response_by(s);
+		bypass_insert_response(s);
 	return TCX_NEXT;
 }
 
@@ -145,7 +132,7 @@ static __always_inline int leave(struct __sk_buff *skb, struct work *work, const
 {
 	enum afpa_reason reason, found = AFPA_EGRESS_TRANSLATED;
 	struct reader began = {}, reader = { .unsure = true };
-	bool stale, drifted, within, ended;
+	bool stale, has_offset, within, ended;
 	struct translation t = {};
 
 	start_reading(&began, flow, s);
@@ -157,28 +144,28 @@ static __always_inline int leave(struct __sk_buff *skb, struct work *work, const
 			read_responses(&reader);
 	}
 	bpf_spin_lock(&flow->lock);
-	drifted = flow_drifted(flow);
+	has_offset = flow_has_offset(flow);
 	within = in_response(flow);
-	stale = drifted && s->length && before(s->seq, flow->kernel_edge);
+	stale = has_offset && s->length && before(s->seq, flow->stale_below);
 	if (stale)
-		flow->kernel_acked = s->seq; /* the acknowledgement got lost on its way up: pass the next one */
+		flow->acked_to_kernel = s->seq; /* the acknowledgement got lost on its way up: pass the next one */
 	reason = stale ? AFPA_EGRESS_STALE : observe(flow, s);
 	ended = within && !in_response(flow);
 	if (!stale && awaited(flow, s))
 		found = conclude(flow, &began, &reader);
-	if (drifted)
-		translation_down(flow, s, &t);
+	if (has_offset)
+		tx_translation(flow, s, &t);
 	bpf_spin_unlock(&flow->lock);
 
 	if (ended)
-		stop_bystanders(&s->key);
+		bypass_invalidate(&s->key);
 	if (stale) {
 		count_at(s->place, reason);
 		return TCX_DROP;
 	}
 	if (found != AFPA_EGRESS_TRANSLATED)
 		count_at(s->place, found);
-	if (!drifted) {
+	if (!has_offset) {
 		if (s->flags & (TCP_FIN | TCP_RST))
 			flow_remove(&s->key);
 		return TCX_NEXT;
@@ -205,19 +192,19 @@ int afpa_egress(struct __sk_buff *skb)
 		return TCX_NEXT; /* our own answers, and what is only forwarded */
 	if (!parse_segment(skb, &s, FROM_SERVER) || !port_served(s.key.server_port))
 		return TCX_NEXT;
-	if (goes_by(&s, FROM_SERVER))
+	if (bypass_hit(&s, FROM_SERVER))
 		return TCX_NEXT;
 	flow = bpf_map_lookup_elem(&flows, &s.key);
 	if (s.flags & TCP_SYN) { /* the kernel accepted a new connection on this tuple */
 		if (flow)
 			flow_remove(&s.key);
-		stop_bystanders(&s.key);
+		bypass_invalidate(&s.key);
 		return TCX_NEXT;
 	}
 	if (!flow)
 		return TCX_NEXT;
-	if (leaves_by(flow, &s))
-		return leave_by(flow, &s);
+	if (tx_passes(flow, &s))
+		return tx_pass(flow, &s);
 	work = bpf_map_lookup_elem(&egress_work, &zero);
 	if (!work)
 		return TCX_NEXT;

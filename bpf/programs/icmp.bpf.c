@@ -12,23 +12,24 @@
  */
 #include <afpa/net/icmp.h>
 #include <afpa/conn/flow.h>
+#include <afpa/rtx/segmenter.h>
 
 /* What of a flight was on its way is sent again, in pieces. Whoever works on it will see by himself. */
-static __always_inline void narrow_flight(const struct afpa_flow_key *key, __u32 at)
+static __always_inline void reduce_transfer_mss(const struct afpa_flow_key *key, __u32 at)
 {
-	struct afpa_flight *flight = bpf_map_lookup_elem(&flights, key);
+	struct afpa_transfer *transfer = bpf_map_lookup_elem(&transfers, key);
 
-	if (!flight || !flight_take(flight, key))
+	if (!transfer || !transfer_lock(transfer, key))
 		return;
-	if (flight->at == at) {
-		flight_narrowed(engine_of(flight), microseconds());
-		flight->look = 1;
+	if (transfer->at == at) {
+		sender_on_mtu_lowered(sender_of(transfer), microseconds());
+		transfer->send_pending = 1;
 	}
-	flight_release(flight);
+	transfer_unlock(transfer);
 }
 
 /* The quote in the kernel's numbers. */
-static __always_inline int move_quote(struct __sk_buff *skb, const struct quote *q, __u32 seq)
+static __always_inline int translate_icmp(struct __sk_buff *skb, const struct pmtu *q, __u32 seq)
 {
 	__be32 moved = bpf_htonl(seq);
 
@@ -41,35 +42,35 @@ static __always_inline int move_quote(struct __sk_buff *skb, const struct quote 
 }
 
 SEC("tcx/ingress")
-int afpa_quote(struct __sk_buff *skb)
+int afpa_icmp(struct __sk_buff *skb)
 {
-	__u32 seq, most, least, answer_at;
-	struct quote q = {};
+	__u32 seq, most, least, answer_seq;
+	struct pmtu q = {};
 	struct afpa_flow *flow;
 	bool ours, shorter, flies;
 
-	if (!read_quote(skb, &q))
+	if (!read_pmtu(skb, &q))
 		return TCX_NEXT;
 	flow = bpf_map_lookup_elem(&flows, &q.key);
 	if (!flow)
 		return TCX_NEXT;
 	seq = bpf_ntohl(q.seq);
-	least = q.ipv6 ? NARROW_MTU : NARROW_MTU_IPV4;
+	least = q.ipv6 ? PMTU_SAFE : PMTU_MIN_IPV4;
 	if (q.mtu < least)
 		q.mtu = least;
 	most = payload_within(q.mtu, q.ipv6, flow->flags & AFPA_FLOW_TIMESTAMPS);
 	bpf_spin_lock(&flow->lock);
-	ours = answer_outstanding(flow) && seq - flow->answer_at < flow->answer_span;
-	shorter = most < flow->mss && !before(seq, flow->client_acked) && before(seq, flow->kernel_next + flow->given);
+	ours = answer_outstanding(flow) && seq - flow->answer_seq < flow->answer_size;
+	shorter = most < flow->mss && !before(seq, flow->snd_una) && before(seq, flow->kernel_next + flow->tx_offset);
 	if (shorter)
 		flow->mss = most;
-	answer_at = flow->answer_at;
-	flies = ours && shorter && flow->flags & AFPA_FLOW_FLIGHT;
-	seq = ours ? flow->kernel_next : seq - flow->given;
+	answer_seq = flow->answer_seq;
+	flies = ours && shorter && flow->flags & AFPA_FLOW_TRANSFER;
+	seq = ours ? flow->kernel_next : seq - flow->tx_offset;
 	bpf_spin_unlock(&flow->lock);
 	if (shorter)
-		count_at(place_of(skb->ifindex), AFPA_PATH_NARROWED);
+		count_at(place_of(skb->ifindex), AFPA_PMTU_REDUCED);
 	if (flies)
-		narrow_flight(&q.key, answer_at);
-	return move_quote(skb, &q, seq);
+		reduce_transfer_mss(&q.key, answer_seq);
+	return translate_icmp(skb, &q, seq);
 }

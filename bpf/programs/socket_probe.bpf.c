@@ -5,7 +5,6 @@
  * Input: 14 bytes that are ignored (a test run wants an Ethernet header), then the flow's key.
  * Returns 1 when the flow was removed. TIME_WAIT counts as a socket: it still needs translation.
  */
-#include <afpa/conn/flow.h>
 #include <afpa/conn/socket.h>
 
 SEC("tcx/ingress")

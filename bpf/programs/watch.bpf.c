@@ -2,14 +2,16 @@
 /*
  * Watch: answers of one segment that got lost come back in time (W1 to W4 in watch.h). Run by user mode.
  *
- * `afpa_watch` looks at the entries of the queue that are due, some at a time, and names those of connections that
+ * `afpa_due_answers` looks at the entries of the queue that are due, some at a time, and names those of connections that
  * lack their answer and will be due before they could wait in the queue again; its input is ignored. It returns how
- * many it named, and in the higher bits an `enum queue`. `afpa_repeat` is run for each of these in time: its input is
+ * many it named, and in the higher bits an `enum queue`. `afpa_retransmit_answer` is run for each of these in time: its input is
  * an Ethernet header and the entry, and becomes the answer. It returns when it is to be run again, 0: no more.
  */
 #include <afpa/rtx/timers.h>
+#include <afpa/rtx/transfer.h>
+#include <afpa/tx/replay.h>
 
-#define WATCHES_AT_ONCE 256
+#define RTX_AT_ONCE 256
 
 enum queue {
 	QUEUE_EMPTY,
@@ -17,59 +19,59 @@ enum queue {
 	QUEUE_GOES_ON, /* more may be due */
 };
 
-static __always_inline bool counts(const struct afpa_flow *flow, const struct afpa_watch *watch)
+static __always_inline bool counts(const struct afpa_flow *flow, const struct afpa_rtx_timer *timer)
 {
-	return (flow->watched & ~WATCH_AGAIN) == (watch->stamp & ~WATCH_AGAIN);
+	return (flow->rtx_stamp & ~RTX_RETRANSMITTED) == (timer->stamp & ~RTX_RETRANSMITTED);
 }
 
 /* An entry that is due. True: it is to be named, `due` says when it is to be looked at again. */
-static __always_inline bool look_at_watch(struct afpa_watch *watch, __u32 now)
+static __always_inline bool rtx_requeue(struct afpa_rtx_timer *timer, __u32 now)
 {
-	struct afpa_flow *flow = bpf_map_lookup_elem(&flows, &watch->flow);
-	__s32 wait = WATCH_OVER;
+	struct afpa_flow *flow = bpf_map_lookup_elem(&flows, &timer->flow);
+	__s32 wait = RTX_OVER;
 
 	if (!flow)
 		return false;
 	bpf_spin_lock(&flow->lock);
-	if (flow->watched == watch->stamp) {
-		wait = watch_wait(flow, now);
-		flow->watched = wait == WATCH_OVER ? 0 : now;
+	if (flow->rtx_stamp == timer->stamp) {
+		wait = rtx_wait(flow, now);
+		flow->rtx_stamp = wait == RTX_OVER ? 0 : now;
 	}
 	bpf_spin_unlock(&flow->lock);
-	if (wait == WATCH_OVER)
+	if (wait == RTX_OVER)
 		return false;
-	watch->stamp = now;
-	watch->due = now + wait;
-	if (wait < WATCH_SLICE)
+	timer->stamp = now;
+	timer->due = now + wait;
+	if (wait < RTX_QUEUED)
 		return true;
-	watch_enter(watch);
+	rtx_queue(timer);
 	return false;
 }
 
 SEC("tcx/ingress")
-int afpa_watch(struct __sk_buff *skb)
+int afpa_due_answers(struct __sk_buff *skb)
 {
-	__u32 now = watch_clock(bpf_ktime_get_coarse_ns()), named = 0, turn;
+	__u32 now = rtx_clock(bpf_ktime_get_coarse_ns()), named = 0, turn;
 	enum queue queue = QUEUE_GOES_ON;
 
-	bpf_for(turn, 0, WATCHES_AT_ONCE) {
-		struct afpa_watch watch, *place;
+	bpf_for(turn, 0, RTX_AT_ONCE) {
+		struct afpa_rtx_timer timer, *place;
 		__u32 at = named;
 
-		if (bpf_map_peek_elem(&watches, &watch)) {
+		if (bpf_map_peek_elem(&rtx_timers, &timer)) {
 			queue = QUEUE_EMPTY;
 			break;
 		}
-		if ((__s32)(watch.due - now) > 0) {
+		if ((__s32)(timer.due - now) > 0) {
 			queue = QUEUE_WAITS;
 			break;
 		}
-		place = bpf_map_lookup_elem(&overdues, &at);
+		place = bpf_map_lookup_elem(&rtx_due, &at);
 		if (!place)
 			break;
-		bpf_map_pop_elem(&watches, &watch); /* nobody else does */
-		if (look_at_watch(&watch, now)) {
-			*place = watch;
+		bpf_map_pop_elem(&rtx_timers, &timer); /* nobody else does */
+		if (rtx_requeue(&timer, now)) {
+			*place = timer;
 			named++;
 		}
 	}
@@ -77,12 +79,12 @@ int afpa_watch(struct __sk_buff *skb)
 }
 
 /* What leaves again, as it was under the lock. */
-struct repetition {
+struct retransmission {
 	struct outgoing out;
 	__u64 version;
 	__u32 slot, date;
 	__u32 from;      /* wire: where the request began */
-	__s32 wait;      /* until the next look, or WATCH_OVER */
+	__s32 wait;      /* until the next look, or RTX_OVER */
 	__u8 kind;
 	__u8 due;        /* it leaves now */
 	__u8 given_up;
@@ -91,31 +93,31 @@ struct repetition {
 };
 
 /* The path is taken for crowded: less at once, and after a second loss in a row one segment, as in flights. */
-static __always_inline void watch_shrink(struct afpa_flow *flow)
+static __always_inline void rtx_shrink(struct afpa_flow *flow)
 {
 	struct path *path = (struct path *)flow->path;
 
-	if (flow->tries == 0)
-		path_shrink(path);
+	if (flow->retransmits == 0)
+		path_reduce_cwnd(path);
 	else
-		path->window = 1;
+		path->cwnd = 1;
 }
 
 /* The answer leaves again: take its numbers. Called with the lock held. */
-static __always_inline void take_repetition(struct afpa_flow *flow, struct repetition *r, __u32 now,
+static __always_inline void take_retransmission(struct afpa_flow *flow, struct retransmission *r, __u32 now,
 					    __u64 milliseconds)
 {
 	__u32 clock = (__u32)milliseconds + flow->ts_offset;
 
 	if (before(flow->ts_sent, clock))
 		flow->ts_sent = clock;
-	watch_shrink(flow);
-	r->pieces = flow->tries > 0 || flow->answer_span > flow->mss;
-	flow->tries++;
-	watch_repeated(flow, now);
-	flow->watched ^= flow->tries == 1 ? WATCH_AGAIN : 0;
-	r->out.seq = flow->answer_at;
-	r->out.ack = flow->answer_from + flow->answer_length;
+	rtx_shrink(flow);
+	r->pieces = flow->retransmits > 0 || flow->answer_size > flow->mss;
+	flow->retransmits++;
+	rtx_restart(flow, now);
+	flow->rtx_stamp ^= flow->retransmits == 1 ? RTX_RETRANSMITTED : 0;
+	r->out.seq = flow->answer_seq;
+	r->out.ack = flow->request_seq + flow->request_length;
 	r->out.ts_value = flow->ts_sent;
 	r->out.ts_echo = flow->ts_seen;
 	r->out.window = flow->window;
@@ -123,42 +125,42 @@ static __always_inline void take_repetition(struct afpa_flow *flow, struct repet
 	r->slot = flow->answer_slot;
 	r->date = flow->answer_date;
 	r->kind = flow->answer_kind;
-	r->from = flow->answer_from;
-	r->wait = watch_patience(flow);
+	r->from = flow->request_seq;
+	r->wait = rtx_timeout(flow);
 }
 
 /* What is to be done for the entry now. */
-static __always_inline void decide(struct afpa_flow *flow, struct afpa_watch *watch, struct repetition *r)
+static __always_inline void decide(struct afpa_flow *flow, struct afpa_rtx_timer *timer, struct retransmission *r)
 {
 	__u64 coarse = bpf_ktime_get_coarse_ns();
-	__u32 now = watch_clock(coarse);
+	__u32 now = rtx_clock(coarse);
 	bool queues = false;
 
-	r->wait = WATCH_OVER;
+	r->wait = RTX_OVER;
 	bpf_spin_lock(&flow->lock);
-	if (counts(flow, watch)) {
-		r->wait = watch_wait(flow, now);
-		r->due = r->wait == 0 && flow->tries < WATCH_TRIES;
+	if (counts(flow, timer)) {
+		r->wait = rtx_wait(flow, now);
+		r->due = r->wait == 0 && flow->retransmits < AFPA_RTX_MAX;
 		r->given_up = r->wait == 0 && !r->due;
-		queues = r->wait >= WATCH_SLICE && flow->tries == 0;
+		queues = r->wait >= RTX_QUEUED && flow->retransmits == 0;
 		if (r->due)
-			take_repetition(flow, r, now, coarse / MILLISECOND_NS);
+			take_retransmission(flow, r, now, coarse / MILLISECOND_NS);
 		else if (r->wait <= 0)
-			flow->watched = 0;
+			flow->rtx_stamp = 0;
 		else if (queues)
-			flow->watched = now;
+			flow->rtx_stamp = now;
 	}
 	bpf_spin_unlock(&flow->lock);
 	if (!queues)
 		return;
-	watch->stamp = now;
-	watch_enter(watch);
-	r->wait = WATCH_OVER;
+	timer->stamp = now;
+	rtx_queue(timer);
+	r->wait = RTX_OVER;
 }
 
 /* The packet becomes the answer. False: its bytes are gone, or the packet is spoilt. */
-static __always_inline bool build_repetition(struct __sk_buff *skb, struct work *work, const struct afpa_watch *watch,
-					     struct repetition *r)
+static __always_inline bool build_retransmission(struct __sk_buff *skb, struct work *work, const struct afpa_rtx_timer *timer,
+					     struct retransmission *r)
 {
 	struct afpa_slot *slot = bpf_map_lookup_elem(&slots, &r->slot);
 	struct afpa_date *date = date_entry(r->date);
@@ -168,43 +170,43 @@ static __always_inline bool build_repetition(struct __sk_buff *skb, struct work 
 	if (!slot || slot->version != r->version || date->second != r->date ||
 	    (r->kind == AFPA_KIND_WHOLE && slot->pages[0])) /* the flight has landed, and its client says so soon */
 		return false;
-	segment_of(&s, &watch->flow, &work->sending);
+	segment_of(&s, &timer->flow, &work->sending);
 	s.seq = r->from;
-	lay_headers(work, &s, watch->ethernet);
+	build_headers(work, &s, timer->ethernet);
 	r->out.flags = TCP_ACK | TCP_PSH;
 	if (r->pieces)
-		built = send_again(skb, work, &s, slot, r->kind, &r->out, date, false);
+		built = rebuild_answer(skb, work, &s, slot, r->kind, &r->out, date, false);
 	else
-		built = send_answer(skb, work, &s, slot, r->kind, &r->out, date, false);
+		built = build_answer(skb, work, &s, slot, r->kind, &r->out, date, false);
 	/* Were these the bytes of this version still, when they were copied? */
 	return built && *(volatile __u64 *)&slot->version == r->version;
 }
 
 SEC("tcx/ingress")
-int afpa_repeat(struct __sk_buff *skb)
+int afpa_retransmit_answer(struct __sk_buff *skb)
 {
-	struct repetition r = {};
-	struct afpa_watch watch;
+	struct retransmission r = {};
+	struct afpa_rtx_timer timer;
 	struct afpa_flow *flow;
 	struct work *work;
 	__u32 zero = 0;
 
-	if (bpf_skb_load_bytes(skb, sizeof(struct ethhdr), &watch, sizeof(watch)))
+	if (bpf_skb_load_bytes(skb, sizeof(struct ethhdr), &timer, sizeof(timer)))
 		return 0;
-	flow = bpf_map_lookup_elem(&flows, &watch.flow);
-	work = bpf_map_lookup_elem(&tend_work, &zero);
+	flow = bpf_map_lookup_elem(&flows, &timer.flow);
+	work = bpf_map_lookup_elem(&rtx_work, &zero);
 	if (!flow || !work)
 		return 0;
-	decide(flow, &watch, &r);
-	work->sending.place = place_of(watch.interface);
-	work->sending.ipv6 = is_ipv6(&watch.flow);
+	decide(flow, &timer, &r);
+	work->sending.place = place_of(timer.interface);
+	work->sending.ipv6 = is_ipv6(&timer.flow);
 	work->sending.timestamps = !!(flow->flags & AFPA_FLOW_TIMESTAMPS);
-	if (r.due && build_repetition(skb, work, &watch, &r)) {
-		bpf_clone_redirect(skb, watch.interface, 0);
-		count_at(work->sending.place, AFPA_WATCH_SENT_AGAIN);
+	if (r.due && build_retransmission(skb, work, &timer, &r)) {
+		bpf_clone_redirect(skb, timer.interface, 0);
+		count_at(work->sending.place, AFPA_RTX_RETRANSMITTED);
 	} else if (r.due || r.given_up) {
-		flow->watched = 0;
-		count_at(work->sending.place, AFPA_WATCH_LEFT);
+		flow->rtx_stamp = 0;
+		count_at(work->sending.place, AFPA_RTX_GIVEN_UP);
 		return 0;
 	}
 	return r.wait > 0 ? r.wait : 0;

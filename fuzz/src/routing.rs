@@ -9,7 +9,7 @@ use afpa_http::{Host, Method, target};
 use afpa_router::{
     Action, Affinity, Conditions, Content, ContentGroup, FieldCondition, FieldSource, GroupId,
     HostPattern, ListenerId, PathEntry, Pattern, Question, Reach, Redirect, Rewrite, RootId,
-    Router, Site, Table,
+    Router, SiteEntry, Table,
 };
 
 /// Requests: host, path, cookie and method, a line each. The explanation is the verdict; what is certain
@@ -113,7 +113,7 @@ fn table() -> Table {
         path("/old/", Reach::Recursion, vec![moved.clone()]),
         path("/old/", Reach::Exact, vec![rest.clone()]),
     ];
-    let site = |name: &str, hosts: Vec<HostPattern>, paths| Site {
+    let site = |name: &str, hosts: Vec<HostPattern>, paths| SiteEntry {
         name: name.to_owned(),
         listeners: vec![ListenerId(0)],
         hosts,

@@ -6,11 +6,13 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use afpa_netlab::{Bed, BedOptions};
-use afpa_testkit::{Client, Endpoint, eventually, eventually_within, server::program};
+use afpa_testkit::{
+    Client, Endpoint, Running, eventually, eventually_within, nginx, server::program,
+};
 use serde_json::Value;
 
 use crate::bpf_fs;
@@ -31,12 +33,12 @@ pub enum Kind {
 
 /// The bed, the server, its folder.
 pub struct Lab {
+    // Before the bed, which would otherwise have to kill it.
+    _server: Running,
     /// The folder that the server serves is `www` in it.
     pub folder: tempfile::TempDir,
     /// Which server.
     pub kind: Kind,
-    // Before the bed, which would otherwise have to kill it.
-    server: Child,
     bed: Bed,
 }
 
@@ -61,15 +63,9 @@ impl Lab {
         fs::create_dir_all(folder.path().join("www")).expect("a folder");
         let configuration = folder.path().join("server.conf");
         fs::write(&configuration, kind.configuration(folder.path())).expect("written");
-        let server = bed
-            .server()
-            .command(binary)
-            .args(kind.arguments(&configuration))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("started");
-        let lab = Self { folder, kind, server, bed };
+        let mut command = bed.server().command(binary);
+        command.args(kind.arguments(&configuration)).stdout(Stdio::null()).stderr(Stdio::null());
+        let lab = Self { folder, kind, _server: Running::start(&mut command), bed };
         eventually("the server answers", || lab.try_connect().is_ok());
         Ok(lab)
     }
@@ -136,7 +132,7 @@ impl Lab {
         command.args(["attach", "--listen", listen, "--root"]).arg(self.path("")).args(extra);
         let log = fs::File::create(self.folder.path().join("attach.log")).expect("a log");
         command.stdout(log.try_clone().expect("a log")).stderr(log);
-        let process = command.spawn().expect("started");
+        let process = Running::start(&mut command);
         let socket = run.join(format!("{}{listen}.sock", self.prefix()));
         let attached = Attached { process, socket };
         attached.settle();
@@ -201,14 +197,12 @@ impl Drop for Lab {
         if self.kept().exists() {
             let _cleaned = self.detach(&["--wait", "0", "--force"]);
         }
-        let _gone = self.server.kill();
-        let _status = self.server.wait();
     }
 }
 
 /// A running `afpa attach`.
 pub struct Attached {
-    process: Child,
+    process: Running,
     socket: PathBuf,
 }
 
@@ -250,20 +244,12 @@ impl Attached {
 
     /// SIGKILL, and the end of the process.
     pub fn kill(mut self) {
-        self.process.kill().expect("killed");
-        self.process.wait().expect("gone");
+        self.process.kill();
     }
 
     /// Waits until it has ended by itself.
-    pub fn wait(mut self) -> bool {
-        self.process.wait().expect("gone").success()
-    }
-}
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        let _gone = self.process.kill();
-        let _status = self.process.wait();
+    pub fn wait(self) -> bool {
+        self.process.wait()
     }
 }
 
@@ -273,7 +259,7 @@ impl Kind {
 
     fn program(self) -> Option<PathBuf> {
         let path = match self {
-            Self::Nginx => "/usr/sbin/nginx",
+            Self::Nginx => nginx::PROGRAM,
             Self::Apache | Self::DeferringApache => "/usr/sbin/apache2",
         };
         Some(PathBuf::from(path)).filter(|path| path.exists())
@@ -297,17 +283,13 @@ impl Kind {
     fn configuration(self, folder: &Path) -> String {
         let at = folder.display();
         match self {
-            Self::Nginx => format!(
-                "daemon off; worker_processes 1; pid {at}/server.pid; error_log {at}/error.log;
-                 events {{ worker_connections 1024; }}
-                 http {{
-                   access_log off; sendfile on; keepalive_requests 1000000;
-                   client_body_temp_path {at}/t1; proxy_temp_path {at}/t2;
-                   fastcgi_temp_path {at}/t3; uwsgi_temp_path {at}/t4; scgi_temp_path {at}/t5;
-                   types {{ text/html html; text/css css; text/plain txt; image/svg+xml svg; }}
-                   server {{
-                     listen 0.0.0.0:{PORT}; root {at}/www; index index.html;
-                     gzip_static on; gzip_vary on;
+            Self::Nginx => nginx::configuration(
+                folder,
+                "worker_processes 1; events { worker_connections 1024; }",
+                "access_log off; keepalive_requests 1000000;
+                 types { text/html html; text/css css; text/plain txt; image/svg+xml svg; }",
+                &format!(
+                    "listen 0.0.0.0:{PORT}; index index.html; gzip_static on; gzip_vary on;
                      location /cookie/ {{ add_header Set-Cookie a=b; }}
                      location /nostore/ {{ add_header Cache-Control no-store; }}
                      location /private/ {{ add_header Cache-Control private; }}
@@ -315,9 +297,8 @@ impl Kind {
                      location /short/ {{ add_header Cache-Control max-age=1; access_log {at}/access.log; }}
                      location /logged/ {{ access_log {at}/access.log; }}
                      location /dynamic/ {{ gzip on; gzip_min_length 1; gzip_static off; }}
-                     location /secret/ {{ return 401; }}
-                   }}
-                 }}"
+                     location /secret/ {{ return 401; }}"
+                ),
             ),
             Self::Apache | Self::DeferringApache => {
                 let modules = "/usr/lib/apache2/modules";

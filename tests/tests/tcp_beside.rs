@@ -9,7 +9,8 @@ use afpa_bpf::{LONGEST_ANSWER, Settings};
 use afpa_netlab::inject::{Impairment, Rules};
 use afpa_netlab::load::{Generator, LoadOptions, Target};
 use afpa_netlab::{Bed, CoreTimes, Offloads, Path, Steering};
-use afpa_tests::tcp::{Client, Lab, PORT, Plan, Sample};
+use afpa_testkit::Client;
+use afpa_tests::tcp::{Lab, PORT, Plan, Sample};
 
 const LONG: &str = "/long.html";
 const SERVER_CORE: usize = 0;
@@ -40,7 +41,7 @@ fn bottleneck() -> Path {
 
 fn connect(lab: &Lab) -> Client {
     lab.bed.client().enter().expect("inside");
-    Client::connect(SocketAddr::new(Bed::SERVER_V4.into(), PORT))
+    Client::to(SocketAddr::new(Bed::SERVER_V4.into(), PORT))
 }
 
 /// Asks for the long answer again and again; bytes that came.

@@ -6,14 +6,15 @@
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use afpa_bpf::{FastPath, Settings};
 use afpa_netlab::Bed;
+use afpa_testkit::{Running, eventually};
 use afpa_tests::tcp::transfer::{self, Exchange, Menu};
-use afpa_tests::tcp::{Lab, PORT, Plan, Sample, attach, await_that, blank_date};
+use afpa_tests::tcp::{Lab, PORT, Plan, Sample, attach, blank_date};
 
 const CLIENTS: usize = 40;
 const SEED: u64 = 7;
@@ -43,7 +44,7 @@ impl Drop for Pins {
 }
 
 /// The process that is killed.
-struct Victim(Child);
+struct Victim(Running);
 
 impl Victim {
     /// In the server's namespace, with this thread's /sys/fs/bpf.
@@ -58,24 +59,16 @@ impl Victim {
         if let Some(pins) = pins {
             command.env("AFPA_TEST_PINS", pins);
         }
-        let mut victim = Self(command.spawn().expect("nsenter runs"));
-        await_that("the victim", || {
-            assert!(victim.0.try_wait().expect("asked").is_none(), "the victim did not live");
+        let mut victim = Self(Running::start(&mut command));
+        eventually("the victim", || {
+            assert!(victim.0.is_alive(), "the victim did not live");
             ready.exists()
         });
         victim
     }
 
     fn kill(&mut self) {
-        self.0.kill().expect("killed");
-        self.0.wait().expect("gone");
-    }
-}
-
-impl Drop for Victim {
-    fn drop(&mut self) {
-        let _gone = self.0.kill();
-        let _status = self.0.wait();
+        self.0.kill();
     }
 }
 
@@ -98,7 +91,7 @@ fn victim() {
 }
 
 fn record(connect: impl FnOnce() -> TcpStream) -> Menu {
-    Menu::record(afpa_tests::tcp::Client::over(connect()), &transfer::files(SEED))
+    Menu::record(afpa_testkit::Client::of(connect()), &transfer::files(SEED))
 }
 
 #[derive(Default)]
@@ -191,7 +184,7 @@ fn killed_under_load(pins: Option<&Path>) -> Option<Tally> {
                 while let End::Broken = one_connection(menu, number, tally) {}
             });
         }
-        await_that("load", || tally.before.load(Ordering::Relaxed) > 5_000);
+        eventually("load", || tally.before.load(Ordering::Relaxed) > 5_000);
         victim.kill();
         tally.killed.store(true, Ordering::SeqCst);
         // At once: the first new connection is served, whatever becomes of the old ones.
@@ -201,7 +194,7 @@ fn killed_under_load(pins: Option<&Path>) -> Option<Tally> {
         println!("a new connection was served {:?} after the kill", begin.elapsed());
         late.end();
         let served = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        await_that("more", || {
+        eventually("more", || {
             served(&tally.after) > 5_000 && (pins.is_some() || served(&tally.fresh) > 0)
         });
         tally.over.store(true, Ordering::Relaxed);

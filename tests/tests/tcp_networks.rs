@@ -141,7 +141,7 @@ fn answers_arrive_through_bad_networks_as_from_the_kernels_own_tcp() {
         let Some(parts) = &chosen else { return true };
         parts.split(';').any(|part| network.name.contains(part))
     };
-    // In a test, the two that take no time; `tcp_flights` goes through all of them.
+    // In a test, the two that take no time; `tcp_long_answers` goes through all of them.
     let quick =
         |network: &Network| asked.is_some() || network.connections < 20 && network.share == 1;
     let all = near(SEED).into_iter().chain(far(SEED)).filter(quick);

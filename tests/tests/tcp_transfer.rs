@@ -69,7 +69,7 @@ fn every_response_is_nginx_own_through_a_bad_network() {
     }
     let counters = lab.counters();
     assert!(counters.answered() > requests / 5, "the kernel had its part");
-    for reason in [Reason::AnsweredAgain, Reason::ResponseEnd, Reason::PassKept] {
+    for reason in [Reason::AnsweredRetransmission, Reason::ResponseEnd, Reason::PassUserFinal] {
         assert!(counters[reason] > 0, "{}", reason.text());
     }
     assert_eq!(counters[Reason::TranslateFailed] + counters[Reason::ResetLostVersion], 0);

@@ -2,13 +2,14 @@
 /*
  * What the programs and user mode agree on: the layouts of map keys, values and events.
  *
- * The only header that C and Rust share; `crates/afpa-abi` mirrors it and a test compares both with
- * the BTF of the built object. Plain types, no implicit padding. Numbers are in host byte order
+ * The only header that C and Rust share, with reasons.h: the build script of `crates/afpa-abi` reads it, and
+ * refuses what it does not know. A test compares its layouts with the BTF of the built object. Plain types, no
+ * implicit padding. Numbers are in host byte order
  * unless a comment says "network order"; addresses are 16 bytes, IPv4 as ::ffff:a.b.c.d.
  *
  * Sequence numbers live in two spaces. *Wire* numbers are those the client sees. *Kernel* numbers
  * are those of the server's own TCP, which never saw the requests answered here:
- *     client side:  wire = kernel + taken        server side:  wire = kernel + given
+ *     client side:  wire = kernel + rx_offset        server side:  wire = kernel + tx_offset
  */
 #ifndef AFPA_ABI_H
 #define AFPA_ABI_H
@@ -30,11 +31,22 @@
 #define AFPA_PAGE_REACH 1472      /* and those of the next that it repeats: no segment lies in two pages */
 #define AFPA_PAGE_SUMS 4          /* sums of segments that a page remembers: of one that begins in each of its quarters */
 #define AFPA_PAGES_MAX 17         /* pages of an answer */
-#define AFPA_DUES 64              /* flights whose time has come that are told of at once */
-#define AFPA_OVERDUES 64          /* the same of answers of one segment */
+#define AFPA_TRANSFERS_DUE 64              /* flights whose time has come that are told of at once */
+#define AFPA_RTX_DUE 64          /* the same of answers of one segment */
 #define AFPA_PATH_WORDS 4         /* of 8 bytes: the send engine's struct path */
-#define AFPA_FLIGHT_WORDS 83      /* its struct flight */
+#define AFPA_SENDER_WORDS 83      /* its struct sender */
+#define AFPA_UNIT_MIN 512         /* shorter segments: user mode; the Date of a longer answer lies within the first one */
+#define AFPA_TICK_SHIFT 20        /* times in 32 bits count 2^20 ns, about a millisecond */
+#define AFPA_RTX_MAX 8            /* how often an answer of one segment is sent again */
+#define AFPA_HASH_PRIME 0x9e3779b97f4a7c15ULL /* of the path and header hashes */
 #define AFPA_SITES_COUNTED 1024   /* places in which answers of sites are counted; a power of two */
+
+/* Entries of the map `programs`: programs that others call at their end. */
+enum afpa_program {
+	AFPA_PROGRAM_TRANSFER,           /* sends answers of several segments */
+	AFPA_PROGRAM_INGRESS,          /* takes what comes in */
+	AFPA_PROGRAM_ICMP,            /* reads what routers say of a path */
+};
 
 /* Unix seconds of the pulse are split over `pulse` and `dates`: see clock.h. */
 struct afpa_date {
@@ -52,16 +64,17 @@ struct afpa_shared {
 	__u32 generation;             /* moves when sites or listeners change: remembered header blocks lapse */
 	__u32 log_every;              /* report one in this many answers; 0: none */
 	__u32 checked_mask;           /* entries of the `checked` map, less one (a power of two) */
-	__u32 rest_after;             /* passes in a row that leave a connection to user mode; 0: none do; at most 65535 */
+	__u32 bypass_after;             /* passes in a row that leave a connection to user mode; 0: none do; at most 65535 */
 	__u32 pins;                   /* moves when a path is pinned that was not: what was passed may be answered now */
 	__u32 answer_max;             /* longest answer that may be given; no more than AFPA_ANSWER_MAX: one segment */
-	__u32 rest_time;              /* 2^20 ns, about a millisecond: least time that these passes must span */
-	__u64 flight_ns;              /* monotonic time at which an answer of several segments began last */
+	__u32 bypass_time;              /* 2^20 ns, about a millisecond: least time that these passes must span */
+	__u32 reserved;
+	__u64 transfer_ns;              /* monotonic time at which an answer of several segments began last */
 	struct afpa_date dates[AFPA_DATES];
 	__u64 ports[65536 / 64];      /* bit set: some listener has, or flows still have, this local port */
 	__u64 paths[AFPA_PATH_FILTER_BITS / 64]; /* bit set: some pinned object's path hashes here */
 	__u32 interfaces[AFPA_INTERFACES]; /* index of the interface that is counted here, its own place modulo; 0: none */
-	__u64 watch_ns;               /* coarse monotonic time at which a connection was last entered into `watches` */
+	__u64 rtx_ns;               /* coarse monotonic time at which a connection was last entered into `watches` */
 };
 
 /* listeners: a local address and port that is served. */
@@ -137,19 +150,19 @@ struct afpa_flow_key {
 enum afpa_owner {
 	AFPA_OWNER_NONE = 0,          /* nothing outstanding: the fast path may answer */
 	AFPA_OWNER_USER = 1,          /* requests are with user mode; the ends of their responses are awaited */
-	AFPA_OWNER_KEPT = 2,          /* user mode keeps the connection for the rest of its life */
+	AFPA_OWNER_USER_FINAL = 2,          /* user mode keeps the connection for the rest of its life */
 	AFPA_OWNER_CLOSING = 3,       /* a FIN went by: translate only */
-	AFPA_OWNER_RESTING = 4,       /* as KEPT, because `rest_after` requests in a row were none for the fast path */
+	AFPA_OWNER_BYPASSED = 4,       /* as KEPT, because `bypass_after` requests in a row were none for the fast path */
 };
 
 enum afpa_flow_flags {
 	AFPA_FLOW_TIMESTAMPS = 1,     /* RFC 7323 timestamps were negotiated */
-	AFPA_FLOW_PART = 2,           /* the beginning of a request is with user mode, the rest is awaited */
-	AFPA_FLOW_EMBRYO = 4,         /* the server's TCP makes its socket with the first request: learn its parameters later */
+	AFPA_FLOW_PARTIAL = 2,           /* the beginning of a request is with user mode, the rest is awaited */
+	AFPA_FLOW_REQUEST_SOCK = 4,         /* the server's TCP makes its socket with the first request: learn its parameters later */
 	AFPA_FLOW_CLIENT_FIN = 8,
 	AFPA_FLOW_SERVER_FIN = 16,
-	AFPA_FLOW_SEVERAL = 32,       /* answers of several segments are possible: SACK was negotiated */
-	AFPA_FLOW_FLIGHT = 64,        /* one is on its way, see `flights` */
+	AFPA_FLOW_MULTI_SEGMENT = 32,       /* answers of several segments are possible: SACK was negotiated */
+	AFPA_FLOW_TRANSFER = 64,        /* one is on its way, see `flights` */
 	AFPA_FLOW_ECN = 128,          /* marks instead of losses were negotiated (RFC 3168) */
 };
 
@@ -160,25 +173,25 @@ struct afpa_flow {
 	__u8 answer_kind;             /* enum afpa_kind of the last answer */
 	__u16 window;                 /* window field of the server's last segment, network order */
 	__u16 mss;                    /* largest payload for this client */
-	__u32 taken, given;           /* drift of the two spaces, see above */
+	__u32 rx_offset, tx_offset;           /* drift of the two spaces, see above */
 	__u32 client_next;            /* wire: where the client's next request begins; content before it goes up unread */
 	__u32 kernel_next;            /* kernel: next byte the server's TCP will send */
-	__u32 kernel_edge;            /* kernel: nothing below may leave any more, the client has it */
-	__u32 kernel_acked;           /* kernel: highest acknowledgement handed up */
+	__u32 stale_below;            /* kernel: nothing below may leave any more, the client has it */
+	__u32 acked_to_kernel;           /* kernel: highest acknowledgement handed up */
 	__u32 response_start;         /* kernel: next byte of user mode's responses that is to be read */
 	__u32 kernel_received;        /* kernel: highest acknowledgement of the server's TCP */
 	__u32 ts_sent, ts_seen;       /* newest TSval sent to, and received from, the client */
 	__u32 ts_offset;              /* of the server's timestamp clock */
 	__u32 listener;
-	__u32 answer_from, answer_length, answer_at; /* wire: request's start and length, answer's start */
-	__u32 answer_span;            /* bytes of the last answer */
+	__u32 request_seq, request_length, answer_seq; /* wire: request's start and length, answer's start */
+	__u32 answer_size;            /* bytes of the last answer */
 	__u32 answer_slot, answer_date; /* what was sent, to send the same again: slot, Unix second */
-	__u32 client_acked;           /* wire: highest acknowledgement of the client */
+	__u32 snd_una;           /* wire: highest acknowledgement of the client */
 	__u64 answer_version;
 	__u64 used_ns, user_ns;       /* coarse monotonic time of the last segment, of the last request passed */
-	__u8 owed;                    /* responses whose end is not known yet */
+	__u8 responses_pending;                    /* responses whose end is not known yet */
 	__u8 phase;                   /* enum afpa_phase: what stands at `response_start` */
-	__u16 heads;                  /* bit set: the request was a HEAD; bit 0 is of the next response */
+	__u16 head_bits;                  /* bit set: the request was a HEAD; bit 0 is of the next response */
 	__u32 chunk;                  /* bytes of the chunk whose size is being read */
 	__u16 passed;                 /* passes in a row that say the fast path has nothing for the client */
 	__u16 pins;                   /* low half of the shared word at the last of them */
@@ -186,15 +199,15 @@ struct afpa_flow {
 	__u64 path[AFPA_PATH_WORDS];  /* struct path of the send engine: round trips and window */
 	__u32 any_host_site;          /* of the listener */
 	__u32 generation;             /* in which these two were true, see the shared word; another one: look again */
-	__u32 watched;                /* 2^20 ns of coarse monotonic time: stamp of its entry of `watches`, see watch.h */
-	__u32 answered;               /* in the same unit: when the last answer left, or left again */
-	__u8 tries;                   /* how often it left again because nobody acknowledged it in time */
-	__u8 timed;                   /* it left once, and its acknowledgement is a round trip that is wanted */
+	__u32 rtx_stamp;                /* 2^20 ns of coarse monotonic time: stamp of its entry of `watches`, see watch.h */
+	__u32 answer_sent;               /* in the same unit: when the last answer left, or left again */
+	__u8 retransmits;                   /* how often it left again because nobody acknowledged it in time */
+	__u8 rtt_wanted;                   /* it left once, and its acknowledgement is a round trip that is wanted */
 	__u8 reserved[6];
 };
 
 /* flights: an answer of several segments on its way. Which flow's, which bytes; then how far it is. */
-struct afpa_flight {
+struct afpa_transfer {
 	__u64 version;                /* of the slot */
 	__u32 slot;
 	__u32 date;                   /* Unix second */
@@ -203,13 +216,13 @@ struct afpa_flight {
 	__u32 at;                     /* wire: the answer's first byte */
 	__u32 interface;              /* where it leaves */
 	__u8 ethernet[14];            /* header of what leaves */
-	__u8 look;                    /* something may be sent, but nobody was there to send it */
+	__u8 send_pending;                    /* something may be sent, but nobody was there to send it */
 	__u8 place;                   /* the interface's counters */
-	__u64 engine[AFPA_FLIGHT_WORDS]; /* struct flight of the send engine */
+	__u64 sender[AFPA_SENDER_WORDS]; /* struct sender of the send engine */
 };
 
 /* dues: a flight whose time has come, for the one who tends them. */
-struct afpa_due {
+struct afpa_rtx_due {
 	struct afpa_flow_key flow;
 	__u32 interface;
 	__u8 ethernet[14];
@@ -217,7 +230,7 @@ struct afpa_due {
 };
 
 /* watches: a connection whose answers of one segment are watched. */
-struct afpa_watch {
+struct afpa_rtx_timer {
 	struct afpa_flow_key flow;
 	__u32 interface;              /* where they leave */
 	__u8 ethernet[14];            /* header of what leaves */
@@ -226,7 +239,7 @@ struct afpa_watch {
 	__u32 due;                    /* when it is looked at, in the unit of the flow */
 };
 
-#define AFPA_OWED_MAX 15
+#define AFPA_RESPONSES_PENDING_MAX 15
 
 /* Where the reading of user mode's responses stands; the others are within chunked content. */
 enum afpa_phase {

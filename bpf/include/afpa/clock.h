@@ -36,4 +36,18 @@ static __always_inline struct afpa_date *date_entry(__u32 second)
 	return &shared.dates[second & 255];
 }
 
+/*
+ * The clock of rtx timers and of `bypass_time`: 2^20 ns of coarse monotonic time, about a millisecond, in 32 bits.
+ */
+static __always_inline __u32 rtx_clock(__u64 ns)
+{
+	return ns >> AFPA_TICK_SHIFT;
+}
+
+/* The TCP sender's clock. */
+static __always_inline __u64 microseconds(void)
+{
+	return bpf_ktime_get_ns() / 1000;
+}
+
 #endif

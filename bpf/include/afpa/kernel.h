@@ -183,6 +183,12 @@ struct sk_buff {
 enum { TCP_ESTABLISHED = 1, TCP_LISTEN = 10, TCP_NEW_SYN_RECV = 12 };
 enum { CHECKSUM_NONE = 0, CHECKSUM_UNNECESSARY = 1, CHECKSUM_COMPLETE = 2, CHECKSUM_PARTIAL = 3 };
 
+/* Sequence arithmetic (RFC 9293, 3.4), as in the kernel's net/tcp.h. */
+static inline __attribute__((always_inline)) bool before(__u32 a, __u32 b)
+{
+	return (__s32)(a - b) < 0;
+}
+
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
 
 #endif

@@ -66,31 +66,31 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct afpa_flow_key);
-	__type(value, struct afpa_flight);
-} flights SEC(".maps");
+	__type(value, struct afpa_transfer);
+} transfers SEC(".maps");
 
 /* Those of them whose time has come, as far as there is room, when user mode looks. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, AFPA_DUES);
+	__uint(max_entries, AFPA_TRANSFERS_DUE);
 	__type(key, __u32);
-	__type(value, struct afpa_due);
-} dues SEC(".maps");
+	__type(value, struct afpa_rtx_due);
+} transfers_due SEC(".maps");
 
 /* Connections that were given an answer of one segment. A full queue leaves losses to the client. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1);
-	__type(value, struct afpa_watch);
-} watches SEC(".maps");
+	__type(value, struct afpa_rtx_timer);
+} rtx_timers SEC(".maps");
 
 /* Those of them that lack their answer and are to be looked at soon, when user mode looks. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, AFPA_OVERDUES);
+	__uint(max_entries, AFPA_RTX_DUE);
 	__type(key, __u32);
-	__type(value, struct afpa_watch);
-} overdues SEC(".maps");
+	__type(value, struct afpa_rtx_timer);
+} rtx_due SEC(".maps");
 
 /* Beginnings of requests whose rest is awaited. The oldest are forgotten: then user mode keeps the connection. */
 struct {
@@ -153,7 +153,7 @@ struct {
 	__uint(max_entries, 3);
 	__type(key, __u32);
 	__type(value, __u32);
-} engine SEC(".maps");
+} programs SEC(".maps");
 
 static __always_inline void count_at(__u32 place, enum afpa_reason reason)
 {

@@ -12,6 +12,26 @@
 
 #define FRAME_HEADERS_MAX 96 /* Ethernet 14, IPv6 40, TCP 32, rounded */
 
+/* How sure the protocol module is of a request. */
+enum certainty {
+	REQUEST_UNSURE,     /* whatever it is, user mode keeps the connection */
+	REQUEST_ONE,        /* one request, or several, for user mode */
+	REQUEST_ANSWERABLE, /* one request, and a stored answer may be right */
+	REQUEST_PART,       /* perhaps some, then the beginning of one, for user mode */
+};
+
+/* What is known so far about the client's segment in hand. Here, because the verifier need not follow its values. */
+struct turn {
+	__u64 now;                /* coarse monotonic */
+	enum certainty certainty;
+	enum afpa_reason reason;  /* why it is passed, when it is */
+	__u32 length;             /* bytes of the requests and their content, from the segment's start */
+	__u8 requests;            /* how many begin or end in the segment, a last partial one aside */
+	__u16 head_bits;          /* which of them are HEAD */
+	__u8 ask;                 /* it begins with a request, so `whose_turn` may be the reason */
+	__u8 arm_rtx;             /* an answer of one segment left, and the connection has no rtx timer */
+};
+
 /* One line of a head, as http/line.h cuts it. */
 struct line {
 	__u64 name[5];               /* lower case, zero padded */
@@ -51,7 +71,7 @@ struct passing {
 	__u32 have;                  /* bytes of earlier segments in front of it */
 	__u32 length;                /* these and its payload */
 	__u32 at;                    /* read so far; behind `length` when content follows */
-	__u32 requests, heads;
+	__u32 requests, head_bits;
 	__u32 listener, any_host_site;
 };
 
@@ -62,16 +82,16 @@ struct passing {
 struct sending {
 	__u64 now;                   /* microseconds */
 	__u32 ack, ts_value, ts_echo;
-	__u32 stands;                /* wire: what the client is known to expect */
+	__u32 snd_una;                /* wire: what the client is known to expect */
 	__u32 kernel_seq, kernel_ack; /* of what goes up, if anything does */
 	__u16 window;                /* network order */
-	__u8 tell_kernel;            /* it waits for an acknowledgement */
+	__u8 ack_up;            /* it waits for an acknowledgement */
 	__u8 ipv6, timestamps;
 	__u8 partial;                /* the packet in hand leaves its sum to the device */
 	__u8 place;
-	__u8 again, last, markable, reduced;
+	__u8 retransmitted, last, markable, cwr;
 	__u8 ecn;                    /* marks were negotiated */
-	__u16 most;                  /* bytes that the path takes at once */
+	__u16 payload_max;                  /* bytes that the path takes at once */
 	__u32 rest;                  /* of what the engine chose last, behind the piece at hand */
 	__u8 chosen;                 /* something was to leave in this round */
 	__u8 begins;                 /* the flight does, and is locked: the segment is its request */
@@ -82,14 +102,15 @@ struct sending {
 #define AFPA_SEGMENT_WORDS 9
 
 struct work {
+	struct turn turn;
 	struct request request;
 	struct scan scan;
 	struct passing passing;
 	__u64 fresh[sizeof(struct afpa_flow) / 8]; /* a flow on its way into the table; locks may not stand here */
 	__u64 segment[AFPA_SEGMENT_WORDS]; /* struct segment of a client, while a flight is tended */
 	struct sending sending;
-	__u64 heard[6];              /* struct acknowledgement of the send engine */
-	__u64 flight[sizeof(struct afpa_flight) / 8]; /* one on its way into the table */
+	__u64 ack[6];              /* struct ack of the send engine */
+	__u64 transfer[sizeof(struct afpa_transfer) / 8]; /* one on its way into the table */
 	struct afpa_site_key site;
 	__u8 frame[FRAME_HEADERS_MAX]; /* headers, Ethernet at 2 so that what follows is aligned; or TCP options, twice */
 	__u32 partial_length, partial_next; /* with what follows a struct afpa_partial */
@@ -101,7 +122,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct work);
-} ingress_work SEC(".maps"), egress_work SEC(".maps"), tend_work SEC(".maps");
+} ingress_work SEC(".maps"), egress_work SEC(".maps"), rtx_work SEC(".maps");
 
 /* Eight bytes at any alignment. */
 static __always_inline __u64 load8(const void *at)
@@ -129,13 +150,5 @@ static __always_inline bool equal_text(const __u8 *bytes, __u32 length, const __
 	}
 	return differ == 0;
 }
-
-/* How sure the protocol module is of a request. */
-enum certainty {
-	REQUEST_UNSURE,     /* whatever it is, user mode keeps the connection */
-	REQUEST_ONE,        /* one request, or several, for user mode */
-	REQUEST_ANSWERABLE, /* one request, and a stored answer may be right */
-	REQUEST_PART,       /* perhaps some, then the beginning of one, for user mode */
-};
 
 #endif

@@ -42,7 +42,7 @@ pub const MAX_LIMIT: usize = (u32::MAX as usize / 2) * UNIT;
 /// A fixed amount of memory from which pinned objects are cut. Clones are handles to the same arena.
 #[derive(Clone)]
 pub struct Arena {
-    shared: Arc<Shared>,
+    shared: Arc<ArenaInner>,
 }
 
 /// How much of an arena is in use.
@@ -74,7 +74,7 @@ impl Arena {
         let lock_report = lock::lock(&mapping);
         let space = Mutex::new(Space::new(units as u32));
         Ok(Arena {
-            shared: Arc::new(Shared { mapping, lock_report, space, freed: Condvar::new() }),
+            shared: Arc::new(ArenaInner { mapping, lock_report, space, freed: Condvar::new() }),
         })
     }
 
@@ -198,15 +198,15 @@ impl fmt::Debug for Pinned {
     }
 }
 
-struct Shared {
+struct ArenaInner {
     mapping: Mapping,
     lock_report: LockReport,
     space: Mutex<Space>,
     freed: Condvar,
 }
 
-impl Shared {
-    /// The allocator changes nothing before its own checks, so a panic elsewhere leaves it sound.
+impl ArenaInner {
+    /// The allocator checks before it changes anything, so it is still consistent after a panic.
     fn space(&self) -> MutexGuard<'_, Space> {
         self.space.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -215,7 +215,7 @@ impl Shared {
 /// One live range. While it lives the allocator gives no byte of it to anyone else; that is what
 /// makes the slices below sound.
 struct Range {
-    shared: Arc<Shared>,
+    shared: Arc<ArenaInner>,
     granted: Granted,
     len: usize,
 }
@@ -253,7 +253,7 @@ struct Granted {
     units: u32,
 }
 
-/// The book of free ranges, in units.
+/// The allocator's free ranges, in units.
 struct Space {
     allocator: Allocator,
     limit: u32,
@@ -286,13 +286,13 @@ impl Space {
     }
 }
 
-/// Ranges, free ones included, that the book has room for: one for each 2 KiB on average, which keeps
-/// the book (32 bytes a range) below two percent of the arena.
+/// How many ranges, including free ones, the allocator can manage: one for each 2 KiB on average, which keeps
+/// its bookkeeping (32 bytes a range) below two percent of the arena.
 fn most_ranges(limit: u32) -> u32 {
     (limit / 32).clamp(16_384, 4_194_304)
 }
 
-/// An empty object takes a unit too, so that every range has a place of its own.
+/// An empty object takes a unit, too, so that every range has an address of its own.
 fn units_for(len: usize) -> Option<u32> {
     let units = u32::try_from(len.max(1).div_ceil(UNIT)).ok()?;
     (units <= u32::MAX / 2).then(|| min_allocator_size(units))

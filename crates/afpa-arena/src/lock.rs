@@ -10,11 +10,11 @@ use crate::mapping::Mapping;
 /// Whether the pages of an arena stay in memory once they are there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockReport {
-    /// They do: a pinned object is never paged out.
+    /// They stay: a pinned object is never paged out.
     Locked,
     /// They may be paged out under memory pressure; everything works, a little less predictably.
     NotLocked {
-        /// What stood in the way.
+        /// Why the memory could not be locked.
         reason: String,
         /// What the administrator can do.
         remedy: String,

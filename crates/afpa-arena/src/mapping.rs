@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Zeroed memory at one address for as long as it lives, reserved but not yet paid for.
+/// Zeroed memory at a fixed address. It is reserved; physical pages are allocated when they are first used.
 pub(crate) struct Mapping {
     memory: Memory,
     len: usize,
@@ -64,7 +64,7 @@ struct Memory(memmap2::MmapRaw);
 
 #[cfg(not(miri))]
 impl Memory {
-    /// No swap is set aside: the limit is a promise about locking, not about having.
+    /// No swap is reserved: the limit is about locking memory, not about reserving it.
     fn reserve(len: usize) -> io::Result<Memory> {
         let map = memmap2::MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
         Ok(Memory(map.into()))
@@ -75,7 +75,7 @@ impl Memory {
     }
 }
 
-/// Under Miri, which knows little of mmap, the same bytes come from the heap.
+/// Under Miri, which does not support this use of mmap, the bytes come from the heap.
 #[cfg(miri)]
 struct Memory(Box<[std::cell::UnsafeCell<u8>]>);
 

@@ -1,11 +1,11 @@
-//! A response of the attached server, kept as the bytes that came (RFC 9112).
+//! A response of the attached server, as the bytes that arrived (RFC 9112).
 //!
-//! Reading is strict, because what is read here is sent again to others: a response whose end is not
-//! given by its Content-Length, or that needs any leniency to be understood, is an error.
+//! Parsing is strict, because the kernel sends these bytes to other clients: a response without a
+//! Content-Length, or one that only a lenient parser would accept, is an error.
 
 use std::ops::Range;
 
-/// What the request was, as far as it decides how long the response is (RFC 9112 section 6.3).
+/// The method of the request, on which the length of the response depends (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// GET
@@ -23,19 +23,19 @@ pub struct Answer {
     fields: Vec<(Range<usize>, Range<usize>)>,
 }
 
-/// Why bytes are not a response that can be read on. The connection is of no use any more.
+/// Why bytes are not a response. The connection cannot be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// Not `HTTP/1.1 NNN reason`.
     #[error("status line is not one of HTTP/1.1")]
     StatusLine,
-    /// An interim response, which nobody asked for.
+    /// An interim response, which the request did not ask for.
     #[error("interim response")]
     Interim,
-    /// A line that is no `name: value`, or does not end in CRLF.
+    /// A line that is not `name: value`, or does not end with CRLF.
     #[error("malformed field line")]
     Field,
-    /// More head than anybody needs.
+    /// The head is longer than any that could be pinned.
     #[error("head is too long")]
     TooLong,
     /// Chunked, delimited by the end of the connection, or contradictory.
@@ -91,7 +91,7 @@ impl Answer {
         self.bytes.len()
     }
 
-    /// Never: there is a status line at least.
+    /// Never true: there is at least a status line.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -101,30 +101,30 @@ impl Answer {
         self.lines(name).filter_map(|range| self.bytes.get(range.clone()))
     }
 
-    /// The value of a field that stands exactly once.
+    /// The value of a field, if it has exactly one line.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         let mut values = self.values(name);
         values.next().filter(|_| values.next().is_none())
     }
 
-    /// Whether there is a line of it.
+    /// Whether the field is there.
     pub fn has(&self, name: &str) -> bool {
         self.values(name).next().is_some()
     }
 
-    /// Where the 29 bytes of the only Date stand in the head.
+    /// The offset of the 29 bytes of Date in the head, if there is exactly one Date.
     pub fn date_offset(&self) -> Option<usize> {
         let mut dates = self.lines("date");
         let date = dates.next().filter(|range| range.len() == DATE_LENGTH)?;
         dates.next().is_none().then_some(date.start)
     }
 
-    /// Whether both are the same response, their Dates aside.
+    /// Whether both are the same response, except for Date.
     pub fn same(&self, other: &Self) -> bool {
         self.same_head(other) && self.body() == other.body()
     }
 
-    /// Whether both heads are the same, their Dates aside.
+    /// Whether both heads are the same, except for Date.
     pub fn same_head(&self, other: &Self) -> bool {
         let undated = |answer: &Self| {
             let mut head = answer.head().to_vec();

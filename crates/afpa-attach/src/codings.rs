@@ -1,9 +1,9 @@
 //! Which answer belongs to which Accept-Encoding.
 //!
 //! The programs choose among stored codings by a rule of their own: of those that the client names,
-//! br before zstd before gzip, else identity; weights and wildcards go to the server. The attached
-//! server has a rule, too, and nobody tells us which. So it is asked with every set of codings, and
-//! what is stored is arranged so that both rules give the same answer; where they cannot, the
+//! br before zstd before gzip, else identity. Requests with weights or wildcards go to the server. The
+//! attached server has a rule of its own, which is not known. So it is asked with every set of codings,
+//! and codings are stored so that both rules give the same answer. Where that is not possible, the
 //! request goes to the server.
 
 use afpa_bpf::Coding;
@@ -13,15 +13,15 @@ use afpa_bpf::Coding;
 pub struct Form {
     /// The Accept-Encoding value; None: no such field.
     pub text: Option<String>,
-    /// What the programs read from it.
+    /// The codings that the programs read from it.
     named: Named,
 }
 
-/// Index of an answer among those that differ; None: one that must not be kept.
+/// The index of an answer among those that differ; `None`: the answer may not be pinned.
 pub type Class = Option<usize>;
 
-/// What is stored under a coding: the answer of that class, or nothing, so that requests which the
-/// programs would answer with it go to the server.
+/// What is stored for a coding: the answer of that class. Without a class nothing is stored, so that
+/// requests for which the programs would choose this coding go to the server.
 pub type Plan = Vec<(Coding, Class)>;
 
 /// Bits of the stored codings that a request names.
@@ -34,7 +34,7 @@ const ZSTD: Named = 4;
 /// Tokens that the programs know; `deflate` is never stored.
 const TOKENS: [(&str, Named); 4] = [("gzip", GZIP), ("deflate", 0), ("br", BROTLI), ("zstd", ZSTD)];
 
-/// Every set of tokens, in the browsers' order and in the opposite one, and their absence.
+/// Every set of tokens, in the order of browsers and reversed, and no field at all.
 pub fn forms() -> Vec<Form> {
     let mut forms =
         vec![Form { text: None, named: 0 }, Form { text: Some("identity".into()), named: 0 }];
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(planned(server), [(Identity, Some(0)), (Gzip, Some(1)), (Brotli, Some(2))]);
         // Says that it varies, but does not: weights must still go to the server.
         assert_eq!(planned(|_, _| Some(0)).len(), 2);
-        // Compresses on the fly, chunked: only those who do not name it are answered.
+        // Compresses on the fly, chunked: only requests that do not name the coding are answered.
         assert_eq!(
             planned(|named, _| (!has(named, GZIP)).then_some(0)),
             [(Identity, Some(0)), (Gzip, None)]
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_server_with_another_preference_keeps_the_requests_that_show_it() {
-        // gzip before brotli: whoever names both gets gzip. What is stored never contradicts it.
+        // gzip before brotli: a request that names both gets gzip. What is stored never contradicts that.
         let server =
             |named: Named| if named & GZIP != 0 { 1 } else { usize::from(named & BROTLI != 0) * 2 };
         let plan = planned(|named, _| Some(server(named)));

@@ -11,21 +11,21 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Map, Value, json};
 
-use crate::filler::{Shared, spawn};
+use crate::filler::{Filler, spawn};
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Listens on `socket`, in place of one that nobody listens on any more.
+/// Listens on `socket`, and replaces a stale one.
 pub(crate) fn listen(socket: &Path) -> io::Result<UnixListener> {
     let _stale = fs::remove_file(socket);
     UnixListener::bind(socket)
 }
 
 /// Answers until the process ends.
-pub(crate) fn serve(listener: UnixListener, shared: Arc<Shared>) -> io::Result<()> {
+pub(crate) fn serve(listener: UnixListener, filler: Arc<Filler>) -> io::Result<()> {
     spawn("control", move || {
         for stream in listener.incoming().flatten() {
-            let _gone = answer(stream, &shared);
+            let _gone = answer(stream, &filler);
         }
     })?;
     Ok(())
@@ -34,7 +34,7 @@ pub(crate) fn serve(listener: UnixListener, shared: Arc<Shared>) -> io::Result<(
 /// Asks the attachment behind `socket` to end.
 pub(crate) fn stop(socket: &Path) -> io::Result<()> {
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(b"POST /stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
@@ -44,9 +44,9 @@ pub(crate) fn stop(socket: &Path) -> io::Result<()> {
     }
 }
 
-fn answer(mut stream: UnixStream, shared: &Shared) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn answer(mut stream: UnixStream, filler: &Filler) -> io::Result<()> {
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let mut request = Vec::new();
     let mut buffer = [0; 1024];
     while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < 8192 {
@@ -56,7 +56,7 @@ fn answer(mut stream: UnixStream, shared: &Shared) -> io::Result<()> {
         }
     }
     let (status, content) = match request.split(|byte| *byte == b' ').collect::<Vec<_>>()[..] {
-        [b"GET", b"/stats", ..] => ("200 OK", statistics(shared).to_string()),
+        [b"GET", b"/stats", ..] => ("200 OK", statistics(filler).to_string()),
         [b"POST", b"/stop", ..] => ("200 OK", "stopping\n".to_owned()),
         _ => ("404 Not Found", "there are GET /stats and POST /stop\n".to_owned()),
     };
@@ -68,12 +68,12 @@ fn answer(mut stream: UnixStream, shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-fn statistics(shared: &Shared) -> Value {
-    let standing = shared.standing();
-    let usage = shared.fast_path.usage();
+fn statistics(filler: &Filler) -> Value {
+    let standing = filler.standing();
+    let usage = filler.fast_path.usage();
     let mut reasons = Map::new();
     let mut answered = 0;
-    if let Ok(counters) = shared.fast_path.counters() {
+    if let Ok(counters) = filler.fast_path.counters() {
         answered = counters.answered();
         reasons.extend(
             counters.iter().map(|(reason, count)| (reason.text().to_owned(), count.into())),
@@ -90,10 +90,10 @@ fn statistics(shared: &Shared) -> Value {
             "bytes": usage.bytes,
             "retired_bytes": usage.retired_bytes,
         },
-        "flights": shared.fast_path.flights().ok(),
+        "transfers": filler.fast_path.transfers().ok(),
         "known": standing.known,
         "busy": standing.busy,
-        "drifted": shared.fast_path.drifted_flows().ok(),
+        "translated": filler.fast_path.translated_flows().ok(),
         "unfit": unfit,
         "reasons": reasons,
     })

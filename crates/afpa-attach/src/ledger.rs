@@ -1,26 +1,26 @@
 //! What is pinned, what it depends on, and what has to be asked for: coherency without I/O.
 //!
-//! An *entry* is a path below the root that may be answered; a *place* is a path whose change spoils
-//! it. Invariants:
+//! An *entry* is a path below the root that may be answered. A *place* is a path whose change makes the
+//! entry's answer invalid. Invariants:
 //! 1. a change raises the epoch of every entry that depends on the place, before anything else;
-//! 2. an entry is settled as pinned only with the epoch under which its filling began;
-//! 3. who changes an entry from pinned to unpinned takes it out of the kernel under the same lock.
+//! 2. an entry becomes pinned only with the epoch in which its filling began;
+//! 3. the code that marks an entry as unpinned removes it from the kernel under the same lock.
 //!
-//! So an answer that was fetched while its file changed is never pinned, and one that was pinned
-//! before is gone before its new version is asked for.
+//! So an answer that was fetched while its file changed is never pinned, and an answer that was pinned
+//! before a change is removed before the server is asked for the new version.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A path below the root, as the file system spells it; that of a directory ends with a slash.
+/// A path below the root, as the file system spells it. The path of a directory ends with a slash.
 pub type Path = Arc<[u8]>;
 
-/// How long a changed file must be quiet before it is asked for.
+/// How long a file must not change before the server is asked for it.
 const QUIET: Duration = Duration::from_millis(500);
-/// As above, when whoever wrote it has closed it.
+/// The same, after the writer has closed the file.
 const CLOSED: Duration = Duration::from_millis(20);
-/// First pause before another try; it doubles up to the last one.
+/// The first pause before a retry. It doubles with each retry, up to the last one.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(64);
 
@@ -39,7 +39,7 @@ pub struct Ledger {
 struct Entry {
     epoch: u64,
     pinned: bool,
-    /// When a pinned entry has to go.
+    /// When a pinned entry expires.
     until: Option<Instant>,
     due: Option<Instant>,
     failures: u32,
@@ -87,7 +87,7 @@ impl Ledger {
         true
     }
 
-    /// `place` has changed: these are to be unpinned, now.
+    /// `place` has changed. The returned entries must be unpinned at once.
     #[must_use]
     pub fn changed(&mut self, place: &[u8], now: Instant) -> Vec<Path> {
         let mut hit: Vec<Path> =
@@ -100,7 +100,7 @@ impl Ledger {
         self.spoil(hit, now + QUIET)
     }
 
-    /// `place`, perhaps a directory, leads elsewhere now.
+    /// `place`, which may be a directory, has become another file or directory.
     #[must_use]
     pub fn changed_tree(&mut self, place: &[u8], now: Instant) -> Vec<Path> {
         let below = |path: &[u8]| {
@@ -124,7 +124,7 @@ impl Ledger {
         self.spoil(all, now + CLOSED)
     }
 
-    /// `place` was written and closed: what waits for it need not wait long.
+    /// `place` was written and closed, so entries that depend on it are due soon.
     pub fn written(&mut self, place: &[u8], now: Instant) {
         let folder = folder_of(place);
         let mut waiting: Vec<Path> =
@@ -137,7 +137,7 @@ impl Ledger {
         }
     }
 
-    /// Pinned entries whose time is over, to be unpinned now; they will be asked for again.
+    /// Pinned entries that have expired. They must be unpinned at once, and are asked for again.
     #[must_use]
     pub fn expired(&mut self, now: Instant) -> Vec<Path> {
         let over = self.entries.iter().filter(|(_, entry)| entry.until.is_some_and(|u| u <= now));
@@ -145,7 +145,7 @@ impl Ledger {
         self.spoil(over, now)
     }
 
-    /// The next entry to fill, if it is time.
+    /// The next entry to fill, if one is due.
     pub fn next(&mut self, now: Instant) -> Option<Job> {
         let (when, path) = self.due.first()?.clone();
         if when > now {
@@ -161,12 +161,12 @@ impl Ledger {
         Some(Job { path, epoch })
     }
 
-    /// When [`next`](Self::next) has something.
+    /// When [`next`](Self::next) will have an entry.
     pub fn next_due(&self) -> Option<Instant> {
         self.due.first().map(|(when, _)| *when)
     }
 
-    /// What is being filled depends on `place`, too. To be called before the place is looked at.
+    /// The entry that is being filled also depends on `place`. Call it before reading the place.
     pub fn depend(&mut self, job: &Job, place: &[u8]) {
         let Some(entry) = self.entries.get_mut(&job.path) else { return };
         let place: Path = place.into();
@@ -176,8 +176,7 @@ impl Ledger {
         }
     }
 
-    /// Whether nothing has changed since the filling began: only then it may be pinned, and is from
-    /// now on, for `lifetime`.
+    /// Marks the entry as pinned for `lifetime`, if nothing has changed since its filling began. Whether it is.
     pub fn pin(&mut self, job: &Job, lifetime: Option<Duration>, now: Instant) -> bool {
         let entry = self.entries.get_mut(&job.path).filter(|entry| entry.epoch == job.epoch);
         let Some(entry) = entry else { return false };
@@ -188,7 +187,7 @@ impl Ledger {
         true
     }
 
-    /// It could not be pinned. `again`: there is hope.
+    /// The entry could not be pinned. `again`: a retry may succeed.
     pub fn refuse(&mut self, job: &Job, again: bool, now: Instant) {
         let entry = self.entries.get_mut(&job.path).filter(|entry| entry.epoch == job.epoch);
         let Some(entry) = entry else { return };

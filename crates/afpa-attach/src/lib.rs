@@ -1,19 +1,19 @@
 //! Accelerates an unmodified server that is already running.
 //!
-//! The server keeps its port, its connections and its configuration. Small answers that are the same
-//! for everybody are given in the kernel instead, on the server's own connections, by the programs of
-//! `afpa-bpf`. They are filled by asking the server itself, so they are its own answers, byte for
-//! byte, with the Date of the second; a change of the file behind one takes it out at once.
+//! The server keeps its port, its connections and its configuration. The programs of `afpa-bpf` give small
+//! answers that are the same for all clients, in the kernel and on the server's own connections. The
+//! answers come from the server itself, which is asked for them: they are its own, byte for byte, with the
+//! Date of the second. A change of a file unpins its answer at once.
 //!
-//! - [`answer`], [`permit`], [`codings`], [`gather`]: what the server says, whether it may be said in
-//!   its place, and in answer to what. No I/O.
+//! - [`answer`], [`permit`], [`codings`], [`gather`]: what the server answers, whether the kernel may give
+//!   that answer too, and to which requests. No I/O.
 //! - [`ledger`]: what is pinned and what it depends on. No I/O, no clock.
 //! - [`server`], [`walk`], [`filler`]: the same with sockets, files and the kernel.
 //! - [`run`], [`detach`](fn@detach): the life of an attachment.
 //!
-//! What cannot be seen from outside must be said by whoever attaches: rules by client address,
-//! User-Agent or anything else that the server does not declare in Vary ([`Scope::excluded`]); and a
-//! new configuration of the server (SIGHUP begins anew).
+//! Some things cannot be seen from outside, and the operator must say them: which answers depend on the
+//! client's address, on User-Agent or on anything else that Vary does not name ([`Scope::excluded`]), and
+//! that the server has a new configuration (SIGHUP asks for everything again).
 #![forbid(unsafe_code)]
 
 pub mod answer;
@@ -25,12 +25,14 @@ pub mod gather;
 pub mod ledger;
 mod life;
 mod names;
+mod paths;
 pub mod permit;
-mod place;
 mod scope;
 pub mod server;
+mod settings;
 pub mod walk;
 
 pub use detach::{DetachSettings, detach};
-pub use life::{AttachSettings, run};
+pub use life::run;
 pub use scope::Scope;
+pub use settings::AttachSettings;

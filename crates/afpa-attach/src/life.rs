@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::io::{IsTerminal, Write};
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{Carriers, Change, FastPath, Interface, Settings, Tender, interfaces, is_reachable};
-use afpa_cache::root::{DocumentRoot, RootSettings, SymlinkPolicy};
+use afpa_bpf::{
+    Carriers, Change, FastPath, Interface, RtxThread, Settings, interfaces, is_reachable,
+};
+use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::watch::{WatchSettings, Watcher};
 use anyhow::{Context as _, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -16,41 +16,18 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::AsFd;
 
-use crate::filler::{Hosts, Shared, Sink, spawn};
+use crate::filler::{Filler, Hosts, Sink, spawn};
 use crate::names::{learn, register, sites};
-use crate::place::Place;
+use crate::paths::AttachPaths;
 use crate::server::Server;
+use crate::settings::{AttachSettings, map_sizes};
 use crate::{Scope, control};
-
-/// What to accelerate, and how.
-#[derive(Clone, Debug)]
-pub struct AttachSettings {
-    /// Where the server listens.
-    pub listen: SocketAddr,
-    /// The folder whose files it serves.
-    pub root: PathBuf,
-    /// Names by which clients call it, each a site of its own. Empty: its addresses and `localhost`,
-    /// where all of them must get the same answers.
-    pub hosts: Vec<String>,
-    /// Which files.
-    pub scope: Scope,
-    /// Symbolic links that are followed.
-    pub symlinks: SymlinkPolicy,
-    /// The server closes connections that are idle for so long; it is shown a request of each before.
-    pub server_timeout: Duration,
-    /// Requests in a row, none of them for the kernel, after which a connection is left to the server; 0: none is.
-    pub rest_after: u32,
-    /// How long it is waited for one answer.
-    pub patience: Duration,
-    /// Folder of the control socket.
-    pub folder: PathBuf,
-}
 
 /// Accelerates a server until a signal ends it. Must run in the network namespace of the server.
 ///
-/// TERM and INT end at once: nothing is answered any more; connections that have been answered in the
-/// kernel go on, translated by programs that stay behind until [`detach`](crate::detach()) or the
-/// next attachment. QUIT waits for these connections. HUP asks for everything anew.
+/// TERM and INT end it at once: the kernel answers no more. Connections on which it has answered go on:
+/// their sequence numbers are translated by the programs, which stay until [`detach`](crate::detach()) or
+/// the next attachment. QUIT waits for these connections. HUP asks the server for everything again.
 ///
 /// # Errors
 /// When the fast path cannot be had, the server does not listen, or another attachment is there.
@@ -64,12 +41,12 @@ pub fn run(settings: AttachSettings) -> anyhow::Result<()> {
 
 struct Attachment {
     settings: AttachSettings,
-    place: Place,
-    keeps: bool,
-    shared: Arc<Shared>,
+    paths: AttachPaths,
+    has_pin_dir: bool,
+    filler: Arc<Filler>,
     watcher: Arc<Watcher>,
     interfaces: Carriers,
-    tender: Option<Tender>,
+    tender: Option<RtxThread>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,21 +55,21 @@ enum End {
     Drain,
 }
 
-/// Programs stop answering two seconds after the last sign of life.
+/// The programs stop answering two seconds after the last heartbeat.
 const BEAT: Duration = Duration::from_millis(250);
 const TICK: Duration = Duration::from_secs(1);
-/// Flows that nothing was heard of for so long are looked after.
+/// Flows without a packet for this long are swept.
 const IDLE: Duration = Duration::from_secs(20);
-/// Where nothing can be kept, connections get this long to end.
+/// How long connections get to end where nothing can be pinned.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 
 impl Attachment {
     fn begin(settings: AttachSettings) -> anyhow::Result<Self> {
-        let place = Place::new(&settings.folder, settings.listen);
-        if place.is_running() {
+        let paths = AttachPaths::new(&settings.folder, settings.listen);
+        if paths.is_running() {
             bail!("{} is accelerated already; end that with: afpa detach", settings.listen);
         }
-        let mut server = Server::new(settings.listen, settings.patience);
+        let mut server = Server::new(settings.listen, settings.answer_timeout);
         server.reach().with_context(|| format!("no server listens on {}", settings.listen))?;
         let all = interfaces().context("interfaces cannot be listed")?;
         let sites = sites(&settings, &all);
@@ -102,41 +79,41 @@ impl Attachment {
         let links = RootSettings { symlinks: settings.symlinks, dotfiles: false };
         let root = DocumentRoot::open(&settings.root, links)
             .with_context(|| format!("cannot use {}", settings.root.display()))?;
-        Self::load(settings, place.clone(), root, sites, (server, all))
-            .inspect_err(|_| place.abandon())
+        Self::load(settings, paths.clone(), root, sites, (server, all))
+            .inspect_err(|_| paths.abandon())
     }
 
-    /// What leaves traces.
+    /// The part of the start that leaves files and pinned maps behind.
     fn load(
         settings: AttachSettings,
-        place: Place,
+        paths: AttachPaths,
         root: DocumentRoot,
         sites: Vec<Hosts>,
         (server, all): (Server, Vec<Interface>),
     ) -> anyhow::Result<Self> {
-        let (fast_path, keeps) = load(&settings, &place)?;
-        let listener = control::listen(&place.socket)
-            .with_context(|| format!("cannot listen on {}", place.socket.display()))?;
+        let (fast_path, has_pin_dir) = load(&settings, &paths)?;
+        let listener = control::listen(&paths.socket)
+            .with_context(|| format!("cannot listen on {}", paths.socket.display()))?;
         register(&fast_path, &settings, &sites)?;
-        let most = sizes().objects as usize;
+        let most = map_sizes().objects as usize;
         let scope = settings.scope.clone();
-        let shared = Arc::new(Shared::new(fast_path, root, scope, sites, most));
-        let sink = Arc::new(Sink(Arc::clone(&shared)));
-        let watcher = Watcher::start(&shared.root, sink, WatchSettings::default())?;
+        let filler = Arc::new(Filler::new(fast_path, root, scope, sites, most));
+        let sink = Arc::new(Sink(Arc::clone(&filler)));
+        let watcher = Watcher::start(&filler.root, sink, WatchSettings::default())?;
         let watcher = Arc::new(watcher);
         let interfaces = Carriers::default();
         let mut attachment =
-            Self { settings, place, keeps, shared, watcher, interfaces, tender: None };
+            Self { settings, paths, has_pin_dir, filler, watcher, interfaces, tender: None };
         attachment.attach(&all)?;
-        control::serve(listener, Arc::clone(&attachment.shared))?;
+        control::serve(listener, Arc::clone(&attachment.filler))?;
         attachment.start(server)?;
         Ok(attachment)
     }
 
-    /// Programs on interfaces that have not got them yet.
+    /// Attaches the programs to interfaces that do not have them yet.
     fn attach(&mut self, all: &[Interface]) -> anyhow::Result<()> {
         let listen = self.settings.listen;
-        for change in self.interfaces.update(&self.shared.fast_path, &[listen], all) {
+        for change in self.interfaces.update(&self.filler.fast_path, &[listen], all) {
             match change {
                 Change::Added(name) => say(&format!("answering {listen} on {name}")),
                 Change::Gone(name) => say(&format!("{name} is gone")),
@@ -149,16 +126,16 @@ impl Attachment {
     }
 
     fn start(&mut self, mut server: Server) -> anyhow::Result<()> {
-        let shared = Arc::clone(&self.shared);
+        let filler = Arc::clone(&self.filler);
         spawn("beat", move || {
             loop {
-                shared.beat();
+                filler.beat();
                 std::thread::sleep(BEAT);
             }
         })?;
-        self.tender = Some(tender(&self.shared)?);
-        let (shared, watcher) = (Arc::clone(&self.shared), Arc::clone(&self.watcher));
-        spawn("filler", move || shared.fill(&watcher, &mut server))?;
+        self.tender = Some(tender(&self.filler)?);
+        let (filler, watcher) = (Arc::clone(&self.filler), Arc::clone(&self.watcher));
+        spawn("filler", move || filler.fill(&watcher, &mut server))?;
         Ok(())
     }
 
@@ -170,99 +147,97 @@ impl Attachment {
                 Some(Signal::SIGQUIT) => return Ok(End::Drain),
                 Some(Signal::SIGHUP) => {
                     say("asking for everything anew");
-                    self.shared.everything_changed();
+                    self.filler.everything_changed();
                 }
                 Some(_) => return Ok(End::Now),
                 None => {}
             }
             ticks += 1;
             if ticks.is_multiple_of(2) {
-                self.shared.fast_path.sweep(IDLE)?;
+                self.filler.fast_path.sweep(IDLE)?;
                 let all = interfaces()?;
                 self.attach(&all)?;
-                if learn(&self.shared, &self.settings, &all)? {
+                if learn(&self.filler, &self.settings, &all)? {
                     say("addresses have changed: asking for everything anew");
                 }
             }
-            status.show(&self.shared, &self.watcher);
+            status.show(&self.filler, &self.watcher);
         }
     }
 
-    /// Nothing is answered any more; then nothing may be broken.
+    /// Stops answering, and leaves no connection broken.
     fn end(&mut self, drain: bool, signals: &SignalFd) {
-        self.shared.end();
-        let _closed = fs::remove_file(&self.place.socket);
-        let answered = self.shared.fast_path.counters().map(|counters| counters.answered());
+        self.filler.end();
+        let _closed = fs::remove_file(&self.paths.socket);
+        let answered = self.filler.fast_path.counters().map(|counters| counters.answered());
         say(&format!("{} requests were answered in the kernel", answered.unwrap_or_default()));
         let deadline = Instant::now() + LAST_WAIT;
-        let drifted = loop {
-            let _swept = self.shared.fast_path.sweep(Duration::ZERO);
-            let drifted = self.shared.fast_path.drifted_flows().unwrap_or_default();
-            // Nobody sends the lost end of a long answer again when we are gone.
-            let flights = self.shared.fast_path.flights().unwrap_or_default();
-            let patient = drain || ((!self.keeps || flights > 0) && Instant::now() < deadline);
-            if drifted == 0 || !patient {
-                break drifted;
+        let translated = loop {
+            let _swept = self.filler.fast_path.sweep(Duration::ZERO);
+            let translated = self.filler.fast_path.translated_flows().unwrap_or_default();
+            // Without this process, nothing retransmits what is lost of an answer of several segments.
+            let transfers = self.filler.fast_path.transfers().unwrap_or_default();
+            let waits =
+                drain || ((!self.has_pin_dir || transfers > 0) && Instant::now() < deadline);
+            if translated == 0 || !waits {
+                break translated;
             }
             match next_signal(signals, Duration::from_millis(100)) {
                 Ok(None) => {}
-                _ => break drifted,
+                _ => break translated,
             }
         };
-        if drifted > 0 && self.keeps {
+        if translated > 0 && self.has_pin_dir {
             say(&format!(
-                "{drifted} connections are translated until they end; `afpa detach` cleans up after them"
+                "{translated} connections are translated until they end; `afpa detach` cleans up after them"
             ));
             return;
         }
-        self.interfaces.detach(&self.shared.fast_path);
-        if self.keeps {
-            let _gone = FastPath::forget(&self.place.kept);
+        self.interfaces.detach(&self.filler.fast_path);
+        if self.has_pin_dir {
+            let _gone = FastPath::forget(&self.paths.pin_dir);
         }
     }
 }
 
-/// Sends answers again when nothing comes from their clients.
-fn tender(shared: &Arc<Shared>) -> std::io::Result<Tender> {
-    let shared = Arc::clone(shared);
+/// Retransmits answers that are not acknowledged in time.
+fn tender(filler: &Arc<Filler>) -> std::io::Result<RtxThread> {
+    let filler = Arc::clone(filler);
     let complain = |error: &_| {
-        say(&format!("what is lost of answers is not sent again: {error}"));
+        say(&format!("lost segments are not retransmitted: {error}"));
     };
-    Tender::start(move || shared.fast_path.tend(), complain)
+    RtxThread::start(move || filler.fast_path.service_timers(), complain)
 }
 
-/// With a folder for what outlives us, where there can be one.
-fn load(settings: &AttachSettings, place: &Place) -> anyhow::Result<(FastPath, bool)> {
-    let kept = place.prepare_kept();
-    if let Err(error) = &kept {
-        say(&format!("connections cannot outlive this process: {}: {error}", place.kept.display()));
+/// Loads the programs, with a directory on the BPF file system if there is one. Whether there is.
+fn load(settings: &AttachSettings, paths: &AttachPaths) -> anyhow::Result<(FastPath, bool)> {
+    let prepared = paths.prepare_pin_dir();
+    if let Err(error) = &prepared {
+        say(&format!(
+            "connections cannot survive this process: {}: {error}",
+            paths.pin_dir.display()
+        ));
     }
-    let keeps = kept.is_ok();
+    let has_pin_dir = prepared.is_ok();
     let longest = settings.scope.longest;
     let several_segments = longest > Scope::ONE_SEGMENT;
     let fast_path = FastPath::load(Settings {
         refresh: settings.server_timeout / 2,
-        rest_after: settings.rest_after,
-        keep_in: keeps.then(|| place.kept.clone()),
+        bypass_after: settings.bypass_after,
+        keep_in: has_pin_dir.then(|| paths.pin_dir.clone()),
         answer_max: u32::try_from(longest).unwrap_or(u32::MAX),
         pages: if several_segments { PAGES } else { 0 },
-        flights: if several_segments { FLIGHTS } else { 1 },
-        ..sizes()
+        transfers: if several_segments { TRANSFERS } else { 1 },
+        ..map_sizes()
     });
-    Ok((fast_path.context("the fast path cannot be had")?, keeps))
+    Ok((fast_path.context("the fast path cannot be had")?, has_pin_dir))
 }
 
-/// Room for long answers: 23 MB.
+/// Memory for answers of several segments: 23 MB.
 const PAGES: u32 = 4096;
-const FLIGHTS: u32 = 4096;
+const TRANSFERS: u32 = 4096;
 
-/// Whoever takes kept maps over has to do with what is there.
-pub(crate) fn sizes() -> Settings {
-    // The log of an attached server is its own.
-    Settings { log_every: 0, sizes_as_kept: true, ..Settings::default() }
-}
-
-/// What is shown: once when everything was asked for, and every second where somebody looks.
+/// What the operator sees: a line when everything was asked for, and on a terminal one every second.
 struct Status {
     terminal: bool,
     said: bool,
@@ -276,8 +251,8 @@ impl Status {
         Self { terminal, said: false, answered: 0, since: Instant::now() }
     }
 
-    fn show(&mut self, shared: &Shared, watcher: &Watcher) {
-        let standing = shared.standing();
+    fn show(&mut self, filler: &Filler, watcher: &Watcher) {
+        let standing = filler.standing();
         if !self.said && !standing.busy {
             self.said = true;
             let known = standing.known;
@@ -289,7 +264,7 @@ impl Status {
         if !self.terminal {
             return;
         }
-        let answered = shared.fast_path.counters().map_or(self.answered, |c| c.answered());
+        let answered = filler.fast_path.counters().map_or(self.answered, |c| c.answered());
         let seconds = self.since.elapsed().as_secs_f64().max(0.001);
         let rate = answered.saturating_sub(self.answered) as f64 / seconds;
         (self.answered, self.since) = (answered, Instant::now());
@@ -301,7 +276,7 @@ impl Status {
     }
 }
 
-/// A line for the operator. That nobody reads it is no reason to end.
+/// Prints a line for the operator. An error of standard output must not end the attachment.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     let clear = if std::io::stdout().is_terminal() { "\r\x1b[K" } else { "" };
@@ -317,9 +292,9 @@ fn listen_to_signals() -> anyhow::Result<SignalFd> {
     Ok(SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?)
 }
 
-/// A signal, or None when none came for `patience`.
-fn next_signal(signals: &SignalFd, patience: Duration) -> anyhow::Result<Option<Signal>> {
-    let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
+/// A signal, or `None` when none came within `timeout`.
+fn next_signal(signals: &SignalFd, timeout: Duration) -> anyhow::Result<Option<Signal>> {
+    let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
     match poll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], timeout) {
         Ok(_) | Err(nix::errno::Errno::EINTR) => {}
         Err(error) => return Err(error.into()),

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use afpa_bpf::{FastPath, Interface, Site};
+use afpa_bpf::{FastPath, Interface, SiteNumber};
 use anyhow::bail;
 
-use crate::filler::{Hosts, Shared};
-use crate::life::AttachSettings;
+use crate::filler::{Filler, Hosts};
+use crate::settings::AttachSettings;
 
-/// The only listener there is.
+/// The number of the only listener.
 const LISTENER: u32 = 1;
 
 /// Tells the programs which site each name selects.
@@ -27,8 +27,8 @@ pub(crate) fn register(
     Ok(())
 }
 
-/// With the port and without.
-fn spellings(settings: &AttachSettings, sites: &[Hosts]) -> BTreeSet<(String, Site)> {
+/// The names with and without the port.
+fn spellings(settings: &AttachSettings, sites: &[Hosts]) -> BTreeSet<(String, SiteNumber)> {
     let port = format!(":{}", settings.listen.port());
     let names = sites.iter().flat_map(|hosts| hosts.names.iter().map(|name| (name, hosts.site)));
     let spelled = names.flat_map(|(name, site)| {
@@ -38,27 +38,27 @@ fn spellings(settings: &AttachSettings, sites: &[Hosts]) -> BTreeSet<(String, Si
     spelled.collect()
 }
 
-/// Addresses of the machine that came are names of the server from now on, and those that went are not
-/// any more, unless names were given. Whether there were any.
+/// New addresses of the machine become names of the server, and those that are gone stop being names,
+/// unless the names were given. Whether anything changed.
 ///
 /// # Errors
-/// When the kernel refuses; what is pinned is not called by a name that it was not asked for by.
+/// When the kernel refuses. A pinned answer is never reachable by a name for which it was not asked.
 pub(crate) fn learn(
-    shared: &Shared,
+    filler: &Filler,
     settings: &AttachSettings,
     interfaces: &[Interface],
 ) -> anyhow::Result<bool> {
-    let (before, now) = (shared.sites(), sites(settings, interfaces));
+    let (before, now) = (filler.sites(), sites(settings, interfaces));
     if before.iter().map(|hosts| &hosts.names).eq(now.iter().map(|hosts| &hosts.names)) {
         return Ok(false);
     }
     let (old, new) = (spellings(settings, &before), spellings(settings, &now));
     for (spelling, _) in old.difference(&new) {
-        shared.fast_path.unmap_host(LISTENER, spelling)?;
+        filler.fast_path.unmap_host(LISTENER, spelling)?;
     }
-    shared.rename(now);
+    filler.rename(now);
     for (spelling, site) in new.difference(&old) {
-        shared.fast_path.map_host(LISTENER, spelling, *site)?;
+        filler.fast_path.map_host(LISTENER, spelling, *site)?;
     }
     Ok(true)
 }
@@ -86,7 +86,7 @@ pub(crate) fn sites(settings: &AttachSettings, interfaces: &[Interface]) -> Vec<
             names.push(name);
         }
     }
-    // Their order says nothing, but for the first, which is asked.
+    // The first name is the one that is asked; the order of the others does not matter.
     names.sort_unstable();
     names.dedup();
     names.insert(0, format!("localhost{port}"));
@@ -107,8 +107,8 @@ mod tests {
             scope: crate::Scope { extensions: Vec::new(), excluded: Vec::new(), longest: 0 },
             symlinks: afpa_cache::root::SymlinkPolicy::Always,
             server_timeout: Duration::from_secs(1),
-            patience: Duration::from_secs(1),
-            rest_after: 0,
+            answer_timeout: Duration::from_secs(1),
+            bypass_after: 0,
             folder: "/".into(),
         }
     }

@@ -1,8 +1,8 @@
-//! May this response be given to others, and how long (RFC 9111)?
+//! Whether a response may be given to other clients, and for how long (RFC 9111).
 //!
-//! Coherency comes from the file behind the response, so an answer may be kept for as long as its
-//! file stands still; what the response says about caching can only shorten that. Whoever is kept
-//! from storing a response by RFC 9111 as a shared cache is kept from it here, too.
+//! The file behind the response is watched, so an answer may be pinned until its file changes. What the
+//! response says about caching can only shorten that. A response that RFC 9111 forbids a shared cache to
+//! store is never pinned.
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ use afpa_http::date;
 
 use crate::answer::Answer;
 
-/// A response that may be kept.
+/// A response that may be pinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permit {
     /// It depends on Accept-Encoding, and on nothing else.
     pub varies: bool,
-    /// To be asked for again after this; None: it stays until its file changes.
+    /// The server is asked again after this time; `None`: the answer stays until its file changes.
     pub lifetime: Option<Duration>,
 }
 
-/// Why a response may not be kept.
+/// Why a response may not be pinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Refused {
-    /// Only 200 is kept.
+    /// Only 200 is pinned.
     #[error("its status is not 200")]
     Status,
-    /// There must be one Date to be brought up to date.
+    /// There must be exactly one Date, which the programs update.
     #[error("it has no Date")]
     Date,
     /// A field that belongs to one client, one request or one hop.
-    #[error("its field {0} is not for everybody")]
+    #[error("its field {0} is not for all clients")]
     Field(&'static str),
     /// Vary names more than Accept-Encoding.
     #[error("its Vary names more than Accept-Encoding")]
@@ -42,7 +42,7 @@ pub enum Refused {
     Expires,
 }
 
-/// Fields that make a response one client's, or say that it has come a longer way.
+/// Fields that make a response valid for one client only, or say that it came through a cache or proxy.
 const PRIVATE: [&str; 15] = [
     "Set-Cookie",
     "Set-Cookie2",
@@ -61,13 +61,13 @@ const PRIVATE: [&str; 15] = [
     "Upgrade",
 ];
 
-/// Expires names a moment, and is not moved while the answer is kept. So that the clients' view of it
-/// stays within a tenth of what the server would say, an answer is kept for a tenth of its time.
+/// Expires is a point in time, and stays the same while the answer is pinned. An answer is pinned for a tenth
+/// of that time, so that clients see an Expires within a tenth of what the server would send.
 const EXPIRES_SHARE: u32 = 10;
-/// Asking more often than this is no acceleration.
+/// Asking the server more often than this would be no acceleration.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// Whether `answer`, to a GET without credentials, may be kept.
+/// Whether `answer`, to a GET without credentials, may be pinned.
 ///
 /// # Errors
 /// With the first reason why not.
@@ -113,7 +113,7 @@ fn varies(answer: &Answer) -> Result<bool, Refused> {
     Ok(varies)
 }
 
-/// RFC 9111 section 5.2.2. Directives that are not known say nothing (section 5.2.3).
+/// RFC 9111 section 5.2.2. Unknown directives are ignored (section 5.2.3).
 fn max_age(answer: &Answer) -> Result<Option<Duration>, Refused> {
     const FORBIDDEN: Refused = Refused::Forbidden("Cache-Control");
     if answer.values("pragma").any(|value| !value.is_empty()) {

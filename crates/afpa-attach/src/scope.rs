@@ -1,11 +1,11 @@
-//! Which paths are looked at.
+//! Which paths may be pinned.
 
 /// Paths that may be pinned.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// Extensions without their dot, in lower case.
     pub extensions: Vec<String>,
-    /// Beginnings of paths that are left to the server: `/private` is `/private` and all below it.
+    /// Path prefixes that are left to the server: `/private` stands for `/private` and all below it.
     pub excluded: Vec<String>,
     /// Largest file, and longest answer.
     pub longest: usize,
@@ -17,7 +17,7 @@ impl Scope {
     /// Head and content of the longest answer that the kernel can give.
     pub const LONGEST: usize = afpa_bpf::LONGEST_ANSWER;
 
-    /// Whether a path is in it; directories, which end with a slash, are for the sake of their index.
+    /// Whether a path is in scope. Directories, which end with a slash, are in scope for their index.
     pub fn covers(&self, path: &[u8]) -> bool {
         let left_out = |prefix: &String| {
             let rest = path.strip_prefix(prefix.trim_end_matches('/').as_bytes());
@@ -34,7 +34,7 @@ impl Scope {
     }
 }
 
-/// Most servers are told to keep such names to themselves.
+/// Most servers are configured not to serve such names.
 fn hidden(path: &[u8]) -> bool {
     path.windows(2).any(|pair| pair == b"/.")
 }

@@ -7,23 +7,23 @@ use std::time::Duration;
 use crate::answer::{Answer, Asked};
 use crate::gather::{Ask, AskError};
 
-/// The server, asked by one question at a time. Connects when needed.
+/// The server. It is asked one request at a time; a connection is made when there is none.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    patience: Duration,
+    timeout: Duration,
     connection: Option<TcpStream>,
 }
 
 impl Server {
-    /// A server that listens on `address`; the unspecified address is asked on loopback.
-    pub fn new(address: SocketAddr, patience: Duration) -> Self {
+    /// A server that listens on `address`. If that is the unspecified address, loopback is used.
+    pub fn new(address: SocketAddr, timeout: Duration) -> Self {
         let ip = match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
             ip => ip,
         };
-        Self { address: SocketAddr::new(ip, address.port()), patience, connection: None }
+        Self { address: SocketAddr::new(ip, address.port()), timeout, connection: None }
     }
 
     /// Whether it accepts a connection.
@@ -31,10 +31,10 @@ impl Server {
     /// # Errors
     /// When it does not.
     pub fn reach(&mut self) -> io::Result<()> {
-        let stream = TcpStream::connect_timeout(&self.address, self.patience)?;
+        let stream = TcpStream::connect_timeout(&self.address, self.timeout)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(self.patience))?;
-        stream.set_write_timeout(Some(self.patience))?;
+        stream.set_read_timeout(Some(self.timeout))?;
+        stream.set_write_timeout(Some(self.timeout))?;
         self.connection = Some(stream);
         Ok(())
     }
@@ -65,8 +65,8 @@ impl Server {
 }
 
 impl Ask for Server {
-    /// Servers close connections that were idle, or had their number of requests, and may say so in an
-    /// answer: then the question is put again on a fresh connection.
+    /// Servers close connections that were idle, or after a number of requests, and may say so in an answer.
+    /// Then the request is sent again on a new connection.
     fn ask(&mut self, asked: Asked, request: &str) -> Result<Answer, AskError> {
         let fresh = self.connection.is_none();
         match self.exchange(asked, request) {

@@ -1,4 +1,4 @@
-//! Finding what may be worth pinning below the root.
+//! Finds the files below the root that may be pinned.
 
 use afpa_cache::root::{DocumentRoot, Entry, ListedKind};
 

@@ -7,11 +7,11 @@ use afpa_abi::{DATE_LENGTH, Date};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::load::FastPath;
-use crate::sum::{sum, sum_odd};
+use crate::net::sum::{sum, sum_odd};
 
 impl FastPath {
-    /// Say that user mode is alive, and what time it is. Call at least once a second, best shortly
-    /// after each second begins; answers stop two seconds after the second of the last call began.
+    /// Tells the programs that user mode is alive, and the time. To be called at least once a second, best
+    /// shortly after each second begins. Answers stop two seconds after the second of the last call began.
     pub fn beat(&self) {
         let _one_at_a_time = self.pinned.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let real = clock_gettime(ClockId::Realtime);
@@ -24,7 +24,7 @@ impl FastPath {
         self.region.pulse().store((began & !255) | (second & 255), Ordering::SeqCst);
     }
 
-    /// Stop answering at once. Translation goes on; the next [`beat`](Self::beat) starts again.
+    /// Stops answering at once. Translation goes on; the next [`beat`](Self::beat) starts answering again.
     pub fn pause(&self) {
         self.region.pulse().store(0, Ordering::SeqCst);
     }

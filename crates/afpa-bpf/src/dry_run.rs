@@ -1,4 +1,4 @@
-//! Running a program on a packet that was made by hand: packet in, verdict and packet out.
+//! Runs a program on a packet that was made by hand: packet in, verdict and packet out.
 //!
 //! For tests and fuzzers, and for programs that user mode runs. The packet belongs to the current network
 //! namespace's `lo` unless said otherwise; what such a program clones is sent.
@@ -42,7 +42,7 @@ pub struct DryRun {
 }
 
 impl FastPath {
-    /// Run a program `repeat` times on an Ethernet frame. Later runs see what earlier ones made of it.
+    /// Runs a program `repeat` times on an Ethernet frame. Each run gets the packet that the run before left.
     pub fn dry_run(&self, hook: Hook, frame: &[u8], repeat: u32) -> io::Result<DryRun> {
         run(if hook == Hook::Ingress { &self.ingress } else { &self.egress }, frame, repeat)
     }
@@ -53,7 +53,7 @@ pub(crate) fn run(program: &OwnedFd, frame: &[u8], repeat: u32) -> io::Result<Dr
 }
 
 /// As if the packet had come in by `interface`, of the current network namespace: what the program clones is
-/// taken for an answer of ours, and does leave. None: the interface is gone, and with it what it carried.
+/// rx_offset for an answer of ours, and does leave. None: the interface is gone, and with it what it carried.
 pub(crate) fn run_from(
     program: &OwnedFd,
     frame: &[u8],

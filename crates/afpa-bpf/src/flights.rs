@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use afpa_abi::{DUES, Due, FlowKey};
+use afpa_abi::{FlowKey, RtxDue, TRANSFERS_DUE};
 use libbpf_rs::{MapCore, MapFlags};
 
 use crate::load::FastPath;
@@ -30,7 +30,7 @@ impl FastPath {
     /// interfaces; while nothing is on its way it costs a look at one word.
     pub fn tend_flights(&self) -> libbpf_rs::Result<usize> {
         let mut tending = self.tending.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let begun = self.region.flight_ns().load(Ordering::SeqCst);
+        let begun = self.region.transfer_ns().load(Ordering::SeqCst);
         if !tending.open && begun == tending.begun {
             return Ok(0);
         }
@@ -39,11 +39,11 @@ impl FastPath {
             let found = crate::dry_run::run(&self.due, &[0; ETHERNET], 1)?.verdict as u32;
             let dues = (found & 0xff) as usize;
             tending.open = found >> 8 != 0;
-            for index in 0..dues.min(DUES) as u32 {
+            for index in 0..dues.min(TRANSFERS_DUE) as u32 {
                 self.kick(index)?;
             }
             tended += dues;
-            if dues < DUES {
+            if dues < TRANSFERS_DUE {
                 break;
             }
         }
@@ -53,26 +53,26 @@ impl FastPath {
 
     /// For tests: all flights as if so much more time had gone by since anything was heard of them.
     #[doc(hidden)]
-    pub fn age_flights(&self, time: std::time::Duration) -> libbpf_rs::Result<()> {
-        let engine = std::mem::offset_of!(afpa_abi::Flight, engine);
-        let keys: Vec<_> = self.flights.keys().collect();
+    pub fn age_transfers(&self, time: std::time::Duration) -> libbpf_rs::Result<()> {
+        let engine = std::mem::offset_of!(afpa_abi::Transfer, sender);
+        let keys: Vec<_> = self.transfers.keys().collect();
         for key in keys {
-            let Some(mut flight) = self.flights.lookup(&key, MapFlags::ANY)? else { continue };
+            let Some(mut flight) = self.transfers.lookup(&key, MapFlags::ANY)? else { continue };
             // `deadline`, `base` and `progress`, microseconds, stand first in `struct flight`.
             for word in flight[engine..engine + 24].chunks_exact_mut(8) {
                 let at = word.try_into().map(u64::from_ne_bytes).unwrap_or_default();
                 let earlier = at.saturating_sub(time.as_micros() as u64);
                 word.copy_from_slice(&earlier.to_ne_bytes());
             }
-            self.flights.update(&key, &flight, MapFlags::ANY)?;
+            self.transfers.update(&key, &flight, MapFlags::ANY)?;
         }
         Ok(())
     }
 
     /// Send what the flight at this place of the list has to send.
     fn kick(&self, index: u32) -> libbpf_rs::Result<()> {
-        let due = self.dues.lookup(&index.to_ne_bytes(), MapFlags::ANY)?;
-        let due: Option<[u8; size_of::<Due>()]> = due.and_then(|due| due.try_into().ok());
+        let due = self.transfers_due.lookup(&index.to_ne_bytes(), MapFlags::ANY)?;
+        let due: Option<[u8; size_of::<RtxDue>()]> = due.and_then(|due| due.try_into().ok());
         let Some(due) = due else { return Ok(()) };
         let (key, rest) = due.split_at(size_of::<FlowKey>());
         let (interface, rest) = rest.split_at(4);

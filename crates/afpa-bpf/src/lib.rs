@@ -9,51 +9,38 @@
 //!
 //! The mechanism is described in `bpf/include/afpa/` (maps, flow invariants) and in the programs.
 
-mod attach;
-mod blocks;
+mod cache;
 mod clock;
-mod counters;
+mod conn;
 mod dry_run;
-mod events;
 mod flights;
-mod flows;
-mod home;
-mod interfaces;
-mod listen;
 mod load;
-mod pin;
+mod net;
+mod pin_home;
 mod region;
-mod sum;
+mod stats;
 mod tcx;
 mod tend;
 mod watches;
 
 pub use afpa_abi::{
-    ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PATH_MAX, Reason,
+    ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PAGE, PATH_MAX, Reason,
     SITES_COUNTED, SiteCount, kind,
 };
-pub use counters::Counters;
+pub use cache::pin::Usage;
+pub use cache::room::{PAGE_BYTES, VARIANT_BYTES};
+pub use cache::variant::{Coding, LONGEST_ANSWER, PinError, Response, Variant};
+pub use conn::events::Events;
+pub use conn::flows::Swept;
+pub use conn::listen::SiteNumber;
 pub use dry_run::{DryRun, Hook, TCX_DROP, TCX_NEXT, TCX_REDIRECT};
-pub use events::Events;
-pub use flows::Swept;
-pub use home::{HOME, open_home};
-pub use interfaces::{Carriers, Change, Interface, carrying, interfaces, is_reachable};
-pub use listen::Site;
-pub use load::{FastPath, ProgramStatistics, REST_AFTER, Settings, Unavailable};
-pub use pin::{Coding, PinError, Response, Usage, Variant};
+pub use load::{BYPASS_AFTER, FastPath, ProgramStatistics, Settings, Unavailable};
+pub use net::carriers::{Carriers, Change};
+pub use net::interfaces::{Interface, carrying, interfaces, is_reachable};
+pub use pin_home::{HOME, open_home};
+pub use stats::Counters;
 pub use tcx::{TcxHook, TcxProgram, detach_link};
-pub use tend::Tender;
-
-/// Memory of one pinned variant.
-pub const VARIANT_BYTES: usize = size_of::<afpa_abi::Slot>();
-
-/// Bytes of an answer that a page is for, and the memory of one.
-pub const PAGE: usize = afpa_abi::PAGE;
-/// See [`PAGE`].
-pub const PAGE_BYTES: usize = size_of::<afpa_abi::Page>();
-
-/// Longest answer that can be pinned at all.
-pub const LONGEST_ANSWER: usize = afpa_abi::PAGES_MAX * PAGE;
+pub use tend::RtxThread;
 
 /// The eBPF object this crate was built with.
 pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/afpa.bpf.o"));

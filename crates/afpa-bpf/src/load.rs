@@ -7,21 +7,21 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use afpa_abi::ANSWER_MAX;
+use afpa_abi::{ANSWER_MAX, TICK_SHIFT, program};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, PrintLevel};
 
-use crate::attach::Attachments;
-use crate::counters::Places;
+use crate::cache::pinned::Pinned;
 use crate::flights::Tending;
-use crate::pin::Pinned;
+use crate::net::links::Attachments;
 use crate::region::{Pages, Region, Slots};
+use crate::stats::counters::InterfaceCounters;
 use crate::watches::Watching;
 
-/// [`Settings::rest_after`] by default. A hit saves about ten times what a pass costs, so that the fast path
+/// [`Settings::bypass_after`] by default. A hit saves about ten times what a pass costs, so that the fast path
 /// pays from one hit in ten requests on. Where hits come by chance, 64 misses in a row are seen once in some
 /// 8,500 requests with one hit in ten, once in some millions with one in five.
-pub const REST_AFTER: u32 = 64;
-const REST_AFTER_MAX: u32 = u16::MAX as u32;
+pub const BYPASS_AFTER: u32 = 64;
+const BYPASS_AFTER_MAX: u32 = u16::MAX as u32;
 
 /// Sizes and habits of the fast path. Memory is allocated when it is loaded.
 #[derive(Clone, Debug)]
@@ -35,11 +35,11 @@ pub struct Settings {
     pub pages: u32,
     /// Answers of several segments that are under way at a time; about 1 KB each. Further ones are left to
     /// user mode.
-    pub flights: u32,
+    pub transfers: u32,
     /// Connections that are watched at a time, because they were given an answer of one segment in the last tenth
     /// of a second; 64 bytes each, and again as much for those that lack it. On further ones a lost answer comes
     /// back when the client asks again.
-    pub watches: u32,
+    pub rtx_timers: u32,
     /// Bytes of slots and pages that are kept, a second after they were retired, for clients that do not
     /// have their answers yet. When they are more, the oldest of these connections end.
     pub retired_bytes: usize,
@@ -62,9 +62,9 @@ pub struct Settings {
     pub refresh: Duration,
     /// Requests in a row, none of them for the fast path, after which a connection is left to user mode for
     /// the rest of its life, unless paths were pinned meanwhile; 0: none is. At most 65,535.
-    pub rest_after: u32,
+    pub bypass_after: u32,
     /// The least time that these requests must span: longer than a changed object takes to be pinned again.
-    pub rest_time: Duration,
+    pub bypass_time: Duration,
     /// A folder on a BPF file system that keeps programs and connections when this process ends:
     /// nothing is answered then, but connections that have drifted are still translated, and the
     /// next process that loads with the same folder takes them over. None: they break.
@@ -82,8 +82,8 @@ impl Default for Settings {
             objects: 8192,
             answer_max: ANSWER_MAX as u32,
             pages: 1024,
-            flights: 1024,
-            watches: 16384,
+            transfers: 1024,
+            rtx_timers: 16384,
             retired_bytes: 16 << 20,
             flows: 65536,
             hosts: 4096,
@@ -92,8 +92,8 @@ impl Default for Settings {
             event_bytes: 1 << 20,
             log_every: 1,
             refresh: Duration::ZERO,
-            rest_after: REST_AFTER,
-            rest_time: Duration::from_secs(1),
+            bypass_after: BYPASS_AFTER,
+            bypass_time: Duration::from_secs(1),
             keep_in: None,
             sizes_as_kept: false,
             retire_after: Duration::from_secs(60),
@@ -136,23 +136,23 @@ pub struct FastPath {
     pub(crate) ingress: OwnedFd,
     pub(crate) egress: OwnedFd,
     pub(crate) probe: OwnedFd,
-    flight: OwnedFd,
-    quote: OwnedFd,
+    transfer: OwnedFd,
+    icmp: OwnedFd,
     pub(crate) due: OwnedFd,
     pub(crate) kick: OwnedFd,
     pub(crate) watch: OwnedFd,
     pub(crate) repeat: OwnedFd,
     /// What ingress programs reach for answers on their way.
-    engine: MapHandle,
-    pub(crate) dues: MapHandle,
+    programs: MapHandle,
+    pub(crate) transfers_due: MapHandle,
     pub(crate) tending: Mutex<Tending>,
-    pub(crate) overdues: MapHandle,
+    pub(crate) rtx_due: MapHandle,
     pub(crate) watching: Mutex<Watching>,
     pub(crate) listeners: MapHandle,
     pub(crate) sites: MapHandle,
     pub(crate) objects: MapHandle,
     pub(crate) flows: MapHandle,
-    pub(crate) flights: MapHandle,
+    pub(crate) transfers: MapHandle,
     pub(crate) counters: MapHandle,
     pub(crate) site_counts: MapHandle,
     pub(crate) checked: MapHandle,
@@ -162,7 +162,7 @@ pub struct FastPath {
     pub(crate) pages: Pages,
     pub(crate) pinned: Mutex<Pinned>,
     pub(crate) attached: Mutex<Attachments>,
-    pub(crate) places: Mutex<Places>,
+    pub(crate) places: Mutex<InterfaceCounters>,
 }
 
 impl FastPath {
@@ -203,22 +203,22 @@ impl FastPath {
             ingress: program("afpa_ingress")?,
             egress: program("afpa_egress")?,
             probe: program("afpa_probe")?,
-            flight: program("afpa_flight")?,
-            quote: program("afpa_quote")?,
-            due: program("afpa_due")?,
-            kick: program("afpa_kick")?,
-            watch: program("afpa_watch")?,
-            repeat: program("afpa_repeat")?,
-            engine: map("engine")?,
-            dues: map("dues")?,
+            transfer: program("afpa_transfer")?,
+            icmp: program("afpa_icmp")?,
+            due: program("afpa_due_transfers")?,
+            kick: program("afpa_retransmit_transfer")?,
+            watch: program("afpa_due_answers")?,
+            repeat: program("afpa_retransmit_answer")?,
+            programs: map("programs")?,
+            transfers_due: map("transfers_due")?,
             tending: Mutex::default(),
-            overdues: map("overdues")?,
+            rtx_due: map("rtx_due")?,
             watching: Mutex::default(),
             listeners: map("listeners")?,
             sites: map("sites")?,
             objects: map("objects")?,
             flows: map("flows")?,
-            flights: map("flights")?,
+            transfers: map("transfers")?,
             counters: map("counters")?,
             site_counts: map("site_counts")?,
             checked: map("checked")?,
@@ -236,15 +236,15 @@ impl FastPath {
         Ok(fast_path)
     }
 
-    /// The places of tail calls, numbered as in `transfer.h`; what answers comes last.
+    /// The places of tail calls; what answers comes last.
     fn join(&self) -> libbpf_rs::Result<()> {
-        let put = |map: &MapHandle, place: u32, program: &OwnedFd| {
+        let put = |map: &MapHandle, place: u8, program: &OwnedFd| {
             let program = program.as_raw_fd().to_ne_bytes();
-            map.update(&place.to_ne_bytes(), &program, MapFlags::ANY)
+            map.update(&u32::from(place).to_ne_bytes(), &program, MapFlags::ANY)
         };
-        put(&self.engine, 0, &self.flight)?;
-        put(&self.engine, 1, &self.ingress)?;
-        put(&self.engine, 2, &self.quote)?;
+        put(&self.programs, program::TRANSFER, &self.transfer)?;
+        put(&self.programs, program::INGRESS, &self.ingress)?;
+        put(&self.programs, program::ICMP, &self.icmp)?;
         put(&self.alive, 0, &self.answer)
     }
 
@@ -259,9 +259,9 @@ impl FastPath {
         self.region.refresh_ns().store(self.settings.refresh.as_nanos() as u64, Ordering::Relaxed);
         self.region.log_every().store(self.settings.log_every, Ordering::Relaxed);
         self.region.answer_max().store(self.answer_max() as u32, Ordering::Relaxed);
-        self.set_rest_after(self.settings.rest_after);
-        let rest_time = self.settings.rest_time.as_nanos() >> 20; // the unit of the programs
-        self.region.rest_time().store(rest_time as u32, Ordering::Relaxed);
+        self.set_bypass_after(self.settings.bypass_after);
+        let bypass_time = self.settings.bypass_time.as_nanos() >> TICK_SHIFT;
+        self.region.bypass_time().store(bypass_time as u32, Ordering::Relaxed);
         self.region.checked_mask().store(header_blocks - 1, Ordering::Relaxed);
         Ok(())
     }
@@ -276,24 +276,24 @@ impl FastPath {
         self.region.refresh_ns().store(refresh.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// Change [`Settings::rest_after`]. Connections that were left to user mode stay there.
-    pub fn set_rest_after(&self, passes: u32) {
-        self.region.rest_after().store(passes.min(REST_AFTER_MAX), Ordering::Relaxed);
+    /// Change [`Settings::bypass_after`]. Connections that were left to user mode stay there.
+    pub fn set_bypass_after(&self, passes: u32) {
+        self.region.bypass_after().store(passes.min(BYPASS_AFTER_MAX), Ordering::Relaxed);
     }
 
     /// Verifier and run-time figures of each program.
     pub fn program_statistics(&self) -> std::io::Result<Vec<ProgramStatistics>> {
         let programs = [
             ("afpa_answer", &self.answer),
-            ("afpa_flight", &self.flight),
-            ("afpa_quote", &self.quote),
+            ("afpa_transfer", &self.transfer),
+            ("afpa_icmp", &self.icmp),
             ("afpa_ingress", &self.ingress),
             ("afpa_egress", &self.egress),
             ("afpa_probe", &self.probe),
-            ("afpa_due", &self.due),
-            ("afpa_kick", &self.kick),
-            ("afpa_watch", &self.watch),
-            ("afpa_repeat", &self.repeat),
+            ("afpa_due_transfers", &self.due),
+            ("afpa_retransmit_transfer", &self.kick),
+            ("afpa_due_answers", &self.watch),
+            ("afpa_retransmit_answer", &self.repeat),
         ];
         programs.into_iter().map(|(name, fd)| statistics(name, fd)).collect()
     }
@@ -340,8 +340,8 @@ fn prepare_maps(
             "objects" => settings.objects,
             "slots" => settings.objects.saturating_add(1),
             "pages" => settings.pages.saturating_add(1),
-            "flights" => settings.flights,
-            "watches" => settings.watches,
+            "transfers" => settings.transfers,
+            "rtx_timers" => settings.rtx_timers,
             "flows" => settings.flows,
             "sites" => settings.hosts,
             "partials" => settings.partial_heads,
@@ -361,8 +361,8 @@ fn kept_as(map: &OsStr) -> Option<&'static str> {
         "flows" => Some("flows"),
         "slots" => Some("slots"),
         "pages" => Some("pages"),
-        "flights" => Some("flights"),
-        "engine" => Some("engine"),
+        "transfers" => Some("transfers"),
+        "programs" => Some("programs"),
         ".data.shared" => Some("shared"),
         _ => None,
     }

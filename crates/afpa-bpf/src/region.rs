@@ -6,10 +6,7 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use afpa_abi::{
-    DATES, Date, INTERFACES, PAGE, PAGE_REACH, PAGE_SUMS, PAGES_MAX, PATH_FILTER_BITS, Page,
-    Shared, Slot,
-};
+use afpa_abi::{DATES, Date, INTERFACES, PAGES_MAX, PATH_FILTER_BITS, Page, Shared, Slot};
 use libbpf_rs::{MapCore, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
 
@@ -63,19 +60,19 @@ impl Region {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).answer_max) }
     }
 
-    pub(crate) fn flight_ns(&self) -> &AtomicU64 {
+    pub(crate) fn transfer_ns(&self) -> &AtomicU64 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).flight_ns) }
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).transfer_ns) }
     }
 
-    pub(crate) fn watch_ns(&self) -> &AtomicU64 {
+    pub(crate) fn rtx_ns(&self) -> &AtomicU64 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).watch_ns) }
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).rtx_ns) }
     }
 
-    pub(crate) fn rest_after(&self) -> &AtomicU32 {
+    pub(crate) fn bypass_after(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
-        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).rest_after) }
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).bypass_after) }
     }
 
     pub(crate) fn pins(&self) -> &AtomicU32 {
@@ -83,9 +80,9 @@ impl Region {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).pins) }
     }
 
-    pub(crate) fn rest_time(&self) -> &AtomicU32 {
+    pub(crate) fn bypass_time(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
-        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).rest_time) }
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).bypass_time) }
     }
 
     /// The word of the port filter that holds `port`.
@@ -224,7 +221,7 @@ impl Pages {
     /// Fill a page that no slot leads to with as many of the `bytes` as it holds, and zeros behind them.
     pub(crate) fn write(&self, index: u32, bytes: &[u8]) {
         assert!(index != 0 && index < self.len, "page {index} of {}", self.len);
-        let mut page = Page { bytes: [0; PAGE + PAGE_REACH], sums: [0; PAGE_SUMS] };
+        let mut page = Page::ZERO;
         let count = bytes.len().min(page.bytes.len());
         page.bytes[..count].copy_from_slice(&bytes[..count]);
         // JUSTIFICATION: the kernel reads the array while we write.

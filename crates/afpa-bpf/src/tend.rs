@@ -13,8 +13,8 @@ const TICK: Duration = Duration::from_millis(10);
 impl FastPath {
     /// Look after what is on its way: see [`tend_flights`](Self::tend_flights) and
     /// [`tend_watches`](Self::tend_watches). To be called every ten milliseconds, in the network namespace of
-    /// the interfaces; a [`Tender`] does. While nothing is on its way it costs a look at two words.
-    pub fn tend(&self) -> libbpf_rs::Result<()> {
+    /// the interfaces; a [`RtxThread`] does. While nothing is on its way it costs a look at two words.
+    pub fn service_timers(&self) -> libbpf_rs::Result<()> {
         self.tend_flights()?;
         self.tend_watches().map(drop)
     }
@@ -22,12 +22,12 @@ impl FastPath {
 
 /// A thread that looks after answers on their way until it is dropped.
 #[derive(Debug)]
-pub struct Tender {
+pub struct RtxThread {
     ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Tender {
+impl RtxThread {
     /// `tend` is [`FastPath::tend`] of whoever owns it; `complain` hears the first error of those in a row.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Tender {
     }
 }
 
-impl Drop for Tender {
+impl Drop for RtxThread {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 
-use afpa_abi::{Flow, OVERDUES, Watch};
+use afpa_abi::{Flow, RTX_DUE, RtxTimer};
 use libbpf_rs::{MapCore, MapFlags};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -19,14 +19,14 @@ const ETHERNET: usize = 14;
 const ROUNDS: usize = 8;
 /// Answers that leave again at once: what is due beyond them waits for the next tick.
 const REPETITIONS: usize = 256;
-/// What `afpa_watch` says of the queue, from its ninth bit on.
+/// What `afpa_rtx_timer` says of the queue, from its ninth bit on.
 const EMPTY: u32 = 0;
 const GOES_ON: u32 = 2;
 
-/// See `exhaust_watches`.
+/// See `exhaust_retransmissions`.
 const TRIES: u8 = 8;
 
-type Entry = [u8; size_of::<Watch>()];
+type Entry = [u8; size_of::<RtxTimer>()];
 
 /// What is known since the last look.
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl FastPath {
     /// one by one. To be called as [`tend_flights`](Self::tend_flights).
     pub fn tend_watches(&self) -> libbpf_rs::Result<usize> {
         let mut watching = self.watching.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let begun = self.region.watch_ns().load(Ordering::SeqCst);
+        let begun = self.region.rtx_ns().load(Ordering::SeqCst);
         if watching.open || begun != watching.begun {
             self.take_out(&mut watching)?;
             watching.begun = begun;
@@ -66,12 +66,12 @@ impl FastPath {
 
     /// For tests: every answer as if it had been sent again for the last time, a minute ago.
     #[doc(hidden)]
-    pub fn exhaust_watches(&self) -> libbpf_rs::Result<()> {
+    pub fn exhaust_retransmissions(&self) -> libbpf_rs::Result<()> {
         let keys: Vec<_> = self.flows.keys().collect();
         for key in keys {
             let Some(mut flow) = self.flows.lookup(&key, MapFlags::ANY)? else { continue };
-            flow[offset_of!(Flow, tries)] = TRIES;
-            let answered = offset_of!(Flow, answered);
+            flow[offset_of!(Flow, retransmits)] = TRIES;
+            let answered = offset_of!(Flow, answer_sent);
             let earlier = (now() as u32).wrapping_sub(60_000);
             flow[answered..answered + 4].copy_from_slice(&earlier.to_ne_bytes());
             self.flows.update(&key, &flow, MapFlags::ANY)?;
@@ -84,10 +84,10 @@ impl FastPath {
         for _ in 0..ROUNDS {
             let found = crate::dry_run::run(&self.watch, &[0; ETHERNET], 1)?.verdict as u32;
             watching.open = found >> 8 != EMPTY;
-            for index in 0..(found & 0xff).min(OVERDUES as u32) {
-                let entry = self.overdues.lookup(&index.to_ne_bytes(), MapFlags::ANY)?;
+            for index in 0..(found & 0xff).min(RTX_DUE as u32) {
+                let entry = self.rtx_due.lookup(&index.to_ne_bytes(), MapFlags::ANY)?;
                 let entry: Option<Entry> = entry.and_then(|entry| entry.try_into().ok());
-                let room = watching.waiting.len() < self.settings.watches as usize;
+                let room = watching.waiting.len() < self.settings.rtx_timers as usize;
                 // Whom there is no room for is entered anew with another answer.
                 let Some(entry) = entry.filter(|_| room) else { continue };
                 watching.waiting.push(Reverse((due(&entry), entry)));
@@ -101,8 +101,8 @@ impl FastPath {
 
     /// Send the connection's answer again, if that is due. When to look again, in the programs' unit; 0: no more.
     fn repeat(&self, entry: &Entry) -> libbpf_rs::Result<u32> {
-        let interface = word(entry, offset_of!(Watch, interface));
-        let ethernet = offset_of!(Watch, ethernet);
+        let interface = word(entry, offset_of!(RtxTimer, interface));
+        let ethernet = offset_of!(RtxTimer, ethernet);
         let frame = [&entry[ethernet..ethernet + ETHERNET], &entry[..]].concat();
         let run = crate::dry_run::run_from(&self.repeat, &frame, interface)?;
         Ok(run.map_or(0, |run| run.verdict as u32))
@@ -120,6 +120,6 @@ fn now() -> u64 {
 }
 
 fn due(entry: &Entry) -> u64 {
-    let (now, due) = (now(), word(entry, offset_of!(Watch, due)));
+    let (now, due) = (now(), word(entry, offset_of!(RtxTimer, due)));
     now.saturating_add_signed(i64::from(due.wrapping_sub(now as u32) as i32))
 }

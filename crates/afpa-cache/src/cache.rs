@@ -1,4 +1,5 @@
-//! The cache as everyone shares it.
+//! The cache that all cores share. A worker looks objects up in its [`View`](crate::View); a request that
+//! misses calls [`Cache::begin`].
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,19 +8,19 @@ use std::time::Instant;
 use afpa_arena::{Arena, PinnedMut};
 use foldhash::fast::RandomState;
 
-use crate::fill::{Changed, Fill, Overtaken, Ticket, Waiter};
 use crate::key::{Key, KeyRef};
+use crate::mailbox::Mailbox;
 use crate::object::{Checked, Content, Epoch, Object, Payload, Seconds};
+use crate::overtaken::{Changed, Overtaken};
 use crate::policy::ObjectId;
 use crate::residency::Residency;
 use crate::settings::{CacheSettings, CacheStats};
 use crate::table::{Aftermath, Begun, Table};
-use crate::view::{Mailbox, View};
 
 /// The cache: one table of objects under one lock, which misses, changes and ticks take, but no hit.
 ///
-/// Every operation first changes the table, then - the lock released - does what follows from it:
-/// lets objects go, wakes waiters, calls workers (`Aftermath`).
+/// Every operation first changes the table. Then it releases the lock and does what follows from the
+/// change: it releases objects, wakes waiters, calls workers (`Aftermath`).
 pub struct Cache<H> {
     settings: CacheSettings,
     arena: Arena,
@@ -35,27 +36,6 @@ impl<H> Cache<H> {
         let epoch = Arc::new(Epoch::default());
         let table = Table::new(settings.clone(), hasher.clone(), Arc::clone(&epoch));
         Arc::new(Cache { settings, arena, hasher, epoch, table: Mutex::new(table) })
-    }
-
-    /// A look at the cache for one worker. `on_drop` is called, from any thread, when the view has
-    /// objects to let go: the worker then calls [`View::release_dropped`].
-    pub fn view(self: &Arc<Self>, on_drop: Box<dyn Fn() + Send + Sync>) -> View<H> {
-        let mailbox = Arc::new(Mailbox::new(on_drop));
-        let slot = self.table().add_view(Arc::clone(&mailbox));
-        View::new(Arc::clone(self), slot, mailbox)
-    }
-
-    /// Who loads `key`, or re-checks the suspect object that is there for it.
-    pub fn begin(self: &Arc<Self>, key: Key, now: Seconds) -> Fill<H> {
-        let checked = Checked { epoch: self.epoch.current(), at: now };
-        let begun = self.change(|table, _| table.begin(&key, checked));
-        match begun {
-            Begun::There(object) => Fill::Hit(object),
-            Begun::UnderWay(arrival) => Fill::Wait(Waiter::new(arrival)),
-            Begun::New { id, suspect } => {
-                Fill::Lead(Ticket::new(Arc::clone(self), id, key, suspect))
-            }
-        }
     }
 
     /// Room for `len` bytes in the arena, if need be after ejecting others. Blocks for up to
@@ -75,8 +55,8 @@ impl<H> Cache<H> {
         let deadline = Instant::now() + settings.release_wait;
         let pause = settings.release_wait / PAUSES;
         for _ in 0..PAUSES {
-            // Room for it in bytes may be scattered, or still be held by connections that send it:
-            // hence more than once, but never more than PAUSES times what is needed.
+            // The ejected bytes may be scattered, or connections may still send them. So this ejects more
+            // than once, but never more than PAUSES times what is needed.
             if self.eject_pinned(footprint) == 0 {
                 break;
             }
@@ -87,8 +67,8 @@ impl<H> Cache<H> {
         arena.allocate_within(len, deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// Drops the objects that depend on `path`, relative to the root of `site`, and spoils the loads
-    /// under way that do. When it returns, no view gives them any more.
+    /// Drops the objects that depend on `path`, relative to the root of `site`, and invalidates the loads
+    /// under way that do. After it has returned, no view serves these objects.
     pub fn invalidate(&self, site: u32, path: &[u8]) {
         self.change(|table, after| table.invalidate(site, path, after));
     }
@@ -98,23 +78,22 @@ impl<H> Cache<H> {
         self.change(|table, after| table.invalidate_tree(site, path, after));
     }
 
-    /// Makes every object suspect, and every load under way suspect at birth: events were lost.
+    /// Makes every object suspect, and every object that is being loaded, because events were lost.
     pub fn suspect_all(&self) {
         self.change(|table, _| table.suspect_all());
     }
 
-    /// Drops the object of `key` and spoils its load, if there is one. Whether there was either.
+    /// Drops the object of `key` and invalidates its load, if there is one. Returns whether there was either.
     pub fn purge(&self, key: &Key) -> bool {
         self.change(|table, after| table.purge(key, after))
     }
 
-    /// Lists an object made of the very same versions of the same files in place of `before`: with
-    /// payloads that were not ready when that was loaded, say. It depends on the same paths, and is suspect
-    /// or of an age when `before` was.
+    /// Replaces `before` by an object of the same versions of the same files, for example with payloads that
+    /// were not ready before. It depends on the same paths, and becomes suspect or old when `before` would.
     ///
     /// # Errors
-    /// [`Changed`] when `before` is not listed any more: what it depends on changed, or it was ejected,
-    /// purged or replaced. Nothing is listed then.
+    /// [`Changed`] when `before` is no longer listed: a dependency changed, or it was ejected, purged or
+    /// replaced. Nothing is listed then.
     pub fn replace(
         &self,
         before: &Arc<Object<H>>,
@@ -125,7 +104,7 @@ impl<H> Cache<H> {
         self.change(|table, after| table.replace(before, header, payloads, after))
     }
 
-    /// What the cache holds and has done.
+    /// Contents and counts of the cache.
     pub fn stats(&self) -> CacheStats {
         let usage = self.arena.usage();
         CacheStats {
@@ -136,13 +115,13 @@ impl<H> Cache<H> {
         }
     }
 
-    /// Lets another home of objects take part. It is told of the objects that are there already.
+    /// Attaches a residency. It is told of the objects that are there already.
     pub fn attach_residency(&self, residency: Arc<dyn Residency<H>>) {
         self.table().attach_residency(residency);
     }
 
-    /// Tells the residency once more of those of these objects that are there and current: when it has room
-    /// for what it could not take before.
+    /// Offers these objects to the residency again, as far as they are there and current. To be called when it
+    /// has room for objects that it could not take before.
     pub fn offer_again(&self, keys: &[Key]) {
         let table = self.table();
         keys.iter().for_each(|key| table.offer_again(key));
@@ -162,16 +141,25 @@ impl<H> Cache<H> {
         &self.hasher
     }
 
+    pub(crate) fn add_view(&self, mailbox: Arc<Mailbox>) -> usize {
+        self.table().add_view(mailbox)
+    }
+
+    pub(crate) fn begin_fill(&self, key: &Key, now: Seconds) -> Begun<H> {
+        let checked = Checked { epoch: self.epoch.current(), at: now };
+        self.change(|table, _| table.begin(key, checked))
+    }
+
     pub(crate) fn look_up(&self, key: KeyRef<'_>, slot: usize) -> Option<Arc<Object<H>>> {
         self.table().look_up(key, slot)
     }
 
-    /// Tells the policy of use that no view saw: that of another home of objects, say.
+    /// Reports uses to the replacement policy that no view has seen, for example those of the residency.
     pub fn touch(&self, touches: &[(ObjectId, u32)]) {
         self.change(|table, _| table.touch(touches));
     }
 
-    /// Hits of the objects that are there for these keys, as far as they were reported; 0 where there is none.
+    /// The reported hits of the objects with these keys; 0 where there is no object.
     pub fn hits(&self, keys: &[Key]) -> Vec<u64> {
         let table = self.table();
         keys.iter().map(|key| table.hits(key)).collect()
@@ -185,7 +173,7 @@ impl<H> Cache<H> {
         self.change(|table, _| table.depends_on(id, path));
     }
 
-    /// Ejects pinned objects of at least `needed` bytes together; how many bytes it were.
+    /// Ejects pinned objects of at least `needed` bytes in total. Returns how many bytes were ejected.
     fn eject_pinned(&self, needed: usize) -> usize {
         self.change(|table, after| table.eject_pinned(needed, after))
     }
@@ -223,8 +211,8 @@ impl<H> Cache<H> {
         outcome
     }
 
-    /// A panic under the lock is a bug of ours or of a `Residency`, and leaves a table that may be
-    /// half changed. Serving from that could be serving stale content, so the bug is not hidden.
+    /// A panic under the lock is a bug of the cache or of a `Residency`. The table may then be half changed and
+    /// could serve stale content, so the panic is passed on.
     fn table(&self) -> MutexGuard<'_, Table<H>> {
         self.table.lock().expect("an earlier panic under the cache's lock")
     }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::policy::ObjectId;
 
-/// Who depends on which path, by site, ordered so that a subtree is a range.
+/// The objects and fills that depend on each path, by site. The paths are ordered so that a subtree is a range.
 ///
 /// Paths are relative to the root of the site; slashes at either end do not matter, and the empty
 /// path is the root itself. Prefixes are taken by component: `a` covers `a/b`, not `ab`.
@@ -20,7 +20,7 @@ pub(crate) struct Dependencies {
 
 type Dependents = SmallVec<[ObjectId; 2]>;
 
-/// A path as the index holds it; the dependent keeps it to be found again.
+/// A path as the index holds it. The dependent keeps it for its own removal.
 pub(crate) type DependencyPath = Arc<[u8]>;
 
 impl Dependencies {

@@ -1,4 +1,4 @@
-//! Loading an object: once, however many ask for it.
+//! Loading an object: once, however many requests ask for it.
 
 use std::fmt;
 use std::future::Future;
@@ -11,28 +11,30 @@ use tokio::sync::oneshot;
 
 use crate::cache::Cache;
 use crate::key::Key;
-use crate::object::{Content, Object, Payload};
+use crate::object::{Content, Object, Payload, Seconds};
+use crate::overtaken::{Changed, Overtaken};
 use crate::policy::ObjectId;
 use crate::stamp::{Coverage, Stamp};
+use crate::table::Begun;
 
 /// What a request that missed does next.
 #[derive(Debug)]
 pub enum Fill<H> {
-    /// Load the object: nobody else is.
+    /// Load the object: no other request does.
     Lead(Ticket<H>),
-    /// Somebody is loading it: wait.
+    /// Another request is loading it: wait.
     Wait(Waiter<H>),
-    /// It is there after all.
+    /// The object is in the cache by now.
     Hit(Arc<Object<H>>),
 }
 
 /// The right and the duty to load one object.
 ///
 /// Use, in this order: [`depends_on`](Ticket::depends_on) each path *before* reading it; read;
-/// [`reserve`](Ticket::reserve) room for what shall be pinned; [`publish`](Ticket::publish). When
+/// [`reserve`](Ticket::reserve) room for what shall be pinned; [`publish`](Ticket::publish). If
 /// [`suspect`](Ticket::suspect) gives an object, compare the stamps of its files first, and
-/// [`confirm`](Ticket::confirm) it if they are the same. Dropping the ticket gives up: the waiters
-/// get `None`.
+/// [`confirm`](Ticket::confirm) it if they are the same. To give up, drop the ticket: the waiters get
+/// `None`.
 pub struct Ticket<H> {
     cache: Arc<Cache<H>>,
     id: ObjectId,
@@ -41,17 +43,19 @@ pub struct Ticket<H> {
     open: bool,
 }
 
-/// What a load read was changed while it read; the object would have been a mixture, or stale at
-/// birth. Safe to begin again, a bounded number of times. Also: an object that was to be replaced is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("changed while it was being loaded")]
-pub struct Changed;
-
-/// The object of a load that a change overtook. It is [`Dropped`](crate::Currency::Dropped) from birth
-/// and not listed. Each payload was one version of its file at some time after the load began: it may
-/// answer the request that led the load, if beginning again is no way out, and no other.
-#[derive(Debug)]
-pub struct Overtaken<H>(pub Arc<Object<H>>);
+impl<H> Cache<H> {
+    /// What a request for `key` does: load it, or re-check the suspect object that is there for it, or wait
+    /// for the request that does.
+    pub fn begin(self: &Arc<Self>, key: Key, now: Seconds) -> Fill<H> {
+        match self.begin_fill(&key, now) {
+            Begun::There(object) => Fill::Hit(object),
+            Begun::UnderWay(arrival) => Fill::Wait(Waiter { arrival }),
+            Begun::New { id, suspect } => {
+                Fill::Lead(Ticket { cache: Arc::clone(self), id, key, suspect, open: true })
+            }
+        }
+    }
+}
 
 impl<H> Ticket<H> {
     /// The name of the object to load.
@@ -65,8 +69,8 @@ impl<H> Ticket<H> {
     }
 
     /// Announces that the object depends on `path`, relative to the root of its site: a change of it
-    /// from now on makes [`publish`](Ticket::publish) fail, and later drops the object. For a path
-    /// that does not exist, its coming into being is a change.
+    /// from now on makes [`publish`](Ticket::publish) fail, and later drops the object. If the path does
+    /// not exist, its creation is a change.
     pub fn depends_on(&self, path: &[u8]) {
         self.cache.depends_on(self.id, path);
     }
@@ -78,8 +82,8 @@ impl<H> Ticket<H> {
 
     /// Lists the object, in place of the one that was there, and hands it to the waiters.
     ///
-    /// An object that alone exceeds a limit is handed out all the same but not listed: it serves
-    /// those who waited for it, and is [`Dropped`](crate::Currency::Dropped) from birth.
+    /// An object that alone exceeds a limit is not listed. It is handed to the waiters all the same, and is
+    /// [`Dropped`](crate::Currency::Dropped) from the start.
     ///
     /// # Errors
     /// [`Overtaken`] when a dependency was invalidated, or the key purged, since the fill began. The
@@ -105,15 +109,6 @@ impl<H> Ticket<H> {
         self.open = false;
         self.cache.confirm(self.id, self.suspect.take())
     }
-
-    pub(crate) fn new(
-        cache: Arc<Cache<H>>,
-        id: ObjectId,
-        key: Key,
-        suspect: Option<Arc<Object<H>>>,
-    ) -> Ticket<H> {
-        Ticket { cache, id, key, suspect, open: true }
-    }
 }
 
 impl<H> Drop for Ticket<H> {
@@ -130,16 +125,10 @@ impl<H> fmt::Debug for Ticket<H> {
     }
 }
 
-/// Waits for the load of another: the object, or `None` when that load failed. The object may have
+/// Waits for the load of another request: the object, or `None` when that load failed. The object may have
 /// been dropped in the meantime; it was current after the wait began.
 pub struct Waiter<H> {
     arrival: oneshot::Receiver<Arc<Object<H>>>,
-}
-
-impl<H> Waiter<H> {
-    pub(crate) fn new(arrival: oneshot::Receiver<Arc<Object<H>>>) -> Waiter<H> {
-        Waiter { arrival }
-    }
 }
 
 impl<H> Future for Waiter<H> {

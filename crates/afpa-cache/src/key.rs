@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use hashbrown::Equivalent;
 
-/// The name of a cache object: which request set, and the normalised path within it.
+/// The name of a cache object: the number of its document root, and the normalised path below that.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// Index of the request set; 0 while there is only one.
+    /// Number of the document root.
     pub site: u32,
     /// Normalised path; begins with `/`.
     pub path: Arc<[u8]>,
@@ -27,7 +27,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// A borrowed [`Key`], so that a look-up owns nothing. Hashes as the key does.
+/// A borrowed [`Key`], so that a look-up need not copy the path. It hashes as the key does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct KeyRef<'a> {
     pub(crate) site: u32,

@@ -1,13 +1,13 @@
 //! The AFPA cache: objects, policies, coherency.
 //!
-//! One [`Cache`] holds the working set; each worker looks at it through a [`View`] of its own:
+//! One [`Cache`] holds the working set; each worker has a [`View`] of it:
 //!
 //! ```text
 //!  worker --get--> View --hit--> &Object            loads only: no lock, no allocation, no RMW
 //!                   | local miss: the table's lock, once for each object and worker
 //!                   v
 //!                 Table --miss--> Cache::begin --> Lead(Ticket): load, publish
-//!                   ^                         \--> Wait(Waiter): somebody else is loading it
+//!                   ^                         \--> Wait(Waiter): another request is loading it
 //!  watch --invalidate--> flag the object, tell the views that hold it
 //! ```
 //!
@@ -21,7 +21,9 @@ mod cache;
 mod dependencies;
 mod fill;
 mod key;
+mod mailbox;
 mod object;
+mod overtaken;
 pub mod policy;
 mod residency;
 pub mod root;
@@ -33,11 +35,12 @@ pub mod watch;
 
 pub use afpa_arena::{Arena, LockReport, Pinned, PinnedMut};
 pub use cache::Cache;
-pub use fill::{Changed, Fill, Overtaken, Ticket, Waiter};
+pub use fill::{Fill, Ticket, Waiter};
 pub use key::Key;
 pub use object::{Currency, Object, Payload, Seconds};
+pub use overtaken::{Changed, Overtaken};
 pub use policy::{ObjectId, PolicyKind};
 pub use residency::Residency;
 pub use settings::{CacheSettings, CacheStats};
 pub use stamp::{Coverage, Stamp};
-pub use view::{Look, View};
+pub use view::{Lookup, View};

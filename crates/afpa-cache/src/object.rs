@@ -1,4 +1,4 @@
-//! Cache objects: what is kept for a key, and whether it may still be served.
+//! Cache objects, and whether they may still be served.
 
 use std::fmt;
 use std::fs::File;
@@ -14,8 +14,8 @@ use crate::policy::ObjectId;
 use crate::stamp::{Coverage, Stamp};
 
 /// A cache object: payloads of one version of a file, with the header data `H` that the protocol
-/// module derived from it ("modules extend the cache object"). Nothing of it changes once it is
-/// published, except whether it may still be served: [`Object::current`].
+/// module derived from it ("modules extend the cache object"). After it was published it does not change,
+/// except for whether it may still be served: [`Object::current`].
 pub struct Object<H> {
     id: ObjectId,
     key: Key,
@@ -66,16 +66,16 @@ pub struct Seconds(pub u64);
 /// Whether an object may be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Currency {
-    /// It is what the file system holds, as far as the watch or the age tells.
+    /// It is up to date, as far as the watch or its age tells.
     Fresh,
-    /// The watch lost events, or nobody watches it and it is too old: compare stamps first.
+    /// It is suspect: events were lost, or it is not watched and too old. Compare stamps first.
     Recheck,
-    /// It was invalidated, ejected, purged or replaced. What is being sent of it may be sent to the end.
+    /// It was invalidated, ejected, purged or replaced. Responses that are being sent from it may finish.
     Dropped,
 }
 
 impl<H> Object<H> {
-    /// Unique among all objects that this cache ever held; a new version gets a new one.
+    /// A number that is unique among all objects that this cache has ever held; a new version gets a new one.
     pub fn id(&self) -> ObjectId {
         self.id
     }
@@ -157,7 +157,7 @@ impl<H> Object<H> {
         }
     }
 
-    /// As this one, from the same versions of the same files, with other payloads.
+    /// A copy from the same versions of the same files, with other payloads.
     pub(crate) fn remade(
         &self,
         id: ObjectId,
@@ -219,15 +219,15 @@ pub(crate) struct Birth {
     pub(crate) epoch: Arc<Epoch>,
 }
 
-/// When the file system was looked at. Taken *before* the look, so that an overflow during it counts.
+/// When the files were checked. It is taken *before* the check, so that an overflow during the check counts.
 #[derive(Clone, Copy)]
 pub(crate) struct Checked {
     pub(crate) epoch: u64,
     pub(crate) at: Seconds,
 }
 
-/// Counts the times at which everything became suspect. On a cache line of its own: every hit reads
-/// it, while the reference count beside it is written by every load.
+/// Counts how often everything became suspect. It has a cache line of its own, because every hit reads it,
+/// and every load writes the reference count beside it.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Epoch(AtomicU64);

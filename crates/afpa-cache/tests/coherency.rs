@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use afpa_cache::{Currency, Fill, Key, Look, Object, Residency};
+use afpa_cache::{Currency, Fill, Key, Lookup, Object, Residency};
 use support::*;
 
 #[test]
@@ -20,7 +20,7 @@ fn a_change_between_reading_and_publishing_is_noticed() {
     let overtaken = publish(ticket, 1, []).unwrap_err();
     assert_eq!(overtaken.0.current(NOW), Currency::Dropped, "it serves nobody else");
     assert!(block_on(waiter).is_none());
-    assert!(matches!(view(&cache).get(0, b"/page", NOW), Look::Miss));
+    assert!(matches!(view(&cache).get(0, b"/page", NOW), Lookup::Miss));
     assert_eq!(cache.stats().overtaken, 1);
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use afpa_cache::{CacheSettings, Changed, Coverage, Currency, Fill, Look, Seconds, Stamp};
+use afpa_cache::{CacheSettings, Changed, Coverage, Currency, Fill, Lookup, Seconds, Stamp};
 use support::*;
 
 #[test]
@@ -62,8 +62,8 @@ fn keys_of_different_sites_are_different() {
     let cache = roomy();
     load(&cache, "/page", 1);
     let mut view = view(&cache);
-    assert!(matches!(view.get(0, b"/page", NOW), Look::Hit(_)));
-    assert!(matches!(view.get(1, b"/page", NOW), Look::Miss));
+    assert!(matches!(view.get(0, b"/page", NOW), Lookup::Hit(_)));
+    assert!(matches!(view.get(1, b"/page", NOW), Lookup::Miss));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_suspect_object_is_re_checked_once_and_serves_all() {
     assert_eq!(hit(&mut view, "/page"), Some(1));
 
     cache.suspect_all();
-    assert!(matches!(view.get(0, b"/page", NOW), Look::Recheck(_)));
+    assert!(matches!(view.get(0, b"/page", NOW), Lookup::Recheck(_)));
     let ticket = lead(&cache, "/page");
     assert_eq!(ticket.suspect().unwrap().id(), first.id());
     let Fill::Wait(waiter) = cache.begin(key("/page"), NOW) else { panic!("somebody checks") };
@@ -125,9 +125,9 @@ fn an_unwatched_object_is_re_checked_after_its_age() {
     let ticket = lead(&cache, "/nfs");
     ticket.publish(1, [], Stamp::default(), Coverage::Unwatched).unwrap();
     let mut view = view(&cache);
-    assert!(matches!(view.get(0, b"/nfs", Seconds(NOW.0 + 5)), Look::Hit(_)));
-    assert!(matches!(view.get(0, b"/nfs", Seconds(NOW.0 + 6)), Look::Recheck(_)));
+    assert!(matches!(view.get(0, b"/nfs", Seconds(NOW.0 + 5)), Lookup::Hit(_)));
+    assert!(matches!(view.get(0, b"/nfs", Seconds(NOW.0 + 6)), Lookup::Recheck(_)));
     let Fill::Lead(ticket) = cache.begin(key("/nfs"), Seconds(NOW.0 + 6)) else { panic!("old") };
     ticket.confirm().unwrap();
-    assert!(matches!(view.get(0, b"/nfs", Seconds(NOW.0 + 11)), Look::Hit(_)));
+    assert!(matches!(view.get(0, b"/nfs", Seconds(NOW.0 + 11)), Lookup::Hit(_)));
 }

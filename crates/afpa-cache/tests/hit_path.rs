@@ -4,7 +4,7 @@ mod support;
 
 use allocation_counter::measure;
 
-use afpa_cache::{Currency, Look};
+use afpa_cache::{Currency, Lookup};
 use support::*;
 
 #[test]
@@ -25,7 +25,9 @@ fn a_hit_allocates_nothing() {
     for _ in 0..3 {
         let hits = measure(|| {
             for path in &paths {
-                let Look::Hit(object) = view.get(0, path.as_bytes(), NOW) else { panic!("a miss") };
+                let Lookup::Hit(object) = view.get(0, path.as_bytes(), NOW) else {
+                    panic!("a miss")
+                };
                 assert_eq!(object.current(NOW), Currency::Fresh);
             }
         });
@@ -64,7 +66,7 @@ fn a_first_hit_after_a_re_check_allocates_nothing() {
     }
     cache.suspect_all();
     for path in &paths {
-        assert!(matches!(view.get(0, path.as_bytes(), NOW), Look::Recheck(_)));
+        assert!(matches!(view.get(0, path.as_bytes(), NOW), Lookup::Recheck(_)));
         lead(&cache, path).confirm().unwrap();
     }
     let hits = measure(|| {

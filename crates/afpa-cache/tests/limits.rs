@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use afpa_cache::{CacheSettings, Currency, Fill, Look, Payload, PolicyKind};
+use afpa_cache::{CacheSettings, Currency, Fill, Lookup, Payload, PolicyKind};
 use support::*;
 
 #[test]
@@ -84,7 +84,7 @@ fn open_descriptors_are_limited() {
     assert!(before.file_objects >= 4);
     let large = load_files(&cache, "/large", 11);
     assert_eq!(large.current(NOW), Currency::Dropped, "it serves those who asked, no one else");
-    assert!(matches!(view(&cache).get(0, b"/large", NOW), Look::Miss));
+    assert!(matches!(view(&cache).get(0, b"/large", NOW), Lookup::Miss));
     assert_eq!(cache.stats().objects, before.objects);
 }
 
@@ -159,7 +159,7 @@ fn pressure_never_exceeds_the_limit() {
                 for round in 0..2000 {
                     let page = (round * 7 + thread * 13) % PAGES;
                     let (path, len) = (format!("/{page}"), 500 + page * 97);
-                    if let Look::Hit(object) = view.get(0, path.as_bytes(), NOW) {
+                    if let Lookup::Hit(object) = view.get(0, path.as_bytes(), NOW) {
                         let Payload::Pinned(bytes) = &object.payloads()[0] else { unreachable!() };
                         assert_eq!(bytes.len(), len);
                         assert!(bytes.iter().all(|&byte| byte == page as u8), "overwritten");

@@ -4,7 +4,7 @@
 //! `--nocapture` to see the tables; `examples/policy_replay.rs` prints one for a trace of your own.
 
 use afpa_cache::PolicyKind;
-use afpa_cache::policy::replay::{Outcome, Request, compare, replay, table};
+use afpa_cache::policy::replay::{ReplayResult, Request, compare, replay, table};
 
 /// Unchanging popularity: the past tells the future, and counting tells it best.
 #[test]
@@ -95,14 +95,14 @@ fn an_object_larger_than_the_cache_ejects_nobody() {
 }
 
 struct Outcomes {
-    modified_lru: Outcome,
-    lru: Outcome,
-    lfu: Outcome,
-    s3_fifo: Outcome,
+    modified_lru: ReplayResult,
+    lru: ReplayResult,
+    lfu: ReplayResult,
+    s3_fifo: ReplayResult,
 }
 
 impl Outcomes {
-    fn all(&self) -> [Outcome; 4] {
+    fn all(&self) -> [ReplayResult; 4] {
         [self.modified_lru, self.lru, self.lfu, self.s3_fifo]
     }
 }

@@ -15,13 +15,13 @@ const POLICIES: [SymlinkPolicy; 3] =
     [SymlinkPolicy::Never, SymlinkPolicy::OwnerMatch, SymlinkPolicy::Always];
 
 /// A site in `www`, with a secret beside it.
-struct Site {
+struct TestRoot {
     folder: tempfile::TempDir,
 }
 
-impl Site {
+impl TestRoot {
     fn new() -> Self {
-        let site = Site { folder: tempfile::tempdir().unwrap() };
+        let site = TestRoot { folder: tempfile::tempdir().unwrap() };
         for folder in ["www/a/b", "www/.hidden", "www/.well-known", "outside"] {
             fs::create_dir_all(site.folder.path().join(folder)).unwrap();
         }
@@ -98,7 +98,7 @@ fn without_capabilities<T: Send>(act: impl FnOnce() -> T + Send) -> T {
 
 #[test]
 fn files_and_directories_are_found() {
-    let site = Site::new();
+    let site = TestRoot::new();
     for policy in POLICIES {
         let root = site.root(policy);
         assert_eq!(outcome(&root, "/index.html"), "home");
@@ -117,7 +117,7 @@ fn files_and_directories_are_found() {
 
 #[test]
 fn hidden_names_are_served_only_when_allowed() {
-    let site = Site::new();
+    let site = TestRoot::new();
     let root = site.root(SymlinkPolicy::Always);
     assert_eq!(outcome(&root, "/.hidden/config"), "not found");
     assert_eq!(outcome(&root, "/.hidden"), "not found");
@@ -129,7 +129,7 @@ fn hidden_names_are_served_only_when_allowed() {
 
 #[test]
 fn no_path_and_no_link_leads_outside() {
-    let site = Site::new();
+    let site = TestRoot::new();
     let absolute = site.path("outside/secret");
     site.link(&absolute, "absolute");
     site.link(site.path("www/index.html"), "absolute-inside");
@@ -167,7 +167,7 @@ fn no_path_and_no_link_leads_outside() {
 
 #[test]
 fn links_inside_the_root_are_followed_where_allowed() {
-    let site = Site::new();
+    let site = TestRoot::new();
     site.link("a/page", "page");
     site.link("a", "folder");
     site.link("../folder/b/../page", "a/winding");
@@ -202,7 +202,7 @@ fn links_inside_the_root_are_followed_where_allowed() {
 
 #[test]
 fn the_trail_names_every_place_on_the_way() {
-    let site = Site::new();
+    let site = TestRoot::new();
     site.link("middle", "first");
     site.link("a/b/..", "middle");
     let root = site.root(SymlinkPolicy::Always);
@@ -221,7 +221,7 @@ fn the_trail_names_every_place_on_the_way() {
 
 #[test]
 fn endless_and_overlong_links_end() {
-    let site = Site::new();
+    let site = TestRoot::new();
     site.link("loop", "loop");
     site.link("pong", "ping");
     site.link("ping", "pong");
@@ -253,7 +253,7 @@ fn magic_links_are_never_followed() {
 
 #[test]
 fn special_files_neither_block_nor_pass() {
-    let site = Site::new();
+    let site = TestRoot::new();
     let fifo = site.path("www/fifo");
     rustix::fs::mkfifoat(CWD, &fifo, Mode::from_raw_mode(0o600)).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(site.path("www/socket")).unwrap();
@@ -274,7 +274,7 @@ fn special_files_neither_block_nor_pass() {
 
 #[test]
 fn permissions_hold_and_the_root_outlives_the_right_to_search_for_it() {
-    let site = Site::new();
+    let site = TestRoot::new();
     site.write("www/private", "private");
     fs::create_dir_all(site.path("www/closed")).unwrap();
     site.write("www/closed/file", "inside");
@@ -307,7 +307,7 @@ fn links_to_the_property_of_others_are_refused() {
         println!("SKIP: only root can give files away");
         return;
     }
-    let site = Site::new();
+    let site = TestRoot::new();
     let own = |path: &str, user| {
         std::os::unix::fs::lchown(site.path("www").join(path), Some(user), None).unwrap();
     };
@@ -345,7 +345,7 @@ fn links_to_the_property_of_others_are_refused() {
 /// A name changes between a directory and a link that leads outside, as fast as the kernel can.
 #[test]
 fn swapping_a_directory_for_a_link_opens_no_door() {
-    let site = Site::new();
+    let site = TestRoot::new();
     fs::create_dir_all(site.path("www/target")).unwrap();
     site.write("www/target/secret", "public");
     site.link("../outside", "door");
@@ -379,7 +379,7 @@ fn swapping_a_directory_for_a_link_opens_no_door() {
 
 #[test]
 fn a_root_must_be_a_directory_that_is_there() {
-    let site = Site::new();
+    let site = TestRoot::new();
     for path in ["www/index.html", "nowhere"] {
         assert!(DocumentRoot::open(site.path(path), RootSettings::default()).is_err());
     }
@@ -387,7 +387,7 @@ fn a_root_must_be_a_directory_that_is_there() {
 
 #[test]
 fn listings_show_what_may_be_served() {
-    let site = Site::new();
+    let site = TestRoot::new();
     site.link("a", "link");
     rustix::fs::mkfifoat(CWD, site.path("www/fifo"), Mode::from_raw_mode(0o600)).unwrap();
     let root = site.root(SymlinkPolicy::Never);

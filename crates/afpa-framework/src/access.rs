@@ -26,7 +26,7 @@ impl fmt::Display for Client {
 pub struct AccessRecord<'a> {
     /// Microseconds since the Unix epoch at which the request was understood.
     pub time_unix_us: u64,
-    /// Who asked.
+    /// The client.
     pub client: Client,
     /// Method as sent.
     pub method: &'a str,
@@ -38,8 +38,8 @@ pub struct AccessRecord<'a> {
     pub status: u16,
     /// Bytes of content sent, without the head.
     pub body_bytes: u64,
-    /// Microseconds from the arrival of the request to the last byte handed to the kernel. An answer
-    /// that leaves at once takes less than the clock is read for: 0.
+    /// Microseconds from the arrival of the request to the last byte handed to the kernel. It is 0 for an
+    /// answer that is sent at once, for which the clock is not read again.
     pub duration_us: u32,
     /// The Host field, empty if there was none.
     pub host: &'a [u8],
@@ -49,7 +49,7 @@ pub struct AccessRecord<'a> {
     pub user_agent: &'a [u8],
     /// Answers that the record stands for: more than one where only a sample is recorded.
     pub weight: u32,
-    /// Who answered: `hit`, `uncached`, `module` ...
+    /// The state that answered: `hit`, `uncached`, `remote` ...
     pub source: &'static str,
     /// The server that was asked, if one was.
     pub remote: Option<Remote<'a>>,
@@ -66,13 +66,13 @@ pub struct Remote<'a> {
     pub attempts: u8,
 }
 
-/// Where a core leaves its records. Neither call may block.
+/// Takes the records of a core. None of its calls may block.
 pub trait AccessSink {
-    /// Whether records are wanted at all; asked before one is put together.
+    /// Whether records are wanted at all. This is asked before a record is put together.
     fn enabled(&self) -> bool;
     /// Takes a record, or drops and counts it when the writer is behind.
     fn record(&mut self, record: &AccessRecord<'_>);
-    /// Hands what was gathered to the writer; called about once a second.
+    /// Hands the gathered records to the writer; called about once a second.
     fn flush(&mut self);
 }
 
@@ -93,7 +93,7 @@ pub fn duration_us(from_unix_us: u64, to_unix_us: u64) -> u32 {
     u32::try_from(to_unix_us.saturating_sub(from_unix_us)).unwrap_or(u32::MAX)
 }
 
-/// A record kept until its response has left: for responses that are not sent at once.
+/// A record that owns its bytes, for a response that is not sent at once.
 #[derive(Clone, Debug)]
 pub struct Receipt {
     time_unix_us: u64,
@@ -110,7 +110,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Keeps what `record` borrows.
+    /// Copies what `record` borrows.
     pub fn keep(record: &AccessRecord<'_>) -> Box<Self> {
         Box::new(Self {
             time_unix_us: record.time_unix_us,
@@ -127,13 +127,13 @@ impl Receipt {
         })
     }
 
-    /// What a server answered, when that was not known yet.
+    /// Adds the status and the server, which were not known before.
     pub fn answered_by(&mut self, status: u16, remote: Remote<'_>) {
         self.status = status;
         self.remote = Some((remote.server.into(), remote.first_byte_us, remote.attempts));
     }
 
-    /// The record, completed with what became of the response: `body_bytes` had left by `unix_us`.
+    /// The complete record: `body_bytes` of the response had been sent by `unix_us`.
     pub fn complete(&self, body_bytes: u64, unix_us: u64) -> AccessRecord<'_> {
         AccessRecord {
             time_unix_us: self.time_unix_us,

@@ -1,4 +1,4 @@
-//! Counts that one core keeps and anyone may read.
+//! Counters that one core writes and every thread may read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -7,8 +7,8 @@ use tokio::sync::Semaphore;
 
 /// A bounded pool of threads beside a core's event loop.
 ///
-/// The threads are those of the core's tokio runtime; this type bounds how much work may wait for
-/// them, so that a flood of misses ends in [`Overloaded`] and not in memory.
+/// The threads are those of the core's tokio runtime. This type bounds how much work may wait for them, so
+/// that a flood of misses is refused with [`Overloaded`] and does not fill the memory.
 #[derive(Clone, Debug)]
 pub struct Helpers {
     places: Arc<Semaphore>,

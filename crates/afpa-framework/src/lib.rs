@@ -1,13 +1,13 @@
-//! The AFPA framework: what is the same for every protocol.
+//! The AFPA framework: the part of a server that is the same for every protocol.
 //!
 //! A server is the framework plus a [`Module`] for one application protocol (IBM paper,
-//! section 5; USENIX paper, section 3.2). The module supplies the *state functions*; which state
-//! follows which is written down once, in [`state`], and walked by the engine.
+//! section 5; USENIX paper, section 3.2). The module supplies the *state functions*. The one table of
+//! transitions between the states is in [`state`]; the engine follows it.
 //!
 //! * [`state`]: the states, the two contexts they may run in, the table of transitions;
 //! * [`module`]: the interface between framework and protocol, with its three kinds of data;
 //! * [`outbox`]: what *send response* takes: bytes gathered for one write, then memory or files;
-//! * [`half`]: the client's half of a connection that is split between client and server;
+//! * [`client_stream`]: the client's half of a connection that is split between client and server;
 //! * [`helpers`]: the threads to which work goes that may block;
 //! * [`access`]: the record of an answered request;
 //! * [`counter`]: counts that a core keeps for itself;
@@ -18,9 +18,9 @@
 
 pub mod access;
 pub mod address;
+pub mod client_stream;
 pub mod clock;
 pub mod counter;
-pub mod half;
 pub mod helpers;
 pub mod module;
 pub mod network;
@@ -30,13 +30,11 @@ pub mod state;
 
 pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Receipt, Remote};
 pub use address::Address;
-pub use clock::steady_ms;
+pub use client_stream::{ClientStream, Timeouts};
+pub use clock::{Now, steady_ms};
 pub use counter::Counter;
-pub use half::{ClientHalf, Patience};
 pub use helpers::{Helpers, Overloaded};
-pub use module::{
-    Derived, Miss, Module, NotConfigured, Now, Outcome, Persistence, Timeout, Waiting,
-};
+pub use module::{Cached, Derived, Miss, Module, Persistence, Timeout, Waiting};
 pub use network::{Network, NotANetwork};
 pub use outbox::{Outbox, Part};
 pub use preface::{BrokenPreface, Preface};

@@ -1,43 +1,23 @@
-//! What a protocol brings: state functions and the three kinds of data they work on.
+//! The interface of a protocol: state functions, and the three kinds of data that they work on.
 
-use std::future::{Future, ready};
+use std::future::Future;
 
 use crate::access::{Client, Receipt};
-use crate::half::ClientHalf;
+use crate::client_stream::ClientStream;
+use crate::clock::Now;
 use crate::helpers::Helpers;
 use crate::outbox::Outbox;
-
-/// The time, as the engine hands it in: modules do not read clocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Now {
-    /// Microseconds since the Unix epoch.
-    pub unix_us: u64,
-    /// Microseconds of a clock that never jumps, the same for all cores ([`crate::clock`]).
-    pub steady_us: u64,
-}
-
-impl Now {
-    /// Whole seconds since the Unix epoch.
-    pub const fn unix(self) -> u64 {
-        self.unix_us / 1_000_000
-    }
-
-    /// Whole milliseconds of the clock that never jumps.
-    pub const fn steady_ms(self) -> u64 {
-        self.steady_us / 1_000
-    }
-}
 
 /// What *derive request* found in the data that has arrived.
 #[derive(Debug)]
 pub enum Derived<R> {
     /// Not enough data; what is missing decides which time-out applies.
     Incomplete(Waiting),
-    /// So many bytes belong to the content of an earlier request and are done with.
+    /// So many bytes belong to the content of an earlier request and were skipped.
     Skipped(usize),
     /// A whole request, and how many bytes of the data were its own.
     Request(R, usize),
-    /// This can never become a request; the refusal is in the outbox, the connection ends.
+    /// The data can never become a request. The refusal is in the outbox, and the connection ends.
     Refused,
 }
 
@@ -72,39 +52,41 @@ pub enum Persistence {
     Close,
 }
 
-/// Who answers a request that the cache cannot.
+/// What *derive cached response* found.
 #[derive(Debug)]
-pub enum Miss<P> {
-    /// Nobody else is needed: the answer is in the outbox.
-    Answered(Persistence),
-    /// The file system: *derive uncached response*.
-    Uncached(P),
-    /// A server group: *derive remote response*.
-    Remote(P),
-    /// The user-mode server that owns the connection: *derive deferred response*.
-    Deferred(P),
+pub enum Cached<R> {
+    /// The cache has the response, which is in the outbox now.
+    Hit(Persistence),
+    /// The cache has no usable object: *derive miss response* goes on with the routed request.
+    Miss(R),
 }
 
-/// The way a request was to go is not part of this configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotConfigured;
-
-/// What the thread context gives back to *send response*.
-pub type Outcome<M> = Result<<M as Module>::Loaded, NotConfigured>;
+/// Which state answers a request that the cache cannot answer.
+#[derive(Debug)]
+pub enum Miss<U, R> {
+    /// No further state: the answer is in the outbox already.
+    Answered(Persistence),
+    /// *Derive uncached response*, from the file system.
+    Uncached(U),
+    /// *Derive remote response*, by a server group.
+    Remote(R),
+}
 
 /// An application protocol: the state functions of one core.
 ///
 /// The value itself is the core's part of the module: its view of the cache, its counters, its
-/// formatted date. Every core has one, and nothing else touches it, so that no state function of
-/// the deferred-interrupt context takes a lock. Data that is independent of core, connection and
-/// request (*global data*) is `Arc`ed inside and swapped whole; *connection data* and *request
-/// data* are the types below (IBM paper, section 5).
+/// formatted date. Each core has its own value, which no other thread uses, so no state function of the
+/// deferred-interrupt context takes a lock. Data that is independent of core, connection and request (*global
+/// data*) is in an `Arc` inside and replaced as a whole; *connection data* and *request data* are the types
+/// below (IBM paper, section 5).
 ///
 /// For each request the engine calls, in the order that [`State::next`](crate::State::next)
-/// allows: `derive_request`, `derive_cached_response`, on a miss `derive_miss_response`, and then
-/// perhaps one of the thread-context functions followed by `finish`.
+/// allows: `derive_request`, `derive_cached_response`, and on a miss `derive_miss_response`. A request
+/// that the file system answers goes on with `derive_uncached_response` and `finish_uncached`; one that a
+/// server answers, with `derive_remote_response` and `finish_remote`. A module that has no such requests
+/// says so with [`Infallible`](std::convert::Infallible) as the type.
 pub trait Module: Sized + 'static {
-    /// What changes per connection.
+    /// The data of one connection.
     type Connection: 'static;
     /// Room on the stack that *derive request* needs, uninitialised at no cost.
     type Slots<'b>: Default;
@@ -112,15 +94,26 @@ pub trait Module: Sized + 'static {
     type Request<'s, 'b>
     where
         'b: 's;
-    /// A request that left the deferred-interrupt context: owned.
-    type Pending: 'static;
-    /// What a thread found for it.
+    /// A request that was routed and is not in the cache. It borrows the module, so that nothing that
+    /// was found out about the request has to be looked up again.
+    type Routed<'m, 's, 'b>
+    where
+        Self: 'm,
+        'b: 's,
+        's: 'm;
+    /// A request that goes to a helper thread, which loads the answer. It owns its bytes.
+    type Uncached: 'static;
+    /// What the helper thread found for it, with the request.
     type Loaded: 'static;
+    /// A request that a server of a server group answers. It owns its bytes.
+    type Remote: 'static;
+    /// How the exchange with the server ended, with the request.
+    type Exchanged: 'static;
 
     /// A connection was accepted on the listener that the program gave this number.
     fn connected(&mut self, client: Client, listener: u32) -> Self::Connection;
 
-    /// Data has arrived. Called again with what is left until it answers `Incomplete`.
+    /// Data has arrived. This is called again with the rest of the data until it returns `Incomplete`.
     fn derive_request<'s, 'b>(
         &mut self,
         connection: &mut Self::Connection,
@@ -130,66 +123,61 @@ pub trait Module: Sized + 'static {
         out: &mut Outbox,
     ) -> Derived<Self::Request<'s, 'b>>;
 
-    /// Look-up by the request's key; on a hit the response is left in `out`.
-    fn derive_cached_response(
-        &mut self,
+    /// Routes the request, which gives the key of its object, and looks that up. On a hit the response
+    /// is left in `out`.
+    fn derive_cached_response<'m, 's, 'b>(
+        &'m mut self,
         connection: &mut Self::Connection,
         now: Now,
-        request: &Self::Request<'_, '_>,
+        request: &'m Self::Request<'s, 'b>,
         out: &mut Outbox,
-    ) -> Option<Persistence>;
+    ) -> Cached<Self::Routed<'m, 's, 'b>>
+    where
+        'b: 's,
+        's: 'm;
 
-    /// Layer-7 routing of a request that the cache did not answer.
+    /// Sends a routed request on to where it is answered, or answers it in `out`.
     fn derive_miss_response(
-        &mut self,
+        routed: Self::Routed<'_, '_, '_>,
         connection: &mut Self::Connection,
-        now: Now,
-        request: &Self::Request<'_, '_>,
         out: &mut Outbox,
-    ) -> Miss<Self::Pending>;
+    ) -> Miss<Self::Uncached, Self::Remote>;
 
     /// Creates the cache object, on a helper thread.
     fn derive_uncached_response(
         &mut self,
         now: Now,
-        pending: &Self::Pending,
+        request: Self::Uncached,
         helpers: &Helpers,
     ) -> impl Future<Output = Self::Loaded> + 'static;
 
-    /// Asks a server of a server group, and sends what it answers to the client. Not configured unless
-    /// the module has a router.
-    ///
-    /// What was sent already is not in the outbox: `finish` adds what is missing, and says whether the
-    /// connection goes on. Dropping the future cancels the exchange.
-    fn derive_remote_response<'c, C: ClientHalf>(
-        &mut self,
-        _now: Now,
-        _pending: &mut Self::Pending,
-        _client: &'c mut C,
-    ) -> impl Future<Output = Outcome<Self>> + use<'c, C, Self> {
-        ready(Err(NotConfigured))
-    }
-
-    /// Leaves the request to the server that owns the connection. Not configured unless the
-    /// module shares connections with one.
-    fn derive_deferred_response(
-        &mut self,
-        _pending: &Self::Pending,
-    ) -> impl Future<Output = Outcome<Self>> + 'static {
-        ready(Err(NotConfigured))
-    }
-
-    /// Leaves in `out` the answer that the thread context found.
-    fn finish(
+    /// Leaves the answer that a helper thread found in `out`.
+    fn finish_uncached(
         &mut self,
         connection: &mut Self::Connection,
         now: Now,
-        pending: Self::Pending,
-        outcome: Outcome<Self>,
+        loaded: Self::Loaded,
         out: &mut Outbox,
     ) -> Persistence;
 
-    /// A time-out ended the connection: the last words, if any, go into `out`.
+    /// Asks a server of a server group, and sends what it answers to the client. Dropping the future
+    /// cancels the exchange.
+    fn derive_remote_response<'c, C: ClientStream>(
+        &mut self,
+        request: Self::Remote,
+        client: &'c mut C,
+    ) -> impl Future<Output = Self::Exchanged> + use<'c, C, Self>;
+
+    /// Leaves in `out` what the exchange has not sent yet, and says whether the connection goes on.
+    fn finish_remote(
+        &mut self,
+        connection: &mut Self::Connection,
+        now: Now,
+        exchanged: Self::Exchanged,
+        out: &mut Outbox,
+    ) -> Persistence;
+
+    /// A time-out ends the connection. A last answer, if there is one, goes into `out`.
     fn timed_out(
         &mut self,
         connection: &mut Self::Connection,
@@ -198,22 +186,22 @@ pub trait Module: Sized + 'static {
         out: &mut Outbox,
     );
 
-    /// A connection beyond the limits is about to be closed: the last words go into `out`.
+    /// A connection beyond the limits is about to be closed. Its only answer goes into `out`.
     fn refuse_connection(&mut self, client: Client, now: Now, out: &mut Outbox);
 
-    /// A response that was not sent at once has left, or `body_bytes` of its content have.
+    /// A response that was not sent at once has been sent, or at least `body_bytes` of its content.
     fn sent(&mut self, receipt: &Receipt, now: Now, body_bytes: u64);
 
-    /// The engine drains: from now on every answer is the last one of its connection.
+    /// The engine drains: from now on every answer is the last one on its connection.
     fn drain(&mut self);
 
-    /// The program gave a listener up: answers on its connections are their last ones, until there are new
-    /// connections on it.
+    /// The program gave a listener up: the next answer on each of its connections is the last one, until the
+    /// listener gets new connections.
     fn leave(&mut self, _listener: u32) {}
 
-    /// Once a second: report to shared structures, hand over the access log.
+    /// Called once a second, to report to shared structures and to hand over the access log.
     fn tick(&mut self, now: Now);
 
-    /// Cache objects were dropped elsewhere: let go of them.
+    /// Cache objects were dropped by other threads: release them.
     fn release_dropped(&mut self);
 }

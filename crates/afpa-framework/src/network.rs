@@ -17,7 +17,7 @@ pub struct Network {
 pub struct NotANetwork;
 
 impl Network {
-    /// Whether an address lies within.
+    /// Whether it contains an address.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => same_head(

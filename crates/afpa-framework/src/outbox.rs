@@ -1,4 +1,4 @@
-//! What *send response* takes: the response as a module left it.
+//! The outbox: where a module leaves its responses for *send response*.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,16 +11,16 @@ use crate::access::Receipt;
 
 /// Responses to send, in order: `bytes` first, in one write, then the parts.
 ///
-/// Small answers, pipelined ones too, are gathered in `bytes`. A body that is not worth a copy
-/// follows as a [`Part`]; after the first part nothing may be gathered until all of it has left,
-/// which is what [`Outbox::takes_more`] says.
+/// Small answers, also those to pipelined requests, are gathered in `bytes`. A body that is too large to be
+/// copied follows as a [`Part`]. After the first part nothing may be gathered until all of it was sent:
+/// [`Outbox::takes_more`] says so.
 #[derive(Debug, Default)]
 pub struct Outbox {
     /// Heads and small bodies, gathered.
     pub bytes: Vec<u8>,
-    /// What follows the bytes.
+    /// Parts that follow the bytes.
     pub parts: VecDeque<Part>,
-    /// The record of the response whose parts these are, written when they have left.
+    /// The record of the response to which the parts belong; it is written when they have been sent.
     pub receipt: Option<Box<Receipt>>,
 }
 
@@ -57,7 +57,7 @@ impl Part {
         self.len() == 0
     }
 
-    /// Takes the first `n` bytes away: they have been sent.
+    /// Removes the first `n` bytes, which have been sent.
     pub fn advance(&mut self, n: u64) {
         debug_assert!(n <= self.len(), "more was sent than there was");
         let n = n.min(self.len());
@@ -70,7 +70,7 @@ impl Part {
 }
 
 impl Outbox {
-    /// Bytes gathered before they are sent although more requests wait.
+    /// When so many bytes are gathered, they are sent, even if more requests wait.
     pub const GATHER: usize = 64 * 1024;
 
     /// Whether another response may be derived before this is sent.
@@ -95,7 +95,7 @@ impl Outbox {
         self.bytes.len() as u64 + self.parts.iter().map(Part::len).sum::<u64>()
     }
 
-    /// Forgets everything but the memory of the gather buffer.
+    /// Empties the outbox; the memory of the gather buffer is kept.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.parts.clear();

@@ -1,9 +1,9 @@
-//! The PROXY protocol, versions 1 and 2: what a router in front says about the client before the
-//! first byte of the client itself (the specification is haproxy.org's `proxy-protocol.txt`).
+//! The PROXY protocol, versions 1 and 2: a header in which a router in front names the client, before the
+//! client's first byte (the specification is haproxy.org's `proxy-protocol.txt`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What the router said.
+/// What the header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preface {
     /// Nothing about a client: the connection is the router's own, or the client has no IP address.
@@ -12,7 +12,7 @@ pub enum Preface {
     Client(SocketAddr),
 }
 
-/// This is not the beginning of the PROXY protocol, or not one that can be trusted to end.
+/// The input is not a header of the PROXY protocol, or its end is not certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokenPreface;
 
@@ -24,11 +24,11 @@ const MAX_LINE: usize = 107;
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Reads a header from the front of `input`, and how many bytes it took. `Ok(None)`: so far it is
-/// one, and more must come.
+/// Reads a header from the front of `input`. Returns it and its length; `Ok(None)` if the header is incomplete
+/// so far.
 ///
 /// # Errors
-/// [`BrokenPreface`] as soon as it cannot become one.
+/// [`BrokenPreface`] as soon as the input cannot become a header.
 pub fn parse(input: &[u8]) -> Result<Option<(Preface, usize)>, BrokenPreface> {
     match input.first() {
         None => Ok(None),
@@ -45,7 +45,7 @@ fn version_1(input: &[u8]) -> Result<Option<(Preface, usize)>, BrokenPreface> {
     }
     let line = input.get(..MAX_LINE.min(input.len())).unwrap_or_default();
     let end = line.windows(2).position(|pair| pair == b"\r\n");
-    // What stands before the line end; its first half may have come without the other.
+    // The text before the line end, of which only the CR may have arrived.
     let before = end.and_then(|end| line.get(..end));
     let before = before.unwrap_or_else(|| line.strip_suffix(b"\r").unwrap_or(line));
     if before.iter().any(|byte| !matches!(byte, b' '..=b'~')) {
@@ -59,7 +59,7 @@ fn version_1(input: &[u8]) -> Result<Option<(Preface, usize)>, BrokenPreface> {
     Ok(Some((preface, end + 2)))
 }
 
-/// What stands behind `PROXY `.
+/// Reads the words behind `PROXY `.
 fn words(text: &str) -> Result<Preface, BrokenPreface> {
     let mut words = text.split(' ');
     let family = words.next().unwrap_or_default();
@@ -103,7 +103,7 @@ fn version_2(input: &[u8]) -> Result<Option<(Preface, usize)>, BrokenPreface> {
         return Err(BrokenPreface);
     }
     let Some(body) = input.get(16..end) else { return Ok(None) };
-    // What a LOCAL command says of addresses is to be ignored (section 2.2).
+    // The addresses of a LOCAL command must be ignored (section 2.2).
     let preface = if command == 0x20 { Preface::Local } else { addresses(family, body)? };
     Ok(Some((preface, end)))
 }
@@ -126,7 +126,7 @@ fn addresses(family: u8, body: &[u8]) -> Result<Preface, BrokenPreface> {
             let address = IpAddr::V6(Ipv6Addr::from(source.ok_or(BrokenPreface)?)).to_canonical();
             Ok(Preface::Client(SocketAddr::new(address, u16::from_be_bytes([high, low]))))
         }
-        // Unspecified, and unix sockets: there is a client, but none with an address.
+        // Unspecified, and unix sockets: the client has no IP address.
         0x00 | 0x31 => Ok(Preface::Local),
         _ => Err(BrokenPreface),
     }

@@ -1,17 +1,20 @@
-//! The states of a request, the contexts they run in, and what follows what.
+//! The states of a request, the contexts they run in, and the table of transitions.
 //!
-//! This is figure 2 of the IBM paper with *derive deferred response* from figure 1 of the USENIX
-//! paper. State functions do not know their successors: they report an [`Event`], and
-//! [`State::next`] is the one table of transitions ("the layer of indirection permits state
-//! functions to be reusable and reconfigurable").
+//! This is figure 2 of the IBM paper. State functions do not know their successors: they report an
+//! [`Event`], and [`State::next`] is the one table of transitions ("the layer of indirection permits
+//! state functions to be reusable and reconfigurable").
+//!
+//! The USENIX paper adds *derive deferred response*, which leaves a request to the server that owns the
+//! connection. That state is not in this table, because here AFPA owns the connection. The kernel's
+//! programs have it: they pass a request up when they do not answer it (`bpf/include/afpa/conn/handover.h`).
 
 /// Where a state function may run.
 ///
-/// In the papers a deferred interrupt (bottom half, DPC) or a kernel thread. Here the restrictive
-/// context is the section of a connection that runs between the arrival of data and the write of
-/// the answers, on the core's own event loop: it may not block, open a file, wait for a lock that
-/// another core may hold, or allocate on a hit. States that keep this discipline are the ones that
-/// can move into the kernel's softirq, where the same rules are enforced by the BPF verifier.
+/// In the papers this is a deferred interrupt (bottom half, DPC) or a kernel thread. Here the restrictive
+/// context is the section of a connection that runs between the arrival of data and the write of the
+/// answers, on the core's own event loop. It must not block, open a file, wait for a lock that another core
+/// may hold, or allocate on a hit. States that obey these rules can also run in the kernel's softirq, where
+/// the BPF verifier enforces the same rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
     /// Never blocks; may later run in softirq.
@@ -23,18 +26,16 @@ pub enum Context {
 /// A state of the request on a client connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Data has arrived: is it a whole request that we understand?
+    /// Parse the data that has arrived.
     DeriveRequest,
-    /// Search the cache with the key of the request.
+    /// Route the request (layer 7), and look its object up in the cache.
     DeriveCachedResponse,
-    /// Not in the cache: decide who answers (layer-7 routing).
+    /// The cache has no answer: answer from the router's verdict, or choose who answers.
     DeriveMissResponse,
     /// Create a cache object from the file system.
     DeriveUncachedResponse,
     /// Pass the request to a server of a server group.
     DeriveRemoteResponse,
-    /// Leave the request to the user-mode server that owns the connection.
-    DeriveDeferredResponse,
     /// Send what was derived.
     SendResponse,
     /// The connection ends.
@@ -54,38 +55,35 @@ pub enum Event {
     Hit,
     /// The cache has no usable object for the key.
     Miss,
-    /// The answer needs nobody else (an error, a redirect, OPTIONS) and is in the outbox.
+    /// The answer (an error, a redirect, a loaded object) is in the outbox, or was sent.
     Answered,
     /// The file system has the answer.
     Uncached,
     /// A server group has the answer.
     Remote,
-    /// The user-mode server that owns the connection has the answer.
-    Deferred,
-    /// The response left, the connection stays.
+    /// The response was sent; the connection persists.
     Sent,
-    /// The response left (or failed) and was the last one.
+    /// The response was sent (or failed), and was the last one.
     SentLast,
 }
 
 impl State {
     /// Every state, in the order of the diagram.
-    pub const ALL: [State; 8] = [
+    pub const ALL: [State; 7] = [
         State::DeriveRequest,
         State::DeriveCachedResponse,
         State::DeriveMissResponse,
         State::DeriveUncachedResponse,
         State::DeriveRemoteResponse,
-        State::DeriveDeferredResponse,
         State::SendResponse,
         State::Closed,
     ];
 
     /// The context this state's function runs in.
     ///
-    /// *Send response* is counted with the restrictive context: a pinned object is written there.
-    /// A response that does not fit the socket buffer, or that lies in a file, goes on in a thread
-    /// context (the connection's own task), as in the papers.
+    /// *Send response* belongs to the restrictive context, because a pinned object is written there. A
+    /// response that does not fit the socket buffer, or that lies in a file, continues in a thread context
+    /// (the connection's own task), as in the papers.
     pub const fn context(self) -> Context {
         match self {
             State::DeriveRequest
@@ -93,13 +91,11 @@ impl State {
             | State::DeriveMissResponse
             | State::SendResponse
             | State::Closed => Context::DeferredInterrupt,
-            State::DeriveUncachedResponse
-            | State::DeriveRemoteResponse
-            | State::DeriveDeferredResponse => Context::Thread,
+            State::DeriveUncachedResponse | State::DeriveRemoteResponse => Context::Thread,
         }
     }
 
-    /// The state that follows `self` after `event`; `None` when the pair is a defect of a module.
+    /// The state that follows `self` after `event`; `None` if a correct module cannot report that event here.
     pub const fn next(self, event: Event) -> Option<State> {
         use Event as E;
         use State as S;
@@ -112,11 +108,7 @@ impl State {
             (S::DeriveMissResponse, E::Answered) => S::SendResponse,
             (S::DeriveMissResponse, E::Uncached) => S::DeriveUncachedResponse,
             (S::DeriveMissResponse, E::Remote) => S::DeriveRemoteResponse,
-            (S::DeriveMissResponse, E::Deferred) => S::DeriveDeferredResponse,
-            (
-                S::DeriveUncachedResponse | S::DeriveRemoteResponse | S::DeriveDeferredResponse,
-                E::Answered,
-            ) => S::SendResponse,
+            (S::DeriveUncachedResponse | S::DeriveRemoteResponse, E::Answered) => S::SendResponse,
             (S::SendResponse, E::Sent) => S::DeriveRequest,
             (S::SendResponse, E::SentLast) => S::Closed,
             _ => return None,
@@ -128,7 +120,7 @@ impl State {
 mod tests {
     use super::*;
 
-    const EVENTS: [Event; 11] = [
+    const EVENTS: [Event; 10] = [
         Event::Incomplete,
         Event::Request,
         Event::Refused,
@@ -137,7 +129,6 @@ mod tests {
         Event::Answered,
         Event::Uncached,
         Event::Remote,
-        Event::Deferred,
         Event::Sent,
         Event::SentLast,
     ];

@@ -35,10 +35,10 @@ pub struct Skipped {
 
 /// Skips one request body of at most a given length of content.
 #[derive(Clone, Debug)]
-pub struct BodySkipper(State);
+pub struct BodySkipper(SkipState);
 
 #[derive(Clone, Debug)]
-enum State {
+enum SkipState {
     Length { left: u64 },
     Chunked { decoder: Box<ChunkedDecoder>, allowance: u64 },
     TooLarge,
@@ -49,10 +49,10 @@ impl BodySkipper {
     /// first [`feed`](BodySkipper::feed), even an empty one: feed it before sending `100 Continue`.
     pub fn new(body: BodyLength, limit: u64) -> BodySkipper {
         BodySkipper(match body {
-            BodyLength::None => State::Length { left: 0 },
-            BodyLength::Length(length) if length > limit => State::TooLarge,
-            BodyLength::Length(length) => State::Length { left: length },
-            BodyLength::Chunked => State::Chunked { decoder: Box::default(), allowance: limit },
+            BodyLength::None => SkipState::Length { left: 0 },
+            BodyLength::Length(length) if length > limit => SkipState::TooLarge,
+            BodyLength::Length(length) => SkipState::Length { left: length },
+            BodyLength::Chunked => SkipState::Chunked { decoder: Box::default(), allowance: limit },
         })
     }
 
@@ -62,13 +62,13 @@ impl BodySkipper {
     /// See [`BodyError`]; after one, feed no more.
     pub fn feed(&mut self, input: &[u8]) -> Result<Skipped, BodyError> {
         match &mut self.0 {
-            State::Length { left } => {
+            SkipState::Length { left } => {
                 let consumed = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
                 *left -= consumed as u64;
                 Ok(Skipped { consumed, done: *left == 0 })
             }
-            State::Chunked { decoder, allowance } => skip_chunks(decoder, allowance, input),
-            State::TooLarge => Err(BodyError::TooLarge),
+            SkipState::Chunked { decoder, allowance } => skip_chunks(decoder, allowance, input),
+            SkipState::TooLarge => Err(BodyError::TooLarge),
         }
     }
 }

@@ -4,13 +4,13 @@
 //! could understand differently is an error: bare LF or CR, white space or signs around a size,
 //! sizes of more than 16 digits, control bytes in extensions, trailer lines that are no fields.
 //! Chunk extensions and trailer fields are checked and bounded; extensions are discarded, trailer fields
-//! kept for whoever wants to pass them on.
+//! kept if the caller asks for them.
 
 use std::ops::Range;
 
 use crate::syntax::{is_field_byte, is_tchar};
 
-/// Bounds of what carries no content.
+/// Limits on bytes that carry no content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkLimits {
     /// Bytes of chunk extensions in a whole body: without a bound a client could make a server
@@ -26,7 +26,7 @@ impl Default for ChunkLimits {
     }
 }
 
-/// Why a chunked body is refused; the place of the next request is lost, the connection closes.
+/// Why a chunked body is refused. It is then unknown where the next request begins, so the connection closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
     /// No hexadecimal digit where a chunk size must begin, or another byte behind it.
@@ -66,7 +66,7 @@ pub struct Progress {
 /// Decodes one body. Feed it with [`decode`](ChunkedDecoder::decode) until it is done.
 #[derive(Clone, Debug)]
 pub struct ChunkedDecoder {
-    state: State,
+    state: ChunkState,
     limits: ChunkLimits,
     failed: Option<ChunkError>,
     trailers: Option<Trailers>,
@@ -77,7 +77,7 @@ pub struct ChunkedDecoder {
 pub struct Trailers(Vec<u8>);
 
 impl Trailers {
-    /// Whether there are none.
+    /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -93,7 +93,7 @@ impl Trailers {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ChunkState {
     /// Before or within the digits of a size.
     Size {
         digits: u8,
@@ -136,11 +136,11 @@ impl Default for ChunkedDecoder {
 impl ChunkedDecoder {
     /// A decoder at the start of a body.
     pub fn new(limits: ChunkLimits) -> ChunkedDecoder {
-        let state = State::Size { digits: 0, value: 0 };
+        let state = ChunkState::Size { digits: 0, value: 0 };
         ChunkedDecoder { state, limits, failed: None, trailers: None }
     }
 
-    /// The same, for someone who wants the trailer fields.
+    /// A decoder that keeps the trailer fields.
     #[must_use]
     pub fn keeping_trailers(mut self) -> ChunkedDecoder {
         self.trailers = Some(Trailers::default());
@@ -149,20 +149,20 @@ impl ChunkedDecoder {
 
     /// The trailer fields; none unless they are kept, and the body has ended.
     pub fn into_trailers(self) -> Trailers {
-        self.trailers.filter(|_| self.state == State::Done).unwrap_or_default()
+        self.trailers.filter(|_| self.state == ChunkState::Done).unwrap_or_default()
     }
 
     /// Reads from the front of `input`, to the end of the first run of content, the end of the body
     /// or the end of the input. Call it again with what was not consumed, if anything was left.
     ///
     /// # Errors
-    /// The first offence. A decoder that has failed fails for good.
+    /// The first error in the input. A decoder that has failed stays failed.
     pub fn decode(&mut self, input: &[u8]) -> Result<Progress, ChunkError> {
         let mut position = 0;
         while let Some(&byte) = input.get(position) {
             match self.state {
-                State::Done => break,
-                State::Data { left } => {
+                ChunkState::Done => break,
+                ChunkState::Data { left } => {
                     let data = position..self.take_data(left, position, input.len());
                     return Ok(Progress { consumed: data.end, data, done: false });
                 }
@@ -170,26 +170,26 @@ impl ChunkedDecoder {
             }
             position += 1;
         }
-        let done = self.state == State::Done;
+        let done = self.state == ChunkState::Done;
         Ok(Progress { consumed: position, data: position..position, done })
     }
 
     /// Whether the end of the body was seen.
     pub fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == ChunkState::Done
     }
 
     /// The end of the content that stands in the input.
     fn take_data(&mut self, left: u64, start: usize, end: usize) -> usize {
         let taken = usize::try_from(left).unwrap_or(usize::MAX).min(end - start);
         self.state = match left - taken as u64 {
-            0 => State::DataCr,
-            left => State::Data { left },
+            0 => ChunkState::DataCr,
+            left => ChunkState::Data { left },
         };
         start + taken
     }
 
-    fn step(&mut self, state: State, byte: u8) -> Result<State, ChunkError> {
+    fn step(&mut self, state: ChunkState, byte: u8) -> Result<ChunkState, ChunkError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
@@ -198,57 +198,59 @@ impl ChunkedDecoder {
         next
     }
 
-    fn transition(&mut self, state: State, byte: u8) -> Result<State, ChunkError> {
+    fn transition(&mut self, state: ChunkState, byte: u8) -> Result<ChunkState, ChunkError> {
         match (state, byte) {
-            (State::Size { digits, value }, byte) => {
+            (ChunkState::Size { digits, value }, byte) => {
                 if matches!(byte, b';' | b' ' | b'\t') {
                     self.spend_extension()?;
                 }
                 size(digits, value, byte)
             }
-            (State::BeforeExtension { size }, b' ' | b'\t') => {
+            (ChunkState::BeforeExtension { size }, b' ' | b'\t') => {
                 self.spend_extension()?;
-                Ok(State::BeforeExtension { size })
+                Ok(ChunkState::BeforeExtension { size })
             }
-            (State::BeforeExtension { size }, b';') => {
+            (ChunkState::BeforeExtension { size }, b';') => {
                 self.spend_extension()?;
-                Ok(State::Extension { size })
+                Ok(ChunkState::Extension { size })
             }
-            (State::BeforeExtension { .. }, _) => Err(ChunkError::Size),
-            (State::Extension { size }, b'\r') => Ok(State::SizeLf { size }),
-            (State::Extension { size }, byte) if is_field_byte(byte) => {
+            (ChunkState::BeforeExtension { .. }, _) => Err(ChunkError::Size),
+            (ChunkState::Extension { size }, b'\r') => Ok(ChunkState::SizeLf { size }),
+            (ChunkState::Extension { size }, byte) if is_field_byte(byte) => {
                 self.spend_extension()?;
-                Ok(State::Extension { size })
+                Ok(ChunkState::Extension { size })
             }
-            (State::Extension { .. }, b'\n') => Err(ChunkError::LineEnd),
-            (State::Extension { .. }, _) => Err(ChunkError::Extension),
-            (State::SizeLf { size: 0 }, b'\n') => Ok(State::TrailerStart),
-            (State::SizeLf { size }, b'\n') => Ok(State::Data { left: size }),
-            (State::DataCr, b'\r') => Ok(State::DataLf),
-            (State::DataLf, b'\n') => Ok(State::Size { digits: 0, value: 0 }),
-            (State::SizeLf { .. } | State::DataCr | State::DataLf, _) => Err(ChunkError::LineEnd),
+            (ChunkState::Extension { .. }, b'\n') => Err(ChunkError::LineEnd),
+            (ChunkState::Extension { .. }, _) => Err(ChunkError::Extension),
+            (ChunkState::SizeLf { size: 0 }, b'\n') => Ok(ChunkState::TrailerStart),
+            (ChunkState::SizeLf { size }, b'\n') => Ok(ChunkState::Data { left: size }),
+            (ChunkState::DataCr, b'\r') => Ok(ChunkState::DataLf),
+            (ChunkState::DataLf, b'\n') => Ok(ChunkState::Size { digits: 0, value: 0 }),
+            (ChunkState::SizeLf { .. } | ChunkState::DataCr | ChunkState::DataLf, _) => {
+                Err(ChunkError::LineEnd)
+            }
             (state, byte) => self.trailer(state, byte),
         }
     }
 
-    fn trailer(&mut self, state: State, byte: u8) -> Result<State, ChunkError> {
+    fn trailer(&mut self, state: ChunkState, byte: u8) -> Result<ChunkState, ChunkError> {
         self.limits.trailers =
             self.limits.trailers.checked_sub(1).ok_or(ChunkError::TrailersTooLong)?;
         let next = match (state, byte) {
-            (State::TrailerStart, b'\r') => Ok(State::EndLf),
-            (State::TrailerName, b':') => Ok(State::TrailerValue),
-            (State::TrailerStart | State::TrailerName, byte) if is_tchar(byte) => {
-                Ok(State::TrailerName)
+            (ChunkState::TrailerStart, b'\r') => Ok(ChunkState::EndLf),
+            (ChunkState::TrailerName, b':') => Ok(ChunkState::TrailerValue),
+            (ChunkState::TrailerStart | ChunkState::TrailerName, byte) if is_tchar(byte) => {
+                Ok(ChunkState::TrailerName)
             }
-            (State::TrailerValue, b'\r') => Ok(State::TrailerLf),
-            (State::TrailerValue, byte) if is_field_byte(byte) => Ok(State::TrailerValue),
-            (State::TrailerLf, b'\n') => Ok(State::TrailerStart),
-            (State::EndLf, b'\n') => Ok(State::Done),
-            (State::TrailerLf | State::EndLf, _) | (_, b'\n') => Err(ChunkError::LineEnd),
+            (ChunkState::TrailerValue, b'\r') => Ok(ChunkState::TrailerLf),
+            (ChunkState::TrailerValue, byte) if is_field_byte(byte) => Ok(ChunkState::TrailerValue),
+            (ChunkState::TrailerLf, b'\n') => Ok(ChunkState::TrailerStart),
+            (ChunkState::EndLf, b'\n') => Ok(ChunkState::Done),
+            (ChunkState::TrailerLf | ChunkState::EndLf, _) | (_, b'\n') => Err(ChunkError::LineEnd),
             _ => Err(ChunkError::Trailer),
         }?;
         if let Some(Trailers(kept)) = &mut self.trailers
-            && !matches!(next, State::EndLf | State::Done)
+            && !matches!(next, ChunkState::EndLf | ChunkState::Done)
         {
             kept.push(byte);
         }
@@ -263,17 +265,17 @@ impl ChunkedDecoder {
 }
 
 /// 16 digits are all that a `u64` holds, so the value cannot overflow.
-fn size(digits: u8, value: u64, byte: u8) -> Result<State, ChunkError> {
+fn size(digits: u8, value: u64, byte: u8) -> Result<ChunkState, ChunkError> {
     match (digits, byte) {
         (16, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => Err(ChunkError::SizeTooLarge),
         (_, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
             let digit = char::from(byte).to_digit(16).ok_or(ChunkError::Size)?;
-            Ok(State::Size { digits: digits + 1, value: value << 4 | u64::from(digit) })
+            Ok(ChunkState::Size { digits: digits + 1, value: value << 4 | u64::from(digit) })
         }
         (0, _) => Err(ChunkError::Size),
-        (_, b'\r') => Ok(State::SizeLf { size: value }),
-        (_, b';') => Ok(State::Extension { size: value }),
-        (_, b' ' | b'\t') => Ok(State::BeforeExtension { size: value }),
+        (_, b'\r') => Ok(ChunkState::SizeLf { size: value }),
+        (_, b';') => Ok(ChunkState::Extension { size: value }),
+        (_, b' ' | b'\t') => Ok(ChunkState::BeforeExtension { size: value }),
         (_, b'\n') => Err(ChunkError::LineEnd),
         _ => Err(ChunkError::Size),
     }

@@ -29,7 +29,7 @@ impl Coding {
         }
     }
 
-    /// What a stored sibling of a file has at the end of its name.
+    /// The suffix of the file name of a stored coding.
     pub const fn file_suffix(self) -> &'static str {
         match self {
             Coding::Identity => "",
@@ -61,7 +61,7 @@ impl CodingSet {
         CodingSet(self.0 | 1 << coding as u8)
     }
 
-    /// What is in either set.
+    /// The union of both sets.
     pub const fn union(self, other: CodingSet) -> CodingSet {
         CodingSet(self.0 | other.0)
     }
@@ -85,10 +85,10 @@ impl FromIterator<Coding> for CodingSet {
     }
 }
 
-/// Chooses the coding the client likes best among those available (RFC 9110 section 12.5.3).
+/// Chooses the coding that the client prefers among those available (RFC 9110 section 12.5.3).
 ///
 /// The highest weight wins; at equal weight br, zstd, gzip, identity. Identity that is not named
-/// is acceptable but liked least. If nothing is acceptable, identity is sent all the same: a page
+/// is acceptable but preferred least. If nothing is acceptable, identity is sent all the same: a page
 /// is better than 406. Without Accept-Encoding the answer is identity. Members that are malformed
 /// are ignored; of a coding named twice the last counts.
 #[inline]

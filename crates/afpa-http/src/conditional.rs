@@ -12,7 +12,7 @@ pub struct Validators<'a> {
     pub last_modified: u64,
 }
 
-/// What the conditions of a request come to.
+/// The result of evaluating the conditions of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precondition {
     /// Do what the method says.

@@ -13,8 +13,8 @@ pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// A complete response head, from the status line to the blank line.
 ///
-/// Date stands directly after the status line, so that its place is known to whoever patches it,
-/// the kernel included (IBM paper, section 5: mutable header data).
+/// Date stands directly after the status line, so that its position is fixed for the code that patches it,
+/// also in the kernel (IBM paper, section 5: mutable header data).
 #[derive(Clone, PartialEq, Eq)]
 pub struct ResponseHead {
     bytes: Box<[u8]>,

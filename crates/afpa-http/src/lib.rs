@@ -1,8 +1,8 @@
 //! HTTP semantics without I/O: requests, targets, conditionals, ranges, codings, response heads.
 //!
-//! Everything here takes bytes (and, where it matters, a time) and gives back decisions. There is
-//! no socket, no clock and no `unsafe`, so that the engine, the fuzzers and the laboratory can all
-//! drive the same code. Hostile bytes never panic; they are refused with a reason.
+//! Everything here takes bytes (and, if needed, a time) and returns decisions. There is no socket, no clock
+//! and no `unsafe`, so the engine, the fuzzers and the lab can use the same code. Hostile bytes never cause a
+//! panic; they are refused with a reason.
 //!
 //! A request travels through the modules in this order:
 //!

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// The media type of what nobody knows (RFC 2046 section 4.5.1).
+/// The media type of files of an unknown type (RFC 2046 section 4.5.1).
 const UNKNOWN: &str = "application/octet-stream";
 
-/// The one name that is left of many (RFC 9239 section 6).
+/// The one registered name that is not obsolete (RFC 9239 section 6).
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The table of media types: the registry's, with overrides of the configuration.

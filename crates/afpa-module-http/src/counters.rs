@@ -1,13 +1,13 @@
-//! What the HTTP module counts, one set a core.
+//! The counters of the HTTP module, one set for each core.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use afpa_framework::Counter;
 use afpa_http::Status;
 
-use crate::shares::Shares;
+use crate::scope_stats::ScopeTable;
 
-/// Counts of one core.
+/// Counters of one core.
 #[derive(Debug)]
 pub struct HttpCounters {
     /// Requests answered from the core's view of the cache.
@@ -19,7 +19,7 @@ pub struct HttpCounters {
     /// Content bytes of answers, without heads.
     pub content_bytes: Counter,
     by_status: Box<[Counter]>,
-    shares: Mutex<Arc<Shares>>,
+    scopes: Mutex<Arc<ScopeTable>>,
 }
 
 /// Status codes lie between 100 and 599 (RFC 9110 section 15).
@@ -34,7 +34,7 @@ impl Default for HttpCounters {
             remote: Counter::default(),
             content_bytes: Counter::default(),
             by_status: (0..CODES).map(|_| Counter::default()).collect(),
-            shares: Mutex::default(),
+            scopes: Mutex::default(),
         }
     }
 }
@@ -44,7 +44,7 @@ impl HttpCounters {
         self.answered_code(status.code(), content_bytes);
     }
 
-    /// Likewise, of a status that a server chose.
+    /// As `answered`, with a status that a server chose.
     pub(crate) fn answered_code(&self, status: u16, content_bytes: u64) {
         let index = usize::from(status.saturating_sub(LOWEST));
         if let Some(counter) = self.by_status.get(index) {
@@ -53,14 +53,14 @@ impl HttpCounters {
         self.content_bytes.add(content_bytes);
     }
 
-    /// What is counted of sites and request sets.
-    pub fn shares(&self) -> Arc<Shares> {
-        Arc::clone(&self.shares.lock().unwrap_or_else(PoisonError::into_inner))
+    /// The counters of sites and request sets.
+    pub fn scopes(&self) -> Arc<ScopeTable> {
+        Arc::clone(&self.scopes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// From the start, and from a reload: hits do not come here.
-    pub(crate) fn share(&self, shares: &Arc<Shares>) {
-        *self.shares.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(shares);
+    /// Called at the start and at a reload, never on a hit.
+    pub(crate) fn set_scopes(&self, scopes: &Arc<ScopeTable>) {
+        *self.scopes.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(scopes);
     }
 
     /// Answers by status code, those that occurred.

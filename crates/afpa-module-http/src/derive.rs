@@ -1,89 +1,63 @@
 //! The state functions of HTTP: the module that the engine runs.
 
-mod routing;
+mod miss;
 
-use std::cell::Cell;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use afpa_cache::{Look, Seconds, View};
+use afpa_cache::{Lookup, Seconds, View};
 use afpa_framework::{
-    AccessSink, Client, ClientHalf, Derived, Helpers, Miss, Module, NotConfigured, Now, Outbox,
-    Outcome, Persistence, Receipt, Timeout, Waiting,
+    AccessSink, Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox,
+    Persistence, Receipt, Timeout, Waiting,
 };
-use afpa_http::{
-    BodyLength, FieldSlots, Request, RequestLimits, Status, body::BodySkipper, request, target,
-};
+use afpa_http::{BodyLength, FieldSlots, Request, Status, body::BodySkipper, request};
 use afpa_proxy::exchange;
-use afpa_proxy::limit::Place;
+use afpa_proxy::limit::ConnectionPermit;
 use afpa_router::ListenerId;
 
+use crate::asked::Asked;
 use crate::counters::HttpCounters;
-use crate::global::{Global, Routed};
+use crate::global::Global;
 use crate::header::HttpHeader;
-use crate::load::{self, Loaded};
-use crate::remote::{Ended, Remote};
-use crate::respond::{Asked, Responder};
-use crate::shares::{InFlight, Shares};
-use crate::site::Site;
+use crate::remote::{ExchangedRequest, Remote};
+use crate::respond::Responder;
+use crate::route::{self, PathRoom, Route};
+use crate::scope_stats::ScopeTable;
+use crate::uncached::{LoadedRequest, Uncached};
+
+pub use miss::Missed;
 
 /// The HTTP module of one core.
 pub struct Http {
     global: Arc<Global>,
-    /// Of the cache that all roots share.
+    /// This core's view of the cache that all roots share.
     view: Option<View<HttpHeader>>,
     responder: Responder,
-    /// What this core counts of sites and request sets.
-    shares: Arc<Shares>,
+    /// This core's counters of sites and request sets.
+    scopes: Arc<ScopeTable>,
     wake: Arc<dyn Fn() + Send + Sync>,
     /// What exchanges with servers share.
     core: Rc<exchange::Core>,
-    /// Listeners that were given up.
+    /// Listeners that the program gave up: the next answer on their connections is the last one.
     left: Vec<ListenerId>,
-    /// Where a path is rewritten that does not come normalised.
-    path: Vec<u8>,
-    /// Where a path is put together that the router rewrites.
-    joined: Vec<u8>,
+    paths: PathRoom,
 }
 
 /// HTTP's connection data.
 pub struct HttpConnection {
     client: Client,
     listener: ListenerId,
-    /// Content of the last request that is still to be thrown away.
+    /// Content of the last request that is still to be skipped.
     skipping: Option<BodySkipper>,
-    /// Under the limits of the site that its last distributed request was for.
-    place: Option<Place>,
+    /// The connection counts against the limits of the site that its last distributed request was for.
+    permit: Option<ConnectionPermit>,
 }
 
 /// A parsed request, with the bytes it was parsed from.
 pub struct HttpRequest<'s, 'b> {
     parsed: Request<'s, 'b>,
     head: &'b [u8],
-    /// Where *derive cached response* was told that it goes.
-    routed: Cell<Option<Routed>>,
-}
-
-/// A request that left the core's deferred-interrupt context. It keeps what it needs of the site that
-/// it came to, so that a reload in the meantime does not change its answer.
-pub struct Pending {
-    head: Vec<u8>,
-    limits: RequestLimits,
-    arrived: Now,
-    /// Whom the log names.
-    client: Client,
-    /// Of which share, where there is one.
-    in_flight: Option<InFlight>,
-    way: Way,
-}
-
-/// Where it went.
-enum Way {
-    /// To a helper thread, which looks below a root.
-    File { site: Arc<Site>, path: Box<[u8]> },
-    /// To a server.
-    Remote(Remote),
 }
 
 impl Http {
@@ -94,36 +68,35 @@ impl Http {
         sink: Box<dyn AccessSink>,
         wake: Arc<dyn Fn() + Send + Sync>,
     ) -> Self {
-        let shares = Arc::new(Shares::of(&global, &counters.shares()));
-        counters.share(&shares);
+        let scopes = Arc::new(global.scopes(&counters.scopes()));
+        counters.set_scopes(&scopes);
         Self {
             view: global.view(&wake),
             global,
-            shares,
+            scopes,
             responder: Responder::new(counters, sink),
             wake,
             core: Rc::default(),
             left: Vec::new(),
-            path: Vec::new(),
-            joined: Vec::new(),
+            paths: PathRoom::default(),
         }
     }
 
-    /// Serves from other global data from the next request on. Requests in flight keep the old.
+    /// Serves from new global data from the next request on. Requests in flight keep the old data.
     pub fn adopt(&mut self, global: Arc<Global>) {
-        self.shares = Arc::new(Shares::of(&global, &self.shares));
-        self.responder.counters.share(&self.shares);
+        self.scopes = Arc::new(global.scopes(&self.scopes));
+        self.responder.counters.set_scopes(&self.scopes);
         self.global = global;
         self.view = self.global.view(&self.wake);
     }
 
-    /// Leaves records of answered requests elsewhere from now on.
+    /// Sends the records of answered requests to another sink from now on.
     pub fn log_to(&mut self, sink: Box<dyn AccessSink>) {
         self.responder.sink = sink;
     }
 }
 
-/// Objects age by the steady clock: the wall clock may be set back.
+/// The age of objects is measured by the steady clock, because the wall clock may be set back.
 pub(crate) fn seconds(now: Now) -> Seconds {
     Seconds(now.steady_ms() / 1000)
 }
@@ -135,15 +108,22 @@ impl Module for Http {
         = HttpRequest<'s, 'b>
     where
         'b: 's;
-    type Pending = Pending;
-    type Loaded = Loaded;
+    type Routed<'m, 's, 'b>
+        = Missed<'m, 's, 'b>
+    where
+        'b: 's,
+        's: 'm;
+    type Uncached = Uncached;
+    type Loaded = LoadedRequest;
+    type Remote = Remote;
+    type Exchanged = ExchangedRequest;
 
     fn connected(&mut self, client: Client, listener: u32) -> HttpConnection {
         let listener = ListenerId(listener);
         if !self.left.is_empty() {
             self.left.retain(|left| *left != listener);
         }
-        HttpConnection { client, listener, skipping: None, place: None }
+        HttpConnection { client, listener, skipping: None, permit: None }
     }
 
     fn derive_request<'s, 'b>(
@@ -162,7 +142,7 @@ impl Module for Http {
                     connection.skipping = None;
                     Derived::Skipped(bytes)
                 }
-                // Its request has been answered: there is nothing left to say.
+                // The request of this content has its answer already (LIFECYCLE.md, invariant 3).
                 Err(BrokenBody) => Derived::Refused,
             };
         }
@@ -174,7 +154,7 @@ impl Module for Http {
             Ok(Some(parsed)) => {
                 let consumed = parsed.head_len;
                 let limit = self.global.body_limit;
-                // Where servers get requests, only the router knows whose content it is.
+                // With a router, the content may be for a server: routing decides.
                 if self.global.router.is_none() && self.global.leaves_content(&parsed) {
                     let status = Status::CONTENT_TOO_LARGE;
                     self.responder.refuse(connection.client, status, now, out);
@@ -184,7 +164,7 @@ impl Module for Http {
                     connection.skipping = Some(BodySkipper::new(parsed.body, limit));
                 }
                 let head = input.get(..consumed).unwrap_or_default();
-                Derived::Request(HttpRequest { parsed, head, routed: Cell::new(None) }, consumed)
+                Derived::Request(HttpRequest { parsed, head }, consumed)
             }
             Err(refusal) => {
                 self.responder.refuse(connection.client, refusal.status(), now, out);
@@ -193,166 +173,91 @@ impl Module for Http {
         }
     }
 
-    fn derive_cached_response(
-        &mut self,
+    fn derive_cached_response<'m, 's, 'b>(
+        &'m mut self,
         connection: &mut HttpConnection,
         now: Now,
-        request: &HttpRequest<'_, '_>,
+        request: &'m HttpRequest<'s, 'b>,
         out: &mut Outbox,
-    ) -> Option<Persistence> {
-        let parsed = &request.parsed;
-        let path = parsed.target.path()?;
-        if !parsed.method.is_get_or_head() || self.global.leaves_content(parsed) {
-            return None;
-        }
-        let path = target::normalise(path, &mut self.path).ok()?;
-        let verdict = self.global.verdict(connection.listener, parsed, path);
-        if let Some(Ok(verdict)) = &verdict {
-            request.routed.set(Some(Routed::of(verdict)));
-        }
-        let found = self.global.cached(parsed, path, verdict, &mut self.joined)?;
-        match self.view.as_mut()?.get(found.root.key(), found.path, seconds(now)) {
-            Look::Hit(object) => {
-                self.responder.counters.hits.add(1);
-                found.root.note(object, parsed);
-                let logged = self.responder.sink.enabled();
-                let asked = Asked {
-                    client: self.global.named(parsed, found.site, connection.client, logged),
-                    request: parsed,
-                    share: self.shares.get(found.site, found.set).map(|share| &**share),
-                    source: "hit",
-                    arrived: now,
-                    now,
-                    must_close: self.left.contains(&connection.listener),
-                };
-                Some(self.responder.object(asked, object, found.root.settings(), out))
-            }
-            Look::Recheck(_) | Look::Miss => None,
-        }
-    }
-
-    fn derive_miss_response(
-        &mut self,
-        connection: &mut HttpConnection,
-        now: Now,
-        request: &HttpRequest<'_, '_>,
-        out: &mut Outbox,
-    ) -> Miss<Pending> {
+    ) -> Cached<Missed<'m, 's, 'b>>
+    where
+        'b: 's,
+        's: 'm,
+    {
+        let Self { global, view, responder, scopes, core, left, paths, .. } = self;
+        let (parsed, peer) = (&request.parsed, connection.client);
+        let routed = route::route(global, connection.listener, parsed, paths);
+        let client = match responder.sink.enabled() {
+            true => global.logged_client(parsed, routed.site, peer),
+            false => peer,
+        };
         let asked = Asked {
-            client: connection.client,
-            request: &request.parsed,
-            share: None,
+            client,
+            request: parsed,
+            scope: routed.scope.and_then(|(site, set)| scopes.get(site, set)),
             source: "afpa",
             arrived: now,
             now,
-            must_close: self.left.contains(&connection.listener),
+            must_close: left.contains(&connection.listener),
         };
-        match self.global.router {
-            None => self.unrouted(asked, request.head, out),
-            Some(_) => self.routed(connection, asked, request, out),
+        if let Route::File { root, path } = &routed.route
+            && let Some(view) = view
+            && let Lookup::Hit(object) = view.get(root.key(), path, seconds(now))
+        {
+            responder.counters.hits.add(1);
+            root.note(object, parsed);
+            let asked = Asked { source: "hit", ..asked };
+            return Cached::Hit(responder.object(asked, object, root.settings(), out));
         }
+        let (head, route) = (request.head, routed.route);
+        Cached::Miss(Missed { asked, head, route, global, responder, core })
+    }
+
+    fn derive_miss_response(
+        missed: Missed<'_, '_, '_>,
+        connection: &mut HttpConnection,
+        out: &mut Outbox,
+    ) -> Miss<Uncached, Remote> {
+        missed.respond(connection, out)
     }
 
     fn derive_uncached_response(
         &mut self,
         now: Now,
-        pending: &Pending,
+        request: Uncached,
         helpers: &Helpers,
-    ) -> impl Future<Output = Loaded> + 'static {
+    ) -> impl Future<Output = LoadedRequest> + 'static {
         self.responder.counters.misses.add(1);
-        let file = match &pending.way {
-            Way::File { site, path } => Some((Arc::clone(site), path.clone())),
-            Way::Remote(_) => None,
-        };
-        let (helpers, now) = (helpers.clone(), seconds(now));
-        async move {
-            debug_assert!(file.is_some(), "a distributed request is no file");
-            match file {
-                Some((site, path)) => load::load(site, path, helpers, now).await,
-                None => Loaded::Failed(Status::INTERNAL_SERVER_ERROR),
-            }
-        }
+        request.load(helpers.clone(), seconds(now))
     }
 
-    fn derive_remote_response<'c, C: ClientHalf>(
-        &mut self,
-        _now: Now,
-        pending: &mut Pending,
-        client: &'c mut C,
-    ) -> impl Future<Output = Outcome<Self>> + use<'c, C> {
-        let job = match &mut pending.way {
-            Way::Remote(remote) => remote.job.take(),
-            Way::File { .. } => None,
-        };
-        let core = Rc::clone(&self.core);
-        async move {
-            let mut job = job.ok_or(NotConfigured)?;
-            let report = exchange::run(&mut job, &core, client).await;
-            Ok(Loaded::Remote(job, report))
-        }
-    }
-
-    fn finish(
+    fn finish_uncached(
         &mut self,
         connection: &mut HttpConnection,
         now: Now,
-        pending: Pending,
-        outcome: Outcome<Self>,
+        loaded: LoadedRequest,
         out: &mut Outbox,
     ) -> Persistence {
-        if let Ok(Loaded::Remote(job, report)) = outcome {
-            let ended = Ended {
-                client: job.client.map_or(connection.client, Client::Ip),
-                share: pending.in_flight.as_ref().map(InFlight::share),
-                head: &pending.head,
-                limits: &pending.limits,
-                arrived: pending.arrived,
-                now,
-            };
-            let persistence = ended.finish(&mut self.responder, &job, &report, out);
-            self.core.pool.give_back_text(job.head.into_memory());
-            self.core.pool.give_back_text(pending.head);
-            return persistence;
-        }
-        let mut slots = FieldSlots::default();
-        let parsed = match request::parse(&pending.head, &mut slots, &pending.limits) {
-            Ok(Some(parsed)) => parsed,
-            // It was parsed before, by the same rules: this cannot be. If it is, nobody is harmed.
-            Ok(None) | Err(_) => {
-                debug_assert!(false, "a request that was parsed is one");
-                let status = Status::INTERNAL_SERVER_ERROR;
-                self.responder.refuse(connection.client, status, now, out);
-                return Persistence::Close;
-            }
-        };
-        let asked = Asked {
-            client: pending.client,
-            request: &parsed,
-            share: pending.in_flight.as_ref().map(InFlight::share),
-            source: "uncached",
-            arrived: pending.arrived,
-            now,
-            must_close: self.left.contains(&connection.listener),
-        };
-        let responder = &mut self.responder;
-        match (outcome, &pending.way) {
-            (Ok(Loaded::Object(object)), Way::File { site, .. }) => {
-                site.note(&object, &parsed);
-                responder.object(asked, &object, site.settings(), out)
-            }
-            (Ok(Loaded::Slash), _) => {
-                // The way it was asked for, whatever the router made of it.
-                let path = parsed.target.path().unwrap_or_default();
-                let path = target::normalise(path, &mut self.path).unwrap_or_default();
-                let location = with_slash(path, parsed.target.query());
-                responder.redirect(asked, Status::MOVED_PERMANENTLY, &location, out)
-            }
-            (Ok(Loaded::Listing(html)), _) => responder.html(asked, &html, out),
-            (Ok(Loaded::Failed(status)), _) => responder.page(asked, status, out),
-            (Ok(Loaded::Object(_) | Loaded::Remote(..)) | Err(_), _) => {
-                responder.page(asked, Status::NOT_IMPLEMENTED, out)
-            }
-        }
+        let must_close = self.left.contains(&connection.listener);
+        loaded.finish(&mut self.responder, now, must_close, out)
+    }
+
+    fn derive_remote_response<'c, C: ClientStream>(
+        &mut self,
+        request: Remote,
+        client: &'c mut C,
+    ) -> impl Future<Output = ExchangedRequest> + use<'c, C> {
+        request.exchange(Rc::clone(&self.core), client)
+    }
+
+    fn finish_remote(
+        &mut self,
+        connection: &mut HttpConnection,
+        now: Now,
+        exchanged: ExchangedRequest,
+        out: &mut Outbox,
+    ) -> Persistence {
+        exchanged.finish(&mut self.responder, &self.core, connection.client, now, out)
     }
 
     fn timed_out(
@@ -362,8 +267,8 @@ impl Module for Http {
         now: Now,
         out: &mut Outbox,
     ) {
-        // A client that asked nothing is told nothing; one whose request was answered before its
-        // content had come, neither.
+        // A client that has sent no request gets no answer. Nor does one whose request was answered before
+        // its content had arrived.
         if why == Timeout::Head {
             self.responder.refuse(connection.client, Status::REQUEST_TIMEOUT, now, out);
         }
@@ -402,28 +307,16 @@ impl Module for Http {
     }
 }
 
-/// The path of a directory with the slash that was missing, and the query as it came.
-fn with_slash(path: &[u8], query: Option<&[u8]>) -> Vec<u8> {
-    let mut location = Vec::with_capacity(path.len() + 1);
-    target::encode(path, &mut location);
-    location.push(b'/');
-    if let Some(query) = query {
-        location.push(b'?');
-        location.extend_from_slice(query);
-    }
-    location
-}
-
 enum Skipped {
     /// Wait for more data.
     More,
-    /// So many bytes are done with, and there is more to come.
+    /// So many bytes were skipped, and more content follows.
     Some(usize),
-    /// So many bytes, and the content ends with them.
+    /// So many bytes were skipped, and the content ends with them.
     Last(usize),
 }
 
-/// Content that is malformed, or goes on beyond the limit.
+/// The content is malformed, or longer than the limit.
 struct BrokenBody;
 
 fn skip(skipper: &mut BodySkipper, input: &[u8]) -> Result<Skipped, BrokenBody> {

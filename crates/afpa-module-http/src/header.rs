@@ -1,7 +1,8 @@
 //! How HTTP extends a cache object: validators, and the immutable header data of each coding.
 //!
-//! Codings that are not stored beside the file are not there when an object is loaded: they are *due*. The
-//! object says so (`Vary`), and notes who asks; when they are made, an object that has them replaces it.
+//! When an object is loaded, codings that are not stored beside the file are missing: they are *due*. The
+//! object says so (`Vary`), and notes requests for them. When they have been made, an object that has them
+//! replaces it.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -24,15 +25,15 @@ pub struct HttpHeader {
 /// One coding of a representation.
 #[derive(Debug)]
 pub struct Variant {
-    /// What this is.
+    /// The coding.
     pub coding: Coding,
     /// Index of its payload in the cache object.
     pub payload: usize,
     /// Bytes of the payload.
     pub len: u64,
-    /// The version of the file behind the payload: the sibling's, where a sibling is stored.
+    /// The version of the file behind the payload. For a stored coding, this is the version of that file.
     pub stamp: Stamp,
-    /// Whether it was found in the file system, not made here.
+    /// Whether it was found in the file system, and not made by AFPA.
     pub stored: bool,
     /// Its own strong entity tag.
     pub etag: EntityTag,
@@ -42,13 +43,13 @@ pub struct Variant {
     pub not_modified: ResponseHead,
 }
 
-/// How much the codings that are due are wanted. Only ever goes up, but for an order that was refused.
+/// How far the codings that are due have got. The state only advances, except when the queue was full.
 mod demand {
-    /// Nobody was answered yet.
+    /// No request was answered from the object yet.
     pub(super) const UNASKED: u8 = 0;
-    /// Somebody was: whoever comes now asks again.
+    /// One request was answered; the next one makes it an object that is asked for again.
     pub(super) const ASKED: u8 = 1;
-    /// They are being made, or wait for it.
+    /// The object is in the compressor's queue, or being compressed.
     pub(super) const ORDERED: u8 = 2;
 }
 
@@ -73,7 +74,7 @@ impl HttpHeader {
         Self { last_modified, content_type, available, due, demand, variants }
     }
 
-    /// The codings that were found beside the file, not made here.
+    /// The codings that were found beside the file, and not made by AFPA.
     pub(crate) fn stored(&self) -> impl Iterator<Item = Coding> {
         let coded = self.variants().filter(|variant| variant.stored);
         coded.map(|variant| variant.coding).filter(|coding| *coding != Coding::Identity)
@@ -84,18 +85,18 @@ impl HttpHeader {
         self.available
     }
 
-    /// The codings that are still to be made, if it is worth it; identity, which is in every set, is not.
+    /// The codings that are still to be made, if they are worth it. (Identity is in every set, but never due.)
     pub fn due(&self) -> CodingSet {
         self.due
     }
 
-    /// Whether an answer depends on Accept-Encoding, or will when the codings are made that are due.
+    /// Whether an answer depends on Accept-Encoding, or will once the due codings are made.
     pub(crate) fn varies(&self) -> bool {
         self.available.union(self.due) != CodingSet::IDENTITY
     }
 
-    /// Notes a request that is answered from this object. `true` when the codings that are due are to be
-    /// made now: the object is asked for again, and the client would like one of them. Says so once.
+    /// Notes a request that is answered from this object. Returns `true`, once, if the due codings are to be
+    /// made now: the object is asked for again, and the client accepts one of them.
     #[inline]
     pub(crate) fn wants_codings(&self, request: &Request<'_, '_>) -> bool {
         if self.due == CodingSet::IDENTITY {
@@ -117,8 +118,8 @@ impl HttpHeader {
         }
     }
 
-    /// The order could not be placed: a later request may.
-    pub(crate) fn order_refused(&self) {
+    /// The compressor's queue was full: a later request may try again.
+    pub(crate) fn enqueue_failed(&self) {
         self.demand.store(demand::ASKED, Ordering::Relaxed);
     }
 
@@ -132,7 +133,7 @@ impl HttpHeader {
         self.variants[coding as usize].as_deref()
     }
 
-    /// The variant that the client likes best.
+    /// The variant that the client prefers.
     pub(crate) fn choose(&self, request: &Request<'_, '_>) -> Option<&Variant> {
         self.variant(coding::choose(request, self.available))
     }

@@ -1,38 +1,45 @@
 //! HTTP/1.1 for static content, as an AFPA protocol module.
 //!
-//! [`Http`] is the module: one value a core, whose methods are the state functions of the diagram.
-//! Where to look for a state:
+//! [`Http`] is the module: each core has one value, whose methods are the state functions of the diagram.
+//! The files of the states:
 //!
 //! | state | file |
 //! |---|---|
 //! | derive request | `derive.rs` (over [`afpa_http::request`]) |
-//! | derive cached response | `derive.rs`, `respond.rs` |
-//! | derive miss response | `derive/routing.rs` (over [`afpa_router`]) |
-//! | derive uncached response | `load/` |
+//! | derive cached response | `derive.rs`, `route.rs` (over [`afpa_router`]), `respond.rs` |
+//! | derive miss response | `derive/miss.rs` |
+//! | derive uncached response | `uncached.rs`, `load/` |
 //! | derive remote response | `remote.rs` (over [`afpa_proxy::exchange`]) |
 //! | send response | the engine, from the outbox that `respond.rs` filled |
 //!
-//! [`Global`] is the global data: router, document roots ([`Site`]), server groups, shared by all
-//! cores and swapped as a whole at a reload. LIFECYCLE.md beside this folder lists states and invariants.
+//! [`Global`] is the global data: router, document roots ([`DocRoot`]), server groups, shared by all
+//! cores and replaced as a whole at a reload. LIFECYCLE.md in this crate lists states and invariants.
 #![forbid(unsafe_code)]
 
+mod asked;
 mod counters;
 mod derive;
+mod doc_root;
 mod global;
 mod header;
 mod load;
 mod push;
 mod remote;
 mod respond;
+mod route;
+mod scope_stats;
 mod settings;
-mod shares;
 mod site;
+mod uncached;
 
 pub use counters::HttpCounters;
-pub use derive::{Http, HttpConnection, HttpRequest, Pending};
-pub use global::{Global, ServerGroup, VirtualSite};
+pub use derive::{Http, HttpConnection, HttpRequest, Missed};
+pub use doc_root::{DocRoot, DocRootError};
+pub use global::{Global, ServerGroup};
 pub use header::{HttpHeader, Variant};
-pub use load::{Coder, CoderStats, Loaded};
-pub use settings::{Compression, SiteSettings};
-pub use shares::{Share, ShareReport, Shares};
-pub use site::{Site, SiteError};
+pub use load::{Compressor, CompressorStats};
+pub use remote::{ExchangedRequest, Remote};
+pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};
+pub use settings::{Compression, DocRootSettings};
+pub use site::Site;
+pub use uncached::{LoadedRequest, Uncached};

@@ -1,5 +1,5 @@
-//! What the watcher hears: objects are dropped, and written files are loaded before they are asked
-//! for ("content is pushed to the cache simply by writing it", IBM paper, section 2).
+//! Acts on changes that the watcher reports: objects are dropped, and written files are loaded before they
+//! are asked for ("content is pushed to the cache simply by writing it", IBM paper, section 2).
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
@@ -9,9 +9,9 @@ use afpa_cache::watch::ChangeSink;
 use afpa_cache::{Cache, Fill, Key, Seconds};
 use afpa_http::Coding;
 
+use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
 use crate::load;
-use crate::site::Site;
 
 /// Passes changes on to the cache.
 pub(crate) struct Changes {
@@ -20,7 +20,7 @@ pub(crate) struct Changes {
     written: Option<SyncSender<Box<[u8]>>>,
 }
 
-/// Files that may wait to be pushed; beyond it they are loaded when they are asked for.
+/// How many files may wait to be pushed. Further files are loaded when they are asked for.
 const WAITING: usize = 4096;
 
 impl Changes {
@@ -58,9 +58,9 @@ impl ChangeSink for Changes {
     }
 }
 
-/// The thread that loads written files. It ends when the site does.
+/// The thread that loads written files. It ends when the document root does.
 pub(crate) struct Pusher {
-    pub(crate) site: Weak<Site>,
+    pub(crate) doc_root: Weak<DocRoot>,
     pub(crate) written: Receiver<Box<[u8]>>,
 }
 
@@ -68,10 +68,10 @@ impl Pusher {
     pub(crate) fn run(self) {
         let start = Instant::now();
         while let Ok(path) = self.written.recv() {
-            let Some(site) = self.site.upgrade() else { return };
+            let Some(doc_root) = self.doc_root.upgrade() else { return };
             let now = Seconds(start.elapsed().as_secs());
-            for key in keys_of(&site, &path) {
-                push(&site, &key, now);
+            for key in keys_of(&doc_root, &path) {
+                push(&doc_root, &key, now);
             }
         }
     }
@@ -79,30 +79,30 @@ impl Pusher {
 
 /// The keys whose objects a written file is part of: its own, that of the file it is a stored
 /// coding of, and that of the directory it is an index file of.
-fn keys_of(site: &Site, path: &[u8]) -> Vec<Key> {
+fn keys_of(doc_root: &DocRoot, path: &[u8]) -> Vec<Key> {
     let suffix = Coding::ALL
         .iter()
         .map(|coding| coding.file_suffix().as_bytes())
         .find(|suffix| !suffix.is_empty() && path.ends_with(suffix));
     let file = path.get(..path.len() - suffix.map_or(0, <[u8]>::len)).unwrap_or(path);
-    let mut keys = vec![Key::new(site.key(), file)];
+    let mut keys = vec![Key::new(doc_root.key(), file)];
     let (directory, name) =
         file.split_at(file.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1));
-    if site.settings().index.iter().any(|index| index.as_bytes() == name) {
-        keys.push(Key::new(site.key(), directory));
+    if doc_root.settings().index.iter().any(|index| index.as_bytes() == name) {
+        keys.push(Key::new(doc_root.key(), directory));
     }
     keys
 }
 
 /// Loads an object, if it is small and there is room: a push ejects nothing that was asked for.
-fn push(site: &Site, key: &Key, now: Seconds) {
-    let usage = site.cache().arena().usage();
+fn push(doc_root: &DocRoot, key: &Key, now: Seconds) {
+    let usage = doc_root.cache().arena().usage();
     let spare = usage.limit.saturating_sub(usage.used);
-    if spare < usage.limit / 10 || spare < site.cache().settings().pin_threshold * 2 {
+    if spare < usage.limit / 10 || spare < doc_root.cache().settings().pin_threshold * 2 {
         return;
     }
-    if let Fill::Lead(ticket) = site.cache().begin(key.clone(), now) {
-        // Overtaken by another write: that one is in the queue, too.
-        let _ = load::fill(site, ticket);
+    if let Fill::Lead(ticket) = doc_root.cache().begin(key.clone(), now) {
+        // If another write overtook the load, that write is in the queue, too.
+        let _ = load::fill(doc_root, ticket);
     }
 }

@@ -1,60 +1,68 @@
-//! *Derive remote response*: from a request that the router distributes to an exchange with a server,
-//! and from what became of it to the end of the answer.
+//! *Derive remote response*: makes a distributed request ready for an exchange with a server, and finishes the
+//! answer when the exchange has ended.
 
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use afpa_framework::access::duration_us;
-use afpa_framework::{Client, Now, Outbox, Persistence};
-use afpa_http::{BodyLength, Method, Request, RequestLimits, Status, request};
-use afpa_proxy::exchange::{Core, End, Job, Report};
-use afpa_proxy::forwarded;
-use afpa_proxy::limit::{Permit, Place, Refused};
+use afpa_framework::{Client, ClientStream, Now, Outbox, Persistence};
+use afpa_http::{BodyLength, FieldSlots, Method, Request, Status};
+use afpa_proxy::exchange::{self, Core, End, Job, Report};
+use afpa_proxy::limit::{ConnectionPermit, Permit, Refused};
 use afpa_proxy::request::{NotForwardable, Origin, RequestHead};
 use afpa_proxy::response::Asked as AskedServer;
 use afpa_proxy::select::{Affinity, url_hash};
 use afpa_router::{self as router, GroupId, SiteId};
 
-use crate::global::{Global, ServerGroup, VirtualSite};
-use crate::respond::{Asked, Responder};
-use crate::shares::Share;
+use crate::asked::{Asked, KeptRequest};
+use crate::global::{Global, ServerGroup};
+use crate::respond::Responder;
+use crate::site::Site;
 
-/// A request on its way to a server.
-pub(crate) struct Remote {
-    /// Gone while the exchange has it.
-    pub(crate) job: Option<Box<Job>>,
-    /// Its place under the limits of the site.
+/// A request that a server of a server group answers.
+pub struct Remote {
+    pub(crate) request: KeptRequest,
+    /// What the exchange needs of it.
+    pub(crate) job: Box<Job>,
+    /// It counts against the limits of the site until it is finished.
     pub(crate) _permit: Option<Permit>,
 }
 
+/// The request, and how the exchange with the server ended.
+pub struct ExchangedRequest {
+    remote: Remote,
+    report: Report,
+}
+
 /// Why a distributed request goes to no server.
-pub(crate) enum Local {
-    /// It is about this server.
+pub(crate) enum NotSent {
+    /// It is an OPTIONS request that AFPA itself answers.
     Options,
-    /// It is not to be passed on.
+    /// It must not be passed on.
     Status(Status),
-    /// It has more content than the servers get.
+    /// It has more content than the group allows.
     TooLarge,
     /// The site's limits are reached.
     Limited(Refused),
 }
 
-/// What the router said about a distributed request.
+/// The router's verdict on a distributed request.
 #[derive(Clone, Copy)]
 pub(crate) struct Distributed<'a> {
     pub(crate) site: SiteId,
     pub(crate) group: GroupId,
     pub(crate) affinity: router::Affinity,
-    /// Its path at the server.
+    /// The path for the server.
     pub(crate) path: &'a [u8],
 }
 
-/// Who asks, as far as servers and limits are concerned.
+/// The client of a distributed request.
 #[derive(Clone, Copy)]
 pub(crate) struct Asker {
     pub(crate) client: Option<IpAddr>,
     pub(crate) names_server: bool,
-    /// Its connection ends with this answer.
+    /// This answer is the last one on its connection.
     pub(crate) is_last: bool,
 }
 
@@ -64,32 +72,35 @@ pub(crate) fn prepare(
     core: &Core,
     request: &Request<'_, '_>,
     to: Distributed<'_>,
-    (asker, place): (Asker, &mut Option<Place>),
+    (asker, connection): (Asker, &mut Option<ConnectionPermit>),
     now: Now,
-) -> Result<Remote, Local> {
+) -> Result<(Box<Job>, Option<Permit>), NotSent> {
     let Some(ServerGroup { group, settings }) = global.groups.get(to.group.0 as usize) else {
         debug_assert!(false, "the router knows only groups that there are");
-        return Err(Local::Status(Status::INTERNAL_SERVER_ERROR));
+        return Err(NotSent::Status(Status::INTERNAL_SERVER_ERROR));
     };
     let site = global.sites.get(to.site.0 as usize);
     let too_large = |most| matches!(request.body, BodyLength::Length(length) if length > most);
     if settings.largest_content.is_some_and(too_large) {
-        return Err(Local::TooLarge);
+        return Err(NotSent::TooLarge);
     }
-    let (client, origin) = client_of(request, site, asker.client);
+    let (client, origin) = match site {
+        Some(site) => site.client_of(request, asker.client),
+        None => (asker.client, Origin { client: asker.client, trusted: false }),
+    };
     let mut head = RequestHead::in_memory(core.pool.text());
     let policy = &settings.request;
-    head.write(request, to.path, policy, origin).map_err(Local::from)?;
-    // Last, so that what is refused for another reason does not count.
-    let admit = |site: &VirtualSite| {
-        if !place.as_ref().is_some_and(|place| place.is_at(&site.gate)) {
-            // The one before is given back whatever comes of this.
-            *place = None;
-            *place = site.gate.enter(now.steady_us, client.filter(|_| !origin.trusted))?;
+    head.write(request, to.path, policy, origin).map_err(NotSent::from)?;
+    // The limits come last, so that a request that is refused for another reason does not count.
+    let admit = |site: &Site| {
+        if !connection.as_ref().is_some_and(|permit| permit.is_at(&site.gate)) {
+            // The permit of the site before is given back even if this site refuses the connection.
+            *connection = None;
+            *connection = site.gate.enter(now.steady_us, client.filter(|_| !origin.trusted))?;
         }
         site.gate.admit(now.steady_us, client)
     };
-    let permit = site.map(admit).transpose().map_err(Local::Limited)?;
+    let permit = site.map(admit).transpose().map_err(NotSent::Limited)?;
 
     let affinity = affinity(to.affinity);
     let cookie = group.cookie_name().filter(|_| affinity == Affinity::Cookie);
@@ -110,27 +121,7 @@ pub(crate) fn prepare(
         affinity: Some(affinity),
         names_server: asker.names_server,
     };
-    Ok(Remote { job: Some(Box::new(job)), _permit: permit })
-}
-
-/// The client, as the routers in front name it where they may, and what servers are told: each router
-/// adds whom it heard from.
-pub(crate) fn client_of(
-    request: &Request<'_, '_>,
-    site: Option<&VirtualSite>,
-    peer: Option<IpAddr>,
-) -> (Option<IpAddr>, Origin) {
-    let Some((peer, site)) = peer.zip(site) else {
-        return (peer, Origin { client: peer, trusted: false });
-    };
-    let trusted = site.forwarded_from.iter().any(|network| network.contains(peer));
-    let origin = Origin { client: Some(peer), trusted };
-    if !trusted {
-        return (Some(peer), origin);
-    }
-    let lines = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("x-forwarded-for"));
-    let client = forwarded::client(lines.map(|(_, value)| value), peer, &site.forwarded_from);
-    (Some(client), origin)
+    Ok((Box::new(job), permit))
 }
 
 fn affinity(wanted: router::Affinity) -> Affinity {
@@ -156,91 +147,106 @@ fn cookie_value<'b>(request: &Request<'_, 'b>, name: &str) -> Option<&'b [u8]> {
     })
 }
 
-impl From<NotForwardable> for Local {
+impl From<NotForwardable> for NotSent {
     fn from(why: NotForwardable) -> Self {
         match why {
-            NotForwardable::AboutThisServer | NotForwardable::LastStop => Local::Options,
+            NotForwardable::AboutThisServer | NotForwardable::LastStop => NotSent::Options,
             NotForwardable::Connect | NotForwardable::Trace => {
-                Local::Status(Status::METHOD_NOT_ALLOWED)
+                NotSent::Status(Status::METHOD_NOT_ALLOWED)
             }
-            NotForwardable::Connection => Local::Status(Status::BAD_REQUEST),
-            NotForwardable::Ring => Local::Status(Status::BAD_GATEWAY),
+            NotForwardable::Connection => NotSent::Status(Status::BAD_REQUEST),
+            NotForwardable::Ring => NotSent::Status(Status::BAD_GATEWAY),
         }
     }
 }
 
-/// A request whose exchange has ended, and what is needed to finish its answer.
-pub(crate) struct Ended<'a> {
-    pub(crate) client: Client,
-    /// In which it is counted.
-    pub(crate) share: Option<&'a Share>,
-    pub(crate) head: &'a [u8],
-    pub(crate) limits: &'a RequestLimits,
-    pub(crate) arrived: Now,
-    pub(crate) now: Now,
+impl Remote {
+    /// Has a server answer.
+    pub(crate) async fn exchange<C: ClientStream>(
+        mut self,
+        core: Rc<Core>,
+        client: &mut C,
+    ) -> ExchangedRequest {
+        let report = exchange::run(&mut self.job, &core, client).await;
+        ExchangedRequest { remote: self, report }
+    }
 }
 
-impl Ended<'_> {
-    /// Counts and records the answer, and gives it where the servers gave none.
+impl ExchangedRequest {
+    /// Counts and records the answer, and writes it where the servers gave none.
     pub(crate) fn finish(
-        &self,
+        self,
         responder: &mut Responder,
-        job: &Job,
-        report: &Report,
+        core: &Core,
+        peer: Client,
+        now: Now,
         out: &mut Outbox,
     ) -> Persistence {
+        let persistence = self.answer(responder, peer, now, out);
+        let Remote { request, job, .. } = self.remote;
+        core.pool.give_back_text(job.head.into_memory());
+        core.pool.give_back_text(request.head);
+        persistence
+    }
+
+    fn answer(
+        &self,
+        responder: &mut Responder,
+        peer: Client,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let Self { remote: Remote { request, job, .. }, report } = self;
         responder.counters.remote.add(1);
-        if let Some(share) = self.share {
-            share.took(duration_us(self.arrived.unix_us, self.now.unix_us));
+        if let Some(scope) = request.scope() {
+            scope.took(duration_us(request.arrived.unix_us, now.unix_us));
         }
         let (status, persistence) = match report.end {
             End::Relayed(persistence) => (report.status, persistence),
             End::Broken => (report.status, Persistence::Close),
             End::ClientGone => (CLIENT_GONE, Persistence::Close),
             End::Failed(failure) => {
-                let content_left = job.body != BodyLength::None;
-                return self.with_request(|request, now| {
-                    let asked = self.asked(request, now, content_left);
-                    responder.failure(asked, failure, report, out)
+                let answered = self.with_request(peer, now, |asked| {
+                    let must_close = job.body != BodyLength::None;
+                    responder.failure(Asked { must_close, ..asked }, failure, report, out)
                 });
+                return answered.unwrap_or(Persistence::Close);
             }
         };
         responder.counters.answered_code(status, report.content_bytes);
-        if let Some(share) = self.share {
-            share.answered(status);
+        if let Some(scope) = request.scope() {
+            scope.answered(status);
         }
         if responder.sink.enabled() {
-            self.with_request(|request, now| {
-                let asked = self.asked(request, now, false);
+            let recorded = self.with_request(peer, now, |asked| {
                 responder.record_remote(asked, status, report);
-                persistence
             });
+            return recorded.map_or(Persistence::Close, |()| persistence);
         }
         persistence
     }
 
-    fn asked<'r, 's, 'b>(
-        &'r self,
-        request: &'r Request<'s, 'b>,
+    /// Parses the request again: only answers that are rare, or recorded, need that.
+    fn with_request<T>(
+        &self,
+        peer: Client,
         now: Now,
-        must_close: bool,
-    ) -> Asked<'r, 's, 'b> {
-        let (client, share, arrived) = (self.client, self.share, self.arrived);
-        Asked { client, request, share, source: "remote", arrived, now, must_close }
-    }
-
-    /// Parses the request once more: only answers that are rare, or recorded, need that.
-    fn with_request(&self, then: impl FnOnce(&Request<'_, '_>, Now) -> Persistence) -> Persistence {
-        let mut slots = Default::default();
-        match request::parse(self.head, &mut slots, self.limits) {
-            Ok(Some(parsed)) => then(&parsed, self.now),
-            Ok(None) | Err(_) => {
-                debug_assert!(false, "a request that was parsed is one");
-                Persistence::Close
-            }
-        }
+        then: impl FnOnce(Asked<'_, '_, '_>) -> T,
+    ) -> Option<T> {
+        let Remote { request, job, .. } = &self.remote;
+        let mut slots = FieldSlots::default();
+        let parsed = request.parse(&mut slots)?;
+        Some(then(Asked {
+            client: job.client.map_or(peer, Client::Ip),
+            request: &parsed,
+            scope: request.scope(),
+            source: "remote",
+            arrived: request.arrived,
+            now,
+            must_close: false,
+        }))
     }
 }
 
-/// What is recorded when the client went away before it had its answer.
+/// The status in the log when the client went away before it had its answer (nginx's 499).
 const CLIENT_GONE: u16 = 499;

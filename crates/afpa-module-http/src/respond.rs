@@ -1,8 +1,8 @@
-//! From a request and what was found for it to the bytes of the answer.
+//! Writes answers: from a request and what was found for it to the bytes in the outbox.
 //!
 //! The common answer, the whole of a pinned object, copies a head that was generated when the object
-//! entered the cache, patches the date, and copies the content behind it: no formatting, no
-//! allocation. Everything else (conditions, ranges, errors) is built here when it is asked for.
+//! entered the cache, patches the date, and copies the content behind it. This formats and allocates nothing.
+//! All other answers (conditions, ranges, errors) are built when they are needed.
 
 mod pages;
 
@@ -12,22 +12,22 @@ use std::sync::Arc;
 
 use afpa_cache::{Object, Payload};
 use afpa_framework::access::{Remote, duration_us};
-use afpa_framework::{AccessRecord, AccessSink, Client, Now, Outbox, Part, Persistence, Receipt};
+use afpa_framework::{AccessRecord, AccessSink, Now, Outbox, Part, Persistence, Receipt};
 use afpa_http::{
-    Connection, HttpDate, Known, KnownSet, Method, Precondition, Ranges, Request, ResponseHead,
-    Status, Version, conditional,
+    Connection, HttpDate, Known, KnownSet, Method, Precondition, Ranges, ResponseHead, Status,
+    Version, conditional,
     multipart::{Boundary, Multipart},
     page, range,
 };
 use afpa_proxy::exchange::Report;
 
 use self::pages::page_head;
+use crate::asked::Asked;
 use crate::counters::HttpCounters;
 use crate::header::{HttpHeader, Variant};
-use crate::settings::SiteSettings;
-use crate::shares::Share;
+use crate::settings::DocRootSettings;
 
-/// Content up to this size is gathered with its head; larger content is sent from where it lies.
+/// Content up to this size is copied behind its head; larger content is sent from the cache object.
 const GATHERED: u64 = 16 * 1024;
 
 /// What a core needs to write answers.
@@ -37,33 +37,8 @@ pub(crate) struct Responder {
     /// The date of the present second, formatted once.
     date: HttpDate,
     second: u64,
-    /// The engine is shutting down: every answer is the last one of its connection.
+    /// The engine drains: every answer is the last one on its connection.
     pub(crate) draining: bool,
-}
-
-/// A request as the responder sees it: who asked, what, and who found the answer.
-#[derive(Clone, Copy)]
-pub(crate) struct Asked<'a, 's, 'b> {
-    pub(crate) client: Client,
-    pub(crate) request: &'a Request<'s, 'b>,
-    /// In which it is counted; `None` when it is no site's.
-    pub(crate) share: Option<&'a Share>,
-    pub(crate) source: &'static str,
-    /// When the request was derived; `now` is later if a thread had to find the answer.
-    pub(crate) arrived: Now,
-    pub(crate) now: Now,
-    /// Nothing can follow on the connection: content of the request was left behind.
-    pub(crate) must_close: bool,
-}
-
-impl Asked<'_, '_, '_> {
-    /// Counts the answer for its site and request set.
-    #[inline]
-    pub(crate) fn count(&self, status: u16) {
-        if let Some(share) = self.share {
-            share.answered(status);
-        }
-    }
 }
 
 impl Responder {
@@ -76,7 +51,7 @@ impl Responder {
         &mut self,
         asked: Asked<'_, '_, '_>,
         object: &Object<HttpHeader>,
-        settings: &SiteSettings,
+        settings: &DocRootSettings,
         out: &mut Outbox,
     ) -> Persistence {
         let header = object.header();
@@ -108,13 +83,13 @@ impl Responder {
         persistence
     }
 
-    /// Conditions and ranges: 304, 412, 206, 416, or the whole after all (RFC 9110 section 13.2.2).
+    /// Evaluates conditions and ranges: 304, 412, 206, 416, or 200 (RFC 9110 section 13.2.2).
     fn special(
         &mut self,
         asked: Asked<'_, '_, '_>,
         object: &Object<HttpHeader>,
         variant: &Variant,
-        settings: &SiteSettings,
+        settings: &DocRootSettings,
         out: &mut Outbox,
     ) -> Persistence {
         let validators = object.header().validators(variant);
@@ -199,7 +174,7 @@ impl Responder {
         self.finish_page(asked, status, &head, &body, out)
     }
 
-    /// Leaves the record of an answer that a server gave.
+    /// Records an answer that a server gave.
     pub(crate) fn record_remote(&mut self, asked: Asked<'_, '_, '_>, status: u16, report: &Report) {
         let remote = remote_of(report);
         let record = record(asked, status, report.content_bytes);
@@ -212,8 +187,8 @@ impl Responder {
         persistence
     }
 
-    /// RFC 9112 section 9.3. A client that waits for 100 (Continue) and gets a final answer instead
-    /// may or may not send its content: only the end of the connection is sure.
+    /// Whether the connection persists (RFC 9112 section 9.3). A client that waits for 100 (Continue) and gets a
+    /// final answer instead may or may not send its content, so the connection has to end.
     fn connection(&self, asked: Asked<'_, '_, '_>) -> (Connection, Persistence) {
         let request = asked.request;
         let last = !request.keep_alive || request.expect_continue || asked.must_close;
@@ -235,7 +210,7 @@ impl Responder {
         &self.date
     }
 
-    /// Counts the answer, and leaves its record: at once, or with the parts that are still to go.
+    /// Counts the answer, and records it: at once, or when its parts have been sent.
     fn note(&mut self, asked: Asked<'_, '_, '_>, status: Status, length: u64, out: &mut Outbox) {
         self.counters.answered(status, length);
         asked.count(status.code());
@@ -283,7 +258,7 @@ fn remote_of(report: &Report) -> Remote<'_> {
     }
 }
 
-/// What every 206 says of its representation (RFC 9110 section 15.3.7).
+/// The fields of every 206 (RFC 9110 section 15.3.7).
 fn partial(header: &HttpHeader, variant: &Variant) -> afpa_http::head::HeadBuilder {
     let coded = variant.coding != afpa_http::Coding::Identity;
     ResponseHead::build(Status::PARTIAL_CONTENT)
@@ -294,13 +269,13 @@ fn partial(header: &HttpHeader, variant: &Variant) -> afpa_http::head::HeadBuild
         .field_if("Content-Encoding", coded.then(|| variant.coding.token()))
 }
 
-/// A boundary that no file can be made to contain: each one is new, from the keys of a fresh hasher.
+/// A random boundary, from the keys of a new hasher, so that no file can be made to contain it.
 fn boundary() -> Boundary {
     let half = || u128::from(RandomState::new().hash_one(()));
     Boundary::new(half() << 64 | half())
 }
 
-/// Puts a range of content behind the gathered bytes: copied when it is small and in memory.
+/// Appends a range of content: small pinned content is copied, all other content is sent from the object.
 fn push_content(
     object: &Object<HttpHeader>,
     variant: &Variant,

@@ -1,13 +1,13 @@
-//! What a site can be told.
+//! Settings of a document root.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 
 use afpa_http::{Coding, RequestLimits};
 
-/// Settings of one site, with safe defaults.
+/// Settings of one document root, with safe defaults.
 #[derive(Clone, Debug)]
-pub struct SiteSettings {
+pub struct DocRootSettings {
     /// Limits on request heads.
     pub limits: RequestLimits,
     /// Most bytes of request content that are read and thrown away to keep a connection.
@@ -28,22 +28,23 @@ pub struct SiteSettings {
     pub compression: Compression,
     /// Whether files written into the tree are loaded before they are asked for.
     pub push: bool,
-    /// Ranges of one request that are answered; more: the whole.
+    /// Most ranges of one request; with more, the whole is sent.
     pub ranges: usize,
 }
 
-/// Which objects are compressed, once, when they are asked for again.
+/// Which objects are compressed. Each is compressed once, when it is asked for again.
 #[derive(Clone, Debug)]
 pub struct Compression {
     /// Codings to make, and at which level.
     pub codings: Vec<(Coding, u32)>,
-    /// Smaller files are not worth it.
+    /// Smaller files are not compressed: it would save too little.
     pub min_size: u64,
-    /// Larger files take too long.
+    /// Larger files are not compressed: it would take too long.
     pub max_size: u64,
     /// Media types besides the built-in compressible ones.
     pub types: Vec<String>,
-    /// Objects that may wait for it; one that finds no place is ordered again when it is asked for again.
+    /// Objects that may wait to be compressed. If the queue is full, a later request for the object tries
+    /// again.
     pub queue: usize,
 }
 
@@ -59,7 +60,7 @@ impl Default for Compression {
     }
 }
 
-impl Default for SiteSettings {
+impl Default for DocRootSettings {
     fn default() -> Self {
         Self {
             limits: RequestLimits::default(),

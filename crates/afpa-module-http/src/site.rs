@@ -1,146 +1,51 @@
-//! A document root with its cache, watcher and settings.
+//! A site, apart from its routes.
 
-use std::io;
-use std::sync::{Arc, OnceLock};
+use std::net::IpAddr;
+use std::sync::Arc;
 
-use afpa_cache::root::DocumentRoot;
-use afpa_cache::watch::{WatchSettings, Watcher};
-use afpa_cache::{Arena, Cache, CacheSettings, Key, Object};
-use afpa_http::media::MediaTypes;
-use afpa_http::{Host, Request};
+use afpa_framework::{Client, Network};
+use afpa_http::Request;
+use afpa_proxy::forwarded;
+use afpa_proxy::limit::Gate;
+use afpa_proxy::request::Origin;
 
-use crate::header::HttpHeader;
-use crate::load::{Coder, Homes, Place, split_home};
-use crate::push::{Changes, Pusher};
-use crate::settings::SiteSettings;
-
-/// A document root: independent of connections and requests, and swapped as a whole at a reload.
+/// What a site is apart from its routes, which the router has.
 pub struct Site {
-    key: u32,
-    settings: SiteSettings,
-    media: MediaTypes,
-    cache: Arc<Cache<HttpHeader>>,
-    coder: Arc<Coder>,
-    root: DocumentRoot,
-    homes: Option<Homes>,
-    watcher: OnceLock<Watcher>,
+    /// Its name in logs and metrics.
+    pub name: String,
+    /// Its limits on requests that go to servers.
+    pub gate: Arc<Gate>,
+    /// Routers in front whose X-Forwarded-For is trusted to name the client.
+    pub forwarded_from: Arc<[Network]>,
 }
 
-/// The thread that watches the document root, the one that pushes, or the one that compresses cannot be
-/// started.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot watch the document root: {0}")]
-pub struct SiteError(#[from] io::Error);
-
 impl Site {
-    /// Opens a site with a cache of its own, whose objects live in `arena`. Starts threads: privileges are dropped before, while
-    /// `root` may have been opened with more of them.
-    ///
-    /// # Errors
-    /// [`SiteError`] when no thread can be started.
-    pub fn open(
-        root: DocumentRoot,
-        settings: SiteSettings,
-        cache: CacheSettings,
-        watch: WatchSettings,
-        arena: Arena,
-    ) -> Result<Arc<Self>, SiteError> {
-        let coder = Coder::start(settings.compression.queue)?;
-        Self::open_in(root, settings, Cache::new(cache, arena), coder, 0, watch)
-    }
-
-    /// Opens a further site in the cache of another, whose codings the same thread makes. `key` tells its
-    /// objects from those of the others.
-    ///
-    /// # Errors
-    /// As [`Site::open`].
-    pub fn open_in(
-        root: DocumentRoot,
-        settings: SiteSettings,
-        cache: Arc<Cache<HttpHeader>>,
-        coder: Arc<Coder>,
-        key: u32,
-        watch: WatchSettings,
-    ) -> Result<Arc<Self>, SiteError> {
-        let push = settings.push && watch.enabled;
-        let (changes, written) = Changes::new(Arc::clone(&cache), key, push);
-        let media = settings
-            .types
-            .iter()
-            .fold(MediaTypes::default(), |media, (extension, kind)| media.with(extension, kind));
-        let site = Arc::new(Self {
-            key,
-            homes: settings.homes.as_deref().map(|dir| Homes::new(dir, root.settings())),
-            settings,
-            media,
-            cache,
-            coder,
-            root,
-            watcher: OnceLock::new(),
-        });
-        let watcher = Watcher::start(&site.root, Arc::new(changes), watch)?;
-        let pusher = Pusher { site: Arc::downgrade(&site), written };
-        std::thread::Builder::new().name("afpa-push".into()).spawn(move || pusher.run())?;
-        // Set once, here; nobody else has the site yet.
-        let _ = site.watcher.set(watcher);
-        Ok(site)
-    }
-
-    /// What tells the objects of this site from those of others in the same cache.
-    pub fn key(&self) -> u32 {
-        self.key
-    }
-
-    /// The settings in force.
-    pub fn settings(&self) -> &SiteSettings {
-        &self.settings
-    }
-
-    /// The cache of this site.
-    pub fn cache(&self) -> &Arc<Cache<HttpHeader>> {
-        &self.cache
-    }
-
-    /// The watcher, for its coverage and progress.
-    pub fn watcher(&self) -> Option<&Watcher> {
-        self.watcher.get()
-    }
-
-    /// Drops the object of a normalised path. Whether there was one.
-    pub fn purge(&self, path: &[u8]) -> bool {
-        self.cache.purge(&Key::new(self.key, path))
-    }
-
-    /// Notes a request that is answered from `object`, and orders the codings that it shows to be wanted.
-    /// Costs a hit a load or two.
-    #[inline]
-    pub(crate) fn note(
-        self: &Arc<Self>,
-        object: &Arc<Object<HttpHeader>>,
+    /// The client of a request that came from `peer`, and what servers are told about it. A trusted
+    /// router in front names the client; each router adds the address that it got the request from.
+    pub(crate) fn client_of(
+        &self,
         request: &Request<'_, '_>,
-    ) {
-        if object.header().wants_codings(request) {
-            self.coder.order(self, object);
+        peer: Option<IpAddr>,
+    ) -> (Option<IpAddr>, Origin) {
+        let Some(peer) = peer else { return (None, Origin { client: None, trusted: false }) };
+        let trusted = self.forwarded_from.iter().any(|network| network.contains(peer));
+        let origin = Origin { client: Some(peer), trusted };
+        if !trusted {
+            return (Some(peer), origin);
         }
+        let lines =
+            request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("x-forwarded-for"));
+        let client = forwarded::client(lines.map(|(_, value)| value), peer, &self.forwarded_from);
+        (Some(client), origin)
     }
 
-    pub(crate) fn media(&self) -> &MediaTypes {
-        &self.media
-    }
-
-    /// Whether requests for this host are answered. Names are compared without regard to case; the
-    /// port does not matter.
-    pub(crate) fn serves(&self, host: Host<'_>) -> bool {
-        let hosts = &self.settings.hosts;
-        hosts.is_empty() || hosts.iter().any(|known| known.eq_ignore_ascii_case(host.name()))
-    }
-
-    /// Which root a path belongs to; `None` for the home of nobody.
-    pub(crate) fn place<'a>(&'a self, path: &'a [u8]) -> Option<Place<'a>> {
-        let Some((homes, (prefix, rest))) = self.homes.as_ref().zip(split_home(path)) else {
-            return Some(Place::in_site(&self.root, self.watcher.get(), path));
-        };
-        let name = prefix.strip_prefix(b"/~").unwrap_or_default();
-        homes.root(name).map(|root| Place::in_home(root, prefix, rest))
+    /// The client as the access log names it.
+    pub(crate) fn logged_client(&self, request: &Request<'_, '_>, peer: Client) -> Client {
+        match peer {
+            Client::Ip(address) if !self.forwarded_from.is_empty() => {
+                self.client_of(request, Some(address)).0.map_or(peer, Client::Ip)
+            }
+            _ => peer,
+        }
     }
 }

@@ -1,19 +1,16 @@
 //! The state functions of HTTP, driven by hand in the order of the diagram: no socket, no engine.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::{Arena, CacheSettings};
 use afpa_framework::{
-    Client, ClientHalf, Derived, Helpers, Miss, Module, NoAccessLog, NotConfigured, Now, Outbox,
-    Part, Patience, Persistence,
+    Cached, Client, Derived, Helpers, Miss, Module, NoAccessLog, Now, Outbox, Part, Persistence,
 };
 use afpa_http::FieldSlots;
 use afpa_module_http::{
-    Global, Http, HttpConnection, HttpCounters, Site, SiteSettings, VirtualSite,
+    DocRoot, DocRootSettings, Global, Http, HttpConnection, HttpCounters, Site,
 };
 use afpa_proxy::limit::{Gate, LimitSettings};
 
@@ -27,14 +24,14 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(root: &Path, settings: SiteSettings) -> Self {
+    fn new(root: &Path, settings: DocRootSettings) -> Self {
         let arena = Arena::new(16 << 20).expect("an arena");
         let root = DocumentRoot::open(root, RootSettings::default()).expect("a root");
         let cache = CacheSettings { pin_threshold: 64 << 10, ..CacheSettings::default() };
-        let site = Site::open(root, settings, cache, Default::default(), arena).expect("a site");
+        let site = DocRoot::open(root, settings, cache, Default::default(), arena).expect("a site");
         let counters = Arc::new(HttpCounters::default());
         let mut global = Global::alone(site);
-        Arc::get_mut(&mut global).expect("nobody else has it").sites.push(VirtualSite {
+        Arc::get_mut(&mut global).expect("nobody else has it").sites.push(Site {
             name: "site".to_owned(),
             gate: Gate::new(LimitSettings::default()),
             forwarded_from: Arc::default(),
@@ -53,7 +50,10 @@ impl Bench {
         match http.derive_request(connection, NOW, request, &mut slots, out) {
             Derived::Request(parsed, consumed) => {
                 assert_eq!(consumed, request.len());
-                http.derive_cached_response(connection, NOW, &parsed, out)
+                match http.derive_cached_response(connection, NOW, &parsed, out) {
+                    Cached::Hit(persistence) => Some(persistence),
+                    Cached::Miss(_) => None,
+                }
             }
             other => panic!("not a request: {other:?}", other = describe(&other)),
         }
@@ -61,68 +61,23 @@ impl Bench {
 
     /// One request through all states.
     async fn ask(&mut self, request: &[u8]) -> String {
-        if self.interrupt(request).is_none() {
-            let mut slots = FieldSlots::default();
-            let (http, connection, out) = (&mut self.http, &mut self.connection, &mut self.out);
-            let derived = http.derive_request(connection, NOW, request, &mut slots, out);
-            let Derived::Request(parsed, _) = derived else { panic!("it was one before") };
-            match http.derive_miss_response(connection, NOW, &parsed, out) {
+        self.out.clear();
+        let mut slots = FieldSlots::default();
+        let (http, connection, out) = (&mut self.http, &mut self.connection, &mut self.out);
+        let derived = http.derive_request(connection, NOW, request, &mut slots, out);
+        let Derived::Request(parsed, _) = derived else { panic!("not a request") };
+        if let Cached::Miss(routed) = http.derive_cached_response(connection, NOW, &parsed, out) {
+            match Http::derive_miss_response(routed, connection, out) {
                 Miss::Answered(_) => {}
-                Miss::Uncached(pending) => {
+                Miss::Uncached(request) => {
                     let helpers = Helpers::new(8);
-                    let work = http.derive_uncached_response(NOW, &pending, &helpers);
-                    let loaded = work.await;
-                    http.finish(connection, NOW, pending, Ok(loaded), out);
+                    let loaded = http.derive_uncached_response(NOW, request, &helpers).await;
+                    http.finish_uncached(connection, NOW, loaded, out);
                 }
-                Miss::Remote(_) | Miss::Deferred(_) => panic!("there is no router yet"),
+                Miss::Remote(_) => panic!("there are no servers"),
             }
         }
         String::from_utf8_lossy(&self.out.bytes).into_owned()
-    }
-}
-
-/// The client of an exchange that does not take place.
-struct NoClient;
-
-impl ClientHalf for NoClient {
-    fn arrived(&self) -> &[u8] {
-        unreachable!("no exchange takes place")
-    }
-    fn consume(&mut self, _: usize) {
-        unreachable!("no exchange takes place")
-    }
-    fn poll_receive(&mut self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<usize>> {
-        unreachable!("no exchange takes place")
-    }
-    fn give_back(&mut self, _: &[u8]) {
-        unreachable!("no exchange takes place")
-    }
-    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        unreachable!("no exchange takes place")
-    }
-    fn poll_send(&mut self, _: &mut Context<'_>, _: &[u8], _: bool) -> Poll<io::Result<usize>> {
-        unreachable!("no exchange takes place")
-    }
-    fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        unreachable!("no exchange takes place")
-    }
-    fn reset_at_end(&mut self) {
-        unreachable!("no exchange takes place")
-    }
-    fn now(&self) -> Now {
-        NOW
-    }
-    fn recent(&self) -> Now {
-        NOW
-    }
-    fn patience(&self) -> Patience {
-        unreachable!("no exchange takes place")
-    }
-    fn wait_until(&mut self, _: Option<u64>) {
-        unreachable!("no exchange takes place")
-    }
-    fn is_over(&self, _: &mut Context<'_>) -> bool {
-        unreachable!("no exchange takes place")
     }
 }
 
@@ -147,7 +102,7 @@ fn site() -> tempfile::TempDir {
 #[tokio::test]
 async fn the_first_request_loads_and_the_second_never_leaves_the_interrupt_context() {
     let root = site();
-    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let mut bench = Bench::new(root.path(), DocRootSettings::default());
     let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     assert!(bench.interrupt(request).is_none());
     let first = bench.ask(request).await;
@@ -164,7 +119,7 @@ async fn the_first_request_loads_and_the_second_never_leaves_the_interrupt_conte
 #[tokio::test]
 async fn a_pinned_hit_allocates_nothing() {
     let root = site();
-    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let mut bench = Bench::new(root.path(), DocRootSettings::default());
     // The head of a browser: the normal case, not that of a load generator.
     let request = b"GET /words.txt HTTP/1.1\r\nHost: www.example.org\r\n\
         User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\r\n\
@@ -181,8 +136,8 @@ async fn a_pinned_hit_allocates_nothing() {
         }
     });
     assert_eq!(counted.count_total, 0, "{counted:?}");
-    let shares = bench.counters.shares();
-    let counted = shares.iter().next().expect("the site").report();
+    let scopes = bench.counters.scopes();
+    let counted = scopes.iter().next().expect("the site").report();
     assert_eq!((counted.responses, counted.in_flight), ([0, 1000 + asked, 0, 0, 0], 0));
     assert!(String::from_utf8_lossy(&bench.out.bytes).contains("Content-Encoding: br"));
 }
@@ -203,7 +158,7 @@ async fn eventually_coded(bench: &mut Bench, request: &[u8], asked: &mut u64) {
 #[tokio::test]
 async fn the_first_answers_are_not_compressed_and_say_that_others_will_be() {
     let root = site();
-    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let mut bench = Bench::new(root.path(), DocRootSettings::default());
     let request = |more: &str| {
         format!("GET /words.txt HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip, br\r\n{more}\r\n")
     };
@@ -224,7 +179,7 @@ async fn the_first_answers_are_not_compressed_and_say_that_others_will_be() {
 #[tokio::test]
 async fn a_large_object_is_sent_from_its_file() {
     let root = site();
-    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let mut bench = Bench::new(root.path(), DocRootSettings::default());
     let head = bench.ask(b"GET /large.bin HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert!(head.contains("Content-Length: 100000\r\n"), "{head}");
     assert_eq!(bench.out.parts.len(), 1);
@@ -235,7 +190,7 @@ async fn a_large_object_is_sent_from_its_file() {
 #[tokio::test]
 async fn what_needs_no_file_is_answered_in_the_interrupt_context() {
     let root = site();
-    let settings = SiteSettings { hosts: vec!["x".into()], ..SiteSettings::default() };
+    let settings = DocRootSettings { hosts: vec!["x".into()], ..DocRootSettings::default() };
     let mut bench = Bench::new(root.path(), settings);
     for (request, expected) in [
         ("OPTIONS / HTTP/1.1\r\nHost: x\r\n\r\n", "204 No Content\r\n"),
@@ -255,7 +210,7 @@ async fn what_needs_no_file_is_answered_in_the_interrupt_context() {
 #[tokio::test]
 async fn directories_are_redirected_forbidden_or_listed() {
     let root = site();
-    let mut bench = Bench::new(root.path(), SiteSettings::default());
+    let mut bench = Bench::new(root.path(), DocRootSettings::default());
     let redirect = bench.ask(b"GET /folder?a=1 HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert!(redirect.starts_with("HTTP/1.1 301 "), "{redirect}");
     assert!(redirect.contains("\r\nLocation: /folder/?a=1\r\n"), "{redirect}");
@@ -263,7 +218,7 @@ async fn directories_are_redirected_forbidden_or_listed() {
     assert!(forbidden.starts_with("HTTP/1.1 403 "), "{forbidden}");
 
     std::fs::write(root.path().join("folder/a&b.txt"), "x").expect("a file");
-    let settings = SiteSettings { listing: true, ..SiteSettings::default() };
+    let settings = DocRootSettings { listing: true, ..DocRootSettings::default() };
     let mut bench = Bench::new(root.path(), settings);
     let listing = bench.ask(b"GET /folder/ HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert!(listing.contains("a&amp;b.txt"), "{listing}");
@@ -278,7 +233,8 @@ async fn a_tilde_leads_to_the_home_of_a_user_and_of_nobody_else() {
     let (root, home) = (site(), tempfile::tempdir().expect("a folder"));
     std::fs::write(home.path().join("index.html"), "<p>of a user").expect("a file");
     // An absolute directory stands for itself: no home of a real user has to be written to.
-    let settings = SiteSettings { homes: Some(home.path().into()), ..SiteSettings::default() };
+    let settings =
+        DocRootSettings { homes: Some(home.path().into()), ..DocRootSettings::default() };
     let mut bench = Bench::new(root.path(), settings);
     for _ in 0..2 {
         let request = format!("GET /~{}/ HTTP/1.1\r\nHost: x\r\n\r\n", user.name);
@@ -294,32 +250,22 @@ async fn a_tilde_leads_to_the_home_of_a_user_and_of_nobody_else() {
 }
 
 #[tokio::test]
-async fn without_a_router_the_other_ways_are_not_configured() {
+async fn a_path_is_normalised_on_the_way_to_the_cache_and_to_the_file() {
     let root = site();
-    let mut bench = Bench::new(root.path(), SiteSettings::default());
-    let mut slots = FieldSlots::default();
-    let request = b"GET /new HTTP/1.1\r\nHost: x\r\n\r\n";
-    let (http, connection, out) = (&mut bench.http, &mut bench.connection, &mut bench.out);
-    let Derived::Request(parsed, _) =
-        http.derive_request(connection, NOW, request, &mut slots, out)
-    else {
-        panic!("a request")
-    };
-    let Miss::Uncached(mut pending) = http.derive_miss_response(connection, NOW, &parsed, out)
-    else {
-        panic!("a file that is not there is looked for")
-    };
-    let remote = http.derive_remote_response(NOW, &mut pending, &mut NoClient).await;
-    assert!(matches!(remote, Err(NotConfigured)));
-    assert!(matches!(http.derive_deferred_response(&pending).await, Err(NotConfigured)));
-    http.finish(connection, NOW, pending, Err(NotConfigured), out);
-    assert!(out.bytes.starts_with(b"HTTP/1.1 501 "), "{:?}", out.bytes.escape_ascii());
+    let mut bench = Bench::new(root.path(), DocRootSettings::default());
+    let odd = b"GET /folder/../w%6frds.txt HTTP/1.1\r\nHost: x\r\n\r\n";
+    let first = bench.ask(odd).await;
+    assert!(first.starts_with("HTTP/1.1 200 "), "{first}");
+    assert_eq!(bench.interrupt(odd), Some(Persistence::Keep));
+    let plain = b"GET /words.txt HTTP/1.1\r\nHost: x\r\n\r\n";
+    assert_eq!(bench.interrupt(plain), Some(Persistence::Keep));
+    assert_eq!((bench.counters.hits.get(), bench.counters.misses.get()), (2, 1));
 }
 
 #[test]
 fn content_is_skipped_and_what_is_too_long_is_refused_before_it_comes() {
     let root = site();
-    let settings = SiteSettings { body_limit: 10, ..SiteSettings::default() };
+    let settings = DocRootSettings { body_limit: 10, ..DocRootSettings::default() };
     let mut bench = Bench::new(root.path(), settings);
     let (http, connection, out) = (&mut bench.http, &mut bench.connection, &mut bench.out);
     let mut slots = FieldSlots::default();

@@ -1,18 +1,23 @@
 //! The test bed: a client and a server namespace, and what lies between them.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicU16, Ordering};
 
+use afpa_testkit::packet::{MacPair, PacketSocket};
+use afpa_testkit::tcp::RawClient;
 use anyhow::{Result, ensure};
 
-use crate::Namespace;
 use crate::inject::{Injector, Rules};
 use crate::interface::{Offloads, connect};
+use crate::{Namespace, tool};
 
 /// Name of the one interface in the client's and in the server's namespace.
 const DEVICE: &str = "eth0";
 /// Last 32 bits of the first client address, in both families.
 const FIRST_CLIENT: u32 = 0x0a4d_4001;
 const MOST_SOURCES: u32 = 4096;
+/// Number of the client address that no kernel owns, as beds with raw clients have fewer sources.
+const RAW_CLIENT: u32 = 3000;
 
 /// What lies between client and server.
 #[derive(Debug, Clone)]
@@ -130,6 +135,37 @@ impl Bed {
                 Ipv6Addr::from(network | u128::from(bits)).into()
             }
         }
+    }
+
+    /// Link addresses of a frame to the server: the server's and the client's.
+    ///
+    /// # Errors
+    ///
+    /// When an interface is gone.
+    pub fn macs(&self) -> Result<MacPair> {
+        let mut macs = MacPair::default();
+        for (side, half) in [&self.server, &self.client].into_iter().zip(macs.chunks_mut(6)) {
+            half.copy_from_slice(&side.interface(DEVICE).mac()?);
+        }
+        Ok(macs)
+    }
+
+    /// A client by hand of this server address; each has a port of its own.
+    ///
+    /// # Errors
+    ///
+    /// When a step of the set-up fails.
+    pub fn raw_client(&self, server: SocketAddr) -> Result<RawClient> {
+        static NEXT_PORT: AtomicU16 = AtomicU16::new(20_000);
+        let address = Self::client_address(server.ip(), RAW_CLIENT);
+        let port = NEXT_PORT.fetch_add(1, Ordering::Relaxed);
+        let mac = self.client.interface(DEVICE).mac()?.map(|byte| format!("{byte:02x}")).join(":");
+        tool::ip(&format!(
+            "-n {} neigh replace {address} lladdr {mac} dev {DEVICE}",
+            self.server.name()
+        ))?;
+        let socket = self.client.run(|| PacketSocket::open(DEVICE))??;
+        Ok(RawClient::new(socket, self.macs()?, SocketAddr::new(address, port), server))
     }
 
     fn address(&self, sources: u32) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Interfaces of a namespace: veth pairs, addresses, offloads, steering.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::namespace::Namespace;
 use crate::tool;
@@ -101,6 +101,19 @@ impl<'n> Interface<'n> {
         let found = self.offloads()?;
         ensure!(found == offloads, "{}: asked for {offloads:?}, got {found:?}", self.name);
         Ok(())
+    }
+
+    /// Its link address.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such interface.
+    pub fn mac(&self) -> Result<[u8; 6]> {
+        let file = format!("/sys/class/net/{}/address", self.name);
+        let text = tool::finish(self.namespace.command("cat").arg(file))?;
+        let bytes = text.trim().split(':').map(|byte| u8::from_str_radix(byte, 16));
+        let bytes: Vec<u8> = bytes.collect::<Result<_, _>>()?;
+        bytes.try_into().map_err(|_| anyhow!("no link address: {text}"))
     }
 
     /// The offloads that are in force.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use afpa_testkit::packet::checksum;
 use anyhow::{Context, Result, bail, ensure};
 use libbpf_rs::btf::types::{Enum, MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, HasSize};
@@ -182,12 +183,7 @@ pub(crate) fn sum(map: &Map<'_>, index: u32) -> Result<u64> {
     Ok(values.context("no such element")?.iter().map(|value| value.u64_at(0)).sum())
 }
 
-/// Ones' complement sum of 16-bit words (RFC 1071), folded; as the programs expect it.
+/// The Internet checksum's sum in the host's byte order, as the programs expect it.
 pub(crate) fn internet_sum(bytes: &[u8]) -> u32 {
-    let word = |pair: &[u8]| u64::from(u16::from_ne_bytes([pair[0], *pair.get(1).unwrap_or(&0)]));
-    let mut sum: u64 = bytes.chunks(2).map(word).sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u32
+    checksum::sum(&[bytes]).to_be().into()
 }

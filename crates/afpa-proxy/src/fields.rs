@@ -1,5 +1,5 @@
-//! Field lines as an intermediary sees them: which concern only one connection, and which it writes
-//! itself (RFC 9110 section 7.6.1).
+//! What an intermediary does with field lines: some concern only one connection, some it writes itself
+//! (RFC 9110 section 7.6.1).
 
 use afpa_http::chunked::Trailers;
 use afpa_http::syntax::list;
@@ -34,8 +34,8 @@ pub(crate) enum Kind {
 
 /// Recognises a field name, a token, in any case: by its length and first byte, then one comparison.
 ///
-/// `_` counts as `-`: behind CGI the two become one, and a field that is taken away or set here must not
-/// come through under its other name.
+/// `_` counts as `-`: CGI does not distinguish the two, and a field that is removed or set here must not get
+/// through under its other name.
 pub(crate) fn kind(name: &[u8]) -> Kind {
     let first = name.first().map_or(0, |byte| byte | 0x20);
     let (usual, kind): (&[u8], Kind) = match (name.len(), first) {
@@ -43,7 +43,7 @@ pub(crate) fn kind(name: &[u8]) -> Kind {
         (3, b'v') => (b"via", Kind::Via),
         (4, b'd') => (b"date", Kind::Date),
         (4, b'h') => (b"host", Kind::Host),
-        // What CGI would make of it is the variable HTTP_PROXY, which programs obey.
+        // CGI would turn this field into the variable HTTP_PROXY, which programs obey.
         (5, b'p') => (b"proxy", Kind::HopByHop),
         (6, b'e') => (b"expect", Kind::Expect),
         (7, b'u') => (b"upgrade", Kind::Upgrade),
@@ -96,7 +96,7 @@ pub(crate) struct Nominated<'b> {
     used: usize,
 }
 
-/// More Connection lines than anybody sends.
+/// There are more Connection lines than a sensible sender sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
 
@@ -162,9 +162,9 @@ pub(crate) fn put_last_chunk(out: &mut Vec<u8>, trailers: &Trailers, nominated: 
     out.extend_from_slice(b"\r\n");
 }
 
-/// Fields that change how a message is framed, routed, authenticated, cached or understood, and so do not
-/// count behind it (RFC 9110 section 6.5.1; the list is that of RFC 7230 section 4.1.2). A reader that
-/// takes trailer fields for fields of the head must not get them from strangers.
+/// Fields that change how a message is framed, routed, authenticated, cached or understood. They have no
+/// meaning in the trailer section (RFC 9110 section 6.5.1; the list is that of RFC 7230 section 4.1.2), and
+/// are left out there, because some readers treat trailer fields as fields of the head.
 const NEVER_TRAIL: [&str; 20] = [
     "age",
     "authorization",
@@ -194,7 +194,7 @@ fn may_trail(name: &[u8]) -> bool {
     kind(name) == Kind::EndToEnd && !NEVER_TRAIL.iter().any(alike)
 }
 
-/// Whether CGI would take the first for the second.
+/// Whether CGI does not distinguish the two names.
 fn is_alike(name: &[u8], usual: &[u8]) -> bool {
     name.iter()
         .zip(usual)

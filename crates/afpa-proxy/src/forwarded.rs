@@ -1,13 +1,13 @@
-//! Who the client is, when routers in front say so (X-Forwarded-For).
+//! Finds the client of a request that came through routers in front (X-Forwarded-For).
 
 use std::net::{IpAddr, SocketAddr};
 
 use afpa_framework::Network;
 
-/// The client of a request that came from `peer`: with a trusted peer, the last address of the
-/// X-Forwarded-For lines that is not one of `trusted`, for each router appends whom it heard from, and
-/// everything before the first untrusted one may be made up. What cannot be read ends the search: then it
-/// is the router that wrote it.
+/// The client of a request that came from `peer`. If the peer is trusted, this is the last address in the
+/// X-Forwarded-For lines that is not one of `trusted`: each router appends the address that it got the request
+/// from, and an untrusted machine may have made up everything before its own address. An entry that cannot be
+/// read ends the search; the client is then the router that appended it.
 pub fn client<'a>(
     lines: impl Iterator<Item = &'a [u8]>,
     peer: IpAddr,
@@ -17,7 +17,7 @@ pub fn client<'a>(
     if !is_trusted(peer) {
         return peer;
     }
-    // The last untrusted address; while there is none, the first of an unbroken row of routers.
+    // The last untrusted address. If there is none, the first router of an unbroken chain of trusted ones.
     let (mut untrusted, mut farthest) = (None, None);
     for entry in lines.flat_map(|line| line.split(|&byte| byte == b',')) {
         match address(entry.trim_ascii()) {

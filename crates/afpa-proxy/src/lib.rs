@@ -1,26 +1,26 @@
 //! The reverse split-connection proxy (IBM paper, section 3): it passes a request on to a server of
-//! a server group and conveys the response, over separate connections to client and server.
+//! a server group and its response back, over separate connections to client and server.
 //!
-//! Pure cores, which take bytes and a time and give back decisions:
+//! Pure cores, which take bytes and a time and return decisions:
 //!
-//! * [`end`]: where a response ends, by each of the ways HTTP has to end one;
+//! * [`end`]: where a response ends, for each way in which HTTP ends one;
 //! * [`request`]: the request as the server gets it;
 //! * [`response`]: the head of a response, as it is read and as the client gets it;
 //! * [`health`]: when a server counts as unavailable, and when it is used again;
-//! * [`limit`]: which requests pass under the limits of a site and its clients;
-//! * [`forwarded`]: who the client is, when routers in front say so;
+//! * [`limit`]: which requests the limits of a site and its clients let pass;
+//! * [`forwarded`]: the client of a request that came through routers in front;
 //! * [`select`]: which server of a group gets a request;
-//! * [`observe`]: what is counted of servers and groups.
+//! * [`observe`]: counters of servers and groups.
 //!
-//! What does I/O, on one core and without a lock:
+//! With I/O, on one core and without a lock:
 //!
 //! * [`exchange`]: one request and its response;
-//! * [`pool`]: connections to servers that wait for something to do.
+//! * [`pool`]: idle connections to servers.
 //!
-//! And beside the cores:
+//! In threads beside the cores:
 //!
 //! * [`probe`]: the thread that probes servers and looks up names;
-//! * [`resolve`]: addresses of names, and how long these hold.
+//! * [`resolve`]: addresses of names, and their time to live.
 #![forbid(unsafe_code)]
 
 pub mod end;

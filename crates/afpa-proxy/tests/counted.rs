@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use afpa_framework::{ClientHalf, Now, Patience, Persistence, steady_ms};
+use afpa_framework::{ClientStream, Now, Persistence, Timeouts, steady_ms};
 use afpa_http::{BodyLength, FieldSlots, RequestLimits, Version, request};
 use afpa_proxy::exchange::{self, Core, End, Job, Settings};
 use afpa_proxy::request::{Origin, RequestHead};
@@ -19,7 +19,7 @@ struct Sink {
     writes: usize,
 }
 
-impl ClientHalf for Sink {
+impl ClientStream for Sink {
     fn arrived(&self) -> &[u8] {
         &[]
     }
@@ -48,11 +48,11 @@ impl ClientHalf for Sink {
         let steady_us = steady_ms() * 1000;
         Now { unix_us: 1_000_000_000_000_000 + steady_us, steady_us }
     }
-    fn recent(&self) -> Now {
+    fn cached_now(&self) -> Now {
         self.now()
     }
-    fn patience(&self) -> Patience {
-        Patience { body: Duration::from_secs(9), write: Duration::from_secs(9) }
+    fn timeouts(&self) -> Timeouts {
+        Timeouts { body: Duration::from_secs(9), write: Duration::from_secs(9) }
     }
     fn wait_until(&mut self, _: Option<u64>) {}
     fn is_over(&self, _: &mut Context<'_>) -> bool {

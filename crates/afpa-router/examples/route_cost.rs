@@ -7,7 +7,7 @@ use std::time::Instant;
 use afpa_http::Method;
 use afpa_router::{
     Action, Conditions, Content, ContentGroup, HostPattern, ListenerId, PathEntry, Question, Reach,
-    RootId, Router, Site, Table,
+    RootId, Router, SiteEntry, Table,
 };
 
 const ROUNDS: usize = 11;
@@ -63,8 +63,8 @@ fn path(prefix: String, contents: Vec<Content>) -> PathEntry {
     PathEntry { prefix: prefix.into_bytes(), reach: Reach::Recursion, contents }
 }
 
-fn site(hosts: Vec<HostPattern>, paths: Vec<PathEntry>) -> Site {
-    Site { name: "site".to_owned(), listeners: vec![ListenerId(0)], hosts, paths }
+fn site(hosts: Vec<HostPattern>, paths: Vec<PathEntry>) -> SiteEntry {
+    SiteEntry { name: "site".to_owned(), listeners: vec![ListenerId(0)], hosts, paths }
 }
 
 fn hosts(count: usize) -> Table {

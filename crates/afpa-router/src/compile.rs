@@ -1,16 +1,16 @@
-//! From a table to a router, with every contradiction of the table.
+//! Compiles a table into a router, and finds every conflict in the table.
 
 use std::collections::HashMap;
 
 use crate::conditions::MAX_CONDITIONAL;
 use crate::extension::MAX_EXTENSION;
+use crate::extension_table::{ExtensionTable, FileKind};
 use crate::hosts::Hosts;
-use crate::places::{Place, Places, Shelf};
 use crate::prefixes::Prefixes;
 use crate::router::{RequestSet, Router};
-use crate::shares::{Kind, Shares};
+use crate::site_paths::{CompiledPath, PrefixPaths, SitePaths};
 use crate::table::{
-    Action, Content, ContentGroup, HostPattern, PathEntry, Reach, Site, SiteId, Table,
+    Action, Content, ContentGroup, HostPattern, PathEntry, Reach, SiteEntry, SiteId, Table,
 };
 use crate::verdict::{Piece, pieces};
 
@@ -72,7 +72,7 @@ pub enum Conflict {
         /// The extension.
         extension: String,
     },
-    /// A rewritten path would not begin with a slash, or with two.
+    /// A rewritten path would begin with no slash, or with two.
     #[error("the rewrite of content group {content} of path {path} of site {site} breaks the path")]
     Rewrite {
         /// The site.
@@ -91,7 +91,7 @@ pub enum Conflict {
         path: usize,
         /// The content group.
         content: usize,
-        /// What stands in braces.
+        /// The text in braces.
         variable: String,
     },
     /// More than [`MAX_CONDITIONAL`] content groups with conditions on one path.
@@ -153,54 +153,59 @@ fn compile_hosts(table: &Table, conflicts: &mut Vec<Conflict>) -> Vec<Hosts> {
 
 /// One site while its paths are compiled.
 struct Compiling<'t, 'c> {
-    site: &'t Site,
+    site: &'t SiteEntry,
     index: usize,
     conflicts: &'c mut Vec<Conflict>,
 }
 
 impl Compiling<'_, '_> {
-    fn places(&mut self, sets: &mut Vec<RequestSet>) -> Places {
+    fn places(&mut self, sets: &mut Vec<RequestSet>) -> SitePaths {
         let mut prefixes = Prefixes::new();
-        let mut shelves: Vec<Shelf> = Vec::new();
-        // Which path of the table each place came from.
+        let mut by_prefix: Vec<PrefixPaths> = Vec::new();
+        // The path of the table that each compiled path came from.
         let mut origins: HashMap<(u32, usize), usize> = HashMap::new();
         for (path, entry) in self.site.paths.iter().enumerate() {
             if !is_reachable(&entry.prefix) {
                 self.conflicts.push(Conflict::Prefix { site: self.index, path });
             }
             let place = self.place(path, entry, sets);
-            let shelf = number(shelves.len());
-            let shelf = prefixes.enter(&entry.prefix, shelf).unwrap_or_else(|| {
+            let at_prefix = number(by_prefix.len());
+            let at_prefix = prefixes.enter(&entry.prefix, at_prefix).unwrap_or_else(|| {
                 let (prefix_len, places) = (entry.prefix.len(), Vec::new());
-                shelves.push(Shelf { prefix_len, places, up: None });
-                shelf
+                by_prefix.push(PrefixPaths { prefix_len, places, up: None });
+                at_prefix
             });
             let rank = narrowness(entry.reach);
-            if let Some(first) = origins.insert((shelf, rank), path) {
+            if let Some(first) = origins.insert((at_prefix, rank), path) {
                 self.conflicts.push(Conflict::Path { site: self.index, first, second: path });
             }
-            if let Some(shelf) = shelves.get_mut(shelf as usize) {
-                shelf.places.push(place);
-                shelf.places.sort_by_key(|place| narrowness(place.reach));
+            if let Some(at_prefix) = by_prefix.get_mut(at_prefix as usize) {
+                at_prefix.places.push(place);
+                at_prefix.places.sort_by_key(|place| narrowness(place.reach));
             }
         }
-        self.link(&prefixes, &mut shelves);
-        Places { prefixes, shelves }
+        self.link(&prefixes, &mut by_prefix);
+        SitePaths { prefixes, by_prefix }
     }
 
-    /// From each prefix to the next shorter one.
-    fn link(&self, prefixes: &Prefixes, shelves: &mut [Shelf]) {
+    /// Links each prefix to the next shorter one.
+    fn link(&self, prefixes: &Prefixes, by_prefix: &mut [PrefixPaths]) {
         for entry in &self.site.paths {
             let own = prefixes.longest(&entry.prefix, &mut ());
             let shorter = entry.prefix.split_last().map(|(_, shorter)| shorter);
             let up = shorter.and_then(|shorter| prefixes.longest(shorter, &mut ()));
-            if let Some(shelf) = own.and_then(|own| shelves.get_mut(own as usize)) {
-                shelf.up = up;
+            if let Some(at_prefix) = own.and_then(|own| by_prefix.get_mut(own as usize)) {
+                at_prefix.up = up;
             }
         }
     }
 
-    fn place(&mut self, path: usize, entry: &PathEntry, sets: &mut Vec<RequestSet>) -> Place {
+    fn place(
+        &mut self,
+        path: usize,
+        entry: &PathEntry,
+        sets: &mut Vec<RequestSet>,
+    ) -> CompiledPath {
         let first = number(sets.len());
         for (content, behaviour) in entry.contents.iter().enumerate() {
             self.check(path, content, entry, behaviour);
@@ -210,26 +215,26 @@ impl Compiling<'_, '_> {
         if conditional.count() > MAX_CONDITIONAL {
             self.conflicts.push(Conflict::TooManyConditions { site: self.index, path });
         }
-        let shares = Shares::of(&entry.contents);
-        for (first, second, what) in shares.disputed() {
+        let table = ExtensionTable::of(&entry.contents);
+        for (first, second, what) in table.disputed() {
             let site = self.index;
             self.conflicts.push(Conflict::Extension { site, path, first, second, what });
         }
-        let candidates = |kind: Kind<'_>| -> Box<[u32]> {
-            shares.candidates(kind).into_iter().map(|content| first + number(content)).collect()
+        let candidates = |kind: FileKind<'_>| -> Box<[u32]> {
+            table.candidates(kind).into_iter().map(|content| first + number(content)).collect()
         };
-        Place {
+        CompiledPath {
             reach: entry.reach,
             sets: first..number(sets.len()),
-            named: shares
+            named: table
                 .extensions()
                 .into_iter()
                 .map(|extension| {
-                    (extension.as_bytes().into(), candidates(Kind::Extension(&extension)))
+                    (extension.as_bytes().into(), candidates(FileKind::Extension(&extension)))
                 })
                 .collect(),
-            none: candidates(Kind::None),
-            others: candidates(Kind::Other),
+            none: candidates(FileKind::None),
+            others: candidates(FileKind::Other),
         }
     }
 
@@ -294,7 +299,7 @@ fn narrowness(reach: Reach) -> usize {
     }
 }
 
-/// Whether a normalised path can begin like this.
+/// Whether a normalised path can begin with this prefix.
 fn is_reachable(prefix: &[u8]) -> bool {
     let Some((b'/', rest)) = prefix.split_first() else { return false };
     let mut segments = rest.split(|&byte| byte == b'/').peekable();

@@ -5,30 +5,30 @@ use afpa_http::Method;
 use crate::question::{Fields, Question};
 use crate::steps::Steps;
 
-/// Content groups with conditions that one path may have: they are tried one by one.
+/// Most content groups with conditions on one path: they are tried one by one.
 pub const MAX_CONDITIONAL: usize = 64;
 
-/// All of them must hold.
+/// Conditions of a content group. All of them must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
-    /// One of these methods; GET stands for HEAD too. None: any.
+    /// One of these methods; GET includes HEAD. Empty: any method.
     pub methods: Vec<String>,
-    /// Each of these.
+    /// Each of these fields.
     pub fields: Vec<FieldCondition>,
 }
 
 /// A field or cookie that a request must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldCondition {
-    /// Where it is looked for.
+    /// Whether it is a field or a cookie.
     pub source: FieldSource,
     /// The name of the field, in any case; that of a cookie exactly.
     pub name: String,
-    /// What its value must be.
+    /// The pattern that its value must match.
     pub value: Pattern,
 }
 
-/// Where a value is looked for.
+/// Whether a value is that of a field or of a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldSource {
     /// The value of a whole field line.
@@ -53,12 +53,12 @@ pub enum Pattern {
 }
 
 impl Conditions {
-    /// Whether there are none.
+    /// Whether there are no conditions.
     pub fn is_empty(&self) -> bool {
         self.methods.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether two requests of the methods GET and HEAD can differ in them, of one host and path.
+    /// Whether of two GET or HEAD requests for one host and path, one may meet them and the other not.
     pub(crate) fn doubtful(&self) -> bool {
         let (get, head) = (self.allows(Method::Get), self.allows(Method::Head));
         (get || head) && (get != head || !self.fields.is_empty())
@@ -86,7 +86,7 @@ impl Conditions {
         self.allows(question.method) && self.failing(&question.fields, steps).is_none()
     }
 
-    /// The first of its fields that is not as it must be.
+    /// The first of its field conditions that a request does not meet.
     pub(crate) fn failing<F: Fields>(
         &self,
         fields: &F,
@@ -125,7 +125,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it fits a value, in the same case.
+    /// Whether it matches a value; case matters.
     pub fn fits(&self, value: &[u8]) -> bool {
         match self {
             Pattern::Any => true,

@@ -1,4 +1,4 @@
-//! Why a request falls into its request set.
+//! Explains why a request belongs to its request set.
 
 use crate::extension::Extension;
 use crate::question::{Fields, Question};
@@ -6,7 +6,7 @@ use crate::router::Router;
 use crate::table::{RequestSetId, SiteId};
 use crate::verdict::Unrouted;
 
-/// What the router saw on its way to a verdict.
+/// The steps of the router on its way to a verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation<'r, 'q> {
     /// The site, and what the host matched.
@@ -19,7 +19,7 @@ pub struct Explanation<'r, 'q> {
     pub outcome: Result<RequestSetId, Unrouted>,
 }
 
-/// How a host name found its site.
+/// How a host name was matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostMatch<'r> {
     /// By this name, in lower case.
@@ -30,32 +30,32 @@ pub enum HostMatch<'r> {
     Any,
 }
 
-/// A request set that was looked at.
+/// A request set that was tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Considered<'r> {
-    /// Which.
+    /// Its number.
     pub set: RequestSetId,
-    /// What came of it.
-    pub outcome: Outcome<'r>,
+    /// The result.
+    pub outcome: MatchResult<'r>,
 }
 
-/// What came of looking at a request set.
+/// Whether a request set matches, or why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome<'r> {
-    /// The path does not reach that far: recursion is off, or it is exact.
+pub enum MatchResult<'r> {
+    /// Its path does not reach as far as the request's: recursion is off, or it is exact.
     Reach,
     /// Its content group does not have the extension.
     Content,
-    /// It wants another method.
+    /// Its conditions want another method.
     Method,
-    /// The field or cookie of this name is not as it must be.
+    /// The field or cookie of this name does not meet its condition.
     Field(&'r str),
-    /// This is the one.
+    /// It matches: this is the request set of the request.
     Taken,
 }
 
 impl Router {
-    /// Walks as [`Router::route`] does, and tells what it saw.
+    /// Decides as [`Router::route`] does, and reports each step.
     pub fn explain<'r, 'q, F: Fields>(&'r self, question: &Question<'q, F>) -> Explanation<'r, 'q> {
         let mut explanation = Explanation {
             site: self
@@ -84,37 +84,41 @@ impl Router {
             seen.push(Considered { set: RequestSetId(number), outcome });
         };
         let mut next = places.first(question.path, &mut ());
-        while let Some(shelf) = next {
-            for place in &shelf.places {
-                if !place.reaches(shelf.prefix_len, question.path, last_slash) {
-                    place.sets.clone().for_each(|number| see(number, Outcome::Reach));
+        while let Some(at_prefix) = next {
+            for place in &at_prefix.places {
+                if !place.reaches(at_prefix.prefix_len, question.path, last_slash) {
+                    place.sets.clone().for_each(|number| see(number, MatchResult::Reach));
                     continue;
                 }
                 let candidates = place.candidates(Extension::of(question.path), &mut ());
                 let unfit = place.sets.clone().filter(|number| !candidates.contains(number));
-                unfit.for_each(|number| see(number, Outcome::Content));
+                unfit.for_each(|number| see(number, MatchResult::Content));
                 for &number in candidates {
                     let outcome = self.outcome(number, question);
                     see(number, outcome);
-                    if outcome == Outcome::Taken {
+                    if outcome == MatchResult::Taken {
                         return Ok(RequestSetId(number));
                     }
                 }
             }
-            next = places.next(shelf);
+            next = places.next(at_prefix);
         }
         Err(not_found)
     }
 
-    fn outcome<'r, F: Fields>(&'r self, number: u32, question: &Question<'_, F>) -> Outcome<'r> {
-        let Some(set) = self.sets.get(number as usize) else { return Outcome::Content };
+    fn outcome<'r, F: Fields>(
+        &'r self,
+        number: u32,
+        question: &Question<'_, F>,
+    ) -> MatchResult<'r> {
+        let Some(set) = self.sets.get(number as usize) else { return MatchResult::Content };
         let conditions = &set.behaviour.conditions;
         if !conditions.allows(question.method) {
-            return Outcome::Method;
+            return MatchResult::Method;
         }
         match conditions.failing(&question.fields, &mut ()) {
-            Some(condition) => Outcome::Field(&condition.name),
-            None => Outcome::Taken,
+            Some(condition) => MatchResult::Field(&condition.name),
+            None => MatchResult::Taken,
         }
     }
 }

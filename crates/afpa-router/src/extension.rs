@@ -3,13 +3,13 @@
 /// The longest extension that a content group may list.
 pub const MAX_EXTENSION: usize = 64;
 
-/// What the bottom level of the hierarchy looks at.
+/// The extension of a path: the lowest level of the hierarchy decides by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extension<'q> {
-    /// There is none: the path ends with a slash, or its last segment has no dot, only a leading one,
-    /// or nothing behind it.
+    /// None: the path ends with a slash, or its last segment has no dot, only a leading one, or nothing behind
+    /// the dot.
     None,
-    /// What stands behind the last dot, in the case in which it came.
+    /// The text behind the last dot, in its original case.
     Some(&'q [u8]),
 }
 
@@ -25,7 +25,7 @@ impl<'q> Extension<'q> {
     }
 }
 
-/// `text` in lower case, in `room`; `None` if it is longer than that.
+/// `text` in lower case, written to `room`; `None` if it does not fit.
 #[inline]
 pub(crate) fn lower<'r>(text: &[u8], room: &'r mut [u8]) -> Option<&'r [u8]> {
     let lower = room.get_mut(..text.len())?;

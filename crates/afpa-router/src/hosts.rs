@@ -12,20 +12,19 @@ use crate::table::{HostPattern, SiteId};
 /// The longest host name that a table may hold (RFC 1035 section 2.3.4).
 const MAX_HOST: usize = 253;
 
-/// The host names of one listener. The tables hold what the operator wrote, so that their hash needs
-/// no secret.
+/// The host names of one listener. The keys come from the operator, so their hash needs no secret seed.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
     exact: HashMap<Box<[u8]>, SiteId, FixedState>,
-    /// By what stands behind `*.`.
+    /// Wildcards, by the name behind `*.`.
     below: HashMap<Box<[u8]>, SiteId, FixedState>,
-    /// The most labels of any key of `below`: longer ends of a name need no look.
+    /// The most labels of any key of `below`: longer suffixes of a name need not be looked up.
     below_labels: usize,
     any: Option<SiteId>,
 }
 
 impl Hosts {
-    /// Enters a pattern, or the site for any name; the site that has it already, if there is one.
+    /// Adds a pattern, or the site for any name. Returns the site that has it already, if there is one.
     pub(crate) fn enter(&mut self, pattern: Option<&HostPattern>, site: SiteId) -> Option<SiteId> {
         let before = match pattern {
             None => self.any.replace(site),
@@ -38,7 +37,7 @@ impl Hosts {
         before.filter(|&before| before != site)
     }
 
-    /// The site of a name, and what it matched.
+    /// The site of a name, and the pattern that matched.
     #[inline]
     pub(crate) fn find(
         &self,
@@ -63,7 +62,7 @@ impl Hosts {
             return None;
         }
         let labels = memchr::memchr_iter(b'.', name).count() + 1;
-        // The first label is the star's, and ends with more labels than any key cannot be one.
+        // The star stands for the first label at least. A suffix with more labels than any key is none.
         let skip = labels.saturating_sub(self.below_labels).max(1);
         let mut rest = name;
         for _ in 0..skip {

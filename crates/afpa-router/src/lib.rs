@@ -3,10 +3,9 @@
 //! A [`Table`] describes the paper's hierarchy: IP address and TCP port (a *listener*), host names,
 //! URL path prefix, content group. [`Router::compile`] checks it and turns it into a structure whose
 //! cost per request depends on the length of the host and the path, not on the number of request
-//! sets. [`Router::route`] answers a [`Question`] with a [`Verdict`]: the request set, what is to be
-//! done, and the path below the file-system directory or at the server. It reads no clock, no file
-//! and no socket, allocates nothing, and is shared by all cores behind one pointer that is swapped
-//! whole.
+//! sets. [`Router::route`] answers a [`Question`] with a [`Verdict`]: the request set, its action, and the
+//! path below the file-system directory or at the server. The router reads no clock, no file and no socket,
+//! and routing allocates nothing. All cores share one router, which a reload replaces as a whole.
 //!
 //! How one request set is chosen:
 //!
@@ -16,21 +15,21 @@
 //!    before `no recursion`, and that before `recursion`;
 //! 3. within a path, the content groups with conditions (method, fields, cookies) are tried in their
 //!    order, then the one without;
-//! 4. when nothing fits there, the next shorter prefix is tried.
+//! 4. if no content group matches there, the next shorter prefix is tried.
 //!
-//! [`Router::explain`] walks the same way and tells what it saw.
+//! [`Router::explain`] takes the same steps and reports them.
 #![forbid(unsafe_code)]
 
 mod compile;
 mod conditions;
 mod explain;
 mod extension;
+mod extension_table;
 mod hosts;
-mod places;
 mod prefixes;
 mod question;
 mod router;
-mod shares;
+mod site_paths;
 mod steps;
 mod table;
 #[cfg(test)]
@@ -39,12 +38,12 @@ mod verdict;
 
 pub use compile::Conflict;
 pub use conditions::{Conditions, FieldCondition, FieldSource, MAX_CONDITIONAL, Pattern};
-pub use explain::{Considered, Explanation, HostMatch, Outcome};
+pub use explain::{Considered, Explanation, HostMatch, MatchResult};
 pub use extension::{Extension, MAX_EXTENSION};
 pub use question::{Fields, Question};
 pub use router::{RequestSet, Router};
 pub use table::{
     Action, Affinity, Content, ContentGroup, Fixed, GroupId, HostPattern, ListenerId, PathEntry,
-    Reach, Redirect, RequestSetId, Rewrite, RootId, Site, SiteId, Table,
+    Reach, Redirect, RequestSetId, Rewrite, RootId, SiteEntry, SiteId, Table,
 };
 pub use verdict::{Rewritten, Unrouted, Verdict};

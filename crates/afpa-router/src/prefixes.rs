@@ -1,9 +1,9 @@
-//! Longest prefix match: a radix tree over bytes, frozen after it was built.
+//! Longest prefix match: a radix tree over bytes, which does not change after it was built.
 
 use crate::steps::Steps;
 
-/// Prefixes with a number each. A look-up visits at most one node for each byte of the path, whatever
-/// the number of prefixes.
+/// Prefixes, each with a number. A look-up visits at most one node for each byte of the path, however many
+/// prefixes there are.
 #[derive(Debug)]
 pub(crate) struct Prefixes {
     nodes: Vec<Node>,
@@ -11,24 +11,24 @@ pub(crate) struct Prefixes {
 
 #[derive(Debug, Default)]
 struct Node {
-    /// What stands on the edge that leads here.
+    /// The bytes of the edge that leads to this node.
     label: Vec<u8>,
     children: Children,
     /// The number of the prefix that ends here.
     value: Option<u32>,
 }
 
-/// The nodes below, by the first byte of their label.
+/// The child nodes, by the first byte of their label.
 #[derive(Debug)]
 enum Children {
     Few(Vec<(u8, u32)>),
-    /// Every byte has a place; [`NOBODY`] if there is no node.
+    /// An entry for each byte; [`NOBODY`] if there is no node.
     Many(Box<[u32; 256]>),
 }
 
 const NOBODY: u32 = u32::MAX;
 
-/// As long as so many are compared one by one.
+/// Up to so many children are compared one by one.
 const FEW: usize = 8;
 
 impl Prefixes {
@@ -36,7 +36,7 @@ impl Prefixes {
         Prefixes { nodes: vec![Node::default()] }
     }
 
-    /// Enters a prefix; the number it has already, if it does.
+    /// Adds a prefix. Returns the number that it has already, if it is there.
     pub(crate) fn enter(&mut self, prefix: &[u8], value: u32) -> Option<u32> {
         let (mut at, mut rest) = (0, prefix);
         loop {

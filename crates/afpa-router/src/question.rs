@@ -1,13 +1,13 @@
-//! What the router is asked.
+//! The question to the router: the parts of a request that routing depends on.
 
 use afpa_http::{Method, Request};
 
 use crate::table::ListenerId;
 
-/// A request, as far as routing depends on it.
+/// The parts of a request that routing depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'q, F> {
-    /// Where its connection was accepted.
+    /// The listener that accepted its connection.
     pub listener: ListenerId,
     /// The host without its port, in any case; empty when there was none.
     pub host: &'q str,

@@ -1,20 +1,20 @@
-//! The compiled table, and the decision.
+//! The compiled table, and the routing decision.
 
 use crate::extension::Extension;
 use crate::hosts::Hosts;
-use crate::places::Places;
 use crate::question::{Fields, Question};
+use crate::site_paths::SitePaths;
 use crate::steps::Steps;
 use crate::table::{Content, ListenerId, Reach, RequestSetId, SiteId};
 use crate::verdict::{Rewritten, Unrouted, Verdict};
 
-/// A compiled [`Table`](crate::Table). It never changes; another one is made, and swapped in.
+/// A compiled [`Table`](crate::Table). It never changes; a reload makes another one.
 #[derive(Debug)]
 pub struct Router {
     /// By listener.
     pub(crate) listeners: Vec<Hosts>,
     /// By site.
-    pub(crate) sites: Vec<Places>,
+    pub(crate) sites: Vec<SitePaths>,
     /// By number.
     pub(crate) sets: Vec<RequestSet>,
 }
@@ -24,19 +24,19 @@ pub struct Router {
 pub struct RequestSet {
     /// Its site.
     pub site: SiteId,
-    /// Its place among the paths of the site.
+    /// Its index among the paths of the site.
     pub path: usize,
-    /// Its place among the content groups of the path.
+    /// Its index among the content groups of the path.
     pub content: usize,
-    /// What logs and metrics call it: site, prefix, content group.
+    /// Its name in logs and metrics: site, prefix, content group.
     pub name: String,
     /// The prefix of its path.
     pub prefix: Vec<u8>,
-    /// How far that reaches.
+    /// How far below the prefix it applies.
     pub reach: Reach,
     /// Content group, conditions, action, rewrite.
     pub behaviour: Content,
-    /// Whether its conditions can tell two requests of the methods GET and HEAD apart.
+    /// Whether of two GET or HEAD requests, one may meet its conditions and the other not.
     pub(crate) doubtful: bool,
 }
 
@@ -53,7 +53,7 @@ impl Router {
         self.route_counted(question, &mut ())
     }
 
-    /// As [`Router::route`], for a site that is known already: listener and host are not looked at.
+    /// As [`Router::route`], for a site that is known already: listener and host are ignored.
     ///
     /// # Errors
     /// [`Unrouted::NotFound`].
@@ -64,18 +64,6 @@ impl Router {
         question: &Question<'q, F>,
     ) -> Result<Verdict<'r, 'q>, Unrouted> {
         self.route_counted_in(site, question, &mut ())
-    }
-
-    /// A verdict of [`Router::route`] once more, from its own `set` and `certain` and the path of the
-    /// question: without the walk.
-    #[inline]
-    pub fn again<'r, 'q>(
-        &'r self,
-        set: RequestSetId,
-        path: &'q [u8],
-        certain: bool,
-    ) -> Option<Verdict<'r, 'q>> {
-        Some(self.set(set)?.verdict(set, path, certain))
     }
 
     /// The site that answers for a host, in any case and without its port, on a listener.
@@ -93,7 +81,7 @@ impl Router {
         sites
     }
 
-    /// Whether host and path alone decide about every GET and HEAD for a site.
+    /// Whether host and path alone decide the route of every GET and HEAD for a site.
     pub fn only_path(&self, site: SiteId) -> bool {
         !self.sets.iter().any(|set| set.site == site && set.doubtful)
     }
@@ -133,10 +121,10 @@ impl Router {
         let last_slash = memchr::memrchr(b'/', question.path).unwrap_or(0);
         let mut certain = question.method.is_get_or_head();
         let mut next = places.first(question.path, steps);
-        while let Some(shelf) = next {
-            for place in &shelf.places {
+        while let Some(at_prefix) = next {
+            for place in &at_prefix.places {
                 steps.step();
-                if !place.reaches(shelf.prefix_len, question.path, last_slash) {
+                if !place.reaches(at_prefix.prefix_len, question.path, last_slash) {
                     continue;
                 }
                 for &number in place.candidates(extension, steps) {
@@ -147,7 +135,7 @@ impl Router {
                     }
                 }
             }
-            next = places.next(shelf);
+            next = places.next(at_prefix);
         }
         Err(not_found)
     }

@@ -1,11 +1,11 @@
 //! A count of the work of one routing decision, so that a test can show its bound.
 
-/// Told of every node visited, every table looked up and every condition tried.
+/// Is called for every node visited, every table looked up and every condition tried.
 pub(crate) trait Steps {
     fn step(&mut self);
 }
 
-/// Nobody counts.
+/// Counts nothing.
 impl Steps for () {
     #[inline(always)]
     fn step(&mut self) {}

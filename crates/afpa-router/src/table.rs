@@ -24,17 +24,17 @@ ids! {
     GroupId;
 }
 
-/// Everything that is routed.
+/// The whole hierarchy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// The virtual sites.
-    pub sites: Vec<Site>,
+    pub sites: Vec<SiteEntry>,
 }
 
 /// Levels one to three: where a site is reached, and under which names.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Site {
-    /// What logs and metrics call it.
+pub struct SiteEntry {
+    /// Its name in logs and metrics.
     pub name: String,
     /// Listeners on which it answers.
     pub listeners: Vec<ListenerId>,
@@ -76,16 +76,16 @@ pub enum Reach {
     Exact,
 }
 
-/// Level five with its behaviour: what follows the prefix, and what is done.
+/// Level five: a content group with its conditions and its action.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
     /// Which files.
     pub group: ContentGroup,
     /// Further conditions; none: every request.
     pub conditions: Conditions,
-    /// What is done with the requests.
+    /// The action for its requests.
     pub action: Action,
-    /// How their path is changed for it.
+    /// How the path of the requests is rewritten for the action.
     pub rewrite: Option<Rewrite>,
 }
 
@@ -106,7 +106,7 @@ pub enum ContentGroup {
     },
 }
 
-/// What is done with the requests of a request set.
+/// The action for the requests of a request set.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Served from the cache, and from a file-system directory behind it.
@@ -121,7 +121,7 @@ pub enum Action {
         /// What keeps a client with one server.
         affinity: Affinity,
     },
-    /// Answered with another place.
+    /// Answered with a redirect.
     Redirect(Redirect),
     /// Answered with these bytes.
     Fixed(Fixed),

@@ -1,4 +1,4 @@
-//! What the router answers.
+//! The verdict of the router.
 
 use afpa_http::target;
 
@@ -12,28 +12,27 @@ pub struct Verdict<'r, 'q> {
     pub site: SiteId,
     /// Its request set.
     pub set: RequestSetId,
-    /// What is done with it.
+    /// The action for it.
     pub action: &'r Action,
     /// Its path below the file-system directory, or at the server.
     pub path: Rewritten<'r, 'q>,
     /// Bytes of the prefix that its path begins with.
     pub prefix_len: usize,
-    /// Whether every GET and HEAD of this listener, host and path gets the same verdict, whatever
-    /// its fields and query: then its answer may be given without asking again. False for other
-    /// methods.
+    /// Whether every GET and HEAD for this listener, host and path gets the same verdict, whatever its fields
+    /// and query. Then the kernel's fast path may answer without asking the router. False for other methods.
     pub certain: bool,
 }
 
-/// A path in two parts, so that nothing needs to be copied.
+/// A path in two parts, so that the usual path need not be copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rewritten<'r, 'q> {
-    /// What was put in the place of the prefix; nearly always empty.
+    /// The text that replaces the prefix; nearly always empty.
     pub head: &'r [u8],
-    /// What was left of the path that was asked.
+    /// The rest of the requested path.
     pub tail: &'q [u8],
 }
 
-/// There is no request set for it.
+/// Why a request has no request set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unrouted {
     /// No site of the listener has this host: 421.
@@ -93,11 +92,11 @@ pub(crate) enum Piece<'t> {
     Path,
     Rest,
     Query,
-    /// A name in braces that stands for nothing.
+    /// An unknown name in braces.
     Unknown(&'t str),
 }
 
-/// Text and variables of a Location.
+/// Splits a Location into text and variables.
 pub(crate) fn pieces(mut text: &str) -> impl Iterator<Item = Piece<'_>> {
     std::iter::from_fn(move || {
         if text.is_empty() {
@@ -122,7 +121,7 @@ pub(crate) fn pieces(mut text: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// A query may hold what a field value may not, as far as the parser of requests is concerned.
+/// Appends a query, escaping bytes that the parser of requests lets pass but a field value must not contain.
 fn encode_query(query: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(query) = query else { return };
     out.push(b'?');

@@ -1,11 +1,11 @@
-//! What the engine counts, one set a core.
+//! The engine's counters, one set for each core.
 
 use afpa_framework::Counter;
 
-/// Counts of one core. Requests are counted by the module, which knows what one is.
+/// Counters of one core. The module counts requests, because the engine does not know what a request is.
 #[derive(Debug, Default)]
 pub struct WorkerCounters {
-    /// Times it looked at the clock: a core whose count stands still for seconds hangs.
+    /// How often the core has read the clock. A core whose count does not change for seconds hangs.
     pub ticks: Counter,
     /// Connections accepted.
     pub accepted: Counter,
@@ -17,7 +17,7 @@ pub struct WorkerCounters {
     pub timed_out: Counter,
     /// Connections ended because a file changed while it was being sent.
     pub aborted: Counter,
-    /// Times that accepting failed for want of descriptors or memory.
+    /// How often accepting failed for lack of descriptors or memory.
     pub accept_errors: Counter,
     /// Bytes received.
     pub received_bytes: Counter,

@@ -1,4 +1,4 @@
-//! The engine: one thread per worker, and the orders that all of them get.
+//! The engine: one thread per worker, and the commands that all workers get.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,7 +19,7 @@ use crate::listener::{BoundListener, ListenerSettings};
 use crate::settings::Settings;
 use crate::worker::{Command, Worker, WorkerContext};
 
-/// Why the engine could not do what it was told.
+/// Why a command to the engine failed.
 #[derive(Debug, Error)]
 pub enum EngineError {
     /// A worker could not be started.
@@ -58,7 +58,7 @@ struct Handle<M> {
 
 impl<M: Module> Engine<M> {
     /// Starts `settings.workers` workers. `module` makes the module value of each, on its thread;
-    /// `largest_head` is the most that the module may leave undecided of a request.
+    /// `largest_head` is the longest input that the module may call incomplete.
     ///
     /// # Errors
     /// [`EngineError::Start`] when a thread or its event loop cannot be made.
@@ -112,7 +112,7 @@ impl<M: Module> Engine<M> {
         Ok(())
     }
 
-    /// Takes connections on `address` under other settings from now on.
+    /// Accepts connections on `address` with other settings from now on.
     pub fn relisten(&mut self, address: &Address, settings: &ListenerSettings) {
         let found = self.listeners.iter_mut().find(|(_, listener)| listener.address == *address);
         let Some((id, listener)) = found else { return };
@@ -137,8 +137,8 @@ impl<M: Module> Engine<M> {
         self.listeners.values().map(|listener| &listener.address)
     }
 
-    /// Has every worker apply a change to its module, between two events, and take new settings.
-    /// The change is given the number of the worker, too.
+    /// Has every worker apply a change to its module, between two events, and take new settings. The change
+    /// gets the number of the worker, too.
     pub fn reload(
         &self,
         settings: &Settings,
@@ -161,7 +161,7 @@ impl<M: Module> Engine<M> {
         self.limits.open()
     }
 
-    /// Accepts no more, and lets requests in flight end: workers end with their last connection.
+    /// Stops accepting and lets requests in flight end. A worker ends with its last connection.
     pub fn drain(&mut self) {
         self.order_all(|| Command::Drain);
         self.listeners.clear();
@@ -178,7 +178,7 @@ impl<M: Module> Engine<M> {
         self.listeners.clear();
         for worker in &mut self.workers {
             if let Some(thread) = worker.thread.take() {
-                // A worker that panicked has said so on stderr.
+                // A worker that panicked has reported that on stderr.
                 let _ = thread.join();
             }
         }
@@ -199,7 +199,7 @@ impl<M: Module> Drop for Engine<M> {
 
 impl<M> Handle<M> {
     fn order(&self, command: Command<M>) {
-        // A worker that has ended needs no orders.
+        // A worker that has ended needs no commands.
         let _ = self.commands.send(command);
     }
 
@@ -256,13 +256,13 @@ impl<M: Module> Start<M> {
                 Worker::new(module, self.settings, self.largest_head, self.counters, self.limits);
             std::rc::Rc::new(worker).run(self.orders, dropped).await;
         });
-        // Work on helper threads that still runs is abandoned: a stop does not wait for a disk.
+        // Work that still runs on helper threads is abandoned: a stop does not wait for a disk.
         runtime.shutdown_background();
     }
 }
 
-/// Pins a worker to a core of its own when there is exactly one for each; otherwise the
-/// scheduler knows better.
+/// Pins a worker to a core of its own if there is exactly one core for each. Otherwise the scheduler places
+/// the workers better.
 fn pin_to_core(index: usize, workers: usize) {
     let Ok(allowed) = sched_getaffinity(None) else { return };
     if allowed.count() as usize != workers {

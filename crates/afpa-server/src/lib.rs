@@ -1,11 +1,11 @@
-//! The user-mode engine: it joins a protocol module to sockets, time and files.
+//! The user-mode engine: it connects a protocol module to sockets, time and files.
 //!
 //! One current-thread runtime per core, each with its own listeners (`SO_REUSEPORT`), its own
 //! module value and its own buffers: cores share nothing on a hit. The way in:
 //!
 //! * [`engine`]: starts the cores, and stops, drains and reloads them;
 //! * [`worker`]: one core: what its connections share, the accept loops, the tick;
-//! * `connection`: one connection, which reads like the state diagram;
+//! * `connection`: one connection, whose loop reads like the state diagram;
 //! * [`transport`]: what a connection needs from a socket;
 //! * `pipe`: pages of a file on their way from the file to a socket;
 //! * [`listener`], [`limits`], [`counters`]: sockets to listen on, how many clients, what happened.
@@ -24,4 +24,4 @@ pub mod worker;
 pub use afpa_framework::Address;
 pub use engine::{Engine, EngineError};
 pub use listener::{BoundListener, ListenerSettings};
-pub use settings::{Elsewhere, Settings};
+pub use settings::{KernelActivity, Settings};

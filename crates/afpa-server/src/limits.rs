@@ -1,4 +1,4 @@
-//! How many connections there may be, in total and per client.
+//! Limits on open connections, in total and per client.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use afpa_framework::Client;
 
-/// Connection counts that all cores share; touched when a connection comes or goes, never on a hit.
+/// Connection counts that all cores share. They change when a connection opens or closes, never on a hit.
 #[derive(Debug, Default)]
 pub struct ConnectionLimits {
     open: AtomicUsize,
     per_client: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// The right to have one connection open. Gives itself back when dropped.
+/// The right to have one connection open, until this is dropped.
 #[derive(Debug)]
 pub struct Admission {
     limits: Arc<ConnectionLimits>,
@@ -34,7 +34,7 @@ impl ConnectionLimits {
             self.open.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
-        // From here on the drop of `admission` undoes what was counted.
+        // From here on, dropping `admission` undoes the count.
         let mut admission = Admission { limits: Arc::clone(self), client: None };
         if let Client::Ip(address) = client {
             let address = accounted_to(address);
@@ -70,7 +70,8 @@ impl Drop for Admission {
     }
 }
 
-/// The address a client is counted under: a host can have a whole IPv6 /64 to itself.
+/// The address that a client is counted under. One host can have a whole IPv6 /64, so this counts as one
+/// client.
 fn accounted_to(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {

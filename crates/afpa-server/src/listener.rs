@@ -1,4 +1,4 @@
-//! Sockets to listen on.
+//! Listening sockets.
 
 use std::fs;
 use std::io;
@@ -17,18 +17,18 @@ use socket2::{Domain, Protocol, Socket, Type};
 pub struct BoundListener {
     /// The address as configured; port 0 replaced by the port the kernel chose.
     pub address: Address,
-    /// How its connections are taken.
+    /// How its connections are accepted.
     pub settings: ListenerSettings,
     sockets: Sockets,
 }
 
-/// How the connections of a listener are taken.
+/// How the connections of a listener are accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListenerSettings {
-    /// The program's number for it, which modules are told.
+    /// The program's number for it, which modules get with each connection.
     pub number: u32,
-    /// Routers in front that begin each connection with a PROXY protocol header. From anybody else
-    /// such a header is no request.
+    /// Routers in front that begin each connection with a PROXY protocol header. From other clients such a
+    /// header is an invalid request.
     pub proxy_from: Arc<[Network]>,
 }
 
@@ -59,7 +59,7 @@ impl BoundListener {
     /// Binds `address` for `workers` workers.
     ///
     /// # Errors
-    /// What the system says: the address is in use, or needs a privilege.
+    /// The error of the system: the address is in use, or needs a privilege.
     pub fn bind(address: &Address, workers: usize, backlog: i32) -> io::Result<Self> {
         match address {
             Address::Tcp(address) => Self::bind_tcp(*address, workers.max(1), backlog),
@@ -95,7 +95,7 @@ impl BoundListener {
         })
     }
 
-    /// Takes connections under these settings.
+    /// Accepts connections with these settings.
     #[must_use]
     pub fn with(mut self, settings: ListenerSettings) -> Self {
         self.settings = settings;
@@ -142,7 +142,7 @@ fn tcp_socket(address: SocketAddr, backlog: i32) -> io::Result<std::net::TcpList
 }
 
 /// With `SO_REUSEPORT` a second server of the same user could silently take half of the
-/// connections. A bind without it tells whether somebody is there already.
+/// connections. A bind without it fails if another server is there already.
 fn refuse_if_another_process_listens(address: SocketAddr) -> io::Result<()> {
     if address.port() == 0 {
         return Ok(());
@@ -155,7 +155,7 @@ fn refuse_if_another_process_listens(address: SocketAddr) -> io::Result<()> {
     probe.bind(&address.into())
 }
 
-/// Removes a socket file that nobody listens on; anything else in its place is left alone.
+/// Removes a socket file on which no server listens. Anything else with that path is left alone.
 fn remove_stale_socket(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

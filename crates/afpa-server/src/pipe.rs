@@ -1,4 +1,4 @@
-//! A pipe that holds pages of a file between the look at the file's version and the send.
+//! A pipe that references pages of a file while the file's version is checked, before they are sent.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -6,33 +6,34 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
-/// Most bytes of a file that are held. More would let a client that reads slowly, whose share of them is
-/// given up again, cost the core more than it saves.
+/// Most bytes of a file that are held. What a slow client does not take is released again; with more bytes,
+/// that would cost more than holding them saves.
 pub(crate) const HELD: u64 = 128 * 1024;
 
-/// Room for twice as many: a range that does not begin with a page takes one more, and the system rounds.
+/// Room for twice as many: a range that does not begin at a page boundary takes one more page, and the system
+/// rounds.
 const ROOM: usize = 2 * HELD as usize;
 
-/// The pipe of a core, made when it is first needed. What lies here is empty.
+/// The pipe of a core, made when it is first needed. A pipe that is not in use is empty.
 #[derive(Default)]
 pub(crate) struct SparePipe(Cell<Option<Pipe>>);
 
 struct Pipe {
     reader: OwnedFd,
     writer: OwnedFd,
-    /// Where what did not leave goes: cheaper than another pipe.
+    /// `/dev/null`: bytes that were not sent are spliced to it, which is cheaper than another pipe.
     null: Option<File>,
 }
 
-/// Pages of a file: not a copy of them, but the very pages, whatever the file is made of later.
+/// Pages of a file: references to the pages themselves, not copies.
 pub(crate) struct Held {
     pipe: Pipe,
     len: usize,
 }
 
 impl SparePipe {
-    /// Takes hold of up to `len` bytes of `file` from `offset`; `None` when the file ends before, cannot
-    /// be held in a pipe, or there is no pipe to be had.
+    /// Holds up to `len` bytes of `file` from `offset`. `None` if the file ends before that, cannot be spliced,
+    /// or no pipe can be made.
     pub(crate) fn hold(&self, file: &File, offset: u64, len: usize) -> Option<Held> {
         let pipe = self.0.take().or_else(Pipe::new)?;
         let mut at = offset;
@@ -46,7 +47,7 @@ impl SparePipe {
         }
     }
 
-    /// Gives back what was held, of which `sent` bytes have left. The rest is let go.
+    /// Gives back what was held, of which `sent` bytes were sent. The rest is released.
     pub(crate) fn release(&self, held: Held, sent: usize) {
         if held.pipe.let_go(held.len.saturating_sub(sent)) {
             self.0.set(Some(held.pipe));
@@ -57,13 +58,13 @@ impl SparePipe {
 impl Pipe {
     fn new() -> Option<Pipe> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok()?;
-        // A smaller one works too, in several turns.
+        // A smaller pipe works, too, in several turns.
         let _ = fcntl_setpipe_size(&writer, ROOM);
         let null = File::options().write(true).open("/dev/null").ok();
         Some(Pipe { reader, writer, null })
     }
 
-    /// Empties the pipe of its last `rest` bytes: whether nothing is left in it.
+    /// Empties the pipe of its last `rest` bytes. Returns whether it is empty now.
     fn let_go(&self, rest: usize) -> bool {
         let Some(null) = self.null.as_ref().filter(|_| rest > 0) else { return rest == 0 };
         splice(&self.reader, None, null, None, rest, SpliceFlags::NONBLOCK) == Ok(rest)
@@ -76,7 +77,7 @@ impl Held {
         self.len
     }
 
-    /// Where they can be spliced from.
+    /// The end of the pipe from which they are spliced.
     pub(crate) fn reader(&self) -> BorrowedFd<'_> {
         self.pipe.reader.as_fd()
     }

@@ -1,4 +1,4 @@
-//! What the engine can be told.
+//! Settings of the engine.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -24,26 +24,27 @@ pub struct Settings {
     pub connections_per_client: usize,
     /// Requests of one connection that are answered before others get their turn.
     pub pipelined: usize,
-    /// The shortest time-out that the module keeps towards other servers, if it has any.
+    /// The shortest of the module's time-outs towards other servers, if it has any. The sweep must be as
+    /// frequent.
     pub remote_timeout: Option<Duration>,
     /// Work items a core may have with its helper threads.
     pub helper_places: usize,
     /// Helper threads of a core.
     pub helper_threads: usize,
-    /// Connections the kernel keeps before they are accepted.
+    /// Connections that wait in the kernel to be accepted.
     pub backlog: i32,
-    /// Who else answers on the connections; nobody, as a rule.
-    pub elsewhere: Option<Elsewhere>,
+    /// Tells when the kernel's fast path last answered on a connection; `None` without a fast path.
+    pub kernel_activity: Option<KernelActivity>,
 }
 
-/// Somebody who answers requests before they arrive here: the kernel. A connection that seems to be idle
-/// may be a busy one.
+/// Tells when the kernel's fast path last answered on a connection. User mode does not see these requests, so
+/// a connection that seems idle may be busy.
 #[derive(Clone)]
-pub struct Elsewhere(Arc<Since>);
+pub struct KernelActivity(Arc<Since>);
 
 type Since = dyn Fn(SocketAddr, SocketAddr) -> Option<Duration> + Send + Sync;
 
-impl Elsewhere {
+impl KernelActivity {
     /// `since` tells, for the addresses of client and server, how long ago the last answer was given;
     /// `None`: there was none. It is asked when a connection is about to be closed, and must not block.
     pub fn new(
@@ -57,19 +58,19 @@ impl Elsewhere {
     }
 }
 
-impl fmt::Debug for Elsewhere {
+impl fmt::Debug for KernelActivity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Elsewhere")
+        f.write_str("KernelActivity")
     }
 }
 
-impl PartialEq for Elsewhere {
+impl PartialEq for KernelActivity {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Elsewhere {}
+impl Eq for KernelActivity {}
 
 impl Default for Settings {
     fn default() -> Self {
@@ -86,7 +87,7 @@ impl Default for Settings {
             helper_places: 1024,
             helper_threads: 16,
             backlog: 4096,
-            elsewhere: None,
+            kernel_activity: None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a connection needs from a socket.
+//! The operations of a socket that a connection needs.
 
 use std::fs::File;
 use std::future::poll_fn;
@@ -15,8 +15,8 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-/// A byte stream to a client. TLS can come as one more implementation: it would encrypt in
-/// [`poll_send`](Transport::poll_send) and read file and pipe in the other two.
+/// A byte stream to a client. TLS could be another implementation: it would encrypt in
+/// [`poll_send`](Transport::poll_send), and read file and pipe in the other two.
 pub trait Transport: Unpin {
     /// Receives into `buffer`; `Ok(0)` is the end of the stream.
     fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
@@ -39,7 +39,7 @@ pub trait Transport: Unpin {
         len: usize,
     ) -> Poll<io::Result<usize>>;
 
-    /// Sends up to `len` bytes of those that lie in a pipe; `more` as in [`poll_send`](Transport::poll_send).
+    /// Sends up to `len` bytes from a pipe; `more` as in [`poll_send`](Transport::poll_send).
     fn poll_send_held(
         &mut self,
         cx: &mut Context<'_>,
@@ -48,25 +48,25 @@ pub trait Transport: Unpin {
         more: bool,
     ) -> Poll<io::Result<usize>>;
 
-    /// The addresses of client and server, where there are such.
+    /// The addresses of client and server, if they have any.
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)>;
 
     /// The connection will end with a reset.
     fn reset_at_end(&self);
 
-    /// Ends the sending direction.
+    /// Shuts down the sending direction.
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 }
 
-/// Ends the sending direction of `transport`.
+/// Shuts down the sending direction of `transport`.
 ///
 /// # Errors
-/// What the system says, for example that the client is gone.
+/// The error of the system, for example that the client is gone.
 pub async fn shutdown(transport: &mut impl Transport) -> io::Result<()> {
     poll_fn(|cx| transport.poll_shutdown(cx)).await
 }
 
-/// What tokio's stream sockets have in common, as far as a transport needs it.
+/// What a transport needs of tokio's stream sockets.
 trait Socket: AsyncRead + AsyncWrite + AsFd + Unpin {
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     fn try_write<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R>;
@@ -143,7 +143,7 @@ impl<S: Socket> Transport for S {
     }
 
     fn reset_at_end(&self) {
-        // A socket without the option ends as it always does.
+        // A socket without this option ends without a reset.
         let _ = SockRef::from(self).set_linger(Some(Duration::ZERO));
     }
 

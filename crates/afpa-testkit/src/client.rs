@@ -84,10 +84,44 @@ impl Client {
         Self::over(Stream::Tcp(socket.into()))
     }
 
+    /// Connects to `server`, which may be a bad network away: it waits twice as long.
+    ///
+    /// # Panics
+    /// When the server takes no connection.
+    #[track_caller]
+    pub fn to(server: SocketAddr) -> Self {
+        let stream = TcpStream::connect_timeout(&server, 2 * PATIENCE);
+        Self::of(stream.unwrap_or_else(|error| panic!("connect {server}: {error}")))
+    }
+
+    /// Uses a connected socket, as [`Client::to`] does.
+    ///
+    /// # Panics
+    /// When the socket takes no options.
+    #[track_caller]
+    pub fn of(stream: TcpStream) -> Self {
+        stream.set_nodelay(true).expect("no delay");
+        let mut client = Self::over(Stream::Tcp(stream)).expect("time-outs");
+        client.set_patience(2 * PATIENCE).expect("time-outs");
+        client
+    }
+
     fn over(stream: Stream) -> io::Result<Self> {
         let mut client = Self { stream, received: Vec::new() };
         client.set_patience(PATIENCE)?;
         Ok(client)
+    }
+
+    /// The socket of a connection over TCP.
+    ///
+    /// # Panics
+    /// When it is one over a unix socket.
+    #[track_caller]
+    pub fn tcp(&self) -> &TcpStream {
+        match &self.stream {
+            Stream::Tcp(stream) => stream,
+            Stream::Unix(_) => panic!("a unix socket"),
+        }
     }
 
     /// How long a read or a write may stand still.
@@ -165,7 +199,16 @@ impl Client {
     /// # Errors
     /// See [`ReceiveError`].
     pub fn try_receive(&mut self, asked: Asked) -> Result<Response, ReceiveError> {
-        response::receive(&mut self.stream, &mut self.received, asked)
+        response::receive(&mut self.stream, &mut self.received, asked).map(|(response, _)| response)
+    }
+
+    /// Sends `request` and gives one response as it came, byte for byte.
+    ///
+    /// # Panics
+    /// As [`Client::exchange`].
+    #[track_caller]
+    pub fn exchange_bytes(&mut self, request: impl AsRef<[u8]>) -> Vec<u8> {
+        self.exchange_whole(request.as_ref()).1
     }
 
     /// Reads the next response to a request other than HEAD.
@@ -183,10 +226,14 @@ impl Client {
     /// When the request cannot be sent or no response comes.
     #[track_caller]
     pub fn exchange(&mut self, request: impl AsRef<[u8]>) -> Response {
-        let request = request.as_ref();
+        self.exchange_whole(request.as_ref()).0
+    }
+
+    #[track_caller]
+    fn exchange_whole(&mut self, request: &[u8]) -> (Response, Vec<u8>) {
         self.send(request);
         let asked = if request.starts_with(b"HEAD ") { Asked::Head } else { Asked::Body };
-        self.try_receive(asked)
+        response::receive(&mut self.stream, &mut self.received, asked)
             .unwrap_or_else(|error| panic!("no response to {}: {error}", excerpt(request)))
     }
 
@@ -229,6 +276,56 @@ impl Client {
         into[..count].copy_from_slice(&self.received[..count]);
         self.received.drain(..count);
         Ok(count)
+    }
+
+    /// Reads exactly so many bytes past the response parser.
+    ///
+    /// # Panics
+    /// When they do not come.
+    #[track_caller]
+    pub fn take(&mut self, length: usize) -> Vec<u8> {
+        let had = self.received.len().min(length);
+        let mut bytes: Vec<u8> = self.received.drain(..had).collect();
+        bytes.resize(length, 0);
+        let result = self.stream.read_exact(&mut bytes[had..]);
+        result.unwrap_or_else(|error| panic!("fewer than {length} bytes: {error}"));
+        bytes
+    }
+
+    /// Says that no more will be sent; then the server closes without another byte.
+    ///
+    /// # Panics
+    /// When it does not, or sends more.
+    #[track_caller]
+    pub fn end(mut self) {
+        self.finish_sending().expect("shut down");
+        let stray = self.take_all();
+        assert!(stray.is_empty(), "stray bytes: {}", excerpt(&stray));
+    }
+
+    /// Reads all that comes until the server closes in an orderly way.
+    ///
+    /// # Panics
+    /// When it resets the connection, or does not close.
+    #[track_caller]
+    pub fn take_all(&mut self) -> Vec<u8> {
+        let mut bytes = std::mem::take(&mut self.received);
+        let result = self.stream.read_to_end(&mut bytes);
+        result.unwrap_or_else(|error| panic!("{error} after {}", excerpt(&bytes)));
+        bytes
+    }
+
+    /// Asserts that nothing more arrives for a while.
+    ///
+    /// # Panics
+    /// When something does, or the server closes.
+    #[track_caller]
+    pub fn assert_quiet(&mut self) {
+        let before = self.tcp().read_timeout().expect("a time-out");
+        self.tcp().set_read_timeout(Some(Duration::from_millis(100))).expect("a time-out");
+        let got = self.read_raw(&mut [0]);
+        assert!(got.is_err(), "stray bytes: {got:?}");
+        self.tcp().set_read_timeout(before).expect("a time-out");
     }
 
     /// Reads all that comes until the server closes.

@@ -1,5 +1,5 @@
-//! Aids of the end-to-end tests: `afpa` as a process, a raw HTTP client that trusts nothing it
-//! reads, document roots that remove themselves, and what `/proc` and strace tell of a process.
+//! Aids of all tests: `afpa` as a process, a raw HTTP client that trusts nothing it reads, TCP and packets by
+//! hand, document roots that remove themselves, and what `/proc` and strace tell of a process.
 //!
 //! The client and its response parser share no code with the server, so that one misreading of an
 //! RFC cannot hide in both.
@@ -21,19 +21,25 @@ pub mod client;
 pub mod curl;
 pub mod exclusive;
 pub mod limits;
+pub mod nginx;
+pub mod packet;
 pub mod proc;
 pub mod random;
 pub mod response;
+mod running;
+pub mod sample;
 pub mod server;
 pub mod settings;
 mod smoke;
 pub mod strace;
+pub mod tcp;
 pub mod tree;
 pub mod until;
 
 pub use client::{Client, Endpoint};
 pub use random::Random;
 pub use response::{Asked, ReceiveError, Response};
+pub use running::Running;
 pub use server::{Launch, Server};
 pub use smoke::smoke;
 pub use tree::Tree;

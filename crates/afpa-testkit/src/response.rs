@@ -126,7 +126,7 @@ impl fmt::Debug for Response {
     }
 }
 
-/// Reads one response from `source`; bytes beyond it stay in `buffer` for the next.
+/// Reads one response from `source`, and gives its bytes as well; those beyond it stay in `buffer` for the next.
 ///
 /// # Errors
 /// See [`ReceiveError`].
@@ -134,14 +134,11 @@ pub fn receive(
     source: &mut impl Read,
     buffer: &mut Vec<u8>,
     asked: Asked,
-) -> Result<Response, ReceiveError> {
+) -> Result<(Response, Vec<u8>), ReceiveError> {
     let mut input = Input { source, buffer, used: 0 };
-    let result = read_response(&mut input, asked);
-    if result.is_ok() {
-        let used = input.used;
-        buffer.drain(..used);
-    }
-    result
+    let response = read_response(&mut input, asked)?;
+    let used = input.used;
+    Ok((response, buffer.drain(..used).collect()))
 }
 
 /// At most this much of a body is shown when a test fails.
@@ -366,7 +363,7 @@ mod tests {
     fn read(bytes: &str, asked: Asked) -> (Result<Response, ReceiveError>, Vec<u8>) {
         let mut left = Vec::new();
         let result = receive(&mut bytes.as_bytes(), &mut left, asked);
-        (result, left)
+        (result.map(|(response, _)| response), left)
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub fn smoke(name: &str, target: fn(&[u8]), fragments: &[&[u8]]) {
     for seed in &seeds {
         check(name, target, seed);
     }
-    let mut random = Random::seeded(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     for _ in 0..MUTATIONS {
         let mut input = random.pick(&seeds).clone();
         for _ in 0..=random.below(4) {
@@ -52,7 +52,7 @@ fn mutate(input: &mut Vec<u8>, seeds: &[Vec<u8>], fragments: &[&[u8]], random: &
     match random.below(6) {
         0 => input.truncate(at),
         1 => drop(input.drain(at..end)),
-        2 => input.insert(at, random.number() as u8),
+        2 => input.insert(at, random.next() as u8),
         3 if at < end => input[at] ^= 1 << random.below(8),
         4 => {
             let other = random.pick(seeds);

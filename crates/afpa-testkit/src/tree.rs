@@ -121,8 +121,8 @@ impl Tree {
 /// `count` bytes whose every eight-byte group tells its own offset, so that a body put together
 /// wrongly is seen, and no compression pays.
 pub fn patterned(count: usize) -> Vec<u8> {
-    let groups = (0..count.div_ceil(8) as u64)
-        .map(|index| crate::Random::seeded(index).number().to_le_bytes());
+    let groups =
+        (0..count.div_ceil(8) as u64).map(|index| crate::Random::new(index).next().to_le_bytes());
     let mut bytes: Vec<u8> = groups.flatten().collect();
     bytes.truncate(count);
     bytes

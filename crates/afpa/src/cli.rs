@@ -9,12 +9,12 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::attach::{Attach, Detach};
-use crate::config::{
+use afpa_config::{
     AccessFormat, Choice, ConfigError, FastPathMode, Level, Loaded, LogFormat, Machine, Overrides,
     Policy, Symlinks, load,
 };
 
-/// What `afpa` says when it is asked for nothing.
+/// What `afpa` prints without arguments.
 pub const SHORT_HELP: &str = "\
 afpa - a web accelerator that serves the working set from RAM
 
@@ -43,23 +43,23 @@ pub struct Cli {
 pub enum Command {
     /// Serve a directory
     ///
-    /// Without options the working set of DIR is served from RAM on 127.0.0.1:8080. Options go before
-    /// the settings of a file.
+    /// Without options, the working set of DIR is served from RAM on 127.0.0.1:8080. Options override the
+    /// settings of a file.
     Serve(Box<Serve>),
     /// Serve a directory, and distribute everything else to a server
     ///
-    /// Files of DIR whose kind is cached are served from RAM; all other requests go to the server, on
-    /// connections that are used again. Takes the options of `afpa serve`.
+    /// Files of DIR with a cached extension are served from RAM. All other requests go to the server, on
+    /// persistent connections. Takes the options of `afpa serve`.
     Proxy(Box<Proxy>),
-    /// Explain a configuration file: what it comes to, and what is wrong with it
+    /// Check a configuration file, and print the value of every setting
     ///
-    /// Prints every setting with its value and who said so, then what deserves a look. The exit
-    /// status is 0 if afpa would start with the file, 1 if not.
+    /// Prints every setting with its value and where it was set, then warnings. The exit status is 0 if afpa
+    /// would start with the file, 1 if not.
     Check(Check),
-    /// Tell which request set a URL falls into, and why
+    /// Show the request set of a URL, and why it was chosen
     ///
-    /// Asks a configuration file, not a running process. The exit status is 0 if there is a request
-    /// set, 1 if the answer would be 404 or 421.
+    /// Reads a configuration file; it does not ask a running process. The exit status is 0 if there is a
+    /// request set, 1 if the answer would be 404 or 421.
     Route(Route),
     /// Show what the running afpa is doing
     ///
@@ -67,18 +67,18 @@ pub enum Command {
     Stats(Stats),
     /// Drop a URL from the cache of the running afpa
     ///
-    /// The next request for it reads the file again. Files that change need no purge: they are
+    /// The next request for it reads the file again. Files that change need no purge, because they are
     /// watched.
     Purge(Purge),
-    /// Have a server behind the running afpa drain, or take requests again
+    /// Let a server behind the running afpa drain, or take requests again
     ///
-    /// A server that drains finishes what it has and gets no new requests but those that a cookie
-    /// binds to it, so that it can be stopped without losing any. The order holds over reloads, until
-    /// `ready` or the end of afpa. `afpa stats` shows servers and what they have in flight.
+    /// A draining server finishes its requests, and gets new ones only from clients that a cookie binds to
+    /// it. When none is in flight, it can be stopped without losing a request. The order stays in force over
+    /// reloads, until `ready` or the end of afpa. `afpa stats` shows the servers and their requests in flight.
     Server(Server),
     /// Accelerate a server that is already running
     ///
-    /// Small files are answered in the kernel, on the server's own connections, with the server's own
+    /// The kernel answers requests for small files, on the server's own connections, with the server's own
     /// answers. The server is neither changed nor restarted.
     Attach(Attach),
     /// End an `afpa attach`, and clean up after one that was killed
@@ -154,7 +154,7 @@ pub struct Running {
     /// Largest file that is pinned [default: 64KiB]
     #[arg(long, value_name = "SIZE", help_heading = "Cache")]
     pub pin_threshold: Option<String>,
-    /// Which object gives way when memory is full [default: afpa-lru]
+    /// Replacement policy: which object is ejected when memory is full [default: afpa-lru]
     #[arg(long, value_name = "POLICY", value_parser = words::<Policy>(), help_heading = "Cache")]
     pub policy: Option<String>,
     /// Answer requests for small objects in the kernel [default: auto]
@@ -178,19 +178,19 @@ pub struct Running {
     /// Serve /metrics, /health and /stats here, for example 127.0.0.1:9090 [default: off]
     #[arg(long, value_name = "ADDR:PORT", help_heading = "Process")]
     pub admin: Option<String>,
-    /// Unix socket for `afpa stats` and `afpa purge` [default: found by them]
+    /// Unix socket for `afpa stats` and `afpa purge` [default: a path that they find]
     #[arg(long, value_name = "PATH", help_heading = "Process")]
     pub control: Option<PathBuf>,
     /// Write an access log to this file; - is standard output [default: off]
     #[arg(long, value_name = "PATH|-", help_heading = "Logs")]
     pub access_log: Option<PathBuf>,
-    /// Form of the access log [default: combined]
+    /// Format of the access log [default: combined]
     #[arg(long, value_name = "FORMAT", value_parser = words::<AccessFormat>(), help_heading = "Logs")]
     pub log_format: Option<String>,
-    /// Messages of this weight and above go to standard error [default: info]
+    /// Messages of this level and above go to standard error [default: info]
     #[arg(long, value_name = "LEVEL", value_parser = words::<Level>(), help_heading = "Logs")]
     pub log_level: Option<String>,
-    /// Form of these messages [default: text]
+    /// Format of these messages [default: text]
     #[arg(long, value_name = "FORMAT", value_parser = words::<LogFormat>(), help_heading = "Logs")]
     pub message_format: Option<String>,
 }
@@ -214,7 +214,7 @@ pub struct Route {
     /// URL, or its path alone
     #[arg(value_name = "URL")]
     pub url: String,
-    /// File to ask [default: afpa.toml here, else /etc/afpa/afpa.toml]
+    /// Configuration file [default: afpa.toml here, else /etc/afpa/afpa.toml]
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Method of the request
@@ -223,7 +223,7 @@ pub struct Route {
     /// Field of the request, such as 'Cookie: beta=yes'; may be repeated
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]
     pub header: Vec<String>,
-    /// Address it arrives at [default: the first with the port of the URL]
+    /// Listening address of the request [default: the first with the port of the URL]
     #[arg(short, long, value_name = "ADDR:PORT|unix:PATH")]
     pub listen: Option<String>,
 }
@@ -259,13 +259,13 @@ pub struct Purge {
 #[derive(Args, Debug)]
 #[command(after_help = SERVER_EXAMPLES)]
 pub struct Server {
-    /// What it is to do
+    /// What the server is to do
     #[arg(value_name = "ORDER", value_enum)]
     pub order: Order,
     /// Server as `afpa stats` lists it: ADDR:PORT, NAME:PORT (all its addresses), unix:PATH
     #[arg(value_name = "SERVER")]
     pub server: String,
-    /// Only in this server group [default: in every one that has it]
+    /// Only in this server group [default: in every group that has the server]
     #[arg(short, long, value_name = "NAME")]
     pub group: Option<String>,
     /// Which afpa to ask, and how.
@@ -317,10 +317,10 @@ pub fn command() -> clap::Command {
 }
 
 impl Serve {
-    /// The configuration that these options and their file come to; read again at SIGHUP.
+    /// The configuration from these options and their file. SIGHUP reads it again.
     ///
     /// # Errors
-    /// With everything that is wrong with them.
+    /// With all their errors.
     pub fn configuration(&self) -> Result<Loaded, ConfigError> {
         load(self.config.as_deref(), &self.overrides(), &Machine::probe())
     }
@@ -365,7 +365,7 @@ Examples:
   afpa serve /var/www/html --listen '[::]:80'       for everyone, as root
   afpa proxy --root static --to 127.0.0.1:3000      static files, and an application
   afpa serve --config /etc/afpa/afpa.toml           as a file describes
-  afpa check /etc/afpa/afpa.toml                    what the file comes to
+  afpa check /etc/afpa/afpa.toml                    check a file, print every setting
   afpa stats                                        what the running one is doing";
 
 const SERVE_EXAMPLES: &str = "\

@@ -1,4 +1,4 @@
-//! The way to a running afpa: where its control socket is, and how to ask it something.
+//! Control of a running afpa: where its control socket is, and requests to it.
 //!
 //! The socket is called `PID.sock` and lies in a folder that only its user can write to. It speaks
 //! HTTP/1.1; an answer is a `Content-Length` body.
@@ -43,15 +43,12 @@ pub fn default_path() -> PathBuf {
 /// this before privileges are dropped.
 ///
 /// # Errors
-/// When the folder cannot be created, or is another user's: then whoever owns it could put a socket
-/// of their own in our place.
+/// When the folder cannot be created, or belongs to another user, who could then replace the socket.
 pub fn prepare_folder(owner: Option<Uid>) -> anyhow::Result<()> {
     prepare(&own_folder(), owner)
 }
 
-/// Finds a running afpa: one of this user, or one of the system in `/run/afpa`.
-///
-/// Sockets that nobody listens on any more are removed on the way.
+/// Finds a running afpa: one of this user, or one of the system in `/run/afpa`. Removes stale sockets.
 ///
 /// # Errors
 /// When none is running, or several are and `target` does not say which.
@@ -96,7 +93,7 @@ pub fn escape(path: &str) -> String {
     escaped
 }
 
-/// A word that is neither a URL nor a path.
+/// A text that is neither a URL nor a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAUrl(String);
 
@@ -138,7 +135,7 @@ fn prepare(folder: &Path, owner: Option<Uid>) -> anyhow::Result<()> {
         }
         _ => {}
     }
-    // Not following a link that somebody else put there.
+    // Does not follow a symbolic link that another user may have created.
     let found = fs::symlink_metadata(folder).with_context(|| format!("cannot use {shown}"))?;
     // Root's folder may have been given to the user that an earlier afpa became.
     let ours = geteuid().is_root() || found.uid() == geteuid().as_raw();
@@ -187,7 +184,7 @@ fn list(running: &[Running]) -> String {
     lines.collect()
 }
 
-/// Those that listen, smallest process id first.
+/// All that accept connections, smallest process id first.
 fn running(folders: &[PathBuf]) -> Vec<Running> {
     let mut running: Vec<Running> = folders.iter().flat_map(|folder| sockets(folder)).collect();
     running.retain(|running| match UnixStream::connect(&running.socket) {

@@ -1,13 +1,9 @@
-//! The program afpa: command line, configuration, logs, privileges, and the way to a running
-//! process.
-//!
-//! The modules here know nothing of connections or caches; `commands::serve` joins them to the
-//! engine.
+//! The program afpa: command line, logs, privileges, control of a running process, and `serve`, which
+//! joins the configuration, the engine and the cache into a server.
 
 pub mod access_log;
 pub mod cli;
 pub mod commands;
-pub mod config;
 pub mod control;
 mod fast_path;
 pub mod logging;

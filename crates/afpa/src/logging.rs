@@ -1,4 +1,4 @@
-//! Messages for whoever runs AFPA, to standard error.
+//! Messages for the operator, on standard error.
 
 use std::io::{self, IsTerminal};
 
@@ -6,9 +6,9 @@ use anyhow::Context as _;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::config::{Choice, Log, LogFormat};
+use afpa_config::{Choice, Log, LogFormat};
 
-/// Goes before `[log] level`, and takes filters such as `info,afpa_cache=debug`.
+/// Overrides `[log] level`, and takes filters such as `info,afpa_cache=debug`.
 pub const VARIABLE: &str = "AFPA_LOG";
 
 /// Starts logging for the whole process.
@@ -47,7 +47,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{AccessFormat, AccessTarget, Level};
+    use afpa_config::{AccessFormat, AccessTarget, Level};
     use std::io::Write;
     use std::sync::{Arc, Mutex};
 
@@ -73,7 +73,7 @@ mod tests {
         }
     }
 
-    /// What is written of one warning and one information.
+    /// What is written for one warning and one message of level info.
     fn written(format: LogFormat, variable: Option<&str>) -> String {
         let memory = Memory::default();
         let writer = memory.clone();

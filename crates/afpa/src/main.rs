@@ -1,4 +1,4 @@
-//! `afpa`: parse the command line, do what it says, turn the outcome into an exit status.
+//! `afpa`: parse the command line, run the command, turn its result into an exit status.
 
 use std::process::ExitCode;
 

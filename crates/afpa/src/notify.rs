@@ -1,4 +1,4 @@
-//! What the service manager is told (sd_notify(3)): datagrams to the socket that `NOTIFY_SOCKET`
+//! Notifications of the service manager (sd_notify(3)): datagrams to the socket that `NOTIFY_SOCKET`
 //! names. Without one every call does nothing.
 
 use std::ffi::OsStr;
@@ -21,8 +21,8 @@ impl Notifier {
     /// As the environment says.
     ///
     /// # Errors
-    /// When `NOTIFY_SOCKET` names something that cannot be reached. AFPA can go on without: give
-    /// [`Notifier::default`] a place, and a warning.
+    /// When the socket in `NOTIFY_SOCKET` cannot be used. AFPA can go on without it: log a warning, and use
+    /// [`Notifier::default`].
     pub fn from_environment() -> io::Result<Self> {
         let variable = |name| std::env::var_os(name);
         let Some(socket) = variable("NOTIFY_SOCKET") else { return Ok(Notifier::default()) };
@@ -39,7 +39,7 @@ impl Notifier {
         self.send("READY=1\nSTATUS=Serving\n");
     }
 
-    /// A reload begins; [`ready`](Self::ready) ends it, whatever came of it.
+    /// A reload begins. [`ready`](Self::ready) ends it, whether it succeeded or not.
     pub fn reloading(&self) {
         // systemd.service(5), Type=notify-reload: the time tells this reload from an earlier one.
         let now = clock_gettime(ClockId::Monotonic);

@@ -1,17 +1,16 @@
-//! Resource limits, and giving up what is not needed once everything is bound.
+//! Raises resource limits, and drops the privileges that are not needed once everything is bound.
 //!
 //! The order is: [`raise_limits`], bind and create sockets, [`Identity::find`] and
 //! [`Identity::assume`], then start threads.
 
 use std::fmt;
 
+use afpa_config::{accounts, human_size};
 use anyhow::{Context as _, bail};
 use nix::sys::prctl;
-use nix::unistd::{self, Gid, Group, Uid, User};
+use nix::unistd::{self, Gid, Uid, User};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
-
-use crate::config::human_size;
 
 /// Users that `auto` tries, the first that exists.
 const UNPRIVILEGED: [&str; 2] = ["www-data", "nobody"];
@@ -51,7 +50,7 @@ impl Limit {
         self.granted.is_none_or(|granted| granted >= self.needed)
     }
 
-    /// How the one who starts AFPA can raise it; `None` if there is no need.
+    /// How to raise it; `None` if that is not necessary.
     pub fn remedy(&self) -> Option<String> {
         let needed = self.needed;
         (!self.suffices()).then(|| match self.name {
@@ -82,7 +81,7 @@ impl fmt::Display for Limit {
 
 /// Raises the limits to what is needed, or as near as this user may go.
 ///
-/// A limit that is too low is raised all the way to what is allowed: one in between has no use.
+/// A limit that is too low is raised as far as is allowed, even if that is more than is needed.
 pub fn raise_limits(needs: Needs) -> [Limit; 2] {
     [
         raise(LimitName::Descriptors, Resource::Nofile, needs.descriptors),
@@ -93,7 +92,7 @@ pub fn raise_limits(needs: Needs) -> [Limit; 2] {
 fn raise(name: LimitName, resource: Resource, needed: u64) -> Limit {
     let now = getrlimit(resource);
     let wanted = now.maximum.map(|maximum| maximum.max(needed));
-    // Beyond the hard limit only the privileged may go; up to it everybody may.
+    // Only a privileged process may exceed the hard limit; any process may go up to it.
     let attempts = [wanted, now.maximum];
     let lacking = now.current.is_some_and(|current| current < needed);
     if lacking {
@@ -106,7 +105,7 @@ fn raise(name: LimitName, resource: Resource, needed: u64) -> Limit {
     Limit { name, needed, granted: getrlimit(resource).current }
 }
 
-/// Whom a process becomes.
+/// The user and group that the process becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The user's name.
@@ -120,8 +119,8 @@ pub struct Identity {
 impl Identity {
     /// Resolves the settings `user` and `group`; `None` is `auto`.
     ///
-    /// `Ok(None)` means that the process stays who it is: it was not started as root and nothing
-    /// else was asked for.
+    /// `Ok(None)` means that the user stays the same: the process was not started as root, and no other
+    /// user was asked for.
     ///
     /// # Errors
     /// When a name does not exist, or another user is asked for without the right to become it.
@@ -169,9 +168,9 @@ impl Identity {
     }
 }
 
-/// For a process that stays who it is: gives up capabilities that it was started with, but `keep`.
+/// For a process whose user stays the same: drops the capabilities that it was started with, except `keep`.
 ///
-/// A root that stays root on purpose keeps what root has.
+/// A process that is configured to stay root keeps all capabilities.
 ///
 /// # Errors
 /// As [`Identity::assume`].
@@ -189,27 +188,14 @@ pub fn restrict(keep: CapabilitySet) -> anyhow::Result<()> {
     thread::set_capabilities(None, sets).context("cannot give up capabilities")
 }
 
-/// Whether the settings `user` and `group` name someone.
-pub(crate) fn exist(user: Option<&str>, group: Option<&str>) -> [bool; 2] {
-    let user = user.is_none_or(|name| user_by_name(name).is_ok());
-    [user, group.is_none_or(|name| group_by_name(name).is_ok())]
-}
-
 fn user_by_name(name: &str) -> anyhow::Result<User> {
-    let found = match name.parse() {
-        Ok(number) => User::from_uid(Uid::from_raw(number))?,
-        Err(_) => User::from_name(name)?,
-    };
-    found.with_context(|| format!("user {name:?} does not exist: create it or correct `user`"))
+    let remedy = || format!("user {name:?} does not exist: create it or correct `user`");
+    accounts::user(name)?.with_context(remedy)
 }
 
 fn group_by_name(name: &str) -> anyhow::Result<Gid> {
-    let found = match name.parse() {
-        Ok(number) => Group::from_gid(Gid::from_raw(number))?,
-        Err(_) => Group::from_name(name)?,
-    };
     let remedy = || format!("group {name:?} does not exist: create it or correct `group`");
-    found.map(|group| group.gid).with_context(remedy)
+    accounts::group(name)?.map(|group| group.gid).with_context(remedy)
 }
 
 fn unprivileged_user() -> anyhow::Result<User> {

@@ -1,9 +1,9 @@
-//! What was found at the start, and how to make it better.
+//! The summary that the start prints: what AFPA uses, and advice.
 
 use std::fmt;
 
-use crate::config::human_size;
 use crate::privileges::Limit;
+use afpa_config::human_size;
 
 /// The facts that `afpa serve` prints before its first request.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct Summary {
     pub listeners: Vec<String>,
     /// The document root.
     pub root: String,
-    /// Whom the process has become; empty if it stays who it was.
+    /// The user that the process has become; empty if it stays the same.
     pub user: String,
     /// Bytes of the arena.
     pub pinned_limit: u64,
@@ -56,7 +56,7 @@ pub enum Watches {
         /// So many.
         directories: usize,
     },
-    /// Some are; the others are looked at again after `max_age`.
+    /// Some are; files in the others are compared with their objects after `max_age`.
     Some {
         /// Watched directories.
         directories: usize,
@@ -75,7 +75,7 @@ pub enum Watches {
 }
 
 impl Summary {
-    /// What is not as good as it could be, each with its remedy.
+    /// What could be better, and how.
     pub fn advice(&self) -> Vec<String> {
         let mut advice = Vec::new();
         if self.workers > self.cores {

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use afpa_cache::{Look, Object, View};
+use afpa_cache::{Lookup, Object, View};
 use afpa_http::request::parse;
 use afpa_http::{
     BodyLength, Connection, FieldSlots, Method, Precondition, Request, RequestLimits, ResponseHead,
@@ -109,8 +109,8 @@ impl Handler {
         let step = match target::normalise(path, &mut scratch) {
             Err(error) => self.fail(request, error.status(), head),
             Ok(path) => match self.view.get(0, path, clock::now()) {
-                Look::Miss | Look::Recheck(_) => Step::Miss(path.to_vec()),
-                Look::Hit(object) => {
+                Lookup::Miss | Lookup::Recheck(_) => Step::Miss(path.to_vec()),
+                Lookup::Hit(object) => {
                     let object = Arc::clone(object);
                     self.respond(request, &object, head)
                 }

@@ -3,11 +3,11 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use afpa_testkit::server::free_address;
-use afpa_testkit::{Client, Endpoint, eventually_within};
+use afpa_testkit::{Client, Endpoint, Running, eventually_within, nginx};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Which server.
@@ -27,11 +27,11 @@ pub enum Kind {
 /// and Node). Ended when dropped.
 #[derive(Debug)]
 pub struct Backend {
+    child: Running,
     kind: Kind,
     name: &'static str,
     address: SocketAddr,
     folder: tempfile::TempDir,
-    child: Child,
 }
 
 impl Backend {
@@ -68,8 +68,7 @@ impl Backend {
 
     /// SIGKILL.
     pub fn kill(&mut self) {
-        self.child.kill().expect("killed");
-        self.child.wait().expect("gone");
+        self.child.kill();
     }
 
     /// Started again, at the same address.
@@ -102,14 +101,7 @@ impl Backend {
     }
 }
 
-impl Drop for Backend {
-    fn drop(&mut self) {
-        let _gone = self.child.kill();
-        let _status = self.child.wait();
-    }
-}
-
-fn spawn(kind: Kind, program: &Path, configuration: &Path) -> Child {
+fn spawn(kind: Kind, program: &Path, configuration: &Path) -> Running {
     let mut command = Command::new(program);
     match kind {
         Kind::Nginx => command.arg("-c").arg(configuration),
@@ -120,7 +112,7 @@ fn spawn(kind: Kind, program: &Path, configuration: &Path) -> Child {
     let log = configuration.with_file_name("log");
     let log = fs::File::options().create(true).append(true).open(log).expect("a log");
     command.stdin(Stdio::null()).stdout(log.try_clone().expect("a log")).stderr(log);
-    command.spawn().expect("started")
+    Running::start(&mut command)
 }
 
 impl Kind {
@@ -129,7 +121,7 @@ impl Kind {
 
     fn program(self) -> Option<PathBuf> {
         let path = match self {
-            Self::Nginx => "/usr/sbin/nginx",
+            Self::Nginx => nginx::PROGRAM,
             Self::Apache => "/usr/sbin/apache2",
             Self::Python => "/usr/bin/python3",
             Self::Node => "/usr/bin/node",
@@ -141,15 +133,11 @@ impl Kind {
         let at = folder.display();
         let (ip, port) = (address.ip(), address.port());
         match self {
-            Self::Nginx => format!(
-                "daemon off; master_process off; pid {at}/pid; error_log {at}/error.log;
-                 events {{ worker_connections 1024; }}
-                 http {{
-                   access_log off; keepalive_requests 1000000; default_type text/plain;
-                   client_body_temp_path {at}/t1; proxy_temp_path {at}/t2;
-                   fastcgi_temp_path {at}/t3; uwsgi_temp_path {at}/t4; scgi_temp_path {at}/t5;
-                   server {{ listen {address}; root {at}/www; location = / {{ return 200 {name}; }} }}
-                 }}"
+            Self::Nginx => nginx::configuration(
+                folder,
+                "master_process off; events { worker_connections 1024; }",
+                "access_log off; keepalive_requests 1000000; default_type text/plain;",
+                &format!("listen {address}; location = / {{ return 200 {name}; }}"),
             ),
             Self::Apache => {
                 let modules = "/usr/lib/apache2/modules";

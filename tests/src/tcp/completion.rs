@@ -7,9 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use afpa_netlab::Bed;
+use afpa_testkit::Random;
 
-use super::client::{blank_date, read_by};
-use super::transfer::{Dice, Exchange};
+use super::response::{blank_date, read_by};
+use super::transfer::Exchange;
 use super::{Lab, PORT};
 
 /// Requests of a connection before the next one.
@@ -98,16 +99,16 @@ pub fn run(lab: &Lab, plan: Plan<'_>) -> Outcome {
 
 /// One connection after the other until asker `number` has had its part.
 fn asker(plan: Plan<'_>, number: u64) -> Outcome {
-    let mut dice = Dice::new(plan.seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut random = Random::new(plan.seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let connections = plan.connections as u64;
     let mut left = plan.responses / connections + u64::from(number < plan.responses % connections);
     let mut outcome = Outcome::default();
     while left > 0 {
-        let server = match dice.below(2) {
+        let server = match random.below(2) {
             0 => SocketAddr::from((Bed::SERVER_V4, PORT)),
             _ => SocketAddr::from((Bed::SERVER_V6, PORT)),
         };
-        let asked: Vec<&Exchange> = (0..KEPT.min(left)).map(|_| *dice.one(plan.menu)).collect();
+        let asked: Vec<&Exchange> = (0..KEPT.min(left)).map(|_| *random.pick(plan.menu)).collect();
         left -= asked.len() as u64;
         match TcpStream::connect_timeout(&server, plan.deadline) {
             Ok(stream) => converse(stream, &asked, plan.deadline, &mut outcome),

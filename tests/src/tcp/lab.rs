@@ -2,17 +2,19 @@
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path as FilePath;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use afpa_bpf::{Counters, FastPath, Reason, Settings};
 use afpa_netlab::inject::{Impairment, Rules};
 use afpa_netlab::{Bed, BedOptions, Offloads, Path, Steering, missing_privilege};
+use afpa_testkit::tcp::RawClient;
+use afpa_testkit::{Client, Running, eventually, nginx};
 
-use super::{Client, Sample, Wire};
+use super::Sample;
 
 /// nginx listens here, on every address of both families.
 pub const PORT: u16 = 8080;
@@ -54,7 +56,8 @@ impl Default for Plan {
 pub struct Lab {
     // In the order in which they must end.
     pulse: Option<Pulse>,
-    _nginx: Nginx,
+    // Killing the master would leave its worker; the namespace's end kills that.
+    _nginx: Running,
     /// The two namespaces.
     pub bed: Bed,
     folder: tempfile::TempDir,
@@ -119,7 +122,7 @@ impl Lab {
         for (name, content) in files {
             write(&folder.path().join("www").join(name), content);
         }
-        let nginx = Nginx::start(&bed, folder.path(), plan.listen)?;
+        let nginx = start_nginx(&bed, folder.path(), plan.listen)?;
         Some(Self { pulse: None, _nginx: nginx, bed, folder, plan })
     }
 
@@ -173,12 +176,12 @@ impl Lab {
 
     /// Wait until a count has reached a value.
     pub fn await_count(&self, reason: Reason, at_least: u64) {
-        await_that(&format!("{at_least} x {}", reason.text()), || self.count(reason) >= at_least);
+        eventually(&format!("{at_least} x {}", reason.text()), || self.count(reason) >= at_least);
     }
 
     /// A connection of an ordinary client.
     pub fn connect(&self, server: IpAddr) -> Client {
-        self.bed.client().run(|| Client::connect(SocketAddr::new(server, PORT))).expect("inside")
+        self.bed.client().run(|| Client::to(SocketAddr::new(server, PORT))).expect("inside")
     }
 
     /// A connection over IPv4.
@@ -187,12 +190,12 @@ impl Lab {
     }
 
     /// A hand-made client over IPv4, not connected yet.
-    pub fn wire(&self) -> Wire {
-        Wire::new(&self.bed, Bed::SERVER_V4.into())
+    pub fn wire(&self) -> RawClient {
+        self.bed.raw_client(SocketAddr::new(Bed::SERVER_V4.into(), PORT)).expect("a raw client")
     }
 
     /// A hand-made client that is connected.
-    pub fn wired(&self) -> Wire {
+    pub fn wired(&self) -> RawClient {
         let mut wire = self.wire();
         wire.connect();
         wire
@@ -219,8 +222,6 @@ impl Lab {
     pub fn impair(&self, to_server: Impairment, to_client: Impairment) {
         let rules = Rules { to_server, to_client, seed: 1 };
         self.bed.injector().expect("an injector").set_rules(&rules);
-        // It takes them within its own patience.
-        std::thread::sleep(Duration::from_millis(60));
     }
 
     /// Kernel, user and kernel again; the connection must be free for the kernel.
@@ -242,15 +243,6 @@ pub fn attach(fast_path: &FastPath, interface: &str) -> Result<(), afpa_bpf::Una
     fast_path.listen(any, LISTENER, SITE).expect("listening");
     fast_path.beat();
     Ok(())
-}
-
-/// Wait for a condition, and say what it was when it does not come.
-pub fn await_that(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !condition() {
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 fn write(path: &FilePath, content: &[u8]) {
@@ -284,7 +276,7 @@ impl Pulse {
                     }
                     let hangs = hangs.read().unwrap_or_else(PoisonError::into_inner);
                     if !*hangs {
-                        ours.tend().expect("tended");
+                        ours.service_timers().expect("serviced");
                         if tick.is_multiple_of(Self::BEAT) {
                             ours.beat();
                             ours.sweep(Self::IDLE).expect("swept");
@@ -313,77 +305,40 @@ impl Drop for Pulse {
     }
 }
 
-/// nginx as Debian has it; it ends with us.
-struct Nginx(Child);
-
-impl Nginx {
-    fn start(bed: &Bed, folder: &FilePath, listen: &str) -> Option<Self> {
-        let spawned = bed
-            .server()
-            .command("nginx")
-            .args(["-p", &folder.display().to_string(), "-c"])
-            .arg(configure(folder, listen))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let mut nginx = match spawned {
-            Ok(child) if which_nginx() => Self(child),
-            _ => {
-                eprintln!("SKIP: nginx is not installed");
-                return None;
-            }
-        };
-        let address = SocketAddr::new(Bed::SERVER_V4.into(), PORT);
-        await_that("nginx", || {
-            assert!(
-                nginx.0.try_wait().expect("asked").is_none(),
-                "nginx ended: {}",
-                errors(folder)
-            );
-            bed.server().run(|| TcpStream::connect(address).is_ok()).expect("inside")
-        });
-        Some(nginx)
+/// nginx, answering. None: SKIP was said.
+fn start_nginx(bed: &Bed, folder: &FilePath, listen: &str) -> Option<Running> {
+    if !FilePath::new(nginx::PROGRAM).exists() {
+        eprintln!("SKIP: nginx is not installed");
+        return None;
     }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        // Killing the master would leave its worker; the namespace's end kills that.
-        let _gone = self.0.kill();
-        let _status = self.0.wait();
-    }
-}
-
-fn which_nginx() -> bool {
-    ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"]
-        .iter()
-        .any(|path| FilePath::new(path).exists())
-}
-
-fn errors(folder: &FilePath) -> String {
-    std::fs::read_to_string(folder.join("error.log")).unwrap_or_default()
+    let mut command = bed.server().command(nginx::PROGRAM);
+    command.arg("-p").arg(folder).arg("-c").arg(configure(folder, listen));
+    let mut nginx = Running::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    let address = SocketAddr::new(Bed::SERVER_V4.into(), PORT);
+    eventually("nginx", || {
+        let errors = || std::fs::read_to_string(folder.join("error.log")).unwrap_or_default();
+        assert!(nginx.is_alive(), "nginx ended: {}", errors());
+        bed.server().run(|| TcpStream::connect(address).is_ok()).expect("inside")
+    });
+    Some(nginx)
 }
 
 /// One worker, no log, and patience: requests that the kernel answers are not seen by its timers.
 fn configure(folder: &FilePath, listen: &str) -> std::path::PathBuf {
-    let path = folder.display();
-    let text = format!(
-        "daemon off; user root; worker_processes 1; pid {path}/nginx.pid; error_log {path}/error.log;\n\
-         worker_rlimit_nofile 65536; events {{ worker_connections 16384; }}\n\
-         http {{ access_log off; sendfile on; types {{ text/html html; }}\n\
-         keepalive_requests 100000000; keepalive_timeout 3600s; client_header_timeout 3600s;\n\
-         client_max_body_size 64m; client_body_temp_path {path}/body; proxy_temp_path {path};\n\
-         fastcgi_temp_path {path}; uwsgi_temp_path {path}; scgi_temp_path {path};\n\
-         server {{ listen {PORT} backlog=4096 {listen}; listen [::]:{PORT} backlog=4096 {listen}; root {path}/www;\n\
-         location = /post {{ return 200 \"posted\\n\"; }}\n\
-         location /upload/ {{ dav_methods PUT; create_full_put_path on; }}\n\
-         location /ssi/ {{ ssi on; ssi_types *; }}\n\
-         location /until-close/ {{ ssi on; ssi_types *; chunked_transfer_encoding off; }}\n\
-         location = /drop {{ return 444; }}\n\
-         }} }}\n"
+    let main = "user root; worker_processes 1; worker_rlimit_nofile 65536;
+        events { worker_connections 16384; }";
+    let http = "access_log off; types { text/html html; } client_max_body_size 64m;
+        keepalive_requests 100000000; keepalive_timeout 3600s; client_header_timeout 3600s;";
+    let server = format!(
+        "listen {PORT} backlog=4096 {listen}; listen [::]:{PORT} backlog=4096 {listen};
+         location = /post {{ return 200 \"posted\\n\"; }}
+         location /upload/ {{ dav_methods PUT; create_full_put_path on; }}
+         location /ssi/ {{ ssi on; ssi_types *; }}
+         location /until-close/ {{ ssi on; ssi_types *; chunked_transfer_encoding off; }}
+         location = /drop {{ return 444; }}"
     );
     write(&folder.join("www/index.html"), b"index");
     let file = folder.join("nginx.conf");
-    std::fs::write(&file, text).expect("written");
+    std::fs::write(&file, nginx::configuration(folder, main, http, &server)).expect("written");
     file
 }

@@ -1,43 +1,28 @@
 //! What is pinned: marked samples, and nginx's own responses.
 
 use afpa_bpf::{Coding, FastPath, Response, Variant};
+use afpa_testkit::sample::{self, ETAG, LAST_MODIFIED, date_offset};
 
-use super::client::find;
 use super::lab::SITE;
-
-/// The validator of every [`Sample`].
-pub const ETAG: &str = "\"afpa-1\"";
-const LAST_MODIFIED: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
-const DATE: &str = "_____________________________";
+use super::response::find;
 
 /// An object that nobody but the fast path has: its answers are told from nginx's.
-pub struct Sample {
-    /// Content.
-    pub body: Vec<u8>,
-}
+pub struct Sample(sample::Sample);
 
 impl Sample {
     /// With this content.
-    pub fn new(body: impl Into<Vec<u8>>) -> Self {
-        Self { body: body.into() }
+    pub fn new(body: impl AsRef<[u8]>) -> Self {
+        Self(sample::Sample::new(body))
     }
 
     /// Answer GET of `path` with it.
     pub fn pin(&self, fast_path: &FastPath, path: &str) {
-        let last_modified = String::from_utf8_lossy(LAST_MODIFIED);
-        let length = self.body.len();
-        let whole = format!(
-            "HTTP/1.1 200 OK\r\nDate: {DATE}\r\nServer: afpa-kernel\r\nContent-Length: {length}\r\n\
-             ETag: {ETAG}\r\nLast-Modified: {last_modified}\r\n\r\n"
-        );
-        let not_modified = format!(
-            "HTTP/1.1 304 Not Modified\r\nDate: {DATE}\r\nServer: afpa-kernel\r\nETag: {ETAG}\r\n\r\n"
-        );
+        let sample::Sample { head, not_modified, body } = &self.0;
         let variant = Variant {
             coding: Coding::Identity,
             etag: ETAG.as_bytes(),
             last_modified: Some(LAST_MODIFIED),
-            whole: Some(response(whole.as_bytes(), &self.body)),
+            whole: Some(response(head.as_bytes(), body)),
             not_modified: Some(response(not_modified.as_bytes(), &[])),
         };
         fast_path.pin(SITE, path.as_bytes(), &[variant]).expect("pinned");
@@ -71,6 +56,5 @@ fn split(reply: &[u8]) -> Response<'_> {
 }
 
 fn response<'a>(head: &'a [u8], body: &'a [u8]) -> Response<'a> {
-    let date_offset = find(head, b"\r\nDate: ").expect("a Date") + 8;
-    Response { head, date_offset, body }
+    Response { head, date_offset: date_offset(head), body }
 }

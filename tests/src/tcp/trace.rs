@@ -5,16 +5,15 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use afpa_netlab::{Bed, PacketSocket};
+use afpa_netlab::Bed;
+use afpa_testkit::packet::{PacketSocket, SYN, Segment};
 
-use super::frame::{self, Received};
 use super::lab::PORT;
 
 /// Segments kept of each connection.
 const KEPT: usize = 120;
-const HEADERS: usize = 14 + 40 + 60;
 
 /// A packet socket, and the thread that reads it.
 pub struct Trace {
@@ -30,7 +29,7 @@ struct Seen {
     at: Instant,
     up: bool,
     length: usize,
-    segment: Received,
+    segment: Segment,
 }
 
 impl Trace {
@@ -55,8 +54,8 @@ impl Trace {
         let mut text = String::new();
         for Seen { at, up, length, segment } in segments {
             let time = at.duration_since(begin).as_secs_f64() * 1000.0;
-            let (arrow, flags) = (if *up { "->" } else { "<-" }, frame::letters(segment.flags));
-            let Received { seq, ack, window, ts_value, ts_echo, sack, .. } = segment;
+            let (arrow, flags) = (if *up { "->" } else { "<-" }, segment.letters());
+            let Segment { seq, ack, window, ts_value, ts_echo, sack, .. } = segment;
             let _ = writeln!(
                 text,
                 "{time:>10.3} {arrow} {flags:<4} seq {seq:>10} +{length:<5} ack {ack:>10} \
@@ -79,7 +78,7 @@ impl Drop for Trace {
 fn watch(socket: &PacketSocket, into: &Mutex<Connections>, stop: &AtomicBool) {
     let mut buffer = [0; 65600];
     while !stop.load(Ordering::Relaxed) {
-        frame::await_readable(socket, std::time::Duration::from_millis(50));
+        socket.wait(Duration::from_millis(50));
         let mut seen = into.lock().unwrap_or_else(PoisonError::into_inner);
         while let Ok(Some(length)) = socket.receive(&mut buffer) {
             note(&mut seen, &buffer[..length.min(buffer.len())]);
@@ -88,20 +87,18 @@ fn watch(socket: &PacketSocket, into: &Mutex<Connections>, stop: &AtomicBool) {
 }
 
 fn note(seen: &mut Connections, bytes: &[u8]) {
-    // Payload is not kept; its length is in the IP header.
-    let Some((mut segment, length)) = Received::headers(bytes, HEADERS) else { return };
-    let up = segment.destination == PORT;
-    let port = if up { segment.source } else { segment.destination };
-    let kept = seen.entry((bytes[12] == 0x86, port)).or_default();
+    let Some((segment, length)) = Segment::parse_headers(bytes) else { return };
+    let up = segment.to.port() == PORT;
+    let client = if up { segment.from } else { segment.to };
+    let kept = seen.entry((client.is_ipv6(), client.port())).or_default();
     if up
-        && segment.flags & super::SYN != 0
-        && kept.back().is_some_and(|last| last.segment.flags & super::SYN == 0)
+        && segment.flags & SYN != 0
+        && kept.back().is_some_and(|last| last.segment.flags & SYN == 0)
     {
         kept.clear();
     }
     if kept.len() == KEPT {
         kept.pop_front();
     }
-    segment.payload.clear();
     kept.push_back(Seen { at: Instant::now(), up, length, segment });
 }

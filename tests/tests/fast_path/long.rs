@@ -84,7 +84,7 @@ fn long_answers_are_the_same_with_and_without() {
         let range = format!("GET {target} HTTP/1.1\r\nHost: test\r\nRange: bytes=1-999\r\n\r\n");
         assert_eq!(kernel.exchange(&range).status, 206);
     }
-    eventually("every answer is at its end", || stats(&with)["fast_path"]["flights"] == 0);
+    eventually("every answer is at its end", || stats(&with)["fast_path"]["transfers"] == 0);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_file_that_is_replaced_under_way() {
         warm(&server, "/file.png");
         let mut client = narrow();
         client.send(request("/file.png"));
-        eventually("it is under way", || stats(&server)["fast_path"]["flights"] == 1);
+        eventually("it is under way", || stats(&server)["fast_path"]["transfers"] == 1);
         tree.replace("file.png", &pair[1]);
         eventually("the new version is there", || server.get("/file.png").body == pair[1]);
         let held = stats(&server)["fast_path"]["retired_bytes"].as_u64().expect("a size");
@@ -149,7 +149,7 @@ fn clients_that_do_not_read_for_a_while() {
     for client in &mut sleepers {
         assert!(client.receive().body == patterned(65_536));
     }
-    eventually("all of it is taken", || stats(&server)["fast_path"]["flights"] == 0);
+    eventually("all of it is taken", || stats(&server)["fast_path"]["transfers"] == 0);
 }
 
 /// A client that goes leaves nothing behind.
@@ -168,7 +168,7 @@ fn clients_that_go_under_way() {
         }
     }
     eventually_within(Duration::from_secs(20), "nothing is under way", || {
-        stats(&server)["fast_path"]["flights"] == 0
+        stats(&server)["fast_path"]["transfers"] == 0
     });
     assert!(server.get("/65536.png").body == patterned(65_536));
 }
@@ -200,7 +200,7 @@ fn an_end_of_the_process_under_way() {
         let mut clients: Vec<_> = (0..10).map(|_| narrow()).collect();
         clients.iter_mut().for_each(|client| client.send(request("/65536.png")));
         eventually("some are under way", || {
-            stats(&server)["fast_path"]["flights"].as_u64().is_some_and(|flights| flights > 0)
+            stats(&server)["fast_path"]["transfers"].as_u64().is_some_and(|transfers| transfers > 0)
         });
         server.kill();
         for mut client in clients {

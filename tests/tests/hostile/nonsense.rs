@@ -22,7 +22,7 @@ fn nonsense_from_many_threads_never_ends_the_server() {
     thread::scope(|scope| {
         for number in 0..4 {
             let server = &server;
-            scope.spawn(move || talk_nonsense(server, Random::seeded(seed + number)));
+            scope.spawn(move || talk_nonsense(server, Random::new(seed + number)));
         }
     });
     assert_eq!(server.get("/hello.txt").text(), "hello");
@@ -69,9 +69,9 @@ fn damaged(random: &mut Random) -> Vec<u8> {
     for _ in 0..random.below(4) {
         let at = random.below(bytes.len());
         match random.below(4) {
-            0 => bytes[at] = random.number() as u8,
+            0 => bytes[at] = random.next() as u8,
             1 => drop(bytes.remove(at)),
-            2 => bytes.insert(at, random.number() as u8),
+            2 => bytes.insert(at, random.next() as u8),
             _ => bytes.insert(at, *random.pick(b"\r\n :;,\0/%")),
         }
     }

@@ -1,156 +1,207 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Whose turn it is on a connection, and the two sequence spaces.
+ * One connection: whose turn it is, what its path has shown, and its entries in `flows` and `transfers`.
  *
  * Invariants (see abi.h for the fields):
- *  F1 `taken` and `given` move only while nothing is with user mode: every kernel byte up to
- *     `kernel_next` is acknowledged by the client, every client byte up to `client_next` was either
- *     answered here or answered by user mode.
- *  F2 Client bytes at or after `client_next` reach the kernel only as requests that make user mode
- *     the owner, or after the connection is kept: later drift would tear them apart.
- *  F6 While user mode is the owner, `owed` is the number of requests that went up, less the final
- *     responses whose end is known: whole ones below `response_start`, as far as it has been read.
- *  F3 Kernel bytes below `kernel_edge` never leave again: they belong to an older drift, and the
- *     client has them. It follows what user mode sends at a distance (`keep_up`).
- *  F4 Only its answer acknowledges a request that was answered here: until the client has the answer,
- *     nothing of the kernel's may, or the client would not ask again when the answer is lost.
- *  F5 Every change of owner, drift or `kernel_next` happens under the lock, on both hooks.
+ *  F1 `rx_offset` and `tx_offset` move only while nothing is with user mode: the client has acknowledged every
+ *     kernel byte up to `kernel_next`, and every client byte up to `client_next` was answered, here or by user mode.
+ *  F2 Client bytes at or after `client_next` reach the kernel only in requests that make user mode the owner, or
+ *     when the owner is final: a later change of the offsets would tear them apart.
+ *  F3 Kernel bytes below `stale_below` never leave again: they belong to older offsets, and the client has them.
+ *     It follows at a distance what user mode sends (`keep_up`).
+ *  F4 A request that was answered here is acknowledged by its answer and by nothing else. Until the client has
+ *     acknowledged the answer, no segment of the kernel's TCP may acknowledge the request, or the client would not
+ *     ask again when the answer is lost.
+ *  F5 Owner, offsets and `kernel_next` change under the lock only, on both hooks.
+ *  F6 While user mode is the owner, `responses_pending` is the number of requests that went up, less the final
+ *     responses whose end is known: those that end below `response_start`, as far as the stream has been read.
  */
-#ifndef AFPA_FLOW_H
-#define AFPA_FLOW_H
+#ifndef AFPA_CONN_FLOW_H
+#define AFPA_CONN_FLOW_H
 
-#include <afpa/net/checksum.h>
-#include <afpa/rtx/transfer.h>
-#include <afpa/scratch.h>
+#include <afpa/clock.h>
+#include <afpa/net/segment.h>
+#include <afpa/tcp/bitset.h>
+#include <afpa/tcp/path.h>
 
-#define OPTIONS_MAX 40
-#define OPTION_NOP 1
-#define SACK_LAYOUT 0x010105 /* NOP NOP kind 5 */
-#define SACK_EDGES 8         /* four blocks */
+_Static_assert(sizeof(struct path) == AFPA_PATH_WORDS * 8, "AFPA_PATH_WORDS");
 
-/* The numbers a segment must carry on the far side. */
-struct translation {
-	__u32 seq, ack;
-	__u32 sack_shift;  /* added to SACK edges */
-	__u32 sack_floor;  /* shifted SACK edges below are of an older drift */
-	__u32 ts_echo;     /* egress: newest TSval seen, 0 when there is nothing to mend */
-};
+/* Steps return a verdict, or this: the next step decides. */
+#define GO_ON (-2)
 
-static __always_inline bool flow_drifted(const struct afpa_flow *flow)
+/* --- questions --- */
+
+/* Do the two sequence spaces differ? */
+static __always_inline bool flow_has_offset(const struct afpa_flow *flow)
 {
-	return flow->taken | flow->given;
+	return flow->rx_offset | flow->tx_offset;
 }
 
 /*
- * Is the connection user mode's for the rest of its life? Nothing is answered on it any more, so its drift is
- * what it will be, and may be read without the lock.
+ * Is the connection user mode's for the rest of its life? Nothing is answered on it any more, so its offsets
+ * do not change either, and may be read without the lock.
  */
-static __always_inline bool flow_left(const struct afpa_flow *flow)
+static __always_inline bool flow_is_final(const struct afpa_flow *flow)
 {
-	return flow->owner == AFPA_OWNER_KEPT || flow->owner == AFPA_OWNER_RESTING;
+	return flow->owner == AFPA_OWNER_USER_FINAL || flow->owner == AFPA_OWNER_BYPASSED;
 }
 
 /* Was an answer given that the client has not acknowledged? (F4) */
 static __always_inline bool answer_outstanding(const struct afpa_flow *flow)
 {
-	return flow->answer_length && before(flow->client_acked, flow->answer_at + flow->answer_span);
+	return flow->request_length && before(flow->snd_una, flow->answer_seq + flow->answer_size);
 }
 
 /*
- * Has user mode answered everything it was given, completely? Its responses have left up to the end of
- * the last, and it has all bytes of the requests: an answer of ours acknowledges them (LIFECYCLE.md).
+ * Has user mode answered everything it was given, completely? Its responses have left up to the end of the last
+ * one, and it has all bytes of the requests, which our next answer will acknowledge (LIFECYCLE.md, H1 to H4).
  */
 static __always_inline bool flow_quiet(const struct afpa_flow *flow)
 {
 	if (flow->owner != AFPA_OWNER_USER)
 		return flow->owner == AFPA_OWNER_NONE;
-	return flow->owed == 0 && flow->phase == AFPA_PHASE_HEAD && !(flow->flags & AFPA_FLOW_PART) &&
-	       flow->kernel_next == flow->response_start && flow->kernel_received + flow->taken == flow->client_next;
+	return flow->responses_pending == 0 && flow->phase == AFPA_PHASE_HEAD && !(flow->flags & AFPA_FLOW_PARTIAL) &&
+	       flow->kernel_next == flow->response_start && flow->kernel_received + flow->rx_offset == flow->client_next;
+}
+
+/*
+ * May the fast path answer this segment? AFPA_ANSWERED: yes; else why not. Asked once a segment, under the lock: by
+ * `commit` before it is answered, or by `pass_up` to name the reason.
+ */
+static __always_inline enum afpa_reason whose_turn(const struct afpa_flow *flow, const struct segment *s)
+{
+	if (flow->owner == AFPA_OWNER_CLOSING)
+		return AFPA_PASS_CLOSING;
+	if (flow->owner == AFPA_OWNER_USER_FINAL)
+		return AFPA_PASS_USER_FINAL;
+	if (flow->owner == AFPA_OWNER_BYPASSED)
+		return AFPA_PASS_BYPASSED;
+	if (!flow_quiet(flow) || flow->flags & AFPA_FLOW_TRANSFER)
+		return AFPA_PASS_USER_OWNS;
+	if (s->seq != flow->client_next || s->ack != flow->kernel_next + flow->tx_offset)
+		return AFPA_PASS_NOT_NEXT;
+	return AFPA_ANSWERED;
+}
+
+/*
+ * Does payload begin within the request that was answered last, while its answer is not acknowledged? Then the
+ * answer was lost, or its acknowledgement was. Stacks merge and split what they retransmit; the answer acknowledges
+ * the request alone, so the client sends whatever else there is by itself.
+ */
+static __always_inline bool is_request_retransmitted(const struct afpa_flow *flow, const struct segment *s)
+{
+	return s->length && s->seq - flow->request_seq < flow->request_length && answer_outstanding(flow) &&
+	       before(s->ack, flow->answer_seq + flow->answer_size);
+}
+
+static __always_inline bool is_ipv6(const struct afpa_flow_key *key)
+{
+	const __be32 *client = (const __be32 *)key->client;
+
+	return client[0] || client[1] || client[2] != bpf_htonl(0xffff);
+}
+
+/* --- the path --- */
+
+/* The handshake's round trip, in microseconds, is all that is known of a new path; 0: not even that. */
+static __always_inline void path_learn(struct afpa_flow *flow, __u32 rtt)
+{
+	struct path *path = (struct path *)flow->path;
+
+	path_init(path);
+	if (rtt)
+		path_rtt_sample(path, rtt);
+}
+
+/*
+ * The client has acknowledged something. If that is all of an answer that left once (Karn's algorithm), its round
+ * trip is measured. Called with the lock held.
+ */
+static __always_inline void measure_rtt(struct afpa_flow *flow, __u64 now)
+{
+	if (!flow->rtt_wanted || answer_outstanding(flow))
+		return;
+	flow->rtt_wanted = false;
+	path_rtt_sample((struct path *)flow->path, ((__u64)(rtx_clock(now) - flow->answer_sent) << 20) / 1000);
+}
+
+/* --- what a hit does for its rtx timer: see rtx/timers.h, W1 to W4 --- */
+
+#define RTX_LAPSE 2000 /* rtx_clock: longer than an entry waits, unless it is lost or its path is slow */
+
+/* Would measuring the path make its time-out shorter? Until then it is guessed from the handshake's round trip. */
+static __always_inline bool is_rtt_guessed(const struct path *path)
+{
+	return path->rttvar > RTO_MIN / 4;
+}
+
+/*
+ * An answer of one segment leaves. True: the connection has no rtx timer, and one is to be armed; nearly every hit
+ * finds one. Called with the lock held.
+ */
+static __always_inline bool rtx_answer_sent(struct afpa_flow *flow, __u32 now)
+{
+	flow->answer_sent = now;
+	flow->retransmits = 0;
+	if (now - flow->rtx_stamp <= RTX_LAPSE)
+		return false;
+	flow->rtx_stamp = now;
+	flow->rtt_wanted = is_rtt_guessed((const struct path *)flow->path);
+	return true;
+}
+
+/* --- entries of `transfers` and `flows` --- */
+
+/*
+ * Whoever works on a transfer holds its lock, a word that is exchanged: what the TCP sender does is too much for a
+ * spin lock of the kernel's. Nobody waits long for it: a segment that finds it taken is dropped, and TCP sends it
+ * again. An entry is removed by the holder of its lock, who does not release it: the next owner of the memory does.
+ */
+#define TRANSFER_LOCK_TRIES 64
+
+static __always_inline void transfer_unlock(struct afpa_transfer *transfer)
+{
+	__sync_lock_test_and_set(&transfer->lock, 0);
+}
+
+/* False: somebody else holds the lock, or the entry is another flow's by now. */
+static __always_inline bool transfer_lock(struct afpa_transfer *transfer, const struct afpa_flow_key *key)
+{
+	__u32 busy = 1;
+
+	for (__u32 i = 0; i < TRANSFER_LOCK_TRIES && busy; i++)
+		busy = __sync_lock_test_and_set(&transfer->lock, 1);
+	if (busy)
+		return false;
+	if (same_flow(&transfer->flow, key))
+		return true;
+	transfer_unlock(transfer);
+	return false;
+}
+
+/*
+ * The transfer of a connection that ends. One that somebody works on stays: when its timer is serviced next, it is
+ * found to have no flow, and removed.
+ */
+__noinline int afpa_transfer_remove(const struct afpa_flow_key *key)
+{
+	struct afpa_transfer *transfer;
+
+	if (!key)
+		return 0;
+	transfer = bpf_map_lookup_elem(&transfers, key);
+	if (transfer && transfer_lock(transfer, key)) {
+		bpf_map_delete_elem(&transfers, key);
+		count(AFPA_TRANSFER_ENDED);
+	}
+	return 0;
 }
 
 static __always_inline void flow_remove(const struct afpa_flow_key *key)
 {
 	if (bpf_map_delete_elem(&flows, key) == 0)
 		count(AFPA_FLOW_CLOSED);
-	afpa_forget_flight(key);
-}
-
-/*
- * Connections without drift need no translation, so their entry goes with the first FIN or RST.
- * Drifted ones stay for the kernel's TIME_WAIT; the sweep removes them when the socket is gone.
- */
-static __always_inline bool flow_over(const struct afpa_flow *flow, __u8 flags)
-{
-	return (flags & (TCP_FIN | TCP_RST)) && !flow_drifted(flow);
-}
-
-/*
- * Move the edges of SACK blocks, RFC 2018. Every stack aligns the option by two NOPs in front; options
- * in any other order become NOPs on a drifted connection, which loses advice and nothing else.
- */
-static __always_inline void shift_sack(__be32 *options, __u32 length, const struct translation *t)
-{
-	__u32 first = bpf_ntohl(options[0]);
-
-	if (first >> 8 != SACK_LAYOUT) {
-		__builtin_memset(options, OPTION_NOP, OPTIONS_MAX);
-		return;
-	}
-	for (__u32 edge = 1; edge <= SACK_EDGES; edge++) {
-		__u32 moved = bpf_ntohl(options[edge]) + t->sack_shift;
-
-		if (edge * 4 + 2 > (first & 0xff))
-			return;
-		/* SACK is advisory: a block of an older drift is made empty, and ignored. */
-		if (before(moved, t->sack_floor))
-			moved = t->sack_floor;
-		options[edge] = bpf_htonl(moved);
-	}
-}
-
-/* Rewrite the `length` bytes of options at `at`. */
-static __noinline int translate_options(struct __sk_buff *skb, struct work *work, const struct segment *s,
-					const struct translation *t)
-{
-	__u8 *options = work->frame, *old = work->frame + OPTIONS_MAX + 8;
-	__u32 length = other_options(s), at = s->payload_at - length, difference;
-
-	opaque(length);
-	if (length < 4 || length > OPTIONS_MAX)
-		return 0;
-	__builtin_memset(options, 0, OPTIONS_MAX);
-	if (bpf_skb_load_bytes(skb, at, options, length))
-		return -1;
-	__builtin_memcpy(old, options, OPTIONS_MAX);
-	shift_sack((__be32 *)options, length, t);
-	for (__u32 i = 0; i < OPTIONS_MAX; i += 4) /* no more than is stored may count */
-		if (i >= length)
-			*(__u32 *)(options + i) = 0;
-	difference = bpf_csum_diff((__be32 *)old, OPTIONS_MAX, (__be32 *)options, OPTIONS_MAX, 0);
-	if (bpf_skb_store_bytes(skb, at, options, length, 0))
-		return -1;
-	return bpf_l4_csum_replace(skb, s->tcp_at + offsetof(struct tcphdr, check), 0, difference, 0);
-}
-
-/* Write the translated numbers; the checksum follows by their difference, whole or partial alike. */
-static __always_inline int translate(struct __sk_buff *skb, struct work *work, const struct segment *s,
-				     const struct translation *t)
-{
-	__be32 old[3] = { bpf_htonl(s->seq), bpf_htonl(s->ack), bpf_htonl(s->ts_echo) };
-	__be32 new[3] = { bpf_htonl(t->seq), bpf_htonl(t->ack), bpf_htonl(t->ts_echo) };
-	bool echo = s->timestamps && t->ts_echo;
-	__u32 difference;
-
-	difference = bpf_csum_diff(old, echo ? 12 : 8, new, echo ? 12 : 8, 0);
-	if (bpf_skb_store_bytes(skb, s->tcp_at + offsetof(struct tcphdr, seq), new, 8, 0))
-		return -1;
-	if (echo && bpf_skb_store_bytes(skb, s->tcp_at + sizeof(struct tcphdr) + 8, &new[2], 4, 0))
-		return -1;
-	if (bpf_l4_csum_replace(skb, s->tcp_at + offsetof(struct tcphdr, check), 0, difference, 0))
-		return -1;
-	if (!s->plain_tcp)
-		return translate_options(skb, work, s, t);
-	return 0;
+	afpa_transfer_remove(key);
 }
 
 #endif

@@ -1,59 +1,122 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Whose turn it is, and passing: what is not answered goes to the kernel's TCP and to user mode, in
- * the numbers they expect. The invariants F1 to F6 are in flow.h.
+ * Who gets the client's next bytes: `commit` gives them to the fast path, `pass_up` to the kernel's TCP and user
+ * mode, in the numbers that they expect. The invariants F1 to F6 are in flow.h.
  */
-#ifndef AFPA_PASS_H
-#define AFPA_PASS_H
+#ifndef AFPA_CONN_HANDOVER_H
+#define AFPA_CONN_HANDOVER_H
 
 #include <afpa/conn/bypass.h>
-#include <afpa/rtx/watch.h>
+#include <afpa/conn/translate.h>
 
-/* Steps return a verdict, or this: the next one decides. */
-#define GO_ON (-2)
+/* --- to the fast path --- */
 
-/* What is known about the segment in hand so far. */
-struct turn {
-	__u64 now;                /* coarse monotonic */
-	enum certainty certainty;
-	enum afpa_reason reason;  /* why it is passed, when it is */
-	__u32 length;             /* bytes of the requests and their content, from the segment's start */
-	__u8 requests;            /* how many begin or end in the segment, a last part aside */
-	__u16 heads;              /* which of them are HEAD */
+/* An answer that is committed to: what is sent, and the numbers that were fixed under the lock. */
+struct commitment {
+	__u64 version;        /* of the slot */
+	__u32 slot, length, date;
+	__u8 kind;            /* enum afpa_kind */
+	__u8 multi_segment;   /* it is a transfer: the kernel gets the request's acknowledgement later */
+	/* filled by `commit` */
+	__u8 ack_up;          /* the request carries an acknowledgement that the kernel waits for */
+	__u8 ecn;             /* of the IP header: new data may be marked, if that was negotiated */
+	__be16 window;
+	__u32 seq, ack, ts_value, kernel_seq, kernel_ack;
 };
 
-/* Is it the fast path's turn on this segment? Asked once without the lock, and again with it. */
-static __always_inline enum afpa_reason whose_turn(const struct afpa_flow *flow, const struct segment *s)
+/* A request says ECE: the window is reduced, unless it was already, and the answer says so (CWR, RFC 3168). */
+static __always_inline void ece_on_request(struct path *path)
 {
-	if (flow->owner == AFPA_OWNER_CLOSING)
-		return AFPA_PASS_CLOSING;
-	if (flow->owner == AFPA_OWNER_KEPT)
-		return AFPA_PASS_KEPT;
-	if (flow->owner == AFPA_OWNER_RESTING)
-		return AFPA_PASS_RESTING;
-	if (!flow_quiet(flow) || flow->flags & AFPA_FLOW_FLIGHT)
-		return AFPA_PASS_USER_OWNS;
-	if (s->seq != flow->client_next || s->ack != flow->kernel_next + flow->given)
-		return AFPA_PASS_NOT_NEXT;
-	return AFPA_ANSWERED;
+	if (!path->cwr_pending)
+		path_on_ece(path);
+	path->cwr_pending = false;
 }
 
-/* Does it say that the fast path has nothing for this client, and not only that it was not its turn? */
-static __always_inline bool tells_of_client(enum afpa_reason reason)
+/* Under the lock: the numbers of the answer, and the flow as it is once the answer has left. */
+static __always_inline void take_turn(struct afpa_flow *flow, const struct segment *s, struct commitment *c,
+				      struct turn *turn)
+{
+	__u32 clock = (__u32)(turn->now / MILLISECOND_NS) + flow->ts_offset;
+
+	c->seq = s->ack;
+	c->ack = s->seq + s->length;
+	c->kernel_seq = s->seq - flow->rx_offset;
+	c->kernel_ack = flow->kernel_next;
+	c->ack_up = flow->acked_to_kernel != flow->kernel_next;
+	c->window = flow->window;
+	c->ecn = flow->flags & AFPA_FLOW_ECN ? ECN_CAPABLE : 0;
+	if (before(flow->ts_sent, clock))
+		flow->ts_sent = clock;
+	c->ts_value = flow->ts_sent;
+	flow->ts_seen = s->ts_value;
+	flow->owner = AFPA_OWNER_NONE;
+	flow->rx_offset += s->length;
+	flow->tx_offset += c->length;
+	flow->client_next = c->ack;
+	flow->snd_una = s->ack;
+	measure_rtt(flow, turn->now);
+	flow->stale_below = flow->kernel_next;
+	if (c->multi_segment) {
+		flow->flags |= AFPA_FLOW_TRANSFER;
+	} else {
+		flow->acked_to_kernel = flow->kernel_next;
+		turn->arm_rtx = rtx_answer_sent(flow, rtx_clock(turn->now));
+		if (s->flags & TCP_ECE) /* a transfer: `insert_transfer` */
+			ece_on_request((struct path *)flow->path);
+	}
+	flow->request_seq = s->seq;
+	flow->request_length = s->length;
+	flow->answer_seq = c->seq;
+	flow->answer_size = c->length;
+	flow->answer_slot = c->slot;
+	flow->answer_version = c->version;
+	flow->answer_kind = c->kind;
+	flow->answer_date = c->date;
+	flow->used_ns = turn->now;
+	flow->passed = 0;
+}
+
+/*
+ * Commit to the answer: from here on the two sequence spaces differ by it. AFPA_ANSWERED, or why it is not the fast
+ * path's turn; then nothing has changed.
+ */
+static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const struct segment *s, struct commitment *c,
+					       struct turn *turn)
+{
+	enum afpa_reason reason;
+	bool first = false;
+
+	bpf_spin_lock(&flow->lock);
+	reason = whose_turn(flow, s);
+	if (reason == AFPA_ANSWERED) {
+		first = !flow_has_offset(flow);
+		take_turn(flow, s, c, turn);
+	}
+	bpf_spin_unlock(&flow->lock);
+	if (first)
+		bypass_invalidate(&s->key);
+	return reason;
+}
+
+/* --- to user mode --- */
+
+/* Does the reason lie in what the client asks for, and not only in the moment? */
+static __always_inline bool is_about_client(enum afpa_reason reason)
 {
 	return reason >= AFPA_PASS_METHOD && reason <= AFPA_PASS_CONDITION;
 }
 
 /*
- * Count the pass: is it one too many? While objects are being pinned nothing is known of the client; nor is it in
- * the moment between two versions of an object that many ask for, so that the passes must span some time.
+ * Count the pass: is it the one after which the connection is bypassed? While objects are being pinned, misses say
+ * nothing about the client. Neither do those between two versions of an object that many ask for, so the passes
+ * must span some time.
  */
-static __always_inline bool comes_to_rest(struct afpa_flow *flow, const struct turn *turn)
+static __always_inline bool becomes_bypassed(struct afpa_flow *flow, const struct turn *turn)
 {
-	__u32 now = turn->now >> 20;
+	__u32 now = rtx_clock(turn->now);
 	__u16 pins = shared.pins;
 
-	if (turn->requests == 0 || !tells_of_client(turn->reason))
+	if (turn->requests == 0 || !is_about_client(turn->reason))
 		return false;
 	if (flow->pins != pins || flow->passed == 0) {
 		flow->pins = pins;
@@ -62,163 +125,152 @@ static __always_inline bool comes_to_rest(struct afpa_flow *flow, const struct t
 	}
 	if (flow->passed < 0xffff)
 		flow->passed++;
-	return shared.rest_after && flow->passed >= shared.rest_after && now - flow->passing_since >= shared.rest_time;
+	return shared.bypass_after && flow->passed >= shared.bypass_after && now - flow->passing_since >= shared.bypass_time;
 }
 
-/* Payload that the kernel will see: who owns the connection afterwards? (F2, F6) */
+/* The kernel will see this payload: who owns the connection afterwards? (F2, F6) */
 static __always_inline void hand_over(struct afpa_flow *flow, const struct segment *s, const struct turn *turn)
 {
 	if (!before(flow->client_next, s->seq + s->length))
-		return; /* a repetition, or content of a request */
+		return; /* retransmitted, or the content of a request */
 	flow->user_ns = turn->now;
-	if (flow->owner == AFPA_OWNER_CLOSING || flow_left(flow))
+	if (flow->owner == AFPA_OWNER_CLOSING || flow_is_final(flow))
 		return;
 	if (flow->owner == AFPA_OWNER_NONE) {
 		flow->response_start = flow->kernel_next;
 		flow->phase = AFPA_PHASE_HEAD;
-		flow->owed = 0;
-		flow->heads = 0;
+		flow->responses_pending = 0;
+		flow->head_bits = 0;
 	}
 	if (turn->certainty == REQUEST_UNSURE || s->seq != flow->client_next ||
-	    flow->owed + turn->requests > AFPA_OWED_MAX) {
-		flow->owner = AFPA_OWNER_KEPT;
+	    flow->responses_pending + turn->requests > AFPA_RESPONSES_PENDING_MAX) {
+		flow->owner = AFPA_OWNER_USER_FINAL;
 		return;
 	}
 	flow->owner = AFPA_OWNER_USER;
-	flow->heads |= turn->heads << (flow->owed & 15);
-	flow->owed += turn->requests;
-	flow->flags &= ~AFPA_FLOW_PART;
+	flow->head_bits |= turn->head_bits << (flow->responses_pending & 15);
+	flow->responses_pending += turn->requests;
+	flow->flags &= ~AFPA_FLOW_PARTIAL;
 	if (turn->certainty == REQUEST_PART)
-		flow->flags |= AFPA_FLOW_PART;
+		flow->flags |= AFPA_FLOW_PARTIAL;
 	flow->client_next += turn->length;
-	if (comes_to_rest(flow, turn))
-		flow->owner = AFPA_OWNER_RESTING;
+	if (becomes_bypassed(flow, turn))
+		flow->owner = AFPA_OWNER_BYPASSED;
 }
 
 /*
- * May the acknowledgement stay here? It tells the kernel nothing: none of its bytes are in flight. One
- * that tells us nothing either is meant for the kernel: the reply to its keep-alive probe, say.
+ * May the acknowledgement be absorbed here? It must tell us something, and the kernel nothing, because none of the
+ * kernel's bytes are on their way. One that tells us nothing either is meant for the kernel: it may be the reply to
+ * its keep-alive probe.
  */
-static __always_inline bool swallow(const struct afpa_flow *flow, const struct segment *s)
+static __always_inline bool absorbs_ack(const struct afpa_flow *flow, const struct segment *s)
 {
-	return s->length == 0 && s->flags == TCP_ACK && flow_drifted(flow) && flow->owner == AFPA_OWNER_NONE &&
-	       s->seq == flow->client_next && flow->kernel_acked == flow->kernel_next &&
-	       before(flow->client_acked, s->ack) &&
-	       !before(s->ack, flow->kernel_edge + flow->given - flow->answer_span) &&
-	       !before(flow->kernel_next + flow->given, s->ack);
+	return s->length == 0 && s->flags == TCP_ACK && flow_has_offset(flow) && flow->owner == AFPA_OWNER_NONE &&
+	       s->seq == flow->client_next && flow->acked_to_kernel == flow->kernel_next &&
+	       before(flow->snd_una, s->ack) &&
+	       !before(s->ack, flow->stale_below + flow->tx_offset - flow->answer_size) &&
+	       !before(flow->kernel_next + flow->tx_offset, s->ack);
 }
 
-/* What the kernel is to see of a segment. Called with the lock held. */
-static __always_inline void translation_up(struct afpa_flow *flow, const struct segment *s, struct translation *t)
+/* A reset that the kernel will believe ends the transfer, too. */
+static __always_inline bool ends_transfer(const struct afpa_flow *flow, const struct segment *s)
 {
-	t->seq = s->seq - flow->taken;
-	/* A reset in the numbers that F4 shows to a client without its last answer: it must be exact. */
-	if (s->flags & TCP_RST && s->seq == flow->answer_from && answer_outstanding(flow))
-		t->seq += flow->answer_length;
-	t->ack = s->ack - flow->given;
-	if (before(t->ack, flow->kernel_edge))
-		t->ack = flow->kernel_edge; /* it acknowledges part of an answer of ours */
-	t->sack_shift = -flow->given;
-	t->sack_floor = flow->kernel_edge;
-	t->ts_echo = 0;
-	if (before(flow->kernel_acked, t->ack) && !before(flow->kernel_next, t->ack))
-		flow->kernel_acked = t->ack;
-}
-
-/* A reset that the kernel will believe ends an answer on its way, too. */
-static __always_inline bool ends_flight(const struct afpa_flow *flow, const struct segment *s)
-{
-	return flow->flags & AFPA_FLOW_FLIGHT && s->flags & TCP_RST &&
-	       (s->seq == flow->client_next || s->seq == flow->answer_from);
+	return flow->flags & AFPA_FLOW_TRANSFER && s->flags & TCP_RST &&
+	       (s->seq == flow->client_next || s->seq == flow->request_seq);
 }
 
 #define FAR_BEHIND (1U << 29)
 
 /*
- * What only answers move must not fall half the sequence space behind user mode's bytes, or it would look as if
- * it were ahead of them (F3, F4). `acked`: the client has all before it, in kernel numbers. Called with the lock held.
+ * Numbers that only answers move must not fall half the sequence space behind user mode's bytes, or they would seem
+ * to be ahead of them (F3, F4). `acked`, in kernel numbers: the client has all bytes below. Called with the lock held.
  */
 static __always_inline void keep_up(struct afpa_flow *flow, __u32 acked)
 {
-	if (before(flow->kernel_edge + FAR_BEHIND, acked) && !before(flow->kernel_next, acked))
-		flow->kernel_edge = acked - FAR_BEHIND / 2;
-	if (flow->answer_length && before(flow->answer_at + flow->answer_span + FAR_BEHIND, flow->client_acked)) {
-		flow->answer_from += flow->answer_length;
-		flow->answer_length = 0; /* nobody asks for it again */
+	if (before(flow->stale_below + FAR_BEHIND, acked) && !before(flow->kernel_next, acked))
+		flow->stale_below = acked - FAR_BEHIND / 2;
+	if (flow->request_length && before(flow->answer_seq + flow->answer_size + FAR_BEHIND, flow->snd_una)) {
+		flow->request_seq += flow->request_length;
+		flow->request_length = 0; /* no client asks for it any more */
 	}
 }
 
 /*
- * Does the segment move nothing on this connection? Without drift there is nothing to translate; then that holds
- * for all of a connection that is left to user mode, and for bare acknowledgements, since `commit` takes from the
- * request what it must know. One that crosses the first commit on another processor goes up as it was meant: its
- * client did not have the answer.
+ * Does the segment go up as it is, without the lock? Without a sequence offset there is nothing to translate. Then
+ * nothing has to be kept of the segments of a connection that is final, nor of bare acknowledgements, because
+ * `commit` takes from the request what it must know. A bare acknowledgement that crosses the first commit on another
+ * processor goes up as it was meant: its client did not have the answer yet.
  */
-static __always_inline bool passes_by(const struct afpa_flow *flow, const struct segment *s)
+static __always_inline bool rx_passes(const struct afpa_flow *flow, const struct segment *s)
 {
-	if (flow_drifted(flow))
+	if (flow_has_offset(flow))
 		return false;
-	return flow_left(flow) || (s->length == 0 && !(s->flags & (TCP_FIN | TCP_RST)));
+	return flow_is_final(flow) || (s->length == 0 && !(s->flags & (TCP_FIN | TCP_RST)));
 }
 
 /* Up as it is, without the lock. */
-static __always_inline int pass_by(struct afpa_flow *flow, const struct segment *s, __u64 now)
+static __always_inline int rx_pass(struct afpa_flow *flow, const struct segment *s, __u64 now)
 {
 	if (now - flow->used_ns >= SECOND_NS)
-		flow->used_ns = now; /* near enough for the sweep, and seldom written */
+		flow->used_ns = now; /* precise enough for the sweep, and seldom written */
 	if (s->length == 0)
 		count_at(s->place, AFPA_PASS_NO_PAYLOAD);
 	else
-		count_at(s->place, flow->owner == AFPA_OWNER_RESTING ? AFPA_PASS_RESTING : AFPA_PASS_KEPT);
+		count_at(s->place, flow->owner == AFPA_OWNER_BYPASSED ? AFPA_PASS_BYPASSED : AFPA_PASS_USER_FINAL);
 	if (s->flags & (TCP_FIN | TCP_RST))
 		flow_remove(&s->key);
-	else if (flow_left(flow))
-		let_left_by(&s->key);
+	else if (flow_is_final(flow))
+		bypass_insert_final(&s->key);
 	return TCX_NEXT;
 }
 
-/* Up to the kernel's TCP and user mode, translated if need be. */
+/* Up to the kernel's TCP and user mode, translated if the numbers differ. */
 static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, const struct segment *s,
-				   struct afpa_flow *flow, const struct turn *turn)
+				   struct afpa_flow *flow, struct turn *turn)
 {
+	enum afpa_reason why = AFPA_ANSWERED;
 	struct translation t = {};
-	bool drifted, swallowed, ended, left, rests;
+	bool has_offset, absorbed, ended, final, bypassed;
 
 	bpf_spin_lock(&flow->lock);
-	ended = ends_flight(flow, s);
+	if (turn->ask)
+		why = whose_turn(flow, s);
+	if (why != AFPA_ANSWERED)
+		turn->reason = why; /* goes before any other reason */
+	ended = ends_transfer(flow, s);
 	if (ended)
-		flow->flags &= ~AFPA_FLOW_FLIGHT;
-	left = flow_left(flow);
-	drifted = flow_drifted(flow);
-	swallowed = swallow(flow, s);
+		flow->flags &= ~AFPA_FLOW_TRANSFER;
+	final = flow_is_final(flow);
+	has_offset = flow_has_offset(flow);
+	absorbed = absorbs_ack(flow, s);
 	flow->used_ns = turn->now;
-	if (before(flow->client_acked, s->ack) && !before(flow->kernel_next + flow->given, s->ack))
-		flow->client_acked = s->ack;
-	time_answer(flow, turn->now);
+	if (before(flow->snd_una, s->ack) && !before(flow->kernel_next + flow->tx_offset, s->ack))
+		flow->snd_una = s->ack;
+	measure_rtt(flow, turn->now);
 	if (s->timestamps && before(flow->ts_seen, s->ts_value))
 		flow->ts_seen = s->ts_value;
-	if (!swallowed) {
+	if (!absorbed) {
 		hand_over(flow, s, turn);
-		translation_up(flow, s, &t);
+		rx_translation(flow, s, &t);
 		keep_up(flow, t.ack);
 		if (s->flags & (TCP_FIN | TCP_RST))
 			flow->owner = AFPA_OWNER_CLOSING;
 		if (s->flags & TCP_FIN)
 			flow->flags |= AFPA_FLOW_CLIENT_FIN;
 	}
-	rests = !left && flow->owner == AFPA_OWNER_RESTING;
+	bypassed = !final && flow->owner == AFPA_OWNER_BYPASSED;
 	bpf_spin_unlock(&flow->lock);
 
 	if (ended)
-		afpa_forget_flight(&s->key);
-	if (swallowed) {
-		count_at(s->place, AFPA_SWALLOWED_ACK);
+		afpa_transfer_remove(&s->key);
+	if (absorbed) {
+		count_at(s->place, AFPA_ABSORBED_ACK);
 		return TCX_DROP;
 	}
 	count_at(s->place, turn->reason);
-	if (rests)
-		count_at(s->place, AFPA_FLOW_RESTED);
-	if (!drifted) {
+	if (bypassed)
+		count_at(s->place, AFPA_FLOW_BYPASSED);
+	if (!has_offset) {
 		if (s->flags & (TCP_FIN | TCP_RST))
 			flow_remove(&s->key);
 		return TCX_NEXT;

@@ -7,16 +7,15 @@
  * check here may be weakened. The connection must be fresh: when requests went to user mode unseen,
  * nobody can tell whether a response is still owed.
  */
-#ifndef AFPA_SOCKET_H
-#define AFPA_SOCKET_H
+#ifndef AFPA_CONN_SOCKET_H
+#define AFPA_CONN_SOCKET_H
+
+#include <afpa/conn/flow.h>
 
 /* In `ecn_flags`. */
 #define ECN_NEGOTIATED 0x01
 #define ECN_ACCURATE 0x10 /* its flags count, and none of this holds for them */
 
-#include <afpa/clock.h>
-#include <afpa/rtx/transfer.h>
-#include <afpa/net/packet.h>
 
 /* Is the socket at rest exactly where the segment stands? */
 static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const struct segment *s)
@@ -47,7 +46,7 @@ static __always_inline __u8 negotiated(const struct tcp_sock *tcp)
 	__u8 ecn = BPF_CORE_READ_BITFIELD(tcp, ecn_flags) & (ECN_NEGOTIATED | ECN_ACCURATE), flags = 0;
 
 	if (BPF_CORE_READ_BITFIELD(tcp, rx_opt.sack_ok) && !(ecn & ECN_ACCURATE)) /* recovery wants SACK */
-		flags |= AFPA_FLOW_SEVERAL;
+		flags |= AFPA_FLOW_MULTI_SEGMENT;
 	if (ecn == ECN_NEGOTIATED)
 		flags |= AFPA_FLOW_ECN;
 	return flags;
@@ -77,7 +76,7 @@ static __always_inline void adopt(struct afpa_flow *flow, const struct segment *
 {
 	flow->owner = AFPA_OWNER_NONE;
 	flow->client_next = flow->kernel_received = s->seq;
-	flow->kernel_next = flow->kernel_edge = flow->kernel_acked = s->ack;
+	flow->kernel_next = flow->stale_below = flow->acked_to_kernel = s->ack;
 	flow->listener = listener;
 	flow->used_ns = flow->user_ns = now;
 }
@@ -115,7 +114,7 @@ static __always_inline struct bpf_sock *find_socket(struct __sk_buff *skb, const
  * the memory of the handshake, which knows both first numbers. That request goes up; later ones are
  * answered when there is a socket to prove them by (`confirm_socket`).
  */
-static __always_inline enum afpa_reason prove_embryo(struct bpf_sock *found, const struct segment *s, __u32 listener,
+static __always_inline enum afpa_reason prove_request_sock(struct bpf_sock *found, const struct segment *s, __u32 listener,
 						     __u64 now, struct afpa_flow *flow)
 {
 	struct tcp_request_sock *request = bpf_skc_to_tcp_request_sock(found);
@@ -123,7 +122,7 @@ static __always_inline enum afpa_reason prove_embryo(struct bpf_sock *found, con
 	if (!request || request->rcv_isn + 1 != s->seq || request->rcv_nxt != s->seq || request->snt_isn + 1 != s->ack)
 		return AFPA_PASS_NO_SOCKET;
 	adopt(flow, s, listener, now);
-	flow->flags = AFPA_FLOW_EMBRYO;
+	flow->flags = AFPA_FLOW_REQUEST_SOCK;
 	return AFPA_ANSWERED;
 }
 
@@ -138,7 +137,7 @@ static __always_inline enum afpa_reason prove_socket(struct __sk_buff *skb, cons
 	if (!found)
 		return reason;
 	if (found->state == TCP_NEW_SYN_RECV) {
-		reason = prove_embryo(found, s, listener, now, flow);
+		reason = prove_request_sock(found, s, listener, now, flow);
 		bpf_sk_release(found);
 		return reason;
 	}

@@ -3,26 +3,11 @@
  * Derive request: its bytes out of segments, where one has more or less than one request, too. What they say is
  * read by http/request.h.
  */
-#ifndef AFPA_DERIVE_H
-#define AFPA_DERIVE_H
+#ifndef AFPA_HTTP_DERIVE_H
+#define AFPA_HTTP_DERIVE_H
 
-#include <afpa/tx/reply.h>
+#include <afpa/conn/flow.h>
 #include <afpa/http/request.h>
-
-/* Up to `length` bytes of the packet behind the first `have` of the head, zeros behind them. Bytes there now, or 0. */
-static __always_inline __u32 load_behind(struct __sk_buff *skb, struct work *work, __u32 at, __u32 length, __u32 have)
-{
-	if (length > AFPA_HEAD_MAX)
-		length = AFPA_HEAD_MAX;
-	opaque(length);
-	opaque(have);
-	if (have > AFPA_HEAD_MAX || length < 1 || length > AFPA_HEAD_MAX ||
-	    bpf_skb_load_bytes(skb, at, work->head + have, length))
-		return 0;
-	for (int i = 0; i < 8; i++)
-		*(__u64 *)(work->head + have + length + i * 8) = 0;
-	return have + length;
-}
 
 /* What earlier segments brought of a request that this one goes on with. Bytes in front of the head, or 0. */
 __noinline __u32 afpa_recall_part(struct work *work, const struct segment *s)
@@ -66,7 +51,7 @@ __noinline int afpa_take_request(struct __sk_buff *skb, struct work *work)
 	there = p->length - p->at;
 	if (there > AFPA_HEAD_MAX)
 		there = AFPA_HEAD_MAX;
-	if (p->at && load_behind(skb, work, p->payload_at + p->at - p->have, there, 0) == 0)
+	if (p->at && load_bytes(skb, work, p->payload_at + p->at - p->have, there, 0) == 0)
 		return TAKEN_UNSURE;
 	return take_request(work, there);
 }
@@ -93,7 +78,7 @@ __noinline int afpa_derive_others(struct __sk_buff *skb, struct work *work, cons
 	p->payload_at = s->payload_at;
 	p->have = have;
 	p->length = have + s->length;
-	p->at = p->requests = p->heads = 0;
+	p->at = p->requests = p->head_bits = 0;
 	for (int i = 0; i < PIPELINED_MAX && taken == TAKEN_ONE; i++)
 		taken = afpa_take_request(skb, work);
 	if (taken == TAKEN_LAST)
@@ -112,19 +97,19 @@ static __always_inline void derive(struct __sk_buff *skb, struct work *work, con
 	turn->length = s->length;
 	if (goes_on && have == 0)
 		return;
-	there = load_behind(skb, work, s->payload_at, s->length, have);
+	there = load_bytes(skb, work, s->payload_at, s->length, have);
 	if (there == 0)
 		return;
 	if (there == have + s->length && there <= AFPA_HEAD_MAX) {
 		turn->certainty = derive_request(work, there, listener, &turn->reason);
-		turn->heads = work->request.head;
+		turn->head_bits = work->request.head;
 	}
 	if (turn->certainty == REQUEST_UNSURE) {
 		work->passing.listener = listener->id;
 		work->passing.any_host_site = listener->any_host_site;
 		turn->certainty = afpa_derive_others(skb, work, s, have);
 		turn->requests = work->passing.requests;
-		turn->heads = work->passing.heads;
+		turn->head_bits = work->passing.head_bits;
 		if (turn->certainty == REQUEST_ONE)
 			turn->length = work->passing.at - have;
 	} else if (have) {

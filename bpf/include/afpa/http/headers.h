@@ -12,13 +12,12 @@
 
 #include <afpa/http/line.h>
 
-#define HASH_PRIME 0x9e3779b97f4a7c15ULL
 #define BLOCK_AT_MAX (AFPA_HEAD_MAX - AFPA_CHECKED_MAX)
 #define LINES_MAX 64
 
 static __always_inline __u64 mix(__u64 hash, __u64 word)
 {
-	hash = (hash ^ word) * HASH_PRIME;
+	hash = (hash ^ word) * AFPA_HASH_PRIME;
 	return hash ^ hash >> 32;
 }
 

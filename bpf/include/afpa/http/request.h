@@ -181,9 +181,9 @@ static __always_inline enum taken take_request(struct work *work, __u32 there)
 	listener.id = p->listener;
 	listener.any_host_site = p->any_host_site;
 	content = derive_framing(work, head, &listener);
-	if (content == NO_FRAMING || p->requests >= AFPA_OWED_MAX)
+	if (content == NO_FRAMING || p->requests >= AFPA_RESPONSES_PENDING_MAX)
 		return TAKEN_UNSURE;
-	p->heads |= work->request.head << (p->requests & 15);
+	p->head_bits |= work->request.head << (p->requests & 15);
 	p->requests++;
 	p->at += head + (__u32)content;
 	return p->at < p->length ? TAKEN_ONE : TAKEN_LAST;

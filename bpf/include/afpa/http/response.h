@@ -147,15 +147,15 @@ struct reader {
 	struct work *work;
 	__u32 at, end;            /* kernel numbers: next byte to read, end of the segment */
 	__u32 shift;              /* from these to offsets in the packet */
-	__u32 chunk, heads;
-	__u8 phase, owed, unsure;
+	__u32 chunk, head_bits;
+	__u8 phase, responses_pending, unsure;
 };
 
 static __always_inline void finish_response(struct reader *r)
 {
 	r->phase = AFPA_PHASE_HEAD;
-	r->heads >>= 1;
-	r->owed--;
+	r->head_bits >>= 1;
+	r->responses_pending--;
 }
 
 /* What begins where the reader stands, by the first `length` bytes of it. */
@@ -169,7 +169,7 @@ static __noinline enum response look_at_response(struct reader *r, __u32 length)
 		return RESPONSE_UNSURE;
 	for (int i = 0; i < 8; i++)
 		*(__u64 *)(work->head + length + i * 8) = 0;
-	return derive_response(work, length, r->heads & 1);
+	return derive_response(work, length, r->head_bits & 1);
 }
 
 /* A head. 1: no further. */
@@ -180,7 +180,7 @@ static __noinline long read_head(struct reader *r)
 	enum response what;
 
 	r->unsure = true;
-	if (r->owed == 0)
+	if (r->responses_pending == 0)
 		return 1;
 	if (length > RESPONSE_HEAD_MAX)
 		length = RESPONSE_HEAD_MAX;

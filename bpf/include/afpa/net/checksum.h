@@ -2,8 +2,8 @@
 /*
  * Internet checksums, RFC 1071: sums of native 16-bit words, unfolded while they are gathered.
  */
-#ifndef AFPA_CHECKSUM_H
-#define AFPA_CHECKSUM_H
+#ifndef AFPA_NET_CHECKSUM_H
+#define AFPA_NET_CHECKSUM_H
 
 #include <afpa/net/packet.h>
 
@@ -24,18 +24,6 @@ static __always_inline __u64 sum_words(const void *bytes, __u32 words)
 
 	for (__u32 i = 0; i < words; i++)
 		sum += word[i];
-	return sum;
-}
-
-/* Pseudo-header of a segment between the two ends of `key`; mapping prefixes are not on the wire. */
-static __always_inline __u64 sum_pseudo(const struct segment *s, __u32 tcp_length)
-{
-	const __u32 *client = (const __u32 *)s->key.client, *server = (const __u32 *)s->key.server;
-	__u64 sum = bpf_htons(IPPROTO_TCP) + (__u64)bpf_htons(tcp_length);
-
-	sum += (__u64)client[3] + server[3];
-	if (s->ipv6)
-		sum += (__u64)client[0] + client[1] + client[2] + server[0] + server[1] + server[2];
 	return sum;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What a router quotes of a segment that is too long for it (RFC 1191, RFC 8201): cursor functions. */
-#ifndef AFPA_QUOTE_H
-#define AFPA_QUOTE_H
+#ifndef AFPA_NET_ICMP_H
+#define AFPA_NET_ICMP_H
 
 #include <afpa/net/packet.h>
 
@@ -22,7 +22,7 @@ struct quoted_tcp {
 	__be32 seq;
 };
 
-struct quote {
+struct pmtu {
 	struct afpa_flow_key key __attribute__((aligned(8)));
 	__u32 icmp_at, tcp_at;
 	__u32 mtu;
@@ -47,7 +47,7 @@ static __always_inline __u32 load_ipv6(struct __sk_buff *skb, __u32 at, struct i
 	return at + sizeof(*ip);
 }
 
-static __always_inline bool read_quote_ipv4(struct __sk_buff *skb, struct quote *q)
+static __always_inline bool read_pmtu_ipv4(struct __sk_buff *skb, struct pmtu *q)
 {
 	struct icmphdr icmp;
 	struct iphdr ip;
@@ -63,7 +63,7 @@ static __always_inline bool read_quote_ipv4(struct __sk_buff *skb, struct quote 
 	return q->tcp_at;
 }
 
-static __always_inline bool read_quote_ipv6(struct __sk_buff *skb, struct quote *q)
+static __always_inline bool read_pmtu_ipv6(struct __sk_buff *skb, struct pmtu *q)
 {
 	struct icmphdr icmp;
 	struct ipv6hdr ip;
@@ -80,15 +80,15 @@ static __always_inline bool read_quote_ipv6(struct __sk_buff *skb, struct quote 
 }
 
 /* A quote of a segment that left from a served port. False: something else. */
-static __always_inline bool read_quote(struct __sk_buff *skb, struct quote *q)
+static __always_inline bool read_pmtu(struct __sk_buff *skb, struct pmtu *q)
 {
 	struct quoted_tcp tcp;
 	bool read = false;
 
 	if (skb->protocol == bpf_htons(ETH_P_IP))
-		read = read_quote_ipv4(skb, q);
+		read = read_pmtu_ipv4(skb, q);
 	else if (skb->protocol == bpf_htons(ETH_P_IPV6))
-		read = read_quote_ipv6(skb, q);
+		read = read_pmtu_ipv6(skb, q);
 	if (!read || bpf_skb_load_bytes(skb, q->tcp_at, &tcp, sizeof(tcp)))
 		return false;
 	q->key.server_port = bpf_ntohs(tcp.source);
@@ -105,7 +105,7 @@ static __always_inline __u32 payload_within(__u32 mtu, bool ipv6, bool timestamp
 }
 
 /* What every path takes: IPv6's, and close enough to what IPv4's are without a tunnel of tunnels. */
-#define NARROW_MTU 1280
-#define NARROW_MTU_IPV4 576 /* nobody is believed who says less */
+#define PMTU_SAFE 1280
+#define PMTU_MIN_IPV4 576 /* nobody is believed who says less */
 
 #endif

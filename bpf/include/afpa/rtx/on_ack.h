@@ -1,31 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a client says to an answer on its way. Everything wants the flight's lock.
+ * A client's segment as an acknowledgement of a transfer. Everything here wants the transfer's lock but
+ * `finish_fast`, which takes it.
  */
-#ifndef AFPA_HEAR_H
-#define AFPA_HEAR_H
+#ifndef AFPA_RTX_ON_ACK_H
+#define AFPA_RTX_ON_ACK_H
 
-#include <afpa/rtx/timers.h>
-
-/* Has somebody checked the segment's sum? Beside the entry programs. */
-__noinline int afpa_is_sound(struct __sk_buff *skb, struct work *work, const struct segment *s);
+#include <afpa/rtx/transfer.h>
 
 /* Does the segment belong to the connection as it stands? */
 static __always_inline bool belongs(const struct afpa_flow *flow, const struct segment *s)
 {
-	__s32 above = s->seq - (flow->answer_from - 1); /* a keep-alive probe stands one below */
+	__s32 above = s->seq - (flow->request_seq - 1); /* a keep-alive probe stands one below */
 
 	return s->flags & TCP_ACK && !(s->flags & TCP_SYN) && s->timestamps == !!(flow->flags & AFPA_FLOW_TIMESTAMPS) &&
 	       above >= 0 && above < 1 << 24;
 }
 
-#define EARLIER (1u << 20) /* bytes below an answer that a duplicate of an earlier one may stand */
+#define EARLIER (1u << 20) /* how many bytes below an answer a duplicate of an earlier one may be */
 
-/* SACK blocks into offsets of the answer; what lies outside of it is made empty. */
-static __always_inline void read_blocks(struct __sk_buff *skb, struct work *work, const struct segment *s,
-					const struct afpa_flight *flight, struct acknowledgement *ack)
+/* SACK blocks as offsets into the answer. Blocks outside of it are left empty. */
+static __always_inline void read_sack(struct __sk_buff *skb, struct work *work, const struct segment *s,
+					const struct afpa_transfer *transfer, struct ack *ack)
 {
-	__u32 length = other_options(s), whole = ((const struct flight *)flight->engine)->length, first;
+	__u32 length = other_options(s), whole = ((const struct sender *)transfer->sender)->length, first;
 	const __be32 *options = (const __be32 *)work->head;
 
 	opaque(length);
@@ -38,12 +36,12 @@ static __always_inline void read_blocks(struct __sk_buff *skb, struct work *work
 	if (first >> 8 != SACK_LAYOUT)
 		return;
 	for (__u32 i = 0; i < SACK_EDGES / 2; i++) {
-		__u32 from = bpf_ntohl(options[1 + 2 * i]) - flight->at, to = bpf_ntohl(options[2 + 2 * i]) - flight->at;
+		__u32 from = bpf_ntohl(options[1 + 2 * i]) - transfer->at, to = bpf_ntohl(options[2 + 2 * i]) - transfer->at;
 
 		if (8 * i + 10 > (first & 0xff))
 			continue;
 		if (i == 0 && -from - 1 < EARLIER)
-			ack->earlier = 1;
+			ack->earlier_dsack = 1;
 		if (from >= whole)
 			continue;
 		ack->sack[i].from = from;
@@ -51,83 +49,83 @@ static __always_inline void read_blocks(struct __sk_buff *skb, struct work *work
 	}
 }
 
-/* What the engine makes of the acknowledgement in `work->heard`: an `enum progress`. */
-__noinline int afpa_hear(struct work *work, struct afpa_flight *flight)
+/* The TCP sender processes the acknowledgement in `work->ack`. Returns an `enum progress`. */
+__noinline int afpa_on_ack(struct work *work, struct afpa_transfer *transfer)
 {
-	if (!work || !flight)
+	if (!work || !transfer)
 		return PROGRESS_IMPOSSIBLE;
-	return flight_on_ack(engine_of(flight), work->sending.now, (struct acknowledgement *)work->heard);
+	return sender_on_ack(sender_of(transfer), work->sending.now, (struct ack *)work->ack);
 }
 
-/* The connection is as after any answer: what its path has shown is kept for the next one. */
-static __always_inline void land(struct afpa_flow *flow, const struct afpa_flight *flight)
+/* Everything has arrived: the connection is as after any answer, and keeps what its path has shown. */
+static __always_inline void complete(struct afpa_flow *flow, const struct afpa_transfer *transfer)
 {
-	const struct path *path = &((const struct flight *)flight->engine)->path;
+	const struct path *path = &((const struct sender *)transfer->sender)->path;
 	const __u64 *from = (const __u64 *)path;
 
 	bpf_spin_lock(&flow->lock);
-	flow->flags &= ~AFPA_FLOW_FLIGHT;
+	flow->flags &= ~AFPA_FLOW_TRANSFER;
 	for (int i = 0; i < AFPA_PATH_WORDS; i++)
 		flow->path[i] = from[i];
 	bpf_spin_unlock(&flow->lock);
 }
 
-/* The segment's own words, in those of the engine; without blocks. */
-static __always_inline void take_words(struct acknowledgement *ack, const struct segment *s, const struct afpa_flow *flow,
-				       const struct afpa_flight *flight)
+/* The acknowledgement of a segment in the TCP sender's terms, without SACK blocks. */
+static __always_inline void ack_from_segment(struct ack *ack, const struct segment *s, const struct afpa_flow *flow,
+				       const struct afpa_transfer *transfer)
 {
 	__builtin_memset(ack, 0, sizeof(*ack));
-	ack->ack = s->ack - flight->at;
-	ack->window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
-	ack->echo = s->ts_echo - flow->ts_offset;
-	ack->echoes = s->timestamps && s->ts_echo;
-	ack->marked = flow->flags & AFPA_FLOW_ECN && s->flags & TCP_ECE;
+	ack->ack = s->ack - transfer->at;
+	ack->wnd = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
+	ack->tsecr = s->ts_echo - flow->ts_offset;
+	ack->has_tsecr = s->timestamps && s->ts_echo;
+	ack->ece = flow->flags & AFPA_FLOW_ECN && s->flags & TCP_ECE;
 }
 
-/* The segment as an acknowledgement. An `enum progress`; PROGRESS_IMPOSSIBLE: it is none of ours. */
-static __always_inline int hear(struct __sk_buff *skb, struct work *work, const struct segment *s,
-				struct afpa_flow *flow, struct afpa_flight *flight)
+/* Process the segment's acknowledgement. An `enum progress`; PROGRESS_IMPOSSIBLE: it is damaged, or not of this answer. */
+static __always_inline int on_ack(struct __sk_buff *skb, struct work *work, const struct segment *s,
+				struct afpa_flow *flow, struct afpa_transfer *transfer)
 {
-	struct acknowledgement *ack = (struct acknowledgement *)work->heard;
+	struct ack *ack = (struct ack *)work->ack;
 	int progress;
 
-	/* Behind everything that ever left, the server's FIN included; or of an answer before this one. */
-	if (!belongs(flow, s) || before(flow->kernel_next + flow->given + 1, s->ack) || before(s->ack, flight->at) ||
+	/* It acknowledges more than ever left, the server's FIN included; or only an answer before this one. */
+	if (!belongs(flow, s) || before(flow->kernel_next + flow->tx_offset + 1, s->ack) || before(s->ack, transfer->at) ||
 	    !afpa_is_sound(skb, work, s))
 		return PROGRESS_IMPOSSIBLE;
-	take_words(ack, s, flow, flight);
-	read_blocks(skb, work, s, flight, ack);
-	progress = afpa_hear(work, flight);
-	return progress == PROGRESS_GOING ? afpa_look_at_time(flight, work->sending.now) : progress;
+	ack_from_segment(ack, s, flow, transfer);
+	read_sack(skb, work, s, transfer, ack);
+	progress = afpa_on_ack(work, transfer);
+	return progress == PROGRESS_GOING ? afpa_on_timer(transfer, work->sending.now) : progress;
 }
 
 /*
- * The usual end: a request that acknowledges all of the answer before it, and says nothing else. What the
- * flight's program would do, without the way there and back. False: nothing was done, and it has to.
+ * The usual end of a transfer: a request that acknowledges all of it, and says nothing else. Does what the program
+ * of transfers would do, but without the tail calls there and back. False: nothing was done, and that program has to.
  */
-static __always_inline bool arrive(struct __sk_buff *skb, struct work *work, const struct segment *s,
+static __always_inline bool finish_fast(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				   struct afpa_flow *flow)
 {
-	struct acknowledgement *ack = (struct acknowledgement *)work->heard;
-	struct afpa_flight *flight;
+	struct ack *ack = (struct ack *)work->ack;
+	struct afpa_transfer *transfer;
 
-	if (s->length == 0 || !s->plain_tcp || s->flags & TCP_RST || s->ack != flow->answer_at + flow->answer_span ||
+	if (s->length == 0 || !s->plain_tcp || s->flags & TCP_RST || s->ack != flow->answer_seq + flow->answer_size ||
 	    !belongs(flow, s) || !afpa_is_sound(skb, work, s))
 		return false;
-	flight = bpf_map_lookup_elem(&flights, &s->key);
-	if (!flight || !flight_take(flight, &s->key))
+	transfer = bpf_map_lookup_elem(&transfers, &s->key);
+	if (!transfer || !transfer_lock(transfer, &s->key))
 		return false;
-	take_words(ack, s, flow, flight);
-	/* Not plain: what it acknowledges has not left, or some of it left twice. */
-	if (!is_plain(engine_of(flight), ack) ||
-	    hear_plain(engine_of(flight), microseconds(), ack) != PROGRESS_DONE) {
-		flight_release(flight);
+	ack_from_segment(ack, s, flow, transfer);
+	/* Not plain: it acknowledges what has not left, or some segments left twice. */
+	if (!sender_ack_is_plain(sender_of(transfer), ack) ||
+	    sender_on_plain_ack(sender_of(transfer), microseconds(), ack) != PROGRESS_DONE) {
+		transfer_unlock(transfer);
 		return false;
 	}
-	land(flow, flight);
-	bpf_map_delete_elem(&flights, &s->key);
-	count_at(s->place, AFPA_FLIGHT_HEARD);
-	count_at(s->place, AFPA_FLIGHT_DONE);
+	complete(flow, transfer);
+	bpf_map_delete_elem(&transfers, &s->key);
+	count_at(s->place, AFPA_TRANSFER_ON_ACK);
+	count_at(s->place, AFPA_TRANSFER_DONE);
 	return true;
 }
 

@@ -1,26 +1,53 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * One segment of a flight: what leaves next, and the packet in hand made into it.
+ * One segment of a transfer: what the TCP sender sends next, and the packet in hand made into it.
  *
- * The bytes come out of one page: pages repeat the beginning of the next one, so that no segment lies in
- * two. All headers are made anew from the flight's key; the packet gives nothing but its memory.
+ * The bytes come out of one page: pages repeat the beginning of the next one, so that no segment lies in two. All
+ * headers are made anew from the transfer's key; the packet gives nothing but its memory.
  */
-#ifndef AFPA_PIECE_H
-#define AFPA_PIECE_H
+#ifndef AFPA_RTX_SEGMENTER_H
+#define AFPA_RTX_SEGMENTER_H
 
-#include <afpa/tx/reply.h>
+#include <afpa/tcp/ack.h>
+#include <afpa/tcp/sender.h>
+#include <afpa/conn/flow.h>
+#include <afpa/tx/frame.h>
+
+_Static_assert(sizeof(struct sender) == AFPA_SENDER_WORDS * 8, "AFPA_SENDER_WORDS");
+
+#define AFPA_UNIT_MIN 512  /* shorter segments: user mode. The Date lies within the first one */
+#define UNIT_MAX 1460 /* no longer than AFPA_PAGE_REACH */
+
+static __always_inline struct sender *sender_of(struct afpa_transfer *transfer)
+{
+	return (struct sender *)transfer->sender;
+}
+
+/* What `make_packet` must know of a segment of the connection. */
+static __always_inline void segment_of(struct segment *s, const struct afpa_flow_key *key, const struct sending *sending)
+{
+	s->key = *key;
+	s->ipv6 = sending->ipv6;
+	s->timestamps = sending->timestamps;
+	s->ip_at = sizeof(struct ethhdr);
+	s->tcp_at = sizeof(struct ethhdr) + (s->ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
+	s->place = sending->place;
+}
 
 enum built {
-	BUILT_NOT,  /* the packet is spoilt; what it should have been is lost, and comes again */
+	BUILT_NOT,  /* the packet is spoilt: the segment is lost, and will be retransmitted */
 	BUILT,
 	BUILT_GONE, /* the bytes are not there any more */
 };
 
-/* No more than the path takes; the rest is the next piece. What begins within the Date will begin with the answer. */
+/*
+ * Cut off what is longer than the path takes: that is the next piece. A piece that would begin within the Date will
+ * begin with the answer (`with_date`).
+ */
 static __always_inline void cut_piece(struct sending *sending)
 {
-	__u32 begin = sending->offset < UNIT_MIN ? 0 : sending->offset, end = sending->offset + sending->length;
-	__u32 most = sending->most < UNIT_MIN ? UNIT_MIN : sending->most;
+	__u32 begin = sending->offset < AFPA_UNIT_MIN ? 0 : sending->offset, end = sending->offset + sending->length;
+	__u32 most = sending->payload_max < AFPA_UNIT_MIN ? AFPA_UNIT_MIN : sending->payload_max;
 
 	sending->rest = 0;
 	if (end <= begin + most)
@@ -29,33 +56,33 @@ static __always_inline void cut_piece(struct sending *sending)
 	sending->length -= sending->rest;
 }
 
-/* Ask the engine what leaves now. False: nothing may. After the last one, `afpa_sent_now`. */
-__noinline int afpa_next_piece(struct work *work, struct afpa_flight *flight)
+/* Ask the TCP sender what leaves now. False: nothing may. After the last one, call `afpa_sent_now`. */
+__noinline int afpa_next_piece(struct work *work, struct afpa_transfer *transfer)
 {
 	struct transmission t = {};
 
-	if (!work || !flight)
+	if (!work || !transfer)
 		return false;
 	if (work->sending.rest) {
 		work->sending.offset += work->sending.length;
 		work->sending.length = work->sending.rest;
-		work->sending.reduced = false;
+		work->sending.cwr = false;
 		cut_piece(&work->sending);
 		return true;
 	}
-	if (!choose(engine_of(flight), work->sending.now, &t))
+	if (!sender_next(sender_of(transfer), work->sending.now, &t))
 		return false;
 	work->sending.offset = t.offset;
 	work->sending.length = t.length;
-	work->sending.again = t.again;
-	work->sending.markable = t.markable;
-	work->sending.reduced = t.reduced;
+	work->sending.retransmitted = t.retransmitted;
+	work->sending.markable = t.ect;
+	work->sending.cwr = t.cwr;
 	work->sending.last = t.last;
 	cut_piece(&work->sending);
 	return true;
 }
 
-/* The four bytes of a TCP payload's sum that `bpf_csum_diff` does not take: fewer than a word. */
+/* Sum of the last bytes of a payload, fewer than four: `bpf_csum_diff` takes whole words only. */
 static __always_inline __u32 sum_rest(const __u8 *bytes, __u32 length)
 {
 	__u32 whole = length & ~3u, rest = length & 3;
@@ -86,9 +113,9 @@ static __always_inline __u64 sum_piece(struct afpa_page *page, __u32 at, __u32 l
 }
 
 /*
- * The same, from the page if it was computed before. A remembered sum stands behind what it is of: 27 bits
- * of the version, the place in its quarter of the page, the length. Who writes a page that is somebody
- * else's by then leaves what nobody takes for his own.
+ * The same, from the page if it was computed before, for another client. With a sum the page remembers what it is
+ * of: 27 bits of the version, the place in its quarter of the page, the length. If the page has become another
+ * object's meanwhile, the version differs, and the sum is not used.
  */
 static __always_inline __u32 sum_remembered(struct afpa_page *page, __u64 version, __u32 at, __u32 length)
 {
@@ -104,45 +131,10 @@ static __always_inline __u32 sum_remembered(struct afpa_page *page, __u64 versio
 	return known & 0xffff;
 }
 
-/* Headers from server to client; lengths, numbers and sums are `make_packet`'s. */
-static __always_inline void lay_headers(struct work *work, const struct segment *s, const __u8 *ethernet)
-{
-	const __be32 *client = (const __be32 *)s->key.client, *server = (const __be32 *)s->key.server;
-	__u8 *frame = work->frame + FRAME_AT;
-	struct ipv6hdr *six = (void *)frame + sizeof(struct ethhdr);
-	struct iphdr *four = (void *)frame + sizeof(struct ethhdr);
-	struct tcphdr *tcp = (void *)(four + 1);
-
-	__builtin_memcpy(frame, ethernet, sizeof(struct ethhdr));
-	if (s->ipv6) {
-		tcp = (void *)(six + 1);
-		six->next_header = IPPROTO_TCP;
-		copy_address((__u8 *)six->source, server);
-		copy_address((__u8 *)six->destination, client);
-	} else {
-		four->version_ihl = 0x45;
-		four->protocol = IPPROTO_TCP;
-		four->source = server[3];
-		four->destination = client[3];
-	}
-	tcp->source = bpf_htons(s->key.server_port);
-	tcp->destination = bpf_htons(s->key.client_port);
-}
-
-/* A segment of the flight's connection with nothing in it but its place. */
-static __always_inline void segment_of(struct segment *s, const struct afpa_flow_key *key, const struct sending *sending)
-{
-	s->key = *key;
-	s->ipv6 = sending->ipv6;
-	s->timestamps = sending->timestamps;
-	s->ip_at = sizeof(struct ethhdr);
-	s->tcp_at = sizeof(struct ethhdr) + (s->ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
-	s->place = sending->place;
-}
-
 /*
- * The Date is not cut: what would begin before its end begins with the answer, and what would end within
- * it ends before it. A client takes what it has once more. True: the piece has the Date.
+ * A segment has the whole Date or nothing of it: one that would begin before the Date's end begins with the answer
+ * (the client gets some bytes twice), and one that would end within the Date ends before it. True: the piece has the
+ * Date.
  */
 static __always_inline bool with_date(__u32 *offset, __u32 *length, __u32 date_offset)
 {
@@ -169,8 +161,8 @@ static __always_inline bool store_piece(struct __sk_buff *skb, __u32 headers, st
 	return !date || bpf_skb_store_bytes(skb, headers + date_offset, date->text, AFPA_DATE_LENGTH, 0) == 0;
 }
 
-/* The packet becomes the piece that `work->sending` names. An `enum built`. */
-__noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct afpa_flight *flight)
+/* The packet becomes the piece that `work->sending` describes. Returns an `enum built`. */
+__noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct afpa_transfer *transfer)
 {
 	struct outgoing out = { .flags = TCP_ACK };
 	const struct afpa_date *date = NULL;
@@ -179,17 +171,17 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 	struct segment s = {};
 	struct afpa_slot *slot;
 
-	if (!work || !flight)
+	if (!work || !transfer)
 		return BUILT_NOT;
-	index = flight->slot;
+	index = transfer->slot;
 	slot = bpf_map_lookup_elem(&slots, &index);
-	if (!slot || slot->version != flight->version)
+	if (!slot || slot->version != transfer->version)
 		return BUILT_GONE;
 	offset = work->sending.offset;
 	length = work->sending.length;
 	if (with_date(&offset, &length, slot->whole.date_offset)) {
-		date = date_entry(flight->date);
-		if (date->second != flight->date)
+		date = date_entry(transfer->date);
+		if (date->second != transfer->date)
 			return BUILT_GONE;
 	}
 	at = offset & (AFPA_PAGE - 1);
@@ -206,33 +198,33 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 		if (!page || index == 0)
 			return BUILT_GONE;
 		if (!work->sending.partial)
-			out.sum = fold((__u64)sum_remembered(page, flight->version, at, length) +
+			out.sum = fold((__u64)sum_remembered(page, transfer->version, at, length) +
 				       (!date ? 0 : slot->whole.date_offset & 1 ? date->sum_odd : date->sum_even));
 		if (work->sending.last && !work->sending.rest)
 			out.flags |= TCP_PSH;
 	} else {
-		offset--; /* nothing, one byte below: the client says where it stands */
+		offset--; /* a window probe: an empty segment one byte below, which the client answers with its window */
 	}
-	segment_of(&s, &flight->flow, &work->sending);
+	segment_of(&s, &transfer->flow, &work->sending);
 	out.length = length;
 	if (work->sending.ecn && work->sending.markable)
 		out.ecn = ECN_CAPABLE;
-	if (work->sending.reduced)
+	if (work->sending.cwr)
 		out.flags |= TCP_CWR;
-	if (engine_of(flight)->narrow) /* routers may cut it, with IPv4 */
+	if (sender_of(transfer)->mtu_blackhole) /* IPv4 routers may fragment it */
 		out.id = bpf_get_prandom_u32() | 1;
-	out.seq = flight->at + offset;
+	out.seq = transfer->at + offset;
 	out.ack = work->sending.ack;
 	out.ts_value = work->sending.ts_value;
 	out.ts_echo = work->sending.ts_echo;
 	out.window = work->sending.window;
-	lay_headers(work, &s, flight->ethernet);
+	build_headers(work, &s, transfer->ethernet);
 	if (!make_packet(skb, work, &s, &out, work->sending.partial))
 		return BUILT_NOT;
-	if (page && !store_piece(skb, headers_out(&s), page, at, length, slot->whole.date_offset, date))
+	if (page && !store_piece(skb, plain_headers(&s), page, at, length, slot->whole.date_offset, date))
 		return BUILT_NOT;
-	/* Were these the bytes of this version still, when they were copied? */
-	return *(volatile __u64 *)&slot->version == flight->version ? BUILT : BUILT_GONE;
+	/* The slot may have got another version while bytes were copied. */
+	return *(volatile __u64 *)&slot->version == transfer->version ? BUILT : BUILT_GONE;
 }
 
 #endif

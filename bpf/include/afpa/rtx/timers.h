@@ -1,160 +1,110 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What is done for an answer on its way, whether an acknowledgement brought us here or its time has come.
- * Everything wants the flight's lock.
+ * Timers of retransmission: when an answer that nobody acknowledges is sent again.
+ *
+ * Two kinds of answers have one, and one program services both (rtx_timer.bpf.c). A transfer has its deadline in its
+ * own entry, because every acknowledgement moves it. Answers of one segment are far more, and nearly all of them are
+ * acknowledged in time, so arming a timer for each would cost too much. A connection has at most one entry in a
+ * FIFO, `rtx_timers`, whatever it is sent. All entries wait equally long, so the head expires first. User mode polls
+ * every 10 ms. An entry that expires is dropped if the last answer was acknowledged, queued again if that answer
+ * left only a while ago, and else waits in user mode for its time-out, when the answer is retransmitted.
+ *
+ *  W1 An entry counts only while its stamp is the flow's `rtx_stamp`, so a connection has at most one. Any other is
+ *     dropped wherever it turns up.
+ *  W2 Entries may get lost, because the queue is full or the process that serviced them has ended. The next answer
+ *     makes a new one if the last was made or queued RTX_LAPSE ago, or waits for an answer that was retransmitted.
+ *     A connection without an entry gets its lost answer when the client asks again.
+ *  W3 What is retransmitted is the last answer, byte for byte, for as long as the client lacks it; it acknowledges
+ *     its request alone (F4).
+ *  W4 It is retransmitted after a probe time-out (RFC 8985, 7.2), then after time-outs, each twice as long as the
+ *     one before (RFC 6298, 5.5), AFPA_RTX_MAX times at most. Whoever causes a retransmission, the client or the timer,
+ *     the time begins anew (`answer_sent`).
  */
-#ifndef AFPA_TEND_H
-#define AFPA_TEND_H
+#ifndef AFPA_RTX_TIMERS_H
+#define AFPA_RTX_TIMERS_H
 
-#include <afpa/rtx/segmenter.h>
-#include <afpa/net/icmp.h>
+#include <afpa/conn/flow.h>
+
+/* In units of `rtx_clock`. */
+#define RTX_QUEUED 96 /* how long entries wait in the FIFO: half the shortest time-out */
+
+#define RTX_RETRANSMITTED 0x80000000u /* in `rtx_stamp`: the entry waits for an answer that was retransmitted */
+
+/* A time of the TCP sender's in units of `rtx_clock`, rounded up. */
+static __always_inline __u32 rtx_units(__u64 microseconds)
+{
+	return (microseconds * 1000 >> AFPA_TICK_SHIFT) + 1;
+}
+
+/* Was the connection reset? Then nobody wants the answer any more. */
+static __always_inline bool was_reset(const struct afpa_flow *flow)
+{
+	return flow->owner == AFPA_OWNER_CLOSING && !(flow->flags & (AFPA_FLOW_CLIENT_FIN | AFPA_FLOW_SERVER_FIN));
+}
+
+/* From sending the last answer to its next retransmission (W4). */
+static __always_inline __u32 rtx_timeout(const struct afpa_flow *flow)
+{
+	const struct path *path = (const struct path *)flow->path;
+
+	return rtx_units(flow->retransmits ? path_rto(path, flow->retransmits - 1) : path_pto(path, 1));
+}
+
+#define RTX_OVER (-1)
+
+/* Until the last answer is retransmitted; 0: now, RTX_OVER: it need not be. Called with the lock held. */
+static __always_inline __s32 rtx_wait(const struct afpa_flow *flow, __u32 now)
+{
+	__s32 wait;
+
+	if (!answer_outstanding(flow) || flow->flags & AFPA_FLOW_TRANSFER || was_reset(flow))
+		return RTX_OVER;
+	wait = flow->answer_sent + rtx_timeout(flow) - now;
+	return wait > 0 ? wait : 0;
+}
+
+/* The answer leaves again: its time begins anew, and its acknowledgement is no round trip (Karn's algorithm). */
+static __always_inline void rtx_restart(struct afpa_flow *flow, __u32 now)
+{
+	flow->answer_sent = now;
+	flow->rtt_wanted = false;
+}
 
 /*
- * How long may a segment be? A path that has become narrower need not say so: after a time-out no longer than
- * what every path takes. When nothing of the answer had arrived by then, the connection's next ones begin so.
+ * Did the client's retransmitted request cross our retransmitted answer on the path? One of them is enough. Should
+ * the answer be lost again, another time-out follows, and the client asks again, too.
  */
-static __always_inline void measure(struct afpa_flow *flow, const struct flight *f, struct sending *sending)
+static __always_inline bool rtx_crosses(const struct afpa_flow *flow, __u32 now)
 {
-	__u32 narrow = payload_within(NARROW_MTU, sending->ipv6, sending->timestamps);
+	const struct path *path = (const struct path *)flow->path;
 
-	sending->most = flow->mss;
-	if (!f->narrow || flow->mss <= narrow)
-		return;
-	sending->most = narrow;
-	if (!flight_has_arrived(f))
-		flow->mss = narrow;
+	return flow->retransmits && now - flow->answer_sent < RTX_QUEUED + rtx_units(path->srtt);
 }
 
-/* Take the numbers of the segments that are to leave. Called with the flow's lock held. */
-static __always_inline void number(struct afpa_flow *flow, const struct afpa_flight *flight, struct sending *sending)
+/* Into the FIFO. The flow has its stamp already. */
+static __always_inline void rtx_queue(struct afpa_rtx_timer *timer)
 {
-	__u32 clock = (__u32)(sending->now / 1000) + flow->ts_offset;
-
-	measure(flow, (const struct flight *)flight->engine, sending);
-	if (before(flow->ts_sent, clock))
-		flow->ts_sent = clock;
-	sending->ack = flow->client_next;
-	sending->stands = flow->client_acked;
-	sending->ts_value = flow->ts_sent;
-	sending->ts_echo = flow->ts_seen;
-	sending->window = flow->window;
-	sending->kernel_seq = flow->client_next - flow->taken;
-	sending->kernel_ack = flow->kernel_edge;
-	sending->tell_kernel = before(flow->kernel_acked, flow->kernel_edge);
+	timer->due = timer->stamp + RTX_QUEUED;
+	if (bpf_map_push_elem(&rtx_timers, timer, 0))
+		count(AFPA_RTX_FULL);
 }
 
-static __always_inline bool is_ipv6(const struct afpa_flow_key *key)
+/* Arm the timer of a client whose segment's Ethernet header is at `ethernet`. */
+__noinline int afpa_rtx_arm(const struct afpa_flow_key *key, const struct ethhdr *ethernet, __u32 interface,
+			    __u64 now)
 {
-	const __be32 *client = (const __be32 *)key->client;
+	struct afpa_rtx_timer timer = { .interface = interface, .stamp = rtx_clock(now) };
+	struct ethhdr *out = (struct ethhdr *)timer.ethernet;
 
-	return client[0] || client[1] || client[2] != bpf_htonl(0xffff);
-}
-
-static __always_inline void start_sending(struct sending *sending, const struct afpa_flow *flow,
-					  const struct afpa_flight *flight)
-{
-	sending->ipv6 = is_ipv6(&flight->flow);
-	sending->timestamps = !!(flow->flags & AFPA_FLOW_TIMESTAMPS);
-	sending->ecn = !!(flow->flags & AFPA_FLOW_ECN);
-	sending->most = flow->mss;
-	sending->place = flight->place;
-}
-
-/* What the engine makes of the time: an `enum progress`. */
-__noinline int afpa_look_at_time(struct afpa_flight *flight, __u64 now)
-{
-	return flight ? flight_on_time(engine_of(flight), now) : PROGRESS_IMPOSSIBLE;
-}
-
-/* Something has left: when is the flight looked at again? */
-__noinline int afpa_sent_now(struct afpa_flight *flight, __u64 now)
-{
-	if (flight)
-		flight_sent_now(engine_of(flight), now);
+	if (!key || !ethernet)
+		return 0;
+	timer.flow = *key;
+	*out = *ethernet;
+	__builtin_memcpy(out->destination, ethernet->source, 6);
+	__builtin_memcpy(out->source, ethernet->destination, 6);
+	rtx_queue(&timer);
+	shared.rtx_ns = now; /* behind the entry: user mode sees the entry, or that this word has moved */
 	return 0;
-}
-
-/* Could more leave at once? */
-__noinline int afpa_has_more(struct afpa_flight *flight)
-{
-	return flight && flight_ready(engine_of(flight)) != ENGINE_NO_SEGMENT;
-}
-
-/* Send what may leave, BURST segments at most; the last one stays in the packet. An `enum built` of that one. */
-static __always_inline int send_ready(struct __sk_buff *skb, struct work *work, struct afpa_flight *flight)
-{
-	int built = BUILT_NOT, turn;
-
-	flight->look = 0;
-	work->sending.sent = 0;
-	work->sending.chosen = false;
-	work->sending.rest = 0;
-	bpf_for(turn, 0, 2 * BURST) { /* pieces, of so many segments */
-		if (work->sending.sent >= BURST && !work->sending.rest)
-			break;
-		if (!afpa_next_piece(work, flight))
-			break;
-		work->sending.chosen = true;
-		if (built == BUILT)
-			bpf_clone_redirect(skb, flight->interface, 0);
-		built = afpa_build_piece(skb, work, flight);
-		if (built != BUILT)
-			break;
-		count_at(flight->place, work->sending.again ? AFPA_FLIGHT_SENT_AGAIN : AFPA_FLIGHT_SENT);
-		work->sending.sent++;
-	}
-	if (built == BUILT_NOT && work->sending.sent)
-		count_at(flight->place, AFPA_PASS_SEND);
-	if (work->sending.chosen)
-		afpa_sent_now(flight, work->sending.now);
-	/* The next acknowledgement brings the rest, or whoever looks after flights. */
-	if (work->sending.sent >= BURST && afpa_has_more(flight))
-		flight->look = 1;
-	return built;
-}
-
-/* Empty segments of the connection: from us to the client, or as if from the client to the kernel. */
-enum empty { RESET_DOWN, RESET_UP, ACKNOWLEDGE_UP };
-
-/* The packet becomes that. False: it is spoilt. */
-__noinline int afpa_make_empty(struct __sk_buff *skb, struct work *work, struct afpa_flight *flight, enum empty what)
-{
-	struct outgoing out = {};
-	struct segment s = {};
-	struct sending *sending;
-	bool up = what != RESET_DOWN;
-
-	if (!work || !flight)
-		return false;
-	sending = &work->sending;
-	out.seq = up ? sending->kernel_seq : sending->stands;
-	out.ack = up ? sending->kernel_ack : sending->ack;
-	out.ts_value = up ? sending->ts_echo : sending->ts_value;
-	out.ts_echo = up ? sending->ts_value : sending->ts_echo;
-	out.window = sending->window;
-	out.flags = what == ACKNOWLEDGE_UP ? TCP_ACK : TCP_RST | TCP_ACK;
-	out.swap = up;
-	segment_of(&s, &flight->flow, sending);
-	lay_headers(work, &s, flight->ethernet);
-	return make_packet(skb, work, &s, &out, sending->partial);
-}
-
-/*
- * End the connection on both sides: bytes that only we had are not to be had any more, or nobody wants
- * them. What is in the packet behind it is the kernel's reset. False: it could not be made.
- */
-static __always_inline bool end_connection(struct __sk_buff *skb, struct work *work, struct afpa_flight *flight)
-{
-	if (afpa_make_empty(skb, work, flight, RESET_DOWN))
-		bpf_clone_redirect(skb, flight->interface, 0);
-	return afpa_make_empty(skb, work, flight, RESET_UP);
-}
-
-/* Take the entries of a connection away that was ended. The flight's lock stays taken: see transfer.h. */
-static __always_inline void remove_both(const struct afpa_flow_key *key)
-{
-	bpf_map_delete_elem(&flights, key);
-	flow_remove(key);
 }
 
 #endif

@@ -1,292 +1,294 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What an acknowledgement changes. */
-#ifndef AFPA_ENGINE_ACK_H
-#define AFPA_ENGINE_ACK_H
+/* What an ACK changes: SACK (RFC 2018), DSACK (RFC 2883), RTT samples, undo (RFC 4015), ECE (RFC 3168), cwnd. */
+#ifndef AFPA_TCP_ACK_H
+#define AFPA_TCP_ACK_H
 
 #include <afpa/tcp/rack.h>
 
-struct block {
+struct sack_block {
 	__u32 from, to;
 };
 
-/* What the client says, in offsets of the answer. */
-struct acknowledgement {
-	__u32 ack;             /* everything below has arrived; beyond the end counts as the end */
-	__u32 window;          /* bytes that the client takes from `ack` on */
-	struct block sack[4];  /* empty ones are ignored */
-	__u32 echo;            /* timestamp that is echoed, milliseconds of our clock */
-	__u8 echoes, marked;   /* is there one; did the network mark a segment of ours */
-	__u8 earlier;          /* the first block tells of a duplicate of an earlier answer */
+/* An ACK of the client. Sequence numbers are offsets of the transfer. */
+struct ack {
+	__u32 ack;                 /* cumulative; beyond the transfer's end it counts as the end */
+	__u32 wnd;                 /* bytes that the client accepts from `ack` on */
+	struct sack_block sack[4]; /* empty ones are ignored */
+	__u32 tsecr;               /* the echoed timestamp (RFC 7323), milliseconds of our clock */
+	__u8 has_tsecr, ece;
+	__u8 earlier_dsack;        /* the first block is a DSACK of an earlier transfer */
 };
 
-/* Segments that lie whole within the blocks are known to have arrived. */
-engine_function int note_blocks(struct flight *f, struct acknowledgement *ack)
+/* SACK blocks: a segment counts as delivered when it lies within a block as a whole. */
+sender_function int on_sack(struct sender *snd, struct ack *ack)
 {
-	struct bits all = {};
-	__u32 sent, unit;
+	struct bitset all = {};
+	__u32 sent, mss;
 
-	if (!f || !ack)
+	if (!snd || !ack)
 		return 0;
-	sent = flight_sent(f);
-	unit = f->unit;
+	sent = sender_snd_nxt(snd);
+	mss = snd->mss;
 	for (int i = 0; i < 4; i++) {
 		__u32 from = ack->sack[i].from, to = ack->sack[i].to, end;
 
-		if (from >= to || from <= f->una || to > sent || unit == 0)
+		if (from >= to || from <= snd->snd_una || to > sent || mss == 0)
 			continue;
-		end = to == f->length ? f->count : to / unit;
-		all = bits_or(all, bits_range((from + unit - 1) / unit, end));
+		end = to == snd->length ? snd->segments : to / mss;
+		all = bitset_or(all, bitset_range((from + mss - 1) / mss, end));
 	}
-	f->sacked = bits_and(bits_or(f->sacked, all), bits_range(flight_first(f), f->next));
-	/* The client lacks its first byte: if it said otherwise, it has changed its mind (RFC 2018, section 8). */
-	bits_clear(&f->sacked, flight_first(f));
-	f->lost = bits_and(f->lost, flight_outstanding(f));
+	snd->sacked = bitset_and(bitset_or(snd->sacked, all), bitset_range(sender_first_unacked(snd), snd->next));
+	/* The client lacks the byte at snd_una. If it SACKed that segment before, it has reneged (RFC 2018, 8). */
+	bitset_clear(&snd->sacked, sender_first_unacked(snd));
+	snd->lost = bitset_and(snd->lost, sender_outstanding(snd));
 	return 0;
 }
 
-/* The first block tells of bytes that had arrived before (RFC 2883, section 4). */
-static __always_inline bool is_duplicate(const struct acknowledgement *ack, __u32 acked)
+/* Is the first block a DSACK: below the cumulative ACK, or within the second block (RFC 2883, 4)? */
+static __always_inline bool is_dsack(const struct ack *ack, __u32 acked)
 {
-	struct block one = ack->sack[0], other = ack->sack[1];
+	struct sack_block one = ack->sack[0], other = ack->sack[1];
 
 	return one.from < one.to && (one.to <= acked || (other.from <= one.from && one.to <= other.to));
 }
 
 /*
- * Something arrived twice. What was not sent twice the network has doubled, which tells nothing; that a
- * probe was not needed tells nothing of reordering.
+ * A DSACK: the client received something twice. Of a segment that was sent once, the network made the copy,
+ * which says nothing. A spurious TLP says nothing about reordering.
  */
-engine_function int sent_in_vain(struct flight *f, struct acknowledgement *ack)
+sender_function int on_dsack(struct sender *snd, struct ack *ack)
 {
 	__u32 segment;
 
-	if (!f || !ack || f->unit == 0)
+	if (!snd || !ack || snd->mss == 0)
 		return 0;
-	segment = (__u8)(ack->sack[0].from / f->unit);
-	if (ack->earlier ? f->path.undo_open == 0 : !bits_has(f->again, segment))
+	segment = (__u8)(ack->sack[0].from / snd->mss);
+	if (ack->earlier_dsack ? snd->path.undo_retrans == 0 : !bitset_has(snd->retransmitted, segment))
 		return 0;
-	path_needless(&f->path, 1);
-	if (f->probe == PROBE_REPEATED && f->probe_segment == segment && !ack->earlier)
+	path_on_spurious(&snd->path, 1);
+	if (snd->tlp == TLP_RETRANSMITTED && snd->tlp_segment == segment && !ack->earlier_dsack)
 		return 0;
-	if (flight_first(f) >= f->patient_until) {
-		path_wait_longer(&f->path);
-		f->patient_until = f->next;
+	if (sender_first_unacked(snd) >= snd->reo_wnd_until) {
+		path_raise_reo_wnd(&snd->path);
+		snd->reo_wnd_until = snd->next;
 	}
 	return 0;
 }
 
-/* Is that the newest transmission of those that arrived? Then it is remembered. */
-static __always_inline void note_newest(struct flight *f, __u32 segment, __u32 sent_at, __u32 round_trip)
+/* RACK's state: the delivered segment that was sent last (RFC 8985, 6.2, step 2). */
+static __always_inline void rack_update(struct sender *snd, __u32 segment, __u32 sent_at, __u32 rtt)
 {
-	bool newer = is_before(f->newest_sent_at, sent_at) ||
-		     (f->newest_sent_at == sent_at && f->newest_segment <= segment);
+	bool newer = is_before(snd->rack_xmit_ts, sent_at) ||
+		     (snd->rack_xmit_ts == sent_at && snd->rack_segment <= segment);
 
-	if (f->newest_known && !newer)
+	if (snd->rack_valid && !newer)
 		return;
-	f->newest_known = true;
-	f->newest_sent_at = sent_at;
-	f->newest_segment = segment;
-	f->newest_round_trip = round_trip;
+	snd->rack_valid = true;
+	snd->rack_xmit_ts = sent_at;
+	snd->rack_segment = segment;
+	snd->rack_rtt = rtt;
 }
 
-/* May what was sent before the segment was sent again still arrive? After a probe's patience no more. */
-static __always_inline bool may_be_late(const struct flight *f, __u32 segment)
+/* May an earlier transmission of the retransmitted segment still arrive? Not after a TLP, which waits for long. */
+static __always_inline bool may_be_reordered(const struct sender *snd, __u32 segment)
 {
-	return f->path.reordering && !(f->probe == PROBE_REPEATED && f->probe_segment == segment);
+	return snd->path.reordering_seen && !(snd->tlp == TLP_RETRANSMITTED && snd->tlp_segment == segment);
 }
 
-/* Learn from what arrived: round trips, reordering, the newest transmission that got through. */
-engine_function int note_delivery(struct flight *f, __u64 now, struct bits *arrived, struct acknowledgement *ack)
+/* Segments were delivered: RTT samples, reordering, RACK's state, spurious retransmissions. */
+sender_function int on_delivered(struct sender *snd, __u64 now, struct bitset *arrived, struct ack *ack)
 {
 	__u32 sample = 0, turn, segment;
 	bool sampled = false;
-	struct bits delivered, again;
+	struct bitset delivered, retransmitted;
 
-	if (!f || !arrived || !ack)
+	if (!snd || !arrived || !ack)
 		return 0;
-	again = f->again;
+	retransmitted = snd->retransmitted;
 	delivered = *arrived;
 	each_turn(turn) {
-		__u32 sent_at, round_trip;
-		bool overtaken;
+		__u32 sent_at, rtt;
+		bool reordered;
 
 		if (!take_first(&delivered, &segment))
 			break;
-		sent_at = f->sent_at[segment & (ENGINE_SEGMENTS - 1)];
-		round_trip = (__u32)now - sent_at;
-		overtaken = segment < f->front;
-		if (bits_has(f->again, segment)) {
+		sent_at = snd->sent_at[segment & (SENDER_SEGMENTS - 1)];
+		rtt = (__u32)now - sent_at;
+		reordered = segment < snd->rack_fack;
+		if (bitset_has(snd->retransmitted, segment)) {
 			/*
-			 * Which of the transmissions was it? Not the last one, if the echo is older than that, or
-			 * if no packet can have been that fast (RFC 8985, 6.2, step 2). What arrived behind a gap is
-			 * not echoed: the timestamp is that of the last segment before it (RFC 7323, 4.3), and taken for
-			 * an answer only where segments overtake each other.
+			 * Which transmission was delivered? An earlier one, if the echoed timestamp is older than
+			 * the last one, or if the RTT would be below the minimum (RFC 8985, 6.2, step 2). A segment
+			 * beyond a gap is not echoed: the timestamp is that of the last segment before the gap
+			 * (RFC 7323, 4.3), and counts only on a path that reorders.
 			 */
-			__u64 left = now > round_trip ? now - round_trip : 0;
+			__u64 left = now > rtt ? now - rtt : 0;
 
-			if (ack->echoes && (segment < flight_first(f) || may_be_late(f, segment)) &&
-			    is_before(ack->echo, left / 1000)) {
-				/* It arrived before it was sent again (RFC 4015); the duplicate is no news then. */
-				bits_clear(&f->again, segment);
-				f->path.reordering |= overtaken;
+			if (ack->has_tsecr && (segment < sender_first_unacked(snd) || may_be_reordered(snd, segment)) &&
+			    is_before(ack->tsecr, left / 1000)) {
+				/* The retransmission was spurious (RFC 4015). The DSACK that follows is no news then. */
+				bitset_clear(&snd->retransmitted, segment);
+				snd->path.reordering_seen |= reordered;
 				continue;
 			}
-			if (round_trip < f->path.shortest)
+			if (rtt < snd->path.min_rtt)
 				continue;
 		} else {
-			sample = round_trip;
+			/* Karn's algorithm: only segments that were sent once give RTT samples (RFC 6298, 3). */
+			sample = rtt;
 			sampled = true;
-			f->path.reordering |= overtaken;
+			snd->path.reordering_seen |= reordered;
 		}
-		if (f->front < segment + 1)
-			f->front = segment + 1;
-		note_newest(f, segment, sent_at, round_trip);
+		if (snd->rack_fack < segment + 1)
+			snd->rack_fack = segment + 1;
+		rack_update(snd, segment, sent_at, rtt);
 	}
-	path_needless(&f->path, bits_count(bits_without(again, f->again)));
+	path_on_spurious(&snd->path, bitset_count(bitset_without(retransmitted, snd->retransmitted)));
 	if (sampled)
-		path_measured(&f->path, sample);
+		path_rtt_sample(&snd->path, sample);
 	return 0;
 }
 
-/* A repeated tail that repaired a loss is a loss (RFC 8985, 7.4). */
-static __always_inline void probe_answered(struct flight *f, struct bits delivered, bool duplicate)
+/* The end of a TLP. If its retransmission repaired a loss, that loss reduces cwnd (RFC 8985, 7.4). */
+static __always_inline void tlp_on_ack(struct sender *snd, struct bitset delivered, bool dsack)
 {
-	if (f->probe == PROBE_REPEATED) {
-		if (!bits_has(delivered, f->probe_segment))
+	if (snd->tlp == TLP_RETRANSMITTED) {
+		if (!bitset_has(delivered, snd->tlp_segment))
 			return;
-		if (!duplicate && f->recovery == RECOVERY_OPEN)
-			path_shrink(&f->path);
-	} else if (f->probe == PROBE_NONE || bits_empty(delivered)) {
+		if (!dsack && snd->ca_state == CA_OPEN)
+			path_reduce_cwnd(&snd->path);
+	} else if (snd->tlp == TLP_NONE || bitset_empty(delivered)) {
 		return;
 	}
-	f->probe = PROBE_NONE;
-	f->probe_segment = 0;
+	snd->tlp = TLP_NONE;
+	snd->tlp_segment = 0;
 }
 
-/* The window after `acked` segments more, and perhaps a mark. */
-static __always_inline void congestion(struct flight *f, __u32 acked, bool marked)
+/* The end of a recovery, the growth of cwnd by `acked` segments, and the reduction for an ECE. */
+static __always_inline void update_cwnd(struct sender *snd, __u32 acked, bool ece)
 {
-	if (f->recovery != RECOVERY_OPEN && flight_first(f) >= f->recovery_until) {
-		f->recovery = RECOVERY_OPEN;
-		f->recovery_until = 0;
-		path_recovered(&f->path);
-	} else if (f->recovery == RECOVERY_SLOW ||
-		   (f->recovery == RECOVERY_OPEN && f->path.window < 2 * f->peak)) {
-		/* A window that was not made use of says nothing about the path (RFC 7661). */
-		path_grow(&f->path, acked);
+	if (snd->ca_state != CA_OPEN && sender_first_unacked(snd) >= snd->recovery_point) {
+		snd->ca_state = CA_OPEN;
+		snd->recovery_point = 0;
+		path_on_recovery_end(&snd->path);
+	} else if (snd->ca_state == CA_LOSS ||
+		   (snd->ca_state == CA_OPEN && snd->path.cwnd < 2 * snd->max_pipe)) {
+		/* A cwnd that is not used says nothing about the path, and does not grow (RFC 7661). */
+		path_grow_cwnd(&snd->path, acked);
 	}
-	if (marked && flight_first(f) >= f->reduced_until) {
-		/* Once a window, losses included; the client repeats it until it is told. */
-		if (f->recovery == RECOVERY_OPEN)
-			path_marked(&f->path);
-		f->path.reduced = true;
-		f->reduced_until = f->next + 1; /* what tells it has arrived, too */
+	if (ece && sender_first_unacked(snd) >= snd->cwr_until) {
+		/* Once a window, losses included (RFC 3168, 6.1.2): the client repeats ECE until it receives CWR. */
+		if (snd->ca_state == CA_OPEN)
+			path_on_ece(&snd->path);
+		snd->path.cwr_pending = true;
+		snd->cwr_until = snd->next + 1; /* the segment with CWR is acknowledged, too */
 	}
 }
 
-/* What `note_ack` found. */
-struct news {
-	struct bits delivered;
-	__u32 acked;     /* segments */
-	__u32 duplicate; /* something arrived twice */
+/* What `process_ack` found. */
+struct ack_result {
+	struct bitset delivered;
+	__u32 acked; /* segments, cumulatively */
+	__u32 dsack;
 };
 
-/* What is acknowledged, cumulatively and in blocks. False: `progress` says why nothing follows. */
-engine_function int note_ack(struct flight *f, __u64 now, struct acknowledgement *ack, struct news *news, int *progress)
+/* The cumulative ACK, the window and the blocks. False: the ACK is to be ignored, and `progress` says why. */
+sender_function int process_ack(struct sender *snd, __u64 now, struct ack *ack, struct ack_result *result,
+				int *progress)
 {
-	struct bits before;
+	struct bitset before;
 	__u32 acked, first;
 
-	if (!f || !ack || !news || !progress)
+	if (!snd || !ack || !result || !progress)
 		return false;
-	acked = lesser(ack->ack, f->length);
-	*progress = acked > flight_sent(f) ? PROGRESS_IMPOSSIBLE : PROGRESS_GOING; /* S7 */
-	if (acked > flight_sent(f) || acked < f->una)
-		return false; /* one that is below was overtaken by a newer one */
-	first = flight_first(f);
-	before = flight_outstanding(f);
-	if (acked > f->una) {
-		f->progress = now;
-		f->backoff = 0;
+	acked = lesser(ack->ack, snd->length);
+	*progress = acked > sender_snd_nxt(snd) ? PROGRESS_IMPOSSIBLE : PROGRESS_GOING; /* S7 */
+	if (acked > sender_snd_nxt(snd) || acked < snd->snd_una)
+		return false; /* one below snd_una was overtaken by a newer ACK */
+	first = sender_first_unacked(snd);
+	before = sender_outstanding(snd);
+	if (acked > snd->snd_una) {
+		snd->last_progress = now;
+		snd->rto_backoff = 0;
 	}
-	f->una = acked;
-	f->edge = acked + ack->window < acked ? ~0u : acked + ack->window;
-	news->duplicate = is_duplicate(ack, acked);
-	if (ack->earlier || news->duplicate)
-		sent_in_vain(f, ack);
-	note_blocks(f, ack);
-	news->delivered = bits_without(before, flight_outstanding(f));
-	if (!bits_empty(news->delivered))
-		f->base = now;
-	news->acked = flight_first(f) - first;
+	snd->snd_una = acked;
+	snd->snd_wnd_end = acked + ack->wnd < acked ? ~0u : acked + ack->wnd;
+	result->dsack = is_dsack(ack, acked);
+	if (ack->earlier_dsack || result->dsack)
+		on_dsack(snd, ack);
+	on_sack(snd, ack);
+	result->delivered = bitset_without(before, sender_outstanding(snd));
+	if (!bitset_empty(result->delivered))
+		snd->timer_base = now;
+	result->acked = sender_first_unacked(snd) - first;
 	return true;
 }
 
-/* What follows for probe and window. */
-engine_function int note_window(struct flight *f, struct news *news, bool marked)
+/* What follows from it for TLP and cwnd. */
+sender_function int process_cwnd(struct sender *snd, struct ack_result *result, bool ece)
 {
-	if (!f || !news)
+	if (!snd || !result)
 		return 0;
-	probe_answered(f, news->delivered, news->duplicate);
-	congestion(f, news->acked, marked);
+	tlp_on_ack(snd, result->delivered, result->dsack);
+	update_cwnd(snd, result->acked, ece);
 	return 0;
 }
 
-/* Does the acknowledgement say no more than how far everything has arrived, and did everything leave once, in order? */
-static __always_inline bool is_plain(const struct flight *f, const struct acknowledgement *ack)
+/* Is the ACK cumulative only, with nothing lost, SACKed or retransmitted in the transfer? */
+static __always_inline bool sender_ack_is_plain(const struct sender *snd, const struct ack *ack)
 {
 	const __u64 *blocks = (const __u64 *)ack->sack;
 
-	return !f->repeated && bits_empty(bits_or(f->sacked, f->lost)) &&
-	       !(blocks[0] | blocks[1] | blocks[2] | blocks[3]) && !ack->marked && !ack->earlier &&
-	       f->recovery == RECOVERY_OPEN && f->probe == PROBE_NONE && f->front <= flight_first(f) &&
-	       ack->ack >= f->una && lesser(ack->ack, f->length) <= flight_sent(f);
+	return !snd->any_retransmitted && bitset_empty(bitset_or(snd->sacked, snd->lost)) &&
+	       !(blocks[0] | blocks[1] | blocks[2] | blocks[3]) && !ack->ece && !ack->earlier_dsack &&
+	       snd->ca_state == CA_OPEN && snd->tlp == TLP_NONE && snd->rack_fack <= sender_first_unacked(snd) &&
+	       ack->ack >= snd->snd_una && lesser(ack->ack, snd->length) <= sender_snd_nxt(snd);
 }
 
-/* What `flight_on_ack` does with a plain acknowledgement: there are no sets to go through. */
-engine_function int hear_plain(struct flight *f, __u64 now, struct acknowledgement *ack)
+/* `sender_on_ack` for a plain ACK, which is the usual one: no set needs to be searched. */
+sender_function int sender_on_plain_ack(struct sender *snd, __u64 now, struct ack *ack)
 {
 	__u32 first, acked, last;
 
-	if (!f || !ack)
+	if (!snd || !ack)
 		return PROGRESS_IMPOSSIBLE;
-	first = flight_first(f);
-	acked = lesser(ack->ack, f->length);
-	if (acked > f->una) {
-		f->progress = now;
-		f->backoff = 0;
+	first = sender_first_unacked(snd);
+	acked = lesser(ack->ack, snd->length);
+	if (acked > snd->snd_una) {
+		snd->last_progress = now;
+		snd->rto_backoff = 0;
 	}
-	f->una = acked;
-	f->edge = acked + ack->window < acked ? ~0u : acked + ack->window;
-	acked = flight_first(f) - first;
+	snd->snd_una = acked;
+	snd->snd_wnd_end = acked + ack->wnd < acked ? ~0u : acked + ack->wnd;
+	acked = sender_first_unacked(snd) - first;
 	if (acked) {
 		last = first + acked - 1;
-		f->base = now;
-		f->front = last + 1;
-		note_newest(f, last, f->sent_at[last & (ENGINE_SEGMENTS - 1)],
-			    (__u32)now - f->sent_at[last & (ENGINE_SEGMENTS - 1)]);
-		path_measured(&f->path, (__u32)now - f->sent_at[last & (ENGINE_SEGMENTS - 1)]);
+		snd->timer_base = now;
+		snd->rack_fack = last + 1;
+		rack_update(snd, last, snd->sent_at[last & (SENDER_SEGMENTS - 1)],
+			    (__u32)now - snd->sent_at[last & (SENDER_SEGMENTS - 1)]);
+		path_rtt_sample(&snd->path, (__u32)now - snd->sent_at[last & (SENDER_SEGMENTS - 1)]);
 	}
-	congestion(f, acked, false);
-	choose_timer(f, now, ~0ull);
-	return flight_done(f) ? PROGRESS_DONE : PROGRESS_GOING;
+	update_cwnd(snd, acked, false);
+	arm_timer_after(snd, now, ~0ull);
+	return sender_done(snd) ? PROGRESS_DONE : PROGRESS_GOING;
 }
 
-/* An acknowledgement has come. */
-static __always_inline int flight_on_ack(struct flight *f, __u64 now, struct acknowledgement *ack)
+/* An ACK has come. PROGRESS_IMPOSSIBLE: it acknowledges what was never sent, and nothing was changed (S7). */
+static __always_inline int sender_on_ack(struct sender *snd, __u64 now, struct ack *ack)
 {
 	int progress = PROGRESS_GOING;
-	struct news news = {};
+	struct ack_result result = {};
 
-	if (is_plain(f, ack))
-		return hear_plain(f, now, ack);
-	if (!note_ack(f, now, ack, &news, &progress))
+	if (sender_ack_is_plain(snd, ack))
+		return sender_on_plain_ack(snd, now, ack);
+	if (!process_ack(snd, now, ack, &result, &progress))
 		return progress;
-	note_delivery(f, now, &news.delivered, ack);
-	note_window(f, &news, ack->marked);
-	find_losses(f, now);
-	set_timer(f, now);
-	return flight_done(f) ? PROGRESS_DONE : PROGRESS_GOING;
+	on_delivered(snd, now, &result.delivered, ack);
+	process_cwnd(snd, &result, ack->ece);
+	rack_detect_loss(snd, now);
+	arm_timer(snd, now);
+	return sender_done(snd) ? PROGRESS_DONE : PROGRESS_GOING;
 }
 
 #endif

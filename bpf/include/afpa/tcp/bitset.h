@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Sets of segments, as two words.
+ * A set of segment numbers, 0 to 127, in two 64-bit words.
  *
- * The model of everything in this folder is the crate afpa-send; names are the same there, and a test
- * holds the two against each other step by step.
+ * The BPF instruction set shifts and masks words of 64 bits, but cannot count their bits or find the first one;
+ * `word_count`, `word_first` and `word_last` do that with arithmetic.
  */
-#ifndef AFPA_ENGINE_BITS_H
-#define AFPA_ENGINE_BITS_H
+#ifndef AFPA_TCP_BITSET_H
+#define AFPA_TCP_BITSET_H
 
-#define ENGINE_SEGMENTS 128
-#define ENGINE_NO_SEGMENT 255
+#define SENDER_SEGMENTS 128
+#define SENDER_NO_SEGMENT 255
 
-struct bits {
+struct bitset {
 	__u64 word[2];
 };
 
-/* Those of one word that are below `to`; `to` counts from the word's own first one. */
+/* The lowest `to` bits of one word; none when `to` is negative, all from 64 on. */
 static __always_inline __u64 word_below(__s32 to)
 {
 	if (to <= 0)
@@ -23,10 +23,10 @@ static __always_inline __u64 word_below(__s32 to)
 	return to >= 64 ? ~0ULL : (1ULL << (to & 63)) - 1;
 }
 
-/* From `from` on, and below `to`. */
-static __always_inline struct bits bits_range(__u32 from, __u32 to)
+/* The segments from `from` up to, but without, `to`. */
+static __always_inline struct bitset bitset_range(__u32 from, __u32 to)
 {
-	struct bits set = { {
+	struct bitset set = { {
 		word_below(to) & ~word_below(from),
 		word_below((__s32)to - 64) & ~word_below((__s32)from - 64),
 	} };
@@ -34,51 +34,49 @@ static __always_inline struct bits bits_range(__u32 from, __u32 to)
 	return set;
 }
 
-static __always_inline bool bits_has(struct bits set, __u32 segment)
+static __always_inline bool bitset_has(struct bitset set, __u32 segment)
 {
-	return segment < ENGINE_SEGMENTS && ((segment < 64 ? set.word[0] : set.word[1]) >> (segment & 63) & 1);
+	return segment < SENDER_SEGMENTS && ((segment < 64 ? set.word[0] : set.word[1]) >> (segment & 63) & 1);
 }
 
-static __always_inline struct bits bits_and(struct bits a, struct bits b)
+static __always_inline struct bitset bitset_and(struct bitset a, struct bitset b)
 {
-	struct bits set = { { a.word[0] & b.word[0], a.word[1] & b.word[1] } };
+	struct bitset set = { { a.word[0] & b.word[0], a.word[1] & b.word[1] } };
 
 	return set;
 }
 
-static __always_inline struct bits bits_or(struct bits a, struct bits b)
+static __always_inline struct bitset bitset_or(struct bitset a, struct bitset b)
 {
-	struct bits set = { { a.word[0] | b.word[0], a.word[1] | b.word[1] } };
+	struct bitset set = { { a.word[0] | b.word[0], a.word[1] | b.word[1] } };
 
 	return set;
 }
 
-static __always_inline struct bits bits_without(struct bits a, struct bits b)
+/* The members of `a` that are not in `b`. */
+static __always_inline struct bitset bitset_without(struct bitset a, struct bitset b)
 {
-	struct bits set = { { a.word[0] & ~b.word[0], a.word[1] & ~b.word[1] } };
+	struct bitset set = { { a.word[0] & ~b.word[0], a.word[1] & ~b.word[1] } };
 
 	return set;
 }
 
-static __always_inline bool bits_empty(struct bits set)
+static __always_inline bool bitset_empty(struct bitset set)
 {
 	return !(set.word[0] | set.word[1]);
 }
 
-static __always_inline void bits_set(struct bits *set, __u32 segment)
+static __always_inline void bitset_set(struct bitset *set, __u32 segment)
 {
-	*set = bits_or(*set, bits_range(segment, segment + 1));
+	*set = bitset_or(*set, bitset_range(segment, segment + 1));
 }
 
-static __always_inline void bits_clear(struct bits *set, __u32 segment)
+static __always_inline void bitset_clear(struct bitset *set, __u32 segment)
 {
-	*set = bits_without(*set, bits_range(segment, segment + 1));
+	*set = bitset_without(*set, bitset_range(segment, segment + 1));
 }
 
-/*
- * The instruction set has none of these three. Counting is a function of its own, or its constants would
- * fill the callers' stacks.
- */
+/* The number of bits that are set. Not inlined: its constants would fill the stack frames of its callers. */
 static __noinline __u32 word_count(__u64 word)
 {
 	word -= word >> 1 & 0x5555555555555555ULL;
@@ -87,13 +85,13 @@ static __noinline __u32 word_count(__u64 word)
 	return word * 0x0101010101010101ULL >> 56;
 }
 
-/* `word` is not zero. */
+/* The lowest bit of a word that is not zero. */
 static __always_inline __u32 word_first(__u64 word)
 {
 	return word_count((word & -word) - 1);
 }
 
-/* `word` is not zero. */
+/* The highest bit of a word that is not zero. */
 static __always_inline __u32 word_last(__u64 word)
 {
 	word |= word >> 1;
@@ -105,25 +103,25 @@ static __always_inline __u32 word_last(__u64 word)
 	return word_count(word) - 1;
 }
 
-static __always_inline __u32 bits_count(struct bits set)
+static __always_inline __u32 bitset_count(struct bitset set)
 {
 	return word_count(set.word[0]) + word_count(set.word[1]);
 }
 
-/* ENGINE_NO_SEGMENT when there is none. */
-static __always_inline __u32 bits_first(struct bits set)
+/* The lowest member; SENDER_NO_SEGMENT when the set is empty. */
+static __always_inline __u32 bitset_first(struct bitset set)
 {
 	if (set.word[0])
 		return word_first(set.word[0]);
-	return set.word[1] ? 64 + word_first(set.word[1]) : ENGINE_NO_SEGMENT;
+	return set.word[1] ? 64 + word_first(set.word[1]) : SENDER_NO_SEGMENT;
 }
 
-/* ENGINE_NO_SEGMENT when there is none. */
-static __always_inline __u32 bits_last(struct bits set)
+/* The highest member; SENDER_NO_SEGMENT when the set is empty. */
+static __always_inline __u32 bitset_last(struct bitset set)
 {
 	if (set.word[1])
 		return 64 + word_last(set.word[1]);
-	return set.word[0] ? word_last(set.word[0]) : ENGINE_NO_SEGMENT;
+	return set.word[0] ? word_last(set.word[0]) : SENDER_NO_SEGMENT;
 }
 
 #endif

@@ -1,215 +1,217 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Losses, and what happens when nothing happens. */
-#ifndef AFPA_ENGINE_TIMER_H
-#define AFPA_ENGINE_TIMER_H
+/* Loss detection by RACK (RFC 8985, section 6), and the timers: RACK, TLP (section 7), RTO (RFC 6298), persist. */
+#ifndef AFPA_TCP_RACK_H
+#define AFPA_TCP_RACK_H
 
 #include <afpa/tcp/sender.h>
 
-/* On its way, though something that left after it has arrived? (RFC 8985, 6.2) */
-static __always_inline bool is_overtaken(const struct flight *f, __u32 segment)
+/* Was something delivered that left after the segment? (RACK_sent_after, RFC 8985, 5.1) */
+static __always_inline bool rack_is_overtaken(const struct sender *snd, __u32 segment)
 {
-	__u32 sent_at = f->sent_at[segment & (ENGINE_SEGMENTS - 1)];
+	__u32 sent_at = snd->sent_at[segment & (SENDER_SEGMENTS - 1)];
 
-	return f->newest_known && (is_before(sent_at, f->newest_sent_at) ||
-				   (sent_at == f->newest_sent_at && segment < f->newest_segment));
+	return snd->rack_valid && (is_before(sent_at, snd->rack_xmit_ts) ||
+				   (sent_at == snd->rack_xmit_ts && segment < snd->rack_segment));
 }
 
 /*
- * Has nothing that is on its way been overtaken, beyond doubt? While nothing was sent again, segments left in
- * their order, and those on their way are behind the newest that is known to have arrived.
+ * A quick test that no outstanding segment was overtaken. Without retransmissions segments left in their order,
+ * so outstanding ones left after the delivered one that was sent last.
  */
-static __always_inline bool is_in_order(const struct flight *f)
+static __always_inline bool rack_in_order(const struct sender *snd)
 {
-	return !f->repeated && f->newest_segment < flight_first(f);
+	return !snd->any_retransmitted && snd->rack_segment < sender_first_unacked(snd);
 }
 
-/* How late a segment may be. Three beyond, or a recovery under way, and reordering never seen: not at all. */
-static __always_inline __u32 lateness(const struct flight *f)
+/*
+ * The reordering window (RFC 8985, 6.2, step 4): how long after the RACK RTT a segment is merely late. Zero in
+ * recovery, or with three segments SACKed (DupThresh), unless the path is known to reorder.
+ */
+static __always_inline __u32 reo_wnd(const struct sender *snd)
 {
-	if (f->path.reordering)
-		return lesser(f->path.shortest / 4 * f->path.patience, f->path.smoothed);
-	if (f->recovery != RECOVERY_OPEN || bits_count(f->sacked) >= 3)
+	if (snd->path.reordering_seen)
+		return lesser(snd->path.min_rtt / 4 * snd->path.reo_wnd_mult, snd->path.srtt);
+	if (snd->ca_state != CA_OPEN || bitset_count(snd->sacked) >= 3)
 		return 0;
-	return f->path.shortest / 4;
+	return snd->path.min_rtt / 4;
 }
 
-/* Microseconds that an overtaken segment may still be merely late, by what `allowed` is known to be. */
-static __always_inline __u32 waits(const struct flight *f, __u64 now, __u32 segment, __u32 allowed)
+/* How long the overtaken segment is merely late yet; 0: it is lost. `allowed` is the RACK RTT plus `reo_wnd`. */
+static __always_inline __u32 rack_wait(const struct sender *snd, __u64 now, __u32 segment, __u32 allowed)
 {
-	__u32 age = (__u32)now - f->sent_at[segment & (ENGINE_SEGMENTS - 1)];
+	__u32 age = (__u32)now - snd->sent_at[segment & (SENDER_SEGMENTS - 1)];
 
 	return allowed > age ? allowed - age : 0;
 }
 
 /*
- * Walks what is on its way: overtaken segments whose time is over go into `late`, and the shortest wait
- * of the others is returned; ~0 when there is none.
+ * Puts the overtaken segments whose time is over into `late`. Returns the shortest wait of all overtaken ones,
+ * ~0 when there is none.
  */
-engine_function __u64 look_for_late(struct flight *f, __u64 now, struct bits *late)
+sender_function __u64 rack_detect_late(struct sender *snd, __u64 now, struct bitset *late)
 {
 	__u32 allowed, turn, segment;
 	__u64 shortest = ~0ull;
-	struct bits rest;
+	struct bitset rest;
 
-	/* Nothing has arrived that could have overtaken anything, or nothing was overtaken. */
-	if (!f || !late || !f->newest_known || is_in_order(f))
+	if (!snd || !late || !snd->rack_valid || rack_in_order(snd))
 		return shortest;
-	rest = bits_without(flight_outstanding(f), f->lost);
-	allowed = f->newest_round_trip + lateness(f);
+	rest = bitset_without(sender_outstanding(snd), snd->lost);
+	allowed = snd->rack_rtt + reo_wnd(snd);
 	each_turn(turn) {
 		__u32 wait;
 
 		if (!take_first(&rest, &segment))
 			break;
-		if (!is_overtaken(f, segment))
+		if (!rack_is_overtaken(snd, segment))
 			continue;
-		wait = waits(f, now, segment, allowed);
+		wait = rack_wait(snd, now, segment, allowed);
 		if (wait == 0)
-			bits_set(late, segment);
+			bitset_set(late, segment);
 		if (wait < shortest)
 			shortest = wait;
 	}
 	return shortest;
 }
 
-/* Take for lost what should have arrived before the newest segment that did. */
-engine_function int find_losses(struct flight *f, __u64 now)
+/* Presume overtaken segments lost whose time is over. The first loss of a window begins a fast recovery. */
+sender_function int rack_detect_loss(struct sender *snd, __u64 now)
 {
-	struct bits late = {};
+	struct bitset late = {};
 
-	if (!f)
+	if (!snd)
 		return 0;
-	look_for_late(f, now, &late);
-	if (bits_empty(late))
+	rack_detect_late(snd, now, &late);
+	if (bitset_empty(late))
 		return 0;
-	if (f->recovery == RECOVERY_OPEN) {
-		path_remember(&f->path);
-		path_shrink(&f->path);
-		f->recovery = RECOVERY_FAST;
-		f->recovery_until = f->next;
-		f->urgent = true;
+	if (snd->ca_state == CA_OPEN) {
+		path_save_undo(&snd->path);
+		path_reduce_cwnd(&snd->path);
+		snd->ca_state = CA_FAST_RECOVERY;
+		snd->recovery_point = snd->next;
+		snd->fast_retransmit = true;
 	}
-	f->lost = bits_or(f->lost, late);
+	snd->lost = bitset_or(snd->lost, late);
 	return 0;
 }
 
-/* Nothing came back in time: everything on its way is lost. */
-static __always_inline void lose_all(struct flight *f)
+/* The RTO fired: everything outstanding is presumed lost, and cwnd is one segment (RFC 5681, 3.1; RFC 8985, 6.3). */
+static __always_inline void on_rto(struct sender *snd)
 {
-	if (f->recovery == RECOVERY_OPEN) /* a loss that was known has reduced the window already */
-		path_shrink(&f->path);
-	f->path.window = 1;
-	f->recovery = RECOVERY_SLOW;
-	f->recovery_until = f->next;
-	path_forget(&f->path);
-	f->lost = flight_outstanding(f);
-	f->probe = PROBE_NONE;
-	f->probe_segment = 0;
-	f->newest_known = false;
-	f->urgent = true;
-	f->narrow = true;
+	if (snd->ca_state == CA_OPEN) /* a recovery under way has reduced ssthresh already */
+		path_reduce_cwnd(&snd->path);
+	snd->path.cwnd = 1;
+	snd->ca_state = CA_LOSS;
+	snd->recovery_point = snd->next;
+	path_clear_undo(&snd->path);
+	snd->lost = sender_outstanding(snd);
+	snd->tlp = TLP_NONE;
+	snd->tlp_segment = 0;
+	snd->rack_valid = false;
+	snd->fast_retransmit = true;
+	snd->mtu_blackhole = true;
 }
 
-/* Decide what is waited for, and how long; `late` is what `look_for_late` returned. */
-engine_function int choose_timer(struct flight *f, __u64 now, __u64 late)
+/* Choose the timer and set its deadline (S5). `late` is the result of `rack_detect_late`. */
+sender_function int arm_timer_after(struct sender *snd, __u64 now, __u64 late)
 {
 	__u32 flying;
 	__u64 wait;
 
-	if (!f)
+	if (!snd)
 		return 0;
-	flying = flight_pipe(f);
-	wait = path_time_out(&f->path, f->backoff);
-	if (flight_done(f)) {
-		f->timer = TIMER_NONE;
+	flying = sender_pipe(snd);
+	wait = path_rto(&snd->path, snd->rto_backoff);
+	if (sender_done(snd)) {
+		snd->timer = TIMER_NONE;
 		wait = 0;
 	} else if (flying == 0) {
-		f->timer = TIMER_PERSIST;
+		snd->timer = TIMER_PERSIST;
 	} else if (late != ~0ull) {
-		f->timer = TIMER_REORDER;
-		f->deadline = now + late;
+		snd->timer = TIMER_RACK;
+		snd->deadline = now + late;
 		return 0;
-	} else if (f->recovery == RECOVERY_OPEN && f->probe == PROBE_NONE && f->backoff == 0) {
-		f->timer = TIMER_PROBE;
-		wait = path_probe_out(&f->path, flying);
+	} else if (snd->ca_state == CA_OPEN && snd->tlp == TLP_NONE && snd->rto_backoff == 0) {
+		snd->timer = TIMER_TLP;
+		wait = path_pto(&snd->path, flying);
 	} else {
-		f->timer = TIMER_REPEAT;
+		snd->timer = TIMER_RTO;
 	}
-	f->deadline = f->base + wait;
+	snd->deadline = snd->timer_base + wait;
 	return 0;
 }
 
-/* Inline, like all that calls more than one of these: no stack gets deep. */
-static __always_inline void set_timer(struct flight *f, __u64 now)
+/* Inlined, as is everything that calls two global functions: call stacks stay shallow. */
+static __always_inline void arm_timer(struct sender *snd, __u64 now)
 {
-	struct bits ignored = {};
+	struct bitset ignored = {};
 
-	choose_timer(f, now, look_for_late(f, now, &ignored));
+	arm_timer_after(snd, now, rack_detect_late(snd, now, &ignored));
 }
 
-/* What is on its way was too long for the path, a router says: it is lost, and tells nothing of congestion. */
-static __always_inline void flight_narrowed(struct flight *f, __u64 now)
+/*
+ * ICMP said that segments are too big for the path (RFC 1191, RFC 8201): everything outstanding was dropped,
+ * which is no sign of congestion. The caller sends shorter segments from now on.
+ */
+static __always_inline void sender_on_mtu_lowered(struct sender *snd, __u64 now)
 {
-	f->lost = flight_outstanding(f);
-	f->newest_known = false;
-	f->probe = PROBE_NONE;
-	f->probe_segment = 0;
-	f->base = now;
-	set_timer(f, now);
+	snd->lost = sender_outstanding(snd);
+	snd->rack_valid = false;
+	snd->tlp = TLP_NONE;
+	snd->tlp_segment = 0;
+	snd->timer_base = now;
+	arm_timer(snd, now);
 }
 
-/* Does the client take the segment whole? (RFC 9293, 3.8.6.2.1: no silly windows) */
-static __always_inline bool fits_edge(const struct flight *f, __u32 segment)
+/* The timer TLP, RTO or persist fired. */
+sender_function int on_timeout(struct sender *snd)
 {
-	return segment < f->count && flight_start(f, segment + 1) <= f->edge;
-}
-
-/* The segment that may leave now: what was lost goes before what is new. */
-static __always_inline __u32 flight_ready(const struct flight *f)
-{
-	bool room = flight_pipe(f) < f->path.window;
-	__u32 segment = bits_first(f->lost);
-
-	if (segment != ENGINE_NO_SEGMENT)
-		room |= f->urgent;
-	else
-		segment = f->next;
-	return room && fits_edge(f, segment) ? segment : ENGINE_NO_SEGMENT;
-}
-
-/* A time-out, but for what was overtaken. */
-engine_function int time_out(struct flight *f)
-{
-	if (!f)
+	if (!snd)
 		return 0;
-	if (f->timer == TIMER_PROBE) {
-		f->probe = PROBE_DUE;
-		f->probe_segment = 0;
-	} else if (f->timer == TIMER_REPEAT) {
-		lose_all(f);
-		f->backoff += f->backoff < 255;
-	} else if (f->timer == TIMER_PERSIST && flight_ready(f) == ENGINE_NO_SEGMENT) {
-		/* Who bounds his work may have left something that can go now; here there is nothing. */
-		f->asking = true;
-		f->backoff += f->backoff < 255;
+	if (snd->timer == TIMER_TLP) {
+		snd->tlp = TLP_DUE;
+		snd->tlp_segment = 0;
+	} else if (snd->timer == TIMER_RTO) {
+		on_rto(snd);
+		snd->rto_backoff += snd->rto_backoff < 255;
+	} else if (snd->timer == TIMER_PERSIST && sender_ready(snd) == SENDER_NO_SEGMENT) {
+		/* A caller that bounds its bursts may have left a segment that is ready: no probe is needed then. */
+		snd->window_probe = true;
+		snd->rto_backoff += snd->rto_backoff < 255;
 	}
 	return 0;
 }
 
 /* The time is `now`. Does nothing before the deadline. */
-static __always_inline int flight_on_time(struct flight *f, __u64 now)
+static __always_inline int sender_on_timer(struct sender *snd, __u64 now)
 {
-	if (f->timer == TIMER_NONE || now < f->deadline)
-		return flight_done(f) ? PROGRESS_DONE : PROGRESS_GOING;
-	if (now > f->progress && now - f->progress >= ENGINE_PATIENCE)
+	if (snd->timer == TIMER_NONE || now < snd->deadline)
+		return sender_done(snd) ? PROGRESS_DONE : PROGRESS_GOING;
+	if (now > snd->last_progress && now - snd->last_progress >= SENDER_GIVE_UP_AFTER)
 		return PROGRESS_GIVEN_UP;
-	if (f->timer == TIMER_REORDER)
-		find_losses(f, now);
+	if (snd->timer == TIMER_RACK)
+		rack_detect_loss(snd, now);
 	else
-		time_out(f);
-	f->base = now;
-	set_timer(f, now);
+		on_timeout(snd);
+	snd->timer_base = now;
+	arm_timer(snd, now);
 	return PROGRESS_GOING;
+}
+
+/* Segments have left: timeouts count from now. One call is enough for all segments that leave at the same time. */
+static __always_inline void sender_rearm_timer(struct sender *snd, __u64 now)
+{
+	snd->timer_base = now;
+	arm_timer(snd, now);
+}
+
+/* The next segment to send into `t`. False: none may leave now. */
+static __always_inline int sender_poll(struct sender *snd, __u64 now, struct transmission *t)
+{
+	if (!sender_next(snd, now, t))
+		return false;
+	sender_rearm_timer(snd, now);
+	return true;
 }
 
 #endif

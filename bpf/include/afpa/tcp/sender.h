@@ -1,151 +1,288 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * One answer of several segments on its way to the client: its state, and what can be said of it.
- * States, transitions and invariants (S1 to S8) stand in the model's LIFECYCLE.md.
+ * The sender of one transfer, an answer of several segments: its state, and which segment leaves next.
+ *
+ * This folder is TCP's sending side, without packets, maps or clocks: the caller brings ACKs and the time, and gets
+ * segments to send. States, invariants (S1 to S8) and sources are in bpf/TCP.md. The crate afpa-tcp-sim runs
+ * the same code in user space.
+ *
+ *   bitset.h   sets of segments
+ *   path.h     what outlives a transfer: RTT, cwnd (RFC 5681, 6298, 6928, 9438)
+ *   sender.h   state, and the choice of the next segment
+ *   rack.h     loss detection and timers (RFC 8985, 6298)
+ *   ack.h      what an ACK changes (RFC 2018, 2883, 3168, 4015)
+ *
+ * Order of calls: `sender_begin`; then `sender_poll` until it returns false, and again after each
+ * `sender_on_ack` and `sender_on_timer`. `deadline` says when `sender_on_timer` is due.
  */
-#ifndef AFPA_ENGINE_FLIGHT_H
-#define AFPA_ENGINE_FLIGHT_H
+#ifndef AFPA_TCP_SENDER_H
+#define AFPA_TCP_SENDER_H
 
 #include <afpa/tcp/bitset.h>
 #include <afpa/tcp/path.h>
 
-#define ENGINE_PATIENCE 60000000ull /* nothing arrives for so long: the client is given up */
+#define SENDER_GIVE_UP_AFTER 60000000ull /* microseconds without progress */
 
-enum recovery { RECOVERY_OPEN, RECOVERY_FAST, RECOVERY_SLOW };
-enum probe { PROBE_NONE, PROBE_DUE, PROBE_FRESH, PROBE_REPEATED };
-enum timer { TIMER_NONE, TIMER_REORDER, TIMER_PROBE, TIMER_REPEAT, TIMER_PERSIST };
+/* CA: congestion avoidance, after the states of Linux. */
+enum ca_state { CA_OPEN, CA_FAST_RECOVERY, CA_LOSS };
+enum tlp { TLP_NONE, TLP_DUE, TLP_NEW_DATA, TLP_RETRANSMITTED };
+enum timer { TIMER_NONE, TIMER_RACK, TIMER_TLP, TIMER_RTO, TIMER_PERSIST };
 enum progress { PROGRESS_GOING, PROGRESS_DONE, PROGRESS_IMPOSSIBLE, PROGRESS_GIVEN_UP };
 
-/* Offsets are in bytes from the answer's first one, times in microseconds. */
-struct flight {
-	__u64 deadline, base, progress;
+/* Offsets are in bytes from the transfer's first one, times in microseconds; segments are numbered from 0. */
+struct sender {
+	__u64 deadline;              /* when `timer` fires; user mode reads these three */
+	__u64 timer_base;            /* when something was last sent or delivered: timeouts count from here */
+	__u64 last_progress;         /* when snd_una last moved */
 	struct path path;
-	struct bits sacked, lost, again;
-	__u32 length, unit, una, edge;
-	__u32 newest_sent_at, newest_round_trip;
-	__u16 peak;
-	__u8 count, next, front;
-	__u8 newest_known, newest_segment;
-	__u8 recovery, recovery_until, urgent;
-	__u8 probe, probe_segment, asking;
-	__u8 timer, backoff, reduced_until, patient_until;
-	__u8 narrow; /* nothing came back once: perhaps what is too long for the path is lost without a word */
-	__u8 repeated; /* something was sent again, ever: they need not have left in their order. Not in the model */
-	__u32 sent_at[ENGINE_SEGMENTS];
+	struct bitset sacked;        /* delivered, above snd_una */
+	struct bitset lost;          /* presumed lost, and not retransmitted yet */
+	struct bitset retransmitted; /* sent more than once */
+	__u32 length, mss;           /* of the transfer; of every segment but the last */
+	__u32 snd_una, snd_wnd_end;  /* everything below is acknowledged; the client accepts nothing from there on */
+	__u32 rack_xmit_ts, rack_rtt; /* of the segment that was sent last among the delivered ones (RFC 8985, 5.2) */
+	__u16 max_pipe;              /* most segments that were ever in flight at once */
+	__u8 segments, next;         /* how many there are; the first that was never sent */
+	__u8 rack_fack;              /* one above the highest segment that was delivered */
+	__u8 rack_valid, rack_segment; /* is there such a segment; which one */
+	__u8 ca_state, recovery_point; /* a recovery lasts until all segments below are acknowledged */
+	__u8 fast_retransmit;        /* a loss was just detected: one segment may leave whatever cwnd says */
+	__u8 tlp, tlp_segment;       /* the segment counts with TLP_RETRANSMITTED alone */
+	__u8 window_probe;           /* the client's window is closed, and a probe is due */
+	__u8 timer, rto_backoff;
+	__u8 cwr_until;              /* an ECE reduces cwnd once all segments below are acknowledged, not before */
+	__u8 reo_wnd_until;          /* a DSACK raises the reordering window then, not before */
+	__u8 mtu_blackhole;          /* the RTO fired: segments of this size may be dropped silently (RFC 8899) */
+	__u8 any_retransmitted;      /* since the transfer began: segments may have left out of their order */
+	__u32 sent_at[SENDER_SEGMENTS]; /* when each last left; wraps after 71 minutes */
+};
+
+struct transmission {
+	__u32 offset;
+	__u32 length;      /* 0: a window probe, an empty segment at offset - 1 */
+	__u8 retransmitted;
+	__u8 cwr;          /* set the CWR flag: the client's ECE was heard */
+	__u8 ect;          /* set ECT: new data only, and no window probe (RFC 3168, 6.1.5 and 6.1.6) */
+	__u8 last;         /* the transfer ends with this segment */
 };
 
 /*
- * A function that the verifier looks at once, wherever it is called from. Its pointers may be anything of
- * the size of what they point to, so it begins by asking whether they are NULL.
+ * A global function: the verifier checks it once, whoever calls it. It knows only the size of what the
+ * pointers point to, so such a function first compares them with NULL.
  */
-#ifdef ENGINE_IN_USER_SPACE
-#define engine_function static __noinline
+#ifdef AFPA_USER_SPACE
+#define sender_function static __noinline
 #else
-#define engine_function __noinline
+#define sender_function __noinline
 #endif
 
-/*
- * As many turns as a set may have members. A loop of the kernel's own, so that the verifier looks at its
- * body once.
- */
-#ifdef ENGINE_IN_USER_SPACE
-#define each_turn(i) for (i = 0; i < ENGINE_SEGMENTS; i++)
+/* A loop of as many turns as a set may have members. In the kernel an open-coded iterator: its body is verified once. */
+#ifdef AFPA_USER_SPACE
+#define each_turn(i) for (i = 0; i < SENDER_SEGMENTS; i++)
 #else
 struct bpf_iter_num {
 	__u64 opaque[1];
 } __attribute__((aligned(8)));
-#define each_turn(i) bpf_for(i, 0, ENGINE_SEGMENTS)
+#define each_turn(i) bpf_for(i, 0, SENDER_SEGMENTS)
 #endif
 
-/* The first of `set`, which it leaves; false when it is empty. */
-static __always_inline bool take_first(struct bits *set, __u32 *segment)
+/* Remove the lowest member from `set`. False: the set is empty. */
+static __always_inline bool take_first(struct bitset *set, __u32 *segment)
 {
-	*segment = bits_first(*set);
-	if (*segment >= ENGINE_SEGMENTS)
+	*segment = bitset_first(*set);
+	if (*segment >= SENDER_SEGMENTS)
 		return false;
-	bits_clear(set, *segment);
+	bitset_clear(set, *segment);
 	return true;
 }
 
+/* Compares times that wrap. */
 static __always_inline bool is_before(__u32 one, __u32 other)
 {
 	return (__s32)(one - other) < 0;
 }
 
-static __always_inline bool flight_done(const struct flight *f)
+/* Is every byte acknowledged? */
+static __always_inline bool sender_done(const struct sender *snd)
 {
-	return f->una == f->length;
+	return snd->snd_una == snd->length;
 }
 
-/* Where segment `segment` begins. */
-static __always_inline __u32 flight_start(const struct flight *f, __u32 segment)
+/* The offset at which `segment` begins. */
+static __always_inline __u32 sender_segment_start(const struct sender *snd, __u32 segment)
 {
-	return lesser(segment * f->unit, f->length);
+	return lesser(segment * snd->mss, snd->length);
 }
 
-/* One behind the last byte that was ever sent. */
-static __always_inline __u32 flight_sent(const struct flight *f)
+/* One above the last byte that was ever sent. */
+static __always_inline __u32 sender_snd_nxt(const struct sender *snd)
 {
-	return flight_start(f, f->next);
+	return sender_segment_start(snd, snd->next);
 }
 
-/* The segment in which the first missing byte lies. */
-static __always_inline __u32 flight_first(const struct flight *f)
+/* The segment that contains the first byte that is not acknowledged. */
+static __always_inline __u32 sender_first_unacked(const struct sender *snd)
 {
-	if (flight_done(f) || f->unit == 0)
-		return f->count;
-	return f->una / f->unit;
+	if (sender_done(snd) || snd->mss == 0)
+		return snd->segments;
+	return snd->snd_una / snd->mss;
 }
 
-/* Has anything arrived? */
-static __always_inline bool flight_has_arrived(const struct flight *f)
+/* Was anything delivered? */
+static __always_inline bool sender_any_delivered(const struct sender *snd)
 {
-	return f->una || f->front;
+	return snd->snd_una || snd->rack_fack;
 }
 
-/* Sent, and not known to have arrived. */
-static __always_inline struct bits flight_outstanding(const struct flight *f)
+/* Sent, and not known to be delivered. */
+static __always_inline struct bitset sender_outstanding(const struct sender *snd)
 {
-	return bits_without(bits_range(flight_first(f), f->next), f->sacked);
+	return bitset_without(bitset_range(sender_first_unacked(snd), snd->next), snd->sacked);
 }
 
-/* What the network is thought to hold. */
-static __always_inline __u32 flight_pipe(const struct flight *f)
+/* Segments that the network is thought to hold (RFC 6675, 4). */
+static __always_inline __u32 sender_pipe(const struct sender *snd)
 {
-	if (bits_empty(bits_or(f->sacked, f->lost)))
-		return f->next - flight_first(f);
-	return bits_count(bits_without(flight_outstanding(f), f->lost));
+	if (bitset_empty(bitset_or(snd->sacked, snd->lost)))
+		return snd->next - sender_first_unacked(snd);
+	return bitset_count(bitset_without(sender_outstanding(snd), snd->lost));
 }
 
-/* An answer that begins now. False: it has too many segments, or none, and is not for us. */
-static __always_inline bool flight_begin(struct flight *f, __u64 now, __u32 length, __u32 segment, __u32 window,
+/*
+ * A transfer begins. False: it has no segment, or too many. A client whose whole window is less than two
+ * segments gets shorter ones, or it would never be sent anything (RFC 9293, 3.8.6.2.1).
+ */
+static __always_inline bool sender_begin(struct sender *snd, __u64 now, __u32 length, __u32 segment, __u32 window,
 					 const struct path *path)
 {
-	__u32 unit = window >= 2 * segment ? segment : lesser(window / 2, segment), count;
+	__u32 mss = window >= 2 * segment ? segment : lesser(window / 2, segment), segments;
 
-	if (length == 0 || unit == 0)
+	if (length == 0 || mss == 0)
 		return false;
-	count = (length - 1) / unit + 1;
-	if (count > ENGINE_SEGMENTS)
+	segments = (length - 1) / mss + 1;
+	if (segments > SENDER_SEGMENTS)
 		return false;
-	__builtin_memset(f, 0, sizeof(*f));
-	f->path = *path;
-	path_restart(&f->path, now);
-	f->length = length;
-	f->unit = unit;
-	f->count = count;
-	f->edge = window;
-	f->reduced_until = path->reduced; /* the first segment tells */
-	f->base = f->progress = now;
+	__builtin_memset(snd, 0, sizeof(*snd));
+	snd->path = *path;
+	path_idle_restart(&snd->path, now);
+	snd->length = length;
+	snd->mss = mss;
+	snd->segments = segments;
+	snd->snd_wnd_end = window;
+	snd->cwr_until = path->cwr_pending; /* the first segment carries CWR */
+	snd->timer_base = snd->last_progress = now;
 	return true;
 }
 
-/* The request told of a mark: no second reduction when it is heard as an acknowledgement, too. */
-static __always_inline void flight_marked(struct flight *f)
+/* The request carried ECE. Its ACK is processed by `sender_on_ack`, too; that must not reduce cwnd a second time. */
+static __always_inline void sender_on_request_ece(struct sender *snd)
 {
-	if (!f->path.reduced)
-		path_marked(&f->path);
-	f->reduced_until = 1;
+	if (!snd->path.cwr_pending)
+		path_on_ece(&snd->path);
+	snd->cwr_until = 1;
+}
+
+/* Does the whole segment fit into the client's window? Never send part of one (RFC 9293, 3.8.6.2.1). */
+static __always_inline bool sender_fits_snd_wnd(const struct sender *snd, __u32 segment)
+{
+	return segment < snd->segments && sender_segment_start(snd, segment + 1) <= snd->snd_wnd_end;
+}
+
+/* The segment that may leave now, lost ones first; SENDER_NO_SEGMENT when cwnd or the client's window forbids it. */
+static __always_inline __u32 sender_ready(const struct sender *snd)
+{
+	bool room = sender_pipe(snd) < snd->path.cwnd;
+	__u32 segment = bitset_first(snd->lost);
+
+	if (segment != SENDER_NO_SEGMENT)
+		room |= snd->fast_retransmit;
+	else
+		segment = snd->next;
+	return room && sender_fits_snd_wnd(snd, segment) ? segment : SENDER_NO_SEGMENT;
+}
+
+static __always_inline void transmit_segment(struct sender *snd, __u64 now, __u32 segment, struct transmission *t)
+{
+	__u32 start = sender_segment_start(snd, segment), end = sender_segment_start(snd, segment + 1);
+	bool retransmitted = segment < snd->next;
+
+	if (retransmitted) {
+		snd->any_retransmitted = true;
+		bitset_set(&snd->retransmitted, segment);
+		bitset_clear(&snd->lost, segment);
+		snd->path.undo_retrans += snd->path.undo_retrans < 255;
+	} else {
+		snd->next = segment + 1;
+	}
+	snd->sent_at[segment & (SENDER_SEGMENTS - 1)] = now;
+	snd->path.last_sent = now;
+	snd->max_pipe = greater(snd->max_pipe, sender_pipe(snd));
+	t->offset = greater(start, snd->snd_una); /* the client may have acknowledged part of the segment */
+	t->length = end - t->offset;
+	t->retransmitted = retransmitted;
+	t->cwr = !retransmitted && snd->path.cwr_pending;
+	if (!retransmitted)
+		snd->path.cwr_pending = false;
+	t->ect = !retransmitted;
+	t->last = end == snd->length;
+}
+
+/* A window probe (RFC 9293, 3.8.6.1): the bytes that the client accepts, or an empty segment if there are none. */
+static __always_inline void send_window_probe(struct sender *snd, __u64 now, struct transmission *t)
+{
+	__u32 segment = sender_first_unacked(snd), end = sender_segment_start(snd, segment + 1);
+	bool retransmitted = segment < snd->next;
+
+	end = greater(lesser(end, snd->snd_wnd_end), snd->snd_una);
+	snd->window_probe = false;
+	if (end > snd->snd_una) {
+		transmit_segment(snd, now, segment, t);
+		bitset_set(&snd->lost, segment); /* only part of it left: the rest is still to be sent */
+	}
+	t->offset = snd->snd_una;
+	t->length = end - snd->snd_una;
+	t->retransmitted = retransmitted;
+	t->ect = false;
+	t->last = end == snd->length;
+}
+
+/* The segment of a tail loss probe: new data if the client accepts it, else the last outstanding one (RFC 8985, 7.3). */
+static __always_inline __u32 tlp_segment(const struct sender *snd)
+{
+	__u32 last = bitset_last(sender_outstanding(snd));
+
+	if (sender_fits_snd_wnd(snd, snd->next))
+		return snd->next;
+	return last != SENDER_NO_SEGMENT && sender_fits_snd_wnd(snd, last) ? last : SENDER_NO_SEGMENT;
+}
+
+/* The segment that leaves now, into `t`. False: none may. `sender_rearm_timer` (rack.h) belongs behind the last one. */
+sender_function int sender_next(struct sender *snd, __u64 now, struct transmission *t)
+{
+	__u32 segment = SENDER_NO_SEGMENT;
+
+	if (!snd || !t)
+		return false;
+	if (snd->window_probe) {
+		send_window_probe(snd, now, t);
+		return true;
+	}
+	if (snd->tlp == TLP_DUE) {
+		snd->tlp = TLP_NONE;
+		segment = tlp_segment(snd);
+		if (segment != SENDER_NO_SEGMENT) {
+			snd->tlp = segment == snd->next ? TLP_NEW_DATA : TLP_RETRANSMITTED;
+			snd->tlp_segment = snd->tlp == TLP_RETRANSMITTED ? segment : 0;
+		}
+	}
+	if (segment == SENDER_NO_SEGMENT) {
+		segment = sender_ready(snd);
+		if (segment == SENDER_NO_SEGMENT)
+			return false;
+		snd->fast_retransmit = false;
+	}
+	transmit_segment(snd, now, segment, t);
+	return true;
 }
 
 #endif

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Send response: the request's packet becomes the answer's, and leaves by the interface it came in.
+ * The packet in hand becomes another one: headers of the connection, and perhaps a response behind them.
  *
- * All headers are built in scratch and stored with one call, the response with a second, its Date
- * with a third. Checksums: a packet that came in partial leaves partial (the device or the receiver
- * finishes it); otherwise the stored sum of the response is added to that of the headers.
+ * All headers are built in scratch and stored with one call, the response with a second, its Date with a third.
+ * Checksums: a packet that came in with a partial sum leaves with one, and the device or the receiver finishes it;
+ * otherwise the stored sum of the response is added to that of the headers.
  */
-#ifndef AFPA_SEND_H
-#define AFPA_SEND_H
+#ifndef AFPA_TX_FRAME_H
+#define AFPA_TX_FRAME_H
 
 #include <afpa/clock.h>
-#include <afpa/conn/flow.h>
-#include <afpa/scratch.h>
+#include <afpa/net/segment.h>
 
-#define FRAME_AT 2 /* Ethernet header's place in `work->frame`: IP and TCP become aligned */
 #define HOPS 64
 
-/* What leaves, whichever object it came from. */
+/* What leaves. */
 struct outgoing {
 	const __u8 *bytes;       /* NULL: headers only */
 	__u32 length, date_offset;
@@ -26,7 +24,7 @@ struct outgoing {
 	__u32 ts_value, ts_echo;
 	__be16 window;
 	__u8 flags;
-	__be16 id;               /* IPv4: routers may cut the packet, and number it so; 0: they may not */
+	__be16 id;               /* IPv4: routers may fragment the packet, under this number; 0: they may not */
 	__u8 ecn;                /* of the IP header: may the packet be marked? */
 	__u8 swap;               /* source and destination of `work->frame` change places */
 };
@@ -119,30 +117,13 @@ static __always_inline void checksum_tcp(struct tcphdr *tcp, const struct segmen
 	tcp->check = ~fold(sum);
 }
 
-/* Headers of what leaves: those that came in, without TCP options but timestamps. */
-static __always_inline __u32 headers_out(const struct segment *s)
-{
-	return s->tcp_at + sizeof(struct tcphdr) + (s->timestamps ? TIMESTAMP_SIZE : 0);
-}
-
-/* Keep the headers that came in, the model for what leaves. Needs `plain_ip`. */
-static __always_inline bool save_headers(struct __sk_buff *skb, struct work *work, const struct segment *s)
-{
-	__u32 headers = headers_out(s);
-
-	opaque(headers);
-	if (headers < 54 || headers > 86)
-		return false;
-	return bpf_skb_load_bytes(skb, 0, work->frame + FRAME_AT, headers) == 0;
-}
-
 /* Turn the packet into `out`, headers only. False: it is spoilt, drop it. */
 static __always_inline bool make_packet(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					const struct outgoing *out, bool partial)
 {
 	void *ip = work->frame + FRAME_AT + sizeof(struct ethhdr);
 	struct tcphdr *tcp = s->ipv6 ? ip + sizeof(struct ipv6hdr) : ip + sizeof(struct iphdr);
-	__u32 headers = headers_out(s), tcp_length = headers - s->tcp_at + out->length;
+	__u32 headers = plain_headers(s), tcp_length = headers - s->tcp_at + out->length;
 
 	if (out->swap)
 		swap_ethernet(work->frame + FRAME_AT);
@@ -159,11 +140,39 @@ static __always_inline bool make_packet(struct __sk_buff *skb, struct work *work
 	return bpf_skb_store_bytes(skb, 0, work->frame + FRAME_AT, headers, 0) == 0;
 }
 
+/*
+ * Headers from server to client in `work->frame`, where no packet of the connection came in to be the model.
+ * `make_packet` adds lengths, numbers and sums.
+ */
+static __always_inline void build_headers(struct work *work, const struct segment *s, const __u8 *ethernet)
+{
+	const __be32 *client = (const __be32 *)s->key.client, *server = (const __be32 *)s->key.server;
+	__u8 *frame = work->frame + FRAME_AT;
+	struct ipv6hdr *six = (void *)frame + sizeof(struct ethhdr);
+	struct iphdr *four = (void *)frame + sizeof(struct ethhdr);
+	struct tcphdr *tcp = (void *)(four + 1);
+
+	__builtin_memcpy(frame, ethernet, sizeof(struct ethhdr));
+	if (s->ipv6) {
+		tcp = (void *)(six + 1);
+		six->next_header = IPPROTO_TCP;
+		copy_address((__u8 *)six->source, server);
+		copy_address((__u8 *)six->destination, client);
+	} else {
+		four->version_ihl = 0x45;
+		four->protocol = IPPROTO_TCP;
+		four->source = server[3];
+		four->destination = client[3];
+	}
+	tcp->source = bpf_htons(s->key.server_port);
+	tcp->destination = bpf_htons(s->key.client_port);
+}
+
 /* The response behind the headers; `max` is the room that `out->bytes` has. */
 static __always_inline bool store_payload(struct __sk_buff *skb, const struct segment *s, const struct outgoing *out,
 					  __u32 max)
 {
-	__u32 length = out->length, at = headers_out(s);
+	__u32 length = out->length, at = plain_headers(s);
 
 	opaque(length);
 	if (length < AFPA_DATE_LENGTH || length > max)

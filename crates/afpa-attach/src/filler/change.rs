@@ -1,15 +1,15 @@
-//! What the watcher hears, and what it takes out.
+//! Changes that the watcher reports, and the answers that they unpin.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use afpa_cache::watch::ChangeSink;
 
-use super::Shared;
+use super::Filler;
 use crate::ledger::{Ledger, Path};
 
 /// The watcher's news.
-pub struct Sink(pub Arc<Shared>);
+pub struct Sink(pub Arc<Filler>);
 
 impl ChangeSink for Sink {
     fn changed(&self, path: &[u8]) {
@@ -36,7 +36,7 @@ impl ChangeSink for Sink {
     }
 }
 
-impl Shared {
+impl Filler {
     fn spoil(&self, path: &[u8], how: impl Fn(&mut Ledger, &[u8], Instant) -> Vec<Path>) {
         let now = Instant::now();
         let mut state = self.lock();
@@ -53,7 +53,7 @@ impl Shared {
     }
 }
 
-/// The folder whose answers a file decides on: Apache reads `.htaccess`, and its `.htpasswd`.
+/// The folder whose answers depend on a file: Apache reads `.htaccess`, and the `.htpasswd` that it names.
 fn governed(path: &[u8]) -> Option<&[u8]> {
     let slash = path.iter().rposition(|byte| *byte == b'/')?;
     let (folder, name) = path.split_at(slash + 1);

@@ -1,30 +1,51 @@
-//! One path: its file is read, the server is asked, and what both agree on is pinned.
+//! One path: reads its file, asks the server, and pins the answer if both agree.
 
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{Coding, Site};
+use afpa_bpf::{Coding, SiteNumber};
 use afpa_cache::Stamp;
 use afpa_cache::root::{Entry, ListedKind, OpenFile, read_exact_version};
 use afpa_cache::watch::{Coverage, Watcher};
 
-use super::{Shared, spelled};
+use super::{Filler, Work, spelled};
 use crate::answer::Answer;
 use crate::gather::{Ask, AskError, Gathered, Unfit, Wanted, gather};
 use crate::ledger::Job;
+use crate::walk::walk;
 
-/// Everything is asked for again after this: a new configuration of the server makes no sound.
+/// Everything is asked for again after this time, because a new configuration of the server goes unnoticed.
 const RENEW: Duration = Duration::from_secs(600);
 
+impl Filler {
+    /// Walks and fills until the end.
+    pub fn fill(&self, watcher: &Watcher, server: &mut dyn Ask) {
+        while let Some(work) = self.take() {
+            match work {
+                Work::Walk(start) => walk(&self.root, &self.scope, &start, &mut |path| {
+                    let mut state = self.lock();
+                    let room = state.ledger.add(path, Instant::now());
+                    if !room {
+                        state.note("no room for more objects");
+                    }
+                    room && !state.ended
+                }),
+                Work::Fill(job) => Filling { filler: self, watcher, server, job }.run(),
+            }
+            self.lock().working = false;
+        }
+    }
+}
+
 /// One path on its way to being pinned.
-pub(super) struct Filling<'a> {
-    pub(super) shared: &'a Shared,
-    pub(super) watcher: &'a Watcher,
-    pub(super) server: &'a mut dyn Ask,
-    pub(super) job: Job,
+struct Filling<'a> {
+    filler: &'a Filler,
+    watcher: &'a Watcher,
+    server: &'a mut dyn Ask,
+    job: Job,
 }
 
 /// What became of it.
-enum Outcome {
+enum FillError {
     Gone,
     Unfit(String),
     /// Worth another try.
@@ -38,34 +59,34 @@ struct Version {
 }
 
 impl Filling<'_> {
-    pub(super) fn run(mut self) {
+    fn run(mut self) {
         let outcome = self.attempt();
         let now = Instant::now();
-        let mut state = self.shared.lock();
+        let mut state = self.filler.lock();
         match outcome {
             Ok(()) => {}
-            Err(Outcome::Gone) => state.ledger.forget(&self.job),
-            Err(Outcome::Unfit(why)) => {
+            Err(FillError::Gone) => state.ledger.forget(&self.job),
+            Err(FillError::Unfit(why)) => {
                 state.note(&why);
                 state.ledger.refuse(&self.job, false, now);
             }
-            Err(Outcome::NotNow(why)) => {
+            Err(FillError::NotNow(why)) => {
                 state.note(&why);
                 state.ledger.refuse(&self.job, true, now);
             }
         }
     }
 
-    fn attempt(&mut self) -> Result<(), Outcome> {
+    fn attempt(&mut self) -> Result<(), FillError> {
         let path = self.job.path.clone();
         let folder = path.ends_with(b"/");
         let versions = if folder { self.index_files(&path)? } else { vec![self.version(&path)?] };
-        let target = String::from_utf8(spelled(&path)).map_err(|_| Outcome::Gone)?;
+        let target = String::from_utf8(spelled(&path)).map_err(|_| FillError::Gone)?;
         let siblings = if folder { Vec::new() } else { self.siblings(&path) };
         let mut gathered = Vec::new();
-        for hosts in self.shared.sites().iter() {
+        for hosts in self.filler.sites().iter() {
             let wanted =
-                Wanted { hosts: &hosts.names, target: &target, longest: self.shared.scope.longest };
+                Wanted { hosts: &hosts.names, target: &target, longest: self.filler.scope.longest };
             let fits =
                 |answer: &Answer| versions.iter().any(|version| version.content == answer.body());
             let sibling = |coding: Coding, answer: &Answer| {
@@ -78,30 +99,30 @@ impl Filling<'_> {
             }
         }
         if gathered.is_empty() {
-            return Err(Outcome::Unfit("no site gives it".into()));
+            return Err(FillError::Unfit("no site gives it".into()));
         }
-        // The watch tells of later changes; this tells of those it has not spoken of yet.
+        // The watch reports later changes; this finds those that it has not reported yet.
         if !versions.iter().all(|version| unchanged(&version.file)) {
-            return Err(Outcome::NotNow("its file changed meanwhile".into()));
+            return Err(FillError::NotNow("its file changed meanwhile".into()));
         }
         if gathered.iter().any(|(_, found)| found.is_weakly_tagged())
             && versions.iter().any(is_young)
         {
-            return Err(Outcome::NotNow("its tag is provisional".into()));
+            return Err(FillError::NotNow("its tag is provisional".into()));
         }
         self.pin(&target, &gathered)
     }
 
     /// Under the lock, so that a change is either seen here, or finds what it has to unpin.
-    fn pin(&self, target: &str, gathered: &[(Site, Gathered)]) -> Result<(), Outcome> {
-        let mut state = self.shared.lock();
+    fn pin(&self, target: &str, gathered: &[(SiteNumber, Gathered)]) -> Result<(), FillError> {
+        let mut state = self.filler.lock();
         let lifetime = gathered.iter().filter_map(|(_, found)| found.lifetime).min();
         let lifetime = Some(lifetime.map_or(RENEW, |lifetime| lifetime.min(RENEW)));
         if state.ended || !state.ledger.pin(&self.job, lifetime, Instant::now()) {
-            return Ok(()); // a change was faster, and has put it on the list again
+            return Ok(()); // a change came first, and has scheduled the path again
         }
         for (site, found) in gathered {
-            let pinned = self.shared.fast_path.pin(*site, target.as_bytes(), &found.variants());
+            let pinned = self.filler.fast_path.pin(*site, target.as_bytes(), &found.variants());
             if let Err(error) = pinned {
                 state.note(&error.to_string());
             }
@@ -109,74 +130,78 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// What one site refuses another may allow; without an answer there is no use in going on.
-    fn note_unfit(&self, unfit: Unfit) -> Result<(), Outcome> {
+    /// Another site may allow what this one refuses. Without an answer, the attempt ends.
+    fn note_unfit(&self, unfit: Unfit) -> Result<(), FillError> {
         match unfit {
-            Unfit::Ask(AskError::Unreachable(_)) => Err(Outcome::NotNow(unfit.to_string())),
-            Unfit::Content => Err(Outcome::NotNow(unfit.to_string())),
-            _ if self.shared.sites().len() == 1 => Err(Outcome::Unfit(unfit.to_string())),
+            Unfit::Ask(AskError::Unreachable(_)) => Err(FillError::NotNow(unfit.to_string())),
+            Unfit::Content => Err(FillError::NotNow(unfit.to_string())),
+            _ if self.filler.sites().len() == 1 => Err(FillError::Unfit(unfit.to_string())),
             _ => {
-                self.shared.lock().note(&unfit.to_string());
+                self.filler.lock().note(&unfit.to_string());
                 Ok(())
             }
         }
     }
 
-    /// The file at `path`, read whole, every change of it being heard.
-    fn version(&self, path: &[u8]) -> Result<Version, Outcome> {
-        let mut depend = |place: &[u8]| self.shared.lock().ledger.depend(&self.job, place);
-        let (entry, coverage) = self.watcher.resolve(&self.shared.root, path, &mut depend);
-        let Ok(Entry::File(file)) = entry else { return Err(Outcome::Gone) };
+    /// The whole file at `path`, of which every change is watched.
+    fn version(&self, path: &[u8]) -> Result<Version, FillError> {
+        let mut depend = |place: &[u8]| self.filler.lock().ledger.depend(&self.job, place);
+        let (entry, coverage) = self.watcher.resolve(&self.filler.root, path, &mut depend);
+        let Ok(Entry::File(file)) = entry else { return Err(FillError::Gone) };
         if let Coverage::Unwatched(reason) = coverage {
-            return Err(Outcome::Unfit(format!("its changes are not heard: {reason}")));
+            return Err(FillError::Unfit(format!("its changes are not watched: {reason}")));
         }
         let content = self.read(&file)?;
         Ok(Version { file, content })
     }
 
-    fn read(&self, file: &OpenFile) -> Result<Vec<u8>, Outcome> {
+    fn read(&self, file: &OpenFile) -> Result<Vec<u8>, FillError> {
         let size = usize::try_from(file.stamp.size).unwrap_or(usize::MAX);
-        if size > self.shared.scope.longest {
-            return Err(Outcome::Unfit("it is too long".into()));
+        if size > self.filler.scope.longest {
+            return Err(FillError::Unfit("it is too long".into()));
         }
         let mut content = vec![0; size];
         let read = read_exact_version(&file.file, &file.stamp, &mut content);
-        read.map(|()| content).map_err(|error| Outcome::NotNow(error.to_string()))
+        read.map(|()| content).map_err(|error| FillError::NotNow(error.to_string()))
     }
 
-    /// Files of a directory that may be its index. Every change in the directory spoils the answer, so
+    /// The files of a directory that may be its index. Every change in the directory unpins the answer, so
     /// that it does not matter which names the server looks for, and in which order.
-    fn index_files(&self, path: &[u8]) -> Result<Vec<Version>, Outcome> {
+    fn index_files(&self, path: &[u8]) -> Result<Vec<Version>, FillError> {
         if let Coverage::Unwatched(reason) = self.watcher.ensure(plain(path)) {
-            return Err(Outcome::Unfit(format!("its changes are not heard: {reason}")));
+            return Err(FillError::Unfit(format!("its changes are not watched: {reason}")));
         }
-        let Ok(Entry::Directory(directory)) = self.shared.root.resolve(path) else {
-            return Err(Outcome::Gone);
+        let Ok(Entry::Directory(directory)) = self.filler.root.resolve(path) else {
+            return Err(FillError::Gone);
         };
         let listed = directory.list(false, INDEX_NAMES);
-        let listed = listed.map_err(|_| Outcome::Unfit("its directory cannot be read".into()))?;
+        let listed = listed.map_err(|_| FillError::Unfit("its directory cannot be read".into()))?;
         let mut versions = Vec::new();
         for listed in listed.iter().filter(|listed| listed.name.starts_with(b"index.")) {
             let file = [path, listed.name.as_slice()].concat();
             let small = matches!(listed.kind, ListedKind::File(size)
-                if size <= self.shared.scope.longest as u64);
-            if small && self.shared.scope.covers(&file) {
+                if size <= self.filler.scope.longest as u64);
+            if small && self.filler.scope.covers(&file) {
                 match self.version(&file) {
-                    Err(Outcome::Gone) => return Err(Outcome::NotNow("its index went".into())),
+                    Err(FillError::Gone) => return Err(FillError::NotNow("its index went".into())),
                     version => versions.push(version?),
                 }
             }
         }
-        if versions.is_empty() { Err(Outcome::Unfit("no index file".into())) } else { Ok(versions) }
+        if versions.is_empty() {
+            Err(FillError::Unfit("no index file".into()))
+        } else {
+            Ok(versions)
+        }
     }
 
-    /// Stored codings beside a file, which servers look for: they are watched, also while absent.
+    /// Stored codings beside a file. Servers look for them, so they are watched even while they do not exist.
     fn siblings(&self, path: &[u8]) -> Vec<(Coding, Vec<u8>)> {
         let suffixes = [(Coding::Gzip, ".gz"), (Coding::Brotli, ".br"), (Coding::Zstd, ".zst")];
         let stored = suffixes.into_iter().filter_map(|(coding, suffix)| {
             let place = [path, suffix.as_bytes()].concat();
-            self.shared.lock().ledger.depend(&self.job, &place);
-            match self.shared.root.resolve(&place) {
+            self.filler.lock().ledger.depend(&self.job, &place);
+            match self.filler.root.resolve(&place) {
                 Ok(Entry::File(file)) => Some((coding, self.read(&file).unwrap_or_default())),
                 _ => None,
             }
@@ -193,7 +218,7 @@ fn plain(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").filter(|path| !path.is_empty()).unwrap_or(b"/")
 }
 
-/// Younger than the resolution of Last-Modified: servers that say so give it a weak tag until then.
+/// Whether the file is younger than the resolution of Last-Modified. Servers give it a weak tag until then.
 fn is_young(version: &Version) -> bool {
     let age = version.file.file.metadata().and_then(|metadata| metadata.modified());
     let age = age.map(|modified| modified.elapsed().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Filling: from a path below the root to pinned answers, and out again when something changes.
+//! Filling: pins the answers of paths below the root, and unpins them when something changes.
 
 mod change;
 mod filling;
@@ -8,16 +8,12 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{FastPath, Site};
+use afpa_bpf::{FastPath, SiteNumber};
 use afpa_cache::root::DocumentRoot;
-use afpa_cache::watch::Watcher;
 use afpa_http::target;
 
-use self::filling::Filling;
 use crate::Scope;
-use crate::gather::Ask;
 use crate::ledger::{Job, Ledger, Path};
-use crate::walk::walk;
 
 pub use self::change::Sink;
 
@@ -25,13 +21,13 @@ pub use self::change::Sink;
 #[derive(Clone, Debug)]
 pub struct Hosts {
     /// Its number, not 0.
-    pub site: Site,
+    pub site: SiteNumber,
     /// All lead to the same content; the first one is asked.
     pub names: Vec<String>,
 }
 
-/// What watcher, filler and clock share.
-pub struct Shared {
+/// Fills and empties the kernel; shared by the watcher, the filling thread and the heartbeat.
+pub struct Filler {
     /// The programs.
     pub fast_path: FastPath,
     /// The folder.
@@ -39,11 +35,11 @@ pub struct Shared {
     /// What of it.
     pub scope: Scope,
     sites: Mutex<Arc<Vec<Hosts>>>,
-    state: Mutex<State>,
+    state: Mutex<FillerState>,
     wake: Condvar,
 }
 
-struct State {
+struct FillerState {
     ledger: Ledger,
     /// Trees to be walked.
     walks: Vec<Vec<u8>>,
@@ -53,21 +49,21 @@ struct State {
     ended: bool,
 }
 
-/// How it stands.
+/// The progress of the filler.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
     /// Paths that are known.
     pub known: usize,
     /// Those that are pinned.
     pub pinned: usize,
-    /// Whether something is being asked for, or waits for it.
+    /// Whether requests to the server are under way or waiting.
     pub busy: bool,
     /// Reasons why something was not pinned, and how often since the start.
     pub unfit: Vec<(String, u64)>,
 }
 
-impl Shared {
-    /// Nothing is known yet; the first thing to do is a walk.
+impl Filler {
+    /// A filler without entries. Its first work is a walk.
     pub fn new(
         fast_path: FastPath,
         root: DocumentRoot,
@@ -75,7 +71,7 @@ impl Shared {
         sites: Vec<Hosts>,
         most: usize,
     ) -> Self {
-        let state = State {
+        let state = FillerState {
             ledger: Ledger::new(most),
             walks: vec![b"/".to_vec()],
             unfit: BTreeMap::new(),
@@ -91,11 +87,11 @@ impl Shared {
         Arc::clone(&self.sites.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 
-    /// Other names for the same sites: everything is asked for anew, by all of them. What was asked for
-    /// by the old ones is not pinned any more when this returns, and will not be.
+    /// Gives the sites other names. Everything is asked for again, by all new names. When this returns, no
+    /// answer to a request with the old names is pinned, and none will be.
     pub fn rename(&self, sites: Vec<Hosts>) {
         *self.sites.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(sites);
-        // A filling that began before this line finds its epoch over.
+        // A filling that began before this line has an old epoch, and is discarded.
         self.everything_changed();
     }
 
@@ -108,8 +104,8 @@ impl Shared {
         self.wake.notify_all();
     }
 
-    /// Sign of life, and the clock of expiring answers. Waits for the lock: when somebody holds it for
-    /// good, nobody may answer any more.
+    /// The heartbeat, which also unpins expired answers. It waits for the lock: if a thread never releases the
+    /// lock, the heartbeat stops, and the programs stop answering.
     pub fn beat(&self) {
         let mut state = self.lock();
         let gone = state.ledger.expired(Instant::now());
@@ -122,7 +118,7 @@ impl Shared {
         }
     }
 
-    /// Answers nothing from now on, and ends [`fill`](Self::fill).
+    /// Stops the programs from answering, and ends [`fill`](Self::fill).
     pub fn end(&self) {
         let mut state = self.lock();
         state.ended = true;
@@ -130,7 +126,7 @@ impl Shared {
         self.wake.notify_all();
     }
 
-    /// How it stands.
+    /// The progress of the filler.
     pub fn standing(&self) -> Standing {
         let state = self.lock();
         let (known, pinned, _) = state.ledger.counts();
@@ -140,24 +136,6 @@ impl Shared {
             pinned,
             busy: state.working || due || !state.walks.is_empty(),
             unfit: state.unfit.iter().map(|(why, count)| (why.clone(), *count)).collect(),
-        }
-    }
-
-    /// Walks and fills until the end.
-    pub fn fill(&self, watcher: &Watcher, server: &mut dyn Ask) {
-        while let Some(work) = self.take() {
-            match work {
-                Work::Walk(start) => walk(&self.root, &self.scope, &start, &mut |path| {
-                    let mut state = self.lock();
-                    let room = state.ledger.add(path, Instant::now());
-                    if !room {
-                        state.note("no room for more objects");
-                    }
-                    room && !state.ended
-                }),
-                Work::Fill(job) => Filling { shared: self, watcher, server, job }.run(),
-            }
-            self.lock().working = false;
         }
     }
 
@@ -187,7 +165,7 @@ impl Shared {
             let target = spelled(path);
             for hosts in self.sites().iter() {
                 if self.fast_path.unpin(hosts.site, &target).is_err() {
-                    // The kernel would go on answering: better nothing than something stale.
+                    // The kernel would go on sending a stale answer. It is better to stop.
                     self.fast_path.pause();
                     std::process::abort();
                 }
@@ -195,12 +173,12 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FillerState> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
-/// What is due this soon counts as being worked on; nobody sleeps longer.
+/// An entry that is due this soon counts as busy. No thread sleeps longer.
 const NEAR: Duration = Duration::from_secs(1);
 
 enum Work {
@@ -208,7 +186,7 @@ enum Work {
     Fill(Job),
 }
 
-impl State {
+impl FillerState {
     fn note(&mut self, why: &str) {
         *self.unfit.entry(why.to_owned()).or_default() += 1;
     }
@@ -221,7 +199,7 @@ fn spelled(path: &[u8]) -> Vec<u8> {
     target
 }
 
-/// Why a thread could not be started.
+/// Starts a thread.
 pub(crate) fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,

@@ -3,7 +3,8 @@
 use afpa_bpf::{Coding, NOT_MODIFIED_MAX};
 use afpa_http::date;
 
-use super::{Answers, Ask, AskError, Kept, Unfit, Wanted, opaque};
+use super::ask::{Ask, AskError, Unfit, Wanted};
+use super::stored::{AnswerClass, Answers, opaque};
 use crate::answer::{Answer, Asked, DATE_LENGTH};
 use crate::codings::{Class, Form, forms, plan};
 use crate::permit::{Permit, permit};
@@ -23,8 +24,8 @@ impl Talk<'_> {
         self.ask(Asked::Get, host, fields)
     }
 
-    /// The blank before `*/*` is a tab: as valid as a space (RFC 9110 section 5.6.3), and the programs
-    /// leave what is unusual to the server. So it is never the kernel that answers us.
+    /// The white space before `*/*` is a tab. It is as valid as a space (RFC 9110 section 5.6.3), but the
+    /// programs leave unusual requests to the server. So the kernel never answers these requests itself.
     fn ask(
         &mut self,
         asked: Asked,
@@ -43,7 +44,7 @@ impl Talk<'_> {
         self.server.ask(asked, &request)
     }
 
-    /// The other hosts must say the same, and the first one must say it again.
+    /// The other hosts must give the same answer, and the first host must give it again.
     pub(super) fn agree(&mut self, whole: &Answer) -> Result<(), Unfit> {
         let wanted = self.wanted;
         for host in wanted.hosts.iter().skip(1).chain(wanted.hosts.first()) {
@@ -57,7 +58,7 @@ impl Talk<'_> {
     /// Asks in every form. `classes` holds the answer without Accept-Encoding.
     pub(super) fn classify(
         &mut self,
-        classes: &mut Vec<Kept>,
+        classes: &mut Vec<AnswerClass>,
         sibling: &dyn Fn(Coding, &Answer) -> bool,
     ) -> Result<Vec<(Coding, Class)>, Unfit> {
         let mut results: Vec<(Form, Class)> = Vec::new();
@@ -65,10 +66,10 @@ impl Talk<'_> {
             let text = form.text.clone();
             let class = match self.coded(text.as_deref()) {
                 Err(AskError::Unreachable(error)) => return Err(AskError::from(error).into()),
-                // Chunked, for one: it is made anew each time.
+                // For example chunked: the server makes it again for each request.
                 Err(AskError::Malformed(_)) => None,
                 Ok(answer) => {
-                    let known = classes.iter().position(|kept| kept.answers.whole.same(&answer));
+                    let known = classes.iter().position(|class| class.answers.whole.same(&answer));
                     match known {
                         Some(known) => Some(known),
                         None => self.admit(text.as_deref(), answer, classes, sibling)?,
@@ -84,23 +85,23 @@ impl Talk<'_> {
         Ok(plan(&results))
     }
 
-    /// Which classes are told from the others by their tags. Apache, when it compresses, takes the tag
-    /// of one coding for that of another; the programs would not.
-    fn apart(&mut self, classes: &[Kept]) -> Result<Vec<bool>, AskError> {
-        let tag = |kept: &Kept| {
-            let tag = kept.answers.whole.field("etag").map(opaque);
+    /// Which classes the server distinguishes by their tags. Apache, when it compresses, accepts the tag of
+    /// one coding for another; the programs would not.
+    fn apart(&mut self, classes: &[AnswerClass]) -> Result<Vec<bool>, AskError> {
+        let tag = |class: &AnswerClass| {
+            let tag = class.answers.whole.field("etag").map(opaque);
             tag.map(|tag| String::from_utf8_lossy(tag).into_owned())
         };
         let mut apart = vec![true; classes.len()];
-        for (kept, apart) in classes.iter().zip(&mut apart) {
-            let own = tag(kept);
+        for (class, apart) in classes.iter().zip(&mut apart) {
+            let own = tag(class);
             let strange =
                 classes.iter().filter_map(tag).filter(|other| Some(other) != own.as_ref());
             for strange in strange {
-                let coding = kept.text.as_deref().map(|text| ("Accept-Encoding", text));
+                let coding = class.text.as_deref().map(|text| ("Accept-Encoding", text));
                 let fields: Vec<_> =
                     coding.into_iter().chain([("If-None-Match", strange.as_str())]).collect();
-                *apart &= self.get(&fields)?.same(&kept.answers.whole);
+                *apart &= self.get(&fields)?.same(&class.answers.whole);
             }
         }
         Ok(apart)
@@ -113,12 +114,12 @@ impl Talk<'_> {
         }
     }
 
-    /// An answer that was not met before: a class of its own, if it may be kept.
+    /// A new answer: it becomes a class of its own, if it may be pinned.
     fn admit(
         &mut self,
         text: Option<&str>,
         answer: Answer,
-        classes: &mut Vec<Kept>,
+        classes: &mut Vec<AnswerClass>,
         sibling: &dyn Fn(Coding, &Answer) -> bool,
     ) -> Result<Class, Unfit> {
         let coding = match answer.field("content-encoding") {
@@ -138,7 +139,7 @@ impl Talk<'_> {
         }
         match self.settle(text, answer) {
             Ok(answers) => {
-                classes.push(Kept { text: text.map(str::to_owned), answers, lifetime });
+                classes.push(AnswerClass { text: text.map(str::to_owned), answers, lifetime });
             }
             Err(Unfit::Differs(_)) => return Ok(None),
             Err(other) => return Err(other),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::answer::Asked;
 
 /// A server made of a function from the request to the answer.
 struct Scripted<F>(F, usize);

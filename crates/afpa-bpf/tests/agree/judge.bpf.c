@@ -47,12 +47,12 @@ int agree_framing(struct __sk_buff *skb)
 	p = &work->passing;
 	p->payload_at = s.payload_at;
 	p->length = s.length;
-	p->have = p->at = p->requests = p->heads = 0;
+	p->have = p->at = p->requests = p->head_bits = 0;
 	p->listener = p->any_host_site = 1;
 	for (int i = 0; i < PIPELINED_MAX && taken == TAKEN_ONE; i++)
 		taken = afpa_take_request(skb, work);
 	words[0] = p->requests;
-	words[1] = p->heads;
+	words[1] = p->head_bits;
 	words[2] = p->at;
 	if (bpf_skb_store_bytes(skb, 0, words, sizeof(words), 0))
 		return TAKEN_UNSURE;

@@ -163,7 +163,7 @@ static void frame(struct work *work, const __u8 *bytes, __u32 length)
 	}
 	words[0] = taken;
 	words[1] = p->requests;
-	words[2] = p->heads;
+	words[2] = p->head_bits;
 	words[3] = p->at;
 	fwrite(words, sizeof(words), 1, stdout);
 }

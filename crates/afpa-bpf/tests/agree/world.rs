@@ -188,6 +188,6 @@ impl Record {
     }
 }
 
-#[path = "../../src/sum.rs"]
+#[path = "../../src/net/sum.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod sum;

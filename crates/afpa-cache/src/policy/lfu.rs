@@ -9,10 +9,10 @@ use super::{Newcomer, ObjectId, Policy};
 
 /// Ejects the object with the fewest uses; of equals, the one unused for longest.
 ///
-/// Old fame fades by dynamic aging (LFU-DA; Arlitt and others, "Evaluating content management
+/// Old uses lose weight by dynamic aging (LFU-DA; Arlitt and others, "Evaluating content management
 /// techniques for Web proxy caches", 1999): an object's rank is its number of uses plus the rank of
 /// the last victim when it was last used. So newcomers start level with what was just ejected, and
-/// an object that was popular yesterday is overtaken without anyone sweeping over counters.
+/// an object that was popular yesterday is overtaken, and no sweep over counters is needed.
 #[derive(Default)]
 pub struct Lfu {
     turns: Turns,

@@ -1,4 +1,4 @@
-//! Least recently used: the yardstick.
+//! Least recently used: the policy that others are compared with.
 
 use hashbrown::HashMap;
 

@@ -1,16 +1,16 @@
-//! Objects in the order of their turns: the queue under every policy.
+//! The queue that every policy uses: objects in the order of their turns.
 
 use std::collections::BTreeMap;
 
 use super::ObjectId;
 
-/// A queue from which any member can be taken out, not only the first.
+/// A queue from which any member can be removed, not only the first.
 #[derive(Default)]
 pub(super) struct Order {
     members: BTreeMap<Turn, ObjectId>,
 }
 
-/// A place in the order of time; later is larger.
+/// A position in the order of time; a later turn is larger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Turn(u64);
 

@@ -15,9 +15,9 @@ pub struct Request {
     pub size: u64,
 }
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ReplayResult {
     /// Requests in the trace.
     pub requests: u64,
     /// Of these, answered from the cache.
@@ -30,7 +30,7 @@ pub struct Outcome {
     pub ejections: u64,
 }
 
-impl Outcome {
+impl ReplayResult {
     /// Hits per request.
     pub fn hit_ratio(&self) -> f64 {
         self.hits as f64 / self.requests.max(1) as f64
@@ -44,8 +44,8 @@ impl Outcome {
 
 /// Serves `trace` from a cache of `capacity` bytes that ejects what `policy` says. An object larger
 /// than the cache is never taken in.
-pub fn replay(policy: &mut dyn Policy, capacity: u64, trace: &[Request]) -> Outcome {
-    let mut outcome = Outcome::default();
+pub fn replay(policy: &mut dyn Policy, capacity: u64, trace: &[Request]) -> ReplayResult {
+    let mut outcome = ReplayResult::default();
     let mut cached: HashMap<u64, (ObjectId, u64)> = HashMap::new();
     let mut keys: HashMap<ObjectId, u64> = HashMap::new();
     let mut used = 0;
@@ -77,12 +77,12 @@ pub fn replay(policy: &mut dyn Policy, capacity: u64, trace: &[Request]) -> Outc
 }
 
 /// Replays `trace` through every policy, from an empty cache each.
-pub fn compare(capacity: u64, trace: &[Request]) -> [(PolicyKind, Outcome); 4] {
+pub fn compare(capacity: u64, trace: &[Request]) -> [(PolicyKind, ReplayResult); 4] {
     PolicyKind::ALL.map(|kind| (kind, replay(&mut *kind.build(), capacity, trace)))
 }
 
-/// Sets outcomes side by side, a line each.
-pub fn table(outcomes: &[(PolicyKind, Outcome)]) -> String {
+/// Formats results, one line each.
+pub fn table(outcomes: &[(PolicyKind, ReplayResult)]) -> String {
     let mut table =
         format!("{:<14}{:>9}{:>14}{:>12}\n", "policy", "hits", "bytes hit", "ejections");
     for (kind, outcome) in outcomes {

@@ -9,10 +9,10 @@ use super::{Newcomer, ObjectId, Policy};
 
 /// Three FIFO queues (Yang and others, "FIFO queues are all you need for cache eviction", SOSP 2023).
 ///
-/// Newcomers stand in the *small* queue, a tenth of the cache. Those used more than once before they
-/// reach its end move to the *main* queue; the others leave, and only their fingerprint stays in the
-/// *ghost* queue. Whoever returns while still remembered goes to main at once. Objects in main get
-/// another round for each use, three at most. A scan thus passes through a tenth of the cache.
+/// New objects enter the *small* queue, a tenth of the cache. Objects that are used more than once before they
+/// reach its end move to the *main* queue; the others are ejected, and only their fingerprints stay in the
+/// *ghost* queue. An object that returns while its fingerprint is there enters main at once. Objects in main
+/// get another round for each use, three at most. So a scan passes through a tenth of the cache only.
 #[derive(Default)]
 pub struct S3Fifo {
     turns: Turns,
@@ -29,7 +29,7 @@ struct Queue {
 }
 
 struct Seat {
-    place: Place,
+    place: QueueName,
     turn: Turn,
     size: u64,
     uses: u8,
@@ -37,12 +37,12 @@ struct Seat {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum QueueName {
     Small,
     Main,
 }
 
-/// The small queue gives when it holds at least one part in this many of all bytes.
+/// The small queue ejects when it holds at least one part in this many of all bytes.
 const SMALL_SHARE: u64 = 10;
 /// Uses that are remembered at most.
 const MOST_USES: u8 = 3;
@@ -52,7 +52,7 @@ const EARNS_MAIN: u8 = 2;
 impl Policy for S3Fifo {
     fn insert(&mut self, newcomer: Newcomer) {
         let Newcomer { id, size, fingerprint } = newcomer;
-        let place = if self.ghost.recall(fingerprint) { Place::Main } else { Place::Small };
+        let place = if self.ghost.recall(fingerprint) { QueueName::Main } else { QueueName::Small };
         let seat = Seat { place, turn: self.turns.next(), size, uses: 0, fingerprint };
         self.queue(place).push(&seat, id);
         self.seats.insert(id, seat);
@@ -79,15 +79,15 @@ impl Policy for S3Fifo {
             let mut seat = self.seats.remove(&id)?;
             self.queue(place).take(&seat);
             match place {
-                Place::Small if seat.uses >= EARNS_MAIN => seat.uses = 0,
-                Place::Small => {
+                QueueName::Small if seat.uses >= EARNS_MAIN => seat.uses = 0,
+                QueueName::Small => {
                     self.ghost.remember(seat.fingerprint, self.seats.len());
                     return Some(id);
                 }
-                Place::Main if seat.uses > 0 => seat.uses -= 1,
-                Place::Main => return Some(id),
+                QueueName::Main if seat.uses > 0 => seat.uses -= 1,
+                QueueName::Main => return Some(id),
             }
-            seat.place = Place::Main;
+            seat.place = QueueName::Main;
             seat.turn = self.turns.next();
             self.main.push(&seat, id);
             self.seats.insert(id, seat);
@@ -101,10 +101,10 @@ impl Policy for S3Fifo {
     fn check_invariants(&self) {
         let mut bytes = [0, 0];
         for (id, seat) in &self.seats {
-            let queue = if seat.place == Place::Small { &self.small } else { &self.main };
+            let queue = if seat.place == QueueName::Small { &self.small } else { &self.main };
             assert!(queue.order.holds(seat.turn, *id));
             assert!(seat.uses <= MOST_USES);
-            bytes[usize::from(seat.place == Place::Main)] += seat.size;
+            bytes[usize::from(seat.place == QueueName::Main)] += seat.size;
         }
         assert_eq!(bytes, [self.small.bytes, self.main.bytes]);
         assert_eq!(self.seats.len(), self.small.order.len() + self.main.order.len());
@@ -113,22 +113,22 @@ impl Policy for S3Fifo {
 }
 
 impl S3Fifo {
-    fn queue(&mut self, place: Place) -> &mut Queue {
+    fn queue(&mut self, place: QueueName) -> &mut Queue {
         match place {
-            Place::Small => &mut self.small,
-            Place::Main => &mut self.main,
+            QueueName::Small => &mut self.small,
+            QueueName::Main => &mut self.main,
         }
     }
 
     /// The queue whose turn it is to give an object.
-    fn giving(&self) -> Option<Place> {
+    fn giving(&self) -> Option<QueueName> {
         let all = self.small.bytes.saturating_add(self.main.bytes);
         match (self.small.order.is_empty(), self.main.order.is_empty()) {
             (true, true) => None,
-            (true, false) => Some(Place::Main),
-            (false, true) => Some(Place::Small),
-            (false, false) if self.small.bytes >= all / SMALL_SHARE => Some(Place::Small),
-            (false, false) => Some(Place::Main),
+            (true, false) => Some(QueueName::Main),
+            (false, true) => Some(QueueName::Small),
+            (false, false) if self.small.bytes >= all / SMALL_SHARE => Some(QueueName::Small),
+            (false, false) => Some(QueueName::Main),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The one way a descriptor below the root comes to be.
+//! The only function that opens descriptors below the root.
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;

@@ -1,4 +1,4 @@
-//! What is in a directory, for directory listings.
+//! Reads the names in a directory, for listings.
 
 use super::{OpenDirectory, names::is_hidden};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};

@@ -48,7 +48,7 @@ pub enum SymlinkPolicy {
     Always,
 }
 
-/// What of the tree may be served.
+/// Which files of the tree may be served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RootSettings {
     /// Which symbolic links are followed.
@@ -65,7 +65,7 @@ pub struct DocumentRoot {
     settings: RootSettings,
 }
 
-/// What a path named.
+/// What a path names.
 #[derive(Debug)]
 pub enum Entry {
     /// A regular file, open for reading.
@@ -101,7 +101,7 @@ pub struct OpenDirectory {
 /// Why a path could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// Nothing is there, or nothing that may be shown.
+    /// There is nothing, or nothing that may be served.
     #[error("not found")]
     NotFound,
     /// Permissions or the link policy refuse it, or it leads outside the root.
@@ -118,11 +118,11 @@ pub enum ResolveError {
     Io(#[source] io::Error),
 }
 
-/// The places a resolution passed through besides the path it was asked for: every symbolic link,
-/// every directory left again by `..` in a link, and where it ended, or would have.
+/// The places that a resolution passed through besides the requested path: every symbolic link, every
+/// directory that `..` in a link left again, and the place where it ended, or would have.
 ///
-/// All are root-relative and free of links. A change of any of them may change the outcome. Empty
-/// when no link was met: then the path itself says it all.
+/// All are root-relative and free of links. A change of any of them may change the outcome. The trail is empty
+/// if there was no link on the way.
 #[derive(Clone, Debug, Default)]
 pub struct Trail(Vec<Vec<u8>>);
 

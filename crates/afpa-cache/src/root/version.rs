@@ -1,4 +1,4 @@
-//! Reading one version of a file, whole, or nothing.
+//! Reads one version of a file as a whole, or fails.
 
 use crate::Stamp;
 use rustix::io::Errno;
@@ -24,8 +24,8 @@ pub enum VersionError {
 /// younger than that is given the time to age, at most [`TICK`] (or [`COARSE_TICK`] where the file
 /// system keeps whole seconds). Call it where waiting is allowed.
 ///
-/// Bytes changed through a shared mapping leave no trace before the writer lets go of it: no one
-/// can tell, and no one can be told.
+/// A change through a shared mapping is not detected before the writer unmaps the file: until then it leaves
+/// no trace in the stamp.
 ///
 /// # Errors
 /// [`VersionError::Changed`] for any other version, shorter, longer or newer, and for a `buffer`

@@ -39,7 +39,7 @@ pub(super) fn follow(
 
 struct Walk<'w> {
     root: &'w DocumentRoot,
-    here: Place,
+    here: Position,
     steps: VecDeque<Step>,
     links_left: u32,
     steps_left: u32,
@@ -47,7 +47,7 @@ struct Walk<'w> {
 }
 
 /// Where a walk has come to: never a link.
-struct Place {
+struct Position {
     descriptor: OwnedFd,
     stat: Stat,
     path: Vec<u8>,
@@ -70,7 +70,7 @@ impl<'w> Walk<'w> {
         path: &[u8],
         trail: &'w mut Trail,
     ) -> Result<Self, ResolveError> {
-        let here = Place::open(root, b"/".to_vec())?;
+        let here = Position::open(root, b"/".to_vec())?;
         let steps = parse(path.strip_prefix(b"/").unwrap_or(path)).collect();
         Ok(Walk { root, here, steps, links_left: MAX_LINKS, steps_left: MAX_STEPS, trail })
     }
@@ -106,7 +106,7 @@ impl<'w> Walk<'w> {
             self.trail.add(path);
             return self.read_link(&descriptor, &stat);
         }
-        self.here = Place { descriptor, stat, path };
+        self.here = Position { descriptor, stat, path };
         Ok(())
     }
 
@@ -132,17 +132,17 @@ impl<'w> Walk<'w> {
         }
         let above = parent(&self.here.path).to_vec();
         self.trail.add(std::mem::take(&mut self.here.path));
-        self.here = Place::open(self.root, above)?;
+        self.here = Position::open(self.root, above)?;
         Ok(())
     }
 }
 
-impl Place {
+impl Position {
     fn open(root: &DocumentRoot, path: Vec<u8>) -> Result<Self, ResolveError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let descriptor = open_beneath(root, relative(&path), flags, ResolveFlags::NO_SYMLINKS)?;
         let stat = rustix::fs::fstat(&descriptor)?;
-        Ok(Place { descriptor, stat, path })
+        Ok(Position { descriptor, stat, path })
     }
 
     fn must_be_directory(&self) -> Result<(), ResolveError> {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use crate::mailbox::Mailbox;
 use crate::object::Object;
-use crate::view::Mailbox;
 
-/// Things to let go and people to tell. They run code of others - destructors of header data, wakers,
-/// `on_drop` - that must not find the table locked.
+/// Objects to release and waiters and workers to notify. That runs code of callers - destructors of header
+/// data, wakers, `on_drop` - which may call the cache, so the table must not be locked.
 pub(crate) struct Aftermath<H> {
     released: Vec<Arc<Object<H>>>,
     arrivals: Vec<Arrival<H>>,

@@ -1,9 +1,9 @@
 //! The shared table: what the cache's lock protects.
 //!
 //! An identity is given out when a fill begins and becomes the object's when it is published, so that
-//! the dependencies noted during the fill need not be moved. (What replaces an object of the same versions
-//! gets one when it comes, and the dependencies of the one before.) Each identity is thus either in `fills`
-//! or in `objects`, and each path in the dependency index points at either.
+//! the dependencies noted during the fill need not be moved. (An object that replaces another one of the same
+//! versions gets its identity at that moment, and the dependencies of the object before.) Each identity is
+//! thus either in `fills` or in `objects`, and each path in the dependency index points at either.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use hashbrown::HashMap;
 use tokio::sync::oneshot;
 
 use crate::dependencies::{Dependencies, DependencyPath};
-use crate::fill::{Changed, Overtaken};
 use crate::key::{Key, KeyRef};
+use crate::mailbox::Mailbox;
 use crate::object::{Birth, Checked, Content, Currency, Epoch, Object, Payloads, Seconds};
+use crate::overtaken::{Changed, Overtaken};
 use crate::policy::ObjectId;
 use crate::residency::Residency;
 use crate::settings::{CacheSettings, CacheStats};
-use crate::view::Mailbox;
 
 mod aftermath;
 mod check;
@@ -56,7 +56,7 @@ struct Entry<H> {
     dependencies: Vec<DependencyPath>,
     holders: Holders,
     demand: Demand,
-    /// As far as they were reported.
+    /// Those that were reported.
     hits: u64,
 }
 
@@ -173,7 +173,7 @@ impl<H> Table<H> {
         let object = Arc::new(before.remade(id, header, payloads, max_age_unwatched));
         let noted = paths.iter().filter_map(|path| self.dependencies.add(site, path, id)).collect();
         self.list(&object, noted, after);
-        // It was worth replacing, and so is no newcomer.
+        // It replaces an object that was asked for again, so the policy must not treat it as new.
         self.room.touch(id, 1);
         self.counts.replacements += 1;
         Ok(object)
@@ -314,7 +314,7 @@ impl<H> Table<H> {
         self.objects.insert(id, Entry { object, dependencies, holders, demand, hits: 0 });
     }
 
-    /// Another home cannot re-check, so it is offered only what needs no re-check.
+    /// A residency cannot re-check an object, so it is offered only objects that need no re-check.
     fn tell_residency(&self, object: &Object<H>) {
         if let Some(residency) = self.residency.as_ref().filter(|_| !object.is_suspect()) {
             residency.published(object.key(), object);
@@ -340,8 +340,8 @@ impl<H> Table<H> {
         self.retire(id, after)
     }
 
-    /// Takes an object out. The order matters: first no copy elsewhere is served, then none here, then
-    /// it leaves the table, then the views are told to let go.
+    /// Takes an object out. The order matters: first the residency stops serving its copy, then no view
+    /// serves the object, then it leaves the table, then the views are told to release it.
     fn retire(&mut self, id: ObjectId, after: &mut Aftermath<H>) -> Option<Arc<Object<H>>> {
         let object = Arc::clone(&self.objects.get(&id)?.object);
         let key = object.key();
@@ -389,8 +389,8 @@ impl<H> Filling<H> {
         Filling { key, checked, dependencies: Vec::new(), waiters: Vec::new(), spoilt: false }
     }
 
-    /// Whoever gave up waiting makes room before the list grows: a client that asks and leaves,
-    /// again and again during one long load, fills no memory.
+    /// Before the list grows, the waiters that gave up are removed from it: a client that asks and leaves,
+    /// again and again during one long load, must not fill the memory.
     fn wait(&mut self) -> oneshot::Receiver<Arc<Object<H>>> {
         if self.waiters.len() == self.waiters.capacity() {
             self.waiters.retain(|waiter| !waiter.is_closed());

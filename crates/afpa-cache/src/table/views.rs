@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::aftermath::Aftermath;
+use crate::mailbox::{EntryRef, Mailbox};
 use crate::policy::ObjectId;
-use crate::table::Aftermath;
-use crate::view::{Mailbox, Place};
 
 /// The mailboxes of the views, by slot.
 #[derive(Default)]
@@ -12,7 +12,7 @@ pub(super) struct Views {
     slots: Vec<Option<Arc<Mailbox>>>,
 }
 
-/// The views that hold an object, as a set of slots modulo 64: one told in vain does no harm.
+/// The views that hold an object, as a set of slots modulo 64. To tell a view that does not hold it does no harm.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Holders(u64);
 
@@ -55,7 +55,7 @@ impl Views {
             let Some(mailbox) = mailbox.as_ref().filter(|_| holders.may_include(slot)) else {
                 continue;
             };
-            if mailbox.post(Place { hash, id }) {
+            if mailbox.post(EntryRef { hash, id }) {
                 after.call(mailbox);
             }
         }

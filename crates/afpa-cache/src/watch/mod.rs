@@ -37,15 +37,15 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use watches::Watches;
 
-/// Who wants to know of changes. Called without any lock of ours held, mostly by the watcher's
-/// thread, which hears nothing more until the call returns; sometimes by the thread in `ensure`.
+/// Gets the changes. Its functions are called without a lock of the watcher held, mostly by the watcher's
+/// thread, which reads no further event until the call returns, and sometimes by the thread in `ensure`.
 ///
 /// Paths are root-relative, begin with `/`, end without one (but for the root, `/`), and are free
 /// of links: of physical places.
 pub trait ChangeSink: Send + Sync {
-    /// The file at `path` has changed, or its attributes, or it came, or it went.
+    /// The file at `path`, or its attributes, has changed, or it was created or removed.
     fn changed(&self, path: &[u8]);
-    /// `path`, which may be a directory or a link, now leads elsewhere: it and all below changed.
+    /// `path`, perhaps a directory or a link, now names something else: it and all below it changed.
     fn changed_tree(&self, path: &[u8]);
     /// The file at `path` was written and closed, or moved here: it may be worth loading. Always
     /// comes after [`changed`](Self::changed) for the same path.

@@ -1,4 +1,4 @@
-//! Opening files by the rule: what an object depends on is registered and watched before it is read.
+//! Opens files by this rule: each path that an object depends on is registered and watched before it is read.
 
 use super::{Coverage, Reason, Watcher, hard_links};
 use crate::root::{DocumentRoot, Entry, ResolveError, Trail, parent};
@@ -60,5 +60,5 @@ fn outcome_coverage(outcome: &Result<Entry, ResolveError>) -> Coverage {
     }
 }
 
-/// How often links may change under us before we give up on watching.
+/// How often links may change during a resolution before it gives up watching.
 const ATTEMPTS: u32 = 4;

@@ -1,4 +1,4 @@
-//! The table of watched directories: which watch stands for which place. Pure: no system call.
+//! The table of watched directories: the place of each watch. Pure: no system calls.
 //!
 //! A directory is in the table only below its parent, so that watched means watched all the way
 //! down from the root. Directories are known by their watch descriptor, which the kernel ties to

@@ -1,4 +1,4 @@
-//! The watches themselves: looking at a name, and putting a watch on the directory that is there.
+//! Adds watches: examines a name, and watches the directory of that name.
 //!
 //! The table is locked from before a watch is added until it is noted, so that the reader of events
 //! never meets a watch it does not know. The sink is only called when the lock is released.
@@ -25,14 +25,14 @@ pub(super) struct Watches {
     sink: Arc<dyn ChangeSink>,
     /// None when nothing is watched from the start.
     inotify: Option<OwnedFd>,
-    state: Mutex<State>,
+    state: Mutex<WatchState>,
     completed: Condvar,
     /// Wakes the reader of events from its sleep.
     bell: OwnedFd,
     stopped: AtomicBool,
 }
 
-struct State {
+struct WatchState {
     /// The reason when nothing is watched.
     tree: Result<Tree, Reason>,
     complete: bool,
@@ -41,7 +41,7 @@ struct State {
     limit_reported: bool,
 }
 
-/// What stands at a name.
+/// What a name was found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// A directory, and it is watched.
@@ -78,7 +78,7 @@ impl Watches {
             max_watches: settings.max_watches,
             sink,
             inotify: inotify.ok(),
-            state: Mutex::new(State { tree, complete, tangled: false, limit_reported: false }),
+            state: Mutex::new(WatchState { tree, complete, tangled: false, limit_reported: false }),
             completed: Condvar::new(),
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             stopped: AtomicBool::new(false),
@@ -220,7 +220,7 @@ impl Watches {
 
     // How it is done.
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -232,7 +232,7 @@ impl Watches {
     /// Runs `act` under the lock, and afterwards reports the places that lost their watch in it.
     fn with_tree<T>(
         &self,
-        act: impl FnOnce(&Self, &mut State, &mut Vec<Vec<u8>>) -> T,
+        act: impl FnOnce(&Self, &mut WatchState, &mut Vec<Vec<u8>>) -> T,
     ) -> Result<T, Reason> {
         let mut lost = Vec::new();
         let outcome = {
@@ -250,7 +250,12 @@ impl Watches {
         Ok(outcome)
     }
 
-    fn watch_down_to(&self, state: &mut State, dir: &[u8], lost: &mut Vec<Vec<u8>>) -> Coverage {
+    fn watch_down_to(
+        &self,
+        state: &mut WatchState,
+        dir: &[u8],
+        lost: &mut Vec<Vec<u8>>,
+    ) -> Coverage {
         let Ok(tree) = &state.tree else { return Coverage::Unwatched(Reason::Failed) };
         let mut wd = tree.root();
         for name in names(dir) {
@@ -268,7 +273,13 @@ impl Watches {
     }
 
     /// Opens the entry, watches it if it is a directory, and brings the table in line.
-    fn look(&self, state: &mut State, parent: Wd, name: &[u8], lost: &mut Vec<Vec<u8>>) -> Found {
+    fn look(
+        &self,
+        state: &mut WatchState,
+        parent: Wd,
+        name: &[u8],
+        lost: &mut Vec<Vec<u8>>,
+    ) -> Found {
         let Ok(tree) = &mut state.tree else { return Found::Refused(Reason::Failed) };
         let Some(inotify) = &self.inotify else { return Found::Refused(Reason::Failed) };
         let Some(above) = tree.path(parent) else { return Found::Nothing };

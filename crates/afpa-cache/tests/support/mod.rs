@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use afpa_cache::{
-    Arena, Cache, CacheSettings, Coverage, Fill, Key, Look, Object, Overtaken, Payload, Seconds,
+    Arena, Cache, CacheSettings, Coverage, Fill, Key, Lookup, Object, Overtaken, Payload, Seconds,
     Stamp, Ticket, View,
 };
 
@@ -94,8 +94,8 @@ pub(crate) fn load_files(
 /// What the view gives for `path` without a re-check.
 pub(crate) fn hit(view: &mut View<Version>, path: &str) -> Option<Version> {
     match view.get(0, path.as_bytes(), NOW) {
-        Look::Hit(object) => Some(*object.header()),
-        Look::Recheck(_) | Look::Miss => None,
+        Lookup::Hit(object) => Some(*object.header()),
+        Lookup::Recheck(_) | Lookup::Miss => None,
     }
 }
 
@@ -136,12 +136,12 @@ impl Changing {
     ) -> bool {
         let oldest = self.announced.load(Ordering::SeqCst);
         match view.get(0, b"/page", NOW) {
-            Look::Hit(object) => {
+            Lookup::Hit(object) => {
                 assert!(*object.header() >= oldest, "stale");
                 return true;
             }
-            Look::Recheck(_) => panic!("nothing was lost"),
-            Look::Miss => {}
+            Lookup::Recheck(_) => panic!("nothing was lost"),
+            Lookup::Miss => {}
         }
         if let Fill::Lead(ticket) = cache.begin(key("/page"), NOW) {
             ticket.depends_on(b"/page");

@@ -106,13 +106,13 @@ pub struct Watched {
 
 impl Watched {
     /// `prepare` fills the folder before the watch begins.
-    pub fn new(prepare: impl FnOnce(&Site)) -> Self {
+    pub fn new(prepare: impl FnOnce(&TestRoot)) -> Self {
         Self::with(WatchSettings::default(), prepare)
     }
 
-    pub fn with(settings: WatchSettings, prepare: impl FnOnce(&Site)) -> Self {
+    pub fn with(settings: WatchSettings, prepare: impl FnOnce(&TestRoot)) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        prepare(&Site(folder.path().to_path_buf()));
+        prepare(&TestRoot(folder.path().to_path_buf()));
         let symlinks = SymlinkPolicy::Always;
         let root = DocumentRoot::open(folder.path(), RootSettings { symlinks, dotfiles: false });
         let root = root.unwrap();
@@ -122,15 +122,15 @@ impl Watched {
         Watched { watcher, root, sink, folder }
     }
 
-    pub fn site(&self) -> Site {
-        Site(self.folder.path().to_path_buf())
+    pub fn site(&self) -> TestRoot {
+        TestRoot(self.folder.path().to_path_buf())
     }
 }
 
 /// Paths in it are root-relative.
-pub struct Site(pub PathBuf);
+pub struct TestRoot(pub PathBuf);
 
-impl Site {
+impl TestRoot {
     pub fn at(&self, path: &str) -> PathBuf {
         self.0.join(path.trim_start_matches('/'))
     }

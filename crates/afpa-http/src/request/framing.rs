@@ -13,12 +13,11 @@ pub enum BodyLength {
     None,
     /// So many bytes; never 0, which is [`BodyLength::None`].
     Length(u64),
-    /// The chunked coding says.
+    /// The chunked coding marks its end.
     Chunked,
 }
 
-/// Reads Content-Length and Transfer-Encoding; whatever two servers could read in two ways is
-/// refused.
+/// Reads Content-Length and Transfer-Encoding. A head that two servers could read differently is refused.
 #[inline]
 pub(super) fn body_length(
     version: Version,
@@ -43,7 +42,7 @@ pub(super) fn body_length(
 }
 
 /// One line of plain digits. Lists of equal numbers, which RFC 9112 section 6.3 lets a recipient
-/// repair, are refused: no client of good will sends them.
+/// repair, are refused: well-behaved clients do not send them.
 fn content_length(index: &Index, lines: &[httparse::Header<'_>]) -> Result<BodyLength, Refusal> {
     let length = index.only(Known::ContentLength, lines).and_then(syntax::number);
     match length.ok_or(Refusal::ContentLength)? {
@@ -52,8 +51,8 @@ fn content_length(index: &Index, lines: &[httparse::Header<'_>]) -> Result<BodyL
     }
 }
 
-/// Exactly `chunked`, in any case. A well-formed list that names another coding is an honest
-/// request for something we do not do; anything else is a malformed one.
+/// Exactly `chunked`, in any case. A well-formed list with another coding is a request for a coding that AFPA
+/// does not implement (501); anything else is malformed (400).
 fn transfer_encoding(index: &Index, lines: &[httparse::Header<'_>]) -> Result<BodyLength, Refusal> {
     let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
     if index.only(Known::TransferEncoding, lines).is_some_and(is_chunked) {
@@ -89,8 +88,8 @@ pub(super) fn keep_alive(version: Version, index: &Index, lines: &[httparse::Hea
     !says(b"close") && (version == Version::Http11 || says(b"keep-alive"))
 }
 
-/// An HTTP/1.0 client knows no interim answers, so its expectation is ignored; one without a body
-/// has nothing to wait with (RFC 9110 section 10.1.1).
+/// Whether the client waits for 100 (Continue). HTTP/1.0 has no interim responses, so an expectation there is
+/// ignored, as it is in a request without a body (RFC 9110 section 10.1.1).
 #[inline]
 pub(super) fn expect_continue(
     version: Version,

@@ -11,9 +11,9 @@ use afpa_http::{Coding, CodingSet, EntityTag, ResponseHead, Status, media};
 
 use super::compress::Encode;
 use super::find::Sources;
+use crate::doc_root::DocRoot;
 use crate::header::{HttpHeader, Variant};
-use crate::settings::SiteSettings;
-use crate::site::Site;
+use crate::settings::DocRootSettings;
 
 /// Why an object could not be built.
 #[derive(Debug)]
@@ -33,13 +33,13 @@ impl From<VersionError> for BuildError {
     }
 }
 
-/// What is published of an object.
+/// The header data and payloads of an object, ready to be published.
 pub(super) struct Content {
     pub(super) header: HttpHeader,
     pub(super) payloads: Vec<Payload>,
 }
 
-/// One coding on its way into the object.
+/// One coding that goes into the object.
 struct Coded {
     coding: Coding,
     payload: Payload,
@@ -47,30 +47,30 @@ struct Coded {
     made_here: bool,
 }
 
-/// Reads what is to be pinned, and generates the heads. Codings that are not stored can wait: whoever
-/// asks first shall not.
+/// Reads what is to be pinned, and generates the heads. Codings that are not stored are made later, so that
+/// the first request does not wait for them.
 pub(super) fn build(
-    site: &Site,
+    doc_root: &DocRoot,
     ticket: &Ticket<HttpHeader>,
     sources: &Sources,
 ) -> Result<Content, BuildError> {
-    let content_type = site.media().content_type(&sources.path).into_owned();
+    let content_type = doc_root.media().content_type(&sources.path).into_owned();
     let mut codings = vec![payload_of(ticket, Coding::Identity, &sources.file)?];
     for (coding, file) in &sources.stored {
         codings.push(payload_of(ticket, *coding, file)?);
     }
     let stamp = &sources.file.stamp;
-    let due = match is_compressed_here(site.settings(), &content_type, stamp.size) {
-        true => wanted(site.settings(), &codings).map(|(coding, _)| coding).collect(),
+    let due = match is_compressed_here(doc_root.settings(), &content_type, stamp.size) {
+        true => wanted(doc_root.settings(), &codings).map(|(coding, _)| coding).collect(),
         false => CodingSet::IDENTITY,
     };
-    Ok(assemble(site.settings(), &content_type, modified(stamp), codings, due))
+    Ok(assemble(doc_root.settings(), &content_type, modified(stamp), codings, due))
 }
 
-/// Makes the codings that are due of an object, for one that has them. Those that are not worth it, or for
+/// Makes the due codings of an object, for the object that replaces it. Codings that save too little, or for
 /// which the arena has no room, are left out: identity is always there.
 pub(super) fn with_codings(
-    site: &Site,
+    doc_root: &DocRoot,
     object: &Object<HttpHeader>,
     encode: &Encode,
 ) -> Result<Content, BuildError> {
@@ -79,25 +79,25 @@ pub(super) fn with_codings(
         header.variants().filter_map(|variant| Coded::again(object, variant)).collect();
     let content = content_of(&codings)?;
     let mut made = Vec::new();
-    for (coding, level) in wanted(site.settings(), &codings) {
+    for (coding, level) in wanted(doc_root.settings(), &codings) {
         if object.is_dropped() {
             return Err(BuildError::Changed);
         }
         let Some(bytes) = encode(coding, level, &content).map_err(BuildError::Io)? else {
             continue;
         };
-        let Some(mut room) = site.cache().reserve(bytes.len()) else { continue };
+        let Some(mut room) = doc_root.cache().reserve(bytes.len()) else { continue };
         room.copy_from_slice(&bytes);
         let (payload, stamp) = (Payload::Pinned(room.freeze()), *object.stamp());
         made.push(Coded { coding, payload, stamp, made_here: true });
     }
     codings.extend(made);
     let (content_type, due) = (&header.content_type, CodingSet::IDENTITY);
-    Ok(assemble(site.settings(), content_type, header.last_modified, codings, due))
+    Ok(assemble(doc_root.settings(), content_type, header.last_modified, codings, due))
 }
 
 impl Coded {
-    /// A coding of an object, for another object.
+    /// A coding of an object, for the object that replaces it.
     fn again(object: &Object<HttpHeader>, variant: &Variant) -> Option<Coded> {
         let payload = object.payloads().get(variant.payload)?.clone();
         let (coding, stamp, made_here) = (variant.coding, variant.stamp, !variant.stored);
@@ -125,7 +125,7 @@ fn payload_of(
     Ok(Coded { coding, payload, stamp: file.stamp, made_here: false })
 }
 
-fn is_compressed_here(settings: &SiteSettings, content_type: &str, size: u64) -> bool {
+fn is_compressed_here(settings: &DocRootSettings, content_type: &str, size: u64) -> bool {
     let compression = &settings.compression;
     let media = content_type.split(';').next().unwrap_or_default().trim();
     (compression.min_size..=compression.max_size).contains(&size)
@@ -133,8 +133,8 @@ fn is_compressed_here(settings: &SiteSettings, content_type: &str, size: u64) ->
             || compression.types.iter().any(|known| known.eq_ignore_ascii_case(media)))
 }
 
-/// The codings that are configured and not there, with their levels.
-fn wanted(settings: &SiteSettings, codings: &[Coded]) -> impl Iterator<Item = (Coding, u32)> {
+/// The codings that are configured and missing, with their levels.
+fn wanted(settings: &DocRootSettings, codings: &[Coded]) -> impl Iterator<Item = (Coding, u32)> {
     let configured = settings.compression.codings.iter().copied();
     configured.filter(|(coding, _)| codings.iter().all(|there| there.coding != *coding))
 }
@@ -154,7 +154,7 @@ fn content_of(codings: &[Coded]) -> Result<Cow<'_, [u8]>, BuildError> {
 }
 
 fn assemble(
-    settings: &SiteSettings,
+    settings: &DocRootSettings,
     content_type: &str,
     last_modified: u64,
     codings: Vec<Coded>,
@@ -171,15 +171,15 @@ fn assemble(
     Content { header: HttpHeader::new(last_modified, content_type, variants, due), payloads }
 }
 
-/// A modification time in the future would make every answer a lie (RFC 9110 section 8.8.2.1).
+/// Last-Modified must not lie in the future (RFC 9110 section 8.8.2.1).
 fn modified(stamp: &Stamp) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     stamp.modified().min(now)
 }
 
-/// What the heads of all variants have in common.
+/// The fields that the heads of all variants have in common.
 struct Description<'a> {
-    settings: &'a SiteSettings,
+    settings: &'a DocRootSettings,
     content_type: &'a str,
     last_modified: u64,
     varies: bool,

@@ -1,17 +1,17 @@
-//! Content codings, made once for an object.
+//! Makes the content codings of an object.
 
 use std::io::{self, Write};
 
 use afpa_http::Coding;
 use brotli::enc::BrotliEncoderParams;
 
-/// What [`compress`] does; tests put something else in its place.
+/// The type of [`compress`], for which tests substitute other functions.
 pub(crate) type Encode = dyn Fn(Coding, u32, &[u8]) -> io::Result<Option<Vec<u8>>> + Send;
 
 /// Compresses `content`; `None` when the result would not be worth sending.
 ///
 /// # Errors
-/// Those of the encoders, which write to memory and so fail only for want of it.
+/// Those of the encoders. They write to memory, and so fail only if there is not enough of it.
 pub(super) fn compress(coding: Coding, level: u32, content: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let coded = match coding {
         Coding::Identity => return Ok(None),
@@ -19,7 +19,7 @@ pub(super) fn compress(coding: Coding, level: u32, content: &[u8]) -> io::Result
         Coding::Brotli => brotli(level, content)?,
         Coding::Zstd => zstd::bulk::compress(content, level.clamp(1, 19) as i32)?,
     };
-    // Less than a twentieth is not worth the work at the other end.
+    // To save less than a twentieth is not worth the client's work.
     Ok((coded.len() + content.len() / 20 < content.len()).then_some(coded))
 }
 

@@ -5,15 +5,15 @@ use afpa_cache::root::{Entry, OpenDirectory, OpenFile, ResolveError};
 use afpa_cache::watch;
 use afpa_http::{Coding, Status};
 
-use super::{Loaded, homes::Place, listing};
+use super::{Loaded, homes::RootedPath, listing};
+use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
-use crate::site::Site;
 
 /// What a path leads to.
 pub(super) enum Found {
     /// A file, with what is stored beside it.
     File(Sources),
-    /// No file: the answer is made of what was found instead.
+    /// No file: the answer is made from this instead.
     Nothing(Loaded),
 }
 
@@ -25,12 +25,12 @@ pub(super) struct Sources {
     pub(super) file: OpenFile,
     /// Its siblings in other codings.
     pub(super) stored: Vec<(Coding, OpenFile)>,
-    /// Whether every change of all this is heard.
+    /// Whether a watch reports every change of these files.
     pub(super) coverage: Coverage,
 }
 
 impl Sources {
-    /// Whether an object made earlier was made of the very same versions.
+    /// Whether an object was made from the same versions of these files.
     pub(super) fn are_those_of(&self, header: &HttpHeader) -> bool {
         let same = |coding, file: &OpenFile| {
             header.variant(coding).is_some_and(|variant| variant.stamp == file.stamp)
@@ -42,22 +42,23 @@ impl Sources {
     }
 }
 
-/// Looks for what `path` names. `depend` hears of every place before it is looked at.
-pub(super) fn find(site: &Site, path: &[u8], depend: &mut dyn FnMut(&[u8])) -> Found {
-    let Some(place) = site.place(path) else {
+/// Looks for what `path` names. `depend` is called with every path before that is opened
+/// (LIFECYCLE.md, invariant 6).
+pub(super) fn find(doc_root: &DocRoot, path: &[u8], depend: &mut dyn FnMut(&[u8])) -> Found {
+    let Some(place) = doc_root.place(path) else {
         depend(path);
         return Found::Nothing(Loaded::Failed(Status::NOT_FOUND));
     };
     let mut finder = Finder { place, depend, coverage: watch::Coverage::Watched };
     let outcome = match path.ends_with(b"/") {
-        true => finder.index(site, path),
+        true => finder.index(doc_root, path),
         false => finder.file(),
     };
     outcome.map_or_else(Found::Nothing, |(path, file)| Found::File(finder.sources(path, file)))
 }
 
 struct Finder<'a> {
-    place: Place<'a>,
+    place: RootedPath<'a>,
     depend: &'a mut dyn FnMut(&[u8]),
     coverage: watch::Coverage,
 }
@@ -74,9 +75,9 @@ impl Finder<'_> {
         }
     }
 
-    /// The first index file of the directory; else its listing, where that is allowed.
-    fn index(&mut self, site: &Site, shown_as: &[u8]) -> Result<Opened, Loaded> {
-        for name in &site.settings().index {
+    /// The first index file of the directory, or else its listing, if listings are allowed.
+    fn index(&mut self, doc_root: &DocRoot, shown_as: &[u8]) -> Result<Opened, Loaded> {
+        for name in &doc_root.settings().index {
             let path = [self.place.path, name.as_bytes()].concat();
             match self.open(&path) {
                 Ok(Entry::File(file)) => return Ok((path, file)),
@@ -86,14 +87,14 @@ impl Finder<'_> {
         }
         let path = self.place.path.to_vec();
         match self.open(&path) {
-            Ok(Entry::Directory(directory)) => Err(self.listing(site, shown_as, &directory)),
+            Ok(Entry::Directory(directory)) => Err(self.listing(doc_root, shown_as, &directory)),
             Ok(Entry::File(_)) => Err(Loaded::Failed(Status::NOT_FOUND)),
             Err(error) => Err(failed(&error)),
         }
     }
 
-    fn listing(&self, site: &Site, shown_as: &[u8], directory: &OpenDirectory) -> Loaded {
-        if !site.settings().listing {
+    fn listing(&self, doc_root: &DocRoot, shown_as: &[u8], directory: &OpenDirectory) -> Loaded {
+        if !doc_root.settings().listing {
             return Loaded::Failed(Status::FORBIDDEN);
         }
         let dotfiles = self.place.root.settings().dotfiles;
@@ -141,7 +142,7 @@ impl Finder<'_> {
     }
 }
 
-/// Whether the file is a stored coding itself: it has no siblings of its own.
+/// Whether the file is a stored coding itself. Then no codings of it are looked for.
 fn is_coded(path: &[u8]) -> bool {
     Coding::ALL.iter().any(|coding| {
         *coding != Coding::Identity && path.ends_with(coding.file_suffix().as_bytes())

@@ -1,4 +1,5 @@
-//! Which root a path belongs to: the site's, or a user's home (JAWS's tilde expander).
+//! The directory that a path is looked up in: the document root, or a user's home for `/~user/` (JAWS's
+//! tilde expander).
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -10,20 +11,20 @@ use afpa_cache::watch::Watcher;
 use nix::unistd::User;
 
 /// Where a path is to be looked for.
-pub(crate) struct Place<'a> {
-    /// The root it lies below.
+pub(crate) struct RootedPath<'a> {
+    /// The directory that it lies below.
     pub(super) root: Root<'a>,
-    /// Who hears of changes below that root, if anybody does.
+    /// The watcher of that directory, if it is watched.
     pub(super) watcher: Option<&'a Watcher>,
-    /// What of the request's path stands for the root: `/~user`, or nothing.
+    /// The part of the request's path that stands for the directory: `/~user`, or nothing.
     pub(super) prefix: &'a [u8],
     /// The rest of the path; begins with `/`.
     pub(super) path: &'a [u8],
 }
 
-/// The root of the site, or of a home that others may be forgetting at this moment.
+/// The document root, or a home. Another thread may be forgetting the home, so it is counted.
 pub(super) enum Root<'a> {
-    Site(&'a DocumentRoot),
+    DocRoot(&'a DocumentRoot),
     Home(Arc<DocumentRoot>),
 }
 
@@ -31,28 +32,28 @@ impl Deref for Root<'_> {
     type Target = DocumentRoot;
     fn deref(&self) -> &DocumentRoot {
         match self {
-            Root::Site(root) => root,
+            Root::DocRoot(root) => root,
             Root::Home(root) => root,
         }
     }
 }
 
-impl<'a> Place<'a> {
-    pub(crate) fn in_site(
+impl<'a> RootedPath<'a> {
+    pub(crate) fn in_doc_root(
         root: &'a DocumentRoot,
         watcher: Option<&'a Watcher>,
         path: &'a [u8],
     ) -> Self {
-        Place { root: Root::Site(root), watcher, prefix: b"", path }
+        RootedPath { root: Root::DocRoot(root), watcher, prefix: b"", path }
     }
 
-    /// Homes are not watched: their objects are compared with the files when they are old.
+    /// Homes are not watched: old objects are compared with their files.
     pub(crate) fn in_home(root: Arc<DocumentRoot>, prefix: &'a [u8], path: &'a [u8]) -> Self {
-        Place { root: Root::Home(root), watcher: None, prefix, path }
+        RootedPath { root: Root::Home(root), watcher: None, prefix, path }
     }
 }
 
-/// The homes that were asked for, resolved once and remembered.
+/// The homes that requests have asked for, resolved once and remembered.
 #[derive(Debug)]
 pub(crate) struct Homes {
     directory: PathBuf,
@@ -63,8 +64,8 @@ pub(crate) struct Homes {
 /// By user name; `None` for names that have no home to be served.
 type Known = HashMap<Box<[u8]>, Option<Arc<DocumentRoot>>>;
 
-/// Names that are remembered; beyond it an unknown name is looked up each time, so that a flood of
-/// invented names costs time but not memory.
+/// How many names are remembered. Beyond that, an unknown name is looked up each time, so that a flood of
+/// invented names costs time but no memory.
 const REMEMBERED: usize = 10_000;
 
 impl Homes {

@@ -1,19 +1,19 @@
 //! *Derive uncached response*: from a path to a cache object. Thread context.
 //!
 //! ```text
-//! load ── begin ──┬─ somebody else loads it: wait
+//! load ── begin ──┬─ another request loads it: wait
 //!                 └─ lead: find (file, stored codings) ── suspect unchanged: confirm
 //!                                                     └── build (read, heads) ── publish
 //! ```
 //!
-//! Codings are made behind the answers, by the [`Coder`], when an object is asked for again.
+//! When an object is asked for again, the [`Compressor`] makes its codings; no request waits for them.
 //!
-//! Whatever the outcome depends on is registered with the ticket before it is looked at, so that a
-//! change in between spoils the load instead of being missed.
+//! Every path that the outcome depends on is registered with the ticket before it is opened, so that a change
+//! in between invalidates the load and is not missed.
 
 mod build;
-mod coder;
 mod compress;
+mod compressor;
 mod find;
 mod homes;
 mod listing;
@@ -24,64 +24,61 @@ use std::time::{Duration, Instant};
 use afpa_cache::{Fill, Key, Object, Seconds, Ticket};
 use afpa_framework::{Helpers, Overloaded};
 use afpa_http::Status;
-use afpa_proxy::exchange::{Job, Report};
 
+use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
-use crate::site::Site;
 use build::BuildError;
 use find::Found;
 
-pub use coder::{Coder, CoderStats};
-pub(crate) use homes::{Homes, Place, split_home};
+pub use compressor::{Compressor, CompressorStats};
+pub(crate) use homes::{Homes, RootedPath, split_home};
 
 /// What was found for a path.
 #[derive(Debug)]
-pub enum Loaded {
+pub(crate) enum Loaded {
     /// A cache object.
     Object(Arc<Object<HttpHeader>>),
     /// A directory, whose name ends with a slash.
     Slash,
     /// The listing of a directory, as HTML.
     Listing(Vec<u8>),
-    /// Nothing that could be sent.
+    /// Nothing that could be sent; the status says why.
     Failed(Status),
-    /// What became of an exchange with a server, and the request that it was for.
-    Remote(Box<Job>, Report),
 }
 
-/// For how long a load that changes overtake is begun again, and how often. Those who wait for the
-/// load of another get nothing of one that was overtaken, and have to take their turn at leading.
+/// A load that a change overtook is begun again, for this long and so many times. A request that waited for
+/// such a load gets nothing from it, and has to load in its turn.
 const PATIENCE: Duration = Duration::from_secs(2);
 const ATTEMPTS: usize = 256;
 
-/// Loads the object for a normalised path, or learns why there is none. Many callers with the same
+/// Loads the object for a normalised path, or finds out why there is none. Many callers with the same
 /// path cause one load.
 pub(crate) async fn load(
-    site: Arc<Site>,
+    doc_root: Arc<DocRoot>,
     path: Box<[u8]>,
     helpers: Helpers,
     now: Seconds,
 ) -> Loaded {
-    let key = Key::new(site.key(), &path);
+    let key = Key::new(doc_root.key(), &path);
     let begun = Instant::now();
     for _ in 0..ATTEMPTS {
-        let site = Arc::clone(&site);
-        let outcome = match site.cache().begin(key.clone(), now) {
+        let doc_root = Arc::clone(&doc_root);
+        let outcome = match doc_root.cache().begin(key.clone(), now) {
             Fill::Hit(object) => return Loaded::Object(object),
             Fill::Wait(waiter) => match waiter.await {
                 Some(object) => return Loaded::Object(object),
-                // Nothing to share came of that load: look for ourselves.
+                // That load gave no object to share, so this request looks itself.
                 None => {
                     let path = path.clone();
-                    helpers.run(move || without_object(&site, &path)).await
+                    helpers.run(move || without_object(&doc_root, &path)).await
                 }
             },
-            Fill::Lead(ticket) => helpers.run(move || fill(&site, ticket)).await,
+            Fill::Lead(ticket) => helpers.run(move || fill(&doc_root, ticket)).await,
         };
         match outcome {
             Ok(Filled::Loaded(loaded)) => return loaded,
-            // It was read after this request came, and so is a right answer to it; only to those
-            // who came later it may not be.
+            // It was read after this request arrived, so it is a correct answer to this request, but
+            // perhaps not to later ones.
             Ok(Filled::Overtaken(Some(object))) => return Loaded::Object(object),
             Ok(Filled::Overtaken(None)) if begun.elapsed() < PATIENCE => {}
             Ok(Filled::Overtaken(None)) | Err(Overloaded) => break,
@@ -91,18 +88,18 @@ pub(crate) async fn load(
     Loaded::Failed(Status::SERVICE_UNAVAILABLE)
 }
 
-/// What came of one attempt.
+/// The result of one attempt.
 pub(crate) enum Filled {
-    /// An answer, for whoever waits for it.
+    /// An answer.
     Loaded(Loaded),
-    /// A change overtook it: begin again. What was read, if it was read whole.
+    /// A change overtook the load: begin again. The object, if the file was read as a whole.
     Overtaken(Option<Arc<Object<HttpHeader>>>),
 }
 
 /// Loads the object that `ticket` is for.
-pub(crate) fn fill(site: &Site, ticket: Ticket<HttpHeader>) -> Filled {
+pub(crate) fn fill(doc_root: &DocRoot, ticket: Ticket<HttpHeader>) -> Filled {
     let path = Arc::clone(&ticket.key().path);
-    let found = find::find(site, &path, &mut |place| ticket.depends_on(place));
+    let found = find::find(doc_root, &path, &mut |place| ticket.depends_on(place));
     let sources = match found {
         Found::File(sources) => sources,
         Found::Nothing(loaded) => return Filled::Loaded(loaded),
@@ -114,7 +111,7 @@ pub(crate) fn fill(site: &Site, ticket: Ticket<HttpHeader>) -> Filled {
             Err(_changed) => Filled::Overtaken(None),
         };
     }
-    let content = match build::build(site, &ticket, &sources) {
+    let content = match build::build(doc_root, &ticket, &sources) {
         Ok(content) => content,
         Err(BuildError::Changed) => return Filled::Overtaken(None),
         Err(BuildError::Io(error)) => {
@@ -131,8 +128,8 @@ pub(crate) fn fill(site: &Site, ticket: Ticket<HttpHeader>) -> Filled {
 }
 
 /// The answer for a path without object, unless there is a file by now.
-fn without_object(site: &Site, path: &[u8]) -> Filled {
-    match find::find(site, path, &mut |_| {}) {
+fn without_object(doc_root: &DocRoot, path: &[u8]) -> Filled {
+    match find::find(doc_root, path, &mut |_| {}) {
         Found::File(_) => Filled::Overtaken(None),
         Found::Nothing(loaded) => Filled::Loaded(loaded),
     }

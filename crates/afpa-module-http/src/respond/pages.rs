@@ -1,11 +1,12 @@
-//! Answers that are made for one request: redirects, error pages, what the configuration wrote.
+//! Answers that are made for one request: redirects, error pages, answers from the configuration.
 
 use afpa_framework::{AccessRecord, Client, Now, Outbox, Persistence};
 use afpa_http::{Connection, Method, ResponseHead, Status, page};
 use afpa_proxy::exchange::{Failure, Report};
 use afpa_proxy::limit::Refused;
 
-use super::{Asked, Responder, record, remote_of};
+use super::{Responder, record, remote_of};
+use crate::asked::Asked;
 
 impl Responder {
     /// A redirect to `location`, which is already encoded.
@@ -37,7 +38,7 @@ impl Responder {
         self.finish_page(asked, status, &head.finish(), body, out)
     }
 
-    /// The page for a request that no server answered: which of them failed, and when to ask again.
+    /// The page for a request that no server answered: why, and when to try again.
     pub(crate) fn failure(
         &mut self,
         asked: Asked<'_, '_, '_>,
@@ -98,7 +99,7 @@ impl Responder {
         self.finish_page(asked, Status::OK, &head, body, out)
     }
 
-    /// A small page that says what is wrong.
+    /// A small error page.
     pub(crate) fn page(
         &mut self,
         asked: Asked<'_, '_, '_>,
@@ -116,7 +117,7 @@ impl Responder {
         self.finish_page(asked, status, &head.finish(), &body, out)
     }
 
-    /// 204 with what may be asked (RFC 9110 section 9.3.7).
+    /// 204 with the allowed methods (RFC 9110 section 9.3.7).
     pub(crate) fn options(&mut self, asked: Asked<'_, '_, '_>, out: &mut Outbox) -> Persistence {
         let head = ResponseHead::build(Status::NO_CONTENT).field("Allow", ALLOWED).finish();
         let persistence = self.head(asked, &head, out);
@@ -124,7 +125,7 @@ impl Responder {
         persistence
     }
 
-    /// The answer to what is not even a request: nothing is known but the client.
+    /// The answer to input that is not a request: only the client is known.
     pub(crate) fn refuse(&mut self, client: Client, status: Status, now: Now, out: &mut Outbox) {
         let body = page::error_page(status);
         let mut head = page_head(status, body.len());

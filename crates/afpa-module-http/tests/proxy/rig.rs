@@ -11,10 +11,10 @@ use std::time::Duration;
 use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::{Arena, CacheSettings};
 use afpa_framework::{Network, NoAccessLog, steady_ms};
-use afpa_module_http::{Global, Http, HttpCounters, ServerGroup, Site, SiteSettings, VirtualSite};
+use afpa_module_http::{DocRoot, DocRootSettings, Global, Http, HttpCounters, ServerGroup, Site};
 use afpa_proxy::exchange::Settings as ExchangeSettings;
 use afpa_proxy::limit::{Gate, LimitSettings};
-use afpa_proxy::select::{Group, GroupSettings, Place, ServerSettings};
+use afpa_proxy::select::{Group, GroupSettings, ServerAddress, ServerSettings};
 use afpa_router::{
     Action, Affinity, Conditions, Content, ContentGroup, GroupId, ListenerId, PathEntry, Reach,
     Redirect, RootId, Router, Table,
@@ -47,7 +47,8 @@ impl Rig {
     }
 
     pub(crate) fn to_places(places: &[String], change: impl FnOnce(&mut Plan)) -> Self {
-        let server = |place: &String| ServerSettings::at(place.parse::<Place>().expect("a place"));
+        let server =
+            |place: &String| ServerSettings::at(place.parse::<ServerAddress>().expect("a place"));
         let mut plan = Plan {
             group: GroupSettings {
                 name: "app".into(),
@@ -101,7 +102,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
     };
     let moved = Redirect { status: 308, location: "/new/{rest}{query}".into() };
     let distributed = Action::Distributed { group: GroupId(0), affinity: Affinity::None };
-    let site = afpa_router::Site {
+    let site = afpa_router::SiteEntry {
         name: "site".into(),
         listeners: vec![ListenerId(0)],
         hosts: Vec::new(),
@@ -115,11 +116,11 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
     let arena = Arena::new(8 << 20).expect("an arena");
     let root = DocumentRoot::open(root, RootSettings::default()).expect("a root");
     let cache = CacheSettings { pin_threshold: 64 << 10, ..CacheSettings::default() };
-    let site = Site::open(root, SiteSettings::default(), cache, Default::default(), arena);
+    let site = DocRoot::open(root, DocRootSettings::default(), cache, Default::default(), arena);
     Arc::new(Global {
         router: Some(Arc::new(router)),
         roots: vec![site.expect("a site")],
-        sites: vec![VirtualSite {
+        sites: vec![Site {
             name: "site".into(),
             gate: Gate::new(plan.limits),
             forwarded_from: plan.forwarded_from.clone(),

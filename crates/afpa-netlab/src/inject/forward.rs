@@ -6,12 +6,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use afpa_testkit::packet::PacketSocket;
 use anyhow::{Context, Result, anyhow};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Counts, Lane, Rules};
+use crate::Namespace;
 use crate::interface::{Offloads, connect};
-use crate::{Namespace, PacketSocket};
 
 /// Ethernet header, VLAN tag and an MTU of 1,500 bytes.
 const LARGEST_FRAME: usize = 1518;
@@ -109,10 +110,13 @@ impl Forwarder {
         *self.shared.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Other rules from now on; packets on their way are delivered at once. Counts go on.
+    /// Other rules, in force when it returns; packets on their way are delivered at once. Counts go on.
     pub fn set_rules(&self, rules: &Rules) {
-        let mut next = self.shared.new_rules.lock().unwrap_or_else(PoisonError::into_inner);
-        *next = Some(rules.clone());
+        let next = || self.shared.new_rules.lock().unwrap_or_else(PoisonError::into_inner);
+        *next() = Some(rules.clone());
+        while next().is_some() && !self.has_ended() {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// It has ended by itself; [`wait`](Self::wait) tells why.

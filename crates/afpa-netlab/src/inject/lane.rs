@@ -5,9 +5,11 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Add;
 use std::time::Duration;
 
+use afpa_testkit::Random;
+use afpa_testkit::packet::TcpView;
+
+use super::Impairment;
 use super::mark::mark;
-use super::random::Random;
-use super::{Impairment, TcpView};
 
 /// What a lane has done. All but `sent` are decided when a packet is admitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]

@@ -10,12 +10,9 @@
 mod forward;
 mod lane;
 mod mark;
-mod random;
 mod rules;
-mod view;
 
+pub use afpa_testkit::Random;
 pub use forward::{Forwarder, Injector};
 pub use lane::{Counts, Lane};
-pub use random::Random;
 pub use rules::{Burst, DropRule, Impairment, Rules};
-pub use view::TcpView;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::TcpView;
+use afpa_testkit::packet::TcpView;
 
 /// Both directions, and the seed of their fates.
 #[derive(Debug, Clone, Default)]
@@ -133,6 +133,8 @@ impl fmt::Debug for DropRule {
 
 #[cfg(test)]
 mod tests {
+    use afpa_testkit::packet::PSH;
+
     use super::*;
 
     const SEGMENT: TcpView<'_> = TcpView {
@@ -140,8 +142,11 @@ mod tests {
         destination: 40000,
         sequence: 1,
         acknowledgement: 1,
-        flags: TcpView::PUSH,
+        flags: PSH,
+        window: 1,
+        options: &[],
         payload: b"HTTP/1.1 200 OK",
+        segment: &[],
     };
 
     fn dropped(mut rule: DropRule) -> Vec<usize> {

@@ -8,11 +8,11 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::ops::Sub;
 use std::time::{Duration, Instant};
 
+use afpa_testkit::packet::{ACK, PSH, RST, Segment};
 use anyhow::{Context, Result};
 
 use super::LoadOptions;
 use super::exchange::{Learned, receive};
-use super::packet::{PUSH_ACK, RESET_ACK, Segment};
 use super::ports::{Ports, forget};
 use super::program::Program;
 use super::wire::{Wire, now};
@@ -249,21 +249,22 @@ impl Flows {
         let request = &self.targets.get(target).context("no such target")?.request;
         let seq = flow.u32_at(program.flow.seq).wrapping_sub(request.len() as u32);
         let segment = self.segment(program, number, flow);
-        self.wire.send(&segment.frame(PUSH_ACK, seq, request))
+        self.wire.send(&Segment { flags: PSH | ACK, seq, payload: request.clone(), ..segment })
     }
 
     fn reset(&self, program: &Program, number: usize) -> Result<()> {
         let index = self.connections[number].index;
         let flow = fetch(&program.flows()?, index)?;
         let seq = flow.u32_at(program.flow.seq);
-        let segment = self.segment(program, number, &flow);
+        let reset = Segment { flags: RST | ACK, seq, ..self.segment(program, number, &flow) };
         if flow.u64_at(program.flow.sent_ns) != 0 {
             // Has the outstanding request arrived? Only one of the two numbers is the expected.
             let target = flow.u32_at(program.flow.target) as usize;
             let length = self.targets.get(target).map_or(0, |learned| learned.request.len());
-            self.wire.send(&segment.frame(RESET_ACK, seq.wrapping_sub(length as u32), b""))?;
+            let early = Segment { seq: seq.wrapping_sub(length as u32), ..reset.clone() };
+            self.wire.send(&early)?;
         }
-        self.wire.send(&segment.frame(RESET_ACK, seq, b""))
+        self.wire.send(&reset)
     }
 
     fn segment(&self, program: &Program, number: usize, flow: &[u8]) -> Segment {

@@ -16,7 +16,6 @@ mod exchange;
 mod flows;
 mod histogram;
 mod once;
-mod packet;
 mod ports;
 mod program;
 mod request;

@@ -6,12 +6,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use afpa_testkit::packet::{ACK, PSH, RST, SYN, Segment, SynOptions};
 use anyhow::{Context, Result};
 
 use super::LoadOptions;
 use super::exchange::{Learned, exchange};
 use super::flows::LookedAfter;
-use super::packet::{PUSH_ACK, RESET_ACK, SYN, SYN_OPTIONS, Segment};
 use super::ports::offset;
 use super::program::Program;
 use super::wire::{Wire, now};
@@ -23,6 +23,9 @@ const RESEND_AFTER: u64 = 200_000_000;
 const STALLED_AFTER: u64 = 2_000_000_000;
 /// How long the ends of connections are awaited at the end.
 const DRAIN: Duration = Duration::from_millis(300);
+
+/// What a SYN offers: as `syn_options` in the program.
+const SYN_OPTIONS: SynOptions = SynOptions { mss: Some(1460), sack: true, scale: Some(7) };
 
 /// Client ports in use: all but the privileged ones.
 pub(crate) const FIRST_PORT: u32 = 1024;
@@ -156,17 +159,18 @@ impl Slots {
         let (layout, states) = (&program.flow, &program.states);
         let (state, seq) = (flow.u32_at(layout.state), flow.u32_at(layout.seq));
         let segment = self.segment(program, index, flow);
-        let frame = if state == states.syn_sent {
-            segment.frame(SYN, seq.wrapping_sub(1), SYN_OPTIONS)
+        let segment = if state == states.syn_sent {
+            syn(segment, seq.wrapping_sub(1))
         } else if state == states.asked && flow.u32_at(layout.got) == 0 {
             let target = flow.u32_at(layout.target) as usize;
             let request = &self.targets.get(target).context("no such target")?.request;
-            segment.frame(PUSH_ACK, seq.wrapping_sub(request.len() as u32), request)
+            let seq = seq.wrapping_sub(request.len() as u32);
+            Segment { flags: PSH | ACK, seq, payload: request.clone(), ..segment }
         } else {
             return Ok(());
         };
         self.looked_after.resent += 1;
-        self.wire.send(&frame)
+        self.wire.send(&segment)
     }
 
     fn begin(&self, program: &Program, slot: u32, index: u32, cursor: u32) -> Result<()> {
@@ -181,22 +185,27 @@ impl Slots {
         store(&program.flows()?, index, &flow)?;
         store(&program.slots()?, slot, &index.to_ne_bytes())?;
         let segment = self.segment(program, index, &flow);
-        self.wire.send(&segment.frame(SYN, number, SYN_OPTIONS))
+        self.wire.send(&syn(segment, number))
     }
 
     fn reset(&self, program: &Program, index: u32) -> Result<()> {
         let (flows, layout) = (program.flows()?, &program.flow);
         let mut flow = fetch(&flows, index)?;
-        let frame =
-            self.segment(program, index, &flow).frame(RESET_ACK, flow.u32_at(layout.seq), b"");
+        let segment = self.segment(program, index, &flow);
+        let reset = Segment { flags: RST | ACK, seq: flow.u32_at(layout.seq), ..segment };
         flow.put_u32(layout.state, program.states.done);
         store(&flows, index, &flow)?;
-        self.wire.send(&frame)
+        self.wire.send(&reset)
     }
 
     fn segment(&self, program: &Program, index: u32, flow: &[u8]) -> Segment {
         self.wire.segment(&program.flow, flow, address(self.first_source, index))
     }
+}
+
+/// A segment as the first of its connection.
+fn syn(segment: Segment, seq: u32) -> Segment {
+    Segment { flags: SYN, seq, syn: SYN_OPTIONS, ..segment }
 }
 
 /// Addresses times ports, less what is no multiple of slots: each slot has flows of its own.

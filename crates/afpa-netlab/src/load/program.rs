@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Instant;
 
+use afpa_testkit::packet::MacPair;
 use anyhow::{Context, Result, ensure};
 use libbpf_rs::{Map, MapCore};
 
@@ -122,13 +123,14 @@ impl Program {
     }
 
     /// Link addresses (client's, server's) that were seen while learning.
-    pub(crate) fn peer(&self) -> Result<([u8; 6], [u8; 6])> {
+    pub(crate) fn peer(&self) -> Result<MacPair> {
         let (peer, layout) = (fetch(&self.object.map("peer")?, 0)?, self.object.layout("peer")?);
-        let address = |field: &str| -> Result<[u8; 6]> {
-            let bytes = peer.get(layout.field(field)?..).and_then(<[u8]>::first_chunk);
-            bytes.copied().context("a link address has six bytes")
-        };
-        Ok((address("client")?, address("server")?))
+        let mut macs = MacPair::default();
+        for (field, half) in ["server", "client"].into_iter().zip(macs.chunks_mut(6)) {
+            let bytes = peer.get(layout.field(field)?..).and_then(<[u8]>::first_chunk::<6>);
+            half.copy_from_slice(bytes.context("a link address has six bytes")?);
+        }
+        Ok(macs)
     }
 
     pub(crate) fn count(&self) -> Result<Counted> {

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 
-use crate::inject::Random;
+use afpa_testkit::Random;
 
 /// Entries of the schedule when there is more than one target: shares are exact to one of these.
 const SCHEDULE: usize = 1 << 14;

@@ -2,50 +2,47 @@
 
 use std::net::SocketAddr;
 
+use afpa_testkit::packet::{MacPair, PacketSocket, Segment};
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::packet::Segment;
 use super::program::{FlowLayout, Program};
-use crate::PacketSocket;
 use crate::object::Fields;
 
 pub(crate) struct Wire {
     socket: PacketSocket,
     server: SocketAddr,
-    /// Link addresses: the client's and the server's.
-    links: ([u8; 6], [u8; 6]),
+    macs: MacPair,
 }
 
 impl Wire {
     pub(crate) fn open(interface: &str, server: SocketAddr) -> Result<Self> {
-        Ok(Self { socket: PacketSocket::open(interface)?, server, links: Default::default() })
+        let socket = PacketSocket::open(interface)
+            .with_context(|| format!("cannot open a packet socket on {interface}"))?;
+        Ok(Self { socket, server, macs: MacPair::default() })
     }
 
     /// Takes the link addresses that the program has seen.
     pub(crate) fn learn(&mut self, program: &Program) -> Result<()> {
-        self.links = program.peer()?;
+        self.macs = program.peer()?;
         Ok(())
     }
 
     /// A segment as the flow would send it now, as far as it does not depend on what is sent.
     pub(crate) fn segment(&self, layout: &FlowLayout, flow: &[u8], local: SocketAddr) -> Segment {
-        let (from_link, to_link) = self.links;
-        let value = ((now() / 1_000_000) as u32).wrapping_add(flow.u32_at(layout.ts_offset));
-        let stamped = flow.u32_at(layout.stamped) != 0;
-        Segment {
-            from_link,
-            to_link,
-            from: (local.ip(), local.port()),
-            to: (self.server.ip(), self.server.port()),
-            ack: flow.u32_at(layout.ack),
-            stamps: stamped.then(|| (value, flow.u32_at(layout.ts_recent))),
+        let mut segment =
+            Segment { ack: flow.u32_at(layout.ack), ..Segment::new(local, self.server) };
+        if flow.u32_at(layout.stamped) != 0 {
+            let value = ((now() / 1_000_000) as u32).wrapping_add(flow.u32_at(layout.ts_offset));
+            segment.ts_value = value.max(1); // 0 would be no timestamp
+            segment.ts_echo = flow.u32_at(layout.ts_recent);
         }
+        segment
     }
 
-    pub(crate) fn send(&self, frame: &[u8]) -> Result<()> {
+    pub(crate) fn send(&self, segment: &Segment) -> Result<()> {
         // A full device loses it; it is sent again when it was missed for long enough.
-        self.socket.send(frame).map(drop).context("cannot send a frame")
+        self.socket.send(&segment.frame(&self.macs)).map(drop).context("cannot send a frame")
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which way a response ends, as its head says it (RFC 9112 section 6.3).
+//! Decides from the head in which way a response ends (RFC 9112 section 6.3).
 
 use afpa_http::Version;
 use afpa_http::syntax::{list, number};
@@ -22,7 +22,7 @@ pub enum FramingError {
     CodingInHttp10,
 }
 
-/// What of a head says where the response ends, and whether the connection outlives it. Gathered line
+/// The fields of a head that say where the response ends, and whether the connection persists. Gathered line
 /// by line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Framing<'b> {

@@ -1,11 +1,12 @@
-//! Where a response ends: the state machine over all the ways HTTP has to end one.
+//! Finds the end of a response, for all the ways in which HTTP ends one.
 //!
 //! [`Ending::of`] decides from the head which way a response ends (RFC 9112 section 6.3, and the five
 //! ways of the IBM paper, section 3); [`Content`] then finds the content and its end in the bytes that
 //! follow. Neither does I/O, and no answer depends on how the network split the bytes.
 //!
-//! What two readers could understand differently is refused: a repeated Content-Length, one beside a
-//! Transfer-Encoding, a coding other than exactly `chunked`, a coding in HTTP/1.0.
+//! A response that two readers could understand differently is refused: with a repeated Content-Length, with
+//! Content-Length and Transfer-Encoding, with a coding other than exactly `chunked`, with a coding in
+//! HTTP/1.0.
 
 mod framing;
 mod multipart;
@@ -35,7 +36,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Whether the next response on the connection is found for certain behind this one.
+    /// Whether it is certain where the next response on the connection begins.
     pub fn is_exact(&self) -> bool {
         matches!(self, Ending::Head | Ending::Length(_) | Ending::Chunked)
     }
@@ -64,12 +65,12 @@ pub enum EndError {
 /// Finds the content of one message and its end.
 #[derive(Clone, Debug)]
 pub struct Content {
-    state: State,
+    state: ContentState,
     trailers: Trailers,
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum ContentState {
     Length(u64),
     Chunked(ChunkedDecoder),
     Multipart(Box<Search>),
@@ -83,14 +84,18 @@ impl Content {
         Self::with_limits(ending, ChunkLimits::default())
     }
 
-    /// Likewise, with limits on what of a chunked coding carries no content.
+    /// As [`Content::new`], with limits on the bytes of a chunked coding that carry no content.
     pub fn with_limits(ending: &Ending, limits: ChunkLimits) -> Self {
         let state = match ending {
-            Ending::Head | Ending::Length(0) => State::Done,
-            Ending::Length(length) => State::Length(*length),
-            Ending::Chunked => State::Chunked(ChunkedDecoder::new(limits).keeping_trailers()),
-            Ending::Multipart(boundary) => State::Multipart(Box::new(Search::for_end(boundary))),
-            Ending::Close => State::Close,
+            Ending::Head | Ending::Length(0) => ContentState::Done,
+            Ending::Length(length) => ContentState::Length(*length),
+            Ending::Chunked => {
+                ContentState::Chunked(ChunkedDecoder::new(limits).keeping_trailers())
+            }
+            Ending::Multipart(boundary) => {
+                ContentState::Multipart(Box::new(Search::for_end(boundary)))
+            }
+            Ending::Close => ContentState::Close,
         };
         Self { state, trailers: Trailers::default() }
     }
@@ -102,21 +107,24 @@ impl Content {
     /// The first offence against the chunked coding.
     pub fn feed(&mut self, input: &[u8]) -> Result<Progress, EndError> {
         let progress = match &mut self.state {
-            State::Length(left) => {
+            ContentState::Length(left) => {
                 let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
                 *left -= taken as u64;
                 Progress { consumed: taken, data: 0..taken, done: *left == 0 }
             }
-            State::Chunked(decoder) => decoder.decode(input)?,
-            State::Multipart(search) => {
+            ContentState::Chunked(decoder) => decoder.decode(input)?,
+            ContentState::Multipart(search) => {
                 let (taken, done) = search.feed(input);
                 Progress { consumed: taken, data: 0..taken, done }
             }
-            State::Close => Progress { consumed: input.len(), data: 0..input.len(), done: false },
-            State::Done => Progress { consumed: 0, data: 0..0, done: true },
+            ContentState::Close => {
+                Progress { consumed: input.len(), data: 0..input.len(), done: false }
+            }
+            ContentState::Done => Progress { consumed: 0, data: 0..0, done: true },
         };
         if progress.done
-            && let State::Chunked(decoder) = std::mem::replace(&mut self.state, State::Done)
+            && let ContentState::Chunked(decoder) =
+                std::mem::replace(&mut self.state, ContentState::Done)
         {
             self.trailers = decoder.into_trailers();
         }
@@ -129,15 +137,15 @@ impl Content {
     /// # Errors
     /// [`EndError::Truncated`] when that is not how this content ends.
     pub fn end_of_stream(&mut self) -> Result<(), EndError> {
-        match std::mem::replace(&mut self.state, State::Done) {
-            State::Done | State::Close | State::Multipart(_) => Ok(()),
-            State::Length(_) | State::Chunked(_) => Err(EndError::Truncated),
+        match std::mem::replace(&mut self.state, ContentState::Done) {
+            ContentState::Done | ContentState::Close | ContentState::Multipart(_) => Ok(()),
+            ContentState::Length(_) | ContentState::Chunked(_) => Err(EndError::Truncated),
         }
     }
 
     /// Whether the end of the content was seen.
     pub fn is_done(&self) -> bool {
-        matches!(self.state, State::Done)
+        matches!(self.state, ContentState::Done)
     }
 
     /// The trailer fields of a chunked content that has ended.
@@ -148,9 +156,9 @@ impl Content {
     /// Bytes of content that are to come, where that is known.
     pub fn left(&self) -> Option<u64> {
         match &self.state {
-            State::Length(left) => Some(*left),
-            State::Done => Some(0),
-            State::Chunked(_) | State::Multipart(_) | State::Close => None,
+            ContentState::Length(left) => Some(*left),
+            ContentState::Done => Some(0),
+            ContentState::Chunked(_) | ContentState::Multipart(_) | ContentState::Close => None,
         }
     }
 }

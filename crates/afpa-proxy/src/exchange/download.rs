@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::task::{Context, Poll};
 
-use afpa_framework::{ClientHalf, Persistence};
+use afpa_framework::{ClientStream, Persistence};
 use afpa_http::{Connection, Version};
 
 use super::upload::put_chunk;
@@ -12,7 +12,7 @@ use crate::fields::{OwnedNominated, put_last_chunk};
 use crate::pool::{Buffer, Pool, ServerStream};
 use crate::response::{self, Asked, BadResponse, Delivery, Slots};
 
-/// What an answer depends on besides the server.
+/// What the response to the client depends on, apart from the server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'a> {
     pub(super) asked: Asked,
@@ -24,20 +24,20 @@ pub(super) struct Terms<'a> {
     pub(super) set_cookie: Option<&'a [u8]>,
 }
 
-/// The response: its heads, its content as it comes. More is read when what was read has left: the server
-/// feels how fast the client is.
+/// The response: its heads, and its content as it arrives. More is read only when what was read has been
+/// sent, so the server is slowed down to the speed of the client.
 #[derive(Debug)]
 pub(super) struct Download {
     buffer: Option<Buffer>,
-    /// Bytes of the buffer that were not looked at.
+    /// Bytes of the buffer that were not parsed yet.
     raw: Range<usize>,
-    /// Bytes of the buffer that go to the client as they are.
+    /// Bytes of the buffer that are sent to the client unchanged.
     direct: Range<usize>,
-    /// What goes to the client before them.
+    /// Bytes that are sent to the client before them.
     out: Vec<u8>,
     sent: usize,
     phase: Phase,
-    /// Trailer fields that are for this machine alone.
+    /// Names of trailer fields that concern only this connection.
     nominated: OwnedNominated,
     interims: u32,
     /// Of the final response.
@@ -48,9 +48,9 @@ pub(super) struct Download {
 enum Phase {
     Head,
     Content(Content, Delivery),
-    /// Everything is gathered, and leaves.
+    /// Everything has been gathered and is being sent.
     Last,
-    /// The protocol has been changed.
+    /// The server has changed the protocol (101).
     Tunnel,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Summary {
     pub(super) begun: bool,
     /// Whether the server keeps the connection.
     pub(super) keeps: bool,
-    /// Whether the response ends for certain where it seems to.
+    /// Whether the end of the response is certain.
     pub(super) exact: bool,
     /// Whether only the end of the client's connection ends the response.
     pub(super) ends_with_connection: bool,
@@ -93,23 +93,23 @@ impl Default for Summary {
 /// How a response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Complete {
-    /// All of it is with the client.
+    /// All of it was sent to the client.
     Response {
-        /// The server has sent more than it.
+        /// The server has sent bytes beyond it.
         surplus: bool,
     },
     /// The server changes the protocol, and the client knows.
     Tunnel,
 }
 
-/// Why a response is none, or ends too early.
+/// Why there is no response, or why it ends too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Broken {
     /// The client went away.
     ClientGone,
-    /// The server ended the connection; `silent`: without a byte.
+    /// The server ended the connection; `silent`: before it sent a byte.
     Reset { silent: bool },
-    /// What came is no response.
+    /// What the server sent is not a response.
     Bad(BadResponse),
     /// Its content is malformed, or breaks off.
     Content,
@@ -144,18 +144,19 @@ impl Download {
         pool.give_back_text(std::mem::take(&mut self.out));
     }
 
-    /// Whether the client keeps it waiting; otherwise the server does.
+    /// Whether it waits for the client; otherwise it waits for the server.
     pub(super) fn waits_for_client(&self) -> bool {
         self.sent < self.out.len() || !self.direct.is_empty()
     }
 
-    /// What the server sent behind the head that changed the protocol.
+    /// The bytes that the server sent behind the head that changed the protocol.
     pub(super) fn beyond(&self) -> &[u8] {
         self.buffer.as_deref().and_then(|buffer| buffer.get(self.raw.clone())).unwrap_or_default()
     }
 
-    /// Moves bytes until client or server keeps it waiting. Whether any were moved, and the end.
-    pub(super) fn step<C: ClientHalf>(
+    /// Moves bytes until it has to wait for client or server. Returns whether it moved any, and the end of
+    /// the response if that was reached.
+    pub(super) fn step<C: ClientStream>(
         &mut self,
         cx: &mut Context<'_>,
         terms: &Terms<'_>,
@@ -198,12 +199,12 @@ impl Download {
         }
     }
 
-    /// Sends what is gathered, then what goes as it is. Ready when all of it has left; whether there was
-    /// any.
+    /// Sends the gathered bytes, then the bytes that are sent unchanged. Ready when all are sent; returns
+    /// whether there were any.
     fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
-        client: &mut impl ClientHalf,
+        client: &mut impl ClientStream,
     ) -> Poll<Result<bool, Broken>> {
         let mut moved = false;
         loop {
@@ -234,7 +235,7 @@ impl Download {
         }
     }
 
-    /// Reads behind what was not looked at.
+    /// Reads into the buffer, behind the bytes that were not parsed yet.
     fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -267,8 +268,8 @@ impl Download {
         }
     }
 
-    /// Looks at what came, and gathers what goes to the client.
-    fn digest(&mut self, terms: &Terms<'_>, client: &impl ClientHalf) -> Result<(), Broken> {
+    /// Parses what arrived, and gathers what is sent to the client.
+    fn digest(&mut self, terms: &Terms<'_>, client: &impl ClientStream) -> Result<(), Broken> {
         while let Phase::Head = self.phase {
             if !self.digest_head(terms, client)? {
                 return Ok(());
@@ -277,8 +278,12 @@ impl Download {
         self.digest_content()
     }
 
-    /// Whether there was a whole head.
-    fn digest_head(&mut self, terms: &Terms<'_>, client: &impl ClientHalf) -> Result<bool, Broken> {
+    /// Returns whether a whole head had arrived.
+    fn digest_head(
+        &mut self,
+        terms: &Terms<'_>,
+        client: &impl ClientStream,
+    ) -> Result<bool, Broken> {
         let input = self.buffer.as_deref().and_then(|buffer| buffer.get(self.raw.clone()));
         let mut slots = Slots::default();
         let limit = terms.head_limit;
@@ -310,7 +315,7 @@ impl Download {
             (true, Version::Http11) => Connection::Implied,
             (true, Version::Http10) => Connection::KeepAlive,
         };
-        let now = client.recent().unix();
+        let now = client.cached_now().unix();
         response.write(&mut self.out, delivery, connection, now, terms.set_cookie);
         self.summary.keeps = response.keeps;
         self.summary.exact = response.ending.is_exact();
@@ -339,7 +344,7 @@ impl Download {
             done = progress.done;
             match delivery {
                 Delivery::Chunked => put_chunk(&mut self.out, data),
-                // Only content that is one run can be sent as it lies.
+                // Only content that lies in one piece can be sent from the buffer.
                 Delivery::Length(_) if data.len() > GATHERED || self.out.is_empty() => {
                     self.direct = at..at + data.len();
                 }

@@ -5,14 +5,14 @@ use std::io;
 use afpa_http::Status;
 
 use crate::response::BadResponse;
-use crate::select::{Outcome, WhyNone};
+use crate::select::{AttemptOutcome, WhyNone};
 
-/// Why there is no response to pass on. Nothing of one has gone to the client.
+/// Why there is no response to pass on. No byte of a response was sent to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// No server could be selected.
     NoServer(WhyNone),
-    /// The request waited in the queue for as long as it may.
+    /// The request waited in the queue for the longest time that is allowed.
     QueueTimeout,
     /// The server refuses connections, or cannot be reached.
     Connect,
@@ -22,9 +22,9 @@ pub enum Failure {
     Exhausted,
     /// The server ended the connection before its response began.
     Reset,
-    /// What the server sent is no response.
+    /// What the server sent is not a response.
     BadResponse(BadResponse),
-    /// The content of the response is malformed, or breaks off, and none of it had been passed on.
+    /// The content of the response is malformed or breaks off, before any of it was passed on.
     BadContent,
     /// No response began in time, or the request was not taken in time.
     ServerTimeout,
@@ -39,8 +39,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The status that says so: 502 when a server failed, 503 when there is none or no room, 504 when one
-    /// was too slow, and 4xx when the client did.
+    /// The status for the client: 502 when a server failed, 503 when there is no server or none has room,
+    /// 504 when a server was too slow, and 4xx when the client failed.
     pub const fn status(self) -> Status {
         match self {
             Failure::NoServer(why) => why.status(),
@@ -57,7 +57,7 @@ impl Failure {
         }
     }
 
-    /// Seconds after which it is worth asking again; `None` when asking again is not the remedy.
+    /// Seconds after which the client may try again; `None` when that would not help.
     pub const fn retry_after_s(self) -> Option<u32> {
         match self {
             Failure::NoServer(why) => Some(why.retry_after_s()),
@@ -66,7 +66,7 @@ impl Failure {
         }
     }
 
-    /// A sentence for the page.
+    /// A sentence for the error page.
     pub const fn sentence(self) -> &'static str {
         match self {
             Failure::NoServer(why) => match why {
@@ -110,44 +110,45 @@ impl Failure {
     }
 }
 
-/// What a failed attempt says about the server, and about trying elsewhere.
+/// What a failed attempt means for the server's health, and for a retry with another server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) failure: Failure,
-    /// What its health is told; `None` when it is not to blame.
-    pub(super) outcome: Option<Outcome>,
-    /// Whether a connection that had been idle may simply have been closed in the meantime.
+    /// What is reported to the server's health; `None` if the server is not to blame.
+    pub(super) outcome: Option<AttemptOutcome>,
+    /// Whether the connection had been idle, and the server may simply have closed it in the meantime.
     pub(super) stale: bool,
-    /// Whether another server may do better.
-    pub(super) elsewhere: Elsewhere,
+    /// Whether the request may be sent to another server.
+    pub(super) retry: RetryPolicy,
 }
 
-/// Whether a request may be sent to another server.
+/// When a request may be sent to another server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Elsewhere {
-    /// No byte of it was sent.
+pub(super) enum RetryPolicy {
+    /// Always: no byte of it was sent.
     Always,
-    /// If doing it twice is like doing it once.
+    /// If the method is idempotent (RFC 9110 section 9.2.2).
     IfIdempotent,
-    /// It would fail there, too, or there is no time left.
+    /// Never: it would fail there, too, or there is no time left.
     Never,
 }
 
 impl Fault {
-    pub(super) const fn of_server(failure: Failure, outcome: Outcome) -> Self {
-        Self { failure, outcome: Some(outcome), stale: false, elsewhere: Elsewhere::IfIdempotent }
+    pub(super) const fn of_server(failure: Failure, outcome: AttemptOutcome) -> Self {
+        Self { failure, outcome: Some(outcome), stale: false, retry: RetryPolicy::IfIdempotent }
     }
 
-    pub(super) const fn unsent(failure: Failure, outcome: Outcome) -> Self {
-        Self { failure, outcome: Some(outcome), stale: false, elsewhere: Elsewhere::Always }
+    pub(super) const fn unsent(failure: Failure, outcome: AttemptOutcome) -> Self {
+        Self { failure, outcome: Some(outcome), stale: false, retry: RetryPolicy::Always }
     }
 
     pub(super) const fn nobodys(failure: Failure) -> Self {
-        Self { failure, outcome: None, stale: false, elsewhere: Elsewhere::Never }
+        Self { failure, outcome: None, stale: false, retry: RetryPolicy::Never }
     }
 }
 
-/// Whose fault it is that there is no connection. What this machine lacks is not held against a server.
+/// The fault for a connection that could not be made. A server is not blamed for what this machine lacks
+/// (LIFECYCLE.md, invariant 10).
 pub(super) fn connect_fault(error: &io::Error) -> Fault {
     use io::ErrorKind as Kind;
     let exhausted =
@@ -160,8 +161,8 @@ pub(super) fn connect_fault(error: &io::Error) -> Fault {
             );
     match error.kind() {
         _ if exhausted => Fault::nobodys(Failure::Exhausted),
-        Kind::ConnectionRefused => Fault::unsent(Failure::Connect, Outcome::ConnectRefused),
-        Kind::TimedOut => Fault::unsent(Failure::ConnectTimeout, Outcome::ConnectTimeout),
-        _ => Fault::unsent(Failure::Connect, Outcome::ConnectFailed),
+        Kind::ConnectionRefused => Fault::unsent(Failure::Connect, AttemptOutcome::ConnectRefused),
+        Kind::TimedOut => Fault::unsent(Failure::ConnectTimeout, AttemptOutcome::ConnectTimeout),
+        _ => Fault::unsent(Failure::Connect, AttemptOutcome::ConnectFailed),
     }
 }

@@ -18,29 +18,29 @@ use crate::select::{Affinity, Group};
 pub struct Job {
     /// The servers.
     pub group: Arc<Group>,
-    /// How they are dealt with.
+    /// Time-outs and limits towards them.
     pub settings: Arc<Settings>,
     /// The head as servers get it.
     pub head: RequestHead,
-    /// What follows it on the client's connection.
+    /// The content that follows the head on the client's connection.
     pub body: BodyLength,
-    /// What of it the response depends on.
+    /// What the response is read by.
     pub asked: Asked,
     /// The client's version.
     pub version: Version,
     /// Whether the client wants its connection kept.
     pub keep_alive: bool,
-    /// Whether doing it twice is like doing it once (RFC 9110 section 9.2.2).
+    /// Whether the method is idempotent (RFC 9110 section 9.2.2).
     pub idempotent: bool,
-    /// What a server may be chosen by: see [`Chosen`](crate::select::Chosen).
+    /// A hash of the URL, by which a server may be selected: see [`Chosen`](crate::select::Chosen).
     pub url_hash: u64,
     /// The client's address.
     pub client: Option<IpAddr>,
     /// The affinity cookie's value.
     pub cookie: Option<Box<[u8]>>,
-    /// Affinity as the request set wants it.
+    /// The affinity of the request set.
     pub affinity: Option<Affinity>,
-    /// Whether somebody wants to know the name of the server.
+    /// Whether the report has to name the server.
     pub names_server: bool,
 }
 
@@ -49,11 +49,11 @@ pub struct Job {
 pub struct Core {
     /// Connections and buffers.
     pub pool: Pool,
-    /// The core drains: every response is the last one of its connection.
+    /// The core drains: every response is the last one on its connection.
     pub draining: Cell<bool>,
 }
 
-/// What became of an exchange.
+/// How an exchange ended, with its counts and times.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// How it ended.
@@ -62,9 +62,9 @@ pub struct Report {
     pub status: u16,
     /// Bytes of its content that were passed on.
     pub content_bytes: u64,
-    /// Name of the server that was asked last, where it was wanted.
+    /// Name of the server that was asked last, if [`Job::names_server`] asks for it.
     pub server: Option<Box<str>>,
-    /// Servers that were asked.
+    /// How many servers were asked.
     pub attempts: u32,
     /// Microseconds until there was a connection.
     pub connect_us: u32,
@@ -77,12 +77,12 @@ pub struct Report {
 /// How an exchange ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The response is with the client.
+    /// The response was sent to the client.
     Relayed(Persistence),
     /// The response broke off: the client's connection must end.
     Broken,
     /// The client went away, or stopped reading.
     ClientGone,
-    /// The client got nothing yet.
+    /// No byte of a response was sent to the client.
     Failed(Failure),
 }

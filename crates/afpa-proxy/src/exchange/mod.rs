@@ -1,9 +1,9 @@
-//! One exchange over a split connection (IBM paper, section 3): a server is selected, a connection to it
-//! obtained, the request sent, the response conveyed, and the connection put on the list it belongs to.
+//! One exchange over a split connection (IBM paper, section 3): select a server, get a connection to it, send
+//! the request, pass on the response, and put the connection on the list that it belongs to.
 //!
-//! [`run`] is that, and reads like it. Bytes move in `relay`: the request by `upload`, the
-//! response by `download`, both at once, each only as fast as its reader. An exchange holds a buffer only
-//! while there are bytes in it. LIFECYCLE.md in this crate has the states and invariants.
+//! [`run`] does this, in that order. `relay` moves the bytes: `upload` those of the request, `download` those
+//! of the response, at the same time, each only as fast as its reader takes them. An exchange holds a buffer
+//! only while there are bytes in it. LIFECYCLE.md in this crate has the states and invariants.
 
 mod download;
 mod failure;
@@ -18,19 +18,19 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use afpa_framework::access::duration_us;
-use afpa_framework::{ClientHalf, Persistence};
+use afpa_framework::{ClientStream, Persistence};
 
 use crate::pool::{Pool, ServerStream};
-use crate::select::{Address, Chosen, Lease, Outcome, Pick, ServerIndex, WhyNone};
+use crate::select::{Address, AttemptOutcome, Chosen, Lease, Pick, ServerIndex, WhyNone};
 pub use failure::Failure;
-use failure::{Elsewhere, Fault, connect_fault};
+use failure::{Fault, RetryPolicy, connect_fault};
 pub use job::{Core, End, Job, Report};
 use relay::{Relay, Relayed};
 pub use settings::Settings;
 use wait::{Interrupted, while_client_stays};
 
-/// Passes `job` on, and its response to `client`.
-pub async fn run<C: ClientHalf>(job: &mut Job, core: &Rc<Core>, client: &mut C) -> Report {
+/// Passes `job` on to a server, and the server's response to `client`.
+pub async fn run<C: ClientStream>(job: &mut Job, core: &Rc<Core>, client: &mut C) -> Report {
     let mut exchange = Exchange::begin(job, core, client);
     let end = exchange.run().await;
     exchange.report(end)
@@ -52,9 +52,9 @@ struct Exchange<'a, C> {
     summary: download::Summary,
 }
 
-impl<'a, C: ClientHalf> Exchange<'a, C> {
+impl<'a, C: ClientStream> Exchange<'a, C> {
     fn begin(job: &'a mut Job, core: &'a Rc<Core>, client: &'a mut C) -> Self {
-        let now = client.recent();
+        let now = client.cached_now();
         Self {
             started_us: now.unix_us,
             total_ms: job.settings.total.map(|total| now.steady_ms() + millis(total)),
@@ -76,7 +76,7 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
         loop {
             let lease = match self.acquire().await {
                 Ok(lease) => lease,
-                // The reason why the last server failed says more than that there is no other.
+                // The failure of the last server tells more than that there is no other server.
                 Err(Stop::Failed(Failure::NoServer(WhyNone::AllTried))) if last.is_some() => {
                     return last.map_or(End::ClientGone, End::Failed);
                 }
@@ -94,7 +94,8 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
                 Err(fault) => fault,
             };
             if fault.stale {
-                // Nobody's fault: the server had closed an idle connection. Its others are as old.
+                // The server had closed an idle connection, which is not a failure. Its other idle
+                // connections are as old, so they are closed, too.
                 self.core.pool.forget(lease.id());
                 reuse = false;
             } else {
@@ -110,12 +111,12 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
 
     /// Whether a request whose server failed may be sent again.
     fn may_try_again(&mut self, fault: &Fault) -> bool {
-        match fault.elsewhere {
-            Elsewhere::Never => false,
-            Elsewhere::Always => true,
-            Elsewhere::IfIdempotent if !self.job.idempotent => false,
-            Elsewhere::IfIdempotent if fault.stale => true,
-            Elsewhere::IfIdempotent => {
+        match fault.retry {
+            RetryPolicy::Never => false,
+            RetryPolicy::Always => true,
+            RetryPolicy::IfIdempotent if !self.job.idempotent => false,
+            RetryPolicy::IfIdempotent if fault.stale => true,
+            RetryPolicy::IfIdempotent => {
                 let left = self.repeats.checked_sub(1);
                 self.repeats = left.unwrap_or_default();
                 left.is_some()
@@ -123,9 +124,9 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
         }
     }
 
-    fn finish(&self, lease: Lease, outcome: Option<Outcome>) {
+    fn finish(&self, lease: Lease, outcome: Option<AttemptOutcome>) {
         if let Some(outcome) = outcome {
-            lease.finish(self.client.recent().steady_ms(), outcome);
+            lease.finish(self.client.cached_now().steady_ms(), outcome);
         }
     }
 
@@ -137,7 +138,7 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
             cookie: self.job.cookie.as_deref(),
             affinity: self.job.affinity,
         };
-        let now = self.client.recent().steady_ms();
+        let now = self.client.cached_now().steady_ms();
         let mut pick = self.job.group.pick(now, &chosen, &self.excluded);
         let deadline = now + millis(self.job.group.queue_timeout());
         loop {
@@ -163,7 +164,7 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
         &mut self,
         lease: &Lease,
         reuse: bool,
-    ) -> Result<(End, Option<Outcome>), Fault> {
+    ) -> Result<(End, Option<AttemptOutcome>), Fault> {
         let pooled = if reuse { self.pooled(lease) } else { None };
         let stale = pooled.is_some();
         let mut stream = match pooled {
@@ -179,7 +180,7 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
         if !self.job.head.is_final() {
             match lease.address() {
                 Address::Tcp(address) => self.job.head.bytes_for(address),
-                // A path is no host.
+                // The path of a unix socket cannot be sent as Host.
                 Address::Unix(_) => self.job.head.bytes_for("localhost"),
             };
         }
@@ -215,16 +216,16 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
         }
     }
 
-    /// An idle connection. A request that may not be sent twice trusts only one that was in use a moment
-    /// ago: the server may be closing the others just now.
+    /// An idle connection. A request that must not be sent twice takes only one that was in use a moment
+    /// ago, because the server may be closing the others (LIFECYCLE.md, invariant 6).
     fn pooled(&self, lease: &Lease) -> Option<ServerStream> {
         let most = if self.job.idempotent { u64::MAX } else { 1_000 };
-        self.core.pool.take(lease.id(), self.client.recent().steady_ms(), most)
+        self.core.pool.take(lease.id(), self.client.cached_now().steady_ms(), most)
     }
 
     /// `None`: the client went away meanwhile.
     async fn connect(&mut self, lease: &Lease) -> Result<Option<ServerStream>, Fault> {
-        let deadline = self.client.recent().steady_ms() + millis(self.job.settings.connect);
+        let deadline = self.client.cached_now().steady_ms() + millis(self.job.settings.connect);
         let until = self.total_ms.map_or(deadline, |total| total.min(deadline));
         let connecting = Box::pin(ServerStream::connect(lease.address()));
         match while_client_stays(self.client, until, connecting).await {
@@ -232,7 +233,7 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
             Ok(Err(error)) => Err(connect_fault(&error)),
             Err(Interrupted::ClientGone) => Ok(None),
             Err(Interrupted::Over) => {
-                Err(Fault::unsent(Failure::ConnectTimeout, Outcome::ConnectTimeout))
+                Err(Fault::unsent(Failure::ConnectTimeout, AttemptOutcome::ConnectTimeout))
             }
         }
     }
@@ -245,7 +246,7 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
         reusable: bool,
         summary: &download::Summary,
     ) {
-        let (settings, now) = (&self.job.settings, self.client.recent().steady_ms());
+        let (settings, now) = (&self.job.settings, self.client.cached_now().steady_ms());
         let pool = &self.core.pool;
         if reusable && summary.keeps {
             let until = now + millis(settings.idle_connection_timeout);
@@ -256,8 +257,8 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
         }
     }
 
-    fn success(&self, summary: &download::Summary) -> Outcome {
-        Outcome::Ok {
+    fn success(&self, summary: &download::Summary) -> AttemptOutcome {
+        AttemptOutcome::Ok {
             status: summary.status,
             first_byte_us: duration_us(self.connected_us, summary.first_byte_us),
             total_us: duration_us(self.connected_us, self.client.now().unix_us),
@@ -265,9 +266,9 @@ impl<'a, C: ClientHalf> Exchange<'a, C> {
     }
 
     fn report(self, end: End) -> Report {
-        // A response that was conveyed has had its time taken.
+        // The clock was read when the response ended: no need to read it again.
         let ended = match end {
-            End::Relayed(_) => self.client.recent(),
+            End::Relayed(_) => self.client.cached_now(),
             _ => self.client.now(),
         };
         let since = |us: u64| if us == 0 { 0 } else { duration_us(self.started_us, us) };

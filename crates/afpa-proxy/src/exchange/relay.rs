@@ -1,16 +1,16 @@
-//! Request and response under way at the same time, with the time-outs that apply to what keeps them.
+//! Moves request and response at the same time, and applies the time-out of whatever it waits for.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-use afpa_framework::ClientHalf;
+use afpa_framework::ClientStream;
 
 use super::download::{Broken, Complete, Download, Summary, Terms};
-use super::failure::{Elsewhere, Failure, Fault};
+use super::failure::{Failure, Fault, RetryPolicy};
 use super::upload::{Stopped, Upload};
 use super::{Exchange, millis, tunnel};
 use crate::pool::ServerStream;
-use crate::select::{Lease, Outcome};
+use crate::select::{AttemptOutcome, Lease};
 
 /// One attempt with one server.
 pub(super) struct Relay<'x, 'a, C> {
@@ -19,30 +19,30 @@ pub(super) struct Relay<'x, 'a, C> {
     lease: &'x Lease,
     upload: Upload,
     download: Download,
-    /// What it waits for, and the time-out of which was set.
-    armed: Option<Waiting>,
+    /// What it waits for, if the time-out for that is set.
+    armed: Option<WaitCause>,
 }
 
 /// How it ended.
 pub(super) enum Relayed {
-    /// The response is with the client.
+    /// The response was sent to the client.
     Whole {
-        /// Nothing stands in the way of another request on the connection to the server.
+        /// The connection to the server can carry another request.
         reusable: bool,
     },
     /// The protocol was changed, and that connection has ended.
     Tunnelled,
     /// The client went away.
     ClientGone,
-    /// The response broke off; what the server is to blame for.
-    Broken(Option<Outcome>),
-    /// The client has no byte of a final response.
+    /// The response broke off; what the server is blamed for, if anything.
+    Broken(Option<AttemptOutcome>),
+    /// It failed before the client had a byte of a final response.
     Failed(Fault),
 }
 
-/// Whom it waits for, and so which time-out applies.
+/// What an attempt waits for; this decides which time-out applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waiting {
+enum WaitCause {
     ClientReads,
     ClientSends,
     ServerReads,
@@ -50,7 +50,7 @@ enum Waiting {
     ServerSends,
 }
 
-impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
+impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
     pub(super) fn new(
         exchange: &'x mut Exchange<'a, C>,
         lease: &'x Lease,
@@ -79,7 +79,7 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
         }
     }
 
-    /// Gives memory back; what is known of the response.
+    /// Gives its memory back. Returns what is known of the response.
     pub(super) fn end(mut self) -> Summary {
         let pool = &self.exchange.core.pool;
         self.upload.end(pool);
@@ -99,7 +99,7 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
         let terms = Terms {
             asked: job.asked,
             version: job.version,
-            // A request that has not left as a whole leaves bytes behind that are no request.
+            // If the request was not sent as a whole, the rest of its content would be read as a request.
             keep: job.keep_alive && upload.is_done() && !core.draining.get(),
             head_limit: job.settings.head_limit.min(super::Settings::MOST_HEAD),
             set_cookie: lease.set_cookie(),
@@ -119,20 +119,20 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
         self.poll_time(cx, uploaded || downloaded)
     }
 
-    /// Sets the time-out of what it waits for, and tells when it has come.
+    /// Sets the time-out of what it waits for. Ready when that has expired.
     fn poll_time(&mut self, cx: &mut Context<'_>, moved: bool) -> Poll<Relayed> {
         let waiting = self.waiting();
         if moved || self.armed != Some(waiting) {
             self.armed = Some(waiting);
             let client = &mut *self.exchange.client;
             let settings = &self.exchange.job.settings;
-            let patience = match waiting {
-                Waiting::ClientReads => client.patience().write,
-                Waiting::ClientSends => client.patience().body,
-                Waiting::ServerReads | Waiting::ServerSends => settings.idle,
-                Waiting::FirstByte => settings.first_byte,
+            let timeout = match waiting {
+                WaitCause::ClientReads => client.timeouts().write,
+                WaitCause::ClientSends => client.timeouts().body,
+                WaitCause::ServerReads | WaitCause::ServerSends => settings.idle,
+                WaitCause::FirstByte => settings.first_byte,
             };
-            let deadline = client.recent().steady_ms() + millis(patience);
+            let deadline = client.cached_now().steady_ms() + millis(timeout);
             let total = self.exchange.total_ms;
             client.wait_until(Some(total.map_or(deadline, |total| total.min(deadline))));
         }
@@ -142,38 +142,39 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
         }
     }
 
-    fn waiting(&self) -> Waiting {
+    fn waiting(&self) -> WaitCause {
         if self.download.waits_for_client() {
-            return Waiting::ClientReads;
+            return WaitCause::ClientReads;
         }
         match (self.upload.is_going(), self.upload.waits_for_server()) {
-            (true, true) => Waiting::ServerReads,
-            (true, false) => Waiting::ClientSends,
-            (false, _) if self.download.summary.status == 0 => Waiting::FirstByte,
-            (false, _) => Waiting::ServerSends,
+            (true, true) => WaitCause::ServerReads,
+            (true, false) => WaitCause::ClientSends,
+            (false, _) if self.download.summary.status == 0 => WaitCause::FirstByte,
+            (false, _) => WaitCause::ServerSends,
         }
     }
 
-    /// A time-out has come.
-    fn over(&mut self, waiting: Waiting) -> Relayed {
+    /// A time-out has expired.
+    fn over(&mut self, waiting: WaitCause) -> Relayed {
         let total = self.exchange.total_ms;
         if total.is_some_and(|total| total <= self.exchange.client.now().steady_ms()) {
             let outcome = match waiting {
-                Waiting::FirstByte => Some(Outcome::FirstByteTimeout),
-                Waiting::ServerReads | Waiting::ServerSends => Some(Outcome::IdleTimeout),
-                Waiting::ClientReads | Waiting::ClientSends => None,
+                WaitCause::FirstByte => Some(AttemptOutcome::FirstByteTimeout),
+                WaitCause::ServerReads | WaitCause::ServerSends => {
+                    Some(AttemptOutcome::IdleTimeout)
+                }
+                WaitCause::ClientReads | WaitCause::ClientSends => None,
             };
             let fault = Fault::nobodys(Failure::TotalTimeout);
             return self.failed(Fault { outcome, ..fault });
         }
         match waiting {
-            Waiting::ClientReads => Relayed::ClientGone,
-            Waiting::ClientSends => self.failed(Fault::nobodys(Failure::ClientTimeout)),
-            Waiting::FirstByte => {
-                self.failed(Fault::of_server(Failure::ServerTimeout, Outcome::FirstByteTimeout))
-            }
-            Waiting::ServerReads | Waiting::ServerSends => {
-                self.failed(Fault::of_server(Failure::ServerTimeout, Outcome::IdleTimeout))
+            WaitCause::ClientReads => Relayed::ClientGone,
+            WaitCause::ClientSends => self.failed(Fault::nobodys(Failure::ClientTimeout)),
+            WaitCause::FirstByte => self
+                .failed(Fault::of_server(Failure::ServerTimeout, AttemptOutcome::FirstByteTimeout)),
+            WaitCause::ServerReads | WaitCause::ServerSends => {
+                self.failed(Fault::of_server(Failure::ServerTimeout, AttemptOutcome::IdleTimeout))
             }
         }
     }
@@ -190,26 +191,25 @@ impl<'x, 'a, C: ClientHalf> Relay<'x, 'a, C> {
         match broken {
             Broken::ClientGone => Relayed::ClientGone,
             Broken::Reset { silent } => {
-                let fault = Fault::of_server(Failure::Reset, Outcome::Reset);
+                let fault = Fault::of_server(Failure::Reset, AttemptOutcome::Reset);
                 self.failed(Fault { stale: silent, ..fault })
             }
-            Broken::Bad(why) => {
-                self.failed(Fault::of_server(Failure::BadResponse(why), Outcome::BadResponse))
-            }
+            Broken::Bad(why) => self
+                .failed(Fault::of_server(Failure::BadResponse(why), AttemptOutcome::BadResponse)),
             Broken::Content => {
-                self.failed(Fault::of_server(Failure::BadContent, Outcome::Truncated))
+                self.failed(Fault::of_server(Failure::BadContent, AttemptOutcome::Truncated))
             }
         }
     }
 
-    /// A fault, as it looks to the client: nothing yet, or a response that breaks off.
+    /// What a fault means for the client: no response yet, or one that breaks off.
     fn failed(&mut self, mut fault: Fault) -> Relayed {
         if self.download.summary.begun {
             return Relayed::Broken(fault.outcome);
         }
         if self.upload.has_taken() {
-            // What was taken from the client is gone.
-            fault.elsewhere = Elsewhere::Never;
+            // Content that was taken from the client cannot be sent again.
+            fault.retry = RetryPolicy::Never;
             fault.stale = false;
         }
         Relayed::Failed(fault)

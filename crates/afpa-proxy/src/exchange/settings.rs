@@ -1,4 +1,4 @@
-//! What an exchange can be told.
+//! Settings of exchanges.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ pub struct Settings {
     pub first_byte: Duration,
     /// Between two arrivals of a response, and between two bytes that the server takes of a request.
     pub idle: Duration,
-    /// For the whole exchange; `None`: as long as it moves.
+    /// For the whole exchange; `None`: as long as bytes move.
     pub total: Option<Duration>,
     /// In a tunnel, without a byte in either direction.
     pub tunnel_idle: Duration,
-    /// How often a request is repeated elsewhere that is safe to repeat and whose server failed.
+    /// How often an idempotent request is repeated with another server after its server failed.
     pub repeats: u32,
     /// Idle connections that a core keeps to each server.
     pub idle_connections: usize,
@@ -26,10 +26,10 @@ pub struct Settings {
     pub idle_connection_timeout: Duration,
     /// Bytes of a response head; beyond it 502. At most [`Settings::MOST_HEAD`].
     pub head_limit: usize,
-    /// Bytes of a request's content; beyond it 413. Content is passed on as it comes and never stored,
-    /// so that there is no limit unless one is set.
+    /// Bytes of a request's content; beyond it 413. Content is passed on as it arrives and never stored, so
+    /// there is no limit unless one is set.
     pub largest_content: Option<u64>,
-    /// What requests tell servers about their way.
+    /// Fields that tell servers where a request came from.
     pub request: RequestPolicy,
 }
 

@@ -1,16 +1,16 @@
-//! After a change of protocol (RFC 9110 section 7.8): bytes both ways, until both ends have ended.
+//! After a change of protocol (RFC 9110 section 7.8): passes bytes both ways until both sides have ended.
 
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll, ready};
 
-use afpa_framework::ClientHalf;
+use afpa_framework::ClientStream;
 
 use crate::pool::{Buffer, Pool, ServerStream};
 
-/// Moves bytes until both directions have ended, one of them breaks, or none moves for `idle_ms`. Gives
-/// the bytes that went to the client. `first` are bytes of the server that have come already.
-pub(super) async fn run<C: ClientHalf>(
+/// Moves bytes until both directions have ended, one of them breaks, or none moves for `idle_ms`. Returns
+/// how many bytes went to the client. `first` are bytes of the server that have arrived already.
+pub(super) async fn run<C: ClientStream>(
     client: &mut C,
     server: &mut ServerStream,
     first: &[u8],
@@ -48,7 +48,7 @@ pub(super) async fn run<C: ClientHalf>(
         }
         if before != (down.moved, up.moved) || !armed {
             armed = true;
-            let deadline = client.recent().steady_ms() + idle_ms;
+            let deadline = client.cached_now().steady_ms() + idle_ms;
             client.wait_until(Some(deadline));
         }
         match client.is_over(cx) {
@@ -64,7 +64,7 @@ pub(super) async fn run<C: ClientHalf>(
 
 /// One direction.
 struct Lane {
-    /// What had come before the tunnel began.
+    /// Bytes that had arrived before the tunnel began.
     text: Vec<u8>,
     buffer: Option<Buffer>,
     filled: usize,
@@ -76,7 +76,7 @@ struct Lane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     No,
-    /// The reader is still to be told.
+    /// The sender has ended; the reader has not been told yet.
     Source,
     Both,
 }
@@ -92,7 +92,7 @@ impl Lane {
         }
     }
 
-    /// Ready when this direction has ended and its reader knows.
+    /// Ready when this direction has ended and its reader was told.
     fn poll<S>(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,8 +1,8 @@
-//! The request on its way from the client to the server.
+//! Sends the request to the server: its head, then its content as the client sends it.
 
 use std::task::{Context, Poll};
 
-use afpa_framework::ClientHalf;
+use afpa_framework::ClientStream;
 use afpa_http::BodyLength;
 
 use crate::end::{Content, Ending};
@@ -10,49 +10,49 @@ use crate::fields::{OwnedNominated, put_last_chunk};
 use crate::pool::{Pool, ServerStream};
 use crate::request::RequestHead;
 
-/// The head of a request, and its content as it comes. Content is read when what was read before has
-/// left: the client feels how fast the server is.
+/// The head of a request, and its content as it arrives. More content is read only when what was read has
+/// been sent, so the client is slowed down to the speed of the server.
 #[derive(Debug)]
 pub(super) struct Upload {
     /// Content that is still to be taken from the client.
     content: Option<Content>,
     chunked: bool,
-    /// Trailer fields that are for this machine alone.
+    /// Names of trailer fields that concern only the client's connection.
     nominated: OwnedNominated,
-    /// The request has content: its head leaves in `out`, too.
+    /// The request has content: its head is sent from `out`, too, together with the first content.
     gathers: bool,
-    /// Head and content on their way.
+    /// Head and content that wait to be sent.
     out: Vec<u8>,
-    /// Bytes of the head, or of `out`, that have left.
+    /// Bytes of the head, or of `out`, that were sent.
     sent: usize,
-    /// Bytes of content that may still come.
+    /// Bytes of content that are still allowed.
     allowance: u64,
-    /// Whether any content was taken from the client, so that the request cannot be sent again.
+    /// Whether any content was taken from the client: then the request cannot be sent again.
     taken: bool,
-    state: State,
+    state: UploadState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum UploadState {
     Going,
     Done,
-    /// The server takes no more of it.
+    /// The server no longer reads it.
     Stopped,
 }
 
-/// Why a request stopped on its way.
+/// Why a request was not sent to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stopped {
     /// The client went away.
     ClientGone,
     /// Its content is malformed.
     Malformed,
-    /// There is more of it than may be.
+    /// It is larger than the limit.
     TooLarge,
 }
 
 impl Upload {
-    /// At its first byte. What has arrived of the content leaves together with the head.
+    /// A request of which nothing was sent. Content that has arrived is sent together with the head.
     pub(super) fn new(
         body: BodyLength,
         largest: Option<u64>,
@@ -80,7 +80,7 @@ impl Upload {
             sent: 0,
             allowance,
             taken: false,
-            state: State::Going,
+            state: UploadState::Going,
         }
     }
 
@@ -89,23 +89,23 @@ impl Upload {
         pool.give_back_text(std::mem::take(&mut self.out));
     }
 
-    /// Whether all of the request has left.
+    /// Whether all of the request was sent.
     pub(super) fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == UploadState::Done
     }
 
     /// Whether no more content is expected from the client.
     pub(super) fn expects_nothing(&self) -> bool {
-        self.content.is_none() || self.state != State::Going
+        self.content.is_none() || self.state != UploadState::Going
     }
 
-    /// Whether the server keeps it waiting; otherwise the client does.
+    /// Whether it waits for the server; otherwise it waits for the client.
     pub(super) fn waits_for_server(&self) -> bool {
         self.sent < self.out.len() || self.content.is_none()
     }
 
     pub(super) fn is_going(&self) -> bool {
-        self.state == State::Going
+        self.state == UploadState::Going
     }
 
     /// Whether any content was taken from the client.
@@ -113,16 +113,16 @@ impl Upload {
         self.taken
     }
 
-    /// Takes what has arrived behind the head, before the first write.
-    pub(super) fn gather(&mut self, client: &mut impl ClientHalf) -> Result<(), Stopped> {
+    /// Takes the content that has arrived behind the head, before the first write.
+    pub(super) fn gather(&mut self, client: &mut impl ClientStream) -> Result<(), Stopped> {
         if self.content.is_some() && !client.arrived().is_empty() {
             self.take_arrived(client)?;
         }
         Ok(())
     }
 
-    /// Moves bytes until client or server keeps it waiting. Whether any were moved.
-    pub(super) fn step<C: ClientHalf>(
+    /// Moves bytes until it has to wait for client or server. Returns whether it moved any.
+    pub(super) fn step<C: ClientStream>(
         &mut self,
         cx: &mut Context<'_>,
         head: &[u8],
@@ -131,21 +131,21 @@ impl Upload {
         pool: &Pool,
     ) -> Result<bool, Stopped> {
         let mut moved = false;
-        while self.state == State::Going {
+        while self.state == UploadState::Going {
             let waiting = if self.gathers { &self.out[..] } else { head };
             let waiting = waiting.get(self.sent..).unwrap_or_default();
             if !waiting.is_empty() {
                 match stream.poll_write(cx, waiting) {
                     Poll::Ready(Ok(n)) if n > 0 => self.sent += n,
-                    // It may have said why before it hung up: what it said is still to be read.
-                    Poll::Ready(_) => self.state = State::Stopped,
+                    // The server may have sent an answer before it closed: that is still to be read.
+                    Poll::Ready(_) => self.state = UploadState::Stopped,
                     Poll::Pending => return Ok(moved),
                 }
                 moved = true;
                 continue;
             }
             if self.content.is_none() {
-                self.state = State::Done;
+                self.state = UploadState::Done;
                 break;
             }
             self.out.clear();
@@ -160,17 +160,17 @@ impl Upload {
         Ok(moved)
     }
 
-    fn take_arrived(&mut self, client: &mut impl ClientHalf) -> Result<(), Stopped> {
+    fn take_arrived(&mut self, client: &mut impl ClientStream) -> Result<(), Stopped> {
         let taken = self.encode(client.arrived())?;
         client.consume(taken);
         Ok(())
     }
 
-    /// Whether anything came.
+    /// Returns whether anything arrived.
     fn receive(
         &mut self,
         cx: &mut Context<'_>,
-        client: &mut impl ClientHalf,
+        client: &mut impl ClientStream,
         pool: &Pool,
     ) -> Result<bool, Stopped> {
         let mut room = pool.buffer();
@@ -193,7 +193,8 @@ impl Upload {
         outcome
     }
 
-    /// Puts the content in `input` behind what waits, framed anew; gives the bytes that belonged to it.
+    /// Appends the content in `input` to `out`, framed anew. Returns how many bytes of `input` belonged to the
+    /// content and its framing.
     fn encode(&mut self, input: &[u8]) -> Result<usize, Stopped> {
         let Some(content) = &mut self.content else { return Ok(0) };
         self.taken = true;
@@ -224,7 +225,7 @@ impl Upload {
     }
 }
 
-/// Appends one chunk; an empty one would be the last.
+/// Appends one chunk, unless it is empty: an empty chunk would end the content.
 pub(super) fn put_chunk(out: &mut Vec<u8>, data: &[u8]) {
     if data.is_empty() {
         return;

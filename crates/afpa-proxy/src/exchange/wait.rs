@@ -1,12 +1,12 @@
-//! Waiting for something on behalf of a client, for as long as it stays.
+//! Waits on behalf of a client, for as long as the client stays.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-use afpa_framework::ClientHalf;
+use afpa_framework::ClientStream;
 
-/// Why it was not waited for to the end.
+/// Why a wait ended without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interrupted {
     /// The client went away.
@@ -15,8 +15,8 @@ pub(super) enum Interrupted {
     Over,
 }
 
-/// Waits for `future`, but no longer than until `deadline`, and not when the client goes away.
-pub(super) async fn while_client_stays<C: ClientHalf, F: Future + Unpin>(
+/// Waits for `future`, until `deadline` at the latest, or until the client goes away.
+pub(super) async fn while_client_stays<C: ClientStream, F: Future + Unpin>(
     client: &mut C,
     deadline: u64,
     mut future: F,

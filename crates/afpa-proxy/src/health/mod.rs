@@ -1,5 +1,5 @@
-//! The life of a server: available, unavailable, growing into its share again. Pure: it is told what
-//! happened and when, and never asks.
+//! The health of a server: available, unavailable, or in slow start. This is pure: events and their times are
+//! passed in.
 //!
 //! ```text
 //!            refused / 3 time-outs in a row / checks fail / too many errors
@@ -10,13 +10,13 @@
 //!        +------------------ probe succeeds, no slow start ---------------+
 //! ```
 //!
-//! The rules are the IBM paper's (section 3), with its numbers as the defaults: a refused connection
-//! says that the server's software is not there, and marks it unavailable at once; a time-out is
-//! ambiguous, and to take an overloaded server out would only load the others more, so that it takes
-//! three in a row; every ten seconds an unavailable server is probed.
+//! The rules are those of the IBM paper (section 3), and its numbers are the defaults. A refused connection
+//! shows that the server's software is not running, and marks the server unavailable at once. A time-out is
+//! ambiguous: the server may be overloaded, and to take it out would only load the others more. So it takes
+//! three time-outs in a row. An unavailable server is probed every ten seconds.
 //!
-//! One addition to the probe: a server that took connections and did not answer is probed with a
-//! request, since the kernel of a frozen one goes on taking connections.
+//! One addition: a server that accepted connections and did not answer is probed with a request, because the
+//! kernel of a frozen server still accepts connections.
 
 mod settings;
 mod window;
@@ -26,21 +26,21 @@ use std::time::Duration;
 pub use settings::{CheckSettings, ErrorSettings, HealthSettings};
 use window::Window;
 
-/// What became of a request, as far as its server is concerned.
+/// The outcome of an attempt to have a server answer a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AttemptOutcome {
     /// A whole response.
     Ok {
         /// Its status code.
         status: u16,
-        /// Microseconds from the request's departure to the response's first byte.
+        /// Microseconds from sending the request to the first byte of the response.
         first_byte_us: u32,
-        /// Microseconds from the request's departure to the response's last byte.
+        /// Microseconds from sending the request to the last byte of the response.
         total_us: u32,
     },
     /// The connection was refused.
     ConnectRefused,
-    /// No connection for another reason that leaves no doubt: no route, no such socket.
+    /// No connection, for another reason that is not ambiguous: no route, no such socket.
     ConnectFailed,
     /// No answer to the connection attempt.
     ConnectTimeout,
@@ -50,9 +50,9 @@ pub enum Outcome {
     IdleTimeout,
     /// The server ended the connection before a response began.
     Reset,
-    /// What came was no well-formed response.
+    /// The response was malformed.
     BadResponse,
-    /// A response ended before its end.
+    /// A response was cut off.
     Truncated,
 }
 
@@ -96,16 +96,16 @@ pub enum Change {
 /// What a probe does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeKind {
-    /// It connects, as the paper has it.
+    /// It connects, as in the paper.
     Connect,
-    /// It asks, and any response will do: the server took connections without answering.
+    /// It sends a request, and any response is good: the server had accepted connections without answering.
     Answer,
-    /// It asks for the path of the active check, and wants the statuses of it.
+    /// It requests the path of the active check, and wants one of the check's statuses.
     Check,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum HealthState {
     Up {
         since_ms: u64,
         growing: bool,
@@ -122,8 +122,8 @@ enum State {
 /// The life of one server.
 #[derive(Clone, Debug)]
 pub struct Life {
-    state: State,
-    /// Changes so far. What began before the latest one says nothing of the server of today.
+    state: HealthState,
+    /// Number of changes so far. The outcome of an attempt that began before the latest change is ignored.
     epoch: u32,
     refused: u32,
     timeouts: u32,
@@ -132,15 +132,15 @@ pub struct Life {
     window: Window,
     ejections: u32,
     next_probe_ms: u64,
-    /// A probe is under way, and forgotten at this time if nobody says what came of it.
+    /// A probe is under way; it is forgotten at this time if its result is not reported.
     probing_until_ms: Option<u64>,
 }
 
 impl Life {
-    /// A server that is taken to be available until it shows otherwise.
+    /// A new server, which counts as available.
     pub fn new(now_ms: u64) -> Self {
         Self {
-            state: State::Up { since_ms: now_ms, growing: false },
+            state: HealthState::Up { since_ms: now_ms, growing: false },
             epoch: 0,
             refused: 0,
             timeouts: 0,
@@ -154,42 +154,42 @@ impl Life {
 
     /// Whether requests may go to it.
     pub fn is_up(&self) -> bool {
-        matches!(self.state, State::Up { .. })
+        matches!(self.state, HealthState::Up { .. })
     }
 
-    /// Why they may not.
+    /// Why they may not; `None` if they may.
     pub fn why_down(&self) -> Option<WhyDown> {
         match self.state {
-            State::Up { .. } => None,
-            State::Down { why, .. } => Some(why),
+            HealthState::Up { .. } => None,
+            HealthState::Down { why, .. } => Some(why),
         }
     }
 
-    /// Number of changes so far; to be given back with what began under it.
+    /// Number of changes so far. An attempt or probe that begins now is reported with it.
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Its share of what its weight gives it, per mille: grows during slow start.
+    /// How much of its weight counts, per mille: this grows during slow start.
     pub fn share(&self, now_ms: u64, settings: &HealthSettings) -> u32 {
         match self.state {
-            State::Up { since_ms, growing: true } => {
+            HealthState::Up { since_ms, growing: true } => {
                 let whole = millis(settings.slow_start).max(1);
                 let passed = now_ms.saturating_sub(since_ms).min(whole);
                 (passed.saturating_mul(1000) / whole).max(1) as u32
             }
-            State::Up { .. } => 1000,
-            State::Down { .. } => 0,
+            HealthState::Up { .. } => 1000,
+            HealthState::Down { .. } => 0,
         }
     }
 
-    /// A request that was given to it under `epoch` has come to an end. `may_eject` says whether
-    /// the group can do without it if its answers are errors.
+    /// A request that was given to it under `epoch` has ended. `may_eject` says whether the group can do
+    /// without this server if too many of its answers are errors.
     pub fn outcome(
         &mut self,
         now_ms: u64,
         epoch: u32,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
         settings: &HealthSettings,
         may_eject: bool,
     ) -> Option<Change> {
@@ -197,29 +197,34 @@ impl Life {
             return None;
         }
         if !self.is_up() {
-            // A last resort: any response at all shows that it is there again.
+            // This was a last resort: any response shows that the server is back.
             return match outcome {
-                Outcome::Ok { .. } => Some(self.restore(now_ms, settings)),
+                AttemptOutcome::Ok { .. } => Some(self.restore(now_ms, settings)),
                 _ => None,
             };
         }
         match outcome {
-            Outcome::ConnectRefused | Outcome::ConnectFailed => {
+            AttemptOutcome::ConnectRefused | AttemptOutcome::ConnectFailed => {
                 self.refused += 1;
                 (self.refused >= settings.refused)
                     .then(|| self.mark_down(now_ms, WhyDown::Refused, settings))
             }
-            Outcome::ConnectTimeout => self.timed_out(now_ms, WhyDown::ConnectTimeout, settings),
-            Outcome::FirstByteTimeout => {
+            AttemptOutcome::ConnectTimeout => {
+                self.timed_out(now_ms, WhyDown::ConnectTimeout, settings)
+            }
+            AttemptOutcome::FirstByteTimeout => {
                 self.timed_out(now_ms, WhyDown::FirstByteTimeout, settings)
             }
-            Outcome::Ok { status, .. } => {
+            AttemptOutcome::Ok { status, .. } => {
                 self.refused = 0;
                 self.timeouts = 0;
                 let error = settings.errors.statuses && status >= 500;
                 self.answered(now_ms, error, settings, may_eject)
             }
-            Outcome::IdleTimeout | Outcome::Reset | Outcome::BadResponse | Outcome::Truncated => {
+            AttemptOutcome::IdleTimeout
+            | AttemptOutcome::Reset
+            | AttemptOutcome::BadResponse
+            | AttemptOutcome::Truncated => {
                 self.refused = 0;
                 self.answered(now_ms, true, settings, may_eject)
             }
@@ -247,17 +252,17 @@ impl Life {
         })
     }
 
-    /// When the next probe is due; `None` while there is none to make. One that is under way puts
-    /// it off until it is answered or forgotten.
+    /// When the next probe is due; `None` while the server needs none. While a probe is under way, none is
+    /// due until that has a result or is forgotten.
     pub fn next_probe(&self, settings: &HealthSettings) -> Option<u64> {
         let due = match self.state {
-            State::Down { until_ms, .. } => self.next_probe_ms.max(until_ms),
-            State::Up { .. } => settings.check.as_ref().map(|_| self.next_probe_ms)?,
+            HealthState::Down { until_ms, .. } => self.next_probe_ms.max(until_ms),
+            HealthState::Up { .. } => settings.check.as_ref().map(|_| self.next_probe_ms)?,
         };
         Some(self.probing_until_ms.map_or(due, |until| due.max(until)))
     }
 
-    /// The probe that began under `epoch` succeeded or not.
+    /// Reports the result of the probe that began under `epoch`.
     pub fn probed(
         &mut self,
         now_ms: u64,
@@ -281,12 +286,11 @@ impl Life {
         }
     }
 
-    /// Whether one request may be tried although the server is unavailable, since every other one
-    /// is too.
+    /// Whether one request may be tried as a last resort, because every other server is unavailable, too.
     pub fn last_resort(&mut self, now_ms: u64, settings: &HealthSettings) -> bool {
         let pause = millis(settings.last_resort);
         match &mut self.state {
-            State::Down { tried_ms, .. }
+            HealthState::Down { tried_ms, .. }
                 if pause > 0 && now_ms.saturating_sub(*tried_ms) >= pause =>
             {
                 *tried_ms = now_ms;
@@ -335,7 +339,7 @@ impl Life {
             }
             _ => now_ms,
         };
-        self.state = State::Down { why, until_ms, tried_ms: now_ms };
+        self.state = HealthState::Down { why, until_ms, tried_ms: now_ms };
         self.begin(now_ms);
         let wait = match (&settings.check, why) {
             (Some(check), _) => check.every,
@@ -347,7 +351,7 @@ impl Life {
     }
 
     fn restore(&mut self, now_ms: u64, settings: &HealthSettings) -> Change {
-        self.state = State::Up { since_ms: now_ms, growing: !settings.slow_start.is_zero() };
+        self.state = HealthState::Up { since_ms: now_ms, growing: !settings.slow_start.is_zero() };
         self.begin(now_ms);
         Change::Up
     }

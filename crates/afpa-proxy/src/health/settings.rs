@@ -1,24 +1,24 @@
-//! When a server counts as unavailable, and when it is used again.
+//! Settings that decide when a server counts as unavailable, and when it is used again.
 
 use std::time::Duration;
 
-/// The rules of a group's health. A [`Duration`] of zero switches off what it belongs to.
+/// The rules for the health of a group's servers. A [`Duration`] of zero switches its rule off.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HealthSettings {
     /// Refused connections in a row that mark a server unavailable; 1 to 100. The paper's is 1.
     pub refused: u32,
-    /// Time-outs in a row, of the connection or the first byte, that do; 1 to 100. The paper's
-    /// is 3.
+    /// Time-outs in a row, of the connection or the first byte, that mark it unavailable; 1 to 100. The
+    /// paper's is 3.
     pub timeouts: u32,
     /// How often an unavailable server is probed; 100 ms to 1 h. The paper's is 10 s.
     pub probe_every: Duration,
     /// How long a probe or check may take; 10 ms to 1 min.
     pub probe_timeout: Duration,
-    /// After a server was marked available again: how long its share of requests grows until it is
-    /// whole; 0 (at once) to 1 h.
+    /// Slow start: how long the share of a server grows after it has become available again; 0 (it gets its
+    /// whole share at once) to 1 h.
     pub slow_start: Duration,
-    /// With every server unavailable, a request is tried on one of them after all, at most once in
-    /// this time for each server; 0 (never) to 1 h.
+    /// Last resort: while all servers are unavailable, each is tried with a request once in this time;
+    /// 0 (never) to 1 h.
     pub last_resort: Duration,
     /// Active checks.
     pub check: Option<CheckSettings>,
@@ -41,7 +41,7 @@ impl Default for HealthSettings {
     }
 }
 
-/// An active check: every server is asked for a path now and again.
+/// An active check: a path that every server is asked for periodically.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckSettings {
     /// The path; begins with `/`, at most 1024 bytes that need no escape.
@@ -75,7 +75,7 @@ impl Default for CheckSettings {
 /// responses, and, if wanted, statuses of 500 and above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorSettings {
-    /// Errors among a hundred answers from which it is; 0 (never) to 100.
+    /// Percentage of errors from which it is ejected; 0 (never) to 100.
     pub percent: u32,
     /// Answers that are looked at together, and how old they may be; 5 to 100000.
     pub requests: u32,
@@ -86,8 +86,8 @@ pub struct ErrorSettings {
     /// How long it stays ejected the first time; the second time twice as long, and so on, up to
     /// ten times. 100 ms to 1 h.
     pub eject: Duration,
-    /// At most so many of a hundred servers are ejected at a time, and never the last one: if most
-    /// of them fail, the fault is not a server's, and the others would only fail under more load.
+    /// Percentage of servers that may be ejected at a time; never the last one. If most servers fail, the cause
+    /// is not a single server, and the others would only fail under more load.
     pub most_ejected_percent: u32,
 }
 

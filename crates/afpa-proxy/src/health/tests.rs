@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const OK: Outcome = Outcome::Ok { status: 200, first_byte_us: 100, total_us: 200 };
+const OK: AttemptOutcome = AttemptOutcome::Ok { status: 200, first_byte_us: 100, total_us: 200 };
 
 fn paper() -> HealthSettings {
     HealthSettings::default()
@@ -15,7 +15,12 @@ fn seconds(n: u64) -> Duration {
 }
 
 /// Feeds outcomes of today, one a millisecond from `now` on, and gives the changes.
-fn feed(life: &mut Life, now: u64, outcomes: &[Outcome], rules: &HealthSettings) -> Vec<Change> {
+fn feed(
+    life: &mut Life,
+    now: u64,
+    outcomes: &[AttemptOutcome],
+    rules: &HealthSettings,
+) -> Vec<Change> {
     let each = outcomes.iter().enumerate();
     each.filter_map(|(n, outcome)| {
         let epoch = life.epoch();
@@ -27,7 +32,7 @@ fn feed(life: &mut Life, now: u64, outcomes: &[Outcome], rules: &HealthSettings)
 #[test]
 fn a_refused_connection_marks_it_unavailable_at_once() {
     let mut life = Life::new(0);
-    let changes = feed(&mut life, 5, &[Outcome::ConnectRefused], &paper());
+    let changes = feed(&mut life, 5, &[AttemptOutcome::ConnectRefused], &paper());
     assert_eq!(changes, [Change::Down(WhyDown::Refused)]);
     assert!(!life.is_up() && life.share(6, &paper()) == 0);
 }
@@ -36,7 +41,7 @@ fn a_refused_connection_marks_it_unavailable_at_once() {
 fn three_time_outs_in_a_row_do_and_an_answer_between_them_forgives() {
     let rules = paper();
     let mut life = Life::new(0);
-    let slow = Outcome::ConnectTimeout;
+    let slow = AttemptOutcome::ConnectTimeout;
     assert_eq!(feed(&mut life, 0, &[slow, slow, OK, slow, slow], &rules), []);
     assert_eq!(feed(&mut life, 9, &[slow], &rules), [Change::Down(WhyDown::ConnectTimeout)]);
 }
@@ -45,7 +50,7 @@ fn three_time_outs_in_a_row_do_and_an_answer_between_them_forgives() {
 fn a_probe_every_ten_seconds_restores_it() {
     let rules = paper();
     let mut life = Life::new(0);
-    feed(&mut life, 1000, &[Outcome::ConnectRefused], &rules);
+    feed(&mut life, 1000, &[AttemptOutcome::ConnectRefused], &rules);
     assert_eq!(life.next_probe(&rules), Some(11_000));
     assert_eq!(life.begin_probe(10_999, &rules), None);
     assert_eq!(life.begin_probe(11_000, &rules), Some(ProbeKind::Connect));
@@ -62,7 +67,7 @@ fn a_probe_every_ten_seconds_restores_it() {
 fn a_server_that_took_connections_without_answering_must_answer() {
     let rules = paper();
     let mut life = Life::new(0);
-    feed(&mut life, 0, &[Outcome::FirstByteTimeout; 3], &rules);
+    feed(&mut life, 0, &[AttemptOutcome::FirstByteTimeout; 3], &rules);
     assert_eq!(life.why_down(), Some(WhyDown::FirstByteTimeout));
     assert_eq!(life.begin_probe(20_000, &rules), Some(ProbeKind::Answer));
 }
@@ -72,11 +77,11 @@ fn what_began_before_a_change_says_nothing_of_today() {
     let rules = paper();
     let mut life = Life::new(0);
     let old = life.epoch();
-    feed(&mut life, 0, &[Outcome::ConnectRefused], &rules);
+    feed(&mut life, 0, &[AttemptOutcome::ConnectRefused], &rules);
     assert_eq!(life.outcome(1, old, OK, &rules, true), None, "an old answer restores nothing");
     life.begin_probe(10_000, &rules);
     life.probed(10_001, life.epoch(), true, &rules);
-    assert_eq!(life.outcome(10_002, old, Outcome::ConnectRefused, &rules, true), None);
+    assert_eq!(life.outcome(10_002, old, AttemptOutcome::ConnectRefused, &rules, true), None);
     assert!(life.is_up());
 }
 
@@ -85,7 +90,7 @@ fn its_share_grows_during_slow_start() {
     let rules = HealthSettings { slow_start: seconds(20), ..paper() };
     let mut life = Life::new(0);
     assert_eq!(life.share(0, &rules), 1000, "not at the first start");
-    feed(&mut life, 0, &[Outcome::ConnectRefused], &rules);
+    feed(&mut life, 0, &[AttemptOutcome::ConnectRefused], &rules);
     life.begin_probe(10_000, &rules);
     life.probed(10_000, life.epoch(), true, &rules);
     let shares: Vec<_> = [0, 5, 10, 20, 99].map(|s| life.share(10_000 + s * 1000, &rules)).into();
@@ -115,7 +120,8 @@ fn checks_mark_it_down_after_falls_and_up_after_rises() {
 fn too_many_errors_eject_it_longer_each_time() {
     let rules = paper();
     let mut life = Life::new(0);
-    let mostly: Vec<_> = (0..20).map(|n| if n % 2 == 0 { Outcome::Reset } else { OK }).collect();
+    let mostly: Vec<_> =
+        (0..20).map(|n| if n % 2 == 0 { AttemptOutcome::Reset } else { OK }).collect();
     let mut now = 0;
     for times in 1..=12_u64 {
         assert_eq!(feed(&mut life, now, &mostly, &rules), [Change::Down(WhyDown::Errors)]);
@@ -136,9 +142,9 @@ fn the_group_can_forbid_an_ejection_and_statuses_count_if_wanted() {
     let rules = paper();
     let mut life = Life::new(0);
     for n in 0..1000 {
-        assert_eq!(life.outcome(n, 0, Outcome::BadResponse, &rules, false), None);
+        assert_eq!(life.outcome(n, 0, AttemptOutcome::BadResponse, &rules, false), None);
     }
-    let failed = Outcome::Ok { status: 500, first_byte_us: 1, total_us: 1 };
+    let failed = AttemptOutcome::Ok { status: 500, first_byte_us: 1, total_us: 1 };
     let mut life = Life::new(0);
     assert_eq!(feed(&mut life, 0, &[failed; 100], &rules), []);
     let errors = ErrorSettings { statuses: true, ..rules.errors };
@@ -151,26 +157,26 @@ fn as_a_last_resort_one_request_a_second_is_a_probe() {
     let rules = paper();
     let mut life = Life::new(0);
     assert!(!life.last_resort(0, &rules), "it is available");
-    feed(&mut life, 0, &[Outcome::ConnectRefused], &rules);
+    feed(&mut life, 0, &[AttemptOutcome::ConnectRefused], &rules);
     assert!(!life.last_resort(999, &rules) && life.last_resort(1000, &rules));
     assert!(!life.last_resort(1999, &rules) && life.last_resort(2000, &rules));
-    assert_eq!(feed(&mut life, 2001, &[Outcome::ConnectRefused, OK], &rules), [Change::Up]);
+    assert_eq!(feed(&mut life, 2001, &[AttemptOutcome::ConnectRefused, OK], &rules), [Change::Up]);
     let never = HealthSettings { last_resort: Duration::ZERO, ..paper() };
-    feed(&mut life, 3000, &[Outcome::ConnectRefused], &never);
+    feed(&mut life, 3000, &[AttemptOutcome::ConnectRefused], &never);
     assert!(!life.last_resort(1_000_000, &never));
 }
 
-fn any_outcome() -> impl Strategy<Value = Outcome> {
+fn any_outcome() -> impl Strategy<Value = AttemptOutcome> {
     prop_oneof![
-        4 => (100_u16..600).prop_map(|status| Outcome::Ok { status, first_byte_us: 1, total_us: 2 }),
-        1 => Just(Outcome::ConnectRefused),
-        1 => Just(Outcome::ConnectFailed),
-        2 => Just(Outcome::ConnectTimeout),
-        2 => Just(Outcome::FirstByteTimeout),
-        1 => Just(Outcome::IdleTimeout),
-        1 => Just(Outcome::Reset),
-        1 => Just(Outcome::BadResponse),
-        1 => Just(Outcome::Truncated),
+        4 => (100_u16..600).prop_map(|status| AttemptOutcome::Ok { status, first_byte_us: 1, total_us: 2 }),
+        1 => Just(AttemptOutcome::ConnectRefused),
+        1 => Just(AttemptOutcome::ConnectFailed),
+        2 => Just(AttemptOutcome::ConnectTimeout),
+        2 => Just(AttemptOutcome::FirstByteTimeout),
+        1 => Just(AttemptOutcome::IdleTimeout),
+        1 => Just(AttemptOutcome::Reset),
+        1 => Just(AttemptOutcome::BadResponse),
+        1 => Just(AttemptOutcome::Truncated),
     ]
 }
 

@@ -8,8 +8,8 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Whether there is a token, for a bucket of `burst` that gets `rate` a second; or microseconds
-    /// until there is one. A rate of 0 always has.
+    /// Whether there is a token in a bucket that holds `burst` and gets `rate` a second; if not, the
+    /// microseconds until there is one. With a rate of 0 there always is.
     pub(super) fn look(&self, now_us: u64, rate: u32, burst: u32) -> Result<(), u64> {
         let Some(interval) = interval_ns(rate) else { return Ok(()) };
         let missing = self.full_at_ns.saturating_sub(nanoseconds(now_us));
@@ -26,7 +26,7 @@ impl Bucket {
         self.full_at_ns = self.full_at_ns.max(nanoseconds(now_us)).saturating_add(interval);
     }
 
-    /// Whether it is full: then it is the same as a new one.
+    /// Whether it is full, and so equal to a new one.
     pub(super) fn is_full(&self, now_us: u64) -> bool {
         self.full_at_ns <= nanoseconds(now_us)
     }

@@ -1,15 +1,15 @@
-//! What is remembered of clients, in a table that never grows beyond its bound.
+//! Limits remember clients in a table that never grows beyond its bound.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::bucket::Bucket;
 
-/// Entries that are looked at for one to forget.
+/// How many entries are examined to find one to forget.
 const LOOKED_AT: usize = 16;
 
-/// A client: an IPv4 address, or the network of an IPv6 address. Who has one of those has 2^64
-/// addresses.
+/// A client: an IPv4 address, or the /64 network of an IPv6 address, because one client has a whole network
+/// of 2^64 addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key(u64, bool);
 
@@ -33,10 +33,10 @@ pub(super) struct Used {
 #[derive(Debug)]
 pub(super) struct Clients {
     most: usize,
-    /// Seeded by the system: nobody outside can make keys collide.
+    /// Seeded by the system, so that clients cannot make keys collide.
     places: HashMap<Key, usize>,
     entries: Vec<(Key, Used)>,
-    /// Where the search for one to forget goes on.
+    /// Where the next search for an entry to forget begins.
     hand: usize,
 }
 
@@ -45,8 +45,8 @@ impl Clients {
         Self { most, places: HashMap::new(), entries: Vec::new(), hand: 0 }
     }
 
-    /// What the client has used; nothing if it is new. `None` when it cannot be remembered, since
-    /// all whom it could displace have requests in flight, or connections that count.
+    /// What the client has used; a new client has used nothing. `None` if it cannot be remembered, because all
+    /// entries that it could displace have requests in flight or counted connections.
     pub(super) fn get(&mut self, key: Key, now_us: u64) -> Option<&mut Used> {
         let place = match self.places.get(&key) {
             Some(place) => *place,
@@ -88,7 +88,8 @@ impl Clients {
         Some(place)
     }
 
-    /// One whose bucket is full, or else the fullest of some; never one that has something now.
+    /// An entry whose bucket is full, or else the fullest of those examined; never one with requests in flight
+    /// or counted connections.
     fn forgettable(&mut self, now_us: u64) -> Option<usize> {
         let mut best: Option<(usize, u64)> = None;
         for _ in 0..LOOKED_AT.min(self.entries.len()) {

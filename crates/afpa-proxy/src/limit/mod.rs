@@ -1,9 +1,8 @@
 //! Limits of one site, and of each of its clients: rates, requests and connections at a time.
 //!
-//! A gate stands before what costs: requests that go to servers. Cached answers never come to it,
-//! so that they are given first, and last, when there is too much to do. Whoever does not pass is
-//! refused at once instead of waiting: 429 when a client's own limit is reached, 503 when the
-//! site's is.
+//! The gate applies to requests that go to servers, because these are what costs. Cached answers do not pass
+//! it, so they are still given when a limit is reached. A request that does not pass is refused at once and
+//! does not wait: with 429 if its client's limit is reached, with 503 if the site's is.
 
 mod bucket;
 mod clients;
@@ -20,22 +19,22 @@ use clients::{Clients, Key};
 pub struct LimitSettings {
     /// Requests a second, of all clients together; up to 1000000000.
     pub requests_per_second: u32,
-    /// How many may come at once; at least 1 where there is a rate.
+    /// Burst: how many may arrive at once; at least 1 where there is a rate.
     pub burst: u32,
     /// Requests at a time, of all clients together.
     pub in_flight: u32,
-    /// Connections at a time that requests came on, of all clients together.
+    /// Connections at a time on which requests arrive, of all clients together.
     pub connections: u32,
     /// Requests a second, of each client. IPv6 clients are told apart by the first 64 bits.
     pub client_requests_per_second: u32,
-    /// How many of one client may come at once; at least 1 where there is a rate.
+    /// Burst of one client: how many may arrive at once; at least 1 where there is a rate.
     pub client_burst: u32,
     /// Requests at a time, of each client.
     pub client_in_flight: u32,
-    /// Connections at a time that requests came on, of each client.
+    /// Connections at a time on which requests arrive, of each client.
     pub client_connections: u32,
-    /// Clients that are remembered at a time, some 100 bytes each; 1 to 10000000. The one that
-    /// has been quiet is forgotten first.
+    /// Clients that are remembered at a time, some 100 bytes each; 1 to 10000000. Idle clients are forgotten
+    /// first.
     pub clients: usize,
 }
 
@@ -98,10 +97,10 @@ pub const LIMITS: [&str; 6] = [
     "client_connections",
 ];
 
-/// A request that may not pass.
+/// Why a request or connection was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Which limit it met.
+    /// The limit that was reached.
     pub limit: Limit,
     retry_after_s: u32,
 }
@@ -119,26 +118,26 @@ impl Refused {
         }
     }
 
-    /// Whether it is the connection that is one too many, and not the request.
+    /// Whether the limit is one on connections: then the connection ends.
     pub const fn ends_connection(self) -> bool {
         matches!(self.limit, Limit::SiteConnections | Limit::ClientConnections)
     }
 
-    /// Seconds after which it may pass, as far as is known; at least 1.
+    /// Seconds after which the client may try again, as far as that is known; at least 1.
     pub const fn retry_after_s(self) -> u32 {
         self.retry_after_s
     }
 }
 
-/// The limits of one site at work, shared by all workers.
+/// Enforces the limits of one site. All workers share it.
 #[derive(Debug)]
 pub struct Gate {
     settings: LimitSettings,
-    state: Mutex<State>,
+    state: Mutex<GateState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct GateState {
     site: Bucket,
     in_flight: u32,
     connections: u32,
@@ -146,21 +145,22 @@ struct State {
     refused: [u64; LIMITS.len()],
 }
 
-/// A connection's place with the site that its last request was for; given back when it is dropped.
+/// A connection that counts against the limits of the site that its last request was for, until this is
+/// dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConnectionPermit {
     gate: Arc<Gate>,
     client: Option<Key>,
 }
 
-impl Place {
-    /// Whether it is one behind this gate.
+impl ConnectionPermit {
+    /// Whether it counts against the limits of this gate.
     pub fn is_at(&self, gate: &Arc<Gate>) -> bool {
         Arc::ptr_eq(&self.gate, gate)
     }
 }
 
-/// A request that has passed; dropped when the request ends.
+/// A request that has passed the gate. It counts against the limits until this is dropped.
 #[derive(Debug)]
 pub struct Permit {
     _held: Option<Held>,
@@ -173,12 +173,12 @@ struct Held {
 }
 
 impl Gate {
-    /// A gate that nobody has passed.
+    /// A gate that no request has passed yet.
     pub fn new(settings: LimitSettings) -> Arc<Self> {
         let clients = Clients::new(settings.clients.max(1));
         let refused = [0; LIMITS.len()];
         let state =
-            State { site: Bucket::default(), in_flight: 0, connections: 0, clients, refused };
+            GateState { site: Bucket::default(), in_flight: 0, connections: 0, clients, refused };
         Arc::new(Self { settings, state: Mutex::new(state) })
     }
 
@@ -187,8 +187,9 @@ impl Gate {
         &self.settings
     }
 
-    /// Lets a request pass, or says which limit it met. What is refused counts for no rate. The time is
-    /// steady, in microseconds: with a coarser clock requests that came one by one would come at once.
+    /// Lets a request pass, or says which limit is reached. A refused request does not count against a rate.
+    /// The time is steady, in microseconds: to a coarser clock, requests one after the other would seem to
+    /// arrive at once.
     pub fn admit(self: &Arc<Self>, now_us: u64, client: Option<IpAddr>) -> Result<Permit, Refused> {
         if !self.settings.limits_requests() {
             return Ok(Permit { _held: None });
@@ -207,13 +208,13 @@ impl Gate {
         }
     }
 
-    /// Gives a connection a place, unless there are no limits on connections, or says which one it met. A
-    /// router in front has no `client` here: its connections are those of many.
+    /// Counts a connection, or says which limit is reached. `None`: there are no limits on connections. A
+    /// trusted router in front has no `client` here, because its connections carry requests of many clients.
     pub fn enter(
         self: &Arc<Self>,
         now_us: u64,
         client: Option<IpAddr>,
-    ) -> Result<Option<Place>, Refused> {
+    ) -> Result<Option<ConnectionPermit>, Refused> {
         if !self.settings.limits_connections() {
             return Ok(None);
         }
@@ -221,7 +222,7 @@ impl Gate {
         match state.enter(&self.settings, now_us, client) {
             Ok(client) => {
                 drop(state);
-                Ok(Some(Place { gate: Arc::clone(self), client }))
+                Ok(Some(ConnectionPermit { gate: Arc::clone(self), client }))
             }
             Err(refused) => {
                 state.refused[refused.limit as usize] += 1;
@@ -235,13 +236,13 @@ impl Gate {
         self.lock().refused
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    /// The client's limits first: a site's rate is not for those who are over their own.
+impl GateState {
+    /// The client's limits come first: a client beyond its own limit must not use up the site's rate.
     fn admit(
         &mut self,
         settings: &LimitSettings,
@@ -310,7 +311,7 @@ impl State {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut state = self.gate.lock();
         state.connections = state.connections.saturating_sub(1);

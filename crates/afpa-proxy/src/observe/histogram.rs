@@ -17,7 +17,7 @@ pub struct Histogram {
 pub const BUCKETS: usize = BOUNDS_US.len() + 1;
 
 impl Histogram {
-    /// What somebody else counted, by [`Histogram::bucket_of`].
+    /// A histogram of counts that were made with [`Histogram::bucket_of`].
     pub fn counted(buckets: [u64; BUCKETS], sum_us: u64) -> Self {
         Self { buckets, sum_us }
     }
@@ -57,8 +57,8 @@ impl Histogram {
         bounds.zip(self.buckets.iter().copied())
     }
 
-    /// The time that `percent` of them did not exceed, as well as the buckets tell: between two
-    /// bounds it is taken to lie where an even spread would have it.
+    /// The time that `percent` of them did not exceed, as exactly as the buckets tell: within a bucket, the
+    /// times are taken to be spread evenly.
     pub fn percentile_us(&self, percent: u32) -> Option<u64> {
         let count = self.count();
         if count == 0 {

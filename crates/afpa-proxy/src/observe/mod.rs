@@ -1,10 +1,10 @@
-//! What is counted of servers and groups, and how it is handed to whoever shows it.
+//! Counters of servers and groups, and the reports that metrics and statistics read.
 
 mod histogram;
 
 pub use histogram::{BOUNDS_US, BUCKETS, Histogram};
 
-use crate::health::{Change, Outcome};
+use crate::health::{AttemptOutcome, Change};
 
 /// Counts of one server since the start, or since it joined its group.
 #[derive(Clone, Debug, Default)]
@@ -43,9 +43,9 @@ pub const ERRORS: [&str; 8] = [
 
 impl ServerCounts {
     /// Counts what became of a request.
-    pub(crate) fn outcome(&mut self, outcome: Outcome) {
+    pub(crate) fn outcome(&mut self, outcome: AttemptOutcome) {
         let error = match outcome {
-            Outcome::Ok { status, first_byte_us, total_us } => {
+            AttemptOutcome::Ok { status, first_byte_us, total_us } => {
                 let class = usize::from(status / 100).saturating_sub(1);
                 if let Some(count) = self.responses.get_mut(class) {
                     *count += 1;
@@ -54,14 +54,14 @@ impl ServerCounts {
                 self.total.add(total_us);
                 return;
             }
-            Outcome::ConnectRefused => 0,
-            Outcome::ConnectFailed => 1,
-            Outcome::ConnectTimeout => 2,
-            Outcome::FirstByteTimeout => 3,
-            Outcome::IdleTimeout => 4,
-            Outcome::Reset => 5,
-            Outcome::BadResponse => 6,
-            Outcome::Truncated => 7,
+            AttemptOutcome::ConnectRefused => 0,
+            AttemptOutcome::ConnectFailed => 1,
+            AttemptOutcome::ConnectTimeout => 2,
+            AttemptOutcome::FirstByteTimeout => 3,
+            AttemptOutcome::IdleTimeout => 4,
+            AttemptOutcome::Reset => 5,
+            AttemptOutcome::BadResponse => 6,
+            AttemptOutcome::Truncated => 7,
         };
         self.errors[error] += 1;
     }
@@ -109,7 +109,7 @@ pub struct GroupReport {
 /// A server at one moment.
 #[derive(Clone, Debug)]
 pub struct ServerReport {
-    /// Its name: the configured place, and the address when that is not the same.
+    /// Its name: as it is configured, and its address if that differs.
     pub name: String,
     /// `up`, `growing`, `draining`, or why it is unavailable.
     pub state: &'static str,
@@ -117,10 +117,10 @@ pub struct ServerReport {
     pub available: bool,
     /// Its weight.
     pub weight: u32,
-    /// Requests that it has now.
+    /// Requests in flight.
     pub in_flight: u32,
-    /// Requests that it may have at a time.
+    /// Most requests at a time.
     pub max_connections: u32,
-    /// What was counted.
+    /// Its counters.
     pub counts: ServerCounts,
 }

@@ -1,9 +1,9 @@
-//! Buffers that a core uses again and again.
+//! Buffers that a core reuses.
 
 use std::cell::RefCell;
 
-/// Bytes of a buffer: what one read takes from a server that has much to say. It fits the second-level
-/// cache of a core, through which the bytes travel from one socket to the other.
+/// Bytes of a buffer: what one read takes from a server that sends much. It fits the second-level cache of a
+/// core, so that the bytes stay there on their way from one socket to the other.
 pub const BUFFER: usize = 128 * 1024;
 
 /// Room for one read; always [`BUFFER`] bytes.
@@ -23,15 +23,16 @@ impl std::ops::DerefMut for Buffer {
     }
 }
 
-/// Spare buffers. An exchange holds one only while it has bytes in it, so that few serve many.
+/// Spare buffers. An exchange holds a buffer only while there are bytes in it, so a few buffers are enough
+/// for many exchanges.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     rooms: RefCell<Vec<Buffer>>,
-    /// For heads, and what is written anew.
+    /// For heads, and for content that is framed anew.
     texts: RefCell<Vec<Vec<u8>>>,
 }
 
-/// A text that grew beyond this is not kept.
+/// A vector that grew beyond this is not kept.
 const LARGEST_TEXT: usize = 2 * BUFFER;
 
 /// Spare buffers that are kept; beyond it they are given back to the system.

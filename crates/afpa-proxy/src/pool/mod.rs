@@ -1,9 +1,9 @@
-//! Connections to servers: those of one core, so that nobody has to be asked for one.
+//! Connections to servers. Each core has its own, so that taking one needs no lock.
 //!
-//! A connection is on one of the two lists of the IBM paper (section 3): *idle*, those of a server that
-//! keeps them, the last used first out; or *to be closed*, those that the server said it would close,
-//! which are closed here when it has, or after a time-out: so the server, not this machine, keeps the
-//! memory of the closed connection, and its port.
+//! A connection that is not in use is on one of the two lists of the IBM paper (section 3). *Idle*: the server
+//! keeps the connection; the one that was used last is taken first. *To be closed*: the server said that it
+//! would close. This machine closes only after the server has, or after a time-out, so that the server's side
+//! goes through TIME_WAIT and not this one.
 
 mod buffers;
 mod stream;
@@ -19,7 +19,7 @@ use buffers::Buffers;
 pub use buffers::{BUFFER, Buffer};
 pub use stream::ServerStream;
 
-/// Connections to servers that wait for something to do, and buffers.
+/// Connections to servers that wait for a request, and buffers.
 #[derive(Debug, Default)]
 pub struct Pool {
     /// By [`Lease::id`](crate::select::Lease::id).
@@ -52,15 +52,15 @@ struct Closing {
     until_ms: u64,
 }
 
-/// Connections that may wait for their server to close them.
+/// How many connections may wait for their server to close them.
 const MOST_CLOSING: usize = 1024;
 
-/// How long they wait.
+/// How long they wait, in milliseconds.
 const CLOSING_MS: u64 = 3_000;
 
 impl Pool {
-    /// An idle connection to a server, not idle for longer than `most_idle_ms`. One that the server has
-    /// closed, or on which it has said something unasked, is not given out.
+    /// Takes an idle connection to a server that has not been idle for longer than `most_idle_ms`. A
+    /// connection that the server has closed, or on which bytes have arrived unasked, is never returned.
     pub fn take(&self, server: u64, now_ms: u64, most_idle_ms: u64) -> Option<ServerStream> {
         let mut lists = self.idle.borrow_mut();
         let list = lists.get_mut(&server)?;
@@ -95,7 +95,7 @@ impl Pool {
         }
     }
 
-    /// Leaves a connection to the server, which said that it would close it.
+    /// Puts a connection on the list of those that the server will close.
     pub fn leave_to_server(&self, stream: ServerStream, now_ms: u64) {
         let mut closing = self.closing.borrow_mut();
         if closing.len() < MOST_CLOSING {
@@ -103,13 +103,13 @@ impl Pool {
         }
     }
 
-    /// Closes the idle connections to a server: one of them turned out to be dead.
+    /// Closes the idle connections to a server, when one of them was found to be closed.
     pub fn forget(&self, server: u64) {
         self.idle.borrow_mut().remove(&server);
     }
 
-    /// Once a second: closes what has been idle for too long, what servers have closed, what they should
-    /// have closed, and what is left of those that are to get no more requests.
+    /// To be called once a second. Closes connections that have been idle for too long, that servers have
+    /// closed or should have closed, and that lead to servers which get no more requests.
     pub fn tick(&self, now_ms: u64) {
         self.idle.borrow_mut().retain(|_, list| {
             let wanted = list.wanted.get();
@@ -130,33 +130,33 @@ impl Pool {
         self.closing.borrow_mut().clear();
     }
 
-    /// Connections that are idle, and those that wait for their end.
+    /// How many connections are idle, and how many wait for their server to close them.
     pub fn waiting(&self) -> (usize, usize) {
         let idle = self.idle.borrow().values().map(|list| list.idle.len()).sum();
         (idle, self.closing.borrow().len())
     }
 
-    /// Connections that carry a request now.
+    /// How many connections carry a request.
     pub fn busy(&self) -> usize {
         self.busy.get()
     }
 
-    /// Room for one read.
+    /// Takes a buffer for one read.
     pub fn buffer(&self) -> Buffer {
         self.buffers.take()
     }
 
-    /// Takes room back.
+    /// Gives a buffer back.
     pub fn give_back(&self, buffer: Buffer) {
         self.buffers.give_back(buffer);
     }
 
-    /// An empty vector, with the memory of an earlier one if there is a spare one.
+    /// Takes an empty vector, with the memory of an earlier one if there is any.
     pub fn text(&self) -> Vec<u8> {
         self.buffers.take_text()
     }
 
-    /// Takes the memory of a vector back.
+    /// Gives the memory of a vector back.
     pub fn give_back_text(&self, text: Vec<u8>) {
         self.buffers.give_back_text(text);
     }
@@ -166,8 +166,8 @@ impl Pool {
     }
 }
 
-/// Whether nothing has come on a connection on which nothing should, its end included. What the event
-/// loop knows is enough: it costs no system call while nothing has happened.
+/// Whether an idle connection is still good: neither bytes nor its end have arrived. This asks only what the
+/// event loop knows already, so it costs no system call while nothing has happened.
 fn is_silent(stream: &mut ServerStream) -> bool {
     let mut cx = Context::from_waker(Waker::noop());
     matches!(stream.poll_read(&mut cx, &mut [0; 1]), Poll::Pending)

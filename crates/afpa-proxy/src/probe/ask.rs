@@ -9,10 +9,10 @@ use tokio::time::timeout;
 use crate::health::ProbeKind;
 use crate::select::{Address, ProbeTask};
 
-/// Bytes of a response that are waited for: its status line, as far as the code.
+/// Bytes of a response that a probe waits for: the status line up to the code.
 const STATUS_LINE: usize = "HTTP/1.1 200".len();
 
-/// Whether the server does what the probe wants of it, within the time it has.
+/// Whether the server passes the probe within the probe's time-out.
 pub async fn probe(task: &ProbeTask) -> bool {
     timeout(task.timeout, attempt(task)).await.is_ok_and(|good| good.unwrap_or(false))
 }

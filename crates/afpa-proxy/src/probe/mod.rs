@@ -1,5 +1,5 @@
-//! The keeper of the server groups: a thread that probes servers and looks up names when it is
-//! time. What to do, and what follows from it, is decided by the groups.
+//! The prober of the server groups: a thread that probes servers and looks up names when that is due. The
+//! groups decide what is due, and what follows from a result.
 
 mod ask;
 
@@ -18,27 +18,27 @@ use tokio::task::LocalSet;
 use tokio::time::timeout;
 
 use crate::resolve::{ResolveSettings, resolve};
-use crate::select::{Group, Place};
+use crate::select::{Group, ServerAddress};
 
-/// Probes and look-ups at a time.
+/// Most probes and look-ups at a time.
 const AT_A_TIME: usize = 256;
 
-/// How long a start waits for names: with addresses there is somebody to answer the first request.
+/// How long a start waits for look-ups: once names have addresses, there are servers for the first request.
 const FIRST_NAMES: Duration = Duration::from_secs(2);
 
-/// How often the groups are asked what is due. A server that becomes unavailable between two times
-/// is not probed before its pause is over, which is never shorter.
+/// How often the groups are asked what is due. This is never longer than the pause before the first probe of
+/// a server that has become unavailable.
 const BEAT: Duration = Duration::from_millis(100);
 
-/// Keeps server groups; ends when dropped.
+/// Probes the servers of groups and resolves their names; its thread ends when this is dropped.
 #[derive(Debug)]
-pub struct Keeper {
-    shared: Arc<Shared>,
+pub struct HealthProber {
+    shared: Arc<ProberInner>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ProberInner {
     task: Mutex<Task>,
     changed: Notify,
 }
@@ -50,16 +50,17 @@ struct Task {
     ended: bool,
 }
 
-impl Keeper {
+impl HealthProber {
     /// Starts the thread. Names are looked up before this returns, unless that takes more than two
     /// seconds.
     ///
     /// # Errors
-    /// When the system has no thread or no event queue to give.
+    /// When the system cannot start a thread or an event queue.
     pub fn start(groups: Vec<Arc<Group>>, settings: ResolveSettings) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let task = Task { groups, settings: Arc::new(settings), ended: false };
-        let shared = Arc::new(Shared { task: Mutex::new(task.clone()), changed: Notify::new() });
+        let shared =
+            Arc::new(ProberInner { task: Mutex::new(task.clone()), changed: Notify::new() });
         let first = async {
             let names = task.groups.iter().flat_map(|group| group.names()).collect::<Vec<_>>();
             let mut due = HashMap::new();
@@ -72,13 +73,13 @@ impl Keeper {
             all.await;
         };
         let _ = runtime.block_on(async { timeout(FIRST_NAMES, first).await });
-        let kept = Arc::clone(&shared);
-        let keep = move || LocalSet::new().block_on(&runtime, keep(&kept));
-        let thread = std::thread::Builder::new().name("afpa-keeper".to_owned()).spawn(keep)?;
+        let for_thread = Arc::clone(&shared);
+        let run = move || LocalSet::new().block_on(&runtime, run_until_dropped(&for_thread));
+        let thread = std::thread::Builder::new().name("afpa-prober".to_owned()).spawn(run)?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Keeps these groups from now on.
+    /// Probes these groups from now on.
     pub fn replace(&self, groups: Vec<Arc<Group>>, settings: ResolveSettings) {
         self.change(|task| (task.groups, task.settings) = (groups, Arc::new(settings)));
     }
@@ -89,7 +90,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for HealthProber {
     fn drop(&mut self) {
         self.change(|task| task.ended = true);
         if let Some(thread) = self.thread.take() {
@@ -98,9 +99,9 @@ impl Drop for Keeper {
     }
 }
 
-async fn keep(shared: &Shared) {
+async fn run_until_dropped(shared: &ProberInner) {
     let room = Rc::new(Semaphore::new(AT_A_TIME));
-    let mut names: HashMap<Place, Rc<std::cell::Cell<Due>>> = HashMap::new();
+    let mut names: HashMap<ServerAddress, Rc<std::cell::Cell<Due>>> = HashMap::new();
     loop {
         let task = shared.task.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if task.ended {
@@ -139,9 +140,9 @@ enum Due {
 fn begin_look_ups(
     task: &Task,
     room: &Rc<Semaphore>,
-    names: &mut HashMap<Place, Rc<std::cell::Cell<Due>>>,
+    names: &mut HashMap<ServerAddress, Rc<std::cell::Cell<Due>>>,
 ) {
-    let wanted: Vec<Place> = task.groups.iter().flat_map(|group| group.names()).collect();
+    let wanted: Vec<ServerAddress> = task.groups.iter().flat_map(|group| group.names()).collect();
     names.retain(|place, _| wanted.contains(place));
     for place in wanted {
         let due = names.entry(place.clone()).or_insert_with(|| Rc::new(Due::At(0).into()));
@@ -159,9 +160,9 @@ fn begin_look_ups(
     }
 }
 
-/// Looks up one name for all groups that have it, and says when it should be looked up again.
-async fn look_up(place: Place, task: Task) -> Duration {
-    let Place::Name { host, port } = &place else { return Duration::MAX };
+/// Looks up one name for all groups that have it. Returns after which time to look it up again.
+async fn look_up(place: ServerAddress, task: Task) -> Duration {
+    let ServerAddress::Name { host, port } = &place else { return Duration::MAX };
     match resolve(host, &task.settings).await {
         Ok(resolved) => {
             let addresses: Vec<SocketAddr> =

@@ -1,4 +1,4 @@
-//! The keeper with servers and a name server of its own on loopback.
+//! The prober with servers and a name server of its own on loopback.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, UdpSocket};
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::*;
 use crate::health::{CheckSettings, HealthSettings};
-use crate::select::{Chosen, GroupSettings, Outcome, Pick, ServerSettings};
+use crate::select::{AttemptOutcome, Chosen, GroupSettings, Pick, ServerSettings};
 
 fn group(to: &str, health: HealthSettings) -> Arc<Group> {
     let servers = vec![ServerSettings::at(to.parse().unwrap())];
@@ -56,8 +56,9 @@ fn a_probe_restores_a_server_that_listens_again() {
         HealthSettings { probe_every: every, ..HealthSettings::default() },
     );
     let Pick::Server(lease) = group.pick(steady_ms(), &Chosen::default(), &[]) else { panic!() };
-    lease.finish(steady_ms(), Outcome::ConnectRefused);
-    let _keeper = Keeper::start(vec![Arc::clone(&group)], ResolveSettings::default()).unwrap();
+    lease.finish(steady_ms(), AttemptOutcome::ConnectRefused);
+    let _prober =
+        HealthProber::start(vec![Arc::clone(&group)], ResolveSettings::default()).unwrap();
     eventually("a probe fails", || group.report(0).servers[0].counts.probes[0] > 0);
     assert!(!is_up(&group));
     let _listener = TcpListener::bind(address).unwrap();
@@ -80,13 +81,13 @@ fn checks_ask_and_look_at_the_status() {
     };
     let health = HealthSettings { check: Some(check), ..HealthSettings::default() };
     let group = group(&address.to_string(), health);
-    let keeper = Keeper::start(vec![Arc::clone(&group)], ResolveSettings::default()).unwrap();
+    let prober = HealthProber::start(vec![Arc::clone(&group)], ResolveSettings::default()).unwrap();
     eventually("a check succeeds", || group.report(0).servers[0].counts.probes[1] > 0);
     status.store(503, Ordering::Relaxed);
     eventually("it is unavailable", || !is_up(&group));
     status.store(200, Ordering::Relaxed);
     eventually("it is available", || is_up(&group));
-    drop(keeper);
+    drop(prober);
     status.store(0, Ordering::Relaxed);
     drop(std::net::TcpStream::connect(address));
     server.join().unwrap();
@@ -128,12 +129,12 @@ fn names_are_looked_up_again_when_they_expire() {
         least_ttl: Duration::from_millis(150),
         ..ResolveSettings::default()
     };
-    let keeper = Keeper::start(vec![Arc::clone(&group)], settings).unwrap();
+    let prober = HealthProber::start(vec![Arc::clone(&group)], settings).unwrap();
     let name = || group.report(0).servers.first().map(|server| server.name.clone());
     assert_eq!(name().as_deref(), Some("app.test:8080 127.0.0.1:8080"), "at the start");
     last.store(2, Ordering::Relaxed);
     eventually("it moved", || name().as_deref() == Some("app.test:8080 127.0.0.2:8080"));
-    drop(keeper);
+    drop(prober);
     last.store(0, Ordering::Relaxed);
     let waker = UdpSocket::bind("127.0.0.1:0").unwrap();
     waker.send_to(&[0; 12], address).unwrap();
@@ -151,7 +152,7 @@ fn a_name_without_answer_is_no_server_and_is_asked_for_again() {
         ..ResolveSettings::default()
     };
     let group = group("app.test:8080", HealthSettings::default());
-    let _keeper = Keeper::start(vec![Arc::clone(&group)], settings).unwrap();
+    let _prober = HealthProber::start(vec![Arc::clone(&group)], settings).unwrap();
     assert!(group.report(0).servers.is_empty());
     silent.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let mut message = [0; 512];

@@ -1,8 +1,8 @@
-//! The request as the server gets it: written anew from what was parsed, never copied through.
+//! The request as the server gets it: written anew from what was parsed, never copied.
 //!
-//! So no two readers can disagree about where it ends (RFC 9112 section 11.2): there is one Host, at
-//! most one of Content-Length and Transfer-Encoding, both from parsed values, and no field that concerns
-//! only the connection to the client (RFC 9110 section 7.6.1).
+//! So AFPA and the server cannot disagree about where a request ends (RFC 9112 section 11.2): there is one Host
+//! field, at most one of Content-Length and Transfer-Encoding, both from parsed values, and no field that
+//! concerns only the connection to the client (RFC 9110 section 7.6.1).
 
 mod policy;
 
@@ -18,38 +18,38 @@ pub use policy::{HostPolicy, Mark, RequestPolicy};
 /// What this intermediary calls itself in Via (RFC 9110 section 7.6.3).
 pub const PSEUDONYM: &str = "afpa";
 
-/// How often a request may have come by here. A proxy that is its own server passes a request round in
-/// a ring; this breaks it.
+/// How often a request may have passed this proxy. A proxy that is configured as its own server would pass
+/// the request on for ever; this breaks the loop.
 const ROUNDS: usize = 8;
 
-/// Where a request came from, as far as servers are told.
+/// What servers are told about where a request came from.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin {
     /// The client's address; none for one on a unix socket.
     pub client: Option<IpAddr>,
-    /// Whether the client is a router in front of this one, whose word on its own clients counts.
+    /// Whether the client is a trusted router in front, whose fields about its own clients are believed.
     pub trusted: bool,
 }
 
-/// Why a request is not for servers.
+/// Why a request is not passed on to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotForwardable {
-    /// CONNECT: this is no forward proxy.
+    /// CONNECT: this is not a forward proxy.
     #[error("tunnels to other servers are not offered")]
     Connect,
-    /// TRACE: it would show fields of the way in to scripts that may not see them.
+    /// TRACE: the answer would show fields to scripts that must not see them.
     #[error("TRACE is not answered")]
     Trace,
     /// `OPTIONS *`, which is about this server.
     #[error("the request is about this server")]
     AboutThisServer,
-    /// Max-Forwards is used up (RFC 9110 section 7.6.2): this is where the answer comes from.
+    /// Max-Forwards is 0 (RFC 9110 section 7.6.2): this proxy has to answer.
     #[error("the request goes no further, as it asks")]
     LastStop,
-    /// It has been here too often.
+    /// It has passed this proxy too often.
     #[error("the request goes round in a ring")]
     Ring,
-    /// More Connection lines than anybody sends.
+    /// It has more Connection lines than a sensible client sends.
     #[error("too many Connection fields")]
     Connection,
 }
@@ -58,7 +58,7 @@ pub enum NotForwardable {
 #[derive(Clone, Debug, Default)]
 pub struct RequestHead {
     bytes: Vec<u8>,
-    /// Where the server's own name has to be put in as the host.
+    /// The position at which the server's own name is inserted as the host.
     host_at: Option<usize>,
     upgrade: bool,
     /// Trailer fields that concern only the client's connection.
@@ -66,13 +66,13 @@ pub struct RequestHead {
 }
 
 impl RequestHead {
-    /// An empty one in the memory of a vector.
+    /// An empty head that uses the memory of a vector.
     pub fn in_memory(mut bytes: Vec<u8>) -> Self {
         bytes.clear();
         Self { bytes, ..Self::default() }
     }
 
-    /// Its memory, for another.
+    /// Its memory, for another head.
     pub fn into_memory(self) -> Vec<u8> {
         self.bytes
     }
@@ -101,7 +101,7 @@ impl RequestHead {
         self.upgrade
     }
 
-    /// Trailer fields that go no further, whatever they are.
+    /// Names of trailer fields that must not be passed on.
     pub(crate) fn nominated(&self) -> &OwnedNominated {
         &self.nominated
     }
@@ -109,7 +109,7 @@ impl RequestHead {
     /// Writes the head of `request` with a normalised `path`, in the memory of an earlier one.
     ///
     /// # Errors
-    /// See [`NotForwardable`]; the head is good for nothing then.
+    /// See [`NotForwardable`]; the head must not be used then.
     pub fn write(
         &mut self,
         request: &Request<'_, '_>,
@@ -171,7 +171,7 @@ fn admit<'b>(request: &Request<'_, 'b>) -> Result<Option<&'b [u8]>, NotForwardab
     }
 }
 
-/// What one look over the fields finds.
+/// What one pass over the fields finds.
 #[derive(Default)]
 struct Survey<'b> {
     nominated: Nominated<'b>,
@@ -219,8 +219,8 @@ impl<'b> Survey<'b> {
             && self.nominated.contains(b"upgrade")
     }
 
-    /// Whether the client, and nobody before it, said that it takes trailer fields (RFC 9110 section
-    /// 10.1.4). In HTTP/1.0 there is no place for them.
+    /// Whether the client itself accepts trailer fields (RFC 9110 section 10.1.4): its TE is named in
+    /// Connection. HTTP/1.0 has no trailer fields.
     fn takes_trailers(&self, request: &Request<'_, '_>) -> bool {
         self.te_trailers && request.version == Version::Http11 && self.nominated.contains(b"te")
     }
@@ -290,7 +290,7 @@ fn put_framing(request: &Request<'_, '_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Via, Forwarded (RFC 7239) and its older relatives.
+/// Writes Via, Forwarded (RFC 7239) and the older X-Forwarded fields.
 fn put_marks(request: &Request<'_, '_>, policy: &RequestPolicy, origin: Origin, out: &mut Vec<u8>) {
     if policy.via {
         let version = if request.version == Version::Http10 { "1.0" } else { "1.1" };
@@ -361,7 +361,7 @@ fn put_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out: &
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends an address as it is usually written: most are of IPv4, which takes no formatter.
+/// Appends an address as text. Most are IPv4 addresses, which are written without the formatter.
 fn put_address(address: IpAddr, out: &mut Vec<u8>) {
     match address {
         IpAddr::V4(address) => {
@@ -378,8 +378,8 @@ fn put_address(address: IpAddr, out: &mut Vec<u8>) {
     }
 }
 
-/// How the client reached this server. A target that names `https` came through somebody who speaks
-/// TLS for us.
+/// The scheme by which the client reached this server. A target with `https` came through a machine in front
+/// that terminates TLS.
 fn scheme(request: &Request<'_, '_>) -> &'static [u8] {
     match request.target {
         Target::Absolute { scheme: Scheme::Https, .. } => b"https",
@@ -396,7 +396,7 @@ fn put_parts(out: &mut Vec<u8>, name: &[u8], parts: &[&[u8]]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// A query as it came; what may not stand in a request line is escaped.
+/// Appends a query unchanged, except that bytes which a request line must not contain are escaped.
 fn put_query(query: &[u8], out: &mut Vec<u8>) {
     for &byte in query {
         match byte {

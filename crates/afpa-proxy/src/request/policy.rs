@@ -1,8 +1,8 @@
-//! What requests tell servers about their way.
+//! Settings of the fields that tell servers where a request came from.
 
 use super::Origin;
 
-/// Fields that are set, kept or taken away. The defaults believe nobody.
+/// Fields that are set, kept or removed. By default no client is believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestPolicy {
     /// The Host that servers get.
@@ -13,8 +13,8 @@ pub struct RequestPolicy {
     pub forwarded: Mark,
     /// `X-Forwarded-For`, `X-Forwarded-Host`, `X-Forwarded-Proto`.
     pub x_forwarded: Mark,
-    /// Protocols that a client may change to (RFC 9110 section 7.8), in lower case. Not `h2c`: nobody
-    /// would look at the requests behind it.
+    /// Protocols that a client may change to (RFC 9110 section 7.8), in lower case. Never `h2c`: the requests
+    /// behind it would not be checked.
     pub upgrades: Vec<String>,
 }
 
@@ -30,16 +30,16 @@ pub enum HostPolicy {
     Name(String),
 }
 
-/// What is done with fields that tell where a request came from.
+/// What is done with a field that tells where a request came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// Passed on as they came, whoever sent them.
+    /// It is passed on unchanged, from any client.
     Keep,
-    /// Taken away.
+    /// It is removed.
     Remove,
-    /// Written anew; appended to what came from a trusted router.
+    /// It is written anew; from a trusted router, the new value is appended to what arrived.
     Replace,
-    /// Appended to what came, whoever sent it.
+    /// The new value is appended to what arrived, from any client.
     Append,
 }
 

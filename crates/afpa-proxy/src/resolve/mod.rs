@@ -1,5 +1,5 @@
-//! Host names of servers to addresses, and how long these hold, which the system's `getaddrinfo`
-//! would not tell.
+//! Resolves host names of servers to addresses. It also learns their time to live, which the system's
+//! `getaddrinfo` does not report.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -20,12 +20,11 @@ pub struct ResolveSettings {
     pub timeout: Duration,
     /// How often a question is asked before a look-up fails; 1 to 10.
     pub attempts: u32,
-    /// Addresses hold at least so long, whatever the answer says; 100 ms to 1 h.
+    /// Lower bound of the time to live, whatever the answer says; 100 ms to 1 h.
     pub least_ttl: Duration,
-    /// And at most so long; 1 s to 1 d.
+    /// Upper bound of the time to live; 1 s to 1 d.
     pub most_ttl: Duration,
-    /// When a look-up failed, the next one is made so much later, and the old addresses stay;
-    /// 100 ms to 1 h.
+    /// Pause after a look-up that failed. The old addresses stay until the next one succeeds; 100 ms to 1 h.
     pub retry: Duration,
 }
 
@@ -42,7 +41,7 @@ impl Default for ResolveSettings {
     }
 }
 
-/// Addresses of a name, and how long they hold.
+/// Addresses of a name, and their time to live.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
     /// In no order; at least one.
@@ -68,7 +67,7 @@ impl From<NetError> for ResolveError {
 /// # Errors
 /// When nobody answers, or the answer is that there are none.
 pub async fn resolve(host: &str, settings: &ResolveSettings) -> Result<Resolved, ResolveError> {
-    // Complete names only: a search list would ask for others that this one may be the beginning of.
+    // Names are complete: a search list would append domains to them.
     let name = format!("{}.", host.strip_suffix('.').unwrap_or(host));
     let found = resolver(settings)?.lookup_ip(name.as_str()).await?;
     let least = found.as_lookup().answers().iter().map(|record| record.ttl).min();
@@ -89,7 +88,7 @@ fn resolver(settings: &ResolveSettings) -> Result<TokioResolver, NetError> {
     options.timeout = settings.timeout;
     options.attempts = usize::try_from(settings.attempts.saturating_sub(1)).unwrap_or(0);
     options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-    // Whoever asks here wants to know what is true now.
+    // No cache: each look-up asks for the present addresses.
     options.cache_size = 0;
     builder.build()
 }

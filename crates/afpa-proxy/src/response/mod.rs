@@ -1,5 +1,5 @@
-//! The head of a server's response: read strictly where it says where the response ends, and written
-//! anew for the client.
+//! The head of a server's response. The fields that say where the response ends are parsed strictly; the head
+//! is written anew for the client.
 
 use std::mem::MaybeUninit;
 
@@ -20,12 +20,12 @@ impl Default for Slots<'_> {
     }
 }
 
-/// What was asked, as far as the answer is read by it.
+/// What the parser of a response has to know about the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// The method was HEAD: there is no content.
     pub head: bool,
-    /// A change of protocol was asked for.
+    /// The request asked for a change of protocol (Upgrade).
     pub upgrade: bool,
 }
 
@@ -35,16 +35,16 @@ pub enum BadResponse {
     /// Not HTTP, or not well-formed.
     #[error("the response is not HTTP/1: {0}")]
     Syntax(httparse::Error),
-    /// No end of the head within the limit.
+    /// The head is longer than the limit.
     #[error("the head of the response is longer than the limit")]
     TooLong,
     /// A status code that does not exist (RFC 9110 section 15).
     #[error("the status code is not between 100 and 599")]
     Status,
-    /// 101 to a request that asked for no other protocol.
+    /// 101, although the request asked for no other protocol.
     #[error("a change of protocol that was not asked for")]
     Upgrade,
-    /// More Connection lines than anybody sends.
+    /// It has more Connection lines than a sensible server sends.
     #[error("too many Connection fields")]
     Connection,
     /// Its end is not certain.
@@ -79,11 +79,11 @@ pub struct Response<'s, 'b> {
 pub enum Delivery {
     /// There is none.
     None,
-    /// As it is, so many bytes.
+    /// Unchanged, with a Content-Length of so many bytes.
     Length(u64),
     /// In chunks.
     Chunked,
-    /// As it is, to the end of the connection: for HTTP/1.0.
+    /// Unchanged, up to the end of the connection: for HTTP/1.0.
     Close,
 }
 
@@ -190,10 +190,10 @@ impl Response<'_, '_> {
         out.reserve(self.head_len + 128);
         self.put_status_line(out);
         if !self.has_date {
-            // A recipient with a clock adds what is missing (RFC 9110 section 6.6.1).
+            // A recipient with a clock adds a missing Date (RFC 9110 section 6.6.1).
             put(out, b"Date", HttpDate::new(now_unix).as_bytes());
         }
-        // What it announces is passed on only from chunks to chunks.
+        // Trailer is passed on only if the trailer fields are: from chunks to chunks.
         self.put_fields(out, delivery == Delivery::Chunked && self.ending == Ending::Chunked);
         if let Some(cookie) = set_cookie {
             put(out, b"Set-Cookie", cookie);

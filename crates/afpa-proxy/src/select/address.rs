@@ -1,4 +1,4 @@
-//! Where a server is: as it is configured, and as it is connected to.
+//! The address of a server: as it is configured, and as it is connected to.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,10 +8,10 @@ pub use afpa_framework::Address;
 
 /// A server as the configuration names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum ServerAddress {
     /// An address that never changes.
     Fixed(Address),
-    /// A host name, resolved to addresses now and again; each of them is a server.
+    /// A host name, which is resolved periodically; each of its addresses is a server.
     Name {
         /// The name, without a dot at its end.
         host: String,
@@ -20,9 +20,9 @@ pub enum Place {
     },
 }
 
-/// Why a text names no server.
+/// Why a text is not the address of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlaceError {
+pub enum ServerAddressError {
     /// Neither `ADDRESS:PORT`, `NAME:PORT` nor `unix:/PATH`.
     #[error("a server is ADDRESS:PORT, [IPV6]:PORT, NAME:PORT or unix:/PATH")]
     Form,
@@ -37,47 +37,47 @@ pub enum PlaceError {
     Host,
 }
 
-impl FromStr for Place {
-    type Err = PlaceError;
+impl FromStr for ServerAddress {
+    type Err = ServerAddressError;
 
-    fn from_str(text: &str) -> Result<Self, PlaceError> {
+    fn from_str(text: &str) -> Result<Self, ServerAddressError> {
         if let Some(path) = text.strip_prefix("unix:") {
             let fits = path.starts_with('/') && path.len() <= 107 && !path.contains('\0');
             return match fits {
-                true => Ok(Place::Fixed(Address::Unix(path.into()))),
-                false => Err(PlaceError::Path),
+                true => Ok(ServerAddress::Fixed(Address::Unix(path.into()))),
+                false => Err(ServerAddressError::Path),
             };
         }
         if let Ok(address) = text.parse::<SocketAddr>() {
             return match address.port() {
-                0 => Err(PlaceError::Port),
-                _ => Ok(Place::Fixed(Address::Tcp(address))),
+                0 => Err(ServerAddressError::Port),
+                _ => Ok(ServerAddress::Fixed(Address::Tcp(address))),
             };
         }
-        let (host, port) = text.rsplit_once(':').ok_or(PlaceError::Form)?;
+        let (host, port) = text.rsplit_once(':').ok_or(ServerAddressError::Form)?;
         if port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(PlaceError::Form);
+            return Err(ServerAddressError::Form);
         }
-        let port = port.parse().ok().filter(|port| *port != 0).ok_or(PlaceError::Port)?;
+        let port = port.parse().ok().filter(|port| *port != 0).ok_or(ServerAddressError::Port)?;
         let host = host.strip_suffix('.').unwrap_or(host);
         match is_host_name(host) {
-            true => Ok(Place::Name { host: host.to_ascii_lowercase(), port }),
-            false => Err(PlaceError::Host),
+            true => Ok(ServerAddress::Name { host: host.to_ascii_lowercase(), port }),
+            false => Err(ServerAddressError::Host),
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Fixed(address) => address.fmt(f),
-            Place::Name { host, port } => write!(f, "{host}:{port}"),
+            ServerAddress::Fixed(address) => address.fmt(f),
+            ServerAddress::Name { host, port } => write!(f, "{host}:{port}"),
         }
     }
 }
 
-/// RFC 1123, section 2.1, and underscores, which names inside container networks have. All digits
-/// and dots would be a mistyped address.
+/// A host name by RFC 1123 section 2.1, or with underscores, which names in container networks have. A name
+/// of nothing but digits and dots is refused: it is a mistyped address.
 fn is_host_name(host: &str) -> bool {
     let label = |label: &str| {
         let ends = label.starts_with('-') || label.ends_with('-');
@@ -98,31 +98,31 @@ mod tests {
         for text in
             ["127.0.0.1:3000", "[::1]:80", "app.example:8080", "unix:/run/app.sock", "db_1:1"]
         {
-            assert_eq!(text.parse::<Place>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<ServerAddress>().unwrap().to_string(), text);
         }
-        let place: Place = "App.Example.:80".parse().unwrap();
-        assert_eq!(place, Place::Name { host: "app.example".to_owned(), port: 80 });
+        let place: ServerAddress = "App.Example.:80".parse().unwrap();
+        assert_eq!(place, ServerAddress::Name { host: "app.example".to_owned(), port: 80 });
     }
 
     #[test]
     fn what_cannot_be_connected_to_is_refused() {
         for (text, error) in [
-            ("", PlaceError::Form),
-            ("localhost", PlaceError::Form),
-            ("localhost:", PlaceError::Form),
-            ("localhost:http", PlaceError::Form),
-            ("localhost:0", PlaceError::Port),
-            ("127.0.0.1:0", PlaceError::Port),
-            ("127.0.0.1:70000", PlaceError::Port),
-            ("127.0.0.256:80", PlaceError::Host),
-            ("-a.example:80", PlaceError::Host),
-            ("a..b:80", PlaceError::Host),
-            ("a b:80", PlaceError::Host),
-            ("http://a:80", PlaceError::Host),
-            ("unix:run/app.sock", PlaceError::Path),
-            ("unix:", PlaceError::Path),
+            ("", ServerAddressError::Form),
+            ("localhost", ServerAddressError::Form),
+            ("localhost:", ServerAddressError::Form),
+            ("localhost:http", ServerAddressError::Form),
+            ("localhost:0", ServerAddressError::Port),
+            ("127.0.0.1:0", ServerAddressError::Port),
+            ("127.0.0.1:70000", ServerAddressError::Port),
+            ("127.0.0.256:80", ServerAddressError::Host),
+            ("-a.example:80", ServerAddressError::Host),
+            ("a..b:80", ServerAddressError::Host),
+            ("a b:80", ServerAddressError::Host),
+            ("http://a:80", ServerAddressError::Host),
+            ("unix:run/app.sock", ServerAddressError::Path),
+            ("unix:", ServerAddressError::Path),
         ] {
-            assert_eq!(text.parse::<Place>(), Err(error), "{text}");
+            assert_eq!(text.parse::<ServerAddress>(), Err(error), "{text}");
         }
     }
 }

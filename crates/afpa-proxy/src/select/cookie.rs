@@ -1,9 +1,9 @@
-//! The cookie of affinity: what it holds, and how it is recognised.
+//! The affinity cookie: its value, and how that is recognised.
 //!
-//! Its value is a keyed hash (SipHash-2-4, 128 bits) of the server's address. It tells a client
-//! nothing: neither the address nor how many servers there are. A client cannot make the value of a
-//! server that it was never given, since the key is secret; one that it was given, it may send as
-//! often as it likes, which is what the cookie is for.
+//! The value is a keyed hash (SipHash-2-4, 128 bits) of the server's address. A client learns nothing from it:
+//! neither the address nor the number of servers. As the key is secret, a client cannot make the value of a
+//! server that it was never given. It may send a value that it was given as often as it likes, which is what
+//! the cookie is for.
 
 use std::hash::Hasher as _;
 
@@ -28,7 +28,7 @@ impl Secret {
         Self(digest(&[0; 16], text.as_bytes()))
     }
 
-    /// One that nobody knows. Every `RandomState` is seeded by the system.
+    /// A random secret. The system seeds every `RandomState`.
     pub(crate) fn random() -> Self {
         use std::hash::{BuildHasher as _, RandomState};
         let [first, second] = [(); 2].map(|()| RandomState::new().hash_one(()));
@@ -39,7 +39,7 @@ impl Secret {
         Self(key)
     }
 
-    /// The value that stands for the server at `address`, in the group of that name.
+    /// The value for the server at `address`, in the group of that name.
     pub(crate) fn value(&self, group: &str, address: &str) -> [u8; LENGTH] {
         let text = format!("{group}\0{address}");
         let mut value = [0; LENGTH];
@@ -50,7 +50,7 @@ impl Secret {
     }
 }
 
-/// Whether `sent` is `value`; how long it takes does not tell how much of it was right.
+/// Whether `sent` is `value`. The comparison takes equally long wherever they differ.
 pub(crate) fn is(sent: &[u8], value: &[u8; LENGTH]) -> bool {
     sent.len() == LENGTH && sent.iter().zip(value).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }

@@ -1,15 +1,15 @@
-//! Which server gets a request: the whole of a group's state, without I/O, locks or clocks.
+//! Selects the server for a request. This is the whole state of a group, without I/O, locks or clocks.
 //!
-//! Servers stand in *slots*, whose numbers stay while requests are in flight; `order` lists those
-//! that belong to the group now, as the configuration does. A slot whose server left the group is
-//! *retired*, and used again when its last request has ended.
+//! Each server has a *slot*, whose number stays the same while requests are in flight. `order` lists the slots
+//! of the servers that belong to the group now, in the order of the configuration. When a server leaves the
+//! group, its slot is *retired*; it is reused when the last request of that server has ended.
 
 mod members;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::address::{Address, Place};
+use super::address::{Address, ServerAddress};
 use super::cookie::{self, Secret};
 use super::queue::{Full, Queue};
 use super::ring::{self, Ring};
@@ -17,7 +17,7 @@ use super::settings::{Affinity, GroupSettings, Select};
 use super::target::Target;
 use super::turns::{Turn, Turns};
 use super::{Chosen, ServerIndex, WhyNone};
-use crate::health::{Change, Life, Outcome, WhyDown};
+use crate::health::{AttemptOutcome, Change, Life, WhyDown};
 use crate::observe::ServerCounts;
 
 /// One server, as the group sees it.
@@ -32,17 +32,17 @@ pub(super) struct Slot {
     pub(super) counts: ServerCounts,
 }
 
-/// A request's place with a server; to be given back with [`Core::release`].
+/// A request that was given to a server; to be given back with [`Core::release`].
 #[derive(Debug)]
 pub(super) struct Placed {
     pub(super) server: ServerIndex,
     pub(super) epoch: u32,
     pub(super) target: Arc<Target>,
-    /// The client has not got the cookie of this server.
+    /// The client does not have the cookie of this server yet.
     pub(super) new_cookie: bool,
 }
 
-/// What becomes of a request.
+/// What happens with a request.
 #[derive(Debug)]
 pub(super) enum Decision {
     Server(Placed),
@@ -59,7 +59,7 @@ pub(super) struct Wait {
     pub(super) new_cookie: bool,
 }
 
-/// What was refused, and why.
+/// How many requests were refused, by reason.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Refusals {
     pub(super) waited: u64,
@@ -69,16 +69,16 @@ pub(super) struct Refusals {
     pub(super) all_down: u64,
 }
 
-/// The state of a group. `W` is how whoever waits is told.
+/// The state of a group. `W` is what notifies a request that waits.
 #[derive(Debug)]
 pub(super) struct Core<W> {
     pub(super) settings: GroupSettings,
     secret: Secret,
     pub(super) slots: Vec<Slot>,
     pub(super) order: Vec<usize>,
-    /// Addresses of the names, by place.
-    resolved: Vec<(Place, Vec<SocketAddr>)>,
-    /// Servers that somebody has ordered to drain, whatever their weight.
+    /// Addresses of the names, by configured address.
+    resolved: Vec<(ServerAddress, Vec<SocketAddr>)>,
+    /// Servers that an administrator has ordered to drain, whatever their weight.
     drained: Vec<Address>,
     turns: Turns,
     ring: Ring,
@@ -149,13 +149,13 @@ impl<W> Core<W> {
         }
     }
 
-    /// A request's place is free again. `outcome` is `None` when the client went away.
+    /// A request has ended. `outcome` is `None` when the client went away.
     pub(super) fn release(
         &mut self,
         now_ms: Option<u64>,
         server: ServerIndex,
         epoch: u32,
-        outcome: Option<Outcome>,
+        outcome: Option<AttemptOutcome>,
     ) -> Option<Change> {
         self.now_ms = self.now_ms.max(now_ms.unwrap_or(0));
         let number = server.0 as usize;
@@ -168,7 +168,7 @@ impl<W> Core<W> {
             return None;
         };
         slot.counts.outcome(outcome);
-        if let Outcome::Ok { total_us, .. } = outcome {
+        if let AttemptOutcome::Ok { total_us, .. } = outcome {
             let old = if self.service_us == 0 { u64::from(total_us) } else { self.service_us };
             self.service_us = (old * 15 + u64::from(total_us)) / 16;
         }
@@ -180,8 +180,8 @@ impl<W> Core<W> {
         change
     }
 
-    /// Those who wait and can be served now, or never; call after anything that frees a place or
-    /// changes a server.
+    /// The waiting requests that can be served now, or that never can. To be called after a request has ended
+    /// or a server has changed.
     pub(super) fn settle(&mut self) -> Vec<(W, Result<Placed, WhyNone>)> {
         let mut settled = Vec::new();
         if self.queue.is_empty() {
@@ -211,7 +211,7 @@ impl<W> Core<W> {
         settled
     }
 
-    /// Enters the queue, or says that it is full.
+    /// Puts a request into the queue, unless that is full.
     pub(super) fn wait(&mut self, wait: Wait, waiter: W) -> Result<u64, (W, WhyNone)> {
         let usable = self.order.iter().filter(|slot| self.slots[**slot].is_usable()).count();
         let most = match wait.bound {
@@ -237,7 +237,7 @@ impl<W> Core<W> {
         }
     }
 
-    /// The server that affinity binds the request to, if it can be used at all.
+    /// The server that affinity binds the request to, if that server can be used.
     fn bound(
         &self,
         affinity: Affinity,
@@ -283,7 +283,7 @@ impl<W> Core<W> {
         self.turns.next(order.len(), turn).map(|at| order[at])
     }
 
-    /// The fewest requests for its weight; among equals, the next one after the last.
+    /// The server with the fewest requests for its weight; among equals, the next one after the last selected.
     fn by_load(&mut self, excluded: &[ServerIndex]) -> Option<usize> {
         let count = self.order.len();
         let mut best: Option<(usize, u64, u64)> = None;
@@ -330,7 +330,7 @@ impl<W> Core<W> {
         if bounded(&self.slots[first]) {
             return Some(first);
         }
-        // When limits leave nobody below the bound, the first with room will do.
+        // If no server within its limits is below the bound, the first with room is taken.
         any.find(|number| bounded(&self.slots[*number])).or(Some(first))
     }
 
@@ -347,7 +347,7 @@ impl<W> Core<W> {
         if places == 0 {
             return self.last_resort(&wait.excluded, new_cookie);
         }
-        // Whoever would wait longer than anyone may is told so at once.
+        // A request that would wait longer than the queue's time-out is refused at once.
         let ahead = self.queue.len_for(wait.bound) as u64 + 1;
         let expected_us = ahead.saturating_mul(self.service_us) / places;
         if u128::from(expected_us) > self.settings.queue.timeout.as_micros() {
@@ -371,12 +371,12 @@ impl<W> Core<W> {
             }
         }
         self.refusals.all_down += 1;
-        // With nobody excluded, those that are up all drain.
+        // If none was excluded, all servers that are up drain.
         let tried = any_up && !excluded.is_empty();
         Decision::None(if tried { WhyNone::AllTried } else { self.why_none() })
     }
 
-    /// Why nobody can be served: what most plainly says whose fault it is.
+    /// Why no server can be selected: of several reasons, the one that tells most.
     fn why_none(&self) -> WhyNone {
         let members = self.order.iter().map(|slot| &self.slots[*slot]);
         let why = members.clone().filter_map(|slot| slot.life.why_down()).min();
@@ -405,8 +405,8 @@ impl<W> Core<W> {
         (u64::from(slot.weight) * u64::from(share)).max(1)
     }
 
-    /// Whether errors may take a server out: not the last one, and not more than the settings say. It asks
-    /// all of them.
+    /// Whether a server may be ejected because of its errors: not if it is the last one, nor if more servers
+    /// than the settings allow would be ejected. This looks at all servers.
     fn may_eject(&self, number: usize) -> bool {
         let members = || self.order.iter().map(|slot| (*slot, &self.slots[*slot]));
         let ejected = members().filter(|(_, s)| s.life.why_down() == Some(WhyDown::Errors)).count();
@@ -417,7 +417,7 @@ impl<W> Core<W> {
 }
 
 impl Slot {
-    /// Whether requests may go to it, room or not.
+    /// Whether requests may go to it, whether or not it has room.
     pub(super) fn is_usable(&self) -> bool {
         self.life.is_up() && !self.retired
     }

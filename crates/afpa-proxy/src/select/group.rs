@@ -1,14 +1,14 @@
-//! A server group as the workers share it.
+//! A server group, which all workers share.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::address::{Address, Place};
+use super::address::{Address, ServerAddress};
 use super::core::{Core, Decision, Placed};
 use super::lease::{Cell, Lease, Waiter};
 use super::settings::{Affinity, GroupSettings};
-use super::{Chosen, Outcome, Pick, ServerIndex};
+use super::{AttemptOutcome, Chosen, Pick, ServerIndex};
 use crate::health::{Change, CheckSettings, ProbeKind};
 use crate::observe::{GroupReport, ServerReport};
 
@@ -18,14 +18,14 @@ pub struct Group {
     name: String,
     cookie: Option<String>,
     queue_timeout: Duration,
-    shared: Arc<Shared>,
+    shared: Arc<GroupCore>,
 }
 
-/// What all configurations of one group share.
+/// The state of a group. It outlives reloads: all configurations of one group share it.
 #[derive(Debug)]
-pub(super) struct Shared(Mutex<Core<Arc<Cell>>>);
+pub(super) struct GroupCore(Mutex<Core<Arc<Cell>>>);
 
-/// A probe that is due: whoever makes it says what came of it with [`Group::probed`].
+/// A probe that is due. The result is reported with [`Group::probed`].
 #[derive(Clone, Debug)]
 pub struct ProbeTask {
     server: ServerIndex,
@@ -44,8 +44,8 @@ pub struct ProbeTask {
 }
 
 impl Group {
-    /// The group that `settings` describe. With `previous` it takes over from there at once: servers
-    /// that stay keep their health, counts and requests in flight, and those of the others end under
+    /// The group that `settings` describe. With `previous` it takes that group's state over at once: servers
+    /// that stay keep their health, counters and requests in flight; requests with other servers end under
     /// the old configuration. So call it when nothing of the new configuration can fail any more.
     pub fn new(settings: GroupSettings, previous: Option<&Group>, now_ms: u64) -> Arc<Self> {
         let name = settings.name.clone();
@@ -56,12 +56,12 @@ impl Group {
                 previous.shared.change(|core| core.reconfigure(settings, now_ms));
                 Arc::clone(&previous.shared)
             }
-            None => Arc::new(Shared(Mutex::new(Core::new(settings, now_ms)))),
+            None => Arc::new(GroupCore(Mutex::new(Core::new(settings, now_ms)))),
         };
         Arc::new(Self { name, cookie, queue_timeout, shared })
     }
 
-    /// Selects a server for a request, not one of `excluded`, which were tried already.
+    /// Selects a server for a request. Servers in `excluded` were tried already and are not selected.
     pub fn pick(
         self: &Arc<Self>,
         now_ms: u64,
@@ -87,13 +87,13 @@ impl Group {
         &self.name
     }
 
-    /// The cookie that affinity looks at, if it does: by the group's settings or, since the request
-    /// set may want it, by those of any.
+    /// The name of the affinity cookie. It is there whatever the group's own affinity is, because a request
+    /// set may ask for affinity by cookie.
     pub fn cookie_name(&self) -> Option<&str> {
         self.cookie.as_deref()
     }
 
-    /// Affinity of requests whose request set leaves it to the group.
+    /// The affinity of requests whose request set has none of its own.
     pub fn affinity(&self) -> Affinity {
         self.shared.lock().settings.affinity
     }
@@ -133,7 +133,7 @@ impl Group {
         members.filter_map(|slot| slot.life.next_probe(&core.settings.health)).min()
     }
 
-    /// What came of a probe.
+    /// Reports the result of a probe.
     pub fn probed(&self, now_ms: u64, task: &ProbeTask, good: bool) {
         self.shared.change(|core| {
             core.now_ms = core.now_ms.max(now_ms);
@@ -151,21 +151,21 @@ impl Group {
     }
 
     /// The names whose addresses must be looked up.
-    pub fn names(&self) -> Vec<Place> {
+    pub fn names(&self) -> Vec<ServerAddress> {
         let core = self.shared.lock();
         let places = core.settings.servers.iter().map(|server| &server.to);
-        places.filter(|place| matches!(place, Place::Name { .. })).cloned().collect()
+        places.filter(|place| matches!(place, ServerAddress::Name { .. })).cloned().collect()
     }
 
-    /// A name has these addresses now; none at all changes nothing.
-    pub fn resolved(&self, place: &Place, addresses: &[SocketAddr], now_ms: u64) {
+    /// A name has these addresses now. An empty list changes nothing.
+    pub fn resolved(&self, place: &ServerAddress, addresses: &[SocketAddr], now_ms: u64) {
         self.shared.change(|core| core.resolved(place, addresses, now_ms));
     }
 
-    /// Has the servers called `name` drain: they get only what affinity binds to them, and what they
-    /// have. Without `drain` they get requests again, as their weight says. A server is called by its
-    /// place in the configuration, by its address, or by its name in [`Group::report`]. The names of
-    /// those that were meant; none: the group has no such server.
+    /// Orders the servers called `name` to drain: they finish their requests, and get new ones only if
+    /// affinity binds them to the server. Without `drain`, they get requests by their weight again. `name` is
+    /// a server as it is configured, its address, or its name in [`Group::report`]. Returns the names of the
+    /// servers that were meant; an empty list if the group has no such server.
     pub fn order_drain(&self, name: &str, drain: bool) -> Vec<String> {
         let mut meant = Vec::new();
         self.shared.change(|core| meant = core.order_drain(name, drain));
@@ -210,12 +210,12 @@ impl Group {
     }
 }
 
-impl Shared {
+impl GroupCore {
     pub(super) fn release(
         self: &Arc<Self>,
         now_ms: Option<u64>,
         placed: &Placed,
-        outcome: Option<Outcome>,
+        outcome: Option<AttemptOutcome>,
     ) {
         self.change(|core| {
             let change = core.release(now_ms, placed.server, placed.epoch, outcome);
@@ -229,7 +229,7 @@ impl Shared {
         self.lock().leave_queue(ticket);
     }
 
-    /// Makes a change, and tells those who wait what follows from it, outside of the lock.
+    /// Makes a change, and then, without the lock, notifies the waiting requests that it affects.
     fn change(self: &Arc<Self>, change: impl FnOnce(&mut Core<Arc<Cell>>)) {
         let mut core = self.lock();
         change(&mut core);

@@ -1,4 +1,4 @@
-//! A request's place with a server, and the way to one.
+//! A request's lease on a server, and its wait for one.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,21 +7,21 @@ use std::task::{Context, Poll, Waker};
 
 use super::address::Address;
 use super::core::Placed;
-use super::group::Shared;
+use super::group::GroupCore;
 use super::target::Wanted;
-use super::{Outcome, Pick, ServerIndex};
+use super::{AttemptOutcome, Pick, ServerIndex};
 
-/// A place with a server. Dropped without [`Lease::finish`], it is given back, and nobody is
-/// blamed: the client went away.
+/// The right to send one request to a server. If it is dropped without [`Lease::finish`], the client went
+/// away: the lease is given back, and the server is not blamed.
 #[derive(Debug)]
 pub struct Lease {
-    shared: Arc<Shared>,
+    shared: Arc<GroupCore>,
     placed: Placed,
     open: bool,
 }
 
 impl Lease {
-    pub(super) fn new(shared: &Arc<Shared>, placed: Placed) -> Self {
+    pub(super) fn new(shared: &Arc<GroupCore>, placed: Placed) -> Self {
         Self { shared: Arc::clone(shared), placed, open: true }
     }
 
@@ -30,7 +30,7 @@ impl Lease {
         self.placed.server
     }
 
-    /// A number that no other server has in the life of the process.
+    /// A number that no other server has during the life of the process.
     pub fn id(&self) -> u64 {
         self.placed.target.id
     }
@@ -50,14 +50,14 @@ impl Lease {
         &self.placed.target.name
     }
 
-    /// The value of the Set-Cookie field that the response needs, when affinity is by cookie and
-    /// the client has not got this server's.
+    /// The value of the Set-Cookie field that the response needs: if affinity is by cookie and the client
+    /// does not have this server's cookie.
     pub fn set_cookie(&self) -> Option<&[u8]> {
         self.placed.new_cookie.then_some(&self.placed.target.set_cookie)
     }
 
-    /// The request has come to an end.
-    pub fn finish(mut self, now_ms: u64, outcome: Outcome) {
+    /// The request has ended.
+    pub fn finish(mut self, now_ms: u64, outcome: AttemptOutcome) {
         self.open = false;
         self.shared.release(Some(now_ms), &self.placed, Some(outcome));
     }
@@ -71,17 +71,17 @@ impl Drop for Lease {
     }
 }
 
-/// A place in the queue of a group. Ready when a server has room, or when there is no hope left;
-/// dropped, it leaves the queue.
+/// A request in the queue of a group. Ready when a server has room, or when none will have. Dropping it
+/// removes it from the queue.
 #[derive(Debug)]
 pub struct Waiter {
-    shared: Arc<Shared>,
+    shared: Arc<GroupCore>,
     ticket: u64,
     cell: Arc<Cell>,
 }
 
 impl Waiter {
-    pub(super) fn new(shared: &Arc<Shared>, ticket: u64, cell: Arc<Cell>) -> Self {
+    pub(super) fn new(shared: &Arc<GroupCore>, ticket: u64, cell: Arc<Cell>) -> Self {
         Self { shared: Arc::clone(shared), ticket, cell }
     }
 }
@@ -96,25 +96,26 @@ impl Future for Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        // In this order: whoever took it off the queue delivers, and finds nobody.
+        // In this order: if another thread has just taken the request off the queue, what it delivers is
+        // given back.
         self.shared.leave_queue(self.ticket);
         drop(self.cell.close());
     }
 }
 
-/// Where a waiter is told.
+/// Through which a waiting request gets its lease.
 #[derive(Debug, Default)]
-pub(super) struct Cell(Mutex<Waiting>);
+pub(super) struct Cell(Mutex<WaiterState>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaiterState {
     waker: Option<Waker>,
     pick: Option<Pick>,
     gone: bool,
 }
 
 impl Cell {
-    /// Hands over what the waiter gets. If it is gone, a lease in it is given back.
+    /// Delivers the result to the waiter. If the waiter is gone, a lease in the result is given back.
     pub(super) fn deliver(&self, pick: Pick) {
         let mut waiting = self.lock();
         if waiting.gone {
@@ -143,14 +144,14 @@ impl Cell {
         }
     }
 
-    /// What was delivered and not taken.
+    /// Ends the wait. Returns what was delivered and not taken.
     fn close(&self) -> Option<Pick> {
         let mut waiting = self.lock();
         waiting.gone = true;
         waiting.pick.take()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, WaiterState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

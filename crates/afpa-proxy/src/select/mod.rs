@@ -1,10 +1,10 @@
 //! Selecting a server of a server group (IBM paper, section 3).
 //!
-//! A [`Group`] is shared by all workers. [`Group::pick`] gives a request a [`Lease`] on a server,
-//! a place in the queue, or says why there is none; the lease is finished with what became of the
-//! request, which is what the server's health is made from. The decisions themselves are in `core`,
-//! which is pure; here is the lock around it, held for a microsecond and never across an await, so
-//! that turns and limits are exact whatever the number of workers.
+//! All workers share a [`Group`]. [`Group::pick`] gives a request a [`Lease`] on a server or a place in the
+//! queue, or says why there is no server. The lease is finished with the outcome of the attempt, from which
+//! the server's health is derived. The decisions are made in `core`, which is pure. A lock surrounds it, which
+//! is held for a microsecond and never across an await; so turns and limits are exact for any number of
+//! workers.
 
 mod address;
 mod cookie;
@@ -21,20 +21,20 @@ use std::net::IpAddr;
 
 use afpa_http::Status;
 
-pub use address::{Address, Place, PlaceError};
+pub use address::{Address, ServerAddress, ServerAddressError};
 pub use group::{Group, ProbeTask};
 pub use lease::{Lease, Waiter};
 pub use settings::{Affinity, GroupSettings, QueueSettings, Select, ServerSettings};
 pub use target::Wanted;
 
-pub use crate::health::Outcome;
+pub use crate::health::AttemptOutcome;
 use crate::health::WhyDown;
 
 /// A server's number within its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerIndex(pub u32);
 
-/// What a server may be chosen by.
+/// What the choice of a server may depend on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Chosen<'a> {
     /// A hash of the URL, the same for the same URL in every process.
@@ -43,11 +43,11 @@ pub struct Chosen<'a> {
     pub client: Option<IpAddr>,
     /// The value of the affinity cookie, if the request has it.
     pub cookie: Option<&'a [u8]>,
-    /// Affinity as the request set wants it; `None` leaves it to the group.
+    /// The affinity of the request set; `None`: that of the group.
     pub affinity: Option<Affinity>,
 }
 
-/// What becomes of a request.
+/// What happens with a request.
 #[derive(Debug)]
 pub enum Pick {
     /// It goes to this server.
@@ -65,22 +65,22 @@ pub enum WhyNone {
     NoServers,
     /// Every server is unavailable.
     AllDown {
-        /// Why: the plainest of the reasons.
+        /// Why: of several reasons, the one that tells most.
         why: WhyDown,
         /// When the first of them will be probed.
         retry_after_s: u32,
     },
     /// Every server that is available has been tried.
     AllTried,
-    /// As many wait as may.
+    /// The queue is full.
     QueueFull,
-    /// It would have waited longer than anyone may.
+    /// It would have waited longer than the queue's time-out.
     Shed,
 }
 
 impl WhyNone {
-    /// The status that says so: 502 when servers refuse, 504 when they are too slow, 503 when there
-    /// are too many requests.
+    /// The status for the client: 502 when servers refuse, 504 when they are too slow, 503 when there are too
+    /// many requests.
     pub const fn status(self) -> Status {
         match self {
             WhyNone::AllDown { why: WhyDown::Refused, .. } | WhyNone::AllTried => {
@@ -95,7 +95,7 @@ impl WhyNone {
         }
     }
 
-    /// Seconds after which it is worth asking again.
+    /// Seconds after which the client may try again.
     pub const fn retry_after_s(self) -> u32 {
         match self {
             WhyNone::AllDown { retry_after_s, .. } => retry_after_s,

@@ -1,4 +1,4 @@
-//! Who waits for a server, first come, first served.
+//! The queue of requests that wait for a server: first come, first served.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ struct Entry<W> {
     waiter: W,
 }
 
-/// There is no place; whoever wanted one.
+/// The queue is full. Gives back what was to join it.
 #[derive(Debug)]
 pub(super) struct Full<W>(pub(super) W);
 
@@ -33,7 +33,7 @@ impl<W> Queue<W> {
         self.waiting.len()
     }
 
-    /// How many wait for the same.
+    /// How many requests wait for the same server, or for any.
     pub(super) fn len_for(&self, bound: Option<usize>) -> usize {
         self.waiting.iter().filter(|entry| entry.wait.bound == bound).count()
     }
@@ -42,9 +42,9 @@ impl<W> Queue<W> {
         self.waiting.is_empty()
     }
 
-    /// Joins at the end unless `most` wait for the same already.
+    /// Appends a request, unless `most` requests wait for the same already.
     pub(super) fn enter(&mut self, wait: Wait, waiter: W, most: usize) -> Result<u64, Full<W>> {
-        // The sum bounds each of them: counting is for a queue that has got long.
+        // The sum of all is an upper bound for each, so counting is needed only in a long queue.
         if self.waiting.len() >= most && self.len_for(wait.bound) >= most {
             return Err(Full(waiter));
         }
@@ -54,13 +54,14 @@ impl<W> Queue<W> {
         Ok(ticket)
     }
 
-    /// Leaves; whether it was still there.
+    /// Removes a request. Returns whether it was still there.
     pub(super) fn leave(&mut self, ticket: u64) -> bool {
         let found = self.waiting.binary_search_by_key(&ticket, |entry| entry.ticket);
         found.is_ok_and(|at| self.waiting.remove(at).is_some())
     }
 
-    /// The first one whom a place at `slot` helps; those bound to no server only if `unbound`.
+    /// Takes the first request that the server at `slot` can serve; one that is bound to no server only if
+    /// `unbound`.
     pub(super) fn next_for(&mut self, slot: usize, unbound: bool) -> Option<(W, Wait)> {
         let helps = |entry: &Entry<W>| match entry.wait.bound {
             Some(bound) => bound == slot,
@@ -70,14 +71,14 @@ impl<W> Queue<W> {
         self.waiting.remove(at).map(|entry| (entry.waiter, entry.wait))
     }
 
-    /// A server cannot be waited for any longer: those bound to it take any other.
+    /// A server is no longer available: the requests that are bound to it may go to any other.
     pub(super) fn unbind(&mut self, slot: usize) {
         for entry in self.waiting.iter_mut().filter(|entry| entry.wait.bound == Some(slot)) {
             entry.wait.bound = None;
         }
     }
 
-    /// Everybody leaves.
+    /// Empties the queue.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = W> {
         std::mem::take(&mut self.waiting).into_iter().map(|entry| entry.waiter)
     }

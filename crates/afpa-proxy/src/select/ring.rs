@@ -1,17 +1,17 @@
-//! Consistent hashing: a request's hash falls on a ring of points, and the next point says which
-//! server it belongs to. When a server comes or goes, only its own part of the ring changes hands.
+//! Consistent hashing: the hash of a request is a position on a ring of points, and the next point belongs to
+//! the server of the request. When a server is added or removed, only its own part of the ring changes.
 
 use std::hash::Hasher as _;
 
 use siphasher::sip::SipHasher13;
 
-/// Points of a server, for each unit of weight: enough that shares are equal within some percent.
+/// Points of a server for each unit of weight: enough that shares differ by a few percent only.
 const POINTS: u32 = 64;
 
 /// Most points of a ring: 16 MB.
 const MOST_POINTS: u64 = 1 << 20;
 
-/// Not secret: every front end of a group must come to the same ring.
+/// A fixed seed: every front end of a group must compute the same ring.
 const KEYS: (u64, u64) = (0x4146_5041, 0x7269_6e67);
 
 /// The points, in ascending order.
@@ -36,7 +36,7 @@ impl Ring {
         Self { points }
     }
 
-    /// The servers from `hash` on, around the ring; each as often as it has points.
+    /// The servers from `hash` on, once around the ring; each as often as it has points.
     pub(crate) fn walk(&self, hash: u64) -> impl Iterator<Item = usize> {
         let from = self.points.partition_point(|(point, _)| *point < hash);
         let (before, after) = self.points.split_at(from);
@@ -44,7 +44,7 @@ impl Ring {
     }
 }
 
-/// A hash whose bits are all as good as each other, whatever those of `bytes` are.
+/// A hash with well-mixed bits.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(KEYS.0, KEYS.1);
     hasher.write(bytes);

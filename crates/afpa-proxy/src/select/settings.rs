@@ -1,8 +1,8 @@
-//! What a server group is made from.
+//! Settings of a server group.
 
 use std::time::Duration;
 
-use super::address::Place;
+use super::address::ServerAddress;
 use crate::health::HealthSettings;
 
 /// A server group: servers that can all answer the same requests (IBM paper, section 4).
@@ -18,15 +18,15 @@ pub struct GroupSettings {
     pub affinity: Affinity,
     /// Name of the cookie of [`Affinity::Cookie`]: a token of RFC 6265.
     pub cookie: String,
-    /// Secret from which the values of that cookie are made: the same text in every front end and
-    /// after a restart keeps clients with their servers. `None`: a new one at each start.
+    /// Secret from which the values of that cookie are made. If every front end has the same text, also after
+    /// a restart, clients stay with their servers. `None`: a new secret at each start.
     pub cookie_secret: Option<String>,
     /// With [`Select::UrlHash`] and [`Select::ClientHash`]: how much of the average load a server
     /// may carry before its requests go to its neighbours, in percent; 101 to 10000.
     pub load_bound_percent: u32,
     /// When a server counts as unavailable, and when it is used again.
     pub health: HealthSettings,
-    /// Where requests wait when servers have as many as they may.
+    /// The queue for requests when all servers have reached their limit.
     pub queue: QueueSettings,
 }
 
@@ -50,32 +50,32 @@ impl Default for GroupSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
     /// Where it is.
-    pub to: Place,
-    /// Requests that it gets before the next server's turn; 0 to 1000. With 0 it drains: it gets
-    /// only what affinity binds to it.
+    pub to: ServerAddress,
+    /// Requests that it gets before the next server's turn; 0 to 1000. With 0 it drains: it gets only requests
+    /// that affinity binds to it.
     pub weight: u32,
-    /// Requests that it may have at a time; 1 to 1000000.
+    /// Most requests at a time; 1 to 1000000.
     pub max_connections: u32,
 }
 
 impl ServerSettings {
     /// A server at `to`, with the defaults: weight 1 and 1024 requests at a time.
-    pub fn at(to: Place) -> Self {
+    pub fn at(to: ServerAddress) -> Self {
         Self { to, weight: 1, max_connections: 1024 }
     }
 }
 
-/// How a server is selected (IBM paper, section 3, and what came after it).
+/// How a server is selected (IBM paper, section 3, and later methods).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Select {
-    /// Weighted round robin, as the paper has it: a server gets as many requests as its weight
-    /// says, then it is the next one's turn.
+    /// Weighted round robin, as in the paper: a server gets as many requests as its weight says, then it is
+    /// the next server's turn.
     #[default]
     RoundRobin,
     /// The server with the fewest requests in flight for its weight.
     LeastConnections,
-    /// By the URL, so that a server sees the same part of the site again and again (LARD's aim):
-    /// consistent hashing with bounded load.
+    /// By the URL, so that each server gets its own part of the site (the aim of LARD): consistent hashing
+    /// with bounded load.
     UrlHash,
     /// By the client's address, likewise.
     ClientHash,
@@ -93,10 +93,10 @@ pub enum Affinity {
     Cookie,
 }
 
-/// Where requests wait while every server has as many as it may.
+/// The queue for requests while every server has reached its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueSettings {
-    /// How many may wait for each server; 0 to 1000000. With 0 nobody waits.
+    /// How many may wait for each server; 0 to 1000000. With 0 no request waits.
     pub length: u32,
     /// How long; 1 ms to 10 min.
     pub timeout: Duration,

@@ -35,7 +35,7 @@ enum Event {
 
 struct Attempt {
     lease: Lease,
-    outcome: Outcome,
+    outcome: AttemptOutcome,
     request: Request,
 }
 
@@ -130,12 +130,12 @@ impl World {
         let server = lease.server().0 as usize;
         self.result.longest_wait = self.result.longest_wait.max(self.now - request.arrived);
         let (after, outcome) = match (self.moods)(self.now, server) {
-            Mood::Refuses => (0, Outcome::ConnectRefused),
-            Mood::Frozen => (FIRST_BYTE, Outcome::FirstByteTimeout),
+            Mood::Refuses => (0, AttemptOutcome::ConnectRefused),
+            Mood::Frozen => (FIRST_BYTE, AttemptOutcome::FirstByteTimeout),
             Mood::Answers(ms) => {
                 let ms = ms / 2 + self.random() % ms;
                 let us = ms as u32 * 1000;
-                (ms, Outcome::Ok { status: 200, first_byte_us: us, total_us: us })
+                (ms, AttemptOutcome::Ok { status: 200, first_byte_us: us, total_us: us })
             }
         };
         self.order += 1;
@@ -149,7 +149,7 @@ impl World {
         let Attempt { lease, outcome, mut request } = self.attempts.remove(&number).unwrap();
         let server = lease.server();
         lease.finish(self.now, outcome);
-        if matches!(outcome, Outcome::Ok { .. }) {
+        if matches!(outcome, AttemptOutcome::Ok { .. }) {
             self.result.answered += 1;
             self.result.answers.push((self.now, server.0 as usize));
         } else if request.tried.len() < 3 {

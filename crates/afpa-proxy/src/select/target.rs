@@ -1,4 +1,4 @@
-//! What a request needs to know of its server.
+//! What a lease has of its server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,10 +9,10 @@ use super::cookie;
 /// The identity of a server; the same address in another group is another one.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// Never used twice in the life of the process.
+    /// Never used twice during the life of the process.
     pub(super) id: u64,
     pub(super) address: Address,
-    /// For the ring: stays when the name changes.
+    /// For the ring: it stays the same when the name changes.
     pub(super) address_text: String,
     /// For logs and metrics.
     pub(super) name: String,
@@ -22,8 +22,8 @@ pub(super) struct Target {
     pub(super) wanted: Wanted,
 }
 
-/// Whether more requests are meant for a server: not while it drains, nor when it has left its group. Its
-/// connections are worth keeping for so long.
+/// Whether a server will get more requests: not while it drains, nor when it has left its group. Idle
+/// connections are kept only as long as it will.
 #[derive(Clone, Debug)]
 pub struct Wanted(Arc<AtomicBool>);
 
@@ -34,7 +34,8 @@ impl Default for Wanted {
 }
 
 impl Wanted {
-    /// Whether it is, as far as is known here. Nothing else depends on the order in which it is seen.
+    /// Whether it is, as far as this core has seen. No other memory is read by this, so the order does not
+    /// matter.
     pub fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -68,8 +69,7 @@ impl Target {
         }
     }
 
-    /// Whether somebody may mean it by `name`: its configured place, its address, or both as logs have
-    /// them.
+    /// Whether `name` means this server: as it is configured, by its address, or both as logs have them.
     pub(super) fn is_called(&self, name: &str) -> bool {
         let place = self.name.split_once(' ').map(|(place, _)| place);
         name == self.name || name == self.address_text || place == Some(name)

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::*;
 use crate::health::HealthSettings;
 
-const OK: Outcome = Outcome::Ok { status: 200, first_byte_us: 500, total_us: 1000 };
+const OK: AttemptOutcome = AttemptOutcome::Ok { status: 200, first_byte_us: 500, total_us: 1000 };
 
 fn servers(count: usize) -> Vec<ServerSettings> {
     let place = |n| format!("10.0.0.{}:80", n + 1).parse().unwrap();
@@ -73,7 +73,7 @@ fn from(last: u8) -> Chosen<'static> {
 
 fn refuse(group: &Arc<Group>, now: u64, times: usize) {
     for _ in 0..times {
-        lease(group.pick(now, &any(), &[])).finish(now, Outcome::ConnectRefused);
+        lease(group.pick(now, &any(), &[])).finish(now, AttemptOutcome::ConnectRefused);
     }
 }
 
@@ -99,7 +99,7 @@ fn a_repeated_request_goes_elsewhere_and_the_refusing_server_gets_no_more() {
     let group = group(2, |_| ());
     let first = lease(group.pick(0, &any(), &[]));
     let tried = [first.server()];
-    first.finish(1, Outcome::ConnectRefused);
+    first.finish(1, AttemptOutcome::ConnectRefused);
     let second = lease(group.pick(1, &any(), &tried));
     assert_ne!(second.server(), tried[0]);
     second.finish(2, OK);
@@ -122,7 +122,7 @@ fn the_last_resort_is_told_by_cause() {
     let other = lease(group.pick(1000, &any(), &[]));
     assert_ne!(trial.server(), other.server(), "each of them is tried");
     assert!(matches!(group.pick(1001, &any(), &[]), Pick::None(_)), "once a second");
-    other.finish(1002, Outcome::ConnectRefused);
+    other.finish(1002, AttemptOutcome::ConnectRefused);
     trial.finish(1002, OK);
     assert_eq!(lease(group.pick(1003, &any(), &[])).server(), ServerIndex(0), "it is back");
 }
@@ -131,7 +131,7 @@ fn the_last_resort_is_told_by_cause() {
 fn slow_servers_are_a_gateway_timeout() {
     let group = group(1, |_| ());
     for now in 0..3 {
-        lease(group.pick(now, &any(), &[])).finish(now, Outcome::FirstByteTimeout);
+        lease(group.pick(now, &any(), &[])).finish(now, AttemptOutcome::FirstByteTimeout);
     }
     assert_eq!(why(group.pick(4, &any(), &[])).status().code(), 504);
     let empty = self::group(0, |_| ());
@@ -182,7 +182,7 @@ fn nobody_waits_for_servers_that_are_gone() {
     let group = group(1, |settings| settings.servers[0].max_connections = 1);
     let held = lease(group.pick(0, &any(), &[]));
     let mut waiter = waiter(group.pick(0, &any(), &[]));
-    held.finish(1, Outcome::ConnectRefused);
+    held.finish(1, AttemptOutcome::ConnectRefused);
     assert!(matches!(why(ready(&mut waiter)), WhyNone::AllDown { .. }));
 }
 
@@ -192,7 +192,7 @@ fn a_hopeless_wait_is_refused_at_once() {
         settings.servers[0].max_connections = 1;
         settings.queue.timeout = Duration::from_secs(1);
     });
-    let slow = Outcome::Ok { status: 200, first_byte_us: 1, total_us: 400_000 };
+    let slow = AttemptOutcome::Ok { status: 200, first_byte_us: 1, total_us: 400_000 };
     lease(group.pick(0, &any(), &[])).finish(0, slow);
     let _held = lease(group.pick(0, &any(), &[]));
     let _waiting = [(); 2].map(|()| waiter(group.pick(0, &any(), &[])));
@@ -215,7 +215,7 @@ fn requests_of_one_client_stay_with_one_server_while_it_is_there() {
     }
     let down = lease(group.pick(0, &from(0), &[]));
     assert_eq!(down.server(), of[0]);
-    down.finish(0, Outcome::ConnectRefused);
+    down.finish(0, AttemptOutcome::ConnectRefused);
     for client in 0..200 {
         let now = lease(group.pick(1, &from(client), &[])).server();
         let stayed = now == of[usize::from(client)];
@@ -239,7 +239,7 @@ fn a_cookie_keeps_a_client_with_its_server_and_tells_nothing() {
     let forged = Chosen { cookie: Some(b"00000000000000000000000000000000"), ..Chosen::default() };
     assert!(lease(group.pick(0, &forged, &[])).set_cookie().is_some());
     let (server, mut kept) = (first.server(), None);
-    first.finish(1, Outcome::ConnectRefused);
+    first.finish(1, AttemptOutcome::ConnectRefused);
     for _ in 0..2 {
         let lease = lease(group.pick(1, &back, &[]));
         assert_ne!(lease.server(), server);
@@ -344,7 +344,7 @@ fn a_url_has_its_server_until_that_has_more_than_its_share() {
 fn errors_eject_but_never_more_than_half() {
     let group = group(4, |_| ());
     for now in 0..400 {
-        lease(group.pick(now, &any(), &[])).finish(now, Outcome::Reset);
+        lease(group.pick(now, &any(), &[])).finish(now, AttemptOutcome::Reset);
     }
     let report = group.report(400);
     let out = report.servers.iter().filter(|server| !server.available).count();
@@ -357,7 +357,7 @@ fn a_reload_keeps_what_is_known_of_servers_that_stay() {
     let leases: Vec<_> = (0..3).map(|_| lease(before.pick(0, &any(), &[]))).collect();
     let id = leases[1].id();
     let mut leases = leases.into_iter();
-    leases.next().unwrap().finish(0, Outcome::ConnectRefused);
+    leases.next().unwrap().finish(0, AttemptOutcome::ConnectRefused);
     let mut kept = servers(3);
     kept.remove(2);
     kept.reverse();
@@ -369,7 +369,7 @@ fn a_reload_keeps_what_is_known_of_servers_that_stay() {
     assert_eq!(names, expected.map(|(name, state)| (name.to_owned(), state)));
     assert_eq!(group.report(1).servers[0].in_flight, 1);
     assert_eq!(leases.next().unwrap().id(), id);
-    leases.next().unwrap().finish(2, Outcome::ConnectRefused); // of one that is gone: nobody cares
+    leases.next().unwrap().finish(2, AttemptOutcome::ConnectRefused); // of one that is gone: nobody cares
     for _ in 0..4 {
         let lease = lease(group.pick(2, &any(), &[]));
         assert!(lease.name() == "10.0.0.9:80" || lease.id() == id, "{}", lease.name());

@@ -1,8 +1,8 @@
-//! Weighted round robin, exactly as the IBM paper has it (section 3).
+//! Weighted round robin, exactly as in the IBM paper (section 3).
 //!
 //! "Each server has a numerical weight that specifies the number of requests AFPA directs to the
 //! given server before sending one or more requests to the next server in the group." The turns are
-//! in the order of the configuration; an unavailable server's weight is zero, so that it has none.
+//! in the order of the configuration; an unavailable server has weight zero and so no turn.
 
 /// A server in slow start has at least this share of its turns, per mille.
 const LEAST_SHARE: u32 = 100;
@@ -10,26 +10,26 @@ const LEAST_SHARE: u32 = 100;
 /// Whose turn it is.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    /// The server whose turn it is; of the first one before any request.
+    /// The server whose turn it is; before any request, the first one.
     at: Option<usize>,
     /// Requests that are left of its turn.
     left: u32,
-    /// By server: what has gathered towards a turn during slow start, per mille.
+    /// By server: how much of a turn it has accumulated during slow start, per mille.
     credit: Vec<u32>,
 }
 
-/// What a server may have of the next requests.
+/// The share of a server in the next requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// Requests of a turn; 0 has none.
+    /// Requests in one turn; 0: no turn.
     pub(crate) weight: u32,
     /// How many of its turns it takes, per mille: less than 1000 during slow start.
     pub(crate) share: u32,
 }
 
 impl Turns {
-    /// The server that gets the next request, among `count` of them. `turn` gives 0 for a server
-    /// that cannot be used, or is full: the rest of its turn is lost.
+    /// The server that gets the next request, among `count` servers. `turn` returns 0 for a server that cannot
+    /// be used or is full: it loses the rest of its turn.
     pub(crate) fn next(&mut self, count: usize, turn: impl Fn(usize) -> Turn) -> Option<usize> {
         if count == 0 {
             return None;

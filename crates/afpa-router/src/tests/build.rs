@@ -33,12 +33,12 @@ pub(super) fn path(prefix: &str, reach: Reach, contents: Vec<Content>) -> PathEn
     PathEntry { prefix: prefix.as_bytes().to_vec(), reach, contents }
 }
 
-pub(super) fn site(name: &str, hosts: &[&str], paths: Vec<PathEntry>) -> Site {
+pub(super) fn site(name: &str, hosts: &[&str], paths: Vec<PathEntry>) -> SiteEntry {
     let pattern = |host: &&str| match host.strip_prefix("*.") {
         Some(name) => HostPattern::Below(name.to_owned()),
         None => HostPattern::Exact((*host).to_owned()),
     };
-    Site {
+    SiteEntry {
         name: name.to_owned(),
         listeners: vec![ListenerId(0)],
         hosts: hosts.iter().map(pattern).collect(),

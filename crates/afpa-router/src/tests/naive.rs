@@ -205,10 +205,6 @@ proptest! {
             prop_assert_eq!(found, naive(&table, request), "{:?}\n{:#?}", request, table);
             let explained = router.explain(&question);
             prop_assert_eq!(explained.outcome, verdict.map(|verdict| verdict.set));
-            if let Ok(verdict) = verdict {
-                let again = router.again(verdict.set, path.as_bytes(), verdict.certain);
-                prop_assert_eq!(again, Some(verdict));
-            }
             if verdict.is_ok_and(|verdict| verdict.certain) {
                 // Certain means that fields do not matter, nor does HEAD.
                 let Question { listener, host, path, query, .. } = question;

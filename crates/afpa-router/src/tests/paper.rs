@@ -90,7 +90,7 @@ fn what_no_content_group_of_a_path_has_goes_to_the_shorter_prefix() {
     let question = ask("", "/img/a.jpg");
     let explanation = router.explain(&question);
     let seen: Vec<_> = explanation.considered.iter().map(|c| (c.set.0, c.outcome)).collect();
-    assert_eq!(seen, [(1, Outcome::Content), (0, Outcome::Taken)]);
+    assert_eq!(seen, [(1, MatchResult::Content), (0, MatchResult::Taken)]);
     assert_eq!(explanation.outcome, Ok(RequestSetId(0)));
 }
 
@@ -167,7 +167,7 @@ fn redirects_name_the_place_they_came_from() {
 #[test]
 fn contradictions_are_found() {
     let all = || content(ContentGroup::All, cached(0));
-    let conflicts = |sites: Vec<Site>| Router::compile(&Table { sites }).unwrap_err();
+    let conflicts = |sites: Vec<SiteEntry>| Router::compile(&Table { sites }).unwrap_err();
     let one = |contents: Vec<Content>| {
         conflicts(vec![site("s", &[], vec![path("/", Reach::Recursion, contents)])])
     };

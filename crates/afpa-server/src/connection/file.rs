@@ -1,4 +1,4 @@
-//! Sending files from where they lie, as long as they are the version that was announced.
+//! Sends files with `sendfile`, as long as they are the version that the head has announced.
 
 use std::fs::File;
 use std::future::poll_fn;
@@ -15,23 +15,23 @@ use super::{Connection, End};
 use crate::pipe::HELD;
 use crate::transport::Transport;
 
-/// What one `sendfile` is asked for. The kernel moves 64 KB at a time by itself, the paper's chunk; one
-/// call for many of them was measured to cost less (ARCHITECTURE.md). Between two calls the version of the
-/// file is checked, what comes next is made resident, and other connections get their turn.
+/// How much one `sendfile` is asked to send. The kernel itself moves 64 KB at a time, the chunk of the paper;
+/// one call for many of these was measured to cost less (ARCHITECTURE.md). Between two calls the version of
+/// the file is checked, the next chunk is made resident, and other connections get their turn.
 const CHUNK: u64 = 2 * 1024 * 1024;
 
-/// The end of a file that is read for a client that does not take all of it at once: see `send_file`.
+/// How much of the end of a file is read into memory for a slow client: see `send_file`.
 const TAIL: u64 = 4096;
 
 impl<M: Module, T: Transport> Connection<M, T> {
     /// Sends a range of a file, as long as the file is the version that was announced.
     ///
-    /// The end is taken hold of, then the version is checked, and only then it is sent: a complete response
-    /// has been checked as a whole. When the check fails the connection ends, so that the client sees the
-    /// response as the fragment that it is.
+    /// The pages of the end are referenced first, then the version is checked, and only then they are sent. So
+    /// a complete response was one version as a whole. If the check fails, the connection ends, and the client
+    /// sees that the response is incomplete.
     ///
-    /// A client that takes it all gets the end, or all of a file that is no longer, in one burst from the
-    /// core's pipe. One that does not must not keep the pipe: its end is a `TAIL` that is read.
+    /// A client that takes everything at once gets the end (or a whole file that is not longer) in one burst
+    /// from the core's pipe. A slow client must not occupy the pipe: for it, the last `TAIL` bytes are read.
     pub(super) async fn send_file(
         &mut self,
         file: Arc<File>,
@@ -70,7 +70,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         Ok(())
     }
 
-    /// Sends some of `len` bytes from where they lie: how many.
+    /// Sends some of `len` bytes with `sendfile`. Returns how many.
     async fn send_chunk(&mut self, file: &File, at: u64, len: usize) -> Result<u64, End> {
         let n = self
             .while_client_reads(|transport, cx| transport.poll_send_file(cx, file, at, len))
@@ -78,8 +78,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
         if n == 0 { Err(End::Aborted) } else { Ok(n as u64) }
     }
 
-    /// Takes hold of a range, checks the version, and sends what the socket takes without waiting: how much,
-    /// and whether that was all that could be held.
+    /// References the pages of a range, checks the version, and sends what the socket takes without waiting.
+    /// Returns how many bytes, and whether these were all that were referenced.
     async fn send_held(
         &mut self,
         file: &File,
@@ -92,7 +92,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             return Ok((0, false));
         };
         let all = held.len();
-        // If it is another one, what is held is let go with the pipe.
+        // If the version has changed, the pages are released with the pipe.
         verify(file, stamp)?;
         let more = more || all < length;
         let sent = poll_fn(|cx| {
@@ -107,21 +107,21 @@ impl<M: Module, T: Transport> Connection<M, T> {
         Ok((sent as u64, sent == all))
     }
 
-    /// Has a helper thread read what is not in memory, so that sending it cannot block the core.
+    /// Has a helper thread read the range into the page cache, so that sending it cannot block the core.
     async fn make_resident(&mut self, file: &Arc<File>, range: Range<u64>) {
         let length = range.end - range.start;
         if resident(file, range.start, length) {
             return;
         }
         let file = Arc::clone(file);
-        // When no helper is free the read happens in sendfile: slower for this core, still right.
+        // If no helper is free, sendfile reads the file: slower for this core, but correct.
         let _ = self.worker.helpers.run(move || fetch(&file, range.start, length)).await;
     }
 }
 
-/// Whether the file has still the content that was announced. The change time does not count: it
-/// also moves when the file is renamed, or replaced by another one and so unlinked, and then what is
-/// being sent is still one whole version.
+/// Whether the file still has the content that was announced. The change time (ctime) is not compared: it
+/// also changes when the file is renamed, or unlinked because another file replaced it, and then the open
+/// file still has one whole version.
 fn verify(file: &File, announced: &Stamp) -> Result<(), End> {
     let found = rustix::fs::fstat(file).map(|stat| Stamp::from(&stat));
     match found {

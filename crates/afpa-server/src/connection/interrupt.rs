@@ -1,47 +1,43 @@
 //! The deferred-interrupt context: from the arrival of data to the answers that the cache has.
 //!
-//! Nothing here waits, opens a file or allocates on a hit. The same three steps, on one segment,
-//! are what the kernel's softirq does in the fast path.
+//! Nothing here waits, opens a file or allocates on a hit. In the fast path, the kernel's softirq does the
+//! same three steps on one segment.
 
 use std::rc::Rc;
 
-use afpa_framework::{Derived, Event, Miss, Module, Persistence, Waiting};
+use afpa_framework::{Cached, Derived, Event, Miss, Module, Persistence, Waiting};
 
 use super::{Connection, Walk};
 use crate::transport::Transport;
 
-/// Where a connection goes after the deferred-interrupt context. What was gathered is sent on the
-/// way in any case.
-pub(super) enum Next<P> {
-    /// Wait for data (or look again at what is left of it).
+/// Where a connection goes after the deferred-interrupt context. In any case the gathered answers are sent
+/// on the way.
+pub(super) enum Next<M: Module> {
+    /// Wait for data, or look again at what is left of it.
     Receive,
-    /// A thread has to find the answer.
-    Thread(Deferred<P>),
-    /// Nothing follows what was gathered.
+    /// A helper thread has to load the answer.
+    Uncached(M::Uncached),
+    /// A server has to answer.
+    Remote(M::Remote),
+    /// Close the connection behind the gathered answers.
     Close,
-}
-
-/// A request on its way to a thread, by the way it takes.
-pub(super) enum Deferred<P> {
-    Uncached(P),
-    Remote(P),
-    User(P),
 }
 
 impl<M: Module, T: Transport> Connection<M, T> {
     /// Derives every request in the first `arrived` bytes of the receive buffer and gathers the
-    /// answers, until data, room or patience ends, or a request needs a thread.
-    pub(super) fn interrupt_context(&mut self, arrived: usize) -> Next<M::Pending> {
+    /// answers. It stops when the data or the room in the outbox ends, when this connection has had its turns, or
+    /// when a request needs a thread.
+    pub(super) fn interrupt_context(&mut self, arrived: usize) -> Next<M> {
         let worker = Rc::clone(&self.worker);
         let scratch = worker.scratch.borrow();
         let mut module = worker.module.borrow_mut();
         let mut out = worker.outbox.borrow_mut();
         let now = worker.clock.now();
-        let mut patience = worker.settings.borrow().pipelined;
+        let mut turns_left = worker.settings.borrow().pipelined;
         let mut input = scratch.get(..arrived).unwrap_or_default();
 
         loop {
-            if !out.takes_more() || patience == 0 {
+            if !out.takes_more() || turns_left == 0 {
                 self.unfinished = !input.is_empty();
                 self.wait_for(if input.is_empty() { Waiting::Idle } else { Waiting::Head }, input);
                 return Next::Receive;
@@ -67,40 +63,39 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 };
             walk.on(Event::Request);
             input = input.get(consumed..).unwrap_or_default();
-            patience -= 1;
+            turns_left -= 1;
 
-            let hit = module.derive_cached_response(&mut self.data, now, &request, &mut out);
-            let persistence = match hit {
-                Some(persistence) => {
+            let routed = module.derive_cached_response(&mut self.data, now, &request, &mut out);
+            let miss = match routed {
+                Cached::Hit(persistence) => {
                     walk.on(Event::Hit);
-                    persistence
+                    Miss::Answered(persistence)
                 }
-                None => {
+                Cached::Miss(routed) => {
                     walk.on(Event::Miss);
-                    let miss = module.derive_miss_response(&mut self.data, now, &request, &mut out);
-                    let deferred = match miss {
-                        Miss::Answered(persistence) => {
-                            walk.on(Event::Answered);
-                            Err(persistence)
-                        }
-                        Miss::Uncached(pending) => Ok(Deferred::Uncached(pending)),
-                        Miss::Remote(pending) => Ok(Deferred::Remote(pending)),
-                        Miss::Deferred(pending) => Ok(Deferred::User(pending)),
-                    };
-                    match deferred {
-                        Err(persistence) => persistence,
-                        Ok(deferred) => {
-                            self.unfinished = !input.is_empty();
-                            self.wait_for(Waiting::Idle, input);
-                            return Next::Thread(deferred);
-                        }
+                    let miss = M::derive_miss_response(routed, &mut self.data, &mut out);
+                    if let Miss::Answered(_) = miss {
+                        walk.on(Event::Answered);
                     }
+                    miss
                 }
+            };
+            let persistence = match miss {
+                Miss::Answered(persistence) => persistence,
+                Miss::Uncached(request) => return self.leave(input, Next::Uncached(request)),
+                Miss::Remote(request) => return self.leave(input, Next::Remote(request)),
             };
             walk.sent(persistence);
             if persistence == Persistence::Close {
                 return Next::Close;
             }
         }
+    }
+
+    /// Leaves this context for a thread; what has arrived behind the request waits until it is answered.
+    fn leave(&mut self, behind: &[u8], next: Next<M>) -> Next<M> {
+        self.unfinished = !behind.is_empty();
+        self.wait_for(Waiting::Idle, behind);
+        next
     }
 }

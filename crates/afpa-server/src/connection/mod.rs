@@ -1,8 +1,8 @@
-//! One client connection, which reads like the state diagram.
+//! One client connection. Its loop, `serve`, reads like the state diagram.
 //!
-//! Data arrives (`receive`); in the *deferred-interrupt context* every request in it is derived
-//! and answered from the cache (`interrupt`); what was gathered leaves (`send`). A request
-//! that the cache cannot answer goes through the *thread context* (`thread`) first.
+//! `receive` waits for data. In the *deferred-interrupt context*, `interrupt` derives every request in the
+//! data and answers it from the cache. `send` sends the gathered answers. A request that the cache cannot
+//! answer goes through the *thread context* (`thread`) first.
 
 mod file;
 mod interrupt;
@@ -28,14 +28,14 @@ pub(crate) struct Connection<M: Module, T> {
     transport: T,
     /// The module's connection data.
     data: M::Connection,
-    /// Place in the worker's table of connections.
-    place: usize,
-    /// Data that arrived and was not derived into a request yet. Empty while idle, so that an idle
-    /// connection holds no buffer.
+    /// Index of its entry in the worker's table of connections.
+    entry: usize,
+    /// Data that has arrived and is not part of a request yet. It is empty while the connection is idle, so
+    /// that an idle connection holds no buffer.
     input: Vec<u8>,
-    /// Whether `input` may hold a whole request: the gather buffer was full before it was looked at.
+    /// Whether `input` may contain a whole request, because the outbox was full before it was parsed.
     unfinished: bool,
-    /// A response broke off in a way that only a reset can tell.
+    /// A response broke off, and only a reset can tell the client.
     broken: bool,
     waiting: Waiting,
     /// Steady milliseconds at which the present head has to be complete.
@@ -47,12 +47,11 @@ pub(crate) struct Connection<M: Module, T> {
 pub(crate) enum End {
     /// The client closed it, or it broke.
     Gone,
-    /// The last response has left; the client may still be sending.
+    /// The last response was sent; the client may still be sending.
     Finished,
     /// The worker drains, or the connection was idle for too long.
     Idle,
-    /// A file changed while it was being sent, or a server broke off: what was announced cannot be
-    /// completed.
+    /// A file changed while it was being sent, or a server broke off: the response cannot be completed.
     Aborted,
 }
 
@@ -65,7 +64,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         input: Vec<u8>,
     ) -> Self {
         let data = worker.module.borrow_mut().connected(client, listener);
-        let place = worker.table.enter(listener);
+        let entry = worker.table.enter(listener);
         worker.counters.open.add(1);
         let head_deadline =
             worker.clock.now().steady_ms() + millis(worker.settings.borrow().head_timeout);
@@ -73,17 +72,17 @@ impl<M: Module, T: Transport> Connection<M, T> {
             worker,
             transport,
             data,
-            place,
+            entry,
             unfinished: !input.is_empty(),
             input,
             broken: false,
-            // A new connection owes its first request as soon as a begun one its end.
+            // The first request of a new connection has the deadline of a head that has begun.
             waiting: Waiting::Head,
             head_deadline,
         }
     }
 
-    /// Lives until either side ends the connection.
+    /// Serves the connection until either side ends it.
     pub(crate) async fn run(mut self) {
         let end = self.serve().await;
         match end {
@@ -104,7 +103,11 @@ impl<M: Module, T: Transport> Connection<M, T> {
             let persistence = match self.interrupt_context(arrived) {
                 Next::Receive => Persistence::Keep,
                 Next::Close => Persistence::Close,
-                Next::Thread(request) => match Box::pin(self.thread_context(request)).await {
+                Next::Uncached(request) => match Box::pin(self.uncached(request)).await {
+                    Ok(persistence) => persistence,
+                    Err(end) => return end,
+                },
+                Next::Remote(request) => match Box::pin(self.remote(request)).await {
                     Ok(persistence) => persistence,
                     Err(end) => return end,
                 },
@@ -121,7 +124,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         }
     }
 
-    /// Says the module's last words to a client that was too slow.
+    /// Sends the module's last answer to a client that was too slow.
     async fn time_out(&mut self, why: Timeout) -> End {
         self.worker.counters.timed_out.add(1);
         {
@@ -154,13 +157,13 @@ impl<M: Module, T: Transport> Connection<M, T> {
 
 impl<M: Module, T> Drop for Connection<M, T> {
     fn drop(&mut self) {
-        self.worker.table.leave(self.place);
+        self.worker.table.leave(self.entry);
         self.worker.counters.open.sub(1);
     }
 }
 
-/// A walk through the table of transitions. What the code below does and what the diagram says
-/// are held against each other in every debug build.
+/// A walk through the table of transitions. In debug builds it checks that the engine takes only transitions
+/// that are in the table.
 struct Walk(State);
 
 impl Walk {

@@ -1,4 +1,4 @@
-//! Waiting for data, for as long as the client may take.
+//! Waits for data, within the time-outs for clients.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -9,9 +9,9 @@ use afpa_framework::{Module, Timeout, Waiting};
 use super::{Connection, millis};
 use crate::transport::Transport;
 
-/// What came of waiting.
+/// How a wait ended.
 pub(super) enum Received {
-    /// So many bytes stand in the worker's receive buffer, those kept from before included.
+    /// So many bytes are in the worker's receive buffer, including those kept from before.
     Data(usize),
     /// The client took too long.
     TimedOut(Timeout),
@@ -22,8 +22,8 @@ pub(super) enum Received {
 }
 
 impl<M: Module, T: Transport> Connection<M, T> {
-    /// Waits for data. It arrives in the worker's receive buffer, which belongs to this connection
-    /// until it waits again.
+    /// Waits for data. The data is received into the worker's receive buffer, which this connection uses until
+    /// it waits again.
     pub(super) async fn receive(&mut self) -> Received {
         if std::mem::take(&mut self.unfinished) {
             return Received::Data(self.restore_input());
@@ -34,7 +34,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let mut deadline = self.receive_deadline();
         loop {
             let idle = self.waiting == Waiting::Idle || self.seems_new();
-            self.worker.table.set(self.place, Some(deadline), idle);
+            self.worker.table.set(self.entry, Some(deadline), idle);
             let received = poll_fn(|cx| self.poll_receive(cx)).await;
             let Received::TimedOut(Timeout::Idle) = received else { return received };
             let Some(left) = self.time_left() else { return received };
@@ -43,35 +43,35 @@ impl<M: Module, T: Transport> Connection<M, T> {
         }
     }
 
-    /// Of a connection that was idle only as seen from here.
+    /// The rest of the idle time-out of a connection on which the kernel's fast path has answered.
     fn time_left(&self) -> Option<Duration> {
-        let since = self.answered_elsewhere()?;
+        let since = self.since_kernel_answer()?;
         let idle_timeout = self.worker.settings.borrow().idle_timeout;
         idle_timeout.checked_sub(since).filter(|left| !left.is_zero())
     }
 
-    /// How long ago somebody else answered on this connection; `None`: nobody did.
-    fn answered_elsewhere(&self) -> Option<Duration> {
-        let elsewhere = self.worker.settings.borrow().elsewhere.clone()?;
+    /// How long ago the kernel's fast path answered on this connection; `None`: it never did.
+    fn since_kernel_answer(&self) -> Option<Duration> {
+        let activity = self.worker.settings.borrow().kernel_activity.clone()?;
         let (client, server) = self.transport.addresses()?;
-        elsewhere.since(client, server)
+        activity.since(client, server)
     }
 
-    /// Whether no byte of any request has arrived here.
+    /// Whether no byte of a request has arrived in user mode.
     fn seems_new(&self) -> bool {
         self.waiting == Waiting::Head && self.input.is_empty()
     }
 
     /// Whether the core drains, or its listener was given up.
     fn is_to_end(&self) -> bool {
-        self.worker.draining.get() || self.worker.table.is_leaving(self.place)
+        self.worker.draining.get() || self.worker.table.is_leaving(self.entry)
     }
 
-    /// Whether it may be closed then: not while it owes its first request.
+    /// Whether it may be closed then. A new connection may not, because its first request is still to come.
     fn may_be_drained(&self) -> bool {
         self.is_to_end()
             && (self.waiting == Waiting::Idle
-                || self.seems_new() && self.answered_elsewhere().is_some())
+                || self.seems_new() && self.since_kernel_answer().is_some())
     }
 
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
@@ -79,7 +79,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let worker = &self.worker;
         let mut scratch = worker.scratch.borrow_mut();
         let Some(room) = scratch.get_mut(kept..).filter(|room| !room.is_empty()) else {
-            // The module let more than its largest head stand undecided: never wait for room.
+            // The buffer is full, although the module must decide before that: room would never come.
             return Poll::Ready(Received::Gone);
         };
         match self.transport.poll_receive(cx, room) {
@@ -88,7 +88,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 worker.counters.received_bytes.add(arrived as u64);
                 Poll::Ready(Received::Data(kept + arrived))
             }
-            Poll::Pending if worker.table.wait(self.place, cx.waker()) => {
+            Poll::Pending if worker.table.wait(self.entry, cx.waker()) => {
                 Poll::Ready(Received::TimedOut(match self.waiting {
                     Waiting::Idle => Timeout::Idle,
                     Waiting::Head if self.input.is_empty() => Timeout::Idle,
@@ -101,7 +101,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         }
     }
 
-    /// Copies what was kept to the front of the receive buffer; gives its length.
+    /// Copies the kept data to the front of the receive buffer. Returns its length.
     fn restore_input(&self) -> usize {
         let mut scratch = self.worker.scratch.borrow_mut();
         let kept = self.input.len().min(scratch.len());
@@ -109,10 +109,10 @@ impl<M: Module, T: Transport> Connection<M, T> {
         kept
     }
 
-    /// A head has one deadline from its first byte on, however often another byte of it arrives.
+    /// When this wait expires. A head has one deadline, which its further bytes do not extend.
     fn receive_deadline(&mut self) -> u64 {
         let settings = self.worker.settings.borrow();
-        let now = self.worker.clock.recent().steady_ms();
+        let now = self.worker.clock.cached_now().steady_ms();
         match self.waiting {
             Waiting::Idle => now + millis(settings.idle_timeout),
             Waiting::Head => self.head_deadline,
@@ -120,7 +120,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         }
     }
 
-    /// Notes what the connection waits for from now on, and what is left of the data.
+    /// Records what the connection waits for from now on, and keeps the rest of the data.
     pub(super) fn wait_for(&mut self, waiting: Waiting, left: &[u8]) {
         let head_begins = waiting == Waiting::Head && self.waiting != Waiting::Head;
         if head_begins {
@@ -131,7 +131,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         self.keep(left);
     }
 
-    /// Keeps undecided data; an idle connection gives its buffer back.
+    /// Keeps data that is not part of a request yet. An idle connection gives its buffer back.
     pub(super) fn keep(&mut self, left: &[u8]) {
         if left.is_empty() {
             self.input = Vec::new();

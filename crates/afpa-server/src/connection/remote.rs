@@ -1,28 +1,28 @@
-//! The client's half of a connection that the module splits between the client and a server.
+//! The client's stream, as the engine lends it to the module for an exchange with a server.
 
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use afpa_framework::{ClientHalf, Module, Now, Patience};
+use afpa_framework::{ClientStream, Module, Now, Timeouts};
 
 use super::Connection;
 use crate::transport::Transport;
 use crate::worker::{ARRIVAL, Worker};
 
-/// Lent to *derive remote response* for the time of one exchange.
-pub(super) struct Half<'c, M: Module, T> {
+/// A connection, lent to *derive remote response* for one exchange.
+pub(super) struct LentClient<'c, M: Module, T> {
     worker: Rc<Worker<M>>,
     connection: &'c mut Connection<M, T>,
 }
 
-impl<'c, M: Module, T: Transport> Half<'c, M, T> {
+impl<'c, M: Module, T: Transport> LentClient<'c, M, T> {
     pub(super) fn new(connection: &'c mut Connection<M, T>) -> Self {
         Self { worker: Rc::clone(&connection.worker), connection }
     }
 }
 
-impl<M: Module, T: Transport> ClientHalf for Half<'_, M, T> {
+impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
     fn arrived(&self) -> &[u8] {
         &self.connection.input
     }
@@ -55,7 +55,7 @@ impl<M: Module, T: Transport> ClientHalf for Half<'_, M, T> {
         let mut scratch = self.worker.scratch.borrow_mut();
         let input = &mut self.connection.input;
         loop {
-            // A client that sends on and on is left to the flow control of its connection.
+            // Enough is kept: TCP's flow control stops a client that keeps sending.
             let Some(room) = scratch.get_mut(..ARRIVAL.saturating_sub(input.len())) else {
                 return Poll::Pending;
             };
@@ -99,20 +99,20 @@ impl<M: Module, T: Transport> ClientHalf for Half<'_, M, T> {
         self.worker.clock.now()
     }
 
-    fn recent(&self) -> Now {
-        self.worker.clock.recent()
+    fn cached_now(&self) -> Now {
+        self.worker.clock.cached_now()
     }
 
-    fn patience(&self) -> Patience {
+    fn timeouts(&self) -> Timeouts {
         let settings = self.worker.settings.borrow();
-        Patience { body: settings.body_timeout, write: settings.write_timeout }
+        Timeouts { body: settings.body_timeout, write: settings.write_timeout }
     }
 
     fn wait_until(&mut self, steady_ms: Option<u64>) {
-        self.worker.table.set(self.connection.place, steady_ms, false);
+        self.worker.table.set(self.connection.entry, steady_ms, false);
     }
 
     fn is_over(&self, cx: &mut Context<'_>) -> bool {
-        self.worker.table.wait(self.connection.place, cx.waker())
+        self.worker.table.wait(self.connection.entry, cx.waker())
     }
 }

@@ -1,4 +1,4 @@
-//! *Send response*: what was gathered in one write, then memory and files (`file`) from where they lie.
+//! *Send response*: the gathered bytes in one write, then parts from pinned memory and from files (`file`).
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -55,7 +55,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         self.send_all(&rest, more).await.map_err(|(end, _)| end)
     }
 
-    /// One attempt; `None` when the socket takes nothing now.
+    /// Tries to send once; `None` when the socket takes nothing now.
     async fn try_send(&mut self, bytes: &[u8], more: bool) -> Option<io::Result<usize>> {
         let counters = Arc::clone(&self.worker.counters);
         poll_fn(|cx| {
@@ -71,8 +71,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
         .await
     }
 
-    /// Sends all of `bytes`, waiting as long as the client takes some now and then. An error tells
-    /// how many bytes were sent before.
+    /// Sends all of `bytes`, as long as the client takes some within each write time-out. An error tells how
+    /// many bytes were sent before.
     pub(super) async fn send_all(&mut self, bytes: &[u8], more: bool) -> Result<(), (End, u64)> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -113,7 +113,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         self.allow_write_time();
         let n = poll_fn(|cx| match send(&mut self.transport, cx) {
             Poll::Ready(result) => Poll::Ready(result.map_err(|_| End::Gone)),
-            Poll::Pending if self.worker.table.wait(self.place, cx.waker()) => {
+            Poll::Pending if self.worker.table.wait(self.entry, cx.waker()) => {
                 self.worker.counters.timed_out.add(1);
                 Poll::Ready(Err(End::Gone))
             }
@@ -127,12 +127,12 @@ impl<M: Module, T: Transport> Connection<M, T> {
     fn allow_write_time(&self) {
         let timeout = millis(self.worker.settings.borrow().write_timeout);
         let deadline = self.worker.clock.now().steady_ms() + timeout;
-        self.worker.table.set(self.place, Some(deadline), false);
+        self.worker.table.set(self.entry, Some(deadline), false);
     }
 }
 
-/// Ends the sending direction and reads on for a moment. Closing while the client still sends
-/// would reset the connection, and the reset can destroy the last response on its way.
+/// Shuts down the sending direction and reads for a moment. Closing while the client still sends would reset
+/// the connection, and the reset can destroy the last response before the client has read it.
 pub(super) async fn linger<M: Module, T: Transport>(connection: &mut Connection<M, T>) {
     const PATIENCE_MS: u64 = 2_000;
     const MOST: u64 = 1024 * 1024;
@@ -140,14 +140,14 @@ pub(super) async fn linger<M: Module, T: Transport>(connection: &mut Connection<
         return;
     }
     let worker = Rc::clone(&connection.worker);
-    worker.table.set(connection.place, Some(worker.clock.now().steady_ms() + PATIENCE_MS), true);
+    worker.table.set(connection.entry, Some(worker.clock.now().steady_ms() + PATIENCE_MS), true);
     let mut read = 0;
     while read < MOST && !worker.draining.get() {
         let n = poll_fn(|cx| {
             let mut scratch = worker.scratch.borrow_mut();
             match connection.transport.poll_receive(cx, &mut scratch) {
                 Poll::Ready(result) => Poll::Ready(result.unwrap_or(0)),
-                Poll::Pending if worker.table.wait(connection.place, cx.waker()) => Poll::Ready(0),
+                Poll::Pending if worker.table.wait(connection.entry, cx.waker()) => Poll::Ready(0),
                 Poll::Pending if worker.draining.get() => Poll::Ready(0),
                 Poll::Pending => Poll::Pending,
             }
@@ -160,7 +160,7 @@ pub(super) async fn linger<M: Module, T: Transport>(connection: &mut Connection<
     }
 }
 
-/// Tells a client beyond the limits so, with what fits its empty socket buffer, and closes.
+/// Sends a last answer to a client beyond the limits, as far as it fits the empty socket buffer, and closes.
 pub(crate) fn say_last_words<M: Module, T: Transport>(
     worker: &Rc<Worker<M>>,
     mut transport: T,
@@ -168,7 +168,7 @@ pub(crate) fn say_last_words<M: Module, T: Transport>(
 ) {
     let mut out = worker.outbox.take();
     worker.module.borrow_mut().refuse_connection(client, worker.clock.now(), &mut out);
-    // One attempt without a place in the table: a client that is not admitted costs no memory.
+    // One attempt, without an entry in the table: a client that is not admitted costs no memory.
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     if let Poll::Ready(Ok(n)) = transport.poll_send(&mut cx, &out.bytes, false) {
         worker.counters.sent_bytes.add(n as u64);

@@ -2,68 +2,76 @@
 
 use std::rc::Rc;
 
-use afpa_framework::{Event, Module, Persistence};
+use afpa_framework::{Event, Module, Now, Persistence};
 
-use super::interrupt::Deferred;
-use super::remote::Half;
+use super::remote::LentClient;
 use super::{Connection, End, Walk};
 use crate::transport::Transport;
 
 impl<M: Module, T: Transport> Connection<M, T> {
-    /// Has the answer found in the thread context and leaves it in the outbox. What was gathered
-    /// before leaves first: it need not wait for a disk.
-    pub(super) async fn thread_context(
-        &mut self,
-        request: Deferred<M::Pending>,
-    ) -> Result<Persistence, End> {
-        let mut arrived = self.worker.clock.recent();
-        if !self.worker.outbox.borrow().is_empty() {
-            self.send_response().await?;
-            arrived = self.worker.clock.now();
-        }
-        self.worker.counters.deferred_to_threads.add(1);
-        // The wait is ours, not the client's: no deadline runs.
-        self.worker.table.set(self.place, None, false);
-
-        let mut walk = Walk::begin();
-        walk.on(Event::Request);
-        walk.on(Event::Miss);
-        let (pending, outcome, now) = match request {
-            Deferred::Uncached(pending) => {
-                walk.on(Event::Uncached);
-                let work = {
-                    let mut module = self.worker.module.borrow_mut();
-                    module.derive_uncached_response(arrived, &pending, &self.worker.helpers)
-                };
-                let loaded = work.await;
-                (pending, Ok(loaded), self.worker.clock.now())
-            }
-            Deferred::Remote(mut pending) => {
-                walk.on(Event::Remote);
-                let worker = Rc::clone(&self.worker);
-                let mut client = Half::new(self);
-                let work = {
-                    let mut module = worker.module.borrow_mut();
-                    module.derive_remote_response(arrived, &mut pending, &mut client)
-                };
-                let outcome = work.await;
-                self.unfinished = !self.input.is_empty();
-                // The end of an exchange takes the time of it.
-                (pending, outcome, worker.clock.recent())
-            }
-            Deferred::User(pending) => {
-                walk.on(Event::Deferred);
-                let work = self.worker.module.borrow_mut().derive_deferred_response(&pending);
-                let outcome = work.await;
-                (pending, outcome, self.worker.clock.now())
-            }
+    /// *Derive uncached response*: has a helper thread load the answer, and leaves it in the outbox.
+    pub(super) async fn uncached(&mut self, request: M::Uncached) -> Result<Persistence, End> {
+        let begun = self.enter_thread_context().await?;
+        let mut walk = walk_to(Event::Uncached);
+        let work = {
+            let mut module = self.worker.module.borrow_mut();
+            module.derive_uncached_response(begun, request, &self.worker.helpers)
         };
+        let loaded = work.await;
         walk.on(Event::Answered);
 
+        let now = self.worker.clock.now();
         let mut module = self.worker.module.borrow_mut();
         let mut out = self.worker.outbox.borrow_mut();
-        let persistence = module.finish(&mut self.data, now, pending, outcome, &mut out);
+        let persistence = module.finish_uncached(&mut self.data, now, loaded, &mut out);
         walk.sent(persistence);
         Ok(persistence)
     }
+
+    /// *Derive remote response*: has a server answer. What the exchange has not sent to the client itself
+    /// is in the outbox afterwards.
+    pub(super) async fn remote(&mut self, request: M::Remote) -> Result<Persistence, End> {
+        self.enter_thread_context().await?;
+        let mut walk = walk_to(Event::Remote);
+        let worker = Rc::clone(&self.worker);
+        let mut client = LentClient::new(self);
+        let work = {
+            let mut module = worker.module.borrow_mut();
+            module.derive_remote_response(request, &mut client)
+        };
+        let exchanged = work.await;
+        walk.on(Event::Answered);
+        self.unfinished = !self.input.is_empty();
+
+        // The exchange has read the clock when it ended: no need to read it again.
+        let now = worker.clock.cached_now();
+        let mut module = worker.module.borrow_mut();
+        let mut out = worker.outbox.borrow_mut();
+        let persistence = module.finish_remote(&mut self.data, now, exchanged, &mut out);
+        walk.sent(persistence);
+        Ok(persistence)
+    }
+
+    /// Sends the answers that were gathered before: they need not wait for a disk. Returns the time at
+    /// which the work begins.
+    async fn enter_thread_context(&mut self) -> Result<Now, End> {
+        let mut begun = self.worker.clock.cached_now();
+        if !self.worker.outbox.borrow().is_empty() {
+            self.send_response().await?;
+            begun = self.worker.clock.now();
+        }
+        self.worker.counters.deferred_to_threads.add(1);
+        // The client waits for AFPA, not the other way round: no deadline runs.
+        self.worker.table.set(self.entry, None, false);
+        Ok(begun)
+    }
+}
+
+/// The way through the states that a request has taken when it enters the thread context by `event`.
+fn walk_to(event: Event) -> Walk {
+    let mut walk = Walk::begin();
+    walk.on(Event::Request);
+    walk.on(Event::Miss);
+    walk.on(event);
+    walk
 }

@@ -63,7 +63,7 @@ impl Accepting {
         self.loops.insert(id, AcceptLoop { settings, stop, task });
     }
 
-    /// Other settings for the connections that come from now on.
+    /// Accepts connections with other settings from now on.
     pub(super) fn set(&mut self, id: u64, settings: ListenerSettings) {
         if let Some(accepting) = self.loops.get(&id) {
             accepting.settings.replace(settings);
@@ -73,7 +73,7 @@ impl Accepting {
     /// The number of the listener, if there is one.
     pub(super) async fn stop(&mut self, id: u64) -> Option<u32> {
         let AcceptLoop { settings, stop, task } = self.loops.remove(&id)?;
-        // The loop may have ended by itself, then there is nobody to tell.
+        // If the loop has ended by itself, the message is not needed.
         let _ = stop.send(());
         let _ = task.await;
         Some(settings.borrow().number)
@@ -86,7 +86,7 @@ impl Accepting {
     }
 }
 
-/// A listening socket, whatever its family.
+/// A listening socket of any family.
 trait Acceptor {
     type Stream: Transport + 'static;
     async fn accept(&self) -> io::Result<(Self::Stream, Client)>;
@@ -111,8 +111,8 @@ impl Acceptor for UnixAcceptor {
     }
 }
 
-/// Accepts until told to stop, then takes what is already in the queue: closing a
-/// `SO_REUSEPORT` socket resets the connections that wait on it.
+/// Accepts until it is told to stop, then accepts what is already in the queue: closing a `SO_REUSEPORT` socket
+/// would reset the connections that wait on it.
 async fn accept_until<M: Module, A: Acceptor>(
     worker: Rc<Worker<M>>,
     acceptor: A,
@@ -187,8 +187,9 @@ fn admit<M: Module, T: Transport + 'static>(
     }
 }
 
-/// Lets a router in front say whose connection this is, and admits that client. A router that says
-/// nothing, or nonsense, is not answered: it would pass the answer on to somebody.
+/// Reads the PROXY protocol header of a router in front, and admits the client that it names. If the header
+/// is missing or malformed, the connection is closed without an answer, because the router would pass an
+/// answer on to some client.
 async fn introduce<M: Module, T: Transport + 'static>(
     worker: Rc<Worker<M>>,
     mut stream: T,
@@ -199,7 +200,7 @@ async fn introduce<M: Module, T: Transport + 'static>(
         let settings = worker.settings.borrow();
         (settings.connections, settings.head_timeout)
     };
-    // It has a place among all connections, but none of the router's own: those are its clients'.
+    // It counts in the total, but not as a connection of the router: the connection is its client's.
     let place = worker.limits.admit(Client::Unix, total, usize::MAX);
     let said = match place {
         Some(_) => tokio::time::timeout(patience, read_preface(&mut stream)).await.ok().flatten(),
@@ -215,7 +216,7 @@ async fn introduce<M: Module, T: Transport + 'static>(
     }
 }
 
-/// What was said, and what had arrived behind it.
+/// Returns the header, and the bytes that had arrived behind it.
 async fn read_preface<T: Transport>(stream: &mut T) -> Option<(Preface, Vec<u8>)> {
     let mut input = Vec::new();
     let mut room = vec![0; preface::MAX_PREFACE];
@@ -229,8 +230,8 @@ async fn read_preface<T: Transport>(stream: &mut T) -> Option<(Preface, Vec<u8>)
     None
 }
 
-/// Out of descriptors or memory: wait a little, connections stay in the kernel's queue. Errors of
-/// one connection (reset before it was accepted) concern nobody else.
+/// Whether descriptors or memory have run out. Then the loop waits a little; connections stay in the kernel's
+/// queue. Other errors concern one connection only, such as a reset before it was accepted.
 async fn recover<M: Module>(worker: &Rc<Worker<M>>, error: &io::Error) {
     let concerns_one = matches!(
         error.kind(),

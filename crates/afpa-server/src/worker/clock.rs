@@ -5,16 +5,16 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use afpa_framework::Now;
 
-/// Wall-clock time at the price of one reading of the steady clock.
+/// Gives wall-clock and steady time for one reading of the steady clock.
 ///
-/// The offset between the two clocks is taken anew each second, so that a step of the wall clock
-/// is followed within one.
+/// The offset between the two clocks is read anew each second, so that a step of the wall clock takes effect
+/// within a second.
 #[derive(Debug)]
 pub(crate) struct Clock {
     start: Instant,
     unix_us_at_start: Cell<u64>,
     second: Cell<u64>,
-    recent: Cell<Now>,
+    cached: Cell<Now>,
 }
 
 impl Clock {
@@ -23,7 +23,7 @@ impl Clock {
             start: afpa_framework::clock::epoch(),
             unix_us_at_start: Cell::new(0),
             second: Cell::new(0),
-            recent: Cell::new(Now { unix_us: 0, steady_us: 0 }),
+            cached: Cell::new(Now { unix_us: 0, steady_us: 0 }),
         };
         clock.synchronise();
         clock.now();
@@ -34,17 +34,17 @@ impl Clock {
         let steady_us = self.start.elapsed().as_micros() as u64;
         let unix_us = self.unix_us_at_start.get().saturating_add(steady_us);
         let now = Now { unix_us, steady_us };
-        self.recent.set(now);
+        self.cached.set(now);
         now
     }
 
-    /// The time when it was last asked for: late by no more than a sweep takes, and good enough for
-    /// deadlines, without another reading of the clock.
-    pub(crate) fn recent(&self) -> Now {
-        self.recent.get()
+    /// The time at the last reading of the clock. It is late by a sweep at most, which is exact enough for
+    /// deadlines, and costs no reading of the clock.
+    pub(crate) fn cached_now(&self) -> Now {
+        self.cached.get()
     }
 
-    /// Whether a new second has begun since this was last asked.
+    /// Whether a new second has begun since the last call.
     pub(crate) fn new_second(&self) -> bool {
         let second = self.start.elapsed().as_secs();
         if self.second.replace(second) == second {
@@ -72,6 +72,6 @@ mod tests {
         let first = clock.now();
         assert!(u128::from(first.unix_us).abs_diff(wall) < 1_000_000);
         assert!(clock.now() >= first);
-        assert!((first..=clock.now()).contains(&clock.recent()));
+        assert!((first..=clock.now()).contains(&clock.cached_now()));
     }
 }

@@ -24,7 +24,7 @@ pub(crate) use clock::Clock;
 pub(crate) use command::Command;
 pub(crate) use table::Table;
 
-/// What a core gives to the module it runs.
+/// What a core gives to its module.
 #[derive(Clone)]
 pub struct WorkerContext {
     /// Number of the worker, from 0.
@@ -33,7 +33,7 @@ pub struct WorkerContext {
     pub wake: Arc<dyn Fn() + Send + Sync>,
 }
 
-/// What the connections of a core share. Single-threaded: cells, not locks.
+/// What the connections of a core share. One thread uses it, so it has cells and no locks.
 pub(crate) struct Worker<M: Module> {
     pub(crate) module: RefCell<M>,
     pub(crate) settings: RefCell<Rc<Settings>>,
@@ -41,11 +41,11 @@ pub(crate) struct Worker<M: Module> {
     pub(crate) counters: Arc<WorkerCounters>,
     pub(crate) limits: Arc<ConnectionLimits>,
     pub(crate) helpers: Helpers,
-    /// Receive buffer: a connection uses it from the arrival of data to its next wait.
+    /// Receive buffer. A connection uses it from the arrival of data to its next wait.
     pub(crate) scratch: RefCell<Box<[u8]>>,
     /// Gather buffer, lent to a connection while it sends.
     pub(crate) outbox: RefCell<Outbox>,
-    /// Holds the end of a file while its version is looked at.
+    /// Holds the end of a file while the file's version is checked.
     pub(crate) pipe: SparePipe,
     pub(crate) table: Table,
     pub(crate) draining: Cell<bool>,
@@ -77,7 +77,7 @@ impl<M: Module> Worker<M> {
         }
     }
 
-    /// The core's life: follow commands, keep time, let go of dropped objects.
+    /// Runs the core: executes commands, sweeps deadlines, releases dropped objects.
     pub(crate) async fn run(
         self: Rc<Self>,
         mut commands: UnboundedReceiver<Command<M>>,
@@ -131,8 +131,8 @@ impl<M: Module> Worker<M> {
         }
     }
 
-    /// Time-outs are kept by looking at all connections now and then: a store a request instead of
-    /// a timer a request. The shortest time-out decides how often.
+    /// How often the core sweeps: time-outs are found by looking at all connections periodically. A request
+    /// then costs one store instead of one timer. The shortest time-out decides the period.
     fn sweep_interval(&self) -> Duration {
         let settings = self.settings.borrow();
         let shortest = [

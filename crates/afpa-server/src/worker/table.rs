@@ -8,15 +8,15 @@ use slab::Slab;
 /// All open connections of a core.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    places: RefCell<Slab<Place>>,
+    places: RefCell<Slab<ConnectionEntry>>,
     /// Whether any listener was ever given up.
     any_leaving: Cell<bool>,
 }
 
-/// One connection's place.
+/// The entry of one connection.
 #[derive(Debug, Default)]
-struct Place {
-    /// Steady milliseconds after which the connection has waited too long; `None`: it may wait.
+struct ConnectionEntry {
+    /// Steady milliseconds at which the wait of the connection expires; `None`: never.
     deadline: Option<u64>,
     /// Waits for a new request, and may be closed when the core drains.
     idle: bool,
@@ -30,7 +30,7 @@ struct Place {
 
 impl Table {
     pub(crate) fn enter(&self, listener: u32) -> usize {
-        self.places.borrow_mut().insert(Place { listener, ..Place::default() })
+        self.places.borrow_mut().insert(ConnectionEntry { listener, ..ConnectionEntry::default() })
     }
 
     pub(crate) fn leave(&self, index: usize) {
@@ -50,7 +50,7 @@ impl Table {
         }
     }
 
-    /// The connection found nothing to do: remember whom to wake. True if its time is over.
+    /// Registers the waker of a connection that has to wait. Returns true if its wait has expired already.
     pub(crate) fn wait(&self, index: usize, waker: &Waker) -> bool {
         let mut places = self.places.borrow_mut();
         let Some(place) = places.get_mut(index) else { return true };
@@ -77,7 +77,7 @@ impl Table {
         self.wake_where(|place| place.idle);
     }
 
-    /// Wakes those connections of a listener that wait for a new request; all of them are to end.
+    /// Marks all connections of a listener to end, and wakes those that wait for a new request.
     pub(crate) fn give_up(&self, listener: u32) {
         self.any_leaving.set(true);
         self.wake_where(|place| {
@@ -91,7 +91,7 @@ impl Table {
         self.any_leaving.get() && self.places.borrow().get(index).is_some_and(|place| place.leaving)
     }
 
-    fn wake_where(&self, mut chosen: impl FnMut(&mut Place) -> bool) {
+    fn wake_where(&self, mut chosen: impl FnMut(&mut ConnectionEntry) -> bool) {
         for (_, place) in self.places.borrow_mut().iter_mut() {
             if chosen(place)
                 && let Some(waker) = place.waker.as_ref()

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use afpa_framework::Client;
 
 use super::packed::Unpacked;
-use crate::config::AccessFormat;
+use afpa_config::AccessFormat;
 
 /// Writes records as lines of one format.
 pub(super) struct Formatter {
@@ -115,7 +115,7 @@ fn text(name: &str, value: &[u8], out: &mut Vec<u8>) {
 fn client(client: Client, out: &mut Vec<u8>) {
     // A Vec takes every write.
     let _ = match client {
-        // A client that came over a dual-stack listener is the IPv4 address that it is.
+        // An IPv4 client of a dual-stack listener is shown with its IPv4 address.
         Client::Ip(address) => write!(out, "{}", address.to_canonical()),
         unix => write!(out, "{unix}"),
     };

@@ -15,6 +15,7 @@ mod format;
 mod output;
 mod packed;
 mod sink;
+mod sinks;
 mod writer;
 
 #[cfg(test)]
@@ -27,16 +28,18 @@ use std::thread::JoinHandle;
 
 use anyhow::Context as _;
 
-use crate::config::{AccessTarget, Log};
+use afpa_config::{AccessTarget, Log};
 
 pub use sink::Sink;
+pub(crate) use sinks::Sinks;
 
 use output::Output;
 use sink::BUFFER_SIZE;
 use writer::{Message, Writer};
 
 /// The handle of the log thread. Dropping it writes what has been handed over, and ends the thread.
-#[derive(Debug)]
+/// The default has no thread, as with the target `off`.
+#[derive(Debug, Default)]
 pub struct AccessLog {
     thread: Option<Thread>,
     counts: Arc<Counts>,
@@ -59,7 +62,7 @@ struct Thread {
     join: JoinHandle<()>,
 }
 
-/// What the log thread is told. Flags, because the queue may be full when they are raised.
+/// Orders for the log thread. They are flags, because the queue of messages may be full.
 #[derive(Debug, Default)]
 struct Orders {
     reopen: AtomicBool,
@@ -142,7 +145,7 @@ impl Drop for AccessLog {
         if let Some(thread) = self.thread.take() {
             thread.orders.stop.store(true, Ordering::Release);
             thread.wake();
-            // A panic of the log thread has been printed; there is nothing to add.
+            // If the log thread panicked, the panic has been printed already.
             let _ = thread.join.join();
         }
     }

@@ -1,24 +1,24 @@
-//! Where lines end up, and what happens when that does not work.
+//! Writes lines to a file or standard output, and handles failures.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// A file or standard output, which may stop working and start again.
+/// A file or standard output. Writing may fail for a while and then work again.
 pub(super) struct Output {
     stream: Box<dyn Write + Send>,
     /// `None` for standard output, which cannot be opened again.
     path: Option<PathBuf>,
-    /// Lines lost since writing stopped to work.
+    /// Lines lost since writing began to fail; `None` while it works.
     failing: Option<u64>,
     /// The last write ended within a line.
     torn: bool,
 }
 
-/// Lines of one write.
+/// What became of the lines of one write.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct LineCounts {
     pub(super) written: u64,
     pub(super) lost: u64,
 }
@@ -34,7 +34,7 @@ impl Output {
         Ok(Output { stream, path, failing: None, torn: false })
     }
 
-    /// Goes on with a new file of the same name; with the old one if that cannot be had.
+    /// Continues with a new file of the same name, or with the old file if the new one cannot be opened.
     pub(super) fn reopen(&mut self) {
         let Some(path) = &self.path else { return };
         match open(path) {
@@ -51,7 +51,7 @@ impl Output {
     }
 
     /// Writes whole lines; those that cannot be written are lost and counted.
-    pub(super) fn write(&mut self, lines: &[u8]) -> Outcome {
+    pub(super) fn write(&mut self, lines: &[u8]) -> LineCounts {
         let mut rest = lines;
         let result = self.write_rest(&mut rest);
         let lost = count_lines(rest);
@@ -66,7 +66,7 @@ impl Output {
             }
             Ok(()) => self.recovered(),
         }
-        Outcome { written, lost }
+        LineCounts { written, lost }
     }
 
     fn write_rest(&mut self, rest: &mut &[u8]) -> io::Result<()> {
@@ -144,10 +144,10 @@ mod tests {
         let stream = Box::new(disk.clone());
         let mut output = Output { stream, path: None, failing: None, torn: false };
         disk.0.lock().unwrap().0 = 6;
-        assert_eq!(output.write(b"one\ntwo\nthree\n"), Outcome { written: 1, lost: 2 });
-        assert_eq!(output.write(b"four\n"), Outcome { written: 0, lost: 1 });
+        assert_eq!(output.write(b"one\ntwo\nthree\n"), LineCounts { written: 1, lost: 2 });
+        assert_eq!(output.write(b"four\n"), LineCounts { written: 0, lost: 1 });
         disk.0.lock().unwrap().0 = 100;
-        assert_eq!(output.write(b"five\n"), Outcome { written: 1, lost: 0 });
+        assert_eq!(output.write(b"five\n"), LineCounts { written: 1, lost: 0 });
         assert_eq!(disk.0.lock().unwrap().1, b"one\ntw\nfive\n");
         assert_eq!(output.failing, None);
     }
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn the_device_that_is_always_full_loses_every_line() {
         let mut output = Output::file(Path::new("/dev/full")).unwrap();
-        assert_eq!(output.write(b"a\nb\n"), Outcome { written: 0, lost: 2 });
+        assert_eq!(output.write(b"a\nb\n"), LineCounts { written: 0, lost: 2 });
         assert_eq!(output.failing, Some(2));
     }
 
@@ -182,7 +182,7 @@ mod tests {
         std::fs::rename(&path, &moved).unwrap();
         std::fs::create_dir(&path).unwrap();
         output.reopen();
-        assert_eq!(output.write(b"a\n"), Outcome { written: 1, lost: 0 });
+        assert_eq!(output.write(b"a\n"), LineCounts { written: 1, lost: 0 });
         assert_eq!(std::fs::read(&moved).unwrap(), b"a\n");
     }
 }

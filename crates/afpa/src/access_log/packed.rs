@@ -1,4 +1,4 @@
-//! Records as bytes, for the way from a worker to the log thread.
+//! Records as bytes, in the buffers between a worker and the log thread.
 //!
 //! Fixed numbers first, then the lengths of the texts, then the texts. Both ends run in one
 //! process: the byte order is the machine's.

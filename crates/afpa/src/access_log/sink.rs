@@ -10,12 +10,12 @@ use super::Counts;
 use super::packed::{LARGEST, pack};
 use super::writer::Message;
 
-/// Bytes of a buffer: some hundred records, so that waking the log thread costs each very little.
+/// Bytes of a buffer: some hundred records, so that the cost of waking the log thread for each is small.
 pub(super) const BUFFER_SIZE: usize = 64 * 1024;
 
 const _: () = assert!(LARGEST <= BUFFER_SIZE, "every record fits in an empty buffer");
 
-/// Takes the records of one worker. Dropping it hands over what it has.
+/// Takes the records of one worker. Dropping it hands its buffer to the log thread.
 #[derive(Debug)]
 pub struct Sink(Option<Open>);
 
@@ -82,7 +82,7 @@ impl Open {
         }
         let Ok(empty) = self.free.try_recv() else { return false };
         let buffer = std::mem::replace(&mut self.buffer, empty);
-        // Fails only when the log has ended; then nobody wants the records any more.
+        // Fails only when the log has ended; then the records are not needed any more.
         let _ = self.full.try_send(Message::Batch { worker: self.worker, buffer });
         true
     }

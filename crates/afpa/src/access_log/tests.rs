@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use afpa_framework::{AccessRecord, AccessSink, Client};
 
 use super::*;
-use crate::config::{AccessFormat, Level, LogFormat};
+use afpa_config::{AccessFormat, Level, LogFormat};
 
 /// A record that every test changes to its needs.
 pub(super) fn record() -> AccessRecord<'static> {

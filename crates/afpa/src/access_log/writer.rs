@@ -9,12 +9,12 @@ use super::format::Formatter;
 use super::output::Output;
 use super::packed::unpack;
 use super::{Counts, Orders};
-use crate::config::AccessFormat;
+use afpa_config::AccessFormat;
 
 /// Bytes that are gathered for one write, if so many are there at once.
 const WRITE_SIZE: usize = 256 * 1024;
 
-/// A log that is behind says so, but not all the time.
+/// The shortest time between two warnings that the log is behind.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What comes to the log thread.
@@ -83,7 +83,7 @@ impl Writer {
         }
     }
 
-    /// What is there already goes into the same write.
+    /// Adds the messages that are waiting to the same write.
     fn gather(&mut self) {
         while self.lines.len() < WRITE_SIZE {
             let Ok(message) = self.inbox.try_recv() else { return };
@@ -108,14 +108,14 @@ impl Writer {
         if self.lines.is_empty() {
             return;
         }
-        let outcome = self.output.write(&self.lines);
-        self.counts.written.fetch_add(outcome.written, Ordering::Relaxed);
-        self.counts.failed.fetch_add(outcome.lost, Ordering::Relaxed);
+        let lines = self.output.write(&self.lines);
+        self.counts.written.fetch_add(lines.written, Ordering::Relaxed);
+        self.counts.failed.fetch_add(lines.lost, Ordering::Relaxed);
         self.lines.clear();
     }
 }
 
-/// Tells that workers dropped records, seldom enough not to become a load itself.
+/// Warns that workers dropped records, at a limited rate.
 #[derive(Default)]
 struct Complaints {
     told: u64,

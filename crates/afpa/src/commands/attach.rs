@@ -27,7 +27,7 @@ pub struct Attach {
     /// Extensions of the files to accelerate
     #[arg(long, value_name = "EXT,...", value_delimiter = ',', default_value = EXTENSIONS)]
     pub ext: Vec<String>,
-    /// Leave this path and all below it to the server; may be repeated
+    /// Leave this path and all below it to the server alone; may be repeated
     #[arg(long, value_name = "PATH")]
     pub exclude: Vec<String>,
     /// Time after which the server closes an idle connection, in seconds
@@ -36,10 +36,11 @@ pub struct Attach {
     /// Longest answer that the kernel gives, head and content, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(Scope::ONE_SEGMENT as u64..=Scope::LONGEST as u64))]
     pub answer_max: u64,
-    /// Leave a connection to the server after this many requests in a row that are not for the kernel; 0: never
-    #[arg(long, value_name = "REQUESTS", default_value_t = afpa_bpf::REST_AFTER, value_parser = clap::value_parser!(u32).range(0..=60000))]
-    pub rest_after: u32,
-    /// Follow symbolic links whatever they lead to below the directory, as the server does
+    /// Let the server alone serve a connection after this many consecutive requests that the kernel could
+    /// not answer; 0: never
+    #[arg(long, value_name = "REQUESTS", default_value_t = afpa_bpf::BYPASS_AFTER, value_parser = clap::value_parser!(u32).range(0..=60000))]
+    pub bypass_after: u32,
+    /// Follow all symbolic links that stay within the directory, if the server does so too
     #[arg(long, action = ArgAction::SetTrue)]
     pub follow_links: bool,
 }
@@ -51,10 +52,10 @@ pub struct Detach {
     /// Only from the server on this address and port [default: from all]
     #[arg(short, long, value_name = "ADDR:PORT")]
     pub listen: Option<SocketAddr>,
-    /// Seconds to wait for connections that have been answered in the kernel
+    /// Seconds to wait for connections on which the kernel has answered
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub wait: u32,
-    /// Break those that are left after that
+    /// Break the connections that are left after that
     #[arg(long)]
     pub force: bool,
 }
@@ -79,8 +80,8 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
             false => SymlinkPolicy::OwnerMatch,
         },
         server_timeout: Duration::from_secs(options.server_timeout.into()),
-        rest_after: options.rest_after,
-        patience: Duration::from_secs(5),
+        bypass_after: options.bypass_after,
+        answer_timeout: Duration::from_secs(5),
         folder: folder(),
     })
 }
@@ -114,14 +115,14 @@ Examples:
   afpa attach --listen 0.0.0.0:80 --root /var/www/html --host www.example.org --host example.org
   afpa attach --listen '[::]:8080' --root site --ext html,css --exclude /private
 
-Answers are the server's own: it is asked for each file, and asked again when the file changes. What
-it marks as private, or sends longer than --answer-max, it goes on to send itself. Paths that it gives
-to some clients only, by their address or their User-Agent, must be left to it with --exclude.
+afpa asks the server for each file, and again when the file changes; the kernel sends these answers. The
+server itself goes on to send answers that it marks as private, or that are longer than --answer-max. Use
+--exclude for paths that the server gives to some clients only, by their address or their User-Agent.
 
 Signals:
   TERM, INT   stop answering now
-  QUIT        likewise, and wait for connections that need translation
-  HUP         ask for everything anew, as after a change of the server's configuration";
+  QUIT        the same, and wait for connections that need translation
+  HUP         ask the server for everything again, as after a change of its configuration";
 
 const DETACH_EXAMPLES: &str = "\
 Examples:

@@ -7,12 +7,13 @@ mod stats;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use afpa_fast_path::expectation;
 use anyhow::Context as _;
 
 use crate::cli::{self, Check, Completions, Man, Order, Purge, Server, Stats};
-use crate::config::{ConfigError, Machine, Overrides, load};
 use crate::control::{self, Target};
 use crate::fast_path;
+use afpa_config::{ConfigError, Machine, Overrides, load};
 
 /// `afpa check FILE`.
 ///
@@ -24,7 +25,10 @@ pub fn check(options: &Check) -> anyhow::Result<()> {
     if !options.quiet {
         text.push_str(&loaded.table());
         text.push_str(&loaded.request_sets());
-        text.push_str(&format!("\nfast path: {}\n", fast_path::outlook(&loaded.config)));
+        text.push_str(&format!(
+            "\nfast path: {}\n",
+            expectation(&fast_path::settings(&loaded.config))
+        ));
     }
     if !loaded.warnings.is_empty() {
         let gap = if text.is_empty() { "" } else { "\n" };
@@ -105,10 +109,10 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     write(text.as_bytes())
 }
 
-/// Says what went wrong; 2 is for what the caller typed, 1 for everything else.
+/// Prints the error. The exit status is 2 for a wrong command line, 1 for everything else.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref::<ConfigError>() {
-        // These say themselves where the error is.
+        // These name the file and line themselves.
         Some(config) => eprintln!("{config}"),
         None => eprintln!("afpa: {error:#}"),
     }
@@ -117,7 +121,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if usage { 2 } else { 1 })
 }
 
-/// A reader that has seen enough (`| head`) is no error.
+/// A reader that closes the pipe early (`| head`) is not an error.
 fn write(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {

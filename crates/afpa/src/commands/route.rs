@@ -1,4 +1,4 @@
-//! `afpa route URL`: which request set it falls into, and why.
+//! `afpa route URL`: the request set of a URL, and why.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use afpa_http::{Host, Method, target};
 use afpa_router::{
-    Action, Explanation, Extension, HostMatch, ListenerId, Outcome, Question, SiteId, Unrouted,
+    Action, Explanation, Extension, HostMatch, ListenerId, MatchResult, Question, SiteId, Unrouted,
 };
 use anyhow::{Context as _, bail};
 
 use super::print;
 use crate::cli::Route;
-use crate::config::{Listen, Loaded, Machine, Overrides, Routes, load};
+use afpa_config::{Listen, Loaded, Machine, Overrides, Routes, load};
 
 /// `afpa route URL`.
 ///
@@ -194,8 +194,8 @@ impl Told<'_> {
             HostMatch::Any => "which answers to any other host".to_owned(),
         };
         let SiteId(index) = site;
-        let place = self.loaded.config.sites.get(index as usize).map(|site| &site.place);
-        let origin = self.loaded.place_name(place);
+        let location = self.loaded.config.sites.get(index as usize).map(|site| &site.location);
+        let origin = self.loaded.location_name(location);
         let name = self.routes.hierarchy.site_name(site);
         self.row("site", format!("{name}, {by}{origin}").trim_end());
     }
@@ -219,15 +219,15 @@ impl Told<'_> {
         for considered in &explanation.considered {
             let Some(set) = self.routes.router.set(considered.set) else { continue };
             let why = match considered.outcome {
-                Outcome::Reach => "does not reach that far".to_owned(),
-                Outcome::Content => "does not have the extension".to_owned(),
-                Outcome::Method => "wants another method".to_owned(),
-                Outcome::Field(field) => format!("{field} is not as it wants it"),
-                Outcome::Taken => "this one".to_owned(),
+                MatchResult::Reach => "does not reach that far".to_owned(),
+                MatchResult::Content => "does not have the extension".to_owned(),
+                MatchResult::Method => "wants another method".to_owned(),
+                MatchResult::Field(field) => format!("{field} is not as it wants it"),
+                MatchResult::Taken => "this one".to_owned(),
             };
             let prefix = String::from_utf8_lossy(&set.prefix).into_owned();
-            let place = self.routes.hierarchy.content_place(set.site, set.path, set.content);
-            let origin = self.loaded.place_name(place);
+            let location = self.routes.hierarchy.content_location(set.site, set.path, set.content);
+            let origin = self.loaded.location_name(location);
             self.row(name, &format!("{prefix}  {}: {why}{origin}", set.behaviour.group));
             name = "";
         }
@@ -237,7 +237,7 @@ impl Told<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Source, parse_text};
+    use afpa_config::{Source, parse_text};
 
     const FILE: &str = r#"
 [[server_group]]

@@ -1,4 +1,4 @@
-//! Statistics for people, whatever the running process reports.
+//! Prints the statistics of a running process as tables.
 //!
 //! The numbers come as JSON objects in objects. Units follow from names: `_bytes` is a size, `_us`
 //! and `_seconds` are times. `hits` and `misses` of one object give a ratio. Lists of objects
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use crate::config::human_size;
+use afpa_config::human_size;
 
 /// Sections with aligned names and values.
 pub(super) fn table(numbers: &Value) -> String {
@@ -20,7 +20,7 @@ pub(super) fn table(numbers: &Value) -> String {
     text.trim_start_matches('\n').to_owned()
 }
 
-/// Plain values first, so that they do not seem to belong to an inner section.
+/// Plain values come first, so that they do not look as if they belonged to an inner section.
 fn section(text: &mut String, name: &str, object: &Map<String, Value>) {
     let rows = rows(object);
     if !name.is_empty() && !rows.is_empty() {

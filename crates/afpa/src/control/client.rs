@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-/// A running process does not need this long; one that is stopped or hung does.
+/// A running process answers sooner; a stopped or hung one does not answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// More than any answer, less than harm.

@@ -1,15 +1,14 @@
-//! Control socket and metrics: a small protocol module of its own, on the same engine.
+//! The control socket and the metrics: a small protocol module of its own, on the same engine.
 //!
-//! It shows what a module is when nothing is cached: every request is answered in *derive miss
-//! response*.
+//! It is an example of a module without a cache: every request is answered in *derive miss response*.
 
 use std::convert::Infallible;
-use std::future::{Future, pending};
+use std::future::Future;
 use std::sync::Arc;
 
 use afpa_framework::{
-    Client, Derived, Helpers, Miss, Module, Now, Outbox, Outcome, Persistence, Receipt, Timeout,
-    Waiting,
+    Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox, Persistence,
+    Receipt, Timeout, Waiting,
 };
 use afpa_http::{
     BodyLength, Connection, FieldSlots, Host, HttpDate, Method, Request, RequestLimits,
@@ -17,7 +16,6 @@ use afpa_http::{
 };
 use afpa_server::{BoundListener, Engine, Settings};
 
-use super::metrics;
 use super::observe::Observed;
 
 /// The module of the administration.
@@ -25,8 +23,8 @@ pub(crate) struct Admin {
     observed: Arc<Observed>,
 }
 
-/// Whether a connection may change anything: only one on the control socket may, whose folder only
-/// its owner can enter.
+/// Whether a connection may change anything. Only connections to the control socket may, because only its
+/// owner can enter its folder.
 pub(crate) struct Trusted(bool);
 
 /// Serves the control socket and, if wanted, metrics over TCP.
@@ -83,7 +81,7 @@ impl Admin {
 
     fn metrics(&self) -> Answer {
         const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        match metrics::text(&self.observed) {
+        match self.observed.metrics() {
             Ok(text) => Answer { status: Status::OK, content_type: TYPE, body: text.into_bytes() },
             Err(_) => Answer::error(Status::INTERNAL_SERVER_ERROR),
         }
@@ -94,8 +92,8 @@ impl Admin {
         Answer { status: Status::OK, content_type: "application/json", body }
     }
 
-    /// `path=VALUE`, and perhaps `host=NAME`: the values are the URL's path and host as typed, escaped
-    /// once more.
+    /// `path=VALUE`, and optionally `host=NAME`: the path and host of the URL as the user typed them,
+    /// percent-encoded once more.
     fn purge(&self, query: Option<&[u8]>) -> Answer {
         let value = |name: &[u8]| {
             let mut pairs = query.unwrap_or_default().split(|byte| *byte == b'&');
@@ -132,7 +130,7 @@ impl Admin {
 }
 
 impl Admin {
-    /// `server=NAME`, perhaps `&group=NAME`: has a server drain, or take requests again.
+    /// `server=NAME`, and optionally `&group=NAME`: lets a server drain, or take requests again.
     fn order(&self, query: Option<&[u8]>, drain: bool) -> Answer {
         let Some(server) = parameter(query, b"server=") else {
             return Answer::text(Status::BAD_REQUEST, "an order needs ?server=NAME\n");
@@ -191,8 +189,15 @@ impl Module for Admin {
         = Request<'s, 'b>
     where
         'b: 's;
-    type Pending = Infallible;
+    type Routed<'m, 's, 'b>
+        = (&'m Admin, Now, &'m Request<'s, 'b>)
+    where
+        'b: 's,
+        's: 'm;
+    type Uncached = Infallible;
     type Loaded = Infallible;
+    type Remote = Infallible;
+    type Exchanged = Infallible;
 
     fn connected(&mut self, client: Client, _: u32) -> Trusted {
         Trusted(client == Client::Unix)
@@ -222,25 +227,27 @@ impl Module for Admin {
         Derived::Refused
     }
 
-    fn derive_cached_response(
-        &mut self,
+    fn derive_cached_response<'m, 's, 'b>(
+        &'m mut self,
         _: &mut Trusted,
-        _: Now,
-        _: &Request<'_, '_>,
+        now: Now,
+        request: &'m Request<'s, 'b>,
         _: &mut Outbox,
-    ) -> Option<Persistence> {
-        None
+    ) -> Cached<Self::Routed<'m, 's, 'b>>
+    where
+        'b: 's,
+        's: 'm,
+    {
+        Cached::Miss((self, now, request))
     }
 
     fn derive_miss_response(
-        &mut self,
+        (admin, now, request): Self::Routed<'_, '_, '_>,
         trusted: &mut Trusted,
-        now: Now,
-        request: &Request<'_, '_>,
         out: &mut Outbox,
-    ) -> Miss<Infallible> {
-        let answer = self.answer(trusted.0, request);
-        // One request a connection: nobody asks often enough for more to matter.
+    ) -> Miss<Infallible, Infallible> {
+        let answer = admin.answer(trusted.0, request);
+        // One request for each connection: requests are too rare for more to matter.
         send(&answer, now, request.method != Method::Head, Connection::Close, out);
         Miss::Answered(Persistence::Close)
     }
@@ -248,18 +255,35 @@ impl Module for Admin {
     fn derive_uncached_response(
         &mut self,
         _: Now,
-        _: &Infallible,
+        never: Infallible,
         _: &Helpers,
     ) -> impl Future<Output = Infallible> + 'static {
-        pending()
+        async move { never }
     }
 
-    fn finish(
+    fn finish_uncached(
         &mut self,
         _: &mut Trusted,
         _: Now,
         never: Infallible,
-        _: Outcome<Self>,
+        _: &mut Outbox,
+    ) -> Persistence {
+        match never {}
+    }
+
+    fn derive_remote_response<'c, C: ClientStream>(
+        &mut self,
+        never: Infallible,
+        _: &'c mut C,
+    ) -> impl Future<Output = Infallible> + use<'c, C> {
+        async move { never }
+    }
+
+    fn finish_remote(
+        &mut self,
+        _: &mut Trusted,
+        _: Now,
+        never: Infallible,
         _: &mut Outbox,
     ) -> Persistence {
         match never {}

@@ -6,13 +6,14 @@ use afpa_cache::root::{RootSettings, SymlinkPolicy};
 use afpa_cache::watch::WatchSettings;
 use afpa_cache::{CacheSettings, PolicyKind};
 use afpa_http::{Coding, RequestLimits};
-use afpa_module_http::{Compression, SiteSettings};
-use afpa_server::{Address, Settings};
+use afpa_module_http::{Compression, DocRootSettings};
+use afpa_server::{Address, KernelActivity, Settings};
 
-use crate::config::{self, Config, Listen, Policy, Root, Symlinks};
+use afpa_config::{self as config, Config, Listen, Policy, Root, Symlinks};
 
-pub(super) fn engine(config: &Config) -> Settings {
+pub(super) fn engine(config: &Config, kernel_activity: Option<KernelActivity>) -> Settings {
     Settings {
+        kernel_activity,
         workers: config.workers,
         head_timeout: config.timeouts.head,
         body_timeout: config.timeouts.body,
@@ -44,7 +45,7 @@ pub(super) fn cache(config: &Config) -> CacheSettings {
     }
 }
 
-pub(super) fn root(site: &config::Site) -> RootSettings {
+pub(super) fn root(site: &config::SiteSettings) -> RootSettings {
     RootSettings {
         symlinks: match site.symlinks {
             Symlinks::Never => SymlinkPolicy::Never,
@@ -67,8 +68,8 @@ pub(super) fn request_limits(config: &Config) -> RequestLimits {
     }
 }
 
-pub(super) fn site(config: &Config, site: &config::Site, root: &Root) -> SiteSettings {
-    SiteSettings {
+pub(super) fn site(config: &Config, site: &config::SiteSettings, root: &Root) -> DocRootSettings {
+    DocRootSettings {
         limits: request_limits(config),
         body_limit: config.limits.body as u64,
         hosts: site.hosts.clone(),
@@ -79,7 +80,7 @@ pub(super) fn site(config: &Config, site: &config::Site, root: &Root) -> SiteSet
         types: site.types.iter().cloned().collect(),
         compression: compression(&config.compression),
         push: config.coherency.push,
-        ..SiteSettings::default()
+        ..DocRootSettings::default()
     }
 }
 

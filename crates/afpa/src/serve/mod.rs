@@ -1,25 +1,29 @@
 //! `afpa serve`: from a configuration to a running server, and from a signal to its end.
 //!
 //! ```text
-//! load ─ raise limits ─ lock memory ─ bind ─ open root ─ fast path ─ drop privileges ─ threads ─ serve
-//!                                                                            signals ──┤
-//!                                                             TERM, INT: stop      HUP: reload
-//!                                                             QUIT: drain          USR1: reopen
+//! start:   load ─ limits ─ arena ─ OPEN ─ fast path ─ drop privileges ─ BUILD ─ workers ─ serve
+//!                                                                           signals ──┤
+//!                                                            TERM, INT: stop      HUP: reload
+//!                                                            QUIT: drain          USR1: reopen
+//! reload:  load ─ OPEN ─ BUILD ─ swap
 //! ```
 //!
-//! Nothing that starts a thread comes before privileges are dropped: on Linux they belong to
-//! threads.
+//! OPEN and BUILD are one sequence for both, in `build`. Nothing that starts a thread comes before
+//! privileges are dropped: on Linux they belong to threads.
+//!
+//! Read a reload in this order: `signals`, `reload`, `build` (over `listeners` and `serving`), and
+//! `reload` again for the swap.
 
 mod admin;
+mod build;
 mod convert;
-mod groups;
-mod leaving;
-mod metrics;
+mod drop_thread;
+mod introduce;
+mod listeners;
 mod observe;
 mod reload;
 mod serving;
 mod signals;
-mod sites;
 mod start;
 
 use crate::cli::Serve;
@@ -40,7 +44,7 @@ pub fn serve(options: &Serve) -> anyhow::Result<()> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        // Before anything can be seen of the server: whoever sees it may send a signal.
+        // First of all: as soon as the server can be seen, a signal may arrive.
         let signals = Signals::listen()?;
         let server = Server::start(loaded.config)?;
         signals.follow(server, options).await

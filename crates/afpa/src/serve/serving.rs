@@ -1,84 +1,38 @@
-//! From a configuration to what the workers serve from, and at a reload to the next.
+//! What the workers serve from.
 
 use std::sync::Arc;
 
 use afpa_cache::root::DocumentRoot;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
-use afpa_module_http::{Coder, Global, HttpHeader, ServerGroup, Site, VirtualSite};
+use afpa_module_http::{Compressor, DocRoot, Global, HttpHeader, ServerGroup, Site};
 use afpa_proxy::limit::Gate;
 use afpa_proxy::select::Group;
 use afpa_router::{Action, RequestSet, Router};
-use afpa_server::ListenerSettings;
 use anyhow::Context as _;
 
 use super::convert;
-use crate::config::{Config, Hierarchy, Listen};
+use afpa_config::{Config, Hierarchy};
 
 /// What the workers serve from.
 pub(super) struct Serving {
     pub(super) global: Arc<Global>,
-    /// The cache of all roots; also there when there is none.
+    /// The cache of all roots. It exists even without roots.
     pub(super) cache: Arc<Cache<HttpHeader>>,
     /// Compresses for all roots.
-    pub(super) coder: Arc<Coder>,
+    pub(super) compressor: Arc<Compressor>,
 }
 
-/// The numbers by which connections name their listener: an address keeps its own for the life of the
-/// process, so that a connection means the same before and after a reload.
-#[derive(Default)]
-pub(super) struct Numbers(Vec<Listen>);
-
-/// Everything of the next [`Serving`] that can fail.
-pub(super) struct Draft {
+/// Everything of a [`Serving`] that can fail.
+pub(super) struct Content {
     router: Option<Arc<Router>>,
     names: Vec<String>,
-    roots: Vec<Arc<Site>>,
+    roots: Vec<Arc<DocRoot>>,
     cache: Arc<Cache<HttpHeader>>,
-    coder: Arc<Coder>,
+    compressor: Arc<Compressor>,
 }
 
-impl Numbers {
-    /// The hierarchy of a configuration, with these numbers.
-    pub(super) fn hierarchy(&mut self, config: &Config) -> Hierarchy {
-        Hierarchy::of(config, &mut |listen| self.of(listen))
-    }
-
-    /// How connections to an address are taken.
-    pub(super) fn settings(&mut self, config: &Config, listen: &Listen) -> ListenerSettings {
-        // Sites that share an address agree on it; the checks see to that.
-        let site = config.sites.iter().find(|site| site.listen.contains(listen));
-        let proxy_from = site.map_or(&[][..], |site| &site.proxy_from);
-        ListenerSettings { number: self.of(listen), proxy_from: proxy_from.into() }
-    }
-
-    fn of(&mut self, listen: &Listen) -> u32 {
-        let known = self.0.iter().position(|other| other == listen);
-        let place = known.unwrap_or_else(|| {
-            self.0.push(listen.clone());
-            self.0.len() - 1
-        });
-        u32::try_from(place).unwrap_or(u32::MAX)
-    }
-}
-
-/// Opens every directory that something is cached from.
-///
-/// # Errors
-/// With the directory that cannot be opened.
-pub(super) fn open_roots(
-    config: &Config,
-    hierarchy: &Hierarchy,
-) -> anyhow::Result<Vec<DocumentRoot>> {
-    let roots = hierarchy.roots.iter().map(|root| {
-        let site = config.sites.get(root.site).context("a root belongs to a site")?;
-        DocumentRoot::open(&root.directory, convert::root(site))
-            .with_context(|| format!("cannot open the document root {}", root.directory.display()))
-    });
-    roots.collect()
-}
-
-/// One site that is its root and nothing else, as in `afpa serve DIR`: nothing is to be decided.
+/// Whether there is only one site with nothing but a root, as in `afpa serve DIR`. It needs no router.
 fn is_plain(config: &Config) -> bool {
     match &config.sites[..] {
         [site] => {
@@ -89,19 +43,20 @@ fn is_plain(config: &Config) -> bool {
     }
 }
 
-impl Draft {
-    /// Starts the threads that watch the roots and compress: privileges are dropped before.
+impl Content {
+    /// Starts the threads that watch the roots and compress, so privileges must be dropped before.
     ///
     /// # Errors
     /// When one of them cannot be started.
-    pub(super) fn new(
+    pub(super) fn build(
         config: &Config,
         hierarchy: &Hierarchy,
         roots: Vec<DocumentRoot>,
         arena: Arena,
     ) -> anyhow::Result<Self> {
         let cache = Cache::new(convert::cache(config), arena);
-        let coder = Coder::start(config.compression.queue).context("cannot start a thread")?;
+        let compressor =
+            Compressor::start(config.compression.queue).context("cannot start a thread")?;
         let router = match is_plain(config) {
             true => None,
             false => {
@@ -115,22 +70,17 @@ impl Draft {
             let site = config.sites.get(root.site).context("a root belongs to a site")?;
             let settings = convert::site(config, site, root);
             let watch = convert::watch(config);
-            let (cache, coder) = (Arc::clone(&cache), Arc::clone(&coder));
-            sites.push(Site::open_in(opened, settings, cache, coder, key, watch)?);
+            let (cache, compressor) = (Arc::clone(&cache), Arc::clone(&compressor));
+            sites.push(DocRoot::open_in(opened, settings, cache, compressor, key, watch)?);
         }
         let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
-        Ok(Self { router, names, roots: sites, cache, coder })
+        Ok(Self { router, names, roots: sites, cache, compressor })
     }
 
-    /// Its roots, which are watched already.
-    pub(super) fn roots(&self) -> Vec<Arc<Site>> {
-        self.roots.clone()
-    }
-
-    /// Takes effect: from now on the health of servers that stay belongs to the new groups. Nothing may
-    /// fail after it.
-    pub(super) fn adopt(self, config: &Config, previous: Option<&Global>) -> Serving {
-        let Draft { router, names, roots, cache, coder } = self;
+    /// The content with its sites and server groups. From now on the health of servers that stay, and
+    /// the requests in flight that a site counts, belong to the new ones: nothing may fail after it.
+    pub(super) fn serve(self, config: &Config, previous: Option<&Global>) -> Serving {
+        let Content { router, names, roots, cache, compressor } = self;
         let global = Global {
             router,
             roots,
@@ -140,18 +90,17 @@ impl Draft {
             body_limit: config.limits.body as u64,
             counted_sets: config.limits.counted_request_sets,
         };
-        Serving { global: Arc::new(global), cache, coder }
+        Serving { global: Arc::new(global), cache, compressor }
     }
 }
 
-fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<VirtualSite> {
+fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<Site> {
     let sites = config.sites.iter().zip(names).map(|(site, name)| {
-        // Requests in flight count on; another limit begins to count anew.
-        let same =
-            |before: &&VirtualSite| before.name == name && *before.gate.settings() == site.limits;
+        // With the same limits, requests in flight stay counted; with others, counting starts again.
+        let same = |before: &&Site| before.name == name && *before.gate.settings() == site.limits;
         let before = previous.and_then(|global| global.sites.iter().find(same));
         let gate = before.map_or_else(|| Gate::new(site.limits), |site| Arc::clone(&site.gate));
-        VirtualSite { name, gate, forwarded_from: site.forwarded_from.as_slice().into() }
+        Site { name, gate, forwarded_from: site.forwarded_from.as_slice().into() }
     });
     sites.collect()
 }
@@ -172,7 +121,7 @@ fn groups(config: &Config, previous: Option<&Global>) -> Vec<ServerGroup> {
 }
 
 impl Serving {
-    /// Server groups, for their keeper.
+    /// Server groups, for their prober.
     pub(super) fn groups(&self) -> Vec<Arc<Group>> {
         self.global.groups.iter().map(|group| Arc::clone(&group.group)).collect()
     }

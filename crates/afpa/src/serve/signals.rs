@@ -1,4 +1,4 @@
-//! The life of a server after its start: signals, as nginx's users know them.
+//! The life of a server after its start: signals, with the same meaning as in nginx.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 use super::Server;
 use crate::cli::Serve;
 
-/// The signals that are heard, from [`Signals::listen`] on.
+/// The signals that are handled, from [`Signals::listen`] on.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -29,10 +29,10 @@ impl Signals {
         })
     }
 
-    /// Follows them until the server has ended.
+    /// Handles them until the server has ended.
     pub(super) async fn follow(self, mut server: Server, options: &Serve) -> anyhow::Result<()> {
         let Signals { mut terminate, mut interrupt, mut quit, mut hangup, mut reopen } = self;
-        // Half the interval: one beat may come late.
+        // Half the interval, so that one notification may be late.
         let beat = server.notifier.watchdog_interval().map(|interval| interval / 2);
         loop {
             tokio::select! {
@@ -73,14 +73,14 @@ async fn pause(time: Option<Duration>) {
 }
 
 impl Server {
-    /// Requests go to the workers, who end connections in order.
+    /// The kernel answers no more, so all requests go to the workers, which can close their connections.
     fn pause_fast_path(&self) {
         if let Some(fast_path) = &self.fast_path {
             fast_path.pause();
         }
     }
 
-    /// Accepts no more and waits for the requests in flight, for so long as the settings allow.
+    /// Accepts no more connections, and waits for requests in flight as long as `[timeouts] shutdown` allows.
     async fn drain(&mut self) {
         let patience = self.config.timeouts.shutdown;
         tracing::info!(open = self.engine.open_connections(), ?patience, "draining");

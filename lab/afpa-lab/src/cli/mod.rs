@@ -2,8 +2,9 @@
 
 mod ask;
 mod bench;
-mod fast_path;
 mod compare;
+mod fast_path;
+mod hold;
 mod interrupt;
 mod list;
 mod papers;
@@ -41,6 +42,7 @@ enum Command {
     Ask(ask::Ask),
     Papers(Box<papers::Papers>),
     FastPath(fast_path::FastPath),
+    Hold(hold::Hold),
     Compare(compare::Compare),
     Proxy(proxy::Proxy),
     List(list::List),
@@ -58,6 +60,7 @@ impl Cli {
             Command::Compare(compare) => return compare.run(),
             Command::Proxy(proxy) => return proxy.run(),
             Command::Ask(ask) => ask.run()?,
+            Command::Hold(hold) => hold.run()?,
             Command::List(list) => list.run(),
             Command::Report(report) => report.run()?,
             Command::Diff(diff) => print!("{}", diff::folders(&diff.before, &diff.after)?),

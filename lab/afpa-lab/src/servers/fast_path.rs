@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use rustix::process::{Resource, getrlimit};
 
 use super::afpa::{lacks, socket_name};
 use super::files::NGINX;
@@ -64,6 +65,8 @@ pub(crate) struct Reflector {
 pub(crate) const CONTROL: &str = "control.sock";
 /// How long a server may take until it is ready.
 const START_PATIENCE: Duration = Duration::from_secs(20);
+/// Chance gives some processes more connections than others, and each has descriptors of its own.
+const SPARE_DESCRIPTORS: u64 = 4000;
 /// The setting of [`Bypass`], in the configuration and on the command line.
 const BYPASS_AFTER: [&str; 2] = ["bypass_after", "--bypass-after"];
 
@@ -101,14 +104,42 @@ impl Server for Serve {
             Launch::new(&self.options.programs.afpa).args(["serve", "--config"]).arg(&file);
         let running = Running::nothing(setup).with_configuration(file);
         let paths = &self.options.paths;
-        running.and_until(setup, launch, START_PATIENCE, || match self.kernel {
+        let running = running.and_until(setup, launch, START_PATIENCE, || match self.kernel {
             true => kernel_answers_all(setup, paths, &socket),
             false => paths.first().is_some_and(|path| answers(setup, path)),
-        })
+        })?;
+        self.with_holders(setup, running)
     }
 }
 
 impl Serve {
+    /// More connections than a process may have descriptors: others listen beside the server and hold the rest. The
+    /// kernel spreads connections over all who listen, and its half of AFPA does not ask which process has
+    /// accepted one. They begin when it has answered: what goes to one of them has to be answered in the kernel.
+    fn with_holders<'a>(
+        &self,
+        setup: &ServerSetup<'_>,
+        mut running: Running<'a>,
+    ) -> Result<Running<'a>> {
+        let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+        let connections = u64::from(setup.connections);
+        if connections <= most {
+            return Ok(running);
+        }
+        // Of this namespace: all of them may come before one is accepted.
+        inside(setup.namespace, || fs::write("/proc/sys/net/core/somaxconn", "65535"))?
+            .context("net.core.somaxconn")?;
+        let processes = connections.div_ceil(most.saturating_sub(SPARE_DESCRIPTORS).max(1));
+        for number in 1..processes {
+            let mark = setup.folder.join(format!("holds-{number}"));
+            let launch = Launch::new(&self.options.programs.lab)
+                .args(["hold", "--listen", &setup.address.to_string(), "--mark"])
+                .arg(&mark);
+            running = running.beside(setup, launch, START_PATIENCE, || mark.exists())?;
+        }
+        Ok(running)
+    }
+
     /// Besides what is needed at all: limits that 200,000 connections from few addresses would meet.
     fn configuration(&self, setup: &ServerSetup<'_>, control: &Path) -> String {
         let FastPathOptions { bypass, flows, longest, .. } = &self.options;

@@ -141,6 +141,24 @@ impl<'a> Running<'a> {
         Ok(self)
     }
 
+    /// Starts a helper on the core of the server, which stays the [main process](Self::main_process), and waits
+    /// until `ready` says so.
+    ///
+    /// # Errors
+    /// When it ends before that, or `patience` does.
+    pub(super) fn beside(
+        mut self,
+        setup: &ServerSetup<'_>,
+        launch: Launch,
+        patience: Duration,
+        ready: impl FnMut() -> bool,
+    ) -> Result<Self> {
+        self.spawn(setup, launch)?;
+        self.wait_until("its helper is ready", patience, ready)?;
+        self.parts.rotate_right(1);
+        Ok(self)
+    }
+
     fn spawn(&mut self, setup: &ServerSetup<'_>, launch: Launch) -> Result<()> {
         let log = setup.folder.join(format!("output-{}.txt", self.parts.len()));
         let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;

@@ -6,16 +6,17 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use afpa_testkit::Random;
 use socket2::SockRef;
 
-use super::{Dice, Exchange, Menu, Shared};
-use crate::tcp::client::{blank_date, read_by};
+use super::{Exchange, Menu, Shared};
+use crate::tcp::response::{blank_date, read_by};
 
 /// Turns of a connection that nginx has to itself for the rest of its life.
-const LATER: u64 = 4;
+const LATER: usize = 4;
 
 /// How requests are sent. After all but the first two nobody but nginx answers on the connection.
-const WAYS: [(&str, u64); 7] = [
+const WAYS: [(&str, usize); 7] = [
     ("one by one", 200),
     ("one behind the other, in segments of their own", 3),
     ("pipelined", 2),
@@ -39,17 +40,17 @@ impl<'s> Connection<'s> {
         Self { stream, shared, got, by_way, times }
     }
 
-    pub(super) fn live(&mut self, dice: &mut Dice) -> Result<(), String> {
+    pub(super) fn live(&mut self, random: &mut Random) -> Result<(), String> {
         let told = |error: std::io::Error| error.to_string();
         self.stream.set_nodelay(true).map_err(told)?;
         self.stream.set_write_timeout(Some(self.shared.load.deadline)).map_err(told)?;
-        let mut turns = 1 + dice.below(60);
+        let mut turns = 1 + random.below(60);
         while turns > 0 {
             turns -= 1;
             if self.shared.failed.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let (way, exchanges, pieces) = choose(self.shared.menu, dice);
+            let (way, exchanges, pieces) = choose(self.shared.menu, random);
             let count = exchanges.len() as u64;
             let less = |left: u64| left.checked_sub(count.min(left)).filter(|_| left > 0);
             if self.shared.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err() {
@@ -70,7 +71,7 @@ impl<'s> Connection<'s> {
                 turns = turns.min(LATER);
             }
         }
-        self.end(dice)
+        self.end(random)
     }
 
     /// The next response must be this one, in time.
@@ -108,11 +109,11 @@ impl<'s> Connection<'s> {
     }
 
     /// A reset, a plain end, or a half-close after which nothing but the server's end may come.
-    fn end(&mut self, dice: &mut Dice) -> Result<(), String> {
+    fn end(&mut self, random: &mut Random) -> Result<(), String> {
         if !self.got.is_empty() {
             return Err(format!("stray bytes: {}", self.got.escape_ascii()));
         }
-        match dice.below(4) {
+        match random.below(4) {
             0 => {
                 let now = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
                 now.map_err(|error| error.to_string())
@@ -133,27 +134,30 @@ impl<'s> Connection<'s> {
 }
 
 /// What to send next: the way, the exchanges, and the pieces that are written one by one.
-fn choose<'m>(menu: &'m Menu, dice: &mut Dice) -> (&'static str, Vec<&'m Exchange>, Vec<Vec<u8>>) {
-    let way = dice.weighted(&WAYS);
+fn choose<'m>(
+    menu: &'m Menu,
+    random: &mut Random,
+) -> (&'static str, Vec<&'m Exchange>, Vec<Vec<u8>>) {
+    let way = random.weighted(&WAYS);
     let many = match way {
-        1 => 2 + dice.below(2),
-        2 => [2, 3, 10][dice.below(3) as usize],
+        1 => 2 + random.below(2),
+        2 => [2, 3, 10][random.below(3) as usize],
         3 => 2,
         _ => 1,
     };
-    let pick = |dice: &mut Dice| match (way, dice.below(20)) {
-        (6, _) => dice.one(&menu.posts),
-        (5, _) | (_, 3..) => dice.one(&menu.pinned),
-        _ => dice.one(&menu.other),
+    let pick = |random: &mut Random| match (way, random.below(20)) {
+        (6, _) => random.pick(&menu.posts),
+        (5, _) | (_, 3..) => random.pick(&menu.pinned),
+        _ => random.pick(&menu.other),
     };
-    let exchanges: Vec<&Exchange> = (0..many).map(|_| pick(dice)).collect();
+    let exchanges: Vec<&Exchange> = (0..many).map(|_| pick(random)).collect();
     let all: Vec<u8> = exchanges.iter().flat_map(|e| e.request.iter().copied()).collect();
     let first = exchanges[0].request.len();
     let cut_at = |at: usize| vec![all[..at].to_vec(), all[at..].to_vec()];
     let pieces = match way {
         1 => exchanges.iter().map(|exchange| exchange.request.clone()).collect(),
-        3 => cut_at(first + 1 + dice.below((all.len() - first - 1) as u64) as usize),
-        4 => cut_at(1 + dice.below(first as u64 - 1) as usize),
+        3 => cut_at(first + 1 + random.below(all.len() - first - 1)),
+        4 => cut_at(1 + random.below(first - 1)),
         5 => all.chunks(1).map(<[u8]>::to_vec).collect(),
         _ => vec![all],
     };

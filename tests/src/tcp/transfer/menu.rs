@@ -1,9 +1,9 @@
 //! What is asked for, and what nginx alone answers.
 
 use afpa_bpf::FastPath;
+use afpa_testkit::{Client, Random};
 
-use super::Dice;
-use crate::tcp::client::{Client, blank_date};
+use crate::tcp::response::blank_date;
 use crate::tcp::sample::{field, pin_reply};
 
 /// One request, and what nginx alone answers to it, its Date made blank.
@@ -33,14 +33,14 @@ const ONE_SEGMENT: usize = 1400;
 
 /// Files of the menu: name and content.
 pub fn files(seed: u64) -> Vec<(String, Vec<u8>)> {
-    let mut dice = Dice::new(seed);
+    let mut random = Random::new(seed);
     let mut files = Vec::new();
     for (number, size) in [0, 1, 2, 63, 64, 255, 512, 700, 901, 1024, 1100].into_iter().enumerate()
     {
-        files.push((format!("small-{number}.html"), dice.bytes(size)));
+        files.push((format!("small-{number}.html"), random.bytes(size)));
     }
     for (number, size) in [3_000, 20_000, 150_001].into_iter().enumerate() {
-        files.push((format!("large-{number}.html"), dice.bytes(size)));
+        files.push((format!("large-{number}.html"), random.bytes(size)));
     }
     files
 }
@@ -51,8 +51,8 @@ pub fn long_files(seed: u64) -> Vec<(String, Vec<u8>)> {
         1_200, 1_461, 2_000, 2_896, 4_096, 6_000, 8_192, 12_288, 14_336, 20_000, 32_768, 45_001,
         60_000, 65_536,
     ];
-    let mut dice = Dice::new(seed);
-    let file = |(number, size)| (format!("long-{number}.html"), dice.bytes(size));
+    let mut random = Random::new(seed);
+    let file = |(number, size)| (format!("long-{number}.html"), random.bytes(size));
     SIZES.into_iter().enumerate().map(file).collect()
 }
 
@@ -65,48 +65,45 @@ impl Menu {
     /// The same, and whole responses of up to `longest` bytes may be pinned.
     pub fn record_up_to(longest: usize, mut client: Client, files: &[(String, Vec<u8>)]) -> Self {
         let mut menu = Self::default();
-        let mut ask = |request: Vec<u8>, to_head: bool| {
-            client.send(&request);
-            let reply = client.read(to_head);
-            let response = [reply.head.as_bytes(), &reply.body].concat();
-            Exchange { request, expected: blank_date(&response).expect("a Date") }
+        let mut ask = |request: Vec<u8>| {
+            let expected = blank_date(&client.exchange_bytes(&request)).expect("a Date");
+            Exchange { request, expected }
         };
         for (name, content) in files {
             let path = format!("/{name}");
-            let whole = ask(request("GET", &path, ""), false);
+            let whole = ask(request("GET", &path, ""));
             let tag = field(&whole.expected, "ETag").to_owned();
             let date = field(&whole.expected, "Last-Modified").to_owned();
-            let matched = ask(request("GET", &path, &format!("If-None-Match: {tag}\r\n")), false);
-            let since =
-                ask(request("GET", &path, &format!("If-Modified-Since: {date}\r\n")), false);
+            let matched = ask(request("GET", &path, &format!("If-None-Match: {tag}\r\n")));
+            let since = ask(request("GET", &path, &format!("If-Modified-Since: {date}\r\n")));
             let fits = whole.expected.len() <= longest;
             let kept = fits.then(|| whole.expected.clone());
             menu.objects.push((path.clone(), kept, matched.expected.clone()));
-            menu.pinned.extend([ask(request("HEAD", &path, ""), true), matched, since]);
+            menu.pinned.extend([ask(request("HEAD", &path, "")), matched, since]);
             if fits {
-                menu.pinned.push(ask(request("GET", &path, BROWSER), false));
+                menu.pinned.push(ask(request("GET", &path, BROWSER)));
                 let times = if whole.expected.len() > ONE_SEGMENT { 4 } else { 1 };
                 menu.pinned.extend(std::iter::repeat_n(whole, times));
             } else {
                 let range = format!("Range: bytes=7-{}\r\n", content.len() / 2);
-                menu.other.push(ask(request("GET", &path, &range), false));
+                menu.other.push(ask(request("GET", &path, &range)));
                 menu.other.push(whole);
             }
         }
-        menu.other.push(ask(request("GET", "/missing.html", ""), false));
-        menu.other.push(ask(request("GET", "/small-5.html?query", ""), false));
+        menu.other.push(ask(request("GET", "/missing.html", "")));
+        menu.other.push(ask(request("GET", "/small-5.html?query", "")));
         for size in [0, 1, 700, 5_000, 40_000] {
-            menu.posts.push(ask(post(size), false));
+            menu.posts.push(ask(post(size)));
         }
         menu
     }
 
     /// What connection `number` asks for at this turn: mostly pinned objects.
     pub fn pick(&self, number: usize, turn: usize) -> &Exchange {
-        let mut dice = Dice::new((number * 1_000_003 + turn) as u64);
-        match dice.below(20) {
-            0 => dice.one(&self.other),
-            _ => dice.one(&self.pinned),
+        let mut random = Random::new((number * 1_000_003 + turn) as u64);
+        match random.below(20) {
+            0 => random.pick(&self.other),
+            _ => random.pick(&self.pinned),
         }
     }
 

@@ -2,7 +2,6 @@
 //! every response with the one that nginx gave before the fast path was there.
 
 mod connection;
-mod dice;
 mod menu;
 
 use std::collections::BTreeMap;
@@ -13,12 +12,12 @@ use std::time::Duration;
 
 use afpa_bpf::FlowKey;
 use afpa_netlab::Bed;
+use afpa_testkit::Random;
 use socket2::{Domain, Socket, Type};
 
 use self::connection::Connection;
 use super::{Lab, PORT, Trace};
 
-pub(super) use self::dice::Dice;
 pub use self::menu::{Exchange, Menu, files, long_files, matches};
 
 /// What went wrong on one connection.
@@ -118,9 +117,10 @@ fn bound(server: SocketAddr) -> std::io::Result<Socket> {
 impl Shared<'_> {
     /// One connection after the other until all requests are made.
     fn connections(&self, number: u64) -> Result<(), Failure> {
-        let mut dice = Dice::new(self.load.seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut random =
+            Random::new(self.load.seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         while self.left.load(Ordering::Relaxed) > 0 && !self.failed.load(Ordering::Relaxed) {
-            let server: IpAddr = match dice.below(2) {
+            let server: IpAddr = match random.below(2) {
                 0 => Bed::SERVER_V4.into(),
                 _ => Bed::SERVER_V6.into(),
             };
@@ -134,7 +134,7 @@ impl Shared<'_> {
                 Failure { client, server, what }
             })?;
             let mut connection = Connection::new(self, socket.into());
-            let result = connection.live(&mut dice);
+            let result = connection.live(&mut random);
             self.account(&connection.by_way, &connection.times);
             result.map_err(|what| Failure { client, server, what })?;
         }

@@ -1,18 +1,18 @@
-//! Who belongs to the group: slots for the servers of the settings and the addresses of names.
+//! The members of the group: slots for the configured servers and for the addresses of names.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::{Address, Core, Life, Place, Ring, ServerCounts, Slot, Target};
+use super::{Address, Core, Life, Ring, ServerAddress, ServerCounts, Slot, Target};
 
 /// Addresses of one name that are used; more are ignored.
 const MOST_ADDRESSES: usize = 64;
 
 impl<W> Core<W> {
-    /// A name has these addresses now. None at all changes nothing: better old ones than nobody.
+    /// A name has these addresses now. An empty list changes nothing: old addresses are better than none.
     pub(in crate::select) fn resolved(
         &mut self,
-        place: &Place,
+        place: &ServerAddress,
         addresses: &[SocketAddr],
         now_ms: u64,
     ) {
@@ -32,7 +32,7 @@ impl<W> Core<W> {
         self.arrange();
     }
 
-    /// Has the servers called `name` drain, or end draining; the names of those. The order outlasts
+    /// Orders the servers called `name` to drain, or to stop draining. Returns their names. The order outlasts
     /// changes of the settings, for as long as the server belongs to the group.
     pub(in crate::select) fn order_drain(&mut self, name: &str, drain: bool) -> Vec<String> {
         let members = self.order.iter().map(|number| &*self.slots[*number].target);
@@ -48,12 +48,12 @@ impl<W> Core<W> {
         meant.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// Gives every server of the settings a slot, retires the others, and draws the ring anew.
+    /// Gives every server of the settings a slot, retires the other slots, and makes a new ring.
     pub(super) fn arrange(&mut self) {
         let mut wanted: Vec<(Address, String, u32, u32)> = Vec::new();
         for server in &self.settings.servers {
             let addresses: Vec<Address> = match &server.to {
-                Place::Fixed(address) => vec![address.clone()],
+                ServerAddress::Fixed(address) => vec![address.clone()],
                 name => self.addresses(name),
             };
             for address in addresses {
@@ -61,7 +61,7 @@ impl<W> Core<W> {
                     continue;
                 }
                 let name = match &server.to {
-                    Place::Fixed(address) => address.to_string(),
+                    ServerAddress::Fixed(address) => address.to_string(),
                     name => format!("{name} {address}"),
                 };
                 let weight = if self.drained.contains(&address) { 0 } else { server.weight };
@@ -83,7 +83,7 @@ impl<W> Core<W> {
         self.ring = Ring::new(points);
     }
 
-    fn addresses(&self, place: &Place) -> Vec<Address> {
+    fn addresses(&self, place: &ServerAddress) -> Vec<Address> {
         let found = self.resolved.iter().find(|(known, _)| known == place);
         found.map_or_else(Vec::new, |(_, all)| all.iter().copied().map(Address::Tcp).collect())
     }

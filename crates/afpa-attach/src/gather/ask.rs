@@ -1,0 +1,56 @@
+//! Requests to the server, and why an answer may be of no use.
+
+use crate::answer::{Answer, Asked, Malformed};
+use crate::permit::Refused;
+
+/// The server, which is asked one request after the other.
+pub trait Ask {
+    /// Sends a whole request, and returns the whole answer.
+    ///
+    /// # Errors
+    /// When no answer comes, or one that cannot be parsed.
+    fn ask(&mut self, asked: Asked, request: &str) -> Result<Answer, AskError>;
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The server cannot be reached, or does not answer in time. Worth a retry.
+    #[error("no answer from the server: {0}")]
+    Unreachable(#[from] std::io::Error),
+    /// It answered in a form that cannot be pinned.
+    #[error("its {0}")]
+    Malformed(#[from] Malformed),
+}
+
+/// What to ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Host values that lead to the same content. Never empty.
+    pub hosts: &'a [String],
+    /// The request target, as clients spell it.
+    pub target: &'a str,
+    /// Longest answer, head and content, that can be kept.
+    pub longest: usize,
+}
+
+/// Why a target is not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfit {
+    /// No answer, or none that can be read.
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    /// The server's answer forbids it.
+    #[error("{0}")]
+    Refused(#[from] Refused),
+    /// The answer is not the content of the file. A server that caches open files sees a change late, so a
+    /// retry may succeed.
+    #[error("its content is not that of the file")]
+    Content,
+    /// Head and content are longer than answers of the kernel may be.
+    #[error("it is too long")]
+    Length,
+    /// The same request got different answers.
+    #[error("its answers differ: {0}")]
+    Differs(&'static str),
+}

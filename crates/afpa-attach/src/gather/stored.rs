@@ -1,0 +1,75 @@
+//! The answers of the server, in the form in which they are pinned.
+
+use std::time::Duration;
+
+use afpa_bpf::{Coding, Response, Variant};
+
+use crate::answer::Answer;
+
+/// Everything that may be answered for a target.
+#[derive(Debug)]
+pub struct Gathered {
+    /// One for each coding that is stored.
+    pub variants: Vec<Stored>,
+    /// To be asked for again after this.
+    pub lifetime: Option<Duration>,
+}
+
+/// One coding.
+#[derive(Debug)]
+pub struct Stored {
+    pub(super) coding: Coding,
+    /// `None`: such requests go to the server.
+    pub(super) answers: Option<Answers>,
+}
+
+/// A class of answers, and an Accept-Encoding that they answer.
+pub(super) struct AnswerClass {
+    pub(super) text: Option<String>,
+    pub(super) answers: Answers,
+    pub(super) lifetime: Option<Duration>,
+}
+
+/// The whole answer, and the 304 if the server gives one.
+#[derive(Clone, Debug)]
+pub(super) struct Answers {
+    pub(super) whole: Answer,
+    pub(super) not_modified: Option<Answer>,
+}
+
+impl Gathered {
+    /// Whether a tag is weak. Apache gives a weak tag to a file of the last second, and another one later.
+    pub fn is_weakly_tagged(&self) -> bool {
+        let answers = self.variants.iter().filter_map(|stored| stored.answers.as_ref());
+        let mut tags = answers.filter_map(|answers| answers.whole.field("etag"));
+        tags.any(|tag| tag.starts_with(b"W/"))
+    }
+
+    /// In the form that is pinned.
+    pub fn variants(&self) -> Vec<Variant<'_>> {
+        self.variants.iter().map(Stored::variant).collect()
+    }
+}
+
+impl Stored {
+    fn variant(&self) -> Variant<'_> {
+        let whole = self.answers.as_ref().map(|answers| &answers.whole);
+        Variant {
+            coding: self.coding,
+            etag: whole.and_then(|whole| whole.field("etag")).map(opaque).unwrap_or_default(),
+            last_modified: whole.and_then(|w| w.field("last-modified")?.try_into().ok()),
+            whole: whole.and_then(response),
+            not_modified: self.answers.as_ref().and_then(|a| response(a.not_modified.as_ref()?)),
+        }
+    }
+}
+
+fn response(answer: &Answer) -> Option<Response<'_>> {
+    let date_offset = answer.date_offset()?;
+    Some(Response { head: answer.head(), date_offset, body: answer.body() })
+}
+
+/// The programs compare weakly (RFC 9110 section 13.1.2), without `W/`.
+pub(super) fn opaque(etag: &[u8]) -> &[u8] {
+    etag.strip_prefix(b"W/").unwrap_or(etag)
+}

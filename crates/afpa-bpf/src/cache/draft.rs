@@ -1,0 +1,90 @@
+//! A variant in the form that the kernel has.
+
+use afpa_abi::{ANSWER_MAX, Answer, DATE_LENGTH, PAGE, Slot, UNIT_MIN};
+
+use super::variant::{PinError, Response, Variant};
+use crate::conn::listen::SiteNumber;
+use crate::net::sum::sum;
+
+/// A slot without its version and pages, and what is to be in the pages.
+pub(super) struct Draft {
+    pub(super) slot: Slot,
+    /// All of an answer that is longer than the slot, its Date zeroed; empty otherwise.
+    pub(super) long: Vec<u8>,
+}
+
+impl Draft {
+    /// Answers of more than `longest` bytes are refused.
+    pub(super) fn new(
+        site: SiteNumber,
+        path: &[u8],
+        variant: &Variant<'_>,
+        longest: usize,
+    ) -> Result<Self, PinError> {
+        let mut draft = Self { slot: Slot { site, ..Slot::ZERO }, long: Vec::new() };
+        let slot = &mut draft.slot;
+        slot.path_length = path.len() as u16;
+        slot.etag_length = variant.etag.len() as u16;
+        copy(&mut slot.path, path, "path")?;
+        copy(&mut slot.etag, variant.etag, "entity tag")?;
+        let last_modified = variant.last_modified.map_or(&[][..], |date| date);
+        copy(&mut slot.last_modified, last_modified, "last modified")?;
+        if let Some(not_modified) = &variant.not_modified {
+            slot.not_modified = store(&mut slot.not_modified_bytes, not_modified, "304 head")?;
+        }
+        if let Some(whole) = &variant.whole {
+            draft.keep(whole, longest)?;
+        }
+        Ok(draft)
+    }
+
+    /// Pages that it needs.
+    pub(super) fn pages(&self) -> usize {
+        self.long.len().div_ceil(PAGE)
+    }
+
+    fn keep(&mut self, whole: &Response<'_>, longest: usize) -> Result<(), PinError> {
+        let slot = &mut self.slot;
+        let length = whole.head.len() + whole.body.len();
+        if length <= ANSWER_MAX {
+            slot.whole = store(&mut slot.bytes[..ANSWER_MAX], whole, "response")?;
+            return Ok(());
+        }
+        if length > longest {
+            return Err(PinError::TooLong("response"));
+        }
+        // The Date must lie within the first segment, and no segment but the last is smaller than UNIT_MIN.
+        if whole.date_offset + DATE_LENGTH > UNIT_MIN {
+            return Err(PinError::TooLong("head"));
+        }
+        // The head alone answers HEAD. It stands in the slot, as answers of one segment do.
+        let head = Response { body: &[], ..*whole };
+        let head = store(&mut slot.bytes[..ANSWER_MAX], &head, "head")?;
+        self.long = [&slot.bytes[..whole.head.len()], whole.body].concat();
+        slot.whole = Answer { length: length as u32, sum: 0, ..head };
+        Ok(())
+    }
+}
+
+fn copy(to: &mut [u8], from: &[u8], what: &'static str) -> Result<(), PinError> {
+    to.get_mut(..from.len()).ok_or(PinError::TooLong(what))?.copy_from_slice(from);
+    Ok(())
+}
+
+/// Head and body into `room`, the Date zeroed, and their sums.
+fn store(room: &mut [u8], response: &Response<'_>, what: &'static str) -> Result<Answer, PinError> {
+    let head = response.head.len();
+    let length = head + response.body.len();
+    let bytes = room.get_mut(..length).ok_or(PinError::TooLong(what))?;
+    bytes[..head].copy_from_slice(response.head);
+    bytes[head..].copy_from_slice(response.body);
+    let date = response.date_offset..response.date_offset + DATE_LENGTH;
+    bytes[..head].get_mut(date).ok_or(PinError::TooLong("date"))?.fill(0);
+    Ok(Answer {
+        length: length as u32,
+        head_length: head as u16,
+        date_offset: response.date_offset as u16,
+        sum: sum(bytes),
+        head_sum: sum(&bytes[..head]),
+    })
+}

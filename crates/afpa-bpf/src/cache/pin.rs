@@ -1,0 +1,251 @@
+//! The kernel's part of the cache: pinned objects.
+//!
+//! An object is one map entry that names a slot for each stored coding. Answers that are longer than a slot
+//! have *pages*. Pinning again replaces the entry in one step. Slots and pages of the older version stay for a
+//! while, because an answer that was lost must be sent again with the same bytes, and one that is under way
+//! must come to its end. Then they are free.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use afpa_abi::{Object, ObjectKey, PAGE, PATH_FILTER_BITS};
+use libbpf_rs::{MapCore, MapFlags};
+
+use crate::conn::listen::SiteNumber;
+use crate::load::FastPath;
+use crate::net::sum::path_hash;
+
+use super::draft::Draft;
+use super::pinned::{Pinned, PinnedObject};
+use super::room::{Lot, PAGE_BYTES, RIPE, VARIANT_BYTES};
+use super::variant::{LONGEST_ANSWER, PinError, Variant};
+
+/// What pinned objects take up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Objects that are pinned.
+    pub objects: usize,
+    /// Slots that are not free: of pinned variants and retired ones.
+    pub slots: usize,
+    /// Likewise pages.
+    pub pages: usize,
+    /// Memory of both.
+    pub bytes: usize,
+    /// The part of it that belongs to versions which are answered no more: a client may still need them.
+    pub retired_bytes: usize,
+}
+
+impl FastPath {
+    /// Answer GET and HEAD for `path` of `site` from now on. `path` is compared with the request
+    /// target byte by byte: pin the spelling clients use. Returns the versions, one a variant, that
+    /// events will name.
+    pub fn pin(
+        &self,
+        site: SiteNumber,
+        path: &[u8],
+        variants: &[Variant<'_>],
+    ) -> Result<Vec<u64>, PinError> {
+        let mut pinned = self.lock_pinned();
+        let longest = self.answer_max();
+        let drafts = variants
+            .iter()
+            .map(|variant| Draft::new(site, path, variant, longest))
+            .collect::<Result<Vec<_>, _>>();
+        let drafts = match drafts {
+            Ok(drafts) => drafts,
+            Err(error) => {
+                self.remove(&mut pinned, site, path)?;
+                return Err(error);
+            }
+        };
+        let key = self.object_key(site, path);
+        if pinned.objects.get(&key).is_some_and(|object| *object.path != *path) {
+            return Err(PinError::Collision);
+        }
+        let Some(lots) = self.take(&mut pinned, &drafts) else {
+            self.remove(&mut pinned, site, path)?;
+            return Err(PinError::Full);
+        };
+        let mut object = Object::ZERO;
+        let mut versions = Vec::with_capacity(drafts.len());
+        for ((draft, variant), lot) in drafts.into_iter().zip(variants).zip(&lots) {
+            let version = pinned.next_version();
+            self.write(draft, version, lot);
+            object.slot[variant.coding as usize] = lot.slot;
+            versions.push(version);
+        }
+        if let Err(error) = self.objects.update(&key.to_bytes(), &object.to_bytes(), MapFlags::ANY)
+        {
+            self.retire(&mut pinned, lots);
+            self.remove(&mut pinned, site, path)?;
+            return Err(error.into());
+        }
+        match pinned.objects.insert(key, PinnedObject { path: path.into(), lots }) {
+            Some(older) => self.retire(&mut pinned, older.lots),
+            None => {
+                self.mark_path(&mut pinned, key.path_hash);
+                self.region.pins().fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        Ok(versions)
+    }
+
+    /// Answer `path` no more; when this returns, no further packet is answered with it, except to
+    /// repeat an answer that was lost, or to go on with one that is under way. False: it was not pinned.
+    pub fn unpin(&self, site: SiteNumber, path: &[u8]) -> libbpf_rs::Result<bool> {
+        self.remove(&mut self.lock_pinned(), site, path)
+    }
+
+    /// Longest answer, head and content, that may be pinned.
+    pub fn answer_max(&self) -> usize {
+        (self.settings.answer_max as usize).min(LONGEST_ANSWER)
+    }
+
+    /// Slots that may be used now.
+    pub fn free_slots(&self) -> usize {
+        self.lock_pinned().room.free_slots()
+    }
+
+    /// Pages that may be used now.
+    pub fn free_pages(&self) -> usize {
+        self.lock_pinned().room.free_pages()
+    }
+
+    /// Makes room of what was retired and nobody needs any more, instead of waiting for
+    /// [`Settings::retire_after`](crate::Settings::retire_after), and of what exceeds
+    /// [`Settings::retired_bytes`](crate::Settings::retired_bytes). Looks at every connection if there is
+    /// any retired object: for when objects wait for room, and not too often.
+    pub fn reclaim(&self) -> libbpf_rs::Result<()> {
+        let ripe = self.lock_pinned().room.older_than(RIPE, Duration::ZERO, Instant::now());
+        if !ripe.is_empty() {
+            let mut needed = self.in_transfer()?;
+            self.each_flow(|_, flow| {
+                let end = flow.answer_seq.wrapping_add(flow.answer_size);
+                let outstanding =
+                    flow.request_length != 0 && (flow.snd_una.wrapping_sub(end) as i32) < 0;
+                if outstanding {
+                    needed.insert((flow.answer_slot, flow.answer_version));
+                }
+            })?;
+            self.let_go(&mut self.lock_pinned(), &ripe, &needed);
+        }
+        let mut pinned = self.lock_pinned();
+        let now = Instant::now();
+        let ended = pinned.room.end_beyond(self.settings.retired_bytes, now);
+        ended.into_iter().for_each(|slot| self.slots.vacate(slot));
+        pinned.room.free_ended(now);
+        Ok(())
+    }
+
+    /// Pinned objects, and slots in use (those being retired included).
+    pub fn pinned_objects(&self) -> (usize, usize) {
+        let usage = self.usage();
+        (usage.objects, usage.slots)
+    }
+
+    /// What pinned objects take up.
+    pub fn usage(&self) -> Usage {
+        let pinned = self.lock_pinned();
+        let slots = pinned.slots - pinned.room.free_slots();
+        let pages = pinned.pages - pinned.room.free_pages();
+        Usage {
+            objects: pinned.objects.len(),
+            slots,
+            pages,
+            bytes: slots * VARIANT_BYTES + pages * PAGE_BYTES,
+            retired_bytes: pinned.room.retired_bytes(),
+        }
+    }
+
+    fn lock_pinned(&self) -> std::sync::MutexGuard<'_, Pinned> {
+        self.pinned.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn object_key(&self, site: SiteNumber, path: &[u8]) -> ObjectKey {
+        let seed = self.region.hash_seed().load(Ordering::Relaxed);
+        ObjectKey { path_hash: path_hash(seed, path), site, path_length: path.len() as u32 }
+    }
+
+    /// Lots for all drafts, or none.
+    fn take(&self, pinned: &mut Pinned, drafts: &[Draft]) -> Option<Vec<Lot>> {
+        let pages: Vec<usize> = drafts.iter().map(Draft::pages).collect();
+        if let Some(lots) = pinned.room.take(&pages) {
+            return Some(lots);
+        }
+        let now = Instant::now();
+        pinned.room.free_ended(now);
+        let old = pinned.room.older_than(self.settings.retire_after, RIPE, now);
+        // If the table cannot be read, any of them may be needed.
+        if !old.is_empty()
+            && let Ok(needed) = self.in_transfer()
+        {
+            self.let_go(pinned, &old, &needed);
+        }
+        pinned.room.take(&pages)
+    }
+
+    /// Frees the retired `slots` that are not `needed`.
+    fn let_go(&self, pinned: &mut Pinned, slots: &HashMap<u32, u64>, needed: &HashSet<(u32, u64)>) {
+        let looked_at = |slot: u32, version: u64| slots.get(&slot) == Some(&version);
+        let is_needed = |slot: u32, version: u64| needed.contains(&(slot, version));
+        let freed =
+            pinned.room.free(|slot, version| looked_at(slot, version) && !is_needed(slot, version));
+        freed.into_iter().for_each(|slot| self.slots.vacate(slot));
+        pinned.room.keep(looked_at, Instant::now());
+    }
+
+    /// The version appears last, so that a program sees all of it or none.
+    fn write(&self, mut draft: Draft, version: u64, lot: &Lot) {
+        draft.slot.version = version;
+        self.slots.vacate(lot.slot);
+        for ((place, index), start) in
+            draft.slot.pages.iter_mut().zip(&lot.pages).zip((0..).step_by(PAGE))
+        {
+            self.pages.write(*index, &draft.long[start..]);
+            *place = *index;
+        }
+        self.slots.write(lot.slot, &draft.slot);
+    }
+
+    fn retire(&self, pinned: &mut Pinned, lots: Vec<Lot>) {
+        let now = Instant::now();
+        for lot in lots {
+            let version = self.slots.version(lot.slot).load(Ordering::Relaxed);
+            pinned.room.retire(version, lot, now);
+        }
+    }
+
+    /// Deletes the kernel's entry first; everything else is bookkeeping.
+    fn remove(
+        &self,
+        pinned: &mut Pinned,
+        site: SiteNumber,
+        path: &[u8],
+    ) -> libbpf_rs::Result<bool> {
+        let key = self.object_key(site, path);
+        if pinned.objects.get(&key).is_none_or(|object| *object.path != *path) {
+            return Ok(false);
+        }
+        self.objects.delete(&key.to_bytes())?;
+        if let Some(object) = pinned.objects.remove(&key) {
+            self.retire(pinned, object.lots);
+            self.unmark_path(pinned, key.path_hash);
+        }
+        Ok(true)
+    }
+
+    fn mark_path(&self, pinned: &mut Pinned, hash: u64) {
+        let bit = hash as usize % PATH_FILTER_BITS;
+        pinned.marks[bit] += 1;
+        self.region.paths(bit).fetch_or(1 << (bit % 64), Ordering::SeqCst);
+    }
+
+    fn unmark_path(&self, pinned: &mut Pinned, hash: u64) {
+        let bit = hash as usize % PATH_FILTER_BITS;
+        pinned.marks[bit] -= 1;
+        if pinned.marks[bit] == 0 {
+            self.region.paths(bit).fetch_and(!(1 << (bit % 64)), Ordering::SeqCst);
+        }
+    }
+}

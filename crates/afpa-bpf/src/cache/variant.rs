@@ -1,0 +1,63 @@
+//! What can be pinned: the variants of an object, and why one cannot.
+
+use afpa_abi::{DATE_LENGTH, PAGE, PAGES_MAX};
+
+/// Longest answer that can be pinned at all.
+pub const LONGEST_ANSWER: usize = PAGES_MAX * PAGE;
+
+/// Content coding of a stored variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Coding {
+    /// As it is.
+    Identity = 0,
+    /// gzip
+    Gzip = 1,
+    /// br
+    Brotli = 2,
+    /// zstd
+    Zstd = 3,
+}
+
+/// A complete response. 29 bytes of its head, at `date_offset`, are the Date's and are overwritten.
+#[derive(Clone, Copy, Debug)]
+pub struct Response<'a> {
+    /// Status line to blank line.
+    pub head: &'a [u8],
+    /// Where the Date's value stands in `head`.
+    pub date_offset: usize,
+    /// Content; empty for a 304.
+    pub body: &'a [u8],
+}
+
+/// One coding of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant<'a> {
+    /// Which one.
+    pub coding: Coding,
+    /// Entity tag with quotes; empty: none, so that If-None-Match never holds.
+    pub etag: &'a [u8],
+    /// The Last-Modified value; None: If-Modified-Since goes to user mode.
+    pub last_modified: Option<&'a [u8; DATE_LENGTH]>,
+    /// The answer to GET (and, its head, to HEAD); None where user mode gives it.
+    pub whole: Option<Response<'a>>,
+    /// The answer to a validator that matches; None: user mode gives it.
+    pub not_modified: Option<Response<'a>>,
+}
+
+/// Why an object was not pinned. An object that was pinned under its path before is not pinned any more.
+#[derive(Debug, thiserror::Error)]
+pub enum PinError {
+    /// Path, validator or response exceeds what is kept of one, or the response
+    /// [`Settings::answer_max`](crate::Settings::answer_max).
+    #[error("{0} is too long for the fast path")]
+    TooLong(&'static str),
+    /// Every slot, or page, is in use or being retired.
+    #[error("no room for another object")]
+    Full,
+    /// Another pinned path has the same hash (one in 2^64).
+    #[error("path hash collides with another pinned path")]
+    Collision,
+    /// The kernel refused.
+    #[error(transparent)]
+    Kernel(#[from] libbpf_rs::Error),
+}

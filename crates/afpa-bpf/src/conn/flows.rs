@@ -1,0 +1,119 @@
+//! Connections shared with the fast path, and the sweep that removes those whose socket is gone.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use afpa_abi::{Flow, FlowKey, Transfer, flow_flags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::load::FastPath;
+
+/// What a sweep did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Flows in the table when it began.
+    pub flows: usize,
+    /// Of these, drifted ones: the two sequence spaces differ, translation is needed.
+    pub translated: usize,
+    /// Flows whose socket was looked for.
+    pub probed: usize,
+    /// Flows removed.
+    pub removed: usize,
+}
+
+/// Connections closed both ways are looked after this soon.
+const CLOSED_AFTER: Duration = Duration::from_secs(1);
+
+impl FastPath {
+    /// Remove flows that nothing was heard of for `idle` and whose socket is gone. Must run in the
+    /// network namespace of the interfaces.
+    pub fn sweep(&self, idle: Duration) -> libbpf_rs::Result<Swept> {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
+        let mut swept = Swept::default();
+        let mut suspects = Vec::new();
+        self.each_flow(|key, flow| {
+            swept.flows += 1;
+            swept.translated += usize::from(flow.rx_offset | flow.tx_offset != 0);
+            let closed = flow_flags::CLIENT_FIN | flow_flags::SERVER_FIN;
+            let patience = if flow.flags & closed == closed { CLOSED_AFTER } else { idle };
+            if now.saturating_sub(Duration::from_nanos(flow.used_ns)) >= patience {
+                suspects.push(key);
+            }
+        })?;
+        for key in &suspects {
+            swept.probed += 1;
+            swept.removed += usize::from(self.probe(key).map_err(libbpf_rs::Error::from)?);
+        }
+        Ok(swept)
+    }
+
+    /// The state of one connection.
+    pub fn flow(&self, key: &FlowKey) -> libbpf_rs::Result<Option<Flow>> {
+        let flow = self.flows.lookup(&key.to_bytes(), MapFlags::ANY)?;
+        Ok(flow.and_then(|bytes| Flow::from_bytes(&bytes)))
+    }
+
+    /// Connections that would break if the programs were detached now.
+    pub fn translated_flows(&self) -> libbpf_rs::Result<usize> {
+        let mut drifted = 0;
+        self.each_flow(|_, flow| drifted += usize::from(flow.rx_offset | flow.tx_offset != 0))?;
+        Ok(drifted)
+    }
+
+    /// Time since each connection was last used, as a server's idle timer should see it; None: unknown.
+    pub fn idle_time(&self, key: &FlowKey) -> libbpf_rs::Result<Option<Duration>> {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
+        Ok(self.flow(key)?.map(|flow| now.saturating_sub(Duration::from_nanos(flow.used_ns))))
+    }
+
+    /// Time since the last answer on a connection, to the second; None: nothing was answered on it. Unlike
+    /// [`FastPath::idle_time`] it does not let a client hold a connection by mere acknowledgements.
+    pub fn since_answer(&self, key: &FlowKey) -> libbpf_rs::Result<Option<Duration>> {
+        let answered = self.flow(key)?.filter(|flow| flow.tx_offset != 0);
+        let now = clock_gettime(ClockId::Realtime).tv_sec as u64;
+        Ok(answered.map(|flow| Duration::from_secs(now.saturating_sub(flow.answer_date.into()))))
+    }
+
+    pub(crate) fn each_flow(&self, mut visit: impl FnMut(FlowKey, Flow)) -> libbpf_rs::Result<()> {
+        for (key, value) in entries(&self.flows)? {
+            if let (Some(key), Some(flow)) = (FlowKey::from_bytes(&key), Flow::from_bytes(&value)) {
+                visit(key, flow);
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers of several segments that are under way.
+    pub fn transfers(&self) -> libbpf_rs::Result<usize> {
+        Ok(entries(&self.transfers)?.count())
+    }
+
+    /// Slots, and the versions in them, of answers of several segments that are under way.
+    pub(crate) fn in_transfer(&self) -> libbpf_rs::Result<HashSet<(u32, u64)>> {
+        let transfers =
+            entries(&self.transfers)?.filter_map(|(_, bytes)| Transfer::from_bytes(&bytes));
+        Ok(transfers.map(|transfer| (transfer.slot, transfer.version)).collect())
+    }
+
+    /// Ask the kernel whether the socket is there still; the program removes the flow if not.
+    fn probe(&self, key: &FlowKey) -> std::io::Result<bool> {
+        let mut packet = [0; 14 + size_of::<FlowKey>()];
+        packet[14..].copy_from_slice(&key.to_bytes());
+        Ok(crate::dry_run::run(&self.probe, &packet, 1)?.verdict == 1)
+    }
+
+    /// For tests: enter a connection as the programs would. What went by on it in this second still does.
+    #[doc(hidden)]
+    pub fn put_flow(&self, key: &FlowKey, flow: &[u8; size_of::<Flow>()]) -> libbpf_rs::Result<()> {
+        self.flows.update(&key.to_bytes(), flow, MapFlags::ANY)
+    }
+}
+
+/// All entries at once. The kernel ends a smaller batch early when what it reads next would not fit, and the
+/// iterator takes such a batch for the last one. Memory that stays empty is not touched.
+fn entries(map: &MapHandle) -> libbpf_rs::Result<impl Iterator<Item = (Vec<u8>, Vec<u8>)> + '_> {
+    map.lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)
+}

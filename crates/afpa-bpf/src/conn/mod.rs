@@ -1,0 +1,6 @@
+//! Connections: which addresses are served, what is known of each, and what was answered on it.
+
+pub(crate) mod events;
+pub(crate) mod flows;
+pub(crate) mod header_blocks;
+pub(crate) mod listen;

@@ -1,0 +1,108 @@
+//! The interfaces that the programs are on, kept up to date while interfaces come and go.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::net::SocketAddr;
+
+use crate::load::{FastPath, Unavailable};
+use crate::net::interfaces::{Interface, carrying};
+
+/// Interfaces with programs, by number, and those that refused them.
+#[derive(Debug, Default)]
+pub struct Carriers {
+    on: BTreeMap<u32, String>,
+    refused: HashMap<u32, String>,
+}
+
+/// What an update changed.
+#[derive(Debug)]
+pub enum Change {
+    /// The programs are on this interface from now on.
+    Added(String),
+    /// This interface is not there any more.
+    Gone(String),
+    /// The programs cannot be put on this interface; that is not tried again until
+    /// [`Carriers::forgive`].
+    Refused(String, Unavailable),
+}
+
+impl Carriers {
+    /// Puts the programs on the interfaces among `all` that carry `listeners` and have none. Those of
+    /// interfaces that lost an address or went down stay: connections need them.
+    pub fn update(
+        &mut self,
+        fast_path: &FastPath,
+        listeners: &[SocketAddr],
+        all: &[Interface],
+    ) -> Vec<Change> {
+        let mut changes = self.let_go(fast_path);
+        for interface in carrying(listeners, all) {
+            let Interface { index, name, .. } = interface;
+            if self.on.contains_key(index) || self.refused.contains_key(index) {
+                continue;
+            }
+            changes.push(match fast_path.attach(*index) {
+                Ok(()) => {
+                    self.on.insert(*index, name.clone());
+                    Change::Added(name.clone())
+                }
+                Err(unavailable) => {
+                    self.refused.insert(*index, name.clone());
+                    Change::Refused(name.clone(), unavailable)
+                }
+            });
+        }
+        changes
+    }
+
+    /// Those that refused are tried again.
+    pub fn forgive(&mut self) {
+        self.refused.clear();
+    }
+
+    /// Whether an interface refused the programs: packets on it would not be translated.
+    pub fn any_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
+    /// Takes the programs off all of them.
+    pub fn detach(&mut self, fast_path: &FastPath) {
+        for index in std::mem::take(&mut self.on).keys() {
+            fast_path.detach(*index);
+        }
+    }
+
+    /// Numbers and names.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.on.iter().map(|(index, name)| (*index, name.as_str()))
+    }
+
+    /// Names, with commas, for people.
+    pub fn list(&self) -> String {
+        self.on.values().map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
+
+    fn let_go(&mut self, fast_path: &FastPath) -> Vec<Change> {
+        let there = |index: u32| !matches!(name_of(index), Err(error) if is_gone(&error));
+        self.refused.retain(|index, _| there(*index));
+        let gone: Vec<u32> = self.on.keys().copied().filter(|index| !there(*index)).collect();
+        let names = gone.into_iter().filter_map(|index| {
+            fast_path.detach(index);
+            self.on.remove(&index)
+        });
+        names.map(Change::Gone).collect()
+    }
+}
+
+fn name_of(index: u32) -> io::Result<String> {
+    let socket = rustix::net::socket(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::DGRAM,
+        None,
+    )?;
+    Ok(rustix::net::netdevice::index_to_name(&socket, index)?)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(6 | 19)) // ENXIO, ENODEV
+}

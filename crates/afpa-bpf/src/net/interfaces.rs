@@ -1,0 +1,108 @@
+//! Which interfaces carry a listener.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use nix::ifaddrs::getifaddrs;
+
+/// An interface that is up, and its addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name at this time: names change, the index does not.
+    pub name: String,
+    /// The index, by which programs are attached.
+    pub index: u32,
+    /// Its addresses of both families.
+    pub addresses: Vec<IpAddr>,
+    /// Whether it is the loopback interface, which clients on this machine use for all of its addresses.
+    pub loopback: bool,
+}
+
+/// All interfaces of the calling thread's network namespace that are up and carry Ethernet frames, without
+/// the ports of bridges and bonds: their packets pass the master as well, and must be translated once.
+///
+/// # Errors
+/// When the kernel's list cannot be read.
+pub fn interfaces() -> io::Result<Vec<Interface>> {
+    let mut addresses: HashMap<String, Vec<IpAddr>> = HashMap::new();
+    for entry in getifaddrs()? {
+        let Some(address) = entry.address else { continue };
+        let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+        let v6 = address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip()));
+        if let Some(address) = v4.or(v6) {
+            addresses.entry(entry.interface_name).or_default().push(address);
+        }
+    }
+    let links = crate::net::rtnetlink::links()?;
+    let links = links.into_iter().filter(|link| link.up && link.ethernet && !link.has_master);
+    let interfaces = links.map(|link| Interface {
+        addresses: addresses.remove(&link.name).unwrap_or_default(),
+        name: link.name,
+        index: link.index,
+        loopback: link.loopback,
+    });
+    Ok(interfaces.collect())
+}
+
+/// The interfaces among `all` that may carry packets of connections to `listeners`: the loopback interface
+/// for loopback addresses, all of them for others. Requests may arrive on an interface that does not have the
+/// address, and responses leave where routing sends them. On an interface without programs, the sequence
+/// numbers of a translated connection would be wrong.
+pub fn carrying<'i>(
+    listeners: &[SocketAddr],
+    all: &'i [Interface],
+) -> impl Iterator<Item = &'i Interface> {
+    let here = !listeners.is_empty();
+    let abroad = listeners.iter().any(|listener| !listener.ip().is_loopback());
+    all.iter().filter(move |interface| here && (abroad || interface.loopback))
+}
+
+/// Whether clients can reach a listener on this address through any of `all`.
+pub fn is_reachable(address: IpAddr, all: &[Interface]) -> bool {
+    address.is_unspecified()
+        || address.is_loopback()
+        || all.iter().any(|interface| interface.addresses.contains(&address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Interface> {
+        let interface = |name: &str, index, addresses: &[&str]| Interface {
+            name: name.into(),
+            index,
+            addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
+            loopback: name == "lo",
+        };
+        vec![
+            interface("eth0", 2, &["10.0.0.1", "fe80::1"]),
+            interface("eth1", 3, &["10.1.0.1"]),
+            interface("eth2", 4, &[]),
+            interface("lo", 1, &["127.0.0.1", "::1"]),
+        ]
+    }
+
+    fn names(listeners: &[&str]) -> Vec<String> {
+        let listeners: Vec<_> = listeners.iter().map(|listen| listen.parse().unwrap()).collect();
+        carrying(&listeners, &all()).map(|interface| interface.name.clone()).collect()
+    }
+
+    #[test]
+    fn those_that_requests_come_by() {
+        assert_eq!(names(&["0.0.0.0:80"]), ["eth0", "eth1", "eth2", "lo"]);
+        assert_eq!(names(&["10.1.0.1:80", "127.0.0.1:80"]), ["eth0", "eth1", "eth2", "lo"]);
+        assert_eq!(names(&["127.0.0.1:80"]), ["lo"]);
+        assert_eq!(names(&["127.0.0.9:80", "[::1]:80"]), ["lo"]);
+        assert!(names(&[]).is_empty());
+    }
+
+    #[test]
+    fn addresses_of_others_are_not_reachable() {
+        let reachable = |address: &str| is_reachable(address.parse().unwrap(), &all());
+        assert!(reachable("0.0.0.0") && reachable("::") && reachable("127.0.0.9"));
+        assert!(reachable("10.1.0.1") && reachable("fe80::1"));
+        assert!(!reachable("192.0.2.1"));
+    }
+}

@@ -1,0 +1,176 @@
+//! What becomes of shared connections when the process that answers ends, and when another one starts.
+
+use crate::support;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::support::{LISTENER, PORT, SERVER_V4, SITE, Sample, World, index, inside};
+use afpa_bpf::{FastPath, Settings};
+use afpa_netlab::Bed;
+
+/// A folder of ours on the BPF file system, removed with its pins.
+struct Pins(PathBuf);
+
+impl Pins {
+    fn new() -> Option<Self> {
+        let folder = PathBuf::from(format!("/sys/fs/bpf/afpa-test-{}", std::process::id()));
+        match std::fs::create_dir(&folder) {
+            Ok(()) => Some(Self(folder)),
+            Err(error) => {
+                println!("SKIP: no BPF file system at /sys/fs/bpf: {error}");
+                None
+            }
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        Settings { keep_in: Some(self.0.clone()), ..Settings::default() }
+    }
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        FastPath::forget(&self.0).expect("removed");
+    }
+}
+
+#[test]
+fn drifted_connections_outlive_the_process_and_are_taken_over() {
+    let Some(mut world) = World::new() else { return };
+    let Some(pins) = Pins::new() else { return };
+    world.file("user.html", b"from nginx");
+    world.nginx("");
+    world.await_server();
+    let sample = Sample::new(b"from the kernel");
+    let ready = world.folder.path().join("ready");
+    let mut victim = std::process::Command::new("nsenter") // `ip netns exec` would hide /sys/fs/bpf
+        .arg(format!("--net=/run/netns/{}", world.server().name()))
+        .arg(std::env::current_exe().expect("this program"))
+        .args(["--exact", "life::victim", "--ignored", "--nocapture"])
+        .env("AFPA_TEST_PINS", &pins.0)
+        .env("AFPA_TEST_READY", &ready)
+        .spawn()
+        .expect("started");
+    while !ready.exists() {
+        assert!(victim.try_wait().expect("asked").is_none(), "the victim did not live");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut client = world.connect(SERVER_V4);
+    assert!(client.get("/kernel.html").is_from_kernel());
+    assert_eq!(client.get("/user.html").body, b"from nginx");
+
+    victim.kill().expect("killed"); // SIGKILL: it says nothing, its heartbeat is fresh
+    victim.wait().expect("gone");
+    std::thread::sleep(Duration::from_millis(300)); // the kernel empties `alive` when it comes to it
+    assert_eq!(
+        client.get("/kernel.html").status,
+        404,
+        "nginx has no such file, and nobody answers"
+    );
+    assert_eq!(client.get("/user.html").body, b"from nginx", "but the connection is whole");
+    assert!(!world.connect(SERVER_V4).get("/kernel.html").is_from_kernel());
+
+    let Some(second) = world.fast_path(pins.settings()) else {
+        panic!("it could be loaded before")
+    };
+    sample.pin(&second, "/kernel.html");
+    assert!(world.connect(SERVER_V4).get("/kernel.html").is_from_kernel());
+    // Requests went up unseen in between, so user mode keeps the old connection; it is translated on.
+    assert_eq!(client.get("/kernel.html").status, 404);
+    assert_eq!(client.get("/user.html").body, b"from nginx");
+    client.assert_quiet();
+    let interface = inside(world.server(), || index(Bed::DEVICE));
+    let programs =
+        || inside(world.server(), || FastPath::programs_on(index(Bed::DEVICE))).expect("asked");
+    assert_eq!(programs(), 2, "taken over, not added to");
+    assert!(second.detach(interface));
+    assert_eq!(programs(), 0);
+}
+
+/// A process that answers until it is killed; started by the test above, in the server's namespace.
+#[test]
+#[ignore = "a part of another test"]
+fn victim() {
+    let Some(pins) = std::env::var_os("AFPA_TEST_PINS") else { return };
+    let ready = std::env::var_os("AFPA_TEST_READY").expect("set together");
+    let settings = Settings { keep_in: Some(pins.into()), ..Settings::default() };
+    let fast_path = FastPath::load(settings).expect("loaded");
+    fast_path.attach(index(Bed::DEVICE)).expect("tcx");
+    let any = SocketAddr::new("::".parse().expect("an address"), PORT);
+    fast_path.listen(any, LISTENER, SITE).expect("listening");
+    Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
+    fast_path.beat();
+    std::fs::write(ready, "").expect("written");
+    for _ in 0..100 {
+        fast_path.beat();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn without_pins_the_end_detaches_everything() {
+    let Some(mut world) = World::new() else { return };
+    world.file("user.html", b"from nginx");
+    world.nginx("");
+    world.await_server();
+    let Some(fast_path) = world.fast_path(Settings::default()) else { return };
+    Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
+    assert!(world.connect(SERVER_V4).get("/kernel.html").is_from_kernel());
+    drop(fast_path);
+    let mut client = world.connect(SERVER_V4);
+    assert_eq!(client.get("/kernel.html").status, 404);
+    assert_eq!(client.get("/user.html").body, b"from nginx");
+}
+
+/// On `lo`, which is both ends at once, and where packets keep their route and their partial sums.
+#[test]
+fn loopback() {
+    let Some(mut world) = World::new() else { return };
+    world.file("user.html", b"from nginx");
+    world.nginx("");
+    world.await_server();
+    let fast_path = inside(world.server(), || FastPath::load(Settings::default()));
+    let fast_path = match fast_path {
+        Ok(fast_path) => fast_path,
+        Err(error) if error.reason.contains("verifier") => panic!("{error}"),
+        Err(error) => return println!("SKIP: {error}"),
+    };
+    Sample::new(&[b'k'; 1000]).pin(&fast_path, "/kernel.html");
+    inside(world.server(), || {
+        fast_path.attach(index("lo")).expect("tcx");
+        fast_path
+            .listen(SocketAddr::new("::".parse().expect("an address"), PORT), LISTENER, SITE)
+            .expect("listening");
+        fast_path.beat();
+        for address in ["127.0.0.1", "::1", "10.77.0.1"] {
+            let address = SocketAddr::new(address.parse().expect("an address"), PORT);
+            let mut client = support::connect(address);
+            for _ in 0..5 {
+                assert!(client.get("/kernel.html").is_from_kernel(), "{address}");
+                assert_eq!(client.get("/user.html").body, b"from nginx");
+            }
+            client.assert_quiet();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    });
+}
+
+/// A server that sends head and body apart, and closes idle connections by itself.
+#[test]
+fn python_server() {
+    let Some(mut world) = World::new() else { return };
+    world.file("user.html", b"from python");
+    let folder = world.folder.path().join("www").display().to_string();
+    world.spawn("python3", &["-m", "http.server", "--protocol", "HTTP/1.1", "-d", &folder, "8080"]);
+    world.await_server();
+    let Some(fast_path) = world.fast_path(Settings::default()) else { return };
+    Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
+    let mut client = world.connect(SERVER_V4);
+    for _ in 0..5 {
+        fast_path.beat();
+        assert!(client.get("/kernel.html").is_from_kernel());
+        assert_eq!(client.get("/user.html").body, b"from python");
+        assert_eq!(client.get("/user.html").body, b"from python");
+    }
+}

@@ -1,0 +1,79 @@
+//! The object itself: its layouts are those of `afpa-abi`, and the prebuilt one is of the same source.
+
+use std::collections::HashMap;
+
+use afpa_abi::{Reason, STRUCTS};
+use libbpf_rs::HasSize;
+use libbpf_rs::btf::{Btf, types};
+
+const PREBUILT: &[u8] = include_bytes!("../../../../bpf/prebuilt/afpa.bpf.o");
+const PREBUILT_CLANG: &str = include_str!("../../../../bpf/prebuilt/clang-version");
+
+#[test]
+fn layouts_agree_with_btf() {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), afpa_bpf::OBJECT).expect("written");
+    let btf = Btf::from_path(file.path()).expect("the object has BTF");
+    for (name, size, fields) in STRUCTS {
+        let found: types::Struct<'_> =
+            btf.type_by_name(name).unwrap_or_else(|| panic!("no {name}"));
+        assert_eq!(found.size(), *size, "{name}");
+        let members: Vec<_> = found
+            .iter()
+            .map(|member| {
+                let types::MemberAttr::Normal { offset } = member.attr else {
+                    panic!("{name} has bit fields")
+                };
+                (member.name.and_then(|name| name.to_str()).unwrap_or("?"), offset as usize / 8)
+            })
+            .collect();
+        assert_eq!(members, *fields, "{name}");
+    }
+}
+
+#[test]
+fn reasons_are_numbered_as_in_the_header() {
+    for (number, reason) in Reason::ALL.iter().enumerate() {
+        assert_eq!(*reason as usize, number);
+    }
+    assert_eq!(Reason::PassNotPinned.name(), "pass_not_pinned");
+}
+
+/// Sections that hold instructions, by name. ELF64, little-endian, as every BPF object here is.
+fn programs(object: &[u8]) -> HashMap<String, &[u8]> {
+    let number = |at: usize, size: usize| {
+        object[at..at + size].iter().rev().fold(0usize, |sum, byte| sum << 8 | usize::from(*byte))
+    };
+    let (table, count, names) = (number(40, 8), number(60, 2), number(62, 2));
+    let names = number(table + names * 64 + 24, 8);
+    (0..count)
+        .map(|index| table + index * 64)
+        .filter(|header| number(header + 8, 8) & 4 != 0) // SHF_EXECINSTR
+        .map(|header| {
+            let name = object[names + number(header, 4)..].split(|byte| *byte == 0).next();
+            let (at, size) = (number(header + 24, 8), number(header + 32, 8));
+            (String::from_utf8_lossy(name.unwrap_or_default()).into_owned(), &object[at..at + size])
+        })
+        .collect()
+}
+
+#[test]
+fn prebuilt_object_is_of_the_same_source() {
+    match option_env!("AFPA_CLANG") {
+        None => return println!("SKIP: no clang, the prebuilt object is the one in use"),
+        Some(clang) if clang != PREBUILT_CLANG.trim() => {
+            return println!("SKIP: clang {clang} here, prebuilt with {PREBUILT_CLANG}");
+        }
+        Some(_) => {}
+    }
+    let (built, prebuilt) = (programs(afpa_bpf::OBJECT), programs(PREBUILT));
+    assert!(built.len() >= 3, "{:?}", built.keys());
+    assert!(built == prebuilt, "bpf/prebuilt/afpa.bpf.o is stale: copy the new object there");
+}
+
+/// Line information must not tell where it was built.
+#[test]
+fn prebuilt_object_names_no_absolute_source_path() {
+    let text = String::from_utf8_lossy(PREBUILT);
+    assert!(!text.split('\0').any(|word| word.starts_with('/') && word.ends_with(".bpf.c")));
+}

@@ -1,0 +1,43 @@
+//! One request, and what became of it.
+
+use std::time::Duration;
+
+use afpa_bpf::{FastPath, Reason, Settings};
+
+use crate::support::{SERVER_V4, Sample, World};
+use afpa_testkit::{Asked, Response};
+
+pub(crate) fn world(settings: Settings) -> Option<(World, FastPath)> {
+    let mut world = World::new()?;
+    world.file("kernel.html", b"from nginx");
+    world.nginx("");
+    world.await_server();
+    let fast_path = world.fast_path(settings)?;
+    Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
+    Some((world, fast_path))
+}
+
+/// Send one request on its own connection: does the kernel answer, and if not, why?
+pub(crate) fn outcome(
+    world: &World,
+    fast_path: &FastPath,
+    request: &str,
+) -> Result<Response, Vec<Reason>> {
+    fast_path.beat();
+    let before = fast_path.counters().expect("counters");
+    let mut client = world.connect(SERVER_V4);
+    client.send(request);
+    std::thread::sleep(Duration::from_millis(10));
+    let counters = fast_path.counters().expect("counters").since(&before);
+    if counters.answered() == 1 {
+        let asked = if request.starts_with("HEAD") { Asked::Head } else { Asked::Body };
+        return Ok(client.try_receive(asked).expect("a response"));
+    }
+    let silent = [Reason::PassTranslated, Reason::PassNoPayload];
+    let passes = |reason: &Reason| reason.text().starts_with("passed") && !silent.contains(reason);
+    Err(counters
+        .iter()
+        .filter(|(reason, count)| *count > 0 && passes(reason))
+        .map(|(reason, _)| reason)
+        .collect())
+}

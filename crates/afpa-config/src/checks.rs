@@ -1,0 +1,277 @@
+//! Checks across settings: contradictions among values, and between values and the machine.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::accounts;
+use crate::finding::{Finding, Location};
+use crate::machine::Machine;
+use crate::model::{AccessTarget, Config, Symlinks};
+use crate::settings::Settings;
+use crate::units::{Listen, human_size, show_size};
+
+/// Descriptors beyond connections and files: listeners, logs, watches, event loops.
+const DESCRIPTOR_RESERVE: usize = 256;
+
+impl Config {
+    /// Descriptors needed when every limit is reached at once.
+    pub fn descriptors(&self) -> usize {
+        self.limits.connections + self.cache.open_files + self.workers * 8 + DESCRIPTOR_RESERVE
+    }
+}
+
+/// Contradictions within a configuration; looks at nothing else.
+pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let mut checks = Checks { settings, findings: Vec::new() };
+    checks.required_root(config);
+    checks.listeners(config);
+    checks.sizes(config);
+    checks.findings
+}
+
+/// Whether the machine has and allows what the configuration names.
+pub(crate) fn feasibility(config: &Config, settings: &Settings, machine: &Machine) -> Vec<Finding> {
+    let mut checks = Checks { settings, findings: Vec::new() };
+    checks.root(config);
+    checks.accounts(config);
+    checks.folders(config);
+    checks.ports(config, machine);
+    checks.resources(config, machine);
+    checks.dangers(config);
+    checks.findings
+}
+
+struct Checks<'a> {
+    settings: &'a Settings,
+    findings: Vec<Finding>,
+}
+
+impl Checks<'_> {
+    fn error(&mut self, section: &str, key: &str, cause: String, remedy: impl Into<String>) {
+        let location = self.settings.location(section, key);
+        self.findings.push(Finding::error(location, cause, remedy));
+    }
+
+    fn warning(&mut self, section: &str, key: &str, cause: String, remedy: impl Into<String>) {
+        let location = self.settings.location(section, key);
+        self.findings.push(Finding::warning(location, cause, remedy));
+    }
+
+    /// A site that serves nothing.
+    fn required_root(&mut self, config: &Config) {
+        for site in &config.sites {
+            let given =
+                |key| self.settings.location_in("site", site.instance, key) != Location::Nowhere;
+            // A value that was given but is wrong has been reported already.
+            if site.paths.is_empty() && !given("root") && !given("to") {
+                let cause = "no `root`: which directory is to be served?".to_owned();
+                let remedy = "write under [[site]]: root = \"/var/www/html\"";
+                self.findings.push(Finding::error(site.location.clone(), cause, remedy));
+            }
+        }
+    }
+
+    fn listeners(&mut self, config: &Config) {
+        for site in &config.sites {
+            let location = || self.settings.location_in("site", site.instance, "listen");
+            let mut seen = HashSet::new();
+            if site.listen.is_empty() {
+                let cause = "`listen` is empty: nobody could connect";
+                let remedy = "write for example listen = [\"[::]:80\"]";
+                self.findings.push(Finding::error(location(), cause, remedy));
+            }
+            for listen in &site.listen {
+                if !seen.insert(listen) {
+                    let cause = format!("`listen` has {listen} twice");
+                    self.findings.push(Finding::error(location(), cause, "remove one of the two"));
+                }
+            }
+            if let Some(admin) = config.admin
+                && seen.contains(&Listen::Tcp(admin))
+            {
+                let cause = format!("{admin} is an address of the site too");
+                self.error("admin", "listen", cause, "use another port for [admin]");
+            }
+        }
+    }
+
+    fn sizes(&mut self, config: &Config) {
+        if config.limits.request_line > config.limits.head {
+            let (line, head) =
+                (show_size(config.limits.request_line), show_size(config.limits.head));
+            let cause = format!("`request_line` ({line}) is more than the whole `head` ({head})");
+            self.error("limits", "request_line", cause, format!("use at most {head}"));
+        }
+        if config.compression.min_size > config.compression.max_size {
+            let cause =
+                "`min_size` is more than `max_size`: nothing would be compressed".to_owned();
+            self.error(
+                "compression",
+                "min_size",
+                cause,
+                "to switch compression off: enabled = false",
+            );
+        }
+        if config.cache.max_object > config.cache.pinned_limit {
+            let limit = human_size(config.cache.pinned_limit as u64);
+            let cause = format!("`max_object` is more than `pinned_limit` ({limit})");
+            self.error("cache", "max_object", cause, "use a share of it, such as \"10%\"");
+        } else if config.cache.pin_threshold > config.cache.max_object {
+            let share = human_size(config.cache.max_object as u64);
+            let cause = format!("`pin_threshold` is more than `max_object` ({share})");
+            let remedy = "files between the two sizes are sent from the page cache: lower the first or raise the second";
+            self.warning("cache", "pin_threshold", cause, remedy);
+        }
+    }
+
+    fn root(&mut self, config: &Config) {
+        for site in &config.sites {
+            let location = self.settings.location_in("site", site.instance, "root");
+            if let Some(root) = &site.root {
+                self.findings.extend(look_at(root, location));
+            }
+        }
+    }
+
+    fn accounts(&mut self, config: &Config) {
+        let unknown_user = |name: &&str| !matches!(accounts::user(name), Ok(Some(_)));
+        let unknown_group = |name: &&str| !matches!(accounts::group(name), Ok(Some(_)));
+        let user = config.user.as_deref().filter(unknown_user);
+        let group = config.group.as_deref().filter(unknown_group);
+        for (key, name) in [("user", user), ("group", group)] {
+            if let Some(name) = name {
+                let cause = format!("{key} \"{name}\" does not exist");
+                self.error("", key, cause, format!("create it or correct `{key}`"));
+            }
+        }
+    }
+
+    /// Folders in which sockets and logs will be created.
+    fn folders(&mut self, config: &Config) {
+        let listen = config.sites.iter().flat_map(|site| &site.listen);
+        let sockets = listen.filter_map(|listen| match listen {
+            Listen::Unix(path) => Some(("site", "listen", path)),
+            Listen::Tcp(_) => None,
+        });
+        let control = config.control.iter().map(|path| ("control", "path", path));
+        let log = match &config.log.access {
+            AccessTarget::File(path) => Some(("log", "access", path)),
+            AccessTarget::Off | AccessTarget::Standard => None,
+        };
+        for (section, key, path) in sockets.chain(control).chain(log) {
+            let folder = path.parent().unwrap_or(Path::new("/"));
+            if !folder.is_dir() {
+                let shown = folder.display();
+                let cause = format!("`{key}`: directory {shown} does not exist");
+                self.error(section, key, cause, format!("create it: mkdir -p {shown}"));
+            }
+        }
+    }
+
+    fn ports(&mut self, config: &Config, machine: &Machine) {
+        for listen in config.sites.iter().flat_map(|site| &site.listen) {
+            let Listen::Tcp(address) = listen else { continue };
+            let port = address.port();
+            if port != 0 && port < machine.unprivileged_ports && !machine.binds_any_port {
+                let cause = format!("port {port} needs a privilege that this user does not have");
+                let first = machine.unprivileged_ports;
+                let remedy = format!(
+                    "start as root (afpa drops its privileges after binding), or use a port from {first}"
+                );
+                self.warning("site", "listen", cause, remedy);
+            }
+        }
+    }
+
+    fn resources(&mut self, config: &Config, machine: &Machine) {
+        if config.workers > machine.cores {
+            let cause = format!("{} workers share {} cores", config.workers, machine.cores);
+            self.warning("", "workers", cause, "workers = \"auto\" takes one for each core");
+        }
+        if config.cache.pinned_limit > machine.memory / 4 * 3 {
+            let memory = human_size(machine.memory as u64);
+            let cause = format!("`pinned_limit` leaves little of this machine's {memory}");
+            let remedy = "pinned memory cannot be swapped: leave a quarter to the system";
+            self.warning("cache", "pinned_limit", cause, remedy);
+        }
+        let needed = config.descriptors();
+        if needed > machine.descriptors {
+            let cause = format!(
+                "the limits need {needed} descriptors, and this user may have {}",
+                machine.descriptors
+            );
+            let remedy = format!("set LimitNOFILE={needed} in the unit, or ulimit -Hn {needed}");
+            self.warning("limits", "connections", cause, remedy);
+        }
+        if config.coherency.watch && config.coherency.max_watches > machine.watches {
+            let (wanted, allowed) = (config.coherency.max_watches, machine.watches);
+            let cause = format!("the system allows {allowed} watches, not {wanted}");
+            let remedy = format!("sysctl fs.inotify.max_user_watches={wanted}");
+            self.warning("coherency", "max_watches", cause, remedy);
+        }
+    }
+
+    fn dangers(&mut self, config: &Config) {
+        if config.user.as_deref() == Some("root") {
+            let cause = "AFPA would stay root after binding".to_owned();
+            self.warning("", "user", cause, "user = \"auto\" becomes www-data or nobody");
+        }
+        for site in &config.sites {
+            let location = |key| self.settings.location_in("site", site.instance, key);
+            if site.symlinks == Symlinks::Always {
+                let cause = "every symbolic link within the root is followed";
+                let remedy = "symlinks = \"owner\" follows those whose owner owns the target";
+                self.findings.push(Finding::warning(location("symlinks"), cause, remedy));
+            }
+            if site.dotfiles {
+                let cause = "names that begin with a dot are served, .git and .env among them";
+                let remedy = "dotfiles = false hides them";
+                self.findings.push(Finding::warning(location("dotfiles"), cause, remedy));
+            }
+        }
+        if let Some(admin) = config.admin
+            && !admin.ip().is_loopback()
+        {
+            let cause = format!("metrics on {admin} can be read from other machines");
+            self.warning("admin", "listen", cause, "use a loopback address");
+        }
+    }
+}
+
+/// A document root that does not exist, or that anyone can write to.
+fn look_at(root: &Path, location: Location) -> Option<Finding> {
+    let shown = root.display();
+    match fs::metadata(root) {
+        Err(error) => {
+            let (cause, remedy) = missing(root, &error);
+            Some(Finding::error(location, cause, remedy))
+        }
+        Ok(found) if !found.is_dir() => {
+            let cause = format!("{shown} is not a directory");
+            Some(Finding::error(location, cause, "name the directory that holds it"))
+        }
+        Ok(found) if found.permissions().mode() & 0o002 != 0 => {
+            let cause = format!("every user of this machine can write to {shown}");
+            let remedy = format!("chmod o-w {shown}, or serve another directory");
+            Some(Finding::warning(location, cause, remedy))
+        }
+        Ok(_) => None,
+    }
+}
+
+fn missing(root: &Path, error: &io::Error) -> (String, String) {
+    let shown = root.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            (format!("directory {shown} does not exist"), "create it or correct `root`".to_owned())
+        }
+        io::ErrorKind::PermissionDenied => (
+            format!("directory {shown} cannot be reached by this user"),
+            "give every directory above it the permission x".to_owned(),
+        ),
+        _ => (format!("directory {shown} cannot be used: {error}"), "correct `root`".to_owned()),
+    }
+}

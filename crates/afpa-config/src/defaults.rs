@@ -1,0 +1,202 @@
+//! Every setting with its default and its range.
+//!
+//! A setting is one call in one `read` function below, and nowhere else. docs/configuration.md is
+//! compared with these calls by a test.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::choice::Choice;
+use crate::groups;
+use crate::machine::Machine;
+use crate::model::{
+    AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, FastPath,
+    FastPathMode, Level, Levels, Limits, Log, LogFormat, Policy, ServerGroup, SiteSettings,
+    Timeouts,
+};
+use crate::reader::{Reader, Section};
+use crate::rules;
+use crate::units::{Amount, GIB, KIB, MIB};
+
+impl Config {
+    /// Reads every setting; the only caller checks the findings before it uses the result.
+    pub(crate) fn read(reader: &mut Reader<'_>, machine: &Machine) -> Config {
+        let mut top = reader.section("");
+        let workers = top.count_or("workers", "auto", 1..=1024);
+        if workers.is_none() {
+            top.note("workers", machine.cores.to_string());
+        }
+        let mut config = Config {
+            workers: workers.unwrap_or(machine.cores),
+            user: top.text_or("user", "user name", "auto", rules::account),
+            group: top.text_or("group", "group name", "auto", rules::account),
+            limits: Limits::read(reader.section("limits")),
+            timeouts: Timeouts::read(reader.section("timeouts")),
+            cache: Cache::read(reader.section("cache"), machine.memory),
+            coherency: Coherency::read(reader.section("coherency")),
+            fast_path: FastPath::read(reader.section("fast_path")),
+            compression: Compression::read(reader),
+            log: Log::read(reader.section("log")),
+            admin: reader.section("admin").text_or("listen", "address", "off", rules::tcp),
+            control: read_control(reader.section("control")),
+            resolver: groups::read_resolver(reader.section("resolver")),
+            groups: Vec::new(),
+            sites: Vec::new(),
+        };
+        for item in reader.items("server_group", None) {
+            config.groups.push(ServerGroup::read(reader, &item));
+        }
+        for item in reader.sites() {
+            config.sites.push(SiteSettings::read(reader, &item));
+        }
+        config
+    }
+}
+
+impl Limits {
+    fn read(mut s: Section<'_, '_>) -> Self {
+        Limits {
+            connections: s.count("connections", 10_000, 1..=1_000_000),
+            connections_per_client: s.count("connections_per_client", 2_000, 1..=1_000_000),
+            request_line: s.size("request_line", 8 * KIB, 64..=64 * KIB),
+            head: s.size("head", 32 * KIB, 256..=256 * KIB),
+            fields: s.count("fields", 100, 1..=128),
+            body: s.size("body", MIB, 0..=GIB),
+            pipelined: s.count("pipelined", 128, 1..=1024),
+            counted_request_sets: s.count("counted_request_sets", 1000, 0..=1_000_000),
+        }
+    }
+}
+
+impl Timeouts {
+    fn read(mut s: Section<'_, '_>) -> Self {
+        let range = || Duration::from_millis(100)..=Duration::from_secs(3600);
+        Timeouts {
+            head: s.duration("head", Duration::from_secs(10), range()),
+            body: s.duration("body", Duration::from_secs(30), range()),
+            idle: s.duration("idle", Duration::from_secs(60), range()),
+            write: s.duration("write", Duration::from_secs(60), range()),
+            shutdown: s.duration("shutdown", Duration::from_secs(30), range()),
+        }
+    }
+}
+
+impl Cache {
+    fn read(mut s: Section<'_, '_>, memory: usize) -> Self {
+        let pinned_limit = s.amount("pinned_limit", Amount::Percent(25), "memory", memory);
+        Cache {
+            pinned_limit,
+            pin_threshold: s.size("pin_threshold", 64 * KIB, 0..=64 * MIB),
+            max_object: s.amount("max_object", Amount::Percent(10), "`pinned_limit`", pinned_limit),
+            open_files: s.count("open_files", 4096, 16..=1_000_000),
+            objects: s.count("objects", 1_000_000, 16..=100_000_000),
+            policy: s.choice("policy", Policy::AfpaLru),
+        }
+    }
+}
+
+impl Coherency {
+    fn read(mut s: Section<'_, '_>) -> Self {
+        let hour = Duration::from_secs(3600);
+        Coherency {
+            watch: s.flag("watch", true),
+            max_watches: s.count("max_watches", 65_536, 1..=10_000_000),
+            unwatched_max_age: s.duration(
+                "unwatched_max_age",
+                Duration::from_secs(1),
+                Duration::ZERO..=hour,
+            ),
+            push: s.flag("push", true),
+        }
+    }
+}
+
+/// Head and content that fit into one Ethernet segment.
+const ONE_SEGMENT: usize = afpa_abi::ANSWER_MAX;
+/// Longer answers cost the kernel, which sends them segment by segment, more than AFPA in user mode: the two
+/// cross behind 14 KB (`make bench-fast-path`), and a mix of sizes is served best so (`docs/figures.md`).
+const LONG_ENOUGH: usize = 16 * KIB;
+
+impl FastPath {
+    fn read(mut s: Section<'_, '_>) -> Self {
+        FastPath {
+            mode: s.choice("mode", FastPathMode::Auto),
+            objects: s.count("objects", 8192, 16..=1_000_000),
+            answer_max: s.size("answer_max", LONG_ENOUGH, ONE_SEGMENT..=68 * KIB),
+            memory: s.size("memory", 64 * MIB, 64 * KIB..=2 * GIB),
+            retired: s.size("retired", 16 * MIB, 0..=2 * GIB),
+            transfers: s.count("transfers", 4096, 16..=1_000_000),
+            flows: s.count("flows", 65_536, 16..=10_000_000),
+            log_every: s.count("log_every", 1, 0..=1_000_000),
+            bypass_after: s.count("bypass_after", 64, 0..=60_000),
+            survive_restart: s.flag("survive_restart", true),
+        }
+    }
+}
+
+/// Types that shrink; images, sound and archives are compressed already.
+const COMPRESSED_TYPES: [&str; 7] = [
+    "text/*",
+    "application/javascript",
+    "application/json",
+    "application/manifest+json",
+    "application/wasm",
+    "application/xml",
+    "image/svg+xml",
+];
+
+impl Compression {
+    fn read(reader: &mut Reader<'_>) -> Self {
+        let mut s = reader.section("compression");
+        let types = COMPRESSED_TYPES.map(String::from).to_vec();
+        Compression {
+            enabled: s.flag("enabled", true),
+            types: s.texts("types", "media types", types, rules::media_pattern),
+            min_size: s.size("min_size", 512, 0..=64 * MIB),
+            max_size: s.size("max_size", MIB, 1..=64 * MIB),
+            codings: s.choices("codings", Coding::ALL),
+            queue: s.count("queue", 1024, 1..=100_000),
+            levels: Levels::read(reader.section("compression.levels")),
+        }
+    }
+}
+
+impl Levels {
+    fn read(mut s: Section<'_, '_>) -> Self {
+        let mut level = |key, default, range: RangeInclusive<usize>| {
+            u32::try_from(s.count(key, default, range)).unwrap_or(u32::MAX)
+        };
+        Levels {
+            br: level("br", 6, 0..=11),
+            zstd: level("zstd", 9, 1..=19),
+            gzip: level("gzip", 6, 1..=9),
+        }
+    }
+}
+
+impl Log {
+    fn read(mut s: Section<'_, '_>) -> Self {
+        let level = s.choice("level", Level::Info);
+        let format = s.choice("format", LogFormat::Text);
+        let access =
+            s.path_or("access", "path, `-` for standard output, or `off`", &["-", "off"], "off");
+        let access = match access.as_str() {
+            "off" => AccessTarget::Off,
+            "-" => AccessTarget::Standard,
+            path => AccessTarget::File(PathBuf::from(path)),
+        };
+        Log {
+            level,
+            format,
+            access,
+            access_format: s.choice("access_format", AccessFormat::Combined),
+            access_queue: s.size("access_queue", MIB, 128 * KIB..=GIB),
+        }
+    }
+}
+
+fn read_control(mut s: Section<'_, '_>) -> Option<PathBuf> {
+    let path = s.path_or("path", "path, or `auto`", &["auto"], "auto");
+    (path != "auto").then(|| PathBuf::from(path))
+}

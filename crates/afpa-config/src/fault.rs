@@ -1,0 +1,144 @@
+//! Converts nodes to values, and says what is wrong with a node that cannot be converted.
+
+use std::ops::{Range, RangeInclusive};
+
+use crate::choice::Choice;
+use crate::document::{Node, Value};
+use crate::finding::{Finding, Location};
+use crate::suggest;
+use crate::units::Unfit;
+
+/// Why a node is not the value that was asked for.
+pub(crate) struct Fault {
+    span: Range<usize>,
+    why: Why,
+}
+
+enum Why {
+    /// It is of this kind instead.
+    Kind(&'static str),
+    Unfit(Unfit),
+    Outside {
+        low: String,
+        high: String,
+    },
+}
+
+impl Fault {
+    pub(crate) fn kind(node: &Node) -> Vec<Self> {
+        vec![Fault { span: node.span.clone(), why: Why::Kind(node.value.kind()) }]
+    }
+
+    pub(crate) fn unfit(node: &Node, unfit: Unfit) -> Vec<Self> {
+        vec![Fault { span: node.span.clone(), why: Why::Unfit(unfit) }]
+    }
+}
+
+/// What is known of the setting that a [`Fault`] is reported for.
+pub(crate) struct Report<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) default: &'a str,
+    pub(crate) location: &'a Location,
+}
+
+impl Report<'_> {
+    pub(crate) fn finding(&self, fault: Fault) -> Finding {
+        let Report { key, kind, default, location } = self;
+        let location = match *location {
+            Location::File(_) => Location::File(fault.span),
+            elsewhere => elsewhere.clone(),
+        };
+        match fault.why {
+            Why::Kind(found) => {
+                let cause = format!("`{key}` takes a {kind}, not {found}");
+                Finding::error(location, cause, format!("the default is `{key} = {default}`"))
+            }
+            Why::Unfit(unfit) => {
+                Finding::error(location, format!("`{key}`: {}", unfit.cause), unfit.remedy)
+            }
+            Why::Outside { low, high } => {
+                let remedy = format!("use {low} to {high}; the default is {default}");
+                Finding::error(location, format!("`{key}` is out of range"), remedy)
+            }
+        }
+    }
+}
+
+pub(crate) fn text_of(node: &Node) -> Result<&str, Vec<Fault>> {
+    match &node.value {
+        Value::Text(text) => Ok(text),
+        _ => Err(Fault::kind(node)),
+    }
+}
+
+pub(crate) fn read_text<T>(
+    node: &Node,
+    rule: fn(&str) -> Result<T, Unfit>,
+) -> Result<T, Vec<Fault>> {
+    rule(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))
+}
+
+pub(crate) fn read_count(node: &Node, range: &RangeInclusive<usize>) -> Result<usize, Vec<Fault>> {
+    let Value::Number(number) = node.value else { return Err(Fault::kind(node)) };
+    let (low, high) = (range.start().to_string(), range.end().to_string());
+    // A negative number is out of every range.
+    let count = usize::try_from(number).ok().filter(|count| range.contains(count));
+    count.ok_or_else(|| outside(node, &low, &high))
+}
+
+pub(crate) fn read_choice<C: Choice>(node: &Node) -> Result<C, Vec<Fault>> {
+    let text = text_of(node)?;
+    let found = C::ALL.iter().find(|choice| choice.word() == text);
+    found.copied().ok_or_else(|| {
+        let remedy = match suggest::nearest(text, C::ALL.iter().map(|choice| choice.word())) {
+            Some(word) => format!("did you mean \"{word}\"?"),
+            None => format!("write one of {}", C::kind()),
+        };
+        Fault::unfit(node, Unfit::new(format!("\"{text}\" is not known"), remedy))
+    })
+}
+
+pub(crate) fn within<T: PartialOrd>(
+    node: &Node,
+    value: T,
+    range: &RangeInclusive<T>,
+    low: &str,
+    high: &str,
+) -> Result<T, Vec<Fault>> {
+    if range.contains(&value) { Ok(value) } else { Err(outside(node, low, high)) }
+}
+
+fn outside(node: &Node, low: &str, high: &str) -> Vec<Fault> {
+    let why = Why::Outside { low: low.to_owned(), high: high.to_owned() };
+    vec![Fault { span: node.span.clone(), why }]
+}
+
+pub(crate) fn each<T>(
+    node: &Node,
+    read: impl Fn(&Node) -> Result<T, Vec<Fault>>,
+) -> Result<Vec<T>, Vec<Fault>> {
+    let Value::List(items) = &node.value else { return Err(Fault::kind(node)) };
+    gather(items.iter().map(read))
+}
+
+/// All values, or all faults.
+pub(crate) fn gather<T>(
+    results: impl Iterator<Item = Result<T, Vec<Fault>>>,
+) -> Result<Vec<T>, Vec<Fault>> {
+    let (mut values, mut faults) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(value) => values.push(value),
+            Err(more) => faults.extend(more),
+        }
+    }
+    if faults.is_empty() { Ok(values) } else { Err(faults) }
+}
+
+pub(crate) fn path_rule(text: &str) -> Result<String, Unfit> {
+    if text.is_empty() || text.contains('\0') {
+        return Err(Unfit::new("an empty text is not a path", "write a path in double quotes"));
+    }
+    Ok(text.to_owned())
+}

@@ -1,0 +1,246 @@
+//! What is wrong in a configuration, and how it is shown: location, line, caret, cause, remedy.
+
+use std::fmt::{self, Write as _};
+use std::ops::Range;
+
+/// How much a [`Finding`] matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The configuration cannot be used.
+    Error,
+    /// It can be used, but something about it should be checked.
+    Warning,
+}
+
+impl Severity {
+    fn word(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
+}
+
+/// Where a value, or the absence of one, was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// These bytes of the file.
+    File(Range<usize>),
+    /// A command-line option, for example `--listen`.
+    Option(&'static str),
+    /// Nowhere in particular: a default, or something missing.
+    Nowhere,
+}
+
+/// One thing to say about a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Error or warning.
+    pub severity: Severity,
+    /// Where.
+    pub location: Location,
+    /// What is wrong, in one sentence without a full stop at its end.
+    pub cause: String,
+    /// How to correct it; empty if the cause says so already.
+    pub remedy: String,
+}
+
+impl Finding {
+    /// An error at `location`.
+    pub fn error(location: Location, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Finding { severity: Severity::Error, location, cause: cause.into(), remedy: remedy.into() }
+    }
+
+    /// A warning at `location`.
+    pub fn warning(
+        location: Location,
+        cause: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Finding {
+            severity: Severity::Warning,
+            location,
+            cause: cause.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+/// A configuration text under the name that messages give it.
+#[derive(Clone, Debug)]
+pub struct Source {
+    name: String,
+    text: String,
+    /// Where its lines begin.
+    lines: Vec<usize>,
+}
+
+impl Source {
+    /// `name` is the path as the user typed it, so that editors and terminals can open it from a message.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        let (name, text) = (name.into(), text.into());
+        let behind = |(at, _): (usize, &str)| at + 1;
+        let lines = [0].into_iter().chain(text.match_indices('\n').map(behind)).collect();
+        Source { name, text, lines }
+    }
+
+    /// The text itself.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The name in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The one-based number of the line that holds byte `offset`.
+    pub fn line(&self, offset: usize) -> usize {
+        self.lines.partition_point(|start| *start <= offset).max(1)
+    }
+
+    /// Findings as a person reads them: file order, errors and warnings together.
+    pub fn render(&self, findings: &[Finding]) -> String {
+        let mut ordered: Vec<&Finding> = findings.iter().collect();
+        ordered.sort_by_key(|finding| match &finding.location {
+            Location::Option(_) => (0, 0),
+            Location::File(span) => (1, span.start),
+            Location::Nowhere => (2, 0),
+        });
+        let blocks: Vec<String> = ordered.iter().map(|finding| self.block(finding)).collect();
+        blocks.join("\n")
+    }
+
+    fn block(&self, finding: &Finding) -> String {
+        let word = finding.severity.word();
+        let mut margin = 1;
+        let mut block = match &finding.location {
+            Location::File(span) => {
+                let at = self.position(span.start);
+                let (name, line, column) = (&self.name, at.line, at.column);
+                let quote = at.quote(span.len());
+                margin = at.line.to_string().len();
+                format!("{name}:{line}:{column}: {word}: {}\n{quote}", finding.cause)
+            }
+            Location::Option(option) => format!("{option}: {word}: {}\n", finding.cause),
+            Location::Nowhere if self.name.is_empty() => format!("{word}: {}\n", finding.cause),
+            Location::Nowhere => format!("{}: {word}: {}\n", self.name, finding.cause),
+        };
+        if !finding.remedy.is_empty() {
+            let _ = writeln!(block, "{:margin$} = {}", "", finding.remedy);
+        }
+        block
+    }
+
+    fn position(&self, offset: usize) -> Position<'_> {
+        let before = self.text.get(..offset).unwrap_or(&self.text);
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let rest = self.text.get(start..).unwrap_or("");
+        let head = before.get(start..).unwrap_or("");
+        Position {
+            line: self.line(offset.min(self.text.len())),
+            column: head.chars().count() + 1,
+            head,
+            content: rest.lines().next().unwrap_or(""),
+        }
+    }
+}
+
+/// Every error of a configuration, rendered.
+#[derive(Debug)]
+pub struct ConfigError {
+    rendered: String,
+    usage: bool,
+}
+
+impl ConfigError {
+    /// The errors among `findings`, or `None` if there are only warnings.
+    pub(crate) fn from_findings(source: &Source, findings: &[Finding]) -> Option<Self> {
+        let errors: Vec<Finding> =
+            findings.iter().filter(|f| f.severity == Severity::Error).cloned().collect();
+        if errors.is_empty() {
+            return None;
+        }
+        let usage = errors.iter().all(|f| matches!(f.location, Location::Option(_)));
+        let mut rendered = source.render(findings);
+        if errors.len() > 1 {
+            let _ = write!(rendered, "\n{} errors", errors.len());
+        }
+        Some(ConfigError { rendered: rendered.trim_end().to_owned(), usage })
+    }
+
+    pub(crate) fn unreadable(name: &str, error: &std::io::Error) -> Self {
+        let remedy = match error.kind() {
+            std::io::ErrorKind::NotFound => "create it, or name another file",
+            std::io::ErrorKind::PermissionDenied => "make it readable for the user who starts afpa",
+            _ => "name a text file in TOML",
+        };
+        ConfigError { rendered: format!("{name}: error: {error}\n  = {remedy}"), usage: false }
+    }
+
+    /// Whether nothing but command-line options is to blame.
+    pub fn is_usage(&self) -> bool {
+        self.usage
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.rendered)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+struct Position<'a> {
+    line: usize,
+    /// One-based, in characters.
+    column: usize,
+    /// The line up to the position.
+    head: &'a str,
+    /// The whole line.
+    content: &'a str,
+}
+
+impl Position<'_> {
+    /// The line with carets under `len` bytes of it; a span over several lines is cut at the first.
+    fn quote(&self, len: usize) -> String {
+        let number = self.line.to_string();
+        let gutter = " ".repeat(number.len());
+        // Tabs stay tabs, so that the caret stands under its character whatever their width.
+        let pad: String = self.head.chars().map(|c| if c == '\t' { c } else { ' ' }).collect();
+        let rest = self.content.get(self.head.len()..).unwrap_or("");
+        let marked = rest.char_indices().take_while(|(at, _)| *at < len).count().max(1);
+        let carets = "^".repeat(marked);
+        format!("{gutter} |\n{number} | {}\n{gutter} | {pad}{carets}\n", self.content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_shows_line_caret_cause_and_remedy() {
+        let source = Source::new("afpa.toml", "workers = 2\n\n\tlisen = 1 # é\n");
+        let start = source.text().find("lisen").unwrap();
+        let location = Location::File(start..start + 5);
+        let text = source.render(&[Finding::error(location, "unknown setting", "try `listen`")]);
+        let expected = "afpa.toml:3:2: error: unknown setting\n  |\n3 | \tlisen = 1 # é\n  | \t^^^^^\n  = try `listen`\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn columns_count_characters_and_spans_end_with_the_line() {
+        let source = Source::new("f", "é = [1,\n 2]");
+        let text = source.render(&[Finding::warning(Location::File(5..11), "odd", "")]);
+        assert_eq!(text, "f:1:5: warning: odd\n  |\n1 | é = [1,\n  |     ^^^\n");
+    }
+
+    #[test]
+    fn a_position_at_the_end_of_an_empty_file_is_its_first_line() {
+        let source = Source::new("f", "");
+        let text = source.render(&[Finding::error(Location::File(0..0), "empty", "")]);
+        assert_eq!(text, "f:1:1: error: empty\n  |\n1 | \n  | ^\n");
+    }
+}

@@ -1,0 +1,304 @@
+//! From sites, paths and content groups to the table of the router.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use afpa_proxy::select::Affinity;
+use afpa_router::{
+    Action, Conditions, Content, FieldCondition, FieldSource, Fixed, GroupId, HostPattern,
+    ListenerId, PathEntry, Pattern, Reach, Redirect, Rewrite, RootId, SiteId, Table,
+};
+
+use crate::choice::Choice;
+use crate::finding::Location;
+use crate::model::{Behaviour, Config, ServerGroup, SiteSettings, UrlPath};
+use crate::rules::server_addresses;
+use crate::units::Listen;
+
+/// The paper's hierarchy as it was configured, with every default filled in.
+#[derive(Clone, Debug, Default)]
+pub struct Hierarchy {
+    /// For the router. Its numbers are indices of the lists below.
+    pub table: Table,
+    /// File-system directories.
+    pub roots: Vec<Root>,
+    /// Where each path of each site is written, and each of its content groups.
+    pub(crate) origins: Vec<Vec<Origin>>,
+}
+
+/// A directory from which request sets are cached.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Root {
+    /// The index of the site whose settings apply to it.
+    pub site: usize,
+    /// The directory.
+    pub directory: PathBuf,
+    /// Its default files.
+    pub index: Vec<String>,
+    /// Whether it is the document root of the site, which alone has home directories.
+    pub is_site_root: bool,
+}
+
+/// Where a path and its content groups are written.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) path: Location,
+    pub(crate) contents: Vec<Location>,
+}
+
+/// Adds a server group for each `to` that names servers by their addresses.
+pub(crate) fn name_servers(config: &mut Config) {
+    let named: Vec<String> = destinations(config).map(|(_, to)| to.to_owned()).collect();
+    for to in named {
+        let known = config.groups.iter().any(|group| group.settings.name == to);
+        if !known && let (true, Ok(addresses)) = (to.contains([':', '/']), server_addresses(&to)) {
+            config.groups.push(ServerGroup::of_servers(&to, addresses));
+        }
+    }
+}
+
+/// Every `to`, and the section in which it is written.
+pub(crate) fn destinations(config: &Config) -> impl Iterator<Item = (Section, &str)> {
+    config.sites.iter().flat_map(|site| {
+        let own = site.to.as_deref().map(|to| (("site", site.instance), to));
+        let paths = site.paths.iter().flat_map(|path| {
+            let own = path.behaviour.to.as_deref();
+            let own = own.map(|to| (("site.path", path.instance), to));
+            let contents = path.contents.iter().filter_map(|content| {
+                let to = content.behaviour.to.as_deref()?;
+                Some((("site.path.content", content.instance), to))
+            });
+            own.into_iter().chain(contents)
+        });
+        own.into_iter().chain(paths)
+    })
+}
+
+/// A section's name, and which of that name.
+pub(crate) type Section = (&'static str, super::settings::Instance);
+
+impl Hierarchy {
+    /// Fills in every default. `number` gives listeners the numbers by which connections name them.
+    pub fn of(config: &Config, number: &mut dyn FnMut(&Listen) -> u32) -> Self {
+        let mut hierarchy = Hierarchy::default();
+        let names = config.groups.iter().enumerate();
+        let groups: HashMap<&str, (GroupId, Affinity)> = names
+            .map(|(index, group)| {
+                let id = GroupId(u32::try_from(index).unwrap_or(u32::MAX));
+                (group.settings.name.as_str(), (id, group.settings.affinity))
+            })
+            .collect();
+        for (index, site) in config.sites.iter().enumerate() {
+            let mut building =
+                Building { site, index, groups: &groups, roots: &mut hierarchy.roots };
+            let (paths, origins) = building.paths();
+            hierarchy.origins.push(origins);
+            hierarchy.table.sites.push(afpa_router::SiteEntry {
+                name: name(site, index),
+                listeners: site.listen.iter().map(|listen| ListenerId(number(listen))).collect(),
+                hosts: site.hosts.iter().map(|host| host_pattern(host)).collect(),
+                paths,
+            });
+        }
+        hierarchy
+    }
+
+    /// The directory of a number.
+    pub fn root(&self, id: RootId) -> Option<&Root> {
+        self.roots.get(id.0 as usize)
+    }
+
+    /// Where a content group is written.
+    pub fn content_location(&self, site: SiteId, path: usize, content: usize) -> Option<&Location> {
+        let path = self.origins.get(site.0 as usize).and_then(|paths| paths.get(path));
+        path.and_then(|origin| origin.contents.get(content))
+    }
+
+    /// What a site is called.
+    pub fn site_name(&self, id: SiteId) -> &str {
+        self.table.sites.get(id.0 as usize).map_or("", |site| &site.name)
+    }
+}
+
+fn name(site: &SiteSettings, index: usize) -> String {
+    let host = || site.hosts.first().cloned();
+    let address = || site.listen.first().map(ToString::to_string);
+    site.name.clone().or_else(host).or_else(address).unwrap_or_else(|| format!("site {index}"))
+}
+
+fn host_pattern(host: &str) -> HostPattern {
+    match host.strip_prefix("*.") {
+        Some(name) => HostPattern::Below(name.to_owned()),
+        None => HostPattern::Exact(host.to_owned()),
+    }
+}
+
+/// One site while its paths are put together.
+struct Building<'c, 'h> {
+    site: &'c SiteSettings,
+    index: usize,
+    groups: &'h HashMap<&'c str, (GroupId, Affinity)>,
+    roots: &'h mut Vec<Root>,
+}
+
+impl Building<'_, '_> {
+    fn paths(&mut self) -> (Vec<PathEntry>, Vec<Origin>) {
+        let mut paths = Vec::new();
+        let mut origins = Vec::new();
+        for path in &self.site.paths {
+            let (entry, origin) = self.path(path);
+            paths.push(entry);
+            origins.push(origin);
+        }
+        let own = |path: &UrlPath| path.prefix == "/" && path.recursion && !path.exact;
+        if !self.site.paths.iter().any(own) && (self.site.root.is_some() || self.site.to.is_some())
+        {
+            let contents = self.default_contents();
+            let locations = vec![self.site.location.clone(); contents.len()];
+            origins.push(Origin { path: self.site.location.clone(), contents: locations });
+            paths.push(PathEntry { prefix: b"/".to_vec(), reach: Reach::Recursion, contents });
+        }
+        (paths, origins)
+    }
+
+    /// The path `/` of a site that has no section for it: the paper's common case.
+    fn default_contents(&mut self) -> Vec<Content> {
+        let plain = |group, action| Content {
+            group,
+            conditions: Conditions::default(),
+            action,
+            rewrite: None,
+        };
+        let cached = self.site.root.clone().map(|root| self.cached(root, &[], true));
+        let to = self.site.to.as_deref().map(|to| self.distributed(to, self.site.affinity));
+        let all = afpa_router::ContentGroup::All;
+        match (cached, to) {
+            (Some(cached), Some(to)) => {
+                vec![plain(content_group(&self.site.cached), cached), plain(all, to)]
+            }
+            (one, other) => one.or(other).map(|action| plain(all, action)).into_iter().collect(),
+        }
+    }
+
+    fn path(&mut self, path: &UrlPath) -> (PathEntry, Origin) {
+        let mut contents = Vec::new();
+        let mut locations = Vec::new();
+        for content in &path.contents {
+            let group = content_group(&content.extensions);
+            contents.push(self.content(path, group, &content.behaviour));
+            locations.push(content.location.clone());
+        }
+        if path.contents.is_empty() || path.behaviour.acts() {
+            let all = afpa_router::ContentGroup::All;
+            contents.push(self.content(path, all, &path.behaviour));
+            locations.push(path.location.clone());
+        }
+        let reach = match (path.exact, path.recursion) {
+            (true, _) => Reach::Exact,
+            (false, true) => Reach::Recursion,
+            (false, false) => Reach::NoRecursion,
+        };
+        let entry = PathEntry { prefix: path.prefix.clone().into_bytes(), reach, contents };
+        (entry, Origin { path: path.location.clone(), contents: locations })
+    }
+
+    fn content(
+        &mut self,
+        path: &UrlPath,
+        group: afpa_router::ContentGroup,
+        behaviour: &Behaviour,
+    ) -> Content {
+        let mut rewrite = None;
+        let action = if let Some(location) = &behaviour.redirect {
+            let status = behaviour.redirect_status.word().parse().unwrap_or(308);
+            Action::Redirect(Redirect { status, location: location.clone() })
+        } else if let Some(status) = behaviour.status {
+            let body = behaviour.body.clone().into_bytes();
+            Action::Fixed(Fixed { status, content_type: behaviour.content_type.clone(), body })
+        } else if let Some(to) = &behaviour.to {
+            let new = behaviour.rewrite.as_deref();
+            rewrite = new.map(|new| replacement(&path.prefix, new));
+            self.distributed(to, behaviour.affinity)
+        } else if let Some(root) = behaviour.root.as_ref().or(path.behaviour.root.as_ref()) {
+            // The directory replaces the prefix, except for its last slash.
+            let strip = path.prefix.len().saturating_sub(1);
+            rewrite = (strip > 0).then_some(Rewrite { strip, head: Vec::new() });
+            let index = [&behaviour.index, &path.behaviour.index];
+            let index = index.into_iter().find(|index| !index.is_empty());
+            self.cached(root.clone(), index.map_or(&[], |index| index), false)
+        } else {
+            self.cached(self.site.root.clone().unwrap_or_default(), &behaviour.index, true)
+        };
+        Content { group, conditions: conditions(behaviour), action, rewrite }
+    }
+
+    fn cached(&mut self, directory: PathBuf, index: &[String], is_site_root: bool) -> Action {
+        let index = if index.is_empty() { &self.site.index } else { index };
+        let root = Root { site: self.index, directory, index: index.to_vec(), is_site_root };
+        let known = self.roots.iter().position(|known| *known == root);
+        let number = known.unwrap_or_else(|| {
+            self.roots.push(root);
+            self.roots.len() - 1
+        });
+        Action::Cached { root: RootId(u32::try_from(number).unwrap_or(u32::MAX)) }
+    }
+
+    /// The checks report a group that does not exist.
+    fn distributed(&self, to: &str, affinity: Option<Affinity>) -> Action {
+        let (group, default) =
+            self.groups.get(to).copied().unwrap_or((GroupId(u32::MAX), Affinity::None));
+        let affinity = match affinity.unwrap_or(default) {
+            Affinity::None => afpa_router::Affinity::None,
+            Affinity::Client => afpa_router::Affinity::Client,
+            Affinity::Cookie => afpa_router::Affinity::Cookie,
+        };
+        Action::Distributed { group, affinity }
+    }
+}
+
+impl Behaviour {
+    /// Whether it says what happens with a request. A `root` that content groups inherit does not count.
+    pub(crate) fn acts(&self) -> bool {
+        self.to.is_some() || self.redirect.is_some() || self.status.is_some()
+    }
+
+    /// Whether it depends on more than the path.
+    pub(crate) fn has_conditions(&self) -> bool {
+        !(self.if_methods.is_empty() && self.if_headers.is_empty() && self.if_cookies.is_empty())
+    }
+}
+
+fn content_group(extensions: &[String]) -> afpa_router::ContentGroup {
+    if extensions.is_empty() {
+        return afpa_router::ContentGroup::All;
+    }
+    let special = |word: &str| extensions.iter().any(|extension| extension == word);
+    let plain = extensions.iter().filter(|e| !matches!(e.as_str(), "none" | "others"));
+    afpa_router::ContentGroup::List {
+        extensions: plain.cloned().collect(),
+        none: special("none"),
+        others: special("others"),
+    }
+}
+
+fn conditions(behaviour: &Behaviour) -> Conditions {
+    let condition = |source| {
+        move |(name, value): &(String, String)| FieldCondition {
+            source,
+            name: name.clone(),
+            value: Pattern::new(value),
+        }
+    };
+    let headers = behaviour.if_headers.iter().map(condition(FieldSource::Field));
+    let cookies = behaviour.if_cookies.iter().map(condition(FieldSource::Cookie));
+    Conditions { methods: behaviour.if_methods.clone(), fields: headers.chain(cookies).collect() }
+}
+
+/// `new` in the place of `prefix`. When both end with a slash, that of the path stays.
+fn replacement(prefix: &str, new: &str) -> Rewrite {
+    let (strip, head) = match (prefix.strip_suffix('/'), new.strip_suffix('/')) {
+        (Some(prefix), Some(new)) => (prefix.len(), new),
+        _ => (prefix.len(), new),
+    };
+    Rewrite { strip, head: head.as_bytes().to_vec() }
+}

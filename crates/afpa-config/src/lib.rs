@@ -1,0 +1,153 @@
+//! The configuration: read from a file and from options, checked, resolved for this machine.
+//!
+//! The crate knows settings and their values. How options look on a command line is the program's
+//! affair: it gives each one that was typed to [`Overrides`], which goes before the file.
+
+pub mod accounts;
+mod checks;
+mod choice;
+mod defaults;
+mod document;
+mod fault;
+mod finding;
+mod groups;
+mod hierarchy;
+mod items;
+mod listeners;
+mod machine;
+mod model;
+mod overrides;
+mod reader;
+mod request_sets;
+mod routes;
+mod rules;
+mod settings;
+mod sites;
+mod suggest;
+mod table;
+mod units;
+
+#[cfg(test)]
+mod manual_test;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+pub use choice::Choice;
+pub use finding::{ConfigError, Finding, Location, Severity, Source};
+pub use hierarchy::{Hierarchy, Root};
+pub use listeners::ListenerNumbers;
+pub use machine::Machine;
+pub use model::{
+    AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config,
+    ContentGroup, FastPath, FastPathMode, Level, Levels, Limits, Log, LogFormat, Policy,
+    RedirectStatus, ServerGroup, SiteSettings, Symlinks, Timeouts, UrlPath,
+};
+pub use overrides::Overrides;
+pub use request_sets::Routes;
+pub use settings::{Instance, Setting, Settings};
+pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
+
+use reader::Reader;
+
+/// A configuration with the record of how it came about.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The values.
+    pub config: Config,
+    /// Where each of them was set.
+    pub settings: Settings,
+    /// The warnings.
+    pub warnings: Vec<Finding>,
+    /// The text, from which warnings quote lines.
+    pub source: Source,
+}
+
+impl Config {
+    /// Defaults, and `root` as the site.
+    pub fn for_directory(root: &Path) -> Result<Loaded, ConfigError> {
+        let mut overrides = Overrides::default();
+        overrides.path("site", "root", "DIR", Some(root));
+        load(None, &overrides, &Machine::probe())
+    }
+}
+
+/// Reads `file`, if any, puts the options above it, and checks all of it against `machine`.
+///
+/// # Errors
+/// With every error that was found, ready to be printed.
+pub fn load(
+    file: Option<&Path>,
+    overrides: &Overrides,
+    machine: &Machine,
+) -> Result<Loaded, ConfigError> {
+    let source = match file {
+        None => Source::new("", ""),
+        Some(path) => read_file(path)?,
+    };
+    let base = file.and_then(Path::parent).map(PathBuf::from).unwrap_or_default();
+    let (loaded, mut findings) = parse(source, &base, overrides, machine)?;
+    findings.extend(checks::feasibility(&loaded.config, &loaded.settings, machine));
+    findings.extend(routes::feasibility(&loaded.config, &loaded.settings));
+    conclude(loaded, findings)
+}
+
+/// Reads a text without a look at the file system: syntax, names, kinds, ranges, contradictions.
+///
+/// # Errors
+/// As [`load`].
+pub fn parse_text(
+    source: Source,
+    overrides: &Overrides,
+    machine: &Machine,
+) -> Result<Loaded, ConfigError> {
+    let (loaded, findings) = parse(source, Path::new("/"), overrides, machine)?;
+    conclude(loaded, findings)
+}
+
+fn parse(
+    source: Source,
+    base: &Path,
+    overrides: &Overrides,
+    machine: &Machine,
+) -> Result<(Loaded, Vec<Finding>), ConfigError> {
+    let document = document::parse(source.text()).or_else(|findings| {
+        // A document that cannot be parsed would only cause errors that do not exist.
+        ConfigError::from_findings(&source, &findings).map_or(Ok(Vec::new()), Err)
+    })?;
+    let mut reader = Reader::new(&document, overrides, base);
+    let mut config = Config::read(&mut reader, machine);
+    let (settings, mut findings) = reader.finish(&known(machine));
+    hierarchy::name_servers(&mut config);
+    findings.extend(checks::consistency(&config, &settings));
+    findings.extend(routes::consistency(&config, &settings));
+    Ok((Loaded { config, settings, warnings: Vec::new(), source }, findings))
+}
+
+/// A file with one of each section that may appear several times.
+const CATALOGUE: &str = "[[server_group]]\n[[site]]\n[[site.path]]\n[[site.path.content]]\n";
+
+/// Every setting that there is, once.
+fn known(machine: &Machine) -> Settings {
+    let document = document::parse(CATALOGUE).unwrap_or_default();
+    let overrides = Overrides::default();
+    let mut reader = Reader::new(&document, &overrides, Path::new("/"));
+    Config::read(&mut reader, machine);
+    reader.finish(&Settings::default()).0
+}
+
+fn conclude(loaded: Loaded, findings: Vec<Finding>) -> Result<Loaded, ConfigError> {
+    match ConfigError::from_findings(&loaded.source, &findings) {
+        Some(error) => Err(error),
+        None => Ok(Loaded { warnings: findings, ..loaded }),
+    }
+}
+
+fn read_file(path: &Path) -> Result<Source, ConfigError> {
+    let name = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Source::new(name, text)),
+        Err(error) => Err(ConfigError::unreadable(&name, &error)),
+    }
+}

@@ -1,0 +1,98 @@
+//! Holds docs/configuration.md and docs/afpa.example.toml to the code.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::*;
+use crate::settings::heading;
+
+/// A row of the manual: what it takes, and its default.
+type Row = (String, String);
+
+#[test]
+fn the_manual_has_every_setting_with_its_kind_and_default_and_nothing_else() {
+    let code: BTreeMap<(String, String), Row> = settings()
+        .iter()
+        .map(|s| {
+            let default = match s.default.as_str() {
+                "required" => "required".to_owned(),
+                default => format!("`{default}`"),
+            };
+            ((heading(s.section), s.key.to_owned()), (s.kind.clone(), default))
+        })
+        .collect();
+    let manual = manual_rows(&document("configuration.md"));
+    for (setting, row) in &code {
+        assert_eq!(manual.get(setting), Some(row), "the manual's row for {setting:?}");
+    }
+    for setting in manual.keys() {
+        assert!(
+            code.contains_key(setting),
+            "the manual explains {setting:?}, which does not exist"
+        );
+    }
+}
+
+#[test]
+fn every_example_of_the_manual_is_a_configuration() {
+    let manual = document("configuration.md");
+    let examples: Vec<&str> = manual
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap_or_default())
+        .collect();
+    assert!(examples.len() >= 10, "one for each section: {}", examples.len());
+    for example in examples {
+        let mut overrides = Overrides::default();
+        if !example.contains("[[site]]") {
+            overrides.path("site", "root", "DIR", Some("/".as_ref()));
+        }
+        let source = Source::new("example", example);
+        if let Err(error) = parse_text(source, &overrides, &Machine::probe()) {
+            panic!("{error}\nin\n{example}");
+        }
+    }
+}
+
+#[test]
+fn the_example_file_sets_everything_to_its_default() {
+    let text = document("afpa.example.toml");
+    let source = Source::new("afpa.example.toml", text);
+    let loaded = parse_text(source, &Overrides::default(), &Machine::probe()).unwrap();
+    for setting in loaded.settings.iter() {
+        let name = (setting.section, setting.key);
+        assert!(matches!(setting.location, Location::File(_)), "{name:?} is not in the example");
+        // The example serves a directory; without one it would do nothing.
+        if setting.default != "required" && name != ("site", "root") {
+            assert_eq!(setting.value, setting.default, "{name:?}");
+        }
+    }
+}
+
+fn settings() -> Settings {
+    known(&Machine::probe())
+}
+
+fn document(name: &str) -> String {
+    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    std::fs::read_to_string(docs.join(name)).unwrap()
+}
+
+/// Rows of the form `` | `key` | kind | default | meaning | `` under `## Section` headings.
+fn manual_rows(manual: &str) -> BTreeMap<(String, String), Row> {
+    let mut section = String::new();
+    let mut rows = BTreeMap::new();
+    for line in manual.lines() {
+        if let Some(title) = line.strip_prefix("## ") {
+            section = title.trim_matches('`').to_owned().replace("The top level", "the top level");
+        }
+        let cells: Vec<&str> = line.split(" | ").collect();
+        let [key, kind, default, _meaning] = cells.as_slice() else { continue };
+        if let Some(key) = key.strip_prefix("| `") {
+            let name = (section.clone(), key.trim_end_matches('`').to_owned());
+            let row = ((*kind).to_owned(), (*default).to_owned());
+            assert!(rows.insert(name.clone(), row).is_none(), "{name:?} is explained twice");
+        }
+    }
+    rows
+}

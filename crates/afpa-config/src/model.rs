@@ -1,0 +1,422 @@
+//! The configuration as the rest of the program sees it: plain values, resolved for this machine.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use afpa_framework::Network;
+use afpa_proxy::exchange;
+use afpa_proxy::limit::LimitSettings;
+use afpa_proxy::resolve::ResolveSettings;
+use afpa_proxy::select::{Affinity, GroupSettings};
+
+use crate::choice::choice;
+use crate::finding::Location;
+use crate::settings::Instance;
+use crate::units::Listen;
+
+/// A configuration with every value resolved for this machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Worker threads, each with its own event loop on its own core.
+    pub workers: usize,
+    /// User to become after binding; `None`: www-data, else nobody, when started as root.
+    pub user: Option<String>,
+    /// Group to become; `None`: the user's own.
+    pub group: Option<String>,
+    /// `[limits]`.
+    pub limits: Limits,
+    /// `[timeouts]`.
+    pub timeouts: Timeouts,
+    /// `[cache]`.
+    pub cache: Cache,
+    /// `[coherency]`.
+    pub coherency: Coherency,
+    /// `[fast_path]`.
+    pub fast_path: FastPath,
+    /// `[compression]`.
+    pub compression: Compression,
+    /// `[log]`.
+    pub log: Log,
+    /// `[admin] listen`: metrics and health over TCP, if wanted.
+    pub admin: Option<SocketAddr>,
+    /// `[control] path`; `None`: the default path, at which `afpa stats` looks.
+    pub control: Option<PathBuf>,
+    /// `[resolver]`.
+    pub resolver: ResolveSettings,
+    /// Every `[[server_group]]`, followed by one for each `to` that names its servers by address.
+    pub groups: Vec<ServerGroup>,
+    /// Every `[[site]]`; at least one.
+    pub sites: Vec<SiteSettings>,
+}
+
+/// What a client may ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Open connections in total.
+    pub connections: usize,
+    /// Open connections of one client address.
+    pub connections_per_client: usize,
+    /// Bytes of a request line.
+    pub request_line: usize,
+    /// Bytes of a request head.
+    pub head: usize,
+    /// Fields of a request head.
+    pub fields: usize,
+    /// Bytes of a request body that are read and discarded.
+    pub body: usize,
+    /// Pipelined requests answered in one write.
+    pub pipelined: usize,
+    /// Request sets that have counters of their own.
+    pub counted_request_sets: usize,
+}
+
+/// How long is waited.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timeouts {
+    /// For a request head, from its first byte to its last.
+    pub head: Duration,
+    /// For the next bytes of a request body.
+    pub body: Duration,
+    /// For the next request of a connection.
+    pub idle: Duration,
+    /// For a client to take more bytes of a response.
+    pub write: Duration,
+    /// For connections to end during a graceful stop.
+    pub shutdown: Duration,
+}
+
+choice! {
+    /// Which object is ejected when the pinned arena is full.
+    Policy {
+        /// AFPA's modified LRU: prefers to eject objects no smaller than the one that comes.
+        AfpaLru = "afpa-lru",
+        /// Least recently used.
+        Lru = "lru",
+        /// Least frequently used.
+        Lfu = "lfu",
+        /// S3-FIFO, whose working set survives a scan.
+        S3Fifo = "s3-fifo",
+    }
+}
+
+/// What is kept in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cache {
+    /// Bytes of the locked arena.
+    pub pinned_limit: usize,
+    /// Largest payload that is pinned; larger ones are sent from their file.
+    pub pin_threshold: usize,
+    /// Largest object in bytes of the arena, all its codings together.
+    pub max_object: usize,
+    /// File-system objects, which hold a descriptor each.
+    pub open_files: usize,
+    /// Cache objects of all kinds.
+    pub objects: usize,
+    /// Replacement policy.
+    pub policy: Policy,
+}
+
+/// How a change of a file is noticed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Coherency {
+    /// Whether directories are watched.
+    pub watch: bool,
+    /// Directories watched at most.
+    pub max_watches: usize,
+    /// Age up to which an object that cannot be watched is served without comparing it with its file.
+    pub unwatched_max_age: Duration,
+    /// Whether a file written into the tree enters the cache at once.
+    pub push: bool,
+}
+
+choice! {
+    /// Whether requests are answered in the kernel.
+    FastPathMode {
+        /// Where it is possible.
+        Auto = "auto",
+        /// Or AFPA does not start.
+        On = "on",
+        /// Never.
+        Off = "off",
+    }
+}
+
+/// What the kernel answers by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FastPath {
+    /// Whether it does.
+    pub mode: FastPathMode,
+    /// Answers that it holds, one for each coding of an object.
+    pub objects: usize,
+    /// Bytes of the longest of them.
+    pub answer_max: usize,
+    /// Bytes that they may take up.
+    pub memory: usize,
+    /// Bytes of this for old versions of changed objects, while they are still being sent.
+    pub retired: usize,
+    /// Answers of several segments that are sent at the same time.
+    pub transfers: usize,
+    /// Connections that it keeps track of.
+    pub flows: usize,
+    /// One of this many answers goes to the access log; 0: none.
+    pub log_every: usize,
+    /// Consecutive requests that the kernel could not answer, after which user mode alone serves the
+    /// connection; 0: never.
+    pub bypass_after: usize,
+    /// Whether programs and connections survive a process that is killed, for the next one to take over.
+    pub survive_restart: bool,
+}
+
+choice! {
+    /// A content coding that AFPA can produce.
+    Coding {
+        /// Brotli (RFC 7932).
+        Brotli = "br",
+        /// Zstandard (RFC 8878).
+        Zstd = "zstd",
+        /// Gzip (RFC 1952).
+        Gzip = "gzip",
+    }
+}
+
+/// What is compressed when it is asked for again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compression {
+    /// Whether anything is.
+    pub enabled: bool,
+    /// Media types; `text/*` means all of a kind.
+    pub types: Vec<String>,
+    /// Smallest file in bytes.
+    pub min_size: usize,
+    /// Largest file in bytes.
+    pub max_size: usize,
+    /// Codings made.
+    pub codings: Vec<Coding>,
+    /// Objects that may wait to be compressed.
+    pub queue: usize,
+    /// How hard each coding tries.
+    pub levels: Levels,
+}
+
+/// `[compression.levels]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Levels {
+    /// Brotli quality.
+    pub br: u32,
+    /// Zstandard level.
+    pub zstd: u32,
+    /// Gzip level.
+    pub gzip: u32,
+}
+
+choice! {
+    /// How much is logged.
+    Level {
+        /// What stops AFPA from doing its work.
+        Error = "error",
+        /// What someone should look at.
+        Warn = "warn",
+        /// Start, stop, reload.
+        Info = "info",
+        /// Decisions.
+        Debug = "debug",
+        /// Everything.
+        Trace = "trace",
+    }
+}
+
+choice! {
+    /// How messages are written.
+    LogFormat {
+        /// For people.
+        Text = "text",
+        /// One JSON object a line.
+        Json = "json",
+    }
+}
+
+choice! {
+    /// How the access log is written.
+    AccessFormat {
+        /// The combined format of nginx and Apache.
+        Combined = "combined",
+        /// One JSON object a line.
+        Json = "json",
+    }
+}
+
+/// Where the access log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessTarget {
+    /// Nowhere.
+    Off,
+    /// Standard output.
+    Standard,
+    /// A file, appended to.
+    File(PathBuf),
+}
+
+/// What is written down.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Log {
+    /// Messages of this level and above.
+    pub level: Level,
+    /// Their form.
+    pub format: LogFormat,
+    /// Where the access log goes.
+    pub access: AccessTarget,
+    /// Its form.
+    pub access_format: AccessFormat,
+    /// Bytes of access records that may wait in each worker; beyond that lines are dropped.
+    pub access_queue: usize,
+}
+
+choice! {
+    /// Which symbolic links are followed; none ever leads out of the root.
+    Symlinks {
+        /// None.
+        Never = "never",
+        /// Those whose owner owns the target too.
+        Owner = "owner",
+        /// All.
+        Always = "always",
+    }
+}
+
+/// Where sites are reached, what they serve themselves, and what they distribute.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteSettings {
+    /// Its name in logs and metrics; `None`: its first host, or its first address.
+    pub name: Option<String>,
+    /// Addresses and sockets to listen on.
+    pub listen: Vec<Listen>,
+    /// Host names, in lower case, some with a leading `*.`; empty: any.
+    pub hosts: Vec<String>,
+    /// The document root, absolute.
+    pub root: Option<PathBuf>,
+    /// The server group, or server, to which requests that are not cached are distributed.
+    pub to: Option<String>,
+    /// How a client stays with one server of the group; `None`: as the group says.
+    pub affinity: Option<Affinity>,
+    /// With `root` and `to`: extensions that are cached.
+    pub cached: Vec<String>,
+    /// Index files, in order of preference.
+    pub index: Vec<String>,
+    /// Whether a directory without an index file is listed.
+    pub listing: bool,
+    /// Which symbolic links are followed.
+    pub symlinks: Symlinks,
+    /// Whether names that begin with a dot are served.
+    pub dotfiles: bool,
+    /// Whether `/~user/` leads to that user's pages.
+    pub homes: bool,
+    /// Their folder within a home directory.
+    pub homes_directory: String,
+    /// Response fields added to every answer from a file.
+    pub headers: Vec<(String, String)>,
+    /// Media types by extension, before the built-in ones.
+    pub types: Vec<(String, String)>,
+    /// Routers in front that begin connections with the PROXY protocol.
+    pub proxy_from: Vec<Network>,
+    /// Routers in front whose X-Forwarded-For is trusted.
+    pub forwarded_from: Vec<Network>,
+    /// `[site.limits]`.
+    pub limits: LimitSettings,
+    /// Every `[[site.path]]`.
+    pub paths: Vec<UrlPath>,
+    /// Which `[[site]]`.
+    pub instance: Instance,
+    /// Where it begins.
+    pub location: Location,
+}
+
+/// A `[[site.path]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UrlPath {
+    /// What a path begins with.
+    pub prefix: String,
+    /// Whether it applies to subdirectories.
+    pub recursion: bool,
+    /// Whether it applies to the prefix alone.
+    pub exact: bool,
+    /// What happens with requests that match no content group.
+    pub behaviour: Behaviour,
+    /// Every `[[site.path.content]]`.
+    pub contents: Vec<ContentGroup>,
+    /// Which `[[site.path]]`.
+    pub instance: Instance,
+    /// Where it begins.
+    pub location: Location,
+}
+
+/// A `[[site.path.content]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContentGroup {
+    /// Extensions, `none` and `others`; empty: all.
+    pub extensions: Vec<String>,
+    /// What happens with requests for them.
+    pub behaviour: Behaviour,
+    /// Which `[[site.path.content]]`.
+    pub instance: Instance,
+    /// Where it begins.
+    pub location: Location,
+}
+
+/// What happens with the requests of a request set, and on which conditions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Behaviour {
+    /// Cached, from this directory.
+    pub root: Option<PathBuf>,
+    /// Its index files; empty: those of the site.
+    pub index: Vec<String>,
+    /// Distributed, to this server group or server.
+    pub to: Option<String>,
+    /// How a client stays with one server of the group; `None`: as the group says.
+    pub affinity: Option<Affinity>,
+    /// What replaces the prefix.
+    pub rewrite: Option<String>,
+    /// Redirected, to this URL.
+    pub redirect: Option<String>,
+    /// The status of the redirect.
+    pub redirect_status: RedirectStatus,
+    /// Answered with this status.
+    pub status: Option<u16>,
+    /// The content of that answer.
+    pub body: String,
+    /// The media type of that content.
+    pub content_type: String,
+    /// If the method is one of these.
+    pub if_methods: Vec<String>,
+    /// If these fields fit these patterns.
+    pub if_headers: Vec<(String, String)>,
+    /// If these cookies fit these patterns.
+    pub if_cookies: Vec<(String, String)>,
+}
+
+choice! {
+    /// The status of a redirect (RFC 9110 section 15.4).
+    RedirectStatus {
+        /// The method may change to GET.
+        MovedPermanently = "301",
+        /// The method may change to GET.
+        Found = "302",
+        /// The method changes to GET.
+        SeeOther = "303",
+        /// The method stays.
+        Temporary = "307",
+        /// The method stays.
+        Permanent = "308",
+    }
+}
+
+/// A `[[server_group]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerGroup {
+    /// Servers, selection, health, queue.
+    pub settings: GroupSettings,
+    /// `[server_group.timeouts]`, `[server_group.connections]` and `[server_group.request]`.
+    pub exchange: exchange::Settings,
+    /// Which `[[server_group]]`.
+    pub instance: Instance,
+}

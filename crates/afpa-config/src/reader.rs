@@ -1,0 +1,392 @@
+//! Reads settings one by one, and records each: its kind, default, value and location.
+//!
+//! The calls in [`defaults`](crate::defaults) are the only list of settings there is. Parsing,
+//! unknown keys and their suggestions, `afpa check` and the test of the reference manual all follow
+//! from the record that the reader keeps of these calls. Reading does not stop at the first error: a
+//! wrong value is reported, and its default is used until the end.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::choice::Choice;
+use crate::document::{Node, Table, Value};
+use crate::fault::{
+    Fault, Report, each, gather, path_rule, read_choice, read_count, read_text, text_of, within,
+};
+use crate::finding::{Finding, Location};
+use crate::overrides::Overrides;
+use crate::settings::{Instance, Setting, Settings, quote, quote_list, quote_map};
+use crate::suggest;
+use crate::units::{
+    Amount, Unfit, human_size, parse_amount, parse_duration, parse_size, show_duration, show_size,
+};
+
+/// The settings of a file and of the options above it, being read.
+pub(crate) struct Reader<'i> {
+    pub(crate) document: &'i Table,
+    pub(crate) overrides: &'i Overrides,
+    /// Relative paths of the file start here.
+    base: PathBuf,
+    settings: Settings,
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl<'i> Reader<'i> {
+    pub(crate) fn new(document: &'i Table, overrides: &'i Overrides, base: &Path) -> Self {
+        let (settings, findings) = (Settings::default(), Vec::new());
+        Reader { document, overrides, base: base.to_owned(), settings, findings }
+    }
+
+    /// The section called `path`: empty for the top level, `a.b` for a table in a table.
+    pub(crate) fn section(&mut self, path: &'static str) -> Section<'_, 'i> {
+        let mut table = Some(self.document);
+        for name in path.split('.').filter(|name| !name.is_empty()) {
+            table = table.and_then(|table| self.subtable(table, name, path));
+        }
+        Section { reader: self, path, instance: [0; 3], table }
+    }
+
+    /// The settings that were read, and everything that is wrong with them. `known` has every setting that
+    /// exists: any other key is reported.
+    pub(crate) fn finish(mut self, known: &Settings) -> (Settings, Vec<Finding>) {
+        let unknown = suggest::unknown_keys(self.document, known);
+        self.findings.extend(unknown);
+        (self.settings, self.findings)
+    }
+
+    fn subtable(&mut self, table: &'i Table, name: &str, path: &str) -> Option<&'i Table> {
+        let (key, node) = table.iter().find(|(key, _)| key.name == name)?;
+        if let Value::Table(table) = &node.value {
+            return Some(table);
+        }
+        let location = Location::File(key.span.clone());
+        let cause = format!("`{name}` is a section, not {}", node.value.kind());
+        self.findings.push(Finding::error(location, cause, format!("write [{path}]")));
+        None
+    }
+}
+
+/// A name and its text.
+type Pair = (String, String);
+
+/// One section while its settings are read.
+pub(crate) struct Section<'r, 'i> {
+    pub(crate) reader: &'r mut Reader<'i>,
+    pub(crate) path: &'static str,
+    pub(crate) instance: Instance,
+    pub(crate) table: Option<&'i Table>,
+}
+
+impl Section<'_, '_> {
+    pub(crate) fn flag(&mut self, key: &'static str, default: bool) -> bool {
+        self.read(key, "true or false".to_owned(), default, bool::to_string, |node| {
+            match node.value {
+                Value::Flag(flag) => Ok(flag),
+                _ => Err(Fault::kind(node)),
+            }
+        })
+    }
+
+    pub(crate) fn count(
+        &mut self,
+        key: &'static str,
+        default: usize,
+        range: RangeInclusive<usize>,
+    ) -> usize {
+        let kind = format!("count, {} to {}", range.start(), range.end());
+        self.read(key, kind, default, usize::to_string, |node| read_count(node, &range))
+    }
+
+    /// A count, or a word for "AFPA decides".
+    pub(crate) fn count_or(
+        &mut self,
+        key: &'static str,
+        word: &'static str,
+        range: RangeInclusive<usize>,
+    ) -> Option<usize> {
+        let kind = format!("count, {} to {}, or `{word}`", range.start(), range.end());
+        let show = |value: &Option<usize>| value.map_or(quote(word), |value| value.to_string());
+        self.read(key, kind, None, show, |node| match &node.value {
+            Value::Text(text) if text == word => Ok(None),
+            _ => read_count(node, &range).map(Some),
+        })
+    }
+
+    /// A size in bytes.
+    pub(crate) fn size(
+        &mut self,
+        key: &'static str,
+        default: usize,
+        range: RangeInclusive<usize>,
+    ) -> usize {
+        let (low, high) = (show_size(*range.start()), show_size(*range.end()));
+        let show = |value: &usize| quote(&show_size(*value));
+        self.read(key, format!("size, {low} to {high}"), default, show, |node| {
+            let size = parse_size(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))?;
+            within(node, size, &range, &low, &high)
+        })
+    }
+
+    /// A size in bytes, or a word for "no limit".
+    pub(crate) fn size_or(
+        &mut self,
+        key: &'static str,
+        word: &'static str,
+        range: RangeInclusive<usize>,
+    ) -> Option<usize> {
+        let (low, high) = (show_size(*range.start()), show_size(*range.end()));
+        let show = |value: &Option<usize>| quote(&value.map_or(word.to_owned(), show_size));
+        let kind = format!("size, {low} to {high}, or `{word}`");
+        self.read(key, kind, None, show, |node| match &node.value {
+            Value::Text(text) if text == word => Ok(None),
+            _ => {
+                let size = parse_size(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))?;
+                within(node, size, &range, &low, &high).map(Some)
+            }
+        })
+    }
+
+    /// A size, or a share of `whole` bytes of `what`; in bytes.
+    pub(crate) fn amount(
+        &mut self,
+        key: &'static str,
+        default: Amount,
+        what: &str,
+        whole: usize,
+    ) -> usize {
+        let show = |value: &Amount| quote(&value.to_string());
+        let kind = format!("size, or per cent of {what}");
+        let amount = self.read(key, kind, default, show, |node| {
+            parse_amount(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))
+        });
+        let bytes = amount.of(whole);
+        if let Amount::Percent(_) = amount {
+            let human = human_size(u64::try_from(bytes).unwrap_or(u64::MAX));
+            self.note(key, human);
+        }
+        bytes
+    }
+
+    pub(crate) fn duration(
+        &mut self,
+        key: &'static str,
+        default: Duration,
+        range: RangeInclusive<Duration>,
+    ) -> Duration {
+        let (low, high) = (show_duration(*range.start()), show_duration(*range.end()));
+        let show = |value: &Duration| quote(&show_duration(*value));
+        self.read(key, format!("duration, {low} to {high}"), default, show, |node| {
+            let read = parse_duration(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))?;
+            within(node, read, &range, &low, &high)
+        })
+    }
+
+    pub(crate) fn choice<C: Choice>(&mut self, key: &'static str, default: C) -> C {
+        let show = |value: &C| quote(value.word());
+        self.read(key, C::kind(), default, show, |node| read_choice(node))
+    }
+
+    pub(crate) fn choices<C: Choice>(&mut self, key: &'static str, default: &[C]) -> Vec<C> {
+        let show = |values: &Vec<C>| quote_list(values.iter().map(|value| value.word()));
+        let kind = format!("list of {}", C::kind());
+        self.read(key, kind, default.to_vec(), show, |node| each(node, read_choice))
+    }
+
+    /// A text that `rule` accepts, described as `kind`.
+    pub(crate) fn text<T: Display>(
+        &mut self,
+        key: &'static str,
+        kind: &str,
+        default: T,
+        rule: fn(&str) -> Result<T, Unfit>,
+    ) -> T {
+        let show = |value: &T| quote(&value.to_string());
+        self.read(key, kind.to_owned(), default, show, |node| read_text(node, rule))
+    }
+
+    /// A text that `rule` accepts, or a word for "none" or "AFPA decides".
+    pub(crate) fn text_or<T: Display>(
+        &mut self,
+        key: &'static str,
+        kind: &str,
+        word: &'static str,
+        rule: fn(&str) -> Result<T, Unfit>,
+    ) -> Option<T> {
+        let show = |value: &Option<T>| {
+            quote(&value.as_ref().map_or(word.to_owned(), |value| value.to_string()))
+        };
+        self.read(key, format!("{kind}, or `{word}`"), None, show, |node| match &node.value {
+            Value::Text(text) if text == word => Ok(None),
+            _ => read_text(node, rule).map(Some),
+        })
+    }
+
+    /// A list of texts that `rule` accepts.
+    pub(crate) fn texts<T: Display>(
+        &mut self,
+        key: &'static str,
+        kind: &str,
+        default: Vec<T>,
+        rule: fn(&str) -> Result<T, Unfit>,
+    ) -> Vec<T> {
+        let show = |values: &Vec<T>| quote_list(values.iter().map(T::to_string));
+        self.read(key, format!("list of {kind}"), default, show, |node| {
+            each(node, |item| read_text(item, rule))
+        })
+    }
+
+    /// A required list, whose items `read` converts.
+    pub(crate) fn required_list<T>(
+        &mut self,
+        key: &'static str,
+        kind: &str,
+        show: impl Fn(&T) -> String,
+        read: impl Fn(&Node) -> Result<T, Vec<Fault>>,
+    ) -> Vec<T> {
+        let show = |values: &Vec<T>| match &values[..] {
+            [] => "required".to_owned(),
+            values => {
+                let shown: Vec<String> = values.iter().map(&show).collect();
+                format!("[{}]", shown.join(", "))
+            }
+        };
+        self.read(key, format!("list of {kind}"), Vec::new(), show, |node| each(node, &read))
+    }
+
+    /// Pairs of names and texts that `rule` accepts, none by default.
+    pub(crate) fn pairs(
+        &mut self,
+        key: &'static str,
+        kind: &str,
+        rule: fn(&str, &str) -> Result<Pair, Unfit>,
+    ) -> Vec<Pair> {
+        let show = |pairs: &Vec<Pair>| quote_map(pairs);
+        self.read(key, format!("table of {kind}"), Vec::new(), show, |node| {
+            let Value::Table(table) = &node.value else { return Err(Fault::kind(node)) };
+            gather(table.iter().map(|(name, value)| {
+                rule(&name.name, text_of(value)?).map_err(|unfit| Fault::unfit(value, unfit))
+            }))
+        })
+    }
+
+    /// A required text; `None` if it was not given.
+    pub(crate) fn required(
+        &mut self,
+        key: &'static str,
+        kind: &str,
+        rule: fn(&str) -> Result<String, Unfit>,
+    ) -> Option<String> {
+        let show = |value: &Option<String>| match value {
+            Some(text) => quote(text),
+            None => "required".to_owned(),
+        };
+        self.read(key, kind.to_owned(), None, show, |node| read_text(node, rule).map(Some))
+    }
+
+    /// A word of a choice, or one more word for "as another setting says".
+    pub(crate) fn choice_or<C: Choice>(
+        &mut self,
+        key: &'static str,
+        word: &'static str,
+    ) -> Option<C> {
+        let show = |value: &Option<C>| quote(value.map_or(word, |value| value.word()));
+        self.read(key, format!("{}, or `{word}`", C::kind()), None, show, |node| {
+            match &node.value {
+                Value::Text(text) if text == word => Ok(None),
+                _ => read_choice(node).map(Some),
+            }
+        })
+    }
+
+    /// A path, or `none`.
+    pub(crate) fn optional_path(&mut self, key: &'static str) -> Option<PathBuf> {
+        let path = self.path_or(key, "path, or `none`", &["none"], "none");
+        (path != "none").then(|| PathBuf::from(path))
+    }
+
+    /// A path, or one of some words with a meaning of their own. Relative paths are resolved.
+    pub(crate) fn path_or(
+        &mut self,
+        key: &'static str,
+        kind: &str,
+        words: &[&str],
+        default: &str,
+    ) -> String {
+        let show = |value: &String| quote(value);
+        let default = default.to_owned();
+        let path =
+            self.read(key, kind.to_owned(), default, show, |node| read_text(node, path_rule));
+        if words.contains(&path.as_str()) {
+            return path;
+        }
+        self.resolve(key, path).to_string_lossy().into_owned()
+    }
+
+    /// Adds to the table the value that a setting such as "auto" has on this machine.
+    pub(crate) fn note(&mut self, key: &'static str, note: impl Into<String>) {
+        self.reader.settings.note(self.path, self.instance, key, note.into());
+    }
+
+    /// A file's paths are relative to its folder, an option's to the working directory.
+    fn resolve(&mut self, key: &'static str, path: String) -> PathBuf {
+        let resolved = match self.reader.settings.location_in(self.path, self.instance, key) {
+            Location::Option(_) => PathBuf::from(&path),
+            _ => self.reader.base.join(&path),
+        };
+        let resolved = std::path::absolute(&resolved).unwrap_or(resolved);
+        if resolved != Path::new(&path) {
+            self.note(key, resolved.display().to_string());
+        }
+        resolved
+    }
+
+    /// Reads and records one setting; every other method ends here.
+    fn read<T>(
+        &mut self,
+        key: &'static str,
+        kind: String,
+        default: T,
+        show: impl Fn(&T) -> String,
+        read: impl FnOnce(&Node) -> Result<T, Vec<Fault>>,
+    ) -> T {
+        let shown_default = show(&default);
+        let (location, outcome) = self.find(key, read);
+        let value = match outcome {
+            None => default,
+            Some(Ok(value)) => value,
+            Some(Err(faults)) => {
+                let report =
+                    Report { key, kind: &kind, default: &shown_default, location: &location };
+                self.reader.findings.extend(faults.into_iter().map(|fault| report.finding(fault)));
+                default
+            }
+        };
+        let (section, shown) = (self.path, show(&value));
+        self.reader.settings.push(Setting {
+            section,
+            instance: self.instance,
+            key,
+            kind,
+            default: shown_default,
+            value: shown,
+            note: String::new(),
+            location,
+        });
+        value
+    }
+
+    /// Options go before the file.
+    fn find<T>(&self, key: &str, read: impl FnOnce(&Node) -> T) -> (Location, Option<T>) {
+        let first = self.instance == [0; 3];
+        if let Some((option, node)) = self.reader.overrides.get(self.path, key).filter(|_| first) {
+            return (Location::Option(option), Some(read(node)));
+        }
+        let found = self.table.and_then(|table| table.iter().find(|(k, _)| k.name == key));
+        match found {
+            Some((_, node)) => (Location::File(node.span.clone()), Some(read(node))),
+            None => (Location::Nowhere, None),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The request sets of a configuration: `afpa check` prints them, `afpa route` looks one up.
+
+use std::fmt::Write as _;
+
+use afpa_router::{Action, Content, FieldSource, Pattern, Reach, Router};
+
+use crate::Loaded;
+use crate::finding::Location;
+use crate::hierarchy::Hierarchy;
+use crate::listeners::ListenerNumbers;
+use crate::units::Listen;
+
+/// A configuration as the router sees it, with the names that people know.
+pub struct Routes {
+    /// The hierarchy with every default filled in.
+    pub hierarchy: Hierarchy,
+    /// Compiled.
+    pub router: Router,
+    /// By their number.
+    pub listeners: Vec<Listen>,
+}
+
+impl Loaded {
+    /// The router of this configuration.
+    pub fn routes(&self) -> Routes {
+        let mut numbers = ListenerNumbers::default();
+        let hierarchy = numbers.hierarchy(&self.config);
+        // The checks have compiled this configuration before; an empty table always compiles.
+        let router = Router::compile(&hierarchy.table);
+        debug_assert!(router.is_ok(), "{router:?}");
+        let router = router.or_else(|_| Router::compile(&afpa_router::Table::default()));
+        let Ok(router) = router else { unreachable!("an empty table has no conflicts") };
+        Routes { hierarchy, router, listeners: numbers.into_listeners() }
+    }
+
+    /// Every request set, with what happens with its requests and where that is written.
+    ///
+    /// ```text
+    /// request sets
+    ///   site www.example.org  on 127.0.0.1:8080  hosts www.example.org
+    ///     /       html,css    cached from /var/www/html                 line 4
+    ///     /       *           distributed to 127.0.0.1:3000             line 4
+    /// ```
+    pub fn request_sets(&self) -> String {
+        let Routes { hierarchy, .. } = self.routes();
+        let mut text = "\nrequest sets\n".to_owned();
+        for (index, site) in hierarchy.table.sites.iter().enumerate() {
+            let configured = self.config.sites.get(index);
+            let listen = configured.map(|site| list(&site.listen)).unwrap_or_default();
+            let hosts = match &site.hosts[..] {
+                [] => "any".to_owned(),
+                hosts => list(hosts),
+            };
+            let _ = writeln!(text, "  site {}  on {listen}  hosts {hosts}", site.name);
+            let mut rows = Vec::new();
+            for (number, path) in site.paths.iter().enumerate() {
+                for (content_number, content) in path.contents.iter().enumerate() {
+                    let origins = hierarchy.origins.get(index).and_then(|paths| paths.get(number));
+                    let location = origins.and_then(|origin| origin.contents.get(content_number));
+                    let prefix = String::from_utf8_lossy(&path.prefix);
+                    rows.push([
+                        format!("{prefix}{}", reach(path.reach)),
+                        content.group.to_string(),
+                        self.shown(&hierarchy, content),
+                        self.origin(location),
+                    ]);
+                }
+            }
+            text.push_str(&columns(&rows));
+        }
+        text
+    }
+
+    /// What happens with the requests of a request set, in words.
+    pub fn shown(&self, hierarchy: &Hierarchy, content: &Content) -> String {
+        let mut shown = match &content.action {
+            Action::Cached { root } => {
+                let root = hierarchy.root(*root);
+                let directory = root.map(|root| root.directory.display().to_string());
+                format!("cached from {}", directory.unwrap_or_default())
+            }
+            Action::Distributed { group, affinity } => {
+                let group = self.config.groups.get(group.0 as usize);
+                let name = group.map_or("", |group| &group.settings.name);
+                let affinity = match affinity {
+                    afpa_router::Affinity::None => "",
+                    afpa_router::Affinity::Client => ", affinity client",
+                    afpa_router::Affinity::Cookie => ", affinity cookie",
+                };
+                let head = content.rewrite.as_ref().map(|rewrite| &rewrite.head[..]);
+                let rewritten = head.map_or(String::new(), |head| {
+                    format!(", as {}/", String::from_utf8_lossy(head).trim_end_matches('/'))
+                });
+                format!("distributed to {name}{affinity}{rewritten}")
+            }
+            Action::Redirect(redirect) => {
+                format!("redirected ({}) to {}", redirect.status, redirect.location)
+            }
+            Action::Fixed(fixed) => format!("answered with {}", fixed.status),
+        };
+        for condition in conditions(content) {
+            let _ = write!(shown, ", if {condition}");
+        }
+        shown
+    }
+
+    /// ` (line 4)`, or nothing.
+    pub fn location_name(&self, location: Option<&Location>) -> String {
+        match self.origin(location) {
+            origin if origin.is_empty() => origin,
+            origin => format!(" ({origin})"),
+        }
+    }
+
+    /// `line 4`, `--to`, or nothing.
+    fn origin(&self, location: Option<&Location>) -> String {
+        match location {
+            Some(Location::File(span)) => format!("line {}", self.source.line(span.start)),
+            Some(Location::Option(option)) => (*option).to_owned(),
+            Some(Location::Nowhere) | None => String::new(),
+        }
+    }
+}
+
+fn conditions(content: &Content) -> Vec<String> {
+    let conditions = &content.conditions;
+    let mut words = Vec::new();
+    if !conditions.methods.is_empty() {
+        words.push(format!("the method is {}", conditions.methods.join(" or ")));
+    }
+    for field in &conditions.fields {
+        let what = match field.source {
+            FieldSource::Field => "field",
+            FieldSource::Cookie => "cookie",
+        };
+        let value = match &field.value {
+            Pattern::Any => "there".to_owned(),
+            Pattern::Exact(text) => format!("\"{text}\""),
+            Pattern::Prefix(text) => format!("\"{text}*\""),
+            Pattern::Suffix(text) => format!("\"*{text}\""),
+            Pattern::Contains(text) => format!("\"*{text}*\""),
+        };
+        words.push(format!("{what} {} is {value}", field.name));
+    }
+    words
+}
+
+fn reach(reach: Reach) -> &'static str {
+    match reach {
+        Reach::Recursion => "",
+        Reach::NoRecursion => " (no recursion)",
+        Reach::Exact => " (exact)",
+    }
+}
+
+fn list<T: ToString>(items: &[T]) -> String {
+    items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Rows with their cells under one another; long cells may stick out.
+fn columns(rows: &[[String; 4]]) -> String {
+    const MOST: usize = 44;
+    let width = |column: usize| {
+        let lengths =
+            rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        lengths.filter(|length| *length <= MOST).max().unwrap_or(0)
+    };
+    let (first, second, third) = (width(0), width(1), width(2));
+    let mut text = String::new();
+    for [a, b, c, d] in rows {
+        let line = format!("    {a:<first$}  {b:<second$}  {c:<third$}  {d}");
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}

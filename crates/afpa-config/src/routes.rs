@@ -1,0 +1,363 @@
+//! Checks sites, paths, content groups and server groups, and says how to correct them.
+
+use std::collections::HashMap;
+use std::fs;
+
+use afpa_router::{Conflict, Router};
+
+use crate::finding::{Finding, Location};
+use crate::hierarchy::{Hierarchy, destinations};
+use crate::listeners::ListenerNumbers;
+use crate::model::{Behaviour, Config, SiteSettings, UrlPath};
+use crate::settings::{Instance, Settings};
+use crate::suggest;
+use crate::units::Listen;
+
+/// Contradictions within the hierarchy; looks at nothing else.
+pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let hierarchy = ListenerNumbers::default().hierarchy(config);
+    let mut checks = Checks { config, settings, findings: Vec::new() };
+    for site in &config.sites {
+        checks.site(site);
+    }
+    checks.groups();
+    checks.listeners();
+    // Unknown groups are reported above; here they would only cause errors that do not exist.
+    if let Err(conflicts) = Router::compile(&hierarchy.table) {
+        for conflict in conflicts {
+            let finding = checks.conflict(&hierarchy, conflict);
+            checks.findings.push(finding);
+        }
+    }
+    checks.findings
+}
+
+/// Whether the directories exist.
+pub(crate) fn feasibility(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut look = |section, instance, root: Option<&std::path::PathBuf>| {
+        let Some(root) = root else { return };
+        if !fs::metadata(root).is_ok_and(|found| found.is_dir()) {
+            let location = settings.location_in(section, instance, "root");
+            let cause = format!("directory {} does not exist", root.display());
+            findings.push(Finding::error(location, cause, "create it or correct `root`"));
+        }
+    };
+    for path in config.sites.iter().flat_map(|site| &site.paths) {
+        look("site.path", path.instance, path.behaviour.root.as_ref());
+        for content in &path.contents {
+            look("site.path.content", content.instance, content.behaviour.root.as_ref());
+        }
+    }
+    findings
+}
+
+struct Checks<'a> {
+    config: &'a Config,
+    settings: &'a Settings,
+    findings: Vec<Finding>,
+}
+
+impl Checks<'_> {
+    fn error(&mut self, location: Location, cause: impl Into<String>, remedy: impl Into<String>) {
+        self.findings.push(Finding::error(location, cause, remedy));
+    }
+
+    fn warning(&mut self, location: Location, cause: impl Into<String>, remedy: impl Into<String>) {
+        self.findings.push(Finding::warning(location, cause, remedy));
+    }
+
+    fn location(&self, section: &'static str, instance: Instance, key: &'static str) -> Location {
+        self.settings.location_in(section, instance, key)
+    }
+
+    fn site(&mut self, site: &SiteSettings) {
+        let own_root = |path: &UrlPath| path.prefix == "/" && path.recursion && !path.exact;
+        if let (Some(_), Some(path)) = (&site.to, site.paths.iter().find(|path| own_root(path))) {
+            let location = self.location("site", site.instance, "to");
+            let cause = "`to` has no effect: the section for the path \"/\" decides";
+            self.error(location, cause, "move it to that path");
+            let _ = path;
+        }
+        if site.to.is_none() || site.root.is_none() {
+            let location = self.location("site", site.instance, "cached");
+            if self.settings.differs("site", site.instance, "cached") {
+                let cause = "`cached` needs both `root` and `to`";
+                self.warning(location, cause, "without `to`, everything under `root` is cached");
+            }
+        }
+        for path in &site.paths {
+            self.path(site, path);
+        }
+    }
+
+    fn path(&mut self, site: &SiteSettings, path: &UrlPath) {
+        let recursive = path.recursion && !path.exact;
+        if recursive && !path.prefix.is_empty() && !path.prefix.ends_with('/') {
+            let location = self.location("site.path", path.instance, "prefix");
+            let prefix = &path.prefix;
+            let cause = format!("the prefix \"{prefix}\" also matches \"{prefix}x\"");
+            self.warning(location, cause, format!("\"{prefix}/\" matches only what is below it"));
+        }
+        let own = ("site.path", path.instance);
+        self.behaviour(site, path, &path.behaviour, own, !path.contents.is_empty());
+        if path.behaviour.has_conditions() && !path.contents.is_empty() {
+            let cause = "a path with content groups has conditions of its own";
+            self.error(path.location.clone(), cause, "write them under [[site.path.content]]");
+        }
+        for content in &path.contents {
+            let section = ("site.path.content", content.instance);
+            self.behaviour(site, path, &content.behaviour, section, false);
+        }
+    }
+
+    /// `base`: the path has content groups, and its `root` is only their default.
+    fn behaviour(
+        &mut self,
+        site: &SiteSettings,
+        path: &UrlPath,
+        behaviour: &Behaviour,
+        (section, instance): (&'static str, Instance),
+        base: bool,
+    ) {
+        let said = [
+            ("root", behaviour.root.is_some() && !base),
+            ("to", behaviour.to.is_some()),
+            ("redirect", behaviour.redirect.is_some()),
+            ("status", behaviour.status.is_some()),
+        ];
+        let said: Vec<&'static str> =
+            said.iter().filter(|(_, is)| *is).map(|(key, _)| *key).collect();
+        if let [first, second, ..] = said[..] {
+            let location = self.location(section, instance, second);
+            let cause = format!("`{first}` and `{second}` are two things to do with one request");
+            self.error(location, cause, "remove one of the two");
+        }
+        let inherited = path.behaviour.root.is_some() || site.root.is_some();
+        if said.is_empty() && !inherited && !base {
+            let location = match section {
+                "site.path" => path.location.clone(),
+                _ => self.location(section, instance, "extensions"),
+            };
+            let cause = "nothing says what is done with these requests";
+            self.error(location, cause, "write `root`, `to`, `redirect` or `status`");
+        }
+        if behaviour.root.is_some() && !path.prefix.ends_with('/') {
+            let location = self.location(section, instance, "root");
+            let cause = format!(
+                "`root` replaces the prefix \"{}\", which does not end with a slash",
+                path.prefix
+            );
+            self.error(location, cause, format!("use the prefix \"{}/\"", path.prefix));
+        }
+        self.rewrite(path, behaviour, (section, instance));
+        if let Some(status @ (204 | 205 | 304)) = behaviour.status
+            && !behaviour.body.is_empty()
+        {
+            let location = self.location(section, instance, "body");
+            let cause = format!("a response with the status {status} has no content");
+            self.error(location, cause, "remove `body`, or use another status");
+        }
+        for (key, wants, has) in [
+            ("affinity", "`to`", behaviour.to.is_some()),
+            ("redirect_status", "`redirect`", behaviour.redirect.is_some()),
+            ("body", "`status`", behaviour.status.is_some()),
+            ("content_type", "`status`", behaviour.status.is_some()),
+        ] {
+            let location = self.location(section, instance, key);
+            if self.settings.differs(section, instance, key) && !has {
+                self.error(location, format!("`{key}` has no effect without {wants}"), "remove it");
+            }
+        }
+    }
+
+    fn rewrite(
+        &mut self,
+        path: &UrlPath,
+        behaviour: &Behaviour,
+        (section, instance): (&'static str, Instance),
+    ) {
+        let Some(new) = &behaviour.rewrite else { return };
+        let location = self.location(section, instance, "rewrite");
+        if behaviour.to.is_none() {
+            let cause = "`rewrite` has no effect without `to`";
+            self.error(location, cause, "for files, `root` replaces the prefix");
+        } else if path.prefix.ends_with('/') != new.ends_with('/') {
+            let prefix = &path.prefix;
+            let cause = format!("\"{new}\" instead of \"{prefix}\" would lose or double a slash");
+            self.error(location, cause, "end both with a slash, or neither");
+        }
+    }
+
+    fn groups(&mut self) {
+        let mut seen: HashMap<&str, ()> = HashMap::new();
+        for group in self.config.groups.iter().filter(|group| group.instance != [usize::MAX; 3]) {
+            let (name, instance) = (&group.settings.name, group.instance);
+            let at = |key| self.settings.location_in("server_group", instance, key);
+            let mut found = Vec::new();
+            if name.is_empty() && at("name") == Location::Nowhere {
+                let cause = "a server group without a `name`";
+                found.push(Finding::error(at("servers"), cause, "write name = \"app\""));
+            } else if seen.insert(name, ()).is_some() {
+                let cause = format!("there are two server groups called \"{name}\"");
+                found.push(Finding::error(at("name"), cause, "rename one of them"));
+            }
+            let servers = &group.settings.servers;
+            if servers.is_empty() && !matches!(at("servers"), Location::File(_)) {
+                let cause = format!("server group \"{name}\" has no `servers`");
+                let remedy = "write servers = [\"127.0.0.1:3000\"]";
+                found.push(Finding::error(at("name"), cause, remedy));
+            } else if servers.is_empty() {
+                let cause = format!("server group \"{name}\" has no servers");
+                let remedy = "name at least one: servers = [\"127.0.0.1:3000\"]";
+                found.push(Finding::error(at("servers"), cause, remedy));
+            } else if servers.iter().all(|server| server.weight == 0) {
+                let cause = format!("every server of \"{name}\" has the weight 0");
+                found.push(Finding::error(at("servers"), cause, "give one of them another"));
+            }
+            for (index, server) in servers.iter().enumerate() {
+                if servers.iter().take(index).any(|other| other.to == server.to) {
+                    let cause = format!("`servers` has {} twice", server.to);
+                    found.push(Finding::error(
+                        at("servers"),
+                        cause,
+                        "use `weight` for a larger share",
+                    ));
+                }
+            }
+            if !destinations(self.config).any(|(_, to)| to == name) && !name.is_empty() {
+                let cause = format!("no request set is distributed to \"{name}\"");
+                found.push(Finding::warning(at("name"), cause, format!("write to = \"{name}\"")));
+            }
+            self.findings.extend(found);
+        }
+        let names = || self.config.groups.iter().map(|group| group.settings.name.as_str());
+        let mut unknown = Vec::new();
+        for ((section, instance), to) in destinations(self.config) {
+            if !names().any(|name| name == to) {
+                let remedy = match suggest::nearest(to, names()) {
+                    Some(near) => format!("did you mean \"{near}\"?"),
+                    None => format!("write a [[server_group]] with name = \"{to}\""),
+                };
+                let location = self.settings.location_in(section, instance, "to");
+                let cause = format!("there is no server group \"{to}\"");
+                unknown.push(Finding::error(location, cause, remedy));
+            }
+        }
+        self.findings.extend(unknown);
+    }
+
+    /// Sites that share an address must agree on how its connections begin (`proxy_from`).
+    fn listeners(&mut self) {
+        let mut first: HashMap<&Listen, &SiteSettings> = HashMap::new();
+        for site in &self.config.sites {
+            for listen in &site.listen {
+                let other = *first.entry(listen).or_insert(site);
+                if other.proxy_from != site.proxy_from {
+                    let location = self.location("site", site.instance, "proxy_from");
+                    let location = match location {
+                        Location::Nowhere => self.location("site", other.instance, "proxy_from"),
+                        location => location,
+                    };
+                    let cause = format!("two sites on {listen} differ in `proxy_from`");
+                    let remedy = "it belongs to the address: write the same in both";
+                    self.error(location, cause, remedy);
+                    break;
+                }
+            }
+        }
+    }
+
+    fn conflict(&self, hierarchy: &Hierarchy, conflict: Conflict) -> Finding {
+        let path_location = |site: usize, path: usize| {
+            let origin = hierarchy.origins.get(site).and_then(|site| site.get(path));
+            origin.map_or(Location::Nowhere, |origin| origin.path.clone())
+        };
+        let content_location = |site: usize, path: usize, content: usize| {
+            let origin = hierarchy.origins.get(site).and_then(|site| site.get(path));
+            let location = origin.and_then(|origin| origin.contents.get(content));
+            location.cloned().unwrap_or(Location::Nowhere)
+        };
+        let (location, cause, remedy) = match conflict {
+            Conflict::Host { first, second, host } => {
+                return self.host_conflict(first, second, host);
+            }
+            Conflict::Path { site, second, .. } => (
+                path_location(site, second),
+                "this path is in its site twice".to_owned(),
+                "put its content groups under the first one".to_owned(),
+            ),
+            Conflict::Prefix { site, path } => (
+                path_location(site, path),
+                "no normalised path begins with this prefix".to_owned(),
+                "write it as a normalised path: \"/a/b/\"".to_owned(),
+            ),
+            Conflict::Extension { site, path, second, what, .. } => {
+                let shown = match what.contains(' ') {
+                    true => what,
+                    false => format!("the extension \"{what}\""),
+                };
+                (
+                    content_location(site, path, second),
+                    format!("{shown} is in two content groups of the same path"),
+                    "remove it from one of them, or give one a condition (`if_...`)".to_owned(),
+                )
+            }
+            Conflict::BadExtension { site, path, content, extension } => (
+                content_location(site, path, content),
+                format!("\"{extension}\" is not an extension"),
+                "write the part after the last dot".to_owned(),
+            ),
+            Conflict::Rewrite { site, path, content } => (
+                content_location(site, path, content),
+                "the rewritten path would not begin with a slash".to_owned(),
+                "end prefix and `rewrite` with a slash, or neither".to_owned(),
+            ),
+            Conflict::Location { site, path, content, variable } => (
+                content_location(site, path, content),
+                format!("`redirect` has {variable}, which stands for nothing"),
+                "there are {host}, {path}, {rest} and {query}".to_owned(),
+            ),
+            Conflict::TooManyConditions { site, path } => (
+                path_location(site, path),
+                format!(
+                    "more than {} content groups with conditions",
+                    afpa_router::MAX_CONDITIONAL
+                ),
+                "they are tried one by one for each request: use several paths".to_owned(),
+            ),
+        };
+        Finding::error(location, cause, remedy)
+    }
+
+    fn host_conflict(&self, first: usize, second: usize, host: Option<String>) -> Finding {
+        let (Some(first), Some(second)) =
+            (self.config.sites.get(first), self.config.sites.get(second))
+        else {
+            return Finding::error(Location::Nowhere, "two sites have one host", "");
+        };
+        let shared = second.listen.iter().find(|listen| first.listen.contains(listen));
+        let address = shared.map(ToString::to_string).unwrap_or_default();
+        let line =
+            |site: &SiteSettings| (site.instance.first().copied().unwrap_or(0) + 1).to_string();
+        let (one, two) = (line(first), line(second));
+        let key = if host.is_some() { "hosts" } else { "listen" };
+        let location = match self.location("site", second.instance, key) {
+            Location::Nowhere => second.location.clone(),
+            location => location,
+        };
+        let (cause, remedy) = match host {
+            Some(host) => (
+                format!("the host \"{host}\" on {address} belongs to site {one} already"),
+                "remove it from one of the two sites".to_owned(),
+            ),
+            None => (
+                format!(
+                    "the address {address} is in use by site {one}, which answers to any host too"
+                ),
+                format!("give site {one} or {two} its `hosts`, or another address"),
+            ),
+        };
+        Finding::error(location, cause, remedy)
+    }
+}

@@ -1,0 +1,198 @@
+//! Which texts are valid names, prefixes and conditions of sites and server groups.
+
+use afpa_framework::Network;
+use afpa_http::syntax::is_token;
+
+use super::servers::server_addresses;
+use super::{extension, host};
+use crate::units::Unfit;
+
+/// What a server group is called.
+pub(crate) fn group_name(text: &str) -> Result<String, Unfit> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if text.is_empty() || text.len() > 64 || text == "none" || !text.chars().all(fits) {
+        let cause = format!("\"{text}\" is not a name for a server group");
+        return Err(Unfit::new(cause, "use letters, digits, hyphens and dots: \"app\""));
+    }
+    Ok(text.to_owned())
+}
+
+/// A server group, or the address of a server, or several with commas between them.
+pub(crate) fn destination(text: &str) -> Result<String, Unfit> {
+    if text.contains([':', '/', ',']) {
+        let addresses = server_addresses(text)?;
+        let names: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+        return Ok(names.join(","));
+    }
+    group_name(text)
+}
+
+/// A method, field name or cookie name.
+pub(crate) fn token(text: &str) -> Result<String, Unfit> {
+    if !is_token(text.as_bytes()) {
+        let cause = format!("\"{text}\" is not a token");
+        return Err(Unfit::new(cause, "use letters, digits, hyphens and underscores"));
+    }
+    Ok(text.to_owned())
+}
+
+/// A method; they are written in capitals.
+pub(crate) fn method(text: &str) -> Result<String, Unfit> {
+    let method = token(text)?;
+    if method.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        let cause = format!("\"{text}\": case matters in methods");
+        return Err(Unfit::new(cause, format!("did you mean \"{}\"?", text.to_ascii_uppercase())));
+    }
+    Ok(method)
+}
+
+/// A text that nobody guesses.
+pub(crate) fn secret(text: &str) -> Result<String, Unfit> {
+    if text.len() < 16 {
+        let cause = "a secret of less than 16 bytes can be guessed";
+        return Err(Unfit::new(
+            cause,
+            "write a longer one, for example from `openssl rand -hex 16`",
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// A path that is asked for as it stands.
+pub(crate) fn check_path(text: &str) -> Result<String, Unfit> {
+    let plain = |byte: u8| (b'!'..=b'~').contains(&byte) && byte != b'#';
+    if !text.starts_with('/') || text.len() > 1024 || !text.bytes().all(plain) {
+        let cause = format!("\"{text}\" is not a URL path");
+        return Err(Unfit::new(cause, "begin with a slash, and escape what needs it: \"/health\""));
+    }
+    Ok(text.to_owned())
+}
+
+/// The Host field that servers get.
+pub(crate) fn sent_host(text: &str) -> Result<String, Unfit> {
+    if matches!(text, "keep" | "server") {
+        return Ok(text.to_owned());
+    }
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => (name, Some(port)),
+        _ => (text, None),
+    };
+    if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+        let cause = format!("\"{text}\" is not a host name with a port");
+        return Err(Unfit::new(cause, "write for example \"app.example:8080\", or \"keep\""));
+    }
+    host(name).map(|_| text.to_ascii_lowercase())
+}
+
+/// A protocol that a connection may change to. What comes behind `h2c` nobody would look at.
+pub(crate) fn upgrade(text: &str) -> Result<String, Unfit> {
+    let protocol = token(text)?.to_ascii_lowercase();
+    if protocol == "h2c" {
+        let cause = "a change to h2c would let requests pass that nobody looks at";
+        return Err(Unfit::new(cause, "remove it"));
+    }
+    Ok(protocol)
+}
+
+/// A network, or one address.
+pub(crate) fn network(text: &str) -> Result<Network, Unfit> {
+    text.parse().map_err(|_| {
+        let cause = format!("\"{text}\" is not an address or network");
+        Unfit::new(cause, "write for example \"10.0.0.0/8\" or \"::1\"")
+    })
+}
+
+/// A URL path prefix, as normalised paths have it.
+pub(crate) fn prefix(text: &str) -> Result<String, Unfit> {
+    if !text.starts_with('/') {
+        let cause = format!("the prefix \"{text}\" does not begin with a slash");
+        return Err(Unfit::new(cause, format!("write \"/{text}\"")));
+    }
+    let normal = normal_prefix(text);
+    match normal.as_deref() {
+        Some(normal) if normal == text => Ok(text.to_owned()),
+        Some(normal) => {
+            let cause = format!("no path begins with \"{text}\": paths are normalised first");
+            Err(Unfit::new(cause, format!("write \"{normal}\"")))
+        }
+        None => {
+            let cause = format!("no path begins with \"{text}\"");
+            Err(Unfit::new(cause, "write it without `..` and control characters"))
+        }
+    }
+}
+
+/// Without empty and `.` segments; the last segment may be the beginning of any name.
+fn normal_prefix(text: &str) -> Option<String> {
+    let (folders, last) = text.rsplit_once('/')?;
+    let kept = folders.split('/').filter(|segment| !matches!(*segment, "" | "."));
+    let kept: Vec<&str> = kept.collect();
+    if kept.contains(&"..") || text.chars().any(char::is_control) {
+        return None;
+    }
+    let folders: String = kept.iter().map(|segment| format!("/{segment}")).collect();
+    Some(format!("{folders}/{last}"))
+}
+
+/// An extension, `none` or `others`.
+pub(crate) fn listed_extension(text: &str) -> Result<String, Unfit> {
+    if let Some(bare) = text.strip_prefix('.') {
+        let cause = format!("the extension \"{text}\" begins with a dot");
+        return Err(Unfit::new(cause, format!("write it without: \"{bare}\"")));
+    }
+    if text.is_empty()
+        || text.len() > 64
+        || text.contains(['.', '/'])
+        || text.contains(char::is_control)
+    {
+        let cause = format!("\"{text}\" is not an extension");
+        return Err(Unfit::new(cause, "write the part after the last dot, \"none\" or \"others\""));
+    }
+    Ok(text.to_ascii_lowercase())
+}
+
+/// The Location of a redirect, with its variables.
+pub(crate) fn location(text: &str) -> Result<String, Unfit> {
+    let plain = |byte: u8| (b'!'..=b'~').contains(&byte);
+    if text.is_empty() || !text.bytes().all(plain) {
+        let cause = format!("\"{text}\" is not a URL");
+        return Err(Unfit::new(cause, "escape spaces and other characters: %20"));
+    }
+    let start = ["http://", "https://", "/", "{path}"].iter().any(|start| text.starts_with(start));
+    if !start {
+        let cause = format!("\"{text}\" leads nowhere in particular");
+        return Err(Unfit::new(cause, "begin with https://, http:// or a slash"));
+    }
+    Ok(text.to_owned())
+}
+
+/// A field or cookie and what its value must be.
+pub(crate) fn condition(name: &str, value: &str) -> Result<(String, String), Unfit> {
+    Ok((token(name)?, value.to_owned()))
+}
+
+/// The media type of a fixed response.
+pub(crate) fn media_type(text: &str) -> Result<String, Unfit> {
+    extension("fixed", text).map(|(_, media)| media)
+}
+
+/// Any text.
+pub(crate) fn any(text: &str) -> Result<String, Unfit> {
+    Ok(text.to_owned())
+}
+
+/// What a site is called in logs and metrics.
+pub(crate) fn site_name(text: &str) -> Result<String, Unfit> {
+    if text.is_empty() || text.len() > 128 || text.chars().any(|c| c.is_control() || c == '"') {
+        return Err(Unfit::new(format!("\"{text}\" is not a name"), "write a short word"));
+    }
+    Ok(text.to_owned())
+}
+
+/// A host name as a site answers to it: [`host`], or `*.` before one.
+pub(crate) fn host_pattern(text: &str) -> Result<String, Unfit> {
+    match text.strip_prefix("*.") {
+        Some(name) => host(name).map(|name| format!("*.{name}")),
+        None => host(text),
+    }
+}

@@ -1,0 +1,141 @@
+//! Sites with their paths and content groups: every setting with its default and its range.
+
+use std::net::SocketAddr;
+
+use afpa_proxy::limit::LimitSettings;
+use afpa_proxy::select::Affinity;
+
+use crate::items::Item;
+use crate::model::{Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlinks, UrlPath};
+use crate::reader::{Reader, Section};
+use crate::rules;
+use crate::units::Listen;
+
+/// What is served from the cache when everything else goes to servers: files whose content does not
+/// depend on who asks.
+const CACHED: [&str; 33] = [
+    "avif", "bmp", "css", "csv", "eot", "flac", "gif", "htm", "html", "ico", "jpeg", "jpg", "js",
+    "map", "md", "mjs", "mp3", "mp4", "oga", "ogg", "ogv", "otf", "pdf", "png", "svg", "ttf",
+    "txt", "wasm", "wav", "webm", "webp", "woff", "woff2",
+];
+
+impl SiteSettings {
+    /// Reads one `[[site]]`.
+    pub(crate) fn read<'i>(reader: &mut Reader<'i>, item: &Item<'i>) -> Self {
+        let local = Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080)));
+        let index = vec!["index.html".to_owned()];
+        let homes = "public_html".to_owned();
+        let cached = CACHED.map(String::from).to_vec();
+        let mut s = reader.at(item);
+        let mut site = SiteSettings {
+            name: s.text_or("name", "name", "auto", rules::site_name),
+            listen: s.texts("listen", "addresses", vec![local], str::parse),
+            hosts: s.texts("hosts", "host names", Vec::new(), rules::host_pattern),
+            root: s.optional_path("root"),
+            to: s.text_or("to", "server group or server", "none", rules::destination),
+            affinity: read_affinity(&mut s),
+            cached: s.texts("cached", "extensions", cached, rules::listed_extension),
+            index: s.texts("index", "file names", index, rules::file_name),
+            listing: s.flag("listing", false),
+            symlinks: s.choice("symlinks", Symlinks::Owner),
+            dotfiles: s.flag("dotfiles", false),
+            homes: s.flag("homes", false),
+            homes_directory: s.text("homes_directory", "file name", homes, rules::file_name),
+            headers: s.pairs("headers", "field names and values", rules::header),
+            types: s.pairs("types", "extensions and media types", rules::extension),
+            proxy_from: s.texts("proxy_from", "networks", Vec::new(), rules::network),
+            forwarded_from: s.texts("forwarded_from", "networks", Vec::new(), rules::network),
+            limits: LimitSettings::default(),
+            paths: Vec::new(),
+            instance: item.instance,
+            location: item.location.clone(),
+        };
+        let limits = reader.within("site.limits", item);
+        site.limits = read_limits(reader.at(&limits));
+        for path in reader.items("site.path", Some(item)) {
+            site.paths.push(UrlPath::read(reader, &path));
+        }
+        site
+    }
+}
+
+fn read_limits(mut s: Section<'_, '_>) -> LimitSettings {
+    let default = LimitSettings::default();
+    let mut count = |key, default: u32, least| {
+        let count = s.count(key, default as usize, least..=1_000_000_000);
+        u32::try_from(count).unwrap_or(u32::MAX)
+    };
+    LimitSettings {
+        requests_per_second: count("requests_per_second", default.requests_per_second, 0),
+        burst: count("burst", default.burst, 1),
+        in_flight: count("in_flight", default.in_flight, 0),
+        connections: count("connections", default.connections, 0),
+        client_requests_per_second: count(
+            "client_requests_per_second",
+            default.client_requests_per_second,
+            0,
+        ),
+        client_burst: count("client_burst", default.client_burst, 1),
+        client_in_flight: count("client_in_flight", default.client_in_flight, 0),
+        client_connections: count("client_connections", default.client_connections, 0),
+        clients: s.count("clients", default.clients, 1..=10_000_000),
+    }
+}
+
+impl UrlPath {
+    fn read<'i>(reader: &mut Reader<'i>, item: &Item<'i>) -> Self {
+        let mut s = reader.at(item);
+        let mut path = UrlPath {
+            prefix: s.required("prefix", "URL path prefix", rules::prefix).unwrap_or_default(),
+            recursion: s.flag("recursion", true),
+            exact: s.flag("exact", false),
+            behaviour: Behaviour::read(&mut s),
+            contents: Vec::new(),
+            instance: item.instance,
+            location: item.location.clone(),
+        };
+        for content in reader.items("site.path.content", Some(item)) {
+            path.contents.push(ContentGroup::read(reader, &content));
+        }
+        path
+    }
+}
+
+impl ContentGroup {
+    fn read<'i>(reader: &mut Reader<'i>, item: &Item<'i>) -> Self {
+        let mut s = reader.at(item);
+        ContentGroup {
+            extensions: s.texts("extensions", "extensions", Vec::new(), rules::listed_extension),
+            behaviour: Behaviour::read(&mut s),
+            instance: item.instance,
+            location: item.location.clone(),
+        }
+    }
+}
+
+impl Behaviour {
+    fn read(s: &mut Section<'_, '_>) -> Self {
+        let text = "text/plain; charset=utf-8".to_owned();
+        let small = |status: usize| u16::try_from(status).ok();
+        Behaviour {
+            root: s.optional_path("root"),
+            index: s.texts("index", "file names", Vec::new(), rules::file_name),
+            to: s.text_or("to", "server group or server", "none", rules::destination),
+            affinity: read_affinity(s),
+            rewrite: s.text_or("rewrite", "URL path prefix", "none", rules::prefix),
+            redirect: s.text_or("redirect", "URL", "none", rules::location),
+            redirect_status: s.choice("redirect_status", RedirectStatus::Permanent),
+            status: s.count_or("status", "none", 200..=599).and_then(small),
+            body: s.text("body", "text", String::new(), rules::any),
+            content_type: s.text("content_type", "media type", text, rules::media_type),
+            if_methods: s.texts("if_methods", "methods", Vec::new(), rules::method),
+            if_headers: s.pairs("if_headers", "field names and patterns", rules::condition),
+            if_cookies: s.pairs("if_cookies", "cookie names and patterns", rules::condition),
+        }
+    }
+}
+
+/// `None`: that of the server group.
+fn read_affinity(s: &mut Section<'_, '_>) -> Option<Affinity> {
+    s.choice_or("affinity", "group")
+}

@@ -1,0 +1,60 @@
+//! The fast path of `afpa serve`: the kernel answers for small objects, in the softirq in which the request
+//! arrives, on connections that the workers accepted. This crate decides which objects the kernel has, and
+//! runs it from the start of the process to its end.
+//!
+//! ```text
+//! privileged:  AttachedPrograms::load ─ programs on the interfaces
+//! user:        AttachedPrograms::start ─ RunningFastPath ─ adopt(sites) ─ pause ─ finish
+//!                 │                             │ again at each reload
+//!                 ├ Heartbeat: beat, access     ├ Eligibility, HostTable: which hosts select which sites
+//!                 │ log, sweep                  ├ KernelScope: objects that host and path alone lead to
+//!                 └ Tender: time-outs           └ KernelCache: these objects, pinned in the kernel
+//! ```
+//!
+//! The cache decides what is current: it tells the [`KernelCache`](kernel_cache) of every object that comes
+//! and, before anything else happens to it, of every object that goes. The heartbeat stops when a worker
+//! hangs; the kernel stops answering two seconds after the last beat, and at once when the process is gone.
+
+mod eligibility;
+mod event_log;
+mod heartbeat;
+mod host_table;
+mod kernel_cache;
+mod kernel_hosts;
+mod load;
+mod pin_dir;
+mod rebalance;
+mod running;
+mod scope;
+mod settings;
+mod site_numbers;
+mod view;
+
+pub use eligibility::Eligibility;
+pub use load::{AttachedPrograms, Availability, expectation, too_late};
+pub use pin_dir::PinDirOwner;
+pub use running::{AnswerSink, RunningFastPath, StartParts};
+pub use scope::KernelScope;
+pub use settings::{FastPathSettings, FastPathUse, KernelSite};
+pub use site_numbers::AnswerCount;
+pub use view::{FastPathNumbers, FastPathView, SiteInKernel};
+
+/// Why there is no fast path, and what would help.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason} ({remedy})")]
+struct NoFastPath {
+    reason: String,
+    remedy: String,
+}
+
+impl NoFastPath {
+    fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { reason: reason.into(), remedy: remedy.into() }
+    }
+}
+
+impl From<afpa_bpf::Unavailable> for NoFastPath {
+    fn from(unavailable: afpa_bpf::Unavailable) -> Self {
+        Self::new(unavailable.reason, unavailable.remedy)
+    }
+}

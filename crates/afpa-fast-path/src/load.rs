@@ -1,0 +1,294 @@
+//! What needs privileges: loading the programs and putting them on the interfaces.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use afpa_bpf::{
+    ANSWER_MAX, Carriers, Change, FastPath, FlowKey, Interface, PAGE_BYTES, Settings,
+    VARIANT_BYTES, carrying, interfaces,
+};
+use afpa_server::KernelActivity;
+use anyhow::bail;
+
+use crate::NoFastPath;
+use crate::eligibility::{Eligibility, eligible_addresses, eligible_of};
+use crate::pin_dir::{PinDir, PinDirOwner, PinDirRefused};
+use crate::settings::{FastPathSettings, FastPathUse, KernelSite};
+
+/// Programs in the kernel, on their interfaces, with nothing to answer yet.
+pub struct AttachedPrograms {
+    pub(crate) fast_path: Arc<FastPath>,
+    pub(crate) interfaces: Carriers,
+    pub(crate) pin_dir: Option<PinDir>,
+}
+
+/// The fast path, or the line that says why there is none.
+pub enum Availability {
+    /// It can be started.
+    Ready(AttachedPrograms),
+    /// User mode serves alone.
+    Without(String),
+}
+
+impl AttachedPrograms {
+    /// Loads and attaches, if the settings want it, for the TCP addresses that are bound.
+    ///
+    /// # Errors
+    /// With the reason, when the settings demand it and it cannot be.
+    pub fn load(
+        settings: &FastPathSettings,
+        bound: &[SocketAddr],
+        owner: Option<PinDirOwner>,
+    ) -> anyhow::Result<Availability> {
+        if settings.mode == FastPathUse::Off {
+            return Ok(Availability::Without("off, as configured".to_owned()));
+        }
+        match Self::try_load(settings, bound, owner) {
+            Ok(programs) => Ok(Availability::Ready(programs)),
+            Err(why) if settings.mode == FastPathUse::On => bail!("no fast path: {why}"),
+            Err(why) => Ok(Availability::Without(format!("not in use: {why}"))),
+        }
+    }
+
+    /// For the engine, which asks before it closes a connection that seems to be idle.
+    pub fn kernel_activity(&self) -> KernelActivity {
+        kernel_activity(&self.fast_path)
+    }
+
+    fn try_load(
+        settings: &FastPathSettings,
+        bound: &[SocketAddr],
+        owner: Option<PinDirOwner>,
+    ) -> Result<Self, NoFastPath> {
+        let bound = &eligible_of(&settings.sites, bound)[..];
+        let all = wanted(settings, bound)?;
+        let pin_dir = match bound.iter().min().filter(|_| settings.survive_restart) {
+            Some(first) => open_pin_dir(*first, owner)?,
+            None => None,
+        };
+        let fast_path = load(settings, pin_dir.as_ref())?;
+        let mut interfaces = Carriers::default();
+        for change in interfaces.update(&fast_path, bound, &all) {
+            if let Change::Refused(name, unavailable) = change {
+                let reason = format!("{name}: {}", unavailable.reason);
+                return Err(NoFastPath::new(reason, unavailable.remedy));
+            }
+        }
+        Ok(Self { fast_path: Arc::new(fast_path), interfaces, pin_dir })
+    }
+}
+
+/// What to say when a reload has brought the first work for the kernel: the programs are loaded while the
+/// process starts, because that takes rights which the process then gives up.
+pub fn too_late(before: &FastPathSettings, now: &FastPathSettings) -> Option<String> {
+    let has_work = |settings: &FastPathSettings| {
+        let addresses = eligible_addresses(&settings.sites);
+        settings.mode != FastPathUse::Off && no_work(settings, &addresses).is_none()
+    };
+    let late = !has_work(before) && has_work(now);
+    late.then(|| "not in use: what the kernel could answer came with a reload (restart)".to_owned())
+}
+
+/// What `afpa check` says: whether the fast path would be in use, tried by loading it, and for which sites.
+pub fn expectation(settings: &FastPathSettings) -> String {
+    if settings.mode == FastPathUse::Off {
+        return "off, as configured".to_owned();
+    }
+    let addresses = eligible_addresses(&settings.sites);
+    match wanted(settings, &addresses).and_then(|all| load(settings, None).map(|_| all)) {
+        Ok(all) => {
+            let names = carrying(&addresses, &all).map(|interface| interface.name.as_str());
+            let names = names.collect::<Vec<_>>().join(", ");
+            format!("would be in use on {names}{}", line_for_each(&settings.sites))
+        }
+        Err(why) => format!("would not be in use: {why}{}", line_for_each(&settings.sites)),
+    }
+}
+
+/// A line for each site, unless there is nothing to tell.
+fn line_for_each(sites: &[KernelSite]) -> String {
+    let all = Eligibility::of(sites);
+    if let [Eligibility::Whole | Eligibility::Not(_)] = &all[..] {
+        return String::new();
+    }
+    let width = sites.iter().map(|site| site.name.len()).max().unwrap_or(0);
+    let lines = sites.iter().zip(all);
+    lines.map(|(site, eligible)| format!("\n  {:<width$}  {eligible}", site.name)).collect()
+}
+
+/// The kernel reports one in this many answers: for the access log, or as a sample from which the cache's
+/// policy learns what is popular.
+pub(crate) fn log_every(settings: &FastPathSettings) -> u32 {
+    const SAMPLE: u32 = 64;
+    let every = u32::try_from(settings.log_every).unwrap_or(u32::MAX);
+    if !settings.access_log || every == 0 { SAMPLE } else { every }
+}
+
+/// What the engine asks before it closes a connection that seems to be idle.
+pub(crate) fn kernel_activity(fast_path: &Arc<FastPath>) -> KernelActivity {
+    let fast_path = Arc::clone(fast_path);
+    KernelActivity::new(move |client, server| {
+        // If the table cannot be read, nothing is known of the connection.
+        fast_path.since_answer(&FlowKey::new(client, server)).ok().flatten()
+    })
+}
+
+/// All interfaces, if the settings leave anything for the kernel to do; `eligible` are the addresses on
+/// which it can.
+fn wanted(
+    settings: &FastPathSettings,
+    eligible: &[SocketAddr],
+) -> Result<Vec<Interface>, NoFastPath> {
+    if let Some(why) = no_work(settings, eligible) {
+        return Err(why);
+    }
+    interfaces().map_err(|error| {
+        NoFastPath::new(
+            format!("interfaces cannot be listed: {error}"),
+            "netlink sockets must be allowed",
+        )
+    })
+}
+
+/// Why the settings leave nothing for the kernel to do.
+fn no_work(settings: &FastPathSettings, eligible: &[SocketAddr]) -> Option<NoFastPath> {
+    if eligible.is_empty() {
+        return Some(match &Eligibility::of(&settings.sites)[..] {
+            [Eligibility::Not(why)] => {
+                NoFastPath::new(*why, "the kernel cannot answer for this site")
+            }
+            _ => NoFastPath::new(
+                "there is no site that the kernel could answer for",
+                "`afpa check` tells why for each",
+            ),
+        });
+    }
+    if !settings.watches_files {
+        let remedy = "[coherency] watch = true";
+        return Some(NoFastPath::new("changes of files are not watched", remedy));
+    }
+    if is_stricter_than_the_programs(settings) {
+        let remedy = "[limits] request_line >= 512, head >= 2560, fields >= 63";
+        return Some(NoFastPath::new("requests are limited more than the programs know", remedy));
+    }
+    None
+}
+
+/// The programs have limits of their own for request lines, heads and numbers of fields, and answer up to
+/// them: they must not answer what user mode would refuse.
+fn is_stricter_than_the_programs(settings: &FastPathSettings) -> bool {
+    let limits = &settings.request_limits;
+    limits.request_line < 512 || limits.head < 2560 || limits.fields < 63
+}
+
+fn open_pin_dir(
+    address: SocketAddr,
+    owner: Option<PinDirOwner>,
+) -> Result<Option<PinDir>, NoFastPath> {
+    match PinDir::open(address, owner) {
+        Ok(pin_dir) => Ok(Some(pin_dir)),
+        Err(PinDirRefused::InUse(why)) => Err(why),
+        Err(PinDirRefused::Nowhere(error)) => {
+            tracing::debug!(%error, "connections will not outlive the process");
+            Ok(None)
+        }
+    }
+}
+
+/// What a process with other limits left behind cannot be used: then its connections end.
+fn load(settings: &FastPathSettings, pin_dir: Option<&PinDir>) -> Result<FastPath, NoFastPath> {
+    let first = FastPath::load(program_settings(settings, pin_dir.map(PinDir::path)));
+    let Some(pin_dir) = pin_dir.filter(|pin_dir| first.is_err() && !pin_dir.is_empty()) else {
+        return Ok(first?);
+    };
+    tracing::warn!("the connections of the afpa before cannot be taken over");
+    if let Err(error) = pin_dir.clear() {
+        tracing::warn!(%error, "what it kept cannot be removed");
+    }
+    Ok(FastPath::load(program_settings(settings, Some(pin_dir.path())))?)
+}
+
+/// Room for the Host values of all addresses, and for those of the configuration that a reload brings.
+fn hosts(sites: &[KernelSite]) -> u32 {
+    let names = sites.iter().map(|site| site.hosts.len() * site.addresses.len() * 2).sum::<usize>();
+    let wanted = u32::try_from(names).unwrap_or(u32::MAX).saturating_mul(2);
+    Settings::default().hosts.max(wanted)
+}
+
+fn program_settings(settings: &FastPathSettings, keep_in: Option<PathBuf>) -> Settings {
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let (objects, pages) = objects_and_pages(settings);
+    Settings {
+        objects: count(objects),
+        answer_max: count(settings.answer_max),
+        pages: count(pages),
+        transfers: if pages == 0 { 1 } else { count(settings.transfers) },
+        retired_bytes: settings.retired,
+        flows: count(settings.flows),
+        hosts: hosts(&settings.sites),
+        log_every: log_every(settings),
+        bypass_after: count(settings.bypass_after),
+        keep_in,
+        ..Settings::default()
+    }
+}
+
+/// How many answers, and pages of long ones, the memory is good for. Where there are long ones, at least
+/// half of it is theirs.
+fn objects_and_pages(settings: &FastPathSettings) -> (usize, usize) {
+    if settings.answer_max <= ANSWER_MAX {
+        return (settings.objects.min(settings.memory / VARIANT_BYTES), 0);
+    }
+    let objects = settings.objects.min(settings.memory / 2 / VARIANT_BYTES);
+    (objects, (settings.memory - objects * VARIANT_BYTES) / PAGE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{sample, sample_site};
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn a_reload_that_brings_work_for_the_kernel_is_told_from_others() {
+        let site = || sample_site(&["[::]:80"], &[]);
+        let none = sample(vec![KernelSite { caches: false, ..site() }]);
+        let some = sample(vec![site()]);
+        let off = FastPathSettings { mode: FastPathUse::Off, ..some.clone() };
+        let unwatched = FastPathSettings { watches_files: false, ..some.clone() };
+        for (before, now, late) in [
+            (&none, &some, true),
+            (&off, &some, true),
+            (&unwatched, &some, true),
+            (&some, &some, false),
+            (&some, &none, false),
+            (&none, &off, false),
+            (&none, &unwatched, false),
+        ] {
+            assert_eq!(too_late(before, now).is_some(), late);
+        }
+    }
+
+    #[test]
+    fn memory_is_shared_among_answers_and_pages() {
+        let mut settings = sample(Vec::new());
+        for (objects, answer_max, memory) in [
+            (8192, ANSWER_MAX, 64 * MIB),
+            (8192, ANSWER_MAX, MIB),
+            (8192, 65_536, 64 * MIB),
+            (1_000_000, 65_536, 64 * MIB),
+            (16, 65_536, MIB),
+        ] {
+            (settings.objects, settings.answer_max, settings.memory) =
+                (objects, answer_max, memory);
+            let (objects, pages) = objects_and_pages(&settings);
+            let used = objects * VARIANT_BYTES + pages * PAGE_BYTES;
+            assert!(used <= memory && objects <= settings.objects);
+            let long = answer_max > ANSWER_MAX;
+            assert_eq!(pages * PAGE_BYTES >= memory / 2 - PAGE_BYTES, long, "{objects} {pages}");
+            assert!(objects == settings.objects || used + VARIANT_BYTES + PAGE_BYTES > memory);
+        }
+    }
+}

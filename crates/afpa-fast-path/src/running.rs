@@ -1,0 +1,405 @@
+//! The running fast path: a start, a change of sites at each reload, a pause, an end that leaves nothing.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use afpa_bpf::{Carriers, Change, RtxThread, Swept, interfaces};
+use afpa_cache::{Cache, Residency};
+use afpa_framework::{AccessSink, Network};
+use afpa_module_http::HttpHeader;
+use afpa_server::KernelActivity;
+use afpa_server::counters::WorkerCounters;
+use anyhow::Context as _;
+use arc_swap::ArcSwapOption;
+
+use crate::eligibility::{Eligibility, eligible_of};
+use crate::event_log::VersionRegister;
+use crate::heartbeat::Heartbeat;
+use crate::host_table::HostTable;
+use crate::kernel_cache::{KernelCache, OfferCounts};
+use crate::kernel_hosts::KernelHosts;
+use crate::load::{AttachedPrograms, kernel_activity, log_every};
+use crate::pin_dir::PinDir;
+use crate::rebalance::Demand;
+use crate::scope::KernelScope;
+use crate::settings::{FastPathSettings, FastPathUse, KernelSite};
+use crate::site_numbers::{AnswerCount, SiteNumbers};
+
+/// The running fast path; [`RunningFastPath::finish`] ends it in order.
+pub struct RunningFastPath {
+    core: Arc<FastPathCore>,
+    hosts: KernelHosts,
+    pin_dir: Option<PinDir>,
+    heartbeat: Option<JoinHandle<()>>,
+    tender: Option<RtxThread>,
+}
+
+/// The part of it that the heartbeat and the views share.
+pub(crate) struct FastPathCore {
+    pub(crate) fast_path: Arc<afpa_bpf::FastPath>,
+    pub(crate) current: ArcSwapOption<ServedSites>,
+    pub(crate) numbers: Mutex<SiteNumbers>,
+    pub(crate) register: Arc<VersionRegister>,
+    pub(crate) counts: Arc<OfferCounts>,
+    pub(crate) interfaces: Mutex<Carriers>,
+    /// The TCP addresses that are served.
+    bound: Mutex<Vec<SocketAddr>>,
+    /// Whether it may answer. Under a lock, so that a beat under way cannot undo a pause.
+    answering: Mutex<bool>,
+    pub(crate) hanging: AtomicBool,
+    pub(crate) ending: AtomicBool,
+    /// Whether the configuration wants answers in the access log.
+    pub(crate) logged: AtomicBool,
+    /// A new access log's sink, for the heartbeat to take.
+    pub(crate) next_sink: Mutex<Option<AnswerSink>>,
+    pub(crate) swept: Mutex<Swept>,
+}
+
+/// The access log, for the answers of the kernel.
+pub type AnswerSink = Box<dyn AccessSink + Send>;
+
+/// The sites of the configuration that is served.
+pub(crate) struct ServedSites {
+    pub(crate) kernel_cache: Arc<KernelCache>,
+    pub(crate) cache: Weak<Cache<HttpHeader>>,
+    /// Of each site, in order.
+    pub(crate) eligibility: Vec<Eligibility>,
+    /// Routers in front of sites whose word on their clients is believed, by the kernel's number of the site.
+    forwarded_from: HashMap<u32, Vec<Network>>,
+}
+
+impl ServedSites {
+    /// The routers that are believed in front of a site.
+    pub(crate) fn believed(&self, site: u32) -> &[Network] {
+        self.forwarded_from.get(&site).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// What a start takes.
+pub struct StartParts<'a> {
+    /// The configuration in force.
+    pub settings: &'a FastPathSettings,
+    /// What its workers answer from.
+    pub cache: &'a Arc<Cache<HttpHeader>>,
+    /// The part of it that the kernel may answer.
+    pub scope: KernelScope,
+    /// The TCP addresses that are bound.
+    pub bound: &'a [SocketAddr],
+    /// The workers that must be alive.
+    pub workers: &'a [Arc<WorkerCounters>],
+    /// For the access log.
+    pub sink: AnswerSink,
+}
+
+impl AttachedPrograms {
+    /// Begins to answer. Starts threads: privileges are dropped before.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn start(self, parts: StartParts<'_>) -> anyhow::Result<RunningFastPath> {
+        let core = Arc::new(FastPathCore {
+            fast_path: self.fast_path,
+            current: ArcSwapOption::empty(),
+            numbers: Mutex::default(),
+            register: Arc::default(),
+            counts: Arc::default(),
+            interfaces: Mutex::new(self.interfaces),
+            bound: Mutex::default(),
+            answering: Mutex::new(true),
+            hanging: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
+            logged: AtomicBool::new(false),
+            next_sink: Mutex::new(None),
+            swept: Mutex::default(),
+        });
+        let heartbeat = Heartbeat::new(Arc::clone(&core), parts.workers, parts.sink);
+        let tender = tender(&core.fast_path)
+            .context("the thread that sends answers again cannot be started")?;
+        let hosts = KernelHosts::default();
+        let mut running = RunningFastPath {
+            core,
+            hosts,
+            pin_dir: self.pin_dir,
+            heartbeat: None,
+            tender: Some(tender),
+        };
+        running.adopt(parts.settings, parts.cache, parts.scope, parts.bound, None);
+        let heartbeat = std::thread::Builder::new()
+            .name("afpa-fast-path".to_owned())
+            .spawn(move || heartbeat.run())
+            .context("the fast path's thread cannot be started")?;
+        running.heartbeat = Some(heartbeat);
+        Ok(running)
+    }
+}
+
+/// Sends answers again when nothing comes from their clients.
+fn tender(fast_path: &Arc<afpa_bpf::FastPath>) -> std::io::Result<RtxThread> {
+    let fast_path = Arc::clone(fast_path);
+    let complain = |error: &_| {
+        tracing::warn!(%error, "what is lost of answers is not sent again");
+    };
+    RtxThread::start(move || fast_path.service_timers(), complain)
+}
+
+impl RunningFastPath {
+    /// For statistics.
+    pub(crate) fn core(&self) -> &Arc<FastPathCore> {
+        &self.core
+    }
+
+    /// Answers from `cache`, as far as `scope` allows, on the bound addresses from now on, and no more for
+    /// the sites before. The order: hosts select the new sites, which are empty; then the objects of the old
+    /// sites are taken back; then objects are pinned for the new ones.
+    pub fn adopt(
+        &mut self,
+        settings: &FastPathSettings,
+        cache: &Arc<Cache<HttpHeader>>,
+        scope: KernelScope,
+        bound: &[SocketAddr],
+        sink: Option<AnswerSink>,
+    ) {
+        let core = Arc::clone(&self.core);
+        let eligibility = Eligibility::of(&settings.sites);
+        let numbers = core.number(&eligibility, scope.names());
+        let before = core.current.load_full();
+        let generation = before.as_ref().map_or(0, |before| before.kernel_cache.generation()) + 1;
+        let kernel_cache = Arc::new(KernelCache::new(
+            Arc::clone(&core.fast_path),
+            (generation, numbers.clone()),
+            scope,
+            Arc::clone(&core.register),
+            Arc::clone(&core.counts),
+        ));
+        core.current.store(Some(Arc::new(ServedSites {
+            kernel_cache: Arc::clone(&kernel_cache),
+            cache: Arc::downgrade(cache),
+            eligibility,
+            forwarded_from: forwarded_from(&settings.sites, &numbers),
+        })));
+        *core.answering() = settings.mode != FastPathUse::Off;
+        if settings.mode == FastPathUse::Off {
+            core.fast_path.pause();
+        }
+        self.select_sites(&settings.sites, &numbers, bound);
+        if let Some(before) = before {
+            before.kernel_cache.close();
+        }
+        core.fast_path.set_log_every(log_every(settings));
+        core.fast_path.set_bypass_after(settings.bypass_after as u32); // at most 60,000
+        core.logged.store(settings.log_every != 0, Ordering::Relaxed);
+        if sink.is_some() {
+            *core.next_sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;
+        }
+        cache.attach_residency(kernel_cache as Arc<dyn Residency<HttpHeader>>);
+    }
+
+    /// From now on the hosts of the bound addresses select these sites.
+    fn select_sites(&mut self, sites: &[KernelSite], numbers: &[u32], bound: &[SocketAddr]) {
+        let reached = self.core.reach(&eligible_of(sites, bound));
+        let own = own_addresses();
+        let tables = reached.iter().map(|address| HostTable::new(sites, numbers, *address, &own));
+        if let Err(error) = self.hosts.replace(&self.core.fast_path, tables.collect()) {
+            tracing::warn!(%error, "some hosts or addresses are served without the fast path");
+        }
+    }
+
+    /// For the engine.
+    pub fn kernel_activity(&self) -> KernelActivity {
+        kernel_activity(&self.core.fast_path)
+    }
+
+    /// The kernel answers nothing more; connections go on with their workers.
+    pub fn pause(&self) {
+        self.core.pause();
+    }
+
+    /// Ends it. When this returns, no program of ours is on any interface, and nothing is kept.
+    pub fn finish(mut self) {
+        self.core.pause();
+        self.end_heartbeat();
+        self.core.await_goodbyes();
+        drop(self.tender.take());
+        self.core.interfaces().detach(&self.core.fast_path);
+        drop(self.pin_dir.take());
+    }
+
+    fn end_heartbeat(&mut self) {
+        self.core.ending.store(true, Ordering::Release);
+        if let Some(heartbeat) = self.heartbeat.take() {
+            heartbeat.thread().unpark();
+            // A panic has been printed.
+            let _ = heartbeat.join();
+        }
+    }
+}
+
+impl Drop for RunningFastPath {
+    fn drop(&mut self) {
+        self.pause();
+        self.end_heartbeat();
+    }
+}
+
+fn forwarded_from(sites: &[KernelSite], numbers: &[u32]) -> HashMap<u32, Vec<Network>> {
+    let sites = sites.iter().zip(numbers).filter(|(site, _)| !site.forwarded_from.is_empty());
+    sites.map(|(site, number)| (*number, site.forwarded_from.clone())).collect()
+}
+
+/// All addresses of this machine.
+fn own_addresses() -> Vec<IpAddr> {
+    // When they cannot be read, user mode serves clients that name this machine by an IPv6 address.
+    let all = interfaces().unwrap_or_default();
+    all.into_iter().flat_map(|interface| interface.addresses).collect()
+}
+
+impl FastPathCore {
+    /// Numbers for the sites of the next configuration; 0 for those that user mode answers.
+    fn number(&self, eligibility: &[Eligibility], names: &[String]) -> Vec<u32> {
+        let numbers = self.numbers().enter(names, |site| self.site_count(site));
+        let numbers = eligibility.iter().zip(numbers);
+        numbers.map(|(site, number)| if site.is_answered() { number } else { 0 }).collect()
+    }
+
+    fn site_count(&self, site: u32) -> AnswerCount {
+        self.fast_path.site_count(site).unwrap_or_default().into()
+    }
+
+    /// What was answered for each site, in the order of the configuration.
+    pub(crate) fn site_counts(&self) -> Vec<AnswerCount> {
+        self.numbers().counts(|site| self.site_count(site))
+    }
+
+    fn numbers(&self) -> MutexGuard<'_, SiteNumbers> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn beat(&self) {
+        let answering = self.answering();
+        if *answering && !self.counts.broken.load(Ordering::SeqCst) {
+            self.fast_path.beat();
+        }
+    }
+
+    pub(crate) fn wants_to_answer(&self) -> bool {
+        *self.answering()
+    }
+
+    pub(crate) fn is_answering(&self) -> bool {
+        self.wants_to_answer()
+            && !self.counts.broken.load(Ordering::SeqCst)
+            && !self.hanging.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn sweep(&self, silence: Duration) {
+        match self.fast_path.sweep(silence) {
+            Ok(swept) => *self.swept.lock().unwrap_or_else(PoisonError::into_inner) = swept,
+            Err(error) => tracing::warn!(%error, "connections cannot be swept"),
+        }
+    }
+
+    /// Puts programs on the interfaces that carry these addresses. Returns the addresses that no interface
+    /// without programs carries.
+    fn reach(&self, bound: &[SocketAddr]) -> Vec<SocketAddr> {
+        *self.bound() = bound.to_vec();
+        self.interfaces().forgive();
+        self.look_at_interfaces();
+        let refused = self.interfaces().any_refused();
+        bound.iter().filter(|address| address.ip().is_loopback() || !refused).copied().collect()
+    }
+
+    /// Interfaces come and go. They are listed once a second rather than listened for: that costs a tenth of
+    /// a millisecond, and misses nothing when a queue of notices overflows.
+    pub(crate) fn look_at_interfaces(&self) {
+        let all = match interfaces() {
+            Ok(all) => all,
+            Err(error) => return tracing::warn!(%error, "interfaces cannot be listed"),
+        };
+        let bound = self.bound().clone();
+        for change in self.interfaces().update(&self.fast_path, &bound, &all) {
+            match change {
+                Change::Added(interface) => {
+                    tracing::info!(interface, "the kernel answers on one interface more");
+                }
+                Change::Gone(interface) => tracing::info!(interface, "an interface is gone"),
+                Change::Refused(interface, error) => {
+                    tracing::warn!(interface, %error, "is served without the fast path");
+                }
+            }
+        }
+    }
+
+    /// Offers objects that found no room again, when there is room now.
+    pub(crate) fn use_room(&self) {
+        const AT_ONCE: usize = 256;
+        let current = self.current.load();
+        let Some(current) = current.as_ref().filter(|current| current.kernel_cache.has_refused())
+        else {
+            return;
+        };
+        if let Err(error) = self.fast_path.reclaim() {
+            tracing::warn!(%error, "retired objects cannot be looked after");
+        }
+        let keys = current.kernel_cache.worth_an_offer(self.free(), AT_ONCE);
+        if let Some(cache) = current.cache.upgrade().filter(|_| !keys.is_empty()) {
+            cache.offer_again(&keys);
+        }
+    }
+
+    /// Gives the room to the objects that save the most time.
+    pub(crate) fn rebalance(&self) {
+        let current = self.current.load();
+        if let Some(current) = current.as_ref()
+            && let Some(cache) = current.cache.upgrade()
+        {
+            current.kernel_cache.rebalance(&cache, self.free());
+        }
+    }
+
+    fn free(&self) -> Demand {
+        let (slots, pages) = (self.fast_path.free_slots(), self.fast_path.free_pages());
+        Demand { slots, pages, ..Demand::default() }
+    }
+
+    fn bound(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn interfaces(&self) -> MutexGuard<'_, Carriers> {
+        self.interfaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answering(&self) -> MutexGuard<'_, bool> {
+        self.answering.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pause(&self) {
+        let mut answering = self.answering();
+        *answering = false;
+        self.fast_path.pause();
+    }
+
+    /// Waits for the ends of long answers, and a little for connections that need translation: their last
+    /// segments need the programs. Connections in TIME_WAIT do not delay the end for long.
+    fn await_goodbyes(&self) {
+        const FLIGHTS: Duration = Duration::from_secs(2);
+        const PATIENCE: Duration = Duration::from_millis(250);
+        let start = Instant::now();
+        while self.fast_path.transfers().is_ok_and(|transfers| transfers > 0)
+            && start.elapsed() < FLIGHTS
+        {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let start = Instant::now();
+        while self.fast_path.translated_flows().is_ok_and(|translated| translated > 0)
+            && start.elapsed() < PATIENCE
+        {
+            self.sweep(Duration::ZERO);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}

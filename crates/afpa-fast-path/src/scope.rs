@@ -1,0 +1,200 @@
+//! Which cache objects the kernel may answer with, and under which URLs: those that host and path alone
+//! lead to.
+
+use std::sync::Arc;
+
+use afpa_cache::Key;
+use afpa_http::Method;
+use afpa_module_http::Global;
+use afpa_router::{Action, ListenerId, Question, RequestSet, Router, SiteId};
+
+/// The part of what is served that the kernel can answer for.
+pub struct KernelScope {
+    router: Option<Arc<Router>>,
+    /// For each root, the URLs that lead to it.
+    ways: Vec<Vec<Way>>,
+    /// What logs and metrics call each site.
+    names: Vec<String>,
+}
+
+/// From URLs to a root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Way {
+    site: SiteId,
+    /// What URLs of the site have before the path below the root.
+    head: Box<[u8]>,
+}
+
+/// Most ways to one root: each of its objects is pinned once for every way.
+const MOST_WAYS: usize = 8;
+
+impl KernelScope {
+    /// What may be answered for `global`.
+    pub fn of(global: &Global) -> Self {
+        let names = global.sites.iter().map(|site| site.name.clone()).collect();
+        KernelScope::new(global.router.clone(), global.roots.len(), names)
+    }
+
+    fn new(router: Option<Arc<Router>>, roots: usize, names: Vec<String>) -> Self {
+        let mut ways = vec![Vec::new(); roots];
+        for set in router.iter().flat_map(|router| router.sets()) {
+            let Some((root, way)) = way(set) else { continue };
+            let Some(known) = ways.get_mut(root).filter(|known| known.len() < MOST_WAYS) else {
+                continue;
+            };
+            if !known.contains(&way) {
+                known.push(way);
+            }
+        }
+        KernelScope { router, ways, names }
+    }
+
+    /// What the sites are called, in the order of the configuration.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Sites, by their place in the configuration, and their URL paths for which every GET and HEAD is
+    /// answered with the key's object, whatever its fields are.
+    pub(crate) fn urls(&self, key: &Key) -> Vec<(usize, Vec<u8>)> {
+        let Some(router) = &self.router else { return vec![(0, key.path.to_vec())] };
+        let ways = self.ways.get(key.site as usize).into_iter().flatten();
+        let urls = ways.map(|way| (way.site, [&way.head, &key.path[..]].concat()));
+        urls.filter(|(site, url)| leads(router, *site, url, key))
+            .map(|(site, url)| (site.0 as usize, url))
+            .collect()
+    }
+}
+
+/// The URLs by which a request set may lead to its root. `None`: it has no root, or they cannot be told.
+fn way(set: &RequestSet) -> Option<(usize, Way)> {
+    let Action::Cached { root } = set.behaviour.action else { return None };
+    let head = match &set.behaviour.rewrite {
+        None => &[][..],
+        // Where more than a prefix is replaced, the URL cannot be told from the path below the root.
+        Some(rewrite) if rewrite.head.is_empty() => set.prefix.get(..rewrite.strip)?,
+        Some(_) => return None,
+    };
+    Some((root.0 as usize, Way { site: set.site, head: head.into() }))
+}
+
+/// Whether the router certainly leads from the URL to the object.
+fn leads(router: &Router, site: SiteId, url: &[u8], key: &Key) -> bool {
+    let question = Question {
+        listener: ListenerId(0),
+        host: "",
+        method: Method::Get,
+        path: url,
+        query: None,
+        fields: (),
+    };
+    let Ok(verdict) = router.route_in(site, &question) else { return false };
+    let Action::Cached { root } = verdict.action else { return false };
+    verdict.certain && root.0 == key.site && *verdict.path.join(&mut Vec::new()) == *key.path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use afpa_router::{
+        Conditions, Content, ContentGroup, FieldCondition, FieldSource, GroupId, PathEntry,
+        Pattern, Reach, Rewrite, RootId, SiteEntry, Table,
+    };
+
+    const SERVER: Action =
+        Action::Distributed { group: GroupId(0), affinity: afpa_router::Affinity::None };
+
+    fn scope(sites: Vec<Vec<PathEntry>>, roots: usize) -> KernelScope {
+        let sites = sites.into_iter().map(|paths| SiteEntry { paths, ..SiteEntry::default() });
+        let table = Table { sites: sites.collect() };
+        KernelScope::new(Some(Arc::new(Router::compile(&table).unwrap())), roots, Vec::new())
+    }
+
+    fn cached(root: u32) -> Action {
+        Action::Cached { root: RootId(root) }
+    }
+
+    fn path(prefix: &str, contents: Vec<Content>) -> PathEntry {
+        PathEntry { prefix: prefix.into(), reach: Reach::Recursion, contents }
+    }
+
+    fn content(action: Action) -> Content {
+        let (group, conditions) = (ContentGroup::All, Conditions::default());
+        Content { group, conditions, action, rewrite: None }
+    }
+
+    /// A path with a directory of its own: its prefix gives way, but for the last slash.
+    fn directory(prefix: &str, root: u32) -> PathEntry {
+        let rewrite = Some(Rewrite { strip: prefix.len() - 1, head: Vec::new() });
+        path(prefix, vec![Content { rewrite, ..content(cached(root)) }])
+    }
+
+    fn urls(scope: &KernelScope, root: u32, path: &str) -> Vec<(usize, String)> {
+        let urls = scope.urls(&Key::new(root, path.as_bytes()));
+        urls.into_iter().map(|(site, url)| (site, String::from_utf8(url).unwrap())).collect()
+    }
+
+    #[test]
+    fn only_what_host_and_path_alone_decide_is_allowed() {
+        let (own, other) = (0, 1);
+        let extensions = ["html", "css"].map(str::to_owned).to_vec();
+        let files = ContentGroup::List { extensions, none: false, others: false };
+        let cookie = FieldCondition {
+            source: FieldSource::Cookie,
+            name: "beta".to_owned(),
+            value: Pattern::new("*"),
+        };
+        let beta = Conditions { fields: vec![cookie], ..Conditions::default() };
+        let post = Conditions { methods: vec!["POST".to_owned()], ..Conditions::default() };
+        let scope = scope(
+            vec![vec![
+                path("/", vec![Content { group: files, ..content(cached(own)) }, content(SERVER)]),
+                directory("/two/", other),
+                path("/two/private/", vec![content(SERVER)]),
+                path("/beta/", vec![Content { conditions: beta, ..content(SERVER) }]),
+                path("/post/", vec![Content { conditions: post, ..content(SERVER) }]),
+            ]],
+            2,
+        );
+        for (root, path, url) in [
+            (own, "/a.html", Some("/a.html")),
+            (own, "/post/a.html", Some("/post/a.html")),
+            (own, "/a.php", None),
+            (own, "/", None),
+            (own, "/beta/a.html", None),
+            // Another root answers for this URL.
+            (own, "/two/a.html", None),
+            (other, "/a.html", Some("/two/a.html")),
+            (other, "/", Some("/two/")),
+            (other, "/two/a.html", Some("/two/two/a.html")),
+            (other, "/private/a.html", None),
+        ] {
+            let expected: Vec<_> = url.iter().map(|url| (0, (*url).to_owned())).collect();
+            assert_eq!(urls(&scope, root, path), expected, "{root} {path}");
+        }
+        let plain = KernelScope::new(None, 1, Vec::new());
+        assert_eq!(urls(&plain, 0, "/anything"), [(0, "/anything".to_owned())]);
+    }
+
+    #[test]
+    fn a_root_belongs_to_its_site_and_may_stand_in_several_places() {
+        let (one, two, shared) = (0, 1, 2);
+        let scope = scope(
+            vec![
+                vec![path("/", vec![content(cached(one))])],
+                vec![
+                    path("/", vec![content(cached(two))]),
+                    directory("/x/", shared),
+                    directory("/y/", shared),
+                ],
+                vec![path("/", vec![content(SERVER)])],
+            ],
+            3,
+        );
+        let url = |site, url: &str| (site, url.to_owned());
+        assert_eq!(urls(&scope, one, "/a"), [url(0, "/a")]);
+        assert_eq!(urls(&scope, two, "/a"), [url(1, "/a")]);
+        assert_eq!(urls(&scope, shared, "/a"), [url(1, "/x/a"), url(1, "/y/a")]);
+        assert_eq!(urls(&scope, 99, "/a"), []);
+    }
+}

@@ -1,0 +1,72 @@
+//! The client's half of a split connection (IBM paper, section 3), as the engine lends it to a module.
+
+use std::io;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::clock::Now;
+
+/// How long the client may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Between two arrivals of a request's content.
+    pub body: Duration,
+    /// Without taking a byte of a response.
+    pub write: Duration,
+}
+
+/// The connection to the client, which the engine lends to *derive remote response*.
+///
+/// Read the content of the request from [`arrived`](ClientStream::arrived) first, then from
+/// [`poll_receive`](ClientStream::poll_receive), and give back what was read beyond it. Send with
+/// [`poll_send`](ClientStream::poll_send); it takes only a part of the bytes when the client is slow, which
+/// is the back-pressure. There are no timers: the engine's sweep checks deadlines. So after a `Pending`, ask
+/// [`is_over`](ClientStream::is_over) before waiting.
+pub trait ClientStream {
+    /// The bytes that had arrived behind the head of the request and were not consumed yet.
+    fn arrived(&self) -> &[u8];
+
+    /// Takes `n` bytes from the front of what had arrived.
+    fn consume(&mut self, n: usize);
+
+    /// Receives what arrives after that. `Ok(0)` is the end of the stream.
+    fn poll_receive(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>>;
+
+    /// Gives back what was received and does not belong to the request.
+    fn give_back(&mut self, bytes: &[u8]);
+
+    /// Ready when the client is gone. For a client from which no content is expected: bytes that it sends are
+    /// kept, up to a limit.
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Sends from `bytes`. `more` says that more follows at once, so that no short packet is made.
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        more: bool,
+    ) -> Poll<io::Result<usize>>;
+
+    /// Shuts down the sending direction, because the server of a tunnel has.
+    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Has the connection end with a reset. A response without a length that breaks off would otherwise look
+    /// complete.
+    fn reset_at_end(&mut self);
+
+    /// The time.
+    fn now(&self) -> Now;
+
+    /// The time when the clock was last read on this core: when the request arrived, or a sweep ago at most.
+    /// Does not read the clock.
+    fn cached_now(&self) -> Now;
+
+    /// How long this client may take.
+    fn timeouts(&self) -> Timeouts;
+
+    /// Sets the deadline of all waits from now on; `None`: no deadline.
+    fn wait_until(&mut self, steady_ms: Option<u64>);
+
+    /// Whether the deadline has passed. If not, the task is woken when it does.
+    fn is_over(&self, cx: &mut Context<'_>) -> bool;
+}

@@ -1,0 +1,73 @@
+//! A request as its answer needs it: while it lies in the input, and while it waits for a thread.
+
+use std::sync::Arc;
+
+use afpa_framework::{Client, Now};
+use afpa_http::{FieldSlots, Request, RequestLimits, request};
+
+use crate::scope_stats::{InFlight, ScopeStats};
+
+/// A request that is being answered: the client, the request itself, and what produces the answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a, 's, 'b> {
+    /// The client as the log names it.
+    pub(crate) client: Client,
+    pub(crate) request: &'a Request<'s, 'b>,
+    /// The counters of its request set or site; `None` if it belongs to no site.
+    pub(crate) scope: Option<&'a Arc<ScopeStats>>,
+    /// What produces the answer, as the log calls it.
+    pub(crate) source: &'static str,
+    /// When the request was derived; `now` is later if a thread had to find the answer.
+    pub(crate) arrived: Now,
+    pub(crate) now: Now,
+    /// This has to be the last answer on the connection.
+    pub(crate) must_close: bool,
+}
+
+impl Asked<'_, '_, '_> {
+    /// Counts the answer for its site and request set.
+    #[inline]
+    pub(crate) fn count(&self, status: u16) {
+        if let Some(scope) = self.scope {
+            scope.answered(status);
+        }
+    }
+}
+
+/// A request that has left the deferred-interrupt context. It owns its head, which is parsed again for
+/// the answer.
+pub(crate) struct KeptRequest {
+    pub(crate) head: Vec<u8>,
+    pub(crate) limits: RequestLimits,
+    pub(crate) arrived: Now,
+    /// The client as the log names it.
+    pub(crate) client: Client,
+    /// Counts the request as in flight, if it belongs to a site.
+    in_flight: Option<InFlight>,
+}
+
+impl KeptRequest {
+    pub(crate) fn new(asked: &Asked<'_, '_, '_>, head: Vec<u8>, limits: RequestLimits) -> Self {
+        let (arrived, client) = (asked.arrived, asked.client);
+        Self { head, limits, arrived, client, in_flight: asked.scope.map(InFlight::count) }
+    }
+
+    pub(crate) fn scope(&self) -> Option<&Arc<ScopeStats>> {
+        self.in_flight.as_ref().map(InFlight::scope)
+    }
+
+    /// Parses the head again. It was parsed before under the same limits, so `None` is a defect; it
+    /// harms only the answer to this request.
+    pub(crate) fn parse<'s, 'b>(
+        &'b self,
+        slots: &'s mut FieldSlots<'b>,
+    ) -> Option<Request<'s, 'b>> {
+        match request::parse(&self.head, slots, &self.limits) {
+            Ok(Some(parsed)) => Some(parsed),
+            Ok(None) | Err(_) => {
+                debug_assert!(false, "a request that was parsed is one");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! *Derive miss response*: from the route of a request that the cache does not answer to its answer, or to
+//! the state that finds one.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use afpa_framework::{Client, Miss, Outbox, Persistence};
+use afpa_http::Status;
+use afpa_proxy::exchange;
+
+use super::HttpConnection;
+use crate::asked::{Asked, KeptRequest};
+use crate::global::Global;
+use crate::remote::{self, Asker, Distributed, NotSent, Remote};
+use crate::respond::Responder;
+use crate::route::{Route, question};
+use crate::uncached::Uncached;
+
+/// A request that was routed and is not in the cache. It borrows the parts of the module that answer it.
+pub struct Missed<'m, 's, 'b> {
+    pub(super) asked: Asked<'m, 's, 'b>,
+    pub(super) head: &'b [u8],
+    pub(super) route: Route<'m>,
+    pub(super) global: &'m Global,
+    pub(super) responder: &'m mut Responder,
+    pub(super) core: &'m Rc<exchange::Core>,
+}
+
+impl Missed<'_, '_, '_> {
+    /// Answers the request, or sends it on.
+    pub(super) fn respond(
+        self,
+        connection: &mut HttpConnection,
+        out: &mut Outbox,
+    ) -> Miss<Uncached, Remote> {
+        let Self { asked, head, route, global, responder, core } = self;
+        Miss::Answered(match route {
+            Route::File { root, path } => {
+                return Miss::Uncached(Uncached {
+                    request: KeptRequest::new(&asked, head.into(), global.limits),
+                    root: Arc::clone(root),
+                    path: path.into(),
+                });
+            }
+            Route::Distributed(to) => {
+                let distributing = Distributing { asked, head, global, responder, core };
+                return distributing.respond(to, connection, out);
+            }
+            Route::Redirect { status, verdict, path } => {
+                let question = question(connection.listener, asked.request, path);
+                let location = verdict.location(&question).unwrap_or_default();
+                let status = status_of(status).unwrap_or(Status::FOUND);
+                responder.redirect(asked, status, &location, out)
+            }
+            Route::Fixed(fixed) => {
+                let status = status_of(fixed.status).unwrap_or(Status::OK);
+                responder.fixed(asked, status, (&fixed.content_type, &fixed.body), out)
+            }
+            Route::Options => responder.options(asked, out),
+            Route::Error(status) => responder.page(asked, status, out),
+            Route::Tunnel => {
+                let asked = Asked { must_close: true, ..asked };
+                responder.page(asked, Status::METHOD_NOT_ALLOWED, out)
+            }
+            Route::ContentTooLarge => {
+                let status = Status::CONTENT_TOO_LARGE;
+                asked.count(status.code());
+                responder.refuse(asked.client, status, asked.now, out);
+                Persistence::Close
+            }
+        })
+    }
+}
+
+/// A request that the router sends to a server group.
+struct Distributing<'m, 's, 'b> {
+    asked: Asked<'m, 's, 'b>,
+    head: &'b [u8],
+    global: &'m Global,
+    responder: &'m mut Responder,
+    core: &'m Rc<exchange::Core>,
+}
+
+impl Distributing<'_, '_, '_> {
+    /// Makes the request ready for a server, or answers why it goes to none.
+    fn respond(
+        self,
+        to: Distributed<'_>,
+        connection: &mut HttpConnection,
+        out: &mut Outbox,
+    ) -> Miss<Uncached, Remote> {
+        let Self { asked, head, global, responder, core } = self;
+        let client = match connection.client {
+            Client::Ip(client) => Some(client),
+            Client::Unix => None,
+        };
+        let names_server = responder.sink.enabled();
+        let asker = Asker { client, names_server, is_last: asked.must_close };
+        let permit = &mut connection.permit;
+        Miss::Answered(
+            match remote::prepare(global, core, asked.request, to, (asker, permit), asked.now) {
+                Ok((job, permit)) => {
+                    // The exchange passes the content on to the server, so it is not skipped.
+                    connection.skipping = None;
+                    let mut kept = core.pool.text();
+                    kept.extend_from_slice(head);
+                    let request = KeptRequest::new(&asked, kept, global.limits);
+                    return Miss::Remote(Remote { request, job, _permit: permit });
+                }
+                Err(NotSent::Options) => responder.options(asked, out),
+                Err(NotSent::Status(status)) => responder.page(asked, status, out),
+                Err(NotSent::Limited(refused)) => {
+                    let must_close = asked.must_close || refused.ends_connection();
+                    responder.limited(Asked { must_close, ..asked }, refused, out)
+                }
+                Err(NotSent::TooLarge) => {
+                    let asked = Asked { must_close: true, ..asked };
+                    responder.page(asked, Status::CONTENT_TOO_LARGE, out)
+                }
+            },
+        )
+    }
+}
+
+/// A status that AFPA itself sends.
+fn status_of(code: u16) -> Option<Status> {
+    Status::ALL.iter().copied().find(|status| status.code() == code)
+}

@@ -1,0 +1,145 @@
+//! A document root with its cache, watcher and settings.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use afpa_cache::root::DocumentRoot;
+use afpa_cache::watch::{WatchSettings, Watcher};
+use afpa_cache::{Arena, Cache, CacheSettings, Key, Object};
+use afpa_http::media::MediaTypes;
+use afpa_http::{Host, Request};
+
+use crate::header::HttpHeader;
+use crate::load::{Compressor, Homes, RootedPath, split_home};
+use crate::push::{Changes, Pusher};
+use crate::settings::DocRootSettings;
+
+/// A document root. It is independent of connections and requests, and replaced as a whole at a reload.
+pub struct DocRoot {
+    key: u32,
+    settings: DocRootSettings,
+    media: MediaTypes,
+    cache: Arc<Cache<HttpHeader>>,
+    compressor: Arc<Compressor>,
+    root: DocumentRoot,
+    homes: Option<Homes>,
+    watcher: OnceLock<Watcher>,
+}
+
+/// A thread cannot be started: the one that watches the document root, pushes files, or compresses.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot watch the document root: {0}")]
+pub struct DocRootError(#[from] io::Error);
+
+impl DocRoot {
+    /// Opens a document root with a cache of its own, whose objects live in `arena`. This starts threads, so
+    /// the process drops its privileges before, while `root` may have been opened with them.
+    ///
+    /// # Errors
+    /// [`DocRootError`] when no thread can be started.
+    pub fn open(
+        root: DocumentRoot,
+        settings: DocRootSettings,
+        cache: CacheSettings,
+        watch: WatchSettings,
+        arena: Arena,
+    ) -> Result<Arc<Self>, DocRootError> {
+        let compressor = Compressor::start(settings.compression.queue)?;
+        Self::open_in(root, settings, Cache::new(cache, arena), compressor, 0, watch)
+    }
+
+    /// Opens a document root that shares the cache and the compressor of others. `key` distinguishes its
+    /// objects from those of the others.
+    ///
+    /// # Errors
+    /// As [`DocRoot::open`].
+    pub fn open_in(
+        root: DocumentRoot,
+        settings: DocRootSettings,
+        cache: Arc<Cache<HttpHeader>>,
+        compressor: Arc<Compressor>,
+        key: u32,
+        watch: WatchSettings,
+    ) -> Result<Arc<Self>, DocRootError> {
+        let push = settings.push && watch.enabled;
+        let (changes, written) = Changes::new(Arc::clone(&cache), key, push);
+        let media = settings
+            .types
+            .iter()
+            .fold(MediaTypes::default(), |media, (extension, kind)| media.with(extension, kind));
+        let doc_root = Arc::new(Self {
+            key,
+            homes: settings.homes.as_deref().map(|dir| Homes::new(dir, root.settings())),
+            settings,
+            media,
+            cache,
+            compressor,
+            root,
+            watcher: OnceLock::new(),
+        });
+        let watcher = Watcher::start(&doc_root.root, Arc::new(changes), watch)?;
+        let pusher = Pusher { doc_root: Arc::downgrade(&doc_root), written };
+        std::thread::Builder::new().name("afpa-push".into()).spawn(move || pusher.run())?;
+        // This is the only place that sets it, and no other thread has the document root yet.
+        let _ = doc_root.watcher.set(watcher);
+        Ok(doc_root)
+    }
+
+    /// The number that distinguishes objects of this document root from others in the same cache.
+    pub fn key(&self) -> u32 {
+        self.key
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &DocRootSettings {
+        &self.settings
+    }
+
+    /// The cache, which several document roots may share.
+    pub fn cache(&self) -> &Arc<Cache<HttpHeader>> {
+        &self.cache
+    }
+
+    /// The watcher, for its coverage and progress.
+    pub fn watcher(&self) -> Option<&Watcher> {
+        self.watcher.get()
+    }
+
+    /// Drops the object of a normalised path. Returns whether there was one.
+    pub fn purge(&self, path: &[u8]) -> bool {
+        self.cache.purge(&Key::new(self.key, path))
+    }
+
+    /// Notes a request that is answered from `object`, and queues the object for compression if the request
+    /// shows that this is wanted. It costs a hit one or two loads.
+    #[inline]
+    pub(crate) fn note(
+        self: &Arc<Self>,
+        object: &Arc<Object<HttpHeader>>,
+        request: &Request<'_, '_>,
+    ) {
+        if object.header().wants_codings(request) {
+            self.compressor.enqueue(self, object);
+        }
+    }
+
+    pub(crate) fn media(&self) -> &MediaTypes {
+        &self.media
+    }
+
+    /// Whether requests for this host are answered. Names are compared without regard to case; the
+    /// port does not matter.
+    pub(crate) fn serves(&self, host: Host<'_>) -> bool {
+        let hosts = &self.settings.hosts;
+        hosts.is_empty() || hosts.iter().any(|known| known.eq_ignore_ascii_case(host.name()))
+    }
+
+    /// The directory that a path is looked up in; `None` if it names the home of an unknown user.
+    pub(crate) fn place<'a>(&'a self, path: &'a [u8]) -> Option<RootedPath<'a>> {
+        let Some((homes, (prefix, rest))) = self.homes.as_ref().zip(split_home(path)) else {
+            return Some(RootedPath::in_doc_root(&self.root, self.watcher.get(), path));
+        };
+        let name = prefix.strip_prefix(b"/~").unwrap_or_default();
+        homes.root(name).map(|root| RootedPath::in_home(root, prefix, rest))
+    }
+}

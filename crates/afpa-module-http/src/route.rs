@@ -1,0 +1,169 @@
+//! Layer-7 routing (IBM paper, section 4): from a request to where it goes. *Derive cached response* does
+//! this once for each request, before it asks the cache: the route gives the key of the object.
+
+use std::sync::Arc;
+
+use afpa_http::{Method, Request, Status, Target, target};
+use afpa_router::{
+    Action, Fixed, ListenerId, Question, RequestSetId, Router, SiteId, Unrouted, Verdict,
+};
+
+use crate::doc_root::DocRoot;
+use crate::global::Global;
+use crate::remote::Distributed;
+
+/// Where a request goes, and what it is counted for.
+pub(crate) struct Routed<'m> {
+    /// The site whose trusted routers name the client.
+    pub(crate) site: Option<SiteId>,
+    /// The site, and perhaps the request set, whose counters count the request.
+    pub(crate) scope: Option<(SiteId, Option<RequestSetId>)>,
+    pub(crate) route: Route<'m>,
+}
+
+/// Where a request goes. Paths are normalised; they lie in the input, or in memory of the module.
+pub(crate) enum Route<'m> {
+    /// A GET or HEAD of what lies at a path below a document root. The cache may have it; if not, a helper
+    /// thread loads it.
+    File { root: &'m Arc<DocRoot>, path: &'m [u8] },
+    /// To a server group.
+    Distributed(Distributed<'m>),
+    /// A redirect: the verdict, and the path that was asked for.
+    Redirect { status: u16, verdict: Verdict<'m, 'm>, path: &'m [u8] },
+    /// An answer that the configuration wrote.
+    Fixed(&'m Fixed),
+    /// OPTIONS, which AFPA answers.
+    Options,
+    /// An error page.
+    Error(Status),
+    /// CONNECT: what follows may be meant for the tunnel that AFPA does not offer, so the connection ends.
+    Tunnel,
+    /// The request has more content than AFPA reads and throws away, so the connection ends.
+    ContentTooLarge,
+}
+
+impl<'m> Routed<'m> {
+    fn nowhere(route: Route<'m>) -> Self {
+        Self { site: None, scope: None, route }
+    }
+}
+
+/// Memory for paths that do not lie in the input as they are needed.
+#[derive(Default)]
+pub(crate) struct PathRoom {
+    /// For a path that does not arrive normalised.
+    normalised: Vec<u8>,
+    /// For a path that the router rewrites.
+    rewritten: Vec<u8>,
+}
+
+/// Finds out where a request goes.
+#[inline]
+pub(crate) fn route<'m>(
+    global: &'m Global,
+    listener: ListenerId,
+    request: &'m Request<'_, 'm>,
+    room: &'m mut PathRoom,
+) -> Routed<'m> {
+    match &global.router {
+        Some(router) => by_router(global, router, listener, request, room),
+        None => alone(global, request, room),
+    }
+}
+
+/// The route where a router decides.
+#[inline]
+fn by_router<'m>(
+    global: &'m Global,
+    router: &'m Router,
+    listener: ListenerId,
+    request: &'m Request<'_, 'm>,
+    room: &'m mut PathRoom,
+) -> Routed<'m> {
+    let path = match request.target {
+        Target::Origin { path, .. } | Target::Absolute { path, .. } => path,
+        Target::Asterisk => return Routed::nowhere(Route::Options),
+        Target::Authority(_) => return Routed::nowhere(Route::Tunnel),
+    };
+    let path = match target::normalise(path, &mut room.normalised) {
+        Ok(path) => path,
+        Err(error) => return Routed::nowhere(Route::Error(error.status())),
+    };
+    let verdict = match router.route(&question(listener, request, path)) {
+        Ok(verdict) => verdict,
+        Err(Unrouted::Misdirected) => {
+            return Routed::nowhere(Route::Error(Status::MISDIRECTED_REQUEST));
+        }
+        Err(Unrouted::NotFound(site)) => {
+            let route = Route::Error(Status::NOT_FOUND);
+            return Routed { site: Some(site), scope: Some((site, None)), route };
+        }
+    };
+    let route = match verdict.action {
+        Action::Distributed { group, affinity } => Route::Distributed(Distributed {
+            site: verdict.site,
+            group: *group,
+            affinity: *affinity,
+            path: verdict.path.join(&mut room.rewritten),
+        }),
+        _ if global.leaves_content(request) => Route::ContentTooLarge,
+        Action::Cached { root } => match (request.method, global.root(root.0)) {
+            (Method::Get | Method::Head, Some(root)) => {
+                Route::File { root, path: verdict.path.join(&mut room.rewritten) }
+            }
+            (Method::Options, _) => Route::Options,
+            (method, _) => Route::Error(not_for_files(method)),
+        },
+        Action::Redirect(redirect) => Route::Redirect { status: redirect.status, verdict, path },
+        Action::Fixed(fixed) => Route::Fixed(fixed),
+    };
+    Routed { site: Some(verdict.site), scope: Some((verdict.site, Some(verdict.set))), route }
+}
+
+/// The route where there is one site without routes: the file system, or an error.
+#[inline]
+fn alone<'m>(
+    global: &'m Global,
+    request: &'m Request<'_, 'm>,
+    room: &'m mut PathRoom,
+) -> Routed<'m> {
+    let only = SiteId(0);
+    let Some(root) = global.roots.first() else {
+        return Routed { site: Some(only), scope: None, route: Route::Error(Status::NOT_FOUND) };
+    };
+    if !root.serves(request.host) {
+        let route = Route::Error(Status::MISDIRECTED_REQUEST);
+        return Routed { site: Some(only), scope: None, route };
+    }
+    let route = match (request.method, request.target.path()) {
+        (Method::Get | Method::Head, Some(path)) => {
+            match target::normalise(path, &mut room.normalised) {
+                Ok(path) => Route::File { root, path },
+                Err(error) => Route::Error(error.status()),
+            }
+        }
+        (Method::Get | Method::Head, None) => Route::Error(Status::BAD_REQUEST),
+        (Method::Options, _) => Route::Options,
+        (method, _) => Route::Error(not_for_files(method)),
+    };
+    Routed { site: Some(only), scope: Some((only, None)), route }
+}
+
+/// The status for a method that files do not have.
+fn not_for_files(method: Method<'_>) -> Status {
+    match method {
+        Method::Other(_) => Status::NOT_IMPLEMENTED,
+        _ => Status::METHOD_NOT_ALLOWED,
+    }
+}
+
+/// What the router is asked about a request.
+pub(crate) fn question<'q, 's>(
+    listener: ListenerId,
+    request: &'q Request<'s, 'q>,
+    path: &'q [u8],
+) -> Question<'q, &'q Request<'s, 'q>> {
+    let query = request.target.query();
+    let (host, method) = (request.host.name(), request.method);
+    Question { listener, host, method, path, query, fields: request }
+}

@@ -1,0 +1,100 @@
+//! *Derive uncached response*: the request that goes to a helper thread, and its answer. How the object is
+//! made is in `load`.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use afpa_cache::Seconds;
+use afpa_framework::{Helpers, Now, Outbox, Persistence};
+use afpa_http::{FieldSlots, Status, target};
+
+use crate::asked::{Asked, KeptRequest};
+use crate::doc_root::DocRoot;
+use crate::load::{self, Loaded};
+use crate::respond::Responder;
+
+/// A request for what lies at a path below a document root. It holds the root, so that a reload in the
+/// meantime does not change its answer.
+pub struct Uncached {
+    pub(crate) request: KeptRequest,
+    pub(crate) root: Arc<DocRoot>,
+    /// Normalised.
+    pub(crate) path: Box<[u8]>,
+}
+
+/// The request, and what the helper thread found for it.
+pub struct LoadedRequest {
+    pub(crate) request: KeptRequest,
+    root: Arc<DocRoot>,
+    loaded: Loaded,
+}
+
+impl Uncached {
+    /// Loads the object.
+    pub(crate) fn load(
+        self,
+        helpers: Helpers,
+        now: Seconds,
+    ) -> impl Future<Output = LoadedRequest> + 'static {
+        let Uncached { request, root, path } = self;
+        async move {
+            let loaded = load::load(Arc::clone(&root), path, helpers, now).await;
+            LoadedRequest { request, root, loaded }
+        }
+    }
+}
+
+impl LoadedRequest {
+    /// Writes the answer.
+    pub(crate) fn finish(
+        self,
+        responder: &mut Responder,
+        now: Now,
+        must_close: bool,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let Self { request, root, loaded } = self;
+        let mut slots = FieldSlots::default();
+        let Some(parsed) = request.parse(&mut slots) else {
+            responder.refuse(request.client, Status::INTERNAL_SERVER_ERROR, now, out);
+            return Persistence::Close;
+        };
+        let asked = Asked {
+            client: request.client,
+            request: &parsed,
+            scope: request.scope(),
+            source: "uncached",
+            arrived: request.arrived,
+            now,
+            must_close,
+        };
+        match loaded {
+            Loaded::Object(object) => {
+                root.note(&object, &parsed);
+                responder.object(asked, &object, root.settings(), out)
+            }
+            Loaded::Slash => {
+                let location = with_slash(&parsed);
+                responder.redirect(asked, Status::MOVED_PERMANENTLY, &location, out)
+            }
+            Loaded::Listing(html) => responder.html(asked, &html, out),
+            Loaded::Failed(status) => responder.page(asked, status, out),
+        }
+    }
+}
+
+/// The target of a request for a directory, with the slash that was missing and the query as it came. This
+/// is the path that the client asked for, whatever path the router made of it.
+fn with_slash(request: &afpa_http::Request<'_, '_>) -> Vec<u8> {
+    let mut room = Vec::new();
+    let path = request.target.path().unwrap_or_default();
+    let path = target::normalise(path, &mut room).unwrap_or_default();
+    let mut location = Vec::with_capacity(path.len() + 1);
+    target::encode(path, &mut location);
+    location.push(b'/');
+    if let Some(query) = request.target.query() {
+        location.push(b'?');
+        location.extend_from_slice(query);
+    }
+    location
+}

@@ -1,0 +1,113 @@
+//! What the fast path is told of the configuration.
+
+use afpa_fast_path::{FastPathSettings, FastPathUse, KernelSite, PinDirOwner};
+use afpa_router::Action;
+
+use crate::privileges::Identity;
+use afpa_config::{AccessTarget, Config, FastPathMode, Hierarchy, Listen};
+
+/// The settings of `afpa-fast-path`.
+pub(crate) fn settings(config: &Config) -> FastPathSettings {
+    let wanted = &config.fast_path;
+    FastPathSettings {
+        mode: match wanted.mode {
+            FastPathMode::Off => FastPathUse::Off,
+            FastPathMode::Auto => FastPathUse::Auto,
+            FastPathMode::On => FastPathUse::On,
+        },
+        objects: wanted.objects,
+        answer_max: wanted.answer_max,
+        memory: wanted.memory,
+        retired: wanted.retired,
+        transfers: wanted.transfers,
+        flows: wanted.flows,
+        bypass_after: wanted.bypass_after,
+        log_every: wanted.log_every,
+        access_log: config.log.access != AccessTarget::Off,
+        survive_restart: wanted.survive_restart,
+        watches_files: config.coherency.watch,
+        request_limits: afpa_http::RequestLimits {
+            request_line: config.limits.request_line,
+            head: config.limits.head,
+            fields: config.limits.fields,
+        },
+        sites: sites(config),
+    }
+}
+
+/// The user that the process becomes owns what the kernel keeps for the next one.
+pub(crate) fn pin_dir_owner(identity: &Identity) -> PinDirOwner {
+    PinDirOwner { user: identity.uid.as_raw(), group: identity.gid.as_raw() }
+}
+
+fn sites(config: &Config) -> Vec<KernelSite> {
+    let hierarchy = Hierarchy::of(config, &mut |_| 0);
+    let sites = config.sites.iter().zip(hierarchy.table.sites);
+    let sites = sites.map(|(site, routed)| KernelSite {
+        caches: caches(&routed),
+        name: routed.name,
+        addresses: site.listen.iter().filter_map(tcp_address).collect(),
+        hosts: site.hosts.clone(),
+        proxy_protocol: !site.proxy_from.is_empty(),
+        forwarded_from: site.forwarded_from.clone(),
+    });
+    sites.collect()
+}
+
+fn caches(site: &afpa_router::SiteEntry) -> bool {
+    let mut contents = site.paths.iter().flat_map(|path| &path.contents);
+    contents.any(|content| matches!(content.action, Action::Cached { .. }))
+}
+
+fn tcp_address(listen: &Listen) -> Option<std::net::SocketAddr> {
+    match listen {
+        Listen::Tcp(address) => Some(*address),
+        Listen::Unix(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use afpa_fast_path::Eligibility;
+
+    use super::*;
+    use afpa_config::{Machine, Overrides, Source, parse_text};
+
+    #[test]
+    fn sites_are_told_with_what_decides_whether_the_kernel_answers() {
+        let text = r#"
+            [[site]]
+            listen = ["10.0.0.1:80", "unix:/run/x"]
+            hosts = ["a.org"]
+            root = "/a"
+            [[site]]
+            listen = ["10.0.0.1:80"]
+            hosts = ["b.org"]
+            to = "127.0.0.1:3000"
+            [[site]]
+            listen = ["10.0.0.1:80"]
+            root = "/any"
+            to = "127.0.0.1:3000"
+            [[site]]
+            listen = ["unix:/run/y"]
+            root = "/c"
+            [[site]]
+            listen = ["[::]:90"]
+            root = "/c"
+            proxy_from = ["10.0.0.0/8"]
+        "#;
+        let source = Source::new("f", text);
+        let loaded = parse_text(source, &Overrides::default(), &Machine::probe()).unwrap();
+        let sites = settings(&loaded.config).sites;
+        let said: Vec<String> = Eligibility::of(&sites).iter().map(ToString::to_string).collect();
+        let expected = [
+            "yes",
+            "no: nothing of it is cached",
+            "yes",
+            "no: it listens on no TCP address",
+            "no: connections begin with the PROXY protocol",
+        ];
+        assert_eq!(said, expected);
+        assert_eq!((&*sites[0].name, sites[0].addresses.len()), ("a.org", 1));
+    }
+}

@@ -1,0 +1,96 @@
+//! The one sequence that builds what is served. The start runs it for the first configuration, and a
+//! reload for the next one.
+//!
+//! ```text
+//! Opened::open    open roots ─ bind addresses          with the privileges that a start then drops
+//! Next::build     access log ─ cache ─ router ─ watches        starts threads
+//! ```
+//!
+//! Everything that can fail is in these two. A reload that fails in them has changed nothing that the
+//! workers or the kernel use; whatever it had built is dropped.
+
+use afpa_cache::Arena;
+use afpa_cache::root::DocumentRoot;
+use afpa_config::{Config, Hierarchy, ListenerNumbers, Log};
+use afpa_server::Address;
+use anyhow::Context as _;
+
+use super::convert;
+use super::listeners::Listeners;
+use super::serving::Content;
+use crate::access_log::{AccessLog, Sinks};
+use crate::privileges::Identity;
+
+/// A configuration, and what was opened for it.
+pub(super) struct Opened {
+    pub(super) config: Config,
+    pub(super) hierarchy: Hierarchy,
+    pub(super) roots: Vec<DocumentRoot>,
+    pub(super) listeners: Listeners,
+}
+
+/// A configuration that can take effect: nothing more can fail.
+pub(super) struct Next {
+    pub(super) config: Config,
+    pub(super) listeners: Listeners,
+    pub(super) content: Content,
+    /// `None`: the log that is running stays, because its settings are the same.
+    pub(super) access_log: Option<(AccessLog, Sinks)>,
+}
+
+impl Opened {
+    /// Opens the roots, and binds the addresses that are not `bound` yet.
+    ///
+    /// # Errors
+    /// With the directory or the address.
+    pub(super) fn open(
+        config: Config,
+        numbers: &mut ListenerNumbers,
+        bound: &[Address],
+        owner: Option<&Identity>,
+    ) -> anyhow::Result<Self> {
+        let hierarchy = numbers.hierarchy(&config);
+        let roots = open_roots(&config, &hierarchy)?;
+        let listeners = Listeners::open(&config, numbers, bound, owner)?;
+        Ok(Self { config, hierarchy, roots, listeners })
+    }
+}
+
+impl Next {
+    /// Builds the rest. `running_log` has the settings of the access log that is being written.
+    ///
+    /// # Errors
+    /// When the log cannot be opened or a thread cannot be started.
+    pub(super) fn build(
+        opened: Opened,
+        arena: Arena,
+        running_log: Option<&Log>,
+    ) -> anyhow::Result<Self> {
+        let Opened { config, hierarchy, roots, listeners } = opened;
+        let access_log = match running_log {
+            Some(running) if *running == config.log => None,
+            _ => Some(start_log(&config)?),
+        };
+        let content = Content::build(&config, &hierarchy, roots, arena)?;
+        Ok(Self { config, listeners, content, access_log })
+    }
+}
+
+/// Opens every directory that something is cached from.
+///
+/// # Errors
+/// With the directory that cannot be opened.
+fn open_roots(config: &Config, hierarchy: &Hierarchy) -> anyhow::Result<Vec<DocumentRoot>> {
+    let roots = hierarchy.roots.iter().map(|root| {
+        let site = config.sites.get(root.site).context("a root belongs to a site")?;
+        DocumentRoot::open(&root.directory, convert::root(site))
+            .with_context(|| format!("cannot open the document root {}", root.directory.display()))
+    });
+    roots.collect()
+}
+
+/// One sink for each worker, and one for the kernel's answers.
+fn start_log(config: &Config) -> anyhow::Result<(AccessLog, Sinks)> {
+    let (log, sinks) = AccessLog::start(&config.log, config.workers + 1)?;
+    Ok((log, Sinks::new(sinks)))
+}

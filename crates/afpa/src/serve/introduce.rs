@@ -1,0 +1,105 @@
+//! Collects the summary that the start prints.
+
+use std::time::Duration;
+
+use afpa_cache::Arena;
+use afpa_server::Address;
+
+use super::Server;
+use crate::privileges::{Identity, Limit};
+use crate::summary::{Memory, Summary, Watches};
+
+/// How long the start waits for the scan of the tree before it says what is watched.
+const SCAN_TIMEOUT: Duration = Duration::from_secs(2);
+
+impl Server {
+    /// Prints the summary of the start.
+    pub(super) fn introduce(&self, identity: Option<&Identity>, descriptors: Limit) {
+        let summary = Summary {
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            workers: self.config.workers,
+            listeners: self.engine.addresses().map(url).collect(),
+            root: self.served(),
+            user: identity.map(|identity| identity.name.clone()).unwrap_or_default(),
+            pinned_limit: self.arena.usage().limit as u64,
+            memory: memory(&self.arena),
+            descriptors,
+            watches: self.watches(),
+            fast_path: self.observed.fast_path.line(),
+            control: self.admin.addresses().find_map(|address| match address {
+                Address::Unix(path) => Some(path.display().to_string()),
+                Address::Tcp(_) => None,
+            }),
+            admin: self.admin.addresses().find(|a| matches!(a, Address::Tcp(_))).map(url),
+        };
+        eprint!("{summary}");
+    }
+
+    fn watches(&self) -> Watches {
+        let max_age = format!("{:?}", self.config.coherency.unwatched_max_age);
+        if !self.config.coherency.watch {
+            return Watches::Off { max_age };
+        }
+        let serving = self.observed.serving.load();
+        let (mut directories, mut unwatched) = (0, None);
+        for watcher in serving.global.roots.iter().filter_map(|root| root.watcher()) {
+            watcher.wait_complete(SCAN_TIMEOUT);
+            let summary = watcher.summary();
+            directories += summary.watched;
+            let first = summary.unwatched.first_key_value();
+            unwatched = unwatched.or(first.map(|(reason, count)| (*reason, *count)));
+        }
+        match unwatched {
+            None => Watches::All { directories },
+            Some((reason, count)) => Watches::Some {
+                directories,
+                reason: format!("{count}: {reason}"),
+                max_age,
+                remedy: reason
+                    .remedy()
+                    .unwrap_or("their files are compared when they are old")
+                    .into(),
+            },
+        }
+    }
+
+    /// The directories and server groups that are served.
+    fn served(&self) -> String {
+        let mut served: Vec<String> = Vec::new();
+        let sites = self.config.sites.iter();
+        let roots = sites.flat_map(|site| {
+            let paths = site.paths.iter().flat_map(|path| {
+                let contents = path.contents.iter().filter_map(|c| c.behaviour.root.as_ref());
+                path.behaviour.root.iter().chain(contents)
+            });
+            site.root.iter().chain(paths)
+        });
+        let groups = self.config.groups.iter().map(|group| group.settings.name.clone());
+        for name in roots.map(|root| root.display().to_string()).chain(groups) {
+            if !served.contains(&name) {
+                served.push(name);
+            }
+        }
+        const SHOWN: usize = 4;
+        let more = served.len().saturating_sub(SHOWN);
+        served.truncate(SHOWN);
+        let more = if more > 0 { format!("  and {more} more") } else { String::new() };
+        format!("{}{more}", served.join("  "))
+    }
+}
+
+fn memory(arena: &Arena) -> Memory {
+    match arena.lock_report() {
+        afpa_cache::LockReport::Locked => Memory::Locked,
+        afpa_cache::LockReport::NotLocked { reason, remedy } => {
+            Memory::NotLocked { reason: reason.clone(), remedy: remedy.clone() }
+        }
+    }
+}
+
+fn url(address: &Address) -> String {
+    match address {
+        Address::Tcp(address) => format!("http://{address}/"),
+        Address::Unix(_) => address.to_string(),
+    }
+}

@@ -1,0 +1,93 @@
+//! The addresses of a configuration: those to bind, those that stay bound, and those that are closed.
+
+use std::net::SocketAddr;
+
+use afpa_config::{Config, Listen, ListenerNumbers};
+use afpa_server::{Address, BoundListener, ListenerSettings};
+use anyhow::Context as _;
+
+use super::convert;
+use crate::privileges::Identity;
+
+/// The listeners of a configuration, compared with the addresses that are bound already.
+pub(super) struct Listeners {
+    /// Bound for this configuration.
+    pub(super) new: Vec<BoundListener>,
+    /// Bound before, and how their connections are taken from now on.
+    pub(super) staying: Vec<(Address, ListenerSettings)>,
+    /// Bound before, and no longer configured.
+    pub(super) gone: Vec<Address>,
+}
+
+impl Listeners {
+    /// Binds what is not `bound` yet. Unix sockets are given to `owner`, who will remove them.
+    ///
+    /// # Errors
+    /// With the address that cannot be bound.
+    pub(super) fn open(
+        config: &Config,
+        numbers: &mut ListenerNumbers,
+        bound: &[Address],
+        owner: Option<&Identity>,
+    ) -> anyhow::Result<Self> {
+        let engine = convert::engine(config, None);
+        let wanted = convert::addresses(config);
+        let (mut new, mut staying) = (Vec::new(), Vec::new());
+        for (listen, address) in &wanted {
+            let taken = settings(config, numbers, listen);
+            if bound.contains(address) {
+                staying.push((address.clone(), taken));
+            } else {
+                let listener = bind(address, engine.workers, engine.backlog, owner)?;
+                new.push(listener.with(taken));
+            }
+        }
+        let is_wanted = |bound: &&Address| wanted.iter().any(|(_, address)| address == *bound);
+        let gone = bound.iter().filter(|bound| !is_wanted(bound)).cloned().collect();
+        Ok(Self { new, staying, gone })
+    }
+
+    /// The TCP addresses that are listened on: the kernel answers on no others.
+    pub(super) fn tcp(&self) -> Vec<SocketAddr> {
+        let new = self.new.iter().map(|listener| &listener.address);
+        let all = self.staying.iter().map(|(address, _)| address).chain(new);
+        let tcp = all.filter_map(|address| match address {
+            Address::Tcp(address) => Some(*address),
+            Address::Unix(_) => None,
+        });
+        tcp.collect()
+    }
+}
+
+/// How connections to an address are taken.
+fn settings(config: &Config, numbers: &mut ListenerNumbers, listen: &Listen) -> ListenerSettings {
+    // Sites that share an address have the same `proxy_from`: the checks of the configuration see to that.
+    let site = config.sites.iter().find(|site| site.listen.contains(listen));
+    let proxy_from = site.map_or(&[][..], |site| &site.proxy_from);
+    ListenerSettings { number: numbers.number(listen), proxy_from: proxy_from.into() }
+}
+
+pub(super) fn bind(
+    address: &Address,
+    workers: usize,
+    backlog: i32,
+    owner: Option<&Identity>,
+) -> anyhow::Result<BoundListener> {
+    let listener = BoundListener::bind(address, workers, backlog)
+        .with_context(|| format!("cannot listen on {address}{}", hint(address)))?;
+    if let Some(owner) = owner {
+        listener
+            .give_to(owner.uid.as_raw(), owner.gid.as_raw())
+            .with_context(|| format!("cannot give {address} to {}", owner.name))?;
+    }
+    Ok(listener)
+}
+
+fn hint(address: &Address) -> &'static str {
+    match address {
+        Address::Tcp(address) if address.port() < 1024 && address.port() != 0 => {
+            " (ports below 1024 need root or CAP_NET_BIND_SERVICE)"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,205 @@
+//! The metrics for Prometheus. Each core counts for itself; the sums are made here, when they are
+//! requested.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text::encode};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::Observed;
+
+/// The text exposition of all metrics.
+pub(super) fn text(observed: &Arc<Observed>) -> Result<String, fmt::Error> {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Metrics(Arc::clone(observed))));
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+struct Metrics(Arc<Observed>);
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+impl Collector for Metrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let out = &mut encoder;
+        self.requests(out)?;
+        self.cache(out)?;
+        self.compression(out)?;
+        self.fast_path(out)?;
+        self.connections(out)?;
+        self.0.sites().encode(out)?;
+        self.0.groups().encode(out)?;
+        let log = self.0.access_log.load();
+        counter(out, "access_log_lines", "Lines written to the access log", log.written())?;
+        counter(out, "access_log_dropped_lines", "Lines the access log lost", log.dropped())
+    }
+}
+
+impl Metrics {
+    fn requests(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let seen = &self.0;
+        let mut responses = out.encode_descriptor(
+            "afpa_http_responses",
+            "Responses by status code",
+            None,
+            ConstCounter::new(0u64).metric_type(),
+        )?;
+        for (code, count) in seen.by_status() {
+            let labels = [("code", code.to_string())];
+            ConstCounter::new(count).encode(responses.encode_family(&labels)?)?;
+        }
+        counter(out, "cache_hits", "Requests answered from a core's view", seen.http(|c| &c.hits))?;
+        counter(out, "remote_requests", "Requests that went to servers", seen.http(|c| &c.remote))?;
+        counter(out, "cache_misses", "Requests that went to a thread", seen.http(|c| &c.misses))?;
+        bytes(out, "http_content", "Content sent, without heads", seen.http(|c| &c.content_bytes))
+    }
+
+    fn cache(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let cache = self.0.cache();
+        gauge(out, "cache_objects", "Objects in the cache", cache.objects, None)?;
+        gauge(out, "cache_file_objects", "Objects served from files", cache.file_objects, None)?;
+        gauge(out, "cache_open_files", "Descriptors of cached files", cache.open_files, None)?;
+        let unit = Some(Unit::Bytes);
+        gauge(out, "cache_pinned", "Arena in use", cache.pinned_bytes, unit.as_ref())?;
+        gauge(out, "cache_pinned_limit", "Size of the arena", cache.pinned_limit, unit.as_ref())?;
+        counter(out, "cache_loads", "Loads begun", cache.fills)?;
+        counter(out, "cache_waits", "Requests that waited for a load", cache.waits)?;
+        counter(out, "cache_overtaken_loads", "Loads overtaken by a change", cache.overtaken)?;
+        counter(out, "cache_invalidations", "Objects dropped by a change", cache.invalidations)?;
+        counter(out, "cache_ejections", "Objects dropped to make room", cache.ejections)?;
+        counter(out, "watch_overflows", "Times that changes were lost", cache.suspects)
+    }
+
+    fn compression(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let compressor = self.0.compressor();
+        let waiting = usize::try_from(compressor.waiting).unwrap_or(usize::MAX);
+        gauge(out, "compression_waiting", "Objects that wait to be compressed", waiting, None)?;
+        counter(out, "compression_objects", "Objects compressed", compressor.done)?;
+        counter(out, "compression_codings", "Codings made of them", compressor.codings)?;
+        counter(out, "compression_refused", "Orders beyond the queue", compressor.refused)?;
+        counter(out, "compression_overtaken", "Dropped before it was done", compressor.overtaken)?;
+        counter(out, "compression_failed", "Objects that could not be", compressor.failed)
+    }
+
+    fn fast_path(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(seen) = self.0.fast_path.numbers() else { return Ok(()) };
+        let mut packets = out.encode_descriptor(
+            "afpa_fast_path_packets",
+            "Packets of served ports, by what became of them",
+            None,
+            ConstCounter::new(0u64).metric_type(),
+        )?;
+        for (reason, count) in &seen.packets {
+            ConstCounter::new(*count).encode(packets.encode_family(&[("reason", *reason)])?)?;
+        }
+        let mut packets = out.encode_descriptor(
+            "afpa_fast_path_interface_packets",
+            "The same by interface, as far as they belong to one",
+            None,
+            ConstCounter::new(0u64).metric_type(),
+        )?;
+        for (interface, counts) in &seen.by_interface {
+            for (reason, count) in counts.iter().filter(|(_, count)| *count > 0) {
+                let labels = [("interface", interface.as_str()), ("reason", *reason)];
+                ConstCounter::new(*count).encode(packets.encode_family(&labels)?)?;
+            }
+        }
+        let mut attached = out.encode_descriptor(
+            "afpa_fast_path_attached",
+            "Interfaces with programs",
+            None,
+            ConstGauge::new(1i64).metric_type(),
+        )?;
+        for name in &seen.interfaces {
+            let labels = [("interface", name.as_str())];
+            ConstGauge::new(1i64).encode(attached.encode_family(&labels)?)?;
+        }
+        let mut left = out.encode_descriptor(
+            "afpa_fast_path_objects_left",
+            "Objects left to user mode, by reason",
+            None,
+            ConstCounter::new(0u64).metric_type(),
+        )?;
+        for (reason, count) in seen.left {
+            ConstCounter::new(count).encode(left.encode_family(&[("reason", reason)])?)?;
+        }
+        counter(out, "fast_path_answers", "Requests answered in the kernel", seen.answers)?;
+        counter(out, "fast_path_lost_log_lines", "Answers the ring lost", seen.lost_log_lines)?;
+        let answering = usize::from(seen.answering);
+        gauge(out, "fast_path_answering", "Whether the kernel answers", answering, None)?;
+        gauge(out, "fast_path_flows", "Connections shared with it", seen.flows, None)?;
+        gauge(
+            out,
+            "fast_path_translated_flows",
+            "Connections that need translation",
+            seen.translated,
+            None,
+        )?;
+        gauge(out, "fast_path_objects", "Objects pinned there", seen.objects, None)?;
+        let unit = Some(Unit::Bytes);
+        gauge(
+            out,
+            "fast_path_transfers",
+            "Answers of several segments under way",
+            seen.transfers,
+            None,
+        )?;
+        gauge(out, "fast_path_retired", "Answers replaced", seen.retired_bytes, unit.as_ref())?;
+        gauge(out, "fast_path_pinned", "Answers, retired ones too", seen.bytes, unit.as_ref())
+    }
+
+    fn connections(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let seen = &self.0;
+        let open = usize::try_from(seen.engine(|c| &c.open)).unwrap_or(usize::MAX);
+        gauge(out, "connections_open", "Connections open now", open, None)?;
+        counter(out, "connections_accepted", "Connections accepted", seen.engine(|c| &c.accepted))?;
+        counter(out, "connections_refused", "Beyond the limits", seen.engine(|c| &c.refused))?;
+        counter(
+            out,
+            "connections_timed_out",
+            "Ended by a time-out",
+            seen.engine(|c| &c.timed_out),
+        )?;
+        counter(out, "connections_aborted", "File changed meanwhile", seen.engine(|c| &c.aborted))?;
+        counter(out, "accept_errors", "Failed accepts", seen.engine(|c| &c.accept_errors))?;
+        bytes(out, "received", "Bytes received", seen.engine(|c| &c.received_bytes))?;
+        bytes(out, "sent", "Bytes sent", seen.engine(|c| &c.sent_bytes))
+    }
+}
+
+/// `afpa_NAME_total`; the exposition adds the suffix.
+fn counter(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+    let metric = ConstCounter::new(value);
+    let name = format!("afpa_{name}");
+    metric.encode(out.encode_descriptor(&name, help, None, metric.metric_type())?)
+}
+
+/// `afpa_NAME_bytes_total`.
+fn bytes(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+    let metric = ConstCounter::new(value);
+    let name = format!("afpa_{name}");
+    let unit = Unit::Bytes;
+    metric.encode(out.encode_descriptor(&name, help, Some(&unit), metric.metric_type())?)
+}
+
+fn gauge(
+    out: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: usize,
+    unit: Option<&Unit>,
+) -> fmt::Result {
+    let metric = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+    let name = format!("afpa_{name}");
+    metric.encode(out.encode_descriptor(&name, help, unit, metric.metric_type())?)
+}

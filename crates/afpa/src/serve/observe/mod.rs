@@ -1,0 +1,160 @@
+//! The statistics of a running server, as JSON for `afpa stats` and dashboards.
+
+mod groups;
+mod metrics;
+mod sites;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use afpa_cache::CacheStats;
+use afpa_fast_path::FastPathView;
+use afpa_framework::Counter;
+use afpa_module_http::{CompressorStats, HttpCounters};
+use afpa_server::counters::WorkerCounters;
+use arc_swap::ArcSwap;
+use serde_json::{Value, json};
+
+use super::serving::Serving;
+use crate::access_log::AccessLog;
+use groups::Groups;
+use sites::Sites;
+
+/// The parts of the running server from which statistics are read.
+pub(crate) struct Observed {
+    pub(super) started: Instant,
+    pub(super) serving: ArcSwap<Serving>,
+    pub(super) http: Vec<Arc<HttpCounters>>,
+    pub(super) workers: Vec<Arc<WorkerCounters>>,
+    pub(super) access_log: ArcSwap<AccessLog>,
+    pub(super) fast_path: FastPathView,
+}
+
+impl Observed {
+    /// The sum of one of the HTTP counters over all workers.
+    fn http(&self, counter: impl Fn(&HttpCounters) -> &Counter) -> u64 {
+        self.http.iter().map(|counters| counter(counters).get()).sum()
+    }
+
+    /// The sum of one of the engine's counters over all workers.
+    fn engine(&self, counter: impl Fn(&WorkerCounters) -> &Counter) -> u64 {
+        self.workers.iter().map(|counters| counter(counters).get()).sum()
+    }
+
+    /// Answers by status code, over all workers.
+    fn by_status(&self) -> Vec<(u16, u64)> {
+        let mut sums = std::collections::BTreeMap::new();
+        for (code, count) in self.http.iter().flat_map(|counters| counters.by_status()) {
+            *sums.entry(code).or_insert(0) += count;
+        }
+        sums.into_iter().collect()
+    }
+
+    fn cache(&self) -> CacheStats {
+        self.serving.load().cache.stats()
+    }
+
+    fn compressor(&self) -> CompressorStats {
+        self.serving.load().compressor.stats()
+    }
+
+    /// Server groups and their servers.
+    fn groups(&self) -> Groups {
+        Groups::look(&self.serving.load().groups())
+    }
+
+    /// Sites and their request sets.
+    fn sites(&self) -> Sites {
+        Sites::look(&self.http, &self.serving.load().global.sites, self.fast_path.sites())
+    }
+
+    /// The same numbers for Prometheus.
+    pub(super) fn metrics(self: &Arc<Self>) -> Result<String, std::fmt::Error> {
+        metrics::text(self)
+    }
+
+    /// Everything, in the order in which people read it.
+    pub(super) fn to_json(&self) -> Value {
+        let cache = self.cache();
+        let compressor = self.compressor();
+        let serving = self.serving.load();
+        let watchers = serving.global.roots.iter().filter_map(|root| root.watcher());
+        let watched: Vec<_> = watchers.map(|watcher| watcher.summary()).collect();
+        let access_log = self.access_log.load();
+        let groups = self.groups();
+        let sites = self.sites();
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": std::process::id(),
+            "uptime_seconds": self.started.elapsed().as_secs(),
+            "requests": {
+                "responses": self.http.iter().map(|counters| counters.responses()).sum::<u64>(),
+                "hits": self.http(|c| &c.hits),
+                "misses": self.http(|c| &c.misses),
+                "remote": self.http(|c| &c.remote),
+                "content_bytes": self.http(|c| &c.content_bytes),
+                "status": self.by_status().into_iter()
+                    .map(|(code, count)| (code.to_string(), Value::from(count)))
+                    .collect::<serde_json::Map<_, _>>(),
+            },
+            "fast_path": self.fast_path.to_json(),
+            "cache": {
+                "policy": cache.policy,
+                "objects": cache.objects,
+                "file_objects": cache.file_objects,
+                "pinned_bytes": cache.pinned_bytes,
+                "pinned_limit_bytes": cache.pinned_limit,
+                "open_files": cache.open_files,
+                "loads": cache.fills,
+                "waited_for_load": cache.waits,
+                "overtaken_loads": cache.overtaken,
+                "invalidations": cache.invalidations,
+                "ejections": cache.ejections,
+                "overflows": cache.suspects,
+                "confirmations": cache.confirmations,
+            },
+            "compression": {
+                "waiting": compressor.waiting,
+                "objects": compressor.done,
+                "codings": compressor.codings,
+                "refused": compressor.refused,
+                "overtaken": compressor.overtaken,
+                "failed": compressor.failed,
+            },
+            "watch": {
+                "directories": watched.iter().map(|summary| summary.watched).sum::<usize>(),
+                "unwatched":
+                    watched.iter().flat_map(|summary| summary.unwatched.values()).sum::<usize>(),
+                "complete": watched.iter().all(|summary| summary.complete),
+            },
+            "sites": sites.sites_json(),
+            "request_sets": sites.sets_json(),
+            "groups": groups.groups_json(),
+            "servers": groups.servers_json(),
+            "connections": {
+                "open": self.engine(|c| &c.open),
+                "accepted": self.engine(|c| &c.accepted),
+                "refused": self.engine(|c| &c.refused),
+                "timed_out": self.engine(|c| &c.timed_out),
+                "aborted": self.engine(|c| &c.aborted),
+                "accept_errors": self.engine(|c| &c.accept_errors),
+                "received_bytes": self.engine(|c| &c.received_bytes),
+                "sent_bytes": self.engine(|c| &c.sent_bytes),
+            },
+            "access_log": {
+                "written": access_log.written(),
+                "dropped": access_log.dropped(),
+            },
+            "workers": self.workers.iter().zip(&self.http).enumerate().map(|(index, (worker, http))| {
+                json!({
+                    "worker": index,
+                    "open": worker.open.get(),
+                    "accepted": worker.accepted.get(),
+                    "responses": http.responses(),
+                    "hits": http.hits.get(),
+                    "misses": http.misses.get(),
+                })
+            }).collect::<Vec<_>>(),
+        })
+    }
+}

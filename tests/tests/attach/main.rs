@@ -1,0 +1,5 @@
+//! `afpa attach` beside servers that know nothing of it.
+
+mod answers;
+mod life;
+mod long;

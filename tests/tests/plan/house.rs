@@ -1,0 +1,149 @@
+//! The plan of the house: which crate may import which. An arrow that points the wrong way fails.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Crate -> the crates of ours that it may import. The same table stands in ARCHITECTURE.md.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("afpa-http", &[]),
+    ("afpa-arena", &[]),
+    ("afpa-abi", &[]),
+    ("afpa-bpf", &["afpa-abi"]),
+    ("afpa-cache", &["afpa-arena", "afpa-http"]),
+    ("afpa-attach", &["afpa-bpf", "afpa-cache", "afpa-http"]),
+    ("afpa-framework", &["afpa-cache"]),
+    ("afpa-router", &["afpa-http"]),
+    ("afpa-proxy", &["afpa-framework", "afpa-http"]),
+    (
+        "afpa-module-http",
+        &["afpa-cache", "afpa-framework", "afpa-http", "afpa-proxy", "afpa-router"],
+    ),
+    ("afpa-server", &["afpa-cache", "afpa-framework"]),
+    ("afpa-config", &["afpa-abi", "afpa-framework", "afpa-http", "afpa-proxy", "afpa-router"]),
+    (
+        "afpa-fast-path",
+        &[
+            "afpa-bpf",
+            "afpa-cache",
+            "afpa-framework",
+            "afpa-http",
+            "afpa-module-http",
+            "afpa-proxy",
+            "afpa-router",
+            "afpa-server",
+        ],
+    ),
+    (
+        "afpa",
+        &[
+            "afpa-attach",
+            "afpa-bpf",
+            "afpa-cache",
+            "afpa-config",
+            "afpa-fast-path",
+            "afpa-framework",
+            "afpa-http",
+            "afpa-module-http",
+            "afpa-proxy",
+            "afpa-router",
+            "afpa-server",
+        ],
+    ),
+    ("afpa-testkit", &[]),
+    ("afpa-netlab", &["afpa-testkit"]),
+    ("afpa-tcp-sim", &[]),
+    ("afpa-architectures", &["afpa-cache", "afpa-http"]),
+    ("afpa-generator", &["afpa-netlab"]),
+    ("afpa-lab", &["afpa-architectures", "afpa-bpf", "afpa-generator", "afpa-netlab"]),
+    ("afpa-tests", &["afpa-bpf", "afpa-netlab", "afpa-testkit"]),
+];
+
+/// The two crates in which `unsafe` may stand.
+const UNSAFE: &[&str] = &["afpa-arena", "afpa-bpf"];
+
+fn house() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is in the house").to_owned()
+}
+
+/// Manifests of the workspace, by the name of the crate.
+fn manifests() -> BTreeMap<String, (PathBuf, String)> {
+    let within = |folder: &str| {
+        let entries = fs::read_dir(house().join(folder)).expect("a folder of crates");
+        entries.map(|entry| entry.expect("an entry").path())
+    };
+    let mut folders: Vec<PathBuf> = within("crates").chain(within("lab")).collect();
+    folders.push(house().join("tests"));
+    folders
+        .into_iter()
+        .filter_map(|folder| {
+            let manifest = fs::read_to_string(folder.join("Cargo.toml")).ok()?;
+            let name = manifest.lines().find_map(|line| line.strip_prefix("name = "))?;
+            Some((name.trim_matches('"').to_owned(), (folder, manifest)))
+        })
+        .collect()
+}
+
+/// Our crates among the `[dependencies]` of a manifest; those for tests do not count.
+fn imports(manifest: &str) -> Vec<&str> {
+    let section = manifest.split("\n[").find_map(|part| part.strip_prefix("dependencies]"));
+    let lines = section.unwrap_or_default().lines();
+    let names = lines.filter_map(|line| line.split(['.', ' ', '=']).next());
+    names.filter(|name| name.starts_with("afpa")).collect()
+}
+
+#[test]
+fn every_crate_is_in_the_plan_and_every_arrow_is_allowed() {
+    let manifests = manifests();
+    let planned: BTreeMap<_, _> = ARROWS.iter().copied().collect();
+    for name in planned.keys() {
+        assert!(manifests.contains_key(*name), "{name} is planned but not there");
+    }
+    for (name, (_, manifest)) in &manifests {
+        let allowed = planned.get(name.as_str());
+        let allowed = allowed.unwrap_or_else(|| panic!("{name} is not in the plan of the house"));
+        for import in imports(manifest) {
+            assert!(allowed.contains(&import), "{name} must not import {import}");
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_is_forbidden_but_in_two_crates() {
+    for (name, (folder, manifest)) in manifests() {
+        if UNSAFE.contains(&name.as_str()) {
+            continue;
+        }
+        assert!(manifest.contains("[lints]\nworkspace = true"), "{name} leaves the lints");
+        for file in sources(&folder.join("src")) {
+            let text = fs::read_to_string(&file).expect("a source file");
+            let allows = text.contains("allow(unsafe_code") || text.contains("expect(unsafe_code");
+            assert!(!allows, "{} allows unsafe code", file.display());
+        }
+    }
+}
+
+#[test]
+fn architecture_shows_the_same_arrows() {
+    let text = fs::read_to_string(house().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    for (name, imports) in ARROWS {
+        let row = text.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+        let row = row.unwrap_or_else(|| panic!("{name} has no row in ARCHITECTURE.md"));
+        for import in *imports {
+            let short = import.trim_start_matches("afpa-");
+            assert!(row.contains(short), "the row of {name} does not name {short}");
+        }
+    }
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries
+        .map(|entry| entry.expect("an entry").path())
+        .flat_map(|path| match path.is_dir() {
+            true => sources(&path),
+            false => vec![path],
+        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .collect()
+}

@@ -1,0 +1,4 @@
+//! The plan of the house and its words.
+
+mod house;
+mod words;

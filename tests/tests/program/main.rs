@@ -1,0 +1,5 @@
+//! The program around the server: administration, logs, signals.
+
+mod admin;
+mod logs;
+mod signals;

@@ -1,0 +1,13 @@
+//! The program as a proxy before unmodified servers.
+
+mod browser;
+mod deployment;
+mod keeping;
+mod limits;
+mod live;
+mod metrics;
+mod orders;
+mod reload;
+mod routes;
+mod scenarios;
+mod vtc;
