@@ -15,7 +15,6 @@
 
 _Static_assert(sizeof(struct sender) == AFPA_SENDER_WORDS * 8, "AFPA_SENDER_WORDS");
 
-#define AFPA_UNIT_MIN 512  /* shorter segments: user mode. The Date lies within the first one */
 #define UNIT_MAX 1460 /* no longer than AFPA_PAGE_REACH */
 
 static __always_inline struct sender *sender_of(struct afpa_transfer *transfer)

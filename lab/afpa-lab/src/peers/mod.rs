@@ -113,13 +113,15 @@ pub(crate) fn check(
     times: u32,
     bench: &Bench,
 ) -> Result<()> {
-    let objects: HashMap<&str, &Object> = cases
-        .iter()
-        .flat_map(|case| &case.objects)
-        .map(|(_, one)| (one.path.as_str(), one))
-        .collect();
+    // Each file once, in the order of the cases.
+    let mut objects: Vec<&Object> = Vec::new();
+    for (_, object) in cases.iter().flat_map(|case| &case.objects) {
+        if !objects.contains(&object) {
+            objects.push(object);
+        }
+    }
     for peer in &mut *peers {
-        for object in objects.values() {
+        for object in &objects {
             let length = answers::head_length(&peer.name, peer.address, object, times)?;
             peer.heads.insert(object.path.clone(), length);
         }
