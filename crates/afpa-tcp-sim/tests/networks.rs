@@ -164,7 +164,7 @@ fn losses_reduce_the_window_and_reordering_does_not() {
     let mut seeds = Random::new(11);
     let mut smaller = 0;
     for _ in 0..100 {
-        let outcome = run_one(&conditions, Random::new(seeds.next()), Path::default());
+        let outcome = run_one(&conditions, Random::new(seeds.draw()), Path::default());
         smaller += u32::from(outcome.path.cwnd < 20 && outcome.retransmissions > 0);
     }
     assert!(smaller > 50, "{smaller} of 100");
@@ -173,7 +173,7 @@ fn losses_reduce_the_window_and_reordering_does_not() {
     let mut retransmissions = 0;
     let mut path = Path::default();
     for _ in 0..100 {
-        let outcome = run_one(&conditions, Random::new(seeds.next()), path);
+        let outcome = run_one(&conditions, Random::new(seeds.draw()), path);
         let Path { reordering_seen, reo_wnd_mult, reo_wnd_persist, .. } = outcome.path;
         let fresh = Path { cwnd: 10, ssthresh: 255, ..Path::default() };
         path = Path { reordering_seen, reo_wnd_mult, reo_wnd_persist, ..fresh };
