@@ -36,7 +36,8 @@ fn every_transfer_arrives_through_every_network() {
     let each = count as f64 / begun.elapsed().as_secs_f64();
     println!("FIGURE {each:.0} networks a second: {total:?}");
     assert_eq!(total.networks, count);
-    assert!(total.given_up * 200 <= count.max(200), "{} given up", total.given_up);
+    // One network in five loses every fifth packet, some of them with a black hole: less than 1 % of all is given up.
+    assert!(total.given_up * 100 <= count.max(100), "{} given up", total.given_up);
 }
 
 /// The same seed is the same network, among others or alone.
