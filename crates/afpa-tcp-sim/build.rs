@@ -12,7 +12,8 @@ fn main() {
     println!("cargo:rerun-if-changed=../../bpf/include/afpa/tcp");
     let out = std::env::var_os("OUT_DIR").expect("set by cargo");
     let worker = Path::new(&out).join("worker");
-    compile::worker(Path::new("../../bpf/include"), &worker, &["-O2", "-g", "-Wall", "-Werror"])
+    let options = ["-O2", "-g", "-Wall", "-Werror"];
+    compile::worker(Path::new("../../bpf/include"), &worker, &options, "address,undefined")
         .unwrap_or_else(|error| panic!("{error}"));
     println!("cargo:rustc-env=AFPA_TCP_WORKER={}", worker.display());
 }

@@ -3,11 +3,15 @@
 use std::path::Path;
 use std::process::Command;
 
-const SANITIZERS: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-
-/// The worker over the headers in `include`, into the file `worker`. `cc` links every Rust program, so it
+/// The worker over the headers in `include`, into the file `worker`, with these sanitizers. `cc` links every Rust program, so it
 /// is there; only the sanitizers' libraries may be missing, which is said aloud.
-pub fn worker(include: &Path, worker: &Path, options: &[&str]) -> Result<(), String> {
+pub fn worker(
+    include: &Path,
+    worker: &Path,
+    options: &[&str],
+    sanitizers: &str,
+) -> Result<(), String> {
+    let sanitizers = format!("-fsanitize={sanitizers}");
     let compile = |sanitizers: &[&str]| {
         let out = Command::new("cc")
             .args(options)
@@ -25,7 +29,7 @@ pub fn worker(include: &Path, worker: &Path, options: &[&str]) -> Result<(), Str
         }
         Err(format!("cc does not compile worker.c:\n{}", String::from_utf8_lossy(&out.stderr)))
     };
-    let Err(error) = compile(&SANITIZERS) else { return Ok(()) };
+    let Err(error) = compile(&[&sanitizers, "-fno-sanitize-recover=all"]) else { return Ok(()) };
     compile(&[]).map_err(|_| error)?;
     println!(
         "cargo:warning=SKIP: no libraries of the sanitizers: the TCP sender is tested without"

@@ -236,12 +236,12 @@ impl Network {
                 // Whoever looks after a timer takes some time. Without it, a RACK RTT of zero would make one
                 // segment lost and retransmitted for ever at the same instant.
                 self.now += u64::from(self.doing == Doing::Timer);
-                self.heard(after.result)
+                self.on_progress(after.result)
             }
         }
     }
 
-    fn heard(&mut self, result: u64) -> Result<Next, Broken> {
+    fn on_progress(&mut self, result: u64) -> Result<Next, Broken> {
         match result {
             progress::IMPOSSIBLE => Err("S7: this client acknowledges what it has".into()),
             progress::GIVEN_UP => {

@@ -11,7 +11,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,12 +21,12 @@ impl Random {
 
     /// A number from `from` on and below `to`.
     pub fn between(&mut self, from: u64, to: u64) -> u64 {
-        from + self.next() % (to - from).max(1)
+        from + self.draw() % (to - from).max(1)
     }
 
     /// True in `percent` of all cases.
     pub fn chance(&mut self, percent: f64) -> bool {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64 * 100.0 < percent
+        (self.draw() >> 11) as f64 / (1u64 << 53) as f64 * 100.0 < percent
     }
 
     /// One of `choices`.

@@ -22,7 +22,8 @@ const BUDGET_NETWORKS: u64 = 5_000_000;
 fn find(fault: &Fault, folder: &Path) -> Result<String, String> {
     fault.plant(folder)?;
     let program = folder.join("worker");
-    compile::worker(folder, &program, &["-O0", "-w"])?;
+    // Compiling takes most of the time: without optimization, and with the cheaper one of the two sanitizers.
+    compile::worker(folder, &program, &["-O0", "-w"], "address")?;
     let mut worker = Worker::start(&program).with_budget(BUDGET);
     for (name, case) in directed::ALL.iter().copied().flatten() {
         if catch_unwind(AssertUnwindSafe(|| case(&mut worker))).is_err() {

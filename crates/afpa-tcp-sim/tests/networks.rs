@@ -36,7 +36,8 @@ fn every_transfer_arrives_through_every_network() {
     let each = count as f64 / begun.elapsed().as_secs_f64();
     println!("FIGURE {each:.0} networks a second: {total:?}");
     assert_eq!(total.networks, count);
-    assert!(total.given_up * 200 <= count.max(200), "{} given up", total.given_up);
+    // One network in five loses every fifth packet, some of them with a black hole: less than 1 % of all is given up.
+    assert!(total.given_up * 100 <= count.max(100), "{} given up", total.given_up);
 }
 
 /// The same seed is the same network, among others or alone.
@@ -164,7 +165,7 @@ fn losses_reduce_the_window_and_reordering_does_not() {
     let mut seeds = Random::new(11);
     let mut smaller = 0;
     for _ in 0..100 {
-        let outcome = run_one(&conditions, Random::new(seeds.next()), Path::default());
+        let outcome = run_one(&conditions, Random::new(seeds.draw()), Path::default());
         smaller += u32::from(outcome.path.cwnd < 20 && outcome.retransmissions > 0);
     }
     assert!(smaller > 50, "{smaller} of 100");
@@ -173,7 +174,7 @@ fn losses_reduce_the_window_and_reordering_does_not() {
     let mut retransmissions = 0;
     let mut path = Path::default();
     for _ in 0..100 {
-        let outcome = run_one(&conditions, Random::new(seeds.next()), path);
+        let outcome = run_one(&conditions, Random::new(seeds.draw()), path);
         let Path { reordering_seen, reo_wnd_mult, reo_wnd_persist, .. } = outcome.path;
         let fresh = Path { cwnd: 10, ssthresh: 255, ..Path::default() };
         path = Path { reordering_seen, reo_wnd_mult, reo_wnd_persist, ..fresh };

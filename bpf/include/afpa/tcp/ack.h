@@ -89,7 +89,7 @@ static __always_inline void rack_update(struct sender *snd, __u32 segment, __u32
 	snd->rack_rtt = rtt;
 }
 
-/* May an earlier transmission of the retransmitted segment still arrive? Not after a TLP, which waits for long. */
+/* May an earlier transmission of the retransmitted segment still arrive? Not after a TLP: a PTO is two RTTs. */
 static __always_inline bool may_be_reordered(const struct sender *snd, __u32 segment)
 {
 	return snd->path.reordering_seen && !(snd->tlp == TLP_RETRANSMITTED && snd->tlp_segment == segment);
