@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use afpa_abi::{Flow, RTX_DUE, RtxTimer, Transfer, rtx_kind, rtx_kinds, rtx_state};
+use afpa_abi::{
+    Flow, RTX_DUE, RTX_MAX, RtxTimer, TICK_SHIFT, Transfer, rtx_kind, rtx_kinds, rtx_state,
+};
 use libbpf_rs::{MapCore, MapFlags};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -139,11 +141,10 @@ impl FastPath {
     /// For tests: every answer of one segment as if it had been retransmitted for the last time, a minute ago.
     #[doc(hidden)]
     pub fn exhaust_retransmissions(&self) -> libbpf_rs::Result<()> {
-        const RTX_MAX: u8 = 8;
         let keys: Vec<_> = self.flows.keys().collect();
         for key in keys {
             let Some(mut flow) = self.flows.lookup(&key, MapFlags::ANY)? else { continue };
-            flow[offset_of!(Flow, retransmits)] = RTX_MAX;
+            flow[offset_of!(Flow, retransmits)] = RTX_MAX as u8;
             let sent = offset_of!(Flow, answer_sent);
             let earlier = (now() as u32).wrapping_sub(60_000);
             flow[sent..sent + 4].copy_from_slice(&earlier.to_ne_bytes());
@@ -178,7 +179,7 @@ fn word(entry: &Entry, at: usize) -> u32 {
 /// Monotonic time in the programs' unit, 2^20 nanoseconds; they keep its lower half.
 fn now() -> u64 {
     let now = clock_gettime(ClockId::MonotonicCoarse);
-    (now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64) >> 20
+    (now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64) >> TICK_SHIFT
 }
 
 fn due(entry: &Entry) -> u64 {

@@ -386,11 +386,11 @@ impl FastPathCore {
     /// Waits for the ends of long answers, and a little for connections that need translation: their last
     /// segments need the programs. Connections in TIME_WAIT do not delay the end for long.
     fn await_goodbyes(&self) {
-        const FLIGHTS: Duration = Duration::from_secs(2);
+        const TRANSFERS: Duration = Duration::from_secs(2);
         const PATIENCE: Duration = Duration::from_millis(250);
         let start = Instant::now();
         while self.fast_path.transfers().is_ok_and(|transfers| transfers > 0)
-            && start.elapsed() < FLIGHTS
+            && start.elapsed() < TRANSFERS
         {
             std::thread::sleep(Duration::from_millis(10));
         }

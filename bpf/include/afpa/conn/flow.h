@@ -122,7 +122,7 @@ static __always_inline void measure_rtt(struct afpa_flow *flow, __u64 now)
 	if (!flow->rtt_wanted || answer_outstanding(flow))
 		return;
 	flow->rtt_wanted = false;
-	path_rtt_sample((struct path *)flow->path, ((__u64)(rtx_clock(now) - flow->answer_sent) << 20) / 1000);
+	path_rtt_sample((struct path *)flow->path, ((__u64)(rtx_clock(now) - flow->answer_sent) << AFPA_TICK_SHIFT) / 1000);
 }
 
 /* --- what a hit does for its rtx timer: see rtx/timers.h, W1 to W4 --- */
