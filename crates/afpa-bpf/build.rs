@@ -17,7 +17,7 @@ fn main() {
         PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo")).join("afpa.bpf.o");
     if std::env::var_os("AFPA_BPF_PREBUILT").is_none() && clang_is_there() {
         compile(&object);
-        println!("cargo:rustc-env=AFPA_CLANG={}", clang_version()); // for tests/object.rs
+        println!("cargo:rustc-env=AFPA_CLANG={}", clang_version()); // for tests/programs/object.rs
         println!("cargo:rustc-cfg=afpa_bpf_compiled");
     } else {
         println!("cargo:warning=no clang: using the prebuilt eBPF object");

@@ -35,7 +35,7 @@ impl Judge {
         let built = SkeletonBuilder::new()
             .source(SOURCE)
             .obj(&path)
-            .clang_args([include.as_str(), &format!("-I{BPF}"), "-mcpu=v3", "-Wall"])
+            .clang_args([include.as_str(), &format!("-I{BPF}"), "-mcpu=v3", "-Wall", "-Werror"])
             .build();
         let clang = std::process::Command::new("clang").arg("--version").output();
         if !clang.is_ok_and(|out| out.status.success()) {

@@ -14,7 +14,7 @@
 /* The whole payload into scratch. */
 static __always_inline bool load_head(struct __sk_buff *skb, struct work *work, const struct segment *s)
 {
-	return s->length >= 16 && s->length <= AFPA_HEAD_MAX && load_behind(skb, work, s->payload_at, s->length, 0);
+	return s->length >= 16 && s->length <= AFPA_HEAD_MAX && load_bytes(skb, work, s->payload_at, s->length, 0);
 }
 
 SEC("tc")
@@ -42,7 +42,7 @@ int agree_framing(struct __sk_buff *skb)
 	struct work *work = bpf_map_lookup_elem(&ingress_work, &zero);
 	struct passing *p;
 
-	if (!work || load_behind(skb, work, s.payload_at, s.length, 0) == 0)
+	if (!work || load_bytes(skb, work, s.payload_at, s.length, 0) == 0)
 		return TAKEN_UNSURE;
 	p = &work->passing;
 	p->payload_at = s.payload_at;
