@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use afpa_bpf::{LONGEST_ANSWER, Settings};
 use afpa_netlab::Path;
-use afpa_tests::tcp::completion::{Outcome, Plan, run};
+use afpa_tests::tcp::completion::{Completions, Plan, run};
 use afpa_tests::tcp::networks::{Network, far, near};
 use afpa_tests::tcp::transfer::{self, Exchange, Menu};
 use afpa_tests::tcp::{self, Lab};
@@ -77,8 +77,8 @@ struct Contest {
 
 impl Contest {
     /// Both through one network, in turns: nginx's outcome, the kernel's.
-    fn hold(&self, network: &Network, responses: u64) -> (Outcome, Outcome) {
-        let (mut nginx, mut kernel) = (Outcome::default(), Outcome::default());
+    fn hold(&self, network: &Network, responses: u64) -> (Completions, Completions) {
+        let (mut nginx, mut kernel) = (Completions::default(), Completions::default());
         for round in 0..self.rounds {
             let turn = |(lab, menu): &(Lab, Menu)| {
                 lab.impair(network.rules.to_server.clone(), network.rules.to_client.clone());
@@ -101,7 +101,7 @@ impl Contest {
 }
 
 /// Every time, a line each, for who wants to know more than the table says.
-fn keep(network: &str, who: &str, outcome: &Outcome) {
+fn keep(network: &str, who: &str, outcome: &Completions) {
     let Some(path) = setting("AFPA_TIMES") else { return };
     let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
     let mut file = std::io::BufWriter::new(file.expect("a file"));
@@ -111,14 +111,14 @@ fn keep(network: &str, who: &str, outcome: &Outcome) {
 }
 
 /// A line of the table.
-fn line(name: &str, nginx: &Outcome, kernel: &Outcome) -> String {
+fn line(name: &str, nginx: &Completions, kernel: &Completions) -> String {
     let ratio =
         |one: f64, other: f64| if other > 0.0 { format!("{:.2}", one / other) } else { "-".into() };
     let at = |share| {
         let (one, other) = (kernel.quantile(share), nginx.quantile(share));
         format!("{one:.1} / {other:.1} ms | {}", ratio(one, other))
     };
-    let again = |outcome: &Outcome| outcome.repeated() as f64 / outcome.needed.max(1) as f64;
+    let again = |outcome: &Completions| outcome.repeated() as f64 / outcome.needed.max(1) as f64;
     format!(
         "| {name} | {} | {} + {} + {} | {} | {} | {:.2} / {:.2} % | {} |",
         kernel.times.len(),

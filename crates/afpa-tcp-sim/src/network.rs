@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use crate::client::{Broken, Client};
 use crate::oracle;
 use crate::random::Random;
-use crate::step::{Ack, Micros, Path, State, Step, Transmission, progress, timer};
+use crate::step::{Ack, Micros, Path, SenderState, Step, Transmission, progress, timer};
 
 /// What the network does. Percentages are of packets, each way.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +106,7 @@ impl Conditions {
 
 /// How it went.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Outcome {
+pub struct NetworkResult {
     /// Until the client had the last byte of the last transfer.
     pub time: Micros,
     /// Segments that were sent.
@@ -127,7 +127,7 @@ pub enum Next {
     /// A step for the sender, at [`Network::now`].
     Step(Step),
     /// All transfers have ended.
-    Over(Outcome),
+    Over(NetworkResult),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -153,7 +153,7 @@ pub struct Network {
     random: Random,
     now: Micros,
     begun: Micros,
-    state: State,
+    state: SenderState,
     step: Step,
     doing: Doing,
     client: Client,
@@ -164,7 +164,7 @@ pub struct Network {
     free_at: Micros,
     transfers: u32,
     complete: bool,
-    outcome: Outcome,
+    outcome: NetworkResult,
     trace: bool,
 }
 
@@ -180,7 +180,7 @@ impl Network {
             random,
             now,
             begun: now,
-            state: State::default(),
+            state: SenderState::default(),
             step,
             doing: Doing::Begin,
             client: new_client(conditions),
@@ -191,7 +191,7 @@ impl Network {
             free_at: 0,
             transfers: 1,
             complete: false,
-            outcome: Outcome::default(),
+            outcome: NetworkResult::default(),
             trace: std::env::var_os("AFPA_TRACE").is_some(),
         };
         network.client.on_time(now);
@@ -204,7 +204,7 @@ impl Network {
     }
 
     /// The state after the step that was given last: holds it against the oracle, and goes on.
-    pub fn advance(&mut self, after: &State) -> Result<Next, Broken> {
+    pub fn advance(&mut self, after: &SenderState) -> Result<Next, Broken> {
         oracle::check(&self.state, self.now, &self.step, after).map_err(|broken| {
             format!(
                 "{broken}\nbefore {:?}\nat {} {:?}\nafter {after:?}",
@@ -283,7 +283,7 @@ impl Network {
         self.events.clear();
         self.complete = false;
         let step = begin_step(&self.conditions, self.state.path());
-        self.state = State::default();
+        self.state = SenderState::default();
         self.give(Doing::Begin, step)
     }
 

@@ -3,7 +3,7 @@
 //! formula; no line is shared with the C. (S6 and S8 are the client's to check.)
 
 use crate::client::Broken;
-use crate::step::{Ack, MAX_SEGMENTS, Micros, State, Step, ca_state, progress, timer, tlp};
+use crate::step::{Ack, MAX_SEGMENTS, Micros, SenderState, Step, ca_state, progress, timer, tlp};
 
 /// RFC 6298, 2.3, 2.4 (with Linux' floor) and 5.5.
 pub fn rto(srtt: u64, rttvar: u64, backoff: u64) -> Micros {
@@ -12,7 +12,7 @@ pub fn rto(srtt: u64, rttvar: u64, backoff: u64) -> Micros {
 }
 
 /// RFC 8985, 7.2: two round trips, and a delayed ACK for a single segment; never later than the RTO.
-pub fn pto(state: &State) -> Micros {
+pub fn pto(state: &SenderState) -> Micros {
     let wait = if state.srtt == 0 { 1_000_000 } else { (2 * state.srtt).max(10_000) };
     let delayed = if in_flight(state).count_ones() == 1 { 200_000 } else { 0 };
     (wait + delayed).min(rto(state.srtt, state.rttvar, 0))
@@ -24,7 +24,12 @@ pub fn reduced(cwnd: u64) -> u64 {
 }
 
 /// Holds all rules for one step.
-pub fn check(before: &State, now: Micros, step: &Step, after: &State) -> Result<(), Broken> {
+pub fn check(
+    before: &SenderState,
+    now: Micros,
+    step: &Step,
+    after: &SenderState,
+) -> Result<(), Broken> {
     match step {
         Step::Begin { length, segment, window, path } => {
             let idle = now.saturating_sub(path.last_sent);
@@ -45,7 +50,7 @@ pub fn check(before: &State, now: Micros, step: &Step, after: &State) -> Result<
     if after.deadline == before.deadline { Ok(()) } else { check_deadline(now, after) }
 }
 
-fn begun(after: &State, length: u32, segment: u32, window: u32) -> Result<(), Broken> {
+fn begun(after: &SenderState, length: u32, segment: u32, window: u32) -> Result<(), Broken> {
     let mss = if window >= 2 * segment { segment } else { segment.min(window / 2) };
     let fits = length > 0 && mss > 0 && length.div_ceil(mss) <= MAX_SEGMENTS;
     rule((after.result == 1) == fits, "a transfer has 1 to 128 segments")?;
@@ -59,7 +64,7 @@ fn begun(after: &State, length: u32, segment: u32, window: u32) -> Result<(), Br
     Ok(())
 }
 
-fn check_begin(cwnd: u32, idle: Micros, after: &State) -> Result<(), Broken> {
+fn check_begin(cwnd: u32, idle: Micros, after: &SenderState) -> Result<(), Broken> {
     if after.result == 0 {
         return Ok(());
     }
@@ -70,7 +75,7 @@ fn check_begin(cwnd: u32, idle: Micros, after: &State) -> Result<(), Broken> {
 }
 
 /// S1 to S5: of a state alone.
-pub fn invariants(state: &State) -> Result<(), Broken> {
+pub fn invariants(state: &SenderState) -> Result<(), Broken> {
     let sent = (state.next * state.mss).min(state.length);
     let done = state.snd_una == state.length;
     rule(state.snd_una <= sent && state.next <= state.segments, "S1: una <= sent <= length")?;
@@ -88,7 +93,7 @@ pub fn invariants(state: &State) -> Result<(), Broken> {
     rule(state.pipe == u64::from(in_flight(state).count_ones()), "pipe (RFC 6675, 4)")
 }
 
-fn check_deadline(now: Micros, state: &State) -> Result<(), Broken> {
+fn check_deadline(now: Micros, state: &SenderState) -> Result<(), Broken> {
     let wait = state.deadline.wrapping_sub(state.timer_base);
     let rto = rto(state.srtt, state.rttvar, state.rto_backoff);
     match state.timer {
@@ -104,7 +109,7 @@ fn check_deadline(now: Micros, state: &State) -> Result<(), Broken> {
     }
 }
 
-fn check_timer(before: &State, now: Micros, after: &State) -> Result<(), Broken> {
+fn check_timer(before: &SenderState, now: Micros, after: &SenderState) -> Result<(), Broken> {
     if before.timer == timer::NONE || now < before.deadline {
         return rule(before.at_rest() == after.at_rest(), "nothing happens before the deadline");
     }
@@ -124,7 +129,7 @@ fn check_timer(before: &State, now: Micros, after: &State) -> Result<(), Broken>
     }
 }
 
-fn check_rto(before: &State, after: &State) -> Result<(), Broken> {
+fn check_rto(before: &SenderState, after: &SenderState) -> Result<(), Broken> {
     rule(after.rto_backoff == before.rto_backoff + 1, "each timeout backs off (RFC 6298, 5.5)")?;
     rule(after.cwnd == 1, "one segment after a timeout (RFC 5681, 3.1)")?;
     let open = before.ca_state == ca_state::OPEN;
@@ -136,7 +141,11 @@ fn check_rto(before: &State, after: &State) -> Result<(), Broken> {
     rule(after.mtu_blackhole == 1, "a timeout may be an MTU black hole")
 }
 
-fn check_transmission(before: &State, now: Micros, after: &State) -> Result<(), Broken> {
+fn check_transmission(
+    before: &SenderState,
+    now: Micros,
+    after: &SenderState,
+) -> Result<(), Broken> {
     let t = after.transmission();
     if after.result == 0 {
         let may = before.window_probe == 1 || before.ready != 255;
@@ -175,7 +184,12 @@ fn check_transmission(before: &State, now: Micros, after: &State) -> Result<(), 
     rule(room || (before.fast_retransmit == 1 && t.retransmitted), "cwnd limits the pipe")
 }
 
-fn check_ack(before: &State, now: Micros, ack: &Ack, after: &State) -> Result<(), Broken> {
+fn check_ack(
+    before: &SenderState,
+    now: Micros,
+    ack: &Ack,
+    after: &SenderState,
+) -> Result<(), Broken> {
     let sent = (before.next * before.mss).min(before.length);
     let acked = u64::from(ack.ack).min(before.length);
     let unsent = acked > sent;
@@ -196,7 +210,7 @@ fn check_ack(before: &State, now: Micros, ack: &Ack, after: &State) -> Result<()
 }
 
 /// What lies within the blocks as a whole, without the segment that the client says it lacks.
-fn expected_sacked(before: &State, ack: &Ack, sent: u64, after: &State) -> u128 {
+fn expected_sacked(before: &SenderState, ack: &Ack, sent: u64, after: &SenderState) -> u128 {
     let first = first_unacked(after);
     let mut sacked = before.sacked();
     for (from, to) in ack.sack.map(|(from, to)| (u64::from(from), u64::from(to))) {
@@ -213,7 +227,7 @@ fn expected_sacked(before: &State, ack: &Ack, sent: u64, after: &State) -> u128 
     sacked & range(first + 1, before.next)
 }
 
-fn check_cwnd_on_ack(before: &State, ack: &Ack, after: &State) -> Result<(), Broken> {
+fn check_cwnd_on_ack(before: &SenderState, ack: &Ack, after: &SenderState) -> Result<(), Broken> {
     let acked = first_unacked(after) - first_unacked(before);
     let undone = before.undo_cwnd.max(before.cwnd) + acked;
     rule(
@@ -248,16 +262,16 @@ fn check_cwnd_on_ack(before: &State, ack: &Ack, after: &State) -> Result<(), Bro
 }
 
 /// The segment of the first byte that is not acknowledged.
-fn first_unacked(state: &State) -> u64 {
+fn first_unacked(state: &SenderState) -> u64 {
     if state.snd_una == state.length { state.segments } else { state.snd_una / state.mss }
 }
 
 /// Sent, and not known to be delivered.
-fn outstanding(state: &State) -> u128 {
+fn outstanding(state: &SenderState) -> u128 {
     range(first_unacked(state), state.next) & !state.sacked()
 }
 
-fn in_flight(state: &State) -> u128 {
+fn in_flight(state: &SenderState) -> u128 {
     outstanding(state) & !state.lost()
 }
 

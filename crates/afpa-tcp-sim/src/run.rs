@@ -1,9 +1,9 @@
 //! Very many networks at once: their steps go to the worker in batches.
 
 use crate::client::Broken;
-use crate::network::{Conditions, Network, Next, Outcome};
+use crate::network::{Conditions, Network, NetworkResult, Next};
 use crate::random::Random;
-use crate::step::{Path, State, Step};
+use crate::step::{Path, SenderState, Step};
 use crate::worker::{SENDERS, Worker};
 
 /// One network of many.
@@ -43,7 +43,7 @@ pub fn run(
     conditions: &Conditions,
     random: Random,
     path: Path,
-) -> Result<Outcome, Broken> {
+) -> Result<NetworkResult, Broken> {
     let (mut network, mut step) = Network::begin(conditions, random, path);
     loop {
         let state = worker.step(0, network.now(), &step);
@@ -68,7 +68,7 @@ pub fn run_seeds(
     let mut total = Total::default();
     let mut running: Vec<Running> = Vec::new();
     let mut free: Vec<usize> = (0..slots.min(SENDERS)).collect();
-    let mut states: Vec<State> = Vec::new();
+    let mut states: Vec<SenderState> = Vec::new();
     let mut steps: Vec<Step> = Vec::new();
     loop {
         while let Some(&sender) = free.last() {
@@ -104,7 +104,7 @@ pub fn run_seeds(
 }
 
 impl Total {
-    fn add(&mut self, seed: u64, outcome: &Outcome) -> Result<(), Broken> {
+    fn add(&mut self, seed: u64, outcome: &NetworkResult) -> Result<(), Broken> {
         self.networks += 1;
         self.steps += outcome.steps;
         self.segments += u64::from(outcome.segments);

@@ -3,18 +3,18 @@
 
 use crate::oracle;
 use crate::random::Random;
-use crate::step::{Ack, Micros, Path, State, Step, progress, timer};
+use crate::step::{Ack, Micros, Path, SenderState, Step, progress, timer};
 
 /// One transfer with such a client. `take` takes a step and tells the state after it; returns how many there were.
-pub fn play(seed: u64, mut take: impl FnMut(Micros, &Step) -> State) -> u64 {
+pub fn play(seed: u64, mut take: impl FnMut(Micros, &Step) -> SenderState) -> u64 {
     let mut random = Random::new(seed ^ 0x5c21_97f0_0000_0000);
     let mut now = 1_000_000 + random.between(0, 1 << 34);
     let segment = random.pick(&[536, 1448, 1460, 9000]);
     let length = random.between(1, 70_001) as u32;
     let window = random.pick(&[1_000, 8_000, 65_535, 1 << 20]);
-    let mut state = State::default();
+    let mut state = SenderState::default();
     let mut steps = 0;
-    let mut step = |now: Micros, step: Step, state: &mut State| {
+    let mut step = |now: Micros, step: Step, state: &mut SenderState| {
         let after = take(now, &step);
         if let Err(broken) = oracle::check(state, now, &step, &after) {
             panic!("script {seed}: {broken}\nbefore {state:?}\nat {now} {step:?}\nafter {after:?}");
@@ -58,7 +58,7 @@ pub fn play(seed: u64, mut take: impl FnMut(Micros, &Step) -> State) -> u64 {
 
 fn acknowledgement(
     random: &mut Random,
-    state: &State,
+    state: &SenderState,
     length: u32,
     segment: u32,
     now: Micros,

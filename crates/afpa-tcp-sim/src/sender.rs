@@ -1,7 +1,7 @@
 //! One sender, driven by hand: what directed tests use.
 
 use crate::oracle;
-use crate::step::{Ack, Micros, Path, State, Step, Transmission};
+use crate::step::{Ack, Micros, Path, SenderState, Step, Transmission};
 use crate::worker::Worker;
 
 /// When [`Sender::begin`] begins its transfer.
@@ -14,7 +14,7 @@ pub const MSS: u32 = 1448;
 pub struct Sender<'w> {
     worker: &'w mut Worker,
     /// After the last step.
-    pub state: State,
+    pub state: SenderState,
 }
 
 impl<'w> Sender<'w> {
@@ -34,7 +34,7 @@ impl<'w> Sender<'w> {
         window: u32,
         path: Path,
     ) -> Option<Self> {
-        let mut sender = Self { worker, state: State::default() };
+        let mut sender = Self { worker, state: SenderState::default() };
         let begun = sender.step(now, &Step::Begin { length, segment, window, path });
         (begun == 1).then_some(sender)
     }

@@ -138,11 +138,11 @@ macro_rules! state {
         /// `struct path` and `struct sender`.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[allow(missing_docs)]
-        pub struct State {
+        pub struct SenderState {
             $(pub $field: u64,)*
         }
 
-        impl State {
+        impl SenderState {
             /// Bytes of a `struct state`.
             pub const BYTES: usize = 8 * [$(stringify!($field)),*].len();
 
@@ -223,7 +223,7 @@ pub struct Transmission {
     pub last: bool,
 }
 
-impl State {
+impl SenderState {
     /// Segments that were delivered above `snd_una`.
     pub fn sacked(&self) -> u128 {
         set(self.sacked_low, self.sacked_high)

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use crate::step::{Micros, State, Step};
+use crate::step::{Micros, SenderState, Step};
 
 /// The worker over the sources as they are, compiled by the build script.
 const COMPILED: &str = env!("AFPA_TCP_WORKER");
@@ -61,23 +61,23 @@ impl Worker {
 
     /// Runs the batch: one state for each step, in their order. Panics with the sanitizers' report when the
     /// worker ends.
-    pub fn run(&mut self, states: &mut Vec<State>) {
+    pub fn run(&mut self, states: &mut Vec<SenderState>) {
         self.budget = self.budget.checked_sub(self.steps as u64).expect("within the budget");
         self.batch[..4].copy_from_slice(&(self.steps as u32).to_ne_bytes());
         let sent = self.input.as_mut().expect("open until dropped").write_all(&self.batch);
-        let mut bytes = vec![0; self.steps * State::BYTES];
+        let mut bytes = vec![0; self.steps * SenderState::BYTES];
         let answered = sent.and_then(|()| self.output.read_exact(&mut bytes));
         if let Err(error) = answered {
             panic!("the worker has ended: {error}\n{}", self.report());
         }
         states.clear();
-        states.extend(bytes.chunks_exact(State::BYTES).map(State::parse));
+        states.extend(bytes.chunks_exact(SenderState::BYTES).map(SenderState::parse));
         self.batch.truncate(4);
         self.steps = 0;
     }
 
     /// One step alone.
-    pub fn step(&mut self, sender: usize, now: Micros, step: &Step) -> State {
+    pub fn step(&mut self, sender: usize, now: Micros, step: &Step) -> SenderState {
         self.push(sender, now, step);
         let mut states = Vec::with_capacity(1);
         self.run(&mut states);

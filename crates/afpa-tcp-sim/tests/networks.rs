@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use afpa_tcp_sim::client::Client;
-use afpa_tcp_sim::network::{Conditions, Outcome};
+use afpa_tcp_sim::network::{Conditions, NetworkResult};
 use afpa_tcp_sim::random::Random;
 use afpa_tcp_sim::run::{run, run_seeds};
 use afpa_tcp_sim::script;
@@ -66,15 +66,15 @@ fn no_client_brings_the_sender_out_of_its_rules() {
     assert!(steps > 10 * scripts, "{steps} steps of {scripts} transfers are too few");
 }
 
-fn calm(length: u32) -> Outcome {
+fn calm(length: u32) -> NetworkResult {
     calm_on(length, Path::default())
 }
 
-fn calm_on(length: u32, path: Path) -> Outcome {
+fn calm_on(length: u32, path: Path) -> NetworkResult {
     run_one(&Conditions::calm(length), Random::new(1), path)
 }
 
-fn run_one(conditions: &Conditions, random: Random, path: Path) -> Outcome {
+fn run_one(conditions: &Conditions, random: Random, path: Path) -> NetworkResult {
     run(&mut Worker::default(), conditions, random, path)
         .unwrap_or_else(|broken| panic!("{broken}"))
 }

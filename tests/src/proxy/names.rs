@@ -12,12 +12,12 @@ use afpa_testkit::server::free_address;
 #[derive(Debug)]
 pub struct Names {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<NameServerState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct NameServerState {
     /// Those of the host; `None`: the server says nothing.
     addresses: Mutex<Option<Vec<Ipv4Addr>>>,
     asked: AtomicUsize,
@@ -33,7 +33,7 @@ impl Names {
         let socket = UdpSocket::bind(free_address()).expect("a port");
         socket.set_read_timeout(Some(Duration::from_millis(50))).expect("a time-out");
         let address = socket.local_addr().expect("an address");
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(NameServerState {
             addresses: Mutex::new(Some(addresses.to_vec())),
             asked: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
@@ -77,7 +77,7 @@ impl Drop for Names {
     }
 }
 
-fn tell(socket: &UdpSocket, shared: &Shared) {
+fn tell(socket: &UdpSocket, shared: &NameServerState) {
     let mut question = [0; 512];
     while !shared.ended.load(Ordering::SeqCst) {
         let Ok((length, from)) = socket.recv_from(&mut question) else { continue };

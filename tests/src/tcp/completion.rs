@@ -33,7 +33,7 @@ pub struct Plan<'m> {
 
 /// What came of it.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct Completions {
     /// Whole responses: from the request to the last byte, and their length; sorted.
     pub times: Vec<(Duration, usize)>,
     /// With bytes that are not the server's.
@@ -48,7 +48,7 @@ pub struct Outcome {
     pub sent: u64,
 }
 
-impl Outcome {
+impl Completions {
     /// The time within which this share of the responses was there, in milliseconds.
     pub fn quantile(&self, share: f64) -> f64 {
         let last = self.times.len().saturating_sub(1);
@@ -75,10 +75,10 @@ impl Outcome {
 }
 
 /// Ask for all of it, through the network as it is.
-pub fn run(lab: &Lab, plan: Plan<'_>) -> Outcome {
+pub fn run(lab: &Lab, plan: Plan<'_>) -> Completions {
     let injector = lab.bed.injector().expect("an injector");
     let before = injector.counts().1;
-    let all = Mutex::new(Outcome::default());
+    let all = Mutex::new(Completions::default());
     std::thread::scope(|scope| {
         for number in 0..plan.connections as u64 {
             let all = &all;
@@ -98,11 +98,11 @@ pub fn run(lab: &Lab, plan: Plan<'_>) -> Outcome {
 }
 
 /// One connection after the other until asker `number` has had its part.
-fn asker(plan: Plan<'_>, number: u64) -> Outcome {
+fn asker(plan: Plan<'_>, number: u64) -> Completions {
     let mut random = Random::new(plan.seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let connections = plan.connections as u64;
     let mut left = plan.responses / connections + u64::from(number < plan.responses % connections);
-    let mut outcome = Outcome::default();
+    let mut outcome = Completions::default();
     while left > 0 {
         let server = match random.below(2) {
             0 => SocketAddr::from((Bed::SERVER_V4, PORT)),
@@ -120,7 +120,12 @@ fn asker(plan: Plan<'_>, number: u64) -> Outcome {
 
 /// All of it on one connection, which ends with the first that is not as it should be: what was to follow
 /// is not asked for any more.
-fn converse(mut stream: TcpStream, asked: &[&Exchange], patience: Duration, outcome: &mut Outcome) {
+fn converse(
+    mut stream: TcpStream,
+    asked: &[&Exchange],
+    patience: Duration,
+    outcome: &mut Completions,
+) {
     let mut got = Vec::with_capacity(1 << 17);
     let mut buffer = [0; 32768];
     if stream.set_nodelay(true).is_err() {

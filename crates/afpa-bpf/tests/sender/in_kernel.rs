@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use afpa_tcp_sim::step::{Micros, State, Step};
+use afpa_tcp_sim::step::{Micros, SenderState, Step};
 use libbpf_cargo::SkeletonBuilder;
 use libbpf_rs::{Object, ObjectBuilder, ProgramInput};
 
@@ -55,8 +55,8 @@ impl Kernel {
             .unwrap_or(0)
     }
 
-    pub(crate) fn step(&mut self, now: Micros, step: &Step) -> State {
-        let mut packet = vec![0; ETHERNET + State::BYTES];
+    pub(crate) fn step(&mut self, now: Micros, step: &Step) -> SenderState {
+        let mut packet = vec![0; ETHERNET + SenderState::BYTES];
         packet[ETHERNET - 2] = 0x08;
         let bytes = step.bytes(0, now);
         packet[ETHERNET..ETHERNET + bytes.len()].copy_from_slice(&bytes);
@@ -69,6 +69,6 @@ impl Kernel {
         let program = self.0.progs_mut().next().expect("one program");
         let ran = program.test_run(input).expect("a test run");
         assert_eq!(ran.return_value, 0);
-        State::parse(&out[ETHERNET..])
+        SenderState::parse(&out[ETHERNET..])
     }
 }

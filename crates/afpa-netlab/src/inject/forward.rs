@@ -70,12 +70,12 @@ impl Injector {
 /// A running forwarder between two interfaces; it ends when dropped.
 #[derive(Debug)]
 pub struct Forwarder {
-    shared: Arc<Shared>,
+    shared: Arc<ForwarderControl>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct ForwarderControl {
     stop: AtomicBool,
     /// To the server, to the client.
     counts: Mutex<(Counts, Counts)>,
@@ -96,7 +96,7 @@ impl Forwarder {
             begin: Instant::now(),
             before: (Counts::default(), Counts::default()),
         };
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ForwarderControl::default());
         let seen = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("injector".into())
@@ -163,7 +163,7 @@ struct Loop {
 }
 
 impl Loop {
-    fn run(&mut self, shared: &Shared) -> io::Result<()> {
+    fn run(&mut self, shared: &ForwarderControl) -> io::Result<()> {
         while !shared.stop.load(Ordering::Relaxed) {
             self.take_rules(shared);
             for direction in 0..2 {
@@ -214,7 +214,7 @@ impl Loop {
         }
     }
 
-    fn take_rules(&mut self, shared: &Shared) {
+    fn take_rules(&mut self, shared: &ForwarderControl) {
         let next = shared.new_rules.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(rules) = next else { return };
         let fresh = lanes(&rules);
@@ -229,7 +229,7 @@ impl Loop {
         }
     }
 
-    fn publish(&self, shared: &Shared) {
+    fn publish(&self, shared: &ForwarderControl) {
         let counts =
             (self.before.0 + self.lanes[0].counts(), self.before.1 + self.lanes[1].counts());
         *shared.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;

@@ -78,14 +78,14 @@ pub struct Lane {
     latest_due: Duration,
     /// When the rate limit has sent what it was given, packet by packet.
     transmissions: VecDeque<Duration>,
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    waiting: BinaryHeap<Reverse<DelayedFrame>>,
     admitted: u64,
     latest_released: u64,
     counts: Counts,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Waiting {
+struct DelayedFrame {
     due: Duration,
     /// Order of admission; decides between equal times.
     order: u64,
@@ -210,7 +210,7 @@ impl Lane {
             self.latest_due = due;
         }
         self.admitted += 1;
-        self.waiting.push(Reverse(Waiting { due, order: self.admitted, frame }));
+        self.waiting.push(Reverse(DelayedFrame { due, order: self.admitted, frame }));
     }
 
     /// When the rate limit has put the packet on the wire; `None` when its queue is full.

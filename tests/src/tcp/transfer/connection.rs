@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use afpa_testkit::Random;
 use socket2::SockRef;
 
-use super::{Exchange, Menu, Shared};
+use super::{Exchange, Menu, TransferRun};
 use crate::tcp::response::{blank_date, read_by};
 
 /// Turns of a connection that nginx has to itself for the rest of its life.
@@ -28,14 +28,14 @@ const WAYS: [(&str, usize); 7] = [
 
 pub(super) struct Connection<'s> {
     stream: TcpStream,
-    shared: &'s Shared<'s>,
+    shared: &'s TransferRun<'s>,
     got: Vec<u8>,
     pub(super) by_way: BTreeMap<&'static str, u64>,
     pub(super) times: Vec<Duration>,
 }
 
 impl<'s> Connection<'s> {
-    pub(super) fn new(shared: &'s Shared<'s>, stream: TcpStream) -> Self {
+    pub(super) fn new(shared: &'s TransferRun<'s>, stream: TcpStream) -> Self {
         let (got, by_way, times) = (Vec::new(), BTreeMap::new(), Vec::new());
         Self { stream, shared, got, by_way, times }
     }

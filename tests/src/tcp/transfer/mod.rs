@@ -57,7 +57,7 @@ pub struct Load {
 /// Run it. The failure of any connection ends all; it is told with its trace, and panics.
 pub fn run(lab: &Lab, menu: &Menu, load: Load) -> Done {
     let trace = Trace::start(&lab.bed);
-    let shared = Shared {
+    let shared = TransferRun {
         menu,
         load,
         left: AtomicU64::new(load.requests),
@@ -99,7 +99,7 @@ fn tell(lab: &Lab, trace: &Trace, failure: &Failure) {
     eprintln!("injector: {:?}", lab.bed.injector().map(|injector| injector.counts()));
 }
 
-struct Shared<'m> {
+struct TransferRun<'m> {
     menu: &'m Menu,
     load: Load,
     left: AtomicU64,
@@ -114,7 +114,7 @@ fn bound(server: SocketAddr) -> std::io::Result<Socket> {
     Ok(socket)
 }
 
-impl Shared<'_> {
+impl TransferRun<'_> {
     /// One connection after the other until all requests are made.
     fn connections(&self, number: u64) -> Result<(), Failure> {
         let mut random =
