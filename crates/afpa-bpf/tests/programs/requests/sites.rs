@@ -26,9 +26,9 @@ fn an_address_that_is_served_otherwise_while_a_connection_is_open() {
     fast_path.listen(all, LISTENER, SITE + 1).expect("listening");
     assert!(!client.get("/kernel.html").is_from_kernel(), "on the other site nothing is pinned");
     fast_path.listen(all, LISTENER + 1, SITE).expect("listening");
-    assert!(fast_path.map_host(LISTENER + 1, "server", SITE + 1).expect("mapped"));
+    assert!(fast_path.map_host(LISTENER + 1, "test", SITE + 1).expect("mapped"));
     assert!(!client.get("/kernel.html").is_from_kernel(), "the host is the other site's");
-    assert!(fast_path.unmap_host(LISTENER + 1, "server").expect("unmapped"));
+    assert!(fast_path.unmap_host(LISTENER + 1, "test").expect("unmapped"));
     assert!(client.get("/kernel.html").is_from_kernel());
     fast_path.unlisten(all).expect("unlistened");
     let before = fast_path.counters().expect("counters");
