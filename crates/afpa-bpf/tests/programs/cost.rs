@@ -1,4 +1,4 @@
-//! Time in the programs per request, printed; the assertions are generous, against mishaps only.
+//! Time in the programs per request, printed. What is asserted is counted, not timed: which way each request took.
 
 use crate::support;
 use std::time::Duration;
@@ -131,9 +131,5 @@ fn time_per_request() {
         };
         assert_eq!(decided, expected, "{name}");
         assert_eq!(counters[Reason::PassBypassed] != 0, name.starts_with("bypassed"), "{name}");
-        assert!(
-            Duration::from_nanos((cost.ingress + cost.egress) as u64) < Duration::from_micros(20),
-            "{name}"
-        );
     }
 }
