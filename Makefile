@@ -8,7 +8,7 @@ AFPA := $(TARGET_DIR)/release/afpa
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy
+.PHONY: help run build check test test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy
 
 help: ## list the targets
 	@echo 'AFPA, a web accelerator that serves the working set from RAM'
@@ -27,8 +27,12 @@ check: ## format, lints and the crates' own tests, within a minute: what to run 
 	@scripts/test format scripts clippy inside
 
 test: ## run every test (what CI runs)
-	@scripts/setup build test
+	@scripts/setup build test kernels
 	@scripts/test
+
+test-kernels: ## load and try the programs in Debian's stock kernels 6.1 and 6.12, in an emulator
+	@scripts/setup build test kernels
+	@scripts/test build kernels
 
 compare: lab ## measure it beside nginx and h2o (ARGS="--quick")
 	@$(TARGET_DIR)/release/afpa-lab compare $(ARGS)

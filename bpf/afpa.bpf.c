@@ -7,5 +7,9 @@
 #include "programs/egress.bpf.c"
 #include "programs/socket_probe.bpf.c"
 #include "programs/rtx_timer.bpf.c"
+#include "programs/served.bpf.c"
+#include "programs/unusual.bpf.c"
+#include "programs/guard.bpf.c"
+#include "programs/chain.bpf.c"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -5,6 +5,8 @@
  * Finds the end of user mode's responses, remembers the window and timestamps that answers of the fast path must carry,
  * and translates the numbers of connections with a sequence offset into the client's space.
  */
+#include <afpa/conn/admit.h>
+#include <afpa/conn/by_socket.h>
 #include <afpa/conn/bypass.h>
 #include <afpa/conn/translate.h>
 #include <afpa/http/response.h>
@@ -15,11 +17,8 @@ static __always_inline enum afpa_reason observe(struct afpa_flow *flow, const st
 	__u32 end = s->seq + s->length;
 	enum afpa_reason reason = AFPA_EGRESS_TRANSLATED;
 
-	flow->window = s->window;
 	if (s->timestamps && before(flow->ts_sent, s->ts_value))
 		flow->ts_sent = s->ts_value;
-	if (s->flags & TCP_ACK && before(flow->kernel_received, s->ack))
-		flow->kernel_received = s->ack;
 	if (s->length && flow->owner == AFPA_OWNER_NONE) {
 		flow->owner = AFPA_OWNER_USER_FINAL;
 		reason = AFPA_UNSOLICITED;
@@ -132,20 +131,30 @@ static __always_inline int leave(struct __sk_buff *skb, struct work *work, const
 {
 	enum afpa_reason reason, found = AFPA_EGRESS_TRANSLATED;
 	struct reader began = {}, reader = { .unsure = true };
-	bool stale, has_offset, within, ended;
+	bool stale, has_offset, within, ended, heard;
 	struct translation t = {};
 
 	start_reading(&began, flow, s);
 	if (awaited(flow, s)) {
 		reader = began;
-		reader.skb = skb;
-		reader.work = work;
 		if (!reader.unsure)
-			read_responses(&reader);
+			afpa_read_responses(skb, work, &reader);
 	}
+	if (seen_above(skb))
+		return TCX_NEXT;
+	if (!way_of(skb, &work->way))
+		return TCX_DROP;
+	if (!shared.namespace)
+		note_namespace(skb); /* the connection was there before the programs */
 	bpf_spin_lock(&flow->lock);
+	learn_way(flow, &work->way);
 	has_offset = flow_has_offset(flow);
 	within = in_response(flow);
+	/* What its TCP takes next (P2), of stale segments, too. If that has moved, the client got through (P5). */
+	flow->window = s->window;
+	heard = s->flags & TCP_ACK && before(flow->kernel_received, s->ack);
+	if (heard)
+		flow->kernel_received = s->ack;
 	stale = has_offset && s->length && before(s->seq, flow->stale_below);
 	if (stale)
 		flow->acked_to_kernel = s->seq; /* the acknowledgement was lost on its way up: the next one is passed */
@@ -157,6 +166,8 @@ static __always_inline int leave(struct __sk_buff *skb, struct work *work, const
 		tx_translation(flow, s, &t);
 	bpf_spin_unlock(&flow->lock);
 
+	if (heard)
+		admit(&s->key, rtx_clock(bpf_ktime_get_coarse_ns()));
 	if (ended)
 		bypass_invalidate(&s->key);
 	if (stale) {
@@ -180,6 +191,25 @@ static __always_inline int leave(struct __sk_buff *skb, struct work *work, const
 	return TCX_NEXT;
 }
 
+/* No segment that we know: is it one of a connection with a sequence offset all the same (E3)? */
+static __always_inline int unparsed(struct __sk_buff *skb)
+{
+	if (!socket_has_offset(skb))
+		return TCX_NEXT;
+	count_at(place_of(skb->ifindex), AFPA_EGRESS_UNPARSED);
+	return TCX_DROP;
+}
+
+/*
+ * On `lo` a packet is received by the route it left with. One that was made here has none: it is sent round once more,
+ * by way of the routing table.
+ */
+static __always_inline int give_route(struct __sk_buff *skb)
+{
+	skb->tc_index = MARK_DOWN;
+	return bpf_redirect_neigh(skb->ifindex, NULL, 0, 0);
+}
+
 SEC("tcx/egress")
 int afpa_egress(struct __sk_buff *skb)
 {
@@ -188,10 +218,17 @@ int afpa_egress(struct __sk_buff *skb)
 	struct work *work;
 	__u32 zero = 0;
 
+	if (skb->tc_index == MARK_DOWN)
+		return TCX_NEXT; /* the hook of a device above has seen it (E2) */
+	if (skb->tc_index == MARK_ROUTE_ME && skb->ifindex == LOOPBACK_IFINDEX)
+		return give_route(skb);
 	if (skb->ingress_ifindex)
 		return TCX_NEXT; /* our own answers, and packets that are forwarded */
-	if (!parse_segment(skb, &s, FROM_SERVER) || !port_served(s.key.server_port))
+	if (!parse_segment(skb, &s, FROM_SERVER))
+		return unparsed(skb);
+	if (!port_served(s.key.server_port))
 		return TCX_NEXT;
+	skb->tc_index = MARK_DOWN;
 	if (bypass_hit(&s, FROM_SERVER))
 		return TCX_NEXT;
 	flow = bpf_map_lookup_elem(&flows, &s.key);
@@ -199,6 +236,8 @@ int afpa_egress(struct __sk_buff *skb)
 		if (flow)
 			flow_remove(&s.key);
 		bypass_invalidate(&s.key);
+		if (!seen_above(skb))
+			afpa_way_prove(skb, &s.key);
 		return TCX_NEXT;
 	}
 	if (!flow)

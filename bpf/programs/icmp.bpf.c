@@ -39,7 +39,7 @@ static __always_inline int translate_icmp(struct __sk_buff *skb, const struct pm
 	if (bpf_l4_csum_replace(skb, q->icmp_at + offsetof(struct icmphdr, check), q->seq, moved, sizeof(moved)) ||
 	    bpf_skb_store_bytes(skb, q->tcp_at + offsetof(struct quoted_tcp, seq), &moved, sizeof(moved), 0))
 		count(AFPA_TRANSLATE_FAILED);
-	return TCX_NEXT;
+	return deliver(skb);
 }
 
 SEC("tcx/ingress")
@@ -50,10 +50,10 @@ int afpa_icmp(struct __sk_buff *skb)
 	struct afpa_flow *flow;
 	bool ours, shorter, transfer;
 
-	if (!read_pmtu(skb, &q))
+	if (!may_be_ours(skb) || !read_pmtu(skb, &q))
 		return TCX_NEXT;
 	flow = bpf_map_lookup_elem(&flows, &q.key);
-	if (!flow)
+	if (!flow || (has_rx_handler(skb) && !is_at_home(flow, skb->ifindex)))
 		return TCX_NEXT;
 	seq = bpf_ntohl(q.seq);
 	least = q.ipv6 ? PMTU_SAFE : PMTU_MIN_IPV4;

@@ -9,6 +9,7 @@
  */
 #include <afpa/conn/socket.h>
 #include <afpa/http/derive.h>
+#include <afpa/net/unusual.h>
 #include <afpa/tx/replay.h>
 #include <afpa/rtx/on_ack.h>
 #include <afpa/rtx/timers.h>
@@ -20,6 +21,8 @@ static __always_inline enum afpa_reason fit_to_answer(const struct __sk_buff *sk
 		return AFPA_PASS_PACKET; /* the kernel's TCP must see a CE mark, to echo it */
 	if (s->flags & TCP_CWR)
 		return AFPA_PASS_TCP_FLAGS; /* the kernel's TCP must see it, to stop its echo */
+	if (shared.not_first >> (skb->ifindex & 63) & 1)
+		return AFPA_PASS_NOT_FIRST;
 	if (s->length < 16 || s->length > AFPA_HEAD_MAX)
 		return AFPA_PASS_HEAD_LENGTH;
 	return AFPA_ANSWERED;
@@ -45,9 +48,11 @@ static __always_inline bool find_listener(const struct segment *s, const struct 
 			map_ipv4(endpoint.address, 0); /* 0.0.0.0; a dual-stack [::] is registered as both */
 		found = bpf_map_lookup_elem(&listeners, &endpoint);
 	}
-	if (found)
-		*listener = *found;
-	return found;
+	if (!found)
+		return false;
+	*listener = *found;
+	load_fence();
+	return bpf_map_lookup_elem(&listeners, &endpoint) == found; /* it was not another address's meanwhile (P4) */
 }
 
 /*
@@ -58,14 +63,24 @@ static __always_inline int send(struct __sk_buff *skb, struct work *work, const 
 				struct afpa_flow *flow, const struct cached *cached, const struct afpa_date *date,
 				struct turn *turn)
 {
-	struct commitment c = {
-		.version = cached->slot->version, .slot = cached->index, .kind = cached->kind, .date = date->second,
-		.length = answer_length(cached->slot, cached->kind),
-	};
-	bool single = fits(flow, s, c.length);
+	struct commitment *c = (struct commitment *)work->commitment;
+	bool single;
 
+	c->version = cached->version;
+	c->slot = cached->index;
+	c->kind = cached->kind;
+	c->date = date->second;
+	c->length = answer_length(cached->slot, cached->kind);
+	c->listener = flow->listener;
+	c->head = turn->head_bits;
+	c->multi_segment = false;
+	single = fits(flow, s, c->length);
+
+	turn->reason = AFPA_PASS_LOOPBACK;
+	if (!single && skb->ifindex == LOOPBACK_IFINDEX && !has_loopback_route(&s->key))
+		return GO_ON;
 	turn->reason = AFPA_PASS_WINDOW;
-	if (!single && !may_transfer(flow, s, cached, c.length))
+	if (!single && !may_transfer(flow, s, cached, c->length))
 		return GO_ON;
 	turn->reason = AFPA_PASS_SEND;
 	if (!save_headers(skb, work, s))
@@ -75,15 +90,38 @@ static __always_inline int send(struct __sk_buff *skb, struct work *work, const 
 		return TCX_NEXT;
 	}
 	if (!single)
-		return begin_transfer(skb, work, s, flow, cached, &c, turn);
-	turn->reason = commit(flow, s, &c, turn);
+		return begin_transfer(skb, work, s, flow, cached, c, turn);
+	turn->reason = commit(skb, work, flow, s, c, turn);
 	if (turn->reason != AFPA_ANSWERED)
 		return GO_ON;
 	if (turn->arm_rtx) {
-		afpa_rtx_arm(&s->key, (const void *)(work->frame + FRAME_AT), skb->ifindex, turn->now);
+		afpa_rtx_arm(&s->key, &work->way, turn->now);
 		count_at(s->place, AFPA_RTX_ARMED);
 	}
-	return reply(skb, work, s, flow, cached, &c, date, turn->head_bits);
+	return afpa_reply(skb, work, s);
+}
+
+/* Derive cached response, and ask what must be asked before it may be sent. AFPA_ANSWERED, or the reason. */
+static __always_inline enum afpa_reason find_answer(struct __sk_buff *skb, struct work *work, const struct segment *s,
+						    struct afpa_flow *flow, const struct afpa_date *date,
+						    struct cached *cached, const struct turn *turn)
+{
+	enum afpa_reason reason;
+
+	if (!date)
+		return AFPA_PASS_NO_HEARTBEAT;
+	if (*(volatile __u32 *)&shared.paused)
+		return AFPA_PASS_PAUSED;
+	if (shared.refresh_ns && turn->now - flow->user_ns > shared.refresh_ns)
+		return AFPA_PASS_REFRESH;
+	reason = derive_cached_response(work, cached);
+	if (reason != AFPA_ANSWERED)
+		return reason;
+	if (flow->flags & AFPA_FLOW_REQUEST_SOCK)
+		reason = confirm_socket(skb, s, flow);
+	if (reason == AFPA_ANSWERED && !is_admitted(&s->key, turn->now))
+		reason = AFPA_PASS_UNCONFIRMED;
+	return reason;
 }
 
 /* Derive cached response, then send it. GO_ON: it is for user mode. */
@@ -93,36 +131,48 @@ static __always_inline int respond(struct __sk_buff *skb, struct work *work, con
 	const struct afpa_date *date = date_now(turn->now);
 	struct cached cached = {};
 
-	turn->reason = date ? AFPA_ANSWERED : AFPA_PASS_NO_HEARTBEAT;
-	if (date && shared.refresh_ns && turn->now - flow->user_ns > shared.refresh_ns)
-		turn->reason = AFPA_PASS_REFRESH;
-	if (turn->reason == AFPA_ANSWERED)
-		turn->reason = derive_cached_response(work, &cached);
-	if (turn->reason == AFPA_ANSWERED && flow->flags & AFPA_FLOW_REQUEST_SOCK)
-		turn->reason = confirm_socket(skb, s, flow);
-	if (turn->reason != AFPA_ANSWERED)
+	turn->reason = find_answer(skb, work, s, flow, date, &cached, turn);
+	if (turn->reason == AFPA_PASS_OTHER_SOCKET)
+		turn->certainty = REQUEST_UNSURE; /* user mode's to its end */
+	if (turn->reason != AFPA_ANSWERED || !cached.slot)
 		return GO_ON;
 	return send(skb, work, s, flow, &cached, date, turn);
 }
 
-/* The flow of a first request on a fresh connection, or NULL. */
-static __always_inline struct afpa_flow *open_flow(struct __sk_buff *skb, struct work *work, const struct segment *s,
-						   const struct afpa_listener *listener, struct turn *turn)
+/*
+ * A segment of a connection without a flow: is it the first of one that may be answered? Then `work->fresh` is its flow.
+ *  P1 Nothing is read of a segment before its connection is proven, by its socket or by its flow: what a stranger can
+ *     send without a handshake costs look-ups, and changes nothing that others use.
+ */
+static __always_inline bool prove_fresh(struct __sk_buff *skb, struct work *work, const struct segment *s,
+					const struct afpa_listener *listener, struct turn *turn)
 {
-	enum afpa_reason why = turn->reason;
 	struct afpa_flow *fresh = (void *)work->fresh;
 	__u32 epoch = bypass_epoch(&s->key);
 
+	turn->reason = AFPA_PASS_NO_HEARTBEAT;
+	if (!date_now(turn->now))
+		return false;
 	__builtin_memset(work->fresh, 0, sizeof(work->fresh));
 	turn->reason = prove_socket(skb, s, listener->id, turn->now, fresh);
-	if (turn->reason == AFPA_PASS_OLD_CONNECTION)
+	if (turn->reason == AFPA_PASS_OLD_CONNECTION || turn->reason == AFPA_PASS_OTHER_SOCKET)
 		bypass_insert(&s->key, epoch, 0, turn->reason); /* it never gets a flow */
-	if (turn->reason != AFPA_ANSWERED)
-		return NULL;
 	fresh->any_host_site = listener->any_host_site;
 	fresh->generation = work->scan.generation;
+	fresh->came_by = skb->ifindex;
+	if (bpf_skb_load_bytes(skb, 6, fresh->came_from, 6))
+		return false;
+	afpa_way_recall(&s->key, &fresh->way);
+	return turn->reason == AFPA_ANSWERED;
+}
+
+/* The flow of a first request on a connection that was proven, or NULL. */
+static __always_inline struct afpa_flow *open_flow(struct work *work, const struct segment *s, struct turn *turn)
+{
+	enum afpa_reason why = turn->reason;
+
 	turn->reason = AFPA_PASS_FLOWS_FULL;
-	if (bpf_map_update_elem(&flows, &s->key, fresh, BPF_NOEXIST))
+	if (bpf_map_update_elem(&flows, &s->key, work->fresh, BPF_NOEXIST))
 		return NULL;
 	count_at(s->place, AFPA_FLOW_OPENED);
 	turn->reason = why;
@@ -139,7 +189,8 @@ static __always_inline bool next_request(const struct __sk_buff *skb, const stru
 	if (s->length == 0)
 		return false;
 	turn->ask = true;
-	if (flow && (flow_is_final(flow) || flow->owner == AFPA_OWNER_CLOSING || s->seq != flow->client_next))
+	if (flow && (flow_is_final(flow) || flow->owner == AFPA_OWNER_CLOSING || s->seq != flow->client_next ||
+		     standing_of_ack(flow, s) != STANDING_ACCEPTABLE))
 		return false;
 	if (flow && flow->flags & AFPA_FLOW_ECN)
 		others &= ~(TCP_ECE | TCP_CWR);
@@ -158,13 +209,11 @@ static __always_inline int serve(struct __sk_buff *skb, struct work *work, const
 {
 	enum afpa_reason fit = turn->reason;
 
+	if (!*flow && !prove_fresh(skb, work, s, listener, turn))
+		return GO_ON;
 	derive(skb, work, s, listener, *flow && (*flow)->flags & AFPA_FLOW_PARTIAL, turn);
-	if (!*flow && turn->certainty != REQUEST_UNSURE) {
-		if (date_now(turn->now))
-			*flow = open_flow(skb, work, s, listener, turn);
-		else
-			turn->reason = AFPA_PASS_NO_HEARTBEAT;
-	}
+	if (!*flow && turn->certainty != REQUEST_UNSURE)
+		*flow = open_flow(work, s, turn);
 	if (*flow && turn->certainty == REQUEST_ANSWERABLE && fit == AFPA_ANSWERED)
 		return respond(skb, work, s, *flow, turn);
 	if (fit != AFPA_ANSWERED)
@@ -172,34 +221,99 @@ static __always_inline int serve(struct __sk_buff *skb, struct work *work, const
 	return GO_ON;
 }
 
-/* A retransmitted request, whose answer was lost, or its acknowledgement: the same bytes again. */
-static __always_inline int retransmit(struct __sk_buff *skb, struct work *work, const struct segment *s,
-				      struct afpa_flow *flow)
+/*
+ * A retransmitted request, whose answer was lost, or its acknowledgement: the same bytes again. A global function, with
+ * a stack of its own and verified once; the flow, which has a lock, cannot be handed to one. GO_ON: it cannot be sent
+ * again now, see `afpa_tell_kernel`.
+ */
+__noinline int afpa_retransmit(struct __sk_buff *skb, struct work *work, const struct segment *s)
 {
-	__u32 index = flow->answer_slot, state = checksum_state(skb);
-	struct afpa_slot *slot = bpf_map_lookup_elem(&slots, &index);
-	struct afpa_date *date = date_entry(flow->answer_date);
-	__u32 now = rtx_clock(bpf_ktime_get_coarse_ns());
-	bool partial = state == CHECKSUM_PARTIAL;
-	enum afpa_kind kind = flow->answer_kind;
-	struct outgoing out = {
-		.flags = TCP_ACK | TCP_PSH, .swap = true, .ts_echo = s->ts_value, .seq = flow->answer_seq,
-		.ack = flow->request_seq + flow->request_length, .ts_value = flow->ts_sent, .window = flow->window,
-	};
+	__u32 now = rtx_clock(bpf_ktime_get_coarse_ns()), index, interface;
+	struct outgoing out = { .flags = TCP_ACK | TCP_PSH, .swap = true };
+	struct afpa_date *date;
+	struct afpa_flow *flow;
+	struct afpa_slot *slot;
+	bool partial, known;
+	struct work *own;
+	__u32 zero = 0;
 
-	if (!s->plain_ip || !save_headers(skb, work, s))
+	own = bpf_map_lookup_elem(&ingress_work, &zero); /* `work` itself, but Linux 6.1 does not know */
+	if (!own || !work || !s)
 		return TCX_DROP;
+	own->key = s->key;
+	flow = bpf_map_lookup_elem(&flows, &own->key);
+	if (!flow || !s->plain_ip || !save_headers(skb, work, s))
+		return TCX_DROP;
+	interface = skb->ifindex;
+	partial = checksum_state(skb) == CHECKSUM_PARTIAL;
+	bpf_spin_lock(&flow->lock);
+	comes_as_before(flow, interface, work->frame + FRAME_AT + 6);
+	known = knows_way(flow);
+	work->way = flow->way;
+	doubt_way(flow);
+	bpf_spin_unlock(&flow->lock);
+	work->way_wanted = !known;
+	if (!known)
+		return GO_ON;
 	if (rtx_crosses(flow, now)) {
 		count_at(s->place, AFPA_RTX_CROSSED);
 		return TCX_DROP;
 	}
 	rtx_restart(flow, now);
-	if (!slot || slot->version != flow->answer_version || date->second != flow->answer_date)
-		return reset_lost_version(skb, work, s, flow, partial);
-	if (!rebuild_answer(skb, work, s, slot, kind, &out, date, partial))
+	index = flow->answer_slot;
+	slot = bpf_map_lookup_elem(&slots, &index);
+	date = date_entry(flow->answer_date);
+	out.ts_echo = s->ts_value;
+	out.seq = flow->answer_seq;
+	out.ack = flow->request_seq + flow->request_length;
+	out.ts_value = flow->ts_sent;
+	out.window = flow->window;
+	work->edition.version = flow->answer_version;
+	work->edition.date = flow->answer_date;
+	if (!slot || slot_version(slot) != work->edition.version || date->second != work->edition.date)
+		return GO_ON;
+	put_way(work->frame + FRAME_AT, &work->way);
+	if (!rebuild_answer(skb, work, s, slot, flow->answer_kind, &out, date, partial))
 		return TCX_DROP;
 	count_at(s->place, AFPA_ANSWERED_RETRANSMISSION);
-	return bpf_redirect(skb->ifindex, 0);
+	return bpf_redirect(work->way.interface, 0);
+}
+
+/* An answer cannot be sent again: its version is gone, or the way back is not known. The packet tells the kernel. */
+__noinline int afpa_tell_kernel(struct __sk_buff *skb, struct work *work, const struct segment *s)
+{
+	struct afpa_flow *flow;
+	struct work *own;
+	__u32 zero = 0;
+	bool partial;
+
+	own = bpf_map_lookup_elem(&ingress_work, &zero); /* as in `afpa_retransmit` */
+	if (!own || !work || !s)
+		return TCX_DROP;
+	own->key = s->key;
+	flow = bpf_map_lookup_elem(&flows, &own->key);
+	if (!flow)
+		return TCX_DROP;
+	partial = checksum_state(skb) == CHECKSUM_PARTIAL;
+	if (work->way_wanted)
+		return ask_kernel_for_way(skb, work, s, flow, partial);
+	return reset_lost_version(skb, work, s, flow, partial);
+}
+
+/*
+ * Does the stack deliver what comes in from another device (E1)? It does not where the connection's own segments leave by
+ * this one, as those of the card beside a macvlan do.
+ */
+static __always_inline bool is_delivered_elsewhere(struct __sk_buff *skb, const struct segment *s,
+						   const struct afpa_flow *flow)
+{
+	struct afpa_way way = {};
+
+	if (!has_rx_handler(skb))
+		return false;
+	if (flow)
+		return !is_at_home(flow, skb->ifindex);
+	return !afpa_way_recall(&s->key, &way) || way.interface != skb->ifindex;
 }
 
 /* The state diagram. Without user mode (`answering` is false) only what connections with an offset need. */
@@ -218,9 +332,11 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	if (!parse_segment(skb, &s, FROM_CLIENT)) {
 		if (is_icmp(skb))
 			bpf_tail_call(skb, &programs, AFPA_PROGRAM_ICMP);
+		if (may_be_unusual(skb))
+			bpf_tail_call(skb, &programs, AFPA_PROGRAM_UNUSUAL);
 		return TCX_NEXT;
 	}
-	if (!port_served(s.key.server_port))
+	if (!port_served(s.key.server_port) || !may_be_ours(skb))
 		return TCX_NEXT;
 	if (s.flags & TCP_SYN)
 		return TCX_NEXT; /* numbers of a new connection; if the server accepts it, egress removes the old flow */
@@ -230,23 +346,31 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	flow = bpf_map_lookup_elem(&flows, &s.key);
 	if (!flow && (s.length == 0 || !answering))
 		return TCX_NEXT;
+	if (is_delivered_elsewhere(skb, &s, flow))
+		return TCX_NEXT;
 	now = bpf_ktime_get_coarse_ns();
 	if (flow && rx_passes(flow, &s))
 		return rx_pass(flow, &s, now);
+	if (flow && is_stale(flow, &s, now)) {
+		count_at(s.place, AFPA_STALE_SEGMENT);
+		return TCX_DROP;
+	}
 	work = bpf_map_lookup_elem(&ingress_work, &zero);
 	if (!work)
 		return TCX_NEXT;
 	turn = answering ? &work->turn : &passes; /* without user mode the compiler knows what is in it */
 	*turn = (struct turn){ .now = now, .reason = AFPA_PASS_NO_HEARTBEAT };
 
-	if (flow && flow->flags & AFPA_FLOW_TRANSFER && !finish_fast(skb, work, &s, flow)) {
+	if (flow && flow->flags & AFPA_FLOW_TRANSFER && !finish_fast(skb, work, &s, flow, now)) {
 		if (!(s.flags & TCP_RST))
 			to_transfer_program(skb, work, &s, microseconds(), false);
 		if (!(s.flags & TCP_RST) || !afpa_is_sound(skb, work, &s))
 			return TCX_DROP; /* nobody else knows the transfer */
 	}
-	if (flow && is_request_retransmitted(flow, &s))
-		return retransmit(skb, work, &s, flow);
+	if (flow && is_request_retransmitted(flow, &s)) {
+		verdict = afpa_retransmit(skb, work, &s);
+		return verdict == GO_ON ? afpa_tell_kernel(skb, work, &s) : verdict;
+	}
 	if (answering && next_request(skb, &s, flow, turn)) {
 		work->scan.generation = *(volatile __u32 *)&shared.generation;
 		if (find_listener(&s, flow, work->scan.generation, &listener))

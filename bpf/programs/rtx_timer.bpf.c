@@ -79,28 +79,48 @@ static __always_inline bool expires_soon(struct afpa_rtx_timer *timer, __u32 now
 	return false;
 }
 
+/* Where `name_answers` stands. */
+struct fifo_search {
+	__u32 now, named;
+	__u32 state; /* enum afpa_rtx_state */
+};
+
+/* The first entry of the FIFO; stops (1) when it is not due, or there is none. */
+static long name_answer(__u32 index, void *context)
+{
+	struct fifo_search *search = context;
+	struct afpa_rtx_timer timer, *place;
+	__u32 at = search->named;
+
+	if (bpf_map_peek_elem(&rtx_timers, &timer)) {
+		search->state = 0;
+		return 1;
+	}
+	if ((__s32)(timer.due - search->now) > 0) {
+		search->state = AFPA_RTX_ANSWERS_LEFT;
+		return 1;
+	}
+	place = bpf_map_lookup_elem(&rtx_due, &at);
+	if (!place)
+		return 1;
+	bpf_map_pop_elem(&rtx_timers, &timer); /* nobody else takes entries out */
+	if (expires_soon(&timer, search->now)) {
+		*place = timer;
+		search->named++;
+	}
+	return 0;
+}
+
 static __always_inline __u32 name_answers(__u32 *named)
 {
-	__u32 now = rtx_clock(bpf_ktime_get_coarse_ns()), turn;
+	struct fifo_search search = {
+		.now = rtx_clock(bpf_ktime_get_coarse_ns()), .named = *named,
+		.state = AFPA_RTX_ANSWERS_LEFT | AFPA_RTX_ANSWERS_MORE,
+	};
 
-	bpf_for(turn, 0, RTX_AT_ONCE) {
-		struct afpa_rtx_timer timer, *place;
-		__u32 at = *named;
-
-		if (bpf_map_peek_elem(&rtx_timers, &timer))
-			return 0;
-		if ((__s32)(timer.due - now) > 0)
-			return AFPA_RTX_ANSWERS_LEFT;
-		place = bpf_map_lookup_elem(&rtx_due, &at);
-		if (!place)
-			break;
-		bpf_map_pop_elem(&rtx_timers, &timer); /* nobody else takes entries out */
-		if (expires_soon(&timer, now)) {
-			*place = timer;
-			(*named)++;
-		}
-	}
-	return AFPA_RTX_ANSWERS_LEFT | AFPA_RTX_ANSWERS_MORE;
+	bpf_loop(RTX_AT_ONCE, name_answer, &search, 0);
+	*named = search.named;
+	return search.state;
 }
 
 SEC("tcx/ingress")
@@ -131,9 +151,9 @@ static __always_inline bool is_orphan(const struct afpa_flow *flow, const struct
 static __always_inline void on_timer(struct __sk_buff *skb, struct work *work, struct afpa_flow *flow,
 				     struct afpa_transfer *transfer, const struct afpa_flow_key *key)
 {
-	__u32 interface = transfer->interface;
 	int progress, built = BUILT_GONE;
-	bool reset;
+	bool reset, known;
+	__u32 interface;
 
 	work->sending.now = microseconds();
 	start_sending(&work->sending, flow, transfer);
@@ -141,7 +161,14 @@ static __always_inline void on_timer(struct __sk_buff *skb, struct work *work, s
 	progress = afpa_on_timer(transfer, work->sending.now);
 	bpf_spin_lock(&flow->lock);
 	number(flow, transfer, &work->sending);
+	known = way_of_transfer(flow, transfer);
 	bpf_spin_unlock(&flow->lock);
+	if (!known && progress != PROGRESS_GIVEN_UP) { /* the client's next segment asks for it */
+		transfer->send_pending = 1;
+		transfer_unlock(transfer);
+		return;
+	}
+	interface = transfer->interface;
 	if (progress != PROGRESS_GIVEN_UP)
 		built = send_ready(skb, work, transfer);
 	if (built != BUILT_GONE) {
@@ -153,8 +180,10 @@ static __always_inline void on_timer(struct __sk_buff *skb, struct work *work, s
 	count_at(transfer->place, progress == PROGRESS_GIVEN_UP ? AFPA_TRANSFER_GIVEN_UP : AFPA_TRANSFER_LOST);
 	reset = end_connection(skb, work, transfer);
 	remove_both(key);
-	if (reset)
-		bpf_clone_redirect(skb, interface, BPF_F_INGRESS);
+	if (!reset)
+		return;
+	skb->tc_index = interface == LOOPBACK_IFINDEX ? MARK_ROUTE_ME : MARK_UP;
+	bpf_clone_redirect(skb, interface, interface == LOOPBACK_IFINDEX ? 0 : BPF_F_INGRESS);
 }
 
 static __always_inline int service_transfer(struct __sk_buff *skb, struct work *work,
@@ -233,9 +262,11 @@ static __always_inline void take_retransmission(struct afpa_flow *flow, struct r
 	r->wait = rtx_timeout(flow);
 }
 
-/* What the timer asks for now. */
-static __always_inline void decide(struct afpa_flow *flow, struct afpa_rtx_timer *timer, struct retransmission *r)
+/* What the timer asks for now, and the way that it would take (`work->way`). */
+static __always_inline void decide(struct work *work, struct afpa_flow *flow, const struct afpa_rtx_timer *timer,
+				   struct retransmission *r)
 {
+	struct afpa_rtx_timer again;
 	__u64 coarse = bpf_ktime_get_coarse_ns();
 	__u32 now = rtx_clock(coarse);
 	bool queued = false;
@@ -243,7 +274,8 @@ static __always_inline void decide(struct afpa_flow *flow, struct afpa_rtx_timer
 	r->wait = RTX_OVER;
 	bpf_spin_lock(&flow->lock);
 	if (counts(flow, timer)) {
-		r->wait = rtx_wait(flow, now);
+		work->way = flow->way;
+		r->wait = knows_way(flow) ? rtx_wait(flow, now) : RTX_QUEUED;
 		r->due = r->wait == 0 && flow->retransmits < AFPA_RTX_MAX;
 		r->given_up = r->wait == 0 && !r->due;
 		queued = r->wait >= RTX_QUEUED && flow->retransmits == 0;
@@ -257,8 +289,9 @@ static __always_inline void decide(struct afpa_flow *flow, struct afpa_rtx_timer
 	bpf_spin_unlock(&flow->lock);
 	if (!queued)
 		return;
-	timer->stamp = now;
-	rtx_queue(timer);
+	again = *timer; /* as in `afpa_flow_remove` */
+	again.stamp = now;
+	rtx_queue(&again);
 	r->wait = RTX_OVER;
 }
 
@@ -269,21 +302,20 @@ static __always_inline bool build_retransmission(struct __sk_buff *skb, struct w
 	struct afpa_slot *slot = bpf_map_lookup_elem(&slots, &r->slot);
 	struct afpa_date *date = date_entry(r->date);
 	struct segment s = {};
-	bool built;
 
-	if (!slot || slot->version != r->version || date->second != r->date ||
+	if (!slot || slot_version(slot) != r->version || date->second != r->date ||
 	    (r->kind == AFPA_KIND_WHOLE && slot->pages[0])) /* a transfer that is complete, as the client says soon */
 		return false;
+	work->edition.version = r->version;
+	work->edition.date = r->date;
 	segment_of(&s, &timer->flow, &work->sending);
 	s.seq = r->request_seq;
 	build_headers(work, &s, timer->ethernet);
+	put_way_out(work->frame + FRAME_AT, &work->way);
 	r->out.flags = TCP_ACK | TCP_PSH;
 	if (r->may_be_long)
-		built = rebuild_answer(skb, work, &s, slot, r->kind, &r->out, date, false);
-	else
-		built = build_answer(skb, work, &s, slot, r->kind, &r->out, date, false);
-	/* The slot may have got another version while bytes were copied. */
-	return built && *(volatile __u64 *)&slot->version == r->version;
+		return rebuild_answer(skb, work, &s, slot, r->kind, &r->out, date, false);
+	return build_answer(skb, work, &s, slot, r->kind, &r->out, date, false);
 }
 
 /* A function of its own, so that the verifier gives it a stack of its own. */
@@ -291,18 +323,22 @@ __noinline int afpa_service_answer(struct __sk_buff *skb, struct work *work, str
 {
 	struct retransmission r = {};
 	struct afpa_flow *flow;
+	struct work *own;
+	__u32 zero = 0;
 
-	if (!work || !timer)
+	own = bpf_map_lookup_elem(&rtx_work, &zero); /* `work` itself, but Linux 6.1 does not know */
+	if (!own || !work || !timer)
 		return 0;
-	flow = bpf_map_lookup_elem(&flows, &timer->flow);
+	own->key = timer->flow;
+	flow = bpf_map_lookup_elem(&flows, &own->key);
 	if (!flow)
 		return 0;
-	decide(flow, timer, &r);
+	decide(work, flow, timer, &r);
 	work->sending.place = place_of(timer->interface);
 	work->sending.ipv6 = is_ipv6(&timer->flow);
 	work->sending.timestamps = !!(flow->flags & AFPA_FLOW_TIMESTAMPS);
 	if (r.due && build_retransmission(skb, work, timer, &r)) {
-		bpf_clone_redirect(skb, timer->interface, 0);
+		bpf_clone_redirect(skb, work->way.interface, 0);
 		count_at(work->sending.place, AFPA_RTX_RETRANSMITTED);
 	} else if (r.due || r.given_up) {
 		flow->rtx_stamp = 0;
@@ -324,6 +360,7 @@ int afpa_rtx_timer(struct __sk_buff *skb)
 	work = bpf_map_lookup_elem(&rtx_work, &zero);
 	if (!work)
 		return 0;
+	skb->tc_index = MARK_ROUTE_ME;
 	if (timer.kind == AFPA_RTX_TRANSFER)
 		return service_transfer(skb, work, &timer.flow);
 	return afpa_service_answer(skb, work, &timer);

@@ -11,24 +11,41 @@
 
 _Static_assert(sizeof(struct segment) == AFPA_SEGMENT_WORDS * 8, "AFPA_SEGMENT_WORDS");
 
-/* Take from the segment what the flow must know, and the numbers of what leaves. */
-static __always_inline void note_segment(struct afpa_flow *flow, const struct segment *s,
-					 const struct afpa_transfer *transfer, struct sending *sending)
+/*
+ * Take from the segment what the flow must know, and the numbers of what leaves, and its way. False: the way is not known.
+ * The segment's Ethernet header is in `work->frame`.
+ */
+static __always_inline bool note_segment(struct afpa_flow *flow, const struct segment *s, struct afpa_transfer *transfer,
+					 struct work *work, __u32 interface)
 {
+	struct sending *sending = &work->sending;
+	bool known;
+
 	bpf_spin_lock(&flow->lock);
+	comes_as_before(flow, interface, work->frame + FRAME_AT + 6);
 	flow->used_ns = sending->now * 1000;
 	if (before(flow->snd_una, s->ack) && before(s->ack, flow->answer_seq + flow->answer_size))
 		flow->snd_una = s->ack;
 	if (s->timestamps && before(flow->ts_seen, s->ts_value) && !before(flow->client_next, s->seq))
 		flow->ts_seen = s->ts_value;
 	number(flow, transfer, sending);
+	known = way_of_transfer(flow, transfer);
+	bpf_spin_unlock(&flow->lock);
+	return known;
+}
+
+/* The same of the request itself, whose numbers and way were committed to. */
+static __always_inline void note_request(struct afpa_flow *flow, struct afpa_transfer *transfer)
+{
+	bpf_spin_lock(&flow->lock);
+	way_of_transfer(flow, transfer);
 	bpf_spin_unlock(&flow->lock);
 }
 
 /* May the packet be rewritten into another one? Its checksum state holds only if headers stay in their place. */
 static __always_inline bool is_rewritable(struct __sk_buff *skb, const struct segment *s)
 {
-	return !skb->gso_size && s->tcp_at == sizeof(struct ethhdr) + (s->ipv6 ? 40 : 20);
+	return !skb->gso_size && !skb->vlan_present && s->tcp_at == sizeof(struct ethhdr) + (s->ipv6 ? 40 : 20);
 }
 
 /* Reset the connection on both sides; the packet becomes the reset for the kernel. */
@@ -40,7 +57,23 @@ static __always_inline int end(struct __sk_buff *skb, struct work *work, const s
 	count_at(s->place, reason);
 	told = end_connection(skb, work, transfer);
 	remove_both(&s->key);
-	return told ? TCX_NEXT : TCX_DROP;
+	return told ? deliver(skb) : TCX_DROP;
+}
+
+/* Nothing may leave until the kernel has shown its way: the packet becomes a probe that it acknowledges. */
+static __always_inline int ask_for_way(struct __sk_buff *skb, struct work *work, const struct segment *s,
+				       struct afpa_transfer *transfer)
+{
+	bool asked;
+
+	transfer->send_pending = 1;
+	work->sending.window = s->window;
+	work->sending.ts_value = s->ts_echo;
+	work->sending.ts_echo = s->ts_value;
+	asked = afpa_make_empty(skb, work, transfer, PROBE_UP);
+	transfer_unlock(transfer);
+	count_at(s->place, AFPA_WAY_ASKED);
+	return asked ? deliver(skb) : TCX_DROP;
 }
 
 /* The packet, whose clone may just have left, becomes the acknowledgement that the kernel waits for. */
@@ -60,7 +93,7 @@ static __always_inline int send_transfer_ack_up(struct __sk_buff *skb, struct wo
 	if (before(flow->acked_to_kernel, acked))
 		flow->acked_to_kernel = acked;
 	bpf_spin_unlock(&flow->lock);
-	return TCX_NEXT;
+	return deliver(skb);
 }
 
 /* Send what may leave, and decide what becomes of the packet. Afterwards the transfer is unlocked, or removed. */
@@ -68,15 +101,16 @@ static __always_inline int send_and_finish(struct __sk_buff *skb, struct work *w
 				 struct afpa_flow *flow, struct afpa_transfer *transfer)
 {
 	int built = send_ready(skb, work, transfer);
+	__u32 interface = transfer->interface;
 
 	if (built == BUILT_GONE)
 		return end(skb, work, s, transfer, AFPA_TRANSFER_LOST);
 	if (!work->sending.ack_up) {
 		transfer_unlock(transfer);
-		return built == BUILT ? bpf_redirect(skb->ifindex, 0) : TCX_DROP;
+		return built == BUILT ? bpf_redirect(interface, 0) : TCX_DROP;
 	}
 	if (built == BUILT)
-		bpf_clone_redirect(skb, skb->ifindex, 0);
+		bpf_clone_redirect(skb, interface, 0);
 	return send_transfer_ack_up(skb, work, s, flow, transfer);
 }
 
@@ -85,6 +119,7 @@ static __always_inline int on_segment(struct __sk_buff *skb, struct work *work, 
 {
 	bool is_ack = !work->sending.begins; /* the request cannot acknowledge its own answer */
 	int progress = PROGRESS_GOING;
+	bool known = true;
 
 	start_sending(&work->sending, flow, transfer);
 	if (is_ack)
@@ -104,19 +139,24 @@ static __always_inline int on_segment(struct __sk_buff *skb, struct work *work, 
 		bpf_tail_call(skb, &programs, AFPA_PROGRAM_INGRESS);
 		return TCX_DROP;
 	}
+	if (bpf_skb_load_bytes(skb, 0, work->frame + FRAME_AT, sizeof(struct ethhdr))) {
+		transfer_unlock(transfer);
+		return TCX_DROP;
+	}
 	if (is_ack)
-		note_segment(flow, s, transfer, &work->sending);
+		known = note_segment(flow, s, transfer, work, skb->ifindex);
+	else
+		note_request(flow, transfer);
 	if (!is_rewritable(skb, s)) {
 		transfer->send_pending = 1;
 		transfer_unlock(transfer);
 		return TCX_DROP;
 	}
 	work->sending.partial = checksum_state(skb) == CHECKSUM_PARTIAL;
-	if (bpf_skb_load_bytes(skb, 0, transfer->ethernet, sizeof(transfer->ethernet)) == 0)
-		swap_ethernet(transfer->ethernet);
-	transfer->interface = skb->ifindex;
 	if (progress == PROGRESS_GIVEN_UP)
 		return end(skb, work, s, transfer, AFPA_TRANSFER_GIVEN_UP);
+	if (!known)
+		return ask_for_way(skb, work, s, transfer);
 	return send_and_finish(skb, work, s, flow, transfer);
 }
 
@@ -126,7 +166,8 @@ static __always_inline int without_transfer(struct __sk_buff *skb, struct work *
 {
 	struct afpa_transfer *none = (struct afpa_transfer *)work->transfer;
 
-	if (!is_rewritable(skb, s) || bpf_skb_load_bytes(skb, 0, none->ethernet, sizeof(none->ethernet)))
+	if (!is_rewritable(skb, s) || bpf_skb_load_bytes(skb, 0, none->ethernet, sizeof(none->ethernet)) ||
+	    bpf_skb_load_bytes(skb, 0, work->frame + FRAME_AT, sizeof(struct ethhdr)))
 		return TCX_DROP;
 	swap_ethernet(none->ethernet);
 	none->flow = s->key;
@@ -134,7 +175,7 @@ static __always_inline int without_transfer(struct __sk_buff *skb, struct work *
 	none->place = s->place;
 	start_sending(&work->sending, flow, none);
 	work->sending.partial = checksum_state(skb) == CHECKSUM_PARTIAL;
-	note_segment(flow, s, none, &work->sending);
+	note_segment(flow, s, none, work, skb->ifindex);
 	return end(skb, work, s, none, AFPA_TRANSFER_LOST);
 }
 

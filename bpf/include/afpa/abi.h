@@ -26,7 +26,11 @@
 #define AFPA_DATES 256            /* seconds of Date values kept, for answers that are sent again */
 #define AFPA_PATH_FILTER_BITS 65536
 #define AFPA_INTERFACES 64        /* interfaces that are counted apart; a power of two */
-#define AFPA_REASONS_MAX 64       /* room for reasons, an interface */
+#define AFPA_REASONS_MAX 128      /* room for reasons, an interface */
+#define AFPA_FIELD_NAME_MAX 40    /* bytes for the name of a request field; a multiple of 8 */
+#define AFPA_FIELD_UNKNOWN 0x80000000 /* class of the request fields that are not in `fields` */
+#define AFPA_OTHER_TAG_WHOLE 0x40000000 /* rule of an object: If-None-Match with another tag gets the whole answer */
+#define AFPA_TAG_WINS 0x20000000  /* rule of an object: If-None-Match decides alone, whatever If-Modified-Since says */
 #define AFPA_PAGE 4096            /* bytes of a longer answer in one page; a power of two */
 #define AFPA_PAGE_REACH 1472      /* bytes of the next page that a page repeats, so that no segment lies in two */
 #define AFPA_PAGE_SUMS 4          /* checksums that a page remembers: of one segment beginning in each of its quarters */
@@ -39,12 +43,14 @@
 #define AFPA_RTX_MAX 8            /* how often an answer of one segment is retransmitted */
 #define AFPA_HASH_PRIME 0x9e3779b97f4a7c15ULL /* of the path and header hashes */
 #define AFPA_SITES_COUNTED 1024   /* places where answers of sites are counted; a power of two */
+#define AFPA_WAYS 65536           /* connections whose SYN-ACK is remembered; a power of two */
 
 /* Entries of the map `programs`: programs that others call at their end. */
 enum afpa_program {
 	AFPA_PROGRAM_TRANSFER,           /* sends answers of several segments */
 	AFPA_PROGRAM_INGRESS,          /* takes what comes in */
 	AFPA_PROGRAM_ICMP,            /* reads what routers say of a path */
+	AFPA_PROGRAM_UNUSUAL,         /* reads fragments, extension headers and the like */
 };
 
 /* Unix seconds of the pulse are split over `pulse` and `dates`: see clock.h. */
@@ -67,13 +73,19 @@ struct afpa_shared {
 	__u32 pins;                   /* moves when a path is pinned that was not: requests that were passed may be answered now */
 	__u32 answer_max;             /* longest answer that may be given; no more than AFPA_ANSWER_MAX: one segment */
 	__u32 bypass_time;              /* in units of `rtx_clock`: least time that these passes must span */
+	__u32 firewall_interval;      /* in units of `rtx_clock`: clients are answered for so long after they got through the kernel's own path; 0: for ever */
+	__u32 paused;                 /* not 0: nothing new is answered, whoever writes it and whatever became of user mode */
 	__u32 reserved;
-	__u64 transfer_ns;              /* monotonic time at which a transfer began last */
+	__u64 not_first;              /* bit set: on the interfaces with this index, modulo 64, another program stands before ours */
 	struct afpa_date dates[AFPA_DATES];
 	__u64 ports[65536 / 64];      /* bit set: a listener has, or flows still have, this local port */
 	__u64 paths[AFPA_PATH_FILTER_BITS / 64]; /* bit set: some pinned object's path hashes here */
 	__u32 interfaces[AFPA_INTERFACES]; /* index of the interface counted in this place, which is the index modulo AFPA_INTERFACES; 0: none */
+	__u64 namespace;              /* cookie of the network namespace whose SYN-ACKs were seen; written by the programs */
+	__u64 transfer_ns;            /* monotonic time at which a transfer began last */
 	__u64 rtx_ns;               /* coarse monotonic time at which a timer was last put into `rtx_timers` */
+	__u32 sample_every;           /* copy one in this many answers for the self-check, a power of two; 0: none */
+	__u32 fields_matter;        /* answers may depend on request fields, so these are looked up in `fields`; 0: on none that the parser leaves aside */
 };
 
 /* listeners: a local address and port that is served. */
@@ -86,6 +98,24 @@ struct afpa_endpoint {
 struct afpa_listener {
 	__u32 id;                     /* the listener set, from 1: addresses with the same number have the same hosts */
 	__u32 any_host_site;          /* site of requests whose Host names none; 0: user mode answers them */
+};
+
+/* served_survey: where `afpa_served` looks for sockets that listen. */
+struct afpa_survey {
+	__u32 network;                /* inode of the network namespace */
+	__u32 port;
+};
+
+/* What it says of each socket that it finds there, once for each process and descriptor. */
+struct afpa_listening {
+	__u64 inode;                  /* of the socket */
+	__u32 process;                /* that has it open */
+	__u32 device;                 /* index of the interface that it is bound to; 0: none */
+	struct afpa_endpoint endpoint; /* where it listens */
+	__u8 only_ipv6;               /* of `::`: it takes no IPv4 */
+	__u8 multipath;               /* MPTCP: its connections are other sockets' */
+	__u8 marked;                  /* it is served */
+	__u8 reserved;
 };
 
 /* sites: the Host value in lower case, zero padded. The same host may be another site on another set. */
@@ -104,6 +134,13 @@ struct afpa_object_key {
 
 struct afpa_object {
 	__u32 slot[AFPA_CODINGS];     /* index of the variant in `slots`; 0: not stored in this coding */
+	__u32 fields;                 /* classes of request fields that do not matter to it, and the two rules */
+	__u32 reserved;
+};
+
+/* fields: the name of a request field -> bit set of its classes; 0: it matters to no answer. */
+struct afpa_field_name {
+	__u8 name[AFPA_FIELD_NAME_MAX]; /* lower case, zero padded */
 };
 
 /* A complete response whose Date is patched in as it leaves (AFPA's mutable header data). */
@@ -138,6 +175,18 @@ struct afpa_slot {
 struct afpa_page {
 	__u8 bytes[AFPA_PAGE + AFPA_PAGE_REACH];
 	__u64 sums[AFPA_PAGE_SUMS];   /* written by the programs only, see `sum_remembered`; 0: none */
+};
+
+/* How the kernel's own segments of a connection leave: conn/way.h. */
+struct afpa_way {
+	__u8 destination[6], source[6]; /* of the Ethernet header */
+	__u32 interface;              /* 0: not known */
+};
+
+/* ways: where the SYN-ACK of a connection left, at a place that its tuple's hash names. */
+struct afpa_proven_way {
+	__u64 proof;                  /* hash of the tuple and the way: another connection's entry is not taken for this one's */
+	struct afpa_way way;
 };
 
 /* flows: one established connection of a listener. */
@@ -202,7 +251,13 @@ struct afpa_flow {
 	__u32 answer_sent;               /* `rtx_clock`: when the last answer left, or left again */
 	__u8 retransmits;                   /* how often its timer retransmitted it */
 	__u8 rtt_wanted;                   /* it left once, and its acknowledgement is to be measured as a round trip */
-	__u8 reserved[6];
+	__u8 came_from[6];            /* MAC address that sent us the last request */
+	__u32 came_by;                /* interface that it came in by */
+	struct afpa_way way;          /* how the kernel's segments left last */
+	__u8 way_stale;               /* and may not leave any more */
+	__u8 way_doubted;             /* the kernel was asked, because the last answer was lost again and again */
+	__u8 server_scale;            /* shift of the server's window field */
+	__u8 reserved;
 };
 
 /* transfers: an answer of several segments on its way. Which flow's, which bytes; then how far it is. */
@@ -287,6 +342,7 @@ struct afpa_block {
 	__u32 site;                   /* 0: no site */
 	__u16 none_match_at, none_match_length;       /* If-None-Match value, from the block's start; 0: none */
 	__u16 modified_since_at, modified_since_length;
+	__u32 fields;                 /* classes of the fields that are not read here */
 };
 
 struct afpa_checked {
@@ -295,7 +351,7 @@ struct afpa_checked {
 	__u32 listener;
 	__u32 length;                 /* of the block, final blank line included; 0: vacant */
 	struct afpa_block block;
-	__u32 reserved[3];
+	__u32 reserved[2];
 	__u8 bytes[AFPA_CHECKED_MAX];
 };
 
@@ -319,6 +375,19 @@ struct afpa_event {
 	__u8 reserved[2];
 	__u32 block, block_sequence;  /* entry of `checked` with the request's header block, and its sequence then; 0: not remembered */
 	__u32 spare;
+};
+
+/* samples: an answer of one segment as it left, and the request that it answers, for the self-check. */
+struct afpa_sample {
+	struct afpa_flow_key flow;
+	__u32 site;
+	__u64 version;                /* of the slot */
+	__u32 date;                   /* Unix second of its Date */
+	__u16 request_length, answer_length;
+	__u8 kind;                    /* enum afpa_kind */
+	__u8 reserved[7];
+	__u8 request[AFPA_HEAD_MAX];
+	__u8 answer[AFPA_ANSWER_MAX + 4];
 };
 
 /* site_counts: answers of the sites whose number is this place, modulo AFPA_SITES_COUNTED. */

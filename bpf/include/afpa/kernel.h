@@ -39,14 +39,18 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
-	BPF_MAP_TYPE_QUEUE = 22, BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_QUEUE = 22, BPF_MAP_TYPE_SK_STORAGE = 24, BPF_MAP_TYPE_RINGBUF = 27,
 };
 
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
-enum { BPF_F_MMAPABLE = 1 << 10 };
+enum { BPF_F_NO_PREALLOC = 1 << 0, BPF_F_CLONE = 1 << 9, BPF_F_MMAPABLE = 1 << 10 };
+enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 enum { BPF_F_CURRENT_NETNS = -1 };
 enum { BPF_F_INGRESS = 1 };
 enum { BPF_RB_NO_WAKEUP = 1 };
+
+#define PACKET_HOST 0      /* a frame for this very device: what the kernel's TCP takes */
+#define LOOPBACK_IFINDEX 1 /* `lo`, in every network namespace */
 
 /* Verdicts of a tcx program. */
 enum tcx_action { TCX_NEXT = -1, TCX_PASS = 0, TCX_DROP = 2, TCX_REDIRECT = 7 };
@@ -94,6 +98,7 @@ struct __sk_buff {
 #define ETH_P_IP 0x0800
 #define ETH_P_IPV6 0x86DD
 #define IPPROTO_TCP 6
+#define VLAN_ID_MASK 0x0fff
 #define AF_INET 2
 #define AF_INET6 10
 
@@ -130,13 +135,37 @@ struct tcphdr {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct ns_common {
+	__u32 inum;
+};
+
+struct net {
+	struct ns_common ns;
+	__u64 net_cookie;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct in6_addr {
+	__be32 words[4];
+};
+
 struct sock_common {
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
+	__u8 skc_ipv6only : 1;
+	__u16 skc_num;
+	__be32 skc_rcv_saddr;
+	struct in6_addr skc_v6_rcv_saddr;
+	int skc_bound_dev_if;
+	possible_net_t skc_net;
 };
 
 struct sock {
 	struct sock_common __sk_common;
+	__u16 sk_protocol;
 	__u8 sk_shutdown;
 	struct {
 		int len;
@@ -149,6 +178,7 @@ struct inet_sock {
 
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
+	__u8 icsk_probes_out;
 	const void *icsk_ulp_ops;
 };
 
@@ -163,7 +193,7 @@ struct tcp_options_received {
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u32 rcv_nxt, copied_seq, snd_nxt, snd_una, write_seq, rcv_wnd, mss_cache, tsoffset, srtt_us;
-	__u64 bytes_received, bytes_sent;
+	__u64 bytes_received, bytes_sent, tcp_mstamp;
 	__u8 repair : 1, tcp_usec_ts : 1;
 	__u8 ecn_flags;
 	struct tcp_options_received rx_opt;
@@ -174,8 +204,49 @@ struct tcp_request_sock {
 	__u32 rcv_isn, snt_isn, rcv_nxt;
 };
 
+struct net_device {
+	const void *rx_handler;
+	possible_net_t nd_net;
+	int ifindex;
+};
+
+struct dst_entry {
+	struct net_device *dev;
+};
+
 struct sk_buff {
+	struct net_device *dev;
+	unsigned long _skb_refdst;
 	__u8 ip_summed : 2;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct inode {
+	unsigned long i_ino;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct task_struct {
+	int tgid;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	__u32 fd;
+	struct file *file;
 };
 
 #pragma clang attribute pop
@@ -189,6 +260,16 @@ static inline __attribute__((always_inline)) bool before(__u32 a, __u32 b)
 	return (__s32)(a - b) < 0;
 }
 
-extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
+/* The packet as the kernel has it. Not in kernels before 6.2. */
+extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
+
+/*
+ * A bit field of the kernel's packet. Before Linux 6.2 by a call, which takes the packet for an address; the loader
+ * decides, and the verifier removes the way that is not taken.
+ */
+#define skb_bits(skb, field)                                                                   \
+	(bpf_ksym_exists(bpf_cast_to_kern_ctx) ?                                                   \
+		 BPF_CORE_READ_BITFIELD((struct sk_buff *)bpf_cast_to_kern_ctx(skb), field) :          \
+		 BPF_CORE_READ_BITFIELD_PROBED((struct sk_buff *)(void *)(skb), field))
 
 #endif

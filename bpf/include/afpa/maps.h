@@ -27,6 +27,14 @@ struct {
 	__type(value, __u32);
 } sites SEC(".maps");
 
+/* Request fields by name -> their classes. Empty unless answers may depend on them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct afpa_field_name);
+	__type(value, __u32);
+} fields SEC(".maps");
+
 /* Site and path -> the current variants. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -60,6 +68,22 @@ struct {
 	__type(key, struct afpa_flow_key);
 	__type(value, struct afpa_flow);
 } flows SEC(".maps");
+
+/* Ways of new connections, until their first request comes. What is overwritten is learnt with the first response. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, AFPA_WAYS);
+	__type(key, __u32);
+	__type(value, struct afpa_proven_way);
+} ways SEC(".maps");
+
+/* Interfaces that have both programs, by index. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u32);
+} carriers SEC(".maps");
 
 /* Answers of several segments on their way, each with its timer. A full table leaves further ones to user mode. */
 struct {
@@ -125,8 +149,15 @@ struct {
 	__uint(max_entries, 4096);
 } events SEC(".maps");
 
-/* Only here so that BTF knows the events' layout: ring buffers have no value type. */
+/* Some answers, whole, on their way to the self-check. When it is full, answers are not sampled. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 65536);
+} samples SEC(".maps");
+
+/* Only here so that BTF knows the layouts: ring buffers have no value type. */
 struct afpa_event *event_layout __attribute__((unused));
+struct afpa_sample *sample_layout __attribute__((unused));
 
 /*
  * The program that answers. The kernel empties a program array when no process holds it any more, so
@@ -142,7 +173,7 @@ struct {
 /* Programs that ingress reaches by tail calls (enum in rtx/transfer.h), without user mode if connections are kept. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 3);
+	__uint(max_entries, 4);
 	__type(key, __u32);
 	__type(value, __u32);
 } programs SEC(".maps");

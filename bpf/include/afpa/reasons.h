@@ -70,7 +70,21 @@
 	X(58, RTX_RETRANSMITTED, "rtx timer: answer of one segment retransmitted")    \
 	X(59, RTX_CROSSED, "dropped: retransmitted request, its answer was retransmitted just now") \
 	X(60, RTX_FULL, "rtx timer: queue is full, losses are left to the client")    \
-	X(61, RTX_GIVEN_UP, "rtx timer: answer left to the client, after many tries or without its bytes")
+	X(61, RTX_GIVEN_UP, "rtx timer: answer left to the client, after many tries or without its bytes") \
+	X(62, PASS_OTHER_SOCKET, "passed: socket of a listener that is not served, or was not yet") \
+	X(63, PASS_UNCONFIRMED, "passed: the firewall is due to see a packet of this client") \
+	X(64, PASS_PAUSED, "passed: answers are paused") \
+	X(65, PASS_OUTSIDE, "passed: outside of the window, or acknowledges what was not sent") \
+	X(66, STALE_SEGMENT, "dropped: older than what was answered, by its timestamp or acknowledgement") \
+	X(67, ANSWER_REPLACED, "dropped: another version came into the slot while the answer was copied") \
+	X(68, PASS_NO_WAY, "passed: the kernel's way back to the client is not known yet")     \
+	X(69, PASS_OTHER_WAY, "passed: it came another way than the request before")  \
+	X(70, PASS_NOT_FIRST, "passed: another program stands before ours on the interface") \
+	X(71, PASS_LOOPBACK, "passed: several segments to an own address by loopback, where none could be sent again") \
+	X(72, DROP_UNPARSED, "dropped: client's segment that cannot be translated")   \
+	X(73, EGRESS_UNPARSED, "dropped: server's packet that cannot be translated")  \
+	X(74, DROP_NO_WAY, "dropped: would leave or arrive where no program of ours translates it") \
+	X(75, WAY_ASKED, "way: the kernel was asked for it, an answer is to be sent again")
 
 #define X(number, name, text) AFPA_##name = number,
 enum afpa_reason { AFPA_REASONS(X) };

@@ -99,6 +99,12 @@ struct sending {
 	__u32 sent;                  /* segments of this round */
 };
 
+/* What an answer is of: a version in a slot, and the Unix second of its Date. */
+struct edition {
+	__u64 version;
+	__u32 date;
+};
+
 #define AFPA_SEGMENT_WORDS 9
 
 struct work {
@@ -109,9 +115,14 @@ struct work {
 	__u64 fresh[sizeof(struct afpa_flow) / 8]; /* a flow that is being entered into the table; a lock may not stand here */
 	__u64 segment[AFPA_SEGMENT_WORDS]; /* struct segment of the client, for the program of transfers */
 	struct sending sending;
+	__u64 commitment[8];         /* struct commitment, of the answer that is about to leave */
+	struct edition edition;    /* of the answer of one segment that leaves */
+	struct afpa_way way;       /* how the answer in hand leaves, or what leaves does */
+	__u64 way_wanted;          /* an answer is to be sent again, and the way back is not known */
 	__u64 ack[6];              /* the TCP sender's struct ack */
 	__u64 transfer[sizeof(struct afpa_transfer) / 8]; /* one that is being entered into the table */
 	struct afpa_site_key site;
+	struct afpa_flow_key key;    /* of an entry that is being written */
 	__u8 frame[FRAME_HEADERS_MAX]; /* headers, Ethernet at 2 so that what follows is aligned; or TCP options, twice */
 	__u32 partial_length, partial_next; /* with what follows a struct afpa_partial */
 	__u8 head[2 * AFPA_HEAD_MAX + 64]; /* request or response head, 64 zero bytes behind it */
@@ -124,6 +135,30 @@ struct {
 	__type(value, struct work);
 } ingress_work SEC(".maps"), egress_work SEC(".maps"), rtx_work SEC(".maps");
 
+/*
+ * Memory that others write while it is read. Whoever copies from it compares what it is (a version, a sequence, a key)
+ * before and behind the copy, with a fence at both ends. x86 keeps loads in their order by itself; user mode says so
+ * when it loads the programs, and the fence is then one for the compiler alone.
+ */
+const volatile __u32 loads_are_ordered SEC(".rodata.order") = 0;
+
+/* A full barrier, on a word that nobody shares. */
+__noinline int afpa_full_barrier(void)
+{
+	volatile __u64 none = 0;
+	__u64 was = __sync_fetch_and_add(&none, 0);
+
+	asm volatile("" : : "r"(was) : "memory");
+	return 0;
+}
+
+static __always_inline void load_fence(void)
+{
+	barrier();
+	if (!loads_are_ordered)
+		afpa_full_barrier();
+}
+
 /* Eight bytes at any alignment. */
 static __always_inline __u64 load8(const void *at)
 {
@@ -132,6 +167,22 @@ static __always_inline __u64 load8(const void *at)
 
 /* Keep the compiler from optimizing away a check of `variable` that only the verifier needs. */
 #define opaque(variable) asm volatile("" : "+r"(variable))
+
+/*
+ * Is `*n`, which a helper gets as a length, from `least` to `most`? All verifiers understand an addition to a value that
+ * is bounded above. Those before Linux 6.13 learn nothing of a lower bound when the compiler has made one comparison of
+ * two, and those before 6.8 nothing of a comparison with 0.
+ */
+static __always_inline bool is_within(__u32 *n, __u32 least, __u32 most)
+{
+	__u32 above = *n - least;
+
+	opaque(above);
+	if (above > most - least)
+		return false;
+	*n = above + least;
+	return true;
+}
 
 /* Do the `length` bytes at `bytes` (readable to the next multiple of 8) equal the zero-padded text? */
 static __always_inline bool equal_text(const __u8 *bytes, __u32 length, const __u8 *text, __u32 max)

@@ -1,9 +1,13 @@
 //! A response of the attached server, as the bytes that arrived (RFC 9112).
 //!
-//! Parsing is strict, because the kernel sends these bytes to other clients: a response without a
-//! Content-Length, or one that only a lenient parser would accept, is an error.
+//! Parsing is strict, because the kernel sends these bytes to other clients: a response that says its end
+//! in another way than by one Content-Length or by chunks, or one that only a lenient parser would accept, is
+//! an error.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
+
+use afpa_http::chunked::{ChunkLimits, ChunkedDecoder};
 
 /// The method of the request, on which the length of the response depends (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +25,8 @@ pub struct Answer {
     head: usize,
     status: u16,
     fields: Vec<(Range<usize>, Range<usize>)>,
+    /// What the chunks hold, when there are chunks.
+    unchunked: Option<Vec<u8>>,
 }
 
 /// Why bytes are not a response. The connection cannot be used any more.
@@ -38,8 +44,8 @@ pub enum Malformed {
     /// The head is longer than any that could be pinned.
     #[error("head is too long")]
     TooLong,
-    /// Chunked, delimited by the end of the connection, or contradictory.
-    #[error("length is not given by one Content-Length")]
+    /// Delimited by the end of the connection, contradictory, or malformed.
+    #[error("length is given neither by one Content-Length nor by chunks")]
     Unframed,
 }
 
@@ -64,8 +70,17 @@ impl Answer {
         let mut lines = lines(input.get(..head - 2).unwrap_or_default());
         let status = status(input.get(lines.next().unwrap_or_default()).unwrap_or_default())?;
         let fields = lines.map(|line| field(input, line)).collect::<Result<Vec<_>, _>>()?;
-        let mut answer = Self { bytes: Vec::new(), head, status, fields };
-        let length = answer.length(input, asked)?;
+        let mut answer = Self { bytes: Vec::new(), head, status, fields, unchunked: None };
+        let length = match answer.framing(input, asked)? {
+            Framing::Length(length) => length,
+            Framing::Chunked => match unchunk(input.get(head..).unwrap_or_default())? {
+                Some((length, content)) => {
+                    answer.unchunked = Some(content);
+                    length
+                }
+                None => return Ok(None),
+            },
+        };
         let Some(bytes) = input.get(..head + length) else { return Ok(None) };
         answer.bytes = bytes.to_vec();
         Ok(Some(answer))
@@ -81,9 +96,27 @@ impl Answer {
         self.bytes.get(..self.head).unwrap_or_default()
     }
 
-    /// Content; empty for HEAD and 304.
+    /// What follows the head, as it was sent; empty for HEAD and 304.
     pub fn body(&self) -> &[u8] {
         self.bytes.get(self.head..).unwrap_or_default()
+    }
+
+    /// The content: what follows the head, or what its chunks hold.
+    pub fn content(&self) -> &[u8] {
+        self.unchunked.as_deref().unwrap_or_else(|| self.body())
+    }
+
+    /// Whether the content came in chunks.
+    pub fn is_chunked(&self) -> bool {
+        self.unchunked.is_some()
+    }
+
+    /// A number that two answers share if they are the same response, except for Date, and that others do not.
+    pub fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.undated_head().hash(&mut hasher);
+        self.body().hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Bytes of head and content.
@@ -126,16 +159,17 @@ impl Answer {
 
     /// Whether both heads are the same, except for Date.
     pub fn same_head(&self, other: &Self) -> bool {
-        let undated = |answer: &Self| {
-            let mut head = answer.head().to_vec();
-            let at = answer.date_offset();
-            let date = at.and_then(|at| head.get_mut(at..at + DATE_LENGTH));
-            if let Some(date) = date {
-                date.fill(0);
-            }
-            (head, at)
-        };
-        undated(self) == undated(other)
+        self.undated_head() == other.undated_head()
+    }
+
+    /// The head with a blank Date, and where that stands.
+    fn undated_head(&self) -> (Vec<u8>, Option<usize>) {
+        let mut head = self.head().to_vec();
+        let at = self.date_offset();
+        if let Some(date) = at.and_then(|at| head.get_mut(at..at + DATE_LENGTH)) {
+            date.fill(0);
+        }
+        (head, at)
     }
 
     fn lines<'a, 'n>(
@@ -149,8 +183,8 @@ impl Answer {
         self.fields.iter().filter(move |(have, _)| named(have)).map(|(_, value)| value)
     }
 
-    /// Length of the content. The bytes are still in `input`.
-    fn length(&self, input: &[u8], asked: Asked) -> Result<usize, Malformed> {
+    /// How the end of the content is told. The bytes are still in `input`.
+    fn framing(&self, input: &[u8], asked: Asked) -> Result<Framing, Malformed> {
         let values = |name: &'static [u8]| {
             self.fields.iter().filter_map(move |(have, value)| {
                 let have = input.get(have.clone())?;
@@ -158,19 +192,48 @@ impl Answer {
             })
         };
         if asked == Asked::Head || matches!(self.status, 204 | 304) {
-            return Ok(0);
+            return Ok(Framing::Length(0));
         }
-        let mut lengths = values(b"content-length");
-        let (Some(length), None) = (lengths.next(), lengths.next()) else {
-            return Err(Malformed::Unframed);
+        let only = |name| {
+            let mut values = values(name);
+            values.next().filter(|_| values.next().is_none())
         };
-        if values(b"transfer-encoding").next().is_some() {
-            return Err(Malformed::Unframed);
+        let is_there = |name| values(name).next().is_some();
+        if is_there(b"transfer-encoding") {
+            let chunked = only(b"transfer-encoding") == Some(&b"chunked"[..]);
+            let alone = !is_there(b"content-length");
+            return if chunked && alone { Ok(Framing::Chunked) } else { Err(Malformed::Unframed) };
         }
+        let length = only(b"content-length").ok_or(Malformed::Unframed)?;
         let digits = !length.is_empty() && length.iter().all(u8::is_ascii_digit);
         let length = str::from_utf8(length).ok().filter(|_| digits);
         let length = length.and_then(|length| length.parse().ok());
-        length.filter(|length| *length <= BODY_MAX).ok_or(Malformed::Unframed)
+        let length = length.filter(|length| *length <= BODY_MAX).ok_or(Malformed::Unframed)?;
+        Ok(Framing::Length(length))
+    }
+}
+
+enum Framing {
+    Length(usize),
+    Chunked,
+}
+
+/// The chunks at the start of `input`: how long they are, and what they hold; `None`: more bytes are needed.
+/// Neither extensions nor trailer fields are expected of a server that sends a file.
+fn unchunk(input: &[u8]) -> Result<Option<(usize, Vec<u8>)>, Malformed> {
+    let mut decoder = ChunkedDecoder::new(ChunkLimits { extensions: 0, trailers: 2 });
+    let (mut at, mut content) = (0, Vec::new());
+    loop {
+        let rest = input.get(at..).unwrap_or_default();
+        let progress = decoder.decode(rest).map_err(|_| Malformed::Unframed)?;
+        content.extend_from_slice(rest.get(progress.data).unwrap_or_default());
+        at += progress.consumed;
+        match (progress.done, progress.consumed) {
+            _ if content.len() > BODY_MAX => return Err(Malformed::Unframed),
+            (true, _) => return Ok(Some((at, content))),
+            (false, 0) => return Ok(None),
+            (false, _) => {}
+        }
     }
 }
 
@@ -250,10 +313,28 @@ mod tests {
     }
 
     #[test]
+    fn chunks_are_kept_as_they_came_and_their_content_is_known() {
+        let whole =
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n3\r\n hu\r\n0\r\n\r\n";
+        for cut in 0..whole.len() {
+            assert!(Answer::read(&whole.as_bytes()[..cut], Asked::Get).unwrap().is_none(), "{cut}");
+        }
+        let more = format!("{whole}HTTP/1.1 404");
+        let answer = Answer::read(more.as_bytes(), Asked::Get).unwrap().unwrap();
+        assert_eq!((answer.content(), answer.len()), (&b"hi hu"[..], whole.len()));
+        assert!(answer.body().starts_with(b"2\r\nhi\r\n") && answer.body().ends_with(b"0\r\n\r\n"));
+        let other = whole.replace("2\r\nhi\r\n3\r\n hu", "5\r\nhi hu");
+        let other = Answer::read(other.as_bytes(), Asked::Get).unwrap().unwrap();
+        assert!(other.content() == answer.content() && !other.same(&answer), "cut otherwise");
+        assert_ne!(other.digest(), answer.digest());
+    }
+
+    #[test]
     fn the_date_alone_may_differ() {
         let read = |text: &str| Answer::read(text.as_bytes(), Asked::Get).unwrap().unwrap();
         let one = read(WHOLE);
         assert!(one.same(&read(&WHOLE.replace("08:49:37", "23:00:00"))));
+        assert_eq!(one.digest(), read(&WHOLE.replace("08:49:37", "23:00:00")).digest());
         assert!(!one.same(&read(&WHOLE.replace("\nhi", "\nho"))));
         assert!(!one.same(&read(&WHOLE.replace("Server: x", "Server: y"))));
     }
@@ -270,7 +351,16 @@ mod tests {
             ("HTTP/1.1 200 OK\r\nA: b\nB: c\r\n\r\n", Malformed::Field),
             ("HTTP/1.1 200 OK\r\n: b\r\n\r\n", Malformed::Field),
             ("HTTP/1.1 200 OK\r\n\r\n", Malformed::Unframed),
-            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Malformed::Unframed),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", Malformed::Unframed),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n",
+                Malformed::Unframed,
+            ),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx", Malformed::Unframed),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n\r\n",
+                Malformed::Unframed,
+            ),
             ("HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\na", Malformed::Unframed),
             ("HTTP/1.1 200 OK\r\nContent-Length: 1, 1\r\n\r\na", Malformed::Unframed),
             (

@@ -8,24 +8,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::{Mode, umask};
 use nix::unistd::Pid;
 use serde_json::{Map, Value, json};
 
 use crate::filler::{Filler, spawn};
+use crate::health::Health;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Listens on `socket`, and replaces a stale one.
+/// Listens on `socket`, and replaces a stale one. Only its owner may connect, which is the user that the process
+/// was started by: whoever connects may end it.
 pub(crate) fn listen(socket: &Path) -> io::Result<UnixListener> {
     let _stale = fs::remove_file(socket);
-    UnixListener::bind(socket)
+    let before = umask(Mode::from_bits_truncate(0o177));
+    let listener = UnixListener::bind(socket);
+    umask(before);
+    listener
 }
 
 /// Answers until the process ends.
-pub(crate) fn serve(listener: UnixListener, filler: Arc<Filler>) -> io::Result<()> {
+pub(crate) fn serve(
+    listener: UnixListener,
+    filler: Arc<Filler>,
+    health: Arc<Health>,
+) -> io::Result<()> {
     spawn("control", move || {
         for stream in listener.incoming().flatten() {
-            let _gone = answer(stream, &filler);
+            let _gone = answer(stream, &filler, &health);
         }
     })?;
     Ok(())
@@ -44,7 +54,7 @@ pub(crate) fn stop(socket: &Path) -> io::Result<()> {
     }
 }
 
-fn answer(mut stream: UnixStream, filler: &Filler) -> io::Result<()> {
+fn answer(mut stream: UnixStream, filler: &Filler, health: &Health) -> io::Result<()> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let mut request = Vec::new();
@@ -56,7 +66,7 @@ fn answer(mut stream: UnixStream, filler: &Filler) -> io::Result<()> {
         }
     }
     let (status, content) = match request.split(|byte| *byte == b' ').collect::<Vec<_>>()[..] {
-        [b"GET", b"/stats", ..] => ("200 OK", statistics(filler).to_string()),
+        [b"GET", b"/stats", ..] => ("200 OK", statistics(filler, health).to_string()),
         [b"POST", b"/stop", ..] => ("200 OK", "stopping\n".to_owned()),
         _ => ("404 Not Found", "there are GET /stats and POST /stop\n".to_owned()),
     };
@@ -68,7 +78,7 @@ fn answer(mut stream: UnixStream, filler: &Filler) -> io::Result<()> {
     Ok(())
 }
 
-fn statistics(filler: &Filler) -> Value {
+fn statistics(filler: &Filler, health: &Health) -> Value {
     let standing = filler.standing();
     let usage = filler.fast_path.usage();
     let mut reasons = Map::new();
@@ -82,7 +92,10 @@ fn statistics(filler: &Filler) -> Value {
     let unfit: Map<String, Value> =
         standing.unfit.into_iter().map(|(why, count)| (why, count.into())).collect();
     json!({
+        "state": if filler.fast_path.is_paused() { "paused: `afpa resume`" } else { "attached" },
+        "paused": filler.fast_path.is_paused(),
         "answered": answered,
+        "server": { "answers": health.is_well(), "went_away": health.ends() },
         "pinned": {
             "paths": standing.pinned,
             "objects": usage.objects,

@@ -1,52 +1,58 @@
 //! Ending an attachment, and cleaning up after one that was killed.
 
-use std::fs;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{FastPath, RtxThread, Settings};
+use afpa_bpf::{FastPath, FoundFastPath, PinDir, Process, RtxThread, Settings};
 use anyhow::{Context as _, bail};
 
 use crate::control;
-use crate::paths::AttachPaths;
+use crate::paths::AttachSocket;
 use crate::settings::map_sizes;
 
 /// What to end.
 #[derive(Clone, Debug)]
 pub struct DetachSettings {
-    /// The attachment to this address; None: all of them.
-    pub listen: Option<SocketAddr>,
+    /// The attachment to this port; None: all of them.
+    pub port: Option<u16>,
     /// How long to wait for connections that need translation.
     pub wait: Duration,
     /// Break the connections that are left after that.
     pub force: bool,
-    /// Folder of the control sockets.
-    pub folder: PathBuf,
+    /// Folders of control sockets.
+    pub folders: Vec<PathBuf>,
 }
 
 /// Ends running attachments, waits for connections whose sequence numbers are translated, and detaches the
-/// programs. Returns what was done, a line for each attachment. Must run in the network namespace of the
-/// attachment.
+/// programs. What others left behind is found by what is on the interfaces, whatever it was called. Returns what
+/// was done, a line for each attachment. Must run in the network namespace of the attachment.
 ///
 /// # Errors
 /// When there is nothing to detach, or connections are left that would break.
 pub fn detach(settings: &DetachSettings) -> anyhow::Result<String> {
-    let all = match settings.listen {
-        Some(listen) => vec![AttachPaths::new(&settings.folder, listen)],
-        None => AttachPaths::all(&settings.folder),
-    };
     let mut done = String::new();
-    for paths in all.iter().filter(|paths| paths.socket.exists() || paths.pin_dir.exists()) {
-        let stopped = stop(paths)?;
-        let _stale = fs::remove_file(&paths.socket);
-        let cleaned = paths.pin_dir.exists() && clean(paths, settings)?;
-        done.push_str(match (stopped, cleaned) {
-            (true, _) => "detached\n",
-            (false, true) => "detached what a killed afpa attach had left\n",
-            (false, false) => "removed the socket of an afpa attach that is gone\n",
+    let mut sockets = AttachSocket::all(&settings.folders);
+    sockets.retain(|socket| settings.port.is_none_or(|port| port == socket.port));
+    for socket in sockets {
+        let stopped = stop(&socket)?;
+        socket.remove();
+        done.push_str(match stopped {
+            true => "detached\n",
+            false => "removed the socket of an afpa attach that is gone\n",
         });
+    }
+    for found in left_behind(settings, done.is_empty())? {
+        clean(&found, settings)?;
+        let stopped = done.starts_with("detached");
+        done.push_str(if stopped { "" } else { "detached what a killed afpa had left\n" });
+    }
+    for folder in PinDir::of_attach().unwrap_or_default() {
+        // Its interfaces are gone, and its connections with them; or it is of another port.
+        let Ok(mut pin_dir) = PinDir::adopt(&folder) else { continue };
+        let in_use = is_in_use(&folder);
+        pin_dir.leave(in_use);
+        done.push_str(if in_use { "" } else { "removed what a killed afpa had left\n" });
     }
     if done.is_empty() {
         bail!("nothing is attached");
@@ -58,13 +64,13 @@ pub fn detach(settings: &DetachSettings) -> anyhow::Result<String> {
 const END_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Ends the running attachment. False: none was running.
-fn stop(paths: &AttachPaths) -> anyhow::Result<bool> {
-    if !paths.is_running() {
+fn stop(socket: &AttachSocket) -> anyhow::Result<bool> {
+    if !socket.is_running() {
         return Ok(false);
     }
-    control::stop(&paths.socket).context("the running afpa attach does not answer")?;
+    control::stop(&socket.path).context("the running afpa attach does not answer")?;
     let deadline = Instant::now() + END_TIMEOUT;
-    while paths.is_running() {
+    while socket.is_running() {
         if Instant::now() > deadline {
             bail!("the running afpa attach does not end");
         }
@@ -73,58 +79,75 @@ fn stop(paths: &AttachPaths) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Takes over the pinned maps, waits until no connection needs them, and removes them.
-fn clean(paths: &AttachPaths, settings: &DetachSettings) -> anyhow::Result<bool> {
-    let interfaces = pinned_interfaces(&paths.pin_dir);
-    let loaded =
-        if interfaces.is_empty() { None } else { take_over(paths, &interfaces).map(Arc::new) };
-    if let Some(fast_path) = &loaded {
-        let deadline = Instant::now() + settings.wait;
-        let ours = Arc::clone(fast_path);
-        // Retransmits what these connections have lost. On an error their clients time out.
-        let _tender = RtxThread::start(move || ours.service_timers(), |_| ())?;
-        loop {
-            fast_path.sweep(Duration::ZERO)?;
-            let translated = fast_path.translated_flows()?;
-            if translated == 0 || (settings.force && Instant::now() >= deadline) {
-                break;
-            }
-            if Instant::now() >= deadline {
-                bail!(
-                    "{translated} connections still need translation; wait, or break them with --force"
-                );
-            }
-            std::thread::sleep(Duration::from_millis(50));
+/// Fast paths that no process drives any more, once the attachments that were stopped are gone.
+fn left_behind(
+    settings: &DetachSettings,
+    nothing_done: bool,
+) -> anyhow::Result<Vec<FoundFastPath>> {
+    let deadline = Instant::now() + END_TIMEOUT;
+    loop {
+        let mut all = FoundFastPath::all().context("the interfaces cannot be looked at")?;
+        all.retain(|found| settings.port.is_none_or(|port| found.serves(port)));
+        let (alive, dead): (Vec<_>, Vec<_>) = all.into_iter().partition(FoundFastPath::is_alive);
+        // None: the kernel has not noticed yet that the process has ended.
+        let processes: Vec<_> = alive.iter().map(FoundFastPath::process).collect();
+        let is_ending = |process: &Option<Process>| process.as_ref().is_none_or(Process::is_attach);
+        if !processes.iter().any(is_ending) {
+            let other = processes.into_iter().flatten().next();
+            return match other.filter(|_| nothing_done && dead.is_empty()) {
+                Some(other) => bail!("the fast path there is that of {other}: end that process"),
+                None => Ok(dead),
+            };
         }
-    } else if !settings.force && !interfaces.is_empty() {
-        bail!("{} cannot be read; remove it with --force", paths.pin_dir.display());
-    }
-    for interface in interfaces {
-        if let Some(fast_path) = &loaded {
-            fast_path.detach(interface);
+        if Instant::now() > deadline {
+            bail!("the running afpa attach does not end");
         }
-    }
-    match FastPath::forget(&paths.pin_dir) {
-        // The process that has just ended has removed it.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
-        outcome => outcome.map(|()| true).context("the pinned maps cannot be removed"),
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-fn take_over(paths: &AttachPaths, interfaces: &[u32]) -> Option<FastPath> {
-    let settings = Settings { keep_in: Some(paths.pin_dir.clone()), ..map_sizes() };
+/// Waits until no connection needs a fast path, and removes it.
+fn clean(found: &FoundFastPath, settings: &DetachSettings) -> anyhow::Result<()> {
+    let deadline = Instant::now() + settings.wait;
+    // Whoever takes it over retransmits what its connections have lost. Otherwise their clients time out.
+    let mut pin_dir = found.kept_in().and_then(|folder| PinDir::adopt(&folder).ok());
+    let loaded = pin_dir.as_ref().and_then(take_over).map(Arc::new);
+    let ours = loaded.clone();
+    let _tender =
+        ours.map(|ours| RtxThread::start(move || ours.service_timers(), |_| ())).transpose()?;
+    loop {
+        let needed = match &loaded {
+            Some(fast_path) => {
+                fast_path.sweep(Duration::ZERO)?;
+                fast_path.translated_flows()?
+            }
+            None => found.needed_by()?,
+        };
+        if needed == 0 || (settings.force && Instant::now() >= deadline) {
+            break;
+        }
+        if Instant::now() >= deadline {
+            pin_dir.iter_mut().for_each(|pin_dir| pin_dir.leave(true));
+            bail!("{needed} connections still need translation; wait, or break them with --force");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    found.remove().context("the programs cannot be detached")
+}
+
+fn take_over(pin_dir: &PinDir) -> Option<FastPath> {
+    let settings = Settings { keep_in: Some(pin_dir.path()), ..map_sizes() };
     let fast_path = FastPath::load(settings).ok()?;
     fast_path.pause();
-    for interface in interfaces {
+    for interface in pin_dir.interfaces() {
         // An interface that is gone has no connections any more.
-        let _gone = fast_path.attach(*interface);
+        let _gone = fast_path.attach(interface);
     }
     Some(fast_path)
 }
 
-/// Interfaces that have a pinned link in the directory.
-fn pinned_interfaces(pin_dir: &Path) -> Vec<u32> {
-    let entries = fs::read_dir(pin_dir).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter_map(|name| name.strip_prefix("ingress-")?.parse().ok()).collect()
+/// Whether the kernel has a fast path whose maps are in this folder.
+fn is_in_use(folder: &std::path::Path) -> bool {
+    let all = FoundFastPath::all().unwrap_or_default();
+    all.iter().any(|found| found.kept_in().as_deref() == Some(folder))
 }

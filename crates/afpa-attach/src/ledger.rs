@@ -4,7 +4,9 @@
 //! entry's answer invalid. Invariants:
 //! 1. a change raises the epoch of every entry that depends on the place, before anything else;
 //! 2. an entry becomes pinned only with the epoch in which its filling began;
-//! 3. the code that marks an entry as unpinned removes it from the kernel under the same lock.
+//! 3. the code that marks an entry as unpinned removes it from the kernel under the same lock;
+//! 4. a pinned entry has a *lease*. The server confirms it again and again; an entry that was not confirmed in
+//!    time is unpinned.
 //!
 //! So an answer that was fetched while its file changed is never pinned, and an answer that was pinned
 //! before a change is removed before the server is asked for the new version.
@@ -28,8 +30,12 @@ const LAST_RETRY: Duration = Duration::from_secs(64);
 #[derive(Debug)]
 pub struct Ledger {
     most: usize,
+    /// How long an answer counts without being confirmed.
+    lease: Duration,
     entries: HashMap<Path, Entry>,
     due: BTreeSet<(Instant, Path)>,
+    /// When pinned entries are to be confirmed.
+    unconfirmed: BTreeSet<(Instant, Path)>,
     dependants: HashMap<Path, HashSet<Path>>,
     pinned: usize,
     epoch: u64,
@@ -41,6 +47,11 @@ struct Entry {
     pinned: bool,
     /// When a pinned entry expires.
     until: Option<Instant>,
+    /// When the server last confirmed a pinned entry, and when it is asked to do so again.
+    confirmed: Option<Instant>,
+    check: Option<Instant>,
+    /// It was pinned before, so what hinders that now may pass.
+    once_pinned: bool,
     due: Option<Instant>,
     failures: u32,
     places: Vec<Path>,
@@ -55,12 +66,14 @@ pub struct Job {
 }
 
 impl Ledger {
-    /// An empty one that will hold `most` entries.
-    pub fn new(most: usize) -> Self {
+    /// An empty one that will hold `most` entries, and has each of them confirmed within `lease`.
+    pub fn new(most: usize, lease: Duration) -> Self {
         Self {
             most,
+            lease,
             entries: HashMap::new(),
             due: BTreeSet::new(),
+            unconfirmed: BTreeSet::new(),
             dependants: HashMap::new(),
             pinned: 0,
             epoch: 0,
@@ -137,10 +150,13 @@ impl Ledger {
         }
     }
 
-    /// Pinned entries that have expired. They must be unpinned at once, and are asked for again.
+    /// Pinned entries that have expired, or were not confirmed in time. They must be unpinned at once, and are
+    /// asked for again.
     #[must_use]
     pub fn expired(&mut self, now: Instant) -> Vec<Path> {
-        let over = self.entries.iter().filter(|(_, entry)| entry.until.is_some_and(|u| u <= now));
+        let lapsed = |entry: &Entry| entry.confirmed.is_some_and(|then| then + self.lease <= now);
+        let over = |entry: &Entry| entry.until.is_some_and(|until| until <= now) || lapsed(entry);
+        let over = self.entries.iter().filter(|(_, entry)| over(entry));
         let over = over.map(|(path, _)| path.clone()).collect();
         self.spoil(over, now)
     }
@@ -159,6 +175,59 @@ impl Ledger {
         let epoch = entry.epoch;
         self.release(&path, &places);
         Some(Job { path, epoch })
+    }
+
+    /// The next pinned entry that the server is to confirm, if one is due.
+    pub fn next_to_confirm(&mut self, now: Instant) -> Option<Job> {
+        let (when, path) = self.unconfirmed.first()?.clone();
+        if when > now {
+            return None;
+        }
+        self.unconfirmed.pop_first();
+        let entry = self.entries.get_mut(&path)?;
+        entry.check = None;
+        let epoch = entry.epoch;
+        Some(Job { path, epoch })
+    }
+
+    /// The server has confirmed an entry by answers to what it was asked since `asked`. False: the entry has
+    /// changed meanwhile.
+    pub fn confirm(&mut self, job: &Job, asked: Instant) -> bool {
+        let entry = self.entries.get_mut(&job.path);
+        let entry = entry.filter(|entry| entry.epoch == job.epoch && entry.pinned);
+        let Some(entry) = entry else { return false };
+        entry.confirmed = Some(asked);
+        self.check(&job.path, asked + self.lease / 2);
+        true
+    }
+
+    /// The server did not answer. It is asked again before the lease ends.
+    pub fn confirm_later(&mut self, job: &Job, now: Instant) {
+        let entry = self.entries.get(&job.path);
+        if entry.is_some_and(|entry| entry.epoch == job.epoch && entry.pinned) {
+            self.check(&job.path, now + self.lease / 8);
+        }
+    }
+
+    fn check(&mut self, path: &Path, when: Instant) {
+        let Some(entry) = self.entries.get_mut(path) else { return };
+        if let Some(before) = entry.check.replace(when) {
+            self.unconfirmed.remove(&(before, path.clone()));
+        }
+        self.unconfirmed.insert((when, path.clone()));
+    }
+
+    /// The server says something else now. The returned entry must be unpinned at once.
+    #[must_use]
+    pub fn contradict(&mut self, job: &Job, now: Instant) -> Vec<Path> {
+        let held = self.entries.get(&job.path).is_some_and(|entry| entry.epoch == job.epoch);
+        let paths = if held { vec![job.path.clone()] } else { Vec::new() };
+        self.spoil(paths, now)
+    }
+
+    /// When [`next_to_confirm`](Self::next_to_confirm) will have an entry.
+    pub fn next_confirmation(&self) -> Option<Instant> {
+        self.unconfirmed.first().map(|(when, _)| *when)
     }
 
     /// When [`next`](Self::next) will have an entry.
@@ -181,17 +250,18 @@ impl Ledger {
         let entry = self.entries.get_mut(&job.path).filter(|entry| entry.epoch == job.epoch);
         let Some(entry) = entry else { return false };
         entry.pinned = true;
+        entry.once_pinned = true;
         entry.failures = 0;
         entry.until = lifetime.map(|lifetime| now + lifetime);
         self.pinned += 1;
-        true
+        self.confirm(job, now)
     }
 
     /// The entry could not be pinned. `again`: a retry may succeed.
     pub fn refuse(&mut self, job: &Job, again: bool, now: Instant) {
         let entry = self.entries.get_mut(&job.path).filter(|entry| entry.epoch == job.epoch);
         let Some(entry) = entry else { return };
-        if again {
+        if again || entry.once_pinned {
             let pause = FIRST_RETRY * 2u32.pow(entry.failures.min(10));
             entry.failures += 1;
             self.schedule(&job.path, now + pause.min(LAST_RETRY));
@@ -216,6 +286,10 @@ impl Ledger {
             entry.failures = 0;
             if std::mem::take(&mut entry.pinned) {
                 self.pinned -= 1;
+                entry.confirmed = None;
+                if let Some(when) = entry.check.take() {
+                    self.unconfirmed.remove(&(when, path.clone()));
+                }
                 unpin.push(path.clone());
             }
             self.schedule(&path, due);
@@ -254,6 +328,7 @@ mod tests {
     use super::*;
 
     const SOON: Duration = Duration::from_secs(1);
+    const LEASE: Duration = Duration::from_secs(10);
 
     fn paths(found: Vec<Path>) -> Vec<String> {
         let mut found: Vec<_> =
@@ -264,7 +339,7 @@ mod tests {
 
     /// All of these pinned.
     fn ledger(now: Instant, all: &[&str]) -> Ledger {
-        let mut ledger = Ledger::new(100);
+        let mut ledger = Ledger::new(100, LEASE);
         for path in all {
             assert!(ledger.add(path.as_bytes(), now));
             let job = ledger.next(now).unwrap();
@@ -301,7 +376,7 @@ mod tests {
     #[test]
     fn a_fill_that_a_change_overtook_is_thrown_away() {
         let now = Instant::now();
-        let mut ledger = Ledger::new(9);
+        let mut ledger = Ledger::new(9, LEASE);
         ledger.add(b"/a", now);
         let job = ledger.next(now).unwrap();
         assert!(ledger.changed(b"/a", now).is_empty(), "nothing was pinned");
@@ -313,7 +388,7 @@ mod tests {
     #[test]
     fn lifetimes_retries_and_limits() {
         let now = Instant::now();
-        let mut ledger = Ledger::new(2);
+        let mut ledger = Ledger::new(2, LEASE);
         assert!(ledger.add(b"/a", now) && ledger.add(b"/b", now) && !ledger.add(b"/c", now));
         let a = ledger.next(now).unwrap();
         assert!(ledger.pin(&a, Some(SOON), now));
@@ -328,5 +403,34 @@ mod tests {
         let b = ledger.next(now + 2 * FIRST_RETRY).unwrap();
         ledger.forget(&b);
         assert!(ledger.add(b"/c", now));
+    }
+    #[test]
+    fn what_nobody_confirms_in_time_is_unpinned() {
+        let now = Instant::now();
+        let at = |seconds| now + Duration::from_secs(seconds);
+        let mut ledger = ledger(now, &["/a", "/b"]);
+        assert_eq!(ledger.next_to_confirm(at(4)), None);
+        let first = ledger.next_to_confirm(at(5)).unwrap();
+        assert!(ledger.confirm(&first, at(5)));
+        let second = ledger.next_to_confirm(at(5)).unwrap();
+        assert_ne!(first.path, second.path);
+        assert_eq!(ledger.next_to_confirm(at(9)), None, "one is being confirmed, one was");
+        assert!(ledger.expired(at(9)).is_empty());
+        assert_eq!(ledger.expired(at(10)).len(), 1, "the second was not confirmed");
+        assert!(!ledger.confirm(&second, at(10)), "too late");
+        assert_eq!(ledger.next_to_confirm(at(11)), Some(first));
+        assert_eq!(ledger.counts().1, 1);
+    }
+
+    #[test]
+    fn what_the_server_contradicts_is_unpinned_and_tried_again_later() {
+        let now = Instant::now();
+        let mut ledger = ledger(now, &["/a"]);
+        let job = ledger.next_to_confirm(now + LEASE / 2).unwrap();
+        assert_eq!(paths(ledger.contradict(&job, now)), ["/a"]);
+        assert!(ledger.contradict(&job, now).is_empty(), "it has another epoch now");
+        let again = ledger.next(now).unwrap();
+        ledger.refuse(&again, false, now);
+        assert_eq!(ledger.next_due(), Some(now + FIRST_RETRY), "what hinders it may pass");
     }
 }

@@ -1,14 +1,15 @@
 //! The life of an attachment.
 
-use std::fs;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use afpa_bpf::preflight::Watch;
 use afpa_bpf::{
-    Carriers, Change, FastPath, Interface, RtxThread, Settings, interfaces, is_reachable,
+    Carriers, Change, ClaimRefused, FastPath, Interface, PinDir, PinDirRefused, PortClaim,
+    RtxThread, Settings, interfaces, is_reachable,
 };
-use afpa_cache::root::{DocumentRoot, RootSettings};
+use afpa_cache::root::{DocumentRoot, Entry, RootSettings};
 use afpa_cache::watch::{WatchSettings, Watcher};
 use anyhow::{Context as _, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -16,11 +17,14 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::AsFd;
 
-use crate::filler::{Filler, Hosts, Sink, spawn};
-use crate::names::{learn, register, sites};
-use crate::paths::AttachPaths;
-use crate::server::Server;
+use crate::filler::{Filler, Sink, spawn};
+use crate::health::{self, Health};
+use crate::names::{Listening, learn, register, sites};
+use crate::paths::AttachSocket;
+use crate::say::say;
 use crate::settings::{AttachSettings, map_sizes};
+use crate::sockets::Sockets;
+use crate::stranger::{self, Stranger};
 use crate::{Scope, control};
 
 /// Accelerates a server until a signal ends it. Must run in the network namespace of the server.
@@ -29,11 +33,17 @@ use crate::{Scope, control};
 /// their sequence numbers are translated by the programs, which stay until [`detach`](crate::detach()) or
 /// the next attachment. QUIT waits for these connections. HUP asks the server for everything again.
 ///
+/// `drop_rights` is called when everything that takes rights is done, with what must be kept. The only thread besides the
+/// calling one is the stranger, which loses them as well.
+///
 /// # Errors
-/// When the fast path cannot be had, the server does not listen, or another attachment is there.
-pub fn run(settings: AttachSettings) -> anyhow::Result<()> {
+/// When the fast path cannot be had, the server does not listen, or another fast path is there.
+pub fn run(
+    settings: AttachSettings,
+    drop_rights: impl FnOnce(Rights) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let signals = listen_to_signals()?; // before the first thread: they all inherit the mask
-    let mut attachment = Attachment::begin(settings)?;
+    let mut attachment = Attachment::begin(settings, drop_rights)?;
     let outcome = attachment.live(&signals);
     attachment.end(outcome.as_ref().is_ok_and(|end| *end == End::Drain), &signals);
     outcome.map(|_| ())
@@ -41,12 +51,31 @@ pub fn run(settings: AttachSettings) -> anyhow::Result<()> {
 
 struct Attachment {
     settings: AttachSettings,
-    paths: AttachPaths,
-    has_pin_dir: bool,
+    socket: AttachSocket,
     filler: Arc<Filler>,
     watcher: Arc<Watcher>,
     interfaces: Carriers,
+    listening: Listening,
+    health: Arc<Health>,
+    sockets: Sockets,
     tender: Option<RtxThread>,
+    pin_dir: Option<PinDir>,
+    /// What this host has that limits the fast path.
+    watch: Option<Watch>,
+    /// Interfaces at which somebody else's program comes before ours.
+    behind: Vec<u32>,
+    /// The right to answer on the port. It is the last to go.
+    _claim: PortClaim,
+}
+
+/// What an attachment must be allowed to do for as long as it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rights {
+    /// Nothing: maps and links are used by their descriptors.
+    None,
+    /// `CAP_NET_ADMIN`: where the kernel has no tcx, the programs are filters, which only a process with this right
+    /// takes off again.
+    NetAdmin,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,69 +93,111 @@ const IDLE: Duration = Duration::from_secs(20);
 const LAST_WAIT: Duration = Duration::from_secs(10);
 
 impl Attachment {
-    fn begin(settings: AttachSettings) -> anyhow::Result<Self> {
-        let paths = AttachPaths::new(&settings.folder, settings.listen);
-        if paths.is_running() {
-            bail!("{} is accelerated already; end that with: afpa detach", settings.listen);
+    fn begin(
+        settings: AttachSettings,
+        drop_rights: impl FnOnce(Rights) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Self> {
+        if settings.listen.iter().any(|address| address.port() != settings.port()) {
+            bail!("{} have different ports: attach to each port by itself", settings.addresses());
         }
-        let mut server = Server::new(settings.listen, settings.answer_timeout);
-        server.reach().with_context(|| format!("no server listens on {}", settings.listen))?;
-        let all = interfaces().context("interfaces cannot be listed")?;
-        let sites = sites(&settings, &all);
-        if !is_reachable(settings.listen.ip(), &all) {
-            bail!("no interface has the address {}", settings.listen.ip());
+        let mut claim = PortClaim::default();
+        claim.lock(settings.port()).map_err(taken)?;
+        let all = interfaces_of_others().context("interfaces cannot be listed")?;
+        for address in &settings.listen {
+            if !is_reachable(address.ip(), &all) {
+                bail!("no interface has the address {}", address.ip());
+            }
         }
+        let watch = preflight(&settings)?;
+        let listening = Listening::begin(&settings, stranger_of(&settings)?, &all)?;
         let links = RootSettings { symlinks: settings.symlinks, dotfiles: false };
         let root = DocumentRoot::open(&settings.root, links)
             .with_context(|| format!("cannot use {}", settings.root.display()))?;
-        Self::load(settings, paths.clone(), root, sites, (server, all))
-            .inspect_err(|_| paths.abandon())
+        let socket = AttachSocket::new(&settings.folder, settings.port());
+        let parts = (root, listening, all);
+        let loaded = Self::load(settings, socket.clone(), parts, claim, drop_rights);
+        let mut attachment = loaded.inspect_err(|_| socket.remove())?;
+        attachment.watch = Some(watch);
+        Ok(attachment)
     }
 
     /// The part of the start that leaves files and pinned maps behind.
     fn load(
         settings: AttachSettings,
-        paths: AttachPaths,
-        root: DocumentRoot,
-        sites: Vec<Hosts>,
-        (server, all): (Server, Vec<Interface>),
+        socket: AttachSocket,
+        (root, listening, all): (DocumentRoot, Listening, Vec<Interface>),
+        claim: PortClaim,
+        drop_rights: impl FnOnce(Rights) -> anyhow::Result<()>,
     ) -> anyhow::Result<Self> {
-        let (fast_path, has_pin_dir) = load(&settings, &paths)?;
-        let listener = control::listen(&paths.socket)
-            .with_context(|| format!("cannot listen on {}", paths.socket.display()))?;
-        register(&fast_path, &settings, &sites)?;
+        let pin_dir = open_pin_dir(&settings);
+        PortClaim::clear(settings.port(), pin_dir.as_ref()).map_err(taken)?;
+        let fast_path = load(&settings, pin_dir.as_ref())?;
+        let listener = control::listen(&socket.path)
+            .with_context(|| format!("cannot listen on {}", socket.path.display()))?;
+        let sites = sites(&settings, &listening.addresses.get());
+        register(&fast_path, &settings, &sites, &listening.addresses.get())?;
+        let sockets = Sockets::begin(&fast_path, &settings.listen)?;
+        let mut interfaces = Carriers::default();
+        attach(&mut interfaces, &fast_path, &settings, &all)?;
+        if let Err(why) = fast_path.guard() {
+            say(&format!(
+                "a route that changes to a device without programs breaks connections: {why}"
+            ));
+        }
+        if let Some(Err(error)) = pin_dir.as_ref().map(PinDir::hand_over) {
+            say(&format!("what is kept of connections cannot be removed later: {error}"));
+        }
+        drop_rights(match fast_path.needs_net_admin() {
+            true => Rights::NetAdmin,
+            false => Rights::None,
+        })?;
+        check_readable(&root, &settings)?;
         let most = map_sizes().objects as usize;
         let scope = settings.scope.clone();
-        let filler = Arc::new(Filler::new(fast_path, root, scope, sites, most));
+        let bounds = (most, settings.revalidate);
+        let filler = Arc::new(Filler::new(fast_path, root, scope, sites, bounds));
         let sink = Arc::new(Sink(Arc::clone(&filler)));
         let watcher = Watcher::start(&filler.root, sink, WatchSettings::default())?;
         let watcher = Arc::new(watcher);
-        let interfaces = Carriers::default();
-        let mut attachment =
-            Self { settings, paths, has_pin_dir, filler, watcher, interfaces, tender: None };
-        attachment.attach(&all)?;
-        control::serve(listener, Arc::clone(&attachment.filler))?;
-        attachment.start(server)?;
+        let mut attachment = Self {
+            settings,
+            socket,
+            filler,
+            watcher,
+            interfaces,
+            listening,
+            sockets,
+            health: Arc::default(),
+            tender: None,
+            pin_dir,
+            watch: None,
+            behind: Vec::new(),
+            _claim: claim,
+        };
+        control::serve(listener, Arc::clone(&attachment.filler), Arc::clone(&attachment.health))?;
+        attachment.start()?;
         Ok(attachment)
     }
 
-    /// Attaches the programs to interfaces that do not have them yet.
-    fn attach(&mut self, all: &[Interface]) -> anyhow::Result<()> {
-        let listen = self.settings.listen;
-        for change in self.interfaces.update(&self.filler.fast_path, &[listen], all) {
-            match change {
-                Change::Added(name) => say(&format!("answering {listen} on {name}")),
-                Change::Gone(name) => say(&format!("{name} is gone")),
-                Change::Refused(name, why) => {
-                    return Err(anyhow::Error::new(why).context(format!("{name} refuses")));
-                }
+    /// Nothing is answered where somebody else's program comes before ours.
+    fn look_at_chains(&mut self) -> anyhow::Result<()> {
+        let behind = self.filler.fast_path.look_at_chains()?;
+        for (index, name) in self.interfaces.iter() {
+            match (self.behind.contains(&index), behind.contains(&index)) {
+                (false, true) => say(&format!(
+                    "another program stands before ours on {name}: not answering there"
+                )),
+                (true, false) => say(&format!("answering on {name} again")),
+                _ => {}
             }
         }
+        self.behind = behind;
         Ok(())
     }
 
-    fn start(&mut self, mut server: Server) -> anyhow::Result<()> {
+    fn start(&mut self) -> anyhow::Result<()> {
         let filler = Arc::clone(&self.filler);
+        filler.beat(); // a busy machine may take its time to run a new thread
         spawn("beat", move || {
             loop {
                 filler.beat();
@@ -135,7 +206,10 @@ impl Attachment {
         })?;
         self.tender = Some(tender(&self.filler)?);
         let (filler, watcher) = (Arc::clone(&self.filler), Arc::clone(&self.watcher));
+        let mut server = self.listening.viewpoints(&self.settings);
         spawn("filler", move || filler.fill(&watcher, &mut server))?;
+        let addresses = self.listening.addresses.clone();
+        health::watch(Arc::clone(&self.health), Arc::clone(&self.filler), addresses)?;
         Ok(())
     }
 
@@ -147,19 +221,25 @@ impl Attachment {
                 Some(Signal::SIGQUIT) => return Ok(End::Drain),
                 Some(Signal::SIGHUP) => {
                     say("asking for everything anew");
+                    self.listening.look_anew();
                     self.filler.everything_changed();
                 }
                 Some(_) => return Ok(End::Now),
                 None => {}
             }
             ticks += 1;
+            self.look_at_chains()?;
             if ticks.is_multiple_of(2) {
                 self.filler.fast_path.sweep(IDLE)?;
-                let all = interfaces()?;
-                self.attach(&all)?;
-                if learn(&self.filler, &self.settings, &all)? {
+                self.sockets.look(&self.filler.fast_path);
+                let all = interfaces_of_others()?;
+                attach(&mut self.interfaces, &self.filler.fast_path, &self.settings, &all)?;
+                if learn(&self.filler, &self.settings, &mut self.listening, &all)? {
                     say("addresses have changed: asking for everything anew");
                 }
+            }
+            for finding in self.watch.iter_mut().flat_map(Watch::news) {
+                say(&format!("! {finding}"));
             }
             status.show(&self.filler, &self.watcher);
         }
@@ -168,7 +248,8 @@ impl Attachment {
     /// Stops answering, and leaves no connection broken.
     fn end(&mut self, drain: bool, signals: &SignalFd) {
         self.filler.end();
-        let _closed = fs::remove_file(&self.paths.socket);
+        self.listening.end();
+        self.socket.remove();
         let answered = self.filler.fast_path.counters().map(|counters| counters.answered());
         say(&format!("{} requests were answered in the kernel", answered.unwrap_or_default()));
         let deadline = Instant::now() + LAST_WAIT;
@@ -178,7 +259,7 @@ impl Attachment {
             // Without this process, nothing retransmits what is lost of an answer of several segments.
             let transfers = self.filler.fast_path.transfers().unwrap_or_default();
             let waits =
-                drain || ((!self.has_pin_dir || transfers > 0) && Instant::now() < deadline);
+                drain || ((self.pin_dir.is_none() || transfers > 0) && Instant::now() < deadline);
             if translated == 0 || !waits {
                 break translated;
             }
@@ -187,17 +268,38 @@ impl Attachment {
                 _ => break translated,
             }
         };
-        if translated > 0 && self.has_pin_dir {
+        if let Some(pin_dir) = self.pin_dir.as_mut().filter(|_| translated > 0) {
             say(&format!(
                 "{translated} connections are translated until they end; `afpa detach` cleans up after them"
             ));
-            return;
+            return pin_dir.leave(true);
         }
         self.interfaces.detach(&self.filler.fast_path);
-        if self.has_pin_dir {
-            let _gone = FastPath::forget(&self.paths.pin_dir);
-        }
+        self.pin_dir.iter_mut().for_each(|pin_dir| pin_dir.leave(false));
     }
+}
+
+/// The interfaces, without those of strangers: no client comes by them.
+fn interfaces_of_others() -> std::io::Result<Vec<Interface>> {
+    let mut all = interfaces()?;
+    all.retain(|interface| !interface.name.starts_with(stranger::INTERFACE));
+    Ok(all)
+}
+
+/// Who asks, besides this machine. Nobody is needed where only this machine can ask.
+fn stranger_of(settings: &AttachSettings) -> anyhow::Result<Option<Arc<Stranger>>> {
+    if settings.listen.iter().all(|listen| listen.ip().is_loopback()) {
+        return Ok(None);
+    }
+    if settings.ask_only_locally {
+        say("asking from this machine only: what it may see will be sent to everybody");
+        return Ok(None);
+    }
+    let stranger = Stranger::make(settings.port()).context(
+        "the server cannot be asked as a stranger, so nothing would be answered; \
+         --ask-only-locally takes what this machine is told for what everybody is told",
+    )?;
+    Ok(Some(Arc::new(stranger)))
 }
 
 /// Retransmits answers that are not acknowledged in time.
@@ -209,28 +311,89 @@ fn tender(filler: &Arc<Filler>) -> std::io::Result<RtxThread> {
     RtxThread::start(move || filler.fast_path.service_timers(), complain)
 }
 
-/// Loads the programs, with a directory on the BPF file system if there is one. Whether there is.
-fn load(settings: &AttachSettings, paths: &AttachPaths) -> anyhow::Result<(FastPath, bool)> {
-    let prepared = paths.prepare_pin_dir();
-    if let Err(error) = &prepared {
-        say(&format!(
-            "connections cannot survive this process: {}: {error}",
-            paths.pin_dir.display()
-        ));
+/// The error that says whose the port is, and how to end that.
+fn taken(refused: ClaimRefused) -> anyhow::Error {
+    let remedy = refused.remedy();
+    anyhow::Error::new(refused).context(format!("the port cannot be accelerated ({remedy})"))
+}
+
+/// Looks at the host, and says what limits the fast path there.
+fn preflight(settings: &AttachSettings) -> anyhow::Result<Watch> {
+    let watch = Watch::begin(&settings.listen, false);
+    if let Some(refusal) = watch.refusal() {
+        bail!("the kernel cannot answer here: {refusal}");
     }
-    let has_pin_dir = prepared.is_ok();
+    watch.limits().for_each(|finding| say(&format!("! {finding}")));
+    Ok(watch)
+}
+
+/// Attaches the programs to interfaces that do not have them yet.
+fn attach(
+    carriers: &mut Carriers,
+    fast_path: &FastPath,
+    settings: &AttachSettings,
+    all: &[Interface],
+) -> anyhow::Result<()> {
+    for change in carriers.update(fast_path, &settings.listen, all) {
+        match change {
+            Change::Added(name) => {
+                say(&format!("answering {} on {name}", settings.addresses()));
+            }
+            Change::Gone(name) => say(&format!("{name} is gone")),
+            Change::Refused(name, why) => {
+                return Err(anyhow::Error::new(why).context(format!("{name} refuses")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Nothing could be compared with files that the user of the process may not read.
+fn check_readable(root: &DocumentRoot, settings: &AttachSettings) -> anyhow::Result<()> {
+    let listed = match root.resolve(b"/") {
+        Ok(Entry::Directory(folder)) => folder.list(true, 0).map(|_| ()),
+        _ => Err(std::io::ErrorKind::PermissionDenied.into()),
+    };
+    match listed {
+        // There is more to list than nothing.
+        Err(error) if error.kind() != std::io::ErrorKind::FileTooLarge => {
+            let root = settings.root.display();
+            bail!("{root} may not be read: change its permissions, or choose another --user")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The folder for what connections need when this process has ended. One that an earlier process left stays if the
+/// start fails.
+fn open_pin_dir(settings: &AttachSettings) -> Option<PinDir> {
+    let name = PinDir::name_of_attach(settings.port()).map_err(PinDirRefused::from);
+    match name.and_then(|name| PinDir::open(name, settings.owner)) {
+        Ok(mut pin_dir) => {
+            pin_dir.leave(pin_dir.was_inherited());
+            Some(pin_dir)
+        }
+        Err(refused) => {
+            say(&format!("connections cannot survive this process: {refused}"));
+            None
+        }
+    }
+}
+
+fn load(settings: &AttachSettings, pin_dir: Option<&PinDir>) -> anyhow::Result<FastPath> {
     let longest = settings.scope.longest;
     let several_segments = longest > Scope::ONE_SEGMENT;
     let fast_path = FastPath::load(Settings {
         refresh: settings.server_timeout / 2,
         bypass_after: settings.bypass_after,
-        keep_in: has_pin_dir.then(|| paths.pin_dir.clone()),
+        firewall_interval: settings.firewall_interval,
+        keep_in: pin_dir.map(PinDir::path),
         answer_max: u32::try_from(longest).unwrap_or(u32::MAX),
         pages: if several_segments { PAGES } else { 0 },
         transfers: if several_segments { TRANSFERS } else { 1 },
         ..map_sizes()
     });
-    Ok((fast_path.context("the fast path cannot be had")?, has_pin_dir))
+    fast_path.context("the fast path cannot be had")
 }
 
 /// Memory for answers of several segments: 23 MB.
@@ -274,13 +437,6 @@ impl Status {
             format!("{rate:.0} answers/s, {answered} in all, {} pinned{work}", standing.pinned);
         let _gone = write!(out, "\r\x1b[K{line}").and_then(|()| out.flush());
     }
-}
-
-/// Prints a line for the operator. An error of standard output must not end the attachment.
-fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    let clear = if std::io::stdout().is_terminal() { "\r\x1b[K" } else { "" };
-    let _gone = writeln!(out, "{clear}afpa attach: {line}").and_then(|()| out.flush());
 }
 
 fn listen_to_signals() -> anyhow::Result<SignalFd> {

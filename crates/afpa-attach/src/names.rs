@@ -1,24 +1,140 @@
 //! The names by which clients call the server.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
 
 use afpa_bpf::{FastPath, Interface, SiteNumber};
+use afpa_http::request::CLASSED;
 use anyhow::bail;
 
 use crate::filler::{Filler, Hosts};
+use crate::say::say;
+use crate::server::{Addresses, Server, Viewpoints, callable};
 use crate::settings::AttachSettings;
+use crate::stranger::Stranger;
 
 /// The number of the only listener.
 const LISTENER: u32 = 1;
 
-/// Tells the programs which site each name selects.
+/// The addresses by which the server is called: those, and only those, by which it was asked.
+pub(crate) struct Listening {
+    pub(crate) addresses: Addresses,
+    stranger: Option<Arc<Stranger>>,
+    /// All that the machine has for it, also those by which it does not answer.
+    looked_at: Vec<SocketAddr>,
+}
+
+/// How long an address may take to accept a connection: two lost SYN segments.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+impl Listening {
+    /// # Errors
+    /// When the server can be called by no address, or by none that a stranger can call.
+    pub(crate) fn begin(
+        settings: &AttachSettings,
+        stranger: Option<Arc<Stranger>>,
+        all: &[Interface],
+    ) -> anyhow::Result<Self> {
+        let mut listening =
+            Self { addresses: Addresses::default(), stranger, looked_at: Vec::new() };
+        listening.look(settings, all);
+        let found = listening.addresses.get();
+        for listen in &settings.listen {
+            let mut addresses = callable(*listen, all).into_iter();
+            if !addresses.any(|address| Server::new(address, PATIENCE).reach().is_ok()) {
+                bail!("no server listens on {listen}");
+            }
+        }
+        if let Some(stranger) = &listening.stranger
+            && found.iter().all(|address| address.ip().is_loopback())
+        {
+            bail!(
+                "the server on {} cannot be asked as a stranger, so nothing would be answered: a \
+                 firewall must let {} in; or --ask-only-locally takes what this machine is told for \
+                 what everybody is told",
+                settings.addresses(),
+                stranger.interface()
+            );
+        }
+        Ok(listening)
+    }
+
+    /// Who asks.
+    pub(crate) fn viewpoints(&self, settings: &AttachSettings) -> Viewpoints {
+        Viewpoints::new(self.addresses.clone(), self.stranger.clone(), settings.answer_timeout)
+    }
+
+    /// Nothing is asked any more.
+    pub(crate) fn end(&self) {
+        if let Some(stranger) = &self.stranger {
+            stranger.leave();
+        }
+    }
+
+    /// Looks at all addresses again, next time.
+    pub(crate) fn look_anew(&mut self) {
+        self.looked_at.clear();
+    }
+
+    /// Whether the addresses have changed.
+    fn look(&mut self, settings: &AttachSettings, all: &[Interface]) -> bool {
+        let now = callable_by_any(settings, all);
+        if now == self.looked_at {
+            return false;
+        }
+        let before = self.addresses.get();
+        let found = now.iter().copied().filter(|address| self.accepts(*address)).collect();
+        self.looked_at = now;
+        let changed = before != found;
+        self.addresses.set(found);
+        changed
+    }
+
+    /// Whether the server can be asked by this address. Others are left to it.
+    fn accepts(&self, address: SocketAddr) -> bool {
+        let mut server = match &self.stranger {
+            Some(stranger) if !address.ip().is_loopback() => {
+                Server::asked_by(Arc::clone(stranger), address, PATIENCE)
+            }
+            _ => Server::new(address, PATIENCE),
+        };
+        let outcome = server.reach();
+        if let Err(error) = &outcome {
+            say(&format!("{address} is left to the server: it cannot be asked there: {error}"));
+        }
+        outcome.is_ok()
+    }
+}
+
+/// The addresses of the machine by which the server may be called, whichever of its own they are of.
+fn callable_by_any(settings: &AttachSettings, all: &[Interface]) -> Vec<SocketAddr> {
+    let called: BTreeSet<SocketAddr> =
+        settings.listen.iter().flat_map(|listen| callable(*listen, all)).collect();
+    called.into_iter().collect()
+}
+
+/// Tells the programs which addresses are served, which site each name selects, and which request fields
+/// are known.
 pub(crate) fn register(
     fast_path: &FastPath,
     settings: &AttachSettings,
     sites: &[Hosts],
+    addresses: &[SocketAddr],
 ) -> anyhow::Result<()> {
-    fast_path.listen(settings.listen, LISTENER, 0)?;
+    let classed = CLASSED.iter().map(|(name, class)| (*name, 1 << *class as u32));
+    fast_path.let_fields_matter(classed)?;
+    for name in &settings.allowed_fields {
+        if name.len() >= FIELD_NAME || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        {
+            bail!("{name:?} is no name of a request field that the programs could read");
+        }
+        fast_path.let_fields_matter([(name.to_ascii_lowercase().as_str(), 0)])?;
+    }
+    for address in addresses {
+        fast_path.listen(*address, LISTENER, 0)?;
+    }
     for (spelling, site) in spellings(settings, sites) {
         if !fast_path.map_host(LISTENER, &spelling, site)? {
             bail!("the name {spelling:?} is empty or too long");
@@ -27,9 +143,12 @@ pub(crate) fn register(
     Ok(())
 }
 
+/// The programs read names that are shorter.
+const FIELD_NAME: usize = 40;
+
 /// The names with and without the port.
 fn spellings(settings: &AttachSettings, sites: &[Hosts]) -> BTreeSet<(String, SiteNumber)> {
-    let port = format!(":{}", settings.listen.port());
+    let port = format!(":{}", settings.port());
     let names = sites.iter().flat_map(|hosts| hosts.names.iter().map(|name| (name, hosts.site)));
     let spelled = names.flat_map(|(name, site)| {
         let bare = name.strip_suffix(&port).unwrap_or(name);
@@ -46,26 +165,36 @@ fn spellings(settings: &AttachSettings, sites: &[Hosts]) -> BTreeSet<(String, Si
 pub(crate) fn learn(
     filler: &Filler,
     settings: &AttachSettings,
+    listening: &mut Listening,
     interfaces: &[Interface],
 ) -> anyhow::Result<bool> {
-    let (before, now) = (filler.sites(), sites(settings, interfaces));
-    if before.iter().map(|hosts| &hosts.names).eq(now.iter().map(|hosts| &hosts.names)) {
+    let addresses_before = listening.addresses.get();
+    if !listening.look(settings, interfaces) {
         return Ok(false);
     }
+    let addresses = listening.addresses.get();
+    for address in addresses_before.iter().filter(|address| !addresses.contains(address)) {
+        filler.fast_path.unlisten(*address)?;
+    }
+    let (before, now) = (filler.sites(), sites(settings, &addresses));
     let (old, new) = (spellings(settings, &before), spellings(settings, &now));
     for (spelling, _) in old.difference(&new) {
         filler.fast_path.unmap_host(LISTENER, spelling)?;
     }
+    // Nothing is pinned when this returns, and what will be is asked for by all addresses.
     filler.rename(now);
     for (spelling, site) in new.difference(&old) {
         filler.fast_path.map_host(LISTENER, spelling, *site)?;
+    }
+    for address in addresses.iter().filter(|address| !addresses_before.contains(address)) {
+        filler.fast_path.listen(*address, LISTENER, 0)?;
     }
     Ok(true)
 }
 
 /// Names as clients write them: with the port, unless it is 80.
-pub(crate) fn sites(settings: &AttachSettings, interfaces: &[Interface]) -> Vec<Hosts> {
-    let port = match settings.listen.port() {
+pub(crate) fn sites(settings: &AttachSettings, addresses: &[SocketAddr]) -> Vec<Hosts> {
+    let port = match settings.port() {
         80 => String::new(),
         port => format!(":{port}"),
     };
@@ -74,19 +203,12 @@ pub(crate) fn sites(settings: &AttachSettings, interfaces: &[Interface]) -> Vec<
         let sites = sites.map(|(name, site)| (site, vec![format!("{name}{port}")]));
         return sites.map(|(site, names)| Hosts { site, names }).collect();
     }
-    let mut names: Vec<String> = Vec::new();
-    let listen = settings.listen.ip();
-    for address in interfaces.iter().flat_map(|interface| &interface.addresses) {
-        let name = match address {
-            IpAddr::V4(address) => format!("{address}{port}"),
-            IpAddr::V6(address) if address.is_unicast_link_local() => continue,
-            IpAddr::V6(address) => format!("[{address}]{port}"),
-        };
-        if listen.is_unspecified() || *address == listen {
-            names.push(name);
-        }
-    }
+    let name = |address: &SocketAddr| match address.ip() {
+        IpAddr::V4(address) => format!("{address}{port}"),
+        IpAddr::V6(address) => format!("[{address}]{port}"),
+    };
     // The first name is the one that is asked; the order of the others does not matter.
+    let mut names: Vec<String> = addresses.iter().map(name).collect();
     names.sort_unstable();
     names.dedup();
     names.insert(0, format!("localhost{port}"));
@@ -101,15 +223,20 @@ mod tests {
 
     fn settings(listen: &str, hosts: &[&str]) -> AttachSettings {
         AttachSettings {
-            listen: listen.parse().unwrap(),
+            listen: listen.split(' ').map(|listen| listen.parse().unwrap()).collect(),
             root: "/".into(),
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
             scope: crate::Scope { extensions: Vec::new(), excluded: Vec::new(), longest: 0 },
             symlinks: afpa_cache::root::SymlinkPolicy::Always,
             server_timeout: Duration::from_secs(1),
             answer_timeout: Duration::from_secs(1),
+            revalidate: Duration::from_secs(1),
+            allowed_fields: Vec::new(),
+            ask_only_locally: false,
             bypass_after: 0,
+            firewall_interval: Duration::ZERO,
             folder: "/".into(),
+            owner: None,
         }
     }
 
@@ -119,7 +246,8 @@ mod tests {
     }
 
     fn names(listen: &str, hosts: &[&str], addresses: &[&str]) -> Vec<Vec<String>> {
-        let sites = sites(&settings(listen, hosts), &interfaces(addresses));
+        let settings = settings(listen, hosts);
+        let sites = sites(&settings, &callable_by_any(&settings, &interfaces(addresses)));
         sites.into_iter().map(|hosts| hosts.names).collect()
     }
 
@@ -131,13 +259,16 @@ mod tests {
         let reversed: Vec<&str> = all.iter().rev().copied().collect();
         assert_eq!(names("[::]:81", &[], &reversed), [expected]);
         assert_eq!(names("10.0.0.1:80", &[], &all), [["localhost", "10.0.0.1"]]);
+        let two = names("10.0.0.1:80 [fd00::1]:80", &[], &all);
+        assert_eq!(two, [["localhost", "10.0.0.1", "[fd00::1]"]]);
         assert_eq!(names("[::]:80", &["a.org", "b.org"], &all), [["a.org"], ["b.org"]]);
     }
 
     #[test]
     fn names_are_spelled_with_the_port_and_without() {
         let settings = settings("0.0.0.0:81", &[]);
-        let spelled = spellings(&settings, &sites(&settings, &interfaces(&["fd00::1"])));
+        let addresses = ["[fd00::1]:81".parse().unwrap()];
+        let spelled = spellings(&settings, &sites(&settings, &addresses));
         let names: Vec<&str> = spelled.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["[fd00::1]", "[fd00::1]:81", "localhost", "localhost:81"]);
     }

@@ -1,89 +1,55 @@
-//! Where an attachment has its socket, and what survives it.
+//! Where an attachment has its control socket.
 
 use std::fs;
-use std::io;
-use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use afpa_bpf::{FastPath, HOME};
-
-/// Everything that an attachment to an address leaves in the file system.
-#[derive(Clone, Debug)]
-pub(crate) struct AttachPaths {
-    /// The control socket. The attachment listens on it as long as it runs.
-    pub(crate) socket: PathBuf,
-    /// A directory on the BPF file system: the connections, and the programs that translate them.
-    pub(crate) pin_dir: PathBuf,
+/// The control socket of an attachment. The attachment listens on it as long as it runs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AttachSocket {
+    pub(crate) path: PathBuf,
+    pub(crate) port: u16,
 }
 
-impl AttachPaths {
-    pub(crate) fn new(folder: &Path, listen: SocketAddr) -> Self {
-        Self::named(folder, &listen.to_string())
-    }
-
-    /// The same address in another network namespace has other paths. BPF file systems allow no dots in
-    /// names.
-    fn named(folder: &Path, address: &str) -> Self {
-        let prefix = prefix();
-        let plain = address.replace('.', "_");
-        Self {
-            socket: folder.join(format!("{prefix}{address}.sock")),
-            pin_dir: Path::new(HOME).join(format!("{prefix}{plain}")),
-        }
+impl AttachSocket {
+    /// The one of a port in this network namespace.
+    pub(crate) fn new(folder: &Path, port: u16) -> Self {
+        Self { path: folder.join(format!("{}{port}.sock", prefix())), port }
     }
 
     /// Those of all attachments in this network namespace, running or not.
-    pub(crate) fn all(folder: &Path) -> Vec<Self> {
+    pub(crate) fn all(folders: &[PathBuf]) -> Vec<Self> {
         let prefix = prefix();
-        let names = |folder: &Path, suffix: &str| -> Vec<String> {
-            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-            let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-            let names = names.filter_map(|name| {
-                Some(name.strip_prefix(&prefix)?.strip_suffix(suffix)?.replace('_', "."))
-            });
-            names.collect()
-        };
-        let mut all = names(folder, ".sock");
-        all.extend(names(Path::new(HOME), ""));
+        let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok());
+        let paths = entries.flat_map(|entries| entries.flatten().map(|entry| entry.path()));
+        let mut all: Vec<Self> = paths
+            .filter_map(|path| {
+                let name = path.file_name()?.to_str()?;
+                let port = name.strip_prefix(&prefix)?.strip_suffix(".sock")?.parse().ok()?;
+                Some(Self { path, port })
+            })
+            .collect();
         all.sort();
         all.dedup();
-        all.iter().map(|address| Self::named(folder, address)).collect()
+        all
     }
 
     /// Whether an attachment runs here.
     pub(crate) fn is_running(&self) -> bool {
-        UnixStream::connect(&self.socket).is_ok()
+        UnixStream::connect(&self.path).is_ok()
     }
 
-    /// Removes what a failed start has created. Programs on interfaces stay: they translate connections of
-    /// an earlier attachment.
-    pub(crate) fn abandon(&self) {
-        let _gone = fs::remove_file(&self.socket);
-        let entries = fs::read_dir(&self.pin_dir).into_iter().flatten().flatten();
-        let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        if !names.any(|name| name.starts_with("ingress-") || name.starts_with("egress-")) {
-            let _gone = FastPath::forget(&self.pin_dir);
-        }
-    }
-
-    /// Creates the directory for pinned maps.
-    ///
-    /// # Errors
-    /// When there is no BPF file system to use.
-    pub(crate) fn prepare_pin_dir(&self) -> io::Result<()> {
-        afpa_bpf::open_home()?;
-        match fs::create_dir(&self.pin_dir) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(()),
-        }
+    /// Removes the name. Its folder belongs to root or to the user of the attachment, so that nobody else leads
+    /// this elsewhere; a link in its place is removed, not followed.
+    pub(crate) fn remove(&self) {
+        let _gone = fs::remove_file(&self.path);
     }
 }
 
 /// `attach-` and the number of our network namespace.
 fn prefix() -> String {
-    use std::os::unix::fs::MetadataExt;
-    let namespace = fs::metadata("/proc/self/ns/net").map_or(0, |namespace| namespace.ino());
+    let namespace = fs::metadata("/proc/thread-self/ns/net").map_or(0, |namespace| namespace.ino());
     format!("attach-{namespace}-")
 }
 
@@ -94,16 +60,17 @@ mod tests {
     #[test]
     fn attachments_are_found_by_their_names() {
         let folder = tempfile::tempdir().unwrap();
-        let paths = AttachPaths::new(folder.path(), "10.0.0.1:80".parse().unwrap());
-        assert!(paths.pin_dir.ends_with(format!("{}10_0_0_1:80", prefix())));
-        assert!(!paths.is_running());
-        let listener = std::os::unix::net::UnixListener::bind(&paths.socket).unwrap();
-        assert!(paths.is_running());
-        let all = AttachPaths::all(folder.path());
-        assert!(
-            all.iter().any(|found| found.socket == paths.socket && found.pin_dir == paths.pin_dir)
-        );
+        let socket = AttachSocket::new(folder.path(), 80);
+        assert!(!socket.is_running());
+        let listener = std::os::unix::net::UnixListener::bind(&socket.path).unwrap();
+        fs::write(folder.path().join("attach-1-80.sock"), "of another namespace").unwrap();
+        fs::write(folder.path().join("7.sock"), "").unwrap();
+        assert!(socket.is_running());
+        let folders = [folder.path().to_owned(), folder.path().join("none")];
+        assert_eq!(AttachSocket::all(&folders), std::slice::from_ref(&socket));
         drop(listener);
-        assert!(!paths.is_running(), "a socket nobody listens on is no attachment");
+        assert!(!socket.is_running(), "a socket nobody listens on is no attachment");
+        socket.remove();
+        assert!(AttachSocket::all(&folders).is_empty());
     }
 }

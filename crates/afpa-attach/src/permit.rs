@@ -43,7 +43,7 @@ pub enum Refused {
 }
 
 /// Fields that make a response valid for one client only, or say that it came through a cache or proxy.
-const PRIVATE: [&str; 15] = [
+const PRIVATE: [&str; 14] = [
     "Set-Cookie",
     "Set-Cookie2",
     "WWW-Authenticate",
@@ -57,7 +57,6 @@ const PRIVATE: [&str; 15] = [
     "Age",
     "Via",
     "Trailer",
-    "Transfer-Encoding",
     "Upgrade",
 ];
 

@@ -1,29 +1,33 @@
-//! A keep-alive connection to the attached server.
+//! Keep-alive connections to the attached server, one for each viewpoint from which it is asked.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::answer::{Answer, Asked};
 use crate::gather::{Ask, AskError};
+use crate::stranger::Stranger;
 
-/// The server. It is asked one request at a time; a connection is made when there is none.
-#[derive(Debug)]
+/// The server, called by one of its addresses. It is asked one request at a time; a connection is made when
+/// there is none.
 pub struct Server {
     address: SocketAddr,
     timeout: Duration,
+    /// Who asks; `None`: this machine.
+    stranger: Option<Arc<Stranger>>,
     connection: Option<TcpStream>,
 }
 
 impl Server {
-    /// A server that listens on `address`. If that is the unspecified address, loopback is used.
+    /// The server that listens on `address`, asked from this machine.
     pub fn new(address: SocketAddr, timeout: Duration) -> Self {
-        let ip = match address.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-            ip => ip,
-        };
-        Self { address: SocketAddr::new(ip, address.port()), timeout, connection: None }
+        Self { address, timeout, stranger: None, connection: None }
+    }
+
+    /// The same, asked by a stranger.
+    pub fn asked_by(stranger: Arc<Stranger>, address: SocketAddr, timeout: Duration) -> Self {
+        Self { stranger: Some(stranger), ..Self::new(address, timeout) }
     }
 
     /// Whether it accepts a connection.
@@ -31,7 +35,10 @@ impl Server {
     /// # Errors
     /// When it does not.
     pub fn reach(&mut self) -> io::Result<()> {
-        let stream = TcpStream::connect_timeout(&self.address, self.timeout)?;
+        let stream = match &self.stranger {
+            Some(stranger) => stranger.connect(self.address, self.timeout)?,
+            None => TcpStream::connect_timeout(&self.address, self.timeout)?,
+        };
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(self.timeout))?;
         stream.set_write_timeout(Some(self.timeout))?;
@@ -64,7 +71,7 @@ impl Server {
     }
 }
 
-impl Ask for Server {
+impl Server {
     /// Servers close connections that were idle, or after a number of requests, and may say so in an answer.
     /// Then the request is sent again on a new connection.
     fn ask(&mut self, asked: Asked, request: &str) -> Result<Answer, AskError> {
@@ -75,6 +82,97 @@ impl Ask for Server {
             outcome => outcome,
         }
     }
+}
+
+/// The addresses by which the server is asked; they change while the machine's do.
+#[derive(Clone, Default)]
+pub struct Addresses(Arc<Mutex<Vec<SocketAddr>>>);
+
+impl Addresses {
+    /// All of them.
+    pub fn get(&self) -> Vec<SocketAddr> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on these.
+    pub fn set(&self, addresses: Vec<SocketAddr>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = addresses;
+    }
+}
+
+/// The server as it is seen from everywhere: by a stranger on each of its addresses, and from this machine
+/// as loopback.
+pub struct Viewpoints {
+    addresses: Addresses,
+    timeout: Duration,
+    stranger: Option<Arc<Stranger>>,
+    /// The addresses that `servers` is of.
+    seen: Vec<SocketAddr>,
+    servers: Vec<Server>,
+}
+
+impl Viewpoints {
+    /// Without a stranger the server is only asked from this machine.
+    pub fn new(addresses: Addresses, stranger: Option<Arc<Stranger>>, timeout: Duration) -> Self {
+        Self { addresses, timeout, stranger, seen: Vec::new(), servers: Vec::new() }
+    }
+
+    /// One viewpoint: a stranger cannot reach loopback, and there loopback is everybody.
+    fn of(&self, address: SocketAddr) -> Server {
+        match &self.stranger {
+            Some(stranger) if !address.ip().is_loopback() => {
+                Server::asked_by(Arc::clone(stranger), address, self.timeout)
+            }
+            _ => Server::new(address, self.timeout),
+        }
+    }
+}
+
+impl Ask for Viewpoints {
+    fn viewpoints(&mut self) -> usize {
+        let now = self.addresses.get();
+        if now != self.seen {
+            let mut ordered = now.clone();
+            ordered.sort_by_key(|address| address.ip().is_loopback()); // strangers come first
+            let mut servers: Vec<_> = ordered.iter().map(|address| self.of(*address)).collect();
+            let foreign = servers.iter().any(|server| server.stranger.is_some());
+            let own = servers.iter().any(|server| server.stranger.is_none());
+            if let Some(first) = ordered.first().filter(|_| foreign && !own) {
+                servers.push(Server::new(*first, self.timeout));
+            }
+            (self.seen, self.servers) = (now, servers);
+        }
+        self.servers.len()
+    }
+
+    fn ask_at(
+        &mut self,
+        viewpoint: usize,
+        asked: Asked,
+        request: &str,
+    ) -> Result<Answer, AskError> {
+        let server = self.servers.get_mut(viewpoint);
+        let server = server.ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))?;
+        server.ask(asked, request)
+    }
+}
+
+/// Addresses of the machine by which a server that listens on `listen` may be called. Those of one link
+/// alone, which no stranger can call, are not among them.
+pub fn callable(listen: SocketAddr, all: &[afpa_bpf::Interface]) -> Vec<SocketAddr> {
+    if !listen.ip().is_unspecified() {
+        return vec![listen];
+    }
+    let fits = |address: &IpAddr| match address {
+        IpAddr::V4(_) => true, // [::] takes both, as a dual-stack socket does
+        IpAddr::V6(address) => listen.is_ipv6() && !address.is_unicast_link_local(),
+    };
+    let addresses = all.iter().flat_map(|interface| &interface.addresses).copied().filter(fits);
+    let mut addresses: Vec<_> =
+        addresses.map(|address| SocketAddr::new(address, listen.port())).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
 }
 
 fn closes(answer: &Answer) -> bool {

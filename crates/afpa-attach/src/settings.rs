@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use afpa_bpf::PinDirOwner;
 use afpa_cache::root::SymlinkPolicy;
 
 use crate::Scope;
@@ -11,8 +12,8 @@ use crate::Scope;
 /// What to accelerate, and how.
 #[derive(Clone, Debug)]
 pub struct AttachSettings {
-    /// Where the server listens.
-    pub listen: SocketAddr,
+    /// Where the server listens: at least one address, all with the same port.
+    pub listen: Vec<SocketAddr>,
     /// The folder whose files it serves.
     pub root: PathBuf,
     /// Names by which clients call it, each a site of its own. Empty: its addresses and `localhost`, which
@@ -28,10 +29,34 @@ pub struct AttachSettings {
     /// Consecutive requests that the kernel could not answer, after which the server alone serves the
     /// connection; 0: never.
     pub bypass_after: u32,
+    /// Every pinned answer is confirmed by the server within this time, so new rules of it count that soon.
+    pub revalidate: Duration,
+    /// Request fields, besides those that asking with decoys shows to be unimportant, which matter to no
+    /// answer of the server.
+    pub allowed_fields: Vec<String>,
+    /// Nobody is asked but this machine: what it is told is taken for what everybody is told.
+    pub ask_only_locally: bool,
+    /// Clients are answered in the kernel for so long after a packet of theirs got through the kernel's own path:
+    /// netfilter, cgroup programs, routes; zero: for ever.
+    pub firewall_interval: Duration,
     /// How long the server may take for one answer.
     pub answer_timeout: Duration,
     /// Folder of the control socket.
     pub folder: PathBuf,
+    /// The user that the process becomes when everything is loaded; None: it stays what it is.
+    pub owner: Option<PinDirOwner>,
+}
+
+impl AttachSettings {
+    /// The port of the server.
+    pub fn port(&self) -> u16 {
+        self.listen.first().map_or(0, SocketAddr::port)
+    }
+
+    /// The addresses, for people.
+    pub(crate) fn addresses(&self) -> String {
+        self.listen.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" and ")
+    }
 }
 
 /// Sizes of the kernel's maps. Whoever takes over pinned maps uses the sizes that they have.

@@ -13,28 +13,40 @@ mod cache;
 mod clock;
 mod conn;
 mod dry_run;
+mod found;
 mod load;
 mod net;
+mod pin_dir;
 mod pin_home;
+pub mod preflight;
 mod region;
 mod rtx;
 mod stats;
+mod verify;
 
 pub use afpa_abi::{
     ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PAGE, PATH_MAX, Reason,
-    SITES_COUNTED, SiteCount, kind,
+    SITES_COUNTED, Sample, SiteCount, kind,
 };
 pub use cache::pin::Usage;
 pub use cache::room::{PAGE_BYTES, VARIANT_BYTES};
-pub use cache::variant::{Coding, LONGEST_ANSWER, PinError, Response, Variant};
+pub use cache::variant::{
+    Coding, FIELD_UNKNOWN, LONGEST_ANSWER, PinError, PinRules, Response, Variant,
+};
+pub use conn::admit::FIREWALL_INTERVAL;
 pub use conn::events::Events;
 pub use conn::flows::Swept;
 pub use conn::listen::SiteNumber;
+pub use conn::samples::{Samples, sampled_answer, sampled_request};
+pub use conn::served::ServedSockets;
 pub use dry_run::{DryRun, Hook, TCX_DROP, TCX_NEXT, TCX_REDIRECT};
+pub use found::{FoundFastPath, OnHooks, OtherProgram, Process};
 pub use load::{BYPASS_AFTER, FastPath, ProgramStatistics, Settings, Unavailable};
 pub use net::carriers::{Carriers, Change};
 pub use net::interfaces::{Interface, carrying, interfaces, is_reachable};
+pub use net::port_claim::{ClaimRefused, PortClaim};
 pub use net::tcx::{TcxHook, TcxProgram, detach_link};
+pub use pin_dir::{PinDir, PinDirOwner, PinDirRefused};
 pub use pin_home::{HOME, open_home};
 pub use rtx::RtxThread;
 pub use stats::Counters;

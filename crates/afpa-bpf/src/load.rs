@@ -1,20 +1,24 @@
 //! Bringing programs and maps into the kernel, or saying why that cannot be.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use afpa_abi::{ANSWER_MAX, TICK_SHIFT, program};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, PrintLevel};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
 
 use crate::cache::pinned::Pinned;
+use crate::conn::admit::FIREWALL_INTERVAL;
+use crate::conn::served::Server;
+use crate::net::hooked::Hooks;
 use crate::net::links::Attachments;
 use crate::region::{Pages, Region, Slots};
 use crate::rtx::Timers;
 use crate::stats::counters::InterfaceCounters;
+use crate::verify;
 
 /// [`Settings::bypass_after`] by default. A hit saves about ten times what a pass costs, so that the fast path
 /// pays from one hit in ten requests on. Where hits come by chance, 64 misses in a row are seen once in some
@@ -64,6 +68,9 @@ pub struct Settings {
     pub bypass_after: u32,
     /// The least time that these requests must span: longer than it takes to pin a changed object again.
     pub bypass_time: Duration,
+    /// Clients are answered for so long after their packets got through the kernel's own path: netfilter, cgroup
+    /// programs, routes. Then a request of theirs takes that path. Zero: for ever.
+    pub firewall_interval: Duration,
     /// A folder on a BPF file system that keeps programs and connections when this process ends:
     /// nothing is answered then, but connections with a sequence offset are still translated, and the
     /// next process that loads with the same folder takes them over. None: they break.
@@ -73,6 +80,9 @@ pub struct Settings {
     /// How long the bytes of a retired object stay, for clients that lost their answer: as long as most
     /// stacks try. [`FastPath::reclaim`] finds out earlier who still needs them.
     pub retire_after: Duration,
+    /// For tests: as on kernels without tcx.
+    #[doc(hidden)]
+    pub without_tcx: bool,
 }
 
 impl Default for Settings {
@@ -93,9 +103,11 @@ impl Default for Settings {
             refresh: Duration::ZERO,
             bypass_after: BYPASS_AFTER,
             bypass_time: Duration::from_secs(1),
+            firewall_interval: FIREWALL_INTERVAL,
             keep_in: None,
             sizes_as_kept: false,
             retire_after: Duration::from_secs(60),
+            without_tcx: false,
         }
     }
 }
@@ -129,22 +141,38 @@ pub struct ProgramStatistics {
 /// any more, and everything is detached unless [`Settings::keep_in`] says otherwise.
 pub struct FastPath {
     pub(crate) settings: Settings,
+    /// How programs are put on interfaces here.
+    pub(crate) hooks: Hooks,
+    /// What there is not, because the kernel refused what it needs.
+    lacks: Vec<String>,
     /// The kernel empties it when we are gone, and the programs answer no more.
     alive: MapHandle,
     pub(crate) answer: OwnedFd,
     pub(crate) ingress: OwnedFd,
     pub(crate) egress: OwnedFd,
     pub(crate) probe: OwnedFd,
-    transfer: OwnedFd,
+    pub(crate) served_program: OwnedFd,
+    /// The marks of sockets.
+    pub(crate) served: MapHandle,
+    pub(crate) served_survey: MapHandle,
+    pub(crate) served_inodes: MapHandle,
+    pub(crate) servers: Mutex<Vec<Server>>,
     icmp: OwnedFd,
-    pub(crate) rtx_due_program: OwnedFd,
-    pub(crate) rtx_timer: OwnedFd,
+    transfer: Option<OwnedFd>,
+    pub(crate) rtx: Option<RtxPrograms>,
+    unusual: OwnedFd,
+    pub(crate) chain: Option<OwnedFd>,
+    /// See [`FastPath::guard`].
+    pub(crate) guards: [OwnedFd; 2],
+    pub(crate) guarding: Mutex<Vec<OwnedFd>>,
     /// What ingress programs reach by tail calls without user mode.
     programs: MapHandle,
     pub(crate) rtx_due: MapHandle,
     pub(crate) timers: Mutex<Timers>,
     pub(crate) listeners: MapHandle,
+    pub(crate) carriers: MapHandle,
     pub(crate) sites: MapHandle,
+    pub(crate) fields: MapHandle,
     pub(crate) objects: MapHandle,
     pub(crate) flows: MapHandle,
     pub(crate) transfers: MapHandle,
@@ -152,6 +180,7 @@ pub struct FastPath {
     pub(crate) site_counts: MapHandle,
     pub(crate) checked: MapHandle,
     pub(crate) events: MapHandle,
+    pub(crate) samples: MapHandle,
     pub(crate) region: Region,
     pub(crate) slots: Slots,
     pub(crate) pages: Pages,
@@ -162,29 +191,24 @@ pub struct FastPath {
 
 impl FastPath {
     /// Load programs and maps. Nothing is attached, served or answered yet.
-    pub fn load(settings: Settings) -> Result<Self, Unavailable> {
-        libbpf_rs::set_print(Some((PrintLevel::Warn, keep_complaint)));
+    pub fn load(mut settings: Settings) -> Result<Self, Unavailable> {
         check_kernel()?;
-        let mut open = ObjectBuilder::default()
-            .name("afpa")
-            .and_then(|builder| builder.open_memory(crate::OBJECT))
-            .map_err(|error| explain("eBPF object cannot be read", &error))?;
+        let mut open =
+            verify::open_object().map_err(|error| explain("eBPF object cannot be read", &error))?;
         let header_blocks = settings.header_blocks.max(1).next_power_of_two();
         prepare_maps(&mut open, &settings, header_blocks)
             .map_err(|error| explain("maps cannot be prepared", &error))?;
-        let object = open.load().map_err(|error| explain("kernel refuses the programs", &error))?;
+        let (object, names) =
+            verify::create_maps(open).map_err(|error| explain("maps cannot be created", &error))?;
+        let mut programs = verify::load_programs(&object, names);
         let map = |name: &str| {
             let found = object.maps().find(|map| map.name() == name);
             let found = found.ok_or_else(|| broken_object(name))?;
             MapHandle::try_from(&found).map_err(|error| explain("map cannot be kept", &error))
         };
-        let program = |name: &str| {
-            let found = object.progs().find(|program| program.name() == name);
-            let found = found.ok_or_else(|| broken_object(name))?;
-            found
-                .as_fd()
-                .try_clone_to_owned()
-                .map_err(|error| explain("program cannot be kept", &error))
+        let mut program = |name: &str| {
+            let loaded = programs.remove(name).ok_or_else(|| broken_object(name))?;
+            loaded.map_err(|text| refused(&format!("kernel refuses {name}"), &text))
         };
         let region = Region::map(&map(".data.shared")?)
             .map_err(|error| explain("region cannot be mapped", &error))?;
@@ -192,21 +216,48 @@ impl FastPath {
             .map_err(|error| explain("objects cannot be mapped", &error))?;
         let pages = Pages::map(&map("pages")?)
             .map_err(|error| explain("pages of objects cannot be mapped", &error))?;
+        let mut lacks = Vec::new();
+        let mut lack = |what: &str, why: Unavailable| lacks.push(format!("{what}: {}", why.reason));
+        let rtx = RtxPrograms::take(&mut program)
+            .map_err(|why| {
+                lack("what is lost of an answer is sent when the client asks again", why)
+            })
+            .ok();
+        // Their losses are repaired by these timers alone.
+        let transfer = program("afpa_transfer")
+            .map_err(|why| lack("answers of several segments are left to user mode", why))
+            .ok()
+            .filter(|_| rtx.is_some());
+        if transfer.is_none() {
+            settings.answer_max = settings.answer_max.min(ANSWER_MAX as u32);
+        }
         let fast_path = Self {
+            hooks: Hooks::of_this_kernel(&settings),
             alive: map("alive")?,
             answer: program("afpa_answer")?,
             ingress: program("afpa_ingress")?,
             egress: program("afpa_egress")?,
             probe: program("afpa_probe")?,
-            transfer: program("afpa_transfer")?,
+            served_program: program("afpa_served")?,
+            served: map("served")?,
+            served_survey: map("served_survey")?,
+            served_inodes: map("served_inodes")?,
+            servers: Mutex::default(),
             icmp: program("afpa_icmp")?,
-            rtx_due_program: program("afpa_rtx_due")?,
-            rtx_timer: program("afpa_rtx_timer")?,
+            transfer,
+            rtx,
+            unusual: program("afpa_unusual")?,
+            // Where there is no tcx, there are no chains.
+            chain: program("afpa_chain").ok(),
+            guards: [program("afpa_guard_egress")?, program("afpa_guard_ingress")?],
+            guarding: Mutex::default(),
             programs: map("programs")?,
             rtx_due: map("rtx_due")?,
             timers: Mutex::default(),
             listeners: map("listeners")?,
+            carriers: map("carriers")?,
             sites: map("sites")?,
+            fields: map("fields")?,
             objects: map("objects")?,
             flows: map("flows")?,
             transfers: map("transfers")?,
@@ -214,12 +265,14 @@ impl FastPath {
             site_counts: map("site_counts")?,
             checked: map("checked")?,
             events: map("events")?,
+            samples: map("samples")?,
             pinned: Mutex::new(Pinned::new(&slots, &pages)),
             attached: Mutex::default(),
             places: Mutex::default(),
             region,
             slots,
             pages,
+            lacks,
             settings,
         };
         fast_path.configure(header_blocks).map_err(|error| explain("no random numbers", &error))?;
@@ -233,9 +286,12 @@ impl FastPath {
             let program = program.as_raw_fd().to_ne_bytes();
             map.update(&u32::from(place).to_ne_bytes(), &program, MapFlags::ANY)
         };
-        put(&self.programs, program::TRANSFER, &self.transfer)?;
+        if let Some(transfer) = &self.transfer {
+            put(&self.programs, program::TRANSFER, transfer)?;
+        }
         put(&self.programs, program::INGRESS, &self.ingress)?;
         put(&self.programs, program::ICMP, &self.icmp)?;
+        put(&self.programs, program::UNUSUAL, &self.unusual)?;
         put(&self.alive, 0, &self.answer)
     }
 
@@ -244,7 +300,9 @@ impl FastPath {
         std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut seed)?;
         self.region.pulse().store(0, Ordering::SeqCst);
         self.region.forget_interfaces();
+        self.region.not_first().store(0, Ordering::Relaxed);
         self.region.forget_paths(); // of a process before us, when the region was kept
+        self.region.fields_matter().store(0, Ordering::Relaxed);
         self.look_anew(); // its listeners, which kept connections remember, may have had our numbers
         self.region.hash_seed().store(u64::from_ne_bytes(seed), Ordering::Relaxed);
         self.region.refresh_ns().store(self.settings.refresh.as_nanos() as u64, Ordering::Relaxed);
@@ -253,8 +311,14 @@ impl FastPath {
         self.set_bypass_after(self.settings.bypass_after);
         let bypass_time = self.settings.bypass_time.as_nanos() >> TICK_SHIFT;
         self.region.bypass_time().store(bypass_time as u32, Ordering::Relaxed);
+        self.set_firewall_interval(self.settings.firewall_interval);
         self.region.checked_mask().store(header_blocks - 1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// What there is not, a line each, because this kernel refused a program that it needs.
+    pub fn lacks(&self) -> &[String] {
+        &self.lacks
     }
 
     /// Report one in this many answers from now on; 0: none.
@@ -275,38 +339,36 @@ impl FastPath {
     /// Verifier and run-time figures of each program.
     pub fn program_statistics(&self) -> std::io::Result<Vec<ProgramStatistics>> {
         let programs = [
-            ("afpa_answer", &self.answer),
-            ("afpa_transfer", &self.transfer),
-            ("afpa_icmp", &self.icmp),
-            ("afpa_ingress", &self.ingress),
-            ("afpa_egress", &self.egress),
-            ("afpa_probe", &self.probe),
-            ("afpa_rtx_due", &self.rtx_due_program),
-            ("afpa_rtx_timer", &self.rtx_timer),
+            ("afpa_answer", Some(&self.answer)),
+            ("afpa_transfer", self.transfer.as_ref()),
+            ("afpa_icmp", Some(&self.icmp)),
+            ("afpa_unusual", Some(&self.unusual)),
+            ("afpa_guard_egress", Some(&self.guards[0])),
+            ("afpa_guard_ingress", Some(&self.guards[1])),
+            ("afpa_ingress", Some(&self.ingress)),
+            ("afpa_egress", Some(&self.egress)),
+            ("afpa_probe", Some(&self.probe)),
+            ("afpa_served", Some(&self.served_program)),
+            ("afpa_rtx_due", self.rtx.as_ref().map(|rtx| &rtx.due)),
+            ("afpa_rtx_timer", self.rtx.as_ref().map(|rtx| &rtx.timer)),
         ];
-        programs.into_iter().map(|(name, fd)| statistics(name, fd)).collect()
+        let loaded = programs.into_iter().filter_map(|(name, program)| Some((name, program?)));
+        loaded.map(|(name, program)| statistics(name, program)).collect()
     }
 }
 
-/// What libbpf and the verifier said last: an error number alone explains nothing.
-static COMPLAINT: Mutex<String> = Mutex::new(String::new());
-
-fn keep_complaint(_: PrintLevel, text: String) {
-    if text.contains("BEGIN PROG LOAD LOG") {
-        *COMPLAINT.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = text;
-    }
+/// The programs that retransmit.
+pub(crate) struct RtxPrograms {
+    pub(crate) due: OwnedFd,
+    pub(crate) timer: OwnedFd,
 }
 
-/// The verifier's last words before its statistics.
-fn verdict() -> Option<String> {
-    let log = COMPLAINT.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if std::env::var_os("AFPA_BPF_VERBOSE").is_some() {
-        eprintln!("{log}");
+impl RtxPrograms {
+    fn take(
+        mut program: impl FnMut(&str) -> Result<OwnedFd, Unavailable>,
+    ) -> Result<Self, Unavailable> {
+        Ok(Self { due: program("afpa_rtx_due")?, timer: program("afpa_rtx_timer")? })
     }
-    log.lines()
-        .rev()
-        .find(|line| !line.starts_with("processed") && !line.contains("PROG LOAD LOG"))
-        .map(str::to_owned)
 }
 
 fn prepare_maps(
@@ -316,6 +378,11 @@ fn prepare_maps(
 ) -> libbpf_rs::Result<()> {
     let page = 4096;
     for mut map in open.maps_mut() {
+        if map.name() == ".rodata.order" {
+            let ordered = u32::from(cfg!(any(target_arch = "x86", target_arch = "x86_64")));
+            map.set_initial_value(&ordered.to_ne_bytes())?;
+            continue;
+        }
         let kept = settings.keep_in.as_ref().zip(kept_as(map.name()));
         if let Some((folder, name)) = kept {
             let path = folder.join(name);
@@ -357,8 +424,24 @@ fn kept_as(map: &OsStr) -> Option<&'static str> {
     }
 }
 
-/// `bpf_prog_info` of a program.
 fn statistics(name: &'static str, fd: &OwnedFd) -> std::io::Result<ProgramStatistics> {
+    let info = information(fd)?;
+    Ok(ProgramStatistics {
+        name,
+        verified_instructions: info.verified_insns,
+        jited_bytes: info.jited_prog_len,
+        runs: info.run_cnt,
+        time: Duration::from_nanos(info.run_time_ns),
+    })
+}
+
+/// The kernel's number of a program.
+pub(crate) fn id(fd: &OwnedFd) -> std::io::Result<u32> {
+    information(fd).map(|info| info.id)
+}
+
+/// `bpf_prog_info` of a program.
+fn information(fd: &OwnedFd) -> std::io::Result<libbpf_rs::libbpf_sys::bpf_prog_info> {
     use libbpf_rs::libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info};
 
     let mut info = bpf_prog_info::default();
@@ -370,27 +453,24 @@ fn statistics(name: &'static str, fd: &OwnedFd) -> std::io::Result<ProgramStatis
     if result != 0 {
         return Err(std::io::Error::last_os_error());
     }
-    Ok(ProgramStatistics {
-        name,
-        verified_instructions: info.verified_insns,
-        jited_bytes: info.jited_prog_len,
-        runs: info.run_cnt,
-        time: Duration::from_nanos(info.run_time_ns),
-    })
+    Ok(info)
 }
 
-/// tcx came with Linux 6.6.
+/// The oldest kernel that the programs are tested on.
+const OLDEST: (u32, u32) = (6, 1);
+
 fn check_kernel() -> Result<(), Unavailable> {
     let uname = rustix::system::uname();
     let release = uname.release().to_string_lossy().into_owned();
     let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    if version < (6, 6) {
+    if version < OLDEST {
         return Err(Unavailable {
-            reason: format!("Linux {release} has no tcx"),
-            remedy: "Linux 6.6 or newer is needed",
+            reason: format!("Linux {release} is too old"),
+            remedy: "Linux 6.1 or newer is needed",
         });
     }
+    check_preemption(&uname.version().to_string_lossy())?;
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
         return Err(Unavailable {
             reason: "kernel has no BTF".into(),
@@ -400,6 +480,17 @@ fn check_kernel() -> Result<(), Unavailable> {
     Ok(())
 }
 
+/// The programs have scratch memory for each processor. Where softirqs are preempted by others, two runs would share it.
+fn check_preemption(version: &str) -> Result<(), Unavailable> {
+    if !version.contains("PREEMPT_RT") {
+        return Ok(());
+    }
+    Err(Unavailable {
+        reason: "kernel is built with PREEMPT_RT".into(),
+        remedy: "a kernel without it; AFPA serves from user mode there",
+    })
+}
+
 impl Drop for FastPath {
     fn drop(&mut self) {
         self.pause();
@@ -407,8 +498,10 @@ impl Drop for FastPath {
 }
 
 fn explain(what: &str, error: &dyn std::error::Error) -> Unavailable {
-    let text =
-        verdict().map_or_else(|| format!("{error:#}"), |verdict| format!("verifier: {verdict}"));
+    refused(what, &verify::words(error))
+}
+
+fn refused(what: &str, text: &str) -> Unavailable {
     let denied = text.contains("ermission") || text.contains("not permitted");
     let remedy = if text.contains("No such file") {
         "the folder to keep connections in must exist, on a BPF file system"

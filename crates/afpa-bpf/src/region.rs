@@ -40,6 +40,11 @@ impl Region {
         unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).refresh_ns) }
     }
 
+    pub(crate) fn not_first(&self) -> &AtomicU64 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).not_first) }
+    }
+
     pub(crate) fn generation(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).generation) }
@@ -80,9 +85,29 @@ impl Region {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).pins) }
     }
 
+    pub(crate) fn sample_every(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).sample_every) }
+    }
+
     pub(crate) fn bypass_time(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).bypass_time) }
+    }
+
+    pub(crate) fn firewall_interval(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).firewall_interval) }
+    }
+
+    pub(crate) fn paused(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).paused) }
+    }
+
+    pub(crate) fn fields_matter(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).fields_matter) }
     }
 
     /// The word of the port filter that holds `port`.

@@ -18,7 +18,7 @@ use afpa_abi::{
 use libbpf_rs::{MapCore, MapFlags};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::load::FastPath;
+use crate::load::{FastPath, RtxPrograms};
 
 /// No time-out of an answer is shorter.
 const TICK: Duration = Duration::from_millis(10);
@@ -65,8 +65,9 @@ impl FastPath {
     /// vanished. Returns how many were serviced. To be called every ten milliseconds, in the network namespace of
     /// the interfaces; an [`RtxThread`] does. While nothing is on its way it costs a look at two words.
     pub fn service_timers(&self) -> libbpf_rs::Result<usize> {
+        let Some(programs) = &self.rtx else { return Ok(0) };
         let mut timers = self.timers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let mut serviced = self.service_due(&mut timers)?;
+        let mut serviced = self.service_due(programs, &mut timers)?;
         let last = serviced + ANSWERS;
         while serviced < last
             && let Some(Reverse((due, entry))) = timers.waiting.peek().copied()
@@ -74,7 +75,7 @@ impl FastPath {
         {
             timers.waiting.pop();
             serviced += 1;
-            let wait = self.service(&entry)?;
+            let wait = self.service(programs, &entry)?;
             if wait > 0 {
                 timers.waiting.push(Reverse((now() + u64::from(wait), entry)));
             }
@@ -83,7 +84,7 @@ impl FastPath {
     }
 
     /// Find the timers that are due. Those of transfers are serviced at once, those of answers wait for their time.
-    fn service_due(&self, timers: &mut Timers) -> libbpf_rs::Result<usize> {
+    fn service_due(&self, programs: &RtxPrograms, timers: &mut Timers) -> libbpf_rs::Result<usize> {
         let mut transfers = timers.transfers.look(self.region.transfer_ns());
         let mut answers = timers.answers.look(self.region.rtx_ns());
         let mut serviced = 0;
@@ -96,7 +97,7 @@ impl FastPath {
             }
             let mut input = [0; ETHERNET];
             input[0] = kinds;
-            let found = crate::dry_run::run(&self.rtx_due_program, &input, 1)?.verdict as u32;
+            let found = crate::dry_run::run(&programs.due, &input, 1)?.verdict as u32;
             let state = (found >> 8) as u8;
             if transfers {
                 timers.transfers.left = state & rtx_state::TRANSFERS_LEFT != 0;
@@ -104,7 +105,7 @@ impl FastPath {
             if answers {
                 timers.answers.left = state & rtx_state::ANSWERS_LEFT != 0;
             }
-            serviced += self.take_named(timers, found & 0xff)?;
+            serviced += self.take_named(programs, timers, found & 0xff)?;
             transfers = state & rtx_state::TRANSFERS_MORE != 0;
             answers = state & rtx_state::ANSWERS_MORE != 0 && round + 1 < ANSWER_ROUNDS;
         }
@@ -112,14 +113,19 @@ impl FastPath {
     }
 
     /// The timers that were named last. Returns how many were serviced.
-    fn take_named(&self, timers: &mut Timers, named: u32) -> libbpf_rs::Result<usize> {
+    fn take_named(
+        &self,
+        programs: &RtxPrograms,
+        timers: &mut Timers,
+        named: u32,
+    ) -> libbpf_rs::Result<usize> {
         let mut serviced = 0;
         for index in 0..named.min(RTX_DUE as u32) {
             let entry = self.rtx_due.lookup(&index.to_ne_bytes(), MapFlags::ANY)?;
             let entry: Option<Entry> = entry.and_then(|entry| entry.try_into().ok());
             let Some(entry) = entry else { continue };
             if entry[offset_of!(RtxTimer, kind)] == rtx_kind::TRANSFER {
-                self.service(&entry)?;
+                self.service(programs, &entry)?;
                 serviced += 1;
             } else if timers.waiting.len() < self.settings.rtx_timers as usize {
                 timers.waiting.push(Reverse((due(&entry), entry)));
@@ -129,12 +135,12 @@ impl FastPath {
     }
 
     /// Service one timer. When to service it again, in the programs' unit; 0: no more.
-    fn service(&self, entry: &Entry) -> libbpf_rs::Result<u32> {
+    fn service(&self, programs: &RtxPrograms, entry: &Entry) -> libbpf_rs::Result<u32> {
         let interface = word(entry, offset_of!(RtxTimer, interface));
         let ethernet = offset_of!(RtxTimer, ethernet);
         let frame = [&entry[ethernet..ethernet + ETHERNET], &entry[..]].concat();
         // What an interface that is gone carried is given up when its socket is.
-        let run = crate::dry_run::run_from(&self.rtx_timer, &frame, interface)?;
+        let run = crate::dry_run::run_from(&programs.timer, &frame, interface)?;
         Ok(run.map_or(0, |run| run.verdict as u32))
     }
 

@@ -138,6 +138,36 @@ fn written_heads() {
     }
 }
 
+/// Fields of no class, and those that matter to the object, are for its server.
+#[test]
+fn fields_that_may_matter_are_left_to_the_server() {
+    let (folder, world) = (tempfile::tempdir().expect("a folder"), world());
+    let Some(mut parser) = Parser::start(folder.path(), &world) else { return };
+    assert_eq!(afpa_http::request::FieldClasses::UNKNOWN.bits(), afpa_bpf::FIELD_UNKNOWN);
+    let mut answered = |target: &str, line: &str| {
+        let head = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{line}\r\n\r\n").into_bytes();
+        let verdict = parser.judge(&[&head])[0];
+        assert_eq!(agree(&world, &head, verdict), Ok(()), "{target} {line}");
+        verdict.answers()
+    };
+    for (target, line, expected) in [
+        ("/", "Cookie: a=b", true),
+        ("/", "Sec-CH-UA-Form-Factors: x", true),
+        ("/", "X-Forwarded-Proto: https", true),
+        ("/", "X-HTTP-Method-Override: PUT", false),
+        ("/", "X-Forwarded-Protocols: https", false),
+        ("/dir/", "Cookie: a=b", false),
+        ("/dir/", "Accept-Encoding: gzip", true),
+        ("/a%20b.css", "Via: 1.1 x", false),
+        ("/a%20b.css", "X-HTTP-Method-Override: PUT", true),
+        ("/index.html", "Anything: at all", true),
+        ("/", "If-None-Match: \"another\"", false),
+        ("/index.html", "If-None-Match: \"another\"", true),
+    ] {
+        assert_eq!(answered(target, line), expected, "{target} {line}");
+    }
+}
+
 /// Found by `generated_heads`: word tricks that took a neighbour of a character for the character.
 #[test]
 fn hosts_of_almost_the_right_characters() {

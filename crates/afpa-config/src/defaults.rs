@@ -130,6 +130,12 @@ impl FastPath {
             flows: s.count("flows", 65_536, 16..=10_000_000),
             log_every: s.count("log_every", 1, 0..=1_000_000),
             bypass_after: s.count("bypass_after", 64, 0..=60_000),
+            self_check: s.count("self_check", 4096, 0..=10_000_000),
+            firewall_interval: s.duration(
+                "firewall_interval",
+                Duration::from_secs(1),
+                Duration::ZERO..=Duration::from_secs(3600),
+            ),
             survive_restart: s.flag("survive_restart", true),
         }
     }

@@ -164,6 +164,11 @@ pub struct FastPath {
     /// Consecutive requests that the kernel could not answer, after which user mode alone serves the
     /// connection; 0: never.
     pub bypass_after: usize,
+    /// One of this many answers of the kernel is compared with what user mode says; 0: none.
+    pub self_check: usize,
+    /// Clients are answered in the kernel for so long after a packet of theirs got through netfilter, cgroup
+    /// programs and routes; zero: for ever.
+    pub firewall_interval: Duration,
     /// Whether programs and connections survive a process that is killed, for the next one to take over.
     pub survive_restart: bool,
 }

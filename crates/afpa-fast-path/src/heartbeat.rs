@@ -93,6 +93,8 @@ impl Heartbeat {
             self.sink.flush();
             self.core.register.forget_retired();
             self.core.look_at_interfaces();
+            self.look_at_the_host();
+            self.core.look_at_chains();
             self.core.use_room();
         }
         if self.rebalanced.elapsed() >= PERIOD {
@@ -102,6 +104,16 @@ impl Heartbeat {
         if self.swept.elapsed() >= SWEEP {
             self.swept = Instant::now();
             self.core.sweep(SILENCE);
+        }
+    }
+
+    /// In a thread of its own: there may be a million routes, and a beat must not be late.
+    fn look_at_the_host(&self) {
+        if self.core.is_host_changed() {
+            let core = Arc::clone(&self.core);
+            let looker = std::thread::Builder::new().name("afpa-preflight".to_owned());
+            // When it cannot be started now, it is tried again in a second.
+            let _ = looker.spawn(move || core.look_at_the_host());
         }
     }
 

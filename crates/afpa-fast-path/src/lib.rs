@@ -22,7 +22,6 @@ mod host_table;
 mod kernel_cache;
 mod kernel_hosts;
 mod load;
-mod pin_dir;
 mod rebalance;
 mod running;
 mod scope;
@@ -30,9 +29,9 @@ mod settings;
 mod site_numbers;
 mod view;
 
+pub use afpa_bpf::PinDirOwner;
 pub use eligibility::Eligibility;
 pub use load::{AttachedPrograms, Availability, expectation, too_late};
-pub use pin_dir::PinDirOwner;
 pub use running::{AnswerSink, RunningFastPath, StartParts};
 pub use scope::KernelScope;
 pub use settings::{FastPathSettings, FastPathUse, KernelSite};
@@ -50,6 +49,12 @@ struct NoFastPath {
 impl NoFastPath {
     fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { reason: reason.into(), remedy: remedy.into() }
+    }
+}
+
+impl From<afpa_bpf::ClaimRefused> for NoFastPath {
+    fn from(refused: afpa_bpf::ClaimRefused) -> Self {
+        Self::new(refused.to_string(), refused.remedy())
     }
 }
 

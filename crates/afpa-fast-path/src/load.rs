@@ -1,19 +1,21 @@
 //! What needs privileges: loading the programs and putting them on the interfaces.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use afpa_bpf::preflight::{Finding, Watch};
 use afpa_bpf::{
-    ANSWER_MAX, Carriers, Change, FastPath, FlowKey, Interface, PAGE_BYTES, Settings,
-    VARIANT_BYTES, carrying, interfaces,
+    ANSWER_MAX, Carriers, Change, FastPath, FlowKey, Interface, PAGE_BYTES, PinDir, PinDirOwner,
+    PinDirRefused, PortClaim, Settings, VARIANT_BYTES, carrying, interfaces,
 };
 use afpa_server::KernelActivity;
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
 use crate::NoFastPath;
 use crate::eligibility::{Eligibility, eligible_addresses, eligible_of};
-use crate::pin_dir::{PinDir, PinDirOwner, PinDirRefused};
 use crate::settings::{FastPathSettings, FastPathUse, KernelSite};
 
 /// Programs in the kernel, on their interfaces, with nothing to answer yet.
@@ -21,12 +23,16 @@ pub struct AttachedPrograms {
     pub(crate) fast_path: Arc<FastPath>,
     pub(crate) interfaces: Carriers,
     pub(crate) pin_dir: Option<PinDir>,
+    pub(crate) claim: PortClaim,
+    /// The addresses on which the kernel answers.
+    eligible: Vec<SocketAddr>,
+    pub(crate) watch: Watch,
 }
 
 /// The fast path, or the line that says why there is none.
 pub enum Availability {
     /// It can be started.
-    Ready(AttachedPrograms),
+    Ready(Box<AttachedPrograms>),
     /// User mode serves alone.
     Without(String),
 }
@@ -45,10 +51,30 @@ impl AttachedPrograms {
             return Ok(Availability::Without("off, as configured".to_owned()));
         }
         match Self::try_load(settings, bound, owner) {
-            Ok(programs) => Ok(Availability::Ready(programs)),
+            Ok(programs) => Ok(Availability::Ready(Box::new(programs))),
             Err(why) if settings.mode == FastPathUse::On => bail!("no fast path: {why}"),
             Err(why) => Ok(Availability::Without(format!("not in use: {why}"))),
         }
+    }
+
+    /// Has the kernel answer on the connections of these listening sockets, if it answers on their address.
+    /// Those that are accepted earlier are user mode's to their end.
+    ///
+    /// # Errors
+    /// When the kernel does not take one.
+    pub fn serve<'a>(
+        &self,
+        address: SocketAddr,
+        sockets: impl IntoIterator<Item = BorrowedFd<'a>>,
+    ) -> anyhow::Result<()> {
+        serve(&self.fast_path, self.eligible.contains(&address), sockets)
+            .with_context(|| format!("the kernel cannot be told the sockets of {address}"))
+    }
+
+    /// Whether the process has to keep `CAP_NET_ADMIN`: where the kernel has no tcx, the programs are filters, which only
+    /// a process with this right takes off again.
+    pub fn needs_net_admin(&self) -> bool {
+        self.fast_path.needs_net_admin()
     }
 
     /// For the engine, which asks before it closes a connection that seems to be idle.
@@ -63,11 +89,22 @@ impl AttachedPrograms {
     ) -> Result<Self, NoFastPath> {
         let bound = &eligible_of(&settings.sites, bound)[..];
         let all = wanted(settings, bound)?;
-        let pin_dir = match bound.iter().min().filter(|_| settings.survive_restart) {
-            Some(first) => open_pin_dir(*first, owner)?,
+        let watch = preflight(bound)?;
+        for finding in watch.limits() {
+            tracing::warn!("the fast path is limited: {finding}");
+        }
+        let ports: BTreeSet<u16> = bound.iter().map(SocketAddr::port).collect();
+        let mut claim = PortClaim::default();
+        ports.iter().try_for_each(|port| claim.lock(*port))?;
+        let pin_dir = match ports.first().filter(|_| settings.survive_restart) {
+            Some(first) => open_pin_dir(*first, owner),
             None => None,
         };
+        ports.iter().try_for_each(|port| PortClaim::clear(*port, pin_dir.as_ref()))?;
         let fast_path = load(settings, pin_dir.as_ref())?;
+        for lacking in fast_path.lacks() {
+            tracing::warn!("the fast path is not whole on this kernel: {lacking}");
+        }
         let mut interfaces = Carriers::default();
         for change in interfaces.update(&fast_path, bound, &all) {
             if let Change::Refused(name, unavailable) = change {
@@ -75,8 +112,30 @@ impl AttachedPrograms {
                 return Err(NoFastPath::new(reason, unavailable.remedy));
             }
         }
-        Ok(Self { fast_path: Arc::new(fast_path), interfaces, pin_dir })
+        if let Err(why) = fast_path.guard() {
+            tracing::warn!(%why, "a route that changes to a device without programs breaks connections");
+        }
+        if let Some(Err(error)) = pin_dir.as_ref().map(PinDir::hand_over) {
+            tracing::warn!(%error, "what the kernel keeps cannot be given to the user of the process");
+        }
+        let eligible = bound.to_vec();
+        Ok(Self { fast_path: Arc::new(fast_path), interfaces, pin_dir, claim, eligible, watch })
     }
+}
+
+/// Marks listening sockets as served, or as not served.
+pub(crate) fn serve<'a>(
+    fast_path: &FastPath,
+    answered: bool,
+    sockets: impl IntoIterator<Item = BorrowedFd<'a>>,
+) -> anyhow::Result<()> {
+    for socket in sockets {
+        match answered {
+            true => fast_path.serve_socket(socket)?,
+            false => fast_path.leave_socket(socket)?,
+        }
+    }
+    Ok(())
 }
 
 /// What to say when a reload has brought the first work for the kernel: the programs are loaded while the
@@ -96,11 +155,17 @@ pub fn expectation(settings: &FastPathSettings) -> String {
         return "off, as configured".to_owned();
     }
     let addresses = eligible_addresses(&settings.sites);
-    match wanted(settings, &addresses).and_then(|all| load(settings, None).map(|_| all)) {
-        Ok(all) => {
+    let loaded = wanted(settings, &addresses).and_then(|all| {
+        let watch = preflight(&addresses)?;
+        load(settings, None).map(|_| (all, watch))
+    });
+    match loaded {
+        Ok((all, watch)) => {
             let names = carrying(&addresses, &all).map(|interface| interface.name.as_str());
             let names = names.collect::<Vec<_>>().join(", ");
-            format!("would be in use on {names}{}", line_for_each(&settings.sites))
+            let limits = watch.limits().map(|finding| format!("\n  limited: {finding}"));
+            let limits: String = limits.collect();
+            format!("would be in use on {names}{}{limits}", line_for_each(&settings.sites))
         }
         Err(why) => format!("would not be in use: {why}{}", line_for_each(&settings.sites)),
     }
@@ -132,6 +197,17 @@ pub(crate) fn kernel_activity(fast_path: &Arc<FastPath>) -> KernelActivity {
         // If the table cannot be read, nothing is known of the connection.
         fast_path.since_answer(&FlowKey::new(client, server)).ok().flatten()
     })
+}
+
+/// Looks at the host.
+fn preflight(addresses: &[SocketAddr]) -> Result<Watch, NoFastPath> {
+    let watch = Watch::begin(addresses, true);
+    match watch.refusal() {
+        Some(Finding { subject, text, remedy, .. }) => {
+            Err(NoFastPath::new(format!("{subject}: {text}"), remedy))
+        }
+        None => Ok(watch),
+    }
 }
 
 /// All interfaces, if the settings leave anything for the kernel to do; `eligible` are the addresses on
@@ -182,16 +258,17 @@ fn is_stricter_than_the_programs(settings: &FastPathSettings) -> bool {
     limits.request_line < 512 || limits.head < 2560 || limits.fields < 63
 }
 
-fn open_pin_dir(
-    address: SocketAddr,
-    owner: Option<PinDirOwner>,
-) -> Result<Option<PinDir>, NoFastPath> {
-    match PinDir::open(address, owner) {
-        Ok(pin_dir) => Ok(Some(pin_dir)),
-        Err(PinDirRefused::InUse(why)) => Err(why),
+fn open_pin_dir(port: u16, owner: Option<PinDirOwner>) -> Option<PinDir> {
+    let name = PinDir::name_of_serve(port).map_err(PinDirRefused::from);
+    match name.and_then(|name| PinDir::open(name, owner)) {
+        Ok(pin_dir) => Some(pin_dir),
         Err(PinDirRefused::Nowhere(error)) => {
             tracing::debug!(%error, "connections will not outlive the process");
-            Ok(None)
+            None
+        }
+        Err(refused) => {
+            tracing::warn!("connections will not outlive the process: {refused}");
+            None
         }
     }
 }
@@ -199,7 +276,7 @@ fn open_pin_dir(
 /// What a process with other limits left behind cannot be used: then its connections end.
 fn load(settings: &FastPathSettings, pin_dir: Option<&PinDir>) -> Result<FastPath, NoFastPath> {
     let first = FastPath::load(program_settings(settings, pin_dir.map(PinDir::path)));
-    let Some(pin_dir) = pin_dir.filter(|pin_dir| first.is_err() && !pin_dir.is_empty()) else {
+    let Some(pin_dir) = pin_dir.filter(|pin_dir| first.is_err() && pin_dir.was_inherited()) else {
         return Ok(first?);
     };
     tracing::warn!("the connections of the afpa before cannot be taken over");
@@ -229,6 +306,7 @@ fn program_settings(settings: &FastPathSettings, keep_in: Option<PathBuf>) -> Se
         hosts: hosts(&settings.sites),
         log_every: log_every(settings),
         bypass_after: count(settings.bypass_after),
+        firewall_interval: settings.firewall_interval,
         keep_in,
         ..Settings::default()
     }

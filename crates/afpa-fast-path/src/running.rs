@@ -2,15 +2,18 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{Carriers, Change, RtxThread, Swept, interfaces};
+use afpa_bpf::preflight::Watch;
+use afpa_bpf::{Carriers, Change, PinDir, PortClaim, RtxThread, Swept, interfaces};
 use afpa_cache::{Cache, Residency};
 use afpa_framework::{AccessSink, Network};
 use afpa_module_http::HttpHeader;
+use afpa_self_check::{Difference, SelfCheck, SelfCheckCounts, SelfCheckSettings};
 use afpa_server::KernelActivity;
 use afpa_server::counters::WorkerCounters;
 use anyhow::Context as _;
@@ -22,8 +25,7 @@ use crate::heartbeat::Heartbeat;
 use crate::host_table::HostTable;
 use crate::kernel_cache::{KernelCache, OfferCounts};
 use crate::kernel_hosts::KernelHosts;
-use crate::load::{AttachedPrograms, kernel_activity, log_every};
-use crate::pin_dir::PinDir;
+use crate::load::{AttachedPrograms, kernel_activity, log_every, serve};
 use crate::rebalance::Demand;
 use crate::scope::KernelScope;
 use crate::settings::{FastPathSettings, FastPathUse, KernelSite};
@@ -34,8 +36,11 @@ pub struct RunningFastPath {
     core: Arc<FastPathCore>,
     hosts: KernelHosts,
     pin_dir: Option<PinDir>,
+    /// The ports that this process has. It is the last to go.
+    claim: PortClaim,
     heartbeat: Option<JoinHandle<()>>,
     tender: Option<RtxThread>,
+    self_check: Option<SelfCheck>,
 }
 
 /// The part of it that the heartbeat and the views share.
@@ -48,15 +53,22 @@ pub(crate) struct FastPathCore {
     pub(crate) interfaces: Mutex<Carriers>,
     /// The TCP addresses that are served.
     bound: Mutex<Vec<SocketAddr>>,
+    /// Interfaces at which somebody else's program comes before ours.
+    behind: Mutex<Vec<u32>>,
     /// Whether it may answer. Under a lock, so that a beat under way cannot undo a pause.
     answering: Mutex<bool>,
     pub(crate) hanging: AtomicBool,
+    /// The self-check found an answer that user mode would not give.
+    pub(crate) differs: AtomicBool,
+    pub(crate) self_check: OnceLock<Arc<SelfCheckCounts>>,
     pub(crate) ending: AtomicBool,
     /// Whether the configuration wants answers in the access log.
     pub(crate) logged: AtomicBool,
     /// A new access log's sink, for the heartbeat to take.
     pub(crate) next_sink: Mutex<Option<AnswerSink>>,
     pub(crate) swept: Mutex<Swept>,
+    /// What this host has that limits the fast path.
+    pub(crate) watch: Mutex<Watch>,
 }
 
 /// The access log, for the answers of the kernel.
@@ -109,12 +121,16 @@ impl AttachedPrograms {
             counts: Arc::default(),
             interfaces: Mutex::new(self.interfaces),
             bound: Mutex::default(),
+            behind: Mutex::default(),
             answering: Mutex::new(true),
             hanging: AtomicBool::new(false),
+            differs: AtomicBool::new(false),
+            self_check: OnceLock::new(),
             ending: AtomicBool::new(false),
             logged: AtomicBool::new(false),
             next_sink: Mutex::new(None),
             swept: Mutex::default(),
+            watch: Mutex::new(self.watch),
         });
         let heartbeat = Heartbeat::new(Arc::clone(&core), parts.workers, parts.sink);
         let tender = tender(&core.fast_path)
@@ -124,8 +140,10 @@ impl AttachedPrograms {
             core,
             hosts,
             pin_dir: self.pin_dir,
+            claim: self.claim,
             heartbeat: None,
             tender: Some(tender),
+            self_check: None,
         };
         running.adopt(parts.settings, parts.cache, parts.scope, parts.bound, None);
         let heartbeat = std::thread::Builder::new()
@@ -133,6 +151,7 @@ impl AttachedPrograms {
             .spawn(move || heartbeat.run())
             .context("the fast path's thread cannot be started")?;
         running.heartbeat = Some(heartbeat);
+        running.self_check = self_check(&running.core, parts.settings)?;
         Ok(running)
     }
 }
@@ -144,6 +163,27 @@ fn tender(fast_path: &Arc<afpa_bpf::FastPath>) -> std::io::Result<RtxThread> {
         tracing::warn!(%error, "what is lost of answers is not sent again");
     };
     RtxThread::start(move || fast_path.service_timers(), complain)
+}
+
+/// After this time a change of a file has reached the kernel: user mode is told of it, or looks once a second.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// Compares some of the kernel's answers with what user mode says. A difference ends the answering.
+fn self_check(
+    core: &Arc<FastPathCore>,
+    settings: &FastPathSettings,
+) -> anyhow::Result<Option<SelfCheck>> {
+    let every = u32::try_from(settings.self_check).unwrap_or(u32::MAX);
+    if every == 0 {
+        return Ok(None);
+    }
+    let stopped = Arc::clone(core);
+    let on_difference = move |difference: &Difference| stopped.stop_for(difference);
+    let settings = SelfCheckSettings { every, settle: SETTLE };
+    let check = SelfCheck::start(Arc::clone(&core.fast_path), settings, on_difference)
+        .context("the thread of the self-check cannot be started")?;
+    let _first = core.self_check.set(Arc::clone(check.counts()));
+    Ok(Some(check))
 }
 
 impl RunningFastPath {
@@ -191,6 +231,7 @@ impl RunningFastPath {
         }
         core.fast_path.set_log_every(log_every(settings));
         core.fast_path.set_bypass_after(settings.bypass_after as u32); // at most 60,000
+        core.fast_path.set_firewall_interval(settings.firewall_interval);
         core.logged.store(settings.log_every != 0, Ordering::Relaxed);
         if sink.is_some() {
             *core.next_sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;
@@ -200,11 +241,39 @@ impl RunningFastPath {
 
     /// From now on the hosts of the bound addresses select these sites.
     fn select_sites(&mut self, sites: &[KernelSite], numbers: &[u32], bound: &[SocketAddr]) {
-        let reached = self.core.reach(&eligible_of(sites, bound));
+        let eligible = self.claimed(eligible_of(sites, bound));
+        let reached = self.core.reach(&eligible);
         let own = own_addresses();
         let tables = reached.iter().map(|address| HostTable::new(sites, numbers, *address, &own));
         if let Err(error) = self.hosts.replace(&self.core.fast_path, tables.collect()) {
             tracing::warn!(%error, "some hosts or addresses are served without the fast path");
+        }
+    }
+
+    /// Those of the addresses whose ports no other fast path has. Ports that are served no more stay ours:
+    /// connections on them are translated.
+    fn claimed(&mut self, mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+        addresses.retain(|address| match self.claim.take(address.port()) {
+            Ok(()) => true,
+            Err(refused) => {
+                let remedy = refused.remedy();
+                tracing::warn!("{address} is served without the fast path: {refused} ({remedy})");
+                false
+            }
+        });
+        addresses
+    }
+
+    /// Has the kernel answer on the connections of these listening sockets, if it answers on their address now, and
+    /// leave those that are accepted from now on to user mode if not.
+    pub fn serve<'a>(
+        &self,
+        address: SocketAddr,
+        sockets: impl IntoIterator<Item = BorrowedFd<'a>>,
+    ) {
+        let answered = self.core.bound().contains(&address);
+        if let Err(error) = serve(&self.core.fast_path, answered, sockets) {
+            tracing::warn!(%address, %error, "is served without the fast path");
         }
     }
 
@@ -220,6 +289,7 @@ impl RunningFastPath {
 
     /// Ends it. When this returns, no program of ours is on any interface, and nothing is kept.
     pub fn finish(mut self) {
+        drop(self.self_check.take());
         self.core.pause();
         self.end_heartbeat();
         self.core.await_goodbyes();
@@ -280,9 +350,25 @@ impl FastPathCore {
 
     pub(crate) fn beat(&self) {
         let answering = self.answering();
-        if *answering && !self.counts.broken.load(Ordering::SeqCst) {
+        if *answering && !self.is_stopped() {
             self.fast_path.beat();
         }
+    }
+
+    /// Whether it was found that the kernel may say what is not true.
+    fn is_stopped(&self) -> bool {
+        self.counts.broken.load(Ordering::SeqCst) || self.differs.load(Ordering::SeqCst)
+    }
+
+    /// The kernel said what user mode would not: it says nothing more.
+    fn stop_for(&self, difference: &Difference) {
+        self.differs.store(true, Ordering::SeqCst);
+        {
+            let _no_beat = self.answering();
+            self.fast_path.pause();
+        }
+        tracing::error!(%difference, "the fast path is off: the kernel's answer is not what user mode says");
+        tracing::error!("please report this:\n{}", difference.report());
     }
 
     pub(crate) fn wants_to_answer(&self) -> bool {
@@ -291,7 +377,8 @@ impl FastPathCore {
 
     pub(crate) fn is_answering(&self) -> bool {
         self.wants_to_answer()
-            && !self.counts.broken.load(Ordering::SeqCst)
+            && !self.fast_path.is_paused()
+            && !self.is_stopped()
             && !self.hanging.load(Ordering::Relaxed)
     }
 
@@ -331,6 +418,42 @@ impl FastPathCore {
                 }
             }
         }
+    }
+
+    /// Whether the host should be looked at again. No, while that is being done.
+    pub(crate) fn is_host_changed(&self) -> bool {
+        self.watch.try_lock().is_ok_and(|mut watch| watch.is_due())
+    }
+
+    /// Says what limits the fast path since the host has changed.
+    pub(crate) fn look_at_the_host(&self) {
+        for finding in self.watch.lock().unwrap_or_else(PoisonError::into_inner).news() {
+            tracing::warn!("the fast path is limited: {finding}");
+        }
+    }
+
+    /// Somebody else's program may come and go before ours. Nothing is answered on those interfaces meanwhile.
+    pub(crate) fn look_at_chains(&self) {
+        let behind = match self.fast_path.look_at_chains() {
+            Ok(behind) => behind,
+            Err(error) => return tracing::warn!(%error, "other programs cannot be looked for"),
+        };
+        let mut before = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+        if *before == behind {
+            return;
+        }
+        for (index, interface) in self.interfaces().iter() {
+            match (before.contains(&index), behind.contains(&index)) {
+                (false, true) => tracing::warn!(
+                    interface,
+                    "another program stands before ours: the kernel answers nothing here \
+                     (attach it behind ours, or start afpa after it)"
+                ),
+                (true, false) => tracing::info!(interface, "the kernel answers here again"),
+                _ => {}
+            }
+        }
+        *before = behind;
     }
 
     /// Offers objects that found no room again, when there is room now.

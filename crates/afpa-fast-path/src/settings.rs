@@ -1,6 +1,7 @@
 //! What the fast path is told of the configuration. The program converts its own into this.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use afpa_framework::Network;
 use afpa_http::RequestLimits;
@@ -25,8 +26,12 @@ pub struct FastPathSettings {
     /// After this many consecutive requests that the kernel could not answer, AFPA alone serves the rest of
     /// a connection; 0: never.
     pub bypass_after: usize,
+    /// Clients are answered for so long after a packet of theirs got through the kernel's own path; zero: for ever.
+    pub firewall_interval: Duration,
     /// One in this many answers goes to the access log; 0: none.
     pub log_every: usize,
+    /// One in this many answers of one segment is compared with what user mode says; 0: none.
+    pub self_check: usize,
     /// Whether there is an access log.
     pub access_log: bool,
     /// Whether connections survive a restart of the process.
@@ -107,7 +112,9 @@ pub(crate) fn sample(sites: Vec<KernelSite>) -> FastPathSettings {
         transfers: 1024,
         flows: 65_536,
         bypass_after: 64,
+        firewall_interval: Duration::from_secs(1),
         log_every: 1,
+        self_check: 4096,
         access_log: true,
         survive_restart: true,
         watches_files: true,

@@ -1,9 +1,10 @@
 //! What can be seen of the fast path.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use afpa_bpf::{Counters, Reason};
+use afpa_self_check::SelfCheckCounts;
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
@@ -34,6 +35,8 @@ pub struct SiteInKernel {
 pub struct FastPathNumbers {
     /// Whether the kernel answers.
     pub answering: bool,
+    /// Whether it was told to answer nothing, by `afpa pause`.
+    pub paused: bool,
     /// Names of the interfaces that have the programs.
     pub interfaces: Vec<String>,
     /// Requests answered, first or again.
@@ -52,6 +55,8 @@ pub struct FastPathNumbers {
     pub retired_bytes: usize,
     /// Answers of several segments that are under way.
     pub transfers: usize,
+    /// Answers that the self-check has compared, by what it found.
+    pub self_checks: [(&'static str, u64); 3],
     /// Objects left to user mode, by reason.
     pub left: [(&'static str, u64); 4],
     /// Every way out of the programs.
@@ -82,11 +87,17 @@ impl FastPathView {
     pub fn line(&self) -> String {
         match &self.0 {
             Viewed::Without(why) => why.load().to_string(),
+            Viewed::Running(core) if core.fast_path.is_paused() => {
+                "not in use: `afpa pause` stopped it (`afpa resume`)".to_owned()
+            }
             Viewed::Running(core) if core.is_answering() => {
                 format!("in use on {}", core.interfaces().list())
             }
             Viewed::Running(core) if core.counts.broken.load(Ordering::SeqCst) => {
                 "not in use: an object could not be taken back (restart)".to_owned()
+            }
+            Viewed::Running(core) if core.differs.load(Ordering::SeqCst) => {
+                "not in use: the self-check found a wrong answer (see the log)".to_owned()
             }
             Viewed::Running(core) if core.hanging.load(Ordering::Relaxed) => {
                 "not in use: a worker hangs".to_owned()
@@ -118,6 +129,7 @@ impl FastPathView {
         let interfaces = core.interface_names();
         Some(FastPathNumbers {
             answering: core.is_answering(),
+            paused: core.fast_path.is_paused(),
             interfaces,
             answers: counters.answered(),
             lost_log_lines: counters[Reason::EventLost],
@@ -127,6 +139,7 @@ impl FastPathView {
             bytes: usage.bytes,
             retired_bytes: usage.retired_bytes,
             transfers: core.fast_path.transfers().ok()?,
+            self_checks: core.self_checks(),
             left: [
                 ("full", counts.full.load(Ordering::Relaxed)),
                 ("too_long", counts.too_long.load(Ordering::Relaxed)),
@@ -169,6 +182,7 @@ impl FastPathView {
         let by_interface = by_interface.map(|(name, packets)| (name.clone(), seen(packets)));
         json!({
             "state": state,
+            "paused": numbers.paused,
             "answers": numbers.answers,
             "lost_log_lines": numbers.lost_log_lines,
             "flows": numbers.flows,
@@ -178,6 +192,7 @@ impl FastPathView {
             "retired_bytes": numbers.retired_bytes,
             "transfers": numbers.transfers,
             "interfaces": numbers.interfaces,
+            "self_checks": seen(&numbers.self_checks),
             "objects_left": seen(&numbers.left),
             "most_useful_objects": self.most_useful(),
             "packets": seen(&numbers.packets),
@@ -187,6 +202,18 @@ impl FastPathView {
 }
 
 impl FastPathCore {
+    fn self_checks(&self) -> [(&'static str, u64); 3] {
+        let counts = self.self_check.get();
+        let read = |count: fn(&SelfCheckCounts) -> &AtomicU64| {
+            counts.map_or(0, |counts| count(counts).load(Ordering::Relaxed))
+        };
+        [
+            ("same", read(|counts| &counts.same)),
+            ("unknown", read(|counts| &counts.unknown)),
+            ("different", read(|counts| &counts.different)),
+        ]
+    }
+
     fn interface_names(&self) -> Vec<String> {
         self.interfaces().iter().map(|(_, name)| name.to_owned()).collect()
     }

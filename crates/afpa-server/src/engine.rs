@@ -100,6 +100,8 @@ impl<M: Module> Engine<M> {
     /// # Errors
     /// [`EngineError::Listen`] when the sockets cannot be handed out.
     pub fn listen(&mut self, listener: BoundListener) -> Result<(), EngineError> {
+        let refused = |source| EngineError::Listen { address: listener.address.clone(), source };
+        listener.listen().map_err(refused)?;
         let id = self.next_listener.fetch_add(1, Ordering::Relaxed);
         for (index, worker) in self.workers.iter().enumerate() {
             let socket = listener.for_worker(index).map_err(|source| EngineError::Listen {
@@ -130,6 +132,11 @@ impl<M: Module> Engine<M> {
             worker.order(Command::Unlisten(id));
         }
         self.listeners.remove(&id);
+    }
+
+    /// What is listened on.
+    pub fn listeners(&self) -> impl Iterator<Item = &BoundListener> {
+        self.listeners.values()
     }
 
     /// The addresses listened on.

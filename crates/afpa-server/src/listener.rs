@@ -3,16 +3,20 @@
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use afpa_framework::{Address, Client, Network};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 /// Listening sockets for one address: one per worker for TCP (`SO_REUSEPORT` lets the kernel
 /// spread connections over them without a lock), one shared socket for a unix path.
+///
+/// TCP clients are refused until [`BoundListener::listen`] is called: bound early, so that an address that cannot be had
+/// ends the start early, and so that no client waits for a server that is not ready yet.
 #[derive(Debug)]
 pub struct BoundListener {
     /// The address as configured; port 0 replaced by the port the kernel chose.
@@ -20,6 +24,7 @@ pub struct BoundListener {
     /// How its connections are accepted.
     pub settings: ListenerSettings,
     sockets: Sockets,
+    backlog: i32,
 }
 
 /// How the connections of a listener are accepted.
@@ -63,7 +68,7 @@ impl BoundListener {
     pub fn bind(address: &Address, workers: usize, backlog: i32) -> io::Result<Self> {
         match address {
             Address::Tcp(address) => Self::bind_tcp(*address, workers.max(1), backlog),
-            Address::Unix(path) => Self::bind_unix(path),
+            Address::Unix(path) => Self::bind_unix(path, backlog),
         }
     }
 
@@ -71,7 +76,7 @@ impl BoundListener {
         refuse_if_another_process_listens(address)?;
         let mut sockets = Vec::with_capacity(workers);
         for _ in 0..workers {
-            let socket = tcp_socket(address, backlog)?;
+            let socket = tcp_socket(address)?;
             // Port 0: the first socket finds the port that the others share.
             address.set_port(socket.local_addr()?.port());
             sockets.push(socket);
@@ -80,10 +85,11 @@ impl BoundListener {
             address: Address::Tcp(address),
             settings: ListenerSettings::default(),
             sockets: Sockets::Tcp(sockets),
+            backlog,
         })
     }
 
-    fn bind_unix(path: &Path) -> io::Result<Self> {
+    fn bind_unix(path: &Path, backlog: i32) -> io::Result<Self> {
         remove_stale_socket(path)?;
         let listener = UnixListener::bind(path)?;
         listener.set_nonblocking(true)?;
@@ -92,7 +98,20 @@ impl BoundListener {
             address: Address::Unix(path.to_owned()),
             settings: ListenerSettings::default(),
             sockets: Sockets::Unix(listener, unlink),
+            backlog,
         })
+    }
+
+    /// From now on clients may connect.
+    ///
+    /// # Errors
+    /// Another process that bound the address as well was faster.
+    pub(crate) fn listen(&self) -> io::Result<()> {
+        let (Address::Tcp(address), Sockets::Tcp(sockets)) = (&self.address, &self.sockets) else {
+            return Ok(()); // a Unix socket listens since it was bound, by which others see that it is in use
+        };
+        refuse_if_another_process_listens(*address)?;
+        sockets.iter().try_for_each(|socket| SockRef::from(socket).listen(self.backlog))
     }
 
     /// Accepts connections with these settings.
@@ -100,6 +119,15 @@ impl BoundListener {
     pub fn with(mut self, settings: ListenerSettings) -> Self {
         self.settings = settings;
         self
+    }
+
+    /// Its TCP sockets, for whoever must know them.
+    pub fn tcp_sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let sockets = match &self.sockets {
+            Sockets::Tcp(sockets) => &sockets[..],
+            Sockets::Unix(..) => &[],
+        };
+        sockets.iter().map(AsFd::as_fd)
     }
 
     /// The socket of worker `index`: a duplicate, so that this value keeps the address bound.
@@ -113,19 +141,20 @@ impl BoundListener {
         }
     }
 
-    /// Gives the unix socket file to `uid`, so that it can be removed after privileges are dropped.
+    /// Gives the unix socket file to `uid`, so that it can be removed after privileges are dropped. A link that
+    /// somebody has put in its place is not followed.
     ///
     /// # Errors
-    /// What `chown` says.
+    /// What `lchown` says.
     pub fn give_to(&self, uid: u32, gid: u32) -> io::Result<()> {
         match &self.address {
-            Address::Unix(path) => std::os::unix::fs::chown(path, Some(uid), Some(gid)),
+            Address::Unix(path) => std::os::unix::fs::lchown(path, Some(uid), Some(gid)),
             Address::Tcp(_) => Ok(()),
         }
     }
 }
 
-fn tcp_socket(address: SocketAddr, backlog: i32) -> io::Result<std::net::TcpListener> {
+fn tcp_socket(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         // [::] means IPv6 only, as in nginx: 0.0.0.0 can then be listened on beside it.
@@ -137,7 +166,6 @@ fn tcp_socket(address: SocketAddr, backlog: i32) -> io::Result<std::net::TcpList
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    socket.listen(backlog)?;
     Ok(socket.into())
 }
 
@@ -202,7 +230,29 @@ mod tests {
     fn a_port_that_somebody_listens_on_is_refused() {
         let first =
             BoundListener::bind(&"127.0.0.1:0".parse().expect("address"), 1, 16).expect("binds");
+        first.listen().expect("nobody else does");
         let error = BoundListener::bind(&first.address, 1, 16).expect_err("in use");
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn clients_are_refused_until_it_listens() {
+        let bound =
+            BoundListener::bind(&"127.0.0.1:0".parse().expect("address"), 2, 16).expect("binds");
+        let Address::Tcp(address) = bound.address else { panic!("tcp stays tcp") };
+        let error = std::net::TcpStream::connect(address).expect_err("nobody listens");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        bound.listen().expect("nobody else does");
+        std::net::TcpStream::connect(address).expect("both sockets listen");
+    }
+
+    #[test]
+    fn of_two_that_start_at_once_the_first_to_listen_has_the_address() {
+        let first =
+            BoundListener::bind(&"127.0.0.1:0".parse().expect("address"), 1, 16).expect("binds");
+        let second = BoundListener::bind(&first.address, 1, 16).expect("neither listens yet");
+        first.listen().expect("nobody else does");
+        let error = second.listen().expect_err("in use");
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }
 

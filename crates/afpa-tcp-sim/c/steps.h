@@ -24,7 +24,7 @@ struct step {
 	struct ack ack;                /* STEP_ACK */
 };
 
-#define STATE_NUMBERS 60
+#define STATE_NUMBERS 61
 
 struct state {
 	__u64 numbers[STATE_NUMBERS];
@@ -102,6 +102,7 @@ static __always_inline __u64 *tell_sender(__u64 *to, const struct sender *snd)
 	*to++ = snd->timer;
 	*to++ = snd->rto_backoff;
 	*to++ = snd->cwr_until;
+	*to++ = snd->reduced_until;
 	*to++ = snd->reo_wnd_until;
 	*to++ = snd->mtu_blackhole;
 	*to++ = snd->any_retransmitted;

@@ -147,14 +147,14 @@ pub const ALL: &[Fault] = &[
     fault(
         "Karn's algorithm dropped",
         "ack.h",
-        "\t\t\tif (rtt < snd->path.min_rtt)\n\t\t\t\tcontinue;\n",
-        "\t\t\tsample = rtt;\n\t\t\tsampled = true;\n",
+        "\t\tif (rtt < snd->path.min_rtt)\n\t\t\treturn 0;\n",
+        "\t\td->sample = rtt;\n\t\td->sampled = true;\n",
     ),
     fault(
         "an older timestamp taken for the retransmission",
         "ack.h",
-        "is_before(ack->tsecr, left / 1000)",
-        "is_before(left / 1000, ack->tsecr)",
+        "is_before(d->ack->tsecr, left / 1000)",
+        "is_before(left / 1000, d->ack->tsecr)",
     ),
     fault(
         "SACK block one segment too short",
@@ -225,9 +225,15 @@ pub const ALL: &[Fault] = &[
     ),
     fault(
         "cwnd not reduced on ECE",
-        "path.h",
-        "\tpath_reduce_cwnd(path);\n\tpath->cwr_pending = true;\n",
-        "\tpath->cwr_pending = true;\n",
+        "ack.h",
+        "\t\tif (snd->ca_state == CA_OPEN)\n\t\t\treduce_cwnd(snd);\n\t\tsnd->path.cwr_pending = true;\n",
+        "\t\tsnd->path.cwr_pending = true;\n",
+    ),
+    fault(
+        "several signs of one window's congestion each reduce cwnd",
+        "rack.h",
+        "\tsnd->reduced_until = snd->next;\n",
+        "",
     ),
     fault(
         "ECE reduces more than once a window",
@@ -276,7 +282,7 @@ pub const ALL: &[Fault] = &[
     fault(
         "a loss that a TLP repaired leaves cwnd",
         "ack.h",
-        "\t\tif (!dsack && snd->ca_state == CA_OPEN)\n\t\t\tpath_reduce_cwnd(&snd->path);\n",
+        "\t\tif (!dsack && snd->ca_state == CA_OPEN)\n\t\t\treduce_cwnd(snd);\n",
         "",
     ),
     fault(

@@ -133,7 +133,8 @@ fn check_rto(before: &SenderState, after: &SenderState) -> Result<(), Broken> {
     rule(after.rto_backoff == before.rto_backoff + 1, "each timeout backs off (RFC 6298, 5.5)")?;
     rule(after.cwnd == 1, "one segment after a timeout (RFC 5681, 3.1)")?;
     let open = before.ca_state == ca_state::OPEN;
-    let ssthresh = if open { reduced(before.cwnd) } else { before.ssthresh };
+    let reduces = open && may_reduce(before, before);
+    let ssthresh = if reduces { reduced(before.cwnd) } else { before.ssthresh };
     rule(after.ssthresh == ssthresh, "a timeout reduces ssthresh once")?;
     rule(after.lost() == outstanding(before), "a timeout loses all (RFC 8985, 6.3)")?;
     rule(after.ca_state == ca_state::LOSS, "a timeout begins a recovery by slow start")?;
@@ -239,10 +240,11 @@ fn check_cwnd_on_ack(before: &SenderState, ack: &Ack, after: &SenderState) -> Re
         before.ca_state == after.ca_state && before.recovery_point == after.recovery_point;
     let recovers = after.ca_state == ca_state::FAST_RECOVERY && !same_recovery;
     if recovers {
-        // cwnd may have grown by this ACK, and then been reduced for a TLP and for an ECE, too.
-        let (least, most) = (reduced(reduced(reduced(before.cwnd))), reduced(undone));
-        let within = (least..=most).contains(&after.ssthresh) && after.cwnd == after.ssthresh;
-        rule(within, "a loss reduces cwnd to 0.7 (RFC 9438, 4.6)")?;
+        // cwnd may have grown by this ACK. However many signs of congestion it shows, it is reduced once.
+        let within = (reduced(before.cwnd)..=reduced(undone)).contains(&after.ssthresh)
+            && after.cwnd == after.ssthresh;
+        let once = !may_reduce(before, after) && after.cwnd >= before.cwnd.min(undone);
+        rule(within || once, "a loss reduces cwnd to 0.7 (RFC 9438, 4.6), once a window")?;
         rule(after.recovery_point == before.next, "a recovery is up to all that was sent")?;
     }
     let exit = !open && after.ca_state == ca_state::OPEN;
@@ -253,12 +255,17 @@ fn check_cwnd_on_ack(before: &SenderState, ack: &Ack, after: &SenderState) -> Re
     rule(!exit || point, "a recovery ends at its point, not before")?;
     let told = ack.ece && first_unacked(after) >= before.cwr_until;
     rule(!told || after.cwr_pending == 1, "an ECE is answered by CWR (RFC 3168, 6.1.2)")?;
-    if told && open {
+    if told && open && may_reduce(before, after) {
         rule(after.cwnd <= reduced(undone), "an ECE reduces cwnd as a loss (RFC 3168, 6.1.2)")?;
     }
     let tlp_repair = before.tlp == tlp::RETRANSMITTED && after.tlp == tlp::NONE;
     let reason = recovers || told || tlp_repair;
     rule(reason || after.cwnd >= before.cwnd, "cwnd falls for a reason")
+}
+
+/// Does a sign of congestion that came between these two reduce cwnd? It does once a window.
+fn may_reduce(before: &SenderState, after: &SenderState) -> bool {
+    first_unacked(after) >= before.reduced_until
 }
 
 /// The segment of the first byte that is not acknowledged.

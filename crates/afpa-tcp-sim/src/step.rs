@@ -166,7 +166,8 @@ state! {
     deadline timer_base last_progress sacked_low sacked_high lost_low lost_high
     retransmitted_low retransmitted_high length mss snd_una snd_wnd_end rack_xmit_ts rack_rtt max_pipe
     segments next rack_fack rack_valid rack_segment ca_state recovery_point fast_retransmit
-    tlp tlp_segment window_probe timer rto_backoff cwr_until reo_wnd_until mtu_blackhole any_retransmitted
+    tlp tlp_segment window_probe timer rto_backoff cwr_until reduced_until reo_wnd_until mtu_blackhole
+    any_retransmitted
     any_delivered pipe ready sent_at_first sent_at_next sent_at_last
 }
 

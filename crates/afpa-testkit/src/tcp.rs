@@ -170,8 +170,23 @@ impl RawClient {
 
     /// Put it on the wire, from this client to its server, whoever made it.
     pub fn send(&self, segment: &Segment) {
+        self.link.send(&self.frame(segment));
+    }
+
+    /// The frame of a segment, as [`RawClient::send`] would put it on the wire.
+    pub fn frame(&self, segment: &Segment) -> Vec<u8> {
         let segment = Segment { from: self.client, to: self.server, ..segment.clone() };
-        self.link.send(&segment.frame(&self.macs));
+        segment.frame(&self.macs)
+    }
+
+    /// Put a frame on the wire, whatever it is.
+    pub fn send_frame(&self, frame: &[u8]) {
+        self.link.send(frame);
+    }
+
+    /// Send and receive by another link from now on.
+    pub fn relink(&mut self, link: impl Link + 'static) {
+        self.link = Box::new(link);
     }
 
     /// Send content, and count it as sent.

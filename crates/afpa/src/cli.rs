@@ -9,6 +9,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::attach::{Attach, Detach};
+use crate::commands::doctor::Doctor;
+use crate::commands::pause::Pause;
 use afpa_config::{
     AccessFormat, Choice, ConfigError, FastPathMode, Level, Loaded, LogFormat, Machine, Overrides,
     Policy, Symlinks, load,
@@ -56,6 +58,11 @@ pub enum Command {
     /// Prints every setting with its value and where it was set, then warnings. The exit status is 0 if afpa
     /// would start with the file, 1 if not.
     Check(Check),
+    /// Tell whether the kernel can answer on this host, and what keeps it from that
+    ///
+    /// Looks at the kernel, interfaces, routes, listeners and other programs, and names the remedy for each finding.
+    /// The exit status is 0 if the fast path can be had, 1 if not.
+    Doctor(Doctor),
     /// Show the request set of a URL, and why it was chosen
     ///
     /// Reads a configuration file; it does not ask a running process. The exit status is 0 if there is a
@@ -83,6 +90,13 @@ pub enum Command {
     Attach(Attach),
     /// End an `afpa attach`, and clean up after one that was killed
     Detach(Detach),
+    /// Let the kernel answer nothing any more, at once
+    ///
+    /// The server, or AFPA in user mode, answers everything from then on, on the same connections. Takes effect with
+    /// one write to the kernel's memory, even while the process that drives the fast path hangs.
+    Pause(Pause),
+    /// Let the kernel answer again after `afpa pause`
+    Resume(Pause),
     /// Print a completion script for a shell
     Completions(Completions),
     /// Write the man pages

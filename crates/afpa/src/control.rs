@@ -1,19 +1,23 @@
 //! Control of a running afpa: where its control socket is, and requests to it.
 //!
-//! The socket is called `PID.sock` and lies in a folder that only its user can write to. It speaks
-//! HTTP/1.1; an answer is a `Content-Length` body.
+//! The socket is called `PID.sock`, or `attach-NAMESPACE-PORT.sock`, and lies in a folder that only its user can
+//! write to. It speaks HTTP/1.1; an answer is a `Content-Length` body.
 
 mod client;
+mod folders;
 
 use std::fmt;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
-use nix::unistd::{Uid, geteuid};
+use afpa_bpf::Process;
+use anyhow::bail;
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::unistd::geteuid;
+
+use crate::privileges::Identity;
 
 pub use client::Socket;
 
@@ -28,24 +32,29 @@ pub enum Target {
     Socket(PathBuf),
 }
 
-/// Where the control socket of this process goes by default.
+/// Makes the folder of this process's control socket, for its user alone to write to.
 ///
-/// `PID.sock` in the folder that the service manager made for us (`RUNTIME_DIRECTORY`); else in
-/// `/run/afpa` for root, in `$XDG_RUNTIME_DIR/afpa` for others, and in `/tmp/afpa-UID` where there is
-/// no such directory.
-pub fn default_path() -> PathBuf {
-    own_folder().join(format!("{}.sock", std::process::id()))
-}
-
-/// Creates the folder of the default control socket, for this user alone to write to.
-///
-/// `owner` is the user that afpa will become, so that it can remove its socket when it ends; call
-/// this before privileges are dropped.
+/// It is the folder that the service manager made for us (`RUNTIME_DIRECTORY`); else `/run/afpa` for root,
+/// `$XDG_RUNTIME_DIR/afpa` for others, and `/tmp/afpa-UID` where there is no such directory. A process that becomes
+/// another user, `owner`, has a folder of that user in it, so that it can remove its socket when it ends, and
+/// cannot touch root's. Call this before privileges are dropped.
 ///
 /// # Errors
-/// When the folder cannot be created, or belongs to another user, who could then replace the socket.
-pub fn prepare_folder(owner: Option<Uid>) -> anyhow::Result<()> {
-    prepare(&own_folder(), owner)
+/// When the folder cannot be made, or belongs to another user, who could then replace the socket.
+pub fn prepare_folder(owner: Option<&Identity>) -> anyhow::Result<PathBuf> {
+    folders::prepare(&own_folder(), owner)
+}
+
+/// The control socket of this process in its folder.
+pub fn path_in(folder: &Path) -> PathBuf {
+    folder.join(format!("{}.sock", std::process::id()))
+}
+
+/// All folders in which there may be control sockets that this user can use.
+pub fn all_folders() -> Vec<PathBuf> {
+    let mut folders = vec![own_folder(), PathBuf::from(SYSTEM_FOLDER)];
+    folders.dedup();
+    folders::with_inner(folders)
 }
 
 /// Finds a running afpa: one of this user, or one of the system in `/run/afpa`. Removes stale sockets.
@@ -53,9 +62,7 @@ pub fn prepare_folder(owner: Option<Uid>) -> anyhow::Result<()> {
 /// # Errors
 /// When none is running, or several are and `target` does not say which.
 pub fn find(target: &Target) -> anyhow::Result<Socket> {
-    let mut folders = vec![own_folder(), PathBuf::from(SYSTEM_FOLDER)];
-    folders.dedup();
-    choose(target, &folders)
+    choose(target, &all_folders())
 }
 
 /// The path and query of a URL, which may also be a path alone.
@@ -127,30 +134,6 @@ fn own_folder() -> PathBuf {
     runtime.unwrap_or_else(|| PathBuf::from(format!("/tmp/afpa-{user}")))
 }
 
-fn prepare(folder: &Path, owner: Option<Uid>) -> anyhow::Result<()> {
-    let shown = folder.display();
-    match DirBuilder::new().mode(0o755).create(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(error).with_context(|| format!("cannot create {shown}"));
-        }
-        _ => {}
-    }
-    // Does not follow a symbolic link that another user may have created.
-    let found = fs::symlink_metadata(folder).with_context(|| format!("cannot use {shown}"))?;
-    // Root's folder may have been given to the user that an earlier afpa became.
-    let ours = geteuid().is_root() || found.uid() == geteuid().as_raw();
-    if !found.is_dir() || !ours || found.mode() & 0o022 != 0 {
-        bail!(
-            "{shown} belongs to or can be written by somebody else: remove it, or set [control] path"
-        );
-    }
-    match owner {
-        Some(owner) if owner.as_raw() != found.uid() => chown(folder, Some(owner.as_raw()), None)
-            .with_context(|| format!("cannot give {shown} to user {owner}")),
-        _ => Ok(()),
-    }
-}
-
 fn choose(target: &Target, folders: &[PathBuf]) -> anyhow::Result<Socket> {
     if let Target::Socket(path) = target {
         return Ok(Socket::new(path));
@@ -165,7 +148,9 @@ fn choose(target: &Target, folders: &[PathBuf]) -> anyhow::Result<Socket> {
     }
     match running.as_slice() {
         [running] => Ok(Socket::new(&running.socket)),
-        [] => bail!("no afpa is running for this user; start one with: afpa serve DIR"),
+        [] => bail!(
+            "no afpa is running for this user; start one with: afpa serve DIR, or afpa attach"
+        ),
         several => bail!("several afpa are running: say which with --pid{}", list(several)),
     }
 }
@@ -173,37 +158,49 @@ fn choose(target: &Target, folders: &[PathBuf]) -> anyhow::Result<Socket> {
 /// A line for each, with the command that started it.
 fn list(running: &[Running]) -> String {
     let lines = running.iter().map(|running| {
-        let line = fs::read(format!("/proc/{}/cmdline", running.pid)).unwrap_or_default();
-        let words: Vec<_> = line
-            .split(|byte| *byte == 0)
-            .filter(|word| !word.is_empty())
-            .map(|word| String::from_utf8_lossy(word).escape_debug().to_string())
-            .collect();
-        format!("\n  --pid {}  {}", running.pid, words.join(" "))
+        let command = Process::new(running.pid).command;
+        format!("\n  --pid {}  {command}", running.pid)
     });
     lines.collect()
 }
 
 /// All that accept connections, smallest process id first.
 fn running(folders: &[PathBuf]) -> Vec<Running> {
-    let mut running: Vec<Running> = folders.iter().flat_map(|folder| sockets(folder)).collect();
-    running.retain(|running| match UnixStream::connect(&running.socket) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            // Its process ended without cleaning up. A failure to remove it changes nothing.
-            let _ = fs::remove_file(&running.socket);
-            false
-        }
-        Err(error) => error.kind() != io::ErrorKind::NotFound,
-        Ok(_) => true,
-    });
+    let sockets = folders.iter().flat_map(|folder| sockets(folder));
+    let mut running: Vec<Running> = sockets.filter_map(|socket| ask_who(&socket)).collect();
     running.sort_by_key(|running| running.pid);
     running
 }
 
-fn sockets(folder: &Path) -> Vec<Running> {
+/// The process behind a socket. Removes the socket of one that is gone.
+fn ask_who(socket: &Path) -> Option<Running> {
+    let named = pid_of(socket);
+    let socket = socket.to_owned();
+    match UnixStream::connect(&socket) {
+        Ok(stream) => {
+            let peer = || getsockopt(&stream, PeerCredentials).ok();
+            let pid = named.or_else(|| Some(peer()?.pid().unsigned_abs()))?;
+            Some(Running { pid, socket })
+        }
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            // Its process ended without cleaning up. A failure to remove it changes nothing.
+            let _ = fs::remove_file(&socket);
+            None
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(_) => Some(Running { pid: named?, socket }),
+    }
+}
+
+/// `PID.sock` of those that serve, `attach-NAMESPACE-PORT.sock` of attachments.
+fn sockets(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.flatten().map(|entry| entry.path());
-    paths.filter_map(|socket| Some(Running { pid: pid_of(&socket)?, socket })).collect()
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        pid_of(path).is_some() || (name.starts_with("attach-") && name.ends_with(".sock"))
+    };
+    paths.filter(is_ours).collect()
 }
 
 fn pid_of(socket: &Path) -> Option<u32> {
@@ -213,7 +210,6 @@ fn pid_of(socket: &Path) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixListener;
 
     fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -248,14 +244,14 @@ mod tests {
     #[test]
     fn nobody_is_running_without_a_folder() {
         let (_temporary, folder) = folder();
-        let expected = "no afpa is running for this user; start one with: afpa serve DIR";
-        assert_eq!(refused(&Target::Any, &folder), expected);
+        let error = refused(&Target::Any, &folder);
+        assert!(error.starts_with("no afpa is running for this user; start one"), "{error}");
     }
 
     #[test]
     fn one_is_found_and_stale_ones_are_removed() {
         let (_temporary, folder) = folder();
-        prepare(&folder, None).unwrap();
+        folders::prepare(&folder, None).unwrap();
         let stale = folder.join("7.sock");
         drop(UnixListener::bind(&stale).unwrap());
         fs::write(folder.join("notes"), "").unwrap();
@@ -272,7 +268,7 @@ mod tests {
     #[test]
     fn several_are_listed() {
         let (_temporary, folder) = folder();
-        prepare(&folder, None).unwrap();
+        folders::prepare(&folder, None).unwrap();
         let me = std::process::id();
         let _first = UnixListener::bind(folder.join("1.sock")).unwrap();
         let _second = UnixListener::bind(folder.join(format!("{me}.sock"))).unwrap();
@@ -282,19 +278,12 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_can_write_to_is_refused() {
+    fn an_attachment_is_found_by_its_process() {
         let (_temporary, folder) = folder();
-        prepare(&folder, None).unwrap();
-        prepare(&folder, None).unwrap();
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-        let error = prepare(&folder, None).unwrap_err().to_string();
-        assert!(error.contains("can be written by somebody else"), "{error}");
-    }
-
-    #[test]
-    fn a_link_in_the_place_of_the_folder_is_refused() {
-        let (temporary, folder) = folder();
-        std::os::unix::fs::symlink(temporary.path(), &folder).unwrap();
-        assert!(prepare(&folder, None).is_err());
+        folders::prepare(&folder, None).unwrap();
+        let _attach = UnixListener::bind(folder.join("attach-4026-80.sock")).unwrap();
+        let folders = [folder];
+        assert!(choose(&Target::Any, &folders).is_ok());
+        assert!(choose(&Target::Process(std::process::id()), &folders).is_ok());
     }
 }

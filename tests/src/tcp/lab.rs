@@ -131,6 +131,7 @@ impl Lab {
         let started = self.bed.server().run(|| {
             let fast_path = FastPath::load(self.plan.settings.clone())?;
             attach(&fast_path, Bed::DEVICE)?;
+            let _unguarded = fast_path.guard(); // tests of what it does ask whether it is there
             Ok::<_, afpa_bpf::Unavailable>(fast_path)
         });
         match started.expect("the server's namespace can be entered") {
@@ -143,6 +144,11 @@ impl Lab {
     /// The fast path.
     pub fn fast_path(&self) -> &FastPath {
         &self.pulse.as_ref().expect("the fast path runs").fast_path
+    }
+
+    /// Whether packets are stopped that no program translates.
+    pub fn is_guarded(&self) -> bool {
+        self.fast_path().is_guarded()
     }
 
     /// No more heartbeats until [`Lab::resume`], as when the process hangs.
@@ -227,7 +233,8 @@ impl Lab {
     /// Kernel, user and kernel again; the connection must be free for the kernel.
     pub fn converse(&self, client: &mut Client) {
         let reply = client.get("/kernel.html");
-        assert!(reply.is_from_kernel() && reply.body == b"from the kernel", "{reply:?}");
+        let tally = self.tally();
+        assert!(reply.is_from_kernel() && reply.body == b"from the kernel", "{reply:?}\n{tally}");
         assert_eq!(client.get("/user.html").body, b"from nginx");
         let reply = client.get("/kernel.html");
         assert!(reply.is_from_kernel() && reply.body == b"from the kernel", "{reply:?}");
@@ -241,6 +248,10 @@ pub fn attach(fast_path: &FastPath, interface: &str) -> Result<(), afpa_bpf::Una
     fast_path.attach(index)?;
     let any = SocketAddr::new("::".parse().expect("an address"), PORT);
     fast_path.listen(any, LISTENER, SITE).expect("listening");
+    let sockets = fast_path.serve_server(any).expect("nginx's sockets are marked");
+    assert!(!sockets.served.is_empty(), "nothing listens on port {PORT}");
+    // That clients pass once a second is not what these tests count.
+    fast_path.set_firewall_interval(Duration::from_secs(3600));
     fast_path.beat();
     Ok(())
 }

@@ -1,5 +1,13 @@
 //! `afpa attach` beside servers that know nothing of it.
 
 mod answers;
+mod doctor;
+mod fields;
+mod health;
 mod life;
 mod long;
+mod one;
+mod others;
+mod pause;
+mod rights;
+mod strangers;

@@ -11,6 +11,9 @@ use serde_json::Value;
 /// Port of the server whose kernel answers; the next one is for a server without.
 pub(crate) const PORT: u16 = 8080;
 
+/// Tests ask slowly: that clients pass once a second is not what they count.
+pub(crate) const FIREWALL_INTERVAL: &str = "\"1h\"";
+
 pub(crate) struct Lab {
     bed: Bed,
 }
@@ -68,6 +71,9 @@ impl Lab {
         let server = Server::start(tree.path(), |launch| {
             let address = SocketAddr::new(IpAddr::V4(Bed::SERVER_V4), port);
             launch.inside(self.namespace(), Endpoint::Tcp(address));
+            launch.set(|settings| {
+                settings.set("fast_path.firewall_interval", FIREWALL_INTERVAL);
+            });
             configure(launch);
         });
         // Connections wait from the time on at which the addresses are bound, programs come after that.

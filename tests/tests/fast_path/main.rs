@@ -8,5 +8,6 @@ mod clients;
 mod lab;
 mod life;
 mod long;
+mod self_check;
 mod sites;
 mod start;

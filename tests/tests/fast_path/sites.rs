@@ -10,7 +10,7 @@ use afpa_tests::proxy::{answer, read_head};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::lab::{Lab, PORT, answers, stats};
+use crate::lab::{FIREWALL_INTERVAL, Lab, PORT, answers, stats};
 
 /// The same path everywhere.
 const PATH: &str = "/same.txt";
@@ -53,6 +53,11 @@ fn application(lab: &Lab, name: &'static str) -> String {
     })
 }
 
+/// A whole file with these sites.
+fn whole(sites: &str) -> String {
+    format!("fast_path.firewall_interval = {FIREWALL_INTERVAL}\n{sites}")
+}
+
 fn start(
     lab: &Lab,
     tree: &Tree,
@@ -60,7 +65,7 @@ fn start(
     configure: impl FnOnce(&mut afpa_testkit::Launch),
 ) -> Server {
     lab.server(tree, |launch| {
-        launch.written(|_| text.to_owned());
+        launch.written(|_| whole(text));
         configure(launch);
     })
 }
@@ -249,7 +254,7 @@ fn what_is_counted(server: &Server) {
 fn reload(server: &Server, text: &str) {
     let before = server.log().matches("reloaded").count();
     let new = server.home().join("new.toml");
-    fs::write(&new, text).expect("written");
+    fs::write(&new, whole(text)).expect("written");
     fs::rename(new, server.configuration()).expect("renamed");
     server.signal(Signal::HUP);
     eventually("it is read", || server.log().matches("reloaded").count() > before);

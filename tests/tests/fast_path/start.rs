@@ -57,6 +57,33 @@ fn off_attaches_nothing() {
     assert_eq!(lab.attached(), 0);
 }
 
+/// One fast path for a port: whoever comes second is told whose it is.
+#[test]
+fn a_second_one_on_the_port_serves_from_user_mode_or_not_at_all() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let first = lab.server(&tree, |_| ());
+    let launch = |mode: &'static str| {
+        Server::launch(tree.path(), |launch| {
+            let address = "127.0.0.1:8080".parse().expect("an address");
+            launch.inside(lab.namespace(), afpa_testkit::Endpoint::Tcp(address)).fast_path(mode);
+        })
+    };
+    let whose = format!("port 8080 has a fast path already, of process {} (", first.pid());
+    let mut second = launch("on");
+    let status = second.wait(Duration::from_secs(20)).expect("it ends");
+    assert!(!status.success() && second.log().contains(&whose), "{}", second.log());
+    assert!(second.log().contains(&format!("`kill {}`", first.pid())), "{}", second.log());
+    second.kill();
+    let mut second = launch("auto");
+    eventually("it serves", || second.log().contains("  control "));
+    let line = format!("fast path  not in use: {whose}");
+    assert!(second.log().contains(&line), "{}", second.log());
+    second.kill();
+    assert_eq!(lab.attached(), 4, "two programs on two interfaces");
+    warm(&first, "/hello.txt");
+}
+
 #[test]
 fn unwatched_files_are_left_to_user_mode() {
     let Some(lab) = Lab::new() else { return };

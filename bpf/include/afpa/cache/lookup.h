@@ -11,8 +11,14 @@
 
 #include <afpa/scratch.h>
 
-/* The answer that was found. */
+/*
+ * The answer that was found.
+ *  P4 What is read of a slot is of `version`: that is read before anything else of it, and again behind the last byte that
+ *     was copied (`holds_version`). Site and path are compared in between. An element of a map that is deleted may be
+ *     another's at once, so what is read of one is compared, or the element is looked up twice.
+ */
 struct cached {
+	__u64 version;
 	struct afpa_slot *slot;
 	__u32 index;
 	enum afpa_kind kind;
@@ -34,6 +40,22 @@ static __always_inline __u32 choose_variant(const struct afpa_object *object, co
 	return object->slot[0];
 }
 
+/* The version in the slot; 0: vacant. What is read of the slot afterwards is of this version, or of a later one. */
+static __always_inline __u64 slot_version(const struct afpa_slot *slot)
+{
+	__u64 version = *(const volatile __u64 *)&slot->version;
+
+	load_fence();
+	return version;
+}
+
+/* Was all that was read of the slot up to here of this version? */
+static __always_inline bool holds_version(const struct afpa_slot *slot, __u64 version)
+{
+	load_fence();
+	return *(const volatile __u64 *)&slot->version == version;
+}
+
 __noinline int afpa_same_path(struct work *work, struct afpa_slot *slot)
 {
 	__u32 target;
@@ -46,10 +68,20 @@ __noinline int afpa_same_path(struct work *work, struct afpa_slot *slot)
 }
 
 #define CONDITION_UNSURE (-1)
+#define CONDITION_TAG_ALONE 2
+
+static __always_inline bool same_date(const struct work *work, const struct afpa_slot *slot)
+{
+	__u32 at = work->request.block_at + work->request.block.modified_since_at;
+
+	opaque(at);
+	return at <= AFPA_HEAD_MAX - 32 && equal_text(work->head + at, AFPA_DATE_LENGTH, slot->last_modified, 32);
+}
 
 /*
  * RFC 9110 13.2.2 for one entity tag or one date that is literally equal: 1, a 304 is right; 0, the
- * whole answer is; CONDITION_UNSURE otherwise.
+ * whole answer is; CONDITION_TAG_ALONE: a 304 is, if a tag that matches overrules a date that does not;
+ * CONDITION_UNSURE otherwise.
  */
 __noinline int afpa_evaluate_conditions(struct work *work, struct afpa_slot *slot)
 {
@@ -68,13 +100,11 @@ __noinline int afpa_evaluate_conditions(struct work *work, struct afpa_slot *slo
 		opaque(at);
 		if (at > AFPA_HEAD_MAX - AFPA_ETAG_MAX)
 			return CONDITION_UNSURE;
-		return length == slot->etag_length && equal_text(work->head + at, length, slot->etag, AFPA_ETAG_MAX);
+		if (length != slot->etag_length || !equal_text(work->head + at, length, slot->etag, AFPA_ETAG_MAX))
+			return false;
+		return !block->modified_since_at || same_date(work, slot) ? true : CONDITION_TAG_ALONE;
 	}
-	at += block->modified_since_at;
-	opaque(at);
-	if (at > AFPA_HEAD_MAX - 32 || !equal_text(work->head + at, AFPA_DATE_LENGTH, slot->last_modified, 32))
-		return CONDITION_UNSURE;
-	return true;
+	return same_date(work, slot) ? true : CONDITION_UNSURE;
 }
 
 static __always_inline const struct afpa_answer *answer_of(const struct afpa_slot *slot, enum afpa_kind kind)
@@ -97,20 +127,29 @@ static __always_inline enum afpa_reason derive_cached_response(struct work *work
 		.path_length = request->path_length,
 	};
 	struct afpa_object *object = bpf_map_lookup_elem(&objects, &key);
+	__u32 rules;
 
 	if (!object)
 		return AFPA_PASS_NOT_PINNED;
+	rules = object->fields;
+	if (request->block.fields & ~rules)
+		return AFPA_PASS_FIELD;
 	cached->index = choose_variant(object, &request->block);
 	if (cached->index == 0)
 		return AFPA_PASS_VARIANT;
 	cached->slot = bpf_map_lookup_elem(&slots, &cached->index);
-	if (!cached->slot || cached->slot->version == 0 || !afpa_same_path(work, cached->slot))
+	if (!cached->slot)
+		return AFPA_PASS_NOT_PINNED;
+	cached->version = slot_version(cached->slot);
+	if (cached->version == 0 || cached->slot->site != key.site || !afpa_same_path(work, cached->slot))
 		return AFPA_PASS_NOT_PINNED;
 	cached->kind = request->head ? AFPA_KIND_HEAD : AFPA_KIND_WHOLE;
 	if (request->block.none_match_at | request->block.modified_since_at) {
 		int unmodified = afpa_evaluate_conditions(work, cached->slot);
 
-		if (unmodified == CONDITION_UNSURE)
+		if (unmodified == CONDITION_UNSURE ||
+		    (unmodified == CONDITION_TAG_ALONE && !(rules & AFPA_TAG_WINS)) ||
+		    (!unmodified && !(rules & AFPA_OTHER_TAG_WHOLE)))
 			return AFPA_PASS_CONDITION;
 		if (unmodified)
 			cached->kind = AFPA_KIND_NOT_MODIFIED;

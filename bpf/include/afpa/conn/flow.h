@@ -20,6 +20,7 @@
 #define AFPA_CONN_FLOW_H
 
 #include <afpa/clock.h>
+#include <afpa/conn/way.h>
 #include <afpa/net/segment.h>
 #include <afpa/tcp/bitset.h>
 #include <afpa/tcp/path.h>
@@ -183,25 +184,44 @@ static __always_inline bool transfer_lock(struct afpa_transfer *transfer, const 
  * The transfer of a connection that ends. One that somebody works on stays: when its timer is serviced next, it is
  * found to have no flow, and removed.
  */
-__noinline int afpa_transfer_remove(const struct afpa_flow_key *key)
+static __always_inline void remove_transfer(const struct afpa_flow_key *key)
 {
-	struct afpa_transfer *transfer;
+	struct afpa_transfer *transfer = bpf_map_lookup_elem(&transfers, key);
 
-	if (!key)
-		return 0;
-	transfer = bpf_map_lookup_elem(&transfers, key);
 	if (transfer && transfer_lock(transfer, key)) {
 		bpf_map_delete_elem(&transfers, key);
 		count(AFPA_TRANSFER_ENDED);
 	}
+}
+
+/* Global functions, verified once. Linux 6.1 takes none of their arguments for a key of a map, so they copy it. */
+__noinline int afpa_transfer_remove(const struct afpa_flow_key *key)
+{
+	struct afpa_flow_key own;
+
+	if (!key)
+		return 0;
+	own = *key;
+	remove_transfer(&own);
+	return 0;
+}
+
+__noinline int afpa_flow_remove(const struct afpa_flow_key *key)
+{
+	struct afpa_flow_key own;
+
+	if (!key)
+		return 0;
+	own = *key;
+	if (bpf_map_delete_elem(&flows, &own) == 0)
+		count(AFPA_FLOW_CLOSED);
+	remove_transfer(&own);
 	return 0;
 }
 
 static __always_inline void flow_remove(const struct afpa_flow_key *key)
 {
-	if (bpf_map_delete_elem(&flows, key) == 0)
-		count(AFPA_FLOW_CLOSED);
-	afpa_transfer_remove(key);
+	afpa_flow_remove(key);
 }
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <afpa/conn/bypass.h>
 #include <afpa/conn/translate.h>
+#include <afpa/conn/window.h>
 
 /* --- to the fast path --- */
 
@@ -15,6 +16,8 @@
 struct commitment {
 	__u64 version;        /* of the slot */
 	__u32 slot, length, date;
+	__u32 listener;
+	__u8 head;            /* the method is HEAD */
 	__u8 kind;            /* enum afpa_kind */
 	__u8 multi_segment;   /* it is a transfer: the kernel gets the request's acknowledgement later */
 	/* filled by `commit` */
@@ -23,6 +26,8 @@ struct commitment {
 	__be16 window;
 	__u32 seq, ack, ts_value, kernel_seq, kernel_ack;
 };
+
+_Static_assert(sizeof(struct commitment) <= sizeof(((struct work *)0)->commitment), "work->commitment");
 
 /* A request says ECE: the window is reduced, unless it was already, and the answer says so (CWR, RFC 3168). */
 static __always_inline void ece_on_request(struct path *path)
@@ -74,20 +79,39 @@ static __always_inline void take_turn(struct afpa_flow *flow, const struct segme
 	flow->answer_date = c->date;
 	flow->used_ns = turn->now;
 	flow->passed = 0;
+	flow->way_doubted = false;
+}
+
+/*
+ * Does the request come as the one before, and is the way back known? Then it is put into `work->way`. The request's
+ * headers are in `work->frame`. Called with the lock held.
+ */
+static __always_inline enum afpa_reason take_way(struct afpa_flow *flow, struct work *work, __u32 interface)
+{
+	if (!comes_as_before(flow, interface, work->frame + FRAME_AT + 6))
+		return AFPA_PASS_OTHER_WAY;
+	if (!knows_way(flow))
+		return AFPA_PASS_NO_WAY;
+	work->way = flow->way;
+	return AFPA_ANSWERED;
 }
 
 /*
  * Commit to the answer: from here on the two sequence spaces differ by it. AFPA_ANSWERED, or why it is not the fast
- * path's turn; then nothing has changed.
+ * path's turn; then nothing has changed. Afterwards the headers in `work->frame` are as if the request had come by
+ * the way back.
  */
-static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const struct segment *s, struct commitment *c,
-					       struct turn *turn)
+static __always_inline enum afpa_reason commit(struct __sk_buff *skb, struct work *work, struct afpa_flow *flow,
+					       const struct segment *s, struct commitment *c, struct turn *turn)
 {
+	__u32 interface = skb->ifindex;
 	enum afpa_reason reason;
 	bool first = false;
 
 	bpf_spin_lock(&flow->lock);
 	reason = whose_turn(flow, s);
+	if (reason == AFPA_ANSWERED)
+		reason = take_way(flow, work, interface);
 	if (reason == AFPA_ANSWERED) {
 		first = !flow_has_offset(flow);
 		take_turn(flow, s, c, turn);
@@ -95,6 +119,8 @@ static __always_inline enum afpa_reason commit(struct afpa_flow *flow, const str
 	bpf_spin_unlock(&flow->lock);
 	if (first)
 		bypass_invalidate(&s->key);
+	if (reason == AFPA_ANSWERED)
+		put_way(work->frame + FRAME_AT, &work->way);
 	return reason;
 }
 
@@ -172,13 +198,6 @@ static __always_inline bool absorbs_ack(const struct afpa_flow *flow, const stru
 	       !before(flow->kernel_next + flow->tx_offset, s->ack);
 }
 
-/* A reset that the kernel will believe ends the transfer, too. */
-static __always_inline bool ends_transfer(const struct afpa_flow *flow, const struct segment *s)
-{
-	return flow->flags & AFPA_FLOW_TRANSFER && s->flags & TCP_RST &&
-	       (s->seq == flow->client_next || s->seq == flow->request_seq);
-}
-
 #define FAR_BEHIND (1U << 29)
 
 /*
@@ -217,50 +236,83 @@ static __always_inline int rx_pass(struct afpa_flow *flow, const struct segment 
 		count_at(s->place, AFPA_PASS_NO_PAYLOAD);
 	else
 		count_at(s->place, flow->owner == AFPA_OWNER_BYPASSED ? AFPA_PASS_BYPASSED : AFPA_PASS_USER_FINAL);
-	if (s->flags & (TCP_FIN | TCP_RST))
-		flow_remove(&s->key);
-	else if (flow_is_final(flow))
+	if (flow_is_final(flow) && !(s->flags & (TCP_FIN | TCP_RST)))
 		bypass_insert_final(&s->key);
 	return TCX_NEXT;
+}
+
+/* Will the kernel's TCP find the checksum wrong? Of longer segments than we read it is believed. */
+static __always_inline bool is_damaged(struct __sk_buff *skb, struct work *work, const struct segment *s)
+{
+	return s->payload_at - s->tcp_at + s->length <= AFPA_HEAD_MAX && !afpa_is_sound(skb, work, s);
+}
+
+/* Take from an acceptable segment what the flow must know. Called with the lock held. */
+static __always_inline void note(struct afpa_flow *flow, const struct segment *s, __u64 now)
+{
+	flow->used_ns = now;
+	if (before(flow->snd_una, s->ack) && !before(flow->kernel_next + flow->tx_offset, s->ack))
+		flow->snd_una = s->ack;
+	measure_rtt(flow, now);
+	note_timestamp(flow, s);
+}
+
+/* The kernel sees this acknowledgement. Called with the lock held. */
+static __always_inline void told(struct afpa_flow *flow, const struct translation *t)
+{
+	if (before(flow->acked_to_kernel, t->ack) && !before(flow->kernel_next, t->ack))
+		flow->acked_to_kernel = t->ack;
+	keep_up(flow, t->ack);
 }
 
 /* Up to the kernel's TCP and user mode, translated if the numbers differ. */
 static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				   struct afpa_flow *flow, struct turn *turn)
 {
+	bool has_offset, absorbed, ended, reset, final, bypassed, damaged = is_damaged(skb, work, s);
+	enum standing standing = STANDING_OUTSIDE;
 	enum afpa_reason why = AFPA_ANSWERED;
 	struct translation t = {};
-	bool has_offset, absorbed, ended, final, bypassed;
 
 	bpf_spin_lock(&flow->lock);
-	if (turn->ask)
+	reset = !damaged && is_exact_reset(flow, s);
+	if (!damaged && !(s->flags & TCP_RST))
+		standing = standing_of(flow, s);
+	if (turn->ask && standing == STANDING_ACCEPTABLE)
 		why = whose_turn(flow, s);
 	if (why != AFPA_ANSWERED)
 		turn->reason = why; /* goes before any other reason */
-	ended = ends_transfer(flow, s);
+	ended = reset && flow->flags & AFPA_FLOW_TRANSFER;
 	if (ended)
 		flow->flags &= ~AFPA_FLOW_TRANSFER;
 	final = flow_is_final(flow);
 	has_offset = flow_has_offset(flow);
-	absorbed = absorbs_ack(flow, s);
-	flow->used_ns = turn->now;
-	if (before(flow->snd_una, s->ack) && !before(flow->kernel_next + flow->tx_offset, s->ack))
-		flow->snd_una = s->ack;
-	measure_rtt(flow, turn->now);
-	if (s->timestamps && before(flow->ts_seen, s->ts_value))
-		flow->ts_seen = s->ts_value;
-	if (!absorbed) {
+	absorbed = standing == STANDING_ACCEPTABLE && absorbs_ack(flow, s);
+	if (standing == STANDING_ACCEPTABLE)
+		note(flow, s, turn->now);
+	if (standing == STANDING_ACCEPTABLE && !absorbed) {
 		hand_over(flow, s, turn);
-		rx_translation(flow, s, &t);
-		keep_up(flow, t.ack);
-		if (s->flags & (TCP_FIN | TCP_RST))
+		if (s->flags & TCP_FIN) {
 			flow->owner = AFPA_OWNER_CLOSING;
-		if (s->flags & TCP_FIN)
 			flow->flags |= AFPA_FLOW_CLIENT_FIN;
+		}
 	}
+	rx_translation(flow, s, &t);
+	if (standing == STANDING_ACCEPTABLE && !absorbed)
+		told(flow, &t);
+	if (reset)
+		flow->owner = AFPA_OWNER_CLOSING;
 	bypassed = !final && flow->owner == AFPA_OWNER_BYPASSED;
 	bpf_spin_unlock(&flow->lock);
 
+	if (standing == STANDING_STALE) {
+		count_at(s->place, AFPA_STALE_SEGMENT);
+		return TCX_DROP;
+	}
+	if (damaged)
+		turn->reason = AFPA_PASS_CHECKSUM;
+	else if (standing == STANDING_OUTSIDE && !reset)
+		turn->reason = AFPA_PASS_OUTSIDE;
 	if (ended)
 		afpa_transfer_remove(&s->key);
 	if (absorbed) {
@@ -271,7 +323,7 @@ static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, con
 	if (bypassed)
 		count_at(s->place, AFPA_FLOW_BYPASSED);
 	if (!has_offset) {
-		if (s->flags & (TCP_FIN | TCP_RST))
+		if (reset)
 			flow_remove(&s->key);
 		return TCX_NEXT;
 	}
@@ -279,7 +331,7 @@ static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, con
 		count_at(s->place, AFPA_TRANSLATE_FAILED);
 		return TCX_DROP;
 	}
-	return TCX_NEXT;
+	return deliver(skb);
 }
 
 #endif

@@ -4,18 +4,27 @@
  *
  * A segment is answered only when the server's own TCP has an established connection in exactly the
  * state the segment expects; this is what keeps a forged one from being answered (reflection), so no
- * check here may be weakened. The connection must be fresh: when requests went to user mode unseen,
- * nobody can tell whether a response is still pending.
+ * check here may be weakened. The connection must be one of a listener that is served (conn/served.h), and fresh: when
+ * requests went to user mode unseen, nobody can tell whether a response is still pending.
  */
 #ifndef AFPA_CONN_SOCKET_H
 #define AFPA_CONN_SOCKET_H
 
+#include <afpa/conn/admit.h>
 #include <afpa/conn/flow.h>
+#include <afpa/conn/served.h>
 
 /* In `ecn_flags`. */
 #define ECN_NEGOTIATED 0x01
+#define WINDOW_SCALE_MAX 14 /* RFC 7323, 2.3 */
 #define ECN_ACCURATE 0x10 /* Accurate ECN: its flags are counters, and RFC 3168 does not hold for them */
 
+
+/* Are its timestamps in microseconds? Kernels before 6.7 cannot do that. */
+static __always_inline bool has_microseconds(const struct tcp_sock *tcp)
+{
+	return bpf_core_field_exists(tcp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(tcp, tcp_usec_ts);
+}
 
 /* Is the socket idle, and at exactly the numbers of the segment? */
 static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const struct segment *s)
@@ -29,8 +38,7 @@ static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const 
 	if (tcp->snd_nxt != s->ack || tcp->snd_una != s->ack || tcp->write_seq != s->ack)
 		return AFPA_PASS_NO_SOCKET;
 	/* Kernel TLS, microsecond timestamps, a socket under repair: not what the programs are made for. */
-	if (tcp->inet_conn.icsk_ulp_ops || BPF_CORE_READ_BITFIELD(tcp, tcp_usec_ts) ||
-	    BPF_CORE_READ_BITFIELD(tcp, repair))
+	if (tcp->inet_conn.icsk_ulp_ops || has_microseconds(tcp) || BPF_CORE_READ_BITFIELD(tcp, repair))
 		return AFPA_PASS_NO_SOCKET;
 	if (BPF_CORE_READ_BITFIELD(tcp, rx_opt.tstamp_ok) != s->timestamps)
 		return AFPA_PASS_NO_SOCKET;
@@ -64,6 +72,7 @@ static __always_inline void learn(struct afpa_flow *flow, const struct tcp_sock 
 	flow->flags |= negotiated(tcp);
 	path_learn(flow, tcp->srtt_us >> 3);
 	flow->client_scale = BPF_CORE_READ_BITFIELD(tcp, rx_opt.snd_wscale);
+	flow->server_scale = receive_scale;
 	flow->window = bpf_htons(window > 0xffff ? 0xffff : window);
 	flow->mss = tcp->mss_cache > 0xffff ? 0xffff : tcp->mss_cache;
 	flow->ts_offset = tcp->tsoffset;
@@ -79,6 +88,16 @@ static __always_inline void adopt(struct afpa_flow *flow, const struct segment *
 	flow->kernel_next = flow->stale_below = flow->acked_to_kernel = s->ack;
 	flow->listener = listener;
 	flow->used_ns = flow->user_ns = now;
+}
+
+/*
+ * Nothing was sent or received on the connection yet. So its TCP's clock, in microseconds, stands where the client's
+ * last acknowledgement came in, unless a keep-alive probe was sent.
+ */
+static __always_inline void admit_fresh(const struct tcp_sock *tcp, const struct segment *s)
+{
+	if (!tcp->inet_conn.icsk_probes_out)
+		admit(&s->key, rtx_clock(tcp->tcp_mstamp * 1000));
 }
 
 /* Ports of a tuple stand next to each other in network order. */
@@ -100,7 +119,7 @@ static __always_inline void fill_tuple(struct bpf_sock_tuple *tuple, const struc
 }
 
 /* The socket of a connection, which the caller releases, or NULL. */
-static __always_inline struct bpf_sock *find_socket(struct __sk_buff *skb, const struct segment *s)
+static __noinline struct bpf_sock *find_socket(struct __sk_buff *skb, const struct segment *s)
 {
 	struct bpf_sock_tuple tuple = {};
 
@@ -112,7 +131,7 @@ static __always_inline struct bpf_sock *find_socket(struct __sk_buff *skb, const
 /*
  * A server that defers accepting (TCP_DEFER_ACCEPT) has no socket before the first request is there, only the
  * handshake's request socket, which knows both first numbers. That request goes up; later ones are answered when
- * there is a socket to prove them by (`confirm_socket`).
+ * there is a socket to prove them by, and to see whose it is (`confirm_socket`).
  */
 static __always_inline enum afpa_reason prove_request_sock(struct bpf_sock *found, const struct segment *s, __u32 listener,
 						     __u64 now, struct afpa_flow *flow)
@@ -123,6 +142,7 @@ static __always_inline enum afpa_reason prove_request_sock(struct bpf_sock *foun
 		return AFPA_PASS_NO_SOCKET;
 	adopt(flow, s, listener, now);
 	flow->flags = AFPA_FLOW_REQUEST_SOCK;
+	flow->server_scale = WINDOW_SCALE_MAX;
 	return AFPA_ANSWERED;
 }
 
@@ -142,11 +162,14 @@ static __always_inline enum afpa_reason prove_socket(struct __sk_buff *skb, cons
 		return reason;
 	}
 	tcp = bpf_skc_to_tcp_sock(found);
-	if (tcp) {
+	if (tcp && !is_served(found)) {
+		reason = AFPA_PASS_OTHER_SOCKET;
+	} else if (tcp) {
 		reason = tcp->bytes_received || tcp->bytes_sent ? AFPA_PASS_OLD_CONNECTION : prove(tcp, s);
 		if (reason == AFPA_ANSWERED) {
 			learn(flow, tcp, s);
 			adopt(flow, s, listener, now);
+			admit_fresh(tcp, s);
 		}
 	}
 	bpf_sk_release(found);
@@ -167,7 +190,9 @@ static __always_inline enum afpa_reason confirm_socket(struct __sk_buff *skb, co
 	if (!found)
 		return reason;
 	tcp = bpf_skc_to_tcp_sock(found);
-	if (tcp) {
+	if (tcp && !is_served(found)) {
+		reason = AFPA_PASS_OTHER_SOCKET;
+	} else if (tcp) {
 		reason = prove(tcp, s);
 		if (reason == AFPA_ANSWERED)
 			learn(flow, tcp, s);

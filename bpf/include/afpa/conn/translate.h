@@ -22,20 +22,22 @@ struct translation {
 };
 
 /* What the kernel is to see of a segment of the client. Called with the lock held. */
-static __always_inline void rx_translation(struct afpa_flow *flow, const struct segment *s, struct translation *t)
+static __always_inline void rx_translation(const struct afpa_flow *flow, const struct segment *s, struct translation *t)
 {
 	t->seq = s->seq - flow->rx_offset;
 	/* The client has not got our answer, so F4 showed it older numbers: the kernel takes no inexact reset. */
 	if (s->flags & TCP_RST && s->seq == flow->request_seq && answer_outstanding(flow))
 		t->seq += flow->request_length;
 	t->ack = s->ack - flow->tx_offset;
-	if (before(t->ack, flow->stale_below))
-		t->ack = flow->stale_below; /* it acknowledges part of our answer */
+	/*
+	 * It acknowledges part of our answer. Anything older stays as old as it is: the kernel's TCP does not take it for an
+	 * acknowledgement of what was sent last (RFC 5961, 5).
+	 */
+	if (before(t->ack, flow->stale_below) && !before(t->ack, flow->stale_below - flow->answer_size))
+		t->ack = flow->stale_below;
 	t->sack_shift = -flow->tx_offset;
 	t->sack_floor = flow->stale_below;
 	t->ts_echo = 0;
-	if (before(flow->acked_to_kernel, t->ack) && !before(flow->kernel_next, t->ack))
-		flow->acked_to_kernel = t->ack;
 }
 
 /* What the client is to see of a segment of the server. Called with the lock held. */
@@ -83,8 +85,7 @@ static __noinline int translate_options(struct __sk_buff *skb, struct work *work
 	__u8 *options = work->frame, *old = work->frame + OPTIONS_MAX + 8;
 	__u32 length = other_options(s), at = s->payload_at - length, difference;
 
-	opaque(length);
-	if (length < 4 || length > OPTIONS_MAX)
+	if (!is_within(&length, 4, OPTIONS_MAX))
 		return 0;
 	__builtin_memset(options, 0, OPTIONS_MAX);
 	if (bpf_skb_load_bytes(skb, at, options, length))

@@ -13,11 +13,13 @@
 __noinline __u32 afpa_recall_part(struct work *work, const struct segment *s)
 {
 	struct afpa_partial *part;
+	struct afpa_flow_key key; /* as in `afpa_flow_remove` */
 	__u32 length;
 
 	if (!work || !s)
 		return 0;
-	part = bpf_map_lookup_elem(&partials, &s->key);
+	key = s->key;
+	part = bpf_map_lookup_elem(&partials, &key);
 	if (!part || part->next != s->seq)
 		return 0;
 	length = part->length;
@@ -26,17 +28,28 @@ __noinline __u32 afpa_recall_part(struct work *work, const struct segment *s)
 			break;
 		*(__u64 *)(work->head + i) = load8(part->bytes + i);
 	}
+	/* The entry may have become another connection's while it was copied: the table drops its oldest ones (P4). */
+	load_fence();
+	if (bpf_map_lookup_elem(&partials, &s->key) != part || *(volatile __u32 *)&part->next != s->seq)
+		return 0;
 	return length;
 }
 
 /* Keep the `length` bytes at `work->head` until the rest of their request comes. */
 static __always_inline bool keep_part(struct work *work, const struct segment *s, __u32 length)
 {
+	struct work *own;
+	__u32 zero = 0;
+
 	if (length >= AFPA_HEAD_MAX || work->head[0] < 'A' || work->head[0] > 'Z')
 		return false;
-	work->partial_length = length;
-	work->partial_next = s->seq + s->length;
-	return bpf_map_update_elem(&partials, &s->key, &work->partial_length, BPF_ANY) == 0;
+	own = bpf_map_lookup_elem(&ingress_work, &zero); /* `work` itself, but Linux 6.1 does not know */
+	if (!own)
+		return false;
+	own->key = s->key;
+	own->partial_length = length;
+	own->partial_next = s->seq + s->length;
+	return bpf_map_update_elem(&partials, &own->key, &own->partial_length, BPF_ANY) == 0;
 }
 
 /* One request more of those in the segment. */

@@ -10,7 +10,7 @@
 #ifndef AFPA_HTTP_BLOCK_H
 #define AFPA_HTTP_BLOCK_H
 
-#include <afpa/http/line.h>
+#include <afpa/http/fields.h>
 
 #define BLOCK_AT_MAX (AFPA_HEAD_MAX - AFPA_CHECKED_MAX)
 #define LINES_MAX 64
@@ -67,8 +67,30 @@ __noinline int afpa_plain_host(struct work *work, __u32 length)
 	return port > 0 && port <= 65535 ? end : 0;
 }
 
-/* The site of the first `length` bytes of the host, without the port behind them; NULL: it is not registered. */
-static __always_inline __u32 *site_of_name(struct work *work, __u32 length)
+#define NOT_A_SITE (~0u)
+
+/*
+ * The site of `work->site`, or NOT_A_SITE. Looked up twice: the element may have become another host's meanwhile (P4).
+ * Linux 6.1 takes no argument of a global function for a key.
+ */
+static __always_inline __u32 look_up_site(void)
+{
+	__u32 *site, number, zero = 0;
+	struct work *own;
+
+	own = bpf_map_lookup_elem(&ingress_work, &zero);
+	if (!own)
+		return NOT_A_SITE;
+	site = bpf_map_lookup_elem(&sites, &own->site);
+	if (!site)
+		return NOT_A_SITE;
+	number = *(volatile __u32 *)site;
+	load_fence();
+	return bpf_map_lookup_elem(&sites, &own->site) == site ? number : 0;
+}
+
+/* The site of the first `length` bytes of the host, without the port behind them, or NOT_A_SITE. */
+static __always_inline __u32 site_of_name(struct work *work, __u32 length)
 {
 	__u64 *folded = (__u64 *)work->site.host;
 
@@ -81,7 +103,7 @@ static __always_inline __u32 *site_of_name(struct work *work, __u32 length)
 			folded[i] &= (1ULL << rest * 8) - 1;
 	}
 	work->site.host_length = length;
-	return bpf_map_lookup_elem(&sites, &work->site);
+	return look_up_site();
 }
 
 #define NOT_A_HOST (-1)
@@ -100,7 +122,7 @@ static __always_inline __u64 fold_letters(__u64 word)
  */
 __noinline int afpa_select_site(struct work *work)
 {
-	__u32 at, length, name, *site;
+	__u32 at, length, name, number;
 	__u64 *folded;
 
 	if (!work)
@@ -121,16 +143,16 @@ __noinline int afpa_select_site(struct work *work)
 	}
 	work->site.listener = work->scan.listener;
 	work->site.host_length = length;
-	site = bpf_map_lookup_elem(&sites, &work->site);
-	if (site)
-		return *site;
+	number = look_up_site();
+	if (number != NOT_A_SITE)
+		return number;
 	name = afpa_plain_host(work, length);
 	if (name == 0)
 		return NOT_A_HOST;
 	if (name < length && work->scan.any_host_site) {
-		site = site_of_name(work, name);
-		if (site)
-			return *site;
+		number = site_of_name(work, name);
+		if (number != NOT_A_SITE)
+			return number;
 	}
 	return work->scan.any_host_site;
 }
@@ -280,6 +302,8 @@ static __always_inline bool read_field(struct work *work, struct scan *scan)
 	} else if (named(line, NAME_TRANSFER_ENCODING) ||
 		   named(line, NAME_EXPECT) || named(line, NAME_UPGRADE)) {
 		return false;
+	} else {
+		scan->block.fields |= field_classes();
 	}
 	return true;
 }
@@ -376,13 +400,14 @@ static __always_inline bool recall_block(struct work *work, struct afpa_checked 
 	const struct request *request = &work->request;
 	__u32 sequence = *(volatile __u32 *)&entry->sequence;
 
+	load_fence();
 	if (sequence & 1 || entry->length != request->block_length || entry->listener != listener ||
 	    entry->generation != shared.generation)
 		return false;
 	if (!afpa_same_block(work, request->block_at, entry))
 		return false;
 	work->request.block = entry->block;
-	barrier();
+	load_fence();
 	return *(volatile __u32 *)&entry->sequence == sequence;
 }
 

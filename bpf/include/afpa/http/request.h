@@ -45,8 +45,8 @@ static __always_inline __u32 method_size(__u64 start, bool framed)
  */
 __noinline int afpa_parse_request_line(struct work *work, __u32 length, __u32 framed)
 {
-	__u64 start, hash = shared.hash_seed;
-	__u32 target, size = 0, at;
+	__u64 start, last, here, hash = shared.hash_seed;
+	__u32 target, size, bits, at;
 	struct request *request;
 
 	if (!work)
@@ -62,21 +62,32 @@ __noinline int afpa_parse_request_line(struct work *work, __u32 length, __u32 fr
 		return AFPA_PASS_METHOD;
 	if (work->head[target] != '/')
 		return AFPA_PASS_REQUEST_LINE;
+	request->path_length = TARGET_MAX;
 	for (__u32 i = 0; i < TARGET_MAX; i += 8) {
 		__u64 word = load8(work->head + target + i);
-		__u64 space = bytes_equal(word, ' ');
-		__u32 bits = space ? first_bit(space) : 64;
-		__u64 here = bits == 64 ? ~0ULL : (1ULL << bits) - 1;
 
-		if (bytes_not_text(word, true) & here)
-			return AFPA_PASS_REQUEST_LINE;
-		if (bits)
-			hash = mix(hash, word & here);
-		if (space) {
-			size = i + bits / 8;
+		if (bytes_equal(word, ' ')) {
+			request->path_length = i;
 			break;
 		}
+		if (bytes_not_text(word, true))
+			return AFPA_PASS_REQUEST_LINE;
+		hash = mix(hash, word);
 	}
+	/* Out of memory again, so that the verifier does not go on for each turn of the loop by itself. */
+	size = *(volatile __u32 *)&request->path_length;
+	opaque(size);
+	if (size >= TARGET_MAX)
+		return AFPA_PASS_REQUEST_LINE;
+	last = load8(work->head + target + size);
+	bits = first_bit(bytes_equal(last, ' '));
+	opaque(bits);
+	here = (1ULL << (bits & 63)) - 1;
+	if (bytes_not_text(last, true) & here)
+		return AFPA_PASS_REQUEST_LINE;
+	if (bits)
+		hash = mix(hash, last & here);
+	size += bits / 8;
 	at = target + size + 1;
 	opaque(at);
 	if (size == 0 || at > BLOCK_AT_MAX - 10)
@@ -125,21 +136,43 @@ static __always_inline enum certainty derive_request(struct work *work, __u32 le
 #define NO_FRAMING (~0ULL)
 #define CRLF_CRLF 0x0a0d0a0d
 
+/* Where `afpa_find_blank` stands. */
+struct blank_search {
+	struct work *work;
+	__u32 length, end;
+};
+
+/* Does it begin in the `index`th eight bytes? Stops (1) there, and behind the last. */
+static long look_for_blank(__u32 index, void *context)
+{
+	struct blank_search *search = context;
+	__u32 from = index * 8;
+
+	opaque(from);
+	if (from >= search->length || from > AFPA_HEAD_MAX)
+		return 1;
+	if (!bytes_equal(load8(search->work->head + from), '\r'))
+		return 0;
+	for (__u32 i = 0; i < 8; i++) {
+		if (*(__u32 *)(search->work->head + from + i) == CRLF_CRLF) {
+			__u32 end = from + i + 4;
+
+			search->end = end <= search->length ? end : 0;
+			return 1;
+		}
+	}
+	return 0;
+}
+
 /* Where the first blank line of `work->head` ends, at most at `length`; 0: there is none. */
 __noinline __u32 afpa_find_blank(struct work *work, __u32 length)
 {
+	struct blank_search search = { .work = work, .length = length };
+
 	if (!work || length > AFPA_HEAD_MAX)
 		return 0;
-	for (__u32 i = 0; i < AFPA_HEAD_MAX; i += 8) {
-		if (i >= length)
-			break;
-		if (!bytes_equal(load8(work->head + i), '\r'))
-			continue;
-		for (__u32 at = i; at < i + 8; at++)
-			if (*(__u32 *)(work->head + at) == CRLF_CRLF)
-				return at + 4 <= length ? at + 4 : 0;
-	}
-	return 0;
+	bpf_loop(AFPA_HEAD_MAX / 8, look_for_blank, &search, 0);
+	return search.end;
 }
 
 /*

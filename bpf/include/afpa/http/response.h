@@ -143,8 +143,6 @@ static __always_inline enum response derive_response(struct work *work, __u32 le
 
 /* Reads the responses in one segment. */
 struct reader {
-	struct __sk_buff *skb;
-	struct work *work;
 	__u32 at, end;            /* kernel numbers: next byte to read, end of the segment */
 	__u32 shift;              /* from these to offsets in the packet */
 	__u32 chunk, head_bits;
@@ -158,35 +156,37 @@ static __always_inline void finish_response(struct reader *r)
 	r->responses_pending--;
 }
 
-/* What begins where the reader stands, by the first `length` bytes of it. */
-static __noinline enum response look_at_response(struct reader *r, __u32 length)
+/* What begins `at` this byte of the packet, by the first `length` bytes of it. An `enum response`. */
+__noinline int afpa_look_at_response(struct __sk_buff *skb, struct work *work, __u32 at, __u32 length, __u32 to_head)
 {
-	struct work *work = r->work;
-
-	opaque(length);
-	if (length < 16 || length > RESPONSE_HEAD_MAX ||
-	    bpf_skb_load_bytes(r->skb, r->at + r->shift, work->head, length))
+	if (!work)
+		return RESPONSE_UNSURE;
+	if (!is_within(&length, 16, RESPONSE_HEAD_MAX) || bpf_skb_load_bytes(skb, at, work->head, length))
 		return RESPONSE_UNSURE;
 	for (int i = 0; i < 8; i++)
 		*(__u64 *)(work->head + length + i * 8) = 0;
-	return derive_response(work, length, r->head_bits & 1);
+	return derive_response(work, length, to_head);
 }
 
 /* A head. 1: no further. */
-static __noinline long read_head(struct reader *r)
+__noinline int afpa_read_head(struct __sk_buff *skb, struct work *work, struct reader *r)
 {
-	__u32 length = r->end - r->at;
-	struct work *work = r->work;
+	__u32 length, at;
 	enum response what;
 
+	if (!work || !r)
+		return 1;
+	length = r->end - r->at;
+	at = r->at + r->shift;
 	r->unsure = true;
 	if (r->responses_pending == 0)
 		return 1;
 	if (length > RESPONSE_HEAD_MAX)
 		length = RESPONSE_HEAD_MAX;
-	what = look_at_response(r, length < RESPONSE_HEAD_FIRST ? length : RESPONSE_HEAD_FIRST);
+	what = afpa_look_at_response(skb, work, at, length < RESPONSE_HEAD_FIRST ? length : RESPONSE_HEAD_FIRST,
+				     r->head_bits & 1);
 	if (what == RESPONSE_UNSURE && length > RESPONSE_HEAD_FIRST)
-		what = look_at_response(r, length);
+		what = afpa_look_at_response(skb, work, at, length, r->head_bits & 1);
 	if (what == RESPONSE_UNSURE)
 		return 1;
 	r->unsure = false;
@@ -242,11 +242,14 @@ static __always_inline __u8 next_phase(struct reader *r, __u8 b)
 	return AFPA_PHASE_HEAD;
 }
 
-static __always_inline long read_framing(struct reader *r)
+/* A byte of chunked content. 1: no further. */
+__noinline int afpa_read_framing(struct __sk_buff *skb, struct reader *r)
 {
 	__u8 byte = 0;
 
-	if (bpf_skb_load_bytes(r->skb, r->at + r->shift, &byte, 1)) {
+	if (!r)
+		return 1;
+	if (bpf_skb_load_bytes(skb, r->at + r->shift, &byte, 1)) {
 		r->unsure = true;
 		return 1;
 	}
@@ -260,25 +263,43 @@ static __always_inline long read_framing(struct reader *r)
 	return r->unsure;
 }
 
+/* What `read_step` is given. */
+struct reading {
+	struct __sk_buff *skb;
+	struct work *work;
+	struct reader *reader;
+};
+
 static long read_step(__u32 index, void *context)
 {
-	struct reader *r = context;
+	struct reading *reading = context;
+	struct reader *r = reading->reader;
 
 	if (!before(r->at, r->end))
 		return 1;
-	return r->phase == AFPA_PHASE_HEAD ? read_head(r) : read_framing(r);
+	if (r->phase == AFPA_PHASE_HEAD)
+		return afpa_read_head(reading->skb, reading->work, r) != 0;
+	return afpa_read_framing(reading->skb, r) != 0;
 }
 
-/* As far as the segment goes. Then `at` is behind its end, or it is unsure. */
-static __always_inline void read_responses(struct reader *r)
+/*
+ * As far as the segment goes. Then `at` is behind its end, or it is unsure. The functions of this reader are global:
+ * the verifier goes through each once, and not for every state of the program that calls it.
+ */
+__noinline int afpa_read_responses(struct __sk_buff *skb, struct work *work, struct reader *r)
 {
-	if (r->phase == AFPA_PHASE_HEAD && read_head(r))
-		return;
+	struct reading reading = { .skb = skb, .work = work, .reader = r };
+
+	if (!work || !r)
+		return 0;
+	if (r->phase == AFPA_PHASE_HEAD && afpa_read_head(skb, work, r))
+		return 0;
 	if (!before(r->at, r->end))
-		return; /* nearly all there is: one response, or the beginning of a long one */
-	bpf_loop(READ_STEPS, read_step, r, 0);
+		return 0; /* nearly all there is: one response, or the beginning of a long one */
+	bpf_loop(READ_STEPS, read_step, &reading, 0);
 	if (before(r->at, r->end))
 		r->unsure = true;
+	return 0;
 }
 
 #endif

@@ -30,9 +30,7 @@ static __always_inline __u64 sum_words(const void *bytes, __u32 words)
 /* What the kernel knows about the checksum of a packet that came in. */
 static __always_inline __u32 checksum_state(struct __sk_buff *skb)
 {
-	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
-
-	return BPF_CORE_READ_BITFIELD(kernel, ip_summed);
+	return skb_bits(skb, ip_summed);
 }
 
 /* Sum of `length` bytes by the kernel's own routine; zero padding to a multiple of 4 is the caller's. */

@@ -22,7 +22,13 @@
 #define TCP_ECE 0x40
 #define TCP_CWR 0x80
 
+#define IPPROTO_HOPOPTS 0
 #define IPPROTO_ICMP 1
+#define IPPROTO_ROUTING 43
+#define IPPROTO_FRAGMENT 44
+#define IPPROTO_AH 51
+#define IPPROTO_DSTOPTS 60
+#define EXTENSION_UNIT 8 /* bytes of the smallest extension header of IPv6 */
 #define IPPROTO_ICMPV6 58
 #define IP_MORE_OR_OFFSET 0x3fff /* fragment field without "don't fragment" */
 #define ECN_MASK 3
@@ -112,6 +118,18 @@ static __always_inline bool is_icmp(struct __sk_buff *skb)
 		return ip && ip->next_header == IPPROTO_ICMPV6;
 	}
 	return false;
+}
+
+/*
+ * On `lo`: can a packet that we make by ourselves be given a route? Own IPv4 addresses are routed by the interfaces that
+ * have them, 127.0.0.0/8 and IPv6 addresses by `lo`.
+ */
+static __always_inline bool has_loopback_route(const struct afpa_flow_key *key)
+{
+	const __u8 *server = key->server;
+	const __be32 *words = (const __be32 *)server;
+
+	return words[0] || words[1] || words[2] != bpf_htonl(0xffff) || server[12] == 127;
 }
 
 static __always_inline bool port_served(__u16 port)

@@ -32,17 +32,19 @@ struct segment {
 	__u8 plain_tcp;           /* no TCP options but that */
 };
 
-/* IPv4. Returns how many bytes follow the header, or 0: not TCP, or a fragment. */
+#define NO_TCP (1U << 31) /* more than any packet has */
+
+/* IPv4. Returns how many bytes follow the header, or NO_TCP: another protocol, or a fragment. */
 static __always_inline __u32 take_ipv4(struct cursor *c, struct segment *s, __u8 *source, __u8 *destination)
 {
 	struct iphdr *ip = cursor_take(c, sizeof(*ip));
 	__u32 header;
 
 	if (!ip || ip->protocol != IPPROTO_TCP || ip->fragment & bpf_htons(IP_MORE_OR_OFFSET))
-		return 0;
+		return NO_TCP;
 	header = (ip->version_ihl & 15) * 4;
 	if (header < sizeof(*ip))
-		return 0;
+		return NO_TCP;
 	c->at += header - sizeof(*ip);
 	map_ipv4(source, ip->source);
 	map_ipv4(destination, ip->destination);
@@ -50,17 +52,41 @@ static __always_inline __u32 take_ipv4(struct cursor *c, struct segment *s, __u8
 	return bpf_ntohs(ip->total_length) - header;
 }
 
-/* IPv6 without extension headers. */
-static __always_inline __u32 take_ipv6(struct cursor *c, struct segment *s, __u8 *source, __u8 *destination)
+/*
+ * A hop-by-hop header of the smallest size in front of TCP: what the kernel puts into segments of more than 64 KB, and
+ * takes out before they are cut into packets (BIG TCP). False: another one.
+ */
+static __always_inline bool take_jumbo(struct cursor *c)
+{
+	__u8 *header = cursor_take(c, EXTENSION_UNIT);
+
+	return header && header[0] == IPPROTO_TCP && header[1] == 0;
+}
+
+/* IPv6 without extension headers, or what the kernel itself puts there. */
+static __always_inline __u32 take_ipv6(struct cursor *c, struct segment *s, __u8 *source, __u8 *destination,
+				       enum direction from)
 {
 	struct ipv6hdr *ip = cursor_take(c, sizeof(*ip));
 
-	if (!ip || ip->version_class >> 4 != 6 || ip->next_header != IPPROTO_TCP)
-		return 0;
+	if (!ip || ip->version_class >> 4 != 6)
+		return NO_TCP;
+	if (ip->next_header != IPPROTO_TCP &&
+	    (from == FROM_CLIENT || ip->next_header != IPPROTO_HOPOPTS || !take_jumbo(c)))
+		return NO_TCP;
 	put_ipv6(source, ip->source);
 	put_ipv6(destination, ip->destination);
 	s->plain_ip = (ip->class_label >> 4 & ECN_MASK) != ECN_CONGESTED;
 	return bpf_ntohs(ip->payload_length);
+}
+
+/*
+ * A tag of VLAN 0 carries a priority and names no network: the kernel delivers the frame as if it had none. On the way
+ * down a tag is another device's, whose hook has seen the packet.
+ */
+static __always_inline bool is_in_vlan(const struct __sk_buff *skb, enum direction from)
+{
+	return skb->vlan_present && (from == FROM_SERVER || skb->vlan_tci & VLAN_ID_MASK);
 }
 
 /* The timestamp option, where every stack puts it. Other options are for translate_options. */
@@ -77,7 +103,7 @@ static __always_inline void take_options(struct cursor *c, struct segment *s, __
 }
 
 /*
- * Parse the frame into `s`. False: not a TCP segment that we could handle in any way; leave it alone.
+ * Parse the frame into `s`. False: not a TCP segment, or not as usual: see net/unusual.h.
  * On ingress the IP header says how long the payload is, because short frames are padded; on egress the packet does,
  * because a BIG TCP packet has no length in its header.
  */
@@ -90,20 +116,22 @@ static __always_inline bool parse_segment(struct __sk_buff *skb, struct segment 
 	struct tcphdr *tcp;
 	__u32 after_ip, header;
 
-	if (!ethernet || skb->vlan_present)
+	if (!ethernet || is_in_vlan(skb, from))
 		return false;
 	s->ip_at = c.at;
 	s->ipv6 = ethernet->protocol == bpf_htons(ETH_P_IPV6);
 	if (s->ipv6)
-		after_ip = take_ipv6(&c, s, source, destination);
+		after_ip = take_ipv6(&c, s, source, destination, from);
 	else if (ethernet->protocol == bpf_htons(ETH_P_IP))
 		after_ip = take_ipv4(&c, s, source, destination);
 	else
 		return false;
 	s->tcp_at = c.at;
-	tcp = cursor_take(&c, sizeof(*tcp));
+	tcp = after_ip == NO_TCP ? NULL : cursor_take(&c, sizeof(*tcp));
 	if (!tcp)
 		return false;
+	if (skb->vlan_present)
+		s->plain_ip = false; /* no answer is made of it */
 	if (from == FROM_SERVER)
 		after_ip = skb->len - s->tcp_at;
 	header = (tcp->offset >> 4) * 4;
@@ -152,8 +180,7 @@ static __always_inline bool save_headers(struct __sk_buff *skb, struct work *wor
 {
 	__u32 headers = plain_headers(s);
 
-	opaque(headers);
-	if (headers < 54 || headers > 86)
+	if (!is_within(&headers, 54, 86))
 		return false;
 	return bpf_skb_load_bytes(skb, 0, work->frame + FRAME_AT, headers) == 0;
 }
@@ -166,10 +193,10 @@ static __always_inline __u32 load_bytes(struct __sk_buff *skb, struct work *work
 {
 	if (length > AFPA_HEAD_MAX)
 		length = AFPA_HEAD_MAX;
-	opaque(length);
 	opaque(have);
-	if (have > AFPA_HEAD_MAX || length < 1 || length > AFPA_HEAD_MAX ||
-	    bpf_skb_load_bytes(skb, at, work->head + have, length))
+	if (have > AFPA_HEAD_MAX)
+		return 0;
+	if (!is_within(&length, 1, AFPA_HEAD_MAX) || bpf_skb_load_bytes(skb, at, work->head + have, length))
 		return 0;
 	for (int i = 0; i < 8; i++)
 		*(__u64 *)(work->head + have + length + i * 8) = 0;
@@ -216,8 +243,7 @@ __noinline int afpa_is_sound(struct __sk_buff *skb, struct work *work, const str
 	if (length > AFPA_HEAD_MAX)
 		return false;
 	have = load_bytes(skb, work, s->tcp_at, length, 0);
-	opaque(have);
-	if (have < sizeof(struct tcphdr) || have > AFPA_HEAD_MAX)
+	if (!is_within(&have, sizeof(struct tcphdr), AFPA_HEAD_MAX))
 		return false;
 	return fold(sum_pseudo(s, length) + sum_bytes(work->head, have)) == 0xffff;
 }

@@ -8,13 +8,12 @@
 
 #include <afpa/rtx/transfer.h>
 
-/* Does the segment belong to the connection as it stands? */
-static __always_inline bool belongs(const struct afpa_flow *flow, const struct segment *s)
+/* Does the segment belong to the connection as it stands? (P2; what it acknowledges is looked at later) */
+static __always_inline bool belongs(const struct afpa_flow *flow, const struct segment *s, __u64 now)
 {
-	__s32 above = s->seq - (flow->request_seq - 1); /* a keep-alive probe stands one below */
-
 	return s->flags & TCP_ACK && !(s->flags & TCP_SYN) && s->timestamps == !!(flow->flags & AFPA_FLOW_TIMESTAMPS) &&
-	       above >= 0 && above < 1 << 24;
+	       !before(s->seq, flow->request_seq - 1) && /* a keep-alive probe stands one below */
+	       !before(receive_end(flow), s->seq) && !is_stale(flow, s, now);
 }
 
 #define EARLIER (1u << 20) /* how many bytes below an answer a duplicate of an earlier one may be */
@@ -26,8 +25,7 @@ static __always_inline void read_sack(struct __sk_buff *skb, struct work *work, 
 	__u32 length = other_options(s), whole = ((const struct sender *)transfer->sender)->length, first;
 	const __be32 *options = (const __be32 *)work->head;
 
-	opaque(length);
-	if (length < 12 || length > OPTIONS_MAX)
+	if (!is_within(&length, 12, OPTIONS_MAX))
 		return;
 	__builtin_memset(work->head, 0, OPTIONS_MAX);
 	if (bpf_skb_load_bytes(skb, s->payload_at - length, work->head, length))
@@ -90,7 +88,7 @@ static __always_inline int on_ack(struct __sk_buff *skb, struct work *work, cons
 	int progress;
 
 	/* It acknowledges more than ever left, the server's FIN included; or only an answer before this one. */
-	if (!belongs(flow, s) || before(flow->kernel_next + flow->tx_offset + 1, s->ack) || before(s->ack, transfer->at) ||
+	if (!belongs(flow, s, work->sending.now * 1000) || before(flow->kernel_next + flow->tx_offset + 1, s->ack) || before(s->ack, transfer->at) ||
 	    !afpa_is_sound(skb, work, s))
 		return PROGRESS_IMPOSSIBLE;
 	ack_from_segment(ack, s, flow, transfer);
@@ -104,13 +102,13 @@ static __always_inline int on_ack(struct __sk_buff *skb, struct work *work, cons
  * of transfers would do, but without the tail calls there and back. False: nothing was done, and that program has to.
  */
 static __always_inline bool finish_fast(struct __sk_buff *skb, struct work *work, const struct segment *s,
-				   struct afpa_flow *flow)
+				   struct afpa_flow *flow, __u64 now)
 {
 	struct ack *ack = (struct ack *)work->ack;
 	struct afpa_transfer *transfer;
 
 	if (s->length == 0 || !s->plain_tcp || s->flags & TCP_RST || s->ack != flow->answer_seq + flow->answer_size ||
-	    !belongs(flow, s) || !afpa_is_sound(skb, work, s))
+	    !belongs(flow, s, now) || !afpa_is_sound(skb, work, s))
 		return false;
 	transfer = bpf_map_lookup_elem(&transfers, &s->key);
 	if (!transfer || !transfer_lock(transfer, &s->key))

@@ -10,6 +10,7 @@
 
 #include <afpa/tcp/ack.h>
 #include <afpa/tcp/sender.h>
+#include <afpa/cache/lookup.h>
 #include <afpa/conn/flow.h>
 #include <afpa/tx/frame.h>
 
@@ -152,8 +153,7 @@ static __always_inline bool with_date(__u32 *offset, __u32 *length, __u32 date_o
 static __always_inline bool store_piece(struct __sk_buff *skb, __u32 headers, struct afpa_page *page, __u32 at,
 					__u32 length, __u32 date_offset, const struct afpa_date *date)
 {
-	opaque(length);
-	if (length < 1 || length > UNIT_MAX)
+	if (!is_within(&length, 1, UNIT_MAX))
 		return false;
 	if (bpf_skb_store_bytes(skb, headers, page->bytes + (at & (AFPA_PAGE - 1)), length, 0))
 		return false;
@@ -174,7 +174,7 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 		return BUILT_NOT;
 	index = transfer->slot;
 	slot = bpf_map_lookup_elem(&slots, &index);
-	if (!slot || slot->version != transfer->version)
+	if (!slot || slot_version(slot) != transfer->version)
 		return BUILT_GONE;
 	offset = work->sending.offset;
 	length = work->sending.length;
@@ -222,8 +222,10 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 		return BUILT_NOT;
 	if (page && !store_piece(skb, plain_headers(&s), page, at, length, slot->whole.date_offset, date))
 		return BUILT_NOT;
-	/* The slot may have got another version while bytes were copied. */
-	return *(volatile __u64 *)&slot->version == transfer->version ? BUILT : BUILT_GONE;
+	/* The slot may have got another version while bytes were copied, and the Date's place another second. */
+	if (!holds_version(slot, transfer->version) || (date && *(volatile __u64 *)&date->second != transfer->date))
+		return BUILT_GONE;
+	return BUILT;
 }
 
 #endif

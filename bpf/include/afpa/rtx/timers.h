@@ -89,19 +89,18 @@ static __always_inline void rtx_queue(struct afpa_rtx_timer *timer)
 		count(AFPA_RTX_FULL);
 }
 
-/* Arm the timer of a client whose segment's Ethernet header is at `ethernet`. */
-__noinline int afpa_rtx_arm(const struct afpa_flow_key *key, const struct ethhdr *ethernet, __u32 interface,
-			    __u64 now)
+/* Arm the timer of a connection whose answer leaves this way. */
+__noinline int afpa_rtx_arm(const struct afpa_flow_key *key, const struct afpa_way *way, __u64 now)
 {
-	struct afpa_rtx_timer timer = { .interface = interface, .stamp = rtx_clock(now) };
+	struct afpa_rtx_timer timer = { .stamp = rtx_clock(now) };
 	struct ethhdr *out = (struct ethhdr *)timer.ethernet;
 
-	if (!key || !ethernet)
+	if (!key || !way)
 		return 0;
 	timer.flow = *key;
-	*out = *ethernet;
-	__builtin_memcpy(out->destination, ethernet->source, 6);
-	__builtin_memcpy(out->source, ethernet->destination, 6);
+	timer.interface = way->interface;
+	put_way_out(timer.ethernet, way);
+	out->protocol = bpf_htons(is_ipv6(key) ? ETH_P_IPV6 : ETH_P_IP);
 	rtx_queue(&timer);
 	shared.rtx_ns = now; /* behind the entry: user mode sees the entry, or that this word has moved */
 	return 0;

@@ -43,8 +43,6 @@ static __always_inline bool insert_transfer(struct __sk_buff *skb, struct work *
 {
 	__u32 window = (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
 	struct afpa_transfer *transfer = (struct afpa_transfer *)work->transfer;
-	struct ethhdr *out = (struct ethhdr *)transfer->ethernet;
-
 	if (!sender_begin(sender_of(transfer), now, c->length, unit_of(flow), window, (const void *)flow->path))
 		return false;
 	if (s->flags & TCP_ECE)
@@ -56,8 +54,7 @@ static __always_inline bool insert_transfer(struct __sk_buff *skb, struct work *
 	transfer->lock = 1;
 	transfer->at = s->ack;
 	transfer->interface = skb->ifindex;
-	__builtin_memcpy(out, work->frame + FRAME_AT, sizeof(*out));
-	swap_ethernet(transfer->ethernet);
+	__builtin_memcpy(transfer->ethernet, work->frame + FRAME_AT, sizeof(transfer->ethernet)); /* for its protocol */
 	transfer->send_pending = 1;
 	transfer->place = s->place;
 	return bpf_map_update_elem(&transfers, &s->key, transfer, BPF_NOEXIST) == 0;
@@ -106,7 +103,7 @@ static __always_inline int begin_transfer(struct __sk_buff *skb, struct work *wo
 	turn->reason = AFPA_PASS_TRANSFERS_FULL;
 	if (!insert_transfer(skb, work, s, flow, c, now / 1000))
 		return GO_ON;
-	turn->reason = commit(flow, s, c, turn);
+	turn->reason = commit(skb, work, flow, s, c, turn);
 	if (turn->reason != AFPA_ANSWERED) {
 		bpf_map_delete_elem(&transfers, &s->key);
 		return GO_ON;
@@ -115,7 +112,7 @@ static __always_inline int begin_transfer(struct __sk_buff *skb, struct work *wo
 	count_at(s->place, AFPA_ANSWERED);
 	count_at(s->place, AFPA_TRANSFER_BEGUN);
 	count_site(cached->slot->site, false);
-	report(work, s, flow, cached, c->length, c->date, false);
+	report(work, s, c);
 	number_first(&work->sending, flow, s, c);
 	to_transfer_program(skb, work, s, now / 1000, true);
 	transfer = bpf_map_lookup_elem(&transfers, &s->key);
@@ -162,6 +159,16 @@ static __always_inline void number(struct afpa_flow *flow, const struct afpa_tra
 	sending->ack_up = before(flow->acked_to_kernel, flow->stale_below);
 }
 
+/* What leaves takes the way that the flow knows. False: it knows none. Called with the flow's lock held. */
+static __always_inline bool way_of_transfer(const struct afpa_flow *flow, struct afpa_transfer *transfer)
+{
+	if (!knows_way(flow))
+		return false;
+	transfer->interface = flow->way.interface;
+	put_way_out(transfer->ethernet, &flow->way);
+	return true;
+}
+
 static __always_inline void start_sending(struct sending *sending, const struct afpa_flow *flow,
 					  const struct afpa_transfer *transfer)
 {
@@ -195,13 +202,14 @@ __noinline int afpa_has_more(struct afpa_transfer *transfer)
 /* Send what may leave, BURST segments at most. The last one stays in the packet; returns its `enum built`. */
 static __always_inline int send_ready(struct __sk_buff *skb, struct work *work, struct afpa_transfer *transfer)
 {
-	int built = BUILT_NOT, turn;
+	int built = BUILT_NOT;
 
 	transfer->send_pending = 0;
 	work->sending.sent = 0;
 	work->sending.chosen = false;
 	work->sending.rest = 0;
-	bpf_for(turn, 0, 2 * BURST) { /* pieces: a segment is two when the path takes less */
+#pragma clang loop unroll(disable)
+	for (int turn = 0; turn < 2 * BURST; turn++) { /* pieces: a segment is two when the path takes less */
 		if (work->sending.sent >= BURST && !work->sending.rest)
 			break;
 		if (!afpa_next_piece(work, transfer))
@@ -228,7 +236,7 @@ static __always_inline int send_ready(struct __sk_buff *skb, struct work *work, 
 /* --- its end --- */
 
 /* Segments without payload: from us to the client, or as if from the client to the kernel. */
-enum empty { RESET_DOWN, RESET_UP, ACK_UP };
+enum empty { RESET_DOWN, RESET_UP, ACK_UP, PROBE_UP };
 
 /* The packet becomes one of these. False: it is spoilt. */
 __noinline int afpa_make_empty(struct __sk_buff *skb, struct work *work, struct afpa_transfer *transfer, enum empty what)
@@ -241,12 +249,12 @@ __noinline int afpa_make_empty(struct __sk_buff *skb, struct work *work, struct 
 	if (!work || !transfer)
 		return false;
 	sending = &work->sending;
-	out.seq = up ? sending->kernel_seq : sending->snd_una;
+	out.seq = up ? sending->kernel_seq - (what == PROBE_UP) : sending->snd_una;
 	out.ack = up ? sending->kernel_ack : sending->ack;
 	out.ts_value = up ? sending->ts_echo : sending->ts_value;
 	out.ts_echo = up ? sending->ts_value : sending->ts_echo;
 	out.window = sending->window;
-	out.flags = what == ACK_UP ? TCP_ACK : TCP_RST | TCP_ACK;
+	out.flags = what == ACK_UP || what == PROBE_UP ? TCP_ACK : TCP_RST | TCP_ACK;
 	out.swap = up;
 	segment_of(&s, &transfer->flow, sending);
 	build_headers(work, &s, transfer->ethernet);

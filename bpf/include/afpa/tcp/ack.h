@@ -95,57 +95,73 @@ static __always_inline bool may_be_reordered(const struct sender *snd, __u32 seg
 	return snd->path.reordering_seen && !(snd->tlp == TLP_RETRANSMITTED && snd->tlp_segment == segment);
 }
 
+/* Where `on_delivered` stands. */
+struct delivery {
+	struct sender *snd;
+	const struct ack *ack;
+	__u64 now;
+	struct bitset rest;
+	__u32 sample;
+	__u32 sampled;
+};
+
+/* The next of the delivered segments; stops (1) behind the last. */
+static long take_delivered(__u32 index, void *context)
+{
+	struct delivery *d = context;
+	struct sender *snd = d->snd;
+	__u32 segment, sent_at, rtt;
+	bool reordered;
+
+	if (!take_first(&d->rest, &segment))
+		return 1;
+	sent_at = snd->sent_at[segment & (SENDER_SEGMENTS - 1)];
+	rtt = (__u32)d->now - sent_at;
+	reordered = segment < snd->rack_fack;
+	if (bitset_has(snd->retransmitted, segment)) {
+		/*
+		 * Which transmission was delivered? An earlier one, if the echoed timestamp is older than the last one,
+		 * or if the RTT would be below the minimum (RFC 8985, 6.2, step 2). A segment beyond a gap is not echoed:
+		 * the timestamp is that of the last segment before the gap (RFC 7323, 4.3), and counts only on a path
+		 * that reorders.
+		 */
+		__u64 left = d->now > rtt ? d->now - rtt : 0;
+
+		if (d->ack->has_tsecr && (segment < sender_first_unacked(snd) || may_be_reordered(snd, segment)) &&
+		    is_before(d->ack->tsecr, left / 1000)) {
+			/* The retransmission was spurious (RFC 4015). The DSACK that follows is no news then. */
+			bitset_clear(&snd->retransmitted, segment);
+			snd->path.reordering_seen |= reordered;
+			return 0;
+		}
+		if (rtt < snd->path.min_rtt)
+			return 0;
+	} else {
+		/* Karn's algorithm: only segments that were sent once give RTT samples (RFC 6298, 3). */
+		d->sample = rtt;
+		d->sampled = true;
+		snd->path.reordering_seen |= reordered;
+	}
+	if (snd->rack_fack < segment + 1)
+		snd->rack_fack = segment + 1;
+	rack_update(snd, segment, sent_at, rtt);
+	return 0;
+}
+
 /* Segments were delivered: RTT samples, reordering, RACK's state, spurious retransmissions. */
 sender_function int on_delivered(struct sender *snd, __u64 now, struct bitset *arrived, struct ack *ack)
 {
-	__u32 sample = 0, turn, segment;
-	bool sampled = false;
-	struct bitset delivered, retransmitted;
+	struct delivery delivery = { .snd = snd, .ack = ack, .now = now };
+	struct bitset retransmitted;
 
 	if (!snd || !arrived || !ack)
 		return 0;
 	retransmitted = snd->retransmitted;
-	delivered = *arrived;
-	each_turn(turn) {
-		__u32 sent_at, rtt;
-		bool reordered;
-
-		if (!take_first(&delivered, &segment))
-			break;
-		sent_at = snd->sent_at[segment & (SENDER_SEGMENTS - 1)];
-		rtt = (__u32)now - sent_at;
-		reordered = segment < snd->rack_fack;
-		if (bitset_has(snd->retransmitted, segment)) {
-			/*
-			 * Which transmission was delivered? An earlier one, if the echoed timestamp is older than
-			 * the last one, or if the RTT would be below the minimum (RFC 8985, 6.2, step 2). A segment
-			 * beyond a gap is not echoed: the timestamp is that of the last segment before the gap
-			 * (RFC 7323, 4.3), and counts only on a path that reorders.
-			 */
-			__u64 left = now > rtt ? now - rtt : 0;
-
-			if (ack->has_tsecr && (segment < sender_first_unacked(snd) || may_be_reordered(snd, segment)) &&
-			    is_before(ack->tsecr, left / 1000)) {
-				/* The retransmission was spurious (RFC 4015). The DSACK that follows is no news then. */
-				bitset_clear(&snd->retransmitted, segment);
-				snd->path.reordering_seen |= reordered;
-				continue;
-			}
-			if (rtt < snd->path.min_rtt)
-				continue;
-		} else {
-			/* Karn's algorithm: only segments that were sent once give RTT samples (RFC 6298, 3). */
-			sample = rtt;
-			sampled = true;
-			snd->path.reordering_seen |= reordered;
-		}
-		if (snd->rack_fack < segment + 1)
-			snd->rack_fack = segment + 1;
-		rack_update(snd, segment, sent_at, rtt);
-	}
+	delivery.rest = *arrived;
+	each_turn(take_delivered, &delivery);
 	path_on_spurious(&snd->path, bitset_count(bitset_without(retransmitted, snd->retransmitted)));
-	if (sampled)
-		path_rtt_sample(&snd->path, sample);
+	if (delivery.sampled)
+		path_rtt_sample(&snd->path, delivery.sample);
 	return 0;
 }
 
@@ -156,7 +172,7 @@ static __always_inline void tlp_on_ack(struct sender *snd, struct bitset deliver
 		if (!bitset_has(delivered, snd->tlp_segment))
 			return;
 		if (!dsack && snd->ca_state == CA_OPEN)
-			path_reduce_cwnd(&snd->path);
+			reduce_cwnd(snd);
 	} else if (snd->tlp == TLP_NONE || bitset_empty(delivered)) {
 		return;
 	}
@@ -179,7 +195,7 @@ static __always_inline void update_cwnd(struct sender *snd, __u32 acked, bool ec
 	if (ece && sender_first_unacked(snd) >= snd->cwr_until) {
 		/* Once a window, losses included (RFC 3168, 6.1.2): the client repeats ECE until it receives CWR. */
 		if (snd->ca_state == CA_OPEN)
-			path_on_ece(&snd->path);
+			reduce_cwnd(snd);
 		snd->path.cwr_pending = true;
 		snd->cwr_until = snd->next + 1; /* the segment with CWR is acknowledged, too */
 	}

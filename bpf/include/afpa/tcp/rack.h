@@ -5,6 +5,18 @@
 
 #include <afpa/tcp/sender.h>
 
+/*
+ * A sign of congestion outside of a recovery: cwnd is reduced once a window, whatever shows it, a loss, an ECE or several
+ * at once (RFC 5681, 3.1; RFC 3168, 6.1.2).
+ */
+static __always_inline void reduce_cwnd(struct sender *snd)
+{
+	if (sender_first_unacked(snd) < snd->reduced_until)
+		return;
+	path_reduce_cwnd(&snd->path);
+	snd->reduced_until = snd->next;
+}
+
 /* Was something delivered that left after the segment? (RACK_sent_after, RFC 8985, 5.1) */
 static __always_inline bool rack_is_overtaken(const struct sender *snd, __u32 segment)
 {
@@ -44,34 +56,48 @@ static __always_inline __u32 rack_wait(const struct sender *snd, __u64 now, __u3
 	return allowed > age ? allowed - age : 0;
 }
 
+/* Where `rack_detect_late` stands. */
+struct late_search {
+	const struct sender *snd;
+	__u64 now;
+	struct bitset rest, late;
+	__u64 shortest;
+	__u32 allowed;
+};
+
+/* The next of the outstanding segments; stops (1) behind the last. */
+static long rack_look_at_next(__u32 index, void *context)
+{
+	struct late_search *search = context;
+	__u32 segment, wait;
+
+	if (!take_first(&search->rest, &segment))
+		return 1;
+	if (!rack_is_overtaken(search->snd, segment))
+		return 0;
+	wait = rack_wait(search->snd, search->now, segment, search->allowed);
+	if (wait == 0)
+		bitset_set(&search->late, segment);
+	if (wait < search->shortest)
+		search->shortest = wait;
+	return 0;
+}
+
 /*
  * Puts the overtaken segments whose time is over into `late`. Returns the shortest wait of all overtaken ones,
  * ~0 when there is none.
  */
 sender_function __u64 rack_detect_late(struct sender *snd, __u64 now, struct bitset *late)
 {
-	__u32 allowed, turn, segment;
-	__u64 shortest = ~0ull;
-	struct bitset rest;
+	struct late_search search = { .snd = snd, .now = now, .shortest = ~0ull };
 
 	if (!snd || !late || !snd->rack_valid || rack_in_order(snd))
-		return shortest;
-	rest = bitset_without(sender_outstanding(snd), snd->lost);
-	allowed = snd->rack_rtt + reo_wnd(snd);
-	each_turn(turn) {
-		__u32 wait;
-
-		if (!take_first(&rest, &segment))
-			break;
-		if (!rack_is_overtaken(snd, segment))
-			continue;
-		wait = rack_wait(snd, now, segment, allowed);
-		if (wait == 0)
-			bitset_set(late, segment);
-		if (wait < shortest)
-			shortest = wait;
-	}
-	return shortest;
+		return search.shortest;
+	search.rest = bitset_without(sender_outstanding(snd), snd->lost);
+	search.allowed = snd->rack_rtt + reo_wnd(snd);
+	each_turn(rack_look_at_next, &search);
+	*late = bitset_or(*late, search.late);
+	return search.shortest;
 }
 
 /* Presume overtaken segments lost whose time is over. The first loss of a window begins a fast recovery. */
@@ -86,7 +112,7 @@ sender_function int rack_detect_loss(struct sender *snd, __u64 now)
 		return 0;
 	if (snd->ca_state == CA_OPEN) {
 		path_save_undo(&snd->path);
-		path_reduce_cwnd(&snd->path);
+		reduce_cwnd(snd);
 		snd->ca_state = CA_FAST_RECOVERY;
 		snd->recovery_point = snd->next;
 		snd->fast_retransmit = true;
@@ -99,7 +125,7 @@ sender_function int rack_detect_loss(struct sender *snd, __u64 now)
 static __always_inline void on_rto(struct sender *snd)
 {
 	if (snd->ca_state == CA_OPEN) /* a recovery under way has reduced ssthresh already */
-		path_reduce_cwnd(&snd->path);
+		reduce_cwnd(snd);
 	snd->path.cwnd = 1;
 	snd->ca_state = CA_LOSS;
 	snd->recovery_point = snd->next;

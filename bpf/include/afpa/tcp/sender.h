@@ -53,6 +53,7 @@ struct sender {
 	__u8 cwr_until;              /* an ECE reduces cwnd once all segments below are acknowledged, not before */
 	__u8 reo_wnd_until;          /* a DSACK raises the reordering window then, not before */
 	__u8 mtu_blackhole;          /* the RTO fired: segments of this size may be dropped silently (RFC 8899) */
+	__u8 reduced_until;          /* losses and ECEs reduce cwnd once all segments below are acknowledged, not before */
 	__u8 any_retransmitted;      /* since the transfer began: segments may have left out of their order */
 	__u32 sent_at[SENDER_SEGMENTS]; /* when each last left; wraps after 71 minutes */
 };
@@ -76,14 +77,18 @@ struct transmission {
 #define sender_function __noinline
 #endif
 
-/* A loop of as many turns as a set may have members. In the kernel an open-coded iterator: its body is verified once. */
+/*
+ * Calls `body` as often as a set may have members, or until it returns 1. In the kernel a helper does, so that the body
+ * is verified once, in every kernel that has it (open-coded iterators came with Linux 6.4 only).
+ */
 #ifdef AFPA_USER_SPACE
-#define each_turn(i) for (i = 0; i < SENDER_SEGMENTS; i++)
+#define each_turn(body, context)                                                               \
+	do {                                                                                       \
+		for (__u32 turn_ = 0; turn_ < SENDER_SEGMENTS && !body(turn_, context); turn_++)       \
+			;                                                                                  \
+	} while (0)
 #else
-struct bpf_iter_num {
-	__u64 opaque[1];
-} __attribute__((aligned(8)));
-#define each_turn(i) bpf_for(i, 0, SENDER_SEGMENTS)
+#define each_turn(body, context) bpf_loop(SENDER_SEGMENTS, body, context, 0)
 #endif
 
 /* Remove the lowest member from `set`. False: the set is empty. */

@@ -134,8 +134,9 @@ static __always_inline bool make_packet(struct __sk_buff *skb, struct work *work
 	build_tcp(tcp, s, out);
 	checksum_tcp(tcp, s, out, tcp_length, partial);
 
-	opaque(headers);
-	if (headers < 54 || headers > 86 || bpf_skb_change_tail(skb, headers + out->length, 0))
+	if (bpf_skb_change_tail(skb, headers + out->length, 0))
+		return false;
+	if (!is_within(&headers, 54, 86))
 		return false;
 	return bpf_skb_store_bytes(skb, 0, work->frame + FRAME_AT, headers, 0) == 0;
 }
@@ -174,8 +175,7 @@ static __always_inline bool store_payload(struct __sk_buff *skb, const struct se
 {
 	__u32 length = out->length, at = plain_headers(s);
 
-	opaque(length);
-	if (length < AFPA_DATE_LENGTH || length > max)
+	if (!is_within(&length, AFPA_DATE_LENGTH, max))
 		return false;
 	if (bpf_skb_store_bytes(skb, at, out->bytes, length, 0))
 		return false;

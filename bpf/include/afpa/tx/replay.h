@@ -21,7 +21,23 @@ static __always_inline int reset_lost_version(struct __sk_buff *skb, struct work
 	if (!make_packet(skb, work, s, &out, partial))
 		return TCX_DROP;
 	flow_remove(&s->key); /* the client's next segment finds no socket, and is told so by the kernel */
-	return TCX_NEXT;
+	return deliver(skb);
+}
+
+/*
+ * The way back is not known any more, and an answer is to be sent again: only the kernel can show the way. The packet
+ * becomes a probe, one byte below what the kernel expects, which it acknowledges (RFC 9293, 3.8.4).
+ */
+static __always_inline int ask_kernel_for_way(struct __sk_buff *skb, struct work *work, const struct segment *s,
+					      const struct afpa_flow *flow, bool partial)
+{
+	struct outgoing out = {
+		.seq = flow->client_next - flow->rx_offset - 1, .ack = flow->kernel_next, .ts_value = s->ts_value,
+		.ts_echo = s->ts_echo, .window = s->window, .flags = TCP_ACK,
+	};
+
+	count_at(s->place, AFPA_WAY_ASKED);
+	return make_packet(skb, work, s, &out, partial) ? deliver(skb) : TCX_DROP;
 }
 
 /* No path takes less of an IPv6 packet's payload, with timestamps or without. */
@@ -47,18 +63,21 @@ static __always_inline bool rebuild_in_two(struct __sk_buff *skb, struct work *w
 	out->ack = s->seq;
 	out->length = PART;
 	out->sum = fold((__u64)begin + (slot->whole.date_offset & 1 ? date->sum_odd : date->sum_even));
-	if (!make_packet(skb, work, s, out, partial) || !store_payload(skb, s, out, PART))
+	if (!make_packet(skb, work, s, out, partial) || !store_payload(skb, s, out, PART) ||
+	    !holds_edition(work, slot, date))
 		return false;
-	bpf_clone_redirect(skb, skb->ifindex, 0);
+	bpf_clone_redirect(skb, work->way.interface, 0);
 	rest = whole - PART;
 	out->swap = false; /* make_packet has swapped them already */
 	out->seq += PART;
 	out->length = rest;
 	out->sum = fold((__u64)sum + (__u16)~out->sum);
-	opaque(rest);
-	if (rest < 1 || rest > AFPA_ANSWER_MAX - PART || !make_packet(skb, work, s, out, partial))
+	if (!make_packet(skb, work, s, out, partial))
 		return false;
-	return bpf_skb_store_bytes(skb, plain_headers(s), slot->bytes + PART, rest, 0) == 0;
+	if (!is_within(&rest, 1, AFPA_ANSWER_MAX - PART))
+		return false;
+	return bpf_skb_store_bytes(skb, plain_headers(s), slot->bytes + PART, rest, 0) == 0 &&
+	       holds_edition(work, slot, date);
 }
 
 /*

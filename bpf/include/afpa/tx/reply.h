@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * An answer of one segment: the request's packet becomes the answer's, and leaves by the interface it came in.
+ * An answer of one segment: the request's packet becomes the answer's, and leaves the kernel's way (conn/way.h).
  */
 #ifndef AFPA_TX_REPLY_H
 #define AFPA_TX_REPLY_H
@@ -8,6 +8,7 @@
 #include <afpa/cache/lookup.h>
 #include <afpa/conn/handover.h>
 #include <afpa/tx/frame.h>
+#include <afpa/tx/sample.h>
 
 /* Does the answer fit the client's window and segment size? */
 static __always_inline bool fits(const struct afpa_flow *flow, const struct segment *s, __u32 length)
@@ -16,11 +17,22 @@ static __always_inline bool fits(const struct afpa_flow *flow, const struct segm
 	       length <= (__u32)bpf_ntohs(s->window) << (flow->client_scale & 15);
 }
 
-/* The packet becomes `slot`'s answer with the numbers of `out`; its headers are in `work->frame`. */
+/* Were the bytes that were copied up to here of `work->edition`? (P4) */
+static __always_inline bool holds_edition(const struct work *work, const struct afpa_slot *slot,
+					  const struct afpa_date *date)
+{
+	return holds_version(slot, work->edition.version) && *(const volatile __u64 *)&date->second == work->edition.date;
+}
+
+/*
+ * The packet becomes `slot`'s answer with the numbers of `out`; its headers are in `work->frame`. False: it is spoilt,
+ * or the slot and the Date have become others while they were copied.
+ */
 static __always_inline bool build_answer(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					const struct afpa_slot *slot, enum afpa_kind kind, struct outgoing *out,
 					const struct afpa_date *date, bool partial)
 {
+	bool stored;
 	__u32 max = kind == AFPA_KIND_NOT_MODIFIED ? sizeof(slot->not_modified_bytes) : sizeof(slot->bytes);
 	const __u8 *bytes = kind == AFPA_KIND_NOT_MODIFIED ? slot->not_modified_bytes : slot->bytes;
 
@@ -29,10 +41,16 @@ static __always_inline bool build_answer(struct __sk_buff *skb, struct work *wor
 		return false;
 	if (kind == AFPA_KIND_NOT_MODIFIED) {
 		out->bytes = slot->not_modified_bytes;
-		return store_payload(skb, s, out, sizeof(slot->not_modified_bytes));
+		stored = store_payload(skb, s, out, sizeof(slot->not_modified_bytes));
+	} else {
+		out->bytes = slot->bytes;
+		stored = store_payload(skb, s, out, sizeof(slot->bytes));
 	}
-	out->bytes = slot->bytes;
-	return store_payload(skb, s, out, sizeof(slot->bytes));
+	if (stored && !holds_edition(work, slot, date)) {
+		count_at(s->place, AFPA_ANSWER_REPLACED);
+		return false;
+	}
+	return stored;
 }
 
 /*
@@ -47,12 +65,11 @@ static __always_inline int send_ack_up(struct __sk_buff *skb, struct work *work,
 		.window = s->window, .flags = TCP_ACK, .swap = true, /* the answer swapped them already */
 	};
 
-	return make_packet(skb, work, s, &out, partial) ? TCX_NEXT : TCX_DROP;
+	return make_packet(skb, work, s, &out, partial) ? deliver(skb) : TCX_DROP;
 }
 
 /* For the access log. */
-static __always_inline void report(const struct work *work, const struct segment *s, const struct afpa_flow *flow,
-				   const struct cached *cached, __u32 length, __u32 date, bool head)
+static __always_inline void report(const struct work *work, const struct segment *s, const struct commitment *c)
 {
 	__u32 every = shared.log_every;
 	struct afpa_event *event;
@@ -65,42 +82,59 @@ static __always_inline void report(const struct work *work, const struct segment
 		return;
 	}
 	event->flow = s->key;
-	event->listener = flow->listener;
-	event->site = cached->slot->site;
-	event->date = date;
-	event->version = cached->slot->version;
-	event->length = length;
-	event->kind = cached->kind;
-	event->head = head;
+	event->listener = c->listener;
+	event->site = work->request.block.site;
+	event->date = c->date;
+	event->version = c->version;
+	event->length = c->length;
+	event->kind = c->kind;
+	event->head = c->head;
 	event->weight = every;
 	event->block = work->request.entry;
 	event->block_sequence = work->request.entry_sequence;
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
-/* Send the answer that was committed to; its headers are in `work->frame`. */
-static __always_inline int reply(struct __sk_buff *skb, struct work *work, const struct segment *s,
-				 const struct afpa_flow *flow, const struct cached *cached,
-				 const struct commitment *c, const struct afpa_date *date, bool head)
+/*
+ * Send the answer that was committed to; its headers are in `work->frame`. A global function: it has a stack of its own,
+ * and is verified once.
+ */
+__noinline int afpa_reply(struct __sk_buff *skb, struct work *work, const struct segment *s)
 {
-	bool partial = checksum_state(skb) == CHECKSUM_PARTIAL, not_modified = cached->kind == AFPA_KIND_NOT_MODIFIED;
-	struct outgoing out = {
-		.flags = TCP_ACK | TCP_PSH, .swap = true, .seq = c->seq, .ack = c->ack, .ts_value = c->ts_value,
-		.ts_echo = s->ts_value, .window = c->window, .ecn = c->ecn,
-	};
+	struct outgoing out = { .flags = TCP_ACK | TCP_PSH, .swap = true };
+	const struct commitment *c;
+	struct afpa_slot *slot;
+	__u32 index;
+	bool partial;
 
+	if (!work || !s)
+		return TCX_DROP;
+	c = (const struct commitment *)work->commitment;
+	index = c->slot;
+	slot = bpf_map_lookup_elem(&slots, &index);
+	partial = checksum_state(skb) == CHECKSUM_PARTIAL;
+	work->edition.version = c->version;
+	work->edition.date = c->date;
+	out.seq = c->seq;
+	out.ack = c->ack;
+	out.ts_value = c->ts_value;
+	out.ts_echo = s->ts_value;
+	out.window = c->window;
+	out.ecn = c->ecn;
 	if (s->flags & TCP_ECE)
 		out.flags |= TCP_CWR;
-	if (!build_answer(skb, work, s, cached->slot, cached->kind, &out, date, partial)) {
+	if (!slot || !build_answer(skb, work, s, slot, c->kind, &out, date_entry(c->date), partial)) {
 		count_at(s->place, AFPA_PASS_SEND); /* committed: the client sends the request again, and is answered */
 		return TCX_DROP;
 	}
-	count_at(s->place, not_modified ? AFPA_ANSWERED_NOT_MODIFIED : AFPA_ANSWERED);
-	count_site(cached->slot->site, not_modified);
-	report(work, s, flow, cached, c->length, c->date, head);
+	count_at(s->place, c->kind == AFPA_KIND_NOT_MODIFIED ? AFPA_ANSWERED_NOT_MODIFIED : AFPA_ANSWERED);
+	count_site(work->request.block.site, c->kind == AFPA_KIND_NOT_MODIFIED);
+	report(work, s, c);
+	if (is_sampled(c))
+		sample_answer(skb, work, s, c);
 	if (!c->ack_up)
-		return bpf_redirect(skb->ifindex, 0);
-	bpf_clone_redirect(skb, skb->ifindex, 0);
+		return bpf_redirect(work->way.interface, 0);
+	bpf_clone_redirect(skb, work->way.interface, 0);
 	return send_ack_up(skb, work, s, c, partial);
 }
 

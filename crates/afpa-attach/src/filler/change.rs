@@ -41,10 +41,10 @@ impl Filler {
         let now = Instant::now();
         let mut state = self.lock();
         let gone = how(&mut state.ledger, path, now);
-        self.unpin(&gone);
+        self.unpin(&mut state, &gone);
         if let Some(folder) = governed(path) {
             let gone = state.ledger.changed_tree(folder, now);
-            self.unpin(&gone);
+            self.unpin(&mut state, &gone);
         }
         if self.scope.covers(path) && !path.ends_with(b"/") {
             state.ledger.add(path, now + Duration::from_millis(20));

@@ -30,6 +30,7 @@ impl Filler {
                     room && !state.ended
                 }),
                 Work::Fill(job) => Filling { filler: self, watcher, server, job }.run(),
+                Work::Confirm(job) => self.confirm(server, &job),
             }
             self.lock().working = false;
         }
@@ -87,11 +88,12 @@ impl Filling<'_> {
         for hosts in self.filler.sites().iter() {
             let wanted =
                 Wanted { hosts: &hosts.names, target: &target, longest: self.filler.scope.longest };
-            let fits =
-                |answer: &Answer| versions.iter().any(|version| version.content == answer.body());
+            let fits = |answer: &Answer| {
+                versions.iter().any(|version| version.content == answer.content())
+            };
             let sibling = |coding: Coding, answer: &Answer| {
                 let stored = siblings.iter().filter(|(have, _)| *have == coding);
-                stored.map(|(_, content)| content).all(|content| content == answer.body())
+                stored.map(|(_, content)| content).all(|content| content == answer.content())
             };
             match gather(self.server, &wanted, &fits, &sibling) {
                 Ok(found) => gathered.push((hosts.site, found)),
@@ -122,11 +124,15 @@ impl Filling<'_> {
             return Ok(()); // a change came first, and has scheduled the path again
         }
         for (site, found) in gathered {
-            let pinned = self.filler.fast_path.pin(*site, target.as_bytes(), &found.variants());
+            let (variants, rules) = (found.variants(), found.rules());
+            let fast_path = &self.filler.fast_path;
+            let pinned = fast_path.pin_with(*site, target.as_bytes(), &variants, &rules);
             if let Err(error) = pinned {
                 state.note(&error.to_string());
             }
         }
+        let claims = gathered.iter().map(|(_, found)| found.claim.clone()).collect();
+        state.claims.insert(self.job.path.clone(), claims);
         Ok(())
     }
 

@@ -1,9 +1,10 @@
 //! Filling: pins the answers of paths below the root, and unpins them when something changes.
 
 mod change;
+mod confirming;
 mod filling;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use afpa_cache::root::DocumentRoot;
 use afpa_http::target;
 
 use crate::Scope;
+use crate::gather::Claim;
 use crate::ledger::{Job, Ledger, Path};
 
 pub use self::change::Sink;
@@ -45,7 +47,11 @@ struct FillerState {
     walks: Vec<Vec<u8>>,
     /// Why objects were not pinned, and how often.
     unfit: BTreeMap<String, u64>,
+    /// What the server must go on to say of each pinned path.
+    claims: HashMap<Path, Vec<Claim>>,
     working: bool,
+    /// The server does not answer; so the kernel does not either, and nothing is asked.
+    away: bool,
     ended: bool,
 }
 
@@ -69,13 +75,15 @@ impl Filler {
         root: DocumentRoot,
         scope: Scope,
         sites: Vec<Hosts>,
-        most: usize,
+        (most, revalidate): (usize, Duration),
     ) -> Self {
         let state = FillerState {
-            ledger: Ledger::new(most),
+            ledger: Ledger::new(most, revalidate),
             walks: vec![b"/".to_vec()],
             unfit: BTreeMap::new(),
+            claims: HashMap::new(),
             working: false,
+            away: false,
             ended: false,
         };
         let sites = Mutex::new(Arc::new(sites));
@@ -98,10 +106,32 @@ impl Filler {
     /// Unpins everything and begins again with a walk.
     pub fn everything_changed(&self) {
         let mut state = self.lock();
+        self.begin_anew(&mut state);
+    }
+
+    fn begin_anew(&self, state: &mut FillerState) {
         let gone = state.ledger.everything_changed(Instant::now());
-        self.unpin(&gone);
+        self.unpin(state, &gone);
         state.walks = vec![b"/".to_vec()];
         self.wake.notify_all();
+    }
+
+    /// The server does not answer any more: neither does the kernel, from now on.
+    pub fn server_is_away(&self) {
+        let mut state = self.lock();
+        state.away = true;
+        self.fast_path.pause();
+    }
+
+    /// The server answers again. It may have been started with another configuration meanwhile, so everything
+    /// is asked for anew before it is answered in the kernel.
+    pub fn server_is_back(&self) {
+        let mut state = self.lock();
+        self.begin_anew(&mut state);
+        state.away = false;
+        if !state.ended {
+            self.fast_path.beat();
+        }
     }
 
     /// The heartbeat, which also unpins expired answers. It waits for the lock: if a thread never releases the
@@ -109,11 +139,11 @@ impl Filler {
     pub fn beat(&self) {
         let mut state = self.lock();
         let gone = state.ledger.expired(Instant::now());
-        self.unpin(&gone);
+        self.unpin(&mut state, &gone);
         if !gone.is_empty() {
             self.wake.notify_all();
         }
-        if !state.ended {
+        if !state.ended && !state.away {
             self.fast_path.beat();
         }
     }
@@ -143,25 +173,28 @@ impl Filler {
         let mut state = self.lock();
         loop {
             let now = Instant::now();
-            let work = state.walks.pop().map(Work::Walk);
-            let work = work.or_else(|| state.ledger.next(now).map(Work::Fill));
+            let due = [state.ledger.next_due(), state.ledger.next_confirmation()];
+            let pause = due.into_iter().flatten().min();
+            let pause = pause.map_or(NEAR, |due| due.saturating_duration_since(now));
+            let work = if state.away { None } else { state.work(now) };
             if state.ended {
                 return None;
             }
             if work.is_some() {
-                state.working = true;
+                // What is confirmed is pinned already.
+                state.working = !matches!(work, Some(Work::Confirm(_)));
                 return work;
             }
-            let pause =
-                state.ledger.next_due().map_or(NEAR, |due| due.saturating_duration_since(now));
+            let pause = if state.away { NEAR } else { pause };
             let waited = self.wake.wait_timeout(state, pause.min(NEAR));
             state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
         }
     }
 
     /// Called with the lock held: see the ledger's third invariant.
-    fn unpin(&self, paths: &[Path]) {
+    fn unpin(&self, state: &mut FillerState, paths: &[Path]) {
         for path in paths {
+            state.claims.remove(path);
             let target = spelled(path);
             for hosts in self.sites().iter() {
                 if self.fast_path.unpin(hosts.site, &target).is_err() {
@@ -184,9 +217,17 @@ const NEAR: Duration = Duration::from_secs(1);
 enum Work {
     Walk(Vec<u8>),
     Fill(Job),
+    Confirm(Job),
 }
 
 impl FillerState {
+    /// What is pinned must not lapse while new objects are asked for.
+    fn work(&mut self, now: Instant) -> Option<Work> {
+        let confirm = self.ledger.next_to_confirm(now).map(Work::Confirm);
+        let walk = || self.walks.pop().map(Work::Walk);
+        confirm.or_else(walk).or_else(|| self.ledger.next(now).map(Work::Fill))
+    }
+
     fn note(&mut self, why: &str) {
         *self.unfit.entry(why.to_owned()).or_default() += 1;
     }

@@ -5,11 +5,17 @@ use crate::permit::Refused;
 
 /// The server, which is asked one request after the other.
 pub trait Ask {
-    /// Sends a whole request, and returns the whole answer.
+    /// From how many viewpoints it can be asked: a stranger's on each of its addresses, and loopback's. To be
+    /// called before each object, because addresses come and go.
+    fn viewpoints(&mut self) -> usize;
+
+    /// Sends a whole request, and returns the whole answer. Everything is asked at the first viewpoint; what
+    /// is pinned, at the others as well.
     ///
     /// # Errors
     /// When no answer comes, or one that cannot be parsed.
-    fn ask(&mut self, asked: Asked, request: &str) -> Result<Answer, AskError>;
+    fn ask_at(&mut self, viewpoint: usize, asked: Asked, request: &str)
+    -> Result<Answer, AskError>;
 }
 
 /// Why there is no answer.

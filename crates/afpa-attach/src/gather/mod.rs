@@ -1,9 +1,13 @@
 //! Asks the server for every answer that the kernel may give instead.
 //!
 //! The server is asked for each kind of answer that the programs can give: whole, HEAD, 304, in every
-//! coding. An answer is pinned only if the server gives it twice with the same bytes, except for Date.
+//! coding; with decoys for all request fields that it could make something of; and in the end from every
+//! viewpoint, by every name. An answer is pinned only if the server gives it each time with the same bytes,
+//! except for Date.
 
 mod ask;
+mod claim;
+mod fields;
 mod stored;
 mod talk;
 #[cfg(test)]
@@ -16,7 +20,8 @@ use crate::codings::Class;
 use crate::permit::{Permit, permit};
 
 pub use self::ask::{Ask, AskError, Unfit, Wanted};
-use self::stored::AnswerClass;
+pub use self::claim::Claim;
+use self::stored::{AnswerClass, Rules};
 pub use self::stored::{Gathered, Stored};
 use self::talk::Talk;
 
@@ -31,7 +36,8 @@ pub fn gather(
     fits: &dyn Fn(&Answer) -> bool,
     sibling: &dyn Fn(Coding, &Answer) -> bool,
 ) -> Result<Gathered, Unfit> {
-    let mut talk = Talk { server, wanted };
+    let viewpoints = server.viewpoints();
+    let mut talk = Talk { server, wanted, viewpoints };
     let whole = talk.get(&[])?;
     let Permit { varies, lifetime } = permit(&whole)?;
     if !fits(&whole) {
@@ -40,19 +46,22 @@ pub fn gather(
     if whole.len() > wanted.longest {
         return Err(Unfit::Length);
     }
-    talk.agree(&whole)?;
+    if !talk.get(&[])?.same(&whole) {
+        return Err(Unfit::Differs("each time"));
+    }
     let answers = talk.settle(None, whole)?;
     let mut classes = vec![AnswerClass { text: None, answers, lifetime }];
-    let plan = if varies {
+    let browser = talk.coded(Some("gzip, deflate, br, zstd"));
+    let alike = browser.is_ok_and(|browser| classes.iter().all(|c| c.answers.whole.same(&browser)));
+    // Some servers compress without saying so in Vary. All sets of codings are asked for, so it is known.
+    let plan = if varies || !alike {
         talk.classify(&mut classes, sibling)?
     } else {
-        let browser = talk.get(&[("Accept-Encoding", "gzip, deflate, br, zstd")])?;
-        let same = classes.first().is_some_and(|class| class.answers.whole.same(&browser));
-        if !same {
-            return Err(Unfit::Differs("by Accept-Encoding, which its Vary does not name"));
-        }
         vec![(Coding::Identity, Some(0))]
     };
+    let rules =
+        Rules { other_tag: talk.apart(&classes)?, fields: talk.fields(&mut classes, &plan)? };
+    talk.everywhere(&classes, &plan)?;
     let class_of = |class: Class| class.and_then(|index| classes.get(index));
     let lifetime = plan.iter().filter_map(|(_, class)| class_of(*class)?.lifetime).min();
     let stored = plan.iter().map(|(coding, class)| Stored {
@@ -63,5 +72,15 @@ pub fn gather(
     if variants.is_empty() {
         return Err(Unfit::Differs("in every coding"));
     }
-    Ok(Gathered { variants, lifetime })
+    let claim = Claim::new(wanted, pinned(&classes, &plan), rules.fields);
+    Ok(Gathered { variants, lifetime, rules, claim })
+}
+
+/// The classes that a plan stores.
+fn pinned<'c>(
+    classes: &'c [AnswerClass],
+    plan: &'c [(Coding, Class)],
+) -> impl Iterator<Item = &'c AnswerClass> {
+    let stored = |at: usize| plan.iter().any(|(_, class)| *class == Some(at));
+    classes.iter().enumerate().filter(move |(at, _)| stored(*at)).map(|(_, class)| class)
 }

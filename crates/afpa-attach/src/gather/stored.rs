@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use afpa_bpf::{Coding, Response, Variant};
+use afpa_bpf::{Coding, PinRules, Response, Variant};
+use afpa_http::request::FieldClasses;
 
+use super::claim::Claim;
 use crate::answer::Answer;
 
 /// Everything that may be answered for a target.
@@ -13,6 +15,19 @@ pub struct Gathered {
     pub variants: Vec<Stored>,
     /// To be asked for again after this.
     pub lifetime: Option<Duration>,
+    /// Which requests get them.
+    pub(super) rules: Rules,
+    /// What has to stay true meanwhile.
+    pub claim: Claim,
+}
+
+/// Which requests get the answers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    /// Each coding is told from the others by its tag.
+    pub(super) other_tag: bool,
+    /// Fields that do not matter.
+    pub(super) fields: FieldClasses,
 }
 
 /// One coding.
@@ -35,6 +50,8 @@ pub(super) struct AnswerClass {
 pub(super) struct Answers {
     pub(super) whole: Answer,
     pub(super) not_modified: Option<Answer>,
+    /// Whether HEAD gets the head of `whole`.
+    pub(super) head: bool,
 }
 
 impl Gathered {
@@ -43,6 +60,21 @@ impl Gathered {
         let answers = self.variants.iter().filter_map(|stored| stored.answers.as_ref());
         let mut tags = answers.filter_map(|answers| answers.whole.field("etag"));
         tags.any(|tag| tag.starts_with(b"W/"))
+    }
+
+    /// The rules in the form that is pinned.
+    pub fn rules(&self) -> PinRules {
+        let mut head = [false; 4];
+        for stored in &self.variants {
+            head[stored.coding as usize] = stored.answers.as_ref().is_some_and(|a| a.head);
+        }
+        PinRules {
+            fields: self.rules.fields.bits(),
+            other_tag_gets_whole: self.rules.other_tag,
+            // nginx wants the date to fit as well.
+            tag_wins: false,
+            head,
+        }
     }
 
     /// In the form that is pinned.

@@ -4,9 +4,10 @@ use afpa_bpf::{Coding, NOT_MODIFIED_MAX};
 use afpa_http::date;
 
 use super::ask::{Ask, AskError, Unfit, Wanted};
+use super::pinned;
 use super::stored::{AnswerClass, Answers, opaque};
 use crate::answer::{Answer, Asked, DATE_LENGTH};
-use crate::codings::{Class, Form, forms, plan};
+use crate::codings::{Class, Form, Plan, forms, plan};
 use crate::permit::{Permit, permit};
 
 /// A tag that no server gives.
@@ -16,40 +17,81 @@ const NO_TAG: &str = "\"afpa-attach-asks\"";
 pub(super) struct Talk<'a> {
     pub(super) server: &'a mut dyn Ask,
     pub(super) wanted: &'a Wanted<'a>,
+    pub(super) viewpoints: usize,
 }
 
-impl Talk<'_> {
+/// A field that no server knows. The programs leave requests with unknown fields to the server, so the kernel
+/// never answers these itself; and the tab before its value is unusual enough for them, too.
+const MARK: &str = "Afpa-Attach:\task\r\n";
+
+/// A request with these fields. Without `bare` it also says who asks, unless the fields do.
+pub(super) fn request(
+    wanted: &Wanted<'_>,
+    asked: Asked,
+    host: &str,
+    fields: &[(&str, &str)],
+    bare: bool,
+) -> String {
+    let method = if asked == Asked::Head { "HEAD" } else { "GET" };
+    let mut request = format!("{method} {} HTTP/1.1\r\nHost: {host}\r\n{MARK}", wanted.target);
+    let own = [("User-Agent", "afpa-attach"), ("Accept", "*/*")];
+    let own = own.iter().filter(|(name, _)| !bare && !fields.iter().any(|(have, _)| have == name));
+    for (name, value) in own.chain(fields) {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    request.push_str("\r\n");
+    request
+}
+
+impl<'a> Talk<'a> {
     pub(super) fn get(&mut self, fields: &[(&str, &str)]) -> Result<Answer, AskError> {
-        let host = self.wanted.hosts.first().map(String::as_str).unwrap_or_default();
-        self.ask(Asked::Get, host, fields)
+        let host = self.host();
+        self.ask(0, Asked::Get, host, fields)
     }
 
-    /// The white space before `*/*` is a tab. It is as valid as a space (RFC 9110 section 5.6.3), but the
-    /// programs leave unusual requests to the server. So the kernel never answers these requests itself.
-    fn ask(
+    /// The name by which everything is asked.
+    pub(super) fn host(&self) -> &'a str {
+        self.wanted.hosts.first().map(String::as_str).unwrap_or_default()
+    }
+
+    pub(super) fn ask(
         &mut self,
+        viewpoint: usize,
         asked: Asked,
         host: &str,
         fields: &[(&str, &str)],
     ) -> Result<Answer, AskError> {
-        let method = if asked == Asked::Head { "HEAD" } else { "GET" };
-        let mut request = format!(
-            "{method} {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: afpa-attach\r\nAccept:\t*/*\r\n",
-            self.wanted.target
-        );
-        for (name, value) in fields {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        request.push_str("\r\n");
-        self.server.ask(asked, &request)
+        let request = request(self.wanted, asked, host, fields, false);
+        self.server.ask_at(viewpoint, asked, &request)
     }
 
-    /// The other hosts must give the same answer, and the first host must give it again.
-    pub(super) fn agree(&mut self, whole: &Answer) -> Result<(), Unfit> {
+    /// Everyone must get the answer, by whatever name: the stranger on each address, and loopback.
+    pub(super) fn everywhere(&mut self, classes: &[AnswerClass], plan: &Plan) -> Result<(), Unfit> {
+        const ADDRESS: Unfit =
+            Unfit::Differs("by the client's address, or by the one that it calls");
         let wanted = self.wanted;
-        for host in wanted.hosts.iter().skip(1).chain(wanted.hosts.first()) {
-            if !self.ask(Asked::Get, host, &[])?.same(whole) {
-                return Err(Unfit::Differs("by Host, or each time"));
+        for class in pinned(classes, plan) {
+            let coding = class.coding();
+            for viewpoint in 0..self.viewpoints {
+                for (at, host) in wanted.hosts.iter().enumerate() {
+                    if !self.ask(viewpoint, Asked::Get, host, &coding)?.same(&class.answers.whole) {
+                        return Err(if at > 0 { Unfit::Differs("by Host") } else { ADDRESS });
+                    }
+                }
+                let host = self.host();
+                let head =
+                    |head: Answer| !class.answers.head || head.same_head(&class.answers.whole);
+                if viewpoint > 0 && !head(self.ask(viewpoint, Asked::Head, host, &coding)?) {
+                    return Err(ADDRESS);
+                }
+                let condition = class.condition().filter(|_| viewpoint > 0);
+                if let (Some(condition), Some(expected)) = (condition, &class.answers.not_modified)
+                {
+                    let fields = [&coding[..], &[condition]].concat();
+                    if !self.ask(viewpoint, Asked::Get, host, &fields)?.same(expected) {
+                        return Err(ADDRESS);
+                    }
+                }
             }
         }
         Ok(())
@@ -66,7 +108,7 @@ impl Talk<'_> {
             let text = form.text.clone();
             let class = match self.coded(text.as_deref()) {
                 Err(AskError::Unreachable(error)) => return Err(AskError::from(error).into()),
-                // For example chunked: the server makes it again for each request.
+                // Its end is not told in a way that could be trusted.
                 Err(AskError::Malformed(_)) => None,
                 Ok(answer) => {
                     let known = classes.iter().position(|class| class.answers.whole.same(&answer));
@@ -78,36 +120,30 @@ impl Talk<'_> {
             };
             results.push((form, class));
         }
-        let apart = self.apart(classes)?;
-        for (_, class) in &mut results {
-            *class = class.filter(|class| apart.get(*class) == Some(&true));
-        }
         Ok(plan(&results))
     }
 
-    /// Which classes the server distinguishes by their tags. Apache, when it compresses, accepts the tag of
+    /// Whether the server distinguishes all classes by their tags. Apache, when it compresses, accepts the tag of
     /// one coding for another; the programs would not.
-    fn apart(&mut self, classes: &[AnswerClass]) -> Result<Vec<bool>, AskError> {
+    pub(super) fn apart(&mut self, classes: &[AnswerClass]) -> Result<bool, AskError> {
         let tag = |class: &AnswerClass| {
             let tag = class.answers.whole.field("etag").map(opaque);
             tag.map(|tag| String::from_utf8_lossy(tag).into_owned())
         };
-        let mut apart = vec![true; classes.len()];
-        for (class, apart) in classes.iter().zip(&mut apart) {
+        let mut apart = true;
+        for class in classes {
             let own = tag(class);
             let strange =
                 classes.iter().filter_map(tag).filter(|other| Some(other) != own.as_ref());
             for strange in strange {
-                let coding = class.text.as_deref().map(|text| ("Accept-Encoding", text));
-                let fields: Vec<_> =
-                    coding.into_iter().chain([("If-None-Match", strange.as_str())]).collect();
-                *apart &= self.get(&fields)?.same(&class.answers.whole);
+                let fields = [&class.coding()[..], &[("If-None-Match", strange.as_str())]].concat();
+                apart &= self.get(&fields)?.same(&class.answers.whole);
             }
         }
         Ok(apart)
     }
 
-    fn coded(&mut self, accept_encoding: Option<&str>) -> Result<Answer, AskError> {
+    pub(super) fn coded(&mut self, accept_encoding: Option<&str>) -> Result<Answer, AskError> {
         match accept_encoding {
             Some(text) => self.get(&[("Accept-Encoding", text)]),
             None => self.get(&[]),
@@ -129,9 +165,7 @@ impl Talk<'_> {
             _ => return Ok(None),
         };
         let lifetime = match permit(&answer) {
-            Ok(Permit { varies: true, lifetime }) if answer.len() <= self.wanted.longest => {
-                lifetime
-            }
+            Ok(Permit { lifetime, .. }) if answer.len() <= self.wanted.longest => lifetime,
             _ => return Ok(None),
         };
         if !sibling(coding, &answer) {
@@ -149,37 +183,38 @@ impl Talk<'_> {
 
     /// HEAD and conditional requests for one answer.
     pub(super) fn settle(&mut self, text: Option<&str>, whole: Answer) -> Result<Answers, Unfit> {
-        let host = self.wanted.hosts.first().map(String::as_str).unwrap_or_default();
-        let with = |field: Option<(&'static str, String)>| -> Vec<(&'static str, String)> {
-            let coding = text.map(|text| ("Accept-Encoding", text.to_owned()));
-            coding.into_iter().chain(field).collect()
+        let host = self.host();
+        let coding = text.map(|text| ("Accept-Encoding", text));
+        let mut ask = |asked, fields: &[(&str, &str)]| {
+            let fields: Vec<_> = coding.into_iter().chain(fields.iter().copied()).collect();
+            self.ask(0, asked, host, &fields)
         };
-        let mut ask = |asked, field: Option<(&'static str, String)>| {
-            let fields = with(field);
-            let fields: Vec<_> =
-                fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            self.ask(asked, host, &fields)
-        };
-        if !ask(Asked::Head, None)?.same_head(&whole) {
+        // What is made anew for each request has no length, and some servers say nothing of chunks then.
+        let head = ask(Asked::Head, &[])?.same_head(&whole);
+        if !head && !whole.is_chunked() {
             return Err(Unfit::Differs("to HEAD"));
         }
-        if !ask(Asked::Get, Some(("If-None-Match", NO_TAG.into())))?.same(&whole) {
+        if !ask(Asked::Get, &[("If-None-Match", NO_TAG)])?.same(&whole) {
             return Err(Unfit::Differs("to a tag that does not match"));
         }
-        let mut validators = Vec::new();
-        if let Some(etag) = whole.field("etag") {
-            let tag = String::from_utf8_lossy(opaque(etag)).into_owned();
-            validators.push(("If-None-Match", format!("W/{tag}")));
-            validators.push(("If-None-Match", tag));
-        }
-        if let Some(modified) = whole.field("last-modified").filter(|value| is_date(value)) {
-            let date = String::from_utf8_lossy(modified).into_owned();
-            validators.push(("If-Modified-Since", date));
+        let tag = whole.field("etag").map(|tag| String::from_utf8_lossy(opaque(tag)).into_owned());
+        let weak = tag.as_ref().map(|tag| format!("W/{tag}"));
+        let date = whole.field("last-modified").filter(|value| is_date(value));
+        let date = date.map(|date| String::from_utf8_lossy(date).into_owned());
+        let tags = [weak, tag].into_iter().flatten();
+        let tags: Vec<(&str, String)> = tags.map(|tag| ("If-None-Match", tag)).collect();
+        let date = date.map(|date| ("If-Modified-Since", date));
+        let mut conditions: Vec<Vec<&(&str, String)>> = tags.iter().map(|tag| vec![tag]).collect();
+        if let Some(date) = &date {
+            conditions.extend(tags.iter().map(|tag| vec![tag, date])); // as browsers ask
+            conditions.push(vec![date]);
         }
         let mut seen: Vec<Answer> = Vec::new();
-        for (name, value) in validators {
+        for condition in conditions {
+            let fields: Vec<_> =
+                condition.iter().map(|(name, value)| (*name, value.as_str())).collect();
             for asked in [Asked::Get, Asked::Head] {
-                seen.push(ask(asked, Some((name, value.clone())))?);
+                seen.push(ask(asked, &fields)?);
             }
         }
         let first = seen.first().cloned();
@@ -187,7 +222,21 @@ impl Talk<'_> {
             let fits = first.date_offset().is_some() && first.len() <= NOT_MODIFIED_MAX;
             fits && seen.iter().all(|answer| answer.status() == 304 && answer.same(first))
         });
-        Ok(Answers { whole, not_modified })
+        Ok(Answers { whole, not_modified, head })
+    }
+}
+
+impl AnswerClass {
+    /// The field that asks for it.
+    pub(super) fn coding(&self) -> Vec<(&str, &str)> {
+        self.text.iter().map(|text| ("Accept-Encoding", text.as_str())).collect()
+    }
+
+    /// A condition that it does not meet.
+    pub(super) fn condition(&self) -> Option<(&str, &str)> {
+        let text = |name| str::from_utf8(self.answers.whole.field(name)?).ok();
+        let tag = text("etag").map(|tag| ("If-None-Match", tag));
+        tag.or_else(|| Some(("If-Modified-Since", text("last-modified")?)))
     }
 }
 

@@ -1,13 +1,23 @@
+use afpa_http::request::FieldClasses;
+
 use super::*;
 use crate::answer::Asked;
 
-/// A server made of a function from the request to the answer.
+/// A server made of a function from viewpoint and request to the answer, and how many viewpoints there are.
 struct Scripted<F>(F, usize);
 
-impl<F: FnMut(&str) -> String> Ask for Scripted<F> {
-    fn ask(&mut self, asked: Asked, request: &str) -> Result<Answer, AskError> {
-        self.1 += 1;
-        let mut text = (self.0)(request);
+impl<F: FnMut(usize, &str) -> String> Ask for Scripted<F> {
+    fn viewpoints(&mut self) -> usize {
+        self.1
+    }
+
+    fn ask_at(
+        &mut self,
+        viewpoint: usize,
+        asked: Asked,
+        request: &str,
+    ) -> Result<Answer, AskError> {
+        let mut text = (self.0)(viewpoint, request);
         if asked == Asked::Head {
             text.truncate(text.find("\r\n\r\n").unwrap() + 4);
         }
@@ -21,11 +31,18 @@ fn ok(fields: &str, body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\n{DATE}{fields}Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
-fn gathered(server: impl FnMut(&str) -> String) -> Result<Gathered, Unfit> {
+fn gathered(mut server: impl FnMut(&str) -> String) -> Result<Gathered, Unfit> {
+    gathered_from(1, move |_, request| server(request))
+}
+
+fn gathered_from(
+    viewpoints: usize,
+    server: impl FnMut(usize, &str) -> String,
+) -> Result<Gathered, Unfit> {
     let hosts = ["one".to_owned(), "two".to_owned()];
     let wanted = Wanted { hosts: &hosts, target: "/a", longest: 1460 };
-    let fits = |answer: &Answer| answer.body() == b"content";
-    gather(&mut Scripted(server, 0), &wanted, &fits, &|_, _| true)
+    let fits = |answer: &Answer| answer.content() == b"content";
+    gather(&mut Scripted(server, viewpoints), &wanted, &fits, &|_, _| true)
 }
 
 #[test]
@@ -70,10 +87,13 @@ fn what_is_said_differently_is_not_kept() {
     let to_head =
         |request: &str| ok(if request.starts_with("HEAD") { "X: h\r\n" } else { "" }, "content");
     assert!(matches!(gathered(to_head), Err(Unfit::Differs("to HEAD"))));
-    let unsaid = |request: &str| {
-        ok(if request.contains("gzip") { "Content-Encoding: gzip\r\n" } else { "" }, "content")
+    let nameless = |request: &str| {
+        ok(if request.contains("User-Agent") { "" } else { "X: who?\r\n" }, "content")
     };
-    assert!(matches!(gathered(unsaid), Err(Unfit::Differs(_))), "Vary is missing");
+    assert!(matches!(
+        gathered(nameless),
+        Err(Unfit::Differs("when the client does not say what it is"))
+    ));
     assert!(matches!(gathered(|_| ok("", "another")), Err(Unfit::Content)));
     assert!(matches!(gathered(|_| ok("Set-Cookie: a\r\n", "content")), Err(Unfit::Refused(_))));
 }
@@ -94,4 +114,96 @@ fn codings_that_the_server_stores() {
         bodies,
         [(Coding::Identity, b"content".to_vec()), (Coding::Gzip, b"packed".to_vec())]
     );
+}
+
+#[test]
+fn what_is_said_only_here_or_only_there_is_not_kept() {
+    for odd in 0..3 {
+        let server = move |viewpoint, _: &str| {
+            ok(if viewpoint == odd { "X: for you\r\n" } else { "" }, "content")
+        };
+        assert!(matches!(gathered_from(3, server), Err(Unfit::Differs(_))), "{odd}");
+    }
+    assert!(gathered_from(3, |_, _| ok("", "content")).is_ok());
+    let in_gzip = |viewpoint, request: &str| match request.contains("gzip") {
+        true if viewpoint == 2 => ok("Content-Encoding: gzip\r\nX: y\r\n", "packed"),
+        true => ok("Content-Encoding: gzip\r\n", "packed"),
+        false => ok("", "content"),
+    };
+    assert!(matches!(gathered_from(3, in_gzip), Err(Unfit::Differs(_))), "in every coding");
+}
+
+#[test]
+fn codings_that_vary_does_not_name_are_found_all_the_same() {
+    let server = |request: &str| match request.contains("gzip") {
+        true => ok("Content-Encoding: gzip\r\n", "packed"),
+        false => ok("", "content"),
+    };
+    let codings: Vec<_> = gathered(server).unwrap().variants().iter().map(|v| v.coding).collect();
+    assert_eq!(codings, [Coding::Identity, Coding::Gzip]);
+}
+
+#[test]
+fn fields_that_matter_are_found_one_by_one() {
+    use afpa_http::request::FieldClass::{self, *};
+    let table: [(&str, &[FieldClass]); 6] = [
+        ("X-Forwarded-Proto: https", &[ForwardedAs]),
+        ("https://decoy.example/page", &[Referer]),
+        ("Googlebot", &[UserAgent]),
+        ("Accept-Language: de", &[Language]),
+        ("Cookie: ", &[Cookie]),
+        ("no such field", &[]),
+    ];
+    for (sign, matter) in table {
+        let server = |request: &str| {
+            ok(if request.contains(sign) { "X: noticed\r\n" } else { "" }, "content")
+        };
+        let rules = gathered(server).unwrap().rules();
+        let expected =
+            matter.iter().fold(FieldClasses::classed(), |all, class| all.without(*class));
+        assert_eq!(rules.fields, expected.bits(), "{sign}");
+    }
+    // Only together.
+    let server = |request: &str| {
+        let both = request.contains("Cookie: ") && request.contains("Via: ");
+        ok(if both { "X: noticed\r\n" } else { "" }, "content")
+    };
+    assert_eq!(gathered(server).unwrap().rules().fields, 0);
+}
+
+#[test]
+fn chunks_are_kept_and_head_is_left_to_the_server() {
+    let server = |request: &str| {
+        let chunked = "HTTP/1.1 200 OK\r\n".to_owned() + DATE;
+        match request.starts_with("HEAD") {
+            true => format!("{chunked}\r\n"),
+            false => {
+                format!("{chunked}Transfer-Encoding: chunked\r\n\r\n7\r\ncontent\r\n0\r\n\r\n")
+            }
+        }
+    };
+    let gathered = gathered(server).unwrap();
+    assert_eq!(gathered.rules().head, [false; 4]);
+    assert!(gathered.variants()[0].whole.unwrap().body.starts_with(b"7\r\n"));
+}
+
+#[test]
+fn a_claim_is_confirmed_until_something_changes() {
+    let mut claim = gathered_from(2, |_, _| ok("", "content")).unwrap().claim;
+    for _ in 0..8 {
+        assert!(claim.confirm(&mut Scripted(|_, _: &str| ok("", "content"), 2)).unwrap());
+    }
+    let changes: [fn(usize, &str) -> bool; 4] = [
+        |_, _| true,
+        |viewpoint, _| viewpoint == 1,
+        |_, request| request.contains("Host: two"),
+        |_, request| request.contains("Cookie: "),
+    ];
+    for changed in changes {
+        let server = move |viewpoint, request: &str| match changed(viewpoint, request) {
+            true => ok("", "content").replace("200 OK", "403 Forbidden"),
+            false => ok("", "content"),
+        };
+        assert!(!claim.confirm(&mut Scripted(server, 2)).unwrap());
+    }
 }

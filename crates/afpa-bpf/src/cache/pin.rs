@@ -19,7 +19,7 @@ use crate::net::sum::path_hash;
 use super::draft::Draft;
 use super::pinned::{Pinned, PinnedObject};
 use super::room::{Lot, PAGE_BYTES, RIPE, VARIANT_BYTES};
-use super::variant::{LONGEST_ANSWER, PinError, Variant};
+use super::variant::{LONGEST_ANSWER, PinError, PinRules, Variant};
 
 /// What pinned objects take up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +46,17 @@ impl FastPath {
         path: &[u8],
         variants: &[Variant<'_>],
     ) -> Result<Vec<u64>, PinError> {
+        self.pin_with(site, path, variants, &PinRules::default())
+    }
+
+    /// The same, for those requests only that the rules let.
+    pub fn pin_with(
+        &self,
+        site: SiteNumber,
+        path: &[u8],
+        variants: &[Variant<'_>],
+        rules: &PinRules,
+    ) -> Result<Vec<u64>, PinError> {
         let mut pinned = self.lock_pinned();
         let longest = self.answer_max();
         let drafts = variants
@@ -67,9 +78,12 @@ impl FastPath {
             self.remove(&mut pinned, site, path)?;
             return Err(PinError::Full);
         };
-        let mut object = Object::ZERO;
+        let mut object = Object { fields: rules.word(), ..Object::ZERO };
         let mut versions = Vec::with_capacity(drafts.len());
-        for ((draft, variant), lot) in drafts.into_iter().zip(variants).zip(&lots) {
+        for ((mut draft, variant), lot) in drafts.into_iter().zip(variants).zip(&lots) {
+            if !rules.head[variant.coding as usize] {
+                draft.slot.whole.head_length = 0; // too long for the fast path, that is
+            }
             let version = pinned.next_version();
             self.write(draft, version, lot);
             object.slot[variant.coding as usize] = lot.slot;
@@ -97,6 +111,16 @@ impl FastPath {
         self.remove(&mut self.lock_pinned(), site, path)
     }
 
+    /// Whether requests for `path` of `site` are answered with this version.
+    pub fn answers_with(&self, site: SiteNumber, path: &[u8], version: u64) -> bool {
+        let pinned = self.lock_pinned();
+        let object = pinned.objects.get(&self.object_key(site, path));
+        object.filter(|object| *object.path == *path).is_some_and(|object| {
+            let is = |lot: &Lot| self.slots.version(lot.slot).load(Ordering::Relaxed) == version;
+            object.lots.iter().any(is)
+        })
+    }
+
     /// Longest answer, head and content, that may be pinned.
     pub fn answer_max(&self) -> usize {
         (self.settings.answer_max as usize).min(LONGEST_ANSWER)
@@ -119,15 +143,7 @@ impl FastPath {
     pub fn reclaim(&self) -> libbpf_rs::Result<()> {
         let ripe = self.lock_pinned().room.older_than(RIPE, Duration::ZERO, Instant::now());
         if !ripe.is_empty() {
-            let mut needed = self.in_transfer()?;
-            self.each_flow(|_, flow| {
-                let end = flow.answer_seq.wrapping_add(flow.answer_size);
-                let outstanding =
-                    flow.request_length != 0 && (flow.snd_una.wrapping_sub(end) as i32) < 0;
-                if outstanding {
-                    needed.insert((flow.answer_slot, flow.answer_version));
-                }
-            })?;
+            let needed = self.needed()?;
             self.let_go(&mut self.lock_pinned(), &ripe, &needed);
         }
         let mut pinned = self.lock_pinned();
@@ -136,6 +152,20 @@ impl FastPath {
         ended.into_iter().for_each(|slot| self.slots.vacate(slot));
         pinned.room.free_ended(now);
         Ok(())
+    }
+
+    /// Slots and versions that a client may still need: answers under way, and those that were not acknowledged.
+    fn needed(&self) -> libbpf_rs::Result<HashSet<(u32, u64)>> {
+        let mut needed = self.in_transfer()?;
+        self.each_flow(|_, flow| {
+            let end = flow.answer_seq.wrapping_add(flow.answer_size);
+            let outstanding =
+                flow.request_length != 0 && (flow.snd_una.wrapping_sub(end) as i32) < 0;
+            if outstanding {
+                needed.insert((flow.answer_slot, flow.answer_version));
+            }
+        })?;
+        Ok(needed)
     }
 
     /// Pinned objects, and slots in use (those being retired included).
@@ -181,6 +211,19 @@ impl FastPath {
             && let Ok(needed) = self.in_transfer()
         {
             self.let_go(pinned, &old, &needed);
+        }
+        if let Some(lots) = pinned.room.take(&pages) {
+            return Some(lots);
+        }
+        // Before an object is turned away: nothing may be kept that no client needs.
+        if pinned.looked.is_none_or(|then| now - then >= RIPE) {
+            pinned.looked = Some(now);
+            let ripe = pinned.room.older_than(RIPE, Duration::ZERO, now);
+            if !ripe.is_empty()
+                && let Ok(needed) = self.needed()
+            {
+                self.let_go(pinned, &ripe, &needed);
+            }
         }
         pinned.room.take(&pages)
     }

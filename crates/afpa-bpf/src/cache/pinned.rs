@@ -16,6 +16,8 @@ pub(crate) struct Pinned {
     pub(super) slots: usize,
     pub(super) pages: usize,
     pub(super) room: Room,
+    /// When all connections were last looked at for room.
+    pub(super) looked: Option<Instant>,
     version: u64,
     /// How many objects have set each bit of the path filter.
     pub(super) marks: Vec<u32>,
@@ -52,6 +54,7 @@ impl Pinned {
             slots: counts.0,
             pages: counts.1,
             room,
+            looked: None,
             version: since.as_nanos() as u64,
             marks: vec![0; PATH_FILTER_BITS],
         }

@@ -44,6 +44,41 @@ pub struct Variant<'a> {
     pub not_modified: Option<Response<'a>>,
 }
 
+/// Class of the request fields that nobody has given a class.
+pub const FIELD_UNKNOWN: u32 = afpa_abi::FIELD_UNKNOWN as u32;
+const OTHER_TAG_WHOLE: u32 = afpa_abi::OTHER_TAG_WHOLE as u32;
+const TAG_WINS: u32 = afpa_abi::TAG_WINS as u32;
+
+/// Which requests for an object are answered, beyond what its variants say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PinRules {
+    /// Classes of request fields that do not matter to it, as
+    /// [`let_fields_matter`](crate::FastPath::let_fields_matter) numbered them.
+    pub fields: u32,
+    /// If-None-Match with another tag gets the whole answer.
+    pub other_tag_gets_whole: bool,
+    /// If-None-Match decides alone, whatever If-Modified-Since says.
+    pub tag_wins: bool,
+    /// HEAD is answered, with the head of the whole answer: one for each coding, by its number.
+    pub head: [bool; 4],
+}
+
+impl Default for PinRules {
+    /// What AFPA's own server does: it reads no fields but those that the programs read, and follows RFC 9110.
+    fn default() -> Self {
+        let fields = !(OTHER_TAG_WHOLE | TAG_WINS);
+        Self { fields, other_tag_gets_whole: true, tag_wins: true, head: [true; 4] }
+    }
+}
+
+impl PinRules {
+    pub(super) fn word(&self) -> u32 {
+        let whole = if self.other_tag_gets_whole { OTHER_TAG_WHOLE } else { 0 };
+        let wins = if self.tag_wins { TAG_WINS } else { 0 };
+        self.fields & !(OTHER_TAG_WHOLE | TAG_WINS) | whole | wins
+    }
+}
+
 /// Why an object was not pinned. An object that was pinned under its path before is not pinned any more.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {

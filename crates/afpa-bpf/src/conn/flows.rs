@@ -46,6 +46,9 @@ impl FastPath {
             swept.probed += 1;
             swept.removed += usize::from(self.probe(key).map_err(libbpf_rs::Error::from)?);
         }
+        if self.usage().retired_bytes > self.settings.retired_bytes {
+            self.reclaim()?;
+        }
         Ok(swept)
     }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 
-use afpa_abi::{Endpoint, HOST_MAX, Listener, SiteKey};
+use afpa_abi::{Endpoint, FIELD_NAME_MAX, FieldName, HOST_MAX, Listener, SiteKey};
 use libbpf_rs::{MapCore, MapFlags};
 
 use crate::load::FastPath;
@@ -61,6 +61,30 @@ impl FastPath {
             self.look_anew();
         }
         Ok(known)
+    }
+
+    /// From now on answers may depend on request fields that the programs do not read. `classes` has the name, in
+    /// lower case, and the classes of each that they may let pass; all others belong to
+    /// [`FIELD_UNKNOWN`](crate::FIELD_UNKNOWN). [`PinRules::fields`](crate::PinRules::fields) says which of
+    /// them do not matter to an object.
+    ///
+    /// # Errors
+    /// When a name is too long, or the kernel refuses.
+    pub fn let_fields_matter<'n>(
+        &self,
+        classes: impl IntoIterator<Item = (&'n str, u32)>,
+    ) -> libbpf_rs::Result<()> {
+        for (name, classes) in classes {
+            let mut key = FieldName { name: [0; FIELD_NAME_MAX] };
+            // The last byte stays 0, as the programs read names.
+            let room = key.name.get_mut(..name.len()).filter(|room| room.len() < FIELD_NAME_MAX);
+            let room = room.ok_or_else(|| libbpf_rs::Error::from_raw_os_error(36))?; // ENAMETOOLONG
+            room.copy_from_slice(name.as_bytes());
+            self.fields.update(&key.to_bytes(), &classes.to_ne_bytes(), MapFlags::ANY)?;
+        }
+        self.region.fields_matter().store(1, Ordering::SeqCst);
+        self.look_anew();
+        Ok(())
     }
 
     /// To be called after each change of listeners and hosts: remembered header blocks name sites, and

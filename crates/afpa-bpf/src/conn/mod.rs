@@ -1,6 +1,9 @@
 //! Connections: which addresses are served, what is known of each, and what was answered on it.
 
+pub(crate) mod admit;
 pub(crate) mod events;
 pub(crate) mod flows;
 pub(crate) mod header_blocks;
 pub(crate) mod listen;
+pub(crate) mod samples;
+pub(crate) mod served;

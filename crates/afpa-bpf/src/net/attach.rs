@@ -1,26 +1,39 @@
-//! Puts the programs on interfaces, as tcx links. A link ends with its descriptor, unless it is pinned.
+//! Puts the programs on interfaces, as tcx links, which end with their descriptors unless they are pinned; or as filters,
+//! where the kernel has no tcx.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
+use libbpf_rs::{MapCore, MapFlags};
+
+use rustix::fs::{Mode, OFlags, open};
 
 use crate::load::{FastPath, Unavailable};
+use crate::net::clsact::{self, Filter};
+use crate::net::filters;
+use crate::net::hooked::{Hooked, Hooks};
 use crate::net::links::{self, Attachment};
+use crate::pin_dir;
 
 impl FastPath {
-    /// Attach to the interface with this index in the current network namespace. Answers leave by
-    /// the interface the request came in, so every interface that carries a listener needs both
-    /// programs before the first answer. Attaching twice changes nothing.
+    /// Attach to the interface with this index in the current network namespace, before all other programs. Every
+    /// interface that carries a listener needs both programs before the first answer. Attaching twice changes nothing.
     pub fn attach(&self, interface: u32) -> Result<(), Unavailable> {
         let mut attached = self.attached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if attached.contains_key(&interface) {
             return Ok(());
         }
-        // Egress first: no connection may need translation before what it sends back is translated.
-        let egress = self.link(&self.egress, interface, BPF_TCX_EGRESS).map_err(explain)?;
-        let ingress = self.link(&self.ingress, interface, BPF_TCX_INGRESS).map_err(explain)?;
+        // Egress first: no connection may need translation before what it sends back is translated. Its descriptor is the
+        // lower one, too, which is closed first if the process is killed: as long as acknowledgements are still
+        // translated, the server goes on from where the client stands. What comes in by an interface that has only one
+        // of the two is the guard's (E5).
+        let egress = self.hook(&self.egress, interface, BPF_TCX_EGRESS).map_err(explain)?;
+        let ingress = self.hook(&self.ingress, interface, BPF_TCX_INGRESS).map_err(explain)?;
+        let key = interface.to_ne_bytes();
+        let known = self.carriers.update(&key, &1u32.to_ne_bytes(), MapFlags::ANY);
+        known.map_err(|error| explain(io::Error::other(error)))?;
         attached.insert(interface, Attachment { ingress, egress });
         drop(attached);
         self.count_apart(interface);
@@ -30,17 +43,20 @@ impl FastPath {
     /// Take the programs off an interface. Connections with a sequence offset break, so end them first
     /// (see [`FastPath::translated_flows`]). False: they were not on it.
     pub fn detach(&self, interface: u32) -> bool {
+        let mut attached = self.attached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let attachment = attached.remove(&interface);
+        let was_on = attachment.is_some();
+        if let Some(Attachment { ingress, egress }) = attachment {
+            let _gone = self.carriers.delete(&interface.to_ne_bytes());
+            // Ingress first: no connection may begin to need translation any more.
+            let _left = ingress.detach().and(egress.detach());
+        }
         for hook in [BPF_TCX_INGRESS, BPF_TCX_EGRESS] {
             if let Some(path) = self.kept_link(interface, hook) {
                 let _absent = std::fs::remove_file(path);
             }
         }
-        let mut attached = self.attached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Some(attachment) = attached.remove(&interface) else { return false };
-        // Ingress first: no connection may begin to need translation any more.
-        links::detach(&attachment.ingress);
-        links::detach(&attachment.egress);
-        true
+        was_on
     }
 
     /// Interfaces the programs are on.
@@ -56,23 +72,80 @@ impl FastPath {
     /// How many programs, ours or others, are on both hooks of an interface of the current network
     /// namespace: 2 for each fast path. Needs `CAP_NET_ADMIN`.
     pub fn programs_on(interface: u32) -> io::Result<u32> {
-        Ok(links::count_programs(interface, BPF_TCX_INGRESS)?
-            + links::count_programs(interface, BPF_TCX_EGRESS)?)
+        let mut count = 0;
+        for hook in [BPF_TCX_INGRESS, BPF_TCX_EGRESS] {
+            count += filters::on(interface, hook)?.len() as u32;
+            count += match links::count_programs(interface, hook) {
+                Err(error) if error.raw_os_error() == Some(22) => 0, // EINVAL: no tcx here
+                other => other?,
+            };
+        }
+        Ok(count)
+    }
+
+    /// Whether this process needs `CAP_NET_ADMIN` as long as it runs: for programs that are filters, to put them on
+    /// interfaces that appear later, and to take them off at its end.
+    pub fn needs_net_admin(&self) -> bool {
+        self.hooks == Hooks::Clsact
     }
 
     /// Remove what [`Settings::keep_in`](crate::Settings::keep_in) left behind. This detaches
     /// the programs of a process that has ended; connections that need translation break.
     pub fn forget(folder: &Path) -> io::Result<()> {
-        for entry in std::fs::read_dir(folder)? {
-            std::fs::remove_file(entry?.path())?;
-        }
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        pin_dir::clear(&open(folder, flags, Mode::empty())?.into())?;
         std::fs::remove_dir(folder)
+    }
+
+    /// Takes those programs off their interfaces that are kept in `folder` as filters. Links end with their files,
+    /// filters do not.
+    pub fn remove_kept_filters(folder: &Path) -> io::Result<()> {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let Some((hook, interface)) = name.split_once('-') else { continue };
+            let hook = match hook {
+                "ingress" => BPF_TCX_INGRESS,
+                "egress" => BPF_TCX_EGRESS,
+                _ => continue,
+            };
+            if let Ok(interface) = interface.parse() {
+                // It is a link, or its interface is gone.
+                let _none = clsact::remove_pinned(&path, interface, hook);
+            }
+        }
+        Ok(())
+    }
+
+    fn hook(&self, program: &OwnedFd, interface: u32, hook: u32) -> io::Result<Hooked> {
+        match self.hooks {
+            Hooks::Tcx => self.link(program, interface, hook).map(Hooked::Link),
+            Hooks::Clsact => self.filter(program, interface, hook).map(Hooked::Filter),
+        }
+    }
+
+    /// The same with filters. Whatever a process left here that is gone is removed.
+    fn filter(&self, program: &OwnedFd, interface: u32, hook: u32) -> io::Result<Filter> {
+        let kept = self.kept_link(interface, hook);
+        let taken_over =
+            kept.as_deref().map(|path| Filter::take_over(path, program, interface, hook));
+        // Later, without the rights to look, nothing is found, and nothing is to be.
+        let _not_allowed = clsact::remove_orphans(interface, hook);
+        if let Some(Ok(filter)) = taken_over {
+            return Ok(filter);
+        }
+        let mut filter = Filter::put(program, interface, hook)?;
+        if let Some(path) = kept {
+            filter.keep(&path)?;
+        }
+        Ok(filter)
     }
 
     /// Puts our program into the link of an earlier process in one step; without one, makes a new link.
     fn link(&self, program: &OwnedFd, interface: u32, hook: u32) -> io::Result<OwnedFd> {
         let kept = self.kept_link(interface, hook);
-        if let Some(link) = kept.as_deref().and_then(|path| links::take_over(path, program).ok()) {
+        let take_over = |path: &Path| links::take_over(path, program, interface, hook).ok();
+        if let Some(link) = kept.as_deref().and_then(take_over) {
             return Ok(link);
         }
         let link = links::create_link(program, interface, hook)?;
@@ -93,7 +166,9 @@ fn explain(error: io::Error) -> Unavailable {
     let remedy = match error.raw_os_error() {
         Some(1 | 13) => "CAP_BPF and CAP_NET_ADMIN are needed, or root",
         Some(19) => "the interface must exist in this network namespace",
-        _ => "the kernel must have CONFIG_NET_XGRESS (Linux 6.6 or newer)",
+        _ => {
+            "the kernel must have CONFIG_NET_XGRESS (Linux 6.6 or newer), or sch_ingress and cls_bpf"
+        }
     };
     Unavailable { reason: format!("programs cannot be attached: {error}"), remedy }
 }

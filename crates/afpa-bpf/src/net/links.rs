@@ -8,17 +8,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use libbpf_rs::libbpf_sys::{
-    bpf_link_create, bpf_link_detach, bpf_link_update, bpf_obj_get, bpf_obj_pin,
-    bpf_prog_query_opts,
+    BPF_F_BEFORE, BPF_LINK_TYPE_TCX, BPF_TRACE_ITER, bpf_link_create, bpf_link_create_opts,
+    bpf_link_detach, bpf_link_info, bpf_link_update, bpf_obj_get, bpf_obj_get_info_by_fd,
+    bpf_obj_pin, bpf_prog_query_opts,
 };
+
+use crate::net::hooked::Hooked;
 
 /// Interfaces with programs, by index.
 pub(crate) type Attachments = HashMap<u32, Attachment>;
 
-/// The links of both programs on one interface.
+/// Both programs on one interface.
 pub(crate) struct Attachment {
-    pub(crate) ingress: OwnedFd,
-    pub(crate) egress: OwnedFd,
+    pub(crate) ingress: Hooked,
+    pub(crate) egress: Hooked,
 }
 
 /// Takes the program off its hook at once; closing the descriptor alone takes effect a little later.
@@ -27,13 +30,30 @@ pub(crate) fn detach(link: &OwnedFd) {
     let _gone = unsafe { bpf_link_detach(link.as_raw_fd()) };
 }
 
-/// Puts a program on a hook.
+/// Puts a program on a hook, before those that are there: one of them may end the chain, and packets that passed it
+/// would not be translated.
 pub(crate) fn create_link(program: &OwnedFd, interface: u32, hook: u32) -> io::Result<OwnedFd> {
+    let options = bpf_link_create_opts {
+        sz: size_of::<bpf_link_create_opts>() as _,
+        flags: BPF_F_BEFORE,
+        ..Default::default()
+    };
     // JUSTIFICATION: libbpf-rs has no tcx yet.
+    // SAFETY: plain system call wrapper; `options` outlives it, and has the size that it says.
+    owned(unsafe { bpf_link_create(program.as_raw_fd(), interface as i32, hook, &options) })
+}
+
+/// Attaches a program to a control group.
+pub(crate) fn create_group_link(
+    program: &OwnedFd,
+    group: &OwnedFd,
+    hook: u32,
+) -> io::Result<OwnedFd> {
+    // JUSTIFICATION: libbpf-rs wants the object, which is not kept.
     // SAFETY: plain system call wrapper; no options means a null pointer, which it allows.
-    let fd =
-        unsafe { bpf_link_create(program.as_raw_fd(), interface as i32, hook, std::ptr::null()) };
-    owned(fd)
+    owned(unsafe {
+        bpf_link_create(program.as_raw_fd(), group.as_raw_fd(), hook, std::ptr::null())
+    })
 }
 
 /// How many programs are on a hook.
@@ -51,15 +71,61 @@ pub(crate) fn count_programs(interface: u32, hook: u32) -> io::Result<u32> {
     Ok(unsafe { options.__bindgen_anon_1.count })
 }
 
-/// Opens a pinned link, and puts `program` into it in one step.
-pub(crate) fn take_over(path: &Path, program: &OwnedFd) -> io::Result<OwnedFd> {
+/// Makes a program that runs over the kernel's objects ready to be run.
+pub(crate) fn create_iterator(program: &OwnedFd) -> io::Result<OwnedFd> {
+    // JUSTIFICATION: libbpf-rs wants the object, which is not kept.
+    // SAFETY: plain system call wrapper; no options means a null pointer, which it allows.
+    owned(unsafe { bpf_link_create(program.as_raw_fd(), 0, BPF_TRACE_ITER, std::ptr::null()) })
+}
+
+/// Opens the pinned link of a hook, and puts `program` into it in one step.
+pub(crate) fn take_over(
+    path: &Path,
+    program: &OwnedFd,
+    interface: u32,
+    hook: u32,
+) -> io::Result<OwnedFd> {
+    let link = open_pinned(path)?;
+    if place(&link)? != (interface, hook) {
+        return Err(io::Error::other("it is the link of another hook"));
+    }
+    replace(link, program)
+}
+
+/// The same of a control group's link, which takes no program but one for its hook.
+pub(crate) fn take_over_group(path: &Path, program: &OwnedFd) -> io::Result<OwnedFd> {
+    replace(open_pinned(path)?, program)
+}
+
+fn open_pinned(path: &Path) -> io::Result<OwnedFd> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // JUSTIFICATION: as above. SAFETY: plain system call wrapper; `path` ends with a zero byte.
-    let link = owned(unsafe { bpf_obj_get(path.as_ptr()) })?;
+    owned(unsafe { bpf_obj_get(path.as_ptr()) })
+}
+
+fn replace(link: OwnedFd, program: &OwnedFd) -> io::Result<OwnedFd> {
     // JUSTIFICATION: as above. SAFETY: plain system call wrapper; no options are allowed.
     let result =
         unsafe { bpf_link_update(link.as_raw_fd(), program.as_raw_fd(), std::ptr::null()) };
     if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(link) }
+}
+
+/// The interface and the hook of a tcx link. An interface that is gone has no number.
+fn place(link: &OwnedFd) -> io::Result<(u32, u32)> {
+    let mut info = bpf_link_info::default();
+    let mut length = size_of::<bpf_link_info>() as u32;
+    let into = (&raw mut info).cast();
+    // JUSTIFICATION: as above. SAFETY: `into` points to `length` writable bytes, zeroed.
+    let result = unsafe { bpf_obj_get_info_by_fd(link.as_raw_fd(), into, &mut length) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if info.type_ != BPF_LINK_TYPE_TCX {
+        return Err(io::Error::other("it is no tcx link"));
+    }
+    // SAFETY: the type says which member the kernel has written; all bytes were zeroed before.
+    let tcx = unsafe { info.__bindgen_anon_1.tcx };
+    Ok((tcx.ifindex, tcx.attach_type))
 }
 
 /// Pins a link, so that it outlives the process.

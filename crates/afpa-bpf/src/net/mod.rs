@@ -2,8 +2,15 @@
 
 pub(crate) mod attach;
 pub(crate) mod carriers;
+mod chain;
+mod clsact;
+mod filters;
+mod guard;
+pub(crate) mod hooked;
 pub(crate) mod interfaces;
 pub(crate) mod links;
-mod rtnetlink;
+pub(crate) mod port_claim;
+mod port_lock;
+pub(crate) mod rtnetlink;
 pub(crate) mod sum;
 pub(crate) mod tcx;

@@ -9,34 +9,44 @@ use nix::sys::socket::{
 
 /// What a message says of one interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Link {
-    pub(super) index: u32,
-    pub(super) name: String,
-    pub(super) up: bool,
-    pub(super) loopback: bool,
+pub(crate) struct Link {
+    pub(crate) index: u32,
+    pub(crate) name: String,
+    pub(crate) up: bool,
+    pub(crate) loopback: bool,
     /// Its packets begin with an Ethernet header.
-    pub(super) ethernet: bool,
+    pub(crate) ethernet: bool,
     /// It is a port of a bridge, a bond or the like.
-    pub(super) has_master: bool,
+    pub(crate) has_master: bool,
 }
 
 /// All interfaces of the calling thread's network namespace.
-pub(super) fn links() -> io::Result<Vec<Link>> {
+pub(crate) fn links() -> io::Result<Vec<Link>> {
+    let mut links = Vec::new();
+    dump(GET_LINK, &[0; INFO], |kind, message| {
+        if kind == NEW_LINK {
+            links.extend(link(message));
+        }
+    })?;
+    Ok(links)
+}
+
+/// Asks for a list, and shows each of its messages: type and content.
+pub(crate) fn dump(what: u16, content: &[u8], mut visit: impl FnMut(u16, &[u8])) -> io::Result<()> {
     let flags = SockFlag::SOCK_CLOEXEC;
     let route = SockProtocol::NetlinkRoute;
     let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, route)?;
-    send(socket.as_raw_fd(), &request(), MsgFlags::empty())?;
-    let mut links = Vec::new();
+    send(socket.as_raw_fd(), &request(what, content), MsgFlags::empty())?;
     let mut buffer = vec![0; 65536]; // the kernel's own largest part of a list is half of that
     loop {
         let length = recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
-        if read(buffer.get(..length).unwrap_or_default(), &mut links)? {
-            return Ok(links);
+        if read(buffer.get(..length).unwrap_or_default(), &mut visit)? {
+            return Ok(());
         }
     }
 }
 
-const HEADER: usize = 16;
+pub(crate) const HEADER: usize = 16;
 const INFO: usize = 16;
 const GET_LINK: u16 = 18;
 const NEW_LINK: u16 = 16;
@@ -50,25 +60,27 @@ const LOOPBACK: u32 = 8;
 /// `ARPHRD_ETHER`, `ARPHRD_LOOPBACK`
 const ETHERNET: [u16; 2] = [1, 772];
 
-fn request() -> [u8; HEADER + INFO] {
-    let mut message = [0; HEADER + INFO];
-    message[..4].copy_from_slice(&((HEADER + INFO) as u32).to_ne_bytes());
-    message[4..6].copy_from_slice(&GET_LINK.to_ne_bytes());
+fn request(what: u16, content: &[u8]) -> Vec<u8> {
+    let mut message = vec![0; HEADER];
+    message.extend_from_slice(content);
+    let length = (message.len() as u32).to_ne_bytes();
+    message[..4].copy_from_slice(&length);
+    message[4..6].copy_from_slice(&what.to_ne_bytes());
     message[6..8].copy_from_slice(&REQUEST_DUMP.to_ne_bytes());
+    message.extend(content);
     message
 }
 
-/// Adds what `bytes` says to `links`. True: that was the end of the list.
-fn read(mut bytes: &[u8], links: &mut Vec<Link>) -> io::Result<bool> {
+/// Shows the messages in `bytes`. True: that was the end of the list.
+fn read(mut bytes: &[u8], visit: &mut impl FnMut(u16, &[u8])) -> io::Result<bool> {
     while let Some((kind, message, rest)) = message(bytes) {
         match kind {
-            NEW_LINK => links.extend(link(message)),
             DONE => return Ok(true),
             ERROR => {
                 let code = word(message, 0).unwrap_or_default() as i32;
                 return Err(io::Error::from_raw_os_error(code.saturating_neg()));
             }
-            _ => {}
+            kind => visit(kind, message),
         }
         bytes = rest;
     }
@@ -101,11 +113,11 @@ fn link(message: &[u8]) -> Option<Link> {
     Some(Link { index, name, up, loopback, ethernet, has_master })
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
 }
 
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn half(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes))
 }
 
@@ -148,8 +160,8 @@ mod tests {
     #[test]
     fn the_list_is_read() {
         let mut links = Vec::new();
-        assert!(read(&sample(), &mut links).unwrap());
-        let link = |index, name: &str, [up, loopback, ethernet, has_master]: [bool; 4]| Link {
+        assert!(read(&sample(), &mut |_, message| links.extend(link(message))).unwrap());
+        let expect = |index, name: &str, [up, loopback, ethernet, has_master]: [bool; 4]| Link {
             index,
             name: name.into(),
             up,
@@ -158,12 +170,12 @@ mod tests {
             has_master,
         };
         let expected = [
-            link(1, "lo", [true, true, true, false]),
-            link(2, "port0", [true, false, true, true]),
-            link(3, "wg0", [false, false, false, false]),
+            expect(1, "lo", [true, true, true, false]),
+            expect(2, "port0", [true, false, true, true]),
+            expect(3, "wg0", [false, false, false, false]),
         ];
         assert_eq!(links, expected);
-        let refused = read(&packed(ERROR, &(-1i32).to_ne_bytes()), &mut links);
+        let refused = read(&packed(ERROR, &(-1i32).to_ne_bytes()), &mut |_, _| ());
         assert_eq!(refused.unwrap_err().raw_os_error(), Some(1));
     }
 
@@ -172,11 +184,12 @@ mod tests {
         let whole = sample();
         for cut in 0..whole.len() {
             let mut links = Vec::new();
-            let _ = read(&whole[..cut], &mut links);
+            let mut add = |_, message: &[u8]| links.extend(link(message));
+            let _ = read(&whole[..cut], &mut add);
             for at in [0, 4, 6, cut] {
                 let mut broken = whole.clone();
                 broken[at] ^= 0xff;
-                let _ = read(&broken, &mut links);
+                let _ = read(&broken, &mut add);
             }
         }
     }

@@ -5,10 +5,13 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use libbpf_rs::ProgramImpl;
 use libbpf_rs::libbpf_sys::{
-    BPF_PROG_TYPE_SCHED_CLS, BPF_TCX_EGRESS, BPF_TCX_INGRESS, bpf_insn, bpf_link_detach,
-    bpf_link_get_fd_by_id, bpf_prog_attach_opts, bpf_prog_detach_opts, bpf_prog_load,
-    bpf_prog_load_opts,
+    BPF_F_BEFORE, BPF_PROG_TYPE_SCHED_CLS, BPF_TCX_EGRESS, BPF_TCX_INGRESS, bpf_insn,
+    bpf_link_detach, bpf_link_get_fd_by_id, bpf_prog_attach_opts, bpf_prog_detach_opts,
+    bpf_prog_load, bpf_prog_load_opts,
 };
+
+/// Verdict: the packet is accepted, and no further program is asked.
+const TCX_PASS: i32 = 0;
 
 /// One of an interface's two tcx hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +55,21 @@ impl TcxProgram {
     ///
     /// When the kernel does not load it.
     pub fn passing_on(hook: TcxHook) -> io::Result<Self> {
-        // r0 = TCX_NEXT; exit
-        let mut set = bpf_insn { code: 0xb7, imm: crate::TCX_NEXT, ..Default::default() };
+        Self::returning(crate::TCX_NEXT, hook)
+    }
+
+    /// A program that accepts every packet: those behind it are not asked any more.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel does not load it.
+    pub fn accepting(hook: TcxHook) -> io::Result<Self> {
+        Self::returning(TCX_PASS, hook)
+    }
+
+    fn returning(verdict: i32, hook: TcxHook) -> io::Result<Self> {
+        // r0 = verdict; exit
+        let mut set = bpf_insn { code: 0xb7, imm: verdict, ..Default::default() };
         set.set_dst_reg(0);
         let instructions = [set, bpf_insn { code: 0x95, ..Default::default() }];
         let mut options = bpf_prog_load_opts {
@@ -86,14 +102,32 @@ impl TcxProgram {
     ///
     /// When the kernel refuses.
     pub fn attach(&self, interface: u32) -> io::Result<()> {
+        self.attach_where(interface, 0)
+    }
+
+    /// The same, before all that are there.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses.
+    pub fn attach_first(&self, interface: u32) -> io::Result<()> {
+        self.attach_where(interface, BPF_F_BEFORE)
+    }
+
+    fn attach_where(&self, interface: u32, flags: u32) -> io::Result<()> {
+        let options = libbpf_rs::libbpf_sys::bpf_prog_attach_opts {
+            sz: size_of::<libbpf_rs::libbpf_sys::bpf_prog_attach_opts>() as _,
+            flags,
+            ..Default::default()
+        };
         // JUSTIFICATION: libbpf-rs has no tcx yet.
-        // SAFETY: plain system call wrapper; no options means a null pointer, which it allows.
+        // SAFETY: plain system call wrapper; `options` outlives it, and has the size that it says.
         outcome(unsafe {
             bpf_prog_attach_opts(
                 self.program.as_raw_fd(),
                 interface as i32,
                 self.hook.number(),
-                std::ptr::null(),
+                &options,
             )
         })
     }

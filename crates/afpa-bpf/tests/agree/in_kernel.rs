@@ -86,6 +86,7 @@ impl Judge {
                 Table::Objects => "objects",
                 Table::Slots => "slots",
                 Table::Shared => ".data.shared",
+                Table::Fields => "fields",
             };
             let map = self.0.maps().find(|map| map.name() == name).expect("the table exists");
             map.update(&entry.key, &entry.value, MapFlags::ANY)

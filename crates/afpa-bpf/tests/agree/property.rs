@@ -3,10 +3,12 @@
 //! The programs may leave anything to user mode. What they answer, user mode would have answered the
 //! same way; what they call one request is one for user mode too, or is refused as a whole.
 
-use afpa_abi::{Reason, kind};
+use afpa_abi::{OTHER_TAG_WHOLE, Reason, TAG_WINS, kind};
+use afpa_http::request::FieldClasses;
 use afpa_http::{
-    BodyLength, Coding, FieldSlots, Method, Precondition, Ranges, Refusal, Request, RequestLimits,
-    Target, Validators, Version, coding, conditional, range, request, target,
+    BodyLength, Coding, FieldSlots, HttpDate, Known, Method, Precondition, Ranges, Refusal,
+    Request, RequestLimits, Target, Validators, Version, coding, conditional, range, request,
+    target,
 };
 
 use super::world::{ANY_HOST, HOSTS, MODIFIED, World};
@@ -82,6 +84,7 @@ pub fn user_mode(world: &World, input: &[u8]) -> Result<Answer, String> {
     };
     let name = target::normalise(path, &mut scratch).map_err(|error| error.to_string())?;
     let object = world.find(site, name).ok_or("no such object")?;
+    only_what_does_not_matter(&request, object.unimportant())?;
     let coding = coding::choose(&request, object.codings());
     let validators = Validators { etag: &object.etag(coding), last_modified: MODIFIED };
     let kind = match (conditional::evaluate(&request, &validators), request.method) {
@@ -90,9 +93,46 @@ pub fn user_mode(world: &World, input: &[u8]) -> Result<Answer, String> {
         (Precondition::Proceed, Method::Head) => kind::HEAD,
         (Precondition::Proceed, _) => kind::WHOLE,
     };
+    let other_tag = kind != kind::NOT_MODIFIED && request.has(Known::IfNoneMatch);
+    if other_tag && object.unimportant() & OTHER_TAG_WHOLE as u32 == 0 {
+        return Err("another tag may mean something".into());
+    }
     match range::select(&request, &validators, 1000, 8, MODIFIED + 9) {
         Ranges::Whole => Ok(Answer { site, name: name.to_vec(), coding, kind }),
         ranges => Err(format!("{ranges:?}")),
+    }
+}
+
+/// Fields that the parsers read. All others have classes, or may mean anything.
+const READ: [Known; 13] = [
+    Known::Host,
+    Known::Connection,
+    Known::ContentLength,
+    Known::TransferEncoding,
+    Known::Expect,
+    Known::Upgrade,
+    Known::IfMatch,
+    Known::IfNoneMatch,
+    Known::IfModifiedSince,
+    Known::IfUnmodifiedSince,
+    Known::IfRange,
+    Known::Range,
+    Known::AcceptEncoding,
+];
+
+/// No field, and no combination of conditions, of which the object's server might make something.
+fn only_what_does_not_matter(request: &Request<'_, '_>, unimportant: u32) -> Result<(), String> {
+    let read = |name: &str| Known::recognise(name).is_some_and(|known| READ.contains(&known));
+    for (name, _) in request.fields().filter(|(name, _)| !read(name)) {
+        if FieldClasses::of(name).bits() & !unimportant != 0 {
+            return Err(format!("{name} may matter"));
+        }
+    }
+    let date = request.only(Known::IfModifiedSince);
+    let odd_date = date.is_some_and(|date| date != HttpDate::new(MODIFIED).as_bytes());
+    match request.has(Known::IfNoneMatch) && odd_date && unimportant & TAG_WINS as u32 == 0 {
+        true => Err("the date may matter, too".into()),
+        false => Ok(()),
     }
 }
 

@@ -58,8 +58,10 @@ static struct table {
 	{ &objects, sizeof(struct afpa_object_key), sizeof(struct afpa_object), 1024, 0, NULL },
 	{ &slots, 0, sizeof(struct afpa_slot), 4096, 0, NULL },
 	{ &shared, 0, sizeof(shared), 1, 0, NULL },
+	{ &fields, sizeof(struct afpa_field_name), sizeof(__u32), 1024, 0, NULL },
 	{ &checked, 0, sizeof(struct afpa_checked), CHECKED, 0, NULL },
 	{ &counters, 0, sizeof(__u64), AFPA_REASON_COUNT, 0, NULL },
+	{ &ingress_work, 0, sizeof(struct work), 1, 0, NULL },
 };
 
 static void *entry(const struct table *table, __u32 at)
@@ -117,6 +119,14 @@ static void update(void)
 	}
 }
 
+/* What earlier heads left behind in it is left, as in the kernel. */
+static struct work *own_work(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&ingress_work, &zero);
+}
+
 /* As load_head of the judge in the kernel does. */
 static __u32 judge_bytes(struct work *work, const __u8 *bytes, __u32 length)
 {
@@ -130,7 +140,7 @@ static __u32 judge_bytes(struct work *work, const __u8 *bytes, __u32 length)
 /* Each head twice: read line by line, as a rule, and compared with what was remembered. */
 static void batch(void)
 {
-	static struct work work; /* what earlier heads left behind is left, as in the kernel */
+	struct work *work = own_work();
 	static __u8 bytes[1 << 16];
 
 	for (__u32 count = take_number(); count > 0; count--) {
@@ -139,8 +149,8 @@ static void batch(void)
 		if (length > sizeof(bytes))
 			exit(3);
 		take(bytes, length);
-		verdict = judge_bytes(&work, bytes, length);
-		if (judge_bytes(&work, bytes, length) != verdict)
+		verdict = judge_bytes(work, bytes, length);
+		if (judge_bytes(work, bytes, length) != verdict)
 			verdict |= VERDICT_CHANGED;
 		fwrite(&verdict, sizeof(verdict), 1, stdout);
 	}
@@ -170,7 +180,7 @@ static void frame(struct work *work, const __u8 *bytes, __u32 length)
 
 static void frames(void)
 {
-	static struct work work;
+	struct work *work = own_work();
 	static __u8 bytes[1 << 16];
 
 	for (__u32 count = take_number(); count > 0; count--) {
@@ -179,7 +189,7 @@ static void frames(void)
 		if (length > sizeof(bytes))
 			exit(3);
 		take(bytes, length);
-		frame(&work, bytes, length);
+		frame(work, bytes, length);
 	}
 	fflush(stdout);
 }

@@ -66,4 +66,4 @@ impl Parser {
 }
 
 // `Table` numbers are the child's; a new one must be added there.
-const _: () = assert!(Table::Sites as u8 == 0 && Table::Shared as u8 == 3);
+const _: () = assert!(Table::Sites as u8 == 0 && Table::Fields as u8 == 4);

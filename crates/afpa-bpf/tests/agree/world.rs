@@ -2,7 +2,10 @@
 
 use std::mem::{offset_of, size_of};
 
-use afpa_abi::{HOST_MAX, ObjectKey, PATH_FILTER_BITS, PATH_MAX, Shared, SiteKey, Slot};
+use afpa_abi::{
+    FIELD_NAME_MAX, HOST_MAX, ObjectKey, PATH_FILTER_BITS, PATH_MAX, Shared, SiteKey, Slot,
+};
+use afpa_http::request::{CLASSED, FieldClass, FieldClasses};
 use afpa_http::{
     Coding, CodingSet, EntityTag, FieldSlots, HttpDate, RequestLimits, Target, request, target,
 };
@@ -42,6 +45,17 @@ impl Pinned {
         }
     }
 
+    /// What does not matter to it: classes of request fields, and the rules of `abi.h`. Most objects are those of our
+    /// own server, to which nothing matters but what the parser reads.
+    pub fn unimportant(&self) -> u32 {
+        match &self.name[..] {
+            b"/" => FieldClasses::classed().bits(),
+            b"/dir/" => 0,
+            b"/a b.css" => !(1 << FieldClass::Via as u32),
+            _ => !0,
+        }
+    }
+
     /// Spellings of one name share it: they are one object.
     pub fn etag(&self, coding: Coding) -> EntityTag {
         EntityTag::from_stamp(self.name.len() as u64, self.site.into(), None, coding)
@@ -60,6 +74,7 @@ pub enum Table {
     Objects = 1,
     Slots = 2,
     Shared = 3,
+    Fields = 4,
 }
 
 /// An entry as it lies in its table.
@@ -123,6 +138,7 @@ impl World {
             entries.extend(slot_entries(object, first));
         }
         entries.push(shared_entry(&paths));
+        entries.extend(CLASSED.iter().map(|(name, class)| field_entry(name, *class)));
         entries
     }
 }
@@ -136,6 +152,13 @@ fn site_entry(host: &str, site: u32) -> Entry {
     Entry { table: Table::Sites, key: key.0, value: site.to_ne_bytes().to_vec() }
 }
 
+fn field_entry(name: &str, class: FieldClass) -> Entry {
+    let mut key = Record::new(FIELD_NAME_MAX);
+    key.put(0, name.as_bytes());
+    let value = (1u32 << class as u32).to_ne_bytes().to_vec();
+    Entry { table: Table::Fields, key: key.0, value }
+}
+
 fn object_entry(object: &Pinned, hash: u64, first: u32) -> Entry {
     let mut key = Record::new(size_of::<ObjectKey>());
     key.put(offset_of!(ObjectKey, path_hash), &hash.to_ne_bytes());
@@ -143,7 +166,8 @@ fn object_entry(object: &Pinned, hash: u64, first: u32) -> Entry {
     key.put(offset_of!(ObjectKey, path_length), &(object.target.len() as u32).to_ne_bytes());
     let slot = |coding| if object.codings().contains(coding) { first + coding as u32 } else { 0 };
     let slots = [Coding::Identity, Coding::Gzip, Coding::Brotli, Coding::Zstd].map(slot);
-    let value = slots.iter().flat_map(|slot| slot.to_ne_bytes()).collect();
+    let words = slots.into_iter().chain([object.unimportant(), 0]);
+    let value = words.flat_map(u32::to_ne_bytes).collect();
     Entry { table: Table::Objects, key: key.0, value }
 }
 
@@ -169,6 +193,7 @@ fn slot_entries(object: &Pinned, first: u32) -> impl Iterator<Item = Entry> {
 fn shared_entry(paths: &[u64]) -> Entry {
     let mut shared = Record::new(size_of::<Shared>());
     shared.put(offset_of!(Shared, hash_seed), &HASH_SEED.to_ne_bytes());
+    shared.put(offset_of!(Shared, fields_matter), &1u32.to_ne_bytes());
     shared.put(offset_of!(Shared, checked_mask), &(HEADER_BLOCKS - 1).to_ne_bytes());
     let words: Vec<u8> = paths.iter().flat_map(|word| word.to_ne_bytes()).collect();
     shared.put(offset_of!(Shared, paths), &words);

@@ -239,7 +239,7 @@ fn what_follows_on_the_same_ports_begins_anew() {
 
 /// Without an offset nobody needs the entry of a connection that ends.
 #[test]
-fn entries_go_with_the_first_fin() {
+fn entries_go_with_the_servers_fin() {
     let Some((world, fast_path)) = world(2) else { return };
     let mut client = world.connected();
     user_answers(&mut client, 2);

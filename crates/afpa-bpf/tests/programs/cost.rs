@@ -76,6 +76,7 @@ fn time_per_request() {
         log_every: 0,
         bypass_after: 0,
         bypass_time: Duration::ZERO,
+        firewall_interval: Duration::from_secs(3600), // it is looked at, and never lapses
         answer_max: 65_536,
         pages: 64,
         transfers: 64,

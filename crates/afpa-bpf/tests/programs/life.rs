@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::support::{LISTENER, PORT, SERVER_V4, SITE, Sample, World, index, inside};
 use afpa_bpf::{FastPath, Settings};
 use afpa_netlab::Bed;
+use afpa_testkit::eventually;
 
 /// A folder of ours on the BPF file system, removed with its pins.
 struct Pins(PathBuf);
@@ -37,6 +38,16 @@ impl Drop for Pins {
 
 #[test]
 fn connections_with_an_offset_outlive_the_process_and_are_taken_over() {
+    outlive(|settings| settings);
+}
+
+/// As on kernels without tcx: the filters stay, and the next process puts its programs into them.
+#[test]
+fn connections_with_an_offset_outlive_the_process_and_its_filters_are_taken_over() {
+    outlive(|settings| Settings { without_tcx: true, ..settings });
+}
+
+fn outlive(adapt: impl Fn(Settings) -> Settings) {
     let Some(mut world) = World::new() else { return };
     let Some(pins) = Pins::new() else { return };
     world.file("user.html", b"from nginx");
@@ -50,6 +61,7 @@ fn connections_with_an_offset_outlive_the_process_and_are_taken_over() {
         .args(["--exact", "life::victim", "--ignored", "--nocapture"])
         .env("AFPA_TEST_PINS", &pins.0)
         .env("AFPA_TEST_READY", &ready)
+        .env("AFPA_TEST_WITHOUT_TCX", adapt(Settings::default()).without_tcx.to_string())
         .spawn()
         .expect("started");
     while !ready.exists() {
@@ -62,7 +74,7 @@ fn connections_with_an_offset_outlive_the_process_and_are_taken_over() {
 
     victim.kill().expect("killed"); // SIGKILL: it says nothing, its heartbeat is fresh
     victim.wait().expect("gone");
-    std::thread::sleep(Duration::from_millis(300)); // the kernel empties `alive` when it comes to it
+    std::thread::sleep(Duration::from_secs(2)); // the kernel empties `alive` when it comes to it
     assert_eq!(
         client.get("/kernel.html").status,
         404,
@@ -71,7 +83,7 @@ fn connections_with_an_offset_outlive_the_process_and_are_taken_over() {
     assert_eq!(client.get("/user.html").body, b"from nginx", "but the connection is whole");
     assert!(!world.connect(SERVER_V4).get("/kernel.html").is_from_kernel());
 
-    let Some(second) = world.fast_path(pins.settings()) else {
+    let Some(second) = world.fast_path(adapt(pins.settings())) else {
         panic!("it could be loaded before")
     };
     sample.pin(&second, "/kernel.html");
@@ -84,7 +96,7 @@ fn connections_with_an_offset_outlive_the_process_and_are_taken_over() {
     let programs =
         || inside(world.server(), || FastPath::programs_on(index(Bed::DEVICE))).expect("asked");
     assert_eq!(programs(), 2, "taken over, not added to");
-    assert!(second.detach(interface));
+    assert!(inside(world.server(), || second.detach(interface)));
     assert_eq!(programs(), 0);
 }
 
@@ -94,11 +106,15 @@ fn connections_with_an_offset_outlive_the_process_and_are_taken_over() {
 fn victim() {
     let Some(pins) = std::env::var_os("AFPA_TEST_PINS") else { return };
     let ready = std::env::var_os("AFPA_TEST_READY").expect("set together");
-    let settings = Settings { keep_in: Some(pins.into()), ..Settings::default() };
+    let without_tcx = std::env::var("AFPA_TEST_WITHOUT_TCX").is_ok_and(|set| set == "true");
+    // An empty path: nothing is kept.
+    let keep_in = Some(PathBuf::from(pins)).filter(|pins| !pins.as_os_str().is_empty());
+    let settings = Settings { keep_in, without_tcx, ..Settings::default() };
     let fast_path = FastPath::load(settings).expect("loaded");
     fast_path.attach(index(Bed::DEVICE)).expect("tcx");
     let any = SocketAddr::new("::".parse().expect("an address"), PORT);
     fast_path.listen(any, LISTENER, SITE).expect("listening");
+    support::serve_server(&fast_path);
     Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
     fast_path.beat();
     std::fs::write(ready, "").expect("written");
@@ -110,14 +126,73 @@ fn victim() {
 
 #[test]
 fn without_pins_the_end_detaches_everything() {
+    end_without_pins(Settings::default());
+}
+
+/// As on kernels without tcx.
+#[test]
+fn without_pins_the_end_removes_the_filters() {
+    end_without_pins(Settings { without_tcx: true, ..Settings::default() });
+}
+
+/// A filter outlives its process. The next one knows it by what it is.
+#[test]
+fn filters_of_a_killed_process_are_removed_by_the_next() {
     let Some(mut world) = World::new() else { return };
     world.file("user.html", b"from nginx");
     world.nginx("");
     world.await_server();
-    let Some(fast_path) = world.fast_path(Settings::default()) else { return };
+    let ready = world.folder.path().join("ready");
+    let mut victim = std::process::Command::new("nsenter")
+        .arg(format!("--net=/run/netns/{}", world.server().name()))
+        .arg(std::env::current_exe().expect("this program"))
+        .args(["--exact", "life::victim", "--ignored", "--nocapture"])
+        .env("AFPA_TEST_PINS", "")
+        .env("AFPA_TEST_READY", &ready)
+        .env("AFPA_TEST_WITHOUT_TCX", "true")
+        .spawn()
+        .expect("started");
+    while !ready.exists() {
+        let ended = victim.try_wait().expect("asked");
+        if ended.is_some() {
+            return println!("SKIP: the programs cannot be had");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let programs =
+        || inside(world.server(), || FastPath::programs_on(index(Bed::DEVICE))).expect("asked");
+    assert_eq!(programs(), 2);
+    assert!(world.connect(SERVER_V4).get("/kernel.html").is_from_kernel());
+    let settings = || Settings { without_tcx: true, ..Settings::default() };
+    let second = world.fast_path(settings()).expect("it could be loaded before");
+    assert_eq!(programs(), 4, "those of a process that lives are left alone");
+    inside(world.server(), move || drop(second));
+    assert_eq!(programs(), 2);
+
+    victim.kill().expect("killed");
+    victim.wait().expect("gone");
+    std::thread::sleep(Duration::from_millis(300)); // the kernel empties `alive` when it comes to it
+    assert_eq!(programs(), 2, "nobody has removed them");
+    assert_eq!(world.connect(SERVER_V4).get("/kernel.html").status, 404, "and nobody answers");
+    let third = world.fast_path(settings()).expect("it could be loaded before");
+    assert_eq!(programs(), 2, "its own");
+    inside(world.server(), move || drop(third));
+    assert_eq!(programs(), 0);
+}
+
+fn end_without_pins(settings: Settings) {
+    let Some(mut world) = World::new() else { return };
+    world.file("user.html", b"from nginx");
+    world.nginx("");
+    world.await_server();
+    let Some(fast_path) = world.fast_path(settings) else { return };
     Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
     assert!(world.connect(SERVER_V4).get("/kernel.html").is_from_kernel());
-    drop(fast_path);
+    let programs =
+        || inside(world.server(), || FastPath::programs_on(index(Bed::DEVICE))).expect("asked");
+    assert_eq!(programs(), 2);
+    inside(world.server(), move || drop(fast_path));
+    eventually("nothing is on the interface", || programs() == 0); // a link takes a moment
     let mut client = world.connect(SERVER_V4);
     assert_eq!(client.get("/kernel.html").status, 404);
     assert_eq!(client.get("/user.html").body, b"from nginx");
@@ -142,6 +217,7 @@ fn loopback() {
         fast_path
             .listen(SocketAddr::new("::".parse().expect("an address"), PORT), LISTENER, SITE)
             .expect("listening");
+        support::serve_server(&fast_path);
         fast_path.beat();
         for address in ["127.0.0.1", "::1", "10.77.0.1"] {
             let address = SocketAddr::new(address.parse().expect("an address"), PORT);
@@ -162,7 +238,9 @@ fn python_server() {
     let Some(mut world) = World::new() else { return };
     world.file("user.html", b"from python");
     let folder = world.folder.path().join("www").display().to_string();
-    world.spawn("python3", &["-m", "http.server", "--protocol", "HTTP/1.1", "-d", &folder, "8080"]);
+    let everywhere = ["--bind", "::", "8080"];
+    let server = ["-m", "http.server", "--protocol", "HTTP/1.1", "-d", &folder];
+    world.spawn("python3", &[&server[..], &everywhere].concat());
     world.await_server();
     let Some(fast_path) = world.fast_path(Settings::default()) else { return };
     Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");

@@ -15,6 +15,11 @@ fn programs_load_within_the_verifier_budget() {
         Err(error) if error.reason.contains("verifier") => panic!("{error}"),
         Err(error) => return println!("SKIP: {error}"),
     };
+    assert_eq!(
+        fast_path.lacks(),
+        [""; 0],
+        "some kernels refuse some programs, this one should not"
+    );
     for program in fast_path.program_statistics().expect("programs can be asked") {
         println!("{program:?}");
         assert!(program.verified_instructions < VERIFIER_BUDGET, "{program:?}");

@@ -1,8 +1,10 @@
 //! The programs in the kernel: packet in and packet out, and in front of an unmodified server.
 
+mod blind;
 mod bypass;
 mod bypass_after;
 mod cost;
+mod firewall;
 mod keep_alive;
 mod life;
 mod load;
@@ -10,8 +12,10 @@ mod object;
 mod packets;
 mod requests;
 mod retransmission;
+mod samples;
 mod segments;
 mod support;
+mod tour;
 mod transfer;
 mod transfer_ends;
 mod transfer_segments;

@@ -76,6 +76,26 @@ fn a_retired_answer_stays_until_its_client_has_it() {
     assert_eq!(fast_path.free_slots(), 1);
 }
 
+/// Nobody has to ask for it: what is not needed is free for others, and is not counted as kept.
+#[test]
+fn a_retired_answer_that_no_client_needs_turns_nobody_away() {
+    let settings = Settings { objects: 1, retired_bytes: 0, ..Settings::default() };
+    let Some((world, fast_path)) = World::with_one_pinned(settings) else { return };
+    let mut client = world.connected();
+    fast_path.beat();
+    assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
+    client.send(&client.next());
+    std::thread::sleep(Duration::from_millis(1100));
+    assert!(fast_path.unpin(SITE, b"/kernel.html").expect("unpinned"));
+    std::thread::sleep(Duration::from_millis(1100));
+    Sample::new(b"another").pin(&fast_path, "/another.html"); // has the only slot
+    assert!(fast_path.unpin(SITE, b"/another.html").expect("unpinned"));
+    assert!(fast_path.usage().retired_bytes > 0);
+    std::thread::sleep(Duration::from_millis(1100));
+    fast_path.sweep(Duration::from_secs(60)).expect("swept");
+    assert_eq!(fast_path.usage().retired_bytes, 0);
+}
+
 #[test]
 fn duplicates_get_no_second_meaning() {
     let Some((world, _fast_path)) = World::with_one_pinned(Settings::default()) else { return };

@@ -51,8 +51,8 @@ fn content_length(index: &Index, lines: &[httparse::Header<'_>]) -> Result<BodyL
     }
 }
 
-/// Exactly `chunked`, in any case. A well-formed list with another coding is a request for a coding that AFPA
-/// does not implement (501); anything else is malformed (400).
+/// Exactly `chunked`, in any case. A list that ends with it, and has another coding before it, asks for a coding
+/// that AFPA does not implement (501); otherwise it is not known where the content ends (400).
 fn transfer_encoding(index: &Index, lines: &[httparse::Header<'_>]) -> Result<BodyLength, Refusal> {
     let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
     if index.only(Known::TransferEncoding, lines).is_some_and(is_chunked) {
@@ -62,7 +62,8 @@ fn transfer_encoding(index: &Index, lines: &[httparse::Header<'_>]) -> Result<Bo
         .values(Known::TransferEncoding, lines)
         .flat_map(|value| value.split(|&byte| byte == b','))
         .map(syntax::trim);
-    if !codings.clone().all(syntax::is_token) || codings.all(is_chunked) {
+    let ends_chunked = codings.clone().last().is_some_and(is_chunked);
+    if !ends_chunked || !codings.clone().all(syntax::is_token) || codings.all(is_chunked) {
         return Err(Refusal::CodingMalformed);
     }
     Err(Refusal::CodingUnknown)

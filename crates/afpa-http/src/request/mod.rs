@@ -5,6 +5,7 @@
 //! No answer depends on how the bytes were split by the network: each prefix of a head that will
 //! be refused is either refused for the same reason already or still incomplete.
 
+mod classes;
 mod fields;
 mod form;
 mod framing;
@@ -12,6 +13,7 @@ mod host;
 mod refusal;
 mod scan;
 
+pub use classes::{CLASSED, FieldClass, FieldClasses};
 pub use fields::{FieldSlots, Fields, Known, KnownSet, MAX_FIELDS, Values};
 pub use form::{Scheme, Target};
 pub use framing::BodyLength;

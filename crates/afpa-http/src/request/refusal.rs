@@ -77,9 +77,9 @@ refusals! {
     CodingInHttp10 BAD_REQUEST "coding-in-http10"
         "Transfer-Encoding in HTTP/1.0 (RFC 9112 section 6.1)";
     CodingMalformed BAD_REQUEST "coding-malformed"
-        "Transfer-Encoding is not exactly chunked (RFC 9112 section 6.1)";
+        "Transfer-Encoding does not end with chunked, or says it twice (RFC 9112 section 6.3)";
     CodingUnknown NOT_IMPLEMENTED "coding-unknown"
-        "Transfer-Encoding names a coding other than chunked (RFC 9112 section 6.1)";
+        "Transfer-Encoding names a coding besides chunked (RFC 9112 section 6.1)";
     Expectation EXPECTATION_FAILED "expectation"
         "Expect asks for something other than 100-continue (RFC 9110 section 10.1.1)";
 }

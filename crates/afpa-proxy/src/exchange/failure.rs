@@ -1,5 +1,6 @@
 //! Why a request got no response from a server, and what the client is told.
 
+use std::borrow::Cow;
 use std::io;
 
 use afpa_http::Status;
@@ -87,6 +88,14 @@ impl Failure {
             Failure::BadRequestContent => "The content of the request is malformed.",
             Failure::RequestTooLarge => "The request carried more content than the server takes.",
             Failure::ClientTimeout => "The content of the request took too long to arrive.",
+        }
+    }
+
+    /// What happened, for logs.
+    pub fn why(self) -> Cow<'static, str> {
+        match self {
+            Failure::BadResponse(bad) => Cow::Owned(format!("{}: {bad}", self.key())),
+            _ => Cow::Borrowed(self.key()),
         }
     }
 

@@ -93,6 +93,13 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
                 }
                 Err(fault) => fault,
             };
+            tracing::debug!(
+                server = lease.name(),
+                attempt = self.attempts,
+                stale = fault.stale,
+                why = %fault.failure.why(),
+                "a server did not answer a request"
+            );
             if fault.stale {
                 // The server had closed an idle connection, which is not a failure. Its other idle
                 // connections are as old, so they are closed, too.
@@ -101,11 +108,22 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
             } else {
                 self.excluded.push(lease.server());
             }
+            let server = lease.name().to_owned();
             self.finish(lease, fault.outcome);
             if !self.may_try_again(&fault) {
+                self.explain(&server, fault.failure);
                 return End::Failed(fault.failure);
             }
             last = Some(fault.failure);
+        }
+    }
+
+    /// Says why the client is told that a server failed. What the client did wrong is nobody else's concern.
+    fn explain(&self, server: &str, failure: Failure) {
+        let status = failure.status().code();
+        if status >= 500 {
+            let (attempts, why) = (self.attempts, failure.why());
+            tracing::info!(status, server, attempts, %why, "a request got no answer from its server");
         }
     }
 

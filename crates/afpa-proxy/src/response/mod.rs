@@ -209,7 +209,12 @@ impl Response<'_, '_> {
             }
             Delivery::None | Delivery::Close => {}
         }
+        // A 426 names the protocols that would do, however the connection goes on (RFC 9110 section 15.5.22).
         match (connection, self.upgrade) {
+            (Connection::Close, Some(protocols)) if self.status == 426 => {
+                put(out, b"Connection", b"close, upgrade");
+                put(out, b"Upgrade", protocols);
+            }
             (Connection::Close, _) => put(out, b"Connection", b"close"),
             (_, Some(protocols)) if self.status == 426 => {
                 put(out, b"Connection", b"upgrade");

@@ -33,6 +33,21 @@ fn a_head_is_written_anew_without_what_concerns_the_connection() {
 }
 
 #[test]
+fn a_426_names_the_protocols_however_the_connection_goes_on() {
+    let input = "HTTP/1.1 426 Upgrade Required\r\nDate: x\r\nUpgrade: TLS/1.3\r\nConnection: Upgrade\r\n\
+        Content-Length: 0\r\n\r\n";
+    for (connection, expected) in [
+        (Connection::Close, "close, upgrade"),
+        (Connection::KeepAlive, "upgrade"),
+        (Connection::Implied, "upgrade"),
+    ] {
+        let (output, _) = pass(input, Asked::default(), Version::Http11, connection);
+        let end = format!("Connection: {expected}\r\nUpgrade: TLS/1.3\r\n\r\n");
+        assert!(output.ends_with(&end), "{output}");
+    }
+}
+
+#[test]
 fn content_is_delivered_as_the_client_can_take_it() {
     let chunked = "HTTP/1.1 200 OK\r\nDate: x\r\nTransfer-Encoding: chunked\r\n\r\n";
     let close = "HTTP/1.1 200 OK\r\nDate: x\r\n\r\n";

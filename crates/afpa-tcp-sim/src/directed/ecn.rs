@@ -1,7 +1,7 @@
 //! RFC 3168, section 6.1: ECE reduces cwnd once a window, and the client is sent CWR once.
 
 use crate::sender::{BEGUN, Sender, sack, warm};
-use crate::step::{Ack, Path, Step, progress};
+use crate::step::{Ack, Path, Step, ca_state, progress, tlp};
 use crate::worker::Worker;
 
 const NOW: u64 = BEGUN + 20_000;
@@ -79,4 +79,31 @@ pub(super) fn ece_with_the_request(worker: &mut Worker) {
     let mut again = Sender::begin(worker, 20, Path { cwr_pending: true, ..warm() });
     again.step(BEGUN, &Step::RequestEce);
     assert_eq!(again.state.cwnd, 10, "reduced already, before this transfer");
+}
+
+/// One ACK ends a probe's repair (RFC 8985, 7.4), carries ECE, and shows a loss: that is one window's congestion.
+pub(super) fn one_reduction_for_several_signs(worker: &mut Worker) {
+    let mut sender = Sender::begin(worker, 10, warm());
+    assert_eq!(sender.send_all(BEGUN).len(), 10);
+    let probed = sender.fire();
+    assert_eq!(sender.state.tlp, tlp::DUE);
+    // There is nothing new: the probe sends the last segment again.
+    assert_eq!(sender.send_segments(probed), [9]);
+    let before = sender.state.cwnd;
+    // Segment 9 is delivered by the probe, 1 to 8 as well, and 0 is lost.
+    sender.ack(probed + 20_000, &ece(sack(0, &[(1, 10)])));
+    assert_eq!(sender.state.ca_state, ca_state::FAST_RECOVERY, "the loss is repaired all the same");
+    assert_eq!((sender.state.cwnd, sender.state.ssthresh), (before * 7 / 10, before * 7 / 10));
+    assert_eq!(sender.state.cwr_pending, 1, "the client is to be told of it");
+}
+
+/// A loss of the window that an ECE has reduced begins a recovery, and reduces nothing more.
+pub(super) fn a_loss_behind_an_ece(worker: &mut Worker) {
+    let mut sender = Sender::begin(worker, 40, warm());
+    sender.send_all(BEGUN);
+    sender.ack(NOW, &ece(sack(1, &[])));
+    let reduced = sender.state.cwnd;
+    sender.ack(NOW, &sack(1, &[(2, 8)]));
+    assert_eq!(sender.state.ca_state, ca_state::FAST_RECOVERY);
+    assert_eq!(sender.state.cwnd, reduced);
 }

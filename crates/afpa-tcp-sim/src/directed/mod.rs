@@ -44,7 +44,8 @@ pub const ALL: &[&[Case]] = &[
         a_timestamp_behind_a_gap_says_nothing copies_of_the_network_say_nothing
         a_timeout_cannot_be_undone),
     cases!(ecn: one_reduction_a_window ece_at_the_end_is_told_with_the_next_transfer
-        retransmissions_are_not_ecn_capable ece_in_a_recovery ece_with_the_request),
+        retransmissions_are_not_ecn_capable ece_in_a_recovery ece_with_the_request
+        one_reduction_for_several_signs a_loss_behind_an_ece),
     cases!(mtu: too_big_is_no_congestion what_was_delivered_stays a_timeout_suspects_a_black_hole),
     cases!(window: the_window_is_never_exceeded a_small_window_gets_small_segments
         a_closed_window_is_probed a_probe_fills_what_is_open half_a_segment_is_not_sent_again),

@@ -218,7 +218,11 @@ impl Server {
                 if !self.is_running() {
                     panic!("the server ended: {:?}\n{}", self.ended, self.log());
                 }
-                assert!(start.elapsed() < READY, "{endpoint} not open\n{}", self.log());
+                assert!(
+                    start.elapsed() < crate::until::with_patience(READY),
+                    "{endpoint} not open\n{}",
+                    self.log()
+                );
                 std::thread::sleep(Duration::from_millis(3));
             }
         }

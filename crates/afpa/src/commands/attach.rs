@@ -4,11 +4,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use afpa_attach::{AttachSettings, DetachSettings, Scope};
+use afpa_attach::{AttachSettings, DetachSettings, Rights, Scope};
 use afpa_cache::root::SymlinkPolicy;
 use clap::{ArgAction, Args};
+use rustix::thread::CapabilitySet;
 
 use crate::control;
+use crate::fast_path::pin_dir_owner;
+use crate::privileges::{self, Identity};
 
 /// `afpa attach`.
 #[derive(Args, Debug)]
@@ -16,8 +19,8 @@ use crate::control;
 pub struct Attach {
     /// Address and port on which the server listens
     // Brackets would be a link in the documentation of the field.
-    #[arg(short, long, value_name = "ADDR:PORT", help = LISTEN_HELP)]
-    pub listen: SocketAddr,
+    #[arg(short, long, value_name = "ADDR:PORT", required = true, help = LISTEN_HELP)]
+    pub listen: Vec<SocketAddr>,
     /// Directory whose files it serves
     #[arg(short, long, value_name = "DIR")]
     pub root: PathBuf,
@@ -40,16 +43,40 @@ pub struct Attach {
     /// not answer; 0: never
     #[arg(long, value_name = "REQUESTS", default_value_t = afpa_bpf::BYPASS_AFTER, value_parser = clap::value_parser!(u32).range(0..=60000))]
     pub bypass_after: u32,
+    /// Ask the server within this many seconds whether each pinned answer is still what it says
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86400))]
+    pub revalidate: u32,
+    /// Answer requests with this field, which matters to no answer of the server; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub allow_field: Vec<String>,
+    /// Ask from this machine only, not as a stranger: what the server shows to this machine alone is then
+    /// shown to everybody
+    #[arg(long, action = ArgAction::SetTrue)]
+    pub ask_only_locally: bool,
+    /// Answer a client for this long after a packet of it got through the host's firewall and routes, in
+    /// milliseconds; 0: for ever
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(0..=3_600_000))]
+    pub firewall_interval: u32,
     /// Follow all symbolic links that stay within the directory, if the server does so too
     #[arg(long, action = ArgAction::SetTrue)]
     pub follow_links: bool,
+    /// Become this user when everything is loaded; it must be able to read the files
+    /// [default: www-data or nobody, if root]
+    #[arg(short, long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Become this group [default: that of the user]
+    #[arg(short, long, value_name = "NAME")]
+    pub group: Option<String>,
 }
 
 /// `afpa detach`.
 #[derive(Args, Debug)]
 #[command(after_help = DETACH_EXAMPLES)]
 pub struct Detach {
-    /// Only from the server on this address and port [default: from all]
+    /// Only from the server on this port [default: from all]
+    #[arg(short, long, value_name = "PORT", conflicts_with = "listen")]
+    pub port: Option<u16>,
+    /// The same, by any of its addresses
     #[arg(short, long, value_name = "ADDR:PORT")]
     pub listen: Option<SocketAddr>,
     /// Seconds to wait for connections on which the kernel has answered
@@ -65,9 +92,10 @@ pub struct Detach {
 /// # Errors
 /// When the fast path cannot be had, or no server listens there.
 pub fn attach(options: &Attach) -> anyhow::Result<()> {
-    control::prepare_folder(None)?;
-    afpa_attach::run(AttachSettings {
-        listen: options.listen,
+    let identity = Identity::find(options.user.as_deref(), options.group.as_deref())?;
+    let folder = control::prepare_folder(identity.as_ref())?;
+    let settings = AttachSettings {
+        listen: options.listen.clone(),
         root: options.root.clone(),
         hosts: options.host.clone(),
         scope: Scope {
@@ -81,8 +109,23 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
         },
         server_timeout: Duration::from_secs(options.server_timeout.into()),
         bypass_after: options.bypass_after,
+        revalidate: Duration::from_secs(options.revalidate.into()),
+        allowed_fields: options.allow_field.clone(),
+        ask_only_locally: options.ask_only_locally,
+        firewall_interval: Duration::from_millis(options.firewall_interval.into()),
         answer_timeout: Duration::from_secs(5),
-        folder: folder(),
+        folder,
+        owner: identity.as_ref().map(pin_dir_owner),
+    };
+    afpa_attach::run(settings, |rights| {
+        let keep = match rights {
+            Rights::None => CapabilitySet::empty(),
+            Rights::NetAdmin => CapabilitySet::NET_ADMIN,
+        };
+        match &identity {
+            Some(identity) => identity.assume(keep),
+            None => privileges::restrict(keep),
+        }
     })
 }
 
@@ -92,32 +135,29 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
 /// When nothing is attached, or connections are left that would break.
 pub fn detach(options: &Detach) -> anyhow::Result<()> {
     let done = afpa_attach::detach(&DetachSettings {
-        listen: options.listen,
+        port: options.port.or(options.listen.map(|listen| listen.port())),
         wait: Duration::from_secs(options.wait.into()),
         force: options.force,
-        folder: folder(),
+        folders: control::all_folders(),
     })?;
     super::print(&done)
-}
-
-/// Where the control sockets are.
-fn folder() -> PathBuf {
-    control::default_path().parent().map(PathBuf::from).unwrap_or_default()
 }
 
 const EXTENSIONS: &str =
     "html,htm,css,js,mjs,json,xml,txt,svg,png,gif,jpg,jpeg,webp,avif,ico,woff,woff2,webmanifest";
 
-const LISTEN_HELP: &str = "Address and port on which the server listens; 0.0.0.0 or [::] if on all";
+const LISTEN_HELP: &str = "Address and port on which the server listens; 0.0.0.0 or [::] if on all; \
+may be repeated, for several addresses with one port";
 
 const ATTACH_EXAMPLES: &str = "\
 Examples:
   afpa attach --listen 0.0.0.0:80 --root /var/www/html --host www.example.org --host example.org
+  afpa attach --listen 0.0.0.0:80 --listen '[::]:80' --root /var/www/html
   afpa attach --listen '[::]:8080' --root site --ext html,css --exclude /private
 
 afpa asks the server for each file, and again when the file changes; the kernel sends these answers. The
-server itself goes on to send answers that it marks as private, or that are longer than --answer-max. Use
---exclude for paths that the server gives to some clients only, by their address or their User-Agent.
+server itself goes on to send answers that it marks as private, that it does not give to strangers, or that
+are longer than --answer-max. Use --exclude for paths that it denies to single addresses only.
 
 Signals:
   TERM, INT   stop answering now
@@ -127,4 +167,4 @@ Signals:
 const DETACH_EXAMPLES: &str = "\
 Examples:
   afpa detach
-  afpa detach --listen 0.0.0.0:80 --wait 5 --force";
+  afpa detach --port 80 --wait 5 --force";

@@ -1,6 +1,8 @@
 //! The commands, one function each; their output goes to standard output.
 
 pub mod attach;
+pub mod doctor;
+pub mod pause;
 pub mod route;
 mod stats;
 

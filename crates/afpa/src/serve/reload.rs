@@ -5,7 +5,7 @@ use std::sync::Arc;
 use afpa_config::Config;
 use afpa_fast_path::{AnswerSink, KernelScope, RunningFastPath, too_late};
 use afpa_module_http::{Global, Http};
-use afpa_server::Address;
+use afpa_server::{Address, BoundListener};
 
 use super::build::{Next, Opened};
 use super::listeners::Listeners;
@@ -61,8 +61,19 @@ impl Server {
             Ok(prober) => self.prober = prober,
             Err(error) => tracing::error!("servers are not probed: {error:#}"),
         }
+        self.serve_sockets(&listeners.new);
         self.swap_listeners(listeners);
         self.config = config;
+    }
+
+    /// The kernel answers on the connections of those listeners alone for which it answers at all.
+    fn serve_sockets(&self, new: &[BoundListener]) {
+        let Some(fast_path) = &self.fast_path else { return };
+        for listener in self.engine.listeners().chain(new) {
+            if let Address::Tcp(address) = listener.address {
+                fast_path.serve(address, listener.tcp_sockets());
+            }
+        }
     }
 
     fn swap_log(&self, (log, sinks): (AccessLog, Sinks)) -> Arc<Sinks> {

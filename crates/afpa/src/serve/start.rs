@@ -154,14 +154,24 @@ impl Privileged {
             &opened.listeners.tcp(),
             owner.map(fast_path::pin_dir_owner),
         )?;
+        if let Availability::Ready(programs) = &fast_path {
+            for listener in &opened.listeners.new {
+                if let Address::Tcp(address) = listener.address {
+                    programs.serve(address, listener.tcp_sockets())?;
+                }
+            }
+        }
         Ok(Self { identity, descriptors, arena, opened, control, admin, fast_path })
     }
 
     fn drop_privileges(&self) -> anyhow::Result<()> {
-        let nothing = CapabilitySet::empty();
+        let keep = match &self.fast_path {
+            Availability::Ready(programs) if programs.needs_net_admin() => CapabilitySet::NET_ADMIN,
+            _ => CapabilitySet::empty(),
+        };
         match &self.identity {
-            Some(identity) => identity.assume(nothing),
-            None => privileges::restrict(nothing),
+            Some(identity) => identity.assume(keep),
+            None => privileges::restrict(keep),
         }
     }
 }
@@ -170,8 +180,7 @@ impl Privileged {
 fn bind_control(config: &Config, identity: Option<&Identity>) -> Option<BoundListener> {
     let path: anyhow::Result<PathBuf> = match &config.control {
         Some(path) => Ok(path.clone()),
-        None => control::prepare_folder(identity.map(|identity| identity.uid))
-            .map(|()| control::default_path()),
+        None => control::prepare_folder(identity).map(|folder| control::path_in(&folder)),
     };
     let bound = path.and_then(|path| bind(&Address::Unix(path), 1, 16, identity));
     match bound {

@@ -154,6 +154,9 @@ impl World {
             fast_path
                 .listen(SocketAddr::new("::".parse().unwrap(), PORT), LISTENER, SITE)
                 .expect("listening");
+            serve_server(&fast_path);
+            // Tests take longer than a second. That the firewall is asked then is `firewall.rs`'s.
+            fast_path.set_firewall_interval(Duration::from_secs(3600));
             fast_path.beat();
             Some(fast_path)
         })
@@ -201,6 +204,13 @@ impl World {
             assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
         }
     }
+}
+
+/// Serves whatever listens on the port in the current namespace.
+pub fn serve_server(fast_path: &FastPath) {
+    let any = SocketAddr::new("::".parse().expect("an address"), PORT);
+    let sockets = fast_path.serve_server(any).expect("its sockets are marked");
+    assert!(!sockets.served.is_empty(), "nothing listens on port {PORT}");
 }
 
 /// A connection from the current namespace.

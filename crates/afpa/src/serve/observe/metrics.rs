@@ -133,6 +133,15 @@ impl Metrics {
         for (reason, count) in seen.left {
             ConstCounter::new(count).encode(left.encode_family(&[("reason", reason)])?)?;
         }
+        let mut checks = out.encode_descriptor(
+            "afpa_fast_path_self_checks",
+            "Answers of the kernel compared with user mode's, by what was found",
+            None,
+            ConstCounter::new(0u64).metric_type(),
+        )?;
+        for (found, count) in seen.self_checks {
+            ConstCounter::new(count).encode(checks.encode_family(&[("found", found)])?)?;
+        }
         counter(out, "fast_path_answers", "Requests answered in the kernel", seen.answers)?;
         counter(out, "fast_path_lost_log_lines", "Answers the ring lost", seen.lost_log_lines)?;
         let answering = usize::from(seen.answering);

@@ -7,34 +7,29 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use afpa_netlab::{Bed, BedOptions};
-use afpa_testkit::{
-    Client, Endpoint, Running, eventually, eventually_within, nginx, server::program,
-};
+use afpa_testkit::{Client, Endpoint, Running, eventually, eventually_within, server::program};
 use serde_json::Value;
 
+mod kind;
+
+pub use self::kind::Kind;
 use crate::bpf_fs;
 
 /// The port of the server under test, in a namespace of the test's own.
 pub const PORT: u16 = 8080;
 
-/// A server that can be attached to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Debian's nginx.
-    Nginx,
-    /// Debian's Apache, told not to defer accepting.
-    Apache,
-    /// Debian's Apache as it comes: it has no socket before the first request is there.
-    DeferringApache,
-}
+/// Another address of the server's machine.
+pub const SECOND: &str = "10.77.0.2";
+const SECOND_PREFIX: &str = "10.77.0.2/16";
 
 /// The bed, the server, its folder.
 pub struct Lab {
     // Before the bed, which would otherwise have to kill it.
-    _server: Running,
+    server: Mutex<Running>,
     /// The folder that the server serves is `www` in it.
     pub folder: tempfile::TempDir,
     /// Which server.
@@ -48,26 +43,68 @@ impl Lab {
     /// # Errors
     /// When privileges or the server's program are missing.
     pub fn new(kind: Kind) -> Result<Self, String> {
+        Self::configured(kind, |_| String::new(), |_| String::new())
+    }
+
+    /// The same, with more in its configuration: within the server's own part, and beside it. Both get the
+    /// lab's folder.
+    ///
+    /// # Errors
+    /// As [`Lab::new`].
+    pub fn configured(
+        kind: Kind,
+        inside: impl Fn(&Path) -> String,
+        beside: impl Fn(&Path) -> String,
+    ) -> Result<Self, String> {
         if let Some(reason) = afpa_netlab::missing_privilege() {
             return Err(reason);
         }
-        let binary = kind.program().ok_or_else(|| format!("{kind:?} is not installed"))?;
+        kind.program().ok_or_else(|| format!("{kind:?} is not installed"))?;
         // Without one, attachments are not outlived by their connections, and tests of that say so.
         if let Err(reason) = bpf_fs::private() {
             afpa_testkit::aloud::say("SKIP", &format!("no BPF file system of our own: {reason}"));
         }
         let bed = Bed::create(&BedOptions::default()).expect("a bed");
+        bed.server().interface(Bed::DEVICE).add_addresses([SECOND_PREFIX]).expect("an address");
         let folder = tempfile::Builder::new().prefix("afpa-attach").tempdir().expect("a folder");
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(folder.path(), open).expect("readable for the server's user");
         fs::create_dir_all(folder.path().join("www")).expect("a folder");
-        let configuration = folder.path().join("server.conf");
-        fs::write(&configuration, kind.configuration(folder.path())).expect("written");
-        let mut command = bed.server().command(binary);
-        command.args(kind.arguments(&configuration)).stdout(Stdio::null()).stderr(Stdio::null());
-        let lab = Self { folder, kind, _server: Running::start(&mut command), bed };
+        let at = folder.path();
+        let text = kind.configuration(at, &inside(at), &beside(at));
+        fs::write(at.join("server.conf"), text).expect("written");
+        let server = Mutex::new(start(kind, &bed, at));
+        let lab = Self { folder, kind, server, bed };
         eventually("the server answers", || lab.try_connect().is_ok());
         Ok(lab)
+    }
+
+    /// The server's processes.
+    pub fn server_processes(&self) -> Vec<rustix::process::Pid> {
+        let program = self.kind.program().expect("it runs");
+        let name = program.file_name().expect("a name").to_string_lossy().into_owned();
+        let all = self.bed.server().processes().expect("a list").into_iter();
+        let is_server = |id: &i32| {
+            let comm = fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+            comm.trim_end() == name
+        };
+        all.filter(is_server).filter_map(rustix::process::Pid::from_raw).collect()
+    }
+
+    /// Sends a signal to all processes of the server.
+    pub fn signal_server(&self, signal: rustix::process::Signal) {
+        for id in self.server_processes() {
+            let _gone = rustix::process::kill_process(id, signal);
+        }
+    }
+
+    /// Starts the server again, after it was killed.
+    pub fn restart_server(&self) {
+        eventually("its processes are gone", || self.server_processes().is_empty());
+        let mut server = self.server.lock().expect("no panic");
+        server.kill();
+        *server = start(self.kind, &self.bed, self.folder.path());
+        eventually("the server answers", || self.try_connect().is_ok());
     }
 
     /// The two sides.
@@ -119,6 +156,13 @@ impl Lab {
         self.bed.client().run(move || Client::connect(&endpoint)).expect("the namespace")
     }
 
+    /// A connection to another address of the server's machine.
+    pub fn connect_to(&self, address: &str) -> Client {
+        let endpoint = Endpoint::Tcp(format!("{address}:{PORT}").parse().expect("an address"));
+        let connect = move || Client::connect(&endpoint).expect("connected");
+        self.bed.client().run(connect).expect("the namespace")
+    }
+
     /// `afpa attach`, with everything asked for and pinned that will be.
     pub fn attach(&self, extra: &[&str]) -> Attached {
         self.attach_at(&Self::address().to_string(), extra)
@@ -126,30 +170,55 @@ impl Lab {
 
     /// The same, to the server on this address.
     pub fn attach_at(&self, listen: &str, extra: &[&str]) -> Attached {
+        self.attach_to(listen, &self.path(""), extra)
+    }
+
+    /// The same, to a server that serves this folder.
+    pub fn attach_to(&self, listen: &str, root: &Path, extra: &[&str]) -> Attached {
         let run = self.folder.path().join("run");
         fs::create_dir_all(&run).expect("a folder");
         let mut command = self.afpa();
-        command.args(["attach", "--listen", listen, "--root"]).arg(self.path("")).args(extra);
+        command.args(["attach", "--listen", listen, "--root"]).arg(root);
+        if !extra.contains(&"--firewall-interval") {
+            // Tests ask slowly: that clients pass once a second is not what they count.
+            command.args(["--firewall-interval", "3600000"]);
+        }
+        command.args(extra);
         let log = fs::File::create(self.folder.path().join("attach.log")).expect("a log");
         command.stdout(log.try_clone().expect("a log")).stderr(log);
         let process = Running::start(&mut command);
-        let socket = run.join(format!("{}{listen}.sock", self.prefix()));
-        let attached = Attached { process, socket };
+        let socket = format!("{}{PORT}.sock", self.prefix());
+        let mut attached = Attached { process, socket, run };
+        eventually_within(Duration::from_secs(60), "it listens on its socket", || {
+            assert!(attached.process.is_alive(), "it has ended: {}", self.log());
+            attached.statistics().is_some()
+        });
         attached.settle();
         attached
     }
 
-    /// `afpa detach`: whether it succeeded, and what it said.
-    pub fn detach(&self, extra: &[&str]) -> (bool, String) {
-        let output = self.afpa().arg("detach").args(extra).output().expect("run");
+    /// What `afpa` says in the server's namespace, with its folder of control sockets: whether it succeeded, and
+    /// its words.
+    pub fn run_afpa(&self, arguments: &[&str]) -> (bool, String) {
+        let output = self.afpa().args(arguments).output().expect("run");
         let text = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8_lossy(&text).into_owned())
     }
 
+    /// `afpa detach`: whether it succeeded, and what it said.
+    pub fn detach(&self, extra: &[&str]) -> (bool, String) {
+        self.run_afpa(&[&["detach"], extra].concat())
+    }
+
     /// `afpa attach` where it is bound to fail: what it says.
     pub fn attach_in_vain(&self, listen: &str) -> String {
+        self.attach_in_vain_with(listen, &[])
+    }
+
+    /// The same, with more arguments.
+    pub fn attach_in_vain_with(&self, listen: &str, extra: &[&str]) -> String {
         let mut command = self.afpa();
-        command.args(["attach", "--listen", listen, "--root"]).arg(self.path(""));
+        command.args(["attach", "--listen", listen, "--root"]).arg(self.path("")).args(extra);
         let output = command.output().expect("run");
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned()
@@ -169,8 +238,7 @@ impl Lab {
 
     /// Where connections are kept that outlive `afpa attach`.
     pub fn kept(&self) -> PathBuf {
-        let address = Self::address().to_string().replace('.', "_");
-        Path::new("/sys/fs/bpf/afpa").join(format!("{}{address}", self.prefix()))
+        Path::new("/sys/fs/bpf/afpa").join(format!("{}{PORT}", self.prefix()))
     }
 
     /// How the names of all that belongs to the server's namespace begin.
@@ -180,8 +248,19 @@ impl Lab {
         format!("attach-{}-", fs::metadata(namespace).expect("a namespace").ino())
     }
 
+    /// The program in the server's namespace, without the right to make another one.
+    pub fn afpa_without_namespaces(&self) -> Command {
+        let mut command = Command::new("nsenter");
+        command
+            .arg(format!("--net=/run/netns/{}", self.bed.server().name()))
+            .args(["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"])
+            .arg(program())
+            .env("RUNTIME_DIRECTORY", self.folder.path().join("run"));
+        command
+    }
+
     /// The program, in the server's namespace. `ip netns exec` would hide /sys/fs/bpf.
-    fn afpa(&self) -> Command {
+    pub fn afpa(&self) -> Command {
         let mut command = Command::new("nsenter");
         command
             .arg(format!("--net=/run/netns/{}", self.bed.server().name()))
@@ -189,6 +268,13 @@ impl Lab {
             .env("RUNTIME_DIRECTORY", self.folder.path().join("run"));
         command
     }
+}
+
+/// Starts the server with the configuration in the folder.
+fn start(kind: Kind, bed: &Bed, folder: &Path) -> Running {
+    let mut command = bed.server().command(kind.program().expect("it is installed"));
+    command.args(kind.arguments(&folder.join("server.conf")));
+    Running::start(command.stdout(Stdio::null()).stderr(Stdio::null()))
 }
 
 impl Drop for Lab {
@@ -203,26 +289,39 @@ impl Drop for Lab {
 /// A running `afpa attach`.
 pub struct Attached {
     process: Running,
-    socket: PathBuf,
+    /// The name of its control socket.
+    socket: String,
+    /// The folder in which it has one of its user's.
+    run: PathBuf,
 }
 
 impl Attached {
     /// Waits until nothing is being asked for.
     #[track_caller]
     pub fn settle(&self) {
-        // Loading the programs takes a second of a core, and tests run side by side.
         eventually_within(Duration::from_secs(30), "everything was asked for", || {
-            self.statistics().is_some_and(|statistics| statistics["busy"] == false)
+            self.has_settled()
         });
+    }
+
+    fn has_settled(&self) -> bool {
+        self.statistics().is_some_and(|statistics| statistics["busy"] == false)
     }
 
     /// What its socket tells; None: nobody listens.
     pub fn statistics(&self) -> Option<Value> {
-        let mut stream = UnixStream::connect(&self.socket).ok()?;
+        let mut stream = UnixStream::connect(self.socket()?).ok()?;
         std::io::Write::write_all(&mut stream, b"GET /stats HTTP/1.1\r\nHost: x\r\n\r\n").ok()?;
         let mut text = String::new();
         stream.read_to_string(&mut text).ok()?;
         serde_json::from_str(text.split_once("\r\n\r\n")?.1).ok()
+    }
+
+    /// Its control socket, in the folder of the user that it has become.
+    pub fn socket(&self) -> Option<PathBuf> {
+        let folders = fs::read_dir(&self.run).ok()?.flatten().map(|entry| entry.path());
+        let folders = folders.chain([self.run.clone()]); // of one that stays root
+        folders.map(|folder| folder.join(&self.socket)).find(|socket| socket.exists())
     }
 
     /// Requests that the kernel answered.
@@ -250,98 +349,5 @@ impl Attached {
     /// Waits until it has ended by itself.
     pub fn wait(self) -> bool {
         self.process.wait()
-    }
-}
-
-impl Kind {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Nginx, Self::Apache];
-
-    fn program(self) -> Option<PathBuf> {
-        let path = match self {
-            Self::Nginx => nginx::PROGRAM,
-            Self::Apache | Self::DeferringApache => "/usr/sbin/apache2",
-        };
-        Some(PathBuf::from(path)).filter(|path| path.exists())
-    }
-
-    fn arguments(self, configuration: &Path) -> Vec<String> {
-        let file = configuration.display().to_string();
-        match self {
-            Self::Nginx => vec!["-c".into(), file],
-            Self::Apache | Self::DeferringApache => {
-                vec!["-D".into(), "FOREGROUND".into(), "-f".into(), file]
-            }
-        }
-    }
-
-    /// Apache defers the acceptance of connections until their first request is there, which the kernel then
-    /// cannot answer; so it is told not to, where tests count answers.
-    ///
-    /// Folders `cookie`, `nostore`, `private`, `vary` and `short` get fields that say what they are
-    /// called; whatever the server can do about codings is on.
-    fn configuration(self, folder: &Path) -> String {
-        let at = folder.display();
-        match self {
-            Self::Nginx => nginx::configuration(
-                folder,
-                "worker_processes 1; events { worker_connections 1024; }",
-                "access_log off; keepalive_requests 1000000;
-                 types { text/html html; text/css css; text/plain txt; image/svg+xml svg; }",
-                &format!(
-                    "listen 0.0.0.0:{PORT}; index index.html; gzip_static on; gzip_vary on;
-                     location /cookie/ {{ add_header Set-Cookie a=b; }}
-                     location /nostore/ {{ add_header Cache-Control no-store; }}
-                     location /private/ {{ add_header Cache-Control private; }}
-                     location /vary/ {{ add_header Vary Cookie; }}
-                     location /short/ {{ add_header Cache-Control max-age=1; access_log {at}/access.log; }}
-                     location /logged/ {{ access_log {at}/access.log; }}
-                     location /dynamic/ {{ gzip on; gzip_min_length 1; gzip_static off; }}
-                     location /secret/ {{ return 401; }}"
-                ),
-            ),
-            Self::Apache | Self::DeferringApache => {
-                let modules = "/usr/lib/apache2/modules";
-                let names = [
-                    ("mpm_event", "mpm_event"),
-                    ("authz_core", "authz_core"),
-                    ("dir", "dir"),
-                    ("mime", "mime"),
-                    ("headers", "headers"),
-                    ("deflate", "deflate"),
-                    ("filter", "filter"),
-                ];
-                let load: String = names
-                    .iter()
-                    .map(|(name, file)| {
-                        format!("LoadModule {name}_module {modules}/mod_{file}.so\n")
-                    })
-                    .collect();
-                let field = |name: &str, field: &str| {
-                    format!("<Location /{name}/>\nHeader append {field}\n</Location>\n")
-                };
-                let fields = [
-                    field("cookie", "Set-Cookie a=b"),
-                    field("nostore", "Cache-Control no-store"),
-                    field("private", "Cache-Control private"),
-                    field("vary", "Vary Cookie"),
-                    field("short", "Cache-Control max-age=1"),
-                ]
-                .concat();
-                let accept = match self {
-                    Self::Apache => "AcceptFilter http none\n",
-                    _ => "",
-                };
-                format!(
-                    "ServerRoot {at}\nServerName server\n{accept}Listen 0.0.0.0:{PORT}\nPidFile {at}/server.pid\n\
-                     ErrorLog {at}/error.log\n{load}TypesConfig /dev/null\nAddType text/html .html\nAddType text/css .css\nAddType text/plain .txt\n\
-                     DefaultRuntimeDir {at}\nMaxKeepAliveRequests 0\n\
-                     DocumentRoot {at}/www\nDirectoryIndex index.html\n\
-                     <Directory {at}/www>\nRequire all granted\nAllowOverride All\n</Directory>\n\
-                     <Location /secret/>\nRequire all denied\n</Location>\n\
-                     <Location /dynamic/>\nSetOutputFilter DEFLATE\n</Location>\n{fields}"
-                )
-            }
-        }
     }
 }

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Unusual: segments of clients that are cut, wrapped or merged (net/unusual.h). Reached from the ingress programs by a
+ * tail call. Nothing is answered here; on a connection with a sequence offset a segment is translated, or it is dropped
+ * (E3).
+ */
+#include <afpa/conn/socket.h>
+#include <afpa/net/unusual.h>
+
+/*
+ * Requests may begin or end in bytes that are not here: user mode serves the connection to its end, if the kernel could
+ * take the segment. What a stranger makes up changes nothing (P2).
+ */
+static __always_inline void leave_to_user_mode(struct afpa_flow *flow, const struct segment *s)
+{
+	bpf_spin_lock(&flow->lock);
+	if (standing_of(flow, s) == STANDING_ACCEPTABLE && flow->owner != AFPA_OWNER_CLOSING && !flow_is_final(flow))
+		flow->owner = AFPA_OWNER_USER_FINAL;
+	bpf_spin_unlock(&flow->lock);
+}
+
+/* Can it not be translated? An answer that has not arrived is sent again when a plain segment asks for it, or in time. */
+static __always_inline bool must_not_go_on(const struct afpa_flow *flow, const struct segment *s,
+					   const struct shape *shape)
+{
+	return shape->headless || flow->flags & AFPA_FLOW_TRANSFER || is_request_retransmitted(flow, s);
+}
+
+SEC("tcx/ingress")
+int afpa_unusual(struct __sk_buff *skb)
+{
+	struct afpa_flow *flow;
+	struct shape shape = {};
+	struct segment s = {};
+	struct work *work;
+	__u32 zero = 0;
+
+	if (!afpa_read_unusual(skb, &s, &shape) || !port_served(s.key.server_port) || !may_be_ours(skb))
+		return TCX_NEXT;
+	if (!shape.headless && s.flags & TCP_SYN)
+		return TCX_NEXT;
+	flow = bpf_map_lookup_elem(&flows, &s.key);
+	if (!flow || (has_rx_handler(skb) && !is_at_home(flow, skb->ifindex)))
+		return TCX_NEXT;
+	s.place = place_of(skb->ifindex);
+	if (flow_has_offset(flow) && must_not_go_on(flow, &s, &shape)) {
+		count_at(s.place, AFPA_DROP_UNPARSED);
+		return TCX_DROP;
+	}
+	if (shape.headless)
+		return TCX_NEXT;
+	if (shape.first)
+		leave_to_user_mode(flow, &s);
+	work = bpf_map_lookup_elem(&ingress_work, &zero);
+	if (!work)
+		return TCX_DROP;
+	work->turn = (struct turn){
+		.now = bpf_ktime_get_coarse_ns(), .reason = AFPA_PASS_PACKET, .certainty = REQUEST_UNSURE,
+	};
+	return pass_up(skb, work, &s, flow, &work->turn);
+}

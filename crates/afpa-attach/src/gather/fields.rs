@@ -1,0 +1,122 @@
+//! Which request fields matter to an answer: the server is asked with decoys.
+
+use afpa_bpf::Coding;
+use afpa_http::request::{FieldClass, FieldClasses};
+
+use super::ask::{AskError, Unfit};
+use super::stored::AnswerClass;
+use super::talk::{Talk, request};
+use crate::answer::{Answer, Asked};
+use crate::codings::Class;
+use crate::decoys::{Decoy, decoys, together};
+
+impl Talk<'_> {
+    /// The classes of fields that matter to none of the stored answers. What HEAD and conditions get with them
+    /// must be the same as without, or the server answers these.
+    pub(super) fn fields(
+        &mut self,
+        classes: &mut [AnswerClass],
+        plan: &[(Coding, Class)],
+    ) -> Result<FieldClasses, Unfit> {
+        let mut unimportant = FieldClasses::classed();
+        let stored = |at: usize| plan.iter().any(|(_, class)| *class == Some(at));
+        let mut first = true;
+        for (_, class) in classes.iter().enumerate().filter(|(at, _)| stored(*at)) {
+            if !self.bare(class)?.same(&class.answers.whole) {
+                return Err(Unfit::Differs("when the client does not say what it is"));
+            }
+            if first || !self.all_together(class, unimportant)? {
+                unimportant = self.one_by_one(class, unimportant)?;
+            }
+            first = false;
+        }
+        // Fields that do not matter alone may matter together.
+        for (at, class) in classes.iter_mut().enumerate() {
+            if !stored(at) {
+                continue;
+            }
+            if !self.all_together(class, unimportant)? {
+                return Ok(FieldClasses::NONE);
+            }
+            self.other_kinds(class, unimportant)?;
+        }
+        Ok(unimportant)
+    }
+
+    /// A request that says nothing of the client.
+    fn bare(&mut self, class: &AnswerClass) -> Result<Answer, AskError> {
+        let request = request(self.wanted, Asked::Get, self.host(), &class.coding(), true);
+        self.server.ask_at(0, Asked::Get, &request)
+    }
+
+    /// Those of `classes` whose decoys change nothing.
+    fn one_by_one(
+        &mut self,
+        answer: &AnswerClass,
+        mut classes: FieldClasses,
+    ) -> Result<FieldClasses, AskError> {
+        for class in members(classes) {
+            for decoy in decoys(class, self.host()) {
+                if !self.unchanged(answer, &decoy)? {
+                    classes = classes.without(class);
+                    break;
+                }
+            }
+        }
+        Ok(classes)
+    }
+
+    /// Whether decoys of all the classes at once change nothing.
+    fn all_together(
+        &mut self,
+        answer: &AnswerClass,
+        classes: FieldClasses,
+    ) -> Result<bool, AskError> {
+        for decoy in together(members(classes), self.host()) {
+            if !self.unchanged(answer, &decoy)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn other_kinds(
+        &mut self,
+        class: &mut AnswerClass,
+        classes: FieldClasses,
+    ) -> Result<(), AskError> {
+        let Some(decoy) = together(members(classes), self.host()).into_iter().next() else {
+            return Ok(());
+        };
+        let decoy: Vec<_> = decoy.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let fields = [&class.coding()[..], &decoy].concat();
+        let head = self.ask(0, Asked::Head, self.host(), &fields)?.same_head(&class.answers.whole);
+        let same = match (class.condition(), &class.answers.not_modified) {
+            (Some(condition), Some(expected)) => {
+                let fields = [&fields[..], &[condition]].concat();
+                self.ask(0, Asked::Get, self.host(), &fields)?.same(expected)
+            }
+            _ => true,
+        };
+        class.answers.head &= head;
+        if !same {
+            class.answers.not_modified = None;
+        }
+        Ok(())
+    }
+
+    fn unchanged(&mut self, class: &AnswerClass, decoy: &Decoy) -> Result<bool, AskError> {
+        let decoy = decoy.iter().map(|(name, value)| (*name, value.as_str()));
+        let fields: Vec<_> = class.coding().into_iter().chain(decoy).collect();
+        match self.get(&fields) {
+            Ok(answer) => Ok(answer.same(&class.answers.whole)),
+            Err(AskError::Malformed(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The members of a set.
+pub(super) fn members(classes: FieldClasses) -> impl Iterator<Item = FieldClass> + Clone {
+    FieldClass::ALL.iter().copied().filter(move |class| classes.contains(*class))
+}

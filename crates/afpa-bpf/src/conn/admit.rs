@@ -1,0 +1,34 @@
+//! Who may be answered at all: clients that the firewall lets through, and nobody while answers are paused
+//! (`bpf/include/afpa/conn/admit.h`).
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use afpa_abi::TICK_SHIFT;
+
+use crate::load::FastPath;
+
+/// [`Settings::firewall_interval`](crate::Settings::firewall_interval) by default: a ban ends answers within two seconds.
+pub const FIREWALL_INTERVAL: Duration = Duration::from_secs(1);
+
+impl FastPath {
+    /// Change [`Settings::firewall_interval`](crate::Settings::firewall_interval).
+    pub fn set_firewall_interval(&self, interval: Duration) {
+        let units = interval.as_nanos() >> TICK_SHIFT;
+        let units = u32::try_from(units).unwrap_or(u32::MAX).min(u32::MAX >> 2);
+        let units = if interval.is_zero() { 0 } else { units.max(4) };
+        self.region.firewall_interval().store(units, Ordering::Relaxed);
+    }
+
+    /// Whether answers are paused. While they are, nothing new is answered, whoever beats; connections with a
+    /// sequence offset are translated, and answers under way come to their end. Outlives the process where connections
+    /// do.
+    pub fn set_paused(&self, paused: bool) {
+        self.region.paused().store(paused.into(), Ordering::SeqCst);
+    }
+
+    /// See [`set_paused`](Self::set_paused).
+    pub fn is_paused(&self) -> bool {
+        self.region.paused().load(Ordering::SeqCst) != 0
+    }
+}

@@ -1,0 +1,58 @@
+//! Sampled answers, whole, on their way to the self-check.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use afpa_abi::{ANSWER_MAX, HEAD_MAX, Sample};
+use libbpf_rs::{RingBuffer, RingBufferBuilder};
+
+use crate::load::FastPath;
+
+/// The reader of the ring buffer of samples. One is enough; it stays on its thread.
+pub struct Samples<'f> {
+    ring: RingBuffer<'f>,
+    read: Rc<RefCell<Vec<Sample>>>,
+}
+
+impl FastPath {
+    /// Samples one in about this many answers of one segment from now on, rounded up to a power of two;
+    /// 0: none.
+    pub fn set_sample_every(&self, answers: u32) {
+        let every = if answers == 0 { 0 } else { answers.clamp(1, 1 << 24).next_power_of_two() };
+        self.region.sample_every().store(every, Ordering::Relaxed);
+    }
+
+    /// Opens the stream of sampled answers. Programs do not wake the reader: it must poll. What finds the
+    /// buffer full is not sampled.
+    pub fn samples(&self) -> libbpf_rs::Result<Samples<'_>> {
+        let read = Rc::new(RefCell::new(Vec::new()));
+        let into = Rc::clone(&read);
+        let mut builder = RingBufferBuilder::new();
+        builder.add(&self.samples, move |bytes| {
+            into.borrow_mut().extend(Sample::from_bytes(bytes));
+            0
+        })?;
+        Ok(Samples { ring: builder.build()?, read })
+    }
+}
+
+impl Samples<'_> {
+    /// All samples that are there, without waiting.
+    pub fn drain(&self) -> libbpf_rs::Result<Vec<Sample>> {
+        self.ring.poll(Duration::ZERO)?;
+        self.ring.consume()?;
+        Ok(self.read.take())
+    }
+}
+
+/// The head of the request that a sample answers.
+pub fn sampled_request(sample: &Sample) -> &[u8] {
+    &sample.request[..usize::from(sample.request_length).min(HEAD_MAX)]
+}
+
+/// The answer as it left, without headers of packets.
+pub fn sampled_answer(sample: &Sample) -> &[u8] {
+    &sample.answer[..usize::from(sample.answer_length).min(ANSWER_MAX)]
+}

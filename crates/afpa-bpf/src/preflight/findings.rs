@@ -1,0 +1,235 @@
+//! What follows from the facts. No I/O.
+
+use std::collections::BTreeSet;
+
+use super::{Device, Facts, FastPathFacts, Finding, Level};
+
+/// The oldest kernel that has what the programs are put on.
+const OLDEST: (u32, u32) = (6, 1);
+/// Longer segments have headers of their own.
+const LONGEST_SEGMENT: u32 = 65_536;
+/// Devices whose packets arrive at the device that they stand on, and are taken from there.
+const UPPER: [&str; 5] = ["macvlan", "macvtap", "ipvlan", "ipvtap", "macsec"];
+
+/// Everything to know of a host, the gravest first.
+pub fn findings(facts: &Facts) -> Vec<Finding> {
+    let mut all = Vec::new();
+    kernel(facts, &mut all);
+    ports(facts, &mut all);
+    let carriers: Vec<&Device> = facts.devices.iter().filter(|one| carries(one, facts)).collect();
+    if carriers.is_empty() && !facts.addresses.is_empty() {
+        let text = "no interface that is up carries the addresses";
+        add(&mut all, Level::Refused, "interfaces", text, "bring one up");
+    }
+    for device in facts.devices.iter().filter(|device| device.up && !device.loopback) {
+        if is_abroad(facts) {
+            left_out(device, facts, &mut all);
+        }
+    }
+    for device in carriers {
+        on_carrier(device, facts, &mut all);
+    }
+    programs(facts, &mut all);
+    surroundings(facts, &mut all);
+    if !all.iter().any(|finding| finding.level == Level::Refused) {
+        let text = "what the kernel answers passes no netfilter rule, no counter and no DSCP mark; each client \
+                    address passes them once a second";
+        add(&mut all, Level::Bypassed, "firewall", text, "");
+    }
+    all.sort_by_key(|finding| finding.level);
+    all
+}
+
+fn add(
+    all: &mut Vec<Finding>,
+    level: Level,
+    subject: impl Into<String>,
+    text: impl Into<String>,
+    remedy: impl Into<String>,
+) {
+    let (subject, text, remedy) = (subject.into(), text.into(), remedy.into());
+    all.push(Finding { level, subject, text, remedy });
+}
+
+fn kernel(facts: &Facts, all: &mut Vec<Finding>) {
+    let mut refuse = |text: String, remedy: &str| add(all, Level::Refused, "kernel", text, remedy);
+    let release = &facts.release;
+    if version(release) < OLDEST {
+        refuse(format!("Linux {release} is too old"), "Linux 6.1 or newer");
+    }
+    if !facts.btf {
+        refuse(
+            "it does not tell its types (BTF)".into(),
+            "CONFIG_DEBUG_INFO_BTF=y, and /sys mounted",
+        );
+    }
+    if facts.realtime {
+        let text =
+            "it preempts softirqs (PREEMPT_RT), and the programs have memory for each processor";
+        refuse(text.into(), "a kernel without PREEMPT_RT");
+    }
+    if !facts.lacking.is_empty() {
+        let text = format!("this process lacks {}", facts.lacking.join(", "));
+        refuse(text, "start it as root, or give it these");
+    }
+}
+
+fn version(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+fn ports(facts: &Facts, all: &mut Vec<Finding>) {
+    for found in facts.fast_paths.iter().flatten() {
+        fast_path(found, all);
+    }
+    let Some(listening) = &facts.listening else { return };
+    for address in &facts.addresses {
+        let there = |ip: std::net::IpAddr| ip == address.ip() || ip.is_unspecified();
+        let mut sockets = listening.iter().filter(|socket| socket.address.port() == address.port());
+        if !sockets.any(|socket| address.ip().is_unspecified() || there(socket.address.ip())) {
+            let remedy = "start the server, or name the address that it listens on";
+            add(all, Level::Refused, address.to_string(), "no server listens there", remedy);
+        }
+    }
+    let ports: BTreeSet<u16> = facts.addresses.iter().map(|address| address.port()).collect();
+    for port in ports {
+        let sockets = listening.iter().filter(|socket| socket.address.port() == port);
+        let servers: BTreeSet<String> = sockets
+            .filter_map(|socket| socket.server.as_ref())
+            .map(|server| server.to_string())
+            .collect();
+        if servers.len() > 1 {
+            let servers = servers.into_iter().collect::<Vec<_>>().join(" and ");
+            let text = format!("several servers listen: {servers}");
+            add(all, Level::Limited, format!("port {port}"), text, "give each a port of its own");
+        }
+    }
+}
+
+fn fast_path(found: &FastPathFacts, all: &mut Vec<Finding>) {
+    let interfaces = found.interfaces.join(", ");
+    let Some(ports) = &found.ports else {
+        let text = format!("a fast path of another version of AFPA is on {interfaces}");
+        return add(all, Level::Limited, "ports", text, "end it with the program that started it");
+    };
+    let ports = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+    let subject = format!("port {ports}");
+    let whose = match &found.process {
+        Some(process) => process.to_string(),
+        None => "a process that cannot be seen from here".to_owned(),
+    };
+    match (found.alive, found.paused) {
+        (false, _) => {
+            let text = format!("a process that has ended left a fast path on {interfaces}");
+            add(all, Level::Limited, subject, text, "`afpa detach` removes it");
+        }
+        (true, true) => {
+            let text = format!("the fast path of {whose} is paused");
+            add(all, Level::Limited, subject, text, "`afpa resume`");
+        }
+        (true, false) => {
+            let text = format!("answered by the kernel on {interfaces}, for {whose}");
+            add(all, Level::InUse, subject, text, "");
+        }
+    }
+}
+
+fn is_abroad(facts: &Facts) -> bool {
+    facts.addresses.iter().any(|address| !address.ip().is_loopback())
+}
+
+/// Whether the programs would be put on it.
+fn carries(device: &Device, facts: &Facts) -> bool {
+    device.up
+        && device.ethernet
+        && device.master == 0
+        && (device.loopback || is_abroad(facts))
+        && !facts.addresses.is_empty()
+}
+
+/// Why nothing is answered on a device.
+fn left_out(device: &Device, facts: &Facts, all: &mut Vec<Finding>) {
+    let routed = match facts.routes.iter().any(|(index, _)| *index == device.index) {
+        true => "; routes leave by it, and connections by these are served without the fast path",
+        false => "",
+    };
+    let name = &*device.name;
+    if !device.ethernet {
+        let kind = if device.kind.is_empty() { "a device" } else { &device.kind };
+        let text = format!("{kind} without Ethernet headers{routed}");
+        add(all, Level::Limited, name, text, "serve by an Ethernet interface");
+    } else if let Some(master) = facts.devices.iter().find(|other| other.index == device.master) {
+        let text = match &*master.kind {
+            "bridge" | "bond" | "team" => {
+                return; // its packets come by the master, where they are answered
+            }
+            kind => format!("a port of {} ({kind}){routed}", master.name),
+        };
+        add(all, Level::Limited, name, text, "take it out of that, or serve without the fast path");
+    } else if let Some(upper) = facts.devices.iter().find(|upper| stands_on(upper, device)) {
+        let text =
+            format!("{} ({}) stands on it, so nothing is answered here", upper.name, upper.kind);
+        add(all, Level::Limited, name, text, format!("serve by {}, or remove it", upper.name));
+    }
+}
+
+fn stands_on(upper: &Device, device: &Device) -> bool {
+    upper.lower == device.index && !upper.lower_elsewhere && UPPER.contains(&&*upper.kind)
+}
+
+fn on_carrier(device: &Device, facts: &Facts, all: &mut Vec<Finding>) {
+    let name = &*device.name;
+    let longest = device.gso_max.max(device.gro_max);
+    if longest > LONGEST_SEGMENT && !device.loopback {
+        let text = format!("IPv6 BIG TCP is on: segments of up to {longest} bytes");
+        let remedy = format!("ip link set dev {name} gso_max_size 65536 gro_max_size 65536");
+        add(all, Level::Limited, name, text, remedy);
+    }
+    if facts.routes.iter().any(|(index, encapsulates)| *index == device.index && *encapsulates) {
+        let text = "a route by it encapsulates packets: connections by it are served without the fast path";
+        add(all, Level::Limited, name, text, "serve these clients by another route");
+    }
+}
+
+fn programs(facts: &Facts, all: &mut Vec<Finding>) {
+    let ours = facts.fast_paths.iter().flatten().flat_map(|found| &found.interfaces);
+    let ours: BTreeSet<&String> = ours.collect();
+    for other in facts.others.iter().filter(|other| other.first && ours.contains(&other.interface))
+    {
+        let hook = if other.ingress { "arrives" } else { "leaves" };
+        let text = format!("the program {} comes before ours, for what {hook}", other.name);
+        let remedy = "put it behind, or end it: what it decides, our programs do not see";
+        add(all, Level::Limited, &*other.interface, text, remedy);
+    }
+}
+
+fn surroundings(facts: &Facts, all: &mut Vec<Finding>) {
+    if let Some(policies) = facts.policies.filter(|policies| *policies > 0) {
+        let text = format!(
+            "{policies} policies: connections that they cover are served without the fast path"
+        );
+        add(
+            all,
+            Level::Limited,
+            "IPsec",
+            text,
+            "none is needed; an xfrm interface keeps them apart",
+        );
+    }
+    if !facts.bpf_fs {
+        let text = "connections on which the kernel has answered break when AFPA is killed";
+        add(all, Level::Limited, "no BPF file system", text, "mount -t bpf bpf /sys/fs/bpf");
+    }
+    if !facts.cgroup2 {
+        let text = "a way out that appears in mid-connection is not watched";
+        add(all, Level::Limited, "no cgroup2", text, "mount -t cgroup2 none /sys/fs/cgroup");
+    }
+    const ENOUGH: u64 = 64 << 20;
+    if let Some(limit) = facts.memlock.filter(|limit| *limit < ENOUGH && facts.listening.is_none())
+    {
+        let text =
+            format!("this process may lock {limit} bytes: what it caches may be swapped out");
+        add(all, Level::Limited, "memory", text, "LimitMEMLOCK=infinity, or ulimit -l unlimited");
+    }
+}

@@ -1,0 +1,119 @@
+//! Preflight: what this host has that the fast path cannot use, cannot be sure of, or goes past, with the remedy.
+//!
+//! [`Facts::gather`] is a thin shell that asks the kernel; [`findings`] is a pure function of what it said. The
+//! doctor, the checker and every start use the same findings, and look again when [`Changes`] tells them to.
+
+mod changes;
+mod facts;
+mod findings;
+mod links;
+mod listeners;
+mod routes;
+#[cfg(test)]
+mod tests;
+mod watch;
+mod xfrm;
+
+use std::fmt;
+use std::net::SocketAddr;
+
+pub use changes::Changes;
+pub use findings::findings;
+pub use links::Device;
+pub use listeners::ListeningSocket;
+pub use watch::Watch;
+
+use crate::found::{OtherProgram, Process};
+
+/// What a host is, as far as the fast path depends on it. `None`: this process may not know.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// The release of the kernel, such as `6.18.1-amd64`.
+    pub release: String,
+    /// Whether softirqs are preempted by one another.
+    pub realtime: bool,
+    /// Whether the kernel tells its types.
+    pub btf: bool,
+    /// Capabilities of this process that it lacks, of those that loading takes.
+    pub lacking: Vec<&'static str>,
+    /// Bytes that this process may lock; `None`: no limit.
+    pub memlock: Option<u64>,
+    /// Whether there is a BPF file system.
+    pub bpf_fs: bool,
+    /// Whether there is a unified control group hierarchy.
+    pub cgroup2: bool,
+    /// IPsec policies.
+    pub policies: Option<u32>,
+    /// Network devices.
+    pub devices: Vec<Device>,
+    /// Devices that routes leave by, and whether some route by it encapsulates.
+    pub routes: Vec<(u32, bool)>,
+    /// Where the fast path is wanted.
+    pub addresses: Vec<SocketAddr>,
+    /// Sockets that listen on the ports of `addresses`. `None`: AFPA itself will.
+    pub listening: Option<Vec<ListeningSocket>>,
+    /// Fast paths that are there.
+    pub fast_paths: Option<Vec<FastPathFacts>>,
+    /// Programs of others on the hooks of interfaces.
+    pub others: Vec<OtherProgram>,
+}
+
+/// A fast path that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FastPathFacts {
+    /// Its ports; `None`: it is of another version.
+    pub ports: Option<Vec<u16>>,
+    /// Its interfaces.
+    pub interfaces: Vec<String>,
+    /// Whether a process drives it.
+    pub alive: bool,
+    /// That process, if it can be seen.
+    pub process: Option<Process>,
+    /// Whether it was told to answer nothing.
+    pub paused: bool,
+}
+
+/// How much a finding costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// There can be no fast path at all.
+    Refused,
+    /// Some connections are served without it.
+    Limited,
+    /// The kernel's answers go past something.
+    Bypassed,
+    /// It is as it should be.
+    InUse,
+}
+
+/// One thing to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it costs.
+    pub level: Level,
+    /// What it is of: `kernel`, an interface, a port.
+    pub subject: String,
+    /// What was found.
+    pub text: String,
+    /// What the operator can do about it; empty: nothing need be done.
+    pub remedy: String,
+}
+
+impl Level {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Limited => "limited",
+            Self::Bypassed => "bypassed",
+            Self::InUse => "in use",
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.subject, self.text)?;
+        if self.remedy.is_empty() { Ok(()) } else { write!(f, " ({})", self.remedy) }
+    }
+}

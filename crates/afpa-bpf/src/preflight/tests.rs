@@ -1,0 +1,269 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::preflight::findings;
+
+fn device(index: u32, name: &str) -> Device {
+    let loopback = name == "lo";
+    let (gso_max, gro_max) = (65_536, 65_536);
+    Device {
+        index,
+        name: name.into(),
+        up: true,
+        loopback,
+        ethernet: true,
+        gso_max,
+        gro_max,
+        ..Device::default()
+    }
+}
+
+fn process(id: u32, command: &str) -> Process {
+    Process { id, command: command.to_owned() }
+}
+
+/// A host without anything to find.
+fn host() -> Facts {
+    let listening = |address: &str| ListeningSocket {
+        address: address.parse().unwrap(),
+        server: Some(process(7, "nginx")),
+    };
+    Facts {
+        release: "6.18.1-amd64".into(),
+        btf: true,
+        bpf_fs: true,
+        cgroup2: true,
+        policies: Some(0),
+        devices: vec![device(1, "lo"), device(2, "eth0")],
+        routes: vec![(2, false)],
+        addresses: vec!["0.0.0.0:80".parse().unwrap(), "[::]:80".parse().unwrap()],
+        listening: Some(vec![listening("0.0.0.0:80"), listening("[::]:80")]),
+        fast_paths: Some(Vec::new()),
+        ..Facts::default()
+    }
+}
+
+/// What is found besides what every host has, as `level subject: text`.
+fn found(change: impl FnOnce(&mut Facts)) -> Vec<String> {
+    let mut facts = host();
+    change(&mut facts);
+    let all = findings(&facts).into_iter().filter(|finding| finding.subject != "firewall");
+    all.map(|finding| format!("{} {finding}", finding.level.word())).collect()
+}
+
+#[track_caller]
+fn one(change: impl FnOnce(&mut Facts), expected: &str) {
+    let all = found(change);
+    assert!(all.len() == 1 && all[0].starts_with(expected), "{all:#?} instead of {expected}");
+}
+
+#[test]
+fn an_ordinary_host_has_no_findings_but_the_firewall() {
+    assert_eq!(found(|_| ()), [""; 0]);
+    let all = findings(&host());
+    assert_eq!((all.len(), all[0].level), (1, Level::Bypassed));
+    assert_eq!(found(|facts| facts.listening = None), [""; 0], "AFPA itself will listen");
+}
+
+#[test]
+fn what_the_kernel_or_the_process_lacks_refuses() {
+    one(|facts| facts.release = "5.15.0".into(), "refused kernel: Linux 5.15.0 is too old");
+    one(|facts| facts.btf = false, "refused kernel: it does not tell its types");
+    one(|facts| facts.realtime = true, "refused kernel: it preempts softirqs");
+    let lacking = "refused kernel: this process lacks CAP_BPF, CAP_PERFMON (";
+    one(|facts| facts.lacking = vec!["CAP_BPF", "CAP_PERFMON"], lacking);
+    let mut facts = host();
+    facts.btf = false;
+    assert!(findings(&facts).iter().all(|finding| finding.level != Level::Bypassed));
+}
+
+#[test]
+fn surroundings_limit() {
+    one(|facts| facts.policies = Some(3), "limited IPsec: 3 policies");
+    one(|facts| facts.bpf_fs = false, "limited no BPF file system: ");
+    one(|facts| facts.cgroup2 = false, "limited no cgroup2: ");
+    assert_eq!(found(|facts| facts.memlock = Some(8 << 20)), [""; 0], "attach locks nothing");
+    let serve = |facts: &mut Facts| (facts.memlock, facts.listening) = (Some(8 << 20), None);
+    one(serve, "limited memory: this process may lock 8388608 bytes");
+    assert_eq!(found(|facts| facts.policies = None), [""; 0]);
+}
+
+#[test]
+fn listeners_are_looked_for() {
+    let gone = |facts: &mut Facts| facts.listening.as_mut().unwrap().truncate(1);
+    one(
+        |facts| {
+            gone(facts);
+            facts.addresses = vec!["10.0.0.1:80".parse().unwrap(), "10.0.0.1:81".parse().unwrap()];
+        },
+        "refused 10.0.0.1:81: no server listens there",
+    );
+    one(
+        |facts| facts.listening.as_mut().unwrap()[1].server = Some(process(8, "haproxy")),
+        "limited port 80: several servers listen: process 7 (nginx) and process 8 (haproxy)",
+    );
+    one(
+        |facts| facts.devices.clear(),
+        "refused interfaces: no interface that is up carries the addresses",
+    );
+}
+
+#[test]
+fn fast_paths_that_are_there_are_told_of() {
+    let there = FastPathFacts {
+        ports: Some(vec![80]),
+        interfaces: vec!["lo".into(), "eth0".into()],
+        alive: true,
+        process: Some(process(9, "afpa attach")),
+        paused: false,
+    };
+    let with = |change: fn(&mut FastPathFacts)| {
+        let mut there = there.clone();
+        change(&mut there);
+        move |facts: &mut Facts| facts.fast_paths = Some(vec![there])
+    };
+    let used = "in use port 80: answered by the kernel on lo, eth0, for process 9 (afpa attach)";
+    one(with(|_| ()), used);
+    let paused =
+        "limited port 80: the fast path of process 9 (afpa attach) is paused (`afpa resume`)";
+    one(with(|found| found.paused = true), paused);
+    one(with(|found| found.alive = false), "limited port 80: a process that has ended left");
+    one(with(|found| found.ports = None), "limited ports: a fast path of another version");
+    let before = |first| OtherProgram {
+        interface: "eth0".into(),
+        ingress: true,
+        first,
+        name: "cil_from_netdev".into(),
+    };
+    let all = found(|facts| {
+        with(|_| ())(facts);
+        facts.others = vec![before(true), before(false)];
+    });
+    assert!(
+        all[0].starts_with("limited eth0: the program cil_from_netdev comes before ours"),
+        "{all:?}"
+    );
+    assert_eq!(all.len(), 2);
+    assert_eq!(found(|facts| facts.others = vec![before(true)]), [""; 0], "ours will be first");
+}
+
+#[test]
+fn devices_that_are_left_out_say_why() {
+    let with = |device: Device| move |facts: &mut Facts| facts.devices.push(device);
+    let tunnel = || Device { ethernet: false, kind: "wireguard".into(), ..device(3, "wg0") };
+    one(with(tunnel()), "limited wg0: wireguard without Ethernet headers (");
+    let routed = |facts: &mut Facts| {
+        facts.devices.push(tunnel());
+        facts.routes.push((3, false));
+    };
+    one(routed, "limited wg0: wireguard without Ethernet headers; routes leave by it");
+    assert_eq!(found(with(Device { up: false, ..tunnel() })), [""; 0]);
+}
+
+#[test]
+fn devices_in_others_say_why() {
+    let port = |kind: &str| {
+        let master = Device { kind: kind.into(), ..device(4, "upper") };
+        let port = Device { master: 4, ..device(3, "eth1") };
+        move |facts: &mut Facts| facts.devices.extend([port, master])
+    };
+    assert_eq!(found(port("bridge")), [""; 0], "answered on the bridge");
+    one(port("vrf"), "limited eth1: a port of upper (vrf)");
+    let above = |kind: &str, elsewhere| Device {
+        kind: kind.into(),
+        lower: 2,
+        lower_elsewhere: elsewhere,
+        ..device(3, "vrrp0")
+    };
+    one(
+        |facts| facts.devices.push(above("macvlan", false)),
+        "limited eth0: vrrp0 (macvlan) stands on it",
+    );
+    assert_eq!(found(|facts| facts.devices.push(above("vlan", false))), [""; 0]);
+    assert_eq!(found(|facts| facts.devices.push(above("macvlan", true))), [""; 0]);
+    one(|facts| facts.devices[1].gro_max = 131_072, "limited eth0: IPv6 BIG TCP is on");
+    one(|facts| facts.routes = vec![(2, true)], "limited eth0: a route by it encapsulates");
+}
+
+#[test]
+fn only_loopback_needs_nothing_of_the_network() {
+    let local = |facts: &mut Facts| {
+        facts.addresses = vec!["127.0.0.1:80".parse().unwrap()];
+        facts.devices[1].gro_max = 131_072;
+        facts.devices.push(Device { ethernet: false, ..device(3, "wg0") });
+    };
+    assert_eq!(found(local), [""; 0]);
+}
+
+#[test]
+fn only_news_are_told_when_the_host_changes() {
+    let mut watch = Watch::begin(&[], true);
+    watch.learn(host());
+    let mut facts = host();
+    facts.devices[1].gro_max = 131_072;
+    let subjects =
+        |news: Vec<Finding>| news.into_iter().map(|finding| finding.subject).collect::<Vec<_>>();
+    assert_eq!(subjects(watch.learn(facts.clone())), ["eth0"]);
+    facts.policies = Some(1);
+    assert_eq!(subjects(watch.learn(facts.clone())), ["IPsec"]);
+    assert_eq!(watch.limits().count(), 2);
+    assert!(watch.learn(host()).is_empty(), "what is gone is no news");
+    assert_eq!(subjects(watch.learn(facts)).len(), 2, "it is, when it comes back");
+}
+
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = (4 + value.len() as u16).to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+#[test]
+fn messages_of_the_kernel_are_read() {
+    let kind = attribute(1, b"macvlan\0");
+    let parts = [
+        attribute(3, b"vrrp0\0"),
+        attribute(5, &2u32.to_ne_bytes()),
+        attribute(18, &kind),
+        attribute(41, &131_072u32.to_ne_bytes()),
+    ];
+    let mut message = vec![0, 0];
+    message.extend(1u16.to_ne_bytes());
+    message.extend([7u32, 1, 0].iter().flat_map(|word| word.to_ne_bytes()));
+    message.extend(parts.concat());
+    let expected = Device {
+        index: 7,
+        lower: 2,
+        kind: "macvlan".into(),
+        gso_max: 131_072,
+        gro_max: 0,
+        ..device(7, "vrrp0")
+    };
+    assert_eq!(links::device(&message), Some(expected));
+    let mut hop = 16u16.to_ne_bytes().to_vec();
+    hop.extend([0, 0]);
+    hop.extend(5u32.to_ne_bytes());
+    hop.extend(attribute(21, &1u32.to_ne_bytes()));
+    let mut route = vec![0; 12];
+    route[7] = 1;
+    route.extend(attribute(4, &3u32.to_ne_bytes()));
+    route.extend(attribute(9, &hop));
+    let mut devices = BTreeMap::new();
+    routes::route(&route, &mut devices);
+    assert_eq!(devices.into_iter().collect::<Vec<_>>(), [(3, false), (5, true)]);
+    for cut in 0..message.len() {
+        let _ = links::device(&message[..cut]);
+        let _ = routes::route(&route[..cut.min(route.len())], &mut BTreeMap::new());
+        let _ = xfrm::read(&message[..cut]);
+    }
+}
+
+#[test]
+fn this_host_can_be_looked_at() {
+    let facts = Facts::gather(&["0.0.0.0:80".parse().unwrap()], true);
+    assert!(facts.devices.iter().any(|device| device.loopback), "{facts:?}");
+    assert!(!facts.release.is_empty());
+    let changes = Changes::listen().unwrap();
+    assert!(!changes.any() || !changes.any(), "what was told is not told again");
+}

@@ -1,0 +1,92 @@
+//! One question to the server, on a connection of its own.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How long the server may take for each step.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// The first segment has one byte of the request. The programs never answer a request of two segments, so
+/// this one is user mode's.
+const FIRST: usize = 1;
+/// No answer that is compared is as long.
+const LONGEST: usize = 1 << 17;
+
+/// What the server says to this request.
+pub(crate) fn ask(server: SocketAddr, request: &[u8]) -> io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    let (first, rest) = request.split_at(FIRST.min(request.len()));
+    stream.write_all(first)?;
+    stream.write_all(rest)?;
+    read_answer(&mut stream, request.starts_with(b"HEAD "))
+}
+
+/// Head and content of one response.
+fn read_answer(stream: &mut impl Read, head_only: bool) -> io::Result<Vec<u8>> {
+    let mut answer = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        if let Some(length) = answer_length(&answer, head_only)?
+            && answer.len() >= length
+        {
+            return Ok(answer);
+        }
+        match stream.read(&mut piece)? {
+            0 => return Ok(answer),
+            count => answer.extend_from_slice(&piece[..count]),
+        }
+        if answer.len() > LONGEST {
+            return Ok(answer);
+        }
+    }
+}
+
+/// Bytes of the whole response; `None`: its head is not whole, or it ends with its connection.
+fn answer_length(answer: &[u8], head_only: bool) -> io::Result<Option<usize>> {
+    let mut fields = [httparse::EMPTY_HEADER; 64];
+    let mut response = httparse::Response::new(&mut fields);
+    let parsed = response.parse(answer);
+    let parsed = parsed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+    let httparse::Status::Complete(head) = parsed else { return Ok(None) };
+    if head_only || matches!(response.code, Some(204 | 304)) {
+        return Ok(Some(head));
+    }
+    let length =
+        response.headers.iter().find(|field| field.name.eq_ignore_ascii_case("Content-Length"));
+    let length = length.and_then(|field| std::str::from_utf8(field.value).ok()?.parse().ok());
+    Ok(length.map(|length: usize| head.saturating_add(length)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8], head_only: bool) -> Vec<u8> {
+        read_answer(&mut &bytes[..], head_only).unwrap()
+    }
+
+    #[test]
+    fn an_answer_ends_where_its_length_says() {
+        let ok = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
+        assert_eq!(read(&[&ok[..], b"hello"].concat(), false)[ok.len()..], *b"hello"[..5].as_ref());
+        assert_eq!(answer_length(ok, false).unwrap(), Some(ok.len() + 2));
+        assert_eq!(answer_length(ok, true).unwrap(), Some(ok.len()));
+        assert_eq!(answer_length(&ok[..20], false).unwrap(), None);
+        let unmodified = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\n";
+        assert_eq!(answer_length(unmodified, false).unwrap(), Some(unmodified.len()));
+    }
+
+    #[test]
+    fn without_a_length_it_ends_with_its_connection() {
+        let ok = b"HTTP/1.1 200 OK\r\n\r\nhello";
+        assert_eq!(read(ok, false), ok);
+    }
+
+    #[test]
+    fn what_is_no_response_is_an_error() {
+        assert!(read_answer(&mut &b"SSH-2.0\r\n\r\n"[..], false).is_err());
+    }
+}

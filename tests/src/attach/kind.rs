@@ -1,0 +1,150 @@
+//! The servers that can be attached to, and their configurations.
+
+use std::path::{Path, PathBuf};
+
+use afpa_testkit::nginx;
+
+use super::PORT;
+
+/// A server that can be attached to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Debian's nginx.
+    Nginx,
+    /// Debian's Apache, told not to defer accepting.
+    Apache,
+    /// Debian's Apache as it comes: it has no socket before the first request is there.
+    DeferringApache,
+    /// Debian's nginx with all that Debian's own configuration says.
+    DebianNginx,
+    /// Debian's Apache with all that Debian's own configuration says.
+    DebianApache,
+}
+
+impl Kind {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Nginx, Self::Apache];
+
+    pub(super) fn program(self) -> Option<PathBuf> {
+        let path = match self {
+            Self::Nginx | Self::DebianNginx => nginx::PROGRAM,
+            _ => "/usr/sbin/apache2",
+        };
+        Some(PathBuf::from(path)).filter(|path| path.exists())
+    }
+
+    pub(super) fn arguments(self, configuration: &Path) -> Vec<String> {
+        let file = configuration.display().to_string();
+        match self {
+            Self::Nginx | Self::DebianNginx => vec!["-c".into(), file],
+            _ => {
+                vec!["-D".into(), "FOREGROUND".into(), "-f".into(), file]
+            }
+        }
+    }
+
+    /// Apache defers the acceptance of connections until their first request is there, which the kernel then
+    /// cannot answer; so it is told not to, where tests count answers.
+    ///
+    /// Folders `cookie`, `nostore`, `private`, `vary` and `short` get fields that say what they are
+    /// called; whatever the server can do about codings is on.
+    pub(super) fn configuration(self, folder: &Path, inside: &str, beside: &str) -> String {
+        let at = folder.display();
+        match self {
+            Self::DebianNginx => nginx::configuration(
+                folder,
+                "worker_processes 1; events { worker_connections 768; }",
+                &format!("tcp_nopush on; types_hash_max_size 2048; include /etc/nginx/mime.types;
+                 default_type application/octet-stream; gzip on; access_log {at}/access.log; {beside}"),
+                &format!("listen 0.0.0.0:{PORT} default_server; index index.html; server_name _;
+                 location / {{ try_files $uri $uri/ =404; }} {inside}"),
+            ),
+            Self::Nginx => nginx::configuration(
+                folder,
+                "worker_processes 1; events { worker_connections 1024; }",
+                &format!("access_log off; keepalive_requests 1000000;
+                 types {{ text/html html; text/css css; text/plain txt; image/svg+xml svg; }} {beside}"),
+                &format!(
+                    "listen 0.0.0.0:{PORT}; index index.html; gzip_static on; gzip_vary on;
+                     location /cookie/ {{ add_header Set-Cookie a=b; }}
+                     location /nostore/ {{ add_header Cache-Control no-store; }}
+                     location /private/ {{ add_header Cache-Control private; }}
+                     location /vary/ {{ add_header Vary Cookie; }}
+                     location /short/ {{ add_header Cache-Control max-age=1; access_log {at}/access.log; }}
+                     location /logged/ {{ access_log {at}/access.log; }}
+                     location /dynamic/ {{ gzip on; gzip_min_length 1; gzip_static off; }}
+                     location /secret/ {{ return 401; }} {inside}"
+                ),
+            ),
+            Self::Apache | Self::DeferringApache | Self::DebianApache => {
+                let modules = "/usr/lib/apache2/modules";
+                let names = [
+                    ("mpm_event", "mpm_event"),
+                    ("authz_core", "authz_core"),
+                    ("dir", "dir"),
+                    ("mime", "mime"),
+                    ("headers", "headers"),
+                    ("deflate", "deflate"),
+                    ("filter", "filter"),
+                    ("authz_host", "authz_host"),
+                    ("authz_user", "authz_user"),
+                    ("authn_core", "authn_core"),
+                    ("authn_file", "authn_file"),
+                    ("auth_basic", "auth_basic"),
+                    ("rewrite", "rewrite"),
+                    ("setenvif", "setenvif"),
+                    ("reqtimeout", "reqtimeout"),
+                ];
+                let load: String = names
+                    .iter()
+                    .map(|(name, file)| {
+                        format!("LoadModule {name}_module {modules}/mod_{file}.so\n")
+                    })
+                    .collect();
+                let field = |name: &str, field: &str| {
+                    format!("<Location /{name}/>\nHeader append {field}\n</Location>\n")
+                };
+                let fields = [
+                    field("cookie", "Set-Cookie a=b"),
+                    field("nostore", "Cache-Control no-store"),
+                    field("private", "Cache-Control private"),
+                    field("vary", "Vary Cookie"),
+                    field("short", "Cache-Control max-age=1"),
+                ]
+                .concat();
+                let accept = match self {
+                    Self::Apache => "AcceptFilter http none\nMaxKeepAliveRequests 0\n",
+                    Self::DebianApache => DEBIAN_APACHE,
+                    _ => "MaxKeepAliveRequests 0\n",
+                };
+                format!(
+                    "ServerRoot {at}\nServerName server\n{accept}Listen 0.0.0.0:{PORT}\nPidFile {at}/server.pid\n\
+                     ErrorLog {at}/error.log\n{load}TypesConfig /dev/null\nAddType text/html .html\nAddType text/css .css\nAddType text/plain .txt\n\
+                     DefaultRuntimeDir {at}\n\
+                     DocumentRoot {at}/www\nDirectoryIndex index.html\n\
+                     <Directory {at}/www>\nRequire all granted\nAllowOverride All\n</Directory>\n\
+                     <Location /secret/>\nRequire all denied\n</Location>\n\
+                     <Location /dynamic/>\nSetOutputFilter DEFLATE\n</Location>\n{fields}{inside}\n{beside}\n"
+                )
+            }
+        }
+    }
+}
+
+/// What Debian's apache2.conf and the modules that it enables say of answers.
+const DEBIAN_APACHE: &str = "\
+Timeout 300
+KeepAlive On
+MaxKeepAliveRequests 100
+KeepAliveTimeout 5
+RequestReadTimeout header=20-40,minrate=500
+RequestReadTimeout body=10,minrate=500
+AddOutputFilterByType DEFLATE text/html text/plain text/xml text/css text/javascript
+AddOutputFilterByType DEFLATE application/x-javascript application/javascript application/ecmascript
+AddOutputFilterByType DEFLATE application/rss+xml application/wasm application/xml
+AddType text/javascript .js
+AddType application/json .json
+AddType image/svg+xml .svg
+AddType image/png .png
+AddType image/x-icon .ico
+";

@@ -1,0 +1,109 @@
+//! `afpa doctor`, and what a start and a running attachment say of the same findings.
+
+use afpa_netlab::Bed;
+use afpa_testkit::{eventually, skip};
+use afpa_tests::attach::{Kind, Lab};
+use serde_json::Value;
+
+macro_rules! lab {
+    () => {
+        match Lab::new(Kind::Nginx) {
+            Ok(lab) => lab,
+            Err(reason) => skip!("{reason}"),
+        }
+    };
+}
+
+fn ip(lab: &Lab, words: &str) -> bool {
+    let mut command = lab.bed().server().command("ip");
+    command.args(words.split_whitespace()).status().expect("ip runs").success()
+}
+
+/// Whether it says that there can be a fast path, and its findings as `level subject: finding`.
+fn doctor(lab: &Lab, arguments: &[&str]) -> (bool, Vec<String>) {
+    let (good, said) = lab.run_afpa(&[&["doctor", "--json"], arguments].concat());
+    let document: Value =
+        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let findings = document["findings"].as_array().expect("a list").iter().map(|finding| {
+        let word = |name: &str| finding[name].as_str().expect("a text").to_owned();
+        format!("{} {}: {} ({})", word("level"), word("subject"), word("finding"), word("remedy"))
+    });
+    (good, findings.collect())
+}
+
+#[track_caller]
+fn has(findings: &[String], beginning: &str) {
+    assert!(findings.iter().any(|one| one.starts_with(beginning)), "{beginning}: {findings:#?}");
+}
+
+#[test]
+fn it_tells_what_is_in_use_and_what_is_not_there() {
+    let lab = lab!();
+    lab.file("small.html", "small");
+    let (good, findings) = doctor(&lab, &["--listen", "10.77.0.1:8080"]);
+    assert!(good, "{findings:#?}");
+    has(&findings, "bypassed firewall: ");
+    let (good, findings) = doctor(&lab, &["--listen", "10.77.0.1:8081"]);
+    assert!(!good);
+    has(&findings, "refused 10.77.0.1:8081: no server listens there");
+    let attached = lab.attach(&[]);
+    let (good, findings) = doctor(&lab, &[]);
+    assert!(good, "{findings:#?}");
+    let whose = format!("for process {} (", attached.id());
+    let used =
+        findings.iter().find(|one| one.starts_with("in use port 8080: answered by the kernel"));
+    assert!(used.is_some_and(|used| used.contains(&whose)), "{findings:#?}");
+    let (_, text) = lab.run_afpa(&["doctor"]);
+    assert!(text.contains("\n  in use    port 8080: "), "{text}");
+    attached.kill();
+    eventually("the kernel has noticed", || {
+        let (_, findings) = doctor(&lab, &["--listen", "10.77.0.1:8080"]);
+        findings
+            .iter()
+            .any(|one| one.starts_with("limited port 8080: a process that has ended left"))
+            || !lab.kept().exists()
+    });
+}
+
+#[test]
+fn other_rights_and_other_servers_are_named() {
+    let lab = lab!();
+    let mut poor = std::process::Command::new("nsenter");
+    poor.arg(format!("--net=/run/netns/{}", lab.bed().server().name()));
+    poor.args(["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups"]);
+    poor.arg(afpa_testkit::server::program()).args(["doctor", "--listen", "10.77.0.1:8080"]);
+    let output = poor.output().expect("setpriv runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("this process lacks CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON"), "{said}");
+    let listener = || std::net::TcpListener::bind("10.77.0.1:9090").expect("bound");
+    let first = lab.bed().server().run(listener).expect("the server's side");
+    let (_, findings) = doctor(&lab, &["--listen", "10.77.0.1:9090"]);
+    assert!(findings.iter().all(|one| !one.contains("several servers")), "{findings:#?}");
+    drop(first);
+}
+
+/// A device that comes later is told of by the kernel, and by the attachment that runs.
+#[test]
+fn a_host_that_changes_is_looked_at_again() {
+    let lab = lab!();
+    lab.file("small.html", "small");
+    let attached = lab.attach(&[]);
+    assert!(!lab.log().contains("vrf"), "{}", lab.log());
+    let words =
+        "link add red type vrf table 10\nlink add port0 type dummy\nlink set port0 master red";
+    if !words.lines().all(|words| ip(&lab, words)) {
+        skip!("the kernel has no VRF or no dummy device");
+    }
+    assert!(ip(&lab, "link set port0 up"));
+    eventually("the attachment says so", || lab.log().contains("! port0: a port of red (vrf)"));
+    let (good, findings) = doctor(&lab, &[]);
+    assert!(good, "{findings:#?}");
+    has(&findings, "limited port0: a port of red (vrf)");
+    let big = format!("link set dev {} gso_max_size 131072 gro_max_size 131072", Bed::DEVICE);
+    if ip(&lab, &big) {
+        eventually("it says that of another one", || lab.log().contains("IPv6 BIG TCP is on"));
+        assert_eq!(lab.log().matches("a port of red").count(), 1, "{}", lab.log());
+    }
+    drop(attached);
+}

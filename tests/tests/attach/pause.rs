@@ -1,0 +1,65 @@
+//! `afpa pause`: the kernel answers nothing any more, whatever the process does that drives it.
+
+use afpa_testkit::{Client, skip};
+use afpa_tests::attach::{Attached, Kind, Lab};
+use rustix::process::{Pid, Signal, kill_process};
+
+const LARGE: usize = 100_000;
+
+#[track_caller]
+fn body(client: &mut Client, path: &str) -> Vec<u8> {
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: 10.77.0.1:8080\r\n\r\n"));
+    let response = client.receive();
+    assert_eq!(response.status, 200, "{response:?}");
+    response.body
+}
+
+#[track_caller]
+fn signal(attached: &Attached, signal: Signal) {
+    let id = Pid::from_raw(attached.id().cast_signed()).expect("an id");
+    kill_process(id, signal).expect("it runs");
+}
+
+#[test]
+fn a_pause_needs_no_help_of_the_process_and_connections_stay_whole() {
+    let lab = match Lab::new(Kind::Nginx) {
+        Ok(lab) => lab,
+        Err(reason) => skip!("{reason}"),
+    };
+    lab.file("small.html", "small");
+    lab.file("large.txt", vec![b'l'; LARGE]);
+    let (none, said) = lab.run_afpa(&["pause"]);
+    assert!(!none && said.contains("no fast path is on the interfaces"), "{said}");
+    let attached = lab.attach(&[]);
+    let mut client = lab.connect();
+    let before = attached.answered();
+    assert_eq!(body(&mut client, "/small.html"), b"small");
+    assert_eq!(attached.answered(), before + 1, "the connection has an offset");
+
+    signal(&attached, Signal::STOP);
+    let (done, said) = lab.run_afpa(&["pause"]);
+    let whose = format!("port 8080: paused, of process {} (", attached.id());
+    assert!(done && said.contains(&whose), "{said}");
+    let whole = |client: &mut Client| {
+        assert_eq!(body(client, "/small.html"), b"small");
+        assert_eq!(body(client, "/large.txt"), vec![b'l'; LARGE]);
+    };
+    whole(&mut client);
+    whole(&mut lab.connect());
+    signal(&attached, Signal::CONT);
+    for _ in 0..3 {
+        whole(&mut client);
+        whole(&mut lab.connect());
+    }
+    let paused = attached.statistics().expect("it runs");
+    assert_eq!(paused["paused"], true, "{paused}");
+    assert_eq!(attached.answered(), before + 1, "only what came before the pause");
+    let (_, table) = lab.run_afpa(&["stats"]);
+    assert!(table.contains("paused: `afpa resume`"), "{table}");
+
+    let (done, said) = lab.run_afpa(&["resume", "--port", "8080"]);
+    assert!(done && said.contains("port 8080: answers, of process"), "{said}");
+    assert_eq!(body(&mut lab.connect(), "/small.html"), b"small");
+    assert_eq!(attached.answered(), before + 2, "{:?}", attached.statistics());
+    whole(&mut client);
+}

@@ -1,0 +1,89 @@
+//! The self-check: some of the kernel's answers are compared with what user mode says.
+
+use afpa_testkit::{Server, Tree, eventually};
+use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+
+use crate::lab::{Lab, stats, warm};
+
+/// A number of objects by which the maps of this test's server are told from those of others.
+const OBJECTS: u32 = 1237;
+
+fn compared(server: &Server, found: &str) -> u64 {
+    stats(server)["fast_path"]["self_checks"][found].as_u64().unwrap_or_default()
+}
+
+fn server(lab: &Lab, tree: &Tree) -> Server {
+    lab.server(tree, |launch| {
+        launch.set(|settings| {
+            settings.set("fast_path.self_check", 1).set("fast_path.objects", OBJECTS);
+        });
+    })
+}
+
+#[test]
+fn answers_of_the_kernel_are_those_of_user_mode() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = Tree::new();
+    tree.file("hello.txt", "hello");
+    let server = server(&lab, &tree);
+    warm(&server, "/hello.txt");
+    let mut client = server.connect();
+    let requests = [
+        "GET /hello.txt HTTP/1.1\r\nHost: test\r\nAccept-Encoding: gzip, br\r\n\r\n",
+        "HEAD /hello.txt HTTP/1.1\r\nHost: test\r\n\r\n",
+    ];
+    eventually("some were compared", || {
+        requests.iter().for_each(|request| drop(client.exchange(request)));
+        compared(&server, "same") >= 4
+    });
+    assert_eq!(compared(&server, "different"), 0, "{}", server.log());
+    assert_eq!(stats(&server)["fast_path"]["state"], "in use on lo, eth0");
+}
+
+/// One bit of an answer changes in the kernel's memory.
+#[test]
+fn a_wrong_byte_in_the_kernel_ends_its_answers() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = Tree::new();
+    tree.file("hello.txt", "hello");
+    let server = server(&lab, &tree);
+    warm(&server, "/hello.txt");
+    spoil_slots(b"hello", b"hellp");
+    let mut client = server.connect();
+    eventually("the difference is found", || {
+        client.get("/hello.txt");
+        compared(&server, "different") > 0
+    });
+    let seen = stats(&server)["fast_path"].clone();
+    assert_eq!(
+        seen["state"], "not in use: the self-check found a wrong answer (see the log)",
+        "{seen}"
+    );
+    let log = server.log();
+    assert!(log.contains("on the kernel sent \"p\", and the server says \"o\""), "{log}");
+    assert!(log.contains("--- the server"), "both answers are kept: {log}");
+    assert_eq!(client.get("/hello.txt").text(), "hello", "user mode answers");
+}
+
+/// Replaces `from` by `to` in all answers that the kernel of this test's server has.
+fn spoil_slots(from: &[u8], to: &[u8]) {
+    let ids = MapInfoIter::default()
+        .filter(|info| info.name == "slots" && info.max_entries == OBJECTS + 1)
+        .map(|info| info.id);
+    let mut spoilt = 0;
+    for map in ids.filter_map(|id| MapHandle::from_map_id(id).ok()) {
+        for key in (1..=OBJECTS).map(u32::to_ne_bytes) {
+            let Ok(Some(mut slot)) = map.lookup(&key, MapFlags::ANY) else { continue };
+            let at = slot
+                .windows(4 + from.len())
+                .position(|bytes| bytes.starts_with(b"\r\n\r\n") && bytes.ends_with(from));
+            if let Some(at) = at {
+                slot[at + 4..at + 4 + to.len()].copy_from_slice(to);
+                map.update(&key, &slot, MapFlags::ANY).expect("written");
+                spoilt += 1;
+            }
+        }
+    }
+    assert!(spoilt > 0, "no slot has this answer");
+}

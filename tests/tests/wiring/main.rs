@@ -1,0 +1,9 @@
+//! The fast path on hosts that are wired in every way: each segment is translated once each way, or it is not the fast
+//! path's (E1 to E5, `bpf/LIFECYCLE.md`).
+
+mod chain;
+mod loopback;
+mod shapes;
+mod stacked;
+mod support;
+mod ways;

@@ -1,0 +1,134 @@
+//! Devices on top of others: each segment passes several hooks, and is translated at one of them.
+
+use afpa_bpf::Reason;
+use afpa_netlab::Bed;
+
+use crate::support::{
+    attach, ip, lab, mac, nothing_was_dropped, tc, text, to, try_ip, user_mode_is_right,
+};
+
+/// As keepalived's `use_vmac` has it: a macvlan with an address of its own, beside the card that it lies on.
+#[test]
+fn a_macvlan_beside_its_lower_device_is_translated_once() {
+    let Some(lab) = lab() else { return };
+    let (server, client) = (lab.bed.server(), lab.bed.client());
+    if !try_ip(server, "link add mv0 link eth0 type macvlan mode bridge") {
+        afpa_testkit::skip!("this kernel has no macvlan");
+    }
+    ip(server, "addr add 10.79.0.1/24 dev mv0");
+    ip(server, "link set mv0 up");
+    ip(client, "addr add 10.79.0.2/24 dev eth0");
+    ip(client, &format!("neigh replace 10.79.0.1 lladdr {} dev eth0", text(mac(server, "mv0"))));
+    attach(&lab, "mv0");
+    for address in ["10.79.0.1", "10.77.0.1"] {
+        let mut client = to(&lab, address);
+        for _ in 0..3 {
+            lab.converse(&mut client);
+            user_mode_is_right(&mut client);
+        }
+        client.end();
+    }
+    nothing_was_dropped(&lab);
+}
+
+/// The same, where another program behind ours ends the chain and wipes the traffic class.
+#[test]
+fn a_macvlan_whose_other_filters_accept_everything_is_translated_once() {
+    let Some(lab) = lab() else { return };
+    let (server, client) = (lab.bed.server(), lab.bed.client());
+    if !try_ip(server, "link add mv0 link eth0 type macvlan mode bridge") {
+        afpa_testkit::skip!("this kernel has no macvlan");
+    }
+    ip(server, "addr add 10.79.0.1/24 dev mv0");
+    ip(server, "link set mv0 up");
+    ip(client, "addr add 10.79.0.2/24 dev eth0");
+    ip(client, &format!("neigh replace 10.79.0.1 lladdr {} dev eth0", text(mac(server, "mv0"))));
+    attach(&lab, "mv0");
+    tc(server, "qdisc add dev mv0 clsact");
+    for hook in ["ingress", "egress"] {
+        tc(server, &format!("filter add dev mv0 {hook} protocol ip u32 match u32 0 0 flowid 1:7"));
+    }
+    let mut client = to(&lab, "10.79.0.1");
+    for _ in 0..3 {
+        lab.converse(&mut client);
+        user_mode_is_right(&mut client);
+    }
+    client.end();
+}
+
+/// Connections that are open when somebody puts the card into a bridge go on.
+#[test]
+fn a_card_that_joins_a_bridge_later_is_translated_once() {
+    let Some(lab) = lab() else { return };
+    let server = lab.bed.server();
+    let mut clients = [lab.client(), lab.client()];
+    clients.iter_mut().for_each(|client| lab.converse(client));
+    let card = text(mac(server, Bed::DEVICE));
+    ip(server, &format!("link add br0 address {card} type bridge"));
+    ip(server, "link set br0 up");
+    ip(server, "link set eth0 master br0");
+    ip(server, "addr add 10.77.0.1/16 dev br0");
+    ip(server, "addr del 10.77.0.1/16 dev eth0");
+    attach(&lab, "br0");
+    for client in &mut clients {
+        user_mode_is_right(client);
+        user_mode_is_right(client);
+    }
+    let mut late = lab.client();
+    lab.converse(&mut late);
+    user_mode_is_right(&mut late);
+    lab.converse(&mut late);
+    // The bridge goes, and the card is alone again.
+    ip(server, "addr add 10.77.0.1/16 dev eth0");
+    ip(server, "link set eth0 nomaster");
+    ip(server, "link del br0");
+    user_mode_is_right(&mut late);
+    clients.iter_mut().for_each(user_mode_is_right);
+    nothing_was_dropped(&lab);
+    clients.into_iter().for_each(afpa_testkit::Client::end);
+    late.end();
+}
+
+/// What comes in is sent round by an intermediate device, as for shaping. The programs are on that device, too.
+#[test]
+fn an_intermediate_device_sends_segments_round_and_they_are_translated_once() {
+    let Some(lab) = lab() else { return };
+    let server = lab.bed.server();
+    if !try_ip(server, "link add ifb0 type ifb") {
+        afpa_testkit::skip!("this kernel has no ifb");
+    }
+    ip(server, "link set ifb0 up");
+    attach(&lab, "ifb0");
+    tc(server, "qdisc add dev eth0 clsact");
+    let all = "protocol ip u32 match u32 0 0 action mirred egress redirect dev ifb0";
+    tc(server, &format!("filter add dev eth0 ingress {all}"));
+    let mut client = lab.client();
+    for _ in 0..3 {
+        lab.converse(&mut client);
+        user_mode_is_right(&mut client);
+    }
+    client.end();
+    nothing_was_dropped(&lab);
+}
+
+/// A copy of every frame comes in by a mirror port, addressed to somebody else's card: nobody may take it for ours.
+#[test]
+fn frames_for_another_card_are_nobody_s() {
+    let Some(lab) = lab() else { return };
+    let server = lab.bed.server();
+    ip(server, "link set eth0 promisc on");
+    let mut wire = lab.wired();
+    wire.ask_kernel();
+    let before = lab.counters();
+    let request = wire.get("/kernel.html");
+    let mut frame = wire.frame(&request);
+    frame[..6].copy_from_slice(&crate::support::STRANGER);
+    for kind in [crate::support::STRANGER, [0xff; 6], [1, 0, 0x5e, 0, 0, 1]] {
+        frame[..6].copy_from_slice(&kind);
+        wire.send_frame(&frame);
+    }
+    assert!(wire.collect(crate::support::QUIET).is_empty());
+    assert_eq!(lab.counters().since(&before)[Reason::Answered], 0, "{}", lab.tally());
+    wire.ask_user();
+    wire.ask_kernel();
+}

@@ -1,0 +1,180 @@
+//! A lab whose wiring changes: interfaces that come, join others and take over, and clients of which each frame is known.
+
+use std::net::{IpAddr, SocketAddr};
+use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use afpa_bpf::Reason;
+use afpa_netlab::{Bed, Namespace, connect};
+use afpa_testkit::Client;
+use afpa_testkit::packet::PacketSocket;
+use afpa_testkit::tcp::{Link, RawClient};
+use afpa_tests::tcp::{Lab, PORT, Plan, large};
+
+/// The second interface of both sides.
+pub(crate) const SIDE: &str = "eth1";
+/// For what must not come.
+pub(crate) const QUIET: Duration = Duration::from_millis(300);
+/// The MAC address of nobody.
+pub(crate) const STRANGER: [u8; 6] = [2, 0, 0, 0, 0x77, 1];
+
+pub(crate) fn lab() -> Option<Lab> {
+    Lab::with_sample(Plan::default())
+}
+
+/// Runs `ip` with these words in a namespace.
+#[track_caller]
+pub(crate) fn ip(namespace: &Namespace, words: &str) {
+    run("ip", &["-n", namespace.name()], words);
+}
+
+/// Whether `ip` succeeds: this kernel may lack what is asked for.
+pub(crate) fn try_ip(namespace: &Namespace, words: &str) -> bool {
+    let mut command = Command::new("ip");
+    command.args(["-n", namespace.name()]).args(words.split_whitespace());
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// Runs `tc` with these words in a namespace.
+#[track_caller]
+pub(crate) fn tc(namespace: &Namespace, words: &str) {
+    run("tc", &["-n", namespace.name()], words);
+}
+
+#[track_caller]
+fn run(program: &str, first: &[&str], words: &str) {
+    let mut command = Command::new(program);
+    let output = command.args(first).args(words.split_whitespace()).output().expect("it runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {words}: {error}");
+}
+
+#[track_caller]
+pub(crate) fn sysctl(namespace: &Namespace, setting: &str) {
+    let status = namespace.command("sysctl").args(["-qw", setting]).status().expect("it runs");
+    assert!(status.success(), "sysctl {setting}");
+}
+
+/// Puts the programs on another interface of the server.
+#[track_caller]
+pub(crate) fn attach(lab: &Lab, interface: &str) {
+    let attached = lab.bed.server().run(|| {
+        let index = nix::net::if_::if_nametoindex(interface).expect("an interface");
+        lab.fast_path().attach(index)
+    });
+    attached.expect("the server's side").expect("attached");
+}
+
+/// A second pair of interfaces, with these addresses (ADDRESS/PREFIX) of the server and the client.
+pub(crate) fn second_pair(lab: &Lab, server: &str, client: &str) {
+    let sides = [lab.bed.server(), lab.bed.client()];
+    connect((sides[0], SIDE), (sides[1], SIDE)).expect("a pair of interfaces");
+    for (side, address) in sides.into_iter().zip([server, client]) {
+        for interface in [Bed::DEVICE, SIDE, "all"] {
+            sysctl(side, &format!("net.ipv4.conf.{interface}.rp_filter=0"));
+        }
+        ip(side, &format!("addr add {address} dev {SIDE}"));
+    }
+}
+
+/// A connection to this address of the server.
+pub(crate) fn to(lab: &Lab, address: &str) -> Client {
+    let address = SocketAddr::new(address.parse().expect("an address"), PORT);
+    lab.bed.client().run(|| Client::to(address)).expect("the client's side")
+}
+
+/// Misses, an upload and a long response on a connection, whoever answers what: every byte is the server's.
+#[track_caller]
+pub(crate) fn user_mode_is_right(client: &mut Client) {
+    assert_eq!(client.get("/user.html").body, b"from nginx");
+    let content: Vec<u8> = large().into_iter().rev().collect();
+    let head = format!(
+        "PUT /upload/x HTTP/1.1\r\nHost: server\r\nContent-Length: {}\r\n\r\n",
+        content.len()
+    );
+    client.send([head.as_bytes(), &content].concat());
+    let status = client.receive().status;
+    assert!(matches!(status, 201 | 204), "{status}");
+    assert!(client.get("/upload/x").body == content, "what was uploaded");
+    assert!(client.get("/large.html").body == large(), "a long response");
+}
+
+/// Nothing in the counts says that a segment had to be dropped.
+#[track_caller]
+pub(crate) fn nothing_was_dropped(lab: &Lab) {
+    let counters = lab.counters();
+    let dropped: u64 =
+        [Reason::TranslateFailed, Reason::DropUnparsed, Reason::EgressUnparsed, Reason::DropNoWay]
+            .iter()
+            .map(|reason| counters[*reason])
+            .sum();
+    assert_eq!(dropped, 0, "{}", lab.tally());
+}
+
+/// What carries a client's frames: it sends by one interface, to one MAC address and from one; it receives by another,
+/// and takes only what is meant for its own address there, as a network card does.
+pub(crate) struct Legs {
+    pub(crate) out: PacketSocket,
+    pub(crate) from: [u8; 6],
+    pub(crate) to: [u8; 6],
+    pub(crate) back: PacketSocket,
+    pub(crate) own: [u8; 6],
+}
+
+impl Link for Legs {
+    fn send(&self, frame: &[u8]) {
+        let mut frame = frame.to_vec();
+        frame[..6].copy_from_slice(&self.to);
+        frame[6..12].copy_from_slice(&self.from);
+        assert!(self.out.send(&frame).expect("sent"), "the device has room");
+    }
+
+    fn receive(&self, frame: &mut [u8], patience: Duration) -> Option<usize> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.back.receive(frame).expect("received") {
+                Some(length) if frame[..6] == self.own => return Some(length),
+                Some(_) => {}
+                None => self.back.wait(deadline.checked_duration_since(Instant::now())?),
+            }
+        }
+    }
+}
+
+/// The MAC address of an interface.
+pub(crate) fn mac(side: &Namespace, interface: &str) -> [u8; 6] {
+    side.interface(interface).mac().expect("an address")
+}
+
+/// A packet socket on an interface of the client.
+pub(crate) fn socket(lab: &Lab, interface: &str) -> PacketSocket {
+    let socket = lab.bed.client().run(|| PacketSocket::open(interface));
+    socket.expect("the client's side").expect("a packet socket")
+}
+
+pub(crate) fn text(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+/// Where a hand-made client lives; nobody's kernel has this address.
+pub(crate) const WIRED: &str = "10.77.200.1";
+
+/// The server finds this client by that interface and at that MAC address, whatever the client does.
+pub(crate) fn server_sends(lab: &Lab, address: &str, interface: &str, mac: [u8; 6]) {
+    let server = lab.bed.server();
+    ip(server, &format!("route replace {address}/32 dev {interface}"));
+    ip(server, &format!("neigh replace {address} lladdr {} dev {interface}", text(mac)));
+}
+
+/// A client by hand over these legs, connected.
+#[track_caller]
+pub(crate) fn wired(legs: Legs) -> RawClient {
+    static PORTS: AtomicU16 = AtomicU16::new(30_000);
+    let here: IpAddr = WIRED.parse().expect("an address");
+    let here = SocketAddr::new(here, PORTS.fetch_add(1, Ordering::Relaxed));
+    let there = SocketAddr::new(Bed::SERVER_V4.into(), PORT);
+    let mut client = RawClient::new(legs, Default::default(), here, there);
+    client.connect();
+    client
+}
