@@ -67,7 +67,6 @@ fn request(what: u16, content: &[u8]) -> Vec<u8> {
     message[..4].copy_from_slice(&length);
     message[4..6].copy_from_slice(&what.to_ne_bytes());
     message[6..8].copy_from_slice(&REQUEST_DUMP.to_ne_bytes());
-    message.extend(content);
     message
 }
 
