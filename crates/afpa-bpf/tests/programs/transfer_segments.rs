@@ -277,7 +277,7 @@ fn clients_of_the_kernel_read_the_same_bytes_on_every_kind_of_interface() {
     };
     let distant = [SERVER_V4, SERVER_V6].map(|address| lab.world.connect(address));
     let mut clients: Vec<_> = distant.into_iter().collect();
-    clients.extend([SERVER_V4, SERVER_V6].map(local));
+    clients.extend(["127.0.0.1", SERVER_V6].map(local));
     for turn in 0..20 {
         lab.fast_path.beat();
         for (number, client) in clients.iter_mut().enumerate() {
@@ -290,4 +290,7 @@ fn clients_of_the_kernel_read_the_same_bytes_on_every_kind_of_interface() {
     }
     assert_eq!(lab.count(Reason::TransferBegun), 80);
     assert_eq!(lab.count(Reason::TransferLost) + lab.count(Reason::TransferGivenUp), 0);
+    // By loopback no route leads to an interface's IPv4 address, so nothing could be sent again.
+    assert_eq!(local(SERVER_V4).get("/big.html").body, b"big, but from nginx");
+    assert_eq!(lab.count(Reason::PassLoopback), 1);
 }
