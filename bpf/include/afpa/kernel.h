@@ -264,9 +264,14 @@ static inline __attribute__((always_inline)) bool before(__u32 a, __u32 b)
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
 
 /*
- * A bit field of the kernel's packet. Before Linux 6.2 by a call, which takes the packet for an address; the loader
- * decides, and the verifier removes the way that is not taken.
+ * A field of the kernel's packet, `skb_field(skb, dev, ifindex)` is `dev->ifindex`; and a bit field of it. Before Linux
+ * 6.2 by calls, which take the packet for an address; the loader decides, and the verifier removes the way that is not
+ * taken.
  */
+#define skb_field(skb, ...)                                                                    \
+	(bpf_ksym_exists(bpf_cast_to_kern_ctx) ?                                                   \
+		 ___arrow(((struct sk_buff *)bpf_cast_to_kern_ctx(skb)), __VA_ARGS__) :                \
+		 BPF_CORE_READ((struct sk_buff *)(void *)(skb), __VA_ARGS__))
 #define skb_bits(skb, field)                                                                   \
 	(bpf_ksym_exists(bpf_cast_to_kern_ctx) ?                                                   \
 		 BPF_CORE_READ_BITFIELD((struct sk_buff *)bpf_cast_to_kern_ctx(skb), field) :          \

@@ -165,6 +165,13 @@ static __always_inline __u64 load8(const void *at)
 	return *(const __u64 *)at;
 }
 
+/* One step of the hashes of headers and connections; their first value is `shared.hash_seed`. */
+static __always_inline __u64 mix(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * AFPA_HASH_PRIME;
+	return hash ^ hash >> 32;
+}
+
 /* Keep the compiler from optimizing away a check of `variable` that only the verifier needs. */
 #define opaque(variable) asm volatile("" : "+r"(variable))
 

@@ -19,6 +19,7 @@
 
 #include <afpa/clock.h>
 #include <afpa/net/packet.h>
+#include <afpa/scratch.h>
 
 #define ADMITTED_BITS 16
 #define ADMITTED_RENEWING 1u /* lowest bit of the time: a request went up to confirm the client anew */
@@ -42,13 +43,11 @@ struct admission {
 static __always_inline struct admission admission_of(const struct afpa_flow_key *key)
 {
 	const __u64 *client = (const __u64 *)key->client, *server = (const __u64 *)key->server;
-	__u64 hash = (shared.hash_seed ^ client[0]) * AFPA_HASH_PRIME;
+	__u64 hash = mix(mix(shared.hash_seed, client[0]), client[1]);
 	struct admission admission = {};
 	__u32 place;
 
-	hash = ((hash ^ hash >> 32) ^ client[1]) * AFPA_HASH_PRIME;
-	hash = ((hash ^ hash >> 32) ^ server[0] ^ (server[1] + key->server_port)) * AFPA_HASH_PRIME;
-	hash ^= hash >> 29;
+	hash = mix(hash, server[0] ^ (server[1] + key->server_port));
 	place = hash & ((1 << ADMITTED_BITS) - 1);
 	admission.tag = hash >> 32 | 1; /* no client's word is 0 */
 	admission.word = bpf_map_lookup_elem(&admitted, &place);

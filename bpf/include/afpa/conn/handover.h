@@ -269,7 +269,7 @@ static __always_inline void told(struct afpa_flow *flow, const struct translatio
 static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				   struct afpa_flow *flow, struct turn *turn)
 {
-	bool has_offset, absorbed, ended, reset, final, bypassed, damaged = is_damaged(skb, work, s);
+	bool has_offset, absorbed, taken, ended, reset, final, bypassed, damaged = is_damaged(skb, work, s);
 	enum standing standing = STANDING_OUTSIDE;
 	enum afpa_reason why = AFPA_ANSWERED;
 	struct translation t = {};
@@ -288,9 +288,10 @@ static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, con
 	final = flow_is_final(flow);
 	has_offset = flow_has_offset(flow);
 	absorbed = standing == STANDING_ACCEPTABLE && absorbs_ack(flow, s);
+	taken = standing == STANDING_ACCEPTABLE && !absorbed;
 	if (standing == STANDING_ACCEPTABLE)
 		note(flow, s, turn->now);
-	if (standing == STANDING_ACCEPTABLE && !absorbed) {
+	if (taken) {
 		hand_over(flow, s, turn);
 		if (s->flags & TCP_FIN) {
 			flow->owner = AFPA_OWNER_CLOSING;
@@ -298,7 +299,7 @@ static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, con
 		}
 	}
 	rx_translation(flow, s, &t);
-	if (standing == STANDING_ACCEPTABLE && !absorbed)
+	if (taken)
 		told(flow, &t);
 	if (reset)
 		flow->owner = AFPA_OWNER_CLOSING;

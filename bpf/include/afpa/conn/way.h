@@ -20,27 +20,21 @@
 
 _Static_assert(sizeof(struct afpa_way) == 16, "hashed as two words");
 
-static __always_inline __u64 way_mix(__u64 hash, __u64 word)
-{
-	hash = (hash ^ word) * AFPA_HASH_PRIME;
-	return hash ^ hash >> 32;
-}
-
 static __always_inline __u64 way_hash_tuple(const struct afpa_flow_key *key)
 {
 	const __u64 *words = (const __u64 *)key;
 	__u64 hash = shared.hash_seed;
 
 	for (int i = 0; i < 4; i++)
-		hash = way_mix(hash, words[i]);
-	return way_mix(hash, (__u64)key->client_port << 16 | key->server_port);
+		hash = mix(hash, words[i]);
+	return mix(hash, (__u64)key->client_port << 16 | key->server_port);
 }
 
 static __always_inline __u64 way_proof(__u64 tuple, const struct afpa_way *way)
 {
 	const __u32 *words = (const __u32 *)way;
 
-	return way_mix(way_mix(tuple, join_words(words[0], words[1])), join_words(words[2], words[3]));
+	return mix(mix(tuple, join_words(words[0], words[1])), join_words(words[2], words[3]));
 }
 
 static __always_inline struct afpa_proven_way *way_entry(__u64 tuple)

@@ -30,7 +30,7 @@ __noinline __u32 afpa_recall_part(struct work *work, const struct segment *s)
 	}
 	/* The entry may have become another connection's while it was copied: the table drops its oldest ones (P4). */
 	load_fence();
-	if (bpf_map_lookup_elem(&partials, &s->key) != part || *(volatile __u32 *)&part->next != s->seq)
+	if (bpf_map_lookup_elem(&partials, &key) != part || *(volatile __u32 *)&part->next != s->seq)
 		return 0;
 	return length;
 }

@@ -15,12 +15,6 @@
 #define BLOCK_AT_MAX (AFPA_HEAD_MAX - AFPA_CHECKED_MAX)
 #define LINES_MAX 64
 
-static __always_inline __u64 mix(__u64 hash, __u64 word)
-{
-	hash = (hash ^ word) * AFPA_HASH_PRIME;
-	return hash ^ hash >> 32;
-}
-
 /* Position of the first byte of a folded host that is no letter, digit, '-' or '.'; `length` if none. */
 static __always_inline __u32 host_name_end(const __u8 *host, __u32 length)
 {

@@ -21,16 +21,13 @@
 /* May the packet be delivered by another device than the one that it came in by: a bridge, a macvlan, a bond? */
 static __always_inline bool has_rx_handler(struct __sk_buff *skb)
 {
-	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
-
-	return kernel->dev->rx_handler;
+	return skb_field(skb, dev, rx_handler);
 }
 
 /* The device that routing gave the packet to, by index; 0: it has no route any more. */
 static __always_inline __u32 routed_to(struct __sk_buff *skb)
 {
-	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
-	struct dst_entry *route = (void *)(kernel->_skb_refdst & ~1UL);
+	struct dst_entry *route = (void *)(skb_field(skb, _skb_refdst) & ~1UL);
 
 	return route ? BPF_CORE_READ(route, dev, ifindex) : 0;
 }
@@ -38,9 +35,7 @@ static __always_inline __u32 routed_to(struct __sk_buff *skb)
 /* The network namespace of the packet's device. */
 static __always_inline __u64 namespace_of(struct __sk_buff *skb)
 {
-	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
-
-	return kernel->dev->nd_net.net->net_cookie;
+	return skb_field(skb, dev, nd_net.net, net_cookie);
 }
 
 /* --- which hook --- */
