@@ -14,13 +14,16 @@ mod clock;
 mod conn;
 mod dry_run;
 mod found;
+mod kernel;
 mod load;
 mod net;
 mod pin_dir;
 mod pin_home;
 pub mod preflight;
+mod program;
 mod region;
 mod rtx;
+mod settings;
 mod stats;
 mod verify;
 
@@ -41,14 +44,16 @@ pub use conn::samples::{Samples, sampled_answer, sampled_request};
 pub use conn::served::ServedSockets;
 pub use dry_run::{DryRun, Hook, TCX_DROP, TCX_NEXT, TCX_REDIRECT};
 pub use found::{FoundFastPath, OnHooks, OtherProgram, Process};
-pub use load::{BYPASS_AFTER, FastPath, ProgramStatistics, Settings, Unavailable};
+pub use load::{FastPath, Unavailable};
 pub use net::carriers::{Carriers, Change};
 pub use net::interfaces::{Interface, carrying, interfaces, is_reachable};
 pub use net::port_claim::{ClaimRefused, PortClaim};
 pub use net::tcx::{TcxHook, TcxProgram, detach_link};
 pub use pin_dir::{PinDir, PinDirOwner, PinDirRefused};
 pub use pin_home::{HOME, open_home};
+pub use program::ProgramStatistics;
 pub use rtx::RtxThread;
+pub use settings::{BYPASS_AFTER, Settings};
 pub use stats::Counters;
 
 /// The eBPF object this crate was built with.

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,106 +10,15 @@ use afpa_abi::{ANSWER_MAX, TICK_SHIFT, program};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
 
 use crate::cache::pinned::Pinned;
-use crate::conn::admit::FIREWALL_INTERVAL;
 use crate::conn::served::Server;
+use crate::kernel::Kernel;
 use crate::net::hooked::Hooks;
 use crate::net::links::Attachments;
 use crate::region::{Pages, Region, Slots};
 use crate::rtx::Timers;
+use crate::settings::{BYPASS_AFTER_MAX, Settings};
 use crate::stats::counters::InterfaceCounters;
 use crate::verify;
-
-/// [`Settings::bypass_after`] by default. A hit saves about ten times what a pass costs, so that the fast path
-/// pays from one hit in ten requests on. Where hits come by chance, 64 misses in a row are seen once in some
-/// 8,500 requests with one hit in ten, once in some millions with one in five.
-pub const BYPASS_AFTER: u32 = 64;
-const BYPASS_AFTER_MAX: u32 = u16::MAX as u32;
-
-/// Sizes and habits of the fast path. Memory is allocated when it is loaded.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Variants of objects that may be pinned, those being retired included; 2.2 KB each.
-    pub objects: u32,
-    /// Longest answer, head and content, that is given here. Those that are longer than one segment need
-    /// pages and transfers.
-    pub answer_max: u32,
-    /// Pages for answers that are longer than one segment, one for every 4,096 bytes; 5.6 KB each.
-    pub pages: u32,
-    /// Transfers, answers of several segments, that are under way at a time; about 1 KB each. Further ones are
-    /// left to user mode.
-    pub transfers: u32,
-    /// Connections that have an rtx timer at a time, because they were sent an answer of one segment in the last
-    /// tenth of a second; 64 bytes each, and again as much for those that have not acknowledged it. On further ones
-    /// a lost answer is sent again when the client asks again.
-    pub rtx_timers: u32,
-    /// Bytes of slots and pages that are kept, a second after they were retired, for clients that do not
-    /// have their answers yet. When they are more, the oldest of these connections end.
-    pub retired_bytes: usize,
-    /// Connections shared with the fast path; about 200 bytes each. Further ones stay in user mode.
-    pub flows: u32,
-    /// Host values that select sites, of all listener sets together; a site with names has two of each, with
-    /// its port and without.
-    pub hosts: u32,
-    /// Connections on which the beginning of a request is kept until its rest comes, 2.7 KB each; of further
-    /// ones, those that wait longest are left to user mode.
-    pub partial_heads: u32,
-    /// Header blocks remembered, 1.6 KB each; rounded up to a power of two.
-    pub header_blocks: u32,
-    /// Bytes of the ring buffer of answered requests; rounded up to a power of two of pages.
-    pub event_bytes: u32,
-    /// Report one in this many answers; 0: none.
-    pub log_every: u32,
-    /// Pass a request of each connection to user mode at least this often, so that the idle timer
-    /// of a server we do not control sees one; zero: never.
-    pub refresh: Duration,
-    /// After this many consecutive requests that the kernel could not answer, user mode alone serves the rest of the
-    /// connection, unless paths were pinned meanwhile; 0: never. At most 65,535.
-    pub bypass_after: u32,
-    /// The least time that these requests must span: longer than it takes to pin a changed object again.
-    pub bypass_time: Duration,
-    /// Clients are answered for so long after their packets got through the kernel's own path: netfilter, cgroup
-    /// programs, routes. Then a request of theirs takes that path. Zero: for ever.
-    pub firewall_interval: Duration,
-    /// A folder on a BPF file system that keeps programs and connections when this process ends:
-    /// nothing is answered then, but connections with a sequence offset are still translated, and the
-    /// next process that loads with the same folder takes them over. None: they break.
-    pub keep_in: Option<PathBuf>,
-    /// Maps that were kept are taken as they are, whatever sizes these settings want.
-    pub sizes_as_kept: bool,
-    /// How long the bytes of a retired object stay, for clients that lost their answer: as long as most
-    /// stacks try. [`FastPath::reclaim`] finds out earlier who still needs them.
-    pub retire_after: Duration,
-    /// For tests: as on kernels without tcx.
-    #[doc(hidden)]
-    pub without_tcx: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            objects: 8192,
-            answer_max: ANSWER_MAX as u32,
-            pages: 1024,
-            transfers: 1024,
-            rtx_timers: 16384,
-            retired_bytes: 16 << 20,
-            flows: 65536,
-            hosts: 4096,
-            partial_heads: 512,
-            header_blocks: 4096,
-            event_bytes: 1 << 20,
-            log_every: 1,
-            refresh: Duration::ZERO,
-            bypass_after: BYPASS_AFTER,
-            bypass_time: Duration::from_secs(1),
-            firewall_interval: FIREWALL_INTERVAL,
-            keep_in: None,
-            sizes_as_kept: false,
-            retire_after: Duration::from_secs(60),
-            without_tcx: false,
-        }
-    }
-}
 
 /// Why the fast path cannot be had, and what would help.
 #[derive(Debug, thiserror::Error)]
@@ -120,21 +28,6 @@ pub struct Unavailable {
     pub reason: String,
     /// What the operator can do about it.
     pub remedy: &'static str,
-}
-
-/// What the verifier and the kernel say about a loaded program.
-#[derive(Clone, Debug)]
-pub struct ProgramStatistics {
-    /// The program's name.
-    pub name: &'static str,
-    /// Instructions the verifier processed; its limit is one million.
-    pub verified_instructions: u32,
-    /// Bytes of machine code.
-    pub jited_bytes: u32,
-    /// Runs and time in them, while `kernel.bpf_stats_enabled` is set.
-    pub runs: u64,
-    /// See `runs`.
-    pub time: Duration,
 }
 
 /// The loaded fast path. When it is dropped, or its process ends in whatever way, nothing is answered
@@ -157,10 +50,10 @@ pub struct FastPath {
     pub(crate) served_survey: MapHandle,
     pub(crate) served_inodes: MapHandle,
     pub(crate) servers: Mutex<Vec<Server>>,
-    icmp: OwnedFd,
-    transfer: Option<OwnedFd>,
+    pub(crate) icmp: OwnedFd,
+    pub(crate) transfer: Option<OwnedFd>,
     pub(crate) rtx: Option<RtxPrograms>,
-    unusual: OwnedFd,
+    pub(crate) unusual: OwnedFd,
     pub(crate) chain: Option<OwnedFd>,
     /// See [`FastPath::guard`].
     pub(crate) guards: [OwnedFd; 2],
@@ -192,7 +85,9 @@ pub struct FastPath {
 impl FastPath {
     /// Load programs and maps. Nothing is attached, served or answered yet.
     pub fn load(mut settings: Settings) -> Result<Self, Unavailable> {
-        check_kernel()?;
+        if let Some(why) = Kernel::this().refusals().into_iter().next() {
+            return Err(why);
+        }
         let mut open =
             verify::open_object().map_err(|error| explain("eBPF object cannot be read", &error))?;
         let header_blocks = settings.header_blocks.max(1).next_power_of_two();
@@ -335,26 +230,6 @@ impl FastPath {
     pub fn set_bypass_after(&self, passes: u32) {
         self.region.bypass_after().store(passes.min(BYPASS_AFTER_MAX), Ordering::Relaxed);
     }
-
-    /// Verifier and run-time figures of each program.
-    pub fn program_statistics(&self) -> std::io::Result<Vec<ProgramStatistics>> {
-        let programs = [
-            ("afpa_answer", Some(&self.answer)),
-            ("afpa_transfer", self.transfer.as_ref()),
-            ("afpa_icmp", Some(&self.icmp)),
-            ("afpa_unusual", Some(&self.unusual)),
-            ("afpa_guard_egress", Some(&self.guards[0])),
-            ("afpa_guard_ingress", Some(&self.guards[1])),
-            ("afpa_ingress", Some(&self.ingress)),
-            ("afpa_egress", Some(&self.egress)),
-            ("afpa_probe", Some(&self.probe)),
-            ("afpa_served", Some(&self.served_program)),
-            ("afpa_rtx_due", self.rtx.as_ref().map(|rtx| &rtx.due)),
-            ("afpa_rtx_timer", self.rtx.as_ref().map(|rtx| &rtx.timer)),
-        ];
-        let loaded = programs.into_iter().filter_map(|(name, program)| Some((name, program?)));
-        loaded.map(|(name, program)| statistics(name, program)).collect()
-    }
 }
 
 /// The programs that retransmit.
@@ -422,73 +297,6 @@ fn kept_as(map: &OsStr) -> Option<&'static str> {
         ".data.shared" => Some("shared"),
         _ => None,
     }
-}
-
-fn statistics(name: &'static str, fd: &OwnedFd) -> std::io::Result<ProgramStatistics> {
-    let info = information(fd)?;
-    Ok(ProgramStatistics {
-        name,
-        verified_instructions: info.verified_insns,
-        jited_bytes: info.jited_prog_len,
-        runs: info.run_cnt,
-        time: Duration::from_nanos(info.run_time_ns),
-    })
-}
-
-/// The kernel's number of a program.
-pub(crate) fn id(fd: &OwnedFd) -> std::io::Result<u32> {
-    information(fd).map(|info| info.id)
-}
-
-/// `bpf_prog_info` of a program.
-fn information(fd: &OwnedFd) -> std::io::Result<libbpf_rs::libbpf_sys::bpf_prog_info> {
-    use libbpf_rs::libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info};
-
-    let mut info = bpf_prog_info::default();
-    let mut length = size_of::<bpf_prog_info>() as u32;
-    let into = (&raw mut info).cast();
-    // JUSTIFICATION: libbpf-rs offers no way to ask about a program it does not own.
-    // SAFETY: `into` points to `length` writable bytes, zeroed, which is what the kernel wants.
-    let result = unsafe { bpf_obj_get_info_by_fd(fd.as_raw_fd(), into, &mut length) };
-    if result != 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    Ok(info)
-}
-
-/// The oldest kernel that the programs are tested on.
-const OLDEST: (u32, u32) = (6, 1);
-
-fn check_kernel() -> Result<(), Unavailable> {
-    let uname = rustix::system::uname();
-    let release = uname.release().to_string_lossy().into_owned();
-    let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    if version < OLDEST {
-        return Err(Unavailable {
-            reason: format!("Linux {release} is too old"),
-            remedy: "Linux 6.1 or newer is needed",
-        });
-    }
-    check_preemption(&uname.version().to_string_lossy())?;
-    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        return Err(Unavailable {
-            reason: "kernel has no BTF".into(),
-            remedy: "a kernel with CONFIG_DEBUG_INFO_BTF=y, and /sys mounted",
-        });
-    }
-    Ok(())
-}
-
-/// The programs have scratch memory for each processor. Where softirqs are preempted by others, two runs would share it.
-fn check_preemption(version: &str) -> Result<(), Unavailable> {
-    if !version.contains("PREEMPT_RT") {
-        return Ok(());
-    }
-    Err(Unavailable {
-        reason: "kernel is built with PREEMPT_RT".into(),
-        remedy: "a kernel without it; AFPA serves from user mode there",
-    })
 }
 
 impl Drop for FastPath {

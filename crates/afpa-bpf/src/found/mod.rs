@@ -19,7 +19,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 pub use process::Process;
 
-use crate::net::rtnetlink;
+use crate::net::devices::devices;
 use crate::pin_dir::PinDir;
 use crate::region::Region;
 
@@ -70,13 +70,13 @@ impl OnHooks {
     /// When the process lacks the rights, or the kernel has no such hooks.
     pub fn look() -> io::Result<Self> {
         let mut seen = Self::default();
-        for link in rtnetlink::links()? {
+        for device in devices()? {
             for hook in [BPF_TCX_INGRESS, BPF_TCX_EGRESS] {
-                let chain = match query::chain(link.index, hook) {
+                let chain = match query::chain(device.index, hook) {
                     Err(error) if error.raw_os_error() == Some(19) => continue, // it has just gone
                     chain => chain?,
                 };
-                seen.add(link.index, &link.name, hook == BPF_TCX_INGRESS, &chain)?;
+                seen.add(device.index, &device.name, hook == BPF_TCX_INGRESS, &chain)?;
             }
         }
         Ok(seen)

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use libbpf_rs::libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info, bpf_prog_query_opts};
+use libbpf_rs::libbpf_sys::bpf_prog_query_opts;
 use libbpf_rs::{MapCore, MapHandle, ProgramImpl};
 
 /// A program on a hook.
@@ -45,7 +45,6 @@ pub(super) fn chain(interface: u32, hook: u32) -> io::Result<Vec<Attached>> {
 pub(super) struct Program {
     pub(super) name: String,
     descriptor: OwnedFd,
-    maps: u32,
 }
 
 /// A program by its number. None: it has just gone.
@@ -54,25 +53,14 @@ pub(super) fn program(id: u32) -> io::Result<Option<Program>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         descriptor => descriptor?,
     };
-    let mut info = bpf_prog_info::default();
-    ask(&descriptor, &mut info)?;
-    let name = info.name.iter().take_while(|c| **c != 0).map(|c| *c as u8).collect();
-    let name = String::from_utf8(name).unwrap_or_default();
-    Ok(Some(Program { name, descriptor, maps: info.nr_map_ids }))
+    Ok(Some(Program { name: crate::program::name(&descriptor)?, descriptor }))
 }
 
 impl Program {
     /// Its maps, by their names.
     pub(super) fn maps(&self) -> io::Result<BTreeMap<String, Map>> {
-        let mut ids = vec![0u32; self.maps as usize];
-        let mut info = bpf_prog_info {
-            nr_map_ids: self.maps,
-            map_ids: ids.as_mut_ptr() as u64,
-            ..Default::default()
-        };
-        ask(&self.descriptor, &mut info)?;
         let mut maps = BTreeMap::new();
-        for id in ids {
+        for id in crate::program::maps(&self.descriptor)? {
             let Ok(map) = MapHandle::from_map_id(id) else { continue };
             maps.insert(map.name().to_string_lossy().into_owned(), Map { id });
         }
@@ -89,15 +77,6 @@ impl Map {
     pub(super) fn open(&self) -> io::Result<MapHandle> {
         MapHandle::from_map_id(self.id).map_err(plain)
     }
-}
-
-fn ask(program: &OwnedFd, info: &mut bpf_prog_info) -> io::Result<()> {
-    let mut length = size_of::<bpf_prog_info>() as u32;
-    let into = (info as *mut bpf_prog_info).cast();
-    // JUSTIFICATION: libbpf-rs offers no way to ask about a program it does not own.
-    // SAFETY: `into` points to `length` writable bytes; the arrays that it names are as long as it says.
-    let result = unsafe { bpf_obj_get_info_by_fd(program.as_raw_fd(), into, &mut length) };
-    if result != 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// The error that the kernel gave.

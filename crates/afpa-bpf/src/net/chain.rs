@@ -4,7 +4,8 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use crate::dry_run::run_from;
-use crate::load::{FastPath, id};
+use crate::load::FastPath;
+use crate::program::id;
 
 const ETHERNET: usize = 14;
 

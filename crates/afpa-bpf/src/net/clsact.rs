@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use libbpf_rs::libbpf_sys::{BPF_TCX_INGRESS, bpf_obj_pin, bpf_prog_info};
+use libbpf_rs::libbpf_sys::{BPF_TCX_INGRESS, bpf_obj_pin};
 use libbpf_rs::{
     MapCore, MapFlags, MapHandle, ProgramImpl, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook,
 };
@@ -164,25 +164,7 @@ fn is_dead(program: u32) -> bool {
 
 /// The numbers of the maps that a program uses.
 fn maps_of(program: u32) -> io::Result<Vec<u32>> {
-    const MOST: usize = 64;
-    let program = ProgramImpl::fd_from_id(program).map_err(system)?;
-    let mut maps = [0u32; MOST];
-    let mut info = bpf_prog_info {
-        nr_map_ids: MOST as u32,
-        map_ids: maps.as_mut_ptr() as u64,
-        ..Default::default()
-    };
-    let mut length = size_of::<bpf_prog_info>() as u32;
-    let into = (&raw mut info).cast();
-    // JUSTIFICATION: libbpf-rs offers no way to ask about a program it does not own.
-    // SAFETY: `into` points to `length` writable bytes; `map_ids` has room for as many numbers as `nr_map_ids` says.
-    let result = unsafe {
-        libbpf_rs::libbpf_sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), into, &mut length)
-    };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(maps.into_iter().take(info.nr_map_ids as usize).collect())
+    crate::program::maps(&ProgramImpl::fd_from_id(program).map_err(system)?)
 }
 
 /// The programs that wait in the folders of this machine for a process that takes them over.

@@ -4,7 +4,7 @@ use std::io;
 
 use libbpf_rs::libbpf_sys::BPF_TCX_INGRESS;
 
-use crate::net::rtnetlink::{self, half, word};
+use crate::net::rtnetlink::{attributes, dump, text, word};
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) fn on(interface: u32, hook: u32) -> io::Result<Vec<Found>> {
     request[4..8].copy_from_slice(&interface.to_ne_bytes());
     request[12..16].copy_from_slice(&parent.to_ne_bytes());
     let mut found = Vec::new();
-    rtnetlink::dump(GET_FILTER, &request, |kind, message| {
+    dump(GET_FILTER, &request, |kind, message| {
         if kind == NEW_FILTER {
             found.extend(filter(message));
         }
@@ -50,7 +50,7 @@ fn filter(message: &[u8]) -> Option<Found> {
     let options = attributes(message.get(INFO..)?).find(|(kind, _)| *kind == OPTIONS)?.1;
     for (kind, value) in attributes(options) {
         match kind {
-            BPF_NAME => name = String::from_utf8_lossy(value).trim_end_matches('\0').to_owned(),
+            BPF_NAME => name = text(value),
             BPF_ID => program = word(value, 0),
             _ => {}
         }
@@ -58,27 +58,10 @@ fn filter(message: &[u8]) -> Option<Found> {
     Some(Found { priority: info >> 16, handle, program: program?, name })
 }
 
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let length = usize::from(half(bytes, 0).filter(|length| *length >= 4)?);
-        let value = bytes.get(4..length)?;
-        let kind = half(bytes, 2)? & 0x3fff; // without the flags of nested attributes
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind, value))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = (4 + value.len() as u16).to_ne_bytes().to_vec();
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(value);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
+    use crate::net::rtnetlink::attribute;
 
     fn message(options: &[Vec<u8>]) -> Vec<u8> {
         let words = [0, 3u32, 1, INGRESS, 49152 << 16 | 3];

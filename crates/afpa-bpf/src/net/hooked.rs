@@ -5,9 +5,9 @@ use std::os::fd::OwnedFd;
 
 use libbpf_rs::libbpf_sys::BPF_TCX_INGRESS;
 
-use crate::load::Settings;
 use crate::net::clsact::Filter;
 use crate::net::links;
+use crate::settings::Settings;
 
 /// What this kernel has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use nix::ifaddrs::getifaddrs;
 
+use crate::net::devices::devices;
+
 /// An interface that is up, and its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
@@ -34,13 +36,13 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
             addresses.entry(entry.interface_name).or_default().push(address);
         }
     }
-    let links = crate::net::rtnetlink::links()?;
-    let links = links.into_iter().filter(|link| link.up && link.ethernet && !link.has_master);
-    let interfaces = links.map(|link| Interface {
-        addresses: addresses.remove(&link.name).unwrap_or_default(),
-        name: link.name,
-        index: link.index,
-        loopback: link.loopback,
+    let devices = devices()?;
+    let devices = devices.into_iter().filter(|one| one.up && one.ethernet && one.master == 0);
+    let interfaces = devices.map(|device| Interface {
+        addresses: addresses.remove(&device.name).unwrap_or_default(),
+        name: device.name,
+        index: device.index,
+        loopback: device.loopback,
     });
     Ok(interfaces.collect())
 }

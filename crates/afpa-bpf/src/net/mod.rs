@@ -4,6 +4,7 @@ pub(crate) mod attach;
 pub(crate) mod carriers;
 mod chain;
 mod clsact;
+pub(crate) mod devices;
 mod filters;
 mod guard;
 pub(crate) mod hooked;

@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
 
 use rustix::fs::statfs;
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 
-use super::{Facts, FastPathFacts, links, listeners, routes, xfrm};
+use super::{Facts, FastPathFacts, listeners, routes, xfrm};
 use crate::found::{FoundFastPath, OnHooks};
+use crate::kernel::Kernel;
+use crate::net::devices::devices;
 
 /// What loading takes.
 const NEEDED: [(CapabilitySet, &str); 3] = [
@@ -25,7 +26,6 @@ impl Facts {
     /// Looks at this host, in the calling thread's network namespace, with the addresses in mind where a fast path
     /// is wanted. `serves`: AFPA itself will listen there.
     pub fn gather(addresses: &[SocketAddr], serves: bool) -> Self {
-        let uname = rustix::system::uname();
         let hooks = OnHooks::look().ok();
         let has = capabilities(None).map(|sets| sets.effective).unwrap_or(CapabilitySet::empty());
         // CAP_SYS_ADMIN stands for the two that were split off from it.
@@ -41,15 +41,13 @@ impl Facts {
             None => (None, Vec::new()),
         };
         Self {
-            release: uname.release().to_string_lossy().into_owned(),
-            realtime: uname.version().to_string_lossy().contains("PREEMPT_RT"),
-            btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
+            kernel: Kernel::this(),
             lacking: lacking.collect(),
             memlock: getrlimit(Resource::Memlock).current,
             bpf_fs: is_of("/sys/fs/bpf", BPF_FS),
             cgroup2: is_of("/sys/fs/cgroup", CGROUP2) || is_of("/sys/fs/cgroup/unified", CGROUP2),
             policies: xfrm::policies().ok(),
-            devices: links::devices().unwrap_or_default(),
+            devices: devices().unwrap_or_default(),
             routes: routes::devices().unwrap_or_default(),
             addresses: addresses.to_vec(),
             listening: (!serves).then(|| listeners::on(&ports)),

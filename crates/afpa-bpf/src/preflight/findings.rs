@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use super::{Device, Facts, FastPathFacts, Finding, Level};
 
-/// The oldest kernel that has what the programs are put on.
-const OLDEST: (u32, u32) = (6, 1);
 /// Longer segments have headers of their own.
 const LONGEST_SEGMENT: u32 = 65_536;
 /// Devices whose packets arrive at the device that they stand on, and are taken from there.
@@ -52,31 +50,13 @@ fn add(
 }
 
 fn kernel(facts: &Facts, all: &mut Vec<Finding>) {
-    let mut refuse = |text: String, remedy: &str| add(all, Level::Refused, "kernel", text, remedy);
-    let release = &facts.release;
-    if version(release) < OLDEST {
-        refuse(format!("Linux {release} is too old"), "Linux 6.1 or newer");
-    }
-    if !facts.btf {
-        refuse(
-            "it does not tell its types (BTF)".into(),
-            "CONFIG_DEBUG_INFO_BTF=y, and /sys mounted",
-        );
-    }
-    if facts.realtime {
-        let text =
-            "it preempts softirqs (PREEMPT_RT), and the programs have memory for each processor";
-        refuse(text.into(), "a kernel without PREEMPT_RT");
+    for refusal in facts.kernel.refusals() {
+        add(all, Level::Refused, "kernel", refusal.reason, refusal.remedy);
     }
     if !facts.lacking.is_empty() {
         let text = format!("this process lacks {}", facts.lacking.join(", "));
-        refuse(text, "start it as root, or give it these");
+        add(all, Level::Refused, "kernel", text, "start it as root, or give it these");
     }
-}
-
-fn version(release: &str) -> (u32, u32) {
-    let mut numbers = release.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 fn ports(facts: &Facts, all: &mut Vec<Finding>) {

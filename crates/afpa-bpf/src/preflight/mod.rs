@@ -6,7 +6,6 @@
 mod changes;
 mod facts;
 mod findings;
-mod links;
 mod listeners;
 mod routes;
 #[cfg(test)]
@@ -19,21 +18,18 @@ use std::net::SocketAddr;
 
 pub use changes::Changes;
 pub use findings::findings;
-pub use links::Device;
 pub use listeners::ListeningSocket;
 pub use watch::Watch;
 
 use crate::found::{OtherProgram, Process};
+pub use crate::kernel::Kernel;
+pub use crate::net::devices::Device;
 
 /// What a host is, as far as the fast path depends on it. `None`: this process may not know.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// The release of the kernel, such as `6.18.1-amd64`.
-    pub release: String,
-    /// Whether softirqs are preempted by one another.
-    pub realtime: bool,
-    /// Whether the kernel tells its types.
-    pub btf: bool,
+    /// The kernel.
+    pub kernel: Kernel,
     /// Capabilities of this process that it lacks, of those that loading takes.
     pub lacking: Vec<&'static str>,
     /// Bytes that this process may lock; `None`: no limit.

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::links::attributes;
-use crate::net::rtnetlink::{dump, half, word};
+use crate::net::rtnetlink::{attributes, dump, half, word};
 
 const GET_ROUTE: u16 = 26;
 const NEW_ROUTE: u16 = 24;

@@ -5,8 +5,7 @@ use std::io::{self, Read, Write};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netlink, socket_with};
 
-use super::links::attributes;
-use crate::net::rtnetlink::{HEADER, half, word};
+use crate::net::rtnetlink::{HEADER, attributes, half, word};
 
 const GET_SPD_INFO: u16 = 0x25;
 const NEW_SPD_INFO: u16 = 0x24;

@@ -64,7 +64,7 @@ fn addresses(facts: &Facts) -> Vec<String> {
 }
 
 fn as_text(facts: &Facts, all: &[Finding]) -> String {
-    let mut text = format!("Linux {}, for {}\n", facts.release, addresses(facts).join(", "));
+    let mut text = format!("Linux {}, for {}\n", facts.kernel.release, addresses(facts).join(", "));
     for finding in all {
         let Finding { level, subject, text: found, remedy } = finding;
         let _ = writeln!(text, "  {:<8}  {subject}: {found}", level.word());
@@ -88,8 +88,7 @@ fn as_json(facts: &Facts, all: &[Finding]) -> String {
         })
     });
     let findings: Vec<_> = findings.collect();
-    let document =
-        json!({ "kernel": facts.release, "addresses": addresses(facts), "findings": findings });
+    let document = json!({ "kernel": facts.kernel.release, "addresses": addresses(facts), "findings": findings });
     format!("{document:#}\n")
 }
 
@@ -105,11 +104,14 @@ not look at everything.";
 
 #[cfg(test)]
 mod tests {
+    use afpa_bpf::preflight::Kernel;
+
     use super::*;
 
     fn facts() -> Facts {
         let addresses = vec!["0.0.0.0:80".parse().unwrap()];
-        Facts { release: "6.18.1".into(), addresses, ..Facts::default() }
+        let kernel = Kernel { release: "6.18.1".into(), ..Kernel::default() };
+        Facts { kernel, addresses, ..Facts::default() }
     }
 
     fn finding(level: Level, remedy: &str) -> Finding {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::net::rtnetlink::{dump, half, word};
+use crate::net::rtnetlink::{attributes, dump, half, text, word};
 
 /// A network device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ const LOOPBACK: u32 = 8;
 const ETHERNET: [u16; 2] = [1, 772];
 
 /// All devices of the calling thread's network namespace.
-pub(super) fn devices() -> io::Result<Vec<Device>> {
+pub(crate) fn devices() -> io::Result<Vec<Device>> {
     let mut devices = Vec::new();
     dump(GET_LINK, &[0; INFO], |kind, message| {
         if kind == NEW_LINK {
@@ -58,7 +58,7 @@ pub(super) fn devices() -> io::Result<Vec<Device>> {
     Ok(devices)
 }
 
-pub(super) fn device(message: &[u8]) -> Option<Device> {
+fn device(message: &[u8]) -> Option<Device> {
     let flags = word(message, 8)?;
     let mut device = Device {
         index: word(message, 4)?,
@@ -85,18 +85,49 @@ pub(super) fn device(message: &[u8]) -> Option<Device> {
     Some(device)
 }
 
-/// Kinds and values of netlink attributes.
-pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let length = usize::from(half(bytes, 0)?);
-        let value = bytes.get(4..length)?;
-        // The two highest bits say how the value is made.
-        let kind = half(bytes, 2)? & 0x3fff;
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind, value))
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::rtnetlink::attribute;
 
-fn text(value: &[u8]) -> String {
-    String::from_utf8_lossy(value).trim_end_matches('\0').to_owned()
+    /// `struct ifinfomsg`, and attributes.
+    fn message(kind: u16, index: u32, flags: u32, attributes: &[Vec<u8>]) -> Vec<u8> {
+        let mut message = vec![0, 0];
+        message.extend(kind.to_ne_bytes());
+        message.extend([index, flags, 0].iter().flat_map(|word| word.to_ne_bytes()));
+        message.extend(attributes.concat());
+        message
+    }
+
+    #[test]
+    fn messages_of_the_kernel_are_read() {
+        let named = |index, name: &str| Device { index, name: name.into(), ..Device::default() };
+        let lo = message(772, 1, 9, &[attribute(4, b"odd"), attribute(NAME, b"lo\0")]);
+        let expected = Device { up: true, loopback: true, ethernet: true, ..named(1, "lo") };
+        assert_eq!(device(&lo), Some(expected));
+        let port = [attribute(NAME, b"port0\0"), attribute(MASTER, &7u32.to_ne_bytes())];
+        let expected = Device { up: true, ethernet: true, master: 7, ..named(2, "port0") };
+        assert_eq!(device(&message(1, 2, 1, &port)), Some(expected));
+        let tunnel = [attribute(NAME, b"wg0\0"), attribute(MASTER, &[0; 4])];
+        assert_eq!(device(&message(65534, 3, 0, &tunnel)), Some(named(3, "wg0")));
+        let upper = [
+            attribute(NAME, b"vrrp0\0"),
+            attribute(LINK, &2u32.to_ne_bytes()),
+            attribute(LINK_INFO, &attribute(INFO_KIND, b"macvlan\0")),
+            attribute(GSO_MAX, &131_072u32.to_ne_bytes()),
+        ];
+        let upper = message(1, 7, 1, &upper);
+        let expected = Device { up: true, ethernet: true, lower: 2, ..named(7, "vrrp0") };
+        let expected = Device { kind: "macvlan".into(), gso_max: 131_072, ..expected };
+        assert_eq!(device(&upper), Some(expected));
+        for cut in 0..upper.len() {
+            let _ = device(&upper[..cut]);
+        }
+    }
+
+    #[test]
+    fn this_machine_has_a_loopback() {
+        let devices = devices().unwrap();
+        assert!(devices.iter().any(|device| device.loopback && device.master == 0), "{devices:?}");
+    }
 }

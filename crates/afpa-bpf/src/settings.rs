@@ -1,0 +1,100 @@
+//! Sizes and habits of the fast path.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use afpa_abi::ANSWER_MAX;
+
+use crate::conn::admit::FIREWALL_INTERVAL;
+
+/// [`Settings::bypass_after`] by default. A hit saves about ten times what a pass costs, so that the fast path
+/// pays from one hit in ten requests on. Where hits come by chance, 64 misses in a row are seen once in some
+/// 8,500 requests with one hit in ten, once in some millions with one in five.
+pub const BYPASS_AFTER: u32 = 64;
+pub(crate) const BYPASS_AFTER_MAX: u32 = u16::MAX as u32;
+
+/// Sizes and habits of the fast path. Memory is allocated when it is loaded.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Variants of objects that may be pinned, those being retired included; 2.2 KB each.
+    pub objects: u32,
+    /// Longest answer, head and content, that is given here. Those that are longer than one segment need
+    /// pages and transfers.
+    pub answer_max: u32,
+    /// Pages for answers that are longer than one segment, one for every 4,096 bytes; 5.6 KB each.
+    pub pages: u32,
+    /// Transfers, answers of several segments, that are under way at a time; about 1 KB each. Further ones are
+    /// left to user mode.
+    pub transfers: u32,
+    /// Connections that have an rtx timer at a time, because they were sent an answer of one segment in the last
+    /// tenth of a second; 64 bytes each, and again as much for those that have not acknowledged it. On further ones
+    /// a lost answer is sent again when the client asks again.
+    pub rtx_timers: u32,
+    /// Bytes of slots and pages that are kept, a second after they were retired, for clients that do not
+    /// have their answers yet. When they are more, the oldest of these connections end.
+    pub retired_bytes: usize,
+    /// Connections shared with the fast path; about 200 bytes each. Further ones stay in user mode.
+    pub flows: u32,
+    /// Host values that select sites, of all listener sets together; a site with names has two of each, with
+    /// its port and without.
+    pub hosts: u32,
+    /// Connections on which the beginning of a request is kept until its rest comes, 2.7 KB each; of further
+    /// ones, those that wait longest are left to user mode.
+    pub partial_heads: u32,
+    /// Header blocks remembered, 1.6 KB each; rounded up to a power of two.
+    pub header_blocks: u32,
+    /// Bytes of the ring buffer of answered requests; rounded up to a power of two of pages.
+    pub event_bytes: u32,
+    /// Report one in this many answers; 0: none.
+    pub log_every: u32,
+    /// Pass a request of each connection to user mode at least this often, so that the idle timer
+    /// of a server we do not control sees one; zero: never.
+    pub refresh: Duration,
+    /// After this many consecutive requests that the kernel could not answer, user mode alone serves the rest of the
+    /// connection, unless paths were pinned meanwhile; 0: never. At most 65,535.
+    pub bypass_after: u32,
+    /// The least time that these requests must span: longer than it takes to pin a changed object again.
+    pub bypass_time: Duration,
+    /// Clients are answered for so long after their packets got through the kernel's own path: netfilter, cgroup
+    /// programs, routes. Then a request of theirs takes that path. Zero: for ever.
+    pub firewall_interval: Duration,
+    /// A folder on a BPF file system that keeps programs and connections when this process ends:
+    /// nothing is answered then, but connections with a sequence offset are still translated, and the
+    /// next process that loads with the same folder takes them over. None: they break.
+    pub keep_in: Option<PathBuf>,
+    /// Maps that were kept are taken as they are, whatever sizes these settings want.
+    pub sizes_as_kept: bool,
+    /// How long the bytes of a retired object stay, for clients that lost their answer: as long as most
+    /// stacks try. [`FastPath::reclaim`] finds out earlier who still needs them.
+    pub retire_after: Duration,
+    /// For tests: as on kernels without tcx.
+    #[doc(hidden)]
+    pub without_tcx: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            objects: 8192,
+            answer_max: ANSWER_MAX as u32,
+            pages: 1024,
+            transfers: 1024,
+            rtx_timers: 16384,
+            retired_bytes: 16 << 20,
+            flows: 65536,
+            hosts: 4096,
+            partial_heads: 512,
+            header_blocks: 4096,
+            event_bytes: 1 << 20,
+            log_every: 1,
+            refresh: Duration::ZERO,
+            bypass_after: BYPASS_AFTER,
+            bypass_time: Duration::from_secs(1),
+            firewall_interval: FIREWALL_INTERVAL,
+            keep_in: None,
+            sizes_as_kept: false,
+            retire_after: Duration::from_secs(60),
+            without_tcx: false,
+        }
+    }
+}
