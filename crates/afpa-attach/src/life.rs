@@ -61,9 +61,7 @@ struct Attachment {
     tender: Option<RtxThread>,
     pin_dir: Option<PinDir>,
     /// What this host has that limits the fast path.
-    watch: Option<Watch>,
-    /// Interfaces at which somebody else's program comes before ours.
-    behind: Vec<u32>,
+    watch: Watch,
     /// The right to answer on the port. It is the last to go.
     _claim: PortClaim,
 }
@@ -114,18 +112,16 @@ impl Attachment {
         let root = DocumentRoot::open(&settings.root, links)
             .with_context(|| format!("cannot use {}", settings.root.display()))?;
         let socket = AttachSocket::new(&settings.folder, settings.port());
-        let parts = (root, listening, all);
+        let parts = (root, listening, all, watch);
         let loaded = Self::load(settings, socket.clone(), parts, claim, drop_rights);
-        let mut attachment = loaded.inspect_err(|_| socket.remove())?;
-        attachment.watch = Some(watch);
-        Ok(attachment)
+        loaded.inspect_err(|_| socket.remove())
     }
 
     /// The part of the start that leaves files and pinned maps behind.
     fn load(
         settings: AttachSettings,
         socket: AttachSocket,
-        (root, listening, all): (DocumentRoot, Listening, Vec<Interface>),
+        (root, listening, all, watch): (DocumentRoot, Listening, Vec<Interface>, Watch),
         claim: PortClaim,
         drop_rights: impl FnOnce(Rights) -> anyhow::Result<()>,
     ) -> anyhow::Result<Self> {
@@ -170,29 +166,12 @@ impl Attachment {
             health: Arc::default(),
             tender: None,
             pin_dir,
-            watch: None,
-            behind: Vec::new(),
+            watch,
             _claim: claim,
         };
         control::serve(listener, Arc::clone(&attachment.filler), Arc::clone(&attachment.health))?;
         attachment.start()?;
         Ok(attachment)
-    }
-
-    /// Nothing is answered where somebody else's program comes before ours.
-    fn look_at_chains(&mut self) -> anyhow::Result<()> {
-        let behind = self.filler.fast_path.look_at_chains()?;
-        for (index, name) in self.interfaces.iter() {
-            match (self.behind.contains(&index), behind.contains(&index)) {
-                (false, true) => say(&format!(
-                    "another program stands before ours on {name}: not answering there"
-                )),
-                (true, false) => say(&format!("answering on {name} again")),
-                _ => {}
-            }
-        }
-        self.behind = behind;
-        Ok(())
     }
 
     fn start(&mut self) -> anyhow::Result<()> {
@@ -228,7 +207,9 @@ impl Attachment {
                 None => {}
             }
             ticks += 1;
-            self.look_at_chains()?;
+            for change in self.interfaces.look_at_chains(&self.filler.fast_path)? {
+                tell(change, &self.settings)?;
+            }
             if ticks.is_multiple_of(2) {
                 self.filler.fast_path.sweep(IDLE)?;
                 self.sockets.look(&self.filler.fast_path);
@@ -238,7 +219,7 @@ impl Attachment {
                     say("addresses have changed: asking for everything anew");
                 }
             }
-            for finding in self.watch.iter_mut().flat_map(Watch::news) {
+            for finding in self.watch.news() {
                 say(&format!("! {finding}"));
             }
             status.show(&self.filler, &self.watcher);
@@ -335,15 +316,22 @@ fn attach(
     all: &[Interface],
 ) -> anyhow::Result<()> {
     for change in carriers.update(fast_path, &settings.listen, all) {
-        match change {
-            Change::Added(name) => {
-                say(&format!("answering {} on {name}", settings.addresses()));
-            }
-            Change::Gone(name) => say(&format!("{name} is gone")),
-            Change::Refused(name, why) => {
-                return Err(anyhow::Error::new(why).context(format!("{name} refuses")));
-            }
+        tell(change, settings)?;
+    }
+    Ok(())
+}
+
+fn tell(change: Change, settings: &AttachSettings) -> anyhow::Result<()> {
+    match change {
+        Change::Added(name) => say(&format!("answering {} on {name}", settings.addresses())),
+        Change::Gone(name) => say(&format!("{name} is gone")),
+        Change::Refused(name, why) => {
+            return Err(anyhow::Error::new(why).context(format!("{name} refuses")));
         }
+        Change::NotFirst(name) => {
+            say(&format!("another program stands before ours on {name}: not answering there"));
+        }
+        Change::FirstAgain(name) => say(&format!("answering on {name} again")),
     }
     Ok(())
 }

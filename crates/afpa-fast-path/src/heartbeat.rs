@@ -10,8 +10,8 @@ use afpa_cache::ObjectId;
 use afpa_server::counters::WorkerCounters;
 
 use crate::event_log::{HeaderBlocks, record, weight};
+use crate::fast_path_core::{AnswerSink, FastPathCore};
 use crate::kernel_cache::PERIOD;
-use crate::running::{AnswerSink, FastPathCore};
 
 /// How often the thread wakes: a beat brings the Date of answers, so it must come soon after each second
 /// begins; and the ring of answers must be emptied before it is full.

@@ -17,6 +17,7 @@
 
 mod eligibility;
 mod event_log;
+mod fast_path_core;
 mod heartbeat;
 mod host_table;
 mod kernel_cache;
@@ -31,8 +32,9 @@ mod view;
 
 pub use afpa_bpf::PinDirOwner;
 pub use eligibility::Eligibility;
+pub use fast_path_core::AnswerSink;
 pub use load::{AttachedPrograms, Availability, expectation, too_late};
-pub use running::{AnswerSink, RunningFastPath, StartParts};
+pub use running::{RunningFastPath, StartParts};
 pub use scope::KernelScope;
 pub use settings::{FastPathSettings, FastPathUse, KernelSite};
 pub use site_numbers::AnswerCount;

@@ -4,32 +4,29 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use afpa_bpf::preflight::Watch;
-use afpa_bpf::{Carriers, Change, PinDir, PortClaim, RtxThread, Swept, interfaces};
+use afpa_bpf::{PinDir, PortClaim, RtxThread, interfaces};
 use afpa_cache::{Cache, Residency};
-use afpa_framework::{AccessSink, Network};
+use afpa_framework::Network;
 use afpa_module_http::HttpHeader;
-use afpa_self_check::{Difference, SelfCheck, SelfCheckCounts, SelfCheckSettings};
+use afpa_self_check::{Difference, SelfCheck, SelfCheckSettings};
 use afpa_server::KernelActivity;
 use afpa_server::counters::WorkerCounters;
 use anyhow::Context as _;
 use arc_swap::ArcSwapOption;
 
 use crate::eligibility::{Eligibility, eligible_of};
-use crate::event_log::VersionRegister;
+use crate::fast_path_core::{AnswerSink, FastPathCore, ServedSites};
 use crate::heartbeat::Heartbeat;
 use crate::host_table::HostTable;
-use crate::kernel_cache::{KernelCache, OfferCounts};
+use crate::kernel_cache::KernelCache;
 use crate::kernel_hosts::KernelHosts;
 use crate::load::{AttachedPrograms, kernel_activity, log_every, serve};
-use crate::rebalance::Demand;
 use crate::scope::KernelScope;
 use crate::settings::{FastPathSettings, FastPathUse, KernelSite};
-use crate::site_numbers::{AnswerCount, SiteNumbers};
 
 /// The running fast path; [`RunningFastPath::finish`] ends it in order.
 pub struct RunningFastPath {
@@ -41,54 +38,6 @@ pub struct RunningFastPath {
     heartbeat: Option<JoinHandle<()>>,
     tender: Option<RtxThread>,
     self_check: Option<SelfCheck>,
-}
-
-/// The part of it that the heartbeat and the views share.
-pub(crate) struct FastPathCore {
-    pub(crate) fast_path: Arc<afpa_bpf::FastPath>,
-    pub(crate) current: ArcSwapOption<ServedSites>,
-    pub(crate) numbers: Mutex<SiteNumbers>,
-    pub(crate) register: Arc<VersionRegister>,
-    pub(crate) counts: Arc<OfferCounts>,
-    pub(crate) interfaces: Mutex<Carriers>,
-    /// The TCP addresses that are served.
-    bound: Mutex<Vec<SocketAddr>>,
-    /// Interfaces at which somebody else's program comes before ours.
-    behind: Mutex<Vec<u32>>,
-    /// Whether it may answer. Under a lock, so that a beat under way cannot undo a pause.
-    answering: Mutex<bool>,
-    pub(crate) hanging: AtomicBool,
-    /// The self-check found an answer that user mode would not give.
-    pub(crate) differs: AtomicBool,
-    pub(crate) self_check: OnceLock<Arc<SelfCheckCounts>>,
-    pub(crate) ending: AtomicBool,
-    /// Whether the configuration wants answers in the access log.
-    pub(crate) logged: AtomicBool,
-    /// A new access log's sink, for the heartbeat to take.
-    pub(crate) next_sink: Mutex<Option<AnswerSink>>,
-    pub(crate) swept: Mutex<Swept>,
-    /// What this host has that limits the fast path.
-    pub(crate) watch: Mutex<Watch>,
-}
-
-/// The access log, for the answers of the kernel.
-pub type AnswerSink = Box<dyn AccessSink + Send>;
-
-/// The sites of the configuration that is served.
-pub(crate) struct ServedSites {
-    pub(crate) kernel_cache: Arc<KernelCache>,
-    pub(crate) cache: Weak<Cache<HttpHeader>>,
-    /// Of each site, in order.
-    pub(crate) eligibility: Vec<Eligibility>,
-    /// Routers in front of sites whose word on their clients is believed, by the kernel's number of the site.
-    forwarded_from: HashMap<u32, Vec<Network>>,
-}
-
-impl ServedSites {
-    /// The routers that are believed in front of a site.
-    pub(crate) fn believed(&self, site: u32) -> &[Network] {
-        self.forwarded_from.get(&site).map_or(&[], Vec::as_slice)
-    }
 }
 
 /// What a start takes.
@@ -121,7 +70,6 @@ impl AttachedPrograms {
             counts: Arc::default(),
             interfaces: Mutex::new(self.interfaces),
             bound: Mutex::default(),
-            behind: Mutex::default(),
             answering: Mutex::new(true),
             hanging: AtomicBool::new(false),
             differs: AtomicBool::new(false),
@@ -325,204 +273,4 @@ fn own_addresses() -> Vec<IpAddr> {
     // When they cannot be read, user mode serves clients that name this machine by an IPv6 address.
     let all = interfaces().unwrap_or_default();
     all.into_iter().flat_map(|interface| interface.addresses).collect()
-}
-
-impl FastPathCore {
-    /// Numbers for the sites of the next configuration; 0 for those that user mode answers.
-    fn number(&self, eligibility: &[Eligibility], names: &[String]) -> Vec<u32> {
-        let numbers = self.numbers().enter(names, |site| self.site_count(site));
-        let numbers = eligibility.iter().zip(numbers);
-        numbers.map(|(site, number)| if site.is_answered() { number } else { 0 }).collect()
-    }
-
-    fn site_count(&self, site: u32) -> AnswerCount {
-        self.fast_path.site_count(site).unwrap_or_default().into()
-    }
-
-    /// What was answered for each site, in the order of the configuration.
-    pub(crate) fn site_counts(&self) -> Vec<AnswerCount> {
-        self.numbers().counts(|site| self.site_count(site))
-    }
-
-    fn numbers(&self) -> MutexGuard<'_, SiteNumbers> {
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn beat(&self) {
-        let answering = self.answering();
-        if *answering && !self.is_stopped() {
-            self.fast_path.beat();
-        }
-    }
-
-    /// Whether it was found that the kernel may say what is not true.
-    fn is_stopped(&self) -> bool {
-        self.counts.broken.load(Ordering::SeqCst) || self.differs.load(Ordering::SeqCst)
-    }
-
-    /// The kernel said what user mode would not: it says nothing more.
-    fn stop_for(&self, difference: &Difference) {
-        self.differs.store(true, Ordering::SeqCst);
-        {
-            let _no_beat = self.answering();
-            self.fast_path.pause();
-        }
-        tracing::error!(%difference, "the fast path is off: the kernel's answer is not what user mode says");
-        tracing::error!("please report this:\n{}", difference.report());
-    }
-
-    pub(crate) fn wants_to_answer(&self) -> bool {
-        *self.answering()
-    }
-
-    pub(crate) fn is_answering(&self) -> bool {
-        self.wants_to_answer()
-            && !self.fast_path.is_paused()
-            && !self.is_stopped()
-            && !self.hanging.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn sweep(&self, silence: Duration) {
-        match self.fast_path.sweep(silence) {
-            Ok(swept) => *self.swept.lock().unwrap_or_else(PoisonError::into_inner) = swept,
-            Err(error) => tracing::warn!(%error, "connections cannot be swept"),
-        }
-    }
-
-    /// Puts programs on the interfaces that carry these addresses. Returns the addresses that no interface
-    /// without programs carries.
-    fn reach(&self, bound: &[SocketAddr]) -> Vec<SocketAddr> {
-        *self.bound() = bound.to_vec();
-        self.interfaces().forgive();
-        self.look_at_interfaces();
-        let refused = self.interfaces().any_refused();
-        bound.iter().filter(|address| address.ip().is_loopback() || !refused).copied().collect()
-    }
-
-    /// Interfaces come and go. They are listed once a second rather than listened for: that costs a tenth of
-    /// a millisecond, and misses nothing when a queue of notices overflows.
-    pub(crate) fn look_at_interfaces(&self) {
-        let all = match interfaces() {
-            Ok(all) => all,
-            Err(error) => return tracing::warn!(%error, "interfaces cannot be listed"),
-        };
-        let bound = self.bound().clone();
-        for change in self.interfaces().update(&self.fast_path, &bound, &all) {
-            match change {
-                Change::Added(interface) => {
-                    tracing::info!(interface, "the kernel answers on one interface more");
-                }
-                Change::Gone(interface) => tracing::info!(interface, "an interface is gone"),
-                Change::Refused(interface, error) => {
-                    tracing::warn!(interface, %error, "is served without the fast path");
-                }
-            }
-        }
-    }
-
-    /// Whether the host should be looked at again. No, while that is being done.
-    pub(crate) fn is_host_changed(&self) -> bool {
-        self.watch.try_lock().is_ok_and(|mut watch| watch.is_due())
-    }
-
-    /// Says what limits the fast path since the host has changed.
-    pub(crate) fn look_at_the_host(&self) {
-        for finding in self.watch.lock().unwrap_or_else(PoisonError::into_inner).news() {
-            tracing::warn!("the fast path is limited: {finding}");
-        }
-    }
-
-    /// Somebody else's program may come and go before ours. Nothing is answered on those interfaces meanwhile.
-    pub(crate) fn look_at_chains(&self) {
-        let behind = match self.fast_path.look_at_chains() {
-            Ok(behind) => behind,
-            Err(error) => return tracing::warn!(%error, "other programs cannot be looked for"),
-        };
-        let mut before = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
-        if *before == behind {
-            return;
-        }
-        for (index, interface) in self.interfaces().iter() {
-            match (before.contains(&index), behind.contains(&index)) {
-                (false, true) => tracing::warn!(
-                    interface,
-                    "another program stands before ours: the kernel answers nothing here \
-                     (attach it behind ours, or start afpa after it)"
-                ),
-                (true, false) => tracing::info!(interface, "the kernel answers here again"),
-                _ => {}
-            }
-        }
-        *before = behind;
-    }
-
-    /// Offers objects that found no room again, when there is room now.
-    pub(crate) fn use_room(&self) {
-        const AT_ONCE: usize = 256;
-        let current = self.current.load();
-        let Some(current) = current.as_ref().filter(|current| current.kernel_cache.has_refused())
-        else {
-            return;
-        };
-        if let Err(error) = self.fast_path.reclaim() {
-            tracing::warn!(%error, "retired objects cannot be looked after");
-        }
-        let keys = current.kernel_cache.worth_an_offer(self.free(), AT_ONCE);
-        if let Some(cache) = current.cache.upgrade().filter(|_| !keys.is_empty()) {
-            cache.offer_again(&keys);
-        }
-    }
-
-    /// Gives the room to the objects that save the most time.
-    pub(crate) fn rebalance(&self) {
-        let current = self.current.load();
-        if let Some(current) = current.as_ref()
-            && let Some(cache) = current.cache.upgrade()
-        {
-            current.kernel_cache.rebalance(&cache, self.free());
-        }
-    }
-
-    fn free(&self) -> Demand {
-        let (slots, pages) = (self.fast_path.free_slots(), self.fast_path.free_pages());
-        Demand { slots, pages, ..Demand::default() }
-    }
-
-    fn bound(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
-        self.bound.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn interfaces(&self) -> MutexGuard<'_, Carriers> {
-        self.interfaces.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn answering(&self) -> MutexGuard<'_, bool> {
-        self.answering.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn pause(&self) {
-        let mut answering = self.answering();
-        *answering = false;
-        self.fast_path.pause();
-    }
-
-    /// Waits for the ends of long answers, and a little for connections that need translation: their last
-    /// segments need the programs. Connections in TIME_WAIT do not delay the end for long.
-    fn await_goodbyes(&self) {
-        const TRANSFERS: Duration = Duration::from_secs(2);
-        const PATIENCE: Duration = Duration::from_millis(250);
-        let start = Instant::now();
-        while self.fast_path.transfers().is_ok_and(|transfers| transfers > 0)
-            && start.elapsed() < TRANSFERS
-        {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let start = Instant::now();
-        while self.fast_path.translated_flows().is_ok_and(|translated| translated > 0)
-            && start.elapsed() < PATIENCE
-        {
-            self.sweep(Duration::ZERO);
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
 }

@@ -9,7 +9,8 @@ use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
 use crate::eligibility::Eligibility;
-use crate::running::{FastPathCore, RunningFastPath};
+use crate::fast_path_core::FastPathCore;
+use crate::running::RunningFastPath;
 use crate::site_numbers::AnswerCount;
 
 /// What can be seen of the fast path, from any thread.

@@ -12,6 +12,8 @@ use crate::net::interfaces::{Interface, carrying};
 pub struct Carriers {
     on: BTreeMap<u32, String>,
     refused: HashMap<u32, String>,
+    /// Those at which somebody else's program comes before ours.
+    not_first: Vec<u32>,
 }
 
 /// What an update changed.
@@ -24,6 +26,10 @@ pub enum Change {
     /// The programs cannot be put on this interface; that is not tried again until
     /// [`Carriers::forgive`].
     Refused(String, Unavailable),
+    /// Somebody else's program comes before ours: nothing is answered on this interface.
+    NotFirst(String),
+    /// It does no more.
+    FirstAgain(String),
 }
 
 impl Carriers {
@@ -53,6 +59,22 @@ impl Carriers {
             });
         }
         changes
+    }
+
+    /// Looks for programs of others before ours: see [`FastPath::look_at_chains`].
+    pub fn look_at_chains(&mut self, fast_path: &FastPath) -> io::Result<Vec<Change>> {
+        let not_first = fast_path.look_at_chains()?;
+        let change = |(index, name): (&u32, &String)| match (
+            self.not_first.contains(index),
+            not_first.contains(index),
+        ) {
+            (false, true) => Some(Change::NotFirst(name.clone())),
+            (true, false) => Some(Change::FirstAgain(name.clone())),
+            _ => None,
+        };
+        let changes = self.on.iter().filter_map(change).collect();
+        self.not_first = not_first;
+        Ok(changes)
     }
 
     /// Those that refused are tried again.
