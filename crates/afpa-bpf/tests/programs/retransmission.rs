@@ -145,6 +145,10 @@ fn nothing_is_sent_to_a_client_that_has_its_answer() {
     assert!((2..=40).contains(&entered), "{entered} entries, not one for each of 40 answers");
 }
 
+/// Milliseconds by which the coarse clock of timers may be behind that of timestamps: a tick of 4, and the next one when
+/// it is late on a busy processor.
+const TICKS: u32 = 10;
+
 /// An entry is made of an answer that arrives; the one that is lost comes while it waits.
 #[test]
 fn the_last_of_many_answers_is_the_one_that_comes_back() {
@@ -158,7 +162,7 @@ fn the_last_of_many_answers_is_the_one_that_comes_back() {
     let repeated = comes_back(&lab, &client);
     is_repetition(&repeated, &lost);
     let time = repeated.ts_value.wrapping_sub(lost.ts_value); // milliseconds, by the server's clock
-    assert!(time >= 195, "{time} ms: no sooner than its time-out");
+    assert!(time >= 200 - TICKS, "{time} ms: no sooner than its time-out");
     assert_eq!(lab.count(Reason::RtxArmed), 1);
 }
 
@@ -177,8 +181,8 @@ fn each_time_out_is_twice_as_long_as_the_one_before() {
         assert!(begin.elapsed() < Duration::from_secs(10), "{gaps:?}");
     }
     // A probe, a time-out, and two that are backed off.
-    let least = [195, 195, 395, 795];
-    assert!(gaps.iter().zip(least).all(|(gap, least)| *gap >= least), "{gaps:?}");
+    let least = [200, 200, 400, 800];
+    assert!(gaps.iter().zip(least).all(|(gap, least)| *gap >= least - TICKS), "{gaps:?}");
 }
 
 #[test]
