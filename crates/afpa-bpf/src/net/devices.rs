@@ -21,27 +21,15 @@ pub struct Device {
     pub kind: String,
     /// The number of the bridge, bond or the like of which it is a port; 0: none.
     pub master: u32,
-    /// The number of the device that it stands on, in this network namespace; 0: none.
-    pub lower: u32,
-    /// Whether `lower` is in another network namespace, as that of a container's veth.
-    pub lower_elsewhere: bool,
-    /// Longest segment that is sent to it, and that it delivers, of IPv6.
-    pub gso_max: u32,
-    /// See `gso_max`.
-    pub gro_max: u32,
 }
 
 const GET_LINK: u16 = 18;
 const NEW_LINK: u16 = 16;
 const INFO: usize = 16;
 const NAME: u16 = 3;
-const LINK: u16 = 5;
 const MASTER: u16 = 10;
 const LINK_INFO: u16 = 18;
 const INFO_KIND: u16 = 1;
-const NET_NAMESPACE: u16 = 37;
-const GSO_MAX: u16 = 41;
-const GRO_MAX: u16 = 58;
 const UP: u32 = 1;
 const LOOPBACK: u32 = 8;
 /// `ARPHRD_ETHER`, `ARPHRD_LOOPBACK`
@@ -70,11 +58,7 @@ fn device(message: &[u8]) -> Option<Device> {
     for (kind, value) in attributes(message.get(INFO..)?) {
         match kind {
             NAME => device.name = text(value),
-            LINK => device.lower = word(value, 0)?,
             MASTER => device.master = word(value, 0)?,
-            NET_NAMESPACE => device.lower_elsewhere = true,
-            GSO_MAX => device.gso_max = word(value, 0)?,
-            GRO_MAX => device.gro_max = word(value, 0)?,
             LINK_INFO => {
                 let kind = attributes(value).find(|(kind, _)| *kind == INFO_KIND);
                 device.kind = kind.map(|(_, value)| text(value)).unwrap_or_default();
@@ -112,13 +96,11 @@ mod tests {
         assert_eq!(device(&message(65534, 3, 0, &tunnel)), Some(named(3, "wg0")));
         let upper = [
             attribute(NAME, b"vrrp0\0"),
-            attribute(LINK, &2u32.to_ne_bytes()),
             attribute(LINK_INFO, &attribute(INFO_KIND, b"macvlan\0")),
-            attribute(GSO_MAX, &131_072u32.to_ne_bytes()),
         ];
         let upper = message(1, 7, 1, &upper);
-        let expected = Device { up: true, ethernet: true, lower: 2, ..named(7, "vrrp0") };
-        let expected = Device { kind: "macvlan".into(), gso_max: 131_072, ..expected };
+        let expected = Device { up: true, ethernet: true, ..named(7, "vrrp0") };
+        let expected = Device { kind: "macvlan".into(), ..expected };
         assert_eq!(device(&upper), Some(expected));
         for cut in 0..upper.len() {
             let _ = device(&upper[..cut]);

@@ -4,11 +4,6 @@ use std::collections::BTreeSet;
 
 use super::{Device, Facts, FastPathFacts, Finding, Level};
 
-/// Longer segments have headers of their own.
-const LONGEST_SEGMENT: u32 = 65_536;
-/// Devices whose packets arrive at the device that they stand on, and are taken from there.
-const UPPER: [&str; 5] = ["macvlan", "macvtap", "ipvlan", "ipvtap", "macsec"];
-
 /// Everything to know of a host, the gravest first.
 pub fn findings(facts: &Facts) -> Vec<Finding> {
     let mut all = Vec::new();
@@ -147,25 +142,11 @@ fn left_out(device: &Device, facts: &Facts, all: &mut Vec<Finding>) {
             kind => format!("a port of {} ({kind}){routed}", master.name),
         };
         add(all, Level::Limited, name, text, "take it out of that, or serve without the fast path");
-    } else if let Some(upper) = facts.devices.iter().find(|upper| stands_on(upper, device)) {
-        let text =
-            format!("{} ({}) stands on it, so nothing is answered here", upper.name, upper.kind);
-        add(all, Level::Limited, name, text, format!("serve by {}, or remove it", upper.name));
     }
-}
-
-fn stands_on(upper: &Device, device: &Device) -> bool {
-    upper.lower == device.index && !upper.lower_elsewhere && UPPER.contains(&&*upper.kind)
 }
 
 fn on_carrier(device: &Device, facts: &Facts, all: &mut Vec<Finding>) {
     let name = &*device.name;
-    let longest = device.gso_max.max(device.gro_max);
-    if longest > LONGEST_SEGMENT && !device.loopback {
-        let text = format!("IPv6 BIG TCP is on: segments of up to {longest} bytes");
-        let remedy = format!("ip link set dev {name} gso_max_size 65536 gro_max_size 65536");
-        add(all, Level::Limited, name, text, remedy);
-    }
     if facts.routes.iter().any(|(index, encapsulates)| *index == device.index && *encapsulates) {
         let text = "a route by it encapsulates packets: connections by it are served without the fast path";
         add(all, Level::Limited, name, text, "serve these clients by another route");
