@@ -58,7 +58,8 @@ fn what_is_not_http_1_is_refused_and_the_connection_closed() {
         ("GET /hello.txt HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n", 400),
         ("GET /hello.txt HTTP/2.0\r\nHost: h\r\n\r\n", 505),
         ("GET /hello.txt HTTP/1.2\r\nHost: h\r\n\r\n", 505),
-        ("GET /hello.txt HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: br\r\n\r\n", 501),
+        ("GET /hello.txt HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: br\r\n\r\n", 400),
+        ("GET /hello.txt HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: br, chunked\r\n\r\n", 501),
         ("\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}\r\n\r\n", 400),
     ] {
         refused_for_good(&server, request, status);
