@@ -11,4 +11,5 @@ pub mod codings;
 pub mod dates;
 pub mod proxy;
 pub mod reference;
+pub mod slots;
 pub mod tcp;

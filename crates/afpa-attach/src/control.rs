@@ -5,8 +5,10 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use afpa_self_check::SelfCheckCounts;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::Pid;
@@ -30,12 +32,13 @@ pub(crate) fn listen(socket: &Path) -> io::Result<UnixListener> {
 /// Answers until the process ends.
 pub(crate) fn serve(
     listener: UnixListener,
-    filler: Arc<Filler>,
-    health: Arc<Health>,
+    (filler, health): (Arc<Filler>, Arc<Health>),
+    self_checks: Option<Arc<SelfCheckCounts>>,
 ) -> io::Result<()> {
     spawn("control", move || {
         for stream in listener.incoming().flatten() {
-            let _gone = answer(stream, &filler, &health);
+            let statistics = || statistics(&filler, &health, self_checks.as_deref());
+            let _gone = answer(stream, statistics);
         }
     })?;
     Ok(())
@@ -54,7 +57,7 @@ pub(crate) fn stop(socket: &Path) -> io::Result<()> {
     }
 }
 
-fn answer(mut stream: UnixStream, filler: &Filler, health: &Health) -> io::Result<()> {
+fn answer(mut stream: UnixStream, statistics: impl Fn() -> Value) -> io::Result<()> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let mut request = Vec::new();
@@ -66,7 +69,7 @@ fn answer(mut stream: UnixStream, filler: &Filler, health: &Health) -> io::Resul
         }
     }
     let (status, content) = match request.split(|byte| *byte == b' ').collect::<Vec<_>>()[..] {
-        [b"GET", b"/stats", ..] => ("200 OK", statistics(filler, health).to_string()),
+        [b"GET", b"/stats", ..] => ("200 OK", statistics().to_string()),
         [b"POST", b"/stop", ..] => ("200 OK", "stopping\n".to_owned()),
         _ => ("404 Not Found", "there are GET /stats and POST /stop\n".to_owned()),
     };
@@ -78,7 +81,20 @@ fn answer(mut stream: UnixStream, filler: &Filler, health: &Health) -> io::Resul
     Ok(())
 }
 
-fn statistics(filler: &Filler, health: &Health) -> Value {
+fn statistics(filler: &Filler, health: &Health, self_checks: Option<&SelfCheckCounts>) -> Value {
+    let state = match (filler.differs(), filler.fast_path.is_paused()) {
+        (true, _) => "not in use: the self-check found a wrong answer",
+        (false, true) => "paused: `afpa resume`",
+        (false, false) => "attached",
+    };
+    let checks = self_checks.map(|checks| {
+        let count = |found: &AtomicU64| found.load(Ordering::Relaxed);
+        json!({
+            "same": count(&checks.same),
+            "unknown": count(&checks.unknown),
+            "different": count(&checks.different),
+        })
+    });
     let standing = filler.standing();
     let usage = filler.fast_path.usage();
     let mut reasons = Map::new();
@@ -92,7 +108,7 @@ fn statistics(filler: &Filler, health: &Health) -> Value {
     let unfit: Map<String, Value> =
         standing.unfit.into_iter().map(|(why, count)| (why, count.into())).collect();
     json!({
-        "state": if filler.fast_path.is_paused() { "paused: `afpa resume`" } else { "attached" },
+        "state": state,
         "paused": filler.fast_path.is_paused(),
         "answered": answered,
         "server": { "answers": health.is_well(), "went_away": health.ends() },
@@ -103,6 +119,7 @@ fn statistics(filler: &Filler, health: &Health) -> Value {
             "bytes": usage.bytes,
             "retired_bytes": usage.retired_bytes,
         },
+        "self_checks": checks,
         "transfers": filler.fast_path.transfers().ok(),
         "known": standing.known,
         "busy": standing.busy,

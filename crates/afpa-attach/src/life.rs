@@ -11,6 +11,7 @@ use afpa_bpf::{
 };
 use afpa_cache::root::{DocumentRoot, Entry, RootSettings};
 use afpa_cache::watch::{WatchSettings, Watcher};
+use afpa_self_check::{SelfCheck, SelfCheckSettings};
 use anyhow::{Context as _, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
@@ -59,6 +60,7 @@ struct Attachment {
     health: Arc<Health>,
     sockets: Sockets,
     tender: Option<RtxThread>,
+    self_check: Option<SelfCheck>,
     pin_dir: Option<PinDir>,
     /// What this host has that limits the fast path.
     watch: Watch,
@@ -165,12 +167,15 @@ impl Attachment {
             sockets,
             health: Arc::default(),
             tender: None,
+            self_check: None,
             pin_dir,
             watch,
             _claim: claim,
         };
-        control::serve(listener, Arc::clone(&attachment.filler), Arc::clone(&attachment.health))?;
         attachment.start()?;
+        let counts = attachment.self_check.as_ref().map(|check| Arc::clone(check.counts()));
+        let parts = (Arc::clone(&attachment.filler), Arc::clone(&attachment.health));
+        control::serve(listener, parts, counts)?;
         Ok(attachment)
     }
 
@@ -189,6 +194,7 @@ impl Attachment {
         spawn("filler", move || filler.fill(&watcher, &mut server))?;
         let addresses = self.listening.addresses.clone();
         health::watch(Arc::clone(&self.health), Arc::clone(&self.filler), addresses)?;
+        self.self_check = self_check(&self.filler, &self.settings)?;
         Ok(())
     }
 
@@ -228,6 +234,7 @@ impl Attachment {
 
     /// Stops answering, and leaves no connection broken.
     fn end(&mut self, drain: bool, signals: &SignalFd) {
+        drop(self.self_check.take());
         self.filler.end();
         self.listening.end();
         self.socket.remove();
@@ -290,6 +297,23 @@ fn tender(filler: &Arc<Filler>) -> std::io::Result<RtxThread> {
         say(&format!("lost segments are not retransmitted: {error}"));
     };
     RtxThread::start(move || filler.fast_path.service_timers(), complain)
+}
+
+/// A change that no file tells of has reached the kernel when everything was confirmed once.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// Compares some of the kernel's answers with what the server says. A difference ends the answering.
+fn self_check(
+    filler: &Arc<Filler>,
+    settings: &AttachSettings,
+) -> std::io::Result<Option<SelfCheck>> {
+    if settings.self_check == 0 {
+        return Ok(None);
+    }
+    let stopped = Arc::clone(filler);
+    let settings =
+        SelfCheckSettings { every: settings.self_check, settle: settings.revalidate + SETTLE };
+    SelfCheck::start(Arc::clone(filler), settings, move |found| stopped.stop_for(found)).map(Some)
 }
 
 /// The error that says whose the port is, and how to end that.

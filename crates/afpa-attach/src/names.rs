@@ -233,6 +233,7 @@ mod tests {
             revalidate: Duration::from_secs(1),
             allowed_fields: Vec::new(),
             ask_only_locally: false,
+            self_check: 0,
             bypass_after: 0,
             firewall_interval: Duration::ZERO,
             folder: "/".into(),

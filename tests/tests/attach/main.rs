@@ -10,4 +10,5 @@ mod one;
 mod others;
 mod pause;
 mod rights;
+mod self_check;
 mod strangers;

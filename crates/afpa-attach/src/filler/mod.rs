@@ -12,10 +12,12 @@ use std::time::{Duration, Instant};
 use afpa_bpf::{FastPath, SiteNumber};
 use afpa_cache::root::DocumentRoot;
 use afpa_http::target;
+use afpa_self_check::{Difference, HasFastPath};
 
 use crate::Scope;
 use crate::gather::Claim;
 use crate::ledger::{Job, Ledger, Path};
+use crate::say::say;
 
 pub use self::change::Sink;
 
@@ -52,6 +54,8 @@ struct FillerState {
     working: bool,
     /// The server does not answer; so the kernel does not either, and nothing is asked.
     away: bool,
+    /// The self-check found an answer that the server does not give.
+    differs: bool,
     ended: bool,
 }
 
@@ -84,6 +88,7 @@ impl Filler {
             claims: HashMap::new(),
             working: false,
             away: false,
+            differs: false,
             ended: false,
         };
         let sites = Mutex::new(Arc::new(sites));
@@ -129,9 +134,25 @@ impl Filler {
         let mut state = self.lock();
         self.begin_anew(&mut state);
         state.away = false;
-        if !state.ended {
+        if state.may_answer() {
             self.fast_path.beat();
         }
+    }
+
+    /// The kernel said what the server would not: it says nothing more, until somebody starts it anew.
+    pub fn stop_for(&self, difference: &Difference) {
+        let mut state = self.lock();
+        state.differs = true;
+        self.fast_path.pause();
+        say(&format!(
+            "the kernel stops answering, for its answer is not the server's: {difference}"
+        ));
+        say(&format!("please report this:\n{}", difference.report()));
+    }
+
+    /// Whether the self-check has ended the answering.
+    pub fn differs(&self) -> bool {
+        self.lock().differs
     }
 
     /// The heartbeat, which also unpins expired answers. It waits for the lock: if a thread never releases the
@@ -143,7 +164,7 @@ impl Filler {
         if !gone.is_empty() {
             self.wake.notify_all();
         }
-        if !state.ended && !state.away {
+        if state.may_answer() {
             self.fast_path.beat();
         }
     }
@@ -214,6 +235,12 @@ impl Filler {
 /// An entry that is due this soon counts as busy. No thread sleeps longer.
 const NEAR: Duration = Duration::from_secs(1);
 
+impl HasFastPath for Filler {
+    fn fast_path(&self) -> &FastPath {
+        &self.fast_path
+    }
+}
+
 enum Work {
     Walk(Vec<u8>),
     Fill(Job),
@@ -221,6 +248,10 @@ enum Work {
 }
 
 impl FillerState {
+    fn may_answer(&self) -> bool {
+        !(self.ended || self.away || self.differs)
+    }
+
     /// What is pinned must not lapse while new objects are asked for.
     fn work(&mut self, now: Instant) -> Option<Work> {
         let confirm = self.ledger.next_to_confirm(now).map(Work::Confirm);
