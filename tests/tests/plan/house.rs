@@ -12,7 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-bpf", &["afpa-abi"]),
     ("afpa-cache", &["afpa-arena", "afpa-http"]),
     ("afpa-self-check", &["afpa-bpf"]),
-    ("afpa-attach", &["afpa-bpf", "afpa-cache", "afpa-http"]),
+    ("afpa-attach", &["afpa-bpf", "afpa-cache", "afpa-http", "afpa-self-check"]),
     ("afpa-framework", &["afpa-cache"]),
     ("afpa-router", &["afpa-http"]),
     ("afpa-proxy", &["afpa-framework", "afpa-http"]),
