@@ -120,12 +120,12 @@ pub(super) fn lacks(program: &Path) -> Option<String> {
     (!program.is_file()).then(|| format!("{} is not built", program.display()))
 }
 
-/// `afpa attach` names its socket by namespace and address.
+/// `afpa attach` names its socket by namespace and port.
 pub(super) fn socket_name(setup: &ServerSetup<'_>) -> Result<String> {
     let namespace = setup.namespace.context("attaching needs a namespace")?;
     let namespace = Path::new("/run/netns").join(namespace.name());
     let inode = fs::metadata(namespace).context("the server's namespace")?.ino();
-    Ok(format!("attach-{inode}-{}.sock", setup.address))
+    Ok(format!("attach-{inode}-{}.sock", setup.address.port()))
 }
 
 /// Whether nothing is being asked for any more.
