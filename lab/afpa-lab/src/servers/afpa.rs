@@ -106,10 +106,12 @@ impl Server for Attached {
             "300",
             "--ext",
             EXTENSIONS,
+            "--user",
+            ATTACH_USER,
         ]);
         // The server ends next: there is no connection to wait for.
         let detach = afpa().args(["detach", "--listen", &listen, "--wait", "0", "--force"]);
-        let socket = folder.join(socket_name(setup)?);
+        let socket = attach_socket(setup, &folder)?;
         let running = NGINX.start(setup)?.with_farewell(detach);
         running.and_until(setup, attach, SETTLE_PATIENCE, || has_settled(&socket))
     }
@@ -120,12 +122,15 @@ pub(super) fn lacks(program: &Path) -> Option<String> {
     (!program.is_file()).then(|| format!("{} is not built", program.display()))
 }
 
-/// `afpa attach` names its socket by namespace and port.
-pub(super) fn socket_name(setup: &ServerSetup<'_>) -> Result<String> {
+/// The user that `afpa attach` becomes.
+pub(super) const ATTACH_USER: &str = "nobody";
+
+/// `afpa attach` has a folder for its user, and names its socket by namespace and port.
+pub(super) fn attach_socket(setup: &ServerSetup<'_>, folder: &Path) -> Result<PathBuf> {
     let namespace = setup.namespace.context("attaching needs a namespace")?;
     let namespace = Path::new("/run/netns").join(namespace.name());
     let inode = fs::metadata(namespace).context("the server's namespace")?.ino();
-    Ok(format!("attach-{inode}-{}.sock", setup.address.port()))
+    Ok(folder.join(ATTACH_USER).join(format!("attach-{inode}-{}.sock", setup.address.port())))
 }
 
 /// Whether nothing is being asked for any more.

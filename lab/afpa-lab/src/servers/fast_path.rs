@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rustix::process::{Resource, getrlimit};
 
-use super::afpa::{lacks, socket_name};
+use super::afpa::{ATTACH_USER, attach_socket, lacks};
 use super::files::NGINX;
 use super::running::{Launch, inside};
 use super::{Programs, Running, Server, ServerSetup, control, installed};
@@ -205,10 +205,11 @@ impl Server for Attached {
         let launch = Launch::new(&programs.afpa)
             .env("RUNTIME_DIRECTORY", &folder)
             .args(["attach", "--listen", &listen, "--exclude", "/plain"])
+            .args(["--user", ATTACH_USER])
             .args(["--server-timeout", "300", "--answer-max", &longest.to_string()])
             .args([bypass_after, &bypass.requests().to_string(), "--root"])
             .arg(setup.root);
-        let socket = folder.join(socket_name(setup)?);
+        let socket = attach_socket(setup, &folder)?;
         let running = NGINX.start(setup)?;
         running
             .and_until(setup, launch, START_PATIENCE, || kernel_answers_all(setup, paths, &socket))
