@@ -142,21 +142,16 @@ struct {
  */
 const volatile __u32 loads_are_ordered SEC(".rodata.order") = 0;
 
-/* A full barrier, on a word that nobody shares. */
-__noinline int afpa_full_barrier(void)
-{
-	volatile __u64 none = 0;
-	__u64 was = __sync_fetch_and_add(&none, 0);
-
-	asm volatile("" : : "r"(was) : "memory");
-	return 0;
-}
-
 static __always_inline void load_fence(void)
 {
+	volatile __u64 none = 0;
+	__u64 was;
+
 	barrier();
-	if (!loads_are_ordered)
-		afpa_full_barrier();
+	if (loads_are_ordered)
+		return;
+	was = __sync_fetch_and_add(&none, 0); /* a full barrier, on a word that nobody shares */
+	asm volatile("" : : "r"(was) : "memory");
 }
 
 /* Eight bytes at any alignment. */

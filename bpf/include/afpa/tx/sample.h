@@ -36,8 +36,7 @@ static __noinline int sample_answer(struct __sk_buff *skb, struct work *work, co
 	struct afpa_sample *sample;
 	__u32 length = c->length;
 
-	opaque(length);
-	if (s->length > AFPA_HEAD_MAX || length < 1 || length > AFPA_ANSWER_MAX)
+	if (s->length > AFPA_HEAD_MAX || !is_within(&length, 1, AFPA_ANSWER_MAX))
 		return 0;
 	sample = bpf_ringbuf_reserve(&samples, sizeof(*sample), 0);
 	if (!sample)
