@@ -8,6 +8,7 @@
 #include <afpa/conn/admit.h>
 #include <afpa/conn/by_socket.h>
 #include <afpa/conn/bypass.h>
+#include <afpa/conn/served.h>
 #include <afpa/conn/translate.h>
 #include <afpa/http/response.h>
 
@@ -226,8 +227,11 @@ int afpa_egress(struct __sk_buff *skb)
 		return TCX_NEXT; /* our own answers, and packets that are forwarded */
 	if (!parse_segment(skb, &s, FROM_SERVER))
 		return unparsed(skb);
-	if (!port_served(s.key.server_port))
+	if (!port_served(s.key.server_port)) {
+		if (skb->ifindex == LOOPBACK_IFINDEX && port_served(s.key.client_port) && is_question(skb))
+			skb->tc_index = MARK_UP; /* the ingress hook of `lo` passes it */
 		return TCX_NEXT;
+	}
 	skb->tc_index = MARK_DOWN;
 	if (bypass_hit(&s, FROM_SERVER))
 		return TCX_NEXT;

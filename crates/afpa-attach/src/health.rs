@@ -72,7 +72,8 @@ pub(crate) fn watch(
             let own = all.iter().find(|address| address.ip().is_loopback());
             if let Some(address) = own.or(all.first()) {
                 let host = filler.sites().first().and_then(|hosts| hosts.names.first().cloned());
-                let outcome = ask(*address, &host.unwrap_or_default(), PATIENCE);
+                let connect = |patience| connect(&filler, *address, patience);
+                let outcome = ask(connect, &host.unwrap_or_default(), PATIENCE);
                 health.note(&outcome, &filler, *address);
             }
             std::thread::sleep(EVERY.saturating_sub(began.elapsed()));
@@ -81,10 +82,21 @@ pub(crate) fn watch(
     Ok(())
 }
 
-/// One question on a connection of its own. The unknown field makes it the server's to answer.
-fn ask(address: SocketAddr, host: &str, patience: Duration) -> io::Result<()> {
+/// A connection whose requests are the server's to answer.
+fn connect(filler: &Filler, address: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, patience)?;
+    filler.fast_path.ask_user_mode(&stream).map_err(io::Error::other)?;
+    Ok(stream)
+}
+
+/// One question on a connection of its own.
+fn ask(
+    connect: impl Fn(Duration) -> io::Result<TcpStream>,
+    host: &str,
+    patience: Duration,
+) -> io::Result<()> {
     let deadline = Instant::now() + patience;
-    let mut stream = TcpStream::connect_timeout(&address, patience)?;
+    let mut stream = connect(patience)?;
     let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
     stream.set_write_timeout(Some(left))?;
     stream.set_read_timeout(Some(left))?;
@@ -126,6 +138,7 @@ mod tests {
             (listener, silent)
         });
         let patience = Duration::from_secs(5);
+        let address = |patience| TcpStream::connect_timeout(&address, patience);
         assert!(ask(address, "a", patience).is_ok());
         assert_eq!(ask(address, "a", patience).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         let short = Duration::from_millis(50);

@@ -190,7 +190,7 @@ impl Attachment {
         })?;
         self.tender = Some(tender(&self.filler)?);
         let (filler, watcher) = (Arc::clone(&self.filler), Arc::clone(&self.watcher));
-        let mut server = self.listening.viewpoints(&self.settings);
+        let mut server = self.listening.viewpoints(&self.settings, Arc::clone(&filler));
         spawn("filler", move || filler.fill(&watcher, &mut server))?;
         let addresses = self.listening.addresses.clone();
         health::watch(Arc::clone(&self.health), Arc::clone(&self.filler), addresses)?;

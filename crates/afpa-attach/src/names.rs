@@ -62,8 +62,9 @@ impl Listening {
     }
 
     /// Who asks.
-    pub(crate) fn viewpoints(&self, settings: &AttachSettings) -> Viewpoints {
-        Viewpoints::new(self.addresses.clone(), self.stranger.clone(), settings.answer_timeout)
+    pub(crate) fn viewpoints(&self, settings: &AttachSettings, filler: Arc<Filler>) -> Viewpoints {
+        let (addresses, stranger) = (self.addresses.clone(), self.stranger.clone());
+        Viewpoints::new(addresses, stranger, filler, settings.answer_timeout)
     }
 
     /// Nothing is asked any more.

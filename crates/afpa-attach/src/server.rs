@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::answer::{Answer, Asked};
+use crate::filler::Filler;
 use crate::gather::{Ask, AskError};
 use crate::stranger::Stranger;
 
@@ -16,13 +17,20 @@ pub struct Server {
     timeout: Duration,
     /// Who asks; `None`: this machine.
     stranger: Option<Arc<Stranger>>,
+    /// Whose programs pass the questions of this machine; `None`: there are none yet.
+    filler: Option<Arc<Filler>>,
     connection: Option<TcpStream>,
 }
 
 impl Server {
     /// The server that listens on `address`, asked from this machine.
     pub fn new(address: SocketAddr, timeout: Duration) -> Self {
-        Self { address, timeout, stranger: None, connection: None }
+        Self { address, timeout, stranger: None, filler: None, connection: None }
+    }
+
+    /// The same, when there are programs: they pass the questions, and count none.
+    fn behind(filler: &Arc<Filler>, address: SocketAddr, timeout: Duration) -> Self {
+        Self { filler: Some(Arc::clone(filler)), ..Self::new(address, timeout) }
     }
 
     /// The same, asked by a stranger.
@@ -39,6 +47,9 @@ impl Server {
             Some(stranger) => stranger.connect(self.address, self.timeout)?,
             None => TcpStream::connect_timeout(&self.address, self.timeout)?,
         };
+        if let Some(filler) = &self.filler {
+            filler.fast_path.ask_user_mode(&stream).map_err(io::Error::other)?;
+        }
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(self.timeout))?;
         stream.set_write_timeout(Some(self.timeout))?;
@@ -106,6 +117,7 @@ pub struct Viewpoints {
     addresses: Addresses,
     timeout: Duration,
     stranger: Option<Arc<Stranger>>,
+    filler: Arc<Filler>,
     /// The addresses that `servers` is of.
     seen: Vec<SocketAddr>,
     servers: Vec<Server>,
@@ -113,8 +125,13 @@ pub struct Viewpoints {
 
 impl Viewpoints {
     /// Without a stranger the server is only asked from this machine.
-    pub fn new(addresses: Addresses, stranger: Option<Arc<Stranger>>, timeout: Duration) -> Self {
-        Self { addresses, timeout, stranger, seen: Vec::new(), servers: Vec::new() }
+    pub fn new(
+        addresses: Addresses,
+        stranger: Option<Arc<Stranger>>,
+        filler: Arc<Filler>,
+        timeout: Duration,
+    ) -> Self {
+        Self { addresses, timeout, stranger, filler, seen: Vec::new(), servers: Vec::new() }
     }
 
     /// One viewpoint: a stranger cannot reach loopback, and there loopback is everybody.
@@ -123,7 +140,7 @@ impl Viewpoints {
             Some(stranger) if !address.ip().is_loopback() => {
                 Server::asked_by(Arc::clone(stranger), address, self.timeout)
             }
-            _ => Server::new(address, self.timeout),
+            _ => Server::behind(&self.filler, address, self.timeout),
         }
     }
 }
@@ -138,7 +155,7 @@ impl Ask for Viewpoints {
             let foreign = servers.iter().any(|server| server.stranger.is_some());
             let own = servers.iter().any(|server| server.stranger.is_none());
             if let Some(first) = ordered.first().filter(|_| foreign && !own) {
-                servers.push(Server::new(*first, self.timeout));
+                servers.push(Server::behind(&self.filler, *first, self.timeout));
             }
             (self.seen, self.servers) = (now, servers);
         }

@@ -47,6 +47,8 @@ pub struct FastPath {
     pub(crate) served_program: OwnedFd,
     /// The marks of sockets.
     pub(crate) served: MapHandle,
+    /// Sockets of our own questions.
+    pub(crate) questions: MapHandle,
     pub(crate) served_survey: MapHandle,
     pub(crate) served_inodes: MapHandle,
     pub(crate) servers: Mutex<Vec<Server>>,
@@ -135,6 +137,7 @@ impl FastPath {
             probe: program("afpa_probe")?,
             served_program: program("afpa_served")?,
             served: map("served")?,
+            questions: map("questions")?,
             served_survey: map("served_survey")?,
             served_inodes: map("served_inodes")?,
             servers: Mutex::default(),
@@ -315,7 +318,7 @@ fn refused(what: &str, text: &str) -> Unavailable {
         "the folder to keep connections in must exist, on a BPF file system"
     } else if denied {
         "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON are needed, or root"
-    } else if text.contains("emory") {
+    } else if text.contains("emory") && !text.contains("verifier") {
         "smaller limits of objects, flows or header blocks"
     } else {
         "please report this with the kernel's version"

@@ -4,23 +4,21 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use afpa_bpf::FastPath;
+
 /// How long the server may take for each step.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// The first segment has one byte of the request. The programs never answer a request of two segments, so
-/// this one is user mode's.
-const FIRST: usize = 1;
 /// No answer that is compared is as long.
 const LONGEST: usize = 1 << 17;
 
-/// What the server says to this request.
-pub(crate) fn ask(server: SocketAddr, request: &[u8]) -> io::Result<Vec<u8>> {
+/// What the server itself says to this request.
+pub(crate) fn ask(fast_path: &FastPath, server: SocketAddr, request: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
+    fast_path.ask_user_mode(&stream).map_err(io::Error::other)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
-    let (first, rest) = request.split_at(FIRST.min(request.len()));
-    stream.write_all(first)?;
-    stream.write_all(rest)?;
+    stream.write_all(request)?;
     read_answer(&mut stream, request.starts_with(b"HEAD "))
 }
 

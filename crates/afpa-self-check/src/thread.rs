@@ -134,7 +134,8 @@ impl Question for Asked<'_> {
         let key = &self.sample.flow;
         let address = Ipv6Addr::from(key.server);
         let address = address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4);
-        ask(SocketAddr::new(address, key.server_port), sampled_request(self.sample))
+        let server = SocketAddr::new(address, key.server_port);
+        ask(self.fast_path, server, sampled_request(self.sample))
     }
 
     fn is_current(&self) -> bool {

@@ -1,5 +1,7 @@
 //! A server that hangs or is gone looks as it does without us.
 
+use std::time::Duration;
+
 use afpa_testkit::{Client, eventually, skip};
 use afpa_tests::attach::{Attached, Kind, Lab};
 use rustix::process::Signal;
@@ -108,4 +110,20 @@ fn nginx_that_was_killed_comes_back_with_its_new_rules() {
 #[test]
 fn apache_that_was_killed_comes_back_with_its_new_rules() {
     killed(Kind::Apache);
+}
+
+/// What it asks by itself is no traffic: neither passed nor answered.
+#[test]
+fn its_own_questions_are_not_counted() {
+    let lab = lab!(Kind::Nginx);
+    lab.file("page.html", "content");
+    let attached = lab.attach(&["--revalidate", "1"]);
+    let asked = Duration::from_millis(2500); // for its health three times, and for the page twice
+    std::thread::sleep(asked);
+    let seen = attached.statistics().expect("it runs");
+    let counted = seen["reasons"].as_object().expect("reasons").iter();
+    let counted: Vec<_> = counted.filter(|(_, count)| count.as_u64() != Some(0)).collect();
+    assert!(counted.is_empty(), "{counted:?}");
+    let mut client = lab.connect();
+    the_kernel_answers(&attached, &mut client);
 }

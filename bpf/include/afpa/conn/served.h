@@ -20,6 +20,27 @@ struct {
 	__type(value, __u32);
 } served SEC(".maps");
 
+/*
+ * Sockets by which AFPA itself asks the server. What leaves by them over `lo` is user mode's to answer, and nobody counts
+ * it.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, __u32);
+} questions SEC(".maps");
+
+static __always_inline bool is_question(struct __sk_buff *skb)
+{
+	struct bpf_sock *socket = (struct bpf_sock *)skb->sk;
+
+	if (!socket)
+		return false;
+	socket = bpf_sk_fullsock(socket);
+	return socket && bpf_sk_storage_get(&questions, socket, 0, 0);
+}
+
 /* Has the socket, or had the one that listened for it, the mark? A request socket has none. */
 #define is_served(socket) (bpf_sk_storage_get(&served, socket, 0, 0) != NULL)
 

@@ -53,6 +53,13 @@ impl FastPath {
         Ok(())
     }
 
+    /// Leaves what this process asks by the connected `socket` to user mode, and counts none of it. So it is where the
+    /// connection leads over `lo`, as all do to own addresses.
+    pub fn ask_user_mode(&self, socket: impl AsFd) -> libbpf_rs::Result<()> {
+        let socket = socket.as_fd().as_raw_fd();
+        self.questions.update(&socket.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY)
+    }
+
     /// Serves the connections of the server that listens on `address`, in the network namespace of the calling
     /// thread. Is to be called again, once a second or so: a server that starts anew has other sockets. Where nothing
     /// has changed this costs little.
