@@ -74,12 +74,8 @@ fn outlive(adapt: impl Fn(Settings) -> Settings) {
 
     victim.kill().expect("killed"); // SIGKILL: it says nothing, its heartbeat is fresh
     victim.wait().expect("gone");
-    std::thread::sleep(Duration::from_secs(2)); // the kernel empties `alive` when it comes to it
-    assert_eq!(
-        client.get("/kernel.html").status,
-        404,
-        "nginx has no such file, and nobody answers"
-    );
+    // The kernel empties `alive` when it comes to it. nginx has no such file.
+    eventually("nobody answers", || client.get("/kernel.html").status == 404);
     assert_eq!(client.get("/user.html").body, b"from nginx", "but the connection is whole");
     assert!(!world.connect(SERVER_V4).get("/kernel.html").is_from_kernel());
 
@@ -87,7 +83,10 @@ fn outlive(adapt: impl Fn(Settings) -> Settings) {
         panic!("it could be loaded before")
     };
     sample.pin(&second, "/kernel.html");
-    assert!(world.connect(SERVER_V4).get("/kernel.html").is_from_kernel());
+    eventually("the next process answers", || {
+        second.beat();
+        world.connect(SERVER_V4).get("/kernel.html").is_from_kernel()
+    });
     // Requests went up unseen in between, so user mode keeps the old connection; it is translated on.
     assert_eq!(client.get("/kernel.html").status, 404);
     assert_eq!(client.get("/user.html").body, b"from nginx");
@@ -171,9 +170,10 @@ fn filters_of_a_killed_process_are_removed_by_the_next() {
 
     victim.kill().expect("killed");
     victim.wait().expect("gone");
-    std::thread::sleep(Duration::from_millis(300)); // the kernel empties `alive` when it comes to it
+    // The kernel empties `alive` when it comes to it.
+    let asked = || world.connect(SERVER_V4).get("/kernel.html").status;
+    eventually("nobody answers", || asked() == 404);
     assert_eq!(programs(), 2, "nobody has removed them");
-    assert_eq!(world.connect(SERVER_V4).get("/kernel.html").status, 404, "and nobody answers");
     let third = world.fast_path(settings()).expect("it could be loaded before");
     assert_eq!(programs(), 2, "its own");
     inside(world.server(), move || drop(third));
