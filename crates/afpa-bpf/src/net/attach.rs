@@ -130,7 +130,7 @@ impl FastPath {
         let taken_over =
             kept.as_deref().map(|path| Filter::take_over(path, program, interface, hook));
         // Later, without the rights to look, nothing is found, and nothing is to be.
-        let _not_allowed = clsact::remove_orphans(interface, hook);
+        let _not_allowed = clsact::remove_orphans(interface, hook, program);
         if let Some(Ok(filter)) = taken_over {
             return Ok(filter);
         }

@@ -116,9 +116,12 @@ pub(crate) fn remove_pinned(path: &Path, interface: u32, hook: u32) -> io::Resul
     remove_if(interface, hook, |found| found.program == id)
 }
 
-/// Removes the filters that processes left behind which are gone.
-pub(crate) fn remove_orphans(interface: u32, hook: u32) -> io::Result<()> {
-    let kept = pinned_programs();
+/// Removes the filters that processes left behind which are gone. `own` may share maps with these, when it was taken
+/// over from them.
+pub(crate) fn remove_orphans(interface: u32, hook: u32, own: &OwnedFd) -> io::Result<()> {
+    let own = crate::program::id(own)?;
+    let mut kept = pinned_programs();
+    kept.push(own);
     let entries = filters::on(interface, BPF_TCX_INGRESS)?;
     let is_orphan = |found: &filters::Found| {
         let is_ours = found.name.starts_with("afpa_") && !kept.contains(&found.program);
