@@ -145,7 +145,7 @@ static __always_inline int leave(struct __sk_buff *skb, struct work *work, const
 	if (!way_of(skb, &work->way))
 		return TCX_DROP;
 	if (!shared.namespace)
-		note_namespace(skb); /* the connection was there before the programs */
+		is_in_namespace(skb); /* the connection was there before the programs */
 	bpf_spin_lock(&flow->lock);
 	learn_way(flow, &work->way);
 	has_offset = flow_has_offset(flow);

@@ -2,6 +2,7 @@
 //! path's (E1 to E5, `bpf/LIFECYCLE.md`).
 
 mod chain;
+mod changes;
 mod loopback;
 mod shapes;
 mod stacked;
