@@ -4,7 +4,9 @@
 mod chain;
 mod changes;
 mod loopback;
+mod routed;
 mod shapes;
 mod stacked;
 mod support;
+mod tunnel;
 mod ways;

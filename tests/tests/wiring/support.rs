@@ -125,6 +125,31 @@ pub(crate) fn nothing_was_dropped(lab: &Lab) {
     assert_eq!(dropped, 0, "{}", lab.tally());
 }
 
+/// Whoever answers what: every byte is right.
+#[track_caller]
+pub(crate) fn everything_is_right(lab: &Lab, client: &mut Client) {
+    for _ in 0..3 {
+        let reply = client.get("/kernel.html");
+        let right: &[u8] =
+            if reply.is_from_kernel() { b"from the kernel" } else { b"from nginx, the pinned one" };
+        assert_eq!(reply.body, right, "{reply:?}\n{}", lab.tally());
+        let reply = client.get("/user.html");
+        assert_eq!(reply.body, b"from nginx", "{reply:?}\n{}", lab.tally());
+        user_mode_is_right(client);
+    }
+}
+
+/// A conversation that nobody but user mode holds: every byte is right, and nothing was answered before it.
+#[track_caller]
+pub(crate) fn user_mode_serves(lab: &Lab, client: &mut Client) {
+    let before = lab.count(Reason::Answered);
+    for _ in 0..2 {
+        assert_eq!(client.get("/kernel.html").body, b"from nginx, the pinned one");
+        user_mode_is_right(client);
+    }
+    assert_eq!(lab.count(Reason::Answered), before, "{}", lab.tally());
+}
+
 /// What carries a client's frames: it sends by one interface, to one MAC address and from one; it receives by another,
 /// and takes only what is meant for its own address there, as a network card does.
 pub(crate) struct Legs {
