@@ -220,8 +220,8 @@ int afpa_egress(struct __sk_buff *skb)
 
 	if (skb->tc_index == MARK_DOWN)
 		return TCX_NEXT; /* the hook of a device above has seen it (E2) */
-	if (skb->tc_index == MARK_ROUTE_ME && skb->ifindex == LOOPBACK_IFINDEX)
-		return give_route(skb);
+	if (skb->tc_index == MARK_ROUTE_ME)
+		return skb->ifindex == LOOPBACK_IFINDEX ? give_route(skb) : TCX_NEXT;
 	if (skb->ingress_ifindex)
 		return TCX_NEXT; /* our own answers, and packets that are forwarded */
 	if (!parse_segment(skb, &s, FROM_SERVER))

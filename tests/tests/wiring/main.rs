@@ -3,6 +3,7 @@
 
 mod chain;
 mod changes;
+mod containers;
 mod loopback;
 mod routed;
 mod shapes;
