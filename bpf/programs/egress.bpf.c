@@ -146,7 +146,7 @@ static __always_inline int leave(struct __sk_buff *skb, struct work *work, const
 	if (!way_of(skb, &work->way))
 		return TCX_DROP;
 	if (!shared.namespace)
-		note_namespace(skb); /* the connection was there before the programs */
+		is_in_namespace(skb); /* the connection was there before the programs */
 	bpf_spin_lock(&flow->lock);
 	learn_way(flow, &work->way);
 	has_offset = flow_has_offset(flow);
@@ -221,8 +221,8 @@ int afpa_egress(struct __sk_buff *skb)
 
 	if (skb->tc_index == MARK_DOWN)
 		return TCX_NEXT; /* the hook of a device above has seen it (E2) */
-	if (skb->tc_index == MARK_ROUTE_ME && skb->ifindex == LOOPBACK_IFINDEX)
-		return give_route(skb);
+	if (skb->tc_index == MARK_ROUTE_ME)
+		return skb->ifindex == LOOPBACK_IFINDEX ? give_route(skb) : TCX_NEXT;
 	if (skb->ingress_ifindex)
 		return TCX_NEXT; /* our own answers, and packets that are forwarded */
 	if (!parse_segment(skb, &s, FROM_SERVER))

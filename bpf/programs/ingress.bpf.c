@@ -273,6 +273,7 @@ __noinline int afpa_retransmit(struct __sk_buff *skb, struct work *work, const s
 	if (!slot || slot_version(slot) != work->edition.version || date->second != work->edition.date)
 		return GO_ON;
 	put_way(work->frame + FRAME_AT, &work->way);
+	mark_own(skb);
 	if (!rebuild_answer(skb, work, s, slot, flow->answer_kind, &out, date, partial))
 		return TCX_DROP;
 	count_at(s->place, AFPA_ANSWERED_RETRANSMISSION);

@@ -55,6 +55,7 @@ static __always_inline int end(struct __sk_buff *skb, struct work *work, const s
 	bool told;
 
 	count_at(s->place, reason);
+	mark_own(skb);
 	told = end_connection(skb, work, transfer);
 	remove_both(&s->key);
 	return told ? deliver(skb) : TCX_DROP;
@@ -100,9 +101,11 @@ static __always_inline int send_transfer_ack_up(struct __sk_buff *skb, struct wo
 static __always_inline int send_and_finish(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				 struct afpa_flow *flow, struct afpa_transfer *transfer)
 {
-	int built = send_ready(skb, work, transfer);
 	__u32 interface = transfer->interface;
+	int built;
 
+	mark_own(skb);
+	built = send_ready(skb, work, transfer);
 	if (built == BUILT_GONE)
 		return end(skb, work, s, transfer, AFPA_TRANSFER_LOST);
 	if (!work->sending.ack_up) {

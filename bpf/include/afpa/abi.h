@@ -81,7 +81,7 @@ struct afpa_shared {
 	__u64 ports[65536 / 64];      /* bit set: a listener has, or flows still have, this local port */
 	__u64 paths[AFPA_PATH_FILTER_BITS / 64]; /* bit set: some pinned object's path hashes here */
 	__u32 interfaces[AFPA_INTERFACES]; /* index of the interface counted in this place, which is the index modulo AFPA_INTERFACES; 0: none */
-	__u64 namespace;              /* cookie of the network namespace whose SYN-ACKs were seen; written by the programs */
+	__u64 namespace;              /* cookie of the network namespace of the connections, where the first SYN-ACK was seen; written by the programs */
 	__u64 transfer_ns;            /* monotonic time at which a transfer began last */
 	__u64 rtx_ns;               /* coarse monotonic time at which a timer was last put into `rtx_timers` */
 	__u32 sample_every;           /* copy one in this many answers for the self-check, a power of two; 0: none */

@@ -6,9 +6,9 @@ use std::time::Duration;
 use afpa_bpf::{LONGEST_ANSWER, Settings};
 use afpa_netlab::Bed;
 use afpa_testkit::Client;
-use afpa_tests::tcp::{Lab, PORT, Plan, Sample, large};
+use afpa_tests::tcp::{Lab, PORT, Plan, Sample, large, put};
 
-use crate::support::{attach, tc, user_mode_is_right};
+use crate::support::{attach, nothing_was_dropped, tc, try_ip, user_mode_is_right};
 
 fn lab() -> Option<Lab> {
     let settings = Settings { answer_max: LONGEST_ANSWER as u32, ..Settings::default() };
@@ -104,4 +104,33 @@ fn an_answer_of_one_segment_that_is_lost_on_loopback_comes_again() {
         lab.converse(&mut client);
         client.end();
     }
+}
+
+/// Segments of 64 KB, the usual size there, and larger ones: both ways, in the middle of connections with an offset.
+#[test]
+fn segments_of_every_size_are_translated_on_loopback() {
+    let Some(lab) = lab() else { return };
+    let largest = |of_lo: &str| {
+        let (sizes, server) = (["gso_max_size", "gro_max_size"], lab.bed.server());
+        sizes.iter().all(|size| try_ip(server, &format!("link set lo {size} {of_lo}")))
+    };
+    for size in ["65536", "30000", "262144"] {
+        if !largest(size) {
+            afpa_testkit::aloud::say("SKIP", &format!("lo takes no segments of {size} bytes"));
+            continue;
+        }
+        for address in addresses() {
+            let to = SocketAddr::new(address, PORT);
+            let mut client = lab.bed.server().run(|| Client::to(to)).expect("the server's side");
+            for _ in 0..2 {
+                lab.converse(&mut client);
+                let content: Vec<u8> = large().repeat(10);
+                client.send(put("x", &content));
+                assert!(matches!(client.receive().status, 201 | 204), "{address}");
+                assert!(client.get("/upload/x").body == content, "{address}");
+            }
+            client.end();
+        }
+    }
+    nothing_was_dropped(&lab);
 }

@@ -2,8 +2,12 @@
 //! path's (E1 to E5, `bpf/LIFECYCLE.md`).
 
 mod chain;
+mod changes;
+mod containers;
 mod loopback;
+mod routed;
 mod shapes;
 mod stacked;
 mod support;
+mod tunnel;
 mod ways;

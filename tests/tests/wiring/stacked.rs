@@ -1,7 +1,12 @@
 //! Devices on top of others: each segment passes several hooks, and is translated at one of them.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use afpa_bpf::Reason;
 use afpa_netlab::Bed;
+use afpa_testkit::packet::{MacPair, Segment};
+use afpa_tests::tcp::PORT;
 
 use crate::support::{
     attach, ip, lab, mac, nothing_was_dropped, tc, text, to, try_ip, user_mode_is_right,
@@ -131,4 +136,43 @@ fn frames_for_another_card_are_nobody_s() {
     assert_eq!(lab.counters().since(&before)[Reason::Answered], 0, "{}", lab.tally());
     wire.ask_user();
     wire.ask_kernel();
+}
+
+/// Requests to addresses of many machines, forged with the numbers of a connection, and of none: nobody answers them.
+#[test]
+fn requests_to_multicast_and_broadcast_addresses_are_never_answered() {
+    let Some(lab) = lab() else { return };
+    let mut wire = lab.wired();
+    wire.ask_kernel();
+    let mut wire_v6 = lab.bed.raw_client((Bed::SERVER_V6, PORT).into()).expect("a raw client");
+    wire_v6.connect();
+    wire_v6.ask_kernel();
+    let before = lab.counters();
+    let own = lab.bed.macs().expect("addresses");
+    for (wire, many) in [
+        (&wire, ["224.0.0.1", "255.255.255.255", "10.77.255.255", "0.0.0.0"].as_slice()),
+        (&wire_v6, ["ff02::1", "ff0e::1"].as_slice()),
+    ] {
+        for to in many {
+            for mac in [[0xff; 6], [1, 0, 0x5e, 0, 0, 1], [0x33, 0x33, 0, 0, 0, 1], own_mac(&own)] {
+                let request = wire.get("/kernel.html");
+                let to = SocketAddr::new(to.parse().expect("an address"), PORT);
+                let forged = Segment { from: wire.address(), to, ..request };
+                let mut macs = own;
+                macs[..6].copy_from_slice(&mac);
+                wire.send_frame(&forged.frame(&macs));
+                assert!(wire.receive(Duration::from_millis(20)).is_none(), "{to}");
+            }
+        }
+    }
+    let after = lab.counters().since(&before);
+    assert_eq!(after[Reason::Answered] + after[Reason::FlowOpened], 0, "{}", lab.tally());
+    for mut wire in [wire, wire_v6] {
+        wire.ask_user();
+        wire.ask_kernel();
+    }
+}
+
+fn own_mac(macs: &MacPair) -> [u8; 6] {
+    *macs.first_chunk().expect("two addresses")
 }

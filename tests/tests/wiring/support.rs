@@ -1,15 +1,15 @@
 //! A lab whose wiring changes: interfaces that come, join others and take over, and clients of which each frame is known.
 
-use std::net::{IpAddr, SocketAddr};
-use std::process::Command;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-use afpa_bpf::Reason;
+use afpa_bpf::{Carriers, Change, Reason, interfaces};
 use afpa_netlab::{Bed, Namespace, connect};
-use afpa_testkit::Client;
 use afpa_testkit::packet::PacketSocket;
 use afpa_testkit::tcp::{Link, RawClient};
+use afpa_testkit::{Client, Running, eventually, nginx};
 use afpa_tests::tcp::{Lab, PORT, Plan, large};
 
 /// The second interface of both sides.
@@ -66,6 +66,19 @@ pub(crate) fn attach(lab: &Lab, interface: &str) {
     attached.expect("the server's side").expect("attached");
 }
 
+/// Puts the programs on the interfaces that the product would choose, as they are now.
+#[track_caller]
+pub(crate) fn attach_to_all(lab: &Lab) {
+    let any = SocketAddr::new("::".parse().expect("an address"), PORT);
+    let changes = lab.bed.server().run(|| {
+        let all = interfaces().expect("the interfaces");
+        Carriers::default().update(lab.fast_path(), &[any], &all)
+    });
+    for change in changes.expect("the server's side") {
+        assert!(matches!(change, Change::Added(_)), "{change:?}");
+    }
+}
+
 /// A second pair of interfaces, with these addresses (ADDRESS/PREFIX) of the server and the client.
 pub(crate) fn second_pair(lab: &Lab, server: &str, client: &str) {
     let sides = [lab.bed.server(), lab.bed.client()];
@@ -110,6 +123,31 @@ pub(crate) fn nothing_was_dropped(lab: &Lab) {
             .map(|reason| counters[*reason])
             .sum();
     assert_eq!(dropped, 0, "{}", lab.tally());
+}
+
+/// Whoever answers what: every byte is right.
+#[track_caller]
+pub(crate) fn everything_is_right(lab: &Lab, client: &mut Client) {
+    for _ in 0..3 {
+        let reply = client.get("/kernel.html");
+        let right: &[u8] =
+            if reply.is_from_kernel() { b"from the kernel" } else { b"from nginx, the pinned one" };
+        assert_eq!(reply.body, right, "{reply:?}\n{}", lab.tally());
+        let reply = client.get("/user.html");
+        assert_eq!(reply.body, b"from nginx", "{reply:?}\n{}", lab.tally());
+        user_mode_is_right(client);
+    }
+}
+
+/// A conversation that nobody but user mode holds: every byte is right, and nothing was answered before it.
+#[track_caller]
+pub(crate) fn user_mode_serves(lab: &Lab, client: &mut Client) {
+    let before = lab.count(Reason::Answered);
+    for _ in 0..2 {
+        assert_eq!(client.get("/kernel.html").body, b"from nginx, the pinned one");
+        user_mode_is_right(client);
+    }
+    assert_eq!(lab.count(Reason::Answered), before, "{}", lab.tally());
 }
 
 /// What carries a client's frames: it sends by one interface, to one MAC address and from one; it receives by another,
@@ -177,4 +215,31 @@ pub(crate) fn wired(legs: Legs) -> RawClient {
     let mut client = RawClient::new(legs, Default::default(), here, there);
     client.connect();
     client
+}
+
+/// nginx in another namespace on the port of the lab, with these files below `folder`.
+pub(crate) fn another_server(
+    namespace: &Namespace,
+    folder: &std::path::Path,
+    files: &[(&str, &str)],
+) -> Running {
+    let www = folder.join("www");
+    std::fs::create_dir_all(&www).expect("a folder");
+    for (name, content) in files {
+        std::fs::write(www.join(name), content).expect("written");
+    }
+    let main = "user root; master_process off; events { worker_connections 64; }";
+    let listen = format!("listen {PORT}; listen [::]:{PORT};");
+    let file = folder.join("nginx.conf");
+    let text = nginx::configuration(folder, main, "access_log off;", &listen);
+    std::fs::write(&file, text).expect("written");
+    let mut command = namespace.command(nginx::PROGRAM);
+    command.arg("-p").arg(folder).arg("-c").arg(&file);
+    let mut server = Running::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    let address = SocketAddr::from(([127, 0, 0, 1], PORT));
+    eventually("the other server", || {
+        assert!(server.is_alive(), "nginx ended");
+        namespace.run(|| TcpStream::connect(address).is_ok()).expect("inside")
+    });
+    server
 }

@@ -51,13 +51,18 @@ static __always_inline bool way_of(struct __sk_buff *skb, struct afpa_way *way)
 	return bpf_skb_load_bytes(skb, 0, way, ETHERNET_ADDRESSES) == 0;
 }
 
-/* Connections live in one network namespace, for which the guard looks. */
-static __always_inline void note_namespace(struct __sk_buff *skb)
+/*
+ * Does the packet leave in the network namespace of the connections, for which the guard looks? That is the first one in
+ * which a segment of theirs left. An interface keeps its programs when it is moved to another one, where others' servers
+ * may use the same port.
+ */
+static __always_inline bool is_in_namespace(struct __sk_buff *skb)
 {
 	__u64 namespace = namespace_of(skb);
 
-	if (shared.namespace != namespace)
+	if (!shared.namespace)
 		shared.namespace = namespace;
+	return shared.namespace == namespace;
 }
 
 /* A SYN-ACK leaves. Whoever reads a half of one entry and a half of another finds that the proof does not hold. */
@@ -67,9 +72,8 @@ __noinline int afpa_way_prove(struct __sk_buff *skb, const struct afpa_flow_key 
 	struct afpa_proven_way *entry;
 	__u64 tuple;
 
-	if (!key || !way_of(skb, &way))
+	if (!key || !is_in_namespace(skb) || !way_of(skb, &way))
 		return 0;
-	note_namespace(skb);
 	tuple = way_hash_tuple(key);
 	entry = way_entry(tuple);
 	if (!entry)

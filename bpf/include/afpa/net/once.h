@@ -51,6 +51,15 @@ static __always_inline bool may_be_ours(const struct __sk_buff *skb)
 	return skb->pkt_type == PACKET_HOST && skb->tc_index != MARK_UP;
 }
 
+/*
+ * What was made here is about to leave: the hooks below have nothing to do with it. That it came in by an interface says
+ * so, too, but devices on the way may forget that (an ipvlan that routes).
+ */
+static __always_inline void mark_own(struct __sk_buff *skb)
+{
+	skb->tc_index = MARK_DOWN;
+}
+
 /* The packet goes up as the kernel is to see it. */
 static __always_inline int deliver(struct __sk_buff *skb)
 {

@@ -132,6 +132,7 @@ __noinline int afpa_reply(struct __sk_buff *skb, struct work *work, const struct
 	report(work, s, c);
 	if (is_sampled(c))
 		sample_answer(skb, work, s, c);
+	mark_own(skb);
 	if (!c->ack_up)
 		return bpf_redirect(work->way.interface, 0);
 	bpf_clone_redirect(skb, work->way.interface, 0);
