@@ -339,7 +339,8 @@ fn configure(folder: &FilePath, listen: &str) -> std::path::PathBuf {
     let main = "user root; worker_processes 1; worker_rlimit_nofile 65536;
         events { worker_connections 16384; }";
     let http = "access_log off; types { text/html html; } client_max_body_size 64m;
-        keepalive_requests 100000000; keepalive_timeout 3600s; client_header_timeout 3600s;";
+        keepalive_requests 100000000; keepalive_timeout 3600s; client_header_timeout 3600s;
+        client_body_timeout 3600s; lingering_time 3600s; lingering_timeout 3600s; send_timeout 3600s;";
     let server = format!(
         "listen {PORT} backlog=4096 {listen}; listen [::]:{PORT} backlog=4096 {listen};
          location = /post {{ return 200 \"posted\\n\"; }}
