@@ -130,6 +130,9 @@ impl Attachment {
         let pin_dir = open_pin_dir(&settings);
         PortClaim::clear(settings.port(), pin_dir.as_ref()).map_err(taken)?;
         let fast_path = load(&settings, pin_dir.as_ref())?;
+        for lacking in fast_path.lacks() {
+            say(&format!("! the fast path is not whole on this kernel: {lacking}"));
+        }
         let listener = control::listen(&socket.path)
             .with_context(|| format!("cannot listen on {}", socket.path.display()))?;
         let sites = sites(&settings, &listening.addresses.get());
