@@ -12,10 +12,25 @@ const PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// When the server does not answer, or otherwise, or not in time.
 pub fn fetch(to: SocketAddr, path: &str) -> io::Result<Vec<u8>> {
-    let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
+    ask(&mut connect(to)?, &to.to_string(), path)
+}
+
+/// The same, for the head alone: whether it comes, with status 200.
+///
+/// # Errors
+///
+/// As [`fetch`].
+pub fn fetch_head(to: SocketAddr, path: &str) -> io::Result<()> {
+    let mut stream = connect(to)?;
+    send(&mut stream, "HEAD", &to.to_string(), path)?;
+    receive(&mut stream, |received| Ok(head(received)?.map(|_| ())))
+}
+
+fn connect(to: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&to, PATIENCE)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    ask(&mut stream, &to.to_string(), path)
+    Ok(stream)
 }
 
 /// Asks for a path over a connection that stays open: the content of a response with status 200.
@@ -24,7 +39,22 @@ pub fn fetch(to: SocketAddr, path: &str) -> io::Result<Vec<u8>> {
 ///
 /// As [`fetch`].
 pub fn ask(stream: &mut TcpStream, host: &str, path: &str) -> io::Result<Vec<u8>> {
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())?;
+    send(stream, "GET", host, path)?;
+    receive(stream, |received| {
+        let whole = head(received)?.filter(|(head, length)| received.len() >= head + length);
+        Ok(whole.map(|(head, _)| received[head..].to_vec()))
+    })
+}
+
+fn send(stream: &mut TcpStream, method: &str, host: &str, path: &str) -> io::Result<()> {
+    stream.write_all(format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())
+}
+
+/// Reads until `done` finds what it looks for.
+fn receive<T>(
+    stream: &mut TcpStream,
+    done: impl Fn(&[u8]) -> io::Result<Option<T>>,
+) -> io::Result<T> {
     let mut received = Vec::new();
     let mut piece = [0; 16384];
     loop {
@@ -32,10 +62,8 @@ pub fn ask(stream: &mut TcpStream, host: &str, path: &str) -> io::Result<Vec<u8>
             0 => return Err(ErrorKind::UnexpectedEof.into()),
             count => received.extend_from_slice(&piece[..count]),
         }
-        if let Some((head, length)) = head(&received)?
-            && received.len() >= head + length
-        {
-            return Ok(received.split_off(head));
+        if let Some(found) = done(&received)? {
+            return Ok(found);
         }
     }
 }

@@ -13,7 +13,7 @@ mod sample;
 mod samples;
 
 pub use case::{Case, CaseBed, Method, TcLoad};
-pub use fetch::{ask, fetch};
+pub use fetch::{ask, fetch, fetch_head};
 pub use report::{Align, Report, Table, count, each_once, new_folder, percent, short, times};
 pub use rounds::{Bench, Settings};
 #[cfg(test)]
