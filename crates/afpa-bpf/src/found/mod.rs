@@ -33,8 +33,8 @@ pub struct FoundFastPath {
     alive: Vec<MapHandle>,
     flows: Option<MapHandle>,
     interfaces: BTreeMap<u32, String>,
-    /// Links of its programs, ingress first.
-    links: Vec<u32>,
+    /// What holds its programs on their hooks.
+    held: Vec<query::Held>,
 }
 
 /// What is on the hooks of an interface besides fast paths.
@@ -67,7 +67,7 @@ impl OnHooks {
     /// Looks at all interfaces of the calling thread's network namespace.
     ///
     /// # Errors
-    /// When the process lacks the rights, or the kernel has no such hooks.
+    /// When the process lacks the rights.
     pub fn look() -> io::Result<Self> {
         let mut seen = Self::default();
         for device in devices()? {
@@ -97,7 +97,7 @@ impl OnHooks {
                 _ => BTreeMap::new(),
             };
             if let Some(shared) = maps.get(".data.shared") {
-                self.add_ours(index, name, attached.link, shared, &maps)?;
+                self.add_ours(index, name, attached.held, shared, &maps)?;
                 first = false;
                 continue;
             }
@@ -111,7 +111,7 @@ impl OnHooks {
         &mut self,
         index: u32,
         name: &str,
-        link: u32,
+        held: query::Held,
         shared: &query::Map,
         maps: &BTreeMap<String, query::Map>,
     ) -> io::Result<()> {
@@ -125,7 +125,7 @@ impl OnHooks {
         };
         let Some(found) = self.fast_paths.get_mut(place) else { return Ok(()) };
         found.interfaces.insert(index, name.to_owned());
-        found.links.push(link);
+        found.held.push(held);
         if let Some(alive) = maps.get("alive") {
             found.alive.push(alive.open()?);
         }
@@ -157,7 +157,7 @@ impl FoundFastPath {
             alive: Vec::new(),
             flows: None,
             interfaces: BTreeMap::new(),
-            links: Vec::new(),
+            held: Vec::new(),
         })
     }
 
@@ -234,12 +234,7 @@ impl FoundFastPath {
     /// # Errors
     /// When the kernel refuses.
     pub fn remove(&self) -> io::Result<()> {
-        for link in &self.links {
-            match crate::net::tcx::detach_link(*link) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
+        self.held.iter().try_for_each(|held| held.remove())?;
         for name in PinDir::names()? {
             let Ok(folder) = PinDir::look(&name) else { continue };
             if pinned_id(&folder, "shared") == Some(self.id) {

@@ -7,19 +7,61 @@ use std::os::fd::OwnedFd;
 use libbpf_rs::libbpf_sys::bpf_prog_query_opts;
 use libbpf_rs::{MapCore, MapHandle, ProgramImpl};
 
+use crate::net::tcx::detach_link;
+use crate::net::{clsact, filters};
+
 /// A program on a hook.
 pub(super) struct Attached {
     /// Its number.
     pub(super) program: u32,
-    /// The number of its link; 0: it has none.
-    pub(super) link: u32,
+    pub(super) held: Held,
+}
+
+/// What holds a program on its hook.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Held {
+    /// A link of this number; 0: it has none.
+    Link(u32),
+    /// A filter of clsact, on this interface and hook, which runs this program.
+    Filter(u32, u32, u32),
+}
+
+impl Held {
+    /// Takes the program off.
+    pub(super) fn remove(self) -> io::Result<()> {
+        let gone = match self {
+            Self::Link(link) => detach_link(link),
+            Self::Filter(interface, hook, program) => {
+                clsact::remove_if(interface, hook, |found| found.program == program)
+            }
+        };
+        match gone {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// More programs on one hook than anybody has.
 const MOST: usize = 64;
 
-/// The programs on a hook, in the order in which they run.
+/// The programs on a hook, in the order in which they run: those of tcx, where there is tcx, and those of filters.
 pub(super) fn chain(interface: u32, hook: u32) -> io::Result<Vec<Attached>> {
+    let mut chain = match tcx(interface, hook) {
+        Err(error) if error.raw_os_error() == Some(NO_TCX) => Vec::new(),
+        chain => chain?,
+    };
+    chain.extend(filters::on(interface, hook)?.into_iter().map(|filter| Attached {
+        program: filter.program,
+        held: Held::Filter(interface, hook, filter.program),
+    }));
+    Ok(chain)
+}
+
+/// EINVAL: the kernel does not know such hooks.
+const NO_TCX: i32 = 22;
+
+fn tcx(interface: u32, hook: u32) -> io::Result<Vec<Attached>> {
     let (mut programs, mut links) = ([0u32; MOST], [0u32; MOST]);
     let mut options = bpf_prog_query_opts {
         sz: size_of::<bpf_prog_query_opts>() as _,
@@ -38,7 +80,7 @@ pub(super) fn chain(interface: u32, hook: u32) -> io::Result<Vec<Attached>> {
     // SAFETY: both names of the union are the same number.
     let count = unsafe { options.__bindgen_anon_1.count } as usize;
     let pairs = programs.into_iter().zip(links).take(count);
-    Ok(pairs.map(|(program, link)| Attached { program, link }).collect())
+    Ok(pairs.map(|(program, link)| Attached { program, held: Held::Link(link) }).collect())
 }
 
 /// What the kernel says of a program.

@@ -131,7 +131,8 @@ pub(crate) fn remove_orphans(interface: u32, hook: u32, own: &OwnedFd) -> io::Re
     remove_if(interface, hook, is_orphan)
 }
 
-fn remove_if(
+/// Removes the filters on a hook that are wanted.
+pub(crate) fn remove_if(
     interface: u32,
     hook: u32,
     wanted: impl Fn(&filters::Found) -> bool,

@@ -8,13 +8,13 @@ use crate::net::rtnetlink::{attributes, dump, text, word};
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) priority: u32,
-    pub(super) handle: u32,
+pub(crate) struct Found {
+    pub(crate) priority: u32,
+    pub(crate) handle: u32,
     /// The number of its program.
-    pub(super) program: u32,
+    pub(crate) program: u32,
     /// The name that it was given, usually that of its program.
-    pub(super) name: String,
+    pub(crate) name: String,
 }
 
 const GET_FILTER: u16 = 46;
@@ -29,7 +29,7 @@ const INGRESS: u32 = 0xffff_fff2;
 const EGRESS: u32 = 0xffff_fff3;
 
 /// Those on a hook of an interface, of the calling thread's network namespace.
-pub(super) fn on(interface: u32, hook: u32) -> io::Result<Vec<Found>> {
+pub(crate) fn on(interface: u32, hook: u32) -> io::Result<Vec<Found>> {
     let parent = if hook == BPF_TCX_INGRESS { INGRESS } else { EGRESS };
     let mut request = [0; INFO];
     request[4..8].copy_from_slice(&interface.to_ne_bytes());

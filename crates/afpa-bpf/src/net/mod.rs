@@ -3,9 +3,9 @@
 pub(crate) mod attach;
 pub(crate) mod carriers;
 mod chain;
-mod clsact;
+pub(crate) mod clsact;
 pub(crate) mod devices;
-mod filters;
+pub(crate) mod filters;
 mod guard;
 pub(crate) mod hooked;
 pub(crate) mod interfaces;
