@@ -21,7 +21,7 @@ pub enum VersionError {
 /// Fills `buffer` with the version `stamp` of `file`; `buffer` is exactly `stamp.size` bytes long.
 ///
 /// The bytes are of one version: the stamp is compared before and after reading. Where each version has
-/// a time of its own, that is enough, once writes that have begun are over. Elsewhere files carry the
+/// a time of its own, that is enough, once writes that have begun are over. Other files carry the
 /// time of the kernel's last tick, so two writes within one tick leave the same stamp; a file
 /// younger than that is given the time to age, at most [`TICK`] (or [`COARSE_TICK`] where the file
 /// system keeps whole seconds). Call it where waiting is allowed.
