@@ -2,14 +2,18 @@
 //! the kernel.
 
 use afpa_testkit::{
-    Server, Tree, figure, skip,
+    Client, Server, Tree, figure, skip,
     strace::{Counts, Strace},
 };
+use rustix::process::Signal;
 
 const HITS: u64 = 1000;
 
 /// Calls that time makes, not hits: the clock's tick, a helper thread that ends.
 const SLACK: u64 = 60;
+
+const WAITS: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];
+const READS: [&str; 5] = ["read", "recv", "recvfrom", "recvmsg", "readv"];
 
 fn sum(counts: &Counts, names: &[&str]) -> u64 {
     names.iter().filter_map(|name| counts.get(*name)).sum()
@@ -35,9 +39,9 @@ fn a_pinned_hit_costs_one_read_one_write_and_the_wait() {
     }
     let counts = strace.counts();
     figure!("system calls of {HITS} hits: {counts:?}");
-    let reads = sum(&counts, &["read", "recv", "recvfrom", "recvmsg", "readv"]);
+    let reads = sum(&counts, &READS);
     let writes = sum(&counts, &["write", "send", "sendto", "sendmsg", "writev"]);
-    let waits = sum(&counts, &["epoll_wait", "epoll_pwait", "epoll_pwait2"]);
+    let waits = sum(&counts, &WAITS);
     assert!((HITS..=HITS + SLACK).contains(&reads), "{reads} reads");
     assert!((HITS..=HITS + SLACK).contains(&writes), "{writes} writes");
     assert!(waits <= HITS + SLACK, "{waits} waits");
@@ -47,6 +51,110 @@ fn a_pinned_hit_costs_one_read_one_write_and_the_wait() {
     let files =
         sum(&counts, &["open", "openat", "openat2", "stat", "fstat", "newfstatat", "statx"]);
     assert_eq!(files, 0, "no hit looks at the file system: {counts:?}");
+}
+
+/// All connections and requests are there when the server looks, so how fast a client is does not matter. The server
+/// accepts, reads, writes and closes. It neither registers the connection nor reads only to see its end.
+#[test]
+fn one_request_a_connection_takes_four_calls_and_a_share_of_the_wait() {
+    const AT_ONCE: u64 = 50;
+    const ROUNDS: u64 = HITS / AT_ONCE;
+    let tree = Tree::new();
+    tree.file("hello.txt", "x".repeat(512));
+    let server = Server::start(tree.path(), |launch| {
+        launch.arg("--workers").arg("1");
+    });
+    let round = || {
+        server.signal(Signal::STOP);
+        let mut clients: Vec<Client> = (0..AT_ONCE).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            client.send("GET /hello.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+        }
+        server.signal(Signal::CONT);
+        for client in &mut clients {
+            assert_eq!(client.receive().body.len(), 512);
+            assert!(client.take_all().is_empty(), "an orderly end");
+        }
+    };
+    round();
+    let strace = match Strace::attach(server.pid()) {
+        Ok(strace) => strace,
+        Err(why) => skip!("{why}"),
+    };
+    for _ in 0..ROUNDS {
+        round();
+    }
+    let counts = strace.counts();
+    figure!("system calls of {HITS} connections that are there already: {counts:?}");
+    let reads = sum(&counts, &READS);
+    assert!((HITS..=HITS + SLACK).contains(&reads), "{reads} reads");
+    // Those that wait when a process is stopped begin their waits again: the other threads, too.
+    let begun_again = sum(&counts, &["futex", "ppoll", "restart_syscall"]);
+    let all = all_but_checks(&counts) - begun_again;
+    assert!(all <= 4 * HITS + 5 * ROUNDS + SLACK, "{all} calls: {counts:?}");
+}
+
+/// One after the other, each as fast as its client: the server may look before the request is there.
+#[test]
+fn one_request_a_connection_takes_at_most_five_calls_beside_the_wait() {
+    let tree = Tree::new();
+    tree.file("hello.txt", "x".repeat(512));
+    let server = Server::start(tree.path(), |launch| {
+        launch.arg("--workers").arg("1");
+    });
+    let ask = || {
+        let mut client = server.connect();
+        client.send("GET /hello.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+        assert_eq!(client.receive().body.len(), 512);
+        assert!(client.take_all().is_empty(), "an orderly end");
+    };
+    ask();
+    let strace = match Strace::attach(server.pid()) {
+        Ok(strace) => strace,
+        Err(why) => skip!("{why}"),
+    };
+    for _ in 0..HITS {
+        ask();
+    }
+    let counts = strace.counts();
+    figure!("system calls of {HITS} connections, one after the other: {counts:?}");
+    // A request that comes after the server has looked is waited for: a read in vain, registered, and taken out again.
+    let late = sum(&counts, &["epoll_ctl"]) / 2;
+    assert!(late < HITS / 4, "{late} of {HITS} came late: {counts:?}");
+    let reads = sum(&counts, &READS);
+    assert!((HITS..=HITS + late + SLACK).contains(&reads), "{reads} reads");
+    let waits = sum(&counts, &WAITS);
+    let all = all_but_checks(&counts) - waits;
+    assert!(all <= 5 * HITS + 3 * late + SLACK, "{all} calls beside {waits} waits: {counts:?}");
+    assert_eq!(counts.get("shutdown"), None, "{counts:?}");
+}
+
+/// A client that does not say that it closes: the server has to wait for it, and its end is seen by a read.
+#[test]
+fn a_client_that_closes_without_a_word_costs_no_more_than_eight_calls() {
+    let tree = Tree::new();
+    tree.file("hello.txt", "x".repeat(512));
+    let server = Server::start(tree.path(), |launch| {
+        launch.arg("--workers").arg("1");
+    });
+    let ask = || assert_eq!(server.connect().get("/hello.txt").body.len(), 512);
+    ask();
+    let strace = match Strace::attach(server.pid()) {
+        Ok(strace) => strace,
+        Err(why) => skip!("{why}"),
+    };
+    for _ in 0..HITS {
+        ask();
+    }
+    let counts = strace.counts();
+    figure!("system calls of {HITS} connections that their clients close: {counts:?}");
+    let all = all_but_checks(&counts) - sum(&counts, &WAITS);
+    assert!(all <= 8 * HITS + SLACK, "{all} calls: {counts:?}");
+}
+
+/// All calls, but those by which only a debug build looks whether what it closes is open.
+fn all_but_checks(counts: &Counts) -> u64 {
+    counts.values().sum::<u64>() - sum(counts, &["fcntl"])
 }
 
 /// The head and the file, which waits in a pipe while its version is looked at, leave in one burst; nothing of

@@ -48,8 +48,10 @@ pub enum Timeout {
 pub enum Persistence {
     /// Another request may follow.
     Keep,
-    /// This response is the last one.
+    /// This response is the last one. The client may not know that yet, and may still be sending.
     Close,
+    /// This response is the last one, and the client sends nothing behind the request that it answers.
+    CloseAsAsked,
 }
 
 /// What *derive cached response* found.

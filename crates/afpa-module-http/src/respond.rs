@@ -14,8 +14,8 @@ use afpa_cache::{Object, Payload};
 use afpa_framework::access::{Remote, duration_us};
 use afpa_framework::{AccessRecord, AccessSink, Now, Outbox, Part, Persistence, Receipt};
 use afpa_http::{
-    Connection, HttpDate, Known, KnownSet, Method, Precondition, Ranges, ResponseHead, Status,
-    Version, conditional,
+    BodyLength, Connection, HttpDate, Known, KnownSet, Method, Precondition, Ranges, ResponseHead,
+    Status, Version, conditional,
     multipart::{Boundary, Multipart},
     page, range,
 };
@@ -187,12 +187,18 @@ impl Responder {
     }
 
     /// Whether the connection persists (RFC 9112 section 9.3). A client that waits for 100 (Continue) and gets a
-    /// final answer instead may or may not send its content, so the connection has to end.
+    /// final answer instead may or may not send its content, so the connection has to end. A client that has asked
+    /// for the end sends no further request (section 9.6), but what it sends of this one may be on its way.
     fn connection(&self, asked: Asked<'_, '_, '_>) -> (Connection, Persistence) {
         let request = asked.request;
         let last = !request.keep_alive || request.expect_continue || asked.must_close;
         if last || self.draining {
-            return (Connection::Close, Persistence::Close);
+            let nothing_follows = !request.keep_alive && request.body == BodyLength::None;
+            let persistence = match nothing_follows {
+                true => Persistence::CloseAsAsked,
+                false => Persistence::Close,
+            };
+            return (Connection::Close, persistence);
         }
         let connection = match request.version {
             Version::Http10 => Connection::KeepAlive,

@@ -116,6 +116,42 @@ async fn the_first_request_loads_and_the_second_never_leaves_the_interrupt_conte
     assert_eq!((bench.counters.hits.get(), bench.counters.misses.get()), (1, 1));
 }
 
+/// RFC 9112 section 9.6: only then the engine may close without waiting for what the client still sends.
+#[tokio::test]
+async fn a_client_sends_nothing_more_if_it_has_asked_for_the_end_and_has_no_content() {
+    let root = site();
+    for (request, persistence) in [
+        ("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", Persistence::CloseAsAsked),
+        ("GET / HTTP/1.0\r\n\r\n", Persistence::CloseAsAsked),
+        (
+            "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+            Persistence::CloseAsAsked,
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5\r\n\r\n",
+            Persistence::Close,
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n",
+            Persistence::Close,
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n",
+            Persistence::Close,
+        ),
+    ] {
+        let mut bench = Bench::new(root.path(), DocRootSettings::default());
+        bench.ask(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        assert_eq!(bench.interrupt(request.as_bytes()), Some(persistence), "{request}");
+    }
+    // The server's own wish to end says nothing about what the client sends.
+    let mut bench = Bench::new(root.path(), DocRootSettings::default());
+    bench.ask(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    bench.http.drain();
+    let kept = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    assert_eq!(bench.interrupt(kept), Some(Persistence::Close));
+}
+
 #[tokio::test]
 async fn a_pinned_hit_allocates_nothing() {
     let root = site();

@@ -4,16 +4,17 @@ use std::fs::File;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use rustix::net::SendFlags;
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use rustix::pipe::{SpliceFlags, splice};
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+
+pub(crate) use registration::{Direction, Socket};
+
+mod registration;
 
 /// A byte stream to a client. TLS could be another implementation: it would encrypt in
 /// [`poll_send`](Transport::poll_send), and read file and pipe in the other two.
@@ -48,6 +49,9 @@ pub trait Transport: Unpin {
         more: bool,
     ) -> Poll<io::Result<usize>>;
 
+    /// Whether the last receive took everything that had arrived.
+    fn is_drained(&self) -> bool;
+
     /// The addresses of client and server, if they have any.
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)>;
 
@@ -66,34 +70,33 @@ pub async fn shutdown(transport: &mut impl Transport) -> io::Result<()> {
     poll_fn(|cx| transport.poll_shutdown(cx)).await
 }
 
-/// What a transport needs of tokio's stream sockets.
-trait Socket: AsyncRead + AsyncWrite + AsFd + Unpin {
-    fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
-    fn try_write<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R>;
+/// A connected stream socket of any family. The event loop learns of it when it has to wait for the first time:
+/// a connection whose only request had arrived when it was accepted never does.
+pub(crate) struct Stream {
+    socket: Socket,
+    drained: bool,
 }
 
-macro_rules! socket {
-    ($stream:ty) => {
-        impl Socket for $stream {
-            fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-                self.poll_write_ready(cx)
-            }
-            fn try_write<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
-                self.try_io(Interest::WRITABLE, op)
-            }
-        }
-    };
+impl Stream {
+    /// `socket` does not block.
+    pub(crate) fn new(socket: OwnedFd) -> Self {
+        Self { socket: Socket::new(socket), drained: false }
+    }
 }
-socket!(TcpStream);
-socket!(UnixStream);
 
-impl<S: Socket> Transport for S {
+impl Transport for Stream {
     fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        // poll_read, not try_read: after a read that does not fill the buffer tokio knows that the
-        // socket is empty and saves the system call that would only say so.
-        let mut buffer = ReadBuf::new(buffer);
-        ready!(Pin::new(self).poll_read(cx, &mut buffer))?;
-        Poll::Ready(Ok(buffer.filled().len()))
+        // What was received last has emptied the socket: another attempt now would only say so.
+        if self.drained {
+            self.socket.register()?;
+        }
+        let room = buffer.len();
+        let received = self.socket.poll(cx, Direction::Receive, |socket| {
+            let (n, _) = rustix::net::recv(socket, &mut *buffer, RecvFlags::empty())?;
+            Ok((n, 0 < n && n < room))
+        });
+        self.drained = matches!(received, Poll::Ready(Ok(n)) if 0 < n && n < room);
+        received
     }
 
     fn poll_send(
@@ -102,11 +105,14 @@ impl<S: Socket> Transport for S {
         bytes: &[u8],
         more: bool,
     ) -> Poll<io::Result<usize>> {
-        if !more {
-            return Pin::new(self).poll_write(cx, bytes);
-        }
-        let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
-        poll_try(self, cx, |socket| Ok(rustix::net::send(socket, bytes, flags)?))
+        let flags = match more {
+            true => SendFlags::NOSIGNAL | SendFlags::MORE,
+            false => SendFlags::NOSIGNAL,
+        };
+        self.socket.poll(cx, Direction::Send, |socket| {
+            let n = rustix::net::send(socket, bytes, flags)?;
+            Ok((n, 0 < n && n < bytes.len()))
+        })
     }
 
     fn poll_send_file(
@@ -116,9 +122,9 @@ impl<S: Socket> Transport for S {
         offset: u64,
         len: usize,
     ) -> Poll<io::Result<usize>> {
-        poll_try(self, cx, |socket| {
+        self.socket.poll(cx, Direction::Send, |socket| {
             let mut at = offset;
-            Ok(rustix::fs::sendfile(socket, file, Some(&mut at), len)?)
+            Ok((rustix::fs::sendfile(socket, file, Some(&mut at), len)?, false))
         })
     }
 
@@ -133,37 +139,30 @@ impl<S: Socket> Transport for S {
             true => SpliceFlags::NONBLOCK | SpliceFlags::MORE,
             false => SpliceFlags::NONBLOCK,
         };
-        poll_try(self, cx, |socket| Ok(splice(pipe, None, socket, None, len, flags)?))
+        self.socket.poll(cx, Direction::Send, |socket| {
+            Ok((splice(pipe, None, socket, None, len, flags)?, false))
+        })
+    }
+
+    fn is_drained(&self) -> bool {
+        self.drained
     }
 
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
-        let socket = SockRef::from(self);
+        let socket = self.socket.descriptor().ok()?;
+        let socket = SockRef::from(&socket);
         let client = socket.peer_addr().ok()?.as_socket()?;
         Some((client, socket.local_addr().ok()?.as_socket()?))
     }
 
     fn reset_at_end(&self) {
-        // A socket without this option ends without a reset.
-        let _ = SockRef::from(self).set_linger(Some(Duration::ZERO));
-    }
-
-    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        AsyncWrite::poll_shutdown(Pin::new(self), cx)
-    }
-}
-
-/// Tries `op` whenever `socket` can take bytes, until it does not say that it would block.
-fn poll_try<S: Socket, R>(
-    socket: &S,
-    cx: &mut Context<'_>,
-    mut op: impl FnMut(&S) -> io::Result<R>,
-) -> Poll<io::Result<R>> {
-    loop {
-        ready!(socket.poll_writable(cx))?;
-        match socket.try_write(|| op(socket)) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            result => return Poll::Ready(result),
+        if let Ok(socket) = self.socket.descriptor() {
+            // A socket without this option ends without a reset.
+            let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
         }
+    }
+
+    fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(rustix::net::shutdown(self.socket.descriptor()?, Shutdown::Write)?))
     }
 }

@@ -1,5 +1,7 @@
 //! Which connections there are, and how long they go on.
 
+use std::time::Duration;
+
 use afpa_testkit::{Client, Server, Tree, client::has_ipv6_loopback, skip, tree::patterned};
 
 use crate::site;
@@ -24,6 +26,43 @@ fn a_request_to_close_is_obeyed() {
         assert!(response.says_close(), "{value}: {response:?}");
         client.assert_closed();
     }
+}
+
+/// RFC 9112 section 9.6: a server that closes while something is unread resets the connection, and that may destroy
+/// the response. A client that asks for the end must not send more, but some do.
+#[test]
+fn what_follows_a_last_request_does_not_destroy_its_response() {
+    let (_tree, server) = site();
+    for behind in [2, 1000, 300_000] {
+        let mut client = server.connect();
+        let request = "GET /hello.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+        client.send([request.as_bytes(), &vec![b'x'; behind]].concat());
+        assert_eq!(client.receive().text(), "hello");
+        assert!(client.take_all().is_empty(), "{behind} bytes behind it: an orderly end");
+    }
+}
+
+#[test]
+fn content_of_a_last_request_does_not_destroy_its_response() {
+    let (_tree, server) = site();
+    let mut client = server.connect();
+    let fields = "Host: h\r\nConnection: close\r\nContent-Length: 300000\r\n";
+    client.send(format!("GET /hello.txt HTTP/1.1\r\n{fields}\r\n"));
+    assert_eq!(client.receive().text(), "hello", "content is not waited for");
+    client.send_in_pieces(&[b'x'; 300_000], 10_000, Duration::ZERO).expect("no reset meets it");
+    assert!(client.take_all().is_empty(), "an orderly end");
+}
+
+/// The server has closed before the client has read much.
+#[test]
+fn a_long_last_response_arrives_whole() {
+    let tree = Tree::new();
+    tree.file("large.bin", patterned(2_000_000));
+    let server = Server::start(tree.path(), |_| {});
+    let mut client = server.connect();
+    let response = client.get_with("/large.bin", "Connection: close\r\n");
+    assert!(response.body == patterned(2_000_000));
+    assert!(client.take_all().is_empty(), "an orderly end");
 }
 
 #[test]
@@ -92,7 +131,7 @@ fn every_cut_of_a_request_into_two_gives_the_same_response() {
         client.send_split(request, at).expect("send");
         assert_eq!(client.receive().text(), "hello", "cut at {at}");
     }
-    client.send_in_pieces(request, 1, std::time::Duration::ZERO).expect("send");
+    client.send_in_pieces(request, 1, Duration::ZERO).expect("send");
     assert_eq!(client.receive().text(), "hello", "byte by byte");
 }
 

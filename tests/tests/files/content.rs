@@ -1,9 +1,14 @@
 //! Another content under the same name, also while the old one is being sent.
 
-use std::{fs, io::Write};
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+    io::Write,
+    time::{Duration, Instant},
+};
 
 use afpa_testkit::{
-    Client, ReceiveError, Response, Server, Tree, eventually_within, tree::patterned,
+    Client, ReceiveError, Response, Server, Tree, eventually_within, figure, skip, tree::patterned,
 };
 
 use crate::{SEEN, becomes, serve};
@@ -40,6 +45,68 @@ fn rewriting_faster_than_the_clock_of_the_file_system_ticks_is_seen() {
         }
         becomes(&server, "/f.txt", 200, "049");
         assert_eq!(client.get("/f.txt").text(), "049", "and on every connection");
+    }
+}
+
+/// Whether each version of a file has a time of its own here, if somebody looks between two changes.
+fn has_fine_times(tree: &Tree) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let changed = |n| {
+        tree.file("times", format!("{n:04}"));
+        let found = fs::metadata(tree.at("times")).expect("the file");
+        (found.ctime(), found.ctime_nsec())
+    };
+    (0..100).map(changed).collect::<HashSet<_>>().len() == 100
+}
+
+#[test]
+fn the_first_request_after_a_change_does_not_wait_for_the_clock_of_the_file_system() {
+    /// The shortest of the usual ones.
+    const TICK: Duration = Duration::from_millis(4);
+    let tree = Tree::new();
+    if !has_fine_times(&tree) {
+        skip!("the times of this file system are coarse");
+    }
+    tree.file("f.txt", "00");
+    let server = serve(&tree);
+    let mut client = server.connect();
+    let mut times: Vec<Duration> = (1..60)
+        .map(|n| {
+            tree.file("f.txt", format!("{n:02}"));
+            loop {
+                let asked = Instant::now();
+                let response = client.get("/f.txt");
+                if response.text() == format!("{n:02}") {
+                    break asked.elapsed();
+                }
+            }
+        })
+        .collect();
+    times.sort();
+    let (fastest, median) = (times[0], times[times.len() / 2]);
+    figure!("the first answer after a change: {fastest:?} at best, {median:?} in the median");
+    assert!(median < TICK, "{times:?}");
+}
+
+#[test]
+fn versions_of_one_length_within_a_tick_have_an_entity_tag_each() {
+    let tree = Tree::new();
+    if !has_fine_times(&tree) {
+        skip!("the times of this file system are coarse");
+    }
+    tree.file("f.txt", "0000");
+    let server = serve(&tree);
+    let mut client = server.connect();
+    let mut tags: HashMap<String, String> = HashMap::new();
+    for n in 1..400 {
+        tree.file("f.txt", format!("{n:04}"));
+        eventually_within(SEEN, &format!("version {n}"), || {
+            let response = client.get("/f.txt");
+            let tag = response.field("etag").expect("an entity tag").to_owned();
+            let content = tags.entry(tag).or_insert_with(|| response.text().to_owned());
+            assert_eq!(*content, response.text(), "one entity tag for two versions");
+            response.text() == format!("{n:04}")
+        });
     }
 }
 

@@ -11,6 +11,7 @@
 //! right answer.
 
 mod beneath;
+mod fine;
 mod listing;
 mod names;
 mod readahead;

@@ -19,8 +19,10 @@ pub(super) enum Next<M: Module> {
     Uncached(M::Uncached),
     /// A server has to answer.
     Remote(M::Remote),
-    /// Close the connection behind the gathered answers.
+    /// Close the connection behind the gathered answers. The client may still be sending.
     Close,
+    /// Close the connection behind the gathered answers. The client has sent all that it will send.
+    CloseAsAsked,
 }
 
 impl<M: Module, T: Transport> Connection<M, T> {
@@ -86,8 +88,15 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 Miss::Remote(request) => return self.leave(input, Next::Remote(request)),
             };
             walk.sent(persistence);
-            if persistence == Persistence::Close {
-                return Next::Close;
+            match persistence {
+                Persistence::Keep => {}
+                Persistence::Close => return Next::Close,
+                // It has sent more, against its word.
+                Persistence::CloseAsAsked if !input.is_empty() => return Next::Close,
+                Persistence::CloseAsAsked => {
+                    self.keep(input);
+                    return Next::CloseAsAsked;
+                }
             }
         }
     }

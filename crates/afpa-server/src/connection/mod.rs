@@ -49,6 +49,8 @@ pub(crate) enum End {
     Gone,
     /// The last response was sent; the client may still be sending.
     Finished,
+    /// The last response was sent, and nothing of what the client sends is unread.
+    AsAsked,
     /// The worker drains, or the connection was idle for too long.
     Idle,
     /// A file changed while it was being sent, or a server broke off: the response cannot be completed.
@@ -88,7 +90,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         match end {
             End::Finished => send::linger(&mut self).await,
             End::Aborted => self.worker.counters.aborted.add(1),
-            End::Gone | End::Idle => {}
+            End::AsAsked | End::Gone | End::Idle => {}
         }
     }
 
@@ -103,6 +105,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             let persistence = match self.interrupt_context(arrived) {
                 Next::Receive => Persistence::Keep,
                 Next::Close => Persistence::Close,
+                Next::CloseAsAsked => Persistence::CloseAsAsked,
                 Next::Uncached(request) => match Box::pin(self.uncached(request)).await {
                     Ok(persistence) => persistence,
                     Err(end) => return end,
@@ -118,10 +121,18 @@ impl<M: Module, T: Transport> Connection<M, T> {
             if self.broken {
                 return End::Aborted;
             }
-            if persistence == Persistence::Close {
-                return End::Finished;
+            match persistence {
+                Persistence::Keep => {}
+                Persistence::CloseAsAsked if self.has_read_all() => return End::AsAsked,
+                Persistence::Close | Persistence::CloseAsAsked => return End::Finished,
             }
         }
+    }
+
+    /// Whether everything that had arrived is read and belonged to requests. Then closing the connection does not
+    /// reset it.
+    fn has_read_all(&self) -> bool {
+        self.input.is_empty() && self.transport.is_drained()
     }
 
     /// Sends the module's last answer to a client that was too slow.
@@ -181,7 +192,7 @@ impl Walk {
         debug_assert_eq!(self.0, State::SendResponse, "only what was derived is sent");
         self.on(match persistence {
             Persistence::Keep => Event::Sent,
-            Persistence::Close => Event::SentLast,
+            Persistence::Close | Persistence::CloseAsAsked => Event::SentLast,
         });
     }
 }

@@ -4,17 +4,19 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
 use afpa_framework::{Client, Module, Preface, preface};
-use tokio::net::{TcpListener, UnixListener};
+use rustix::net::{SocketFlags, acceptfrom_with};
 use tokio::sync::oneshot;
 
 use super::Worker;
 use crate::connection::{Connection, say_last_words};
 use crate::listener::{ListenerSettings, WorkerSocket};
-use crate::transport::Transport;
+use crate::transport::{Direction, Socket, Stream, Transport};
 
 /// The accept loops of a worker, by the number of their socket.
 #[derive(Default)]
@@ -40,24 +42,11 @@ impl Accepting {
         let settings = Rc::new(RefCell::new(settings));
         let (worker, shared) = (Rc::clone(worker), Rc::clone(&settings));
         let task = tokio::task::spawn_local(async move {
-            let outcome = match socket {
-                WorkerSocket::Tcp(socket) => match TcpListener::from_std(socket) {
-                    Ok(listener) => {
-                        accept_until(worker, TcpAcceptor(listener), shared, stopped).await;
-                        Ok(())
-                    }
-                    Err(error) => Err(error),
-                },
-                WorkerSocket::Unix(socket) => match UnixListener::from_std(socket) {
-                    Ok(listener) => {
-                        accept_until(worker, UnixAcceptor(listener), shared, stopped).await;
-                        Ok(())
-                    }
-                    Err(error) => Err(error),
-                },
-            };
-            if let Err(error) = outcome {
-                tracing::error!(%error, "a listening socket cannot be used by this core");
+            match Acceptor::new(socket) {
+                Ok(acceptor) => accept_until(worker, acceptor, shared, stopped).await,
+                Err(error) => {
+                    tracing::error!(%error, "a listening socket cannot be used by this core");
+                }
             }
         });
         self.loops.insert(id, AcceptLoop { settings, stop, task });
@@ -87,35 +76,37 @@ impl Accepting {
 }
 
 /// A listening socket of any family.
-trait Acceptor {
-    type Stream: Transport + 'static;
-    async fn accept(&self) -> io::Result<(Self::Stream, Client)>;
-}
+struct Acceptor(Socket);
 
-struct TcpAcceptor(TcpListener);
-struct UnixAcceptor(UnixListener);
-
-impl Acceptor for TcpAcceptor {
-    type Stream = tokio::net::TcpStream;
-    async fn accept(&self) -> io::Result<(Self::Stream, Client)> {
-        let (stream, address) = self.0.accept().await?;
-        Ok((stream, Client::Ip(address.ip().to_canonical())))
+impl Acceptor {
+    fn new(socket: WorkerSocket) -> io::Result<Self> {
+        let mut socket = Socket::new(match socket {
+            WorkerSocket::Tcp(socket) => socket.into(),
+            WorkerSocket::Unix(socket) => socket.into(),
+        });
+        socket.register()?;
+        Ok(Self(socket))
     }
-}
 
-impl Acceptor for UnixAcceptor {
-    type Stream = tokio::net::UnixStream;
-    async fn accept(&self) -> io::Result<(Self::Stream, Client)> {
-        let (stream, _) = self.0.accept().await?;
-        Ok((stream, Client::Unix))
+    async fn accept(&mut self) -> io::Result<(Stream, Client)> {
+        const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+        let accept = |socket: BorrowedFd<'_>| Ok((acceptfrom_with(socket, FLAGS)?, false));
+        let accepted = poll_fn(|cx| self.0.poll(cx, Direction::Receive, accept)).await;
+        let (socket, peer) = accepted?;
+        let client = match peer.map(SocketAddr::try_from) {
+            Some(Ok(address)) => Client::Ip(address.ip().to_canonical()),
+            // A Unix socket, whose client has no address.
+            Some(Err(_)) | None => Client::Unix,
+        };
+        Ok((Stream::new(socket), client))
     }
 }
 
 /// Accepts until it is told to stop, then accepts what is already in the queue: closing a `SO_REUSEPORT` socket
 /// would reset the connections that wait on it.
-async fn accept_until<M: Module, A: Acceptor>(
+async fn accept_until<M: Module>(
     worker: Rc<Worker<M>>,
-    acceptor: A,
+    mut acceptor: Acceptor,
     settings: Rc<RefCell<ListenerSettings>>,
     mut stopped: oneshot::Receiver<()>,
 ) {

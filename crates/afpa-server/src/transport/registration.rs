@@ -1,0 +1,116 @@
+//! A socket that the event loop learns of when somebody has to wait for it.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+/// A socket that does not block, and what the event loop knows of it.
+///
+/// To register a socket costs a system call, and to take it out again another one. One that nobody has to wait
+/// for costs neither.
+pub(crate) struct Socket(Registration);
+
+enum Registration {
+    /// Operations are just tried; the first one that would block registers the socket.
+    Unknown(OwnedFd),
+    /// Operations are tried when the event loop says that they may succeed. The type stands for sockets of any
+    /// family, and for those that listen: only readiness is used of it, which is the same for all.
+    Watched(TcpStream),
+    /// The event loop could not take it.
+    Refused,
+}
+
+/// What an operation waits for.
+#[derive(Clone, Copy)]
+pub(crate) enum Direction {
+    /// Something to receive, or a connection to accept.
+    Receive,
+    /// Room for what is to be sent.
+    Send,
+}
+
+/// Whether the event loop has to speak before an operation is tried again: nothing is left to be received, or no
+/// room to send.
+pub(crate) type Exhausted = bool;
+
+impl Socket {
+    pub(crate) fn new(descriptor: OwnedFd) -> Self {
+        Self(Registration::Unknown(descriptor))
+    }
+
+    pub(crate) fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
+        match &self.0 {
+            Registration::Unknown(descriptor) => Ok(descriptor.as_fd()),
+            Registration::Watched(stream) => Ok(stream.as_fd()),
+            Registration::Refused => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Has the event loop watch the socket. It begins with what is ready already.
+    pub(crate) fn register(&mut self) -> io::Result<()> {
+        self.0 = match std::mem::replace(&mut self.0, Registration::Refused) {
+            Registration::Unknown(descriptor) => {
+                Registration::Watched(TcpStream::from_std(descriptor.into())?)
+            }
+            known => known,
+        };
+        Ok(())
+    }
+
+    /// Tries `op`, whenever the event loop says that it may succeed, until it does not say that it would block.
+    pub(crate) fn poll<R>(
+        &mut self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+        mut op: impl FnMut(BorrowedFd<'_>) -> io::Result<(R, Exhausted)>,
+    ) -> Poll<io::Result<R>> {
+        loop {
+            let done = match &self.0 {
+                Registration::Watched(stream) => {
+                    ready!(direction.poll_ready(stream, cx))?;
+                    direction.attempt(stream, &mut op)
+                }
+                _ => op(self.descriptor()?).map(|(result, _)| result),
+            };
+            match done {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.register()?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return Poll::Ready(done),
+            }
+        }
+    }
+}
+
+impl Direction {
+    fn poll_ready(self, stream: &TcpStream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Receive => stream.poll_read_ready(cx),
+            Self::Send => stream.poll_write_ready(cx),
+        }
+    }
+
+    /// Tries `op` once. When it has exhausted the socket, the event loop is told so, as if `op` had been tried again
+    /// and would have blocked: this saves the system call that would only say so.
+    fn attempt<R>(
+        self,
+        stream: &TcpStream,
+        op: &mut impl FnMut(BorrowedFd<'_>) -> io::Result<(R, Exhausted)>,
+    ) -> io::Result<R> {
+        let interest = match self {
+            Self::Receive => Interest::READABLE,
+            Self::Send => Interest::WRITABLE,
+        };
+        let mut done = None;
+        let tried = stream.try_io(interest, || match op(stream.as_fd())? {
+            (result, false) => Ok(result),
+            (result, true) => {
+                done = Some(result);
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+        });
+        done.map_or(tried, Ok)
+    }
+}
