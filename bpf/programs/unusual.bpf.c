@@ -9,21 +9,29 @@
 
 /*
  * Requests may begin or end in bytes that are not here: user mode serves the connection to its end, if the kernel could
- * take the segment. What a stranger makes up changes nothing (P2).
+ * take the segment. What a stranger makes up changes nothing (P2). What IPsec has signed has no numbers that could be read;
+ * it costs the connection its acceleration, whoever sent it.
  */
-static __always_inline void leave_to_user_mode(struct afpa_flow *flow, const struct segment *s)
+static __always_inline void leave_to_user_mode(struct afpa_flow *flow, const struct segment *s, bool numbered)
 {
 	bpf_spin_lock(&flow->lock);
-	if (standing_of(flow, s) == STANDING_ACCEPTABLE && flow->owner != AFPA_OWNER_CLOSING && !flow_is_final(flow))
+	if ((!numbered || standing_of(flow, s) == STANDING_ACCEPTABLE) && flow->owner != AFPA_OWNER_CLOSING && !flow_is_final(flow))
 		flow->owner = AFPA_OWNER_USER_FINAL;
 	bpf_spin_unlock(&flow->lock);
 }
 
-/* Can it not be translated? An answer that has not arrived is sent again when a plain segment asks for it, or in time. */
+/*
+ * Can it not be translated? An answer that has not arrived is sent again when a plain segment asks for it, or in time.
+ * A fragment that ends within the TCP header never goes on (RFC 1858, 3): the kernel may put a request together behind
+ * us, which nobody has counted (F6), and which may come after an answer to the same request.
+ */
 static __always_inline bool must_not_go_on(const struct afpa_flow *flow, const struct segment *s,
 					   const struct shape *shape)
 {
-	return shape->headless || flow->flags & AFPA_FLOW_TRANSFER || is_request_retransmitted(flow, s);
+	if (shape->headless && !shape->wrapped)
+		return true;
+	return flow_has_offset(flow) &&
+	       (shape->headless || flow->flags & AFPA_FLOW_TRANSFER || is_request_retransmitted(flow, s));
 }
 
 SEC("tcx/ingress")
@@ -43,14 +51,14 @@ int afpa_unusual(struct __sk_buff *skb)
 	if (!flow || (has_rx_handler(skb) && !is_at_home(flow, skb->ifindex)))
 		return TCX_NEXT;
 	s.place = place_of(skb->ifindex);
-	if (flow_has_offset(flow) && must_not_go_on(flow, &s, &shape)) {
+	if (must_not_go_on(flow, &s, &shape)) {
 		count_at(s.place, AFPA_DROP_UNPARSED);
 		return TCX_DROP;
 	}
+	if (shape.first || shape.headless)
+		leave_to_user_mode(flow, &s, !shape.headless);
 	if (shape.headless)
 		return TCX_NEXT;
-	if (shape.first)
-		leave_to_user_mode(flow, &s);
 	work = bpf_map_lookup_elem(&ingress_work, &zero);
 	if (!work)
 		return TCX_DROP;

@@ -46,7 +46,32 @@ impl FastPath {
     pub fn dry_run(&self, hook: Hook, frame: &[u8], repeat: u32) -> io::Result<DryRun> {
         run(if hook == Hook::Ingress { &self.ingress } else { &self.egress }, frame, repeat)
     }
+
+    /// The same once, as at an interface of the current network namespace. A packet that leaves comes from a socket here.
+    pub fn dry_run_at(&self, hook: Hook, frame: &[u8], place: Place) -> io::Result<DryRun> {
+        let program = if hook == Hook::Ingress { &self.ingress } else { &self.egress };
+        let mut context = [0; CONTEXT];
+        context[INGRESS_IFINDEX] = if hook == Hook::Ingress { place.interface } else { 0 };
+        context[IFINDEX] = place.interface;
+        context[GSO_SIZE] = place.gso_size;
+        run_on(program, frame, 1, &context)
+    }
 }
+
+/// Where a packet is, and what of it does not stand in its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Index of the interface.
+    pub interface: u32,
+    /// Bytes of payload in each of the segments that were merged into this one; 0: it is one.
+    pub gso_size: u32,
+}
+
+/// Words of `struct __sk_buff`, which the kernel's header numbers for good.
+const INGRESS_IFINDEX: usize = 9;
+const IFINDEX: usize = 10;
+const GSO_SIZE: usize = 44;
+const CONTEXT: usize = 46;
 
 pub(crate) fn run(program: &OwnedFd, frame: &[u8], repeat: u32) -> io::Result<DryRun> {
     run_on(program, frame, repeat, &[])
@@ -59,8 +84,8 @@ pub(crate) fn run_from(
     frame: &[u8],
     interface: u32,
 ) -> io::Result<Option<DryRun>> {
-    let mut context = [0; 11]; // struct __sk_buff up to `ifindex`
-    context[9..].fill(interface); // `ingress_ifindex`, `ifindex`
+    let mut context = [0; IFINDEX + 1];
+    context[INGRESS_IFINDEX..].fill(interface);
     match run_on(program, frame, 1, &context) {
         Err(error) if error.raw_os_error() == Some(NO_DEVICE) => Ok(None),
         other => other.map(Some),

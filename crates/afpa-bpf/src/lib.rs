@@ -42,7 +42,7 @@ pub use conn::flows::Swept;
 pub use conn::listen::SiteNumber;
 pub use conn::samples::{Samples, sampled_answer, sampled_request};
 pub use conn::served::ServedSockets;
-pub use dry_run::{DryRun, Hook, TCX_DROP, TCX_NEXT, TCX_REDIRECT};
+pub use dry_run::{DryRun, Hook, Place, TCX_DROP, TCX_NEXT, TCX_REDIRECT};
 pub use found::{FoundFastPath, OnHooks, OtherProgram, Process};
 pub use load::{FastPath, Unavailable};
 pub use net::carriers::{Carriers, Change};

@@ -120,6 +120,22 @@ fn a_fragment_without_the_numbers_never_goes_on() {
     }
 }
 
+/// Where no offset is, either: the server would get a request that nobody has counted.
+#[test]
+fn a_fragment_without_the_numbers_hides_no_request() {
+    let Some(lab) = lab() else { return };
+    for mut wire in both(&lab) {
+        wire.ask_user();
+        let before = lab.count(Reason::DropUnparsed);
+        let request = wire.get("/user.html");
+        cut(&wire.frame(&request), 8).iter().for_each(|frame| wire.send_frame(frame));
+        assert!(wire.collect(QUIET).iter().all(|segment| segment.payload.is_empty()));
+        assert_eq!(lab.count(Reason::DropUnparsed), before + 1, "{}", lab.tally());
+        wire.ask_kernel();
+        wire.ask_user();
+    }
+}
+
 #[test]
 fn a_request_behind_extension_headers_is_translated() {
     let Some(lab) = lab() else { return };

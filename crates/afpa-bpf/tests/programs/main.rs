@@ -9,6 +9,7 @@ mod keep_alive;
 mod life;
 mod load;
 mod object;
+mod oracle;
 mod packets;
 mod requests;
 mod retransmission;
