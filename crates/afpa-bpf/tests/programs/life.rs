@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::support::{LISTENER, PORT, SERVER_V4, SITE, Sample, World, index, inside};
-use afpa_bpf::{FastPath, Settings};
+use afpa_bpf::{FastPath, FoundFastPath, Settings};
 use afpa_netlab::Bed;
 use afpa_testkit::eventually;
 
@@ -178,6 +178,36 @@ fn filters_of_a_killed_process_are_removed_by_the_next() {
     assert_eq!(programs(), 2, "its own");
     inside(world.server(), move || drop(third));
     assert_eq!(programs(), 0);
+}
+
+#[test]
+fn a_fast_path_is_found_paused_and_removed_by_others() {
+    is_found(Settings::default());
+}
+
+/// As on kernels without tcx.
+#[test]
+fn a_fast_path_of_filters_is_found_paused_and_removed_by_others() {
+    is_found(Settings { without_tcx: true, ..Settings::default() });
+}
+
+fn is_found(settings: Settings) {
+    let Some((world, fast_path)) = World::with_one_pinned(settings) else { return };
+    let from_kernel = || {
+        fast_path.beat();
+        world.connect(SERVER_V4).get("/kernel.html").is_from_kernel()
+    };
+    assert!(from_kernel());
+    let mut all = inside(world.server(), FoundFastPath::all).expect("looked");
+    let found = all.pop().expect("one");
+    assert!(all.is_empty() && found.is_alive());
+    assert_eq!(found.ports(), Some(vec![PORT]));
+    assert_eq!(found.interfaces().collect::<Vec<_>>(), [Bed::DEVICE]);
+    assert!(found.set_paused(true) && !from_kernel());
+    assert!(found.set_paused(false) && from_kernel());
+    inside(world.server(), || found.remove()).expect("removed");
+    let programs = inside(world.server(), || FastPath::programs_on(index(Bed::DEVICE)));
+    assert_eq!(programs.expect("asked"), 0);
 }
 
 fn end_without_pins(settings: Settings) {
