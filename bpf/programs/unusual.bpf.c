@@ -21,17 +21,37 @@ static __always_inline void leave_to_user_mode(struct afpa_flow *flow, const str
 }
 
 /*
- * Can it not be translated? An answer that has not arrived is sent again when a plain segment asks for it, or in time.
  * A fragment that ends within the TCP header never goes on (RFC 1858, 3): the kernel may put a request together behind
  * us, which nobody has counted (F6), and which may come after an answer to the same request.
  */
-static __always_inline bool must_not_go_on(const struct afpa_flow *flow, const struct segment *s,
-					   const struct shape *shape)
+static __always_inline bool is_cut_too_early(const struct shape *shape)
 {
-	if (shape->headless && !shape->wrapped)
-		return true;
+	return shape->headless && !shape->wrapped;
+}
+
+/* Can it not be translated? An answer that has not arrived is sent again when a plain segment asks for it, or in time. */
+static __always_inline bool must_wait(const struct afpa_flow *flow, const struct segment *s, const struct shape *shape)
+{
 	return flow_has_offset(flow) &&
 	       (shape->headless || flow->flags & AFPA_FLOW_TRANSFER || is_request_retransmitted(flow, s));
+}
+
+/*
+ * The beginning of a connection's first request. The kernel holds it until the rest comes, perhaps after the client has
+ * sent the request anew, and whole, and got its answer here: then the server would get it as well. So the connection is
+ * user mode's, by taking the mark from its socket (P3).
+ */
+static __always_inline void leave_unopened(struct __sk_buff *skb, const struct segment *s)
+{
+	struct bpf_sock *found = find_socket(skb, s);
+	struct tcp_sock *tcp;
+
+	if (!found)
+		return;
+	tcp = found->state == TCP_NEW_SYN_RECV ? NULL : bpf_skc_to_tcp_sock(found);
+	if (tcp && tcp->rcv_nxt == s->seq)
+		bpf_sk_storage_delete(&served, found);
+	bpf_sk_release(found);
 }
 
 SEC("tcx/ingress")
@@ -48,12 +68,17 @@ int afpa_unusual(struct __sk_buff *skb)
 	if (!shape.headless && s.flags & TCP_SYN)
 		return TCX_NEXT;
 	flow = bpf_map_lookup_elem(&flows, &s.key);
-	if (!flow || (has_rx_handler(skb) && !is_at_home(flow, skb->ifindex)))
+	if (flow && has_rx_handler(skb) && !is_at_home(flow, skb->ifindex))
 		return TCX_NEXT;
 	s.place = place_of(skb->ifindex);
-	if (must_not_go_on(flow, &s, &shape)) {
+	if (is_cut_too_early(&shape) || (flow && must_wait(flow, &s, &shape))) {
 		count_at(s.place, AFPA_DROP_UNPARSED);
 		return TCX_DROP;
+	}
+	if (!flow) {
+		if (shape.first && !shape.headless)
+			leave_unopened(skb, &s);
+		return TCX_NEXT;
 	}
 	if (shape.first || shape.headless)
 		leave_to_user_mode(flow, &s, !shape.headless);

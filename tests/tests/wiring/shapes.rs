@@ -124,8 +124,10 @@ fn a_fragment_without_the_numbers_never_goes_on() {
 #[test]
 fn a_fragment_without_the_numbers_hides_no_request() {
     let Some(lab) = lab() else { return };
-    for mut wire in both(&lab) {
-        wire.ask_user();
+    for (number, mut wire) in both(&lab).into_iter().chain(both(&lab)).enumerate() {
+        if number < 2 {
+            wire.ask_user(); // the other two have sent nothing yet
+        }
         let before = lab.count(Reason::DropUnparsed);
         let request = wire.get("/user.html");
         cut(&wire.frame(&request), 8).iter().for_each(|frame| wire.send_frame(frame));
@@ -134,6 +136,24 @@ fn a_fragment_without_the_numbers_hides_no_request() {
         wire.ask_kernel();
         wire.ask_user();
     }
+}
+
+/// The kernel holds the beginning. The client repeats the request whole, and then the rest of the first one arrives.
+#[test]
+fn a_first_request_in_fragments_leaves_the_connection_to_user_mode() {
+    let Some(lab) = lab() else { return };
+    for mut wire in both(&lab) {
+        let request = wire.get("/kernel.html");
+        let [beginning, rest] = cut(&wire.frame(&request), 40);
+        wire.send_frame(&beginning);
+        push(&mut wire, "/kernel.html", |frame| vec![frame.to_vec()]);
+        is_of_nginx(&mut wire, "from nginx, the pinned one");
+        wire.send_frame(&rest);
+        let behind = wire.collect(QUIET);
+        assert!(behind.iter().all(|segment| segment.payload.is_empty()), "{behind:?}");
+        wire.ask_user();
+    }
+    nothing_was_dropped(&lab);
 }
 
 #[test]
