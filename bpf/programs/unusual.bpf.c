@@ -71,7 +71,7 @@ int afpa_unusual(struct __sk_buff *skb)
 	if (flow && has_rx_handler(skb) && !is_at_home(flow, skb->ifindex))
 		return TCX_NEXT;
 	s.place = place_of(skb->ifindex);
-	if (is_cut_too_early(&shape) || (flow && must_wait(flow, &s, &shape))) {
+	if (((flow || shape.first) && is_cut_too_early(&shape)) || (flow && must_wait(flow, &s, &shape))) {
 		count_at(s.place, AFPA_DROP_UNPARSED);
 		return TCX_DROP;
 	}
