@@ -7,7 +7,6 @@ use std::path::Path;
 use afpa_testkit::{Asked, Client, Response, eventually};
 use afpa_tests::attach::{Attached, Kind, Lab, PORT, SECOND};
 
-/// A lab whose server has these rules, or SKIP.
 const RULED: &str = "/ruled/page.html";
 
 fn get(path: &str, fields: &str) -> String {
