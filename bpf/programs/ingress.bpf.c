@@ -7,6 +7,7 @@
  * or pass to the kernel's TCP with a numbered reason, translated if the connection has a sequence offset. The way of a
  * hit goes forward through the folders net, conn, http, cache, tx: "One hit, from packet to packet" in LIFECYCLE.md.
  */
+#include <afpa/conn/listener.h>
 #include <afpa/conn/socket.h>
 #include <afpa/http/derive.h>
 #include <afpa/net/unusual.h>
@@ -26,33 +27,6 @@ static __always_inline enum afpa_reason fit_to_answer(const struct __sk_buff *sk
 	if (s->length < 16 || s->length > AFPA_HEAD_MAX)
 		return AFPA_PASS_HEAD_LENGTH;
 	return AFPA_ANSWERED;
-}
-
-/* Is the segment's address served, and by which listener? A flow remembers it, until listeners or hosts change. */
-static __always_inline bool find_listener(const struct segment *s, const struct afpa_flow *flow, __u32 generation,
-					  struct afpa_listener *listener)
-{
-	struct afpa_endpoint endpoint = { .port = s->key.server_port };
-	struct afpa_listener *found;
-
-	if (flow && flow->generation == generation) {
-		listener->id = flow->listener;
-		listener->any_host_site = flow->any_host_site;
-		return true;
-	}
-	__builtin_memcpy(endpoint.address, s->key.server, 16);
-	found = bpf_map_lookup_elem(&listeners, &endpoint);
-	if (!found) {
-		__builtin_memset(endpoint.address, 0, 16);
-		if (!s->ipv6)
-			map_ipv4(endpoint.address, 0); /* 0.0.0.0; a dual-stack [::] is registered as both */
-		found = bpf_map_lookup_elem(&listeners, &endpoint);
-	}
-	if (!found)
-		return false;
-	*listener = *found;
-	load_fence();
-	return bpf_map_lookup_elem(&listeners, &endpoint) == found; /* it was not another address's meanwhile (P4) */
 }
 
 /*
