@@ -95,6 +95,7 @@ impl AttachedPrograms {
             self_check: None,
         };
         running.adopt(parts.settings, parts.cache, parts.scope, parts.bound, None);
+        running.core.look_at_tcp();
         let heartbeat = std::thread::Builder::new()
             .name("afpa-fast-path".to_owned())
             .spawn(move || heartbeat.run())
