@@ -147,7 +147,10 @@ impl TcLoad {
         objects: &[(u32, Object)],
         connections: u32,
     ) -> LoadOptions {
-        let headers = if self.browser { browser_headers() } else { Vec::new() };
+        let mut headers = if self.browser { browser_headers() } else { Vec::new() };
+        if self.once {
+            headers.push(("Connection".into(), "close".into()));
+        }
         let target = |(weight, object): &(u32, Object)| Target {
             path: object.path.clone(),
             method: "GET".into(),
