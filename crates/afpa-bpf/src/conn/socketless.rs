@@ -17,14 +17,17 @@ const RECEIVE_MAX: u64 = 6 << 20;
 
 /// How TCP is set up on this host, or in this network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TcpSettings {
-    pub(crate) timestamps: bool,
-    pub(crate) sack: bool,
-    pub(crate) scaling: bool,
-    /// Whether the kernel's TCP takes what acknowledges a cookie.
-    pub(crate) cookies: bool,
+pub struct TcpSettings {
+    /// `net.ipv4.tcp_timestamps`.
+    pub timestamps: bool,
+    /// `net.ipv4.tcp_sack`.
+    pub sack: bool,
+    /// `net.ipv4.tcp_window_scaling`.
+    pub scaling: bool,
+    /// `net.ipv4.tcp_syncookies`: whether the kernel's TCP takes what acknowledges a cookie.
+    pub cookies: bool,
     /// The largest receive buffer, in bytes.
-    pub(crate) receive_max: u64,
+    pub receive_max: u64,
 }
 
 impl TcpSettings {
@@ -64,7 +67,7 @@ impl TcpSettings {
     }
 
     /// Why there can be no connection without a socket here.
-    fn refusal(self) -> Option<Unavailable> {
+    pub(crate) fn refusal(self) -> Option<Unavailable> {
         (!self.cookies).then(|| Unavailable {
             reason: "the kernel's TCP takes no cookies here (net.ipv4.tcp_syncookies is 0)".into(),
             remedy: "sysctl net.ipv4.tcp_syncookies=1",
@@ -73,7 +76,7 @@ impl TcpSettings {
 }
 
 /// Why this kernel cannot have connections without a socket.
-fn refusal_of(kernel: &Kernel) -> Option<Unavailable> {
+pub(crate) fn refusal_of(kernel: &Kernel) -> Option<Unavailable> {
     (kernel.version() < OLDEST).then(|| Unavailable {
         reason: format!("TCP of Linux {} takes no connection in the middle", kernel.release),
         remedy: "Linux 6.9 or newer",
