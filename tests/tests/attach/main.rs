@@ -31,4 +31,5 @@ mod others;
 mod pause;
 mod rights;
 mod self_check;
+mod socketless;
 mod strangers;

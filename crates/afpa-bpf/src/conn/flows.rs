@@ -88,10 +88,7 @@ impl FastPath {
     /// socket.
     pub fn translated_flows(&self) -> libbpf_rs::Result<usize> {
         let mut translated = 0;
-        self.each_flow(|_, flow| {
-            let breaks = flow.rx_offset | flow.tx_offset != 0 || has_no_socket(&flow);
-            translated += usize::from(breaks);
-        })?;
+        self.each_flow(|_, flow| translated += usize::from(breaks(&flow)))?;
         Ok(translated)
     }
 
@@ -144,6 +141,16 @@ impl FastPath {
     #[doc(hidden)]
     pub fn put_flow(&self, key: &FlowKey, flow: &[u8; size_of::<Flow>()]) -> libbpf_rs::Result<()> {
         self.flows.update(&key.to_bytes(), flow, MapFlags::ANY)
+    }
+}
+
+/// Whether the connection needs the programs. One without a socket that was sent a FIN, and has all before it, does not.
+fn breaks(flow: &Flow) -> bool {
+    let sent = flow.kernel_next.wrapping_add(flow.tx_offset);
+    match flow.socketless {
+        socketless::NOT | socketless::HANDED_OVER => flow.rx_offset | flow.tx_offset != 0,
+        socketless::FIN_WAIT | socketless::LAST_ACK => (flow.snd_una.wrapping_sub(sent) as i32) < 0,
+        _ => true,
     }
 }
 
