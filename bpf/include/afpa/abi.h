@@ -31,6 +31,7 @@
 #define AFPA_FIELD_UNKNOWN 0x80000000 /* class of the request fields that are not in `fields` */
 #define AFPA_OTHER_TAG_WHOLE 0x40000000 /* rule of an object: If-None-Match with another tag gets the whole answer */
 #define AFPA_TAG_WINS 0x20000000  /* rule of an object: If-None-Match decides alone, whatever If-Modified-Since says */
+#define AFPA_OLD_ALIKE 0x10000000 /* rule of an object: HTTP/1.0 gets what a request that asks for the connection's end gets */
 #define AFPA_PAGE 4096            /* bytes of a longer answer in one page; a power of two */
 #define AFPA_PAGE_REACH 1472      /* bytes of the next page that a page repeats, so that no segment lies in two */
 #define AFPA_PAGE_SUMS 4          /* checksums that a page remembers: of one segment beginning in each of its quarters */
@@ -373,6 +374,7 @@ enum afpa_verdict_flags {
 	AFPA_BLOCK_MATCH_UNSURE = 8,  /* conditions other than one plain validator */
 	AFPA_BLOCK_HOST = 16,         /* exactly one Host line so far */
 	AFPA_BLOCK_CLOSE = 32,        /* Connection: close */
+	AFPA_BLOCK_KEEP = 64,         /* Connection: keep-alive */
 };
 
 struct afpa_block {
@@ -411,7 +413,8 @@ struct afpa_event {
 	__u32 weight;                 /* how many answers this event stands for */
 	__u8 kind;                    /* enum afpa_kind */
 	__u8 head;                    /* the method was HEAD */
-	__u8 reserved[2];
+	__u8 old;                     /* the version was HTTP/1.0 */
+	__u8 reserved;
 	__u32 block, block_sequence;  /* entry of `checked` with the request's header block, and its sequence then; 0: not remembered */
 	__u32 spare;
 };

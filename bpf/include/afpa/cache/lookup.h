@@ -136,6 +136,8 @@ static __always_inline enum afpa_reason derive_cached_response(struct work *work
 	rules = object->fields;
 	if (request->block.fields & ~rules)
 		return AFPA_PASS_FIELD;
+	if (request->old && !(rules & AFPA_OLD_ALIKE))
+		return AFPA_PASS_VARIANT;
 	cached->index = choose_variant(object, &request->block);
 	if (cached->index == 0)
 		return AFPA_PASS_VARIANT;

@@ -272,6 +272,7 @@ static __always_inline bool read_connection(struct work *work, struct scan *scan
 	}
 	if (line->value_length != 10)
 		return false;
+	scan->block.flags |= AFPA_BLOCK_KEEP;
 	return (load8(work->head + at) | EVERY_BYTE(0x20)) == N('k', 'e', 'e', 'p', '-', 'a', 'l', 'i') &&
 	       (work->head[at + 8] | 0x20) == 'v' && (work->head[at + 9] | 0x20) == 'e';
 }

@@ -89,6 +89,7 @@ static __always_inline void report(const struct work *work, const struct segment
 	event->length = c->length;
 	event->kind = c->kind;
 	event->head = c->head;
+	event->old = work->request.old;
 	event->weight = every;
 	event->block = work->request.entry;
 	event->block_sequence = work->request.entry_sequence;

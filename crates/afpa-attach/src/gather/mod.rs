@@ -62,8 +62,10 @@ pub fn gather(
     let rules =
         Rules { other_tag: talk.apart(&classes)?, fields: talk.fields(&mut classes, &plan)? };
     talk.everywhere(&classes, &plan)?;
+    let mut old_alike = false;
     if wanted.closes {
         talk.closing(&mut classes)?;
+        old_alike = talk.old_alike(&classes)?;
     }
     let class_of = |class: Class| class.and_then(|index| classes.get(index));
     let lifetime = plan.iter().filter_map(|(_, class)| class_of(*class)?.lifetime).min();
@@ -77,7 +79,7 @@ pub fn gather(
         return Err(Unfit::Differs("in every coding"));
     }
     let claim = Claim::new(wanted, pinned(&classes, &plan), rules.fields);
-    Ok(Gathered { variants, closes: wanted.closes, lifetime, rules, claim })
+    Ok(Gathered { variants, closes: wanted.closes, old_alike, lifetime, rules, claim })
 }
 
 /// The classes that a plan stores.

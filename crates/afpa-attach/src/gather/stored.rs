@@ -15,6 +15,8 @@ pub struct Gathered {
     pub variants: Vec<Stored>,
     /// Whether requests that ask for the connection's end were asked as well.
     pub(super) closes: bool,
+    /// Whether HTTP/1.0 gets the same answers as these.
+    pub(super) old_alike: bool,
     /// To be asked for again after this.
     pub lifetime: Option<Duration>,
     /// Which requests get them.
@@ -78,6 +80,7 @@ impl Gathered {
             other_tag_gets_whole: self.rules.other_tag,
             // nginx wants the date to fit as well.
             tag_wins: false,
+            old_alike: self.old_alike,
             head,
         }
     }

@@ -113,6 +113,52 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
+    /// Whether HTTP/1.0 gets the closing answers, too: in every coding, from every viewpoint, by every name.
+    pub(super) fn old_alike(&mut self, classes: &[AnswerClass]) -> Result<bool, Unfit> {
+        let wanted = self.wanted;
+        for class in classes {
+            let Some(closing) = &class.closing else { return Ok(false) };
+            let coding = class.coding();
+            for viewpoint in 0..self.viewpoints.max(1) {
+                for host in wanted.hosts {
+                    let whole = self.ask_old((viewpoint, host), Asked::Get, &coding)?;
+                    if !whole.is_some_and(|whole| whole.same(&closing.whole)) {
+                        return Ok(false);
+                    }
+                }
+            }
+            let at = (0, self.host());
+            let head = self.ask_old(at, Asked::Head, &coding)?;
+            if closing.head && !head.is_some_and(|head| head.same_head(&closing.whole)) {
+                return Ok(false);
+            }
+            if let (Some(expected), Some(condition)) = (&closing.not_modified, class.condition()) {
+                let fields = [&coding[..], &[condition]].concat();
+                let said = self.ask_old(at, Asked::Get, &fields)?;
+                if !said.is_some_and(|said| said.same(expected)) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// A request of HTTP/1.0; None: the answer cannot be read.
+    fn ask_old(
+        &mut self,
+        (viewpoint, host): (usize, &str),
+        asked: Asked,
+        fields: &[(&str, &str)],
+    ) -> Result<Option<Answer>, Unfit> {
+        let request = request(self.wanted, asked, host, fields, false);
+        let request = request.replacen(" HTTP/1.1\r\n", " HTTP/1.0\r\n", 1);
+        match self.server.ask_at(viewpoint, asked, &request) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(AskError::Malformed(_)) => Ok(None),
+            Err(other) => Err(other.into()),
+        }
+    }
+
     fn closing_of(&mut self, class: &AnswerClass) -> Result<Option<Answers>, AskError> {
         let fields = [&class.coding()[..], &[CLOSE]].concat();
         let wanted = self.wanted;
