@@ -358,7 +358,7 @@ mod tests {
         }
         names.sort_unstable();
         names.dedup();
-        assert_eq!((names.len(), count), (36, 36));
+        assert_eq!((names.len(), count), (40, 40));
     }
 
     #[test]
