@@ -94,6 +94,7 @@ static __always_inline int hand_over_segment(struct __sk_buff *skb, struct work 
 	struct assignment a = { .cookie = r->cookie, .ts_now = r->ts_now, .rtt = r->rtt };
 	struct bpf_sock *found = find_socket(skb, s);
 	struct tcp_sock *tcp;
+	bool full = false;
 	int error = -1;
 
 	if (!found) { /* nobody listens any more: the kernel resets the client */
@@ -101,12 +102,13 @@ static __always_inline int hand_over_segment(struct __sk_buff *skb, struct work 
 		return TCX_NEXT;
 	}
 	tcp = found->state == TCP_LISTEN ? bpf_skc_to_tcp_sock(found) : NULL;
-	if (tcp)
+	full = tcp && !has_room(tcp);
+	if (tcp && !full)
 		error = assign(skb, s, tcp, &a);
 	bpf_sk_release(found);
 	if (error) {
 		reopen(flow);
-		count_at(s->place, AFPA_SOCKETLESS_REFUSED);
+		count_at(s->place, full ? AFPA_SOCKETLESS_HELD : AFPA_SOCKETLESS_REFUSED);
 		return TCX_DROP;
 	}
 	note_handover(flow, s, &work->turn);
@@ -174,6 +176,8 @@ static __always_inline int before_socket(struct __sk_buff *skb, struct work *wor
 			count_at(s->place, AFPA_SOCKETLESS_RESET);
 			return TCX_DROP;
 		}
+	} else if (!has_room(tcp)) {
+		verdict = TCX_DROP; /* what comes in the same list would be reset, too */
 	} else if (s->seq == flow->request_seq && s->length && afpa_is_sound(skb, work, s)) {
 		verdict = assign_again(skb, s, flow, tcp, flow->handed_cookie, clock);
 	} else if (flow->processor == bpf_get_smp_processor_id() && clock - flow->answer_sent < LIST_TIME) {

@@ -1,5 +1,7 @@
 //! Connections without a socket: opened, answered and closed by the programs, or handed over to nginx.
 
+mod handover;
+
 use std::time::Duration;
 
 use crate::support::{SERVER_V4, SERVER_V6, World, counted, inside};
