@@ -5,6 +5,7 @@
  * kernel's, as if nothing were here.
  */
 #include <afpa/conn/assign.h>
+#include <afpa/conn/bypass.h>
 #include <afpa/conn/client_way.h>
 #include <afpa/conn/listener.h>
 #include <afpa/conn/socket.h>
@@ -112,6 +113,7 @@ __noinline int afpa_answer_syn(struct __sk_buff *skb, struct work *work, const s
 	agree(&agreed, &options, own_mss(skb, own.ipv6));
 	cookie = afpa_cookie(&own.key, own.seq, cookie_period(now), cookie_bits(&agreed));
 	shared.cookie_ns = now;
+	bypass_invalidate(&own.key); /* as the kernel's SYN-ACK does (B2) */
 	put_way(work->frame + FRAME_AT, &work->way);
 	mark_own(skb);
 	if (!make_syn_ack(skb, work, &own, &agreed, cookie, options.ts_value))
