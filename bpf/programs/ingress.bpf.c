@@ -85,7 +85,7 @@ static __always_inline enum afpa_reason find_answer(struct __sk_buff *skb, struc
 
 	if (!date)
 		return AFPA_PASS_NO_HEARTBEAT;
-	if (*(volatile __u32 *)&shared.paused)
+	if (*(volatile __u32 *)&shared.paused || (flow->socketless && !*(volatile __u32 *)&shared.handshake))
 		return AFPA_PASS_PAUSED;
 	if (shared.refresh_ns && !flow->socketless && turn->now - flow->user_ns > shared.refresh_ns)
 		return AFPA_PASS_REFRESH;
