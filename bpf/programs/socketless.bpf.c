@@ -145,6 +145,14 @@ static __always_inline int assign_again(struct __sk_buff *skb, const struct segm
 	return deliver(skb);
 }
 
+/* Is it the SYN that the connection began with? */
+static __always_inline bool is_first_syn(const struct segment *s)
+{
+	const __u32 *isn = bpf_map_lookup_elem(&handed_over, &s->key);
+
+	return isn && *isn == s->seq;
+}
+
 /*
  * A segment of a connection that was handed over. The kernel makes the socket when it processes that segment, and a list of
  * packets (`netif_receive_skb_list`) passes the programs before the first one of it is processed: what follows at once on
@@ -175,6 +183,12 @@ static __always_inline int before_socket(struct __sk_buff *skb, struct work *wor
 			flow_remove(&s->key);
 			count_at(s->place, AFPA_SOCKETLESS_RESET);
 			return TCX_DROP;
+		}
+	} else if (s->flags & TCP_SYN) {
+		if (!is_first_syn(s)) { /* the client has begun anew */
+			bpf_sk_release(found);
+			flow_remove(&s->key);
+			return GO_ON;
 		}
 	} else if (!has_room(tcp)) {
 		verdict = TCX_DROP; /* what comes in the same list would be reset, too */
