@@ -53,6 +53,8 @@ static __always_inline void decide_step(struct afpa_flow *flow, const struct seg
 		flow->ts_sent = ts_now;
 	r->ts_value = r->ts_now = flow->ts_sent;
 	r->seq = socketless_next(flow) - (r->step == STEP_FIN);
+	if (turn->reason == AFPA_RESET_LOST_VERSION)
+		r->seq = s->ack; /* the client has nothing of the answer, and believes a reset at no other number at once */
 	r->ack = flow->client_next + (r->step == STEP_LAST_ACK);
 	r->window = flow->window;
 	r->cookie = cookie_of(flow);
