@@ -2,6 +2,9 @@
 
 mod closing;
 mod handover;
+mod loss;
+mod opening;
+mod options;
 
 use std::time::Duration;
 

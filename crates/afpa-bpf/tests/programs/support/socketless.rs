@@ -42,6 +42,7 @@ impl Bench {
         world.file("user.html", b"from nginx");
         world.file("kernel.html", b"the pinned one, from nginx");
         world.file("large.bin", &vec![b'z'; 3_000_000]);
+        world.file("some.html", &[b'k'; 30_000]);
         world.nginx("");
         world.await_server();
         Self::before(world, Vec::new(), settings)
@@ -112,8 +113,9 @@ impl Bench {
 
     /// A client by hand whose SYN will be answered by the programs.
     pub fn raw(&self) -> RawClient {
+        let client = self.world.raw();
         self.introduce();
-        self.world.raw()
+        client
     }
 
     /// Its connection, which has no socket.
