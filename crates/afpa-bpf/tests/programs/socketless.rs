@@ -1,5 +1,6 @@
 //! Connections without a socket: opened, answered and closed by the programs, or handed over to nginx.
 
+mod bad_path;
 mod closing;
 mod handover;
 mod loss;

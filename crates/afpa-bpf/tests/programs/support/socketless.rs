@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use afpa_bpf::{FastPath, Reason, Settings};
@@ -22,7 +23,7 @@ const UNFIT_MSS: u16 = 700;
 /// The fast path before a server.
 pub struct Bench {
     pub world: World,
-    pub fast_path: FastPath,
+    pub fast_path: Arc<FastPath>,
     /// Of the test's own, instead of nginx's.
     pub listeners: Vec<TcpListener>,
 }
@@ -64,7 +65,7 @@ impl Bench {
         }
         Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
         Sample::new(vec![b'k'; 30_000]).pin(&fast_path, "/some.html");
-        Some(Self { world, fast_path, listeners })
+        Some(Self { world, fast_path: Arc::new(fast_path), listeners })
     }
 
     #[track_caller]
