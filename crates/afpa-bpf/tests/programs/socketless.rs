@@ -3,6 +3,7 @@
 mod bad_path;
 mod closing;
 mod handover;
+mod lists;
 mod loss;
 mod opening;
 mod options;
