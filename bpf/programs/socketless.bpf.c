@@ -97,21 +97,28 @@ static __always_inline int hand_over_segment(struct __sk_buff *skb, struct work 
 	struct bpf_sock *found = find_socket(skb, s);
 	struct tcp_sock *tcp;
 	bool full = false;
-	int error = -1;
+	int error = 0;
 
 	if (!found) { /* nobody listens any more: the kernel resets the client */
 		flow_remove(&s->key);
 		return TCX_NEXT;
 	}
 	tcp = found->state == TCP_LISTEN ? bpf_skc_to_tcp_sock(found) : NULL;
-	full = tcp && !has_room(tcp);
-	if (tcp && !full)
+	if (tcp && has_room(tcp))
 		error = assign(skb, s, tcp, &a);
+	else
+		full = true;
 	bpf_sk_release(found);
-	if (error) {
+	if (full || error == ASSIGN_LATER) {
 		reopen(flow);
-		count_at(s->place, full ? AFPA_SOCKETLESS_HELD : AFPA_SOCKETLESS_REFUSED);
+		count_at(s->place, AFPA_SOCKETLESS_HELD);
 		return TCX_DROP;
+	}
+	if (error) { /* TCP is set up in another way by now: options that were agreed on are off */
+		flow_remove(&s->key);
+		count_at(s->place, AFPA_SOCKETLESS_REFUSED);
+		r->seq = s->ack;
+		return send_empty(skb, work, s, r, TCP_RST | TCP_ACK);
 	}
 	note_handover(flow, s, &work->turn);
 	bpf_map_update_elem(&handed_over, &s->key, &r->client_isn, BPF_ANY);

@@ -257,6 +257,24 @@ fn without_a_listener_the_client_is_reset_and_a_new_one_takes_over() {
     is_served(&bench, &mut waiting, &request.payload);
 }
 
+/// What was agreed on is switched off while the connection is open: the kernel does not take it any more.
+#[test]
+fn a_connection_that_the_kernel_refuses_is_reset() {
+    let Some(bench) = Bench::new() else { return };
+    for option in ["timestamps", "sack", "window_scaling"] {
+        let mut client = bench.open();
+        assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
+        bench.world.sysctl(&format!("net.ipv4.tcp_{option}=0"));
+        client.push(&client.get("/user.html"));
+        let answers = client.collect(SOON);
+        assert_eq!((answers.len(), resets(&answers)), (1, 1), "{option}: {answers:?}");
+        assert_eq!(answers[0].seq, client.ack);
+        assert_eq!(bench.sweep().socketless, 0);
+        bench.world.sysctl(&format!("net.ipv4.tcp_{option}=1"));
+    }
+    assert_eq!(bench.count(Reason::SocketlessRefused), 3, "{:?}", bench.counts());
+}
+
 #[test]
 fn content_of_several_hundred_kilobytes_arrives_whole() {
     let Some(bench) = bench() else { return };
