@@ -5,6 +5,7 @@
  * kernel's, as if nothing were here.
  */
 #include <afpa/conn/assign.h>
+#include <afpa/conn/bypass.h>
 #include <afpa/conn/client_way.h>
 #include <afpa/conn/listener.h>
 #include <afpa/conn/socket.h>
@@ -36,10 +37,10 @@ static __always_inline bool fits_cookie(struct agreed *agreed, const struct syn_
 }
 
 /*
- * Is there nothing of this tuple but a listener that takes connections from here? A flow whose socket is gone, or that was
- * closed by both sides, makes room.
+ * Is there nothing of this tuple but a listener that takes connections from here, and has room for one (`at_once`)? A flow
+ * whose socket is gone, or that was closed by both sides, is removed.
  */
-static __always_inline enum afpa_reason may_begin(struct __sk_buff *skb, const struct segment *s)
+static __always_inline enum afpa_reason may_begin(struct __sk_buff *skb, const struct segment *s, bool at_once)
 {
 	enum afpa_reason reason = AFPA_PASS_NO_SOCKET;
 	struct bpf_sock *found = find_socket(skb, s);
@@ -50,7 +51,8 @@ static __always_inline enum afpa_reason may_begin(struct __sk_buff *skb, const s
 		return reason;
 	if (found->state == TCP_LISTEN) {
 		tcp = bpf_skc_to_tcp_sock(found);
-		reason = tcp && takes_connections(found, tcp) ? AFPA_ANSWERED : AFPA_SOCKETLESS_UNFIT;
+		reason = tcp && takes_connections(found, tcp) && (!at_once || has_room(tcp)) ? AFPA_ANSWERED :
+												 AFPA_SOCKETLESS_UNFIT;
 	}
 	bpf_sk_release(found);
 	if (reason != AFPA_ANSWERED)
@@ -81,7 +83,7 @@ static __always_inline enum afpa_reason may_answer_syn(struct __sk_buff *skb, st
 		return AFPA_SOCKETLESS_UNKNOWN_CLIENT;
 	if (!is_admitted(&s->key, now))
 		return AFPA_PASS_UNCONFIRMED;
-	return may_begin(skb, s);
+	return may_begin(skb, s, true);
 }
 
 /* Answer a SYN, or leave it to the kernel's TCP. */
@@ -111,6 +113,7 @@ __noinline int afpa_answer_syn(struct __sk_buff *skb, struct work *work, const s
 	agree(&agreed, &options, own_mss(skb, own.ipv6));
 	cookie = afpa_cookie(&own.key, own.seq, cookie_period(now), cookie_bits(&agreed));
 	shared.cookie_ns = now;
+	bypass_invalidate(&own.key); /* as the kernel's SYN-ACK does (B2) */
 	put_way(work->frame + FRAME_AT, &work->way);
 	mark_own(skb);
 	if (!make_syn_ack(skb, work, &own, &agreed, cookie, options.ts_value))
@@ -168,7 +171,7 @@ static __always_inline enum afpa_reason may_open(struct __sk_buff *skb, const st
 		return AFPA_SOCKETLESS_REPLAYED;
 	if (!find_listener(s, NULL, 0, listener))
 		return AFPA_PASS_NOT_LISTENING;
-	return may_begin(skb, s);
+	return may_begin(skb, s, false); /* hits need no room */
 }
 
 /* There is no room for a flow: the first request makes it a connection of the kernel's that no program knows. */
@@ -183,7 +186,7 @@ static __always_inline int hand_over_unopened(struct __sk_buff *skb, const struc
 	if (!found)
 		return TCX_NEXT;
 	tcp = found->state == TCP_LISTEN ? bpf_skc_to_tcp_sock(found) : NULL;
-	if (tcp)
+	if (tcp && has_room(tcp))
 		error = assign(skb, s, tcp, &a);
 	bpf_sk_release(found);
 	count_at(s->place, error ? AFPA_SOCKETLESS_REFUSED : AFPA_SOCKETLESS_HANDED);

@@ -86,7 +86,7 @@ static __always_inline enum afpa_reason find_answer(struct __sk_buff *skb, struc
 
 	if (!date)
 		return AFPA_PASS_NO_HEARTBEAT;
-	if (*(volatile __u32 *)&shared.paused)
+	if (*(volatile __u32 *)&shared.paused || (flow->socketless && !*(volatile __u32 *)&shared.handshake))
 		return AFPA_PASS_PAUSED;
 	if (shared.refresh_ns && !flow->socketless && turn->now - flow->user_ns > shared.refresh_ns)
 		return AFPA_PASS_REFRESH;
@@ -319,6 +319,20 @@ static __always_inline int to_socketless(struct __sk_buff *skb, struct work *wor
 	return TCX_DROP;
 }
 
+/*
+ * Is the SYN's tuple that of a connection without a socket? The kernel's TCP must not answer it, or a SYN that anybody can send
+ * ends the connection (RFC 5961, 4). The client of one that both sides have closed may begin anew.
+ */
+static __always_inline bool is_of_socketless(const struct segment *s)
+{
+	const struct afpa_flow *flow;
+
+	if (!*(volatile __u64 *)&shared.cookie_ns)
+		return false; /* there never was one */
+	flow = bpf_map_lookup_elem(&flows, &s->key);
+	return flow && flow->socketless && flow->socketless != AFPA_SOCKETLESS_LAST_ACK;
+}
+
 /* May the segment of a connection without a socket be a request that is answered here? */
 static __always_inline bool may_be_hit(const struct afpa_flow *flow, const struct segment *s)
 {
@@ -349,6 +363,11 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 		return TCX_NEXT;
 	s.place = place_of(skb->ifindex);
 	if (s.flags & TCP_SYN) {
+		if (is_of_socketless(&s)) {
+			work = bpf_map_lookup_elem(&ingress_work, &zero);
+			passes = (struct turn){ .now = bpf_ktime_get_coarse_ns(), .reason = AFPA_PASS_TCP_FLAGS };
+			return work ? to_socketless(skb, work, &s, &passes) : TCX_DROP;
+		}
 		if (answering && shared.handshake)
 			to_program(skb, &s, AFPA_PROGRAM_HANDSHAKE);
 		return TCX_NEXT; /* numbers of a new connection; if the server accepts it, egress removes the old flow */

@@ -53,6 +53,8 @@ static __always_inline void decide_step(struct afpa_flow *flow, const struct seg
 		flow->ts_sent = ts_now;
 	r->ts_value = r->ts_now = flow->ts_sent;
 	r->seq = socketless_next(flow) - (r->step == STEP_FIN);
+	if (turn->reason == AFPA_RESET_LOST_VERSION)
+		r->seq = s->ack; /* the client has nothing of the answer, and believes a reset at no other number at once */
 	r->ack = flow->client_next + (r->step == STEP_LAST_ACK);
 	r->window = flow->window;
 	r->cookie = cookie_of(flow);
@@ -94,20 +96,29 @@ static __always_inline int hand_over_segment(struct __sk_buff *skb, struct work 
 	struct assignment a = { .cookie = r->cookie, .ts_now = r->ts_now, .rtt = r->rtt };
 	struct bpf_sock *found = find_socket(skb, s);
 	struct tcp_sock *tcp;
-	int error = -1;
+	bool full = false;
+	int error = 0;
 
 	if (!found) { /* nobody listens any more: the kernel resets the client */
 		flow_remove(&s->key);
 		return TCX_NEXT;
 	}
 	tcp = found->state == TCP_LISTEN ? bpf_skc_to_tcp_sock(found) : NULL;
-	if (tcp)
+	if (tcp && has_room(tcp))
 		error = assign(skb, s, tcp, &a);
+	else
+		full = true;
 	bpf_sk_release(found);
-	if (error) {
+	if (full || error == ASSIGN_LATER) {
 		reopen(flow);
-		count_at(s->place, AFPA_SOCKETLESS_REFUSED);
+		count_at(s->place, AFPA_SOCKETLESS_HELD);
 		return TCX_DROP;
+	}
+	if (error) { /* TCP is set up in another way by now: options that were agreed on are off */
+		flow_remove(&s->key);
+		count_at(s->place, AFPA_SOCKETLESS_REFUSED);
+		r->seq = s->ack;
+		return send_empty(skb, work, s, r, TCP_RST | TCP_ACK);
 	}
 	note_handover(flow, s, &work->turn);
 	bpf_map_update_elem(&handed_over, &s->key, &r->client_isn, BPF_ANY);
@@ -143,6 +154,14 @@ static __always_inline int assign_again(struct __sk_buff *skb, const struct segm
 	return deliver(skb);
 }
 
+/* Is it the SYN that the connection began with? */
+static __always_inline bool is_first_syn(const struct segment *s)
+{
+	const __u32 *isn = bpf_map_lookup_elem(&handed_over, &s->key);
+
+	return isn && *isn == s->seq;
+}
+
 /*
  * A segment of a connection that was handed over. The kernel makes the socket when it processes that segment, and a list of
  * packets (`netif_receive_skb_list`) passes the programs before the first one of it is processed: what follows at once on
@@ -174,6 +193,14 @@ static __always_inline int before_socket(struct __sk_buff *skb, struct work *wor
 			count_at(s->place, AFPA_SOCKETLESS_RESET);
 			return TCX_DROP;
 		}
+	} else if (s->flags & TCP_SYN) {
+		if (!is_first_syn(s)) { /* the client has begun anew */
+			bpf_sk_release(found);
+			flow_remove(&s->key);
+			return GO_ON;
+		}
+	} else if (!has_room(tcp)) {
+		verdict = TCX_DROP; /* what comes in the same list would be reset, too */
 	} else if (s->seq == flow->request_seq && s->length && afpa_is_sound(skb, work, s)) {
 		verdict = assign_again(skb, s, flow, tcp, flow->handed_cookie, clock);
 	} else if (flow->processor == bpf_get_smp_processor_id() && clock - flow->answer_sent < LIST_TIME) {

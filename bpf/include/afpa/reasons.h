@@ -98,7 +98,7 @@
 	X(86, SOCKETLESS_CHALLENGED, "without a socket: keep-alive probe or segment out of place, acknowledged") \
 	X(87, SOCKETLESS_INVALID, "dropped: damaged, or not of the connection without a socket") \
 	X(88, SOCKETLESS_REPLAYED, "passed: opens a connection that was handed over already") \
-	X(89, SOCKETLESS_REFUSED, "dropped: the kernel's TCP refused a connection that was handed over") \
+	X(89, SOCKETLESS_REFUSED, "without a socket: reset, the kernel's TCP refused to take it over") \
 	X(90, SOCKETLESS_UNFIT, "passed: SYN to a listener that takes no connection from here, or with options that a cookie has no room for") \
 	X(91, SOCKETLESS_UNKNOWN_CLIENT, "passed: SYN of a client whose way through the kernel was not seen lately")
 

@@ -32,7 +32,12 @@ static __always_inline int mend_echo(struct __sk_buff *skb, const struct segment
 	return bpf_skb_store_bytes(skb, s->tcp_at + sizeof(struct tcphdr) + 8, &echo, sizeof(echo), 0);
 }
 
-/* 0: the segment goes up, and the listener takes it. Else it is to be dropped. */
+#define ASSIGN_LATER (-12) /* -ENOMEM: another time the kernel may take it */
+
+/*
+ * 0: the segment goes up, and the listener takes it. Else it is to be dropped: the kernel never takes the connection, unless it
+ * is ASSIGN_LATER.
+ */
 static __always_inline int assign(struct __sk_buff *skb, const struct segment *s, struct tcp_sock *listener,
 				  const struct assignment *a)
 {

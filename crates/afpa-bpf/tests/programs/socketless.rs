@@ -1,5 +1,13 @@
 //! Connections without a socket: opened, answered and closed by the programs, or handed over to nginx.
 
+mod bad_path;
+mod closing;
+mod handover;
+mod lists;
+mod loss;
+mod opening;
+mod options;
+
 use std::time::Duration;
 
 use crate::support::{SERVER_V4, SERVER_V6, Sample, World, counted, inside};

@@ -6,6 +6,7 @@
 
 pub mod frame;
 pub mod lab;
+pub mod socketless;
 
 use std::net::{IpAddr, SocketAddr};
 use std::process::Stdio;
