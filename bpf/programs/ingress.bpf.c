@@ -7,6 +7,8 @@
  * or pass to the kernel's TCP with a numbered reason, translated if the connection has a sequence offset. The way of a
  * hit goes forward through the folders net, conn, http, cache, tx: "One hit, from packet to packet" in LIFECYCLE.md.
  */
+#include <afpa/conn/cookie.h>
+#include <afpa/conn/listener.h>
 #include <afpa/conn/socket.h>
 #include <afpa/http/derive.h>
 #include <afpa/net/unusual.h>
@@ -26,33 +28,6 @@ static __always_inline enum afpa_reason fit_to_answer(const struct __sk_buff *sk
 	if (s->length < 16 || s->length > AFPA_HEAD_MAX)
 		return AFPA_PASS_HEAD_LENGTH;
 	return AFPA_ANSWERED;
-}
-
-/* Is the segment's address served, and by which listener? A flow remembers it, until listeners or hosts change. */
-static __always_inline bool find_listener(const struct segment *s, const struct afpa_flow *flow, __u32 generation,
-					  struct afpa_listener *listener)
-{
-	struct afpa_endpoint endpoint = { .port = s->key.server_port };
-	struct afpa_listener *found;
-
-	if (flow && flow->generation == generation) {
-		listener->id = flow->listener;
-		listener->any_host_site = flow->any_host_site;
-		return true;
-	}
-	__builtin_memcpy(endpoint.address, s->key.server, 16);
-	found = bpf_map_lookup_elem(&listeners, &endpoint);
-	if (!found) {
-		__builtin_memset(endpoint.address, 0, 16);
-		if (!s->ipv6)
-			map_ipv4(endpoint.address, 0); /* 0.0.0.0; a dual-stack [::] is registered as both */
-		found = bpf_map_lookup_elem(&listeners, &endpoint);
-	}
-	if (!found)
-		return false;
-	*listener = *found;
-	load_fence();
-	return bpf_map_lookup_elem(&listeners, &endpoint) == found; /* it was not another address's meanwhile (P4) */
 }
 
 /*
@@ -112,7 +87,7 @@ static __always_inline enum afpa_reason find_answer(struct __sk_buff *skb, struc
 		return AFPA_PASS_NO_HEARTBEAT;
 	if (*(volatile __u32 *)&shared.paused)
 		return AFPA_PASS_PAUSED;
-	if (shared.refresh_ns && turn->now - flow->user_ns > shared.refresh_ns)
+	if (shared.refresh_ns && !flow->socketless && turn->now - flow->user_ns > shared.refresh_ns)
 		return AFPA_PASS_REFRESH;
 	reason = derive_cached_response(work, cached);
 	if (reason != AFPA_ANSWERED)
@@ -317,6 +292,35 @@ static __always_inline bool is_delivered_elsewhere(struct __sk_buff *skb, const 
 	return !afpa_way_recall(&s->key, &way) || way.interface != skb->ifindex;
 }
 
+/* On to another program with the segment. Returns only if that program is missing. */
+static __always_inline void to_program(struct __sk_buff *skb, const struct segment *s, enum afpa_program program)
+{
+	struct work *work;
+	__u32 zero = 0;
+
+	work = bpf_map_lookup_elem(&ingress_work, &zero);
+	if (!work)
+		return;
+	*(struct segment *)work->segment = *s;
+	bpf_tail_call(skb, &programs, program);
+}
+
+/* The same with what is known so far, for a connection without a socket: the kernel's TCP must not see the segment. */
+static __always_inline int to_socketless(struct __sk_buff *skb, struct work *work, const struct segment *s,
+					 const struct turn *turn)
+{
+	work->turn = *turn;
+	*(struct segment *)work->segment = *s;
+	bpf_tail_call(skb, &programs, AFPA_PROGRAM_SOCKETLESS);
+	return TCX_DROP;
+}
+
+/* May the segment of a connection without a socket be a request that is answered here? */
+static __always_inline bool may_be_hit(const struct afpa_flow *flow, const struct segment *s)
+{
+	return flow->socketless == AFPA_SOCKETLESS_OPEN && s->length && (s->flags & ~TCP_PSH) == TCP_ACK;
+}
+
 /* The state diagram. Without user mode (`answering` is false) only what connections with an offset need. */
 static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 {
@@ -339,18 +343,23 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	}
 	if (!port_served(s.key.server_port) || !may_be_ours(skb))
 		return TCX_NEXT;
-	if (s.flags & TCP_SYN)
-		return TCX_NEXT; /* numbers of a new connection; if the server accepts it, egress removes the old flow */
 	s.place = place_of(skb->ifindex);
+	if (s.flags & TCP_SYN) {
+		if (answering && shared.handshake)
+			to_program(skb, &s, AFPA_PROGRAM_HANDSHAKE);
+		return TCX_NEXT; /* numbers of a new connection; if the server accepts it, egress removes the old flow */
+	}
 	if (bypass_hit(&s, FROM_CLIENT))
 		return TCX_NEXT;
+	now = bpf_ktime_get_coarse_ns();
 	flow = bpf_map_lookup_elem(&flows, &s.key);
+	if (!flow && has_valid_cookie(&s, now))
+		to_program(skb, &s, AFPA_PROGRAM_HANDSHAKE);
 	if (!flow && (s.length == 0 || !answering))
 		return TCX_NEXT;
 	if (is_delivered_elsewhere(skb, &s, flow))
 		return TCX_NEXT;
-	now = bpf_ktime_get_coarse_ns();
-	if (flow && rx_passes(flow, &s))
+	if (flow && !flow->socketless && rx_passes(flow, &s))
 		return rx_pass(flow, &s, now);
 	if (flow && is_stale(flow, &s, now)) {
 		count_at(s.place, AFPA_STALE_SEGMENT);
@@ -370,8 +379,13 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	}
 	if (flow && is_request_retransmitted(flow, &s)) {
 		verdict = afpa_retransmit(skb, work, &s);
-		return verdict == GO_ON ? afpa_tell_kernel(skb, work, &s) : verdict;
+		if (verdict != GO_ON)
+			return verdict;
+		turn->reason = AFPA_RESET_LOST_VERSION;
+		return flow->socketless ? to_socketless(skb, work, &s, turn) : afpa_tell_kernel(skb, work, &s);
 	}
+	if (flow && flow->socketless && !may_be_hit(flow, &s))
+		return to_socketless(skb, work, &s, turn);
 	if (answering && next_request(skb, &s, flow, turn)) {
 		work->scan.generation = *(volatile __u32 *)&shared.generation;
 		if (find_listener(&s, flow, work->scan.generation, &listener))
@@ -381,6 +395,8 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	}
 	if (verdict != GO_ON)
 		return verdict;
+	if (flow && flow->socketless)
+		return to_socketless(skb, work, &s, turn);
 	if (flow)
 		return pass_up(skb, work, &s, flow, turn);
 	count_at(s.place, turn->reason);

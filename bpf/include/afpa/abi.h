@@ -43,7 +43,8 @@
 #define AFPA_RTX_MAX 8            /* how often an answer of one segment is retransmitted */
 #define AFPA_HASH_PRIME 0x9e3779b97f4a7c15ULL /* of the path and header hashes */
 #define AFPA_SITES_COUNTED 1024   /* places where answers of sites are counted; a power of two */
-#define AFPA_WAYS 65536           /* connections whose SYN-ACK is remembered; a power of two */
+#define AFPA_WAYS 65536           /* connections whose SYN-ACK is remembered, and clients; a power of two */
+#define AFPA_COOKIE_SHIFT 34      /* a cookie's period is 2^34 ns, about 17 seconds: it is valid in this one and in the next */
 
 /* Entries of the map `programs`: programs that others call at their end. */
 enum afpa_program {
@@ -51,6 +52,8 @@ enum afpa_program {
 	AFPA_PROGRAM_INGRESS,          /* takes what comes in */
 	AFPA_PROGRAM_ICMP,            /* reads what routers say of a path */
 	AFPA_PROGRAM_UNUSUAL,         /* reads fragments, extension headers and the like */
+	AFPA_PROGRAM_HANDSHAKE,       /* answers SYNs, and opens connections without a socket */
+	AFPA_PROGRAM_SOCKETLESS,      /* what connections without a socket need besides hits */
 };
 
 /* Unix seconds of the pulse are split over `pulse` and `dates`: see clock.h. */
@@ -86,6 +89,18 @@ struct afpa_shared {
 	__u64 rtx_ns;               /* coarse monotonic time at which a timer was last put into `rtx_timers` */
 	__u32 sample_every;           /* copy one in this many answers for the self-check, a power of two; 0: none */
 	__u32 fields_matter;        /* answers may depend on request fields, so these are looked up in `fields`; 0: on none that the parser leaves aside */
+	__u64 cookie_key[2];          /* secret of the cookies */
+	__u64 cookie_ns;              /* coarse monotonic time at which a SYN was answered last; written by the programs; 0: never */
+	__u32 handshake;              /* enum afpa_handshake; 0: all SYNs are the kernel's */
+	__u32 window_scale;           /* shift of the window that is announced: what the kernel's TCP would announce here */
+};
+
+/* What SYNs are answered with, as this host's settings of TCP allow. */
+enum afpa_handshake {
+	AFPA_HANDSHAKE_ON = 1,
+	AFPA_HANDSHAKE_TIMESTAMPS = 2,
+	AFPA_HANDSHAKE_SACK = 4,
+	AFPA_HANDSHAKE_SCALING = 8,
 };
 
 /* listeners: a local address and port that is served. */
@@ -189,6 +204,14 @@ struct afpa_proven_way {
 	struct afpa_way way;
 };
 
+/* client_ways: where the last SYN-ACK of the kernel's to a client left, at a place that a hash of both addresses names. */
+struct afpa_client_way {
+	__u64 proof;                  /* hash of the addresses, the way and the time */
+	struct afpa_way way;
+	__u32 seen;                   /* `rtx_clock` at which it left */
+	__u32 reserved;
+};
+
 /* flows: one established connection of a listener. */
 struct afpa_flow_key {
 	__u8 client[16], server[16];
@@ -201,6 +224,15 @@ enum afpa_owner {
 	AFPA_OWNER_USER_FINAL = 2,          /* user mode serves the connection to its end */
 	AFPA_OWNER_CLOSING = 3,       /* a FIN or RST was seen: translate only */
 	AFPA_OWNER_BYPASSED = 4,       /* as USER_FINAL, after `bypass_after` consecutive passes */
+};
+
+/* A connection without a socket: `socketless` of its flow. */
+enum afpa_socketless {
+	AFPA_SOCKETLESS_NOT = 0,      /* the kernel's TCP has a socket for it */
+	AFPA_SOCKETLESS_OPEN,
+	AFPA_SOCKETLESS_FIN_WAIT,     /* our FIN left; the client's is to come */
+	AFPA_SOCKETLESS_LAST_ACK,     /* the client's FIN was answered by ours, which is to be acknowledged */
+	AFPA_SOCKETLESS_HANDED_OVER,  /* to the kernel's TCP; whether it has made the socket is not known yet */
 };
 
 enum afpa_flow_flags {
@@ -257,7 +289,11 @@ struct afpa_flow {
 	__u8 way_stale;               /* and may not leave any more */
 	__u8 way_doubted;             /* the kernel was asked, because the last answer was lost again and again */
 	__u8 server_scale;            /* shift of the server's window field */
-	__u8 reserved;
+	__u8 socketless;              /* enum afpa_socketless */
+	__u32 challenged;             /* `rtx_clock` of the last challenge acknowledgement on a connection without a socket */
+	__u32 handed_cookie;          /* our first number, once it was handed over */
+	__u32 processor;              /* the one that handed it over */
+	__u32 reserved;
 };
 
 /* transfers: an answer of several segments on its way. Which flow's, which bytes; then how far it is. */

@@ -1,18 +1,9 @@
 //! `afpa attach`: a cached answer is the server's own, and only what is everybody's is cached.
 
-use afpa_testkit::{Asked, Client, Response, skip};
+use afpa_testkit::{Asked, Client, Response};
 use afpa_tests::attach::{Attached, Kind, Lab};
 
 /// A lab of this kind, or SKIP.
-macro_rules! lab {
-    ($kind:expr) => {
-        match Lab::new($kind) {
-            Ok(lab) => lab,
-            Err(reason) => skip!("{reason}"),
-        }
-    };
-}
-
 const SMALL: &str = "<p>small</p>";
 
 fn corpus(lab: &Lab) {

@@ -1,17 +1,8 @@
 //! `afpa doctor`, and what a start and a running attachment say of the same findings.
 
 use afpa_testkit::{eventually, skip};
-use afpa_tests::attach::{Kind, Lab};
+use afpa_tests::attach::Lab;
 use serde_json::Value;
-
-macro_rules! lab {
-    () => {
-        match Lab::new(Kind::Nginx) {
-            Ok(lab) => lab,
-            Err(reason) => skip!("{reason}"),
-        }
-    };
-}
 
 fn ip(lab: &Lab, words: &str) -> bool {
     let mut command = lab.bed().server().command("ip");

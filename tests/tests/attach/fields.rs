@@ -1,17 +1,8 @@
 //! Request fields: what real clients and proxies send is answered in the kernel, what nobody knows is not.
 
 use afpa_testkit::tree::patterned;
-use afpa_testkit::{Asked, Client, Response, skip};
-use afpa_tests::attach::{Attached, Kind, Lab};
-
-macro_rules! lab {
-    ($kind:expr) => {
-        match Lab::new($kind) {
-            Ok(lab) => lab,
-            Err(reason) => skip!("{reason}"),
-        }
-    };
-}
+use afpa_testkit::{Asked, Client, Response};
+use afpa_tests::attach::{Attached, Kind};
 
 /// What a page is made of: path, length, and what kind of thing a browser takes it for.
 const PAGE: [(&str, usize, Load); 9] = [

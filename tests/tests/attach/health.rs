@@ -2,18 +2,9 @@
 
 use std::time::Duration;
 
-use afpa_testkit::{Client, eventually, skip};
-use afpa_tests::attach::{Attached, Kind, Lab};
+use afpa_testkit::{Client, eventually};
+use afpa_tests::attach::{Attached, Kind};
 use rustix::process::Signal;
-
-macro_rules! lab {
-    ($kind:expr) => {
-        match Lab::new($kind) {
-            Ok(lab) => lab,
-            Err(reason) => skip!("{reason}"),
-        }
-    };
-}
 
 const REQUEST: &str = "GET /page.html HTTP/1.1\r\nHost: 10.77.0.1:8080\r\n\r\n";
 

@@ -5,18 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use afpa_netlab::Bed;
-use afpa_testkit::{Client, eventually, skip};
+use afpa_testkit::{Client, eventually};
 use afpa_tests::attach::{Attached, Kind, Lab, PORT};
 use afpa_tests::bridge;
-
-macro_rules! lab {
-    ($kind:expr) => {
-        match Lab::new($kind) {
-            Ok(lab) => lab,
-            Err(reason) => skip!("{reason}"),
-        }
-    };
-}
 
 const LARGE: usize = 100_000;
 

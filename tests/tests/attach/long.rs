@@ -3,17 +3,8 @@
 use std::time::Duration;
 
 use afpa_testkit::tree::patterned;
-use afpa_testkit::{Client, eventually, eventually_within, skip};
+use afpa_testkit::{Client, eventually, eventually_within};
 use afpa_tests::attach::{Attached, Kind, Lab};
-
-macro_rules! lab {
-    ($kind:expr) => {
-        match Lab::new($kind) {
-            Ok(lab) => lab,
-            Err(reason) => skip!("{reason}"),
-        }
-    };
-}
 
 const SIZES: [usize; 6] = [1_500, 4_096, 8_192, 14_336, 40_000, 65_536];
 const LONG: [&str; 2] = ["--answer-max", "69632"];

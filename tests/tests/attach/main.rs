@@ -1,5 +1,25 @@
 //! `afpa attach` beside servers that know nothing of it.
 
+/// The server's lab, of nginx if nothing else is said, with more in its configuration if that is given: within the
+/// server's own part, and beside it. Where it cannot be had, the test ends with SKIP.
+macro_rules! lab {
+    () => {
+        lab!(afpa_tests::attach::Kind::Nginx)
+    };
+    ($kind:expr) => {
+        lab!($kind, |_| String::new())
+    };
+    ($kind:expr, $inside:expr) => {
+        lab!($kind, $inside, |_| String::new())
+    };
+    ($kind:expr, $inside:expr, $beside:expr) => {
+        match afpa_tests::attach::Lab::configured($kind, $inside, $beside) {
+            Ok(lab) => lab,
+            Err(reason) => afpa_testkit::skip!("{reason}"),
+        }
+    };
+}
+
 mod answers;
 mod doctor;
 mod fields;

@@ -11,15 +11,6 @@ use afpa_tests::bridge;
 const ALL_V4: &str = "0.0.0.0:8080";
 const ALL_V6: &str = "[::]:8080";
 
-macro_rules! lab {
-    () => {
-        match Lab::new(Kind::Nginx) {
-            Ok(lab) => lab,
-            Err(reason) => skip!("{reason}"),
-        }
-    };
-}
-
 #[track_caller]
 fn body(client: &mut Client, path: &str) -> Vec<u8> {
     client.send(format!("GET {path} HTTP/1.1\r\nHost: 10.77.0.1:8080\r\n\r\n"));

@@ -47,10 +47,7 @@ fn get(client: &mut Client) -> String {
 
 #[test]
 fn another_server_on_the_same_port_is_never_answered_for() {
-    let lab = match Lab::new(Kind::Nginx) {
-        Ok(lab) => lab,
-        Err(reason) => skip!("{reason}"),
-    };
+    let lab = lab!(Kind::Nginx);
     lab.file("page.html", "the first server's");
     let _other = Other::start(&lab);
     eventually("the other server answers", || connect_v6(&lab).is_some());
@@ -76,10 +73,7 @@ fn another_server_on_the_same_port_is_never_answered_for() {
 /// A client that is banned while its connection is open gets nothing any more, and again when the ban ends.
 #[test]
 fn a_ban_ends_answers_on_open_connections() {
-    let lab = match Lab::new(Kind::Nginx) {
-        Ok(lab) => lab,
-        Err(reason) => skip!("{reason}"),
-    };
+    let lab = lab!(Kind::Nginx);
     lab.file("page.html", "the page");
     let attached = lab.attach(&["--firewall-interval", "1000"]);
     let ban = |change: &str| {

@@ -1,7 +1,7 @@
 //! `afpa pause`: the kernel answers nothing any more, whatever the process does that drives it.
 
-use afpa_testkit::{Client, skip};
-use afpa_tests::attach::{Attached, Kind, Lab};
+use afpa_testkit::Client;
+use afpa_tests::attach::{Attached, Kind};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LARGE: usize = 100_000;
@@ -22,10 +22,7 @@ fn signal(attached: &Attached, signal: Signal) {
 
 #[test]
 fn a_pause_needs_no_help_of_the_process_and_connections_stay_whole() {
-    let lab = match Lab::new(Kind::Nginx) {
-        Ok(lab) => lab,
-        Err(reason) => skip!("{reason}"),
-    };
+    let lab = lab!(Kind::Nginx);
     lab.file("small.html", "small");
     lab.file("large.txt", vec![b'l'; LARGE]);
     let (none, said) = lab.run_afpa(&["pause"]);

@@ -7,19 +7,10 @@ use std::process::Command;
 
 use afpa_testkit::proc::Process;
 use afpa_testkit::{eventually, skip};
-use afpa_tests::attach::{Attached, Kind, Lab};
+use afpa_tests::attach::{Attached, Lab};
 use afpa_tests::bpf_fs;
 
 const STRANGER: &str = "12345";
-
-macro_rules! lab {
-    () => {
-        match Lab::new(Kind::Nginx) {
-            Ok(lab) => lab,
-            Err(reason) => skip!("{reason}"),
-        }
-    };
-}
 
 /// Whether the next request comes from the kernel.
 #[track_caller]

@@ -1,7 +1,7 @@
 //! The self-check: some of the kernel's answers are compared with what the server says.
 
-use afpa_testkit::{Client, eventually, skip};
-use afpa_tests::attach::{Attached, Kind, Lab};
+use afpa_testkit::{Client, eventually};
+use afpa_tests::attach::{Attached, Kind};
 use afpa_tests::slots;
 
 fn compared(attached: &Attached, found: &str) -> u64 {
@@ -17,10 +17,7 @@ fn get(client: &mut Client) -> String {
 /// First the kernel says what the server says. Then one bit of an answer changes in the kernel's memory.
 #[test]
 fn a_wrong_byte_in_the_kernel_ends_its_answers() {
-    let lab = match Lab::new(Kind::Nginx) {
-        Ok(lab) => lab,
-        Err(reason) => skip!("{reason}"),
-    };
+    let lab = lab!(Kind::Nginx);
     let (right, wrong) = ("of the attachment's check, o", "of the attachment's check, p");
     lab.file("small.html", right);
     let attached = lab.attach(&["--self-check", "1", "--revalidate", "1"]);

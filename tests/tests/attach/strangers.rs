@@ -4,21 +4,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use afpa_testkit::{Asked, Client, Response, eventually, skip};
+use afpa_testkit::{Asked, Client, Response, eventually};
 use afpa_tests::attach::{Attached, Kind, Lab, PORT, SECOND};
-
-/// A lab whose server has these rules, or SKIP.
-macro_rules! lab {
-    ($kind:expr, $inside:expr) => {
-        lab!($kind, $inside, |_| String::new())
-    };
-    ($kind:expr, $inside:expr, $beside:expr) => {
-        match Lab::configured($kind, $inside, $beside) {
-            Ok(lab) => lab,
-            Err(reason) => skip!("{reason}"),
-        }
-    };
-}
 
 const RULED: &str = "/ruled/page.html";
 

@@ -8,8 +8,6 @@
 
 #include <afpa/conn/flow.h>
 
-#define OPTIONS_MAX 40
-#define OPTION_NOP 1
 #define SACK_LAYOUT 0x010105 /* NOP NOP kind 5 */
 #define SACK_EDGES 8         /* four blocks */
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use afpa_abi::{Flow, FlowKey, Transfer, flow_flags};
+use afpa_abi::{Flow, FlowKey, Transfer, flow_flags, socketless};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -16,6 +16,8 @@ pub struct Swept {
     pub flows: usize,
     /// Of these, those with a sequence offset, which need translation.
     pub translated: usize,
+    /// Of these, those of connections without a socket.
+    pub socketless: usize,
     /// Flows whose socket was looked for.
     pub probed: usize,
     /// Flows removed.
@@ -36,8 +38,13 @@ impl FastPath {
         self.each_flow(|key, flow| {
             swept.flows += 1;
             swept.translated += usize::from(flow.rx_offset | flow.tx_offset != 0);
+            swept.socketless += usize::from(has_no_socket(&flow));
             let closed = flow_flags::CLIENT_FIN | flow_flags::SERVER_FIN;
-            let patience = if flow.flags & closed == closed { CLOSED_AFTER } else { idle };
+            let patience = match flow.socketless {
+                _ if flow.flags & closed == closed => CLOSED_AFTER,
+                socketless::OPEN => self.settings.socketless_idle,
+                _ => idle,
+            };
             if now.saturating_sub(Duration::from_nanos(flow.used_ns)) >= patience {
                 suspects.push(key);
             }
@@ -56,6 +63,25 @@ impl FastPath {
     pub fn flow(&self, key: &FlowKey) -> libbpf_rs::Result<Option<Flow>> {
         let flow = self.flows.lookup(&key.to_bytes(), MapFlags::ANY)?;
         Ok(flow.and_then(|bytes| Flow::from_bytes(&bytes)))
+    }
+
+    /// Close all connections without a socket, as a server that ends closes idle ones. Must run in the network namespace
+    /// of the interfaces, once no SYN is answered any more ([`FastPath::drain`]). Returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// Those of system calls.
+    pub fn close_socketless(&self) -> libbpf_rs::Result<usize> {
+        let mut open = Vec::new();
+        self.each_flow(|key, flow| {
+            if has_no_socket(&flow) {
+                open.push(key);
+            }
+        })?;
+        for key in &open {
+            self.probe(key).map_err(libbpf_rs::Error::from)?;
+        }
+        Ok(open.len())
     }
 
     /// Connections that would break if the programs were detached now.
@@ -104,6 +130,8 @@ impl FastPath {
     /// Ask the kernel whether the socket is there still; the program removes the flow if not.
     fn probe(&self, key: &FlowKey) -> std::io::Result<bool> {
         let mut packet = [0; 14 + size_of::<FlowKey>()];
+        let is_ipv4 = key.client[..10] == [0; 10] && key.client[10..12] == [0xff; 2];
+        packet[12..14].copy_from_slice(if is_ipv4 { &[0x08, 0x00] } else { &[0x86, 0xdd] });
         packet[14..].copy_from_slice(&key.to_bytes());
         Ok(crate::dry_run::run(&self.probe, &packet, 1)?.verdict == 1)
     }
@@ -113,6 +141,11 @@ impl FastPath {
     pub fn put_flow(&self, key: &FlowKey, flow: &[u8; size_of::<Flow>()]) -> libbpf_rs::Result<()> {
         self.flows.update(&key.to_bytes(), flow, MapFlags::ANY)
     }
+}
+
+/// Whether the kernel's TCP never saw the connection.
+fn has_no_socket(flow: &Flow) -> bool {
+    !matches!(flow.socketless, socketless::NOT | socketless::HANDED_OVER)
 }
 
 /// All entries at once. The kernel ends a smaller batch early when what it reads next would not fit, and the

@@ -7,3 +7,4 @@ pub(crate) mod header_blocks;
 pub(crate) mod listen;
 pub(crate) mod samples;
 pub(crate) mod served;
+pub(crate) mod socketless;
