@@ -56,7 +56,7 @@ static __always_inline enum afpa_reason may_begin(struct __sk_buff *skb, const s
 	if (reason != AFPA_ANSWERED)
 		return reason;
 	flow = bpf_map_lookup_elem(&flows, &s->key);
-	if (flow && flow->socketless != AFPA_SOCKETLESS_OPEN && flow->socketless != AFPA_SOCKETLESS_FIN_WAIT)
+	if (flow && (flow->socketless == AFPA_SOCKETLESS_NOT || flow->socketless == AFPA_SOCKETLESS_LAST_ACK))
 		flow_remove(&s->key);
 	return AFPA_ANSWERED;
 }

@@ -49,6 +49,7 @@ static __always_inline int send(struct __sk_buff *skb, struct work *work, const 
 	c->listener = flow->listener;
 	c->head = turn->head_bits;
 	c->multi_segment = false;
+	c->closes = !!(work->request.block.flags & AFPA_BLOCK_CLOSE);
 	single = fits(flow, s, c->length);
 
 	turn->reason = AFPA_PASS_LOOPBACK;
@@ -186,6 +187,7 @@ static __always_inline int serve(struct __sk_buff *skb, struct work *work, const
 
 	if (!*flow && !prove_fresh(skb, work, s, listener, turn))
 		return GO_ON;
+	work->request.may_close = *flow && (*flow)->socketless;
 	derive(skb, work, s, listener, *flow && (*flow)->flags & AFPA_FLOW_PARTIAL, turn);
 	if (!*flow && turn->certainty != REQUEST_UNSURE)
 		*flow = open_flow(work, s, turn);
@@ -243,6 +245,8 @@ __noinline int afpa_retransmit(struct __sk_buff *skb, struct work *work, const s
 	out.ack = flow->request_seq + flow->request_length;
 	out.ts_value = flow->ts_sent;
 	out.window = flow->window;
+	if (flow->socketless == AFPA_SOCKETLESS_FIN_WAIT)
+		out.flags |= TCP_FIN;
 	work->edition.version = flow->answer_version;
 	work->edition.date = flow->answer_date;
 	if (!slot || slot_version(slot) != work->edition.version || date->second != work->edition.date)

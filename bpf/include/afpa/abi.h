@@ -149,6 +149,7 @@ struct afpa_object_key {
 
 struct afpa_object {
 	__u32 slot[AFPA_CODINGS];     /* index of the variant in `slots`; 0: not stored in this coding */
+	__u32 closing[AFPA_CODINGS];  /* the same of the answers to requests that ask for the connection's end */
 	__u32 fields;                 /* classes of request fields that do not matter to it, and the two rules */
 	__u32 reserved;
 };
@@ -230,6 +231,7 @@ enum afpa_owner {
 enum afpa_socketless {
 	AFPA_SOCKETLESS_NOT = 0,      /* the kernel's TCP has a socket for it */
 	AFPA_SOCKETLESS_OPEN,
+	AFPA_SOCKETLESS_CLOSING,      /* the answer under way is the last one, and our FIN follows it */
 	AFPA_SOCKETLESS_FIN_WAIT,     /* our FIN left; the client's is to come */
 	AFPA_SOCKETLESS_LAST_ACK,     /* the client's FIN was answered by ours, which is to be acknowledged */
 	AFPA_SOCKETLESS_HANDED_OVER,  /* to the kernel's TCP; whether it has made the socket is not known yet */
@@ -370,6 +372,7 @@ enum afpa_verdict_flags {
 	AFPA_BLOCK_CODING_UNSURE = 4, /* Accept-Encoding with weights, wildcards or several lines */
 	AFPA_BLOCK_MATCH_UNSURE = 8,  /* conditions other than one plain validator */
 	AFPA_BLOCK_HOST = 16,         /* exactly one Host line so far */
+	AFPA_BLOCK_CLOSE = 32,        /* Connection: close */
 };
 
 struct afpa_block {

@@ -78,6 +78,7 @@ impl AttachedPrograms {
             logged: AtomicBool::new(false),
             next_sink: Mutex::new(None),
             swept: Mutex::default(),
+            tcp_refused: Mutex::default(),
             watch: Mutex::new(self.watch),
         });
         let heartbeat = Heartbeat::new(Arc::clone(&core), parts.workers, parts.sink);

@@ -44,10 +44,16 @@ static __always_inline __u32 timestamp_at(const struct afpa_flow *flow)
 	return (__u32)(bpf_ktime_get_ns() / MILLISECOND_NS) + flow->ts_offset;
 }
 
+/* Has our FIN left? */
+static __always_inline bool has_sent_fin(const struct afpa_flow *flow)
+{
+	return flow->socketless == AFPA_SOCKETLESS_FIN_WAIT || flow->socketless == AFPA_SOCKETLESS_LAST_ACK;
+}
+
 /* The next number that we send, on the wire. */
 static __always_inline __u32 socketless_next(const struct afpa_flow *flow)
 {
-	return flow->kernel_next + flow->tx_offset + (flow->socketless != AFPA_SOCKETLESS_OPEN);
+	return flow->kernel_next + flow->tx_offset + has_sent_fin(flow);
 }
 
 /* The client's first number, which says which connection of the tuple it is. */
@@ -91,6 +97,17 @@ static __always_inline enum socketless_step close_socketless(struct afpa_flow *f
 	return STEP_FIN;
 }
 
+/* The last answer has arrived whole, so our FIN leaves. Called with the lock held. */
+static __always_inline enum socketless_step step_closing(struct afpa_flow *flow, const struct segment *s)
+{
+	if (s->ack != socketless_next(flow) || s->seq != flow->client_next || s->length)
+		return STEP_HOLD;
+	if (s->flags & TCP_FIN)
+		return close_socketless(flow);
+	flow->socketless = AFPA_SOCKETLESS_FIN_WAIT;
+	return STEP_FIN;
+}
+
 /* A segment of an open connection, which is no hit. Called with the lock held. */
 static __always_inline enum socketless_step step_open(struct afpa_flow *flow, const struct segment *s, __u32 now)
 {
@@ -127,7 +144,7 @@ static __always_inline enum socketless_step step_fin_wait(struct afpa_flow *flow
 		return STEP_END; /* a request that crossed our FIN: nobody is there any more */
 	if (!(s->flags & TCP_FIN))
 		return STEP_DROP;
-	return STEP_LAST_ACK;
+	return answer_outstanding(flow) ? STEP_HOLD : STEP_LAST_ACK;
 }
 
 /* Both have closed. Called with the lock held. */
@@ -160,6 +177,8 @@ static __always_inline enum socketless_step socketless_step(struct afpa_flow *fl
 	socketless_note(flow, s, now);
 	if (flow->socketless == AFPA_SOCKETLESS_OPEN)
 		return step_open(flow, s, clock);
+	if (flow->socketless == AFPA_SOCKETLESS_CLOSING)
+		return step_closing(flow, s);
 	if (flow->socketless == AFPA_SOCKETLESS_FIN_WAIT)
 		return step_fin_wait(flow, s, clock);
 	return step_last_ack(flow, s);

@@ -122,6 +122,10 @@ static __always_inline enum certainty derive_request(struct work *work, __u32 le
 	*reason = check_block(work, listener);
 	if (*reason != AFPA_ANSWERED)
 		return REQUEST_UNSURE;
+	if (work->request.block.flags & AFPA_BLOCK_CLOSE && !work->request.may_close) {
+		*reason = AFPA_PASS_HEADER;
+		return REQUEST_UNSURE; /* its socket must be closed, which is user mode's */
+	}
 	if (!path_may_be_pinned(work->request.path_hash))
 		*reason = AFPA_PASS_NOT_PINNED;
 	else if (!(work->request.block.flags & AFPA_BLOCK_ANSWERABLE))
@@ -190,7 +194,8 @@ static __always_inline __u64 derive_framing(struct work *work, __u32 length, con
 		return NO_FRAMING;
 	content = method_size(load8(work->head), false) == 0;
 	scan_block(work, listener, content);
-	if (!(scan->block.flags & AFPA_BLOCK_ONE_REQUEST) || scan->content_length > REQUEST_CONTENT_MAX)
+	if ((scan->block.flags & (AFPA_BLOCK_ONE_REQUEST | AFPA_BLOCK_CLOSE)) != AFPA_BLOCK_ONE_REQUEST ||
+	    scan->content_length > REQUEST_CONTENT_MAX)
 		return NO_FRAMING;
 	return content ? scan->content_length : 0;
 }

@@ -34,6 +34,8 @@ pub struct Response<'a> {
 pub struct Variant<'a> {
     /// Which one.
     pub coding: Coding,
+    /// It answers requests that ask for the connection's end. Used on connections without a socket alone.
+    pub closing: bool,
     /// Entity tag with quotes; empty: none, so that If-None-Match never holds.
     pub etag: &'a [u8],
     /// The Last-Modified value; None: If-Modified-Since goes to user mode.

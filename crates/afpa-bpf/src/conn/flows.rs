@@ -84,10 +84,14 @@ impl FastPath {
         Ok(open.len())
     }
 
-    /// Connections that would break if the programs were detached now.
+    /// Connections that would break if the programs were detached now: those with a sequence offset, and those without a
+    /// socket.
     pub fn translated_flows(&self) -> libbpf_rs::Result<usize> {
         let mut translated = 0;
-        self.each_flow(|_, flow| translated += usize::from(flow.rx_offset | flow.tx_offset != 0))?;
+        self.each_flow(|_, flow| {
+            let breaks = flow.rx_offset | flow.tx_offset != 0 || has_no_socket(&flow);
+            translated += usize::from(breaks);
+        })?;
         Ok(translated)
     }
 

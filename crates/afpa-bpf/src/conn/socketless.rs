@@ -112,6 +112,11 @@ impl FastPath {
         self.region.handshake().store(0, Ordering::SeqCst);
     }
 
+    /// Whether answers to requests that ask for the connection's end are of any use: connections may have no socket.
+    pub fn may_close(&self) -> bool {
+        self.settings.socketless && self.socketless.is_some()
+    }
+
     /// Whether SYNs are answered now.
     pub fn answers_handshakes(&self) -> bool {
         self.region.handshake().load(Ordering::SeqCst) != 0

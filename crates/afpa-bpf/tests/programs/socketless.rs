@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{SERVER_V4, SERVER_V6, World, counted, inside};
+use crate::support::{SERVER_V4, SERVER_V6, Sample, World, counted, inside};
 use afpa_bpf::{FastPath, Reason, Settings};
 use afpa_testkit::Client;
 
@@ -91,4 +91,48 @@ fn a_client_that_closes_is_forgotten() {
         "{:?}",
         counts(&fast_path)
     );
+}
+
+/// The answer closes the connection, and nothing of it is left.
+fn one_request_a_connection(address: &str) {
+    let Some((world, fast_path)) = world() else { return };
+    let sample = Sample::new([b'c'; 700]);
+    sample.pin_both(&fast_path, "/closing.html");
+    for target in ["/closing.html", "/closing.html", "/user.html"] {
+        let mut client = connect(&world, &fast_path, address);
+        let closed = counted(&fast_path, Reason::SocketlessClosed);
+        let reply = client.get_with(target, "Connection: close\r\n");
+        assert_eq!(reply.field("connection"), Some("close"));
+        assert_eq!(reply.is_from_kernel(), target == "/closing.html", "{:?}", counts(&fast_path));
+        client.assert_closed();
+        drop(client);
+        std::thread::sleep(Duration::from_millis(20));
+        let now = counted(&fast_path, Reason::SocketlessClosed);
+        assert_eq!(now - closed, u64::from(target == "/closing.html"), "{:?}", counts(&fast_path));
+    }
+}
+
+#[test]
+fn one_request_a_connection_ipv4() {
+    one_request_a_connection(SERVER_V4);
+}
+
+#[test]
+fn one_request_a_connection_ipv6() {
+    one_request_a_connection(SERVER_V6);
+}
+
+#[test]
+fn several_segments_and_then_the_end() {
+    let settings = Settings { answer_max: 65_536, pages: 64, transfers: 64, ..Settings::default() };
+    let Some((world, fast_path)) = world_with(settings) else { return };
+    let sample = Sample::new(vec![b'l'; 30_000]);
+    sample.pin_both(&fast_path, "/long.html");
+    for _ in 0..3 {
+        let mut client = connect(&world, &fast_path, SERVER_V4);
+        let reply = client.get_with("/long.html", "Connection: close\r\n");
+        assert!(reply.is_from_kernel(), "{:?}", counts(&fast_path));
+        assert_eq!(reply.body, vec![b'l'; 30_000]);
+        client.assert_closed();
+    }
 }

@@ -66,6 +66,8 @@ pub struct TcLoad {
     pub active: u32,
     /// Client addresses; each is good for some 64,000 connections.
     pub sources: u32,
+    /// One request a connection, which asks for the connection's end.
+    pub once: bool,
 }
 
 /// Where the packets of server and client are processed.
@@ -126,7 +128,14 @@ impl Case {
 
 impl Default for TcLoad {
     fn default() -> Self {
-        Self { bed: CaseBed::Steered, browser: false, visitors: 1, active: 0, sources: 1 }
+        Self {
+            bed: CaseBed::Steered,
+            browser: false,
+            visitors: 1,
+            active: 0,
+            sources: 1,
+            once: false,
+        }
     }
 }
 
@@ -154,6 +163,7 @@ impl TcLoad {
         LoadOptions {
             connections,
             active: self.active,
+            once: self.once,
             late_acks: self.active > 0,
             interface: Bed::DEVICE.into(),
             first_source: Some(Bed::client_address(to.ip(), 0)),
