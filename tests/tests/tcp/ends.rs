@@ -170,6 +170,21 @@ fn same_ports_out_of_time_wait() {
     assert_eq!(lab.count(Reason::FlowOpened), 2);
 }
 
+#[test]
+fn connections_of_both_families_are_forgotten_with_their_sockets() {
+    let Some(lab) = lab() else { return };
+    let sweep = || lab.fast_path().sweep(Duration::ZERO).expect("swept");
+    let sweep = || lab.bed.server().run(sweep).expect("inside");
+    for server in [Bed::SERVER_V4.into(), Bed::SERVER_V6.into()] {
+        let mut client = lab.connect(server);
+        lab.converse(&mut client);
+        assert_eq!(sweep().translated, 1);
+        assert_eq!(sweep().translated, 1, "it has a socket");
+        client.end();
+        eventually("its end", || sweep().flows == 0);
+    }
+}
+
 /// A reset and a new connection at once, without a pause that a sweep could use.
 #[test]
 fn same_ports_right_after_a_reset() {
