@@ -24,6 +24,11 @@ pub struct Swept {
     pub removed: usize,
 }
 
+const ETHERNET: usize = 14;
+/// Bytes that the program is run on: the flow's key is within them. Newer kernels run none on less than a header of the
+/// protocol.
+const PROBE: usize = ETHERNET + 40;
+
 /// Connections closed both ways are looked after this soon.
 const CLOSED_AFTER: Duration = Duration::from_secs(1);
 
@@ -130,10 +135,10 @@ impl FastPath {
 
     /// Ask the kernel whether the socket is there still; the program removes the flow if not.
     fn probe(&self, key: &FlowKey) -> std::io::Result<bool> {
-        let mut packet = [0; 14 + size_of::<FlowKey>()];
+        let mut packet = [0; PROBE];
         let is_ipv4 = key.client[..10] == [0; 10] && key.client[10..12] == [0xff; 2];
-        packet[12..14].copy_from_slice(if is_ipv4 { &[0x08, 0x00] } else { &[0x86, 0xdd] });
-        packet[14..].copy_from_slice(&key.to_bytes());
+        packet[12..ETHERNET].copy_from_slice(if is_ipv4 { &[0x08, 0x00] } else { &[0x86, 0xdd] });
+        packet[ETHERNET..][..size_of::<FlowKey>()].copy_from_slice(&key.to_bytes());
         Ok(crate::dry_run::run(&self.probe, &packet, 1)?.verdict == 1)
     }
 
