@@ -11,7 +11,8 @@
 #include <afpa/conn/socketless.h>
 #include <afpa/tx/frame.h>
 
-#define CLOSE_WAIT_NS (8 * SECOND_NS) /* for the last segment of a client that was sent a FIN */
+#define CLOSE_WAIT_NS (8 * SECOND_NS) /* for the last segment of a client that has all of ours */
+#define FIN_LIFE_NS (60 * SECOND_NS)  /* a FIN that is not acknowledged is sent again until then */
 
 /* The numbers of the FIN. */
 struct farewell {
@@ -21,20 +22,31 @@ struct farewell {
 	__u8 timestamps;
 };
 
-/* Close an idle connection without a socket. False: its client may still answer. Called with the lock held. */
+/*
+ * Close an idle connection without a socket, or say again that it is closed. False: its client may still answer. Called
+ * with the lock held.
+ */
 static __always_inline bool close_idle(struct afpa_flow *flow, __u64 now, __u32 ts_now, struct farewell *f)
 {
-	if (flow->socketless != AFPA_SOCKETLESS_OPEN)
-		return now - flow->used_ns >= CLOSE_WAIT_NS;
-	if (answer_outstanding(flow) || flow->flags & AFPA_FLOW_TRANSFER || !knows_way(flow))
+	bool open = flow->socketless == AFPA_SOCKETLESS_OPEN, outstanding = answer_outstanding(flow);
+	bool fin_lost = has_sent_fin(flow) && before(flow->snd_una, socketless_next(flow));
+	__u64 age = now - flow->used_ns;
+
+	if (!open && (outstanding || flow->socketless == AFPA_SOCKETLESS_CLOSING))
+		return age >= FIN_LIFE_NS; /* timers of retransmission are at work */
+	if (!open && !fin_lost)
+		return age >= CLOSE_WAIT_NS;
+	if (outstanding || !knows_way(flow) || (fin_lost && age >= FIN_LIFE_NS))
 		return true; /* nobody is there, or nobody knows where */
-	f->seq = socketless_next(flow);
+	f->seq = socketless_next(flow) - fin_lost;
 	f->ack = flow->client_next;
 	f->ts_value = before(flow->ts_sent, ts_now) ? ts_now : flow->ts_sent;
 	f->ts_echo = flow->ts_seen;
 	f->timestamps = !!(flow->flags & AFPA_FLOW_TIMESTAMPS);
 	f->window = flow->window;
 	f->way = flow->way;
+	if (fin_lost)
+		return false;
 	flow->socketless = AFPA_SOCKETLESS_FIN_WAIT;
 	flow->flags |= AFPA_FLOW_SERVER_FIN;
 	flow->used_ns = now;

@@ -48,6 +48,7 @@ impl FastPath {
             let patience = match flow.socketless {
                 _ if flow.flags & closed == closed => CLOSED_AFTER,
                 socketless::OPEN => self.settings.socketless_idle,
+                socketless::CLOSING | socketless::FIN_WAIT => CLOSED_AFTER,
                 _ => idle,
             };
             if now.saturating_sub(Duration::from_nanos(flow.used_ns)) >= patience {
