@@ -14,6 +14,7 @@
 #include <afpa/conn/way.h>
 
 #define CLIENT_WAY_LIFE 1024 /* rtx_clock: where the firewall is not asked, routes are, once a second */
+#define WAY_LIFE 8192        /* rtx_clock: how long an open connection's way is believed */
 
 static __always_inline __u64 hash_of_client(const struct afpa_flow_key *key)
 {
@@ -104,7 +105,7 @@ static __always_inline bool renew_way(struct afpa_flow *flow, const struct afpa_
 {
 	__u32 clock = rtx_clock(now);
 
-	if (clock - flow->way_known < client_way_life())
+	if (clock - flow->way_known < WAY_LIFE)
 		return true;
 	if (!afpa_client_way_recall(key, way, client_way_life()))
 		return false;
