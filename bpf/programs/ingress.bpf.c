@@ -8,6 +8,7 @@
  * hit goes forward through the folders net, conn, http, cache, tx: "One hit, from packet to packet" in LIFECYCLE.md.
  */
 #include <afpa/conn/listener.h>
+#include <afpa/conn/police.h>
 #include <afpa/conn/socket.h>
 #include <afpa/http/derive.h>
 #include <afpa/net/unusual.h>
@@ -95,6 +96,8 @@ static __always_inline enum afpa_reason find_answer(struct __sk_buff *skb, struc
 		reason = confirm_socket(skb, s, flow);
 	if (reason == AFPA_ANSWERED && !is_admitted(&s->key, turn->now))
 		reason = AFPA_PASS_UNCONFIRMED;
+	if (reason == AFPA_ANSWERED && police_parts())
+		reason = afpa_police_request(s);
 	return reason;
 }
 
@@ -104,13 +107,17 @@ static __always_inline int respond(struct __sk_buff *skb, struct work *work, con
 {
 	const struct afpa_date *date = date_now(turn->now);
 	struct cached cached = {};
+	int verdict;
 
 	turn->reason = find_answer(skb, work, s, flow, date, &cached, turn);
 	if (turn->reason == AFPA_PASS_OTHER_SOCKET)
 		turn->certainty = REQUEST_UNSURE; /* user mode's to its end */
 	if (turn->reason != AFPA_ANSWERED || !cached.slot)
 		return GO_ON;
-	return send(skb, work, s, flow, &cached, date, turn);
+	verdict = send(skb, work, s, flow, &cached, date, turn);
+	if ((verdict == GO_ON || verdict == TCX_NEXT) && police_parts())
+		afpa_police_return(s);
+	return verdict;
 }
 
 /*
@@ -313,8 +320,8 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	}
 	if (!port_served(s.key.server_port) || !may_be_ours(skb))
 		return TCX_NEXT;
-	if (s.flags & TCP_SYN)
-		return TCX_NEXT; /* numbers of a new connection; if the server accepts it, egress removes the old flow */
+	if (s.flags & TCP_SYN) /* numbers of a new connection; if the server accepts it, egress removes the old flow */
+		return answering ? police_syn(skb, &s) : TCX_NEXT;
 	s.place = place_of(skb->ifindex);
 	if (bypass_hit(&s, FROM_CLIENT))
 		return TCX_NEXT;

@@ -84,7 +84,13 @@
 	X(72, DROP_UNPARSED, "dropped: client's segment that cannot be translated")   \
 	X(73, EGRESS_UNPARSED, "dropped: server's packet that cannot be translated")  \
 	X(74, DROP_NO_WAY, "dropped: would leave or arrive where no program of ours translates it") \
-	X(75, WAY_ASKED, "way: the kernel was asked for it, an answer is to be sent again")
+	X(75, WAY_ASKED, "way: the kernel was asked for it, an answer is to be sent again") \
+	X(76, DROP_DENIED, "dropped: SYN of a client whose prefix is denied")         \
+	X(77, DROP_CLIENT_RATE, "dropped: SYN of a client that connects too often")   \
+	X(78, DROP_TOTAL_RATE, "dropped: SYN while all clients together connect too often") \
+	X(79, PASS_DENIED, "passed: request of a client whose prefix is denied")      \
+	X(80, PASS_CLIENT_RATE, "passed: request of a client that asks too often")    \
+	X(81, PASS_TOTAL_RATE, "passed: request while all clients together ask too often")
 
 #define X(number, name, text) AFPA_##name = number,
 enum afpa_reason { AFPA_REASONS(X) };
