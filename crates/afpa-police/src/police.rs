@@ -13,7 +13,7 @@ use crate::limits::Limits;
 use crate::orders::Lists;
 use crate::prefix::Prefix;
 use crate::rules::{Rule, Rules};
-use crate::table::{Masks, What, hash, take, words_of_table};
+use crate::table::{Masks, What, hash, locate, take, words_of_table};
 
 /// What the configuration says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,6 +57,8 @@ struct Shared {
     /// User mode's own buckets; those of requests are the kernel's, where there is one.
     own: OnceLock<Box<[AtomicU64]>>,
     seed: u64,
+    /// What the kernel's clock showed when the steady clock began.
+    epoch_ns: u64,
     counts: Counts,
 }
 
@@ -97,8 +99,9 @@ impl Counts {
 }
 
 impl Police {
-    /// Police that refuse nothing yet. `seed` is the secret of the hash of clients, where no kernel has one.
-    pub fn new(kernel: Option<Arc<dyn PoliceKernel>>, seed: u64) -> Self {
+    /// Police that refuse nothing yet. `seed` is the secret of the hash of clients, where no kernel has one; `epoch_ns`
+    /// is what the monotonic clock showed when the steady clock was 0.
+    pub fn new(kernel: Option<Arc<dyn PoliceKernel>>, seed: u64, epoch_ns: u64) -> Self {
         let seed = kernel.as_ref().map_or(seed, |kernel| kernel.seed());
         let lists = Lists::default();
         Self(Arc::new(Shared {
@@ -108,20 +111,21 @@ impl Police {
             kernel,
             own: OnceLock::new(),
             seed,
+            epoch_ns,
             counts: Counts::default(),
         }))
     }
 
-    /// Whether a connection of the client may begin. `now` is asked for monotonic nanoseconds if that matters.
+    /// Whether a connection of the client may begin, at this time of the steady clock.
     ///
     /// # Errors
     /// With the reason, when it is to be closed without a word.
     #[inline]
-    pub fn connection(&self, client: IpAddr, now: impl FnOnce() -> u64) -> Result<(), Refusal> {
+    pub fn connection(&self, client: IpAddr, steady_ns: u64) -> Result<(), Refusal> {
         if !self.0.armed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.decide(What::Connection, client, now)
+        self.decide(What::Connection, client, steady_ns)
     }
 
     /// Whether a request of the client may be answered.
@@ -129,11 +133,11 @@ impl Police {
     /// # Errors
     /// With the reason.
     #[inline]
-    pub fn request(&self, client: IpAddr, now: impl FnOnce() -> u64) -> Result<(), Refusal> {
+    pub fn request(&self, client: IpAddr, steady_ns: u64) -> Result<(), Refusal> {
         if !self.0.armed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.decide(What::Request, client, now)
+        self.decide(What::Request, client, steady_ns)
     }
 
     /// What user mode has refused.
@@ -149,6 +153,13 @@ impl Police {
         let mut lists = self.lists();
         lists.configure(settings);
         self.adopt(&lists)
+    }
+
+    /// For tests of the kernel's part: which set of the table has the client's bucket, and under which tag.
+    #[doc(hidden)]
+    pub fn locate(&self, what: What, client: IpAddr) -> (usize, u64) {
+        let client = client.to_canonical();
+        locate(what, hash(self.0.seed, client, self.0.current.load().masks))
     }
 
     pub(crate) fn lists(&self) -> MutexGuard<'_, Lists> {
@@ -169,13 +180,13 @@ impl Police {
         told
     }
 
-    fn decide(&self, what: What, client: IpAddr, now: impl FnOnce() -> u64) -> Result<(), Refusal> {
+    fn decide(&self, what: What, client: IpAddr, steady_ns: u64) -> Result<(), Refusal> {
         let current = self.0.current.load();
         let client = client.to_canonical();
         let decided = match current.rules.rule(client) {
             Some(Rule::Allow) => return Ok(()),
             Some(Rule::Deny) => Err(Refusal::Denied),
-            None => self.take(&current, what, client, now),
+            None => self.take(&current, what, client, steady_ns),
         };
         if let Err(why) = decided
             && let Some(count) = self.0.counts.of(what).get(why as usize)
@@ -190,7 +201,7 @@ impl Police {
         current: &Current,
         what: What,
         client: IpAddr,
-        now: impl FnOnce() -> u64,
+        steady_ns: u64,
     ) -> Result<(), Refusal> {
         let paces = match what {
             What::Connection => current.connections,
@@ -206,8 +217,8 @@ impl Police {
                 .own
                 .get_or_init(|| (0..words_of_table()).map(|_| AtomicU64::new(0)).collect()),
         };
-        let taken =
-            take(table, what, hash(self.0.seed, client, current.masks), ticks(now()), paces);
+        let now = ticks(self.0.epoch_ns.wrapping_add(steady_ns));
+        let taken = take(table, what, hash(self.0.seed, client, current.masks), now, paces);
         taken.map_err(|own| if own { Refusal::ClientRate } else { Refusal::TotalRate })
     }
 }
@@ -243,7 +254,7 @@ impl Current {
 
 impl Default for Police {
     fn default() -> Self {
-        Self::new(None, 0)
+        Self::new(None, 0, 0)
     }
 }
 

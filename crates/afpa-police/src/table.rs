@@ -92,9 +92,14 @@ fn place(what: What) -> usize {
     }
 }
 
-fn take_own(table: &[AtomicU64], what: What, hash: u64, now: u64, pace: Pace) -> bool {
+/// The set of a client, and its tag there.
+pub(crate) fn locate(what: What, hash: u64) -> (usize, u64) {
     let set = place(what) * POLICE_SETS + hash as usize % POLICE_SETS;
-    let tag_of_client = hash >> POLICE_TIME_BITS | 1;
+    (set, hash >> POLICE_TIME_BITS | 1)
+}
+
+fn take_own(table: &[AtomicU64], what: What, hash: u64, now: u64, pace: Pace) -> bool {
+    let (set, tag_of_client) = locate(what, hash);
     let set = table.get(set * POLICE_WAYS..).and_then(|rest| rest.get(..POLICE_WAYS));
     let word = set.and_then(|set| word_of(set, tag_of_client, now, pace));
     word.is_none_or(|word| pace.take(word, tag_of_client, now))
