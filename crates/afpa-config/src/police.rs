@@ -66,12 +66,9 @@ pub(crate) fn consistency(police: &Police, settings: &Settings) -> Vec<Finding> 
         ("client_requests_burst", client_requests),
         ("requests_burst", requests),
     ];
-    let longest = u64::from(Rate::LONGEST_SECONDS);
-    let too_long = rates.into_iter().filter(|(_, rate)| {
-        rate.limits() && u64::from(rate.burst) > u64::from(rate.per_second) * longest
-    });
+    let too_long = rates.into_iter().filter(|(_, rate)| rate.seconds() > Rate::LONGEST_SECONDS);
     let findings = too_long.map(|(key, rate)| {
-        let most = u64::from(rate.per_second) * longest;
+        let most = u64::from(rate.per_second) * u64::from(Rate::LONGEST_SECONDS);
         let cause = format!("`{key}` takes more than an hour to come back at this rate");
         Finding::error(settings.location("police", key), cause, format!("use at most {most}"))
     });

@@ -37,6 +37,14 @@ impl Rate {
         Self { per_second: 0, burst }
     }
 
+    /// Seconds until an empty bucket is full, rounded up; 0 without a limit.
+    pub fn seconds(self) -> u32 {
+        match self.per_second {
+            0 => 0,
+            rate => self.burst.div_ceil(rate),
+        }
+    }
+
     /// Whether there is a limit.
     pub fn limits(self) -> bool {
         self.per_second != 0
