@@ -115,7 +115,7 @@ static __always_inline int respond(struct __sk_buff *skb, struct work *work, con
 	if (turn->reason != AFPA_ANSWERED || !cached.slot)
 		return GO_ON;
 	verdict = send(skb, work, s, flow, &cached, date, turn);
-	if ((verdict == GO_ON || verdict == TCX_NEXT) && police_parts())
+	if (verdict == GO_ON && police_parts())
 		afpa_police_return(s);
 	return verdict;
 }
