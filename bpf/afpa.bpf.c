@@ -2,6 +2,8 @@
 /* One object: the programs share their maps. */
 #include <afpa/kernel.h>
 #include "programs/ingress.bpf.c"
+#include "programs/handshake.bpf.c"
+#include "programs/socketless.bpf.c"
 #include "programs/transfer.bpf.c"
 #include "programs/icmp.bpf.c"
 #include "programs/egress.bpf.c"

@@ -130,6 +130,13 @@ static __always_inline int read_segment(struct __sk_buff *skb, struct segment *s
 			   (void *)(options + 3) <= end && options[0] == TIMESTAMP_WORD;
 	segment->ts_value = segment->stamped ? bpf_ntohl(options[1]) : 0;
 	segment->ts_echo = segment->stamped ? bpf_ntohl(options[2]) : 0;
+	/* In a SYN-ACK it stands behind the MSS and SACK permitted, or two NOPs. */
+	if (segment->flags & TCP_SYN && (void *)(options + 4) <= end && tcp->doff * 4 >= sizeof(*tcp) + 16 &&
+	    (options[1] & bpf_htonl(0xffff)) == bpf_htonl(0x080a)) {
+		segment->stamped = true;
+		segment->ts_value = bpf_ntohl(options[2]);
+		segment->ts_echo = bpf_ntohl(options[3]);
+	}
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <afpa/conn/admit.h>
 #include <afpa/conn/by_socket.h>
 #include <afpa/conn/bypass.h>
+#include <afpa/conn/client_way.h>
 #include <afpa/conn/served.h>
 #include <afpa/conn/translate.h>
 #include <afpa/http/response.h>
@@ -240,12 +241,17 @@ int afpa_egress(struct __sk_buff *skb)
 		if (flow)
 			flow_remove(&s.key);
 		bypass_invalidate(&s.key);
-		if (!seen_above(skb))
+		if (!seen_above(skb)) {
 			afpa_way_prove(skb, &s.key);
+			if (shared.handshake)
+				afpa_client_way_prove(skb, &s.key);
+		}
 		return TCX_NEXT;
 	}
 	if (!flow)
 		return TCX_NEXT;
+	if (flow->socketless == AFPA_SOCKETLESS_HANDED_OVER)
+		flow->socketless = AFPA_SOCKETLESS_NOT; /* its socket speaks */
 	if (tx_passes(flow, &s))
 		return tx_pass(flow, &s);
 	work = bpf_map_lookup_elem(&egress_work, &zero);

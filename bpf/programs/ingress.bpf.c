@@ -7,6 +7,7 @@
  * or pass to the kernel's TCP with a numbered reason, translated if the connection has a sequence offset. The way of a
  * hit goes forward through the folders net, conn, http, cache, tx: "One hit, from packet to packet" in LIFECYCLE.md.
  */
+#include <afpa/conn/cookie.h>
 #include <afpa/conn/listener.h>
 #include <afpa/conn/police.h>
 #include <afpa/conn/socket.h>
@@ -49,6 +50,7 @@ static __always_inline int send(struct __sk_buff *skb, struct work *work, const 
 	c->listener = flow->listener;
 	c->head = turn->head_bits;
 	c->multi_segment = false;
+	c->closes = !!(work->request.block.flags & AFPA_BLOCK_CLOSE);
 	single = fits(flow, s, c->length);
 
 	turn->reason = AFPA_PASS_LOOPBACK;
@@ -85,9 +87,9 @@ static __always_inline enum afpa_reason find_answer(struct __sk_buff *skb, struc
 
 	if (!date)
 		return AFPA_PASS_NO_HEARTBEAT;
-	if (*(volatile __u32 *)&shared.paused)
+	if (*(volatile __u32 *)&shared.paused || (flow->socketless && !*(volatile __u32 *)&shared.handshake))
 		return AFPA_PASS_PAUSED;
-	if (shared.refresh_ns && turn->now - flow->user_ns > shared.refresh_ns)
+	if (shared.refresh_ns && !flow->socketless && turn->now - flow->user_ns > shared.refresh_ns)
 		return AFPA_PASS_REFRESH;
 	reason = derive_cached_response(work, cached);
 	if (reason != AFPA_ANSWERED)
@@ -192,6 +194,7 @@ static __always_inline int serve(struct __sk_buff *skb, struct work *work, const
 
 	if (!*flow && !prove_fresh(skb, work, s, listener, turn))
 		return GO_ON;
+	work->request.may_close = *flow && (*flow)->socketless;
 	derive(skb, work, s, listener, *flow && (*flow)->flags & AFPA_FLOW_PARTIAL, turn);
 	if (!*flow && turn->certainty != REQUEST_UNSURE)
 		*flow = open_flow(work, s, turn);
@@ -249,6 +252,8 @@ __noinline int afpa_retransmit(struct __sk_buff *skb, struct work *work, const s
 	out.ack = flow->request_seq + flow->request_length;
 	out.ts_value = flow->ts_sent;
 	out.window = flow->window;
+	if (flow->socketless == AFPA_SOCKETLESS_FIN_WAIT)
+		out.flags |= TCP_FIN;
 	work->edition.version = flow->answer_version;
 	work->edition.date = flow->answer_date;
 	if (!slot || slot_version(slot) != work->edition.version || date->second != work->edition.date)
@@ -298,6 +303,49 @@ static __always_inline bool is_delivered_elsewhere(struct __sk_buff *skb, const 
 	return !afpa_way_recall(&s->key, &way) || way.interface != skb->ifindex;
 }
 
+/* On to another program with the segment. Returns only if that program is missing. */
+static __always_inline void to_program(struct __sk_buff *skb, const struct segment *s, enum afpa_program program)
+{
+	struct work *work;
+	__u32 zero = 0;
+
+	work = bpf_map_lookup_elem(&ingress_work, &zero);
+	if (!work)
+		return;
+	*(struct segment *)work->segment = *s;
+	bpf_tail_call(skb, &programs, program);
+}
+
+/* The same with what is known so far, for a connection without a socket: the kernel's TCP must not see the segment. */
+static __always_inline int to_socketless(struct __sk_buff *skb, struct work *work, const struct segment *s,
+					 const struct turn *turn)
+{
+	work->turn = *turn;
+	*(struct segment *)work->segment = *s;
+	bpf_tail_call(skb, &programs, AFPA_PROGRAM_SOCKETLESS);
+	return TCX_DROP;
+}
+
+/*
+ * Is the SYN's tuple that of a connection without a socket? The kernel's TCP must not answer it, or a SYN that anybody can send
+ * ends the connection (RFC 5961, 4). The client of one that both sides have closed may begin anew.
+ */
+static __always_inline bool is_of_socketless(const struct segment *s)
+{
+	const struct afpa_flow *flow;
+
+	if (!*(volatile __u64 *)&shared.cookie_ns)
+		return false; /* there never was one */
+	flow = bpf_map_lookup_elem(&flows, &s->key);
+	return flow && flow->socketless && flow->socketless != AFPA_SOCKETLESS_LAST_ACK;
+}
+
+/* May the segment of a connection without a socket be a request that is answered here? */
+static __always_inline bool may_be_hit(const struct afpa_flow *flow, const struct segment *s)
+{
+	return flow->socketless == AFPA_SOCKETLESS_OPEN && s->length && (s->flags & ~TCP_PSH) == TCP_ACK;
+}
+
 /* The state diagram. Without user mode (`answering` is false) only what connections with an offset need. */
 static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 {
@@ -320,18 +368,30 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	}
 	if (!port_served(s.key.server_port) || !may_be_ours(skb))
 		return TCX_NEXT;
-	if (s.flags & TCP_SYN) /* numbers of a new connection; if the server accepts it, egress removes the old flow */
-		return answering ? police_syn(skb, &s) : TCX_NEXT;
 	s.place = place_of(skb->ifindex);
+	if (s.flags & TCP_SYN) {
+		if (is_of_socketless(&s)) {
+			work = bpf_map_lookup_elem(&ingress_work, &zero);
+			passes = (struct turn){ .now = bpf_ktime_get_coarse_ns(), .reason = AFPA_PASS_TCP_FLAGS };
+			return work ? to_socketless(skb, work, &s, &passes) : TCX_DROP;
+		}
+		if (answering && police_syn(skb, &s) == TCX_DROP)
+			return TCX_DROP;
+		if (answering && shared.handshake)
+			to_program(skb, &s, AFPA_PROGRAM_HANDSHAKE);
+		return TCX_NEXT; /* numbers of a new connection; if the server accepts it, egress removes the old flow */
+	}
 	if (bypass_hit(&s, FROM_CLIENT))
 		return TCX_NEXT;
+	now = bpf_ktime_get_coarse_ns();
 	flow = bpf_map_lookup_elem(&flows, &s.key);
+	if (!flow && has_valid_cookie(&s, now))
+		to_program(skb, &s, AFPA_PROGRAM_HANDSHAKE);
 	if (!flow && (s.length == 0 || !answering))
 		return TCX_NEXT;
 	if (is_delivered_elsewhere(skb, &s, flow))
 		return TCX_NEXT;
-	now = bpf_ktime_get_coarse_ns();
-	if (flow && rx_passes(flow, &s))
+	if (flow && !flow->socketless && rx_passes(flow, &s))
 		return rx_pass(flow, &s, now);
 	if (flow && is_stale(flow, &s, now)) {
 		count_at(s.place, AFPA_STALE_SEGMENT);
@@ -351,8 +411,13 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	}
 	if (flow && is_request_retransmitted(flow, &s)) {
 		verdict = afpa_retransmit(skb, work, &s);
-		return verdict == GO_ON ? afpa_tell_kernel(skb, work, &s) : verdict;
+		if (verdict != GO_ON)
+			return verdict;
+		turn->reason = AFPA_RESET_LOST_VERSION;
+		return flow->socketless ? to_socketless(skb, work, &s, turn) : afpa_tell_kernel(skb, work, &s);
 	}
+	if (flow && flow->socketless && !may_be_hit(flow, &s))
+		return to_socketless(skb, work, &s, turn);
 	if (answering && next_request(skb, &s, flow, turn)) {
 		work->scan.generation = *(volatile __u32 *)&shared.generation;
 		if (find_listener(&s, flow, work->scan.generation, &listener))
@@ -362,6 +427,8 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	}
 	if (verdict != GO_ON)
 		return verdict;
+	if (flow && flow->socketless)
+		return to_socketless(skb, work, &s, turn);
 	if (flow)
 		return pass_up(skb, work, &s, flow, turn);
 	count_at(s.place, turn->reason);

@@ -260,6 +260,7 @@ static __always_inline void take_retransmission(struct afpa_flow *flow, struct r
 	r->kind = flow->answer_kind;
 	r->request_seq = flow->request_seq;
 	r->wait = rtx_timeout(flow);
+	r->out.flags = TCP_ACK | TCP_PSH | (flow->socketless == AFPA_SOCKETLESS_FIN_WAIT ? TCP_FIN : 0);
 }
 
 /* What the timer asks for now, and the way that it would take (`work->way`). */
@@ -312,7 +313,6 @@ static __always_inline bool build_retransmission(struct __sk_buff *skb, struct w
 	s.seq = r->request_seq;
 	build_headers(work, &s, timer->ethernet);
 	put_way_out(work->frame + FRAME_AT, &work->way);
-	r->out.flags = TCP_ACK | TCP_PSH;
 	if (r->may_be_long)
 		return rebuild_answer(skb, work, &s, slot, r->kind, &r->out, date, false);
 	return build_answer(skb, work, &s, slot, r->kind, &r->out, date, false);

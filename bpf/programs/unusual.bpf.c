@@ -33,6 +33,8 @@ static __always_inline bool is_cut_too_early(const struct shape *shape)
 /* Can it not be translated? An answer that has not arrived is sent again when a plain segment asks for it, or in time. */
 static __always_inline bool must_wait(const struct afpa_flow *flow, const struct segment *s, const struct shape *shape)
 {
+	if (flow->socketless)
+		return true; /* there is no socket that could take it */
 	return flow_has_offset(flow) &&
 	       (shape->headless || flow->flags & AFPA_FLOW_TRANSFER || is_request_retransmitted(flow, s));
 }

@@ -15,25 +15,40 @@ const SLACK: u64 = 60;
 const WAITS: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];
 const READS: [&str; 5] = ["read", "recv", "recvfrom", "recvmsg", "readv"];
 
+const LAST_REQUEST: &str = "GET /hello.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+
+/// Counts the system calls of a server from now on.
+macro_rules! trace {
+    ($server:expr) => {
+        match Strace::attach($server.pid()) {
+            Ok(strace) => strace,
+            Err(why) => skip!("{why}"),
+        }
+    };
+}
+
+/// A server of one worker, and the tree with its only file.
+fn serve(name: &str, content: impl AsRef<[u8]>) -> (Tree, Server) {
+    let tree = Tree::new();
+    tree.file(name, content);
+    let server = Server::start(tree.path(), |launch| {
+        launch.arg("--workers").arg("1");
+    });
+    (tree, server)
+}
+
 fn sum(counts: &Counts, names: &[&str]) -> u64 {
     names.iter().filter_map(|name| counts.get(*name)).sum()
 }
 
 #[test]
 fn a_pinned_hit_costs_one_read_one_write_and_the_wait() {
-    let tree = Tree::new();
-    tree.file("hello.txt", "x".repeat(512));
-    let server = Server::start(tree.path(), |launch| {
-        launch.arg("--workers").arg("1");
-    });
+    let (_tree, server) = serve("hello.txt", "x".repeat(512));
     let mut client = server.connect();
     for _ in 0..100 {
         assert_eq!(client.get("/hello.txt").body.len(), 512);
     }
-    let strace = match Strace::attach(server.pid()) {
-        Ok(strace) => strace,
-        Err(why) => skip!("{why}"),
-    };
+    let strace = trace!(server);
     for _ in 0..HITS {
         assert_eq!(client.get("/hello.txt").status, 200);
     }
@@ -59,28 +74,20 @@ fn a_pinned_hit_costs_one_read_one_write_and_the_wait() {
 fn one_request_a_connection_takes_four_calls_and_a_share_of_the_wait() {
     const AT_ONCE: u64 = 50;
     const ROUNDS: u64 = HITS / AT_ONCE;
-    let tree = Tree::new();
-    tree.file("hello.txt", "x".repeat(512));
-    let server = Server::start(tree.path(), |launch| {
-        launch.arg("--workers").arg("1");
-    });
+    let (_tree, server) = serve("hello.txt", "x".repeat(512));
     let round = || {
         server.signal(Signal::STOP);
         let mut clients: Vec<Client> = (0..AT_ONCE).map(|_| server.connect()).collect();
         for client in &mut clients {
-            client.send("GET /hello.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+            client.send(LAST_REQUEST);
         }
         server.signal(Signal::CONT);
         for client in &mut clients {
-            assert_eq!(client.receive().body.len(), 512);
-            assert!(client.take_all().is_empty(), "an orderly end");
+            is_answered_to_the_end(client);
         }
     };
     round();
-    let strace = match Strace::attach(server.pid()) {
-        Ok(strace) => strace,
-        Err(why) => skip!("{why}"),
-    };
+    let strace = trace!(server);
     for _ in 0..ROUNDS {
         round();
     }
@@ -97,22 +104,14 @@ fn one_request_a_connection_takes_four_calls_and_a_share_of_the_wait() {
 /// One after the other, each as fast as its client: the server may look before the request is there.
 #[test]
 fn one_request_a_connection_takes_at_most_five_calls_beside_the_wait() {
-    let tree = Tree::new();
-    tree.file("hello.txt", "x".repeat(512));
-    let server = Server::start(tree.path(), |launch| {
-        launch.arg("--workers").arg("1");
-    });
+    let (_tree, server) = serve("hello.txt", "x".repeat(512));
     let ask = || {
         let mut client = server.connect();
-        client.send("GET /hello.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
-        assert_eq!(client.receive().body.len(), 512);
-        assert!(client.take_all().is_empty(), "an orderly end");
+        client.send(LAST_REQUEST);
+        is_answered_to_the_end(&mut client);
     };
     ask();
-    let strace = match Strace::attach(server.pid()) {
-        Ok(strace) => strace,
-        Err(why) => skip!("{why}"),
-    };
+    let strace = trace!(server);
     for _ in 0..HITS {
         ask();
     }
@@ -132,17 +131,10 @@ fn one_request_a_connection_takes_at_most_five_calls_beside_the_wait() {
 /// A client that does not say that it closes: the server has to wait for it, and its end is seen by a read.
 #[test]
 fn a_client_that_closes_without_a_word_costs_no_more_than_eight_calls() {
-    let tree = Tree::new();
-    tree.file("hello.txt", "x".repeat(512));
-    let server = Server::start(tree.path(), |launch| {
-        launch.arg("--workers").arg("1");
-    });
+    let (_tree, server) = serve("hello.txt", "x".repeat(512));
     let ask = || assert_eq!(server.connect().get("/hello.txt").body.len(), 512);
     ask();
-    let strace = match Strace::attach(server.pid()) {
-        Ok(strace) => strace,
-        Err(why) => skip!("{why}"),
-    };
+    let strace = trace!(server);
     for _ in 0..HITS {
         ask();
     }
@@ -150,6 +142,13 @@ fn a_client_that_closes_without_a_word_costs_no_more_than_eight_calls() {
     figure!("system calls of {HITS} connections that their clients close: {counts:?}");
     let all = all_but_checks(&counts) - sum(&counts, &WAITS);
     assert!(all <= 8 * HITS + SLACK, "{all} calls: {counts:?}");
+}
+
+/// What is asked for by [`LAST_REQUEST`] comes, and then the end of the connection.
+#[track_caller]
+fn is_answered_to_the_end(client: &mut Client) {
+    assert_eq!(client.receive().body.len(), 512);
+    assert!(client.take_all().is_empty(), "an orderly end");
 }
 
 /// All calls, but those by which only a debug build looks whether what it closes is open.
@@ -162,19 +161,12 @@ fn all_but_checks(counts: &Counts) -> u64 {
 #[test]
 fn a_file_from_the_page_cache_is_handed_on_in_one_piece() {
     const SIZE: usize = 120_000;
-    let tree = Tree::new();
-    tree.file("large.bin", vec![b'x'; SIZE]);
-    let server = Server::start(tree.path(), |launch| {
-        launch.arg("--workers").arg("1");
-    });
+    let (_tree, server) = serve("large.bin", vec![b'x'; SIZE]);
     let mut client = server.connect();
     for _ in 0..100 {
         assert_eq!(client.get("/large.bin").body.len(), SIZE);
     }
-    let strace = match Strace::attach(server.pid()) {
-        Ok(strace) => strace,
-        Err(why) => skip!("{why}"),
-    };
+    let strace = trace!(server);
     for _ in 0..HITS {
         assert_eq!(client.get("/large.bin").body.len(), SIZE);
     }
@@ -193,11 +185,7 @@ fn a_file_from_the_page_cache_is_handed_on_in_one_piece() {
 #[test]
 fn pipelined_hits_share_their_reads_and_writes() {
     const BATCH: usize = 16;
-    let tree = Tree::new();
-    tree.file("hello.txt", "x".repeat(128));
-    let server = Server::start(tree.path(), |launch| {
-        launch.arg("--workers").arg("1");
-    });
+    let (_tree, server) = serve("hello.txt", "x".repeat(128));
     let requests = "GET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n".repeat(BATCH);
     let mut client = server.connect();
     let mut round = || {
@@ -207,10 +195,7 @@ fn pipelined_hits_share_their_reads_and_writes() {
         }
     };
     round();
-    let strace = match Strace::attach(server.pid()) {
-        Ok(strace) => strace,
-        Err(why) => skip!("{why}"),
-    };
+    let strace = trace!(server);
     for _ in 0..50 {
         round();
     }

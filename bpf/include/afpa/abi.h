@@ -31,6 +31,7 @@
 #define AFPA_FIELD_UNKNOWN 0x80000000 /* class of the request fields that are not in `fields` */
 #define AFPA_OTHER_TAG_WHOLE 0x40000000 /* rule of an object: If-None-Match with another tag gets the whole answer */
 #define AFPA_TAG_WINS 0x20000000  /* rule of an object: If-None-Match decides alone, whatever If-Modified-Since says */
+#define AFPA_OLD_ALIKE 0x10000000 /* rule of an object: HTTP/1.0 gets what a request that asks for the connection's end gets */
 #define AFPA_PAGE 4096            /* bytes of a longer answer in one page; a power of two */
 #define AFPA_PAGE_REACH 1472      /* bytes of the next page that a page repeats, so that no segment lies in two */
 #define AFPA_PAGE_SUMS 4          /* checksums that a page remembers: of one segment beginning in each of its quarters */
@@ -43,7 +44,8 @@
 #define AFPA_RTX_MAX 8            /* how often an answer of one segment is retransmitted */
 #define AFPA_HASH_PRIME 0x9e3779b97f4a7c15ULL /* of the path and header hashes */
 #define AFPA_SITES_COUNTED 1024   /* places where answers of sites are counted; a power of two */
-#define AFPA_WAYS 65536           /* connections whose SYN-ACK is remembered; a power of two */
+#define AFPA_WAYS 65536           /* connections whose SYN-ACK is remembered, and clients; a power of two */
+#define AFPA_COOKIE_SHIFT 34      /* a cookie's period is 2^34 ns, about 17 seconds: it is valid in this one and in the next */
 #define AFPA_POLICE_PREFIXES 524288 /* allowed and denied prefixes */
 #define AFPA_POLICE_SETS 8192     /* sets of buckets for clients' connections, and as many for their requests; a power of two */
 #define AFPA_POLICE_WAYS 4        /* buckets of a set */
@@ -58,6 +60,8 @@ enum afpa_program {
 	AFPA_PROGRAM_INGRESS,          /* takes what comes in */
 	AFPA_PROGRAM_ICMP,            /* reads what routers say of a path */
 	AFPA_PROGRAM_UNUSUAL,         /* reads fragments, extension headers and the like */
+	AFPA_PROGRAM_HANDSHAKE,       /* answers SYNs, and opens connections without a socket */
+	AFPA_PROGRAM_SOCKETLESS,      /* what connections without a socket need besides hits */
 };
 
 /* Unix seconds of the pulse are split over `pulse` and `dates`: see clock.h. */
@@ -106,6 +110,10 @@ struct afpa_shared {
 	__u64 rtx_ns;               /* coarse monotonic time at which a timer was last put into `rtx_timers` */
 	__u32 sample_every;           /* copy one in this many answers for the self-check, a power of two; 0: none */
 	__u32 fields_matter;        /* answers may depend on request fields, so these are looked up in `fields`; 0: on none that the parser leaves aside */
+	__u64 cookie_key[2];          /* secret of the cookies */
+	__u64 cookie_ns;              /* coarse monotonic time at which a SYN was answered last; written by the programs; 0: never */
+	__u32 handshake;              /* enum afpa_handshake; 0: all SYNs are the kernel's */
+	__u32 window_scale;           /* shift of the window that is announced: what the kernel's TCP would announce here */
 
 	/* Police: conn/police.h. */
 	__u32 police;                 /* bits of enum afpa_police_part; 0: nobody is refused */
@@ -113,6 +121,14 @@ struct afpa_shared {
 	__u64 police_masks[4];        /* which bits of an address make a client: two words for IPv4, as it stands in keys, and two for IPv6 */
 	struct afpa_pace connection_paces[2]; /* new connections: of a client, of all */
 	struct afpa_pace request_paces[2]; /* requests: of a client, of all */
+};
+
+/* What SYNs are answered with, as this host's settings of TCP allow. */
+enum afpa_handshake {
+	AFPA_HANDSHAKE_ON = 1,
+	AFPA_HANDSHAKE_TIMESTAMPS = 2,
+	AFPA_HANDSHAKE_SACK = 4,
+	AFPA_HANDSHAKE_SCALING = 8,
 };
 
 /* police_prefixes: a prefix of addresses. The kernel counts bits from `family` on. */
@@ -179,6 +195,7 @@ struct afpa_object_key {
 
 struct afpa_object {
 	__u32 slot[AFPA_CODINGS];     /* index of the variant in `slots`; 0: not stored in this coding */
+	__u32 closing[AFPA_CODINGS];  /* the same of the answers to requests that ask for the connection's end */
 	__u32 fields;                 /* classes of request fields that do not matter to it, and the two rules */
 	__u32 reserved;
 };
@@ -234,6 +251,14 @@ struct afpa_proven_way {
 	struct afpa_way way;
 };
 
+/* client_ways: where the last SYN-ACK of the kernel's to a client left, at a place that a hash of both addresses names. */
+struct afpa_client_way {
+	__u64 proof;                  /* hash of the addresses, the way and the time */
+	struct afpa_way way;
+	__u32 seen;                   /* `rtx_clock` at which it left */
+	__u32 reserved;
+};
+
 /* flows: one established connection of a listener. */
 struct afpa_flow_key {
 	__u8 client[16], server[16];
@@ -246,6 +271,16 @@ enum afpa_owner {
 	AFPA_OWNER_USER_FINAL = 2,          /* user mode serves the connection to its end */
 	AFPA_OWNER_CLOSING = 3,       /* a FIN or RST was seen: translate only */
 	AFPA_OWNER_BYPASSED = 4,       /* as USER_FINAL, after `bypass_after` consecutive passes */
+};
+
+/* A connection without a socket: `socketless` of its flow. */
+enum afpa_socketless {
+	AFPA_SOCKETLESS_NOT = 0,      /* the kernel's TCP has a socket for it */
+	AFPA_SOCKETLESS_OPEN,
+	AFPA_SOCKETLESS_CLOSING,      /* the answer under way is the last one, and our FIN follows it */
+	AFPA_SOCKETLESS_FIN_WAIT,     /* our FIN left; the client's is to come */
+	AFPA_SOCKETLESS_LAST_ACK,     /* the client's FIN was answered by ours, which is to be acknowledged */
+	AFPA_SOCKETLESS_HANDED_OVER,  /* to the kernel's TCP; whether it has made the socket is not known yet */
 };
 
 enum afpa_flow_flags {
@@ -302,7 +337,11 @@ struct afpa_flow {
 	__u8 way_stale;               /* and may not leave any more */
 	__u8 way_doubted;             /* the kernel was asked, because the last answer was lost again and again */
 	__u8 server_scale;            /* shift of the server's window field */
-	__u8 reserved;
+	__u8 socketless;              /* enum afpa_socketless */
+	__u32 challenged;             /* `rtx_clock` of the last challenge acknowledgement on a connection without a socket */
+	__u32 handed_cookie;          /* our first number, once it was handed over */
+	__u32 processor;              /* the one that handed it over */
+	__u32 reserved;
 };
 
 /* transfers: an answer of several segments on its way. Which flow's, which bytes; then how far it is. */
@@ -379,6 +418,8 @@ enum afpa_verdict_flags {
 	AFPA_BLOCK_CODING_UNSURE = 4, /* Accept-Encoding with weights, wildcards or several lines */
 	AFPA_BLOCK_MATCH_UNSURE = 8,  /* conditions other than one plain validator */
 	AFPA_BLOCK_HOST = 16,         /* exactly one Host line so far */
+	AFPA_BLOCK_CLOSE = 32,        /* Connection: close */
+	AFPA_BLOCK_KEEP = 64,         /* Connection: keep-alive */
 };
 
 struct afpa_block {
@@ -417,7 +458,8 @@ struct afpa_event {
 	__u32 weight;                 /* how many answers this event stands for */
 	__u8 kind;                    /* enum afpa_kind */
 	__u8 head;                    /* the method was HEAD */
-	__u8 reserved[2];
+	__u8 old;                     /* the version was HTTP/1.0 */
+	__u8 reserved;
 	__u32 block, block_sequence;  /* entry of `checked` with the request's header block, and its sequence then; 0: not remembered */
 	__u32 spare;
 };

@@ -167,6 +167,8 @@ struct sock {
 	struct sock_common __sk_common;
 	__u16 sk_protocol;
 	__u8 sk_shutdown;
+	__u8 sk_userlocks : 4;
+	__u32 sk_ack_backlog, sk_max_ack_backlog;
 	struct {
 		int len;
 	} sk_backlog;
@@ -196,6 +198,8 @@ struct tcp_sock {
 	__u64 bytes_received, bytes_sent, tcp_mstamp;
 	__u8 repair : 1, tcp_usec_ts : 1;
 	__u8 ecn_flags;
+	bool is_mptcp;
+	const void *md5sig_info, *ao_info;
 	struct tcp_options_received rx_opt;
 	struct rb_root out_of_order_queue;
 };
@@ -208,6 +212,7 @@ struct net_device {
 	const void *rx_handler;
 	possible_net_t nd_net;
 	int ifindex;
+	__u32 mtu;
 };
 
 struct dst_entry {
@@ -250,6 +255,22 @@ struct bpf_iter__task_file {
 };
 
 #pragma clang attribute pop
+
+#define SOCK_RCVBUF_LOCK 2 /* of `sk_userlocks`: the receive buffer was set by the server */
+
+/* What the kernel's TCP is to know of a connection that it takes in the middle: Linux's own layout (include/net/tcp.h). */
+struct bpf_tcp_req_attrs {
+	__u32 rcv_tsval, rcv_tsecr;
+	__u16 mss;
+	__u8 rcv_wscale, snd_wscale, ecn_ok, wscale_ok, sack_ok, tstamp_ok, usec_ts_ok, reserved[3];
+};
+
+/*
+ * The listener makes a connection of the segment, as of the last one of a handshake: the segment's numbers are the first
+ * ones. 0: it will. Not in kernels before 6.9.
+ */
+extern int bpf_sk_assign_tcp_reqsk(struct __sk_buff *skb, struct sock *sk, struct bpf_tcp_req_attrs *attrs,
+				   int attrs__sz) __ksym __weak;
 
 enum { TCP_ESTABLISHED = 1, TCP_LISTEN = 10, TCP_NEW_SYN_RECV = 12 };
 enum { CHECKSUM_NONE = 0, CHECKSUM_UNNECESSARY = 1, CHECKSUM_COMPLETE = 2, CHECKSUM_PARTIAL = 3 };

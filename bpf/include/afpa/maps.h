@@ -77,6 +77,25 @@ struct {
 	__type(value, struct afpa_proven_way);
 } ways SEC(".maps");
 
+/* Ways to clients by whose address the kernel's own SYN-ACK left lately. What is overwritten is learnt with the next one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, AFPA_WAYS);
+	__type(key, __u32);
+	__type(value, struct afpa_client_way);
+} client_ways SEC(".maps");
+
+/*
+ * Connections that were handed over to the kernel's TCP: their tuples, and the client's initial sequence number. While
+ * their cookies are valid, nothing may open them a second time. When it is full, the oldest are forgotten.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct afpa_flow_key);
+	__type(value, __u32);
+} handed_over SEC(".maps");
+
 /* Interfaces that have both programs, by index. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -173,7 +192,7 @@ struct {
 /* Programs that ingress reaches by tail calls (enum in rtx/transfer.h), without user mode if connections are kept. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 4);
+	__uint(max_entries, 8);
 	__type(key, __u32);
 	__type(value, __u32);
 } programs SEC(".maps");

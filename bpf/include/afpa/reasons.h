@@ -85,12 +85,28 @@
 	X(73, EGRESS_UNPARSED, "dropped: server's packet that cannot be translated")  \
 	X(74, DROP_NO_WAY, "dropped: would leave or arrive where no program of ours translates it") \
 	X(75, WAY_ASKED, "way: the kernel was asked for it, an answer is to be sent again") \
-	X(76, DROP_DENIED, "dropped: SYN of a client whose prefix is denied")         \
-	X(77, DROP_CLIENT_RATE, "dropped: SYN of a client that connects too often")   \
-	X(78, DROP_TOTAL_RATE, "dropped: SYN while all clients together connect too often") \
-	X(79, PASS_DENIED, "passed: request of a client whose prefix is denied")      \
-	X(80, PASS_CLIENT_RATE, "passed: request of a client that asks too often")    \
-	X(81, PASS_TOTAL_RATE, "passed: request while all clients together ask too often")
+	X(76, SOCKETLESS_SYN, "without a socket: SYN answered with a cookie")          \
+	X(77, SOCKETLESS_OPENED, "without a socket: connection opened by its cookie") \
+	X(78, SOCKETLESS_HANDED, "without a socket: handed over to the kernel's TCP") \
+	X(79, SOCKETLESS_HANDED_AGAIN, "without a socket: handed over again, the kernel had not taken it") \
+	X(80, SOCKETLESS_CLOSED, "without a socket: closed by both sides")            \
+	X(81, SOCKETLESS_RESET, "without a socket: reset by the client")              \
+	X(82, SOCKETLESS_IDLE, "without a socket: idle for too long, closed")         \
+	X(83, SOCKETLESS_ENDED, "without a socket: reset, its answer cannot be sent again, or the client went on after the end") \
+	X(84, SOCKETLESS_ACKED, "dropped: acknowledgement or FIN of a connection without a socket, processed") \
+	X(85, SOCKETLESS_HELD, "dropped: connection without a socket, must wait for the acknowledgement of an answer or for its socket") \
+	X(86, SOCKETLESS_CHALLENGED, "without a socket: keep-alive probe or segment out of place, acknowledged") \
+	X(87, SOCKETLESS_INVALID, "dropped: damaged, or not of the connection without a socket") \
+	X(88, SOCKETLESS_REPLAYED, "passed: opens a connection that was handed over already") \
+	X(89, SOCKETLESS_REFUSED, "without a socket: reset, the kernel's TCP refused to take it over") \
+	X(90, SOCKETLESS_UNFIT, "passed: SYN to a listener that takes no connection from here, or with options that a cookie has no room for") \
+	X(91, SOCKETLESS_UNKNOWN_CLIENT, "passed: SYN of a client whose way through the kernel was not seen lately") \
+	X(92, DROP_DENIED, "dropped: SYN of a client whose prefix is denied")         \
+	X(93, DROP_CLIENT_RATE, "dropped: SYN of a client that connects too often")   \
+	X(94, DROP_TOTAL_RATE, "dropped: SYN while all clients together connect too often") \
+	X(95, PASS_DENIED, "passed: request of a client whose prefix is denied")      \
+	X(96, PASS_CLIENT_RATE, "passed: request of a client that asks too often")    \
+	X(97, PASS_TOTAL_RATE, "passed: request while all clients together ask too often")
 
 #define X(number, name, text) AFPA_##name = number,
 enum afpa_reason { AFPA_REASONS(X) };

@@ -61,6 +61,8 @@ struct request {
 	__u32 path_length;
 	__u32 block_at, block_length;
 	__u32 head;                  /* method is HEAD */
+	__u32 may_close;             /* the connection may be closed here: it has no socket */
+	__u32 old;                   /* the version is HTTP/1.0 */
 	__u32 entry, entry_sequence; /* where its block is remembered; a sequence of 0: nowhere */
 	struct afpa_block block;
 };

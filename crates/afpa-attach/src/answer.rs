@@ -162,6 +162,23 @@ impl Answer {
         self.undated_head() == other.undated_head()
     }
 
+    /// Whether it is the same response, except for Date, on a connection that ends with it: `Connection: close` stands
+    /// where the other one may have `Connection: keep-alive`, and nothing else differs.
+    pub fn same_but_closing(&self, other: &Self, with_body: bool) -> bool {
+        let lines = |answer: &Self| {
+            let (head, _) = answer.undated_head();
+            let text = String::from_utf8_lossy(&head).into_owned();
+            let is_connection = |line: &&str| line.to_ascii_lowercase().starts_with("connection:");
+            text.split("\r\n")
+                .filter(|line| !is_connection(line))
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let closes =
+            self.field("connection").is_some_and(|value| value.eq_ignore_ascii_case(b"close"));
+        closes && lines(self) == lines(other) && (!with_body || self.body() == other.body())
+    }
+
     /// The head with a blank Date, and where that stands.
     fn undated_head(&self) -> (Vec<u8>, Option<usize>) {
         let mut head = self.head().to_vec();

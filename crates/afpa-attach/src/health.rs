@@ -72,7 +72,7 @@ pub(crate) fn watch(
             let own = all.iter().find(|address| address.ip().is_loopback());
             if let Some(address) = own.or(all.first()) {
                 let host = filler.sites().first().and_then(|hosts| hosts.names.first().cloned());
-                let connect = |patience| connect(&filler, *address, patience);
+                let connect = |patience| filler.fast_path.connect_to_user_mode(*address, patience);
                 let outcome = ask(connect, &host.unwrap_or_default(), PATIENCE);
                 health.note(&outcome, &filler, *address);
             }
@@ -80,13 +80,6 @@ pub(crate) fn watch(
         }
     })?;
     Ok(())
-}
-
-/// A connection whose requests are the server's to answer.
-fn connect(filler: &Filler, address: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&address, patience)?;
-    filler.fast_path.ask_user_mode(&stream).map_err(io::Error::other)?;
-    Ok(stream)
 }
 
 /// One question on a connection of its own.

@@ -70,6 +70,8 @@ struct Attachment {
     pin_dir: Option<PinDir>,
     /// What this host has that limits the fast path.
     watch: Watch,
+    /// Why no SYN is answered, as it was said last.
+    tcp_refused: Option<String>,
     /// The right to answer on the port. It is the last to go.
     _claim: PortClaim,
 }
@@ -186,9 +188,11 @@ impl Attachment {
             self_check: None,
             pin_dir,
             watch,
+            tcp_refused: None,
             _claim: claim,
         };
         attachment.start()?;
+        attachment.look_at_tcp();
         let counts = attachment.self_check.as_ref().map(|check| Arc::clone(check.counts()));
         let parts = (Arc::clone(&attachment.filler), Arc::clone(&attachment.health));
         control::serve(listener, parts, counts, attachment.police.clone())?;
@@ -234,6 +238,7 @@ impl Attachment {
                 tell(change, &self.settings)?;
             }
             if ticks.is_multiple_of(2) {
+                self.look_at_tcp();
                 self.filler.fast_path.sweep(IDLE)?;
                 self.sockets.look(&self.filler.fast_path);
                 let all = interfaces_of_others()?;
@@ -249,10 +254,23 @@ impl Attachment {
         }
     }
 
+    /// Settings of TCP may change: SYNs are answered by those of now, or not at all.
+    fn look_at_tcp(&mut self) {
+        let refused = self.filler.fast_path.look_at_tcp().err().map(|why| why.to_string());
+        if let Some(why) = refused.as_ref().filter(|_| self.tcp_refused != refused) {
+            say(&format!("! all connections have sockets of the kernel's: {why}"));
+        }
+        self.tcp_refused = refused;
+    }
+
     /// Stops answering, and leaves no connection broken.
     fn end(&mut self, drain: bool, signals: &SignalFd) {
         drop(self.self_check.take());
         self.filler.end();
+        self.filler.fast_path.drain();
+        if let Err(error) = self.filler.fast_path.close_socketless() {
+            say(&format!("connections without a socket are not closed: {error}"));
+        }
         self.listening.end();
         self.socket.remove();
         let answered = self.filler.fast_path.counters().map(|counters| counters.answered());
@@ -416,6 +434,8 @@ fn load(settings: &AttachSettings, pin_dir: Option<&PinDir>) -> anyhow::Result<F
         refresh: settings.server_timeout / 2,
         bypass_after: settings.bypass_after,
         firewall_interval: settings.firewall_interval,
+        socketless: settings.socketless,
+        socketless_idle: settings.server_timeout,
         keep_in: pin_dir.map(PinDir::path),
         answer_max: u32::try_from(longest).unwrap_or(u32::MAX),
         pages: if several_segments { PAGES } else { 0 },

@@ -237,6 +237,7 @@ mod tests {
             self_check: 0,
             bypass_after: 0,
             firewall_interval: Duration::ZERO,
+            socketless: false,
             folder: "/".into(),
             owner: None,
         }

@@ -43,16 +43,15 @@ impl Server {
     /// # Errors
     /// When it does not.
     pub fn reach(&mut self) -> io::Result<()> {
-        let stream = match &self.stranger {
-            Some(stranger) => stranger.connect(self.address, self.timeout)?,
-            None => TcpStream::connect_timeout(&self.address, self.timeout)?,
+        let (address, timeout) = (self.address, self.timeout);
+        let stream = match (&self.stranger, &self.filler) {
+            (Some(stranger), _) => stranger.connect(address, timeout)?,
+            (None, Some(filler)) => filler.fast_path.connect_to_user_mode(address, timeout)?,
+            (None, None) => TcpStream::connect_timeout(&address, timeout)?,
         };
-        if let Some(filler) = &self.filler {
-            filler.fast_path.ask_user_mode(&stream).map_err(io::Error::other)?;
-        }
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(self.timeout))?;
-        stream.set_write_timeout(Some(self.timeout))?;
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
         self.connection = Some(stream);
         Ok(())
     }

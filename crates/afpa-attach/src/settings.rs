@@ -39,6 +39,8 @@ pub struct AttachSettings {
     /// Clients are answered in the kernel for so long after a packet of theirs got through the kernel's own path:
     /// netfilter, cgroup programs, routes; zero: for ever.
     pub firewall_interval: Duration,
+    /// Whether connections of known clients begin without a socket.
+    pub socketless: bool,
     /// One in this many of the kernel's answers is compared with what the server says; 0: none.
     pub self_check: u32,
     /// How long the server may take for one answer.

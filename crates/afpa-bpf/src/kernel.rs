@@ -48,7 +48,8 @@ impl Kernel {
         all
     }
 
-    fn version(&self) -> (u32, u32) {
+    /// Major and minor number of its release.
+    pub(crate) fn version(&self) -> (u32, u32) {
         let mut numbers = self.release.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
         (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
     }

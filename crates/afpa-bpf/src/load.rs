@@ -57,6 +57,8 @@ pub struct FastPath {
     pub(crate) transfer: Option<OwnedFd>,
     pub(crate) rtx: Option<RtxPrograms>,
     pub(crate) unusual: OwnedFd,
+    /// None: all connections are the kernel's.
+    pub(crate) socketless: Option<SocketlessPrograms>,
     pub(crate) chain: Option<OwnedFd>,
     /// See [`FastPath::guard`].
     pub(crate) guards: [OwnedFd; 2],
@@ -134,6 +136,13 @@ impl FastPath {
         if transfer.is_none() {
             settings.answer_max = settings.answer_max.min(ANSWER_MAX as u32);
         }
+        let socketless = SocketlessPrograms::take(&mut program)
+            .map_err(|why| {
+                if settings.socketless {
+                    lack("all connections have sockets of the kernel's", why);
+                }
+            })
+            .ok();
         let fast_path = Self {
             hooks: Hooks::of_this_kernel(&settings),
             alive: map("alive")?,
@@ -151,6 +160,7 @@ impl FastPath {
             transfer,
             rtx,
             unusual: program("afpa_unusual")?,
+            socketless,
             // Where there is no tcx, there are no chains.
             chain: program("afpa_chain").ok(),
             guards: [program("afpa_guard_egress")?, program("afpa_guard_ingress")?],
@@ -199,12 +209,26 @@ impl FastPath {
         put(&self.programs, program::INGRESS, &self.ingress)?;
         put(&self.programs, program::ICMP, &self.icmp)?;
         put(&self.programs, program::UNUSUAL, &self.unusual)?;
+        if let Some(socketless) = &self.socketless {
+            put(&self.programs, program::SOCKETLESS, &socketless.segments)?;
+            put(&self.programs, program::HANDSHAKE, &socketless.handshake)?;
+        }
         put(&self.alive, 0, &self.answer)
     }
 
     fn configure(&self, header_blocks: u32) -> std::io::Result<()> {
-        let mut seed = [0; 8];
-        std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut seed)?;
+        let mut random = [0; 8];
+        let mut source = std::fs::File::open("/dev/urandom")?;
+        let mut secret = || -> std::io::Result<u64> {
+            std::io::Read::read_exact(&mut source, &mut random)?;
+            Ok(u64::from_ne_bytes(random))
+        };
+        // Cookies that are on their way are those of the process before us, when the region was kept.
+        for word in 0..2 {
+            if self.region.cookie_key(word).load(Ordering::Relaxed) == 0 {
+                self.region.cookie_key(word).store(secret()?, Ordering::Relaxed);
+            }
+        }
         self.region.pulse().store(0, Ordering::SeqCst);
         self.region.forget_interfaces();
         self.region.not_first().store(0, Ordering::Relaxed);
@@ -212,7 +236,7 @@ impl FastPath {
         self.region.fields_matter().store(0, Ordering::Relaxed);
         self.region.police().store(0, Ordering::Relaxed);
         self.look_anew(); // its listeners, which kept connections remember, may have had our numbers
-        self.region.hash_seed().store(u64::from_ne_bytes(seed), Ordering::Relaxed);
+        self.region.hash_seed().store(secret()?, Ordering::Relaxed);
         self.region.refresh_ns().store(self.settings.refresh.as_nanos() as u64, Ordering::Relaxed);
         self.region.log_every().store(self.settings.log_every, Ordering::Relaxed);
         self.region.answer_max().store(self.answer_max() as u32, Ordering::Relaxed);
@@ -221,6 +245,7 @@ impl FastPath {
         self.region.bypass_time().store(bypass_time as u32, Ordering::Relaxed);
         self.set_firewall_interval(self.settings.firewall_interval);
         self.region.checked_mask().store(header_blocks - 1, Ordering::Relaxed);
+        self.drain(); // until somebody looks at TCP here
         Ok(())
     }
 
@@ -242,6 +267,20 @@ impl FastPath {
     /// Change [`Settings::bypass_after`]. Connections that were left to user mode stay there.
     pub fn set_bypass_after(&self, passes: u32) {
         self.region.bypass_after().store(passes.min(BYPASS_AFTER_MAX), Ordering::Relaxed);
+    }
+}
+
+/// The programs of connections without a socket.
+pub(crate) struct SocketlessPrograms {
+    handshake: OwnedFd,
+    segments: OwnedFd,
+}
+
+impl SocketlessPrograms {
+    fn take(
+        mut program: impl FnMut(&str) -> Result<OwnedFd, Unavailable>,
+    ) -> Result<Self, Unavailable> {
+        Ok(Self { handshake: program("afpa_handshake")?, segments: program("afpa_socketless")? })
     }
 }
 
@@ -286,7 +325,7 @@ fn prepare_maps(
             "pages" => settings.pages.saturating_add(1),
             "transfers" => settings.transfers,
             "rtx_timers" => settings.rtx_timers,
-            "flows" => settings.flows,
+            "flows" | "handed_over" => settings.flows,
             "sites" => settings.hosts,
             "partials" => settings.partial_heads,
             "checked" => header_blocks,
@@ -307,6 +346,7 @@ fn kept_as(map: &OsStr) -> Option<&'static str> {
         "pages" => Some("pages"),
         "transfers" => Some("transfers"),
         "programs" => Some("programs"),
+        "handed_over" => Some("handed_over"),
         ".data.shared" => Some("shared"),
         _ => None,
     }

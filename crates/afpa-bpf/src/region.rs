@@ -141,6 +141,24 @@ impl Region {
         }
     }
 
+    pub(crate) fn handshake(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).handshake) }
+    }
+
+    pub(crate) fn window_scale(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).window_scale) }
+    }
+
+    /// One of the two words of the cookies' key.
+    pub(crate) fn cookie_key(&self, word: usize) -> &AtomicU64 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: `word` modulo the array's length; aligned, mapped.
+        unsafe {
+            AtomicU64::from_ptr((&raw mut (*self.shared()).cookie_key).cast::<u64>().add(word % 2))
+        }
+    }
+
     /// The word of the port filter that holds `port`.
     pub(crate) fn ports(&self, port: u16) -> &AtomicU64 {
         let word = usize::from(port) / 64;

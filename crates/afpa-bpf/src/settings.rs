@@ -58,6 +58,11 @@ pub struct Settings {
     /// Clients are answered for so long after their packets got through the kernel's own path: netfilter, cgroup
     /// programs, routes. Then a request of theirs takes that path. Zero: for ever.
     pub firewall_interval: Duration,
+    /// Whether the connections of clients that are known begin without a socket: their SYNs are answered by the programs,
+    /// and the kernel's TCP gets a connection with the first request that is not answered here. Linux 6.9.
+    pub socketless: bool,
+    /// A connection without a socket that nothing was heard of for so long is closed, as an idle server would.
+    pub socketless_idle: Duration,
     /// A folder on a BPF file system that keeps programs and connections when this process ends:
     /// nothing is answered then, but connections with a sequence offset are still translated, and the
     /// next process that loads with the same folder takes them over. None: they break.
@@ -91,6 +96,8 @@ impl Default for Settings {
             bypass_after: BYPASS_AFTER,
             bypass_time: Duration::from_secs(1),
             firewall_interval: FIREWALL_INTERVAL,
+            socketless: false,
+            socketless_idle: Duration::from_secs(60),
             keep_in: None,
             sizes_as_kept: false,
             retire_after: Duration::from_secs(60),

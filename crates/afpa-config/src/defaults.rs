@@ -137,6 +137,7 @@ impl FastPath {
                 Duration::from_secs(1),
                 Duration::ZERO..=Duration::from_secs(3600),
             ),
+            socketless: s.flag("socketless", false),
             survive_restart: s.flag("survive_restart", true),
         }
     }

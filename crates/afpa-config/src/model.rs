@@ -183,6 +183,8 @@ pub struct FastPath {
     /// Clients are answered in the kernel for so long after a packet of theirs got through netfilter, cgroup
     /// programs and routes; zero: for ever.
     pub firewall_interval: Duration,
+    /// Whether connections of known clients begin without a socket of the kernel's.
+    pub socketless: bool,
     /// Whether programs and connections survive a process that is killed, for the next one to take over.
     pub survive_restart: bool,
 }

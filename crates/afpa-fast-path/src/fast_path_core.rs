@@ -42,6 +42,8 @@ pub(crate) struct FastPathCore {
     /// A new access log's sink, for the heartbeat to take.
     pub(crate) next_sink: Mutex<Option<AnswerSink>>,
     pub(crate) swept: Mutex<Swept>,
+    /// Why no SYN is answered, as it was said last.
+    pub(crate) tcp_refused: Mutex<Option<String>>,
     /// What this host has that limits the fast path.
     pub(crate) watch: Mutex<Watch>,
 }
@@ -126,6 +128,20 @@ impl FastPathCore {
             Ok(swept) => *self.swept.lock().unwrap_or_else(PoisonError::into_inner) = swept,
             Err(error) => tracing::warn!(%error, "connections cannot be swept"),
         }
+    }
+
+    /// Settings of TCP may change: SYNs are answered by those of now, or not at all.
+    pub(crate) fn look_at_tcp(&self) {
+        let refused = self.fast_path.look_at_tcp().err().map(|why| why.to_string());
+        let mut said = self.tcp_refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if *said == refused {
+            return;
+        }
+        match &refused {
+            Some(why) => tracing::warn!("all connections have sockets of the kernel's: {why}"),
+            None => tracing::info!("connections of known clients begin without a socket again"),
+        }
+        *said = refused;
     }
 
     /// Puts programs on the interfaces that carry these addresses. Returns the addresses that no interface
@@ -225,6 +241,10 @@ impl FastPathCore {
     pub(crate) fn await_goodbyes(&self) {
         const TRANSFERS: Duration = Duration::from_secs(2);
         const PATIENCE: Duration = Duration::from_millis(250);
+        self.fast_path.drain();
+        if let Err(error) = self.fast_path.close_socketless() {
+            tracing::warn!(%error, "connections without a socket are not closed: the kernel resets them");
+        }
         let start = Instant::now();
         while self.fast_path.transfers().is_ok_and(|transfers| transfers > 0)
             && start.elapsed() < TRANSFERS

@@ -93,6 +93,7 @@ impl Heartbeat {
             self.sink.flush();
             self.core.register.forget_retired();
             self.core.look_at_interfaces();
+            self.core.look_at_tcp();
             self.look_at_the_host();
             self.core.look_at_chains();
             self.core.use_room();

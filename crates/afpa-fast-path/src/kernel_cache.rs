@@ -203,7 +203,9 @@ impl KernelCache {
     ) -> Option<PinnedTarget> {
         let header = object.header();
         let modified = HttpDate::new(header.last_modified);
-        let variants = variants(object, modified.as_bytes(), self.fast_path.answer_max());
+        let closing = self.fast_path.may_close().then(|| ClosingHeads::of(object));
+        let longest = self.fast_path.answer_max();
+        let variants = variants(object, modified.as_bytes(), longest, closing.as_ref());
         let useful = variants.iter().any(|v| v.whole.is_some() || v.not_modified.is_some());
         if target.len() > PATH_MAX || !useful {
             self.counts.too_long.fetch_add(1, Ordering::Relaxed);
@@ -329,18 +331,39 @@ impl Residency<HttpHeader> for KernelCache {
     }
 }
 
+/// The heads of an object's answers to requests that ask for the connection's end.
+struct ClosingHeads(Vec<(afpa_http::Coding, Vec<u8>, Vec<u8>)>);
+
+impl ClosingHeads {
+    fn of(object: &Object<HttpHeader>) -> Self {
+        let codings = afpa_http::Coding::ALL.into_iter();
+        let made = codings.filter_map(|coding| object.header().variant(coding));
+        let heads = made.map(|made| (made.coding, made.ok.closing(), made.not_modified.closing()));
+        Self(heads.collect())
+    }
+
+    /// `200` and `304`.
+    fn heads(&self, coding: afpa_http::Coding) -> Option<(&[u8], &[u8])> {
+        let heads = self.0.iter().find(|(made, ..)| *made == coding);
+        heads.map(|(_, ok, not_modified)| (&ok[..], &not_modified[..]))
+    }
+}
+
 /// All codings, including those that are too long to be answered and those that are still to be made: the
-/// kernel chooses among them as a worker does, and passes the request up when it chooses one of these.
+/// kernel chooses among them as a worker does, and passes the request up when it chooses one of these. With heads that
+/// close, the answers to requests that want that, too.
 fn variants<'o>(
     object: &'o Object<HttpHeader>,
     last_modified: &'o [u8; HttpDate::LEN],
     longest: usize,
+    closing: Option<&'o ClosingHeads>,
 ) -> Vec<Variant<'o>> {
     let header = object.header();
     let codings = afpa_http::Coding::ALL.into_iter();
     let is_due = |coding| header.due().contains(coding) && !header.available().contains(coding);
     let due = codings.clone().filter(|coding| is_due(*coding)).map(|coding| Variant {
         coding: coding_of(coding),
+        closing: false,
         etag: b"",
         last_modified: None,
         whole: None,
@@ -355,6 +378,7 @@ fn variants<'o>(
         };
         Variant {
             coding: coding_of(variant.coding),
+            closing: false,
             etag: if comparable { etag } else { b"" },
             last_modified: Some(last_modified),
             whole: body
@@ -364,7 +388,27 @@ fn variants<'o>(
                 .filter(|_| comparable),
         }
     });
-    made.chain(due).collect()
+    let kept: Vec<_> = made.chain(due).collect();
+    let Some(closing) = closing else { return kept };
+    let closed: Vec<_> = kept.iter().map(|variant| closed(variant, closing, longest)).collect();
+    kept.into_iter().chain(closed).collect()
+}
+
+/// The same variant for requests that ask for the connection's end.
+fn closed<'o>(kept: &Variant<'o>, closing: &'o ClosingHeads, longest: usize) -> Variant<'o> {
+    let coding =
+        afpa_http::Coding::ALL.into_iter().find(|coding| coding_of(*coding) == kept.coding);
+    let heads = coding.and_then(|coding| closing.heads(coding));
+    let with = |answer: Option<Response<'o>>, head: Option<&'o [u8]>, limit: usize| {
+        let answer = Response { head: head?, ..answer? };
+        (answer.head.len() + answer.body.len() <= limit).then_some(answer)
+    };
+    Variant {
+        closing: true,
+        whole: with(kept.whole, heads.map(|(ok, _)| ok), longest),
+        not_modified: with(kept.not_modified, heads.map(|(_, head)| head), NOT_MODIFIED_MAX),
+        ..*kept
+    }
 }
 
 fn response<'o>(head: &'o ResponseHead, body: &'o [u8], limit: usize) -> Option<Response<'o>> {

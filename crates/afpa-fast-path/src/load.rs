@@ -313,6 +313,8 @@ fn program_settings(settings: &FastPathSettings, keep_in: Option<PathBuf>) -> Se
         log_every: log_every(settings),
         bypass_after: count(settings.bypass_after),
         firewall_interval: settings.firewall_interval,
+        socketless: settings.socketless,
+        socketless_idle: settings.idle,
         keep_in,
         ..Settings::default()
     }

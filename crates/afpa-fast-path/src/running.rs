@@ -78,6 +78,7 @@ impl AttachedPrograms {
             logged: AtomicBool::new(false),
             next_sink: Mutex::new(None),
             swept: Mutex::default(),
+            tcp_refused: Mutex::default(),
             watch: Mutex::new(self.watch),
         });
         let heartbeat = Heartbeat::new(Arc::clone(&core), parts.workers, parts.sink);
@@ -94,6 +95,7 @@ impl AttachedPrograms {
             self_check: None,
         };
         running.adopt(parts.settings, parts.cache, parts.scope, parts.bound, None);
+        running.core.look_at_tcp();
         let heartbeat = std::thread::Builder::new()
             .name("afpa-fast-path".to_owned())
             .spawn(move || heartbeat.run())

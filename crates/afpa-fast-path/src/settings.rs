@@ -28,6 +28,10 @@ pub struct FastPathSettings {
     pub bypass_after: usize,
     /// Clients are answered for so long after a packet of theirs got through the kernel's own path; zero: for ever.
     pub firewall_interval: Duration,
+    /// Whether connections of known clients begin without a socket.
+    pub socketless: bool,
+    /// The server's patience with idle connections, for those without a socket.
+    pub idle: Duration,
     /// One in this many answers goes to the access log; 0: none.
     pub log_every: usize,
     /// One in this many answers of one segment is compared with what user mode says; 0: none.
@@ -113,6 +117,8 @@ pub(crate) fn sample(sites: Vec<KernelSite>) -> FastPathSettings {
         flows: 65_536,
         bypass_after: 64,
         firewall_interval: Duration::from_secs(1),
+        socketless: false,
+        idle: Duration::from_secs(60),
         log_every: 1,
         self_check: 4096,
         access_log: true,

@@ -48,6 +48,8 @@ pub struct FastPathNumbers {
     pub flows: usize,
     /// Those of them whose sequence numbers need translation.
     pub translated: usize,
+    /// Those of them that have no socket.
+    pub socketless: usize,
     /// Objects that are pinned.
     pub objects: usize,
     /// Memory of pinned answers, those being retired included.
@@ -136,6 +138,7 @@ impl FastPathView {
             lost_log_lines: counters[Reason::EventLost],
             flows: swept.flows - swept.removed,
             translated: swept.translated,
+            socketless: swept.socketless,
             objects: usage.objects,
             bytes: usage.bytes,
             retired_bytes: usage.retired_bytes,
@@ -188,6 +191,7 @@ impl FastPathView {
             "lost_log_lines": numbers.lost_log_lines,
             "flows": numbers.flows,
             "translated": numbers.translated,
+            "without_socket": numbers.socketless,
             "objects": numbers.objects,
             "pinned_bytes": numbers.bytes,
             "retired_bytes": numbers.retired_bytes,

@@ -60,6 +60,13 @@ impl ResponseHead {
         self.date_offset
     }
 
+    /// The complete head as [`bytes`](ResponseHead::bytes) has it, with `Connection: close`.
+    pub fn closing(&self) -> Vec<u8> {
+        let mut head = self.bytes[..self.bytes.len() - 2].to_vec();
+        head.extend_from_slice(Connection::Close.ending());
+        head
+    }
+
     /// Most bytes that [`write`](ResponseHead::write) can append.
     #[inline]
     pub fn max_len(&self) -> usize {

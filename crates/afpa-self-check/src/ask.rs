@@ -1,7 +1,7 @@
 //! One question to the server, on a connection of its own.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use afpa_bpf::FastPath;
@@ -13,8 +13,7 @@ const LONGEST: usize = 1 << 17;
 
 /// What the server itself says to this request.
 pub(crate) fn ask(fast_path: &FastPath, server: SocketAddr, request: &[u8]) -> io::Result<Vec<u8>> {
-    let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
-    fast_path.ask_user_mode(&stream).map_err(io::Error::other)?;
+    let mut stream = fast_path.connect_to_user_mode(server, TIMEOUT)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;

@@ -23,6 +23,8 @@ pub(crate) fn settings(config: &Config) -> FastPathSettings {
         flows: wanted.flows,
         bypass_after: wanted.bypass_after,
         firewall_interval: wanted.firewall_interval,
+        socketless: wanted.socketless,
+        idle: config.timeouts.idle,
         log_every: wanted.log_every,
         self_check: wanted.self_check,
         access_log: config.log.access != AccessTarget::Off,

@@ -20,6 +20,7 @@ impl Sample {
         let sample::Sample { head, not_modified, body } = &self.0;
         let variant = Variant {
             coding: Coding::Identity,
+            closing: false,
             etag: ETAG.as_bytes(),
             last_modified: Some(LAST_MODIFIED),
             whole: Some(response(head.as_bytes(), body)),
@@ -34,6 +35,7 @@ pub fn pin_reply(fast_path: &FastPath, path: &str, whole: Option<&[u8]>, not_mod
     let last_modified = field(not_modified, "Last-Modified").as_bytes();
     let variant = Variant {
         coding: Coding::Identity,
+        closing: false,
         etag: field(not_modified, "ETag").as_bytes(),
         last_modified: Some(last_modified.try_into().expect("an IMF-fixdate")),
         whole: whole.map(split),

@@ -3,10 +3,9 @@
 use afpa_testkit::{Asked, Client, Response};
 use afpa_tests::attach::{Attached, Kind, Lab};
 
-/// A lab of this kind, or SKIP.
 const SMALL: &str = "<p>small</p>";
 
-fn corpus(lab: &Lab) {
+pub(crate) fn corpus(lab: &Lab) {
     lab.file("index.html", "<h1>index</h1>");
     lab.file("small.html", SMALL);
     lab.file("empty.txt", "");
@@ -59,7 +58,7 @@ const PUBLIC: [&str; 8] = [
 const HOST: &str = "Host: 10.77.0.1:8080\r\n";
 
 /// Requests of every form, with their validators taken from what the server says.
-fn requests(lab: &Lab) -> Vec<String> {
+pub(crate) fn requests(lab: &Lab) -> Vec<String> {
     let mut all = Vec::new();
     for path in PUBLIC.iter().chain(&PRIVATE).chain(&[
         "/empty.txt",
@@ -119,7 +118,7 @@ fn undated(mut response: Response) -> Response {
 }
 
 /// One request a connection, so that a server that closes one does not matter.
-fn all_answers(lab: &Lab, requests: &[String]) -> Vec<Response> {
+pub(crate) fn all_answers(lab: &Lab, requests: &[String]) -> Vec<Response> {
     requests.iter().map(|request| ask(&mut lab.connect(), request)).collect()
 }
 

@@ -8,16 +8,10 @@ use afpa_testkit::{Client, Endpoint, Running, eventually, skip};
 use afpa_tests::attach::{Kind, Lab, PORT};
 use afpa_tests::bridge;
 
+use crate::body;
+
 const ALL_V4: &str = "0.0.0.0:8080";
 const ALL_V6: &str = "[::]:8080";
-
-#[track_caller]
-fn body(client: &mut Client, path: &str) -> Vec<u8> {
-    client.send(format!("GET {path} HTTP/1.1\r\nHost: 10.77.0.1:8080\r\n\r\n"));
-    let response = client.receive();
-    assert_eq!(response.status, 200, "{response:?}");
-    response.body
-}
 
 fn programs(lab: &Lab) -> u32 {
     let count = || {

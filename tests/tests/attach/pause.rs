@@ -4,15 +4,9 @@ use afpa_testkit::Client;
 use afpa_tests::attach::{Attached, Kind};
 use rustix::process::{Pid, Signal, kill_process};
 
-const LARGE: usize = 100_000;
+use crate::body;
 
-#[track_caller]
-fn body(client: &mut Client, path: &str) -> Vec<u8> {
-    client.send(format!("GET {path} HTTP/1.1\r\nHost: 10.77.0.1:8080\r\n\r\n"));
-    let response = client.receive();
-    assert_eq!(response.status, 200, "{response:?}");
-    response.body
-}
+const LARGE: usize = 100_000;
 
 #[track_caller]
 fn signal(attached: &Attached, signal: Signal) {

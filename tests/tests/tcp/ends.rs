@@ -6,7 +6,7 @@ use std::time::Duration;
 use afpa_bpf::{FlowKey, Reason, Settings};
 use afpa_netlab::{Bed, Offloads, Path};
 use afpa_testkit::eventually;
-use afpa_testkit::packet::{ACK, FIN, PSH, RST, Segment};
+use afpa_testkit::packet::{ACK, FIN, PSH, RST, SYN, Segment};
 use afpa_testkit::tcp::RawClient;
 use afpa_tests::tcp::{Lab, PORT, Plan, large};
 use socket2::SockRef;
@@ -170,6 +170,21 @@ fn same_ports_out_of_time_wait() {
     assert_eq!(lab.count(Reason::FlowOpened), 2);
 }
 
+#[test]
+fn connections_of_both_families_are_forgotten_with_their_sockets() {
+    let Some(lab) = lab() else { return };
+    let sweep = || lab.fast_path().sweep(Duration::ZERO).expect("swept");
+    let sweep = || lab.bed.server().run(sweep).expect("inside");
+    for server in [Bed::SERVER_V4.into(), Bed::SERVER_V6.into()] {
+        let mut client = lab.connect(server);
+        lab.converse(&mut client);
+        assert_eq!(sweep().translated, 1);
+        assert_eq!(sweep().translated, 1, "it has a socket");
+        client.end();
+        eventually("its end", || sweep().flows == 0);
+    }
+}
+
 /// A reset and a new connection at once, without a pause that a sweep could use.
 #[test]
 fn same_ports_right_after_a_reset() {
@@ -197,6 +212,26 @@ fn half_open_connection_with_a_lost_answer_can_be_reset() {
     wire.await_segment("an answer", afpa_testkit::packet::Segment::is_from_kernel);
     let syn = Segment { seq: wire.seq.wrapping_add(9_000_000), flags: 2, ..wire.next() };
     wire.send(&Segment { ack: 0, ..syn });
+    let challenge = wire.await_segment("a challenge", |segment| segment.payload.is_empty());
+    wire.send(&Segment { seq: challenge.ack, ack: 0, flags: RST, ..wire.next() });
+    eventually("the old connection to end", || lab.sockets("established") == 0);
+}
+
+/// The same, when the server has got a request behind the one that was answered: its numbers are those behind both.
+#[test]
+fn half_open_connection_with_a_lost_answer_and_a_later_request_can_be_reset() {
+    let Some(lab) = lab() else { return };
+    let mut wire = lab.wired();
+    wire.ask_kernel();
+    let answered = wire.get("/kernel.html");
+    wire.send(&answered);
+    wire.await_segment("an answer", Segment::is_from_kernel);
+    let later = wire.get("/user.html");
+    let seq = answered.seq.wrapping_add(answered.payload.len() as u32);
+    wire.send(&Segment { seq, ..later });
+    wire.await_segment("a response", |segment| segment.payload.ends_with(b"from nginx"));
+    let syn = Segment { seq: wire.seq.wrapping_add(9_000_000), ack: 0, flags: SYN, ..wire.next() };
+    wire.send(&syn);
     let challenge = wire.await_segment("a challenge", |segment| segment.payload.is_empty());
     wire.send(&Segment { seq: challenge.ack, ack: 0, flags: RST, ..wire.next() });
     eventually("the old connection to end", || lab.sockets("established") == 0);

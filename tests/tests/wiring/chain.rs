@@ -1,10 +1,11 @@
 //! Other programs at the same hooks.
 
-use afpa_bpf::{Reason, TcxHook, TcxProgram};
+use afpa_bpf::{Reason, Settings, TcxHook, TcxProgram};
 use afpa_netlab::Bed;
+use afpa_testkit::Client;
 use afpa_tests::tcp::{Lab, Plan, Sample};
 
-use crate::support::{lab, nothing_was_dropped, user_mode_is_right};
+use crate::support::{lab, nothing_was_dropped, tc, user_mode_is_right};
 
 const HOOKS: [TcxHook; 2] = [TcxHook::Ingress, TcxHook::Egress];
 
@@ -47,17 +48,92 @@ fn answers_stop_while_another_program_stands_before_ours() {
         lab.converse(&mut client);
         let other = TcxProgram::passing_on(hook).expect("loaded");
         on_the_server(&lab, |index| other.attach_first(index)).expect("attached");
-        let behind = on_the_server(&lab, |_| lab.fast_path().look_at_chains()).expect("asked");
-        assert_eq!(behind.len(), 1);
-        let reply = client.get("/kernel.html");
-        assert!(!reply.is_from_kernel(), "{reply:?}");
-        assert!(lab.count(Reason::PassNotFirst) > 0, "{}", lab.tally());
-        user_mode_is_right(&mut client);
+        nothing_is_answered(&lab, &mut client);
         on_the_server(&lab, |index| other.detach(index)).expect("detached");
-        let behind = on_the_server(&lab, |_| lab.fast_path().look_at_chains()).expect("asked");
-        assert!(behind.is_empty());
+        assert_eq!(behind(&lab), 0);
         lab.converse(&mut client);
     }
     client.end();
     nothing_was_dropped(&lab);
+}
+
+/// The same on kernels without tcx, where all programs are filters; somebody's need not be a program of eBPF.
+#[test]
+fn answers_stop_while_another_filter_stands_before_ours() {
+    let settings = Settings { without_tcx: true, ..Settings::default() };
+    let Some(lab) = Lab::with_sample(Plan { settings, ..Plan::default() }) else { return };
+    let mut client = lab.client();
+    for hook in ["ingress", "egress"] {
+        add_filter(&lab, hook, 65_000, NOTHING);
+        assert_eq!(behind(&lab), 0, "it stands behind ours");
+        lab.converse(&mut client);
+        add_filter(&lab, hook, 1, NOTHING);
+        nothing_is_answered(&lab, &mut client);
+        tc(lab.bed.server(), &format!("filter del dev {} {hook} pref 1", Bed::DEVICE));
+        assert_eq!(behind(&lab), 0);
+        lab.converse(&mut client);
+    }
+    client.end();
+    nothing_was_dropped(&lab);
+}
+
+/// Filters that were there already have any priority. Before a filter with the first one of all there is no place.
+#[test]
+fn filters_stand_before_those_that_were_there() {
+    let files: [(&str, &[u8]); 3] = [
+        ("user.html", b"from nginx"),
+        ("kernel.html", b"from nginx, the pinned one"),
+        ("large.html", &afpa_tests::tcp::large()),
+    ];
+    for (priority, accepted, is_first) in [(5, EVERYTHING, true), (1, NOTHING, false)] {
+        let settings = Settings { without_tcx: true, ..Settings::default() };
+        let plan = Plan { settings, ..Plan::default() };
+        let Some(mut lab) = Lab::without_fast_path(plan, &files) else { return };
+        tc(lab.bed.server(), &format!("qdisc add dev {} clsact", Bed::DEVICE));
+        for hook in ["ingress", "egress"] {
+            add_filter(&lab, hook, priority, accepted);
+        }
+        if !lab.start_fast_path() {
+            return;
+        }
+        Sample::new("from the kernel").pin(lab.fast_path(), "/kernel.html");
+        let mut client = lab.client();
+        if is_first {
+            assert_eq!(behind(&lab), 0);
+            lab.converse(&mut client);
+            user_mode_is_right(&mut client);
+            lab.converse(&mut client);
+        } else {
+            nothing_is_answered(&lab, &mut client);
+        }
+        client.end();
+    }
+}
+
+/// Of packets whose first word is this, under this mask.
+const EVERYTHING: &str = "0 0";
+const NOTHING: &str = "0xffffffff 0xffffffff";
+
+/// Adds a filter that accepts packets: those behind it are not asked.
+#[track_caller]
+fn add_filter(lab: &Lab, hook: &str, priority: u32, accepted: &str) {
+    let place = format!("dev {} {hook} pref {priority} protocol all", Bed::DEVICE);
+    let filter = format!("u32 match u32 {accepted} at 0 flowid 1:7");
+    tc(lab.bed.server(), &format!("filter add {place} {filter}"));
+}
+
+/// Interfaces at which somebody else comes first.
+fn behind(lab: &Lab) -> usize {
+    on_the_server(lab, |_| lab.fast_path().look_at_chains()).expect("asked").len()
+}
+
+/// Somebody else comes first. What passes them is translated on.
+#[track_caller]
+fn nothing_is_answered(lab: &Lab, client: &mut Client) {
+    assert_eq!(behind(lab), 1);
+    let before = lab.count(Reason::PassNotFirst);
+    let reply = client.get("/kernel.html");
+    assert!(!reply.is_from_kernel(), "{reply:?}");
+    assert!(lab.count(Reason::PassNotFirst) > before, "{}", lab.tally());
+    user_mode_is_right(client);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use afpa_bpf::Reason;
 use afpa_netlab::Bed;
 use afpa_testkit::packet::{MacPair, Segment};
-use afpa_tests::tcp::PORT;
+use afpa_tests::tcp::{Lab, PORT};
 
 use crate::support::{
     attach, ip, lab, mac, nothing_was_dropped, tc, text, to, try_ip, user_mode_is_right,
@@ -16,15 +16,9 @@ use crate::support::{
 #[test]
 fn a_macvlan_beside_its_lower_device_is_translated_once() {
     let Some(lab) = lab() else { return };
-    let (server, client) = (lab.bed.server(), lab.bed.client());
-    if !try_ip(server, "link add mv0 link eth0 type macvlan mode bridge") {
+    if !add_macvlan(&lab) {
         afpa_testkit::skip!("this kernel has no macvlan");
     }
-    ip(server, "addr add 10.79.0.1/24 dev mv0");
-    ip(server, "link set mv0 up");
-    ip(client, "addr add 10.79.0.2/24 dev eth0");
-    ip(client, &format!("neigh replace 10.79.0.1 lladdr {} dev eth0", text(mac(server, "mv0"))));
-    attach(&lab, "mv0");
     for address in ["10.79.0.1", "10.77.0.1"] {
         let mut client = to(&lab, address);
         for _ in 0..3 {
@@ -40,15 +34,10 @@ fn a_macvlan_beside_its_lower_device_is_translated_once() {
 #[test]
 fn a_macvlan_whose_other_filters_accept_everything_is_translated_once() {
     let Some(lab) = lab() else { return };
-    let (server, client) = (lab.bed.server(), lab.bed.client());
-    if !try_ip(server, "link add mv0 link eth0 type macvlan mode bridge") {
+    if !add_macvlan(&lab) {
         afpa_testkit::skip!("this kernel has no macvlan");
     }
-    ip(server, "addr add 10.79.0.1/24 dev mv0");
-    ip(server, "link set mv0 up");
-    ip(client, "addr add 10.79.0.2/24 dev eth0");
-    ip(client, &format!("neigh replace 10.79.0.1 lladdr {} dev eth0", text(mac(server, "mv0"))));
-    attach(&lab, "mv0");
+    let server = lab.bed.server();
     tc(server, "qdisc add dev mv0 clsact");
     for hook in ["ingress", "egress"] {
         tc(server, &format!("filter add dev mv0 {hook} protocol ip u32 match u32 0 0 flowid 1:7"));
@@ -59,6 +48,20 @@ fn a_macvlan_whose_other_filters_accept_everything_is_translated_once() {
         user_mode_is_right(&mut client);
     }
     client.end();
+}
+
+/// `mv0`, a macvlan on the server's card, with an address of its own and the programs on it. False: the kernel has none.
+fn add_macvlan(lab: &Lab) -> bool {
+    let (server, client) = (lab.bed.server(), lab.bed.client());
+    if !try_ip(server, "link add mv0 link eth0 type macvlan mode bridge") {
+        return false;
+    }
+    ip(server, "addr add 10.79.0.1/24 dev mv0");
+    ip(server, "link set mv0 up");
+    ip(client, "addr add 10.79.0.2/24 dev eth0");
+    ip(client, &format!("neigh replace 10.79.0.1 lladdr {} dev eth0", text(mac(server, "mv0"))));
+    attach(lab, "mv0");
+    true
 }
 
 /// Connections that are open when somebody puts the card into a bridge go on.

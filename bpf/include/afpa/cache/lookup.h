@@ -27,17 +27,19 @@ struct cached {
 /* Best stored coding the client names, in the server's order: br, zstd, gzip, identity. 0: unsure. */
 static __always_inline __u32 choose_variant(const struct afpa_object *object, const struct afpa_block *block)
 {
-	if (!(object->slot[1] | object->slot[2] | object->slot[3]))
-		return object->slot[0];
+	const __u32 *slot = block->flags & AFPA_BLOCK_CLOSE ? object->closing : object->slot;
+
+	if (!(slot[1] | slot[2] | slot[3]))
+		return slot[0];
 	if (block->flags & AFPA_BLOCK_CODING_UNSURE)
 		return 0;
-	if (block->codings & 4 && object->slot[2])
-		return object->slot[2];
-	if (block->codings & 8 && object->slot[3])
-		return object->slot[3];
-	if (block->codings & 2 && object->slot[1])
-		return object->slot[1];
-	return object->slot[0];
+	if (block->codings & 4 && slot[2])
+		return slot[2];
+	if (block->codings & 8 && slot[3])
+		return slot[3];
+	if (block->codings & 2 && slot[1])
+		return slot[1];
+	return slot[0];
 }
 
 /* The version in the slot; 0: vacant. What is read of the slot afterwards is of this version, or of a later one. */
@@ -134,6 +136,8 @@ static __always_inline enum afpa_reason derive_cached_response(struct work *work
 	rules = object->fields;
 	if (request->block.fields & ~rules)
 		return AFPA_PASS_FIELD;
+	if (request->old && !(rules & AFPA_OLD_ALIKE))
+		return AFPA_PASS_VARIANT;
 	cached->index = choose_variant(object, &request->block);
 	if (cached->index == 0)
 		return AFPA_PASS_VARIANT;

@@ -20,6 +20,7 @@ struct commitment {
 	__u8 head;            /* the method is HEAD */
 	__u8 kind;            /* enum afpa_kind */
 	__u8 multi_segment;   /* it is a transfer: the kernel gets the request's acknowledgement later */
+	__u8 closes;          /* it is the connection's last one, and our FIN goes with it, or follows a transfer */
 	/* filled by `commit` */
 	__u8 ack_up;          /* the request carries an acknowledgement that the kernel waits for */
 	__u8 ecn;             /* of the IP header: new data may be marked, if that was negotiated */
@@ -80,6 +81,8 @@ static __always_inline void take_turn(struct afpa_flow *flow, const struct segme
 	flow->used_ns = turn->now;
 	flow->passed = 0;
 	flow->way_doubted = false;
+	if (c->closes)
+		flow->socketless = c->multi_segment ? AFPA_SOCKETLESS_CLOSING : AFPA_SOCKETLESS_FIN_WAIT;
 }
 
 /*

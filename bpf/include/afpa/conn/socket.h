@@ -129,6 +129,34 @@ static __noinline struct bpf_sock *find_socket(struct __sk_buff *skb, const stru
 }
 
 /*
+ * Can a listener be given a connection in the middle, as if the kernel's TCP had begun it? Not one of Multipath TCP, whose
+ * connections are other sockets; not one that wants signed segments; and not one with a receive buffer of its own size,
+ * whose first window would be another one.
+ */
+static __always_inline bool takes_connections(struct bpf_sock *found, const struct tcp_sock *tcp)
+{
+	const struct sock *sock = &tcp->inet_conn.icsk_inet.sk;
+
+	if (!is_served(found))
+		return false;
+	if (bpf_core_field_exists(tcp->is_mptcp) && tcp->is_mptcp)
+		return false;
+	if (bpf_core_field_exists(tcp->md5sig_info) && tcp->md5sig_info)
+		return false;
+	if (bpf_core_field_exists(tcp->ao_info) && tcp->ao_info)
+		return false;
+	return !(BPF_CORE_READ_BITFIELD(sock, sk_userlocks) & SOCK_RCVBUF_LOCK);
+}
+
+/* Has its queue room for one more connection? A full one loses the request, and resets the client at the segment behind it. */
+static __always_inline bool has_room(const struct tcp_sock *listener)
+{
+	const struct sock *sock = &listener->inet_conn.icsk_inet.sk;
+
+	return sock->sk_ack_backlog <= sock->sk_max_ack_backlog;
+}
+
+/*
  * A server that defers accepting (TCP_DEFER_ACCEPT) has no socket before the first request is there, only the
  * handshake's request socket, which knows both first numbers. That request goes up; later ones are answered when
  * there is a socket to prove them by, and to see whose it is (`confirm_socket`).

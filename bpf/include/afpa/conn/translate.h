@@ -8,8 +8,6 @@
 
 #include <afpa/conn/flow.h>
 
-#define OPTIONS_MAX 40
-#define OPTION_NOP 1
 #define SACK_LAYOUT 0x010105 /* NOP NOP kind 5 */
 #define SACK_EDGES 8         /* four blocks */
 
@@ -25,9 +23,12 @@ struct translation {
 static __always_inline void rx_translation(const struct afpa_flow *flow, const struct segment *s, struct translation *t)
 {
 	t->seq = s->seq - flow->rx_offset;
-	/* The client has not got our answer, so F4 showed it older numbers: the kernel takes no inexact reset. */
+	/*
+	 * The client has not got our answer, so F4 showed it older numbers. The kernel, which may have got requests behind
+	 * that one, takes no inexact reset.
+	 */
 	if (s->flags & TCP_RST && s->seq == flow->request_seq && answer_outstanding(flow))
-		t->seq += flow->request_length;
+		t->seq = flow->kernel_received;
 	t->ack = s->ack - flow->tx_offset;
 	/*
 	 * It acknowledges part of our answer. Anything older stays as old as it is: the kernel's TCP does not take it for an

@@ -255,13 +255,24 @@ static __always_inline void read_modified_since(struct scan *scan)
 	scan->block.modified_since_length = scan->line.value_length;
 }
 
-/* "keep-alive", the default, in any case; every other connection option changes what happens next. */
-static __always_inline bool connection_stays(const struct work *work, const struct line *line)
+/*
+ * "keep-alive", the default, or "close", in any case; every other connection option changes what happens next, in ways
+ * that are not known here.
+ */
+static __always_inline bool read_connection(struct work *work, struct scan *scan)
 {
+	const struct line *line = &scan->line;
 	__u32 at = line->value_at;
 
-	if (line->value_length != 10 || at > LAST_WORD - 8)
+	if (at > LAST_WORD - 8)
 		return false;
+	if (line->value_length == 5) {
+		scan->block.flags |= AFPA_BLOCK_CLOSE;
+		return ((load8(work->head + at) | EVERY_BYTE(0x20)) & 0xffffffffffULL) == N('c', 'l', 'o', 's', 'e', 0, 0, 0);
+	}
+	if (line->value_length != 10)
+		return false;
+	scan->block.flags |= AFPA_BLOCK_KEEP;
 	return (load8(work->head + at) | EVERY_BYTE(0x20)) == N('k', 'e', 'e', 'p', '-', 'a', 'l', 'i') &&
 	       (work->head[at + 8] | 0x20) == 'v' && (work->head[at + 9] | 0x20) == 'e';
 }
@@ -281,7 +292,7 @@ static __always_inline bool read_field(struct work *work, struct scan *scan)
 		scan->block.flags |= AFPA_BLOCK_HOST;
 		scan->block.site = site;
 	} else if (named(line, NAME_CONNECTION)) {
-		return connection_stays(work, line);
+		return read_connection(work, scan);
 	} else if (named(line, NAME_ACCEPT_ENCODING)) {
 		afpa_read_codings(work);
 	} else if (named(line, NAME_IF_NONE_MATCH)) {

@@ -18,6 +18,7 @@
 #define SPACE_GET N('G', 'E', 'T', ' ', 0, 0, 0, 0)
 #define SPACE_HEAD N('H', 'E', 'A', 'D', ' ', 0, 0, 0)
 #define VERSION_HTTP N('H', 'T', 'T', 'P', '/', '1', '.', '1')
+#define VERSION_OLD N('H', 'T', 'T', 'P', '/', '1', '.', '0')
 
 /* Bytes of the method and the space behind it. Those whose request may have content only when framed. */
 static __always_inline __u32 method_size(__u64 start, bool framed)
@@ -92,13 +93,29 @@ __noinline int afpa_parse_request_line(struct work *work, __u32 length, __u32 fr
 	opaque(at);
 	if (size == 0 || at > BLOCK_AT_MAX - 10)
 		return AFPA_PASS_REQUEST_LINE;
-	if (load8(work->head + at) != VERSION_HTTP || !crlf_at(work, at + 8))
+	request->old = load8(work->head + at) == VERSION_OLD && request->may_close && !framed;
+	if ((load8(work->head + at) != VERSION_HTTP && !request->old) || !crlf_at(work, at + 8))
 		return AFPA_PASS_REQUEST_LINE;
 	request->path_hash = hash;
 	request->path_length = size;
 	request->block_at = at + 10;
 	request->block_length = length - request->block_at;
 	return AFPA_ANSWERED;
+}
+
+/*
+ * May the connection stay, or be closed here, as the request wants? HTTP/1.0 wants it closed, unless it says otherwise; then
+ * the answer would say so, too, which none that is stored does (RFC 9112, 9.3).
+ */
+static __always_inline bool ends_as_it_may(struct request *request)
+{
+	if (request->old && request->block.flags & AFPA_BLOCK_KEEP)
+		return false;
+	if (request->old)
+		request->block.flags |= AFPA_BLOCK_CLOSE;
+	if (request->block.flags & AFPA_BLOCK_CLOSE)
+		return request->may_close && !(request->block.flags & AFPA_BLOCK_KEEP);
+	return true;
 }
 
 /* Is anything pinned under this hash, on any site? Almost always right, one load. */
@@ -122,6 +139,10 @@ static __always_inline enum certainty derive_request(struct work *work, __u32 le
 	*reason = check_block(work, listener);
 	if (*reason != AFPA_ANSWERED)
 		return REQUEST_UNSURE;
+	if (!ends_as_it_may(&work->request)) {
+		*reason = AFPA_PASS_HEADER;
+		return REQUEST_UNSURE; /* its socket must be closed, which is user mode's */
+	}
 	if (!path_may_be_pinned(work->request.path_hash))
 		*reason = AFPA_PASS_NOT_PINNED;
 	else if (!(work->request.block.flags & AFPA_BLOCK_ANSWERABLE))
@@ -190,7 +211,8 @@ static __always_inline __u64 derive_framing(struct work *work, __u32 length, con
 		return NO_FRAMING;
 	content = method_size(load8(work->head), false) == 0;
 	scan_block(work, listener, content);
-	if (!(scan->block.flags & AFPA_BLOCK_ONE_REQUEST) || scan->content_length > REQUEST_CONTENT_MAX)
+	if ((scan->block.flags & (AFPA_BLOCK_ONE_REQUEST | AFPA_BLOCK_CLOSE)) != AFPA_BLOCK_ONE_REQUEST ||
+	    scan->content_length > REQUEST_CONTENT_MAX)
 		return NO_FRAMING;
 	return content ? scan->content_length : 0;
 }

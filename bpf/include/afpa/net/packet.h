@@ -34,6 +34,8 @@
 #define ECN_MASK 3
 #define ECN_CAPABLE 2 /* ECT(0) */
 #define ECN_CONGESTED 3
+#define OPTIONS_MAX 40    /* bytes of TCP options */
+#define OPTION_NOP 1
 #define TIMESTAMP_SIZE 12
 #define TIMESTAMP_LAYOUT 0x0101080a /* NOP NOP kind 8 length 10: how every stack aligns the option */
 

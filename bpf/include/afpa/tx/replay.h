@@ -53,6 +53,7 @@ static __always_inline bool rebuild_in_two(struct __sk_buff *skb, struct work *w
 				       const struct afpa_date *date, bool partial)
 {
 	__u32 whole, rest, sum, begin = 0;
+	__u8 fin;
 
 	outgoing_answer(out, &slot->whole, slot->bytes, head_only, date);
 	whole = out->length;
@@ -61,6 +62,8 @@ static __always_inline bool rebuild_in_two(struct __sk_buff *skb, struct work *w
 	begin = bpf_csum_diff(0, 0, (__be32 *)(slot->bytes + SUM_CHUNK), SUM_CHUNK, begin);
 	begin = bpf_csum_diff(0, 0, (__be32 *)(slot->bytes + 2 * SUM_CHUNK), PART - 2 * SUM_CHUNK, begin);
 	out->ack = s->seq;
+	fin = out->flags & TCP_FIN;
+	out->flags &= ~TCP_FIN; /* the second one has it */
 	out->length = PART;
 	out->sum = fold((__u64)begin + (slot->whole.date_offset & 1 ? date->sum_odd : date->sum_even));
 	if (!make_packet(skb, work, s, out, partial) || !store_payload(skb, s, out, PART) ||
@@ -70,6 +73,7 @@ static __always_inline bool rebuild_in_two(struct __sk_buff *skb, struct work *w
 	rest = whole - PART;
 	out->swap = false; /* make_packet has swapped them already */
 	out->seq += PART;
+	out->flags |= fin;
 	out->length = rest;
 	out->sum = fold((__u64)sum + (__u16)~out->sum);
 	if (!make_packet(skb, work, s, out, partial))

@@ -89,6 +89,7 @@ static __always_inline void report(const struct work *work, const struct segment
 	event->length = c->length;
 	event->kind = c->kind;
 	event->head = c->head;
+	event->old = work->request.old;
 	event->weight = every;
 	event->block = work->request.entry;
 	event->block_sequence = work->request.entry_sequence;
@@ -123,6 +124,8 @@ __noinline int afpa_reply(struct __sk_buff *skb, struct work *work, const struct
 	out.ecn = c->ecn;
 	if (s->flags & TCP_ECE)
 		out.flags |= TCP_CWR;
+	if (c->closes)
+		out.flags |= TCP_FIN;
 	if (!slot || !build_answer(skb, work, s, slot, c->kind, &out, date_entry(c->date), partial)) {
 		count_at(s->place, AFPA_PASS_SEND); /* committed: the client sends the request again, and is answered */
 		return TCX_DROP;

@@ -86,8 +86,12 @@ impl Filling<'_> {
         let siblings = if folder { Vec::new() } else { self.siblings(&path) };
         let mut gathered = Vec::new();
         for hosts in self.filler.sites().iter() {
-            let wanted =
-                Wanted { hosts: &hosts.names, target: &target, longest: self.filler.scope.longest };
+            let wanted = Wanted {
+                hosts: &hosts.names,
+                target: &target,
+                longest: self.filler.scope.longest,
+                closes: self.filler.fast_path.may_close(),
+            };
             let fits = |answer: &Answer| {
                 versions.iter().any(|version| version.content == answer.content())
             };

@@ -38,6 +38,8 @@ pub struct Wanted<'a> {
     pub target: &'a str,
     /// Longest answer, head and content, that can be kept.
     pub longest: usize,
+    /// Whether requests that ask for the connection's end are of interest.
+    pub closes: bool,
 }
 
 /// Why a target is not kept.

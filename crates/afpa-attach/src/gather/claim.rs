@@ -77,7 +77,7 @@ impl Claim {
     ) -> Result<bool, AskError> {
         let Some((text, digest)) = self.answers.get(answer) else { return Ok(true) };
         let host = self.hosts.get(host).map(String::as_str).unwrap_or_default();
-        let wanted = Wanted { hosts: &self.hosts, target: &self.target, longest: 0 };
+        let wanted = Wanted { hosts: &self.hosts, target: &self.target, longest: 0, closes: false };
         let coding = text.iter().map(|text| ("Accept-Encoding", text.as_str()));
         let fields: Vec<_> = coding.chain(fields.iter().copied()).collect();
         let request = request(&wanted, Asked::Get, host, &fields, false);

@@ -50,7 +50,7 @@ pub fn gather(
         return Err(Unfit::Differs("each time"));
     }
     let answers = talk.settle(None, whole)?;
-    let mut classes = vec![AnswerClass { text: None, answers, lifetime }];
+    let mut classes = vec![AnswerClass { text: None, answers, closing: None, lifetime }];
     let browser = talk.coded(Some("gzip, deflate, br, zstd"));
     let alike = browser.is_ok_and(|browser| classes.iter().all(|c| c.answers.whole.same(&browser)));
     // Some servers compress without saying so in Vary. All sets of codings are asked for, so it is known.
@@ -62,18 +62,24 @@ pub fn gather(
     let rules =
         Rules { other_tag: talk.apart(&classes)?, fields: talk.fields(&mut classes, &plan)? };
     talk.everywhere(&classes, &plan)?;
+    let mut old_alike = false;
+    if wanted.closes {
+        talk.closing(&mut classes)?;
+        old_alike = talk.old_alike(&classes)?;
+    }
     let class_of = |class: Class| class.and_then(|index| classes.get(index));
     let lifetime = plan.iter().filter_map(|(_, class)| class_of(*class)?.lifetime).min();
     let stored = plan.iter().map(|(coding, class)| Stored {
         coding: *coding,
         answers: class_of(*class).map(|class| class.answers.clone()),
+        closing: class_of(*class).and_then(|class| class.closing.clone()),
     });
     let variants: Vec<_> = stored.collect();
     if variants.is_empty() {
         return Err(Unfit::Differs("in every coding"));
     }
     let claim = Claim::new(wanted, pinned(&classes, &plan), rules.fields);
-    Ok(Gathered { variants, lifetime, rules, claim })
+    Ok(Gathered { variants, closes: wanted.closes, old_alike, lifetime, rules, claim })
 }
 
 /// The classes that a plan stores.

@@ -13,6 +13,10 @@ use crate::answer::Answer;
 pub struct Gathered {
     /// One for each coding that is stored.
     pub variants: Vec<Stored>,
+    /// Whether requests that ask for the connection's end were asked as well.
+    pub(super) closes: bool,
+    /// Whether HTTP/1.0 gets the same answers as these.
+    pub(super) old_alike: bool,
     /// To be asked for again after this.
     pub lifetime: Option<Duration>,
     /// Which requests get them.
@@ -36,12 +40,15 @@ pub struct Stored {
     pub(super) coding: Coding,
     /// `None`: such requests go to the server.
     pub(super) answers: Option<Answers>,
+    /// The answers to requests that ask for the connection's end. `None`: these go to the server.
+    pub(super) closing: Option<Answers>,
 }
 
 /// A class of answers, and an Accept-Encoding that they answer.
 pub(super) struct AnswerClass {
     pub(super) text: Option<String>,
     pub(super) answers: Answers,
+    pub(super) closing: Option<Answers>,
     pub(super) lifetime: Option<Duration>,
 }
 
@@ -73,25 +80,36 @@ impl Gathered {
             other_tag_gets_whole: self.rules.other_tag,
             // nginx wants the date to fit as well.
             tag_wins: false,
+            old_alike: self.old_alike,
             head,
         }
     }
 
     /// In the form that is pinned.
     pub fn variants(&self) -> Vec<Variant<'_>> {
-        self.variants.iter().map(Stored::variant).collect()
+        let closing = self.variants.iter().filter(|_| self.closes).map(Stored::closing);
+        self.variants.iter().map(Stored::variant).chain(closing).collect()
     }
 }
 
 impl Stored {
     fn variant(&self) -> Variant<'_> {
-        let whole = self.answers.as_ref().map(|answers| &answers.whole);
+        self.variant_of(self.answers.as_ref(), false)
+    }
+
+    fn closing(&self) -> Variant<'_> {
+        self.variant_of(self.closing.as_ref(), true)
+    }
+
+    fn variant_of<'s>(&self, answers: Option<&'s Answers>, closing: bool) -> Variant<'s> {
+        let whole = answers.map(|answers| &answers.whole);
         Variant {
             coding: self.coding,
+            closing,
             etag: whole.and_then(|whole| whole.field("etag")).map(opaque).unwrap_or_default(),
             last_modified: whole.and_then(|w| w.field("last-modified")?.try_into().ok()),
             whole: whole.and_then(response),
-            not_modified: self.answers.as_ref().and_then(|a| response(a.not_modified.as_ref()?)),
+            not_modified: answers.and_then(|answers| response(answers.not_modified.as_ref()?)),
         }
     }
 }

@@ -13,6 +13,9 @@ use crate::permit::{Permit, permit};
 /// A tag that no server gives.
 const NO_TAG: &str = "\"afpa-attach-asks\"";
 
+/// What ends a connection with the response (RFC 9112 section 9.6).
+const CLOSE: (&str, &str) = ("Connection", "close");
+
 /// The questions about one target.
 pub(super) struct Talk<'a> {
     pub(super) server: &'a mut dyn Ask,
@@ -97,6 +100,98 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
+    /// What each class is like for requests that ask for the connection's end. It must differ in the Connection field
+    /// alone, from every viewpoint and by every name; else such requests are left to the server.
+    pub(super) fn closing(&mut self, classes: &mut [AnswerClass]) -> Result<(), Unfit> {
+        for class in classes {
+            class.closing = match self.closing_of(class) {
+                Ok(closing) => closing,
+                Err(AskError::Malformed(_)) => None,
+                Err(other) => return Err(other.into()),
+            };
+        }
+        Ok(())
+    }
+
+    /// Whether HTTP/1.0 gets the closing answers, too: in every coding, from every viewpoint, by every name.
+    pub(super) fn old_alike(&mut self, classes: &[AnswerClass]) -> Result<bool, Unfit> {
+        let wanted = self.wanted;
+        for class in classes {
+            let Some(closing) = &class.closing else { return Ok(false) };
+            let coding = class.coding();
+            for viewpoint in 0..self.viewpoints.max(1) {
+                for host in wanted.hosts {
+                    let whole = self.ask_old((viewpoint, host), Asked::Get, &coding)?;
+                    if !whole.is_some_and(|whole| whole.same(&closing.whole)) {
+                        return Ok(false);
+                    }
+                }
+            }
+            let at = (0, self.host());
+            let head = self.ask_old(at, Asked::Head, &coding)?;
+            if closing.head && !head.is_some_and(|head| head.same_head(&closing.whole)) {
+                return Ok(false);
+            }
+            if let (Some(expected), Some(condition)) = (&closing.not_modified, class.condition()) {
+                let fields = [&coding[..], &[condition]].concat();
+                let said = self.ask_old(at, Asked::Get, &fields)?;
+                if !said.is_some_and(|said| said.same(expected)) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// A request of HTTP/1.0; None: the answer cannot be read.
+    fn ask_old(
+        &mut self,
+        (viewpoint, host): (usize, &str),
+        asked: Asked,
+        fields: &[(&str, &str)],
+    ) -> Result<Option<Answer>, Unfit> {
+        let request = request(self.wanted, asked, host, fields, false);
+        let request = request.replacen(" HTTP/1.1\r\n", " HTTP/1.0\r\n", 1);
+        match self.server.ask_at(viewpoint, asked, &request) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(AskError::Malformed(_)) => Ok(None),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn closing_of(&mut self, class: &AnswerClass) -> Result<Option<Answers>, AskError> {
+        let fields = [&class.coding()[..], &[CLOSE]].concat();
+        let wanted = self.wanted;
+        let mut whole: Option<Answer> = None;
+        for viewpoint in 0..self.viewpoints.max(1) {
+            for host in wanted.hosts {
+                let answer = self.ask(viewpoint, Asked::Get, host, &fields)?;
+                let same = whole.as_ref().is_none_or(|first| first.same(&answer));
+                if !same || !answer.same_but_closing(&class.answers.whole, true) {
+                    return Ok(None);
+                }
+                whole = Some(answer);
+            }
+        }
+        let Some(whole) = whole.filter(|whole| whole.len() <= wanted.longest) else {
+            return Ok(None);
+        };
+        let host = self.host();
+        if class.answers.head && !self.ask(0, Asked::Head, host, &fields)?.same_head(&whole) {
+            return Ok(None);
+        }
+        let kept = class.answers.not_modified.as_ref().zip(class.condition());
+        let mut not_modified = None;
+        if let Some((kept, condition)) = kept {
+            let fields = [&fields[..], &[condition]].concat();
+            let answer = self.ask(0, Asked::Get, host, &fields)?;
+            let fits = answer.date_offset().is_some() && answer.len() <= NOT_MODIFIED_MAX;
+            not_modified =
+                Some(answer).filter(|answer| fits && answer.same_but_closing(kept, false));
+        }
+        Ok(Some(Answers { whole, not_modified, head: class.answers.head }))
+    }
+
     /// Asks in every form. `classes` holds the answer without Accept-Encoding.
     pub(super) fn classify(
         &mut self,
@@ -173,7 +268,8 @@ impl<'a> Talk<'a> {
         }
         match self.settle(text, answer) {
             Ok(answers) => {
-                classes.push(AnswerClass { text: text.map(str::to_owned), answers, lifetime });
+                let text = text.map(str::to_owned);
+                classes.push(AnswerClass { text, answers, closing: None, lifetime });
             }
             Err(Unfit::Differs(_)) => return Ok(None),
             Err(other) => return Err(other),

@@ -86,7 +86,8 @@ impl FastPath {
             }
             let version = pinned.next_version();
             self.write(draft, version, lot);
-            object.slot[variant.coding as usize] = lot.slot;
+            let slots = if variant.closing { &mut object.closing } else { &mut object.slot };
+            slots[variant.coding as usize] = lot.slot;
             versions.push(version);
         }
         if let Err(error) = self.objects.update(&key.to_bytes(), &object.to_bytes(), MapFlags::ANY)

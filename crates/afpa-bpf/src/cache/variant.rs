@@ -34,6 +34,8 @@ pub struct Response<'a> {
 pub struct Variant<'a> {
     /// Which one.
     pub coding: Coding,
+    /// It answers requests that ask for the connection's end. Used on connections without a socket alone.
+    pub closing: bool,
     /// Entity tag with quotes; empty: none, so that If-None-Match never holds.
     pub etag: &'a [u8],
     /// The Last-Modified value; None: If-Modified-Since goes to user mode.
@@ -48,6 +50,8 @@ pub struct Variant<'a> {
 pub const FIELD_UNKNOWN: u32 = afpa_abi::FIELD_UNKNOWN as u32;
 const OTHER_TAG_WHOLE: u32 = afpa_abi::OTHER_TAG_WHOLE as u32;
 const TAG_WINS: u32 = afpa_abi::TAG_WINS as u32;
+const OLD_ALIKE: u32 = afpa_abi::OLD_ALIKE as u32;
+const RULES: u32 = OTHER_TAG_WHOLE | TAG_WINS | OLD_ALIKE;
 
 /// Which requests for an object are answered, beyond what its variants say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +63,8 @@ pub struct PinRules {
     pub other_tag_gets_whole: bool,
     /// If-None-Match decides alone, whatever If-Modified-Since says.
     pub tag_wins: bool,
+    /// HTTP/1.0 gets what a request of HTTP/1.1 gets that asks for the connection's end.
+    pub old_alike: bool,
     /// HEAD is answered, with the head of the whole answer: one for each coding, by its number.
     pub head: [bool; 4],
 }
@@ -66,8 +72,14 @@ pub struct PinRules {
 impl Default for PinRules {
     /// What AFPA's own server does: it reads no fields but those that the programs read, and follows RFC 9110.
     fn default() -> Self {
-        let fields = !(OTHER_TAG_WHOLE | TAG_WINS);
-        Self { fields, other_tag_gets_whole: true, tag_wins: true, head: [true; 4] }
+        let fields = !RULES;
+        Self {
+            fields,
+            other_tag_gets_whole: true,
+            tag_wins: true,
+            old_alike: true,
+            head: [true; 4],
+        }
     }
 }
 
@@ -75,7 +87,8 @@ impl PinRules {
     pub(super) fn word(&self) -> u32 {
         let whole = if self.other_tag_gets_whole { OTHER_TAG_WHOLE } else { 0 };
         let wins = if self.tag_wins { TAG_WINS } else { 0 };
-        self.fields & !(OTHER_TAG_WHOLE | TAG_WINS) | whole | wins
+        let old = if self.old_alike { OLD_ALIKE } else { 0 };
+        self.fields & !RULES | whole | wins | old
     }
 }
 

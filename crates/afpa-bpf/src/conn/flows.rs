@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use afpa_abi::{Flow, FlowKey, Transfer, flow_flags};
+use afpa_abi::{Flow, FlowKey, Transfer, flow_flags, socketless};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -16,11 +16,18 @@ pub struct Swept {
     pub flows: usize,
     /// Of these, those with a sequence offset, which need translation.
     pub translated: usize,
+    /// Of these, those of connections without a socket.
+    pub socketless: usize,
     /// Flows whose socket was looked for.
     pub probed: usize,
     /// Flows removed.
     pub removed: usize,
 }
+
+const ETHERNET: usize = 14;
+/// Bytes that the program is run on: the flow's key is within them. Newer kernels run none on less than a header of the
+/// protocol.
+const PROBE: usize = ETHERNET + 40;
 
 /// Connections closed both ways are looked after this soon.
 const CLOSED_AFTER: Duration = Duration::from_secs(1);
@@ -36,8 +43,14 @@ impl FastPath {
         self.each_flow(|key, flow| {
             swept.flows += 1;
             swept.translated += usize::from(flow.rx_offset | flow.tx_offset != 0);
+            swept.socketless += usize::from(has_no_socket(&flow));
             let closed = flow_flags::CLIENT_FIN | flow_flags::SERVER_FIN;
-            let patience = if flow.flags & closed == closed { CLOSED_AFTER } else { idle };
+            let patience = match flow.socketless {
+                _ if flow.flags & closed == closed => CLOSED_AFTER,
+                socketless::OPEN => self.settings.socketless_idle,
+                socketless::CLOSING | socketless::FIN_WAIT => CLOSED_AFTER,
+                _ => idle,
+            };
             if now.saturating_sub(Duration::from_nanos(flow.used_ns)) >= patience {
                 suspects.push(key);
             }
@@ -58,10 +71,30 @@ impl FastPath {
         Ok(flow.and_then(|bytes| Flow::from_bytes(&bytes)))
     }
 
-    /// Connections that would break if the programs were detached now.
+    /// Close all connections without a socket, as a server that ends closes idle ones. Must run in the network namespace
+    /// of the interfaces, once no SYN is answered any more ([`FastPath::drain`]). Returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// Those of system calls.
+    pub fn close_socketless(&self) -> libbpf_rs::Result<usize> {
+        let mut open = Vec::new();
+        self.each_flow(|key, flow| {
+            if has_no_socket(&flow) {
+                open.push(key);
+            }
+        })?;
+        for key in &open {
+            self.probe(key).map_err(libbpf_rs::Error::from)?;
+        }
+        Ok(open.len())
+    }
+
+    /// Connections that would break if the programs were detached now: those with a sequence offset, and those without a
+    /// socket.
     pub fn translated_flows(&self) -> libbpf_rs::Result<usize> {
         let mut translated = 0;
-        self.each_flow(|_, flow| translated += usize::from(flow.rx_offset | flow.tx_offset != 0))?;
+        self.each_flow(|_, flow| translated += usize::from(breaks(&flow)))?;
         Ok(translated)
     }
 
@@ -103,8 +136,10 @@ impl FastPath {
 
     /// Ask the kernel whether the socket is there still; the program removes the flow if not.
     fn probe(&self, key: &FlowKey) -> std::io::Result<bool> {
-        let mut packet = [0; 14 + size_of::<FlowKey>()];
-        packet[14..].copy_from_slice(&key.to_bytes());
+        let mut packet = [0; PROBE];
+        let is_ipv4 = key.client[..10] == [0; 10] && key.client[10..12] == [0xff; 2];
+        packet[12..ETHERNET].copy_from_slice(if is_ipv4 { &[0x08, 0x00] } else { &[0x86, 0xdd] });
+        packet[ETHERNET..][..size_of::<FlowKey>()].copy_from_slice(&key.to_bytes());
         Ok(crate::dry_run::run(&self.probe, &packet, 1)?.verdict == 1)
     }
 
@@ -113,6 +148,21 @@ impl FastPath {
     pub fn put_flow(&self, key: &FlowKey, flow: &[u8; size_of::<Flow>()]) -> libbpf_rs::Result<()> {
         self.flows.update(&key.to_bytes(), flow, MapFlags::ANY)
     }
+}
+
+/// Whether the connection needs the programs. One without a socket that was sent a FIN, and has all before it, does not.
+fn breaks(flow: &Flow) -> bool {
+    let sent = flow.kernel_next.wrapping_add(flow.tx_offset);
+    match flow.socketless {
+        socketless::NOT | socketless::HANDED_OVER => flow.rx_offset | flow.tx_offset != 0,
+        socketless::FIN_WAIT | socketless::LAST_ACK => (flow.snd_una.wrapping_sub(sent) as i32) < 0,
+        _ => true,
+    }
+}
+
+/// Whether the kernel's TCP never saw the connection.
+fn has_no_socket(flow: &Flow) -> bool {
+    !matches!(flow.socketless, socketless::NOT | socketless::HANDED_OVER)
 }
 
 /// All entries at once. The kernel ends a smaller batch early when what it reads next would not fit, and the

@@ -8,3 +8,4 @@ pub(crate) mod listen;
 pub(crate) mod police;
 pub(crate) mod samples;
 pub(crate) mod served;
+pub(crate) mod socketless;

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
 use afpa_abi::{Endpoint, Listening, Survey};
 use libbpf_rs::libbpf_sys::bpf_iter_create;
@@ -53,11 +54,18 @@ impl FastPath {
         Ok(())
     }
 
-    /// Leaves what this process asks by the connected `socket` to user mode, and counts none of it. So it is where the
-    /// connection leads over `lo`, as all do to own addresses.
-    pub fn ask_user_mode(&self, socket: impl AsFd) -> libbpf_rs::Result<()> {
-        let socket = socket.as_fd().as_raw_fd();
-        self.questions.update(&socket.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY)
+    /// Connects to a server of this machine. What is asked by this connection is left to user mode, and nobody counts it.
+    /// So it is where the connection leads over `lo`, as all do to own addresses.
+    pub fn connect_to_user_mode(
+        &self,
+        address: SocketAddr,
+        timeout: Duration,
+    ) -> io::Result<TcpStream> {
+        let stream = TcpStream::connect_timeout(&address, timeout)?;
+        let socket = stream.as_raw_fd().to_ne_bytes();
+        let marked = self.questions.update(&socket, &1u32.to_ne_bytes(), MapFlags::ANY);
+        marked.map_err(io::Error::other)?;
+        Ok(stream)
     }
 
     /// Serves the connections of the server that listens on `address`, in the network namespace of the calling

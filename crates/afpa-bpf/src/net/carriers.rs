@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use crate::load::{FastPath, Unavailable};
-use crate::net::interfaces::{Interface, carrying};
+use crate::net::interfaces::{Interface, carrying, is_gone};
 
 /// Interfaces with programs, by number, and those that refused them.
 #[derive(Debug, Default)]
@@ -105,26 +105,12 @@ impl Carriers {
     }
 
     fn let_go(&mut self, fast_path: &FastPath) -> Vec<Change> {
-        let there = |index: u32| !matches!(name_of(index), Err(error) if is_gone(&error));
-        self.refused.retain(|index, _| there(*index));
-        let gone: Vec<u32> = self.on.keys().copied().filter(|index| !there(*index)).collect();
+        self.refused.retain(|index, _| !is_gone(*index));
+        let gone: Vec<u32> = self.on.keys().copied().filter(|index| is_gone(*index)).collect();
         let names = gone.into_iter().filter_map(|index| {
             fast_path.detach(index);
             self.on.remove(&index)
         });
         names.map(Change::Gone).collect()
     }
-}
-
-fn name_of(index: u32) -> io::Result<String> {
-    let socket = rustix::net::socket(
-        rustix::net::AddressFamily::INET,
-        rustix::net::SocketType::DGRAM,
-        None,
-    )?;
-    Ok(rustix::net::netdevice::index_to_name(&socket, index)?)
-}
-
-fn is_gone(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(6 | 19)) // ENXIO, ENODEV
 }

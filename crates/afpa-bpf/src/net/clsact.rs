@@ -36,12 +36,25 @@ pub(crate) struct Filter {
 /// ENOENT, ENODEV, EINVAL: the kernel's words for a filter that is not there any more.
 const GONE: [i32; 3] = [2, 19, 22];
 
+/// The kernel chooses one.
+const ANY_PRIORITY: u32 = 0;
+/// It begins here, and goes down.
+const CHOSEN_BY_KERNEL: u32 = 0xc000;
+
 impl Filter {
-    /// Puts a program on a hook, before the filters that are there.
+    /// Puts a program on a hook, before the filters that are there. Before a filter of another kind with the first
+    /// priority there is no place; then it comes behind.
     pub(crate) fn put(program: &OwnedFd, interface: u32, hook: u32) -> io::Result<Self> {
-        let mut tc = hook_of(program, interface, hook);
-        tc.create().map_err(system)?;
-        let tc = tc.attach().map_err(system)?;
+        hook_of(program, interface, hook).create().map_err(system)?;
+        let attach = |priority| hook_of(program, interface, hook).priority(priority).attach();
+        // What the kernel chooses is before those alone for which it has chosen, too.
+        let tc = match filters::lowest_priority(interface, hook)? {
+            Some(lowest @ ..CHOSEN_BY_KERNEL) => {
+                attach(lowest.saturating_sub(1).max(1)).or_else(|_| attach(ANY_PRIORITY))
+            }
+            _ => attach(ANY_PRIORITY),
+        };
+        let tc = tc.map_err(system)?;
         let (priority, handle) = (tc.get_priority(), tc.get_handle());
         Self::held(program, (interface, hook), priority, handle)
     }
@@ -124,7 +137,7 @@ pub(crate) fn remove_orphans(interface: u32, hook: u32, own: &OwnedFd) -> io::Re
     kept.push(own);
     let entries = filters::on(interface, BPF_TCX_INGRESS)?;
     let is_orphan = |found: &filters::Found| {
-        let is_ours = found.name.starts_with("afpa_") && !kept.contains(&found.program);
+        let is_ours = found.runs_afpa() && !kept.contains(&found.program);
         is_ours
             && (is_dead(found.program) || entries.iter().any(|entry| is_dead_half(found, entry)))
     };

@@ -67,6 +67,20 @@ pub fn is_reachable(address: IpAddr, all: &[Interface]) -> bool {
         || all.iter().any(|interface| interface.addresses.contains(&address))
 }
 
+/// Whether the calling thread's network namespace has no interface of this index.
+pub(crate) fn is_gone(index: u32) -> bool {
+    matches!(name_of(index), Err(error) if matches!(error.raw_os_error(), Some(6 | 19))) // ENXIO, ENODEV
+}
+
+fn name_of(index: u32) -> io::Result<String> {
+    let socket = rustix::net::socket(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::DGRAM,
+        None,
+    )?;
+    Ok(rustix::net::netdevice::index_to_name(&socket, index)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

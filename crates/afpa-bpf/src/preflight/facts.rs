@@ -8,6 +8,7 @@ use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 
 use super::{Facts, FastPathFacts, listeners, routes, xfrm};
+use crate::conn::socketless::TcpSettings;
 use crate::found::{FoundFastPath, OnHooks};
 use crate::kernel::Kernel;
 use crate::net::devices::devices;
@@ -42,6 +43,7 @@ impl Facts {
         };
         Self {
             kernel: Kernel::this(),
+            tcp: Some(TcpSettings::of_this_namespace()),
             lacking: lacking.collect(),
             memlock: getrlimit(Resource::Memlock).current,
             bpf_fs: is_of("/sys/fs/bpf", BPF_FS),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::conn::socketless::refusal_of;
+
 use super::{Device, Facts, FastPathFacts, Finding, Level};
 
 /// Everything to know of a host, the gravest first.
@@ -24,6 +26,7 @@ pub fn findings(facts: &Facts) -> Vec<Finding> {
     }
     programs(facts, &mut all);
     surroundings(facts, &mut all);
+    sockets(facts, &mut all);
     if !all.iter().any(|finding| finding.level == Level::Refused) {
         let text = "what the kernel answers passes no netfilter rule, no counter and no DSCP mark; each client \
                     address passes them once a second";
@@ -51,6 +54,15 @@ fn kernel(facts: &Facts, all: &mut Vec<Finding>) {
     if !facts.lacking.is_empty() {
         let text = format!("this process lacks {}", facts.lacking.join(", "));
         add(all, Level::Refused, "kernel", text, "start it as root, or give it these");
+    }
+}
+
+/// Where connections cannot begin without a socket, all of them have one, as they have without being told otherwise.
+fn sockets(facts: &Facts, all: &mut Vec<Finding>) {
+    let refusal = refusal_of(&facts.kernel).or_else(|| facts.tcp?.refusal());
+    if let Some(why) = refusal.filter(|_| facts.kernel.refusals().is_empty()) {
+        let text = format!("every connection has a socket of the kernel's: {}", why.reason);
+        add(all, Level::InUse, "connections", text, why.remedy);
     }
 }
 

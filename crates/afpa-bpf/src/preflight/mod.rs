@@ -21,6 +21,7 @@ pub use findings::findings;
 pub use listeners::ListeningSocket;
 pub use watch::Watch;
 
+pub use crate::conn::socketless::TcpSettings;
 use crate::found::{OtherProgram, Process};
 pub use crate::kernel::Kernel;
 pub use crate::net::devices::Device;
@@ -30,6 +31,8 @@ pub use crate::net::devices::Device;
 pub struct Facts {
     /// The kernel.
     pub kernel: Kernel,
+    /// How TCP is set up.
+    pub tcp: Option<TcpSettings>,
     /// Capabilities of this process that it lacks, of those that loading takes.
     pub lacking: Vec<&'static str>,
     /// Bytes that this process may lock; `None`: no limit.

@@ -56,6 +56,23 @@ fn an_ordinary_host_has_no_findings_but_the_firewall() {
 }
 
 #[test]
+fn where_connections_must_have_sockets_it_is_said_and_costs_nothing_else() {
+    one(
+        |facts| facts.kernel.release = "6.8.0".into(),
+        "in use connections: every connection has a socket of the kernel's: TCP of Linux 6.8.0",
+    );
+    let tcp = TcpSettings {
+        timestamps: true,
+        sack: true,
+        scaling: true,
+        cookies: false,
+        receive_max: 6 << 20,
+    };
+    one(|facts| facts.tcp = Some(tcp), "in use connections: every connection has a socket");
+    assert_eq!(found(|facts| facts.tcp = Some(TcpSettings { cookies: true, ..tcp })), [""; 0]);
+}
+
+#[test]
 fn what_the_kernel_or_the_process_lacks_refuses() {
     one(|facts| facts.kernel.release = "5.15.0".into(), "refused kernel: Linux 5.15.0 is too old");
     one(|facts| facts.kernel.btf = false, "refused kernel: it does not tell its types");

@@ -16,6 +16,7 @@ mod requests;
 mod retransmission;
 mod samples;
 mod segments;
+mod socketless;
 mod support;
 mod tour;
 mod transfer;

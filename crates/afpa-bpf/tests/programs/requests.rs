@@ -74,6 +74,7 @@ fn codings_follow_accept_encoding() {
     ];
     let variants = heads.each_ref().map(|(coding, head)| Variant {
         coding: *coding,
+        closing: false,
         etag: b"",
         last_modified: None,
         whole: Some(Response { head: head.as_bytes(), date_offset: 23, body: b"x" }),

@@ -60,6 +60,10 @@ pub struct Attach {
     /// milliseconds; 0: for ever
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(0..=3_600_000))]
     pub firewall_interval: u32,
+    /// Let connections of known clients begin without a socket of the kernel's: one request a connection is
+    /// answered without one (Linux 6.9)
+    #[arg(long, action = ArgAction::SetTrue)]
+    pub socketless: bool,
     /// Compare one in this many answers of the kernel with what the server says, and answer nothing more
     /// when they differ; 0: none
     #[arg(long, value_name = "ANSWERS", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
@@ -141,6 +145,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
         allowed_fields: options.allow_field.clone(),
         ask_only_locally: options.ask_only_locally,
         firewall_interval: Duration::from_millis(options.firewall_interval.into()),
+        socketless: options.socketless,
         self_check: options.self_check,
         answer_timeout: Duration::from_secs(5),
         folder,

@@ -66,6 +66,8 @@ pub struct TcLoad {
     pub active: u32,
     /// Client addresses; each is good for some 64,000 connections.
     pub sources: u32,
+    /// One request a connection, which asks for the connection's end.
+    pub once: bool,
 }
 
 /// Where the packets of server and client are processed.
@@ -126,7 +128,14 @@ impl Case {
 
 impl Default for TcLoad {
     fn default() -> Self {
-        Self { bed: CaseBed::Steered, browser: false, visitors: 1, active: 0, sources: 1 }
+        Self {
+            bed: CaseBed::Steered,
+            browser: false,
+            visitors: 1,
+            active: 0,
+            sources: 1,
+            once: false,
+        }
     }
 }
 
@@ -138,7 +147,10 @@ impl TcLoad {
         objects: &[(u32, Object)],
         connections: u32,
     ) -> LoadOptions {
-        let headers = if self.browser { browser_headers() } else { Vec::new() };
+        let mut headers = if self.browser { browser_headers() } else { Vec::new() };
+        if self.once {
+            headers.push(("Connection".into(), "close".into()));
+        }
         let target = |(weight, object): &(u32, Object)| Target {
             path: object.path.clone(),
             method: "GET".into(),
@@ -154,6 +166,7 @@ impl TcLoad {
         LoadOptions {
             connections,
             active: self.active,
+            once: self.once,
             late_acks: self.active > 0,
             interface: Bed::DEVICE.into(),
             first_source: Some(Bed::client_address(to.ip(), 0)),

@@ -19,6 +19,9 @@ pub(super) const REFLECTOR: &str = "reflector";
 /// The same as above, but no connection is left to user mode: every request is read.
 pub(super) const KERNEL_READING: &str = "afpa kernel, no bypass";
 pub(super) const ATTACHED_READING: &str = "nginx attached, no bypass";
+/// The same as above, and connections begin without a socket.
+pub(super) const KERNEL_SOCKETLESS: &str = "afpa kernel, no socket";
+pub(super) const ATTACHED_SOCKETLESS: &str = "nginx attached, no socket";
 
 const ALL: [&str; 6] = [KERNEL, USER, ATTACHED, NGINX, H2O, REFLECTOR];
 /// With other sizes than 512 B: without AFPA's user mode.
@@ -108,6 +111,30 @@ fn small(size: u64, connections: u32, load: TcLoad) -> Case {
 const SPEED: &[Metric] =
     &[Metric::RequestsPerCore, Metric::Requests, Metric::CoreTime, Metric::P99];
 const COST: &[Metric] = &[Metric::CoreTime];
+
+/// One request a connection, as the papers measured: with a socket for each connection and without, and what a request
+/// costs that the kernel does not answer.
+pub(super) fn once() -> Vec<Case> {
+    let load = TcLoad { once: true, ..TcLoad::default() };
+    let case = |name: &str, title: String, servers: &[&str], objects| Case {
+        method: Method::Tc(load.clone()),
+        metrics: SPEED,
+        quick: true,
+        ..Case::new(name, title, servers, objects)
+    };
+    let hits = [KERNEL_SOCKETLESS, KERNEL, USER, ATTACHED_SOCKETLESS, ATTACHED, NGINX, H2O];
+    let misses = [KERNEL_SOCKETLESS, KERNEL, USER, ATTACHED_SOCKETLESS, ATTACHED, NGINX];
+    let sizes = [64, 512, 8 << 10];
+    let mut cases = sizes
+        .map(|size| {
+            let title = format!("one request a connection, {size} B");
+            case(&format!("once-{size}"), title, &hits, one(&format!("/{size}.html"), size))
+        })
+        .to_vec();
+    let title = "one request a connection that the kernel does not answer, 512 B".to_owned();
+    cases.push(case("once-miss", title, &misses, one("/512.html?query", 512)));
+    cases
+}
 
 /// Core time of a request by the size of its object, in the kernel, in user mode, and in the reflector,
 /// which sends all segments of a constant at once.
@@ -291,6 +318,7 @@ mod tests {
         let all = [
             speed(),
             larger(),
+            once(),
             passes(),
             alternating.collect(),
             programs(),
@@ -311,6 +339,8 @@ mod tests {
             "512-64-together",
             "512-256-together",
             "larger-4k",
+            "once-64",
+            "once-miss",
             "larger-64k",
             "pass-afpa",
             "pass-nginx-awake",
@@ -328,7 +358,7 @@ mod tests {
         }
         names.sort_unstable();
         names.dedup();
-        assert_eq!((names.len(), count), (36, 36));
+        assert_eq!((names.len(), count), (40, 40));
     }
 
     #[test]

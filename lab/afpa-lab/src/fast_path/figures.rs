@@ -44,7 +44,7 @@ pub struct ServerFigures {
     pub cost: Spread,
     /// In microseconds.
     pub p99: Spread,
-    /// How many times this server's requests per core the kernel answers.
+    /// How many times this server's requests per core the kernel answers: the case's first server.
     pub kernel_is: Option<Spread>,
     /// The same without the client's part, on beds where the work of both sides mixes.
     pub kernel_is_without_client: Option<Spread>,
@@ -109,7 +109,8 @@ fn server_figures(
 ) -> Option<ServerFigures> {
     let spread = |metric| samples.spread(&case.name, server, metric);
     let all = || samples.all(&case.name, server);
-    let other = server != KERNEL;
+    let first = case.servers.first().map_or(KERNEL, String::as_str);
+    let other = server != first;
     Some(ServerFigures {
         name: server.to_owned(),
         rate: spread(Metric::Requests)?,
@@ -117,7 +118,7 @@ fn server_figures(
         cost: scaled(spread(Metric::CoreTime)?, 1e6),
         p99: scaled(spread(Metric::P99)?, 1e6),
         kernel_is: samples
-            .ratio(&case.name, KERNEL, server, Metric::RequestsPerCore)
+            .ratio(&case.name, first, server, Metric::RequestsPerCore)
             .filter(|_| other),
         kernel_is_without_client: Spread::of(without_client(samples, case, server))
             .filter(|_| other && mixed && server != REFLECTOR),

@@ -67,6 +67,8 @@ pub struct Results {
     pub speed: Vec<CaseFigures>,
     /// Objects of several segments.
     pub larger: Vec<CaseFigures>,
+    /// One request a connection.
+    pub once: Vec<CaseFigures>,
     /// The least favourable ratios.
     pub least: Vec<Least>,
     /// What is left with a browser's header fields.
@@ -156,6 +158,7 @@ pub fn measure(
     let mut run = Run::new(turns, settings);
     bench.part(|bench| run.rounds(bench, cases::speed()))?;
     bench.part(|bench| run.rounds(bench, cases::larger()))?;
+    bench.part(|bench| run.rounds(bench, cases::once()))?;
     bench.part(|bench| run.rounds(bench, cases::passes()))?;
     bench.part(|bench| run.alternating(bench))?;
     bench.part(|bench| run.programs(bench))?;
@@ -313,6 +316,7 @@ impl<'r> Run<'r> {
             least: least(&speed),
             speed,
             larger: all(cases::larger()),
+            once: all(cases::once()),
             browser: figures::browser_shares(samples, &cases::speed()),
             passes: cases::passes().iter().filter_map(overhead).collect(),
             programs: self.program_figures(),
@@ -391,6 +395,7 @@ pub(crate) mod tests {
             took_seconds: 0.0,
             speed: Vec::new(),
             larger: Vec::new(),
+            once: Vec::new(),
             least: Vec::new(),
             browser: Vec::new(),
             passes: Vec::new(),

@@ -20,6 +20,9 @@ pub(super) fn report(results: &Results) -> Report {
         speed(&mut report, case);
     }
     larger(&mut report, &results.larger);
+    for case in &results.once {
+        speed(&mut report, case);
+    }
     report.heading("All ratios");
     report.table(&ratios(results));
     let first = results.commands.keys().next().and_then(|name| name.split(',').next());

@@ -12,8 +12,8 @@ use afpa_netlab::{Bed, pin, wait_for_quiet};
 use anyhow::{Context, Result};
 
 use super::cases::{
-    ATTACHED, ATTACHED_READING, H2O, KERNEL, KERNEL_READING, LONGEST_ANSWER, NGINX, REFLECTOR,
-    USER, kernel_paths,
+    ATTACHED, ATTACHED_READING, ATTACHED_SOCKETLESS, H2O, KERNEL, KERNEL_READING,
+    KERNEL_SOCKETLESS, LONGEST_ANSWER, NGINX, REFLECTOR, USER, kernel_paths,
 };
 use crate::bench::{Case, CaseBed, Sample, TcLoad};
 use crate::servers::fast_path::{Attached, Bypass, FastPathOptions, Reflector, Serve};
@@ -121,6 +121,7 @@ impl Turns<'_> {
         let options = |bypass| FastPathOptions {
             programs: self.programs.clone(),
             bypass,
+            socketless: matches!(name, KERNEL_SOCKETLESS | ATTACHED_SOCKETLESS),
             flows: table_size(case),
             longest: LONGEST_ANSWER,
             paths: kernel_paths(),
@@ -132,10 +133,10 @@ impl Turns<'_> {
             Box::new(Attached { name: name.into(), options: options(bypass) })
         };
         Ok(match name {
-            KERNEL => serve(true, Bypass::Usual),
+            KERNEL | KERNEL_SOCKETLESS => serve(true, Bypass::Usual),
             KERNEL_READING => serve(true, Bypass::Never),
             USER => serve(false, Bypass::Usual),
-            ATTACHED => attached(Bypass::Usual),
+            ATTACHED | ATTACHED_SOCKETLESS => attached(Bypass::Usual),
             ATTACHED_READING => attached(Bypass::Never),
             REFLECTOR => Box::new(Reflector { programs: self.programs.clone(), body: case.size() }),
             NGINX | H2O => servers::find(name, &self.programs)

@@ -34,6 +34,8 @@ pub(crate) struct FastPathOptions {
     pub(crate) programs: Programs,
     /// Whether connections may be left to user mode.
     pub(crate) bypass: Bypass,
+    /// Whether connections of known clients begin without a socket.
+    pub(crate) socketless: bool,
     /// Connections that the kernel's table has room for.
     pub(crate) flows: u32,
     /// The longest response that the kernel gives, head and content.
@@ -142,7 +144,7 @@ impl Serve {
 
     /// Besides what is needed at all: limits that 200,000 connections from few addresses would meet.
     fn configuration(&self, setup: &ServerSetup<'_>, control: &Path) -> String {
-        let FastPathOptions { bypass, flows, longest, .. } = &self.options;
+        let FastPathOptions { bypass, flows, longest, socketless, .. } = &self.options;
         let [bypass_after, _] = BYPASS_AFTER;
         format!(
             r#"workers = 1
@@ -159,6 +161,7 @@ mode = "{mode}"
 flows = {flows}
 answer_max = "{longest}B"
 {bypass_after} = {requests}
+socketless = {socketless}
 
 [compression]
 enabled = false
@@ -199,13 +202,14 @@ impl Server for Attached {
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
         let folder = setup.folder.join("run");
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let FastPathOptions { programs, bypass, longest, paths, .. } = &self.options;
+        let FastPathOptions { programs, bypass, longest, socketless, paths, .. } = &self.options;
         let listen = setup.address.to_string();
         let [_, bypass_after] = BYPASS_AFTER;
         let launch = Launch::new(&programs.afpa)
             .env("RUNTIME_DIRECTORY", &folder)
             .args(["attach", "--listen", &listen, "--exclude", "/plain"])
             .args(["--user", ATTACH_USER])
+            .args(socketless.then_some("--socketless"))
             .args(["--server-timeout", "300", "--answer-max", &longest.to_string()])
             .args([bypass_after, &bypass.requests().to_string(), "--root"])
             .arg(setup.root);

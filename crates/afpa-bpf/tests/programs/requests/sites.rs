@@ -48,6 +48,7 @@ fn hosts_select_sites() {
     let whole = Some(Response { head: head.as_bytes(), date_offset: 23, body: b"other" });
     let variant = Variant {
         coding: Coding::Identity,
+        closing: false,
         etag: b"",
         last_modified: None,
         whole,

@@ -6,6 +6,7 @@
 
 pub mod frame;
 pub mod lab;
+pub mod socketless;
 
 use std::net::{IpAddr, SocketAddr};
 use std::process::Stdio;
@@ -267,12 +268,33 @@ impl Sample {
         let sample::Sample { head, not_modified, body } = &self.0;
         let variant = Variant {
             coding: Coding::Identity,
+            closing: false,
             etag: ETAG.as_bytes(),
             last_modified: Some(LAST_MODIFIED),
             whole: Some(response(head.as_bytes(), body)),
             not_modified: Some(response(not_modified.as_bytes(), &[])),
         };
         fast_path.pin(site, path.as_bytes(), &[variant]).expect("pinned");
+    }
+
+    /// With an answer to requests that ask for the connection's end as well.
+    pub fn pin_both(&self, fast_path: &FastPath, path: &str) {
+        let sample::Sample { head, not_modified, body } = &self.0;
+        let closes = |head: &str| head.replacen("\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1);
+        let (closing_head, closing_not_modified) = (closes(head), closes(not_modified));
+        let variant = |closing, head, not_modified| Variant {
+            coding: Coding::Identity,
+            closing,
+            etag: ETAG.as_bytes(),
+            last_modified: Some(LAST_MODIFIED),
+            whole: Some(response(head, body)),
+            not_modified: Some(response(not_modified, &[])),
+        };
+        let variants = [
+            variant(false, head.as_bytes(), not_modified.as_bytes()),
+            variant(true, closing_head.as_bytes(), closing_not_modified.as_bytes()),
+        ];
+        fast_path.pin(SITE, path.as_bytes(), &variants).expect("pinned");
     }
 }
 

@@ -155,6 +155,13 @@ impl Metrics {
             seen.translated,
             None,
         )?;
+        gauge(
+            out,
+            "fast_path_socketless_flows",
+            "Connections without a socket of the kernel's",
+            seen.socketless,
+            None,
+        )?;
         gauge(out, "fast_path_objects", "Objects pinned there", seen.objects, None)?;
         let unit = Some(Unit::Bytes);
         gauge(

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The way to a client with which the server has no connection yet, and that its SYNs get through the kernel's own path.
+ *
+ *  N1 A SYN is answered here only if the kernel's own SYN-ACK to the same client, from the same address and port of the
+ *     server, left lately: within three quarters of `firewall_interval`, or of a second. So netfilter, cgroup programs and
+ *     routes have let a SYN of this client through, and the answer leaves as the kernel's left (E4). When that time is over,
+ *     the next SYN is the kernel's, and shows it anew. What others overwrote costs one handshake of the kernel's.
+ */
+#ifndef AFPA_CONN_CLIENT_WAY_H
+#define AFPA_CONN_CLIENT_WAY_H
+
+#include <afpa/conn/admit.h>
+#include <afpa/conn/way.h>
+
+#define CLIENT_WAY_LIFE 1024 /* rtx_clock: where the firewall is not asked, routes are, once a second */
+
+static __always_inline __u64 hash_of_client(const struct afpa_flow_key *key)
+{
+	const __u64 *words = (const __u64 *)key;
+	__u64 hash = shared.hash_seed;
+
+	for (int i = 0; i < 4; i++)
+		hash = mix(hash, words[i]);
+	return mix(hash, key->server_port);
+}
+
+static __always_inline __u64 proof_of_client(__u64 client, const struct afpa_way *way, __u32 seen)
+{
+	return mix(way_proof(client, way), seen);
+}
+
+static __always_inline struct afpa_client_way *client_way_entry(__u64 client)
+{
+	__u32 place = client >> 48 & (AFPA_WAYS - 1);
+
+	return bpf_map_lookup_elem(&client_ways, &place);
+}
+
+/* A SYN-ACK of the kernel's leaves to the client. */
+__noinline int afpa_client_way_prove(struct __sk_buff *skb, const struct afpa_flow_key *key)
+{
+	__u32 seen = rtx_clock(bpf_ktime_get_coarse_ns());
+	struct afpa_client_way *entry;
+	struct afpa_way way = {};
+	__u64 client;
+
+	if (!key || !way_of(skb, &way))
+		return 0;
+	client = hash_of_client(key);
+	entry = client_way_entry(client);
+	if (!entry)
+		return 0;
+	entry->way = way;
+	entry->seen = seen;
+	entry->proof = proof_of_client(client, &way, seen);
+	return 0;
+}
+
+/* How long a SYN-ACK shows the way for other SYNs. */
+static __always_inline __u32 client_way_life(void)
+{
+	__u32 interval = shared.firewall_interval;
+
+	if (!interval || interval > CLIENT_WAY_LIFE)
+		interval = CLIENT_WAY_LIFE;
+	return interval - interval / 4;
+}
+
+/*
+ * The way to a client that got a SYN-ACK of the kernel's within `life`, in units of `rtx_clock`. False: none is known; `way`
+ * is nobody's then.
+ */
+__noinline int afpa_client_way_recall(const struct afpa_flow_key *key, struct afpa_way *way, __u32 life)
+{
+	__u32 now = rtx_clock(bpf_ktime_get_coarse_ns());
+	struct afpa_client_way *entry;
+	__u64 client;
+	__u32 seen;
+
+	if (!key || !way)
+		return false;
+	client = hash_of_client(key);
+	entry = client_way_entry(client);
+	if (entry) {
+		*way = entry->way;
+		seen = *(volatile __u32 *)&entry->seen;
+		if (way->interface && now - seen < life &&
+		    *(volatile __u64 *)&entry->proof == proof_of_client(client, way, seen))
+			return true;
+	}
+	way->interface = 0;
+	return false;
+}
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Handshake: answers the SYN of a client that the kernel's own path knows, with a cookie, and opens the connection without
+ * a socket when the cookie comes back. Reached from the ingress programs by a tail call. What is not done here is the
+ * kernel's, as if nothing were here.
+ */
+#include <afpa/conn/assign.h>
+#include <afpa/conn/bypass.h>
+#include <afpa/conn/client_way.h>
+#include <afpa/conn/listener.h>
+#include <afpa/conn/socket.h>
+#include <afpa/conn/socketless.h>
+#include <afpa/tx/syn_ack.h>
+
+/* --- the SYN --- */
+
+/* The MSS that this host announces by the interface. */
+static __always_inline __u32 own_mss(struct __sk_buff *skb, bool ipv6)
+{
+	__u32 mtu = skb_field(skb, dev, mtu), headers = sizeof(struct tcphdr) + (ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
+
+	if (mtu > 65535)
+		mtu = 65535;
+	return mtu > headers + AFPA_UNIT_MIN ? mtu - headers : 0;
+}
+
+/* Would a cookie keep what the client's SYN says? Its values of the MSS are few; none may cost more than an eighth. */
+static __always_inline bool fits_cookie(struct agreed *agreed, const struct syn_options *o, bool ipv6)
+{
+	__u32 kept;
+
+	agreed->client_mss = cookie_mss_bits(o->mss, ipv6);
+	if (agreed->client_mss >= COOKIE_MSS_VALUES)
+		return false;
+	kept = cookie_mss(agreed->client_mss << COOKIE_MSS_SHIFT, ipv6);
+	return o->mss - kept <= kept / 8;
+}
+
+/*
+ * Is there nothing of this tuple but a listener that takes connections from here, and has room for one (`at_once`)? A flow
+ * whose socket is gone, or that was closed by both sides, is removed.
+ */
+static __always_inline enum afpa_reason may_begin(struct __sk_buff *skb, const struct segment *s, bool at_once)
+{
+	enum afpa_reason reason = AFPA_PASS_NO_SOCKET;
+	struct bpf_sock *found = find_socket(skb, s);
+	struct afpa_flow *flow;
+	struct tcp_sock *tcp;
+
+	if (!found)
+		return reason;
+	if (found->state == TCP_LISTEN) {
+		tcp = bpf_skc_to_tcp_sock(found);
+		reason = tcp && takes_connections(found, tcp) && (!at_once || has_room(tcp)) ? AFPA_ANSWERED :
+												 AFPA_SOCKETLESS_UNFIT;
+	}
+	bpf_sk_release(found);
+	if (reason != AFPA_ANSWERED)
+		return reason;
+	flow = bpf_map_lookup_elem(&flows, &s->key);
+	if (flow && (flow->socketless == AFPA_SOCKETLESS_NOT || flow->socketless == AFPA_SOCKETLESS_LAST_ACK))
+		flow_remove(&s->key);
+	return AFPA_ANSWERED;
+}
+
+/* May the SYN be answered here, by `work->way`? */
+static __always_inline enum afpa_reason may_answer_syn(struct __sk_buff *skb, struct work *work, const struct segment *s,
+							__u64 now)
+{
+	struct afpa_listener listener;
+
+	if (!date_now(now))
+		return AFPA_PASS_NO_HEARTBEAT;
+	if (*(volatile __u32 *)&shared.paused)
+		return AFPA_PASS_PAUSED;
+	if ((s->flags & ~(TCP_ECE | TCP_CWR)) != TCP_SYN || s->length || !s->plain_ip)
+		return AFPA_SOCKETLESS_UNFIT;
+	if (shared.not_first >> (skb->ifindex & 63) & 1)
+		return AFPA_PASS_NOT_FIRST;
+	if (!find_listener(s, NULL, 0, &listener))
+		return AFPA_PASS_NOT_LISTENING;
+	if (!afpa_client_way_recall(&s->key, &work->way, client_way_life()) || work->way.interface != skb->ifindex)
+		return AFPA_SOCKETLESS_UNKNOWN_CLIENT;
+	if (!is_admitted(&s->key, now))
+		return AFPA_PASS_UNCONFIRMED;
+	return may_begin(skb, s, true);
+}
+
+/* Answer a SYN, or leave it to the kernel's TCP. */
+__noinline int afpa_answer_syn(struct __sk_buff *skb, struct work *work, const struct segment *s)
+{
+	__u64 now = bpf_ktime_get_coarse_ns();
+	struct syn_options options = {};
+	struct agreed agreed = {};
+	enum afpa_reason reason;
+	struct segment own;
+	__u32 cookie;
+
+	if (!work || !s)
+		return TCX_NEXT;
+	own = *s; /* Linux 6.1 takes none of the arguments of a global function for a key of a map */
+	reason = may_answer_syn(skb, work, &own, now);
+	if (reason == AFPA_ANSWERED && (!read_syn_options(skb, &own, &options) || !fits_cookie(&agreed, &options, own.ipv6) ||
+					!own_mss(skb, own.ipv6)))
+		reason = AFPA_SOCKETLESS_UNFIT;
+	if (reason != AFPA_ANSWERED) {
+		count_at(own.place, reason);
+		return TCX_NEXT;
+	}
+	own.timestamps = false; /* of other options there is no model */
+	if (!save_headers(skb, work, &own))
+		return TCX_NEXT;
+	agree(&agreed, &options, own_mss(skb, own.ipv6));
+	cookie = afpa_cookie(&own.key, own.seq, cookie_period(now), cookie_bits(&agreed));
+	shared.cookie_ns = now;
+	bypass_invalidate(&own.key); /* as the kernel's SYN-ACK does (B2) */
+	put_way(work->frame + FRAME_AT, &work->way);
+	mark_own(skb);
+	if (!make_syn_ack(skb, work, &own, &agreed, cookie, options.ts_value))
+		return TCX_DROP;
+	count_at(own.place, AFPA_SOCKETLESS_SYN);
+	return bpf_redirect(work->way.interface, 0);
+}
+
+/* --- its cookie comes back --- */
+
+/* The round trip of the handshake, in microseconds, by the timestamp that the client echoes; 0: not known. */
+static __always_inline __u32 handshake_rtt(const struct segment *s)
+{
+	__u32 trip = timestamp_now(&s->key) - s->ts_echo;
+
+	if (!s->timestamps || trip > 60000)
+		return 0;
+	return trip ? trip * 1000 : 1000;
+}
+
+/* The flow as it begins: what the cookie says, nothing received, nothing sent. */
+static __always_inline void begin_flow(struct afpa_flow *flow, const struct segment *s, __u32 mss, __u64 now)
+{
+	__u32 cookie = s->ack - 1, kept = cookie_mss(cookie, s->ipv6), scale = cookie & COOKIE_SCALE;
+
+	adopt(flow, s, 0, now);
+	flow->snd_una = s->ack;
+	flow->socketless = AFPA_SOCKETLESS_OPEN;
+	flow->flags = (cookie & COOKIE_TIMESTAMPS ? AFPA_FLOW_TIMESTAMPS : 0) |
+		      (cookie & COOKIE_SACK ? AFPA_FLOW_MULTI_SEGMENT : 0);
+	flow->client_scale = scale == COOKIE_NO_SCALE ? 0 : scale;
+	flow->server_scale = scale == COOKIE_NO_SCALE ? 0 : shared.window_scale & COOKIE_SCALE;
+	flow->window = bpf_htons(first_window(mss) >> (flow->server_scale & 15));
+	flow->mss = (kept < mss ? kept : mss) - (cookie & COOKIE_TIMESTAMPS ? TIMESTAMP_SIZE : 0);
+	flow->ts_offset = timestamp_offset(&s->key);
+	flow->ts_sent = timestamp_now(&s->key);
+	flow->ts_seen = s->ts_value;
+	path_learn(flow, handshake_rtt(s));
+}
+
+/* Was a connection with these first numbers handed over before (N5)? */
+static __always_inline bool is_replayed(const struct segment *s)
+{
+	const __u32 *isn = bpf_map_lookup_elem(&handed_over, &s->key);
+
+	return isn && *isn == s->seq - 1;
+}
+
+/* May the tuple begin, and by which listener? */
+static __always_inline enum afpa_reason may_open(struct __sk_buff *skb, const struct segment *s, struct afpa_listener *listener)
+{
+	if (!!((s->ack - 1) & COOKIE_TIMESTAMPS) != s->timestamps)
+		return AFPA_SOCKETLESS_UNFIT; /* not where every stack puts them */
+	if (is_replayed(s))
+		return AFPA_SOCKETLESS_REPLAYED;
+	if (!find_listener(s, NULL, 0, listener))
+		return AFPA_PASS_NOT_LISTENING;
+	return may_begin(skb, s, false); /* hits need no room */
+}
+
+/* There is no room for a flow: the first request makes it a connection of the kernel's that no program knows. */
+static __always_inline int hand_over_unopened(struct __sk_buff *skb, const struct segment *s)
+{
+	struct assignment a = { .cookie = s->ack - 1, .ts_now = timestamp_now(&s->key), .rtt = handshake_rtt(s) / 1000 };
+	struct bpf_sock *found = find_socket(skb, s);
+	__u32 isn = s->seq - 1;
+	struct tcp_sock *tcp;
+	int error = -1;
+
+	if (!found)
+		return TCX_NEXT;
+	tcp = found->state == TCP_LISTEN ? bpf_skc_to_tcp_sock(found) : NULL;
+	if (tcp && has_room(tcp))
+		error = assign(skb, s, tcp, &a);
+	bpf_sk_release(found);
+	count_at(s->place, error ? AFPA_SOCKETLESS_REFUSED : AFPA_SOCKETLESS_HANDED);
+	if (error)
+		return TCX_DROP;
+	bpf_map_update_elem(&handed_over, &s->key, &isn, BPF_ANY);
+	return deliver(skb);
+}
+
+/* Open the connection. Returns a verdict, or GO_ON: the segment begins anew, and finds the flow. */
+__noinline int afpa_open_socketless(struct __sk_buff *skb, struct work *work, const struct segment *s)
+{
+	__u32 generation = *(volatile __u32 *)&shared.generation, zero = 0;
+	__u64 now = bpf_ktime_get_coarse_ns();
+	struct afpa_listener listener;
+	enum afpa_reason reason;
+	struct afpa_flow *fresh;
+	struct segment own;
+	struct work *mine;
+
+	mine = bpf_map_lookup_elem(&ingress_work, &zero); /* `work` itself, but Linux 6.1 does not know */
+	if (!mine || !work || !s)
+		return TCX_NEXT;
+	if (!afpa_is_sound(skb, work, s))
+		return TCX_NEXT; /* the kernel drops it */
+	own = *s;
+	reason = may_open(skb, &own, &listener);
+	if (reason != AFPA_ANSWERED) {
+		count_at(own.place, reason);
+		return TCX_NEXT;
+	}
+	__builtin_memset(mine->fresh, 0, sizeof(mine->fresh));
+	fresh = (struct afpa_flow *)mine->fresh;
+	begin_flow(fresh, &own, own_mss(skb, own.ipv6), now);
+	fresh->listener = listener.id;
+	fresh->any_host_site = listener.any_host_site;
+	fresh->generation = generation;
+	fresh->came_by = skb->ifindex;
+	if (bpf_skb_load_bytes(skb, 6, fresh->came_from, 6))
+		return TCX_NEXT;
+	afpa_client_way_recall(&own.key, &fresh->way, 2 << (AFPA_COOKIE_SHIFT - AFPA_TICK_SHIFT));
+	if (bpf_map_update_elem(&flows, &own.key, mine->fresh, BPF_NOEXIST)) {
+		count_at(own.place, AFPA_PASS_FLOWS_FULL);
+		return own.length ? hand_over_unopened(skb, &own) : TCX_DROP;
+	}
+	count_at(own.place, AFPA_FLOW_OPENED);
+	count_at(own.place, AFPA_SOCKETLESS_OPENED);
+	return own.length || own.flags & TCP_FIN ? GO_ON : TCX_DROP;
+}
+
+SEC("tcx/ingress")
+int afpa_handshake(struct __sk_buff *skb)
+{
+	struct segment *s;
+	struct work *work;
+	__u32 zero = 0;
+	int verdict;
+
+	work = bpf_map_lookup_elem(&ingress_work, &zero);
+	if (!work)
+		return TCX_NEXT;
+	s = (struct segment *)work->segment;
+	if (s->flags & TCP_SYN)
+		return afpa_answer_syn(skb, work, s);
+	verdict = afpa_open_socketless(skb, work, s);
+	if (verdict != GO_ON)
+		return verdict;
+	bpf_tail_call(skb, &alive, 0); /* as the entry program does */
+	bpf_tail_call(skb, &programs, AFPA_PROGRAM_INGRESS);
+	return TCX_DROP;
+}

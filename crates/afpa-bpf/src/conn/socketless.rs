@@ -1,0 +1,190 @@
+//! Connections without a socket (`bpf/include/afpa/conn/socketless.h`): whether this host can have them, and what their
+//! handshakes agree on.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use afpa_abi::handshake;
+
+use crate::kernel::Kernel;
+use crate::load::{FastPath, Unavailable};
+
+/// The oldest kernel whose TCP takes a connection in the middle (`bpf_sk_assign_tcp_reqsk`).
+const OLDEST: (u32, u32) = (6, 9);
+
+/// The kernel's `tcp_rmem[2]` and `rmem_max`, where they cannot be read.
+const RECEIVE_MAX: u64 = 6 << 20;
+
+/// How TCP is set up on this host, or in this network namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpSettings {
+    /// `net.ipv4.tcp_timestamps`.
+    pub timestamps: bool,
+    /// `net.ipv4.tcp_sack`.
+    pub sack: bool,
+    /// `net.ipv4.tcp_window_scaling`.
+    pub scaling: bool,
+    /// `net.ipv4.tcp_syncookies`: whether the kernel's TCP takes what acknowledges a cookie.
+    pub cookies: bool,
+    /// The largest receive buffer, in bytes.
+    pub receive_max: u64,
+}
+
+impl TcpSettings {
+    /// Those of the current network namespace.
+    pub(crate) fn of_this_namespace() -> Self {
+        Self::read(Path::new("/proc/sys/net"))
+    }
+
+    fn read(root: &Path) -> Self {
+        let number = |name: &str| -> Option<u64> {
+            let text = std::fs::read_to_string(root.join(name)).ok()?;
+            text.split_whitespace().next_back()?.parse().ok()
+        };
+        let is_on = |name: &str| number(name).is_some_and(|value| value != 0);
+        let receive = [number("ipv4/tcp_rmem"), number("core/rmem_max")];
+        Self {
+            timestamps: is_on("ipv4/tcp_timestamps"),
+            sack: is_on("ipv4/tcp_sack"),
+            scaling: is_on("ipv4/tcp_window_scaling"),
+            cookies: is_on("ipv4/tcp_syncookies"),
+            receive_max: receive.into_iter().flatten().max().unwrap_or(RECEIVE_MAX),
+        }
+    }
+
+    /// The shift of the window that the kernel's TCP announces (`tcp_select_initial_window`).
+    fn window_scale(self) -> u32 {
+        (self.receive_max.max(1).ilog2()).saturating_sub(15).min(14)
+    }
+
+    /// `handshake` of the shared region.
+    fn words(self) -> u32 {
+        let bit = |set: bool, bit: u8| if set { u32::from(bit) } else { 0 };
+        bit(true, handshake::ON)
+            | bit(self.timestamps, handshake::TIMESTAMPS)
+            | bit(self.sack, handshake::SACK)
+            | bit(self.scaling, handshake::SCALING)
+    }
+
+    /// Why there can be no connection without a socket here.
+    pub(crate) fn refusal(self) -> Option<Unavailable> {
+        (!self.cookies).then(|| Unavailable {
+            reason: "the kernel's TCP takes no cookies here (net.ipv4.tcp_syncookies is 0)".into(),
+            remedy: "sysctl net.ipv4.tcp_syncookies=1",
+        })
+    }
+}
+
+/// Why this kernel cannot have connections without a socket.
+pub(crate) fn refusal_of(kernel: &Kernel) -> Option<Unavailable> {
+    (kernel.version() < OLDEST).then(|| Unavailable {
+        reason: format!("TCP of Linux {} takes no connection in the middle", kernel.release),
+        remedy: "Linux 6.9 or newer",
+    })
+}
+
+impl FastPath {
+    /// Why connections cannot begin without a socket on this kernel, in this network namespace; None: they can.
+    pub fn socketless_refusal() -> Option<Unavailable> {
+        refusal_of(&Kernel::this()).or_else(|| TcpSettings::of_this_namespace().refusal())
+    }
+
+    /// Take over how TCP is set up in the current network namespace, which must be that of the interfaces: SYNs are
+    /// answered as the kernel's TCP would answer them, or not at all. To be called once a second.
+    ///
+    /// # Errors
+    ///
+    /// Says why no SYN is answered, where [`Settings::socketless`](crate::Settings::socketless) wants it.
+    pub fn look_at_tcp(&self) -> Result<(), Unavailable> {
+        let tcp = TcpSettings::of_this_namespace();
+        let refusal = refusal_of(&Kernel::this())
+            .or_else(|| self.socketless.is_none().then(lacking))
+            .or_else(|| tcp.refusal());
+        let wanted = self.settings.socketless && refusal.is_none();
+        self.region.window_scale().store(tcp.window_scale(), Ordering::SeqCst);
+        self.region.handshake().store(if wanted { tcp.words() } else { 0 }, Ordering::SeqCst);
+        match refusal {
+            Some(why) if self.settings.socketless => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    /// No SYN is answered from now on, and each connection without a socket becomes one of the kernel's TCP at its next
+    /// request.
+    pub fn drain(&self) {
+        self.region.handshake().store(0, Ordering::SeqCst);
+    }
+
+    /// Whether answers to requests that ask for the connection's end are of any use: connections may have no socket.
+    pub fn may_close(&self) -> bool {
+        self.settings.socketless && self.socketless.is_some()
+    }
+
+    /// Whether SYNs are answered now.
+    pub fn answers_handshakes(&self) -> bool {
+        self.region.handshake().load(Ordering::SeqCst) != 0
+    }
+}
+
+fn lacking() -> Unavailable {
+    Unavailable {
+        reason: "the kernel refused the programs for them".into(),
+        remedy: "please report this with the kernel's version",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(files: &[(&str, &str)]) -> TcpSettings {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        TcpSettings::read(root.path())
+    }
+
+    #[test]
+    fn the_window_is_scaled_as_the_kernel_scales_it() {
+        let scale = |rmem: &str, max: &str| {
+            settings(&[("ipv4/tcp_rmem", rmem), ("core/rmem_max", max)]).window_scale()
+        };
+        assert_eq!(scale("4096\t131072\t6291456\n", "212992\n"), 7);
+        assert_eq!(scale("4096\t131072\t33554432\n", "212992\n"), 10);
+        assert_eq!(scale("4096 4096 4096", "212992\n"), 2);
+        assert_eq!(scale("4096 4096 4096", "4096"), 0);
+        assert_eq!(scale("1 1 99999999999", "1"), 14);
+        assert_eq!(settings(&[]).window_scale(), 7);
+    }
+
+    #[test]
+    fn what_the_host_switched_off_is_not_agreed_on() {
+        let on = [
+            ("ipv4/tcp_timestamps", "1\n"),
+            ("ipv4/tcp_sack", "1\n"),
+            ("ipv4/tcp_window_scaling", "1\n"),
+            ("ipv4/tcp_syncookies", "1\n"),
+        ];
+        assert_eq!(settings(&on).words(), 15);
+        assert!(settings(&on).refusal().is_none());
+        for (index, bit) in
+            [handshake::TIMESTAMPS, handshake::SACK, handshake::SCALING].iter().enumerate()
+        {
+            let mut files = on;
+            files[index].1 = "0\n";
+            assert_eq!(settings(&files).words(), 15 & !u32::from(*bit));
+        }
+        assert!(settings(&on[..3]).refusal().is_some());
+    }
+
+    #[test]
+    fn kernels_before_6_9_have_none() {
+        let kernel = |release: &str| Kernel { release: release.into(), ..Kernel::default() };
+        assert!(refusal_of(&kernel("6.8.12-amd64")).is_some());
+        assert!(refusal_of(&kernel("6.9.0")).is_none());
+        assert!(refusal_of(&kernel("7.0.1")).is_none());
+    }
+}

@@ -1,0 +1,442 @@
+//! The end of a connection without a socket: by the client, by time, by a reset, and what crosses it.
+
+use std::time::Duration;
+
+use crate::support::inside;
+use crate::support::socketless::{Bench, SOON, data, resets};
+use afpa_bpf::{Reason, Settings};
+use afpa_testkit::packet::{ACK, FIN, RST, SYN, Segment, SynOptions};
+use afpa_testkit::tcp::RawClient;
+
+#[track_caller]
+fn hit(client: &mut RawClient) {
+    let reply = client.ask(&client.get("/kernel.html"));
+    assert!(reply.is_from_kernel(), "{reply:?}");
+    client.acknowledge();
+}
+
+/// The client's FIN, unsent.
+fn fin(client: &RawClient) -> Segment {
+    Segment { flags: FIN | ACK, ..client.next() }
+}
+
+/// The server's FIN, which acknowledges everything, and is acknowledged.
+#[track_caller]
+fn takes_fin(client: &mut RawClient) -> Segment {
+    let answers = client.collect(SOON);
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    assert_eq!((answers[0].flags, answers[0].ack), (FIN | ACK, client.seq), "{answers:?}");
+    client.accept(&answers[0]);
+    client.acknowledge();
+    answers[0].clone()
+}
+
+/// Nothing is left, and nothing comes.
+#[track_caller]
+fn is_over(bench: &Bench, client: &RawClient) {
+    let left = client.collect(SOON);
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(bench.sweep().socketless, 0, "{:?}", bench.counts());
+    assert_eq!(bench.sockets_of(client.address()), "");
+}
+
+#[test]
+fn a_client_closes() {
+    let Some(bench) = Bench::new() else { return };
+    for hits in [0, 1, 3] {
+        let mut client = bench.open();
+        (0..hits).for_each(|_| hit(&mut client));
+        client.finish();
+        takes_fin(&mut client);
+        is_over(&bench, &client);
+    }
+    assert_eq!(bench.count(Reason::SocketlessClosed), 3);
+}
+
+#[test]
+fn a_client_closes_without_options() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open_with(|habits| {
+        (habits.timestamps, habits.sack, habits.scale) = (false, false, None);
+    });
+    hit(&mut client);
+    client.finish();
+    takes_fin(&mut client);
+    is_over(&bench, &client);
+}
+
+#[test]
+fn a_fin_that_comes_twice_is_answered_twice() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    hit(&mut client);
+    let end = fin(&client);
+    client.finish();
+    let one = client.collect(SOON);
+    client.send(&end);
+    let other = client.collect(SOON);
+    assert_eq!((one.len(), other.len()), (1, 1), "{one:?} {other:?}");
+    let numbers = |s: &Segment| (s.flags, s.seq, s.ack);
+    assert_eq!(numbers(&one[0]), numbers(&other[0]));
+    client.accept(&one[0]);
+    client.acknowledge();
+    is_over(&bench, &client);
+}
+
+#[test]
+fn a_lost_last_acknowledgement_leaves_nothing() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    hit(&mut client);
+    client.finish();
+    assert_eq!(client.collect(SOON).len(), 1);
+    std::thread::sleep(Duration::from_millis(1100));
+    bench.sweep();
+    // The client has been in FIN_WAIT since. Eight seconds are what a flow waits: they need not pass here.
+    let answers = client.collect(SOON);
+    assert!(resets(&answers) == 0 && data(answers).is_empty());
+    client.ack = client.ack.wrapping_add(1);
+    client.acknowledge();
+    is_over(&bench, &client);
+}
+
+#[test]
+fn half_close_behind_a_request_in_a_segment_of_its_own() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    let request = client.get("/kernel.html");
+    client.push(&request);
+    client.finish(); // before the answer came
+    let answers = client.collect(SOON);
+    assert!(answers.len() == 1 && answers[0].is_from_kernel(), "{answers:?}");
+    assert_eq!(
+        answers[0].ack,
+        client.seq.wrapping_sub(1),
+        "the FIN is not acknowledged before the answer is"
+    );
+    client.accept(&answers[0]);
+    client.acknowledge();
+    takes_fin(&mut client);
+    is_over(&bench, &client);
+}
+
+#[test]
+fn half_close_behind_a_request_whose_answer_is_lost() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    let request = client.get("/kernel.html");
+    let end = Segment { seq: request.end(), ..fin(&client) };
+    client.send(&request);
+    client.send(&end);
+    let lost = client.collect(SOON);
+    assert!(lost.len() == 1 && lost[0].is_from_kernel(), "{lost:?}");
+    // The client repeats all of it, in one segment, as stacks do.
+    client.send(&Segment { flags: request.flags | FIN, ..request.clone() });
+    let again = data(client.collect(SOON));
+    assert_eq!(again.len(), 1, "{again:?}");
+    assert_eq!((again[0].seq, &again[0].payload), (lost[0].seq, &lost[0].payload));
+    client.accept(&again[0]);
+    client.seq = end.end();
+    client.acknowledge();
+    takes_fin(&mut client);
+    is_over(&bench, &client);
+}
+
+#[test]
+fn half_close_with_a_request_in_one_segment_is_served() {
+    let Some(bench) = Bench::new() else { return };
+    for (path, behind) in [("/kernel.html", false), ("/kernel.html", true), ("/user.html", true)] {
+        let mut client = bench.open();
+        if behind {
+            hit(&mut client);
+        }
+        let request = client.get(path);
+        client.push(&Segment { flags: request.flags | FIN, ..request });
+        client.seq = client.seq.wrapping_add(1);
+        let reply = client.take_response();
+        assert!(reply.text().contains("from nginx"), "{reply:?}");
+        client.acknowledge();
+        if !client.fin_accepted {
+            let end = client.await_segment("the server's FIN", |s| s.flags & FIN != 0);
+            client.accept(&end);
+        }
+        client.acknowledge();
+        std::thread::sleep(SOON);
+        is_over(&bench, &client);
+    }
+}
+
+#[test]
+fn resets_count_by_their_exact_number() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    hit(&mut client);
+    for off in [1, 77, 10_000, u32::MAX, u32::MAX - 500, 1 << 30] {
+        let seq = client.seq.wrapping_add(off);
+        client.send(&Segment { flags: RST, seq, ack: 0, ..client.next() });
+        client.send(&Segment { flags: RST | ACK, seq, ..client.next() });
+    }
+    client.send(&Segment { flags: RST, checksum_holds: false, ..client.next() });
+    let challenges = client.collect(SOON);
+    assert!(challenges.len() <= 1 && challenges.iter().all(|s| s.flags == ACK), "{challenges:?}");
+    hit(&mut client);
+    assert_eq!(bench.count(Reason::SocketlessReset), 0);
+    client.reset();
+    std::thread::sleep(SOON);
+    assert_eq!(bench.count(Reason::SocketlessReset), 1);
+    is_over(&bench, &client);
+}
+
+#[test]
+fn a_client_that_does_not_want_the_answer_resets_before_its_request() {
+    let Some(bench) = Bench::new() else { return };
+    let client = bench.open();
+    let request = client.get("/kernel.html");
+    client.send(&request);
+    client.collect(SOON);
+    client.send(&Segment { flags: RST | ACK, ..client.next() });
+    std::thread::sleep(SOON);
+    assert_eq!(bench.count(Reason::SocketlessReset), 1, "{:?}", bench.counts());
+    is_over(&bench, &client);
+}
+
+/// A keep-alive probe is answered as the kernel answers it; `length` of its bytes are old.
+#[track_caller]
+fn probe(client: &RawClient, length: usize) {
+    let payload = vec![0; length];
+    client.send(&Segment { seq: client.seq.wrapping_sub(1), payload, ..client.next() });
+    let answers = client.collect(SOON);
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    let answer = (answers[0].flags, answers[0].seq, answers[0].ack, answers[0].payload.len());
+    assert_eq!(answer, (ACK, client.ack, client.seq, 0));
+}
+
+#[test]
+fn keep_alive_probes_are_answered() {
+    let Some(bench) = Bench::new() else { return };
+    for timestamps in [true, false] {
+        let mut client = bench.open_with(|habits| habits.timestamps = timestamps);
+        (0..2).for_each(|length| probe(&client, length));
+        hit(&mut client);
+        (0..2).for_each(|length| probe(&client, length));
+        client.ask_user();
+        (0..2).for_each(|length| probe(&client, length));
+        client.reset();
+    }
+}
+
+#[test]
+fn a_keep_alive_probe_acknowledges_no_request_whose_answer_is_outstanding() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    let request = client.get("/kernel.html");
+    client.push(&request);
+    let lost = client.collect(SOON);
+    assert_eq!(lost.len(), 1);
+    client.send(&Segment { seq: client.seq.wrapping_sub(1), ..client.next() });
+    let answers = client.collect(SOON);
+    assert!(answers.is_empty(), "{answers:?}");
+    client.send(&Segment { ts_value: client.next().ts_value, ..request });
+    let again = data(client.collect(SOON));
+    assert_eq!(again[0].payload, lost[0].payload);
+    client.accept(&again[0]);
+    client.acknowledge();
+    bench.goes_on(&mut client);
+}
+
+fn impatient() -> Settings {
+    Settings { socketless_idle: Duration::from_millis(300), ..Settings::default() }
+}
+
+#[test]
+fn an_idle_connection_is_closed() {
+    let Some(bench) = Bench::with(impatient()) else { return };
+    for hits in [0, 1] {
+        let mut client = bench.open();
+        (0..hits).for_each(|_| hit(&mut client));
+        assert_eq!(bench.sweep().socketless, 1, "not yet");
+        assert!(client.collect(Duration::from_millis(400)).is_empty());
+        bench.sweep();
+        takes_fin(&mut client);
+        // A half-closed connection stays for as long as the client needs.
+        assert_eq!(bench.sweep().socketless, 1);
+        client.finish();
+        let last = client.collect(SOON);
+        assert_eq!(last.len(), 1, "{last:?}");
+        assert_eq!((last[0].flags, last[0].seq, last[0].ack), (ACK, client.ack, client.seq));
+        is_over(&bench, &client);
+    }
+    assert_eq!(bench.count(Reason::SocketlessIdle), 2);
+}
+
+#[test]
+fn a_request_that_crosses_the_end_of_an_idle_connection_is_reset() {
+    let Some(bench) = Bench::with(impatient()) else { return };
+    for path in ["/kernel.html", "/user.html"] {
+        let mut client = bench.open();
+        hit(&mut client);
+        std::thread::sleep(Duration::from_millis(400));
+        let request = client.get(path); // under way
+        bench.sweep();
+        let end = client.collect(SOON);
+        assert!(end.len() == 1 && end[0].flags & FIN != 0, "{end:?}");
+        client.push(&request);
+        let answers = client.collect(SOON);
+        assert_eq!((answers.len(), resets(&answers)), (1, 1), "{answers:?}");
+        assert_eq!(answers[0].seq, client.ack.wrapping_add(1), "the client takes no other number");
+        is_over(&bench, &client);
+    }
+}
+
+#[test]
+fn a_request_at_the_moment_of_the_sweep_is_answered_or_reset() {
+    let Some(bench) = Bench::with(impatient()) else { return };
+    for _ in 0..5 {
+        let mut client = bench.open();
+        hit(&mut client);
+        std::thread::sleep(Duration::from_millis(310));
+        let request = client.get("/kernel.html");
+        std::thread::scope(|scope| {
+            scope.spawn(|| bench.sweep());
+            client.push(&request);
+        });
+        let answers = client.collect(SOON);
+        let answered = answers.iter().any(Segment::is_from_kernel);
+        assert!(answered != (resets(&answers) != 0), "{answers:?}");
+        client.reset();
+    }
+}
+
+#[test]
+fn all_connections_are_closed_at_the_end() {
+    let Some(bench) = Bench::new() else { return };
+    let mut clients = [bench.open(), bench.open(), bench.open()];
+    hit(&mut clients[0]);
+    let request = clients[1].get("/kernel.html");
+    clients[1].push(&request); // its answer is under way
+    let answers = clients[1].collect(SOON);
+    bench.fast_path.drain();
+    let closed = inside(bench.world.server(), || bench.fast_path.close_socketless());
+    assert_eq!(closed.expect("closed"), 3);
+    assert_eq!(answers.len(), 1);
+    for client in [0, 2] {
+        let client = &mut clients[client];
+        takes_fin(client);
+        client.finish();
+        assert_eq!(client.collect(SOON).len(), 1);
+    }
+}
+
+#[test]
+fn a_drained_fast_path_hands_all_connections_over() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    hit(&mut client);
+    bench.fast_path.drain();
+    let reply = client.ask(&client.get("/kernel.html"));
+    assert!(!reply.is_from_kernel(), "{:?}", bench.counts());
+    client.acknowledge();
+    assert_eq!(bench.count(Reason::SocketlessHanded), 1);
+    client.ask_user();
+}
+
+// --- the same tuple ---
+
+fn syn(client: &RawClient, seq: u32) -> Segment {
+    let syn = SynOptions { mss: Some(1460), sack: true, scale: Some(7) };
+    Segment { flags: SYN, seq, ack: 0, syn, ts_echo: 0, ..client.next() }
+}
+
+/// RFC 5961, 4: whoever sends a SYN into an open connection gets an acknowledgement, from which a client that has begun
+/// anew sees that the server has not.
+#[test]
+fn a_syn_inside_an_open_connection_changes_nothing() {
+    let Some(bench) = Bench::new() else { return };
+    for known in [true, false] {
+        let mut client = bench.open();
+        let isn = client.seq.wrapping_sub(1);
+        hit(&mut client);
+        std::thread::sleep(Duration::from_millis(800));
+        if known {
+            bench.introduce();
+        }
+        for seq in [isn, client.seq, client.seq.wrapping_add(100_000), 12_345] {
+            client.send(&syn(&client, seq));
+            let answers = client.collect(SOON);
+            let harmless = |s: &Segment| (s.flags, s.seq, s.ack) == (ACK, client.ack, client.seq);
+            assert!(answers.len() <= 1 && answers.iter().all(harmless), "{known} {answers:?}");
+        }
+        hit(&mut client);
+        client.ask_user();
+        client.reset();
+    }
+}
+
+#[test]
+fn a_client_that_lost_its_memory_begins_anew_on_the_same_tuple() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    hit(&mut client);
+    bench.introduce();
+    // It has rebooted, and happens to choose the same port.
+    let isn = client.seq.wrapping_add(1_000_000);
+    client.send(&syn(&client, isn));
+    let answers = client.collect(SOON);
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    assert_eq!(answers[0].flags, ACK, "{answers:?}");
+    // Its TCP resets what it does not know (RFC 9293, 3.5.1), and repeats the SYN.
+    client.send(&Segment { flags: RST, seq: answers[0].ack, ack: 0, ..client.next() });
+    std::thread::sleep(SOON);
+    bench.introduce();
+    client.seq = isn;
+    client.ack = 0;
+    bench.connect(&mut client);
+    bench.goes_on(&mut client);
+}
+
+#[test]
+fn the_same_tuple_anew_after_every_kind_of_end() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    for turn in 0..6 {
+        hit(&mut client);
+        match turn % 3 {
+            0 => client.reset(),
+            1 => {
+                client.finish();
+                takes_fin(&mut client);
+            }
+            _ => {
+                client.ask_user(); // the kernel's from here on
+                client.reset();
+            }
+        }
+        std::thread::sleep(SOON);
+        bench.introduce();
+        client.seq = client.seq.wrapping_add(1_000_000);
+        client.ack = 0;
+        bench.connect(&mut client);
+    }
+    bench.goes_on(&mut client);
+}
+
+/// What is bypassed is looked up nowhere: the SYN must end that, too.
+#[test]
+fn the_same_tuple_anew_after_a_bypassed_connection() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    for _ in 0..3 {
+        // HTTP/1.0 leaves the connection to user mode for ever.
+        client.push(&client.data("GET /user.html HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
+        client.take_response();
+        client.acknowledge();
+        client.reset();
+        std::thread::sleep(Duration::from_millis(20));
+        bench.introduce();
+        client.seq = client.seq.wrapping_add(1_000_000);
+        client.ack = 0;
+        bench.connect(&mut client);
+    }
+    assert!(bench.count(Reason::SocketlessHanded) == 3, "{:?}", bench.counts());
+    bench.goes_on(&mut client);
+}

@@ -1,0 +1,322 @@
+//! Handed over once: trap by trap, a request that the kernel's TCP gets is executed once, whole, and by one listener.
+
+use std::io::Read;
+use std::time::Duration;
+
+use crate::support::socketless::{Bench, SOON, data, listen, post, read, resets, respond};
+use crate::support::{SERVER_V4, inside, serve_server};
+use afpa_bpf::{Reason, Settings};
+use afpa_testkit::packet::{FIN, RST, SYN, Segment, SynOptions};
+use afpa_testkit::tcp::RawClient;
+
+fn bench() -> Option<Bench> {
+    Bench::listening(16, |_| ())
+}
+
+/// The server gets these bytes, and answers; the client takes the answer.
+#[track_caller]
+fn is_served(bench: &Bench, client: &mut RawClient, request: &[u8]) -> std::net::TcpStream {
+    let mut stream = bench.accept();
+    assert!(read(&mut stream, request.len()) == request, "not as it was sent");
+    respond(&mut stream, "ok");
+    assert!(client.take_response().text().ends_with("ok"));
+    client.acknowledge();
+    stream
+}
+
+/// The client closes first, so the server keeps no TIME_WAIT.
+#[track_caller]
+fn client_closes(bench: &Bench, client: &mut RawClient, mut stream: std::net::TcpStream) {
+    client.finish();
+    assert_eq!(stream.read(&mut [0]).expect("the end"), 0);
+    drop(stream);
+    let fin = client.await_segment("the server's FIN", |s| s.flags & FIN != 0);
+    client.ack = fin.end();
+    client.acknowledge();
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(bench.sockets_of(client.address()), "");
+}
+
+/// A duplicate of the segment changes nothing, and nobody accepts anything.
+#[track_caller]
+fn is_not_executed_again(bench: &Bench, client: &RawClient, segment: &Segment) {
+    let opens = bench.tcp("TcpPassiveOpens");
+    for _ in 0..3 {
+        client.send(segment);
+        let answers = client.collect(SOON);
+        assert!(data(answers.clone()).is_empty(), "{answers:?}");
+    }
+    assert!(bench.try_accept(SOON).is_none(), "a second connection: {:?}", bench.counts());
+    assert_eq!(bench.tcp("TcpPassiveOpens"), opens);
+}
+
+#[test]
+fn a_replayed_first_request_is_executed_once() {
+    let Some(bench) = bench() else { return };
+    let mut client = bench.open();
+    let request = client.data(post(b"one euro"));
+    client.push(&request);
+    let stream = is_served(&bench, &mut client, &request.payload);
+    is_not_executed_again(&bench, &client, &request);
+    client_closes(&bench, &mut client, stream);
+    is_not_executed_again(&bench, &client, &request);
+    assert!(bench.count(Reason::SocketlessReplayed) >= 1, "{:?}", bench.counts());
+}
+
+#[test]
+fn a_replayed_request_behind_a_hit_is_executed_once() {
+    let Some(bench) = bench() else { return };
+    let mut client = bench.open();
+    let hit = client.get("/kernel.html");
+    assert!(client.ask(&hit).is_from_kernel());
+    let request = client.data(post(b"one euro"));
+    client.push(&request);
+    let stream = is_served(&bench, &mut client, &request.payload);
+    is_not_executed_again(&bench, &client, &request);
+    is_not_executed_again(&bench, &client, &hit);
+    client_closes(&bench, &mut client, stream);
+    // The hit has the cookie's numbers, the other one would be the next of a connection that begins with it.
+    for segment in [&request, &hit, &request] {
+        is_not_executed_again(&bench, &client, segment);
+    }
+}
+
+#[test]
+fn a_server_that_closes_at_once_executes_a_replayed_request_once() {
+    let Some(bench) = bench() else { return };
+    let mut client = bench.open();
+    let request = client.data(post(b"one euro"));
+    client.push(&request);
+    drop(bench.accept()); // with bytes unread: a reset
+    let reset = client.await_segment("a reset", |s| s.flags & RST != 0);
+    assert_eq!(reset.seq, client.ack);
+    is_not_executed_again(&bench, &client, &request);
+}
+
+#[test]
+fn a_connection_for_which_there_was_no_room_is_handed_over_once() {
+    let Some(bench) = Bench::with(Settings { flows: 1, ..Settings::default() }) else { return };
+    let mut client = bench.raw(); // the connection by which it is known has the place
+    client.connect();
+    assert_eq!(bench.count(Reason::SocketlessSyn), 1, "{:?}", bench.counts());
+    let request = client.get("/user.html");
+    client.push(&request);
+    assert!(client.take_response().text().ends_with("from nginx"));
+    client.acknowledge();
+    assert_eq!(bench.count(Reason::SocketlessHanded), 1);
+    client.reset();
+    std::thread::sleep(SOON);
+    let opens = bench.tcp("TcpPassiveOpens");
+    client.send(&request);
+    let answers = client.collect(SOON);
+    assert!(data(answers.clone()).is_empty() && resets(&answers) == 1, "{answers:?}");
+    assert_eq!(bench.tcp("TcpPassiveOpens"), opens);
+}
+
+#[test]
+fn a_full_accept_queue_loses_nothing() {
+    let Some(bench) = Bench::listening(1, |_| ()) else { return };
+    for behind_a_hit in [true, false] {
+        let mut client = bench.open();
+        if behind_a_hit {
+            assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
+        }
+        let fill = bench.fill_queue(2);
+        let request = client.data(post(b"one euro"));
+        for _ in 0..3 {
+            client.send(&request);
+            assert!(client.collect(SOON).is_empty(), "{:?}", bench.counts());
+        }
+        assert!(bench.sockets_of(client.address()).is_empty());
+        let fillers = [bench.accept(), bench.accept()];
+        client.push(&request);
+        let stream = is_served(&bench, &mut client, &request.payload);
+        is_not_executed_again(&bench, &client, &request);
+        client_closes(&bench, &mut client, stream);
+        is_not_executed_again(&bench, &client, &request);
+        drop(fillers);
+        fill.iter().for_each(RawClient::reset);
+    }
+}
+
+#[test]
+fn a_cookie_that_comes_back_to_a_full_queue_opens_the_connection() {
+    let Some(bench) = Bench::listening(1, |_| ()) else { return };
+    let mut client = bench.raw();
+    client.send(&Segment {
+        flags: SYN,
+        ack: 0,
+        syn: SynOptions { mss: Some(1460), sack: true, scale: Some(7) },
+        ts_echo: 0,
+        ..client.next()
+    });
+    let answer = client.await_segment("SYN-ACK", |s| s.flags & SYN != 0);
+    let fill = bench.fill_queue(2);
+    client.seq = client.seq.wrapping_add(1);
+    client.ack = answer.end();
+    client.ts_recent = answer.ts_value;
+    client.acknowledge();
+    assert!(client.collect(SOON).is_empty(), "{:?}", bench.counts());
+    let reply = client.ask(&client.get("/kernel.html"));
+    assert!(reply.is_from_kernel(), "{reply:?}");
+    drop(fill);
+}
+
+#[test]
+fn a_request_of_two_segments_before_a_full_queue_is_not_reset() {
+    let Some(bench) = Bench::listening(1, |_| ()) else { return };
+    let mut client = bench.open();
+    let fill = bench.fill_queue(2);
+    let whole = post(b"one euro");
+    let first = client.data(&whole[..40]);
+    let second = Segment { seq: client.seq.wrapping_add(40), ..client.data(&whole[40..]) };
+    for _ in 0..2 {
+        client.send(&first);
+        client.send(&second);
+        let answers = client.collect(SOON);
+        let begins_there = answers.iter().all(|s| s.ack == client.seq && s.payload.is_empty());
+        assert!(begins_there && resets(&answers) == 0, "{answers:?} {:?}", bench.counts());
+    }
+    let fillers = [bench.accept(), bench.accept()];
+    client.send(&first);
+    client.send(&second);
+    client.seq = client.seq.wrapping_add(whole.len() as u32);
+    is_served(&bench, &mut client, &whole);
+    drop((fill, fillers));
+}
+
+/// An old SYN of the connection, while its socket is to come.
+#[test]
+fn a_syn_that_comes_again_before_the_socket_is_made_changes_nothing() {
+    let Some(bench) = Bench::listening(1, |_| ()) else { return };
+    let mut client = bench.open();
+    let syn = Segment { flags: SYN, seq: client.seq.wrapping_sub(1), ack: 0, ..client.next() };
+    let request = client.data(post(b"one euro"));
+    // Handed over, but lost on its way there: IP drops a packet whose own sum is wrong.
+    let mut damaged = client.frame(&request);
+    damaged[24] ^= 0xff;
+    client.send_frame(&damaged);
+    std::thread::sleep(SOON);
+    assert_eq!(bench.count(Reason::SocketlessHanded), 1, "{:?}", bench.counts());
+    client.send(&syn);
+    let answers = client.collect(SOON);
+    assert!(answers.is_empty(), "{answers:?}");
+    client.push(&request);
+    is_served(&bench, &mut client, &request.payload);
+}
+
+#[test]
+fn several_listeners_of_a_port_share_what_is_handed_over() {
+    let reuse = |socket: &socket2::Socket| socket.set_reuse_port(true).expect("shared");
+    let Some(mut bench) = Bench::listening(64, reuse) else { return };
+    bench.listeners.push(listen(bench.world.server(), 64, reuse));
+    inside(bench.world.server(), || serve_server(&bench.fast_path));
+    let mut taken = [0, 0];
+    for _ in 0..24 {
+        let mut client = bench.open();
+        assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
+        let request = client.data(post(b"one euro"));
+        client.push(&request);
+        std::thread::sleep(Duration::from_millis(3));
+        for (listener, taken) in bench.listeners.iter().zip(&mut taken) {
+            if let Ok((mut stream, _)) = listener.accept() {
+                stream.set_nonblocking(false).expect("blocking");
+                assert!(read(&mut stream, request.payload.len()) == request.payload);
+                *taken += 1;
+            }
+        }
+    }
+    assert!(taken[0] + taken[1] == 24 && taken[0] > 0 && taken[1] > 0, "{taken:?}");
+}
+
+#[test]
+fn a_listener_that_defers_accepting_accepts_at_once() {
+    let Some(bench) = Bench::listening(16, defer_accept) else { return };
+    let mut client = bench.open();
+    let request = client.data(post(b"one euro"));
+    client.push(&request);
+    is_served(&bench, &mut client, &request.payload);
+}
+
+#[test]
+fn without_a_listener_the_client_is_reset_and_a_new_one_takes_over() {
+    let Some(mut bench) = bench() else { return };
+    let mut orphan = bench.open();
+    let mut waiting = bench.open();
+    assert!(waiting.ask(&waiting.get("/kernel.html")).is_from_kernel());
+    bench.listeners.clear();
+    let request = orphan.data(post(b"one euro"));
+    orphan.push(&request);
+    let answers = orphan.collect(SOON);
+    assert_eq!((answers.len(), resets(&answers)), (1, 1), "{answers:?}");
+    waiting.acknowledge(); // alone it loses nothing
+    assert!(waiting.collect(SOON).is_empty());
+    bench.listeners.push(listen(bench.world.server(), 16, |_| ()));
+    let request = waiting.data(post(b"one euro"));
+    waiting.push(&request);
+    is_served(&bench, &mut waiting, &request.payload);
+}
+
+/// What was agreed on is switched off while the connection is open: the kernel does not take it any more.
+#[test]
+fn a_connection_that_the_kernel_refuses_is_reset() {
+    let Some(bench) = Bench::new() else { return };
+    for option in ["timestamps", "sack", "window_scaling"] {
+        let mut client = bench.open();
+        assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
+        bench.world.sysctl(&format!("net.ipv4.tcp_{option}=0"));
+        client.push(&client.get("/user.html"));
+        let answers = client.collect(SOON);
+        assert_eq!((answers.len(), resets(&answers)), (1, 1), "{option}: {answers:?}");
+        assert_eq!(answers[0].seq, client.ack);
+        assert_eq!(bench.sweep().socketless, 0);
+        bench.world.sysctl(&format!("net.ipv4.tcp_{option}=1"));
+    }
+    assert_eq!(bench.count(Reason::SocketlessRefused), 3, "{:?}", bench.counts());
+}
+
+#[test]
+fn content_of_several_hundred_kilobytes_arrives_whole() {
+    let Some(bench) = bench() else { return };
+    for behind_a_hit in [true, false] {
+        let mut client = bench.open_real(SERVER_V4);
+        if behind_a_hit {
+            assert!(client.get("/kernel.html").is_from_kernel());
+        }
+        upload(&bench, &mut client);
+    }
+    assert_eq!(bench.count(Reason::SocketlessHanded), 2, "{:?}", bench.counts());
+}
+
+/// 300 kB, and their answer.
+#[track_caller]
+fn upload(bench: &Bench, client: &mut afpa_testkit::Client) {
+    let content: Vec<u8> = (0..300_000u32).map(|i| (i * 7 + (i >> 8)) as u8).collect();
+    let request = post(&content);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut stream = bench.accept();
+            assert!(read(&mut stream, request.len()) == request, "not as it was sent");
+            respond(&mut stream, "ok");
+        });
+        client.send(&request);
+        assert_eq!(client.receive().body, b"ok");
+    });
+}
+
+/// TCP_DEFER_ACCEPT, of which socket2 knows nothing.
+fn defer_accept(socket: &socket2::Socket) {
+    use std::os::fd::AsRawFd;
+    const IPPROTO_TCP: i32 = 6;
+    const TCP_DEFER_ACCEPT: i32 = 9;
+    unsafe extern "C" {
+        fn setsockopt(socket: i32, level: i32, name: i32, value: *const i32, size: u32) -> i32;
+    }
+    let seconds = 5;
+    // JUSTIFICATION: no dependency has this option.
+    // SAFETY: plain system call wrapper; the value lives as long as the call.
+    let result = unsafe {
+        setsockopt(socket.as_raw_fd(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &raw const seconds, 4)
+    };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+}

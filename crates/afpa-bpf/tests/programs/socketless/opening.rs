@@ -1,0 +1,306 @@
+//! Opening: which SYNs are answered, what their cookies are worth, and what is kept of them: nothing.
+
+use std::time::Duration;
+
+use crate::support::inside;
+use crate::support::socketless::{Bench, SOON, data, listen, listen_by, resets};
+use afpa_bpf::{Reason, Settings};
+use afpa_testkit::packet::{ACK, CWR, ECE, FIN, RST, SYN, Segment, SynOptions};
+use afpa_testkit::tcp::RawClient;
+use socket2::Protocol;
+
+/// Its SYN, and what it gets for it.
+#[track_caller]
+fn syn_ack(client: &mut RawClient, change: impl FnOnce(&mut Segment)) -> Segment {
+    let mut syn = Segment {
+        flags: SYN,
+        ack: 0,
+        syn: SynOptions { mss: Some(1460), sack: true, scale: Some(7) },
+        ts_echo: 0,
+        ..client.next()
+    };
+    change(&mut syn);
+    client.send(&syn);
+    let answer = client.await_segment("SYN-ACK", |s| s.flags & SYN != 0);
+    assert_eq!((answer.flags & !ECE, answer.ack), (SYN | ACK, client.seq.wrapping_add(1)));
+    answer
+}
+
+/// As an honest client is after it.
+fn learn(client: &mut RawClient, answer: &Segment) {
+    client.seq = client.seq.wrapping_add(1);
+    client.ack = answer.end();
+    client.ts_recent = answer.ts_value;
+}
+
+#[test]
+fn nothing_is_kept_of_syns() {
+    let Some(bench) = Bench::new() else { return };
+    bench.introduce();
+    let flows = bench.sweep().flows;
+    let mut client = bench.world.raw();
+    let isn = client.seq;
+    for turn in 0..200 {
+        client.seq = isn.wrapping_add(turn * 1000);
+        client.send(&Segment {
+            flags: SYN,
+            ack: 0,
+            syn: SynOptions { mss: Some(1460), ..SynOptions::default() },
+            ..client.next()
+        });
+    }
+    let answers = client.collect(SOON);
+    assert_eq!(answers.len(), 200, "{:?}", bench.counts());
+    assert_eq!(bench.count(Reason::SocketlessSyn), 200);
+    assert_eq!(bench.sweep().flows, flows);
+    assert_eq!(bench.sockets_of(client.address()), "");
+}
+
+#[test]
+fn a_syn_that_comes_again_gets_the_same_cookie() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.raw();
+    let one = syn_ack(&mut client, |_| ());
+    let other = syn_ack(&mut client, |_| ());
+    // The period may have ended between the two.
+    let third = syn_ack(&mut client, |_| ());
+    assert!(one.seq == other.seq || other.seq == third.seq);
+    learn(&mut client, &one);
+    client.acknowledge();
+    bench.goes_on(&mut client);
+}
+
+/// What does not prove that it got our SYN-ACK is reset by the kernel, as it is without the programs.
+#[test]
+fn a_forged_cookie_opens_nothing() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.raw();
+    let answer = syn_ack(&mut client, |_| ());
+    learn(&mut client, &answer);
+    let flows = bench.sweep().flows;
+    for bit in (0..32).step_by(3) {
+        let ack = answer.end() ^ 1 << bit;
+        let forged = if bit & 1 == 0 { client.get("/kernel.html") } else { client.next() };
+        client.send(&Segment { ack, ..forged });
+        let answers = client.collect(Duration::from_millis(5));
+        assert!(data(answers.clone()).is_empty(), "bit {bit}: {answers:?}");
+    }
+    for off in [1, u32::MAX, 1000] {
+        client.send(&Segment { seq: client.seq.wrapping_add(off), ..client.get("/kernel.html") });
+        assert!(data(client.collect(Duration::from_millis(5))).is_empty());
+    }
+    client.send(&Segment { checksum_holds: false, ..client.get("/kernel.html") });
+    client.send(&Segment { flags: FIN, ack: 0, ..client.next() });
+    client.send(&Segment { flags: RST | ACK, ..client.next() });
+    client.collect(SOON);
+    assert_eq!(bench.sweep().flows, flows, "{:?}", bench.counts());
+    assert_eq!(bench.count(Reason::SocketlessOpened), 0);
+    client.acknowledge();
+    bench.goes_on(&mut client);
+}
+
+#[test]
+fn another_client_s_cookie_opens_nothing() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.raw();
+    let answer = syn_ack(&mut client, |_| ());
+    learn(&mut client, &answer);
+    let mut other = bench.world.raw(); // another port, the same numbers
+    (other.seq, other.ack, other.ts_recent) = (client.seq, client.ack, client.ts_recent);
+    other.send(&other.get("/kernel.html"));
+    let answers = other.collect(SOON);
+    assert_eq!((answers.len(), resets(&answers)), (1, 1), "{answers:?}");
+}
+
+/// A period is 17 s: a cookie is good in the one it was made in, and in the next.
+#[test]
+fn a_cookie_is_valid_in_its_period_and_the_next() {
+    let Some(bench) = Bench::new() else { return };
+    let period = 1u64 << 34; // nanoseconds
+    let now = || {
+        let now = monotonic();
+        (now / period, now % period)
+    };
+    if now().1 < period - 3_000_000_000 {
+        std::thread::sleep(Duration::from_nanos(
+            period - 2_000_000_000 - now().1.min(period - 3_000_000_000),
+        ));
+    }
+    let mut late = bench.world.raw();
+    let mut client = bench.raw();
+    let (made, _) = now();
+    let answer = syn_ack(&mut client, |_| ());
+    let of_late = syn_ack(&mut late, |_| ());
+    assert_eq!(bench.count(Reason::SocketlessSyn), 2);
+    assert_eq!(now().0, made, "the test was too slow");
+    while now().0 == made {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    bench.fast_path.beat();
+    learn(&mut client, &answer);
+    client.acknowledge();
+    bench.goes_on(&mut client);
+    while now().0 <= made + 1 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(20));
+    bench.fast_path.beat();
+    learn(&mut late, &of_late);
+    late.send(&late.get("/kernel.html"));
+    let answers = late.collect(SOON);
+    assert_eq!((answers.len(), resets(&answers)), (1, 1), "{answers:?}");
+}
+
+fn monotonic() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[test]
+fn the_first_request_opens_when_the_acknowledgement_was_lost() {
+    let Some(bench) = Bench::new() else { return };
+    for path in ["/kernel.html", "/user.html"] {
+        let mut client = bench.raw();
+        let answer = syn_ack(&mut client, |_| ());
+        learn(&mut client, &answer);
+        let reply = client.ask(&client.get(path));
+        assert_eq!(reply.is_from_kernel(), path == "/kernel.html");
+        client.acknowledge();
+        bench.goes_on(&mut client);
+    }
+    // ... and a FIN does, and a keep-alive probe.
+    let mut client = bench.raw();
+    let answer = syn_ack(&mut client, |_| ());
+    learn(&mut client, &answer);
+    client.finish();
+    let end = client.collect(SOON);
+    assert_eq!((end.len(), end[0].flags), (1, FIN | ACK), "{end:?}");
+}
+
+#[test]
+fn a_full_table_hands_over_without_a_flow() {
+    let Some(bench) = Bench::with(Settings { flows: 1, ..Settings::default() }) else { return };
+    // The connection by which the client is known has the place.
+    let mut clients: Vec<_> = (0..4).map(|_| bench.raw()).collect();
+    for client in &mut clients {
+        bench.introduce();
+        client.connect();
+    }
+    assert_eq!(bench.count(Reason::SocketlessSyn), 4, "{:?}", bench.counts());
+    for (client, path) in
+        clients.iter_mut().zip(["/kernel.html", "/user.html", "/kernel.html", "/user.html"])
+    {
+        let reply = client.ask(&client.get(path));
+        assert!(!reply.is_from_kernel());
+        client.acknowledge();
+        client.ask_user();
+    }
+    assert_eq!(bench.count(Reason::SocketlessHanded), 4);
+}
+
+/// Left to the kernel: it answers the SYN, and serves the connection.
+#[track_caller]
+fn is_the_kernels(bench: &Bench, client: &mut RawClient, why: Reason) {
+    let (syns, reason) = (bench.count(Reason::SocketlessSyn), bench.count(why));
+    client.connect();
+    assert_eq!(bench.count(Reason::SocketlessSyn), syns, "{:?}", bench.counts());
+    assert_eq!(bench.count(why), reason + 1, "{:?}", bench.counts());
+    client.ask_user();
+    client.reset();
+}
+
+#[test]
+fn syns_that_are_the_kernels() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.raw();
+    client.habits.ecn = true;
+    // The kernel's answer to ECN depends on its setting: a cookie's never has it.
+    let answer = syn_ack(&mut client, |syn| syn.flags = SYN | ECE | CWR);
+    assert_eq!(answer.flags & ECE, 0);
+
+    let mut stranger = bench.world.raw();
+    stranger.habits.ecn = false;
+    std::thread::sleep(Duration::from_millis(900));
+    bench.fast_path.beat();
+    is_the_kernels(&bench, &mut stranger, Reason::SocketlessUnknownClient);
+
+    let mut client = bench.raw();
+    bench.fast_path.set_paused(true);
+    is_the_kernels(&bench, &mut client, Reason::PassPaused);
+    bench.fast_path.set_paused(false);
+
+    let mut client = bench.raw();
+    bench.fast_path.pause();
+    is_the_kernels(&bench, &mut client, Reason::PassNoHeartbeat);
+    bench.fast_path.beat();
+
+    let mut client = bench.raw();
+    bench.fast_path.drain();
+    let before = bench.count(Reason::SocketlessSyn);
+    client.connect();
+    client.ask_user();
+    assert_eq!(bench.count(Reason::SocketlessSyn), before);
+}
+
+#[test]
+fn a_host_without_cookies_has_none() {
+    let Some(bench) = Bench::new() else { return };
+    bench.world.sysctl("net.ipv4.tcp_syncookies=0");
+    let refusal = inside(bench.world.server(), || bench.fast_path.look_at_tcp());
+    assert!(refusal.expect_err("refused").to_string().contains("tcp_syncookies"));
+    let mut client = bench.raw();
+    client.connect();
+    client.ask_user();
+    assert_eq!(bench.count(Reason::SocketlessSyn), 0);
+    bench.world.sysctl("net.ipv4.tcp_syncookies=2");
+    inside(bench.world.server(), || bench.fast_path.look_at_tcp()).expect("as before");
+    let mut client = bench.open();
+    bench.goes_on(&mut client);
+}
+
+#[test]
+fn a_listener_with_a_receive_buffer_of_its_own_is_left_alone() {
+    let small = |socket: &socket2::Socket| socket.set_recv_buffer_size(4096).expect("set");
+    let Some(bench) = Bench::listening(16, small) else { return };
+    is_left_alone(&bench);
+}
+
+#[test]
+fn a_multipath_listener_is_left_alone() {
+    let Some(mut bench) = Bench::listening(16, |_| ()) else { return };
+    let mptcp = Protocol::from(262);
+    let there = || socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::STREAM, Some(mptcp));
+    if inside(bench.world.server(), there).is_err() {
+        return println!("SKIP: no Multipath TCP here");
+    }
+    bench.introduce();
+    bench.listeners.clear();
+    bench.listeners.push(listen_by(bench.world.server(), 16, Some(mptcp), |_| ()));
+    is_left_alone(&bench);
+}
+
+#[track_caller]
+fn is_left_alone(bench: &Bench) {
+    bench.fast_path.beat();
+    for _ in 0..2 {
+        let mut client = bench.world.raw();
+        client.connect();
+        client.push(&client.get("/kernel.html"));
+        client.await_segment("an acknowledgement", |s| s.ack == client.seq);
+    }
+    assert_eq!(bench.count(Reason::SocketlessSyn), 0, "{:?}", bench.counts());
+    assert!(bench.count(Reason::SocketlessUnfit) >= 1, "{:?}", bench.counts());
+}
+
+/// The listener of another process on the same port, which nobody has marked.
+#[test]
+fn a_listener_that_is_not_served_is_left_alone() {
+    let Some(mut bench) = Bench::listening(16, |_| ()) else { return };
+    bench.introduce();
+    bench.listeners.clear();
+    bench.listeners.push(listen(bench.world.server(), 16, |_| ()));
+    let mut client = bench.world.raw();
+    client.connect();
+    assert_eq!(bench.count(Reason::SocketlessSyn), 0);
+    assert!(bench.count(Reason::SocketlessUnfit) >= 1, "{:?}", bench.counts());
+}

@@ -1,0 +1,317 @@
+//! A server before which connections begin without a socket, and clients that are known to it.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use afpa_bpf::{FastPath, Reason, Settings};
+use afpa_netlab::Namespace;
+use afpa_testkit::packet::{RST, Segment};
+use afpa_testkit::tcp::{Habits, RawClient};
+use afpa_testkit::{Client, eventually};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::{PORT, Sample, World, counted, inside};
+
+/// Longer than anything that comes at once takes.
+pub const SOON: Duration = Duration::from_millis(60);
+
+/// Of this one no cookie keeps enough.
+const UNFIT_MSS: u16 = 700;
+
+/// The fast path before a server.
+pub struct Bench {
+    pub world: World,
+    pub fast_path: Arc<FastPath>,
+    /// Of the test's own, instead of nginx's.
+    pub listeners: Vec<TcpListener>,
+}
+
+impl Bench {
+    /// nginx with a few files, and pinned objects of one and of several segments.
+    pub fn new() -> Option<Self> {
+        Self::with(Settings::default())
+    }
+
+    pub fn with(settings: Settings) -> Option<Self> {
+        Self::over(World::new()?, settings)
+    }
+
+    /// The same in a world of another kind.
+    pub fn over(mut world: World, settings: Settings) -> Option<Self> {
+        world.file("user.html", b"from nginx");
+        world.file("kernel.html", b"the pinned one, from nginx");
+        world.file("large.bin", &vec![b'z'; 3_000_000]);
+        world.file("some.html", &[b'k'; 30_000]);
+        world.nginx("");
+        world.await_server();
+        Self::before(world, Vec::new(), settings)
+    }
+
+    /// A listener that only the test accepts from.
+    pub fn listening(backlog: i32, prepare: impl Fn(&Socket) + Sync) -> Option<Self> {
+        let world = World::new()?;
+        let listeners = vec![listen(world.server(), backlog, prepare)];
+        Self::before(world, listeners, Settings::default())
+    }
+
+    fn before(world: World, listeners: Vec<TcpListener>, settings: Settings) -> Option<Self> {
+        let settings = Settings { socketless: true, answer_max: 65_536, pages: 64, ..settings };
+        let fast_path = world.fast_path(settings)?;
+        if let Err(why) = inside(world.server(), || fast_path.look_at_tcp()) {
+            println!("SKIP: {why}");
+            return None;
+        }
+        Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
+        Sample::new(vec![b'k'; 30_000]).pin(&fast_path, "/some.html");
+        Some(Self { world, fast_path: Arc::new(fast_path), listeners })
+    }
+
+    #[track_caller]
+    pub fn count(&self, reason: Reason) -> u64 {
+        counted(&self.fast_path, reason)
+    }
+
+    /// All that was counted.
+    pub fn counts(&self) -> Vec<(&'static str, u64)> {
+        let counters = self.fast_path.counters().expect("counters");
+        let some = counters.iter().filter(|(_, count)| *count != 0);
+        some.map(|(why, count)| (why.text(), count)).collect()
+    }
+
+    // --- clients ---
+
+    /// A client by hand whose SYN is the kernel's: no cookie has room for its MSS.
+    pub fn unfit(&self) -> RawClient {
+        let mut client = self.world.raw();
+        client.habits.mss = UNFIT_MSS;
+        client
+    }
+
+    /// A connection of the kernel's, by which the raw clients' address is known for three quarters of a second.
+    pub fn introduce(&self) {
+        self.fast_path.beat();
+        let mut known = self.unfit();
+        known.connect();
+        known.push(&known.get("/kernel.html"));
+        known.await_segment("an acknowledgement", |segment| segment.ack == known.seq);
+        known.reset();
+        self.forget_accepted();
+    }
+
+    /// So many connections that nobody accepts.
+    pub fn fill_queue(&self, connections: usize) -> Vec<RawClient> {
+        let clients: Vec<_> = (0..connections).map(|_| self.unfit()).collect();
+        clients
+            .into_iter()
+            .map(|mut client| {
+                client.connect();
+                client
+            })
+            .collect()
+    }
+
+    /// A client by hand whose SYN will be answered by the programs.
+    pub fn raw(&self) -> RawClient {
+        let client = self.world.raw();
+        self.introduce();
+        client
+    }
+
+    /// Its connection, which has no socket.
+    #[track_caller]
+    pub fn open(&self) -> RawClient {
+        self.open_with(|_| ())
+    }
+
+    #[track_caller]
+    pub fn open_with(&self, change: impl FnOnce(&mut Habits)) -> RawClient {
+        let mut client = self.raw();
+        client.habits.window = 1000;
+        change(&mut client.habits);
+        self.connect(&mut client);
+        client
+    }
+
+    #[track_caller]
+    pub fn connect(&self, client: &mut RawClient) {
+        let before = self.opened();
+        client.connect();
+        assert_eq!(self.opened(), (before.0 + 1, before.1 + 1), "{:?}", self.counts());
+    }
+
+    fn opened(&self) -> (u64, u64) {
+        (self.count(Reason::SocketlessSyn), self.count(Reason::SocketlessOpened))
+    }
+
+    /// A connection of the client's kernel, without a socket at the server.
+    #[track_caller]
+    pub fn open_real(&self, address: &str) -> Client {
+        self.introduce_real(address);
+        let before = self.count(Reason::SocketlessSyn);
+        let client = self.world.connect(address);
+        assert_eq!(self.count(Reason::SocketlessSyn), before + 1, "{:?}", self.counts());
+        client
+    }
+
+    pub fn introduce_real(&self, address: &str) {
+        self.fast_path.beat();
+        let server = SocketAddr::new(address.parse().expect("an address"), PORT);
+        let mut known = inside(self.world.bed.client(), || {
+            let socket = Socket::new(Domain::for_address(server), Type::STREAM, None)?;
+            socket.set_tcp_mss(u32::from(UNFIT_MSS))?;
+            socket.connect(&server.into())?;
+            std::thread::sleep(Duration::from_millis(5));
+            Ok::<_, std::io::Error>(Client::of(socket.into()))
+        })
+        .expect("connected");
+        assert!(known.get("/kernel.html").is_from_kernel(), "{:?}", self.counts());
+        drop(known);
+        self.forget_accepted();
+    }
+
+    // --- the server's side ---
+
+    /// A connection that the kernel made.
+    #[track_caller]
+    pub fn accept(&self) -> TcpStream {
+        self.try_accept(Duration::from_secs(5)).expect("a connection")
+    }
+
+    pub fn try_accept(&self, patience: Duration) -> Option<TcpStream> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let accepted = self.listeners.iter().find_map(|listener| listener.accept().ok());
+            if let Some((stream, _)) = accepted {
+                stream.set_nonblocking(false).expect("blocking");
+                stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time-out");
+                return Some(stream);
+            }
+            if Instant::now() > deadline {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn forget_accepted(&self) {
+        while self.try_accept(Duration::from_millis(2)).is_some() {}
+    }
+
+    /// Sockets of the tuple at the server, as `ss` says them.
+    pub fn sockets_of(&self, client: SocketAddr) -> String {
+        ss(self.world.server(), &["-Htano", &format!("dport = :{}", client.port())])
+    }
+
+    /// Counters of TCP in the server's namespace, such as `TcpPassiveOpens` and `TcpExtListenOverflows`.
+    pub fn tcp(&self, name: &str) -> u64 {
+        tcp_counters(self.world.server()).into_iter().find(|(n, _)| n == name).map_or(0, |(_, v)| v)
+    }
+
+    /// Flows, translated, socketless.
+    pub fn sweep(&self) -> afpa_bpf::Swept {
+        inside(self.world.server(), || self.fast_path.sweep(Duration::from_secs(60)))
+            .expect("swept")
+    }
+
+    #[track_caller]
+    pub fn await_count(&self, reason: Reason, count: u64) {
+        eventually(reason.text(), || self.count(reason) == count);
+    }
+
+    /// The connection is answered here, and by nginx, in turn.
+    #[track_caller]
+    pub fn goes_on(&self, client: &mut RawClient) {
+        self.fast_path.beat();
+        let reply = client.ask(&client.get("/kernel.html"));
+        assert!(reply.text().ends_with("from the kernel"), "{reply:?}");
+        client.ask_user();
+        client.ask_user();
+        assert!(data(client.collect(SOON)).is_empty());
+    }
+}
+
+/// A listener in a namespace, for both families.
+pub fn listen(server: &Namespace, backlog: i32, prepare: impl Fn(&Socket) + Sync) -> TcpListener {
+    listen_by(server, backlog, None, prepare)
+}
+
+/// With another protocol of TCP's kind.
+pub fn listen_by(
+    server: &Namespace,
+    backlog: i32,
+    protocol: Option<Protocol>,
+    prepare: impl Fn(&Socket) + Sync,
+) -> TcpListener {
+    inside(server, || {
+        let socket = Socket::new(Domain::IPV6, Type::STREAM, protocol).expect("a socket");
+        socket.set_reuse_address(true).expect("reused");
+        socket.set_only_v6(false).expect("both families");
+        prepare(&socket);
+        let any: SocketAddr = SocketAddr::new("::".parse().expect("an address"), PORT);
+        socket.bind(&any.into()).expect("bound");
+        socket.listen(backlog).expect("listening");
+        socket.set_nonblocking(true).expect("not blocking");
+        socket.into()
+    })
+}
+
+/// Read exactly so many bytes.
+#[track_caller]
+pub fn read(stream: &mut TcpStream, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    stream.read_exact(&mut bytes).expect("as many bytes");
+    bytes
+}
+
+/// A response with this content.
+#[track_caller]
+pub fn respond(stream: &mut TcpStream, content: &str) {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", content.len());
+    stream.write_all(format!("{head}{content}").as_bytes()).expect("written");
+}
+
+/// A POST with this content.
+pub fn post(content: &[u8]) -> Vec<u8> {
+    let head =
+        format!("POST /p HTTP/1.1\r\nHost: server\r\nContent-Length: {}\r\n\r\n", content.len());
+    [head.as_bytes(), content].concat()
+}
+
+pub fn data(segments: Vec<Segment>) -> Vec<Segment> {
+    segments.into_iter().filter(|segment| !segment.payload.is_empty()).collect()
+}
+
+pub fn resets(segments: &[Segment]) -> usize {
+    segments.iter().filter(|segment| segment.flags & RST != 0).count()
+}
+
+pub fn ss(namespace: &Namespace, arguments: &[&str]) -> String {
+    let output = namespace.command("ss").args(arguments).output().expect("ss");
+    String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Counters of TCP by name.
+pub fn tcp_counters(namespace: &Namespace) -> Vec<(String, u64)> {
+    let texts = inside(namespace, || {
+        ["snmp", "netstat"].map(|name| {
+            std::fs::read_to_string(format!("/proc/thread-self/net/{name}")).expect("counters")
+        })
+    });
+    let mut counters = Vec::new();
+    for text in texts {
+        let lines: Vec<&str> = text.lines().collect();
+        for pair in lines.chunks(2) {
+            let (names, values) = (pair[0].split_whitespace(), pair[1].split_whitespace());
+            let group = pair[0].split(':').next().expect("a name");
+            counters.extend(
+                names
+                    .zip(values)
+                    .skip(1)
+                    .map(|(name, value)| (format!("{group}{name}"), value.parse().unwrap_or(0))),
+            );
+        }
+    }
+    counters
+}

@@ -1,0 +1,151 @@
+//! `afpa attach --socketless`: connections that the server never sees are the same to their clients.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use afpa_testkit::eventually;
+use afpa_tests::attach::{Attached, Kind, Lab, PORT};
+use serde_json::Value;
+
+use crate::answers::{all_answers, corpus, requests};
+
+/// Counts of the programs, by the text of their reasons.
+fn count(attached: &Attached, reason: &str) -> u64 {
+    let statistics = attached.statistics().expect("it runs");
+    let reasons = statistics["reasons"].as_object().expect("counts").clone();
+    let found = reasons.into_iter().find(|(text, _)| text == reason);
+    found.and_then(|(_, count)| Value::as_u64(&count)).unwrap_or_else(|| panic!("no {reason}"))
+}
+
+const SYN: &str = "without a socket: SYN answered with a cookie";
+const HANDED: &str = "without a socket: handed over to the kernel's TCP";
+
+/// What is attached so, or None: this kernel cannot, and SKIP was said.
+fn attach(lab: &Lab) -> Option<Attached> {
+    if let Some(why) = afpa_bpf::FastPath::socketless_refusal() {
+        afpa_testkit::aloud::say("SKIP", &why.to_string());
+        return None;
+    }
+    let attached = lab.attach(&["--socketless"]);
+    attached.settle();
+    Some(attached)
+}
+
+/// Each request on a connection of its own: as it is, with `Connection: close`, and of HTTP/1.0.
+fn same_answers_with_and_without(kind: Kind) {
+    let lab = lab!(kind);
+    corpus(&lab);
+    let kept = requests(&lab);
+    let closing =
+        |request: &String| request.replacen("\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1);
+    let old = |request: &String| request.replacen(" HTTP/1.1\r\n", " HTTP/1.0\r\n", 1);
+    let forms = kept.iter().flat_map(|one| [one.clone(), closing(one), old(one)]);
+    let all: Vec<String> = forms.collect();
+    let without = all_answers(&lab, &all);
+    let Some(attached) = attach(&lab) else { return };
+    let before = attached.answered();
+    for ((request, without), with) in all.iter().zip(&without).zip(all_answers(&lab, &all)) {
+        assert_eq!(*without, with, "{request:?}\n{}", lab.log());
+    }
+    let answered = attached.answered() - before;
+    let (opened, handed) = (count(&attached, SYN), count(&attached, HANDED));
+    assert!(answered > 300, "{answered} of {}: {:#?}", all.len(), attached.statistics());
+    assert!(opened > 300 && handed > 50, "{opened}, {handed}: {:#?}", attached.statistics());
+}
+
+#[test]
+fn nginx_says_the_same_with_and_without_sockets() {
+    same_answers_with_and_without(Kind::Nginx);
+}
+
+#[test]
+fn apache_says_the_same_with_and_without_sockets() {
+    same_answers_with_and_without(Kind::Apache);
+}
+
+/// Programs that people use, on the client's side: they must not notice.
+fn run(lab: &Lab, program: &str, arguments: &[&str]) -> Option<String> {
+    let mut command = lab.bed().client().command("timeout");
+    command.args(["60", program]).args(arguments).stdin(Stdio::null());
+    let out = command.output().expect("timeout is there");
+    if out.status.code() == Some(127) {
+        afpa_testkit::aloud::say("SKIP", &format!("{program} is not installed"));
+        return None;
+    }
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    let complaint = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{program}: {}\n{said}\n{complaint}", out.status);
+    Some(said)
+}
+
+/// One request a connection for what is pinned, what is not, and what is missing.
+const PYTHON: &str = r#"
+import sys, urllib.request, urllib.error
+base = sys.argv[1]
+for turn in range(150):
+    assert urllib.request.urlopen(base + "/small.html", timeout=5).read() == b"small", turn
+    assert len(urllib.request.urlopen(base + "/large.txt", timeout=5).read()) == 200000, turn
+    try:
+        urllib.request.urlopen(base + "/missing.html", timeout=5)
+        raise AssertionError("it is there")
+    except urllib.error.HTTPError as error:
+        assert error.code == 404
+import http.client
+kept = http.client.HTTPConnection(sys.argv[2], timeout=5)
+for turn in range(300):
+    kept.request("GET", "/small.html" if turn % 3 else "/large.txt")
+    response = kept.getresponse()
+    assert len(response.read()) == (5 if turn % 3 else 200000), turn
+"#;
+
+#[test]
+fn clients_do_not_notice() {
+    let lab = lab!();
+    lab.file("small.html", "small");
+    lab.file("large.txt", vec![b'l'; 200_000]);
+    let Some(attached) = attach(&lab) else { return };
+    let place = format!("10.77.0.1:{PORT}");
+    let (base, url) = (format!("http://{place}"), format!("http://{place}/small.html"));
+    let before = attached.answered();
+    run(&lab, "python3", &["-c", PYTHON, &base, &place]);
+    let by_python = attached.answered() - before;
+    assert!(by_python > 100, "{by_python}: {:#?}", attached.statistics());
+    if let Some(said) = run(&lab, "curl", &["-sS", &format!("{url}?[1-3]"), &url, &url]) {
+        assert!(said.ends_with("smallsmall"), "{said}");
+    }
+    if let Some(said) = run(&lab, "wrk", &["-t1", "-c8", "-d1", "-H", "Connection: close", &url]) {
+        assert!(!said.contains("Socket errors") && !said.contains("Non-2xx"), "{said}");
+    }
+    if let Some(said) = run(&lab, "ab", &["-q", "-n", "1000", "-c", "8", &url]) {
+        assert!(said.contains("Failed requests:        0"), "{said}");
+    }
+    if let Some(said) = run(&lab, "h2load", &["--h1", "-n", "1000", "-c", "8", &url]) {
+        assert!(said.contains("1000 succeeded, 0 failed, 0 errored"), "{said}");
+    }
+    let opened = count(&attached, SYN);
+    assert!(opened > 500, "{opened}: {:#?}", attached.statistics());
+}
+
+/// Whoever waits on a connection without a socket when AFPA ends is told so.
+#[test]
+fn the_end_closes_what_is_open() {
+    let lab = lab!();
+    lab.file("small.html", "small");
+    let Some(attached) = attach(&lab) else { return };
+    let opened = || count(&attached, SYN);
+    let mut waiting = Vec::new();
+    eventually("a connection without a socket", || {
+        let before = opened();
+        let mut client = lab.connect();
+        let request = format!("GET /small.html HTTP/1.1\r\nHost: 10.77.0.1:{PORT}\r\n\r\n");
+        assert_eq!(client.exchange(request).body, b"small");
+        waiting.push(client);
+        opened() > before
+    });
+    let mut client = waiting.pop().expect("one");
+    drop(waiting);
+    let (done, said) = lab.detach(&["--wait", "5"]);
+    assert!(done, "{said}");
+    client.set_patience(Duration::from_secs(2)).expect("set");
+    client.assert_closed();
+}
