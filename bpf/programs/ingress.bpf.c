@@ -10,6 +10,7 @@
 #include <afpa/conn/client_way.h>
 #include <afpa/conn/cookie.h>
 #include <afpa/conn/listener.h>
+#include <afpa/conn/police.h>
 #include <afpa/conn/socket.h>
 #include <afpa/http/derive.h>
 #include <afpa/net/unusual.h>
@@ -100,6 +101,8 @@ static __always_inline enum afpa_reason find_answer(struct __sk_buff *skb, struc
 		reason = confirm_socket(skb, s, flow);
 	if (reason == AFPA_ANSWERED && !is_admitted(&s->key, turn->now))
 		reason = AFPA_PASS_UNCONFIRMED;
+	if (reason == AFPA_ANSWERED && police_parts())
+		reason = afpa_police_request(s);
 	return reason;
 }
 
@@ -109,13 +112,17 @@ static __always_inline int respond(struct __sk_buff *skb, struct work *work, con
 {
 	const struct afpa_date *date = date_now(turn->now);
 	struct cached cached = {};
+	int verdict;
 
 	turn->reason = find_answer(skb, work, s, flow, date, &cached, turn);
 	if (turn->reason == AFPA_PASS_OTHER_SOCKET)
 		turn->certainty = REQUEST_UNSURE; /* user mode's to its end */
 	if (turn->reason != AFPA_ANSWERED || !cached.slot)
 		return GO_ON;
-	return send(skb, work, s, flow, &cached, date, turn);
+	verdict = send(skb, work, s, flow, &cached, date, turn);
+	if (verdict == GO_ON && police_parts())
+		afpa_police_return(s);
+	return verdict;
 }
 
 /*
@@ -371,6 +378,8 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 			passes = (struct turn){ .now = bpf_ktime_get_coarse_ns(), .reason = AFPA_PASS_TCP_FLAGS };
 			return work ? to_socketless(skb, work, &s, &passes) : TCX_DROP;
 		}
+		if (answering && police_syn(skb, &s) == TCX_DROP)
+			return TCX_DROP;
 		if (answering && shared.handshake)
 			to_program(skb, &s, AFPA_PROGRAM_HANDSHAKE);
 		return TCX_NEXT; /* numbers of a new connection; if the server accepts it, egress removes the old flow */

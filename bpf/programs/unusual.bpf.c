@@ -4,6 +4,7 @@
  * tail call. Nothing is answered here; on a connection with a sequence offset a segment is translated, or it is dropped
  * (E3).
  */
+#include <afpa/conn/police.h>
 #include <afpa/conn/socket.h>
 #include <afpa/net/unusual.h>
 
@@ -68,7 +69,7 @@ int afpa_unusual(struct __sk_buff *skb)
 	if (!afpa_read_unusual(skb, &s, &shape) || !port_served(s.key.server_port) || !may_be_ours(skb))
 		return TCX_NEXT;
 	if (!shape.headless && s.flags & TCP_SYN)
-		return TCX_NEXT;
+		return police_syn(skb, &s);
 	flow = bpf_map_lookup_elem(&flows, &s.key);
 	if (flow && has_rx_handler(skb) && !is_at_home(flow, skb->ifindex))
 		return TCX_NEXT;

@@ -46,6 +46,13 @@
 #define AFPA_SITES_COUNTED 1024   /* places where answers of sites are counted; a power of two */
 #define AFPA_WAYS 65536           /* connections whose SYN-ACK is remembered, and clients; a power of two */
 #define AFPA_COOKIE_SHIFT 34      /* a cookie's period is 2^34 ns, about 17 seconds: it is valid in this one and in the next */
+#define AFPA_POLICE_PREFIXES 524288 /* allowed and denied prefixes */
+#define AFPA_POLICE_SETS 8192     /* sets of buckets for clients' connections, and as many for their requests; a power of two */
+#define AFPA_POLICE_WAYS 4        /* buckets of a set */
+#define AFPA_POLICE_TICK_SHIFT 4  /* the clock of buckets counts 2^4 ns */
+#define AFPA_POLICE_TIME_BITS 44  /* bits of that clock in a bucket; a tag stands before them */
+#define AFPA_POLICE_TRIES 8       /* how often a token is tried for, when others take one at the same moment */
+#define AFPA_POLICE_EVERYBODY 1   /* tag of the buckets that all clients share */
 
 /* Entries of the map `programs`: programs that others call at their end. */
 enum afpa_program {
@@ -63,6 +70,19 @@ struct afpa_date {
 	__u8 text[32];                /* IMF-fixdate, zero padded */
 	__u32 sum_even, sum_odd;      /* sum of `text` as stored at an even or odd offset */
 	__u64 reserved[2];
+};
+
+/* What the police look at; bits of the shared word. */
+enum afpa_police_part {
+	AFPA_POLICE_RULES = 1,        /* prefixes are allowed or denied */
+	AFPA_POLICE_CONNECTIONS = 2,  /* new connections are limited */
+	AFPA_POLICE_REQUESTS = 4,     /* requests are limited */
+};
+
+/* A rate, in ticks of the buckets' clock. */
+struct afpa_pace {
+	__u64 interval;               /* between two tokens; 0: no limit */
+	__u64 tolerance;              /* until an empty bucket is full */
 };
 
 /* One mapped region, written by user mode, read by every packet. */
@@ -94,6 +114,13 @@ struct afpa_shared {
 	__u64 cookie_ns;              /* coarse monotonic time at which a SYN was answered last; written by the programs; 0: never */
 	__u32 handshake;              /* enum afpa_handshake; 0: all SYNs are the kernel's */
 	__u32 window_scale;           /* shift of the window that is announced: what the kernel's TCP would announce here */
+
+	/* Police: conn/police.h. */
+	__u32 police;                 /* bits of enum afpa_police_part; 0: nobody is refused */
+	__u32 police_reserved;
+	__u64 police_masks[4];        /* which bits of an address make a client: two words for IPv4, as it stands in keys, and two for IPv6 */
+	struct afpa_pace connection_paces[2]; /* new connections: of a client, of all */
+	struct afpa_pace request_paces[2]; /* requests: of a client, of all */
 };
 
 /* What SYNs are answered with, as this host's settings of TCP allow. */
@@ -102,6 +129,24 @@ enum afpa_handshake {
 	AFPA_HANDSHAKE_TIMESTAMPS = 2,
 	AFPA_HANDSHAKE_SACK = 4,
 	AFPA_HANDSHAKE_SCALING = 8,
+};
+
+/* police_prefixes: a prefix of addresses. The kernel counts bits from `family` on. */
+struct afpa_prefix {
+	__u32 bits;                   /* 32 more than those of the address */
+	__u32 family;                 /* 4 or 6 */
+	__u8 address[16];             /* an IPv4 address stands at the beginning */
+};
+
+/* What is said of it. */
+enum afpa_police_rule {
+	AFPA_POLICE_ALLOW = 1,
+	AFPA_POLICE_DENY = 2,
+};
+
+/* police_buckets: one set. A bucket is the time at which it will be full, behind the tag of its client. */
+struct afpa_police_set {
+	__u64 words[AFPA_POLICE_WAYS];
 };
 
 /* listeners: a local address and port that is served. */

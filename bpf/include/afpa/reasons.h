@@ -100,7 +100,13 @@
 	X(88, SOCKETLESS_REPLAYED, "passed: opens a connection that was handed over already") \
 	X(89, SOCKETLESS_REFUSED, "without a socket: reset, the kernel's TCP refused to take it over") \
 	X(90, SOCKETLESS_UNFIT, "passed: SYN to a listener that takes no connection from here, or with options that a cookie has no room for") \
-	X(91, SOCKETLESS_UNKNOWN_CLIENT, "passed: SYN of a client whose way through the kernel was not seen lately")
+	X(91, SOCKETLESS_UNKNOWN_CLIENT, "passed: SYN of a client whose way through the kernel was not seen lately") \
+	X(92, DROP_DENIED, "dropped: SYN of a client whose prefix is denied")         \
+	X(93, DROP_CLIENT_RATE, "dropped: SYN of a client that connects too often")   \
+	X(94, DROP_TOTAL_RATE, "dropped: SYN while all clients together connect too often") \
+	X(95, PASS_DENIED, "passed: request of a client whose prefix is denied")      \
+	X(96, PASS_CLIENT_RATE, "passed: request of a client that asks too often")    \
+	X(97, PASS_TOTAL_RATE, "passed: request while all clients together ask too often")
 
 #define X(number, name, text) AFPA_##name = number,
 enum afpa_reason { AFPA_REASONS(X) };

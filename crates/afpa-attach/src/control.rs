@@ -1,4 +1,5 @@
-//! The control socket of an attachment: `GET /stats`, `POST /stop`, in HTTP/1.1.
+//! The control socket of an attachment: `GET /stats`, `GET /deny`, `POST /deny/add`, `POST /deny/del`, `POST /stop`, in
+//! HTTP/1.1.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -8,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use afpa_bpf::Reason;
+use afpa_police::Police;
 use afpa_self_check::SelfCheckCounts;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::{Mode, umask};
@@ -16,6 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::filler::{Filler, spawn};
 use crate::health::Health;
+use crate::police;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -34,11 +38,12 @@ pub(crate) fn serve(
     listener: UnixListener,
     (filler, health): (Arc<Filler>, Arc<Health>),
     self_checks: Option<Arc<SelfCheckCounts>>,
+    police: Police,
 ) -> io::Result<()> {
     spawn("control", move || {
         for stream in listener.incoming().flatten() {
-            let statistics = || statistics(&filler, &health, self_checks.as_deref());
-            let _gone = answer(stream, statistics);
+            let statistics = || statistics(&filler, &health, self_checks.as_deref(), &police);
+            let _gone = answer(stream, statistics, &police);
         }
     })?;
     Ok(())
@@ -57,7 +62,11 @@ pub(crate) fn stop(socket: &Path) -> io::Result<()> {
     }
 }
 
-fn answer(mut stream: UnixStream, statistics: impl Fn() -> Value) -> io::Result<()> {
+fn answer(
+    mut stream: UnixStream,
+    statistics: impl Fn() -> Value,
+    police: &Police,
+) -> io::Result<()> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let mut request = Vec::new();
@@ -71,7 +80,13 @@ fn answer(mut stream: UnixStream, statistics: impl Fn() -> Value) -> io::Result<
     let (status, content) = match request.split(|byte| *byte == b' ').collect::<Vec<_>>()[..] {
         [b"GET", b"/stats", ..] => ("200 OK", statistics().to_string()),
         [b"POST", b"/stop", ..] => ("200 OK", "stopping\n".to_owned()),
-        _ => ("404 Not Found", "there are GET /stats and POST /stop\n".to_owned()),
+        [b"GET", b"/deny", ..] => ("200 OK", police.list_denied()),
+        [b"POST", target, ..] => match police::order(police, &String::from_utf8_lossy(target)) {
+            Some(Ok(done)) => ("200 OK", done),
+            Some(Err(refused)) => ("400 Bad Request", refused),
+            None => ("404 Not Found", UNKNOWN.to_owned()),
+        },
+        _ => ("404 Not Found", UNKNOWN.to_owned()),
     };
     let length = content.len();
     write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{content}")?;
@@ -81,7 +96,15 @@ fn answer(mut stream: UnixStream, statistics: impl Fn() -> Value) -> io::Result<
     Ok(())
 }
 
-fn statistics(filler: &Filler, health: &Health, self_checks: Option<&SelfCheckCounts>) -> Value {
+const UNKNOWN: &str =
+    "there are GET /stats, GET /deny, POST /deny/add, POST /deny/del and POST /stop\n";
+
+fn statistics(
+    filler: &Filler,
+    health: &Health,
+    self_checks: Option<&SelfCheckCounts>,
+    police: &Police,
+) -> Value {
     let state = match (filler.differs(), filler.fast_path.is_paused()) {
         (true, _) => "not in use: the self-check found a wrong answer",
         (false, true) => "paused: `afpa resume`",
@@ -98,9 +121,14 @@ fn statistics(filler: &Filler, health: &Health, self_checks: Option<&SelfCheckCo
     let standing = filler.standing();
     let usage = filler.fast_path.usage();
     let mut reasons = Map::new();
-    let mut answered = 0;
+    let (mut answered, mut refused) = (0, Value::Null);
     if let Ok(counters) = filler.fast_path.counters() {
         answered = counters.answered();
+        refused = json!({
+            "denied": counters[Reason::DropDenied],
+            "client_rate": counters[Reason::DropClientRate],
+            "total_rate": counters[Reason::DropTotalRate],
+        });
         reasons.extend(
             counters.iter().map(|(reason, count)| (reason.text().to_owned(), count.into())),
         );
@@ -120,6 +148,10 @@ fn statistics(filler: &Filler, health: &Health, self_checks: Option<&SelfCheckCo
             "retired_bytes": usage.retired_bytes,
         },
         "self_checks": checks,
+        "police": {
+            "denied_prefixes": police.denied().len(),
+            "refused_connections": refused,
+        },
         "transfers": filler.fast_path.transfers().ok(),
         "known": standing.known,
         "busy": standing.busy,

@@ -29,6 +29,7 @@ mod life;
 mod names;
 mod paths;
 pub mod permit;
+mod police;
 mod say;
 mod scope;
 pub mod server;
@@ -39,5 +40,6 @@ pub mod walk;
 
 pub use detach::{DetachSettings, detach};
 pub use life::{Rights, run};
+pub use police::ReadPolice;
 pub use scope::Scope;
 pub use settings::AttachSettings;

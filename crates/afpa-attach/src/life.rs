@@ -11,6 +11,7 @@ use afpa_bpf::{
 };
 use afpa_cache::root::{DocumentRoot, Entry, RootSettings};
 use afpa_cache::watch::{WatchSettings, Watcher};
+use afpa_police::{Police, PoliceSettings};
 use afpa_self_check::{SelfCheck, SelfCheckSettings};
 use anyhow::{Context as _, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -26,13 +27,15 @@ use crate::say::say;
 use crate::settings::{AttachSettings, map_sizes};
 use crate::sockets::Sockets;
 use crate::stranger::{self, Stranger};
-use crate::{Scope, control};
+use crate::{ReadPolice, Scope, control, police};
 
 /// Accelerates a server until a signal ends it. Must run in the network namespace of the server.
 ///
 /// TERM and INT end it at once: the kernel answers no more. Connections on which it has answered go on:
 /// their sequence numbers are translated by the programs, which stay until [`detach`](crate::detach()) or
 /// the next attachment. QUIT waits for these connections. HUP asks the server for everything again.
+///
+/// `read_police` says which clients may connect; HUP calls it again.
 ///
 /// `drop_rights` is called when everything that takes rights is done, with what must be kept. The only thread besides the
 /// calling one is the stranger, which loses them as well.
@@ -41,10 +44,11 @@ use crate::{Scope, control};
 /// When the fast path cannot be had, the server does not listen, or another fast path is there.
 pub fn run(
     settings: AttachSettings,
+    read_police: ReadPolice,
     drop_rights: impl FnOnce(Rights) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let signals = listen_to_signals()?; // before the first thread: they all inherit the mask
-    let mut attachment = Attachment::begin(settings, drop_rights)?;
+    let mut attachment = Attachment::begin(settings, read_police, drop_rights)?;
     let outcome = attachment.live(&signals);
     attachment.end(outcome.as_ref().is_ok_and(|end| *end == End::Drain), &signals);
     outcome.map(|_| ())
@@ -54,6 +58,8 @@ struct Attachment {
     settings: AttachSettings,
     socket: AttachSocket,
     filler: Arc<Filler>,
+    police: Police,
+    read_police: ReadPolice,
     watcher: Arc<Watcher>,
     interfaces: Carriers,
     listening: Listening,
@@ -97,8 +103,10 @@ const LAST_WAIT: Duration = Duration::from_secs(10);
 impl Attachment {
     fn begin(
         settings: AttachSettings,
+        read_police: ReadPolice,
         drop_rights: impl FnOnce(Rights) -> anyhow::Result<()>,
     ) -> anyhow::Result<Self> {
+        let police = read_police()?; // whatever is wrong there, nothing has happened yet
         if settings.listen.iter().any(|address| address.port() != settings.port()) {
             bail!("{} have different ports: attach to each port by itself", settings.addresses());
         }
@@ -117,7 +125,8 @@ impl Attachment {
             .with_context(|| format!("cannot use {}", settings.root.display()))?;
         let socket = AttachSocket::new(&settings.folder, settings.port());
         let parts = (root, listening, all, watch);
-        let loaded = Self::load(settings, socket.clone(), parts, claim, drop_rights);
+        let police = (police, read_police);
+        let loaded = Self::load(settings, socket.clone(), parts, police, claim, drop_rights);
         loaded.inspect_err(|_| socket.remove())
     }
 
@@ -126,12 +135,13 @@ impl Attachment {
         settings: AttachSettings,
         socket: AttachSocket,
         (root, listening, all, watch): (DocumentRoot, Listening, Vec<Interface>, Watch),
+        (police, read_police): (PoliceSettings, ReadPolice),
         claim: PortClaim,
         drop_rights: impl FnOnce(Rights) -> anyhow::Result<()>,
     ) -> anyhow::Result<Self> {
         let pin_dir = open_pin_dir(&settings);
         PortClaim::clear(settings.port(), pin_dir.as_ref()).map_err(taken)?;
-        let fast_path = load(&settings, pin_dir.as_ref())?;
+        let fast_path = Arc::new(load(&settings, pin_dir.as_ref())?);
         for lacking in fast_path.lacks() {
             say(&format!("! the fast path is not whole on this kernel: {lacking}"));
         }
@@ -139,6 +149,7 @@ impl Attachment {
             .with_context(|| format!("cannot listen on {}", socket.path.display()))?;
         let sites = sites(&settings, &listening.addresses.get());
         register(&fast_path, &settings, &sites, &listening.addresses.get())?;
+        let police = police::begin(&fast_path, &police)?;
         let sockets = Sockets::begin(&fast_path, &settings.listen)?;
         let mut interfaces = Carriers::default();
         attach(&mut interfaces, &fast_path, &settings, &all)?;
@@ -166,6 +177,8 @@ impl Attachment {
             settings,
             socket,
             filler,
+            police,
+            read_police,
             watcher,
             interfaces,
             listening,
@@ -182,7 +195,7 @@ impl Attachment {
         attachment.look_at_tcp();
         let counts = attachment.self_check.as_ref().map(|check| Arc::clone(check.counts()));
         let parts = (Arc::clone(&attachment.filler), Arc::clone(&attachment.health));
-        control::serve(listener, parts, counts)?;
+        control::serve(listener, parts, counts, attachment.police.clone())?;
         Ok(attachment)
     }
 
@@ -213,6 +226,7 @@ impl Attachment {
                 Some(Signal::SIGQUIT) => return Ok(End::Drain),
                 Some(Signal::SIGHUP) => {
                     say("asking for everything anew");
+                    police::reload(&self.police, &self.read_police);
                     self.listening.look_anew();
                     self.filler.everything_changed();
                 }

@@ -10,11 +10,12 @@ use afpa_abi::{ANSWER_MAX, TICK_SHIFT, program};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
 
 use crate::cache::pinned::Pinned;
+use crate::conn::police::InForce;
 use crate::conn::served::Server;
 use crate::kernel::Kernel;
 use crate::net::hooked::Hooks;
 use crate::net::links::Attachments;
-use crate::region::{Pages, Region, Slots};
+use crate::region::{Buckets, Pages, Region, Slots};
 use crate::rtx::Timers;
 use crate::settings::{BYPASS_AFTER_MAX, Settings};
 use crate::stats::counters::InterfaceCounters;
@@ -78,6 +79,9 @@ pub struct FastPath {
     pub(crate) checked: MapHandle,
     pub(crate) events: MapHandle,
     pub(crate) samples: MapHandle,
+    pub(crate) police_prefixes: MapHandle,
+    pub(crate) police_in_force: Mutex<InForce>,
+    pub(crate) buckets: Buckets,
     pub(crate) region: Region,
     pub(crate) slots: Slots,
     pub(crate) pages: Pages,
@@ -115,6 +119,8 @@ impl FastPath {
             .map_err(|error| explain("objects cannot be mapped", &error))?;
         let pages = Pages::map(&map("pages")?)
             .map_err(|error| explain("pages of objects cannot be mapped", &error))?;
+        let buckets = Buckets::map(&map("police_buckets")?)
+            .map_err(|error| explain("buckets cannot be mapped", &error))?;
         let mut lacks = Vec::new();
         let mut lack = |what: &str, why: Unavailable| lacks.push(format!("{what}: {}", why.reason));
         let rtx = RtxPrograms::take(&mut program)
@@ -177,6 +183,9 @@ impl FastPath {
             pinned: Mutex::new(Pinned::new(&slots, &pages)),
             attached: Mutex::default(),
             places: Mutex::default(),
+            police_prefixes: map("police_prefixes")?,
+            police_in_force: Mutex::default(),
+            buckets,
             region,
             slots,
             pages,
@@ -225,6 +234,7 @@ impl FastPath {
         self.region.not_first().store(0, Ordering::Relaxed);
         self.region.forget_paths(); // of a process before us, when the region was kept
         self.region.fields_matter().store(0, Ordering::Relaxed);
+        self.region.police().store(0, Ordering::Relaxed);
         self.look_anew(); // its listeners, which kept connections remember, may have had our numbers
         self.region.hash_seed().store(secret()?, Ordering::Relaxed);
         self.region.refresh_ns().store(self.settings.refresh.as_nanos() as u64, Ordering::Relaxed);

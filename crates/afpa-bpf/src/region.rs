@@ -6,7 +6,9 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use afpa_abi::{DATES, Date, INTERFACES, PAGES_MAX, PATH_FILTER_BITS, Page, Shared, Slot};
+use afpa_abi::{
+    DATES, Date, INTERFACES, PAGES_MAX, PATH_FILTER_BITS, Pace, Page, PoliceSet, Shared, Slot,
+};
 use libbpf_rs::{MapCore, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
 
@@ -110,6 +112,35 @@ impl Region {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).fields_matter) }
     }
 
+    pub(crate) fn police(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).police) }
+    }
+
+    /// One of the four words of the police's masks.
+    pub(crate) fn police_mask(&self, at: usize) -> &AtomicU64 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: `at % 4` is within the array; aligned, mapped.
+        unsafe {
+            AtomicU64::from_ptr((&raw mut (*self.shared()).police_masks).cast::<u64>().add(at % 4))
+        }
+    }
+
+    /// Interval and tolerance of one of the four rates: those of connections, then those of requests.
+    pub(crate) fn police_pace(&self, at: usize) -> [&AtomicU64; 2] {
+        // JUSTIFICATION: as for `pulse`. SAFETY: `at % 2` is within the arrays; aligned, mapped as long as self.
+        unsafe {
+            let paces = match at / 2 {
+                0 => (&raw mut (*self.shared()).connection_paces).cast::<Pace>(),
+                _ => (&raw mut (*self.shared()).request_paces).cast::<Pace>(),
+            };
+            let pace = paces.add(at % 2);
+            [
+                AtomicU64::from_ptr(&raw mut (*pace).interval),
+                AtomicU64::from_ptr(&raw mut (*pace).tolerance),
+            ]
+        }
+    }
+
     pub(crate) fn handshake(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).handshake) }
@@ -181,6 +212,30 @@ impl Region {
             (&raw mut (*entry).sum_odd).write_volatile(date.sum_odd);
             second.store(date.second, Ordering::SeqCst);
         }
+    }
+}
+
+/// The mapped array of the police's buckets.
+pub(crate) struct Buckets {
+    map: MmapRaw,
+    words: usize,
+}
+
+impl Buckets {
+    pub(crate) fn map(map: &MapHandle) -> std::io::Result<Self> {
+        if map.value_size() as usize != size_of::<PoliceSet>() {
+            return Err(std::io::Error::other("sets of buckets have another size than expected"));
+        }
+        let bytes = map.max_entries() as usize * size_of::<PoliceSet>();
+        let mapped = MmapOptions::new().len(bytes).map_raw(map.as_fd().as_raw_fd())?;
+        Ok(Self { map: mapped, words: bytes / size_of::<u64>() })
+    }
+
+    /// All of them, which the programs read and write at any time.
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        // JUSTIFICATION: both worlds take tokens out of the same buckets.
+        // SAFETY: the mapping has so many words, aligned to a page, and lives as long as self; all access is atomic.
+        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast::<AtomicU64>(), self.words) }
     }
 }
 

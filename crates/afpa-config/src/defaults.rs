@@ -12,7 +12,7 @@ use crate::groups;
 use crate::machine::Machine;
 use crate::model::{
     AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, FastPath,
-    FastPathMode, Level, Levels, Limits, Log, LogFormat, Policy, ServerGroup, SiteSettings,
+    FastPathMode, Level, Levels, Limits, Log, LogFormat, Police, Policy, ServerGroup, SiteSettings,
     Timeouts,
 };
 use crate::reader::{Reader, Section};
@@ -32,6 +32,7 @@ impl Config {
             user: top.text_or("user", "user name", "auto", rules::account),
             group: top.text_or("group", "group name", "auto", rules::account),
             limits: Limits::read(reader.section("limits")),
+            police: Police::read(reader.section("police")),
             timeouts: Timeouts::read(reader.section("timeouts")),
             cache: Cache::read(reader.section("cache"), machine.memory),
             coherency: Coherency::read(reader.section("coherency")),

@@ -17,6 +17,7 @@ mod listeners;
 mod machine;
 mod model;
 mod overrides;
+mod police;
 mod reader;
 mod request_sets;
 mod routes;
@@ -41,10 +42,11 @@ pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use model::{
     AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config,
-    ContentGroup, FastPath, FastPathMode, Level, Levels, Limits, Log, LogFormat, Policy,
+    ContentGroup, FastPath, FastPathMode, Level, Levels, Limits, Log, LogFormat, Police, Policy,
     RedirectStatus, ServerGroup, SiteSettings, Symlinks, Timeouts, UrlPath,
 };
 pub use overrides::Overrides;
+pub use police::prefixes_of_files;
 pub use request_sets::Routes;
 pub use settings::{Instance, Setting, Settings};
 pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
@@ -87,7 +89,8 @@ pub fn load(
         Some(path) => read_file(path)?,
     };
     let base = file.and_then(Path::parent).map(PathBuf::from).unwrap_or_default();
-    let (loaded, mut findings) = parse(source, &base, overrides, machine)?;
+    let (mut loaded, mut findings) = parse(source, &base, overrides, machine)?;
+    findings.extend(police::read_files(&mut loaded.config.police, &loaded.settings));
     findings.extend(checks::feasibility(&loaded.config, &loaded.settings, machine));
     findings.extend(routes::feasibility(&loaded.config, &loaded.settings));
     conclude(loaded, findings)
@@ -121,6 +124,7 @@ fn parse(
     let (settings, mut findings) = reader.finish(&known(machine));
     hierarchy::name_servers(&mut config);
     findings.extend(checks::consistency(&config, &settings));
+    findings.extend(police::consistency(&config.police, &settings));
     findings.extend(routes::consistency(&config, &settings));
     Ok((Loaded { config, settings, warnings: Vec::new(), source }, findings))
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use afpa_framework::Network;
+use afpa_police::PoliceSettings;
 use afpa_proxy::exchange;
 use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::resolve::ResolveSettings;
@@ -26,6 +27,8 @@ pub struct Config {
     pub group: Option<String>,
     /// `[limits]`.
     pub limits: Limits,
+    /// `[police]`.
+    pub police: Police,
     /// `[timeouts]`.
     pub timeouts: Timeouts,
     /// `[cache]`.
@@ -69,6 +72,17 @@ pub struct Limits {
     pub pipelined: usize,
     /// Request sets that have counters of their own.
     pub counted_request_sets: usize,
+}
+
+/// Which clients are let in, and how often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Police {
+    /// Prefixes and rates. The prefixes of files are among them when the configuration was loaded.
+    pub settings: PoliceSettings,
+    /// Files of allowed prefixes.
+    pub allow_files: Vec<PathBuf>,
+    /// Files of denied prefixes.
+    pub deny_files: Vec<PathBuf>,
 }
 
 /// How long is waited.

@@ -237,6 +237,12 @@ impl Section<'_, '_> {
         })
     }
 
+    /// A list of paths. Relative ones are resolved.
+    pub(crate) fn paths(&mut self, key: &'static str) -> Vec<PathBuf> {
+        let paths = self.texts(key, "paths", Vec::new(), path_rule);
+        paths.into_iter().map(|path| self.resolve(key, path)).collect()
+    }
+
     /// A required list, whose items `read` converts.
     pub(crate) fn required_list<T>(
         &mut self,

@@ -11,6 +11,7 @@ use afpa_bpf::{
     ANSWER_MAX, Carriers, Change, FastPath, FlowKey, Interface, PAGE_BYTES, PinDir, PinDirOwner,
     PinDirRefused, PortClaim, Settings, VARIANT_BYTES, carrying, interfaces,
 };
+use afpa_police::PoliceKernel;
 use afpa_server::KernelActivity;
 use anyhow::{Context as _, bail};
 
@@ -80,6 +81,11 @@ impl AttachedPrograms {
     /// For the engine, which asks before it closes a connection that seems to be idle.
     pub fn kernel_activity(&self) -> KernelActivity {
         kernel_activity(&self.fast_path)
+    }
+
+    /// What enforces the police in the kernel.
+    pub fn police_kernel(&self) -> Arc<dyn PoliceKernel> {
+        Arc::clone(&self.fast_path) as Arc<dyn PoliceKernel>
     }
 
     fn try_load(

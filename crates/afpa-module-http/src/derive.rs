@@ -12,6 +12,7 @@ use afpa_framework::{
     Persistence, Receipt, Timeout, Waiting,
 };
 use afpa_http::{BodyLength, FieldSlots, Request, Status, body::BodySkipper, request};
+use afpa_police::Refusal;
 use afpa_proxy::exchange;
 use afpa_proxy::limit::ConnectionPermit;
 use afpa_router::ListenerId;
@@ -101,6 +102,17 @@ pub(crate) fn seconds(now: Now) -> Seconds {
     Seconds(now.steady_ms() / 1000)
 }
 
+/// Why no request of this client is answered now, if so.
+#[inline]
+fn refusal(global: &Global, client: Client, now: Now) -> Option<Refusal> {
+    match client {
+        Client::Ip(client) => {
+            global.police.request(client, now.steady_us.saturating_mul(1000)).err()
+        }
+        Client::Unix => None,
+    }
+}
+
 impl Module for Http {
     type Connection = HttpConnection;
     type Slots<'b> = FieldSlots<'b>;
@@ -186,7 +198,11 @@ impl Module for Http {
     {
         let Self { global, view, responder, scopes, core, left, paths, .. } = self;
         let (parsed, peer) = (&request.parsed, connection.client);
-        let routed = route::route(global, connection.listener, parsed, paths);
+        let refused = refusal(global, peer, now);
+        let mut routed = route::route(global, connection.listener, parsed, paths);
+        if let Some(why) = refused {
+            routed.route = Route::Refused(why);
+        }
         let client = match responder.sink.enabled() {
             true => global.logged_client(parsed, routed.site, peer),
             false => peer,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use afpa_cache::{Cache, View};
 use afpa_framework::Client;
 use afpa_http::{BodyLength, Request, RequestLimits};
+use afpa_police::Police;
 use afpa_proxy::exchange;
 use afpa_proxy::select::Group;
 use afpa_router::{Router, SiteId};
@@ -31,6 +32,8 @@ pub struct Global {
     pub body_limit: u64,
     /// How many request sets have counters of their own; the others are counted with their site.
     pub counted_sets: usize,
+    /// Whose requests are answered, and how often.
+    pub police: Police,
 }
 
 /// A server group, and the settings of exchanges with its servers.
@@ -47,7 +50,9 @@ impl Global {
         let (limits, body_limit) = (root.settings().limits, root.settings().body_limit);
         let (sites, groups) = (Vec::new(), Vec::new());
         let roots = vec![root];
-        Arc::new(Global { router: None, roots, sites, groups, limits, body_limit, counted_sets: 0 })
+        let (counted_sets, police) = (0, Police::default());
+        let router = None;
+        Arc::new(Global { router, roots, sites, groups, limits, body_limit, counted_sets, police })
     }
 
     /// The cache of all roots; `None` when there is no root.

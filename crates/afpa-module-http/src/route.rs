@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use afpa_http::{Method, Request, Status, Target, target};
+use afpa_police::Refusal;
 use afpa_router::{
     Action, Fixed, ListenerId, Question, RequestSetId, Router, SiteId, Unrouted, Verdict,
 };
@@ -38,6 +39,8 @@ pub(crate) enum Route<'m> {
     Error(Status),
     /// CONNECT: what follows may be meant for the tunnel that AFPA does not offer, so the connection ends.
     Tunnel,
+    /// Nowhere: its client is refused.
+    Refused(Refusal),
     /// The request has more content than AFPA reads and throws away, so the connection ends.
     ContentTooLarge,
 }

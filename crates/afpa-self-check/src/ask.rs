@@ -18,7 +18,22 @@ pub(crate) fn ask(fast_path: &FastPath, server: SocketAddr, request: &[u8]) -> i
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     stream.write_all(request)?;
-    read_answer(&mut stream, request.starts_with(b"HEAD "))
+    let answer = read_answer(&mut stream, request.starts_with(b"HEAD "))?;
+    match says_nothing(&answer) {
+        true => Err(io::Error::other("the server did not say what it has")),
+        false => Ok(answer),
+    }
+}
+
+/// Whether the server closed the connection without a word, as it does with clients that it does not let in, or asks
+/// to be asked later (RFC 6585, section 4; RFC 9110, 15.6.4): then nothing is known of the object.
+fn says_nothing(answer: &[u8]) -> bool {
+    let mut fields = [httparse::EMPTY_HEADER; 64];
+    let mut response = httparse::Response::new(&mut fields);
+    let _whole_or_not = response.parse(answer);
+    let later =
+        || response.headers.iter().any(|field| field.name.eq_ignore_ascii_case("Retry-After"));
+    answer.is_empty() || response.code == Some(429) || (response.code == Some(503) && later())
 }
 
 /// Head and content of one response.
@@ -80,6 +95,16 @@ mod tests {
     fn without_a_length_it_ends_with_its_connection() {
         let ok = b"HTTP/1.1 200 OK\r\n\r\nhello";
         assert_eq!(read(ok, false), ok);
+    }
+
+    #[test]
+    fn who_is_not_let_in_or_sent_away_for_a_while_learns_nothing() {
+        assert!(says_nothing(b""));
+        assert!(says_nothing(b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n"));
+        assert!(says_nothing(b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\r\n"));
+        assert!(!says_nothing(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"));
+        assert!(!says_nothing(b"HTTP/1.1 200 OK\r\nRetry-After: 1\r\n\r\n"));
+        assert!(!says_nothing(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"));
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use afpa_police::Police;
+
 /// Time-outs and limits of the engine, with safe defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -35,6 +37,8 @@ pub struct Settings {
     pub backlog: i32,
     /// Tells when the kernel's fast path last answered on a connection; `None` without a fast path.
     pub kernel_activity: Option<KernelActivity>,
+    /// Who is let in.
+    pub police: Police,
 }
 
 /// Tells when the kernel's fast path last answered on a connection. User mode does not see these requests, so
@@ -88,6 +92,7 @@ impl Default for Settings {
             helper_threads: 16,
             backlog: 4096,
             kernel_activity: None,
+            police: Police::default(),
         }
     }
 }

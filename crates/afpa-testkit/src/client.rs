@@ -66,9 +66,17 @@ impl Client {
     /// # Errors
     /// Those of socket(2), bind(2) and connect(2).
     pub fn connect_from(from: IpAddr, to: SocketAddr) -> io::Result<Self> {
+        Self::connect_within(PATIENCE, from, to)
+    }
+
+    /// The same, without waiting any longer than `patience` for the server to answer the SYN.
+    ///
+    /// # Errors
+    /// Those of socket(2), bind(2) and connect(2).
+    pub fn connect_within(patience: Duration, from: IpAddr, to: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(to), Type::STREAM, None)?;
         socket.bind(&SocketAddr::new(from, 0).into())?;
-        socket.connect_timeout(&to.into(), PATIENCE)?;
+        socket.connect_timeout(&to.into(), patience)?;
         Self::over(Stream::Tcp(socket.into()))
     }
 

@@ -83,6 +83,11 @@ pub enum Command {
     /// it. When none is in flight, it can be stopped without losing a request. The order stays in force over
     /// reloads, until `ready` or the end of afpa. `afpa stats` shows the servers and their requests in flight.
     Server(Server),
+    /// Deny clients at the running afpa, or let them in again
+    ///
+    /// The kernel drops the first segment of a denied client's connections, where the fast path is in use; else AFPA
+    /// closes them. An order acts at once and stays in force over reloads, until `del` or the end of afpa.
+    Deny(Deny),
     /// Accelerate a server that is already running
     ///
     /// The kernel answers requests for small files, on the server's own connections, with the server's own
@@ -183,6 +188,15 @@ pub struct Running {
     /// Serve names that begin with a dot
     #[arg(long, help_heading = "Content")]
     pub dotfiles: bool,
+    /// Never refuse clients of this prefix; may be repeated
+    #[arg(long, value_name = "PREFIX", help_heading = "Clients")]
+    pub allow: Vec<String>,
+    /// Refuse clients of this prefix; may be repeated. The longest prefix wins
+    #[arg(long, value_name = "PREFIX", help_heading = "Clients")]
+    pub deny: Vec<String>,
+    /// Refuse clients of the prefixes in this file, one a line; may be repeated
+    #[arg(long, value_name = "FILE", help_heading = "Clients")]
+    pub deny_file: Vec<String>,
     /// Become this user after the addresses are bound [default: www-data or nobody, if root]
     #[arg(short, long, value_name = "NAME", help_heading = "Process")]
     pub user: Option<String>,
@@ -296,6 +310,37 @@ pub enum Order {
     Ready,
 }
 
+/// `afpa deny`.
+#[derive(Args, Debug)]
+#[command(after_help = DENY_EXAMPLES)]
+pub struct Deny {
+    /// What to do.
+    #[command(subcommand)]
+    pub order: DenyOrder,
+}
+
+/// What can be done with denied clients.
+#[derive(Debug, Subcommand)]
+pub enum DenyOrder {
+    /// Refuse the clients of a prefix
+    Add(DenyPrefix),
+    /// Take such an order back
+    Del(DenyPrefix),
+    /// Show what is denied, by the configuration and by orders
+    List(Target),
+}
+
+/// A prefix of clients.
+#[derive(Args, Debug)]
+pub struct DenyPrefix {
+    /// Address, or address and number of bits
+    #[arg(value_name = "PREFIX")]
+    pub prefix: String,
+    /// Which afpa to ask, and how.
+    #[command(flatten)]
+    pub target: Target,
+}
+
 /// A running afpa.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Target {
@@ -356,6 +401,9 @@ impl Serve {
             .text("site", "symlinks", "--symlinks", running.symlinks.as_deref())
             .on("site", "listing", "--listing", running.listing)
             .on("site", "dotfiles", "--dotfiles", running.dotfiles)
+            .list("police", "allow", "--allow", &running.allow)
+            .list("police", "deny", "--deny", &running.deny)
+            .list("police", "deny_files", "--deny-file", &running.deny_file)
             .text("", "user", "--user", running.user.as_deref())
             .text("", "group", "--group", running.group.as_deref())
             .text("admin", "listen", "--admin", running.admin.as_deref())
@@ -430,6 +478,14 @@ Examples:
   afpa server drain 10.0.0.2:3000
   afpa server ready 10.0.0.2:3000
   afpa server drain app.example:80 --group app";
+
+const DENY_EXAMPLES: &str = "\
+Examples:
+  afpa deny add 198.51.100.0/24
+  afpa deny add 2001:db8:bad::/48
+  afpa deny del 198.51.100.0/24
+  afpa deny list";
+
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   afpa completions bash > /etc/bash_completion.d/afpa

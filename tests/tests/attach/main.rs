@@ -29,6 +29,7 @@ mod long;
 mod one;
 mod others;
 mod pause;
+mod police;
 mod rights;
 mod self_check;
 mod socketless;

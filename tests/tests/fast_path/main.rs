@@ -8,6 +8,7 @@ mod clients;
 mod lab;
 mod life;
 mod long;
+mod police;
 mod self_check;
 mod sites;
 mod start;

@@ -33,7 +33,7 @@ pub struct Hosts {
 /// Fills and empties the kernel; shared by the watcher, the filling thread and the heartbeat.
 pub struct Filler {
     /// The programs.
-    pub fast_path: FastPath,
+    pub fast_path: Arc<FastPath>,
     /// The folder.
     pub root: DocumentRoot,
     /// What of it.
@@ -75,7 +75,7 @@ pub struct Standing {
 impl Filler {
     /// A filler without entries. Its first work is a walk.
     pub fn new(
-        fast_path: FastPath,
+        fast_path: Arc<FastPath>,
         root: DocumentRoot,
         scope: Scope,
         sites: Vec<Hosts>,

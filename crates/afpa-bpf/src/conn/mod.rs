@@ -5,6 +5,7 @@ pub(crate) mod events;
 pub(crate) mod flows;
 pub(crate) mod header_blocks;
 pub(crate) mod listen;
+pub(crate) mod police;
 pub(crate) mod samples;
 pub(crate) mod served;
 pub(crate) mod socketless;

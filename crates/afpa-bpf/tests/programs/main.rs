@@ -11,6 +11,7 @@ mod load;
 mod object;
 mod oracle;
 mod packets;
+mod police;
 mod requests;
 mod retransmission;
 mod samples;

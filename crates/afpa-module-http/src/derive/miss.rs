@@ -62,6 +62,7 @@ impl Missed<'_, '_, '_> {
                 let asked = Asked { must_close: true, ..asked };
                 responder.page(asked, Status::METHOD_NOT_ALLOWED, out)
             }
+            Route::Refused(why) => responder.refused(asked, why, out),
             Route::ContentTooLarge => {
                 let status = Status::CONTENT_TOO_LARGE;
                 asked.count(status.code());

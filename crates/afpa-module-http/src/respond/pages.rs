@@ -2,6 +2,7 @@
 
 use afpa_framework::{AccessRecord, Client, Now, Outbox, Persistence};
 use afpa_http::{Connection, Method, ResponseHead, Status, page};
+use afpa_police::Refusal;
 use afpa_proxy::exchange::{Failure, Report};
 use afpa_proxy::limit::Refused;
 
@@ -58,6 +59,26 @@ impl Responder {
         asked.count(status.code());
         self.record_page(asked, status, length, report);
         persistence
+    }
+
+    /// The client is refused: 403 if its prefix is denied, which ends the connection; 429 (RFC 6585, section 4) if it
+    /// asks too often, 503 if all clients together do.
+    pub(crate) fn refused(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        why: Refusal,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let status = match why {
+            Refusal::Denied => {
+                return self.page(Asked { must_close: true, ..asked }, Status::FORBIDDEN, out);
+            }
+            Refusal::ClientRate => Status::TOO_MANY_REQUESTS,
+            Refusal::TotalRate => Status::SERVICE_UNAVAILABLE,
+        };
+        let body = page::error_page(status);
+        let head = page_head(status, body.len()).field("Retry-After", "1").finish();
+        self.finish_page(asked, status, &head, &body, out)
     }
 
     /// The page for a request beyond the limits of a site.

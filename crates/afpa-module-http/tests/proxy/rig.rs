@@ -132,6 +132,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,
+        police: Default::default(),
     })
 }
 

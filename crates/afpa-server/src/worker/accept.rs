@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use afpa_framework::{Client, Module, Preface, preface};
+use afpa_police::Police;
 use rustix::net::{SocketFlags, acceptfrom_with};
 use tokio::sync::oneshot;
 
@@ -158,10 +159,15 @@ fn admit<M: Module, T: Transport + 'static>(
     from: (Client, u32),
     input: Vec<u8>,
 ) {
-    let (total, per_client) = {
+    let (total, per_client, let_in) = {
         let settings = worker.settings.borrow();
-        (settings.connections, settings.connections_per_client)
+        let let_in = is_let_in(worker, &settings.police, from.0);
+        (settings.connections, settings.connections_per_client, let_in)
     };
+    if !let_in {
+        // Without a word, as the kernel's programs do it with a SYN.
+        return worker.counters.refused.add(1);
+    }
     match worker.limits.admit(from.0, total, per_client) {
         Some(admission) => {
             worker.counters.accepted.add(1);
@@ -175,6 +181,15 @@ fn admit<M: Module, T: Transport + 'static>(
             worker.counters.refused.add(1);
             say_last_words(worker, stream, from.0);
         }
+    }
+}
+
+fn is_let_in<M: Module>(worker: &Worker<M>, police: &Police, client: Client) -> bool {
+    match client {
+        Client::Ip(client) => {
+            police.connection(client, worker.clock.now().steady_us.saturating_mul(1000)).is_ok()
+        }
+        Client::Unix => true,
     }
 }
 

@@ -4,8 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use afpa_attach::{AttachSettings, DetachSettings, Rights, Scope};
+use afpa_attach::{AttachSettings, DetachSettings, ReadPolice, Rights, Scope};
 use afpa_cache::root::SymlinkPolicy;
+use afpa_config::prefixes_of_files;
+use afpa_police::{Limits, NotAPrefix, PoliceSettings, Prefix, Rate};
+use anyhow::bail;
 use clap::{ArgAction, Args};
 use rustix::thread::CapabilitySet;
 
@@ -65,6 +68,27 @@ pub struct Attach {
     /// when they differ; 0: none
     #[arg(long, value_name = "ANSWERS", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
     pub self_check: u32,
+    /// Never refuse clients of this prefix; may be repeated
+    #[arg(long, value_name = "PREFIX", value_parser = prefix, help_heading = "Clients")]
+    pub allow: Vec<Prefix>,
+    /// Drop the connections of clients of this prefix; may be repeated. The longest prefix wins
+    #[arg(long, value_name = "PREFIX", value_parser = prefix, help_heading = "Clients")]
+    pub deny: Vec<Prefix>,
+    /// The same for the prefixes in this file, one a line, which HUP reads again; may be repeated
+    #[arg(long, value_name = "FILE", help_heading = "Clients")]
+    pub deny_file: Vec<PathBuf>,
+    /// New connections of one client (IPv6: of one /64) in a second; 0: no limit
+    #[arg(long, value_name = "CONNECTIONS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=Rate::MOST as i64), help_heading = "Clients")]
+    pub client_connections_per_second: u32,
+    /// How many of these may come at once
+    #[arg(long, value_name = "CONNECTIONS", default_value_t = Limits::default().client_connections.burst, value_parser = clap::value_parser!(u32).range(1..=Rate::MOST as i64), help_heading = "Clients")]
+    pub client_connections_burst: u32,
+    /// New connections of all clients in a second; 0: no limit
+    #[arg(long, value_name = "CONNECTIONS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=Rate::MOST as i64), help_heading = "Clients")]
+    pub connections_per_second: u32,
+    /// How many of these may come at once
+    #[arg(long, value_name = "CONNECTIONS", default_value_t = Limits::default().connections.burst, value_parser = clap::value_parser!(u32).range(1..=Rate::MOST as i64), help_heading = "Clients")]
+    pub connections_burst: u32,
     /// Follow all symbolic links that stay within the directory, if the server does so too
     #[arg(long, action = ArgAction::SetTrue)]
     pub follow_links: bool,
@@ -127,7 +151,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
         folder,
         owner: identity.as_ref().map(pin_dir_owner),
     };
-    afpa_attach::run(settings, |rights| {
+    afpa_attach::run(settings, read_police(options)?, |rights| {
         let keep = match rights {
             Rights::None => CapabilitySet::empty(),
             Rights::NetAdmin => CapabilitySet::NET_ADMIN,
@@ -137,6 +161,40 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
             None => privileges::restrict(keep),
         }
     })
+}
+
+/// Who may connect: the options, and the files that they name.
+fn read_police(options: &Attach) -> anyhow::Result<ReadPolice> {
+    let rate = |per_second, burst| Rate { per_second, burst };
+    let limits = Limits {
+        client_connections: rate(
+            options.client_connections_per_second,
+            options.client_connections_burst,
+        ),
+        connections: rate(options.connections_per_second, options.connections_burst),
+        ..Limits::default()
+    };
+    for limited in [limits.client_connections, limits.connections] {
+        if limited.seconds() > Rate::LONGEST_SECONDS {
+            bail!(
+                "a burst of {} takes more than an hour to come back at {} a second: lower it",
+                limited.burst,
+                limited.per_second
+            );
+        }
+    }
+    let (allow, deny) = (options.allow.clone(), options.deny.clone());
+    // Relative paths are those of the working directory, now.
+    let files = options.deny_file.iter().map(std::path::absolute).collect::<Result<Vec<_>, _>>()?;
+    Ok(Box::new(move || {
+        let mut deny = deny.clone();
+        deny.extend(prefixes_of_files(&files).map_err(anyhow::Error::msg)?);
+        Ok(PoliceSettings { allow: allow.clone(), deny, limits })
+    }))
+}
+
+fn prefix(text: &str) -> Result<Prefix, String> {
+    text.parse().map_err(|why: NotAPrefix| format!("{why} ({})", why.remedy()))
 }
 
 /// `afpa detach`.

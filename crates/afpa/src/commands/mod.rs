@@ -10,9 +10,12 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use afpa_fast_path::expectation;
+use afpa_police::{NotAPrefix, Prefix};
 use anyhow::Context as _;
 
-use crate::cli::{self, Check, Completions, Man, Order, Purge, Server, Stats};
+use crate::cli::{
+    self, Check, Completions, Deny, DenyOrder, DenyPrefix, Man, Order, Purge, Server, Stats,
+};
 use crate::control::{self, Target};
 use crate::fast_path;
 use afpa_config::{ConfigError, Machine, Overrides, load};
@@ -81,6 +84,29 @@ pub fn server(options: &Server) -> anyhow::Result<()> {
     }
     let socket = control::find(&target(&options.target))?;
     print(&format!("{}\n", socket.post(&path)?.trim_end()))
+}
+
+/// `afpa deny ORDER`.
+///
+/// # Errors
+/// When the prefix is none, the order changes nothing, there is no process to ask, or it does not answer.
+pub fn deny(options: &Deny) -> anyhow::Result<()> {
+    let order = |order: &str, which: &DenyPrefix| {
+        // What is wrong with it needs no process.
+        let prefix: Prefix = which
+            .prefix
+            .parse()
+            .map_err(|why: NotAPrefix| anyhow::anyhow!("{why} ({})", why.remedy()))?;
+        let prefix = control::escape(&prefix.to_string());
+        let socket = control::find(&target(&which.target))?;
+        socket.post(&format!("/deny/{order}?prefix={prefix}"))
+    };
+    let answer = match &options.order {
+        DenyOrder::Add(which) => order("add", which)?,
+        DenyOrder::Del(which) => order("del", which)?,
+        DenyOrder::List(which) => control::find(&target(which))?.get("/deny")?,
+    };
+    print(&answer)
 }
 
 /// `afpa completions SHELL`.

@@ -70,10 +70,16 @@ impl Admin {
             (Method::Post, b"/purge") if trusted => self.purge(request.target.query()),
             (Method::Post, b"/drain") if trusted => self.order(request.target.query(), true),
             (Method::Post, b"/ready") if trusted => self.order(request.target.query(), false),
+            (Method::Get | Method::Head, b"/deny") if trusted => {
+                Answer::text(Status::OK, self.observed.police.list_denied())
+            }
+            (Method::Post, b"/deny/add") if trusted => self.deny(request.target.query(), true),
+            (Method::Post, b"/deny/del") if trusted => self.deny(request.target.query(), false),
             (Method::Get | Method::Head, b"/") => Answer::text(Status::OK, INDEX),
             (
                 _,
-                b"/metrics" | b"/health" | b"/stats" | b"/purge" | b"/drain" | b"/ready" | b"/",
+                b"/metrics" | b"/health" | b"/stats" | b"/purge" | b"/drain" | b"/ready" | b"/"
+                | b"/deny" | b"/deny/add" | b"/deny/del",
             ) => Answer::error(Status::METHOD_NOT_ALLOWED),
             _ => Answer::error(Status::NOT_FOUND),
         }
@@ -154,6 +160,29 @@ impl Admin {
             false => Answer::text(Status::OK, text),
         }
     }
+}
+
+impl Admin {
+    /// `prefix=PREFIX`: denies it, or takes such an order back.
+    fn deny(&self, query: Option<&[u8]>, denied: bool) -> Answer {
+        let Some(prefix) = parameter(query, b"prefix=") else {
+            return Answer::text(Status::BAD_REQUEST, "an order needs ?prefix=PREFIX\n");
+        };
+        let police = &self.observed.police;
+        let done = if denied { police.deny(&prefix) } else { police.undeny(&prefix) };
+        match done {
+            Ok(prefix) => {
+                let (what, so_many) = (said(denied), police.denied().len());
+                tracing::info!("{prefix} {what}, {so_many} prefixes are denied");
+                Answer::text(Status::OK, format!("{prefix} {what}\n"))
+            }
+            Err(refused) => Answer::text(Status::BAD_REQUEST, format!("{refused}\n")),
+        }
+    }
+}
+
+fn said(denied: bool) -> &'static str {
+    if denied { "is denied" } else { "is not denied any more" }
 }
 
 /// A parameter of a query, unescaped; `name` ends with its equals sign.

@@ -7,13 +7,19 @@ use afpa_cache::watch::WatchSettings;
 use afpa_cache::{CacheSettings, PolicyKind};
 use afpa_http::{Coding, RequestLimits};
 use afpa_module_http::{Compression, DocRootSettings};
+use afpa_police::Police;
 use afpa_server::{Address, KernelActivity, Settings};
 
 use afpa_config::{self as config, Config, Listen, Policy, Root, Symlinks};
 
-pub(super) fn engine(config: &Config, kernel_activity: Option<KernelActivity>) -> Settings {
+pub(super) fn engine(
+    config: &Config,
+    kernel_activity: Option<KernelActivity>,
+    police: &Police,
+) -> Settings {
     Settings {
         kernel_activity,
+        police: police.clone(),
         workers: config.workers,
         head_timeout: config.timeouts.head,
         body_timeout: config.timeouts.body,

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use afpa_config::{Config, Listen, ListenerNumbers};
+use afpa_police::Police;
 use afpa_server::{Address, BoundListener, ListenerSettings};
 use anyhow::Context as _;
 
@@ -30,7 +31,7 @@ impl Listeners {
         bound: &[Address],
         owner: Option<&Identity>,
     ) -> anyhow::Result<Self> {
-        let engine = convert::engine(config, None);
+        let engine = convert::engine(config, None, &Police::default());
         let wanted = convert::addresses(config);
         let (mut new, mut staying) = (Vec::new(), Vec::new());
         for (listen, address) in &wanted {

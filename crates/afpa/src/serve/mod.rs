@@ -21,6 +21,7 @@ mod drop_thread;
 mod introduce;
 mod listeners;
 mod observe;
+mod police;
 mod reload;
 mod serving;
 mod signals;

@@ -11,7 +11,7 @@ use super::build::{Next, Opened};
 use super::listeners::Listeners;
 use super::serving::Serving;
 use super::start::update_prober;
-use super::{Server, convert};
+use super::{Server, convert, police};
 use crate::access_log::{AccessLog, Sinks};
 use crate::cli::Serve;
 use crate::fast_path::settings as fast_path_settings;
@@ -51,7 +51,8 @@ impl Server {
         let before = self.observed.serving.load_full();
         // First of all: neither this thread nor a worker is to drop one of them, which takes long.
         self.drop_thread.add(before.global.roots.iter().cloned());
-        let serving = Arc::new(content.serve(&config, Some(&before.global)));
+        police::configure(&self.observed.police, &config);
+        let serving = Arc::new(content.serve(&config, Some(&before.global), &self.observed.police));
         let sinks = access_log.map(|log| self.swap_log(log));
         // The kernel stops answering for the old sites before the workers know the new ones.
         self.swap_fast_path(&config, &serving, &bound, sinks.as_deref());
@@ -104,7 +105,7 @@ impl Server {
         let kernel_activity = self.fast_path.as_ref().map(RunningFastPath::kernel_activity);
         let global = Arc::clone(global);
         self.engine.reload(
-            &convert::engine(config, kernel_activity),
+            &convert::engine(config, kernel_activity, &self.observed.police),
             move |module: &mut Http, worker| {
                 module.adopt(Arc::clone(&global));
                 if let Some(sinks) = &sinks {

@@ -6,6 +6,7 @@ use afpa_cache::root::DocumentRoot;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
 use afpa_module_http::{Compressor, DocRoot, Global, HttpHeader, ServerGroup, Site};
+use afpa_police::Police;
 use afpa_proxy::limit::Gate;
 use afpa_proxy::select::Group;
 use afpa_router::{Action, RequestSet, Router};
@@ -79,7 +80,12 @@ impl Content {
 
     /// The content with its sites and server groups. From now on the health of servers that stay, and
     /// the requests in flight that a site counts, belong to the new ones: nothing may fail after it.
-    pub(super) fn serve(self, config: &Config, previous: Option<&Global>) -> Serving {
+    pub(super) fn serve(
+        self,
+        config: &Config,
+        previous: Option<&Global>,
+        police: &Police,
+    ) -> Serving {
         let Content { router, names, roots, cache, compressor } = self;
         let global = Global {
             router,
@@ -89,6 +95,7 @@ impl Content {
             limits: convert::request_limits(config),
             body_limit: config.limits.body as u64,
             counted_sets: config.limits.counted_request_sets,
+            police: police.clone(),
         };
         Serving { global: Arc::new(global), cache, compressor }
     }

@@ -24,6 +24,7 @@ use super::convert;
 use super::drop_thread::DropThread;
 use super::listeners::bind;
 use super::observe::Observed;
+use super::police;
 use super::serving::Serving;
 use crate::access_log::Sinks;
 use crate::control;
@@ -69,7 +70,12 @@ impl Server {
         let next = Next::build(opened, arena.clone(), None)?;
         let bound = next.listeners.tcp();
         let Next { config, listeners, content, access_log } = next;
-        let serving = content.serve(&config, None);
+        let police = police::begin(match &fast_path {
+            Availability::Ready(programs) => Some(programs.police_kernel()),
+            Availability::Without(_) => None,
+        });
+        police::configure(&police, &config);
+        let serving = content.serve(&config, None, &police);
         let prober = update_prober(None, &config, &serving)?;
         // A log is always built when none is running.
         let (access_log, sinks) = access_log.unwrap_or_default();
@@ -80,7 +86,7 @@ impl Server {
             Availability::Without(_) => None,
         };
         let counters: Vec<_> = (0..config.workers).map(|_| Arc::default()).collect();
-        let settings = convert::engine(&config, kernel_activity);
+        let settings = convert::engine(&config, kernel_activity, &police);
         let mut engine = start_workers(&config, &settings, &serving, &counters, &sinks)?;
         let parts = StartParts {
             settings: &fast_path::settings(&config),
@@ -98,6 +104,7 @@ impl Server {
             http: counters,
             workers: engine.counters(),
             access_log: ArcSwap::from_pointee(access_log),
+            police,
         });
         for listener in listeners.new {
             engine.listen(listener)?;

@@ -2,6 +2,7 @@
 
 mod groups;
 mod metrics;
+mod police;
 mod sites;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use afpa_cache::CacheStats;
 use afpa_fast_path::FastPathView;
 use afpa_framework::Counter;
 use afpa_module_http::{CompressorStats, HttpCounters};
+use afpa_police::Police;
 use afpa_server::counters::WorkerCounters;
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
@@ -18,6 +20,7 @@ use serde_json::{Value, json};
 use super::serving::Serving;
 use crate::access_log::AccessLog;
 use groups::Groups;
+use police::Refused;
 use sites::Sites;
 
 /// The parts of the running server from which statistics are read.
@@ -28,6 +31,7 @@ pub(crate) struct Observed {
     pub(super) workers: Vec<Arc<WorkerCounters>>,
     pub(super) access_log: ArcSwap<AccessLog>,
     pub(super) fast_path: FastPathView,
+    pub(super) police: Police,
 }
 
 impl Observed {
@@ -66,6 +70,12 @@ impl Observed {
     /// Sites and their request sets.
     fn sites(&self) -> Sites {
         Sites::look(&self.http, &self.serving.load().global.sites, self.fast_path.sites())
+    }
+
+    /// Clients that were refused.
+    fn refused(&self) -> Refused {
+        let packets = self.fast_path.numbers().map(|numbers| numbers.packets);
+        Refused::look(&self.police, &packets.unwrap_or_default())
     }
 
     /// The same numbers for Prometheus.
@@ -121,6 +131,7 @@ impl Observed {
                 "overtaken": compressor.overtaken,
                 "failed": compressor.failed,
             },
+            "police": self.refused().to_json(),
             "watch": {
                 "directories": watched.iter().map(|summary| summary.watched).sum::<usize>(),
                 "unwatched":

@@ -1,0 +1,46 @@
+//! Who may connect to the server: the police in the kernel, and the orders of the operator.
+//!
+//! What the kernel lets through the server answers, which knows nothing of them. So connections are refused here, and
+//! rates of requests are the server's affair.
+
+use std::sync::Arc;
+
+use afpa_bpf::FastPath;
+use afpa_police::{Police, PoliceKernel, PoliceSettings};
+
+use crate::say::say;
+
+/// Reads what is allowed and denied, again at each HUP.
+pub type ReadPolice = Box<dyn Fn() -> anyhow::Result<PoliceSettings>>;
+
+/// The police that the programs are.
+pub(crate) fn begin(
+    fast_path: &Arc<FastPath>,
+    settings: &PoliceSettings,
+) -> anyhow::Result<Police> {
+    // Nothing is counted here but in the kernel, so no clock is needed.
+    let police = Police::new(Some(Arc::clone(fast_path) as Arc<dyn PoliceKernel>), 0, 0);
+    police.configure(settings)?;
+    Ok(police)
+}
+
+/// Reads everything again. If something is wrong with it, nothing changes.
+pub(crate) fn reload(police: &Police, read: &ReadPolice) {
+    let done = read().and_then(|settings| Ok(police.configure(&settings)?));
+    if let Err(error) = done {
+        say(&format!("allowed and denied clients stay as they were: {error:#}"));
+    }
+}
+
+/// Carries out an order: `/deny/add?prefix=...`, `/deny/del?prefix=...`. None: it is none of these.
+pub(crate) fn order(police: &Police, target: &str) -> Option<Result<String, String>> {
+    let (path, query) = target.split_once('?')?;
+    let prefix = query.strip_prefix("prefix=")?.replace("%3A", ":");
+    let (done, what) = match path {
+        "/deny/add" => (police.deny(&prefix), "is denied"),
+        "/deny/del" => (police.undeny(&prefix), "is not denied any more"),
+        _ => return None,
+    };
+    let said = done.map(|prefix| format!("{prefix} {what}\n"));
+    Some(said.map_err(|refused| format!("{refused}\n")))
+}

@@ -1,0 +1,34 @@
+//! The police: which clients are let in, and how often they may come.
+//!
+//! Two questions, of a connection that begins and of a request: is the client's prefix denied, and is there a token
+//! left for it? The kernel asks them at the SYN and before it answers (`bpf/include/afpa/conn/police.h`), user mode
+//! when it has accepted a connection and before it answers. Both decide by the rules that stand here:
+//!
+//! - **The longest prefix wins.** Of a prefix that is both allowed and denied, allowed wins.
+//! - **Allowed is more than not denied**: an allowed client is never refused, and takes no token from others.
+//! - **A bucket** holds `burst` tokens and gets `rate` a second. A client is a prefix of its address, so one that has
+//!   a whole /64 has one bucket. What is refused takes no token.
+//! - **A client's bucket is asked before everybody's**, so what is refused for its own rate costs others nothing.
+//!
+//! Nothing here reads a clock, a file or a socket. [`Police`] is what the threads of a process share.
+
+mod bucket;
+mod kernel;
+mod limits;
+mod orders;
+mod police;
+mod prefix;
+mod rules;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+pub use bucket::Pace;
+pub use kernel::{Enforced, PoliceKernel};
+pub use limits::{Limits, Rate};
+pub use orders::{ListedDeny, OrderRefused, Origin};
+pub use police::{Counts, Police, PoliceSettings, Refusal};
+pub use prefix::{NotAPrefix, Prefix, read_lines};
+pub use rules::{Rule, Rules};
+pub use table::{Masks, What, words_of_table};

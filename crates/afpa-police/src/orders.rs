@@ -1,0 +1,148 @@
+//! Orders of the operator to a running process: `afpa deny`.
+
+use std::collections::BTreeSet;
+
+use thiserror::Error;
+
+use crate::limits::Limits;
+use crate::police::{Police, PoliceSettings};
+use crate::prefix::{NotAPrefix, Prefix};
+use crate::rules::{Rule, Rules};
+
+/// What is configured, and what was ordered since.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
+    configured: PoliceSettings,
+    /// Denied by order. A reload keeps them.
+    ordered: BTreeSet<Prefix>,
+}
+
+/// Who denies a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The configuration.
+    Configured,
+    /// An order since the start.
+    Ordered,
+}
+
+/// A denied prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedDeny {
+    /// The prefix.
+    pub prefix: Prefix,
+    /// Who denies it.
+    pub origin: Origin,
+}
+
+/// Why an order is not carried out.
+#[derive(Debug, Error)]
+pub enum OrderRefused {
+    /// The text is no prefix.
+    #[error("{0} ({remedy})", remedy = .0.remedy())]
+    NotAPrefix(#[from] NotAPrefix),
+    /// It is allowed, which goes before.
+    #[error("{0} is on the allow list, which goes before (remove it there, and reload)")]
+    Allowed(Prefix),
+    /// The configuration denies it.
+    #[error("{0} is denied by the configuration (remove it there, and reload)")]
+    Configured(Prefix),
+    /// Nobody denies exactly this prefix.
+    #[error("{0} is not denied (`afpa deny list` shows what is)")]
+    NotDenied(Prefix),
+    /// There are very many.
+    #[error(
+        "{0} prefixes are denied by orders already (put them into a file of the configuration)"
+    )]
+    TooMany(usize),
+    /// The kernel does not take it.
+    #[error("the kernel does not take it: {0}")]
+    Kernel(#[from] std::io::Error),
+}
+
+/// Prefixes that can be denied by order.
+const MOST_ORDERS: usize = 100_000;
+
+impl Lists {
+    pub(crate) fn configure(&mut self, settings: &PoliceSettings) {
+        self.configured = settings.clone();
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.configured.limits
+    }
+
+    pub(crate) fn rules(&self) -> Rules {
+        let PoliceSettings { allow, deny, .. } = &self.configured;
+        Rules::new(allow.iter().copied(), deny.iter().chain(&self.ordered).copied())
+    }
+}
+
+impl Police {
+    /// Denies a prefix from now on, until [`undeny`](Self::undeny) or the end of the process.
+    ///
+    /// # Errors
+    /// When it is allowed, or the kernel does not take it; then nothing has changed.
+    pub fn deny(&self, text: &str) -> Result<Prefix, OrderRefused> {
+        let prefix: Prefix = text.parse()?;
+        let mut lists = self.lists();
+        if Rules::new(lists.configured.allow.iter().copied(), []).exactly(prefix)
+            == Some(Rule::Allow)
+        {
+            return Err(OrderRefused::Allowed(prefix));
+        }
+        if lists.ordered.len() >= MOST_ORDERS {
+            return Err(OrderRefused::TooMany(MOST_ORDERS));
+        }
+        if lists.ordered.insert(prefix)
+            && let Err(error) = self.adopt(&lists)
+        {
+            lists.ordered.remove(&prefix);
+            // It was as before for the kernel; so it is for user mode.
+            let _ = self.adopt(&lists);
+            return Err(error.into());
+        }
+        Ok(prefix)
+    }
+
+    /// Takes an order back.
+    ///
+    /// # Errors
+    /// When there was none for exactly this prefix, or the kernel does not take it.
+    pub fn undeny(&self, text: &str) -> Result<Prefix, OrderRefused> {
+        let prefix: Prefix = text.parse()?;
+        let mut lists = self.lists();
+        if !lists.ordered.remove(&prefix) {
+            return Err(match lists.configured.deny.contains(&prefix) {
+                true => OrderRefused::Configured(prefix),
+                false => OrderRefused::NotDenied(prefix),
+            });
+        }
+        self.adopt(&lists)?;
+        Ok(prefix)
+    }
+
+    /// Everything that is denied, in the order of the addresses. What is denied twice is listed twice.
+    pub fn denied(&self) -> Vec<ListedDeny> {
+        let lists = self.lists();
+        let listed = |origin| move |prefix: &Prefix| ListedDeny { prefix: *prefix, origin };
+        let configured = lists.configured.deny.iter().map(listed(Origin::Configured));
+        let mut all: Vec<_> =
+            configured.chain(lists.ordered.iter().map(listed(Origin::Ordered))).collect();
+        all.sort_by_key(|listed| listed.prefix);
+        all.dedup();
+        all
+    }
+
+    /// The same for people: a prefix a line, and who denies it.
+    pub fn list_denied(&self) -> String {
+        let lines = self.denied().into_iter().map(|listed| {
+            let origin = match listed.origin {
+                Origin::Configured => "configuration",
+                Origin::Ordered => "order",
+            };
+            format!("{:<39}  {origin}\n", listed.prefix.to_string())
+        });
+        lines.collect()
+    }
+}

@@ -1,0 +1,273 @@
+//! What the threads of a process share: the decisions of the moment.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use arc_swap::ArcSwap;
+
+use crate::bucket::{Pace, ticks};
+use crate::kernel::{Enforced, PoliceKernel};
+use crate::limits::Limits;
+use crate::orders::Lists;
+use crate::prefix::Prefix;
+use crate::rules::{Rule, Rules};
+use crate::table::{Masks, What, hash, locate, take, words_of_table};
+
+/// What the configuration says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoliceSettings {
+    /// Clients that are never refused.
+    pub allow: Vec<Prefix>,
+    /// Clients that are refused.
+    pub deny: Vec<Prefix>,
+    /// How often clients may come.
+    pub limits: Limits,
+}
+
+/// Why a client is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its prefix is denied.
+    Denied,
+    /// It comes too often.
+    ClientRate,
+    /// All clients together come too often.
+    TotalRate,
+}
+
+/// What user mode has refused.
+#[derive(Debug, Default)]
+pub struct Counts {
+    connections: [AtomicU64; 3],
+    requests: [AtomicU64; 3],
+}
+
+/// Lets clients in, or not. All clones are one.
+#[derive(Clone)]
+pub struct Police(Arc<Shared>);
+
+struct Shared {
+    /// Whether anything is configured: the one word that is read where nothing is.
+    armed: AtomicBool,
+    current: ArcSwap<Current>,
+    lists: Mutex<Lists>,
+    kernel: Option<Arc<dyn PoliceKernel>>,
+    /// User mode's own buckets; those of requests are the kernel's, where there is one.
+    own: OnceLock<Box<[AtomicU64]>>,
+    seed: u64,
+    /// What the kernel's clock showed when the steady clock began.
+    epoch_ns: u64,
+    counts: Counts,
+}
+
+/// What is decided by now.
+struct Current {
+    rules: Rules,
+    connections: [Pace; 2],
+    requests: [Pace; 2],
+    masks: Masks,
+}
+
+impl Refusal {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Refusal::Denied, Refusal::ClientRate, Refusal::TotalRate];
+
+    /// Its name in statistics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Refusal::Denied => "denied",
+            Refusal::ClientRate => "client_rate",
+            Refusal::TotalRate => "total_rate",
+        }
+    }
+}
+
+impl Counts {
+    fn of(&self, what: What) -> &[AtomicU64; 3] {
+        match what {
+            What::Connection => &self.connections,
+            What::Request => &self.requests,
+        }
+    }
+
+    /// How often this was refused for that reason.
+    pub fn get(&self, what: What, why: Refusal) -> u64 {
+        self.of(what).get(why as usize).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+}
+
+impl Police {
+    /// Police that refuse nothing yet. `seed` is the secret of the hash of clients, where no kernel has one; `epoch_ns`
+    /// is what the monotonic clock showed when the steady clock was 0.
+    pub fn new(kernel: Option<Arc<dyn PoliceKernel>>, seed: u64, epoch_ns: u64) -> Self {
+        let seed = kernel.as_ref().map_or(seed, |kernel| kernel.seed());
+        let lists = Lists::default();
+        Self(Arc::new(Shared {
+            armed: AtomicBool::new(false),
+            current: ArcSwap::from_pointee(Current::of(&lists, false)),
+            lists: Mutex::new(lists),
+            kernel,
+            own: OnceLock::new(),
+            seed,
+            epoch_ns,
+            counts: Counts::default(),
+        }))
+    }
+
+    /// Whether a connection of the client may begin, at this time of the steady clock.
+    ///
+    /// # Errors
+    /// With the reason, when it is to be closed without a word.
+    #[inline]
+    pub fn connection(&self, client: IpAddr, steady_ns: u64) -> Result<(), Refusal> {
+        if !self.0.armed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.decide(What::Connection, client, steady_ns)
+    }
+
+    /// Whether a request of the client may be answered.
+    ///
+    /// # Errors
+    /// With the reason.
+    #[inline]
+    pub fn request(&self, client: IpAddr, steady_ns: u64) -> Result<(), Refusal> {
+        if !self.0.armed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.decide(What::Request, client, steady_ns)
+    }
+
+    /// What user mode has refused.
+    pub fn counts(&self) -> &Counts {
+        &self.0.counts
+    }
+
+    /// Decides by this configuration from now on, and by what was ordered since the start.
+    ///
+    /// # Errors
+    /// When the kernel does not take it. User mode decides by it all the same.
+    pub fn configure(&self, settings: &PoliceSettings) -> std::io::Result<()> {
+        let mut lists = self.lists();
+        lists.configure(settings);
+        self.adopt(&lists)
+    }
+
+    /// For tests of the kernel's part: which set of the table has the client's bucket, and under which tag.
+    #[doc(hidden)]
+    pub fn locate(&self, what: What, client: IpAddr) -> (usize, u64) {
+        let client = client.to_canonical();
+        locate(what, hash(self.0.seed, client, self.0.current.load().masks))
+    }
+
+    pub(crate) fn lists(&self) -> MutexGuard<'_, Lists> {
+        self.0.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Decides by these lists. The kernel is told first: what it lets through is asked here, too.
+    pub(crate) fn adopt(&self, lists: &Lists) -> std::io::Result<()> {
+        let current = Current::of(lists, false);
+        let told = match &self.0.kernel {
+            Some(kernel) => kernel.enforce(&current.enforced()),
+            None => Ok(()),
+        };
+        let mine = Current::of(lists, self.0.kernel.is_some());
+        let armed = !mine.is_idle();
+        self.0.current.store(Arc::new(mine));
+        self.0.armed.store(armed, Ordering::Relaxed);
+        told
+    }
+
+    fn decide(&self, what: What, client: IpAddr, steady_ns: u64) -> Result<(), Refusal> {
+        let current = self.0.current.load();
+        let client = client.to_canonical();
+        let decided = match current.rules.rule(client) {
+            Some(Rule::Allow) => return Ok(()),
+            Some(Rule::Deny) => Err(Refusal::Denied),
+            None => self.take(&current, what, client, steady_ns),
+        };
+        if let Err(why) = decided
+            && let Some(count) = self.0.counts.of(what).get(why as usize)
+        {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        decided
+    }
+
+    fn take(
+        &self,
+        current: &Current,
+        what: What,
+        client: IpAddr,
+        steady_ns: u64,
+    ) -> Result<(), Refusal> {
+        let paces = match what {
+            What::Connection => current.connections,
+            What::Request => current.requests,
+        };
+        if !paces.iter().any(|pace| pace.limits()) {
+            return Ok(());
+        }
+        let table = match (&self.0.kernel, what) {
+            (Some(kernel), What::Request) => kernel.words(),
+            _ => self
+                .0
+                .own
+                .get_or_init(|| (0..words_of_table()).map(|_| AtomicU64::new(0)).collect()),
+        };
+        let now = ticks(self.0.epoch_ns.wrapping_add(steady_ns));
+        let taken = take(table, what, hash(self.0.seed, client, current.masks), now, paces);
+        taken.map_err(|own| if own { Refusal::ClientRate } else { Refusal::TotalRate })
+    }
+}
+
+/// The kernel has counted a connection at its SYN. It may have waited to be accepted for about this long, with others of
+/// its client, so as much more than the rate is let in here.
+const WAITED_SECONDS: u64 = 1;
+
+impl Current {
+    fn of(lists: &Lists, counted_before: bool) -> Self {
+        let limits = lists.limits();
+        let more = if counted_before { WAITED_SECONDS } else { 0 };
+        Self {
+            rules: lists.rules(),
+            connections: [limits.client_connections, limits.connections]
+                .map(|rate| Pace::new(rate, more)),
+            requests: [limits.client_requests, limits.requests].map(|rate| Pace::new(rate, 0)),
+            masks: Masks::new(limits.ipv4_bits, limits.ipv6_bits),
+        }
+    }
+
+    fn enforced(&self) -> Enforced<'_> {
+        let Self { rules, connections, requests, masks } = self;
+        Enforced { rules, connections: *connections, requests: *requests, masks: *masks }
+    }
+
+    /// Whether nobody is ever refused.
+    fn is_idle(&self) -> bool {
+        let mut paces = self.connections.iter().chain(&self.requests);
+        self.rules.is_empty() && !paces.any(|pace| pace.limits())
+    }
+}
+
+impl Default for Police {
+    fn default() -> Self {
+        Self::new(None, 0, 0)
+    }
+}
+
+impl fmt::Debug for Police {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Police").field("armed", &self.0.armed).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Police {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Police {}

@@ -1,0 +1,107 @@
+//! Denied clients of a server that knows nothing of them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use afpa_netlab::Bed;
+use afpa_testkit::{Client, eventually};
+use afpa_tests::attach::{Attached, Kind, Lab};
+use rustix::process::{Pid, Signal, kill_process};
+
+const FRIEND: &str = "10.77.64.1";
+const OTHER: &str = "10.77.64.2";
+
+fn connect(lab: &Lab, from: &str) -> std::io::Result<Client> {
+    let (from, to) = (from.parse().expect("an address"), Lab::address());
+    let connect = move || Client::connect_within(Duration::from_millis(300), from, to);
+    lab.bed().client().run(connect).expect("the namespace")
+}
+
+#[track_caller]
+fn is_served(lab: &Lab, from: &str) {
+    let mut client = connect(lab, from).unwrap_or_else(|error| panic!("{from}: {error}"));
+    client.send("GET /small.html HTTP/1.1\r\nHost: 10.77.0.1:8080\r\n\r\n");
+    assert_eq!(client.receive().text(), "small");
+}
+
+fn denied(attached: &Attached) -> u64 {
+    let statistics = attached.statistics().expect("it runs");
+    statistics["police"]["refused_connections"]["denied"].as_u64().expect("a count")
+}
+
+#[test]
+fn denied_clients_do_not_reach_the_server() {
+    let lab = lab!(Kind::Nginx);
+    lab.file("small.html", "small");
+    let interface = lab.bed().client().interface(Bed::DEVICE);
+    interface.add_addresses(["10.77.64.2/16"]).expect("an address");
+    let list = lab.folder.path().join("denied.txt");
+    std::fs::write(&list, "10.77.64.0/24\n").expect("written");
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(&list, readable).expect("readable for everybody");
+    let file = list.display().to_string();
+    let attached = lab.attach(&["--deny-file", &file, "--allow", FRIEND]);
+    is_served(&lab, FRIEND);
+    assert!(connect(&lab, OTHER).is_err());
+    assert!(attached.pinned() > 0 && denied(&attached) > 0, "{:?}", attached.statistics());
+
+    let (_, said) = lab.run_afpa(&["deny", "list"]);
+    assert!(said.contains("10.77.64.0/24") && said.contains("configuration"), "{said}");
+    let (done, said) = lab.run_afpa(&["deny", "del", "10.77.64.0/24"]);
+    assert!(!done && said.contains("is denied by the configuration"), "{said}");
+
+    let id = Pid::from_raw(attached.id().cast_signed()).expect("an id");
+    std::fs::write(&list, "10.77.64.0/24\nnonsense\n").expect("written");
+    kill_process(id, Signal::HUP).expect("it runs");
+    eventually("it complains", || lab.log().contains("denied.txt:2: \"nonsense\" is neither"));
+    assert!(connect(&lab, OTHER).is_err());
+    std::fs::write(&list, "# nobody\n").expect("written");
+    kill_process(id, Signal::HUP).expect("it runs");
+    eventually("it is let in", || connect(&lab, OTHER).is_ok());
+    is_served(&lab, OTHER);
+
+    let (done, said) = lab.run_afpa(&["deny", "add", OTHER]);
+    assert!(done && said == "10.77.64.2 is denied\n", "{said}");
+    assert!(connect(&lab, OTHER).is_err());
+    is_served(&lab, FRIEND);
+    let (_, table) = lab.run_afpa(&["stats"]);
+    assert!(table.contains("Police refused connections"), "{table}");
+    let (done, said) = lab.run_afpa(&["deny", "del", OTHER]);
+    assert!(done, "{said}");
+    is_served(&lab, OTHER);
+}
+
+#[test]
+fn a_client_connects_as_often_as_it_may() {
+    let lab = lab!(Kind::Nginx);
+    lab.file("small.html", "small");
+    // One token in a second: none comes back while the test counts.
+    let attached =
+        lab.attach(&["--client-connections-per-second", "1", "--client-connections-burst", "10"]);
+    assert!(attached.pinned() > 0, "its own questions are not limited");
+    let begun = std::time::Instant::now();
+    let connected = (0..30).filter(|_| {
+        let connect = || {
+            let from = FRIEND.parse().expect("an address");
+            Client::connect_within(Duration::from_millis(20), from, Lab::address()).is_ok()
+        };
+        lab.bed().client().run(connect).expect("the namespace")
+    });
+    let connected = connected.count();
+    let most = 10 + begun.elapsed().as_secs() as usize + 1;
+    assert!((10..=most).contains(&connected), "{connected} of at most {most}");
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_is_attached() {
+    let lab = lab!(Kind::Nginx);
+    let listen: SocketAddr = Lab::address();
+    let said = lab.attach_in_vain_with(&listen.to_string(), &["--deny", "10.0.0.1/8"]);
+    assert!(said.contains("write 10.0.0.0/8 for all of it, or 10.0.0.1"), "{said}");
+    let said = lab.attach_in_vain_with(&listen.to_string(), &["--deny-file", "/nowhere"]);
+    assert!(said.contains("/nowhere: No such file") && said.contains("(create it"), "{said}");
+    let slow = ["--connections-per-second", "1", "--connections-burst", "10000"];
+    let said = lab.attach_in_vain_with(&listen.to_string(), &slow);
+    assert!(said.contains("takes more than an hour to come back"), "{said}");
+    assert!(!lab.has_programs());
+}

@@ -1,0 +1,311 @@
+//! Who is let in: denied clients, rates, and floods, with the kernel's part and without it.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use afpa_netlab::Bed;
+use afpa_testkit::packet::{PacketSocket, SYN, Segment};
+use afpa_testkit::{Client, Endpoint, Server, Tree, eventually};
+use rustix::process::Signal;
+
+use crate::lab::{Lab, PORT, answers, is_from_kernel, stats, warm};
+
+/// Who starts the server, and waits for it.
+const FRIEND: &str = "10.77.64.1";
+const FRIEND_V6: &str = "fd77::a4d:4001";
+/// Others on the client's side.
+const OTHER: &str = "10.77.64.2";
+const OTHER_V6: &str = "fd77::bad:1";
+
+/// Longer than any SYN takes that is answered here.
+const SILENCE: Duration = Duration::from_millis(300);
+
+fn site() -> Tree {
+    let tree = Tree::new();
+    tree.file("hello.txt", "hello");
+    tree
+}
+
+/// A server with police, of both families. The others have no address before it is there, lest it is one of them that
+/// looks whether it is.
+#[track_caller]
+fn server(lab: &Lab, tree: &Tree, mode: &'static str, police: &[(&str, &str)]) -> Server {
+    let server = lab.server_on(PORT, tree, |launch| {
+        launch.fast_path(mode);
+        launch.listen(Endpoint::Tcp(SocketAddr::new(IpAddr::V6(Bed::SERVER_V6), PORT)));
+        launch.set(|settings| {
+            for (key, value) in police {
+                settings.set(&format!("police.{key}"), value);
+            }
+        });
+    });
+    let addresses = [format!("{OTHER}/16"), format!("{OTHER_V6}/64")];
+    let interface = lab.bed().client().interface(Bed::DEVICE);
+    // Of an earlier server of the same test, it has them already.
+    let _there = interface.add_addresses(addresses.iter().map(String::as_str));
+    server
+}
+
+fn connect(from: &str) -> std::io::Result<Client> {
+    let from: IpAddr = from.parse().expect("an address");
+    let server: IpAddr = if from.is_ipv4() { Bed::SERVER_V4.into() } else { Bed::SERVER_V6.into() };
+    Client::connect_within(SILENCE, from, SocketAddr::new(server, PORT))
+}
+
+#[track_caller]
+fn is_served(from: &str) {
+    let mut client = connect(from).unwrap_or_else(|error| panic!("{from}: {error}"));
+    assert_eq!(client.get("/hello.txt").text(), "hello", "{from}");
+}
+
+/// Its SYN gets no answer at all: no refusal either.
+#[track_caller]
+fn gets_no_answer(from: &str) {
+    let error = connect(from).expect_err("a denied client");
+    assert!([ErrorKind::TimedOut, ErrorKind::WouldBlock].contains(&error.kind()), "{error:?}");
+}
+
+fn refused(server: &Server, what: &str, why: &str) -> u64 {
+    stats(server)["police"][what][why].as_u64().expect("a count")
+}
+
+#[track_caller]
+fn order(server: &Server, arguments: &[&str]) -> (bool, String) {
+    let output = server.command(&[&["deny"], arguments].concat());
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn a_denied_client_gets_no_answer_and_an_allowed_one_within_its_prefix_is_served() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let police = [
+        ("deny", "[\"10.77.0.0/16\", \"fd77::/64\"]"),
+        ("allow", "[\"10.77.64.1\", \"fd77::a4d:4001\"]"),
+    ];
+    let server = server(&lab, &tree, "on", &police);
+    for from in [FRIEND, FRIEND_V6] {
+        is_served(from);
+    }
+    let accepted = || stats(&server)["connections"]["accepted"].as_u64().expect("a count");
+    let before = accepted();
+    for from in [OTHER, OTHER_V6] {
+        gets_no_answer(from);
+    }
+    assert_eq!(refused(&server, "refused_connections", "denied"), 2);
+    assert_eq!(accepted(), before, "user mode saw none of it");
+}
+
+#[test]
+fn a_reload_takes_new_lists_and_a_bad_one_changes_nothing() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let list =
+        tree.path().parent().expect("a folder").join(format!("denied-{}", std::process::id()));
+    std::fs::write(&list, format!("# none of these\n{OTHER} # this one\n")).expect("written");
+    let files = format!("[{:?}]", list.display().to_string());
+    let server = server(&lab, &tree, "on", &[("deny_files", &files)]);
+    gets_no_answer(OTHER);
+    is_served(FRIEND);
+
+    std::fs::write(&list, "fd77::bad:0/112\n10.77.64.300\n").expect("written");
+    server.signal(Signal::HUP);
+    let wrong =
+        format!("{}:2: \"10.77.64.300\" is neither an address nor a prefix", list.display());
+    eventually("it complains", || server.log().contains(&wrong));
+    eventually("it goes on", || server.log().contains("the running configuration stays"));
+    gets_no_answer(OTHER);
+    is_served(OTHER_V6);
+
+    std::fs::write(&list, "fd77::bad:0/112\n").expect("written");
+    server.signal(Signal::HUP);
+    eventually("the other list is in force", || connect(OTHER).is_ok());
+    is_served(OTHER);
+    gets_no_answer(OTHER_V6);
+    std::fs::remove_file(&list).expect("removed");
+}
+
+#[test]
+fn orders_act_at_once_also_on_open_connections() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let server = server(&lab, &tree, "on", &[]);
+    warm(&server, "/hello.txt");
+    let mut open = connect(OTHER).expect("nobody is denied");
+    assert!(is_from_kernel(&server, &mut open, "/hello.txt"));
+
+    let (done, said) = order(&server, &["add", "10.77.64.2/31"]);
+    assert!(done && said == "10.77.64.2/31 is denied\n", "{said}");
+    gets_no_answer(OTHER);
+    is_served(FRIEND);
+    let before = answers(&server);
+    open.send("GET /hello.txt HTTP/1.1\r\nHost: test\r\n\r\n");
+    let response = open.receive();
+    assert_eq!((response.status, answers(&server)), (403, before), "{response:?}");
+    assert!(response.says_close());
+    open.assert_closed();
+    assert_eq!(refused(&server, "refused_requests", "denied"), 1);
+
+    server.signal(Signal::HUP);
+    eventually("it reloaded", || server.log().contains("reloaded"));
+    gets_no_answer(OTHER);
+    let (_, list) = order(&server, &["list"]);
+    assert_eq!(list.split_whitespace().collect::<Vec<_>>(), ["10.77.64.2/31", "order"]);
+
+    let (done, said) = order(&server, &["del", "10.77.64.2/31"]);
+    assert!(done && said == "10.77.64.2/31 is not denied any more\n", "{said}");
+    is_served(OTHER);
+    for (arguments, says) in [
+        (["del", "10.77.64.2/31"], "10.77.64.2/31 is not denied (`afpa deny list` shows what is)"),
+        (
+            ["add", "10.77.64.2/8"],
+            "write 10.0.0.0/8 for all of it, or 10.77.64.2 for the one address",
+        ),
+        (["add", "example.org"], "\"example.org\" is neither an address nor a prefix"),
+    ] {
+        let (done, said) = order(&server, &arguments);
+        assert!(!done && said.contains(says), "{said}");
+    }
+}
+
+/// Connects again and again for `time`, and counts what succeeds. What gets no answer takes 20 ms.
+fn connections_in(time: Duration, from: &str) -> u32 {
+    let from: IpAddr = from.parse().expect("an address");
+    let (begun, mut count) = (Instant::now(), 0);
+    while begun.elapsed() < time && count < 1000 {
+        let to = SocketAddr::new(Bed::SERVER_V4.into(), PORT);
+        count += u32::from(Client::connect_within(Duration::from_millis(20), from, to).is_ok());
+    }
+    count
+}
+
+/// The kernel counts at the SYN; without it, connections are closed when they are accepted.
+#[test]
+fn a_client_connects_as_often_as_its_rate_says_and_others_do_not_notice() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let police = [("client_connections_per_second", "20"), ("client_connections_burst", "10")];
+    let server = server(&lab, &tree, "on", &police);
+    let begun = Instant::now();
+    let count = connections_in(Duration::from_secs(2), OTHER);
+    let most = 10 + (begun.elapsed().as_secs_f64() * 20.0) as u32 + 1;
+    assert!((40..=most).contains(&count), "{count} of at most {most}");
+    is_served(FRIEND);
+    assert!(refused(&server, "refused_connections", "client_rate") > 10);
+}
+
+#[test]
+fn requests_are_limited_wherever_they_are_answered() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let police = [("client_requests_per_second", "50"), ("client_requests_burst", "25")];
+    for mode in ["on", "off"] {
+        let server = server(&lab, &tree, mode, &police);
+        if mode == "on" {
+            eventually("the kernel answers", || {
+                let _perhaps_too_often = server.get("/hello.txt");
+                answers(&server) > 0
+            });
+        }
+        let mut client = connect(OTHER).expect("connected");
+        let begun = Instant::now();
+        let (mut served, mut limited) = (0, 0);
+        while begun.elapsed() < Duration::from_secs(2) {
+            let response = client.get("/hello.txt");
+            match response.status {
+                200 => served += 1,
+                429 => {
+                    assert_eq!(response.field("Retry-After"), Some("1"), "{response:?}");
+                    limited += 1;
+                    std::thread::sleep(Duration::from_millis(3));
+                }
+                other => panic!("{other}: {response:?}"),
+            }
+        }
+        let most = 25 + (begun.elapsed().as_secs_f64() * 50.0) as u32 + 1;
+        assert!((100..=most).contains(&served), "{mode}: {served} of at most {most}");
+        assert!(limited > 20, "{mode}: {limited}");
+        assert_eq!(refused(&server, "refused_requests", "client_rate"), limited, "{mode}");
+        if mode == "on" {
+            assert!(answers(&server) > 90, "the kernel answers, {} only", answers(&server));
+        }
+    }
+}
+
+/// Twenty thousand SYNs, as fast as they can be sent, from the addresses of one prefix.
+#[test]
+fn a_flood_from_one_prefix_leaves_another_client_served() {
+    let Some(lab) = Lab::new() else { return };
+    const SYNS: u32 = 20_000;
+    let tree = site();
+    let police = [
+        ("client_connections_per_second", "50"),
+        ("client_connections_burst", "50"),
+        ("ipv4_bits", "24"),
+    ];
+    let server = server(&lab, &tree, "on", &police);
+    let raw = lab.bed().raw_client(SocketAddr::new(Bed::SERVER_V4.into(), PORT)).expect("a client");
+    let macs = *raw.frame(&raw.next()).first_chunk::<12>().expect("an Ethernet header");
+    let wire = PacketSocket::open(Bed::DEVICE).expect("a packet socket");
+    let over = AtomicBool::new(false);
+    let (mut served, mut slowest) = (0, Duration::ZERO);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..SYNS {
+                let from = Ipv4Addr::from(0x0a4d_8000 + number % 256);
+                let from = SocketAddr::new(from.into(), 1024 + (number / 256) as u16);
+                let to = SocketAddr::new(Bed::SERVER_V4.into(), PORT);
+                let syn = Segment { flags: SYN, seq: number, ..Segment::new(from, to) };
+                while !wire.send(&syn.frame(&macs)).expect("sent") {}
+            }
+            over.store(true, Ordering::Release);
+        });
+        while !over.load(Ordering::Acquire) {
+            let begun = Instant::now();
+            is_served(OTHER);
+            slowest = slowest.max(begun.elapsed());
+            served += 1;
+            std::thread::sleep(Duration::from_millis(25)); // its own rate is limited, too
+        }
+    });
+    let dropped = || refused(&server, "refused_connections", "client_rate");
+    // Some may be lost on their way, where the queue of the interface is full.
+    eventually("they have come", || dropped() > u64::from(SYNS / 2));
+    println!("{served} connections were served meanwhile, the slowest took {slowest:?}");
+    assert!(served > 0 && slowest < SILENCE, "{served}, {slowest:?}");
+    is_served(OTHER);
+}
+
+#[test]
+fn user_mode_decides_alike_where_there_is_no_fast_path() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let police = [
+        ("deny", "[\"10.77.64.0/24\"]"),
+        ("allow", "[\"10.77.64.1\"]"),
+        ("client_connections_per_second", "1"),
+        ("client_connections_burst", "20"),
+        ("ipv6_bits", "128"),
+    ];
+    let server = server(&lab, &tree, "off", &police);
+    is_served(FRIEND);
+    // The kernel's TCP has let it in; then the connection is closed without a word.
+    let closed = |from: &str| {
+        let mut client = connect(from).expect("accepted");
+        let _perhaps_closed = client.try_send("GET /hello.txt HTTP/1.1\r\nHost: test\r\n\r\n");
+        let answer = client.read_to_close();
+        assert!(answer.as_ref().is_ok_and(Vec::is_empty) || answer.is_err(), "{answer:?}");
+    };
+    closed(OTHER);
+    assert_eq!(refused(&server, "refused_connections", "denied"), 1);
+    (0..20).for_each(|_| is_served(OTHER_V6));
+    closed(OTHER_V6);
+    assert_eq!(refused(&server, "refused_connections", "client_rate"), 1);
+    (0..50).for_each(|_| is_served(FRIEND));
+    let (done, said) = order(&server, &["add", FRIEND_V6]);
+    assert!(done, "{said}");
+    closed(FRIEND_V6);
+}
