@@ -139,6 +139,25 @@ static __always_inline void note_more(struct afpa_flow *flow, const struct segme
 	bpf_spin_unlock(&flow->lock);
 }
 
+/* What was handed over, and when. */
+struct handed {
+	__u32 cookie, seq, at, processor;
+};
+
+/* 0 for a cookie: another processor is about to hand it over. */
+static __always_inline struct handed read_handed(struct afpa_flow *flow)
+{
+	struct handed h;
+
+	bpf_spin_lock(&flow->lock);
+	h.cookie = flow->handed_cookie;
+	h.seq = flow->request_seq;
+	h.at = flow->answer_sent;
+	h.processor = flow->processor;
+	bpf_spin_unlock(&flow->lock);
+	return h;
+}
+
 /* The same segment again: the listener's queue was full, or the segment did not arrive there. */
 static __always_inline int assign_again(struct __sk_buff *skb, const struct segment *s, struct afpa_flow *flow,
 					struct tcp_sock *listener, __u32 cookie, __u32 clock)
@@ -172,6 +191,7 @@ static __always_inline int before_socket(struct __sk_buff *skb, struct work *wor
 {
 	struct bpf_sock *found = find_socket(skb, s);
 	__u64 now = bpf_ktime_get_coarse_ns();
+	struct handed h = read_handed(flow);
 	__u32 clock = rtx_clock(now);
 	int verdict = TCX_DROP;
 	struct tcp_sock *tcp;
@@ -187,7 +207,7 @@ static __always_inline int before_socket(struct __sk_buff *skb, struct work *wor
 		return GO_ON;
 	}
 	if (s->flags & TCP_RST) {
-		if (s->seq == flow->request_seq || s->seq == flow->client_next) {
+		if (s->seq == h.seq || s->seq == flow->client_next) {
 			bpf_sk_release(found);
 			flow_remove(&s->key);
 			count_at(s->place, AFPA_SOCKETLESS_RESET);
@@ -199,11 +219,11 @@ static __always_inline int before_socket(struct __sk_buff *skb, struct work *wor
 			flow_remove(&s->key);
 			return GO_ON;
 		}
-	} else if (!has_room(tcp)) {
+	} else if (!h.cookie || !has_room(tcp)) {
 		verdict = TCX_DROP; /* what comes in the same list would be reset, too */
-	} else if (s->seq == flow->request_seq && s->length && afpa_is_sound(skb, work, s)) {
-		verdict = assign_again(skb, s, flow, tcp, flow->handed_cookie, clock);
-	} else if (flow->processor == bpf_get_smp_processor_id() && clock - flow->answer_sent < LIST_TIME) {
+	} else if (s->seq == h.seq && s->length && afpa_is_sound(skb, work, s)) {
+		verdict = assign_again(skb, s, flow, tcp, h.cookie, clock);
+	} else if (h.processor == bpf_get_smp_processor_id() && clock - h.at < LIST_TIME) {
 		verdict = deliver(skb);
 	}
 	bpf_sk_release(found);

@@ -131,6 +131,8 @@ static __always_inline enum socketless_step step_open(struct afpa_flow *flow, co
 	}
 	if (s->length == 0)
 		return close_socketless(flow);
+	if (s->timestamps != !!(flow->flags & AFPA_FLOW_TIMESTAMPS))
+		return STEP_INVALID; /* RFC 7323, 3.2; by it the kernel would take the connection for another one */
 	flow->socketless = AFPA_SOCKETLESS_HANDED_OVER;
 	return STEP_HAND_OVER;
 }

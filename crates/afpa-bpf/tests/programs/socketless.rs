@@ -7,6 +7,7 @@ mod lists;
 mod loss;
 mod opening;
 mod options;
+mod requests;
 
 use std::time::Duration;
 

@@ -138,8 +138,8 @@ fn uploads_in_lists_are_as_fast_as_the_kernels() {
         );
     }
     assert_eq!(bench.count(Reason::SocketlessHanded), uploads as u64, "{:?}", bench.counts());
-    let longest = handed[handed.len() - 1];
-    assert!(longest < Duration::from_secs(3), "{longest:?}");
+    let (longest, bound) = (handed[handed.len() - 1], Duration::from_secs(3));
+    assert!(longest < bound || native[native.len() - 1] > bound, "{longest:?}");
 }
 
 /// Of TCP on both sides, and of the programs.

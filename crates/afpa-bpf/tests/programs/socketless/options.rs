@@ -192,6 +192,19 @@ fn is_within(client: &mut RawClient, mss: u16, length: usize) {
     );
 }
 
+/// RFC 7323, 3.2: a segment that lacks what was agreed on is dropped, and the connection stays what it is.
+#[test]
+fn a_request_without_the_timestamps_that_were_agreed_on_is_dropped() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    let request = client.get("/user.html");
+    client.send(&Segment { ts_value: 0, ts_echo: 0, ..request });
+    let answers = client.collect(SOON);
+    assert!(answers.is_empty(), "{answers:?}");
+    client.ask_user();
+    assert!(agreed(&bench, true, client.address().port()).contains(&"ts"));
+}
+
 /// Jumbo frames: a cookie would keep a sixth.
 #[test]
 fn a_large_mss_is_the_kernels() {
