@@ -235,7 +235,7 @@ __noinline int afpa_retransmit(struct __sk_buff *skb, struct work *work, const s
 	partial = checksum_state(skb) == CHECKSUM_PARTIAL;
 	bpf_spin_lock(&flow->lock);
 	comes_as_before(flow, interface, work->frame + FRAME_AT + 6);
-	known = knows_way(flow);
+	known = may_repeat(flow);
 	work->way = flow->way;
 	doubt_way(flow);
 	bpf_spin_unlock(&flow->lock);

@@ -276,7 +276,7 @@ static __always_inline void decide(struct work *work, struct afpa_flow *flow, co
 	bpf_spin_lock(&flow->lock);
 	if (counts(flow, timer)) {
 		work->way = flow->way;
-		r->wait = knows_way(flow) ? rtx_wait(flow, now) : RTX_QUEUED;
+		r->wait = may_repeat(flow) ? rtx_wait(flow, now) : RTX_QUEUED;
 		r->due = r->wait == 0 && flow->retransmits < AFPA_RTX_MAX;
 		r->given_up = r->wait == 0 && !r->due;
 		queued = r->wait >= RTX_QUEUED && flow->retransmits == 0;

@@ -136,6 +136,15 @@ static __always_inline bool knows_way(const struct afpa_flow *flow)
 }
 
 /*
+ * May an answer that has left leave again, or the rest of it? A connection without a socket has no kernel that could be asked
+ * for another way: it takes the one that was known. Its next request is the kernel's. Called with the lock held.
+ */
+static __always_inline bool may_repeat(const struct afpa_flow *flow)
+{
+	return flow->way.interface && (!flow->way_stale || flow->socketless);
+}
+
+/*
  * Does a connection's segment that came in by `interface`, where another device may take over, belong to that interface
  * (E1)? Its earlier requests came in there, or its responses leave there.
  */

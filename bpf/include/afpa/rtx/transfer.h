@@ -162,7 +162,7 @@ static __always_inline void number(struct afpa_flow *flow, const struct afpa_tra
 /* What leaves takes the way that the flow knows. False: it knows none. Called with the flow's lock held. */
 static __always_inline bool way_of_transfer(const struct afpa_flow *flow, struct afpa_transfer *transfer)
 {
-	if (!knows_way(flow))
+	if (!may_repeat(flow))
 		return false;
 	transfer->interface = flow->way.interface;
 	put_way_out(transfer->ethernet, &flow->way);

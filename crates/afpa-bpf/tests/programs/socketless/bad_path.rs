@@ -100,7 +100,7 @@ fn is_right(path: &str, by_kernel: bool, body: &[u8]) {
 fn traffic(bench: &Bench, seed: u64, time: Duration) -> Tally {
     let (mut tally, mut chance, begin) = (Tally::default(), Chance(seed), Instant::now());
     let server: SocketAddr = SocketAddr::new(SERVER_V4.parse().expect("an address"), PORT);
-    while begin.elapsed() < time {
+    'connections: while begin.elapsed() < time {
         let mut stream = TcpStream::connect_timeout(&server, STUCK).expect("connected");
         stream.set_nodelay(true).expect("no delay");
         stream.set_read_timeout(Some(STUCK)).expect("a time-out");
@@ -122,7 +122,7 @@ fn traffic(bench: &Bench, seed: u64, time: Duration) -> Tally {
                     let port = stream.local_addr().map_or(0, |address| address.port());
                     println!("reset: port {port}, {path} in {} parts: {error}", 1 + cut / 2);
                     tally.reset += 1;
-                    break;
+                    continue 'connections;
                 }
                 Err(error) => panic!("{path} stood still: {error} {:?}", bench.counts()),
             }

@@ -205,7 +205,9 @@ fn a_client_that_does_not_want_the_answer_resets_before_its_request() {
 fn probe(client: &RawClient, length: usize) {
     let payload = vec![0; length];
     client.send(&Segment { seq: client.seq.wrapping_sub(1), payload, ..client.next() });
-    let answers = client.collect(SOON);
+    // On a busy machine the kernel's last bytes may come again.
+    let answers: Vec<_> =
+        client.collect(SOON).into_iter().filter(|segment| segment.payload.is_empty()).collect();
     assert_eq!(answers.len(), 1, "{answers:?}");
     let answer = (answers[0].flags, answers[0].seq, answers[0].ack, answers[0].payload.len());
     assert_eq!(answer, (ACK, client.ack, client.seq, 0));

@@ -74,6 +74,69 @@ fn a_lost_answer_comes_back_by_time_alone() {
     bench.goes_on(&mut client);
 }
 
+/// After some losses the way back is doubted. There is no socket whose segments could show another one.
+#[test]
+fn an_answer_that_is_lost_again_and_again_is_sent_again_and_again() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    let (request, lost) = lose(&mut client, "/kernel.html");
+    service_timers(&bench, Duration::from_millis(1500));
+    let again = data(client.collect(SOON));
+    assert!(again.len() >= 2, "{:?}", bench.counts());
+    for _ in 0..4 {
+        std::thread::sleep(Duration::from_millis(50)); // else ours and the client's would cross
+        client.send(&now(&client, &request));
+        let answers = client.collect(SOON);
+        assert_eq!((answers.len(), resets(&answers)), (1, 0), "{answers:?} {:?}", bench.counts());
+        is_again(&answers[0], &lost);
+    }
+    client.accept(&lost);
+    let reply = client.ask(&client.get("/kernel.html"));
+    assert!(!reply.is_from_kernel(), "the kernel knows the way");
+    client.acknowledge();
+    client.ask_user();
+}
+
+/// As if another router had taken over.
+fn send_by_another_way(client: &RawClient, segment: &Segment) {
+    let mut frame = client.frame(segment);
+    frame[11] ^= 0x55;
+    client.send_frame(&frame);
+}
+
+#[test]
+fn answers_go_on_when_the_client_comes_by_another_way() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open_with(|habits| habits.window = 60_000);
+    let (request, lost) = lose(&mut client, "/kernel.html");
+    send_by_another_way(&client, &now(&client, &request));
+    let answers = client.collect(SOON);
+    assert_eq!((answers.len(), resets(&answers)), (1, 0), "{answers:?} {:?}", bench.counts());
+    is_again(&answers[0], &lost);
+    client.reset();
+
+    let mut client = bench.open_with(|habits| habits.window = 60_000);
+    client.push(&client.get("/some.html"));
+    let (mut whole, begin) = (Vec::new(), Instant::now());
+    while whole.len() < 30_000 {
+        assert!(begin.elapsed() < Duration::from_secs(10), "{} {:?}", whole.len(), bench.counts());
+        let segments = client.collect(Duration::from_millis(20));
+        assert_eq!(resets(&segments), 0, "{segments:?}");
+        for segment in data(segments).into_iter().filter(|s| !s.payload.is_empty()) {
+            if segment.seq == client.ack {
+                client.accept(&segment);
+                whole.extend(segment.payload);
+            }
+            send_by_another_way(&client, &client.next());
+        }
+        service_timers(&bench, Duration::from_millis(5));
+    }
+    let reply = client.ask(&client.get("/kernel.html"));
+    assert!(!reply.is_from_kernel(), "the kernel knows the way");
+    client.acknowledge();
+    client.ask_user();
+}
+
 /// Stacks merge and split what they send again.
 #[test]
 fn a_request_that_comes_again_in_other_pieces_gets_the_same_bytes() {
