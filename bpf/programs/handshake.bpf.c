@@ -227,7 +227,8 @@ __noinline int afpa_open_socketless(struct __sk_buff *skb, struct work *work, co
 	fresh->came_by = skb->ifindex;
 	if (bpf_skb_load_bytes(skb, 6, fresh->came_from, 6))
 		return TCX_NEXT;
-	afpa_client_way_recall(&own.key, &fresh->way, 2 << (AFPA_COOKIE_SHIFT - AFPA_TICK_SHIFT));
+	afpa_client_way_recall(&own.key, &fresh->way, CLIENT_WAY_OF_COOKIE);
+	fresh->way_known = rtx_clock(now);
 	if (bpf_map_update_elem(&flows, &own.key, mine->fresh, BPF_NOEXIST)) {
 		count_at(own.place, AFPA_PASS_FLOWS_FULL);
 		return own.length ? hand_over_unopened(skb, &own) : TCX_DROP;

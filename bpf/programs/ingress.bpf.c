@@ -7,6 +7,7 @@
  * or pass to the kernel's TCP with a numbered reason, translated if the connection has a sequence offset. The way of a
  * hit goes forward through the folders net, conn, http, cache, tx: "One hit, from packet to packet" in LIFECYCLE.md.
  */
+#include <afpa/conn/client_way.h>
 #include <afpa/conn/cookie.h>
 #include <afpa/conn/listener.h>
 #include <afpa/conn/police.h>
@@ -89,6 +90,8 @@ static __always_inline enum afpa_reason find_answer(struct __sk_buff *skb, struc
 		return AFPA_PASS_NO_HEARTBEAT;
 	if (*(volatile __u32 *)&shared.paused || (flow->socketless && !*(volatile __u32 *)&shared.handshake))
 		return AFPA_PASS_PAUSED;
+	if (flow->socketless && !renew_way(flow, &s->key, &work->way, turn->now))
+		return AFPA_PASS_NO_WAY;
 	if (shared.refresh_ns && !flow->socketless && turn->now - flow->user_ns > shared.refresh_ns)
 		return AFPA_PASS_REFRESH;
 	reason = derive_cached_response(work, cached);

@@ -341,7 +341,7 @@ struct afpa_flow {
 	__u32 challenged;             /* `rtx_clock` of the last challenge acknowledgement on a connection without a socket */
 	__u32 handed_cookie;          /* our first number, once it was handed over */
 	__u32 processor;              /* the one that handed it over */
-	__u32 reserved;
+	__u32 way_known;              /* `rtx_clock` at which the way of a connection without a socket was true */
 };
 
 /* transfers: an answer of several segments on its way. Which flow's, which bytes; then how far it is. */

@@ -14,6 +14,7 @@
 #include <afpa/conn/way.h>
 
 #define CLIENT_WAY_LIFE 1024 /* rtx_clock: where the firewall is not asked, routes are, once a second */
+#define WAY_LIFE 8192        /* rtx_clock: how long an open connection's way is believed */
 
 static __always_inline __u64 hash_of_client(const struct afpa_flow_key *key)
 {
@@ -67,6 +68,9 @@ static __always_inline __u32 client_way_life(void)
 	return interval - interval / 4;
 }
 
+/* How long before now a SYN-ACK may have left whose way a new connection still takes. */
+#define CLIENT_WAY_OF_COOKIE (2u << (AFPA_COOKIE_SHIFT - AFPA_TICK_SHIFT))
+
 /*
  * The way to a client that got a SYN-ACK of the kernel's within `life`, in units of `rtx_clock`. False: none is known; `way`
  * is nobody's then.
@@ -91,6 +95,25 @@ __noinline int afpa_client_way_recall(const struct afpa_flow_key *key, struct af
 	}
 	way->interface = 0;
 	return false;
+}
+
+/*
+ * Is the way of a connection without a socket still the kernel's? No segment of the kernel's leaves on it, so when its way was
+ * last known too long ago, another SYN-ACK to the same client must have shown one since. Then the answer takes that.
+ */
+static __always_inline bool renew_way(struct afpa_flow *flow, const struct afpa_flow_key *key, struct afpa_way *way, __u64 now)
+{
+	__u32 clock = rtx_clock(now);
+
+	if (clock - flow->way_known < WAY_LIFE)
+		return true;
+	if (!afpa_client_way_recall(key, way, client_way_life()))
+		return false;
+	bpf_spin_lock(&flow->lock);
+	learn_way(flow, way);
+	flow->way_known = clock;
+	bpf_spin_unlock(&flow->lock);
+	return true;
 }
 
 #endif

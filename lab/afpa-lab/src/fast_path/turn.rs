@@ -123,6 +123,8 @@ impl Turns<'_> {
             bypass,
             socketless: matches!(name, KERNEL_SOCKETLESS | ATTACHED_SOCKETLESS),
             flows: table_size(case),
+            // Of very many connections, of which some have a request outstanding, most may be held by others.
+            firewall: case.tc().is_none_or(|load| load.active == 0),
             longest: LONGEST_ANSWER,
             paths: kernel_paths(),
         };

@@ -38,6 +38,9 @@ pub(crate) struct FastPathOptions {
     pub(crate) socketless: bool,
     /// Connections that the kernel's table has room for.
     pub(crate) flows: u32,
+    /// Whether a client's requests have to get through the host's firewall now and then. Those whose connections
+    /// others hold would get no answer there.
+    pub(crate) firewall: bool,
     /// The longest response that the kernel gives, head and content.
     pub(crate) longest: u64,
     /// Paths that the kernel has to have answered; of a server without the kernel the first one is asked for.
@@ -117,7 +120,8 @@ impl Server for Serve {
 impl Serve {
     /// More connections than a process may have descriptors: others listen beside the server and hold the rest. The
     /// kernel spreads connections over all who listen, and its half of AFPA does not ask which process has
-    /// accepted one. They begin when it has answered: what goes to one of them has to be answered in the kernel.
+    /// accepted one, but whether the socket that listened is marked as served. They begin when it has answered: what
+    /// goes to one of them has to be answered in the kernel.
     fn with_holders<'a>(
         &self,
         setup: &ServerSetup<'_>,
@@ -131,11 +135,13 @@ impl Serve {
         // Of this namespace: all of them may come before one is accepted.
         inside(setup.namespace, || fs::write("/proc/sys/net/core/somaxconn", "65535"))?
             .context("net.core.somaxconn")?;
+        let server = running.main_process().context("AFPA runs")?;
         let processes = connections.div_ceil(most.saturating_sub(SPARE_DESCRIPTORS).max(1));
         for number in 1..processes {
             let mark = setup.folder.join(format!("holds-{number}"));
             let launch = Launch::new(&self.options.programs.lab)
-                .args(["hold", "--listen", &setup.address.to_string(), "--mark"])
+                .args(["hold", "--listen", &setup.address.to_string()])
+                .args(["--of", &server.to_string(), "--mark"])
                 .arg(&mark);
             running = running.beside(setup, launch, START_PATIENCE, || mark.exists())?;
         }
@@ -144,7 +150,7 @@ impl Serve {
 
     /// Besides what is needed at all: limits that 200,000 connections from few addresses would meet.
     fn configuration(&self, setup: &ServerSetup<'_>, control: &Path) -> String {
-        let FastPathOptions { bypass, flows, longest, socketless, .. } = &self.options;
+        let FastPathOptions { bypass, flows, firewall, longest, socketless, .. } = &self.options;
         let [bypass_after, _] = BYPASS_AFTER;
         format!(
             r#"workers = 1
@@ -162,6 +168,7 @@ flows = {flows}
 answer_max = "{longest}B"
 {bypass_after} = {requests}
 socketless = {socketless}
+firewall_interval = "{firewall_interval}"
 
 [compression]
 enabled = false
@@ -175,6 +182,7 @@ root = "{root}"
 "#,
             mode = if self.kernel { "on" } else { "off" },
             requests = bypass.requests(),
+            firewall_interval = if *firewall { "1s" } else { "0s" },
             control = control.display(),
             address = setup.address,
             root = setup.root.display(),
