@@ -64,7 +64,7 @@ struct Shared {
 
 /// What is decided by now.
 struct Current {
-    rules: Rules,
+    rules: Arc<Rules>,
     connections: [Pace; 2],
     requests: [Pace; 2],
     masks: Masks,
@@ -106,7 +106,7 @@ impl Police {
         let lists = Lists::default();
         Self(Arc::new(Shared {
             armed: AtomicBool::new(false),
-            current: ArcSwap::from_pointee(Current::of(&lists, false)),
+            current: ArcSwap::from_pointee(Current::of(Arc::default(), lists.limits(), false)),
             lists: Mutex::new(lists),
             kernel,
             own: OnceLock::new(),
@@ -168,12 +168,14 @@ impl Police {
 
     /// Decides by these lists. The kernel is told first: what it lets through is asked here, too.
     pub(crate) fn adopt(&self, lists: &Lists) -> std::io::Result<()> {
-        let current = Current::of(lists, false);
+        let (rules, limits) = (Arc::new(lists.rules()), lists.limits());
         let told = match &self.0.kernel {
-            Some(kernel) => kernel.enforce(&current.enforced()),
+            Some(kernel) => {
+                kernel.enforce(&Current::of(Arc::clone(&rules), limits, false).enforced())
+            }
             None => Ok(()),
         };
-        let mine = Current::of(lists, self.0.kernel.is_some());
+        let mine = Current::of(rules, limits, self.0.kernel.is_some());
         let armed = !mine.is_idle();
         self.0.current.store(Arc::new(mine));
         self.0.armed.store(armed, Ordering::Relaxed);
@@ -228,11 +230,10 @@ impl Police {
 const WAITED_SECONDS: u64 = 1;
 
 impl Current {
-    fn of(lists: &Lists, counted_before: bool) -> Self {
-        let limits = lists.limits();
+    fn of(rules: Arc<Rules>, limits: Limits, counted_before: bool) -> Self {
         let more = if counted_before { WAITED_SECONDS } else { 0 };
         Self {
-            rules: lists.rules(),
+            rules,
             connections: [limits.client_connections, limits.connections]
                 .map(|rate| Pace::new(rate, more)),
             requests: [limits.client_requests, limits.requests].map(|rate| Pace::new(rate, 0)),

@@ -197,6 +197,25 @@ fn a_client_connects_as_often_as_its_rate_says_and_others_do_not_notice() {
     assert!(refused(&server, "refused_connections", "client_rate") > 10);
 }
 
+/// Clients of many prefixes: only what all of them do together is bounded, and who is allowed does not notice.
+#[test]
+fn all_clients_together_connect_as_often_as_their_rate_says() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let police = [
+        ("connections_per_second", "20"),
+        ("connections_burst", "10"),
+        ("allow", "[\"10.77.64.1\"]"),
+    ];
+    let server = server(&lab, &tree, "on", &police);
+    let begun = Instant::now();
+    let count = connections_in(Duration::from_secs(1), OTHER);
+    let most = 10 + (begun.elapsed().as_secs_f64() * 20.0) as u32 + 1;
+    assert!((20..=most).contains(&count), "{count} of at most {most}");
+    (0..50).for_each(|_| is_served(FRIEND));
+    assert!(refused(&server, "refused_connections", "total_rate") > 5);
+}
+
 #[test]
 fn requests_are_limited_wherever_they_are_answered() {
     let Some(lab) = Lab::new() else { return };
@@ -305,6 +324,11 @@ fn user_mode_decides_alike_where_there_is_no_fast_path() {
     closed(OTHER_V6);
     assert_eq!(refused(&server, "refused_connections", "client_rate"), 1);
     (0..50).for_each(|_| is_served(FRIEND));
+    let metrics = Client::connect(&server.control()).expect("control").get("/metrics");
+    for (why, count) in [("denied", 1), ("client_rate", 1), ("total_rate", 0)] {
+        let line = format!("afpa_police_refused_connections_total{{why=\"{why}\"}} {count}\n");
+        assert!(metrics.text().contains(&line), "{line} in {}", metrics.text());
+    }
     let (done, said) = order(&server, &["add", FRIEND_V6]);
     assert!(done, "{said}");
     closed(FRIEND_V6);

@@ -119,6 +119,25 @@ fn the_kernel_decides_by_the_longest_prefix_as_user_mode_does() {
     assert_eq!(counted(&bench.fast_path, Reason::DropDenied), refused);
 }
 
+/// Large lists replace each other within the time that an operator waits.
+#[test]
+fn a_hundred_thousand_prefixes_are_taken() {
+    let Some(bench) = Bench::new() else { return };
+    let deny: Vec<Prefix> = (0..100_000_u32)
+        .map(|number| Prefix::of(Ipv4Addr::from(0x0b00_0000 + number * 16).into(), 28))
+        .collect();
+    let begun = std::time::Instant::now();
+    bench.police.configure(&PoliceSettings { deny, ..Default::default() }).expect("taken");
+    println!("100,000 prefixes in {:?}", begun.elapsed());
+    let last = IpAddr::from(Ipv4Addr::from(0x0b00_0000 + 99_999 * 16 + 7));
+    let outside = IpAddr::from(Ipv4Addr::from(0x0b00_0000 + 100_000 * 16));
+    assert_eq!(bench.syn(&[last, outside]), [false, true]);
+    let begun = std::time::Instant::now();
+    bench.police.configure(&PoliceSettings::default()).expect("taken");
+    println!("and gone in {:?}", begun.elapsed());
+    assert_eq!(bench.syn(&[last]), [true]);
+}
+
 #[test]
 fn only_what_begins_a_connection_to_a_served_address_is_dropped() {
     let Some(bench) = Bench::new() else { return };
