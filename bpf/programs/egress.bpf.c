@@ -250,7 +250,7 @@ int afpa_egress(struct __sk_buff *skb)
 	}
 	if (!flow)
 		return TCX_NEXT;
-	if (flow->socketless == AFPA_SOCKETLESS_HANDED_OVER)
+	if (flow->socketless == AFPA_SOCKETLESS_ASSIGNED)
 		flow->socketless = AFPA_SOCKETLESS_NOT; /* its socket speaks */
 	if (tx_passes(flow, &s))
 		return tx_pass(flow, &s);

@@ -154,10 +154,10 @@ static __always_inline void begin_flow(struct afpa_flow *flow, const struct segm
 	path_learn(flow, handshake_rtt(s));
 }
 
-/* Was a connection with these first numbers handed over before (N5)? */
+/* Was a connection with these first numbers assigned before (N5)? */
 static __always_inline bool is_replayed(const struct segment *s)
 {
-	const __u32 *isn = bpf_map_lookup_elem(&handed_over, &s->key);
+	const __u32 *isn = bpf_map_lookup_elem(&assigned, &s->key);
 
 	return isn && *isn == s->seq - 1;
 }
@@ -175,7 +175,7 @@ static __always_inline enum afpa_reason may_open(struct __sk_buff *skb, const st
 }
 
 /* There is no room for a flow: the first request makes it a connection of the kernel's that no program knows. */
-static __always_inline int hand_over_unopened(struct __sk_buff *skb, const struct segment *s)
+static __always_inline int assign_unopened(struct __sk_buff *skb, const struct segment *s)
 {
 	struct assignment a = { .cookie = s->ack - 1, .ts_now = timestamp_now(&s->key), .rtt = handshake_rtt(s) / 1000 };
 	struct bpf_sock *found = find_socket(skb, s);
@@ -189,10 +189,10 @@ static __always_inline int hand_over_unopened(struct __sk_buff *skb, const struc
 	if (tcp && has_room(tcp))
 		error = assign(skb, s, tcp, &a);
 	bpf_sk_release(found);
-	count_at(s->place, error ? AFPA_SOCKETLESS_REFUSED : AFPA_SOCKETLESS_HANDED);
+	count_at(s->place, error ? AFPA_SOCKETLESS_REFUSED : AFPA_SOCKETLESS_TO_KERNEL);
 	if (error)
 		return TCX_DROP;
-	bpf_map_update_elem(&handed_over, &s->key, &isn, BPF_ANY);
+	bpf_map_update_elem(&assigned, &s->key, &isn, BPF_ANY);
 	return deliver(skb);
 }
 
@@ -231,7 +231,7 @@ __noinline int afpa_open_socketless(struct __sk_buff *skb, struct work *work, co
 	fresh->way_known = rtx_clock(now);
 	if (bpf_map_update_elem(&flows, &own.key, mine->fresh, BPF_NOEXIST)) {
 		count_at(own.place, AFPA_PASS_FLOWS_FULL);
-		return own.length ? hand_over_unopened(skb, &own) : TCX_DROP;
+		return own.length ? assign_unopened(skb, &own) : TCX_DROP;
 	}
 	count_at(own.place, AFPA_FLOW_OPENED);
 	count_at(own.place, AFPA_SOCKETLESS_OPENED);

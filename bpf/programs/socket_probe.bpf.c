@@ -111,7 +111,7 @@ int afpa_probe(struct __sk_buff *skb)
 		return 0;
 	flow = bpf_map_lookup_elem(&flows, &key);
 	work = bpf_map_lookup_elem(&rtx_work, &zero);
-	if (flow && work && flow->socketless && flow->socketless != AFPA_SOCKETLESS_HANDED_OVER) {
+	if (flow && work && flow->socketless && flow->socketless != AFPA_SOCKETLESS_ASSIGNED) {
 		work->key = key;
 		if (!end_socketless(skb, work, flow))
 			return 0;

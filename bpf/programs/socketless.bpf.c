@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Socketless: the segments of connections without a socket that are no hits (conn/socketless.h). Reached from the ingress
- * programs by a tail call. They are acknowledged, they end the connection, or they are handed over to the kernel's TCP.
+ * programs by a tail call. They are acknowledged, they end the connection, or they are assigned to the kernel's TCP.
  */
 #include <afpa/conn/assign.h>
 #include <afpa/conn/handover.h>
@@ -67,7 +67,7 @@ static __always_inline void decide_step(struct afpa_flow *flow, const struct seg
 /* --- to the kernel --- */
 
 /* The kernel has the segment: the flow is as after any that is passed, without an offset (F2, F6). */
-static __always_inline void note_handover(struct afpa_flow *flow, const struct segment *s, const struct turn *turn)
+static __always_inline void note_assigned(struct afpa_flow *flow, const struct segment *s, const struct turn *turn)
 {
 	__u32 processor = bpf_get_smp_processor_id();
 
@@ -81,7 +81,7 @@ static __always_inline void note_handover(struct afpa_flow *flow, const struct s
 	bpf_spin_unlock(&flow->lock);
 }
 
-/* It was not handed over: as before. */
+/* It was not assigned: as before. */
 static __always_inline void reopen(struct afpa_flow *flow)
 {
 	bpf_spin_lock(&flow->lock);
@@ -90,7 +90,7 @@ static __always_inline void reopen(struct afpa_flow *flow)
 }
 
 /* The first request that is no hit. Returns a verdict. */
-static __always_inline int hand_over_segment(struct __sk_buff *skb, struct work *work, const struct segment *s,
+static __always_inline int assign_segment(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					     struct afpa_flow *flow, struct socketless_reply *r)
 {
 	struct assignment a = { .cookie = r->cookie, .ts_now = r->ts_now, .rtt = r->rtt };
@@ -120,14 +120,14 @@ static __always_inline int hand_over_segment(struct __sk_buff *skb, struct work 
 		r->seq = s->ack;
 		return send_empty(skb, work, s, r, TCP_RST | TCP_ACK);
 	}
-	note_handover(flow, s, &work->turn);
-	bpf_map_update_elem(&handed_over, &s->key, &r->client_isn, BPF_ANY);
+	note_assigned(flow, s, &work->turn);
+	bpf_map_update_elem(&assigned, &s->key, &r->client_isn, BPF_ANY);
 	count_at(s->place, work->turn.reason);
-	count_at(s->place, AFPA_SOCKETLESS_HANDED);
+	count_at(s->place, AFPA_SOCKETLESS_TO_KERNEL);
 	return deliver(skb);
 }
 
-/* --- once it is handed over, until its socket is seen --- */
+/* --- once it is assigned, until its socket is seen --- */
 
 /* More of the client's bytes reach the kernel (F2). */
 static __always_inline void note_more(struct afpa_flow *flow, const struct segment *s, __u64 now)
@@ -139,18 +139,18 @@ static __always_inline void note_more(struct afpa_flow *flow, const struct segme
 	bpf_spin_unlock(&flow->lock);
 }
 
-/* What was handed over, and when. */
-struct handed {
+/* What was assigned, and when. */
+struct assigned_segment {
 	__u32 cookie, seq, at, processor;
 };
 
-/* 0 for a cookie: another processor is about to hand it over. */
-static __always_inline struct handed read_handed(struct afpa_flow *flow)
+/* 0 for a cookie: another processor is about to assign it. */
+static __always_inline struct assigned_segment read_assigned(struct afpa_flow *flow)
 {
-	struct handed h;
+	struct assigned_segment h;
 
 	bpf_spin_lock(&flow->lock);
-	h.cookie = flow->handed_cookie;
+	h.cookie = flow->assigned_cookie;
 	h.seq = flow->request_seq;
 	h.at = flow->answer_sent;
 	h.processor = flow->processor;
@@ -169,20 +169,20 @@ static __always_inline int assign_again(struct __sk_buff *skb, const struct segm
 	if (assign(skb, s, listener, &a))
 		return TCX_DROP;
 	flow->answer_sent = clock;
-	count_at(s->place, AFPA_SOCKETLESS_HANDED_AGAIN);
+	count_at(s->place, AFPA_SOCKETLESS_TO_KERNEL_AGAIN);
 	return deliver(skb);
 }
 
 /* Is it the SYN that the connection began with? */
 static __always_inline bool is_first_syn(const struct segment *s)
 {
-	const __u32 *isn = bpf_map_lookup_elem(&handed_over, &s->key);
+	const __u32 *isn = bpf_map_lookup_elem(&assigned, &s->key);
 
 	return isn && *isn == s->seq;
 }
 
 /*
- * A segment of a connection that was handed over. The kernel makes the socket when it processes that segment, and a list of
+ * A segment of a connection that was assigned. The kernel makes the socket when it processes that segment, and a list of
  * packets (`netif_receive_skb_list`) passes the programs before the first one of it is processed: what follows at once on
  * the same processor finds the socket when it gets there. GO_ON: the socket is there.
  */
@@ -191,7 +191,7 @@ static __always_inline int before_socket(struct __sk_buff *skb, struct work *wor
 {
 	struct bpf_sock *found = find_socket(skb, s);
 	__u64 now = bpf_ktime_get_coarse_ns();
-	struct handed h = read_handed(flow);
+	struct assigned_segment h = read_assigned(flow);
 	__u32 clock = rtx_clock(now);
 	int verdict = TCX_DROP;
 	struct tcp_sock *tcp;
@@ -250,8 +250,8 @@ static __always_inline int on_socketless(struct __sk_buff *skb, struct work *wor
 	decide_step(flow, s, &work->turn, ts_now, &r);
 	bpf_spin_unlock(&flow->lock);
 	switch (r.step) {
-	case STEP_HAND_OVER:
-		return hand_over_segment(skb, work, s, flow, &r);
+	case STEP_ASSIGN:
+		return assign_segment(skb, work, s, flow, &r);
 	case STEP_ACK:
 		count_at(s->place, AFPA_SOCKETLESS_CHALLENGED);
 		return send_empty(skb, work, s, &r, TCP_ACK);
@@ -300,7 +300,7 @@ int afpa_socketless(struct __sk_buff *skb)
 	if (!flow)
 		return TCX_DROP; /* it has just ended, on another processor */
 	verdict = GO_ON;
-	if (flow->socketless == AFPA_SOCKETLESS_HANDED_OVER)
+	if (flow->socketless == AFPA_SOCKETLESS_ASSIGNED)
 		verdict = before_socket(skb, work, s, flow);
 	else if (flow->socketless != AFPA_SOCKETLESS_NOT)
 		return on_socketless(skb, work, s, flow);

@@ -280,7 +280,7 @@ enum afpa_socketless {
 	AFPA_SOCKETLESS_CLOSING,      /* the answer under way is the last one, and our FIN follows it */
 	AFPA_SOCKETLESS_FIN_WAIT,     /* our FIN left; the client's is to come */
 	AFPA_SOCKETLESS_LAST_ACK,     /* the client's FIN was answered by ours, which is to be acknowledged */
-	AFPA_SOCKETLESS_HANDED_OVER,  /* to the kernel's TCP; whether it has made the socket is not known yet */
+	AFPA_SOCKETLESS_ASSIGNED,  /* to the kernel's TCP; whether it has made the socket is not known yet */
 };
 
 enum afpa_flow_flags {
@@ -339,8 +339,8 @@ struct afpa_flow {
 	__u8 server_scale;            /* shift of the server's window field */
 	__u8 socketless;              /* enum afpa_socketless */
 	__u32 challenged;             /* `rtx_clock` of the last challenge acknowledgement on a connection without a socket */
-	__u32 handed_cookie;          /* our first number, once it was handed over */
-	__u32 processor;              /* the one that handed it over */
+	__u32 assigned_cookie;          /* our first number, once it was assigned */
+	__u32 processor;              /* the one that assigned it */
 	__u32 way_known;              /* `rtx_clock` at which the way of a connection without a socket was true */
 };
 

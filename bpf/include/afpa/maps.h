@@ -86,7 +86,7 @@ struct {
 } client_ways SEC(".maps");
 
 /*
- * Connections that were handed over to the kernel's TCP: their tuples, and the client's initial sequence number. While
+ * Connections that were assigned to the kernel's TCP: their tuples, and the client's initial sequence number. While
  * their cookies are valid, nothing may open them a second time. When it is full, the oldest are forgotten.
  */
 struct {
@@ -94,7 +94,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, struct afpa_flow_key);
 	__type(value, __u32);
-} handed_over SEC(".maps");
+} assigned SEC(".maps");
 
 /* Interfaces that have both programs, by index. */
 struct {

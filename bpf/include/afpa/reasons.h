@@ -87,8 +87,8 @@
 	X(75, WAY_ASKED, "way: the kernel was asked for it, an answer is to be sent again") \
 	X(76, SOCKETLESS_SYN, "without a socket: SYN answered with a cookie")          \
 	X(77, SOCKETLESS_OPENED, "without a socket: connection opened by its cookie") \
-	X(78, SOCKETLESS_HANDED, "without a socket: handed over to the kernel's TCP") \
-	X(79, SOCKETLESS_HANDED_AGAIN, "without a socket: handed over again, the kernel had not taken it") \
+	X(78, SOCKETLESS_TO_KERNEL, "without a socket: assigned to the kernel's TCP") \
+	X(79, SOCKETLESS_TO_KERNEL_AGAIN, "without a socket: assigned again, the kernel had not taken it") \
 	X(80, SOCKETLESS_CLOSED, "without a socket: closed by both sides")            \
 	X(81, SOCKETLESS_RESET, "without a socket: reset by the client")              \
 	X(82, SOCKETLESS_IDLE, "without a socket: idle for too long, closed")         \
@@ -97,7 +97,7 @@
 	X(85, SOCKETLESS_HELD, "dropped: connection without a socket, must wait for the acknowledgement of an answer or for its socket") \
 	X(86, SOCKETLESS_CHALLENGED, "without a socket: keep-alive probe or segment out of place, acknowledged") \
 	X(87, SOCKETLESS_INVALID, "dropped: damaged, or not of the connection without a socket") \
-	X(88, SOCKETLESS_REPLAYED, "passed: opens a connection that was handed over already") \
+	X(88, SOCKETLESS_REPLAYED, "passed: opens a connection that was assigned already") \
 	X(89, SOCKETLESS_REFUSED, "without a socket: reset, the kernel's TCP refused to take it over") \
 	X(90, SOCKETLESS_UNFIT, "passed: SYN to a listener that takes no connection from here, or with options that a cookie has no room for") \
 	X(91, SOCKETLESS_UNKNOWN_CLIENT, "passed: SYN of a client whose way through the kernel was not seen lately") \

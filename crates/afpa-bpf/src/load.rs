@@ -325,7 +325,7 @@ fn prepare_maps(
             "pages" => settings.pages.saturating_add(1),
             "transfers" => settings.transfers,
             "rtx_timers" => settings.rtx_timers,
-            "flows" | "handed_over" => settings.flows,
+            "flows" | "assigned" => settings.flows,
             "sites" => settings.hosts,
             "partials" => settings.partial_heads,
             "checked" => header_blocks,
@@ -346,7 +346,7 @@ fn kept_as(map: &OsStr) -> Option<&'static str> {
         "pages" => Some("pages"),
         "transfers" => Some("transfers"),
         "programs" => Some("programs"),
-        "handed_over" => Some("handed_over"),
+        "assigned" => Some("assigned"),
         ".data.shared" => Some("shared"),
         _ => None,
     }

@@ -18,7 +18,7 @@ fn count(attached: &Attached, reason: &str) -> u64 {
 }
 
 const SYN: &str = "without a socket: SYN answered with a cookie";
-const HANDED: &str = "without a socket: handed over to the kernel's TCP";
+const ASSIGNED: &str = "without a socket: assigned to the kernel's TCP";
 
 /// What is attached so, or None: this kernel cannot, and SKIP was said.
 fn attach(lab: &Lab) -> Option<Attached> {
@@ -48,9 +48,9 @@ fn same_answers_with_and_without(kind: Kind) {
         assert_eq!(*without, with, "{request:?}\n{}", lab.log());
     }
     let answered = attached.answered() - before;
-    let (opened, handed) = (count(&attached, SYN), count(&attached, HANDED));
+    let (opened, assigned) = (count(&attached, SYN), count(&attached, ASSIGNED));
     assert!(answered > 300, "{answered} of {}: {:#?}", all.len(), attached.statistics());
-    assert!(opened > 300 && handed > 50, "{opened}, {handed}: {:#?}", attached.statistics());
+    assert!(opened > 300 && assigned > 50, "{opened}, {assigned}: {:#?}", attached.statistics());
 }
 
 #[test]

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A connection without a socket: opened, answered and closed here, or handed over to the kernel's TCP at its first
+ * A connection without a socket: opened, answered and closed here, or assigned to the kernel's TCP at its first
  * request that is not a hit.
  *
  * Its flow has sequence offsets like any other, so requests are derived, answered and retransmitted as everywhere: its
- * "kernel" numbers stand for ever where the handshake left them, and hand-over ends both offsets.
+ * "kernel" numbers stand for ever where the handshake left them, and its assignment ends both offsets.
  *
  *  N2 Nothing is kept of a SYN. A flow begins with the segment that acknowledges a cookie which is valid (conn/cookie.h).
  *  N3 While an answer is not acknowledged, nothing but that answer acknowledges its request (F4), and nothing else of the
- *     connection is acknowledged or handed over: the client sends it again.
- *  N4 The kernel's TCP begins at the numbers of the segment that is handed over. So this is the next one in both
+ *     connection is acknowledged or assigned: the client sends it again.
+ *  N4 The kernel's TCP begins at the numbers of the segment that is assigned. So this is the next one in both
  *     directions, and from then on no number is translated until an answer begins a new offset.
- *  N5 A connection is handed over once. Until its socket is seen, only the same segment may be handed over again; and while
- *     its cookie is valid (`handed_over`), no segment opens the tuple with the same first number.
+ *  N5 A connection is assigned once. Until its socket is seen, only the same segment may be assigned again; and while
+ *     its cookie is valid (`assigned`), no segment opens the tuple with the same first number.
  *  N6 Only the exact numbers end a connection (RFC 5961, 3 and 4): others are acknowledged, at most twice a second.
  */
 #ifndef AFPA_CONN_SOCKETLESS_H
@@ -35,7 +35,7 @@ enum socketless_step {
 	STEP_CLOSED,     /* forget it: both sides have closed */
 	STEP_RESET,      /* the client did: forget it */
 	STEP_END,        /* reset the client, and forget it */
-	STEP_HAND_OVER,
+	STEP_ASSIGN,
 };
 
 /* Our timestamp clock on the connection. */
@@ -133,8 +133,8 @@ static __always_inline enum socketless_step step_open(struct afpa_flow *flow, co
 		return close_socketless(flow);
 	if (s->timestamps != !!(flow->flags & AFPA_FLOW_TIMESTAMPS))
 		return STEP_INVALID; /* RFC 7323, 3.2; by it the kernel would take the connection for another one */
-	flow->socketless = AFPA_SOCKETLESS_HANDED_OVER;
-	return STEP_HAND_OVER;
+	flow->socketless = AFPA_SOCKETLESS_ASSIGNED;
+	return STEP_ASSIGN;
 }
 
 /* We have closed, the client has not. Called with the lock held. */
@@ -189,11 +189,11 @@ static __always_inline enum socketless_step socketless_step(struct afpa_flow *fl
 /* The connection is the kernel's from this segment on (N4). Called with the lock held. */
 static __always_inline void leave_to_kernel(struct afpa_flow *flow, const struct segment *s, __u32 clock, __u32 processor)
 {
-	flow->handed_cookie = cookie_of(flow);
+	flow->assigned_cookie = cookie_of(flow);
 	flow->rx_offset = flow->tx_offset = 0;
 	flow->client_next = flow->kernel_received = s->seq;
 	flow->kernel_next = flow->stale_below = flow->acked_to_kernel = flow->snd_una = s->ack;
-	flow->request_seq = s->seq; /* which segment was handed over, and when */
+	flow->request_seq = s->seq; /* which segment was assigned, and when */
 	flow->request_length = 0;
 	flow->answer_sent = clock;
 	flow->processor = processor;

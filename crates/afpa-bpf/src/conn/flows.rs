@@ -154,7 +154,7 @@ impl FastPath {
 fn breaks(flow: &Flow) -> bool {
     let sent = flow.kernel_next.wrapping_add(flow.tx_offset);
     match flow.socketless {
-        socketless::NOT | socketless::HANDED_OVER => flow.rx_offset | flow.tx_offset != 0,
+        socketless::NOT | socketless::ASSIGNED => flow.rx_offset | flow.tx_offset != 0,
         socketless::FIN_WAIT | socketless::LAST_ACK => (flow.snd_una.wrapping_sub(sent) as i32) < 0,
         _ => true,
     }
@@ -162,7 +162,7 @@ fn breaks(flow: &Flow) -> bool {
 
 /// Whether the kernel's TCP never saw the connection.
 fn has_no_socket(flow: &Flow) -> bool {
-    !matches!(flow.socketless, socketless::NOT | socketless::HANDED_OVER)
+    !matches!(flow.socketless, socketless::NOT | socketless::ASSIGNED)
 }
 
 /// All entries at once. The kernel ends a smaller batch early when what it reads next would not fit, and the

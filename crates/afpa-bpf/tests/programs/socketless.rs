@@ -1,8 +1,8 @@
-//! Connections without a socket: opened, answered and closed by the programs, or handed over to nginx.
+//! Connections without a socket: opened, answered and closed by the programs, or assigned to nginx.
 
+mod assigning;
 mod bad_path;
 mod closing;
-mod handover;
 mod lists;
 mod loss;
 mod opening;
@@ -60,7 +60,7 @@ fn hits_and_then_a_miss(world: &World, fast_path: &FastPath, address: &str) {
     assert!(!reply.is_from_kernel());
     assert_eq!(reply.body, b"from nginx");
     assert_eq!(client.get("/large.bin").body.len(), 3_000_000);
-    assert_eq!(counted(fast_path, Reason::SocketlessHanded), 1);
+    assert_eq!(counted(fast_path, Reason::SocketlessToKernel), 1);
     assert!(client.get("/kernel.html").is_from_kernel(), "it came back: {:?}", counts(fast_path));
     assert_eq!(client.get("/user.html").body, b"from nginx");
     client.assert_quiet();
@@ -83,7 +83,7 @@ fn a_miss_at_once() {
     let Some((world, fast_path)) = world() else { return };
     let mut client = connect(&world, &fast_path, SERVER_V4);
     assert_eq!(client.get("/user.html").body, b"from nginx");
-    assert_eq!(counted(&fast_path, Reason::SocketlessHanded), 1);
+    assert_eq!(counted(&fast_path, Reason::SocketlessToKernel), 1);
 }
 
 #[test]

@@ -338,7 +338,7 @@ fn a_drained_fast_path_hands_all_connections_over() {
     let reply = client.ask(&client.get("/kernel.html"));
     assert!(!reply.is_from_kernel(), "{:?}", bench.counts());
     client.acknowledge();
-    assert_eq!(bench.count(Reason::SocketlessHanded), 1);
+    assert_eq!(bench.count(Reason::SocketlessToKernel), 1);
     client.ask_user();
 }
 
@@ -439,6 +439,6 @@ fn the_same_tuple_anew_after_a_bypassed_connection() {
         client.ack = 0;
         bench.connect(&mut client);
     }
-    assert!(bench.count(Reason::SocketlessHanded) == 3, "{:?}", bench.counts());
+    assert!(bench.count(Reason::SocketlessToKernel) == 3, "{:?}", bench.counts());
     bench.goes_on(&mut client);
 }

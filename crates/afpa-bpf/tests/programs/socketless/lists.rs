@@ -90,10 +90,10 @@ fn a_request_of_several_segments_in_one_list_arrives_whole() {
             upload(&bench, &mut client);
         }
     }
-    assert_eq!(bench.count(Reason::SocketlessHanded), 4, "{:?}", bench.counts());
+    assert_eq!(bench.count(Reason::SocketlessToKernel), 4, "{:?}", bench.counts());
 }
 
-/// Does one of many take longer than it should? `AFPA_UPLOADS` of each kind, handed over and the kernel's from the start.
+/// Does one of many take longer than it should? `AFPA_UPLOADS` of each kind, assigned and the kernel's from the start.
 #[test]
 fn uploads_in_lists_are_as_fast_as_the_kernels() {
     let uploads = std::env::var("AFPA_UPLOADS").map_or(8, |text| text.parse().expect("a number"));
@@ -115,7 +115,7 @@ fn uploads_in_lists_are_as_fast_as_the_kernels() {
             let before = counters(&bench);
             let time = upload(&bench, &mut client);
             if time > Duration::from_millis(50) {
-                println!("slow: {} {time:?}", ["handed over", "native"][kind]);
+                println!("slow: {} {time:?}", ["assigned", "native"][kind]);
                 let after = counters(&bench);
                 let moved = before.iter().zip(&after).filter(|(one, other)| one != other);
                 moved.for_each(|(one, other)| {
@@ -125,11 +125,11 @@ fn uploads_in_lists_are_as_fast_as_the_kernels() {
             times.push(time);
         }
     }
-    let [handed, native] = times.map(|mut times| {
+    let [assigned, native] = times.map(|mut times| {
         times.sort_unstable();
         times
     });
-    for (kind, times) in [("handed over", &handed), ("native", &native)] {
+    for (kind, times) in [("assigned", &assigned), ("native", &native)] {
         let slow = times.iter().filter(|time| **time > Duration::from_millis(50)).count();
         let (median, last) = (times[times.len() / 2], times[times.len() - 1]);
         println!(
@@ -137,8 +137,8 @@ fn uploads_in_lists_are_as_fast_as_the_kernels() {
             times.len()
         );
     }
-    assert_eq!(bench.count(Reason::SocketlessHanded), uploads as u64, "{:?}", bench.counts());
-    let (longest, bound) = (handed[handed.len() - 1], Duration::from_secs(3));
+    assert_eq!(bench.count(Reason::SocketlessToKernel), uploads as u64, "{:?}", bench.counts());
+    let (longest, bound) = (assigned[assigned.len() - 1], Duration::from_secs(3));
     assert!(longest < bound || native[native.len() - 1] > bound, "{longest:?}");
 }
 

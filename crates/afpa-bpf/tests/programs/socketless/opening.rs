@@ -195,7 +195,7 @@ fn a_full_table_hands_over_without_a_flow() {
         client.acknowledge();
         client.ask_user();
     }
-    assert_eq!(bench.count(Reason::SocketlessHanded), 4);
+    assert_eq!(bench.count(Reason::SocketlessToKernel), 4);
 }
 
 /// Left to the kernel: it answers the SYN, and serves the connection.

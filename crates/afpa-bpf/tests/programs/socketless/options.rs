@@ -1,4 +1,4 @@
-//! What a handshake agrees on: the kernel's TCP goes on by it, and nothing else, when the connection is handed over.
+//! What a handshake agrees on: the kernel's TCP goes on by it, and nothing else, when the connection is assigned.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn without(setting: &str, at_server: bool, option: &str) {
         expected.retain(|kept| *kept != option);
         assert_eq!(server, expected);
     }
-    assert_eq!(bench.count(Reason::SocketlessHanded), 2, "{:?}", bench.counts());
+    assert_eq!(bench.count(Reason::SocketlessToKernel), 2, "{:?}", bench.counts());
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn options_that_a_cookie_has_no_room_for_are_the_kernels() {
     assert!(bench.count(Reason::SocketlessUnfit) >= 7, "{:?}", bench.counts());
 }
 
-/// What the client announced is what it gets at most, in answers and after the hand-over.
+/// What the client announced is what it gets at most, in answers and after the assignment.
 #[test]
 fn no_segment_is_longer_than_the_client_wants() {
     let Some(bench) = Bench::new() else { return };
@@ -168,7 +168,7 @@ fn no_segment_is_longer_than_the_client_wants() {
         let request = client.get("/large.bin");
         client.push(&request);
         is_within(&mut client, mss, 100_000);
-        assert_eq!(bench.count(Reason::SocketlessOpened), bench.count(Reason::SocketlessHanded));
+        assert_eq!(bench.count(Reason::SocketlessOpened), bench.count(Reason::SocketlessToKernel));
         client.reset();
     }
 }
@@ -264,7 +264,7 @@ fn a_late_echo_is_no_round_trip() {
 
 /// Timestamps never run backwards at the client, and are of milliseconds (`RawClient::accept` looks at each).
 #[test]
-fn timestamps_go_on_across_the_hand_over() {
+fn timestamps_go_on_across_the_assignment() {
     let Some(bench) = Bench::new() else { return };
     let mut client = bench.open();
     let begin = client.ts_recent;

@@ -14,7 +14,7 @@ const HIT: &str = "GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n";
 const MISS: &str = "GET /user.html HTTP/1.1\r\nHost: server\r\n\r\n";
 
 #[test]
-fn a_request_in_two_segments_is_handed_over_with_its_first() {
+fn a_request_in_two_segments_is_assigned_with_its_first() {
     let Some(bench) = Bench::new() else { return };
     for behind_a_hit in [true, false] {
         for cut in [1, 5, 20, HIT.len() - 1] {
@@ -22,10 +22,10 @@ fn a_request_in_two_segments_is_handed_over_with_its_first() {
             if behind_a_hit {
                 assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
             }
-            let before = bench.count(Reason::SocketlessHanded);
+            let before = bench.count(Reason::SocketlessToKernel);
             client.push(&client.data(&HIT[..cut]));
             assert!(data(client.collect(Duration::from_millis(10))).is_empty());
-            assert_eq!(bench.count(Reason::SocketlessHanded), before + 1, "at once");
+            assert_eq!(bench.count(Reason::SocketlessToKernel), before + 1, "at once");
             let reply = client.ask(&client.data(&HIT[cut..]));
             assert!(reply.text().ends_with("from nginx"), "{cut}: {reply:?}");
             client.acknowledge();
@@ -108,7 +108,7 @@ fn a_client_with_a_small_window_gets_no_more_than_it_takes() {
     client.push(&client.get("/kernel.html"));
     let answers = data(client.collect(SOON));
     assert!(answers.iter().map(|s| s.payload.len()).sum::<usize>() <= 100, "{answers:?}");
-    assert_eq!(bench.count(Reason::SocketlessHanded), 1, "{:?}", bench.counts());
+    assert_eq!(bench.count(Reason::SocketlessToKernel), 1, "{:?}", bench.counts());
     client.reset();
 
     bench.introduce_real(SERVER_V4);
@@ -182,9 +182,9 @@ fn a_tuple_that_the_kernel_remembers_is_the_kernels() {
     client.ask_user();
 }
 
-/// What `ss` tells of a connection that was handed over is what it tells of one that began in the kernel.
+/// What `ss` tells of a connection that was assigned is what it tells of one that began in the kernel.
 #[test]
-fn a_connection_that_was_handed_over_is_like_any_other() {
+fn a_connection_that_was_assigned_is_like_any_other() {
     let Some(bench) = Bench::new() else { return };
     let told = |client: &mut Client| {
         assert_eq!(client.get("/user.html").body, b"from nginx");
@@ -213,14 +213,14 @@ fn a_connection_that_was_handed_over_is_like_any_other() {
         }
         all
     };
-    let handed = told(&mut bench.open_real(SERVER_V4));
-    assert_eq!(bench.count(Reason::SocketlessHanded), 1);
+    let assigned = told(&mut bench.open_real(SERVER_V4));
+    assert_eq!(bench.count(Reason::SocketlessToKernel), 1);
     bench.fast_path.drain();
     let native = told(&mut bench.world.connect(SERVER_V4));
-    println!("handed over: {handed:?}\nnative:      {native:?}");
+    println!("assigned: {assigned:?}\nnative:      {native:?}");
     let of_time = |word: &&String| !word.starts_with("rto:");
     assert!(
-        handed.iter().filter(of_time).eq(native.iter().filter(of_time)),
-        "{handed:?} {native:?}"
+        assigned.iter().filter(of_time).eq(native.iter().filter(of_time)),
+        "{assigned:?} {native:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! Handed over once: trap by trap, a request that the kernel's TCP gets is executed once, whole, and by one listener.
+//! Assigned once: trap by trap, a request that the kernel's TCP gets is executed once, whole, and by one listener.
 
 use std::io::Read;
 use std::time::Duration;
@@ -94,7 +94,7 @@ fn a_server_that_closes_at_once_executes_a_replayed_request_once() {
 }
 
 #[test]
-fn a_connection_for_which_there_was_no_room_is_handed_over_once() {
+fn a_connection_for_which_there_was_no_room_is_assigned_once() {
     let Some(bench) = Bench::with(Settings { flows: 1, ..Settings::default() }) else { return };
     let mut client = bench.raw(); // the connection by which it is known has the place
     client.connect();
@@ -103,7 +103,7 @@ fn a_connection_for_which_there_was_no_room_is_handed_over_once() {
     client.push(&request);
     assert!(client.take_response().text().ends_with("from nginx"));
     client.acknowledge();
-    assert_eq!(bench.count(Reason::SocketlessHanded), 1);
+    assert_eq!(bench.count(Reason::SocketlessToKernel), 1);
     client.reset();
     std::thread::sleep(SOON);
     let opens = bench.tcp("TcpPassiveOpens");
@@ -192,12 +192,12 @@ fn a_syn_that_comes_again_before_the_socket_is_made_changes_nothing() {
     let mut client = bench.open();
     let syn = Segment { flags: SYN, seq: client.seq.wrapping_sub(1), ack: 0, ..client.next() };
     let request = client.data(post(b"one euro"));
-    // Handed over, but lost on its way there: IP drops a packet whose own sum is wrong.
+    // Assigned, but lost on its way there: IP drops a packet whose own sum is wrong.
     let mut damaged = client.frame(&request);
     damaged[24] ^= 0xff;
     client.send_frame(&damaged);
     std::thread::sleep(SOON);
-    assert_eq!(bench.count(Reason::SocketlessHanded), 1, "{:?}", bench.counts());
+    assert_eq!(bench.count(Reason::SocketlessToKernel), 1, "{:?}", bench.counts());
     client.send(&syn);
     let answers = client.collect(SOON);
     assert!(answers.is_empty(), "{answers:?}");
@@ -206,7 +206,7 @@ fn a_syn_that_comes_again_before_the_socket_is_made_changes_nothing() {
 }
 
 #[test]
-fn several_listeners_of_a_port_share_what_is_handed_over() {
+fn several_listeners_of_a_port_share_what_is_assigned() {
     let reuse = |socket: &socket2::Socket| socket.set_reuse_port(true).expect("shared");
     let Some(mut bench) = Bench::listening(64, reuse) else { return };
     bench.listeners.push(listen(bench.world.server(), 64, reuse));
@@ -285,7 +285,7 @@ fn content_of_several_hundred_kilobytes_arrives_whole() {
         }
         upload(&bench, &mut client);
     }
-    assert_eq!(bench.count(Reason::SocketlessHanded), 2, "{:?}", bench.counts());
+    assert_eq!(bench.count(Reason::SocketlessToKernel), 2, "{:?}", bench.counts());
 }
 
 /// 300 kB, and their answer.
