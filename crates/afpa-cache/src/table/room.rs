@@ -97,11 +97,11 @@ impl Room {
         self.bookkeeping += demand.bookkeeping;
         if demand.is_memory() {
             let size = demand.pinned_bytes as u64;
-            self.pinned.insert(Newcomer { id, size, fingerprint });
+            self.pinned.insert(Newcomer { id, size, fingerprint, ..Newcomer::default() });
         }
         if demand.is_file() {
             let size = demand.open_files as u64;
-            self.files.insert(Newcomer { id, size, fingerprint });
+            self.files.insert(Newcomer { id, size, fingerprint, ..Newcomer::default() });
         }
     }
 
