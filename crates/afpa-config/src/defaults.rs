@@ -93,6 +93,7 @@ impl Cache {
             open_files: s.count("open_files", 4096, 16..=1_000_000),
             objects: s.count("objects", 1_000_000, 16..=100_000_000),
             policy: s.choice("policy", Policy::AfpaLru),
+            kept_percent: s.count("kept_percent", 50, 0..=90),
         }
     }
 }

@@ -12,6 +12,7 @@ mod fault;
 mod finding;
 mod groups;
 mod hierarchy;
+mod hints;
 mod items;
 mod listeners;
 mod machine;
@@ -38,12 +39,13 @@ use std::path::{Path, PathBuf};
 pub use choice::Choice;
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
 pub use hierarchy::{Hierarchy, Root};
+pub use hints::RootHint;
 pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use model::{
     AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config,
-    ContentGroup, FastPath, FastPathMode, Level, Levels, Limits, Log, LogFormat, Police, Policy,
-    RedirectStatus, ServerGroup, SiteSettings, Symlinks, Timeouts, UrlPath,
+    ContentGroup, FastPath, FastPathMode, Keep, Level, Levels, Limits, Log, LogFormat, Police,
+    Policy, RedirectStatus, ServerGroup, SiteHint, SiteSettings, Symlinks, Timeouts, UrlPath,
 };
 pub use overrides::Overrides;
 pub use police::prefixes_of_files;
@@ -125,12 +127,14 @@ fn parse(
     hierarchy::name_servers(&mut config);
     findings.extend(checks::consistency(&config, &settings));
     findings.extend(police::consistency(&config.police, &settings));
+    findings.extend(hints::consistency(&config, &settings));
     findings.extend(routes::consistency(&config, &settings));
     Ok((Loaded { config, settings, warnings: Vec::new(), source }, findings))
 }
 
 /// A file with one of each section that may appear several times.
-const CATALOGUE: &str = "[[server_group]]\n[[site]]\n[[site.path]]\n[[site.path.content]]\n";
+const CATALOGUE: &str =
+    "[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.path]]\n[[site.path.content]]\n";
 
 /// Every setting that there is, once.
 fn known(machine: &Machine) -> Settings {

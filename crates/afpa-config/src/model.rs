@@ -111,6 +111,10 @@ choice! {
         Lfu = "lfu",
         /// S3-FIFO, whose working set survives a scan.
         S3Fifo = "s3-fifo",
+        /// Classes by size and type, each with its share of the room.
+        Structured = "structured",
+        /// The one that does best on the recent requests.
+        Auto = "auto",
     }
 }
 
@@ -129,6 +133,8 @@ pub struct Cache {
     pub objects: usize,
     /// Replacement policy.
     pub policy: Policy,
+    /// Per cent of the arena, and of `open_files`, for objects that hints keep always.
+    pub kept_percent: usize,
 }
 
 /// How a change of a file is noticed.
@@ -294,6 +300,37 @@ pub struct Log {
 }
 
 choice! {
+    /// Whether an object stays in the cache.
+    Keep {
+        /// As long as the policy finds room for it.
+        Auto = "auto",
+        /// It is not ejected.
+        Always = "always",
+        /// It is served and not kept.
+        Never = "never",
+    }
+}
+
+/// A `[[site.hint]]`: what is known about some files, for the cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteHint {
+    /// What a path begins with.
+    pub prefix: String,
+    /// Extensions, `none` among them; empty: all.
+    pub extensions: Vec<String>,
+    /// Whether their objects stay.
+    pub keep: Keep,
+    /// How often the policy has to choose one before it goes.
+    pub weight: usize,
+    /// Age at which an object is made anew; zero: none.
+    pub expiry: Duration,
+    /// Which `[[site.hint]]`.
+    pub instance: Instance,
+    /// Where it begins.
+    pub location: Location,
+}
+
+choice! {
     /// Which symbolic links are followed; none ever leads out of the root.
     Symlinks {
         /// None.
@@ -344,6 +381,8 @@ pub struct SiteSettings {
     pub forwarded_from: Vec<Network>,
     /// `[site.limits]`.
     pub limits: LimitSettings,
+    /// Every `[[site.hint]]`.
+    pub hints: Vec<SiteHint>,
     /// Every `[[site.path]]`.
     pub paths: Vec<UrlPath>,
     /// Which `[[site]]`.

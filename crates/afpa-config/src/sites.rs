@@ -6,7 +6,9 @@ use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::select::Affinity;
 
 use crate::items::Item;
-use crate::model::{Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlinks, UrlPath};
+use crate::model::{
+    Behaviour, ContentGroup, RedirectStatus, SiteHint, SiteSettings, Symlinks, UrlPath,
+};
 use crate::reader::{Reader, Section};
 use crate::rules;
 use crate::units::Listen;
@@ -46,12 +48,16 @@ impl SiteSettings {
             proxy_from: s.texts("proxy_from", "networks", Vec::new(), rules::network),
             forwarded_from: s.texts("forwarded_from", "networks", Vec::new(), rules::network),
             limits: LimitSettings::default(),
+            hints: Vec::new(),
             paths: Vec::new(),
             instance: item.instance,
             location: item.location.clone(),
         };
         let limits = reader.within("site.limits", item);
         site.limits = read_limits(reader.at(&limits));
+        for hint in reader.items("site.hint", Some(item)) {
+            site.hints.push(SiteHint::read(reader, &hint));
+        }
         for path in reader.items("site.path", Some(item)) {
             site.paths.push(UrlPath::read(reader, &path));
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::*;
 
 mod hierarchy;
+mod hints;
 
 fn machine() -> Machine {
     Machine {

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use afpa_cache::Hint;
 use afpa_http::{Coding, RequestLimits};
+
+use crate::path_rule::PathRule;
 
 /// Settings of one document root, with safe defaults.
 #[derive(Clone, Debug)]
@@ -30,6 +33,17 @@ pub struct DocRootSettings {
     pub push: bool,
     /// Most ranges of one request; with more, the whole is sent.
     pub ranges: usize,
+    /// What is known about some files, for the cache. The most precise rule for a file decides.
+    pub hints: Vec<(PathRule, Hint)>,
+}
+
+impl DocRootSettings {
+    /// What is known about the file at `path`.
+    pub(crate) fn hint(&self, path: &[u8]) -> Hint {
+        let fit = self.hints.iter().filter(|(rule, _)| rule.fits(path));
+        let best = fit.max_by_key(|(rule, _)| rule.precision());
+        best.map_or_else(Hint::default, |(_, hint)| *hint)
+    }
 }
 
 /// Which objects are compressed. Each is compressed once, when it is asked for again.
@@ -74,6 +88,7 @@ impl Default for DocRootSettings {
             compression: Compression::default(),
             push: true,
             ranges: 16,
+            hints: Vec::new(),
         }
     }
 }

@@ -138,6 +138,21 @@ impl PolicyKind {
     }
 }
 
+/// How the policy is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicySetting {
+    /// This one, for good.
+    Fixed(PolicyKind),
+    /// The one that [`Judge`] finds best, again and again.
+    Auto,
+}
+
+impl From<PolicyKind> for PolicySetting {
+    fn from(kind: PolicyKind) -> Self {
+        PolicySetting::Fixed(kind)
+    }
+}
+
 impl Policy for Box<dyn Policy> {
     fn insert(&mut self, newcomer: Newcomer) {
         (**self).insert(newcomer);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use afpa_cache::root::{OpenFile, VersionError, read_exact_version};
-use afpa_cache::{Object, Payload, Stamp, Ticket};
+use afpa_cache::{Family, Keep, Object, Payload, Stamp, Ticket};
 use afpa_http::{Coding, CodingSet, EntityTag, ResponseHead, Status, media};
 
 use super::compress::Encode;
@@ -51,16 +51,19 @@ struct Coded {
 /// the first request does not wait for them.
 pub(super) fn build(
     doc_root: &DocRoot,
-    ticket: &Ticket<HttpHeader>,
+    ticket: &mut Ticket<HttpHeader>,
     sources: &Sources,
 ) -> Result<Content, BuildError> {
     let content_type = doc_root.media().content_type(&sources.path).into_owned();
-    let mut codings = vec![payload_of(ticket, Coding::Identity, &sources.file)?];
+    let hint = doc_root.settings().hint(&sources.path);
+    ticket.describe(Family::of(&content_type), hint);
+    let kept = hint.keep != Keep::Never;
+    let mut codings = vec![payload_of(ticket, kept, Coding::Identity, &sources.file)?];
     for (coding, file) in &sources.stored {
-        codings.push(payload_of(ticket, *coding, file)?);
+        codings.push(payload_of(ticket, kept, *coding, file)?);
     }
     let stamp = &sources.file.stamp;
-    let due = match is_compressed_here(doc_root.settings(), &content_type, stamp.size) {
+    let due = match kept && is_compressed_here(doc_root.settings(), &content_type, stamp.size) {
         true => wanted(doc_root.settings(), &codings).map(|(coding, _)| coding).collect(),
         false => CodingSet::IDENTITY,
     };
@@ -105,13 +108,15 @@ impl Coded {
     }
 }
 
-/// Pins a file, or keeps it open if it is too large or there is no room.
+/// Pins a file, or keeps it open if it is too large, there is no room, or the object is not `kept`.
 fn payload_of(
     ticket: &Ticket<HttpHeader>,
+    kept: bool,
     coding: Coding,
     file: &OpenFile,
 ) -> Result<Coded, BuildError> {
-    let room = usize::try_from(file.stamp.size).ok().and_then(|size| ticket.reserve(size));
+    let size = usize::try_from(file.stamp.size).ok().filter(|_| kept);
+    let room = size.and_then(|size| ticket.reserve(size));
     let payload = match room {
         Some(mut room) => {
             read_exact_version(&file.file, &file.stamp, &mut room)?;

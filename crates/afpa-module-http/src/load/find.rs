@@ -19,7 +19,7 @@ pub(super) enum Found {
 
 /// The open files behind an object.
 pub(super) struct Sources {
-    /// Path of the file below the root, for its media type.
+    /// Path of the file as a URL has it: below the document root, or below the home of a user.
     pub(super) path: Vec<u8>,
     /// The file.
     pub(super) file: OpenFile,
@@ -121,6 +121,7 @@ impl Finder<'_> {
                 stored.push((coding, found));
             }
         }
+        let path = [self.place.prefix, &path].concat();
         Sources { path, file, stored, coverage: self.coverage.into() }
     }
 

@@ -97,7 +97,7 @@ pub(crate) enum Filled {
 }
 
 /// Loads the object that `ticket` is for.
-pub(crate) fn fill(doc_root: &DocRoot, ticket: Ticket<HttpHeader>) -> Filled {
+pub(crate) fn fill(doc_root: &DocRoot, mut ticket: Ticket<HttpHeader>) -> Filled {
     let path = Arc::clone(&ticket.key().path);
     let found = find::find(doc_root, &path, &mut |place| ticket.depends_on(place));
     let sources = match found {
@@ -111,7 +111,7 @@ pub(crate) fn fill(doc_root: &DocRoot, ticket: Ticket<HttpHeader>) -> Filled {
             Err(_changed) => Filled::Overtaken(None),
         };
     }
-    let content = match build::build(doc_root, &ticket, &sources) {
+    let content = match build::build(doc_root, &mut ticket, &sources) {
         Ok(content) => content,
         Err(BuildError::Changed) => return Filled::Overtaken(None),
         Err(BuildError::Io(error)) => {

@@ -1,12 +1,13 @@
 //! From the configuration to the settings of the crates.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use afpa_cache::root::{RootSettings, SymlinkPolicy};
 use afpa_cache::watch::WatchSettings;
-use afpa_cache::{CacheSettings, PolicyKind};
+use afpa_cache::{CacheSettings, Hint, Keep, PolicyKind, PolicySetting};
 use afpa_http::{Coding, RequestLimits};
-use afpa_module_http::{Compression, DocRootSettings};
+use afpa_module_http::{Compression, DocRootSettings, PathRule};
 use afpa_police::Police;
 use afpa_server::{Address, KernelActivity, Settings};
 
@@ -42,11 +43,14 @@ pub(super) fn cache(config: &Config) -> CacheSettings {
         objects_limit: cache.objects,
         max_age_unwatched: config.coherency.unwatched_max_age,
         policy: match cache.policy {
-            Policy::AfpaLru => PolicyKind::ModifiedLru,
-            Policy::Lru => PolicyKind::Lru,
-            Policy::Lfu => PolicyKind::Lfu,
-            Policy::S3Fifo => PolicyKind::S3Fifo,
+            Policy::AfpaLru => PolicyKind::ModifiedLru.into(),
+            Policy::Lru => PolicyKind::Lru.into(),
+            Policy::Lfu => PolicyKind::Lfu.into(),
+            Policy::S3Fifo => PolicyKind::S3Fifo.into(),
+            Policy::Structured => PolicyKind::Structured.into(),
+            Policy::Auto => PolicySetting::Auto,
         },
+        kept_percent: cache.kept_percent,
         ..CacheSettings::default()
     }
 }
@@ -86,8 +90,24 @@ pub(super) fn site(config: &Config, site: &config::SiteSettings, root: &Root) ->
         types: site.types.iter().cloned().collect(),
         compression: compression(&config.compression),
         push: config.coherency.push,
+        hints: root.hints.iter().map(hint).collect(),
         ..DocRootSettings::default()
     }
+}
+
+fn hint(hint: &config::RootHint) -> (PathRule, Hint) {
+    let rule = PathRule { prefix: hint.prefix.clone(), extensions: hint.extensions.clone() };
+    let keep = match hint.keep {
+        config::Keep::Auto => Keep::Auto,
+        config::Keep::Always => Keep::Always,
+        config::Keep::Never => Keep::Never,
+    };
+    let weight = u8::try_from(hint.weight).unwrap_or(u8::MAX);
+    // The cache counts whole seconds: at least as many as were written.
+    let seconds = hint.expiry.as_millis().div_ceil(1000);
+    let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
+    let expiry = (seconds > 0).then(|| Duration::from_secs(seconds));
+    (rule, Hint { keep, weight, expiry })
 }
 
 fn compression(settings: &config::Compression) -> Compression {

@@ -78,6 +78,10 @@ impl Metrics {
         counter(out, "cache_overtaken_loads", "Loads overtaken by a change", cache.overtaken)?;
         counter(out, "cache_invalidations", "Objects dropped by a change", cache.invalidations)?;
         counter(out, "cache_ejections", "Objects dropped to make room", cache.ejections)?;
+        counter(out, "cache_expiries", "Objects dropped at the age of a hint", cache.expiries)?;
+        counter(out, "cache_unkept", "Answers that a hint does not keep", cache.unkept)?;
+        let changes = self.0.policy_changes();
+        counter(out, "cache_policy_changes", "Changes of the replacement policy", changes)?;
         counter(out, "watch_overflows", "Times that changes were lost", cache.suspects)
     }
 
