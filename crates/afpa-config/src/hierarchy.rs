@@ -10,6 +10,7 @@ use afpa_router::{
 };
 
 use crate::choice::Choice;
+use crate::filters::RootFilter;
 use crate::finding::Location;
 use crate::hints::RootHint;
 use crate::model::{Behaviour, Config, ServerGroup, SiteSettings, UrlPath};
@@ -40,6 +41,11 @@ pub struct Root {
     pub is_site_root: bool,
     /// What is known about its files. Their prefixes are below the directory.
     pub hints: Vec<RootHint>,
+    /// What is changed of its files. Their prefixes are below the directory.
+    pub filters: Vec<RootFilter>,
+    /// The part of a URL path that the directory stands for, without a slash at its end. Only where there are
+    /// filters: a page may include others by their URLs.
+    pub mount: String,
 }
 
 /// Where a path and its content groups are written.
@@ -241,12 +247,16 @@ impl Building<'_, '_> {
         let index = if index.is_empty() { &self.site.index } else { index };
         let below = mount.unwrap_or_default();
         let hints = self.site.hints.iter().filter_map(|hint| RootHint::below(hint, below));
+        let filters = self.site.filters.iter().filter_map(|filter| filter.below(below));
+        let filters: Vec<RootFilter> = filters.collect();
         let root = Root {
             site: self.index,
             directory,
             index: index.to_vec(),
             is_site_root: mount.is_none(),
             hints: hints.collect(),
+            mount: if filters.is_empty() { String::new() } else { below.to_owned() },
+            filters,
         };
         let known = self.roots.iter().position(|known| *known == root);
         let number = known.unwrap_or_else(|| {

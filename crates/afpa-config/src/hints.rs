@@ -2,12 +2,44 @@
 
 use std::time::Duration;
 
+use crate::choice::choice;
 use crate::finding::{Finding, Location};
 use crate::items::Item;
-use crate::model::{Config, Keep, SiteHint, SiteSettings};
+use crate::model::{Config, SiteSettings};
 use crate::reader::Reader;
 use crate::rules;
-use crate::settings::Settings;
+use crate::settings::{Instance, Settings};
+
+choice! {
+    /// Whether an object stays in the cache.
+    Keep {
+        /// As long as the policy finds room for it.
+        Auto = "auto",
+        /// It is not ejected.
+        Always = "always",
+        /// It is served and not kept.
+        Never = "never",
+    }
+}
+
+/// A `[[site.hint]]`: what is known about some files, for the cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteHint {
+    /// What a path begins with.
+    pub prefix: String,
+    /// Extensions, `none` among them; empty: all.
+    pub extensions: Vec<String>,
+    /// Whether their objects stay.
+    pub keep: Keep,
+    /// How often the policy has to choose one before it goes.
+    pub weight: usize,
+    /// Age at which an object is made anew; zero: none.
+    pub expiry: Duration,
+    /// Which `[[site.hint]]`.
+    pub instance: Instance,
+    /// Where it begins.
+    pub location: Location,
+}
 
 /// A hint as one directory sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -9,6 +9,7 @@ mod choice;
 mod defaults;
 mod document;
 mod fault;
+mod filters;
 mod finding;
 mod groups;
 mod hierarchy;
@@ -37,15 +38,16 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 pub use choice::Choice;
+pub use filters::{RootFilter, SiteFilter};
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
 pub use hierarchy::{Hierarchy, Root};
-pub use hints::RootHint;
+pub use hints::{Keep, RootHint, SiteHint};
 pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use model::{
     AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config,
-    ContentGroup, FastPath, FastPathMode, Keep, Level, Levels, Limits, Log, LogFormat, Police,
-    Policy, RedirectStatus, ServerGroup, SiteHint, SiteSettings, Symlinks, Timeouts, UrlPath,
+    ContentGroup, FastPath, FastPathMode, Level, Levels, Limits, Log, LogFormat, Police, Policy,
+    RedirectStatus, ServerGroup, SiteSettings, Symlinks, Timeouts, UrlPath,
 };
 pub use overrides::Overrides;
 pub use police::prefixes_of_files;
@@ -128,13 +130,13 @@ fn parse(
     findings.extend(checks::consistency(&config, &settings));
     findings.extend(police::consistency(&config.police, &settings));
     findings.extend(hints::consistency(&config, &settings));
+    findings.extend(filters::consistency(&config, &settings));
     findings.extend(routes::consistency(&config, &settings));
     Ok((Loaded { config, settings, warnings: Vec::new(), source }, findings))
 }
 
 /// A file with one of each section that may appear several times.
-const CATALOGUE: &str =
-    "[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.path]]\n[[site.path.content]]\n";
+const CATALOGUE: &str = "[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.path]]\n[[site.path.content]]\n";
 
 /// Every setting that there is, once.
 fn known(machine: &Machine) -> Settings {

@@ -12,7 +12,9 @@ use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::{Affinity, GroupSettings};
 
 use crate::choice::choice;
+use crate::filters::SiteFilter;
 use crate::finding::Location;
+use crate::hints::SiteHint;
 use crate::settings::Instance;
 use crate::units::Listen;
 
@@ -300,37 +302,6 @@ pub struct Log {
 }
 
 choice! {
-    /// Whether an object stays in the cache.
-    Keep {
-        /// As long as the policy finds room for it.
-        Auto = "auto",
-        /// It is not ejected.
-        Always = "always",
-        /// It is served and not kept.
-        Never = "never",
-    }
-}
-
-/// A `[[site.hint]]`: what is known about some files, for the cache.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SiteHint {
-    /// What a path begins with.
-    pub prefix: String,
-    /// Extensions, `none` among them; empty: all.
-    pub extensions: Vec<String>,
-    /// Whether their objects stay.
-    pub keep: Keep,
-    /// How often the policy has to choose one before it goes.
-    pub weight: usize,
-    /// Age at which an object is made anew; zero: none.
-    pub expiry: Duration,
-    /// Which `[[site.hint]]`.
-    pub instance: Instance,
-    /// Where it begins.
-    pub location: Location,
-}
-
-choice! {
     /// Which symbolic links are followed; none ever leads out of the root.
     Symlinks {
         /// None.
@@ -383,6 +354,10 @@ pub struct SiteSettings {
     pub limits: LimitSettings,
     /// Every `[[site.hint]]`.
     pub hints: Vec<SiteHint>,
+    /// Bytes of the longest page that includes others, expanded.
+    pub includes_size: usize,
+    /// Every `[[site.filter]]`.
+    pub filters: Vec<SiteFilter>,
     /// Every `[[site.path]]`.
     pub paths: Vec<UrlPath>,
     /// Which `[[site]]`.

@@ -4,6 +4,7 @@
 //! object says so (`Vary`), and notes requests for them. When they have been made, an object that has them
 //! replaces it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use afpa_cache::Stamp;
@@ -16,6 +17,8 @@ pub struct HttpHeader {
     pub last_modified: u64,
     /// Media type of the decoded content.
     pub content_type: Box<str>,
+    /// Further fields of the answer.
+    pub(crate) fields: Arc<[(String, String)]>,
     available: CodingSet,
     due: CodingSet,
     demand: AtomicU8,
@@ -33,6 +36,8 @@ pub struct Variant {
     pub len: u64,
     /// The version of the file behind the payload. For a stored coding, this is the version of that file.
     pub stamp: Stamp,
+    /// Of the decoded content, if that is not what the file holds but what a filter made of it.
+    pub digest: Option<u128>,
     /// Whether it was found in the file system, and not made by AFPA.
     pub stored: bool,
     /// Its own strong entity tag.
@@ -59,6 +64,7 @@ impl HttpHeader {
     pub(crate) fn new(
         last_modified: u64,
         content_type: &str,
+        fields: Arc<[(String, String)]>,
         codings: Vec<Variant>,
         due: CodingSet,
     ) -> Self {
@@ -71,7 +77,7 @@ impl HttpHeader {
         debug_assert!(variants[Coding::Identity as usize].is_some(), "identity is always there");
         let demand = AtomicU8::new(demand::UNASKED);
         let content_type = content_type.into();
-        Self { last_modified, content_type, available, due, demand, variants }
+        Self { last_modified, content_type, fields, available, due, demand, variants }
     }
 
     /// The codings that were found beside the file, and not made by AFPA.

@@ -33,11 +33,47 @@ pub struct DocRootSettings {
     pub push: bool,
     /// Most ranges of one request; with more, the whole is sent.
     pub ranges: usize,
+    /// What the URL paths of this directory begin with, where it stands for a prefix; without a slash at the end.
+    pub mount: String,
+    /// What is changed on the way from a file to the answer. Every rule that fits applies, in this order.
+    pub filters: Vec<FilterRule>,
+    /// Bytes of the longest page that includes others, expanded.
+    pub includes_size: usize,
     /// What is known about some files, for the cache. The most precise rule for a file decides.
     pub hints: Vec<(PathRule, Hint)>,
 }
 
+/// What is changed on the way from some files to the answer.
+#[derive(Clone, Debug, Default)]
+pub struct FilterRule {
+    /// For which files.
+    pub rule: PathRule,
+    /// Whether server-side includes are expanded.
+    pub includes: bool,
+    /// The charset of text.
+    pub charset: Charset,
+    /// Fields that are added, or that replace others; without a value: that are removed.
+    pub headers: Vec<(String, String)>,
+}
+
+/// What Content-Type says of the charset of text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Charset {
+    /// What it says by extension.
+    #[default]
+    Keep,
+    /// Nothing: the file says it itself.
+    None,
+    /// This one.
+    Named(String),
+}
+
 impl DocRootSettings {
+    /// Whether server-side includes are expanded in the file at `path`.
+    pub(crate) fn has_includes(&self, path: &[u8]) -> bool {
+        self.filters.iter().any(|filter| filter.includes && filter.rule.fits(path))
+    }
+
     /// What is known about the file at `path`.
     pub(crate) fn hint(&self, path: &[u8]) -> Hint {
         let fit = self.hints.iter().filter(|(rule, _)| rule.fits(path));
@@ -88,6 +124,9 @@ impl Default for DocRootSettings {
             compression: Compression::default(),
             push: true,
             ranges: 16,
+            mount: String::new(),
+            filters: Vec::new(),
+            includes_size: 1024 * 1024,
             hints: Vec::new(),
         }
     }

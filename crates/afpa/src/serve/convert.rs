@@ -7,7 +7,7 @@ use afpa_cache::root::{RootSettings, SymlinkPolicy};
 use afpa_cache::watch::WatchSettings;
 use afpa_cache::{CacheSettings, Hint, Keep, PolicyKind, PolicySetting};
 use afpa_http::{Coding, RequestLimits};
-use afpa_module_http::{Compression, DocRootSettings, PathRule};
+use afpa_module_http::{Charset, Compression, DocRootSettings, FilterRule, PathRule};
 use afpa_police::Police;
 use afpa_server::{Address, KernelActivity, Settings};
 
@@ -90,9 +90,22 @@ pub(super) fn site(config: &Config, site: &config::SiteSettings, root: &Root) ->
         types: site.types.iter().cloned().collect(),
         compression: compression(&config.compression),
         push: config.coherency.push,
+        mount: root.mount.clone(),
+        filters: root.filters.iter().map(filter).collect(),
+        includes_size: site.includes_size,
         hints: root.hints.iter().map(hint).collect(),
         ..DocRootSettings::default()
     }
+}
+
+fn filter(filter: &config::RootFilter) -> FilterRule {
+    let rule = PathRule { prefix: filter.prefix.clone(), extensions: filter.extensions.clone() };
+    let charset = match filter.charset.as_str() {
+        "keep" => Charset::Keep,
+        "none" => Charset::None,
+        name => Charset::Named(name.to_owned()),
+    };
+    FilterRule { rule, includes: filter.includes, charset, headers: filter.headers.clone() }
 }
 
 fn hint(hint: &config::RootHint) -> (PathRule, Hint) {
