@@ -62,9 +62,10 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     for site in &config.sites {
         let has_root = site.root.is_some() || site.paths.iter().any(|path| path.has_root());
         for filter in &site.filters {
-            let changed = ["includes", "charset", "headers"]
-                .into_iter()
-                .any(|key| settings.differs("site.filter", filter.instance, key));
+            let written = |key| {
+                settings.location_in("site.filter", filter.instance, key) != Location::Nowhere
+            };
+            let changed = ["includes", "charset", "headers"].into_iter().any(written);
             let (cause, remedy) = match (has_root, changed) {
                 (false, _) => {
                     ("this site has no files that could be filtered", "set `root`, or remove it")

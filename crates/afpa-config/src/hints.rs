@@ -137,8 +137,9 @@ fn one(
         let cause = "there is no room for what is always kept: `kept_percent` is 0";
         return warning(at("keep"), cause, "raise `kept_percent` under [cache]");
     }
-    if hint.keep == Keep::Auto && !weighs && !expires {
-        let cause = "this hint says nothing: every setting has its default";
+    let written = ["keep", "weight", "expiry"].iter().any(|key| at(key) != Location::Nowhere);
+    if !written {
+        let cause = "this hint says nothing";
         return warning(hint.location.clone(), cause, "set `keep`, `weight` or `expiry`");
     }
     None

@@ -81,7 +81,6 @@ impl<'a> Pieces<'a> {
 
     /// The element behind its start; `None` if it does not end.
     fn element(&mut self) -> Option<Element> {
-        self.skip_spaces();
         let name = self.word(b"").to_ascii_lowercase();
         let mut attributes = Vec::new();
         loop {
@@ -190,7 +189,7 @@ mod tests {
     fn values_are_quoted_in_three_ways_or_not_at_all() {
         let attributes =
             [("a", Some("1 -->")), ("b", Some("2\"")), ("c", Some("3")), ("d", Some("4"))];
-        let document = "<!--# X A=\"1 -->\" b = '2\"' c=`3` d=4-->";
+        let document = "<!--#X A=\"1 -->\" b = '2\"' c=`3` d=4-->";
         assert_eq!(pieces(document), [element("x", &attributes)]);
         assert_eq!(pieces("<!--#else-->"), [element("else", &[])]);
         assert_eq!(pieces("<!--#x a b=\"\"-->"), [element("x", &[("a", None), ("b", Some(""))])]);

@@ -1,7 +1,7 @@
 //! The expansion of a page: its documents one within the other, with one environment.
 //!
 //! The flow of control is that of mod_include: what is printed depends on two flags, and an element that fails leaves
-//! its message and changes nothing.
+//! its message.
 
 use crate::directive::{Attribute, Element, Piece, Pieces};
 use crate::environment::Environment;
@@ -106,11 +106,22 @@ impl<'f> Expansion<'f> {
         match &*element.name {
             b"if" => self.begin(document, attributes),
             b"elif" => self.otherwise(document, Some(attributes)),
-            b"else" => {
-                no_attributes(document, attributes).and_then(|()| self.otherwise(document, None))
+            b"else" | b"endif" if !attributes.is_empty() => match document.printing {
+                true => fault("`else` and `endif` have no attributes"),
+                false => Ok(()),
+            },
+            b"else" => self.otherwise(document, None),
+            b"endif" => {
+                document.end();
+                Ok(())
             }
-            b"endif" => no_attributes(document, attributes).map(|()| document.end()),
             _ if !document.printing => Ok(()),
+            b"set" if attributes.len() < 2 => fault("`set` needs `var` and `value`"),
+            name @ (b"config" | b"echo" | b"include" | b"fsize" | b"flastmod")
+                if attributes.is_empty() =>
+            {
+                fault(format!("`{}` has no attributes", name.escape_ascii()))
+            }
             b"config" => self.config(document, attributes),
             b"echo" => self.echo(document, attributes),
             b"set" => self.set(attributes),
@@ -128,8 +139,10 @@ impl<'f> Expansion<'f> {
             document.skipped += 1;
             return Ok(());
         }
+        // If it is no condition, no branch is taken.
+        (document.printing, document.taken, document.skipped) = (false, true, 0);
         let holds = self.condition(attributes)?;
-        (document.printing, document.taken, document.skipped) = (holds, holds, 0);
+        (document.printing, document.taken) = (holds, holds);
         Ok(())
     }
 
@@ -142,6 +155,7 @@ impl<'f> Expansion<'f> {
             document.printing = false;
             return Ok(());
         }
+        (document.printing, document.taken) = (false, true);
         let holds = condition.map_or(Ok(true), |attributes| self.condition(attributes))?;
         (document.printing, document.taken) = (holds, holds);
         Ok(())
@@ -218,7 +232,7 @@ impl<'f> Expansion<'f> {
         let mut variable = None;
         for Attribute { name, value } in attributes {
             let Some(raw) = value else { return Ok(()) };
-            let value = self.substitute(&decode_entities(raw))?;
+            let value = self.substitute(raw)?;
             match (&**name, &variable) {
                 (b"var", _) => variable = Some(value),
                 (b"value", Some(variable)) => {
@@ -233,35 +247,48 @@ impl<'f> Expansion<'f> {
         Ok(())
     }
 
+    /// One document after the other. An attribute that fails has a message only if it is the last one.
     fn include(&mut self, attributes: &[Attribute]) -> Done {
+        let mut last = Ok(());
         for attribute in attributes {
-            let Some(path) = self.linked(attribute, "include")? else { return Ok(()) };
-            let shown = path.escape_ascii().to_string();
-            if self.open.contains(&path) {
-                return fault(format!("{shown} includes itself"));
+            match self.include_one(attribute) {
+                Ok(true) => last = Ok(()),
+                Ok(false) => return Ok(()),
+                Err(failure @ Failure::Fault(_)) if attribute.is_link() => last = Err(failure),
+                Err(failure) => return Err(failure),
             }
-            if self.open.len() >= self.limits.depth {
-                return fault(format!("{shown} is included too deeply"));
-            }
-            if self.includes >= self.limits.includes {
-                return fault("the page includes too much");
-            }
-            self.includes += 1;
-            let document = match self.files.read(&path, self.limits.size) {
-                Ok(document) => document,
-                Err(Unreadable::Changed) => return Err(Failure::Fatal(ExpandError::Changed)),
-                Err(error) => return fault(format!("{shown}: {error}")),
-            };
-            if self.open.contains(&document.path) {
-                return fault(format!("{shown} includes itself"));
-            }
-            match document.has_elements {
-                true => self.document(&document.path, &document.content),
-                false => self.print(&document.content),
-            }
-            .map_err(Failure::Fatal)?;
         }
-        Ok(())
+        last
+    }
+
+    /// `false`: the attribute has no value.
+    fn include_one(&mut self, attribute: &Attribute) -> Result<bool, Failure> {
+        let Some(path) = self.linked(attribute, "include")? else { return Ok(false) };
+        let shown = path.escape_ascii().to_string();
+        if self.open.contains(&path) {
+            return fault(format!("{shown} includes itself"));
+        }
+        if self.open.len() >= self.limits.depth {
+            return fault(format!("{shown} is included too deeply"));
+        }
+        if self.includes >= self.limits.includes {
+            return fault("the page includes too much");
+        }
+        self.includes += 1;
+        let document = match self.files.read(&path, self.limits.size) {
+            Ok(document) => document,
+            Err(Unreadable::Changed) => return Err(Failure::Fatal(ExpandError::Changed)),
+            Err(error) => return fault(format!("{shown}: {error}")),
+        };
+        if self.open.contains(&document.path) {
+            return fault(format!("{shown} includes itself"));
+        }
+        match document.has_elements {
+            true => self.document(&document.path, &document.content),
+            false => self.print(&document.content),
+        }
+        .map_err(Failure::Fatal)?;
+        Ok(true)
     }
 
     fn facts(&mut self, attributes: &[Attribute], shown: impl Fn(Facts) -> Vec<u8>) -> Done {
@@ -324,6 +351,12 @@ impl<'f> Expansion<'f> {
     }
 }
 
+impl Attribute {
+    fn is_link(&self) -> bool {
+        matches!(&*self.name, b"virtual" | b"file")
+    }
+}
+
 impl Document {
     fn new() -> Self {
         Document {
@@ -344,13 +377,6 @@ impl Document {
             0 => (self.printing, self.taken) = (true, true),
             _ => self.skipped -= 1,
         }
-    }
-}
-
-fn no_attributes(document: &Document, attributes: &[Attribute]) -> Done {
-    match attributes.is_empty() || !document.printing {
-        true => Ok(()),
-        false => fault("`else` and `endif` have no attributes"),
     }
 }
 

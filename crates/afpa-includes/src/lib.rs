@@ -17,7 +17,7 @@
 //! Left out are `exec` and `printenv`, and every variable of the request: a page is the same for everybody. They
 //! are errors of the page, or variables without a value, as in Apache where those are switched off. Times
 //! are in UTC. Where Apache's manual leaves something open, its source decided
-//! (`tests/tests/includes` asks both).
+//! (`tests/tests/files/includes_beside.rs` asks both).
 #![forbid(unsafe_code)]
 
 mod directive;

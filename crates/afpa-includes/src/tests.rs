@@ -119,9 +119,9 @@ fn what_is_not_printed_does_nothing() {
 }
 
 #[test]
-fn a_condition_that_is_none_leaves_its_message_and_changes_nothing() {
-    becomes("<!--#if expr=\"$x = 1\" -->a<!--#else -->b<!--#endif -->", &format!("{ERROR}a"));
-    becomes("<!--#if -->a<!--#endif -->", &format!("{ERROR}a"));
+fn where_there_is_no_condition_no_branch_is_taken() {
+    becomes("<!--#if expr=\"$x = 1\" -->a<!--#else -->b<!--#endif -->c", &format!("{ERROR}c"));
+    becomes("<!--#if -->a<!--#endif -->c", &format!("{ERROR}c"));
 }
 
 #[test]
