@@ -306,26 +306,23 @@ static __always_inline bool is_delivered_elsewhere(struct __sk_buff *skb, const 
 	return !afpa_way_recall(&s->key, &way) || way.interface != skb->ifindex;
 }
 
-/* On to another program with the segment. Returns only if that program is missing. */
-static __always_inline void to_program(struct __sk_buff *skb, const struct segment *s, enum afpa_program program)
+/* On to the program of handshakes. Returns only if that is missing. */
+static __always_inline void to_handshake(struct __sk_buff *skb, const struct segment *s)
 {
 	struct work *work;
 	__u32 zero = 0;
 
 	work = bpf_map_lookup_elem(&ingress_work, &zero);
-	if (!work)
-		return;
-	*(struct segment *)work->segment = *s;
-	bpf_tail_call(skb, &programs, program);
+	if (work)
+		to_program(skb, work, s, AFPA_PROGRAM_HANDSHAKE);
 }
 
-/* The same with what is known so far, for a connection without a socket: the kernel's TCP must not see the segment. */
+/* On to that of connections without a socket, with what is known so far: the kernel's TCP must not see the segment. */
 static __always_inline int to_socketless(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					 const struct turn *turn)
 {
 	work->turn = *turn;
-	*(struct segment *)work->segment = *s;
-	bpf_tail_call(skb, &programs, AFPA_PROGRAM_SOCKETLESS);
+	to_program(skb, work, s, AFPA_PROGRAM_SOCKETLESS);
 	return TCX_DROP;
 }
 
@@ -381,7 +378,7 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 		if (answering && police_syn(skb, &s) == TCX_DROP)
 			return TCX_DROP;
 		if (answering && shared.handshake)
-			to_program(skb, &s, AFPA_PROGRAM_HANDSHAKE);
+			to_handshake(skb, &s);
 		return TCX_NEXT; /* numbers of a new connection; if the server accepts it, egress removes the old flow */
 	}
 	if (bypass_hit(&s, FROM_CLIENT))
@@ -389,7 +386,7 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	now = bpf_ktime_get_coarse_ns();
 	flow = bpf_map_lookup_elem(&flows, &s.key);
 	if (!flow && has_valid_cookie(&s, now))
-		to_program(skb, &s, AFPA_PROGRAM_HANDSHAKE);
+		to_handshake(skb, &s);
 	if (!flow && (s.length == 0 || !answering))
 		return TCX_NEXT;
 	if (is_delivered_elsewhere(skb, &s, flow))
