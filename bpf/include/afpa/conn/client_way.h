@@ -18,12 +18,7 @@
 
 static __always_inline __u64 hash_of_client(const struct afpa_flow_key *key)
 {
-	const __u64 *words = (const __u64 *)key;
-	__u64 hash = shared.hash_seed;
-
-	for (int i = 0; i < 4; i++)
-		hash = mix(hash, words[i]);
-	return mix(hash, key->server_port);
+	return mix(mix_addresses(shared.hash_seed, key), key->server_port);
 }
 
 static __always_inline __u64 proof_of_client(__u64 client, const struct afpa_way *way, __u32 seen)
