@@ -96,17 +96,17 @@ impl FastPath {
     ///
     /// Says why no SYN is answered, where [`Settings::socketless`](crate::Settings::socketless) wants it.
     pub fn look_at_tcp(&self) -> Result<(), Unavailable> {
+        if !self.settings.socketless {
+            return Ok(());
+        }
         let tcp = TcpSettings::of_this_namespace();
         let refusal = refusal_of(&Kernel::this())
             .or_else(|| self.socketless.is_none().then(lacking))
             .or_else(|| tcp.refusal());
-        let wanted = self.settings.socketless && refusal.is_none();
+        let words = if refusal.is_none() { tcp.words() } else { 0 };
         self.region.window_scale().store(tcp.window_scale(), Ordering::SeqCst);
-        self.region.handshake().store(if wanted { tcp.words() } else { 0 }, Ordering::SeqCst);
-        match refusal {
-            Some(why) if self.settings.socketless => Err(why),
-            _ => Ok(()),
-        }
+        self.region.handshake().store(words, Ordering::SeqCst);
+        refusal.map_or(Ok(()), Err)
     }
 
     /// No SYN is answered from now on, and each connection without a socket becomes one of the kernel's TCP at its next
