@@ -32,11 +32,11 @@ static __always_inline bool close_idle(struct afpa_flow *flow, __u64 now, __u32 
 	bool fin_lost = has_sent_fin(flow) && before(flow->snd_una, socketless_next(flow));
 	__u64 age = now - flow->used_ns;
 
-	if (!open && (outstanding || flow->socketless == AFPA_SOCKETLESS_CLOSING))
+	if (outstanding || flow->socketless == AFPA_SOCKETLESS_CLOSING)
 		return age >= FIN_LIFE_NS; /* timers of retransmission are at work */
 	if (!open && !fin_lost)
 		return age >= CLOSE_WAIT_NS;
-	if (outstanding || !knows_way(flow) || (fin_lost && age >= FIN_LIFE_NS))
+	if (!knows_way(flow) || (fin_lost && age >= FIN_LIFE_NS))
 		return true; /* nobody is there, or nobody knows where */
 	f->seq = socketless_next(flow) - fin_lost;
 	f->ack = flow->client_next;
