@@ -292,10 +292,10 @@ __noinline int afpa_tell_kernel(struct __sk_buff *skb, struct work *work, const 
 
 /*
  * Does the stack deliver what comes in from another device (E1)? It does not where the connection's own segments leave by
- * this one, as those of the card beside a macvlan do.
+ * this one, as those of the card beside a macvlan do. What opens a connection without a socket belongs where its SYN did.
  */
 static __always_inline bool is_delivered_elsewhere(struct __sk_buff *skb, const struct segment *s,
-						   const struct afpa_flow *flow)
+						   const struct afpa_flow *flow, bool opens)
 {
 	struct afpa_way way = {};
 
@@ -303,6 +303,8 @@ static __always_inline bool is_delivered_elsewhere(struct __sk_buff *skb, const 
 		return false;
 	if (flow)
 		return !is_at_home(flow, skb->ifindex);
+	if (opens)
+		return !afpa_client_way_recall(&s->key, &way, CLIENT_WAY_OF_COOKIE) || way.interface != skb->ifindex;
 	return !afpa_way_recall(&s->key, &way) || way.interface != skb->ifindex;
 }
 
@@ -358,6 +360,7 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	int verdict = GO_ON;
 	__u32 zero = 0;
 	__u64 now;
+	bool opens;
 
 	if (!parse_segment(skb, &s, FROM_CLIENT)) {
 		if (is_icmp(skb))
@@ -385,12 +388,15 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 		return TCX_NEXT;
 	now = bpf_ktime_get_coarse_ns();
 	flow = bpf_map_lookup_elem(&flows, &s.key);
-	if (!flow && has_valid_cookie(&s, now))
+	opens = !flow && has_valid_cookie(&s, now);
+	if (!flow && !opens && (s.length == 0 || !answering))
+		return TCX_NEXT;
+	if (is_delivered_elsewhere(skb, &s, flow, opens))
+		return TCX_NEXT;
+	if (opens) {
 		to_handshake(skb, &s);
-	if (!flow && (s.length == 0 || !answering))
-		return TCX_NEXT;
-	if (is_delivered_elsewhere(skb, &s, flow))
-		return TCX_NEXT;
+		return TCX_NEXT; /* the kernel's TCP resets it */
+	}
 	if (flow && !flow->socketless && rx_passes(flow, &s))
 		return rx_pass(flow, &s, now);
 	if (flow && is_stale(flow, &s, now)) {

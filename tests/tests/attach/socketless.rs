@@ -126,6 +126,28 @@ fn clients_do_not_notice() {
     assert!(opened > 500, "{opened}: {:#?}", attached.statistics());
 }
 
+/// Tracking would refuse what is assigned, so nothing is, and the operator is told.
+#[test]
+fn tracked_connections_keep_their_sockets() {
+    let lab = lab!();
+    lab.file("small.html", "small");
+    let rules = "add table inet front;
+         add chain inet front in { type filter hook input priority 0; };
+         add rule inet front in ct state invalid drop";
+    let nft = lab.bed().server().command("nft").arg(rules).output();
+    if !nft.is_ok_and(|output| output.status.success()) {
+        return afpa_testkit::aloud::say("SKIP", "no nft here, or a kernel without nf_tables");
+    }
+    let Some(attached) = attach(&lab) else { return };
+    for _ in 0..20 {
+        let mut client = lab.connect();
+        let request = format!("GET /small.html HTTP/1.1\r\nHost: 10.77.0.1:{PORT}\r\n\r\n");
+        assert_eq!(client.exchange(request).body, b"small");
+    }
+    assert_eq!(count(&attached, SYN), 0, "{:#?}", attached.statistics());
+    eventually("it says why", || lab.log().contains("connections are tracked here"));
+}
+
 /// Whoever waits on a connection without a socket when AFPA ends is told so.
 #[test]
 fn the_end_closes_what_is_open() {
