@@ -319,6 +319,46 @@ static __always_inline void to_handshake(struct __sk_buff *skb, const struct seg
 		to_program(skb, work, s, AFPA_PROGRAM_HANDSHAKE);
 }
 
+/*
+ * The segment acknowledges our SYN-ACK, but is not the client's first one, which was lost or is late. When that has come, this
+ * one will be right when it comes again. The kernel's TCP would reset what it does not know; but one cookie in 256 looks
+ * like this by chance, so it is asked.
+ */
+__noinline int afpa_is_early(struct __sk_buff *skb, const struct segment *s)
+{
+	struct bpf_sock *found;
+	bool is_known;
+
+	if (!s)
+		return false;
+	found = find_socket(skb, s);
+	is_known = found && found->state != TCP_LISTEN;
+	if (found)
+		bpf_sk_release(found);
+	if (!is_known)
+		count_at(s->place, AFPA_SOCKETLESS_EARLY);
+	return !is_known;
+}
+
+/* A segment on a tuple that has no flow. GO_ON: its request may begin one. */
+static __always_inline int without_flow(struct __sk_buff *skb, const struct segment *s, __u64 now, bool answering)
+{
+	enum cookie_kind cookie = cookie_kind(s, now);
+	bool may_begin = s->length && answering;
+
+	if (cookie == COOKIE_NOT_OURS && !may_begin)
+		return TCX_NEXT;
+	if (is_delivered_elsewhere(skb, s, NULL, cookie == COOKIE_VALID))
+		return TCX_NEXT;
+	if (cookie == COOKIE_VALID) {
+		to_handshake(skb, s);
+		return TCX_NEXT; /* the kernel's TCP resets it */
+	}
+	if (cookie == COOKIE_OF_OTHER_ISN && afpa_is_early(skb, s))
+		return TCX_DROP;
+	return may_begin ? GO_ON : TCX_NEXT;
+}
+
 /* On to that of connections without a socket, with what is known so far: the kernel's TCP must not see the segment. */
 static __always_inline int to_socketless(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					 const struct turn *turn)
@@ -360,7 +400,6 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	int verdict = GO_ON;
 	__u32 zero = 0;
 	__u64 now;
-	bool opens;
 
 	if (!parse_segment(skb, &s, FROM_CLIENT)) {
 		if (is_icmp(skb))
@@ -388,15 +427,11 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 		return TCX_NEXT;
 	now = bpf_ktime_get_coarse_ns();
 	flow = bpf_map_lookup_elem(&flows, &s.key);
-	opens = !flow && has_valid_cookie(&s, now);
-	if (!flow && !opens && (s.length == 0 || !answering))
+	verdict = flow ? GO_ON : without_flow(skb, &s, now, answering);
+	if (verdict != GO_ON)
+		return verdict;
+	if (flow && is_delivered_elsewhere(skb, &s, flow, false))
 		return TCX_NEXT;
-	if (is_delivered_elsewhere(skb, &s, flow, opens))
-		return TCX_NEXT;
-	if (opens) {
-		to_handshake(skb, &s);
-		return TCX_NEXT; /* the kernel's TCP resets it */
-	}
 	if (flow && !flow->socketless && rx_passes(flow, &s))
 		return rx_pass(flow, &s, now);
 	if (flow && is_stale(flow, &s, now)) {
