@@ -253,9 +253,5 @@ int afpa_handshake(struct __sk_buff *skb)
 	if (s->flags & TCP_SYN)
 		return afpa_answer_syn(skb, work, s);
 	verdict = afpa_open_socketless(skb, work, s);
-	if (verdict != GO_ON)
-		return verdict;
-	bpf_tail_call(skb, &alive, 0); /* as the entry program does */
-	bpf_tail_call(skb, &programs, AFPA_PROGRAM_INGRESS);
-	return TCX_DROP;
+	return verdict == GO_ON ? begin_anew(skb) : verdict;
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::support::inside;
 use crate::support::socketless::{Bench, SOON, data, resets};
 use afpa_bpf::{Reason, Settings};
+use afpa_testkit::eventually;
 use afpa_testkit::packet::{ACK, FIN, RST, SYN, Segment, SynOptions};
 use afpa_testkit::tcp::RawClient;
 
@@ -316,17 +316,56 @@ fn all_connections_are_closed_at_the_end() {
     hit(&mut clients[0]);
     let request = clients[1].get("/kernel.html");
     clients[1].push(&request); // its answer is under way
-    let answers = clients[1].collect(SOON);
+    assert_eq!(clients[1].collect(SOON).len(), 1);
     bench.fast_path.drain();
-    let closed = inside(bench.world.server(), || bench.fast_path.close_socketless());
-    assert_eq!(closed.expect("closed"), 3);
-    assert_eq!(answers.len(), 1);
+    assert_eq!(bench.close(), 1);
     for client in [0, 2] {
         let client = &mut clients[client];
         takes_fin(client);
         client.finish();
         assert_eq!(client.collect(SOON).len(), 1);
     }
+}
+
+/// What is answered already reaches its client before the connection is closed.
+#[test]
+fn the_end_waits_for_an_answer() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    let request = client.get("/kernel.html");
+    client.push(&request);
+    let answer = client.collect(SOON).remove(0);
+    assert!(answer.is_from_kernel());
+    bench.fast_path.drain();
+    for _ in 0..3 {
+        assert_eq!(bench.close(), 1);
+    }
+    let fins = client.collect(SOON).iter().filter(|segment| segment.flags & FIN != 0).count();
+    assert_eq!(fins, 0);
+    client.accept(&answer);
+    client.acknowledge();
+    eventually("the client has it all", || bench.close() == 0);
+    takes_fin(&mut client);
+}
+
+/// RFC 9293, 3.8.1: what is not acknowledged is sent again.
+#[test]
+fn a_lost_fin_comes_again() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    hit(&mut client);
+    bench.fast_path.drain();
+    assert_eq!(bench.close(), 0);
+    let lost = client.collect(SOON);
+    std::thread::sleep(Duration::from_millis(1100)); // longer than the sweep lets it rest
+    bench.sweep();
+    let fin = takes_fin(&mut client);
+    assert_eq!(lost.len(), 1);
+    assert_eq!((lost[0].seq, lost[0].ack, lost[0].flags), (fin.seq, fin.ack, fin.flags));
+    assert_eq!(bench.count(Reason::SocketlessIdle), 2);
+    client.finish();
+    assert_eq!(client.collect(SOON).len(), 1);
+    is_over(&bench, &client);
 }
 
 #[test]
