@@ -22,7 +22,19 @@ choice! {
     }
 }
 
-/// A `[[site.hint]]`: what is known about some files, for the cache.
+choice! {
+    /// Which long responses go first when a worker is behind.
+    Priority {
+        /// Before all others.
+        High = "high",
+        /// By the bytes that are left.
+        Normal = "normal",
+        /// After all others.
+        Low = "low",
+    }
+}
+
+/// A `[[site.hint]]`: what is known about some files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteHint {
     /// What a path begins with.
@@ -35,6 +47,8 @@ pub struct SiteHint {
     pub weight: usize,
     /// Age at which an object is made anew; zero: none.
     pub expiry: Duration,
+    /// Among the long responses of a worker that is behind.
+    pub priority: Priority,
     /// Which `[[site.hint]]`.
     pub instance: Instance,
     /// Where it begins.
@@ -54,6 +68,8 @@ pub struct RootHint {
     pub weight: usize,
     /// Age at which an object is made anew; zero: none.
     pub expiry: Duration,
+    /// Among the long responses of a worker that is behind.
+    pub priority: Priority,
 }
 
 impl SiteHint {
@@ -67,6 +83,7 @@ impl SiteHint {
             keep: s.choice("keep", Keep::Auto),
             weight: s.count("weight", 1, 0..=16),
             expiry: s.duration("expiry", Duration::ZERO, Duration::ZERO..=day),
+            priority: s.choice("priority", Priority::Normal),
             instance: item.instance,
             location: item.location.clone(),
         }
@@ -77,8 +94,8 @@ impl RootHint {
     /// The hint for the directory that stands for `mount`; `None` if it is for other paths.
     pub(crate) fn below(hint: &SiteHint, mount: &str) -> Option<RootHint> {
         let prefix = below(&hint.prefix, mount)?.to_owned();
-        let SiteHint { extensions, keep, weight, expiry, .. } = hint.clone();
-        Some(RootHint { prefix, extensions, keep, weight, expiry })
+        let SiteHint { extensions, keep, weight, expiry, priority, .. } = hint.clone();
+        Some(RootHint { prefix, extensions, keep, weight, expiry, priority })
     }
 }
 
@@ -137,10 +154,15 @@ fn one(
         let cause = "there is no room for what is always kept: `kept_percent` is 0";
         return warning(at("keep"), cause, "raise `kept_percent` under [cache]");
     }
-    let written = ["keep", "weight", "expiry"].iter().any(|key| at(key) != Location::Nowhere);
+    let written =
+        ["keep", "weight", "expiry", "priority"].iter().any(|key| at(key) != Location::Nowhere);
     if !written {
         let cause = "this hint says nothing";
-        return warning(hint.location.clone(), cause, "set `keep`, `weight` or `expiry`");
+        return warning(
+            hint.location.clone(),
+            cause,
+            "set `keep`, `weight`, `expiry` or `priority`",
+        );
     }
     None
 }

@@ -41,7 +41,7 @@ pub use choice::Choice;
 pub use filters::{RootFilter, SiteFilter};
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
 pub use hierarchy::{Hierarchy, Root};
-pub use hints::{Keep, RootHint, SiteHint};
+pub use hints::{Keep, Priority, RootHint, SiteHint};
 pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use model::{

@@ -72,6 +72,8 @@ pub struct Limits {
     pub body: usize,
     /// Pipelined requests answered in one write.
     pub pipelined: usize,
+    /// Bytes of long responses that a worker sends before it looks at its other connections again; 0: no limit.
+    pub long_sends: usize,
     /// Request sets that have counters of their own.
     pub counted_request_sets: usize,
 }

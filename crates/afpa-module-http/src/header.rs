@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use afpa_cache::Stamp;
+use afpa_framework::Priority;
 use afpa_http::{Coding, CodingSet, EntityTag, Request, ResponseHead, Validators, coding};
 
 /// Header data of a cache object.
@@ -19,6 +20,8 @@ pub struct HttpHeader {
     pub content_type: Box<str>,
     /// Further fields of the answer.
     pub(crate) fields: Arc<[(String, String)]>,
+    /// Among the long responses of a core that is behind.
+    pub(crate) priority: Priority,
     available: CodingSet,
     due: CodingSet,
     demand: AtomicU8,
@@ -76,8 +79,13 @@ impl HttpHeader {
         }
         debug_assert!(variants[Coding::Identity as usize].is_some(), "identity is always there");
         let demand = AtomicU8::new(demand::UNASKED);
-        let content_type = content_type.into();
-        Self { last_modified, content_type, fields, available, due, demand, variants }
+        let (content_type, priority) = (content_type.into(), Priority::default());
+        Self { last_modified, content_type, fields, priority, available, due, demand, variants }
+    }
+
+    /// The same, of another priority.
+    pub(crate) fn with_priority(self, priority: Priority) -> Self {
+        Self { priority, ..self }
     }
 
     /// The codings that were found beside the file, and not made by AFPA.

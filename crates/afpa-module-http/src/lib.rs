@@ -42,6 +42,6 @@ pub use load::{Compressor, CompressorStats};
 pub use path_rule::PathRule;
 pub use remote::{ExchangedRequest, Remote};
 pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};
-pub use settings::{Charset, Compression, DocRootSettings, FilterRule};
+pub use settings::{Charset, Compression, DocRootSettings, FileHint, FilterRule};
 pub use site::Site;
 pub use uncached::{LoadedRequest, Uncached};

@@ -96,7 +96,7 @@ fn keys_of(doc_root: &DocRoot, path: &[u8]) -> Vec<Key> {
 
 /// Loads an object, if it is small and there is room: a push ejects nothing that was asked for.
 fn push(doc_root: &DocRoot, key: &Key, now: Seconds) {
-    if doc_root.settings().hint(&key.path).keep == Keep::Never {
+    if doc_root.settings().hint(&key.path).0.keep == Keep::Never {
         return;
     }
     let usage = doc_root.cache().arena().usage();

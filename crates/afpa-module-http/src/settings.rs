@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use afpa_cache::Hint;
+use afpa_framework::Priority;
 use afpa_http::{Coding, RequestLimits};
 
 use crate::path_rule::PathRule;
@@ -40,7 +41,18 @@ pub struct DocRootSettings {
     /// Bytes of the longest page that includes others, expanded.
     pub includes_size: usize,
     /// What is known about some files, for the cache. The most precise rule for a file decides.
-    pub hints: Vec<(PathRule, Hint)>,
+    pub hints: Vec<FileHint>,
+}
+
+/// What is known about some files.
+#[derive(Clone, Debug, Default)]
+pub struct FileHint {
+    /// Which files.
+    pub rule: PathRule,
+    /// For the cache.
+    pub cache: Hint,
+    /// Among the long responses of a core that is behind.
+    pub priority: Priority,
 }
 
 /// What is changed on the way from some files to the answer.
@@ -75,10 +87,10 @@ impl DocRootSettings {
     }
 
     /// What is known about the file at `path`.
-    pub(crate) fn hint(&self, path: &[u8]) -> Hint {
-        let fit = self.hints.iter().filter(|(rule, _)| rule.fits(path));
-        let best = fit.max_by_key(|(rule, _)| rule.precision());
-        best.map_or_else(Hint::default, |(_, hint)| *hint)
+    pub(crate) fn hint(&self, path: &[u8]) -> (Hint, Priority) {
+        let fit = self.hints.iter().filter(|hint| hint.rule.fits(path));
+        let best = fit.max_by_key(|hint| hint.rule.precision());
+        best.map_or_else(Default::default, |hint| (hint.cache, hint.priority))
     }
 }
 

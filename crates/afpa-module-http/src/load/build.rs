@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use afpa_cache::root::{OpenFile, VersionError, read_exact_version};
 use afpa_cache::{Family, Keep, Object, Payload, Stamp, Ticket};
+use afpa_framework::Priority;
 use afpa_http::{Coding, CodingSet, EntityTag, ResponseHead, Status};
 use siphasher::sip128::SipHasher13;
 
@@ -84,8 +85,12 @@ pub(super) fn build(
     for (coding, file) in &sources.stored {
         codings.push(payload_of(ticket, kept, *coding, file)?);
     }
-    let about =
-        About { content_type: &draft.content_type, fields: draft.fields.into(), last_modified };
+    let about = About {
+        content_type: &draft.content_type,
+        fields: draft.fields.into(),
+        priority: draft.priority,
+        last_modified,
+    };
     Ok(assemble(about, codings, draft.due))
 }
 
@@ -118,6 +123,7 @@ pub(super) fn with_codings(
     let about = About {
         content_type: &header.content_type,
         fields: Arc::clone(&header.fields),
+        priority: header.priority,
         last_modified: header.last_modified,
     };
     Ok(assemble(about, codings, CodingSet::IDENTITY))
@@ -221,6 +227,7 @@ fn content_of(codings: &[Coded]) -> Result<Cow<'_, [u8]>, BuildError> {
 struct About<'a> {
     content_type: &'a str,
     fields: Arc<[(String, String)]>,
+    priority: Priority,
     last_modified: u64,
 }
 
@@ -232,11 +239,9 @@ fn assemble(about: About<'_>, codings: Vec<Coded>, due: CodingSet) -> Content {
         variants.push(Description { about: &about, varies }.variant(index, &coded));
         payloads.push(coded.payload);
     }
-    let About { content_type, fields, last_modified } = about;
-    Content {
-        header: HttpHeader::new(last_modified, content_type, fields, variants, due),
-        payloads,
-    }
+    let About { content_type, fields, priority, last_modified } = about;
+    let header = HttpHeader::new(last_modified, content_type, fields, variants, due);
+    Content { header: header.with_priority(priority), payloads }
 }
 
 /// Last-Modified must not lie in the future (RFC 9110 section 8.8.2.1).

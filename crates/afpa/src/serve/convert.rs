@@ -6,8 +6,9 @@ use std::time::Duration;
 use afpa_cache::root::{RootSettings, SymlinkPolicy};
 use afpa_cache::watch::WatchSettings;
 use afpa_cache::{CacheSettings, Hint, Keep, PolicyKind, PolicySetting};
+use afpa_framework::Priority;
 use afpa_http::{Coding, RequestLimits};
-use afpa_module_http::{Charset, Compression, DocRootSettings, FilterRule, PathRule};
+use afpa_module_http::{Charset, Compression, DocRootSettings, FileHint, FilterRule, PathRule};
 use afpa_police::Police;
 use afpa_server::{Address, KernelActivity, Settings};
 
@@ -30,6 +31,7 @@ pub(super) fn engine(
         connections_per_client: config.limits.connections_per_client,
         remote_timeout: config.groups.iter().map(|group| group.exchange.shortest()).min(),
         pipelined: config.limits.pipelined,
+        long_sends: config.limits.long_sends,
         ..Settings::default()
     }
 }
@@ -108,7 +110,7 @@ fn filter(filter: &config::RootFilter) -> FilterRule {
     FilterRule { rule, includes: filter.includes, charset, headers: filter.headers.clone() }
 }
 
-fn hint(hint: &config::RootHint) -> (PathRule, Hint) {
+fn hint(hint: &config::RootHint) -> FileHint {
     let rule = PathRule { prefix: hint.prefix.clone(), extensions: hint.extensions.clone() };
     let keep = match hint.keep {
         config::Keep::Auto => Keep::Auto,
@@ -120,7 +122,12 @@ fn hint(hint: &config::RootHint) -> (PathRule, Hint) {
     let seconds = hint.expiry.as_millis().div_ceil(1000);
     let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
     let expiry = (seconds > 0).then(|| Duration::from_secs(seconds));
-    (rule, Hint { keep, weight, expiry })
+    let priority = match hint.priority {
+        config::Priority::High => Priority::High,
+        config::Priority::Normal => Priority::Normal,
+        config::Priority::Low => Priority::Low,
+    };
+    FileHint { rule, cache: Hint { keep, weight, expiry }, priority }
 }
 
 fn compression(settings: &config::Compression) -> Compression {

@@ -12,6 +12,7 @@ mod fields;
 mod includes;
 
 use afpa_cache::{Hint, Ticket};
+use afpa_framework::Priority;
 use afpa_http::CodingSet;
 
 use super::build::BuildError;
@@ -35,6 +36,8 @@ pub(super) struct Draft {
     pub(super) due: CodingSet,
     /// What is known about it, for the cache.
     pub(super) hint: Hint,
+    /// Among the long responses of a core that is behind.
+    pub(super) priority: Priority,
 }
 
 /// Where a draft comes from.
@@ -95,12 +98,14 @@ impl Draft {
     /// A file as it is.
     pub(super) fn of(doc_root: &DocRoot, sources: &Sources) -> Draft {
         let settings = doc_root.settings();
+        let (hint, priority) = settings.hint(&sources.path);
         Draft {
             content_type: doc_root.media().content_type(&sources.path).into_owned(),
             fields: settings.headers.clone(),
             content: None,
             due: CodingSet::IDENTITY,
-            hint: settings.hint(&sources.path),
+            hint,
+            priority,
         }
     }
 

@@ -192,6 +192,8 @@ impl Metrics {
             seen.engine(|c| &c.timed_out),
         )?;
         counter(out, "connections_aborted", "File changed meanwhile", seen.engine(|c| &c.aborted))?;
+        let waits = seen.engine(|c| &c.waits);
+        counter(out, "turns_waited_for", "Turns that long responses waited for", waits)?;
         counter(out, "accept_errors", "Failed accepts", seen.engine(|c| &c.accept_errors))?;
         bytes(out, "received", "Bytes received", seen.engine(|c| &c.received_bytes))?;
         bytes(out, "sent", "Bytes sent", seen.engine(|c| &c.sent_bytes))

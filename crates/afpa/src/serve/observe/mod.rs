@@ -162,6 +162,7 @@ impl Observed {
                 "accept_errors": self.engine(|c| &c.accept_errors),
                 "received_bytes": self.engine(|c| &c.received_bytes),
                 "sent_bytes": self.engine(|c| &c.sent_bytes),
+                "turns_waited_for": self.engine(|c| &c.waits),
             },
             "access_log": {
                 "written": access_log.written(),
