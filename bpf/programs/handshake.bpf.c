@@ -230,6 +230,8 @@ __noinline int afpa_open_socketless(struct __sk_buff *skb, struct work *work, co
 	afpa_client_way_recall(&own.key, &fresh->way, CLIENT_WAY_OF_COOKIE);
 	fresh->way_known = rtx_clock(now);
 	if (bpf_map_update_elem(&flows, &own.key, mine->fresh, BPF_NOEXIST)) {
+		if (bpf_map_lookup_elem(&flows, &own.key))
+			return GO_ON; /* another processor has opened it just now */
 		count_at(own.place, AFPA_PASS_FLOWS_FULL);
 		return own.length ? assign_unopened(skb, &own) : TCX_DROP;
 	}

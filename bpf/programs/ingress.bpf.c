@@ -152,14 +152,20 @@ static __always_inline bool prove_fresh(struct __sk_buff *skb, struct work *work
 	return turn->reason == AFPA_ANSWERED;
 }
 
-/* The flow of a first request on a connection that was proven, or NULL. */
-static __always_inline struct afpa_flow *open_flow(struct work *work, const struct segment *s, struct turn *turn)
+/*
+ * The flow of a first request on a connection that was proven, or NULL. `opened_elsewhere`: another processor has entered it
+ * just now, and may have answered this very request.
+ */
+static __always_inline struct afpa_flow *open_flow(struct work *work, const struct segment *s, struct turn *turn,
+						   bool *opened_elsewhere)
 {
 	enum afpa_reason why = turn->reason;
 
 	turn->reason = AFPA_PASS_FLOWS_FULL;
-	if (bpf_map_update_elem(&flows, &s->key, work->fresh, BPF_NOEXIST))
+	if (bpf_map_update_elem(&flows, &s->key, work->fresh, BPF_NOEXIST)) {
+		*opened_elsewhere = bpf_map_lookup_elem(&flows, &s->key);
 		return NULL;
+	}
 	count_at(s->place, AFPA_FLOW_OPENED);
 	turn->reason = why;
 	return bpf_map_lookup_elem(&flows, &s->key);
@@ -194,13 +200,16 @@ static __always_inline int serve(struct __sk_buff *skb, struct work *work, const
 				 const struct afpa_listener *listener, struct afpa_flow **flow, struct turn *turn)
 {
 	enum afpa_reason fit = turn->reason;
+	bool opened_elsewhere = false;
 
 	if (!*flow && !prove_fresh(skb, work, s, listener, turn))
 		return GO_ON;
 	work->request.may_close = *flow && (*flow)->socketless;
 	derive(skb, work, s, listener, *flow && (*flow)->flags & AFPA_FLOW_PARTIAL, turn);
 	if (!*flow && turn->certainty != REQUEST_UNSURE)
-		*flow = open_flow(work, s, turn);
+		*flow = open_flow(work, s, turn, &opened_elsewhere);
+	if (opened_elsewhere)
+		return begin_anew(skb);
 	if (*flow && turn->certainty == REQUEST_ANSWERABLE && fit == AFPA_ANSWERED)
 		return respond(skb, work, s, *flow, turn);
 	if (fit != AFPA_ANSWERED)
