@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Long answers, those that do not fit the gather buffer, may send so many bytes in a round. One that finds them spent
-//! waits. Before the next round the core looks at its sockets, so requests that have arrived meanwhile are
+//! waits, unless it is nearly done. Before the next round the core looks at its sockets, so requests that have arrived meanwhile are
 //! answered; short answers never wait. Where nobody waits, a turn costs a comparison.
 
 use std::cell::{Cell, RefCell};
@@ -44,6 +44,10 @@ pub(crate) struct Ticket {
     turns: Rc<Turns>,
     number: Option<u64>,
 }
+
+/// Who has no more to send than this does not wait, unless its priority is low: it would be first in most rounds, and
+/// the queue would cost more than it gains.
+const SHORT: u64 = 64 * 1024;
 
 /// Who has waited so long goes before all others, so that nobody starves.
 const LONGEST_MS: u64 = 100;
@@ -117,7 +121,9 @@ impl Ticket {
         let turns = &self.turns;
         let mut queue = turns.queue.borrow_mut();
         let Some(number) = self.number else {
-            let free = turns.round.get() == 0 || (queue.waiting() == 0 && turns.left.get() > 0);
+            let ends = claim.bytes_left <= SHORT && claim.priority <= Priority::Normal;
+            let some_left = queue.waiting() == 0 && turns.left.get() > 0;
+            let free = ends || some_left || turns.round.get() == 0;
             if free {
                 return Poll::Ready(());
             }
@@ -290,24 +296,38 @@ mod tests {
     #[test]
     fn a_round_has_so_many_bytes_and_who_finds_them_spent_waits() {
         let turns = Rc::new(Turns::default());
-        turns.set_round(1_000);
+        turns.set_round(1_000_000);
         let mut tickets: Vec<Ticket> = (0..4).map(|_| turns.ticket()).collect();
-        assert!(poll(&mut tickets[0], 5_000).is_ready());
-        turns.sent(600);
-        assert!(poll(&mut tickets[1], 5_000).is_ready(), "some bytes are left");
-        turns.sent(600);
-        for (ticket, bytes_left) in tickets.iter_mut().zip([4_400, 4_400, 300, 200]) {
+        assert!(poll(&mut tickets[0], 5_000_000).is_ready());
+        turns.sent(600_000);
+        assert!(poll(&mut tickets[1], 5_000_000).is_ready(), "some bytes are left");
+        turns.sent(600_000);
+        for (ticket, bytes_left) in tickets.iter_mut().zip([4_400_000, 4_400_000, 300_000, 200_000])
+        {
             assert!(poll(ticket, bytes_left).is_pending());
         }
         assert_eq!(turns.take_waits(), 4);
         turns.begin_round(0);
-        assert!(poll(&mut tickets[3], 200).is_ready() && poll(&mut tickets[2], 300).is_ready());
-        assert!(poll(&mut tickets[0], 4_400).is_ready(), "the first of equals goes with them");
-        assert!(poll(&mut tickets[1], 4_400).is_pending());
+        assert!(poll(&mut tickets[3], 200_000).is_ready());
+        assert!(poll(&mut tickets[2], 300_000).is_ready());
+        assert!(poll(&mut tickets[0], 4_400_000).is_ready(), "the first of equals goes with them");
+        assert!(poll(&mut tickets[1], 4_400_000).is_pending());
         drop(tickets);
         assert_eq!(turns.queue.borrow().seats.len(), 0);
         turns.begin_round(0);
         assert!(!turns.needed.get());
+    }
+
+    #[test]
+    fn who_is_nearly_done_does_not_wait_unless_its_priority_is_low() {
+        let turns = Rc::new(Turns::default());
+        turns.set_round(1_000);
+        turns.sent(1_000);
+        assert!(poll(&mut turns.ticket(), SHORT).is_ready());
+        assert!(poll(&mut turns.ticket(), SHORT + 1).is_pending());
+        let low = claim(Priority::Low, 1);
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(turns.ticket().poll(&mut context, low, || 0).is_pending());
     }
 
     #[test]
