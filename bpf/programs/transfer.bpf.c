@@ -136,6 +136,7 @@ static __always_inline int on_segment(struct __sk_buff *skb, struct work *work, 
 		count_at(s->place, AFPA_TRANSFER_ON_ACK);
 	if (progress == PROGRESS_DONE) {
 		complete(flow, transfer);
+		note_fin(flow, s);
 		bpf_map_delete_elem(&transfers, &s->key);
 		count_at(s->place, AFPA_TRANSFER_DONE);
 		return begin_anew(skb);

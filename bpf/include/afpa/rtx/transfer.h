@@ -174,6 +174,7 @@ static __always_inline void start_sending(struct sending *sending, const struct 
 	sending->ipv6 = is_ipv6(&transfer->flow);
 	sending->timestamps = !!(flow->flags & AFPA_FLOW_TIMESTAMPS);
 	sending->ecn = !!(flow->flags & AFPA_FLOW_ECN);
+	sending->closes = flow->socketless == AFPA_SOCKETLESS_CLOSING;
 	sending->payload_max = flow->mss;
 	sending->place = transfer->place;
 }

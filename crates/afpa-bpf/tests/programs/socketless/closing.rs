@@ -381,6 +381,74 @@ fn a_drained_fast_path_hands_all_connections_over() {
     client.ask_user();
 }
 
+// --- the end of a long answer ---
+
+/// A connection on which a client has asked for an answer of several segments, and for the end.
+fn long() -> Option<(Bench, RawClient)> {
+    let bench = Bench::new()?;
+    crate::support::Sample::new(vec![b'k'; 30_000]).pin_both(&bench.fast_path, "/long.html");
+    let mut client = bench.open();
+    client
+        .push(&client.data("GET /long.html HTTP/1.1\r\nHost: server\r\nConnection: close\r\n\r\n"));
+    Some((bench, client))
+}
+
+/// All of the answer, acknowledged segment by segment but for the last one, which carries our FIN.
+#[track_caller]
+fn take_but_the_last(client: &mut RawClient) -> Segment {
+    loop {
+        let segments = client.collect(SOON);
+        assert!(!segments.is_empty(), "it stands still at {}", client.ack);
+        for segment in segments {
+            if segment.flags & FIN != 0 {
+                assert!(!segment.payload.is_empty() && segment.seq == client.ack, "{segment:?}");
+                return segment;
+            }
+            client.accept(&segment);
+            client.acknowledge();
+        }
+    }
+}
+
+/// As a server's TCP does it: nobody waits for a FIN of its own, which might come behind a delayed acknowledgement.
+#[test]
+fn the_last_segment_of_a_long_answer_carries_the_end() {
+    let Some((bench, mut client)) = long() else { return };
+    let last = take_but_the_last(&mut client);
+    client.accept(&last);
+    client.acknowledge();
+    let answers = client.collect(SOON);
+    assert!(answers.is_empty(), "{answers:?}");
+    client.finish();
+    let answers = client.collect(SOON);
+    assert_eq!((answers.len(), answers[0].flags, answers[0].seq), (1, ACK, client.ack));
+    is_over(&bench, &client);
+}
+
+#[test]
+fn a_client_closes_with_the_acknowledgement_of_a_long_answer() {
+    let Some((bench, mut client)) = long() else { return };
+    let last = take_but_the_last(&mut client);
+    client.accept(&last);
+    client.finish();
+    let answers = client.collect(SOON);
+    assert_eq!((answers.len(), answers[0].flags, answers[0].seq), (1, ACK, client.ack));
+    is_over(&bench, &client);
+}
+
+/// Its bytes have arrived, but not the end: as where something on the way has cut the segment.
+#[test]
+fn the_end_of_a_long_answer_comes_again() {
+    let Some((bench, mut client)) = long() else { return };
+    let last = take_but_the_last(&mut client);
+    client.ack = client.ack.wrapping_add(last.payload.len() as u32);
+    client.acknowledge();
+    takes_fin(&mut client);
+    client.finish();
+    assert_eq!(client.collect(SOON).len(), 1);
+    is_over(&bench, &client);
+}
+
 // --- the same tuple ---
 
 fn syn(client: &RawClient, seq: u32) -> Segment {
