@@ -3,6 +3,9 @@
 //! The functions panic when a promise is broken. They are driven by libFuzzer (`fuzz_targets/`)
 //! and by an ordinary test of afpa-http, which includes this file.
 
+/// The target of server-side includes; an ordinary test of afpa-includes has the file.
+#[cfg(not(test))]
+pub mod includes;
 /// Targets of the proxy. An ordinary test of afpa-http includes this file, and has no use for them.
 #[cfg(not(test))]
 pub mod proxy;

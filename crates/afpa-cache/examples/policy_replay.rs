@@ -1,4 +1,5 @@
-//! Prints how each replacement policy does on a trace of yours.
+//! Prints how each replacement policy does on a trace of yours, and `auto`, which judges them every 10,000
+//! requests and changes to the best.
 //!
 //! ```text
 //! cargo run --release -p afpa-cache --example policy_replay -- TRACE CAPACITY
@@ -14,7 +15,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::process::ExitCode;
 
-use afpa_cache::policy::replay::{Request, compare, table};
+use afpa_cache::PolicyKind;
+use afpa_cache::policy::replay::{Request, compare, line, replay_auto, table};
+
+/// Requests between two judgements of `auto`.
+const PERIOD: usize = 10_000;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -44,7 +49,13 @@ fn run(trace: &str, capacity: &str) -> Result<String, Box<dyn Error>> {
             read(BufReader::new(File::open(path).map_err(|error| format!("{path}: {error}"))?))?
         }
     };
-    Ok(table(&compare(capacity, &requests)))
+    let mut text = table(&compare(capacity, &requests));
+    let (auto, changes) = replay_auto(PolicyKind::default(), capacity, &requests, PERIOD);
+    line(&mut text, "auto", &auto);
+    for (number, change) in changes {
+        text.push_str(&format!("  after {number} requests: {change}\n"));
+    }
+    Ok(text)
 }
 
 /// Numbers the keys in the order in which they first appear.
@@ -58,7 +69,7 @@ fn read(lines: impl BufRead) -> Result<Vec<Request>, Box<dyn Error>> {
         }
         let (size, key) = parse(line).ok_or_else(|| format!("line {number}: not `size key`"))?;
         let next = keys.len() as u64;
-        requests.push(Request { key: *keys.entry(key.to_vec()).or_insert(next), size });
+        requests.push(Request::new(*keys.entry(key.to_vec()).or_insert(next), size));
     }
     Ok(requests)
 }

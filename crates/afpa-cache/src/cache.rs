@@ -2,12 +2,13 @@
 //! misses calls [`Cache::begin`].
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use afpa_arena::{Arena, PinnedMut};
 use foldhash::fast::RandomState;
 
+use crate::chooser::Chooser;
 use crate::key::{Key, KeyRef};
 use crate::mailbox::Mailbox;
 use crate::object::{Checked, Content, Epoch, Object, Payload, Seconds};
@@ -27,6 +28,8 @@ pub struct Cache<H> {
     hasher: RandomState,
     epoch: Arc<Epoch>,
     table: Mutex<Table<H>>,
+    /// What the thread that chooses the policy has found.
+    pub(crate) chooser: OnceLock<Chooser>,
 }
 
 impl<H> Cache<H> {
@@ -34,8 +37,10 @@ impl<H> Cache<H> {
     pub fn new(settings: CacheSettings, arena: Arena) -> Arc<Cache<H>> {
         let hasher = RandomState::default();
         let epoch = Arc::new(Epoch::default());
-        let table = Table::new(settings.clone(), hasher.clone(), Arc::clone(&epoch));
-        Arc::new(Cache { settings, arena, hasher, epoch, table: Mutex::new(table) })
+        let limit = arena.usage().limit;
+        let table = Table::new(settings.clone(), limit, hasher.clone(), Arc::clone(&epoch));
+        let (table, chooser) = (Mutex::new(table), OnceLock::new());
+        Arc::new(Cache { settings, arena, hasher, epoch, table, chooser })
     }
 
     /// Room for `len` bytes in the arena, if need be after ejecting others. Blocks for up to
@@ -107,12 +112,7 @@ impl<H> Cache<H> {
     /// Contents and counts of the cache.
     pub fn stats(&self) -> CacheStats {
         let usage = self.arena.usage();
-        CacheStats {
-            pinned_bytes: usage.used,
-            pinned_limit: usage.limit,
-            policy: self.settings.policy.name(),
-            ..self.table().stats()
-        }
+        CacheStats { pinned_bytes: usage.used, pinned_limit: usage.limit, ..self.table().stats() }
     }
 
     /// Attaches a residency. It is told of the objects that are there already.
@@ -147,7 +147,7 @@ impl<H> Cache<H> {
 
     pub(crate) fn begin_fill(&self, key: &Key, now: Seconds) -> Begun<H> {
         let checked = Checked { epoch: self.epoch.current(), at: now };
-        self.change(|table, _| table.begin(key, checked))
+        self.change(|table, after| table.begin(key, checked, after))
     }
 
     pub(crate) fn look_up(&self, key: KeyRef<'_>, slot: usize) -> Option<Arc<Object<H>>> {
@@ -213,7 +213,7 @@ impl<H> Cache<H> {
 
     /// A panic under the lock is a bug of the cache or of a `Residency`. The table may then be half changed and
     /// could serve stale content, so the panic is passed on.
-    fn table(&self) -> MutexGuard<'_, Table<H>> {
+    pub(crate) fn table(&self) -> MutexGuard<'_, Table<H>> {
         self.table.lock().expect("an earlier panic under the cache's lock")
     }
 }

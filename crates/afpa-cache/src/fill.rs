@@ -13,7 +13,7 @@ use crate::cache::Cache;
 use crate::key::Key;
 use crate::object::{Content, Object, Payload, Seconds};
 use crate::overtaken::{Changed, Overtaken};
-use crate::policy::ObjectId;
+use crate::policy::{Family, Hint, ObjectId};
 use crate::stamp::{Coverage, Stamp};
 use crate::table::Begun;
 
@@ -40,6 +40,8 @@ pub struct Ticket<H> {
     id: ObjectId,
     key: Key,
     suspect: Option<Arc<Object<H>>>,
+    family: Family,
+    hint: Hint,
     open: bool,
 }
 
@@ -51,7 +53,8 @@ impl<H> Cache<H> {
             Begun::There(object) => Fill::Hit(object),
             Begun::UnderWay(arrival) => Fill::Wait(Waiter { arrival }),
             Begun::New { id, suspect } => {
-                Fill::Lead(Ticket { cache: Arc::clone(self), id, key, suspect, open: true })
+                let (cache, family, hint) = (Arc::clone(self), Family::default(), Hint::default());
+                Fill::Lead(Ticket { cache, id, key, suspect, family, hint, open: true })
             }
         }
     }
@@ -75,6 +78,12 @@ impl<H> Ticket<H> {
         self.cache.depends_on(self.id, path);
     }
 
+    /// Says what the object is, for the replacement policy, and what the configuration says of it. Without this
+    /// call it is of the default [`Family`], with the default [`Hint`].
+    pub fn describe(&mut self, family: Family, hint: Hint) {
+        (self.family, self.hint) = (family, hint);
+    }
+
     /// As [`Cache::reserve`]; give the object a [`Payload::File`] when there is no room.
     pub fn reserve(&self, len: usize) -> Option<PinnedMut> {
         self.cache.reserve(len)
@@ -82,7 +91,7 @@ impl<H> Ticket<H> {
 
     /// Lists the object, in place of the one that was there, and hands it to the waiters.
     ///
-    /// An object that alone exceeds a limit is not listed. It is handed to the waiters all the same, and is
+    /// An object that alone exceeds a limit is not listed, nor one whose hint says so. It is handed to the waiters all the same, and is
     /// [`Dropped`](crate::Currency::Dropped) from the start.
     ///
     /// # Errors
@@ -97,7 +106,9 @@ impl<H> Ticket<H> {
     ) -> Result<Arc<Object<H>>, Overtaken<H>> {
         self.open = false;
         let payloads = payloads.into_iter().collect();
-        self.cache.publish(self.id, &self.key, Content { header, payloads, stamp, coverage })
+        let (family, hint) = (self.family, self.hint);
+        let content = Content { header, payloads, stamp, coverage, family, hint };
+        self.cache.publish(self.id, &self.key, content)
     }
 
     /// Declares the [`suspect`](Ticket::suspect) to be what the file system holds, and hands it to the

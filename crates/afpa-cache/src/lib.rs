@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod chooser;
 mod dependencies;
 mod fill;
 mod key;
@@ -35,11 +36,12 @@ pub mod watch;
 
 pub use afpa_arena::{Arena, LockReport, Pinned, PinnedMut};
 pub use cache::Cache;
+pub use chooser::{PolicyReport, ShelfReport};
 pub use fill::{Fill, Ticket, Waiter};
 pub use key::Key;
 pub use object::{Currency, Object, Payload, Seconds};
 pub use overtaken::{Changed, Overtaken};
-pub use policy::{ObjectId, PolicyKind};
+pub use policy::{Family, Hint, Keep, ObjectId, PolicyKind, PolicySetting};
 pub use residency::Residency;
 pub use settings::{CacheSettings, CacheStats};
 pub use stamp::{Coverage, Stamp};

@@ -10,7 +10,7 @@ use afpa_arena::Pinned;
 use smallvec::SmallVec;
 
 use crate::key::Key;
-use crate::policy::ObjectId;
+use crate::policy::{Family, Hint, Keep, ObjectId};
 use crate::stamp::{Coverage, Stamp};
 
 /// A cache object: payloads of one version of a file, with the header data `H` that the protocol
@@ -23,12 +23,16 @@ pub struct Object<H> {
     payloads: Payloads,
     stamp: Stamp,
     coverage: Coverage,
+    family: Family,
+    hint: Hint,
     pinned_bytes: usize,
     open_files: usize,
     dropped: AtomicBool,
     confirmed_in: AtomicU64,
     confirmed_at: AtomicU64,
     max_age: u64,
+    /// The last second of its life, if a hint gives it one.
+    last: u64,
     epoch: Arc<Epoch>,
 }
 
@@ -70,7 +74,8 @@ pub enum Currency {
     Fresh,
     /// It is suspect: events were lost, or it is not watched and too old. Compare stamps first.
     Recheck,
-    /// It was invalidated, ejected, purged or replaced. Responses that are being sent from it may finish.
+    /// It was invalidated, ejected, purged or replaced, or has reached the age of its hint. Responses that are
+    /// being sent from it may finish.
     Dropped,
 }
 
@@ -105,6 +110,16 @@ impl<H> Object<H> {
         self.coverage
     }
 
+    /// The family of its content.
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// What the configuration says of it.
+    pub fn hint(&self) -> Hint {
+        self.hint
+    }
+
     /// Bytes of the arena that its payloads take up.
     pub fn pinned_bytes(&self) -> usize {
         self.pinned_bytes
@@ -117,7 +132,7 @@ impl<H> Object<H> {
 
     /// Whether it may be served at `now`. Costs a few loads.
     pub fn current(&self, now: Seconds) -> Currency {
-        if self.is_dropped() {
+        if self.is_dropped() || self.has_expired(now) {
             Currency::Dropped
         } else if self.is_suspect()
             || now.0.saturating_sub(self.confirmed_at.load(Ordering::Relaxed)) > self.max_age
@@ -129,7 +144,7 @@ impl<H> Object<H> {
     }
 
     pub(crate) fn new(id: ObjectId, key: Key, content: Content<H>, birth: Birth) -> Object<H> {
-        let Content { header, payloads, stamp, coverage } = content;
+        let Content { header, payloads, stamp, coverage, family, hint } = content;
         let (mut pinned_bytes, mut open_files) = (0, 0);
         for payload in &payloads {
             match payload {
@@ -144,6 +159,8 @@ impl<H> Object<H> {
             payloads,
             stamp,
             coverage,
+            family,
+            hint,
             pinned_bytes,
             open_files,
             dropped: AtomicBool::new(false),
@@ -153,6 +170,7 @@ impl<H> Object<H> {
                 Coverage::Watched => u64::MAX,
                 Coverage::Unwatched => birth.max_age_unwatched.as_secs(),
             },
+            last: birth.last,
             epoch: birth.epoch,
         }
     }
@@ -165,20 +183,30 @@ impl<H> Object<H> {
         payloads: Payloads,
         max_age_unwatched: Duration,
     ) -> Object<H> {
-        let (stamp, coverage) = (self.stamp, self.coverage);
+        let (stamp, coverage, family, hint) = (self.stamp, self.coverage, self.family, self.hint);
         let checked = Checked {
             epoch: self.confirmed_in.load(Ordering::Acquire),
             at: Seconds(self.confirmed_at.load(Ordering::Relaxed)),
         };
         let epoch = Arc::clone(&self.epoch);
-        let content = Content { header, payloads, stamp, coverage };
-        let birth = Birth { checked, max_age_unwatched, epoch };
+        let content = Content { header, payloads, stamp, coverage, family, hint };
+        let birth = Birth { checked, last: self.last, max_age_unwatched, epoch };
         Object::new(id, self.key.clone(), content, birth)
     }
 
     /// Whether it was invalidated, ejected, purged or replaced.
     pub fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Acquire)
+    }
+
+    /// Whether it has reached the age of its hint.
+    pub(crate) fn has_expired(&self, now: Seconds) -> bool {
+        now.0 > self.last
+    }
+
+    /// Whether it may be listed.
+    pub(crate) fn is_to_be_kept(&self) -> bool {
+        self.hint.keep != Keep::Never
     }
 
     /// Whether events were lost since its files were last looked at.
@@ -210,11 +238,15 @@ pub(crate) struct Content<H> {
     pub(crate) payloads: Payloads,
     pub(crate) stamp: Stamp,
     pub(crate) coverage: Coverage,
+    pub(crate) family: Family,
+    pub(crate) hint: Hint,
 }
 
 /// What the cache supplies of an object.
 pub(crate) struct Birth {
     pub(crate) checked: Checked,
+    /// The last second of its life.
+    pub(crate) last: u64,
     pub(crate) max_age_unwatched: Duration,
     pub(crate) epoch: Arc<Epoch>,
 }
@@ -248,10 +280,17 @@ mod tests {
 
     fn object(coverage: Coverage, epoch: &Arc<Epoch>) -> Object<()> {
         let checked = Checked { epoch: epoch.current(), at: Seconds(100) };
-        let content =
-            Content { header: (), payloads: Payloads::new(), stamp: Stamp::default(), coverage };
+        let content = Content {
+            header: (),
+            payloads: Payloads::new(),
+            stamp: Stamp::default(),
+            coverage,
+            family: Family::default(),
+            hint: Hint::default(),
+        };
         let max_age_unwatched = Duration::from_secs(10);
-        let birth = Birth { checked, max_age_unwatched, epoch: Arc::clone(epoch) };
+        let (last, epoch) = (u64::MAX, Arc::clone(epoch));
+        let birth = Birth { checked, last, max_age_unwatched, epoch };
         Object::new(ObjectId(1), Key::new(0, b"/"), content, birth)
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::policy::PolicyKind;
+use crate::policy::{PolicyKind, PolicySetting};
 
 /// Limits and choices. The limit on pinned bytes is the arena's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,10 @@ pub struct CacheSettings {
     /// How long [`Cache::reserve`](crate::Cache::reserve) waits for ejected objects to be let go.
     pub release_wait: Duration,
     /// Which objects go first when room is needed.
-    pub policy: PolicyKind,
+    pub policy: PolicySetting,
+    /// Per cent of the arena, and of the open files, that objects may take that are
+    /// [kept always](crate::Keep::Always). At most 90.
+    pub kept_percent: usize,
 }
 
 impl Default for CacheSettings {
@@ -35,7 +38,8 @@ impl Default for CacheSettings {
             bookkeeping_limit: 1 << 30,
             max_age_unwatched: Duration::from_secs(2),
             release_wait: Duration::from_millis(50),
-            policy: PolicyKind::default(),
+            policy: PolicySetting::Fixed(PolicyKind::default()),
+            kept_percent: 50,
         }
     }
 }
@@ -75,6 +79,8 @@ pub struct CacheStats {
     pub replacements: u64,
     /// Suspect objects that a check found unchanged.
     pub confirmations: u64,
-    /// Name of the replacement policy.
-    pub policy: &'static str,
+    /// Objects that answered those who asked for them and were not listed, because a hint says so.
+    pub unkept: u64,
+    /// Objects that were dropped because they reached the age of their hint.
+    pub expiries: u64,
 }

@@ -13,7 +13,8 @@ use support::*;
 #[test]
 fn room_is_made_by_ejecting_others() {
     for policy in PolicyKind::ALL {
-        let cache = cache(CacheSettings { policy, ..CacheSettings::default() }, 1 << 20);
+        let cache =
+            cache(CacheSettings { policy: policy.into(), ..CacheSettings::default() }, 1 << 20);
         for page in 0..100 {
             load_pinned(&cache, &format!("/{page}"), 30_000).expect("room can be made");
         }
@@ -121,7 +122,8 @@ fn bookkeeping_is_limited() {
 #[test]
 fn touches_reach_the_policy() {
     for policy in PolicyKind::ALL {
-        let settings = CacheSettings { policy, objects_limit: 3, ..CacheSettings::default() };
+        let settings =
+            CacheSettings { policy: policy.into(), objects_limit: 3, ..CacheSettings::default() };
         let cache = cache(settings, 1 << 20);
         let mut view = view(&cache);
         for path in ["/a", "/b", "/c"] {

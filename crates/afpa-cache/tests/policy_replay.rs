@@ -3,8 +3,12 @@
 //! The traces come from a seeded generator, so the figures are the same on every machine. Run with
 //! `--nocapture` to see the tables; `examples/policy_replay.rs` prints one for a trace of your own.
 
+mod traces;
+
 use afpa_cache::PolicyKind;
 use afpa_cache::policy::replay::{ReplayResult, Request, compare, replay, table};
+
+use traces::{Random, Zipf, specweb96, unit};
 
 /// Unchanging popularity: the past tells the future, and counting tells it best.
 #[test]
@@ -49,7 +53,7 @@ fn shifting_popularity() {
         assert!(outcome.hits > best * 80 / 100, "{kind} does not follow the change");
     }
     // Each phase is as good as the one before: the first, which had nobody to push out, excepted.
-    let two = replay(&mut *PolicyKind::Lfu.build(), 500, &trace[..40_000]).hits;
+    let two = replay(PolicyKind::Lfu.build(), 500, &trace[..40_000]).hits;
     let eight = outcomes.lfu.hits;
     assert!(eight > two * 4 * 90 / 100, "the aged counts block the cache: {two} and then {eight}");
 }
@@ -65,6 +69,9 @@ fn sizes_of_specweb96() {
     let outcomes = show("SPECweb96 classes, 400 directories, 24 MB", capacity, &trace);
     assert!(outcomes.modified_lru.ejections < outcomes.lru.ejections * 85 / 100);
     assert!(outcomes.modified_lru.hits > outcomes.lru.hits * 115 / 100);
+    // A large file takes the room of a thousand small ones, which are asked for as often each.
+    assert!(outcomes.structured.hits > outcomes.s3_fifo.hits * 130 / 100);
+    assert!(outcomes.structured.hit_bytes > outcomes.lru.hit_bytes);
     for outcome in outcomes.all() {
         assert!(outcome.hits < outcome.requests && outcome.hit_bytes < outcome.bytes);
         assert_eq!(outcome.requests, 150_000);
@@ -79,7 +86,7 @@ fn a_cache_that_holds_everything_misses_each_object_once() {
     let distinct =
         trace.iter().map(|request| request.key).collect::<std::collections::HashSet<_>>();
     for kind in PolicyKind::ALL {
-        let outcome = replay(&mut *kind.build(), u64::MAX, &trace);
+        let outcome = replay(kind.build(), u64::MAX, &trace);
         assert_eq!(outcome.requests - outcome.hits, distinct.len() as u64);
         assert_eq!(outcome.ejections, 0);
     }
@@ -87,9 +94,9 @@ fn a_cache_that_holds_everything_misses_each_object_once() {
 
 #[test]
 fn an_object_larger_than_the_cache_ejects_nobody() {
-    let trace = [unit(1), Request { key: 2, size: 11 }, unit(1)];
+    let trace = [unit(1), Request::new(2, 11), unit(1)];
     for kind in PolicyKind::ALL {
-        let outcome = replay(&mut *kind.build(), 10, &trace);
+        let outcome = replay(kind.build(), 10, &trace);
         assert_eq!((outcome.hits, outcome.ejections), (1, 0), "{kind}");
     }
 }
@@ -99,74 +106,18 @@ struct Outcomes {
     lru: ReplayResult,
     lfu: ReplayResult,
     s3_fifo: ReplayResult,
+    structured: ReplayResult,
 }
 
 impl Outcomes {
-    fn all(&self) -> [ReplayResult; 4] {
-        [self.modified_lru, self.lru, self.lfu, self.s3_fifo]
+    fn all(&self) -> [ReplayResult; 5] {
+        [self.modified_lru, self.lru, self.lfu, self.s3_fifo, self.structured]
     }
 }
 
 fn show(title: &str, capacity: u64, trace: &[Request]) -> Outcomes {
     let outcomes = compare(capacity, trace);
     println!("{title}\n{}", table(&outcomes));
-    let [modified_lru, lru, lfu, s3_fifo] = outcomes.map(|(_, outcome)| outcome);
-    Outcomes { modified_lru, lru, lfu, s3_fifo }
-}
-
-fn unit(key: u64) -> Request {
-    Request { key, size: 1 }
-}
-
-fn specweb96(directories: &Zipf, random: &mut Random) -> Request {
-    let class = match random.below(100) {
-        0..35 => 0,
-        35..85 => 1,
-        85..99 => 2,
-        _ => 3,
-    };
-    let (directory, file) = (directories.draw(random), random.below(9));
-    Request {
-        key: (directory * 4 + class) * 9 + file,
-        size: (file + 1) * 100 * 10u64.pow(class as u32),
-    }
-}
-
-/// Draws ranks with probabilities proportional to `1 / rank^skew`.
-struct Zipf {
-    cumulative: Vec<f64>,
-}
-
-impl Zipf {
-    fn new(ranks: u64, skew: f64) -> Zipf {
-        let mut sum = 0.0;
-        let weights = (1..=ranks).map(|rank| {
-            sum += (rank as f64).powf(-skew);
-            sum
-        });
-        Zipf { cumulative: weights.collect() }
-    }
-
-    fn draw(&self, random: &mut Random) -> u64 {
-        let all = self.cumulative.last().copied().unwrap_or_default();
-        let point = all * (random.next() >> 11) as f64 / (1u64 << 53) as f64;
-        self.cumulative.partition_point(|&sum| sum <= point) as u64
-    }
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
+    let [modified_lru, lru, lfu, s3_fifo, structured] = outcomes.map(|(_, outcome)| outcome);
+    Outcomes { modified_lru, lru, lfu, s3_fifo, structured }
 }

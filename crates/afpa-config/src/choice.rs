@@ -22,7 +22,7 @@ pub trait Choice: Copy + 'static {
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name { $($(#[$variant_doc])* $variant,)+ }
 
         impl $crate::Choice for $name {
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn words_are_listed_for_people() {
-        assert_eq!(Policy::kind(), "`afpa-lru`, `lru`, `lfu` or `s3-fifo`");
+        assert_eq!(Policy::kind(), "`afpa-lru`, `lru`, `lfu`, `s3-fifo`, `structured` or `auto`");
         assert_eq!(LogFormat::kind(), "`text` or `json`");
     }
 }

@@ -65,6 +65,7 @@ impl Limits {
             fields: s.count("fields", 100, 1..=128),
             body: s.size("body", MIB, 0..=GIB),
             pipelined: s.count("pipelined", 128, 1..=1024),
+            long_sends: s.size("long_sends", MIB, 0..=64 * MIB),
             counted_request_sets: s.count("counted_request_sets", 1000, 0..=1_000_000),
         }
     }
@@ -93,6 +94,7 @@ impl Cache {
             open_files: s.count("open_files", 4096, 16..=1_000_000),
             objects: s.count("objects", 1_000_000, 16..=100_000_000),
             policy: s.choice("policy", Policy::AfpaLru),
+            kept_percent: s.count("kept_percent", 50, 0..=90),
         }
     }
 }

@@ -10,7 +10,9 @@ use afpa_router::{
 };
 
 use crate::choice::Choice;
+use crate::filters::RootFilter;
 use crate::finding::Location;
+use crate::hints::RootHint;
 use crate::model::{Behaviour, Config, ServerGroup, SiteSettings, UrlPath};
 use crate::rules::server_addresses;
 use crate::units::Listen;
@@ -37,6 +39,13 @@ pub struct Root {
     pub index: Vec<String>,
     /// Whether it is the document root of the site, which alone has home directories.
     pub is_site_root: bool,
+    /// What is known about its files. Their prefixes are below the directory.
+    pub hints: Vec<RootHint>,
+    /// What is changed of its files. Their prefixes are below the directory.
+    pub filters: Vec<RootFilter>,
+    /// The part of a URL path that the directory stands for, without a slash at its end. Only where there are
+    /// filters: a page may include others by their URLs.
+    pub mount: String,
 }
 
 /// Where a path and its content groups are written.
@@ -169,7 +178,7 @@ impl Building<'_, '_> {
             action,
             rewrite: None,
         };
-        let cached = self.site.root.clone().map(|root| self.cached(root, &[], true));
+        let cached = self.site.root.clone().map(|root| self.cached(root, &[], None));
         let to = self.site.to.as_deref().map(|to| self.distributed(to, self.site.affinity));
         let all = afpa_router::ContentGroup::All;
         match (cached, to) {
@@ -225,16 +234,30 @@ impl Building<'_, '_> {
             rewrite = (strip > 0).then_some(Rewrite { strip, head: Vec::new() });
             let index = [&behaviour.index, &path.behaviour.index];
             let index = index.into_iter().find(|index| !index.is_empty());
-            self.cached(root.clone(), index.map_or(&[], |index| index), false)
+            let index = index.map_or(&[][..], |index| index);
+            self.cached(root.clone(), index, path.prefix.get(..strip))
         } else {
-            self.cached(self.site.root.clone().unwrap_or_default(), &behaviour.index, true)
+            self.cached(self.site.root.clone().unwrap_or_default(), &behaviour.index, None)
         };
         Content { group, conditions: conditions(behaviour), action, rewrite }
     }
 
-    fn cached(&mut self, directory: PathBuf, index: &[String], is_site_root: bool) -> Action {
+    /// `mount`: what of a URL path the directory stands for; `None`: it is the root of the site.
+    fn cached(&mut self, directory: PathBuf, index: &[String], mount: Option<&str>) -> Action {
         let index = if index.is_empty() { &self.site.index } else { index };
-        let root = Root { site: self.index, directory, index: index.to_vec(), is_site_root };
+        let below = mount.unwrap_or_default();
+        let hints = self.site.hints.iter().filter_map(|hint| RootHint::below(hint, below));
+        let filters = self.site.filters.iter().filter_map(|filter| filter.below(below));
+        let filters: Vec<RootFilter> = filters.collect();
+        let root = Root {
+            site: self.index,
+            directory,
+            index: index.to_vec(),
+            is_site_root: mount.is_none(),
+            hints: hints.collect(),
+            mount: if filters.is_empty() { String::new() } else { below.to_owned() },
+            filters,
+        };
         let known = self.roots.iter().position(|known| *known == root);
         let number = known.unwrap_or_else(|| {
             self.roots.push(root);
@@ -253,6 +276,14 @@ impl Building<'_, '_> {
             Affinity::Cookie => afpa_router::Affinity::Cookie,
         };
         Action::Distributed { group, affinity }
+    }
+}
+
+impl UrlPath {
+    /// Whether a directory of its own is cached somewhere below it.
+    pub(crate) fn has_root(&self) -> bool {
+        let contents = self.contents.iter().map(|content| &content.behaviour);
+        contents.chain([&self.behaviour]).any(|behaviour| behaviour.root.is_some())
     }
 }
 

@@ -9,9 +9,11 @@ mod choice;
 mod defaults;
 mod document;
 mod fault;
+mod filters;
 mod finding;
 mod groups;
 mod hierarchy;
+mod hints;
 mod items;
 mod listeners;
 mod machine;
@@ -36,8 +38,10 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 pub use choice::Choice;
+pub use filters::{RootFilter, SiteFilter};
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
 pub use hierarchy::{Hierarchy, Root};
+pub use hints::{Keep, Priority, RootHint, SiteHint};
 pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use model::{
@@ -125,12 +129,14 @@ fn parse(
     hierarchy::name_servers(&mut config);
     findings.extend(checks::consistency(&config, &settings));
     findings.extend(police::consistency(&config.police, &settings));
+    findings.extend(hints::consistency(&config, &settings));
+    findings.extend(filters::consistency(&config, &settings));
     findings.extend(routes::consistency(&config, &settings));
     Ok((Loaded { config, settings, warnings: Vec::new(), source }, findings))
 }
 
 /// A file with one of each section that may appear several times.
-const CATALOGUE: &str = "[[server_group]]\n[[site]]\n[[site.path]]\n[[site.path.content]]\n";
+const CATALOGUE: &str = "[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.path]]\n[[site.path.content]]\n";
 
 /// Every setting that there is, once.
 fn known(machine: &Machine) -> Settings {

@@ -12,7 +12,9 @@ use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::{Affinity, GroupSettings};
 
 use crate::choice::choice;
+use crate::filters::SiteFilter;
 use crate::finding::Location;
+use crate::hints::SiteHint;
 use crate::settings::Instance;
 use crate::units::Listen;
 
@@ -70,6 +72,8 @@ pub struct Limits {
     pub body: usize,
     /// Pipelined requests answered in one write.
     pub pipelined: usize,
+    /// Bytes of long responses that a worker sends before it looks at its other connections again; 0: no limit.
+    pub long_sends: usize,
     /// Request sets that have counters of their own.
     pub counted_request_sets: usize,
 }
@@ -111,6 +115,10 @@ choice! {
         Lfu = "lfu",
         /// S3-FIFO, whose working set survives a scan.
         S3Fifo = "s3-fifo",
+        /// Classes by size and type, each with its share of the room.
+        Structured = "structured",
+        /// The one that does best on the recent requests.
+        Auto = "auto",
     }
 }
 
@@ -129,6 +137,8 @@ pub struct Cache {
     pub objects: usize,
     /// Replacement policy.
     pub policy: Policy,
+    /// Per cent of the arena, and of `open_files`, for objects that hints keep always.
+    pub kept_percent: usize,
 }
 
 /// How a change of a file is noticed.
@@ -344,6 +354,12 @@ pub struct SiteSettings {
     pub forwarded_from: Vec<Network>,
     /// `[site.limits]`.
     pub limits: LimitSettings,
+    /// Every `[[site.hint]]`.
+    pub hints: Vec<SiteHint>,
+    /// Bytes of the longest page that includes others, expanded.
+    pub includes_size: usize,
+    /// Every `[[site.filter]]`.
+    pub filters: Vec<SiteFilter>,
     /// Every `[[site.path]]`.
     pub paths: Vec<UrlPath>,
     /// Which `[[site]]`.

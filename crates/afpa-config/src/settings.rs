@@ -102,7 +102,10 @@ impl Settings {
 pub(crate) fn heading(section: &str) -> String {
     match section {
         "" => "the top level".to_owned(),
-        "site" | "site.path" | "site.path.content" | "server_group" => format!("[[{section}]]"),
+        "site" | "site.hint" | "site.filter" | "site.path" | "site.path.content"
+        | "server_group" => {
+            format!("[[{section}]]")
+        }
         _ => format!("[{section}]"),
     }
 }

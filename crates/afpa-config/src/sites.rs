@@ -5,11 +5,13 @@ use std::net::SocketAddr;
 use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::select::Affinity;
 
+use crate::filters::SiteFilter;
+use crate::hints::SiteHint;
 use crate::items::Item;
 use crate::model::{Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlinks, UrlPath};
 use crate::reader::{Reader, Section};
 use crate::rules;
-use crate::units::Listen;
+use crate::units::{KIB, Listen, MIB};
 
 /// What is served from the cache when everything else goes to servers: files whose content does not
 /// depend on who asks.
@@ -46,12 +48,21 @@ impl SiteSettings {
             proxy_from: s.texts("proxy_from", "networks", Vec::new(), rules::network),
             forwarded_from: s.texts("forwarded_from", "networks", Vec::new(), rules::network),
             limits: LimitSettings::default(),
+            hints: Vec::new(),
+            includes_size: s.size("includes_size", MIB, KIB..=64 * MIB),
+            filters: Vec::new(),
             paths: Vec::new(),
             instance: item.instance,
             location: item.location.clone(),
         };
         let limits = reader.within("site.limits", item);
         site.limits = read_limits(reader.at(&limits));
+        for hint in reader.items("site.hint", Some(item)) {
+            site.hints.push(SiteHint::read(reader, &hint));
+        }
+        for filter in reader.items("site.filter", Some(item)) {
+            site.filters.push(SiteFilter::read(reader, &filter));
+        }
         for path in reader.items("site.path", Some(item)) {
             site.paths.push(UrlPath::read(reader, &path));
         }

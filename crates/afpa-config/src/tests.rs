@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use super::*;
 
+mod filters;
 mod hierarchy;
+mod hints;
 
 fn machine() -> Machine {
     Machine {

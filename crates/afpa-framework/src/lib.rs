@@ -36,6 +36,6 @@ pub use counter::Counter;
 pub use helpers::{Helpers, Overloaded};
 pub use module::{Cached, Derived, Miss, Module, Persistence, Timeout, Waiting};
 pub use network::{Network, NotANetwork};
-pub use outbox::{Outbox, Part};
+pub use outbox::{Outbox, Part, Priority};
 pub use preface::{BrokenPreface, Preface};
 pub use state::{Context, Event, State};

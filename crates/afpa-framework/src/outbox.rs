@@ -20,8 +20,22 @@ pub struct Outbox {
     pub bytes: Vec<u8>,
     /// Parts that follow the bytes.
     pub parts: VecDeque<Part>,
+    /// Of the response to which the parts belong, where long responses wait for one another.
+    pub priority: Priority,
     /// The record of the response to which the parts belong; it is written when they have been sent.
     pub receipt: Option<Box<Receipt>>,
+}
+
+/// Which long responses go first when a core is behind. The first one is the smallest in the order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// Before all others.
+    High,
+    /// By the bytes that are left.
+    #[default]
+    Normal,
+    /// After all others.
+    Low,
 }
 
 /// A piece of a response that is sent from where it lies.
@@ -99,6 +113,7 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.parts.clear();
+        self.priority = Priority::default();
         self.receipt = None;
     }
 }

@@ -33,6 +33,17 @@ impl EntityTag {
         EntityTag(tag.into_boxed_str())
     }
 
+    /// The tag of content that is not in a file: a digest of the decoded content, and the coding.
+    pub fn from_digest(digest: u128, coding: Coding) -> EntityTag {
+        let mut tag = format!("\"{digest:032x}");
+        if coding != Coding::Identity {
+            tag.push('-');
+            tag.push_str(coding.token());
+        }
+        tag.push('"');
+        EntityTag(tag.into_boxed_str())
+    }
+
     /// A tag with the given text between the quotes; `None` if a byte may not stand there.
     pub fn new(opaque: &str) -> Option<EntityTag> {
         let fits = opaque.bytes().all(is_etagc);

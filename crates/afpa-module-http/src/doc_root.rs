@@ -10,7 +10,7 @@ use afpa_http::media::MediaTypes;
 use afpa_http::{Host, Request};
 
 use crate::header::HttpHeader;
-use crate::load::{Compressor, Homes, RootedPath, split_home};
+use crate::load::{Compressor, Homes, Pipeline, RootedPath, split_home};
 use crate::push::{Changes, Pusher};
 use crate::settings::DocRootSettings;
 
@@ -19,6 +19,7 @@ pub struct DocRoot {
     key: u32,
     settings: DocRootSettings,
     media: MediaTypes,
+    pipeline: Pipeline,
     cache: Arc<Cache<HttpHeader>>,
     compressor: Arc<Compressor>,
     root: DocumentRoot,
@@ -70,6 +71,7 @@ impl DocRoot {
         let doc_root = Arc::new(Self {
             key,
             homes: settings.homes.as_deref().map(|dir| Homes::new(dir, root.settings())),
+            pipeline: Pipeline::new(&settings),
             settings,
             media,
             cache,
@@ -121,6 +123,10 @@ impl DocRoot {
         if object.header().wants_codings(request) {
             self.compressor.enqueue(self, object);
         }
+    }
+
+    pub(crate) fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
     }
 
     pub(crate) fn media(&self) -> &MediaTypes {

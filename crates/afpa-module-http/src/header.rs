@@ -4,9 +4,11 @@
 //! object says so (`Vary`), and notes requests for them. When they have been made, an object that has them
 //! replaces it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use afpa_cache::Stamp;
+use afpa_framework::Priority;
 use afpa_http::{Coding, CodingSet, EntityTag, Request, ResponseHead, Validators, coding};
 
 /// Header data of a cache object.
@@ -16,6 +18,10 @@ pub struct HttpHeader {
     pub last_modified: u64,
     /// Media type of the decoded content.
     pub content_type: Box<str>,
+    /// Further fields of the answer.
+    pub(crate) fields: Arc<[(String, String)]>,
+    /// Among the long responses of a core that is behind.
+    pub(crate) priority: Priority,
     available: CodingSet,
     due: CodingSet,
     demand: AtomicU8,
@@ -33,6 +39,8 @@ pub struct Variant {
     pub len: u64,
     /// The version of the file behind the payload. For a stored coding, this is the version of that file.
     pub stamp: Stamp,
+    /// Of the decoded content, if that is not what the file holds but what a filter made of it.
+    pub digest: Option<u128>,
     /// Whether it was found in the file system, and not made by AFPA.
     pub stored: bool,
     /// Its own strong entity tag.
@@ -59,6 +67,7 @@ impl HttpHeader {
     pub(crate) fn new(
         last_modified: u64,
         content_type: &str,
+        fields: Arc<[(String, String)]>,
         codings: Vec<Variant>,
         due: CodingSet,
     ) -> Self {
@@ -70,8 +79,13 @@ impl HttpHeader {
         }
         debug_assert!(variants[Coding::Identity as usize].is_some(), "identity is always there");
         let demand = AtomicU8::new(demand::UNASKED);
-        let content_type = content_type.into();
-        Self { last_modified, content_type, available, due, demand, variants }
+        let (content_type, priority) = (content_type.into(), Priority::default());
+        Self { last_modified, content_type, fields, priority, available, due, demand, variants }
+    }
+
+    /// The same, of another priority.
+    pub(crate) fn with_priority(self, priority: Priority) -> Self {
+        Self { priority, ..self }
     }
 
     /// The codings that were found beside the file, and not made by AFPA.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use afpa_cache::watch::ChangeSink;
-use afpa_cache::{Cache, Fill, Key, Seconds};
+use afpa_cache::{Cache, Fill, Keep, Key, Seconds};
 use afpa_http::Coding;
 
 use crate::doc_root::DocRoot;
@@ -96,6 +96,9 @@ fn keys_of(doc_root: &DocRoot, path: &[u8]) -> Vec<Key> {
 
 /// Loads an object, if it is small and there is room: a push ejects nothing that was asked for.
 fn push(doc_root: &DocRoot, key: &Key, now: Seconds) {
+    if doc_root.settings().hint(&key.path).0.keep == Keep::Never {
+        return;
+    }
     let usage = doc_root.cache().arena().usage();
     let spare = usage.limit.saturating_sub(usage.used);
     if spare < usage.limit / 10 || spare < doc_root.cache().settings().pin_threshold * 2 {

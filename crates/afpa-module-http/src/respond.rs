@@ -303,6 +303,7 @@ fn push_content(
 }
 
 fn push_part(object: &Object<HttpHeader>, variant: &Variant, range: Range<u64>, out: &mut Outbox) {
+    out.priority = object.header().priority;
     match object.payloads().get(variant.payload) {
         Some(Payload::Pinned(bytes)) => {
             out.push(Part::Pinned(bytes.clone(), range.start as usize..range.end as usize));

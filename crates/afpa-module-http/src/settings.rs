@@ -3,7 +3,11 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use afpa_cache::Hint;
+use afpa_framework::Priority;
 use afpa_http::{Coding, RequestLimits};
+
+use crate::path_rule::PathRule;
 
 /// Settings of one document root, with safe defaults.
 #[derive(Clone, Debug)]
@@ -30,6 +34,64 @@ pub struct DocRootSettings {
     pub push: bool,
     /// Most ranges of one request; with more, the whole is sent.
     pub ranges: usize,
+    /// What the URL paths of this directory begin with, where it stands for a prefix; without a slash at the end.
+    pub mount: String,
+    /// What is changed on the way from a file to the answer. Every rule that fits applies, in this order.
+    pub filters: Vec<FilterRule>,
+    /// Bytes of the longest page that includes others, expanded.
+    pub includes_size: usize,
+    /// What is known about some files, for the cache. The most precise rule for a file decides.
+    pub hints: Vec<FileHint>,
+}
+
+/// What is known about some files.
+#[derive(Clone, Debug, Default)]
+pub struct FileHint {
+    /// Which files.
+    pub rule: PathRule,
+    /// For the cache.
+    pub cache: Hint,
+    /// Among the long responses of a core that is behind.
+    pub priority: Priority,
+}
+
+/// What is changed on the way from some files to the answer.
+#[derive(Clone, Debug, Default)]
+pub struct FilterRule {
+    /// For which files.
+    pub rule: PathRule,
+    /// Whether server-side includes are expanded.
+    pub includes: bool,
+    /// The charset of text.
+    pub charset: Charset,
+    /// Fields that are added, or that replace others; without a value: that are removed.
+    pub headers: Vec<(String, String)>,
+}
+
+/// What Content-Type says of the charset of text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Charset {
+    /// What it says by extension.
+    #[default]
+    Keep,
+    /// Nothing: the file says it itself.
+    None,
+    /// This one.
+    Named(String),
+}
+
+impl DocRootSettings {
+    /// Whether server-side includes are expanded in the file at `path`.
+    pub(crate) fn has_includes(&self, path: &[u8]) -> bool {
+        self.filters.iter().any(|filter| filter.includes && filter.rule.fits(path))
+    }
+
+    /// What is known about the file at `path`.
+    pub(crate) fn hint(&self, path: &[u8]) -> (Hint, Priority) {
+        let fit = self.hints.iter().filter(|hint| hint.rule.fits(path));
+        let best = fit.max_by_key(|hint| hint.rule.precision());
+        best.map_or_else(Default::default, |hint| (hint.cache, hint.priority))
+    }
 }
 
 /// Which objects are compressed. Each is compressed once, when it is asked for again.
@@ -74,6 +136,10 @@ impl Default for DocRootSettings {
             compression: Compression::default(),
             push: true,
             ranges: 16,
+            mount: String::new(),
+            filters: Vec::new(),
+            includes_size: 1024 * 1024,
+            hints: Vec::new(),
         }
     }
 }

@@ -7,10 +7,11 @@ use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::{Arena, CacheSettings};
 use afpa_framework::{
     Cached, Client, Derived, Helpers, Miss, Module, NoAccessLog, Now, Outbox, Part, Persistence,
+    Priority,
 };
 use afpa_http::FieldSlots;
 use afpa_module_http::{
-    DocRoot, DocRootSettings, Global, Http, HttpConnection, HttpCounters, Site,
+    DocRoot, DocRootSettings, FileHint, Global, Http, HttpConnection, HttpCounters, PathRule, Site,
 };
 use afpa_proxy::limit::{Gate, LimitSettings};
 
@@ -221,6 +222,22 @@ async fn a_large_object_is_sent_from_its_file() {
     assert_eq!(bench.out.parts.len(), 1);
     assert!(matches!(&bench.out.parts[0], Part::File { range, .. } if *range == (0..100_000)));
     assert!(!bench.out.takes_more(), "nothing may be gathered behind it");
+}
+
+#[tokio::test]
+async fn a_long_answer_has_the_priority_of_its_file_and_the_next_one_its_own() {
+    let root = site();
+    let rule = PathRule { prefix: "/large".to_owned(), extensions: Vec::new() };
+    let hint = FileHint { rule, priority: Priority::High, ..FileHint::default() };
+    let settings = DocRootSettings { hints: vec![hint], ..DocRootSettings::default() };
+    let mut bench = Bench::new(root.path(), settings);
+    let request = b"GET /large.bin HTTP/1.1\r\nHost: x\r\n\r\n";
+    bench.ask(request).await;
+    assert_eq!(bench.out.priority, Priority::High);
+    assert!(bench.interrupt(request).is_some(), "a hit");
+    assert_eq!(bench.out.priority, Priority::High);
+    bench.ask(b"GET /words.txt HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    assert_eq!(bench.out.priority, Priority::Normal);
 }
 
 #[tokio::test]

@@ -23,6 +23,8 @@ pub struct WorkerCounters {
     pub received_bytes: Counter,
     /// Bytes sent.
     pub sent_bytes: Counter,
+    /// Turns that long responses had to wait for.
+    pub waits: Counter,
     /// Requests that left the deferred-interrupt context for a helper thread.
     pub left_for_thread: Counter,
 }

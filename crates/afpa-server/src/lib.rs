@@ -7,6 +7,7 @@
 //! * [`worker`]: one core: what its connections share, the accept loops, the tick;
 //! * `connection`: one connection, whose loop reads like the state diagram;
 //! * [`transport`]: what a connection needs from a socket;
+//! * `turns`: which long response sends next when a core is behind;
 //! * `pipe`: pages of a file on their way from the file to a socket;
 //! * [`listener`], [`limits`], [`counters`]: sockets to listen on, how many clients, what happened.
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ pub mod listener;
 mod pipe;
 pub mod settings;
 pub mod transport;
+mod turns;
 pub mod worker;
 
 pub use afpa_framework::Address;

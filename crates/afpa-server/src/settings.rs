@@ -29,6 +29,8 @@ pub struct Settings {
     /// The shortest of the module's time-outs towards other servers, if it has any. The sweep must be as
     /// frequent.
     pub remote_timeout: Option<Duration>,
+    /// Bytes of long responses that a core sends before it looks at its other connections again; 0: no limit.
+    pub long_sends: usize,
     /// Work items a core may have with its helper threads.
     pub helper_places: usize,
     /// Helper threads of a core.
@@ -88,6 +90,7 @@ impl Default for Settings {
             connections_per_client: 2_000,
             pipelined: 128,
             remote_timeout: None,
+            long_sends: 1024 * 1024,
             helper_places: 1024,
             helper_threads: 16,
             backlog: 4096,

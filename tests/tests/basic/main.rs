@@ -5,6 +5,7 @@ mod connections;
 mod methods;
 mod pipelines;
 mod refusals;
+mod turns;
 
 use afpa_testkit::{Client, Response, Server, Tree};
 

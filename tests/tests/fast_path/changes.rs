@@ -175,3 +175,35 @@ fn a_reload_takes_the_new_site_at_once() {
     }
     warm(&server, "/");
 }
+
+#[test]
+fn an_expanded_page_leaves_the_kernel_with_what_it_includes() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = Tree::new();
+    tree.file("menu.html", "menu 1");
+    tree.file("page.shtml", "[<!--#include virtual=\"/menu.html\" -->]");
+    tree.file("now.shtml", "<!--#echo var=\"DATE_GMT\" -->");
+    tree.file("aging.html", "aging");
+    tree.file("never.html", "never");
+    let server = lab.server(&tree, |launch| {
+        launch.set(|settings| {
+            settings.set("site.filter", "[{ extensions = [\"shtml\"], includes = true }]");
+            let hints = "[{ prefix = \"/aging\", expiry = \"1h\" }, { prefix = \"/never\", keep = \"never\" }]";
+            settings.set("site.hint", hints);
+        });
+    });
+    let mut client = server.connect();
+    for round in 1..5 {
+        warm(&server, "/page.shtml");
+        assert_eq!(client.get("/page.shtml").text(), format!("[menu {round}]"));
+        tree.replace("menu.html", format!("menu {}", round + 1));
+        let next = format!("[menu {}]", round + 1);
+        eventually("the next menu", || client.get("/page.shtml").text() == next);
+    }
+    for user_mode_alone in ["/now.shtml", "/aging.html", "/never.html"] {
+        for _ in 0..20 {
+            let from_kernel = is_from_kernel(&server, &mut client, user_mode_alone);
+            assert!(!from_kernel, "the kernel has {user_mode_alone}");
+        }
+    }
+}

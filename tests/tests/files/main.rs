@@ -1,6 +1,8 @@
 //! Files that change while they are served: never torn, never stale once the change was seen.
 
 mod content;
+mod includes;
+mod includes_beside;
 mod load;
 mod names;
 

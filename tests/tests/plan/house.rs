@@ -15,11 +15,20 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-self-check", &["afpa-bpf"]),
     ("afpa-attach", &["afpa-bpf", "afpa-cache", "afpa-http", "afpa-police", "afpa-self-check"]),
     ("afpa-framework", &["afpa-cache"]),
+    ("afpa-includes", &["afpa-http"]),
     ("afpa-router", &["afpa-http"]),
     ("afpa-proxy", &["afpa-framework", "afpa-http"]),
     (
         "afpa-module-http",
-        &["afpa-cache", "afpa-framework", "afpa-http", "afpa-police", "afpa-proxy", "afpa-router"],
+        &[
+            "afpa-cache",
+            "afpa-framework",
+            "afpa-http",
+            "afpa-includes",
+            "afpa-police",
+            "afpa-proxy",
+            "afpa-router",
+        ],
     ),
     ("afpa-server", &["afpa-cache", "afpa-framework", "afpa-police"]),
     (

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn newcomer(id: u64) -> Newcomer {
-        Newcomer { id: ObjectId(id), size: 1, fingerprint: id }
+        Newcomer { id: ObjectId(id), size: 1, fingerprint: id, ..Newcomer::default() }
     }
 
     #[test]

@@ -5,27 +5,38 @@
 //! instances of the chosen one: over pinned objects (sizes in bytes) and over file-system objects
 //! (sizes in descriptors).
 
+pub mod auto;
+mod hinted;
+mod judge;
 mod lfu;
 mod lru;
 mod modified_lru;
 mod order;
 pub mod replay;
 mod s3_fifo;
+mod structured;
+mod terms;
+mod trace;
 
 use std::fmt;
 use std::str::FromStr;
 
+pub use hinted::Hinted;
+pub use judge::Judge;
 pub use lfu::Lfu;
 pub use lru::Lru;
 pub use modified_lru::ModifiedLru;
 pub use s3_fifo::S3Fifo;
+pub use structured::Structured;
+pub use terms::{Family, Hint, Keep};
+pub use trace::Trace;
 
 /// Names one object (one version for one key) for as long as the cache runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u64);
 
 /// An object as a policy sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Newcomer {
     /// Its identity.
     pub id: ObjectId,
@@ -34,6 +45,10 @@ pub struct Newcomer {
     /// Hash of its key: equal for two versions of one object, or when it comes back after an
     /// ejection, so that a policy may remember what it ejected.
     pub fingerprint: u64,
+    /// The family of its content.
+    pub family: Family,
+    /// What the configuration says of it.
+    pub hint: Hint,
 }
 
 /// Chooses victims. Every operation is at most logarithmic in the number of objects.
@@ -48,8 +63,14 @@ pub trait Policy: Send {
     /// Forgets an object that was dropped for another reason. Unknown identities are ignored.
     fn remove(&mut self, id: ObjectId);
 
-    /// Chooses an object to make room for one of size `needed`, and forgets it. `None` when empty.
+    /// Chooses an object to make room for one of size `needed`, and forgets it. `None` when there is none, or
+    /// none but those that are [kept always](Keep::Always).
     fn victim(&mut self, needed: u64) -> Option<ObjectId>;
+
+    /// As [`Policy::victim`], but one that is kept always rather than none.
+    fn last_resort(&mut self) -> Option<ObjectId> {
+        self.victim(0)
+    }
 
     /// Number of objects.
     fn len(&self) -> usize;
@@ -75,12 +96,19 @@ pub enum PolicyKind {
     /// Three FIFO queues: one-hit wonders leave soon, so a scan does not flush the working set.
     #[default]
     S3Fifo,
+    /// Classes by size and family, each with its share of the room and its own order.
+    Structured,
 }
 
 impl PolicyKind {
     /// All of them.
-    pub const ALL: [PolicyKind; 4] =
-        [PolicyKind::ModifiedLru, PolicyKind::Lru, PolicyKind::Lfu, PolicyKind::S3Fifo];
+    pub const ALL: [PolicyKind; 5] = [
+        PolicyKind::ModifiedLru,
+        PolicyKind::Lru,
+        PolicyKind::Lfu,
+        PolicyKind::S3Fifo,
+        PolicyKind::Structured,
+    ];
 
     /// The name that configuration and statistics use.
     pub const fn name(self) -> &'static str {
@@ -89,6 +117,7 @@ impl PolicyKind {
             PolicyKind::Lru => "lru",
             PolicyKind::Lfu => "lfu",
             PolicyKind::S3Fifo => "s3-fifo",
+            PolicyKind::Structured => "structured",
         }
     }
 
@@ -99,7 +128,58 @@ impl PolicyKind {
             PolicyKind::Lru => Box::<Lru>::default(),
             PolicyKind::Lfu => Box::<Lfu>::default(),
             PolicyKind::S3Fifo => Box::<S3Fifo>::default(),
+            PolicyKind::Structured => Box::<Structured>::default(),
         }
+    }
+
+    /// An empty instance that heeds hints: `kept_room` is for objects that are kept always.
+    pub fn build_hinted(self, kept_room: u64) -> Box<dyn Policy> {
+        Box::new(Hinted::new(self.build(), kept_room))
+    }
+}
+
+/// How the policy is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicySetting {
+    /// This one, for good.
+    Fixed(PolicyKind),
+    /// The one that [`Judge`] finds best, again and again.
+    Auto,
+}
+
+impl From<PolicyKind> for PolicySetting {
+    fn from(kind: PolicyKind) -> Self {
+        PolicySetting::Fixed(kind)
+    }
+}
+
+impl Policy for Box<dyn Policy> {
+    fn insert(&mut self, newcomer: Newcomer) {
+        (**self).insert(newcomer);
+    }
+
+    fn touch(&mut self, id: ObjectId, count: u32) {
+        (**self).touch(id, count);
+    }
+
+    fn remove(&mut self, id: ObjectId) {
+        (**self).remove(id);
+    }
+
+    fn victim(&mut self, needed: u64) -> Option<ObjectId> {
+        (**self).victim(needed)
+    }
+
+    fn last_resort(&mut self) -> Option<ObjectId> {
+        (**self).last_resort()
+    }
+
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    fn check_invariants(&self) {
+        (**self).check_invariants();
     }
 }
 
@@ -120,7 +200,7 @@ impl FromStr for PolicyKind {
 
 /// A name that belongs to no policy.
 #[derive(Debug, thiserror::Error)]
-#[error("unknown policy {0:?}; known are modified-lru, lru, lfu and s3-fifo")]
+#[error("unknown policy {0:?}; known are modified-lru, lru, lfu, s3-fifo and structured")]
 pub struct UnknownPolicy(String);
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ mod tests {
     fn policy(sizes: &[u64]) -> ModifiedLru {
         let mut policy = ModifiedLru::default();
         for (id, &size) in sizes.iter().enumerate() {
-            policy.insert(Newcomer { id: ObjectId(id as u64), size, fingerprint: 0 });
+            policy.insert(Newcomer { id: ObjectId(id as u64), size, ..Newcomer::default() });
         }
         policy
     }

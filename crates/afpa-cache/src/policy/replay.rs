@@ -4,15 +4,29 @@ use std::fmt::Write;
 
 use hashbrown::HashMap;
 
-use super::{Newcomer, ObjectId, Policy, PolicyKind};
+use super::auto::{Auto, Change};
+use super::{Family, Hint, Newcomer, ObjectId, Policy, PolicyKind};
 
-/// One request of a trace.
+/// One entry of a trace: requests for one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Which object.
     pub key: u64,
     /// Its size; the first one seen while it is cached counts.
     pub size: u64,
+    /// How many requests came for it, one after the other.
+    pub count: u32,
+    /// The family of its content.
+    pub family: Family,
+    /// What the configuration says of it.
+    pub hint: Hint,
+}
+
+impl Request {
+    /// One request for an object without particulars.
+    pub fn new(key: u64, size: u64) -> Request {
+        Request { key, size, count: 1, family: Family::default(), hint: Hint::default() }
+    }
 }
 
 /// The result of a replay.
@@ -42,53 +56,136 @@ impl ReplayResult {
     }
 }
 
+/// A cache without content that serves a trace and ejects what its policy says.
+pub struct Replay<P> {
+    pub(super) policy: P,
+    capacity: u64,
+    cached: HashMap<u64, (ObjectId, u64)>,
+    keys: HashMap<ObjectId, u64>,
+    used: u64,
+    turn: u64,
+    result: ReplayResult,
+}
+
+impl<P: Policy> Replay<P> {
+    /// An empty cache of `capacity` bytes.
+    pub fn new(policy: P, capacity: u64) -> Replay<P> {
+        let (cached, keys) = (HashMap::new(), HashMap::new());
+        let result = ReplayResult::default();
+        Replay { policy, capacity, cached, keys, used: 0, turn: 0, result }
+    }
+
+    /// Serves the requests of one entry. An object larger than the cache is never taken in.
+    pub fn serve(&mut self, request: &Request) {
+        let Request { key, size, count, family, hint } = *request;
+        let requests = u64::from(count);
+        self.result.requests += requests;
+        self.result.bytes += size * requests;
+        if let Some((id, _)) = self.cached.get(&key) {
+            self.policy.touch(*id, count);
+            return self.hit(size, requests);
+        }
+        if size > self.capacity || !self.make_room(size) {
+            return;
+        }
+        let id = ObjectId(self.turn);
+        self.turn += 1;
+        self.policy.insert(Newcomer { id, size, fingerprint: key, family, hint });
+        self.cached.insert(key, (id, size));
+        self.keys.insert(id, key);
+        self.used += size;
+        if count > 1 {
+            self.policy.touch(id, count - 1);
+            self.hit(size, requests - 1);
+        }
+    }
+
+    /// What came of the requests so far.
+    pub fn result(&self) -> ReplayResult {
+        self.result
+    }
+
+    /// Forgets the objects that `stays` does not hold for, and all room but one part in `parts`.
+    pub(super) fn shrink(&mut self, parts: u64, stays: impl Fn(u64) -> bool) {
+        let gone: Vec<u64> = self.cached.keys().copied().filter(|key| !stays(*key)).collect();
+        for key in gone {
+            if let Some((id, size)) = self.cached.remove(&key) {
+                self.keys.remove(&id);
+                self.policy.remove(id);
+                self.used -= size;
+            }
+        }
+        self.capacity /= parts.max(1);
+        self.make_room(0);
+    }
+
+    fn hit(&mut self, size: u64, requests: u64) {
+        self.result.hits += requests;
+        self.result.hit_bytes += size * requests;
+    }
+
+    /// Ejects until `size` fits. `false`: the policy keeps what there is.
+    fn make_room(&mut self, size: u64) -> bool {
+        while self.used + size > self.capacity {
+            let Some(victim) = self.policy.victim(size) else { return false };
+            let key = self.keys.remove(&victim).expect("a victim is a cached object");
+            self.used -= self.cached.remove(&key).expect("a victim is a cached object").1;
+            self.result.ejections += 1;
+        }
+        true
+    }
+}
+
 /// Serves `trace` from a cache of `capacity` bytes that ejects what `policy` says. An object larger
 /// than the cache is never taken in.
-pub fn replay(policy: &mut dyn Policy, capacity: u64, trace: &[Request]) -> ReplayResult {
-    let mut outcome = ReplayResult::default();
-    let mut cached: HashMap<u64, (ObjectId, u64)> = HashMap::new();
-    let mut keys: HashMap<ObjectId, u64> = HashMap::new();
-    let mut used = 0;
-    for (turn, request) in trace.iter().enumerate() {
-        outcome.requests += 1;
-        outcome.bytes += request.size;
-        if let Some((id, _)) = cached.get(&request.key) {
-            policy.touch(*id, 1);
-            outcome.hits += 1;
-            outcome.hit_bytes += request.size;
-            continue;
-        }
-        if request.size > capacity {
-            continue;
-        }
-        while used + request.size > capacity {
-            let victim = policy.victim(request.size).expect("what is used belongs to some object");
-            let key = keys.remove(&victim).expect("a victim is a cached object");
-            used -= cached.remove(&key).expect("a victim is a cached object").1;
-            outcome.ejections += 1;
-        }
-        let id = ObjectId(turn as u64);
-        policy.insert(Newcomer { id, size: request.size, fingerprint: request.key });
-        cached.insert(request.key, (id, request.size));
-        keys.insert(id, request.key);
-        used += request.size;
-    }
-    outcome
+pub fn replay(policy: Box<dyn Policy>, capacity: u64, trace: &[Request]) -> ReplayResult {
+    let mut replay = Replay::new(policy, capacity);
+    trace.iter().for_each(|request| replay.serve(request));
+    replay.result()
 }
 
 /// Replays `trace` through every policy, from an empty cache each.
-pub fn compare(capacity: u64, trace: &[Request]) -> [(PolicyKind, ReplayResult); 4] {
-    PolicyKind::ALL.map(|kind| (kind, replay(&mut *kind.build(), capacity, trace)))
+pub fn compare(
+    capacity: u64,
+    trace: &[Request],
+) -> [(PolicyKind, ReplayResult); PolicyKind::ALL.len()] {
+    PolicyKind::ALL.map(|kind| (kind, replay(kind.build(), capacity, trace)))
+}
+
+/// As [`replay`], with `first` until [`Judge`](super::Judge), asked after each `period` requests, finds a better
+/// policy. Gives the changes, too, each with the number of requests before it.
+pub fn replay_auto(
+    first: PolicyKind,
+    capacity: u64,
+    trace: &[Request],
+    period: usize,
+) -> (ReplayResult, Vec<(usize, Change)>) {
+    let mut changes = Vec::new();
+    let (auto, mut judge) = Auto::with_judge(first, capacity, 0);
+    let mut replay = Replay::new(auto, capacity);
+    for (number, request) in (1..).zip(trace) {
+        replay.serve(request);
+        if number % period.max(1) == 0 {
+            judge.observe(&replay.policy.take_trace(Vec::new()));
+            if let Some(change) = judge.decide() {
+                replay.policy.switch(change.to);
+                changes.push((number, change));
+            }
+        }
+    }
+    (replay.result(), changes)
 }
 
 /// Formats results, one line each.
 pub fn table(outcomes: &[(PolicyKind, ReplayResult)]) -> String {
     let mut table =
         format!("{:<14}{:>9}{:>14}{:>12}\n", "policy", "hits", "bytes hit", "ejections");
-    for (kind, outcome) in outcomes {
-        let (hits, bytes) = (100.0 * outcome.hit_ratio(), 100.0 * outcome.byte_hit_ratio());
-        let name = kind.name();
-        let _ = writeln!(table, "{name:<14}{hits:>8.2}%{bytes:>13.2}%{:>12}", outcome.ejections);
-    }
+    outcomes.iter().for_each(|(kind, outcome)| line(&mut table, kind.name(), outcome));
     table
+}
+
+/// Adds a line to a [`table`].
+pub fn line(table: &mut String, name: &str, outcome: &ReplayResult) {
+    let (hits, bytes) = (100.0 * outcome.hit_ratio(), 100.0 * outcome.byte_hit_ratio());
+    let _ = writeln!(table, "{name:<14}{hits:>8.2}%{bytes:>13.2}%{:>12}", outcome.ejections);
 }

@@ -51,7 +51,7 @@ const EARNS_MAIN: u8 = 2;
 
 impl Policy for S3Fifo {
     fn insert(&mut self, newcomer: Newcomer) {
-        let Newcomer { id, size, fingerprint } = newcomer;
+        let Newcomer { id, size, fingerprint, .. } = newcomer;
         let place = if self.ghost.recall(fingerprint) { QueueName::Main } else { QueueName::Small };
         let seat = Seat { place, turn: self.turns.next(), size, uses: 0, fingerprint };
         self.queue(place).push(&seat, id);

@@ -37,7 +37,7 @@ fn run(
         match *step {
             Step::Insert { size, fingerprint } => {
                 let id = ObjectId(turn);
-                policy.insert(Newcomer { id, size, fingerprint });
+                policy.insert(Newcomer { id, size, fingerprint, ..Newcomer::default() });
                 live.insert(id, (turn, size));
             }
             Step::Touch { index, count } => {

@@ -17,13 +17,15 @@ use crate::key::{Key, KeyRef};
 use crate::mailbox::Mailbox;
 use crate::object::{Birth, Checked, Content, Currency, Epoch, Object, Payloads, Seconds};
 use crate::overtaken::{Changed, Overtaken};
-use crate::policy::ObjectId;
+use crate::policy::replay::Request;
+use crate::policy::{Judge, Newcomer, ObjectId, PolicyKind, Trace};
 use crate::residency::Residency;
 use crate::settings::{CacheSettings, CacheStats};
 
 mod aftermath;
 mod check;
 mod room;
+mod shelf;
 mod views;
 
 pub(crate) use aftermath::Aftermath;
@@ -78,9 +80,15 @@ pub(crate) enum Begun<H> {
 }
 
 impl<H> Table<H> {
-    pub(crate) fn new(settings: CacheSettings, hasher: RandomState, epoch: Arc<Epoch>) -> Table<H> {
+    /// An empty table for objects of an arena of `pinned_limit` bytes.
+    pub(crate) fn new(
+        settings: CacheSettings,
+        pinned_limit: usize,
+        hasher: RandomState,
+        epoch: Arc<Epoch>,
+    ) -> Table<H> {
         Table {
-            room: Room::new(&settings),
+            room: Room::new(&settings, pinned_limit),
             by_key: HashMap::with_hasher(hasher.clone()),
             filling: HashMap::with_hasher(hasher.clone()),
             settings,
@@ -105,7 +113,13 @@ impl<H> Table<H> {
         Some(Arc::clone(&entry.object))
     }
 
-    pub(crate) fn begin(&mut self, key: &Key, checked: Checked) -> Begun<H> {
+    pub(crate) fn begin(
+        &mut self,
+        key: &Key,
+        checked: Checked,
+        after: &mut Aftermath<H>,
+    ) -> Begun<H> {
+        self.expire(key, checked.at, after);
         let listed = self.by_key.get(key).and_then(|id| self.objects.get(id));
         let suspect = match listed.map(|entry| (&entry.object, entry.object.current(checked.at))) {
             Some((object, Currency::Fresh)) => return Begun::There(Arc::clone(object)),
@@ -140,8 +154,10 @@ impl<H> Table<H> {
         let filling = self.end_fill(id).unwrap_or_else(|| Filling::unknown(key));
         let Filling { key, checked, dependencies, waiters, spoilt } = filling;
         let site = key.site;
+        let age = content.hint.expiry.map_or(u64::MAX, |expiry| expiry.as_secs());
         let birth = Birth {
             checked,
+            last: checked.at.0.saturating_add(age),
             max_age_unwatched: self.settings.max_age_unwatched,
             epoch: Arc::clone(&self.epoch),
         };
@@ -276,6 +292,31 @@ impl<H> Table<H> {
         }
     }
 
+    /// The policies in use, over pinned and over file-system objects.
+    pub(crate) fn policies(&mut self) -> [PolicyKind; 2] {
+        self.room.shelves().map(|shelf| shelf.kind())
+    }
+
+    /// The judges of both, where the policy is chosen; once.
+    pub(crate) fn take_judges(&mut self) -> Option<[Judge; 2]> {
+        let [pinned, files] = self.room.shelves().map(|shelf| shelf.take_judge());
+        Some([pinned?, files?])
+    }
+
+    /// What both have served since the last time.
+    pub(crate) fn take_traces(&mut self, empty: [Vec<Request>; 2]) -> Option<[Trace; 2]> {
+        let [first, second] = empty;
+        let [pinned, files] = self.room.shelves();
+        Some([pinned.take_trace(first)?, files.take_trace(second)?])
+    }
+
+    /// Changes one of both policies.
+    pub(crate) fn switch(&mut self, shelf: usize, kind: PolicyKind) {
+        if let Some(shelf) = self.room.shelves().into_iter().nth(shelf) {
+            shelf.switch(kind);
+        }
+    }
+
     /// Ejects until `needed` bytes of the arena are given up or nothing pinned is left.
     pub(crate) fn eject_pinned(&mut self, needed: usize, after: &mut Aftermath<H>) -> usize {
         let mut given_up = 0;
@@ -299,7 +340,8 @@ impl<H> Table<H> {
             self.retire(before, after);
         }
         let demand = Demand::of(object, &dependencies);
-        if !self.room.could_hold(&demand) {
+        self.counts.unkept += u64::from(!object.is_to_be_kept());
+        if !object.is_to_be_kept() || !self.room.could_hold(&demand) {
             object.mark_dropped();
             self.forget_dependencies(key.site, &dependencies, id);
             return;
@@ -307,16 +349,31 @@ impl<H> Table<H> {
         while let Some(victim) = self.room.victim_for(&demand) {
             self.eject(victim, after);
         }
-        self.room.enter(id, &demand, self.hasher.hash_one(key));
+        let (family, hint) = (object.family(), object.hint());
+        let newcomer =
+            Newcomer { id, size: 0, fingerprint: self.hasher.hash_one(key), family, hint };
+        self.room.enter(newcomer, &demand);
         self.by_key.insert(key.clone(), id);
         self.tell_residency(object);
         let (object, holders) = (Arc::clone(object), Holders::default());
         self.objects.insert(id, Entry { object, dependencies, holders, demand, hits: 0 });
     }
 
-    /// A residency cannot re-check an object, so it is offered only objects that need no re-check.
+    /// Drops the object of `key` if it has reached the age of its hint.
+    fn expire(&mut self, key: &Key, now: Seconds, after: &mut Aftermath<H>) {
+        let listed = self.by_key.get(key).and_then(|id| self.objects.get(id));
+        if let Some(old) = listed.filter(|entry| entry.object.has_expired(now)) {
+            let id = old.object.id();
+            self.counts.expiries += 1;
+            self.retire(id, after);
+        }
+    }
+
+    /// A residency can neither re-check an object nor see its age, so it is offered only objects that need none
+    /// of both.
     fn tell_residency(&self, object: &Object<H>) {
-        if let Some(residency) = self.residency.as_ref().filter(|_| !object.is_suspect()) {
+        let lasts = !object.is_suspect() && object.hint().expiry.is_none();
+        if let Some(residency) = self.residency.as_ref().filter(|_| lasts) {
             residency.published(object.key(), object);
         }
     }

@@ -4,6 +4,7 @@ use crate::dependencies::DependencyPath;
 use crate::object::Object;
 use crate::policy::{Newcomer, ObjectId, Policy};
 use crate::settings::CacheSettings;
+use crate::table::shelf::Shelf;
 
 /// What the listed objects take of each limit, and the policies that choose among them.
 ///
@@ -14,8 +15,8 @@ pub(super) struct Room {
     objects_limit: usize,
     open_files_limit: usize,
     bookkeeping_limit: usize,
-    pinned: Box<dyn Policy>,
-    files: Box<dyn Policy>,
+    pinned: Shelf,
+    files: Shelf,
     objects: usize,
     open_files: usize,
     bookkeeping: usize,
@@ -55,13 +56,16 @@ const OBJECT_COST: usize = 512;
 const DEPENDENCY_COST: usize = 96;
 
 impl Room {
-    pub(super) fn new(settings: &CacheSettings) -> Room {
+    /// `pinned_limit`: that of the arena.
+    pub(super) fn new(settings: &CacheSettings, pinned_limit: usize) -> Room {
+        let shelf =
+            |capacity: usize| Shelf::new(settings.policy, capacity as u64, settings.kept_percent);
         Room {
             objects_limit: settings.objects_limit,
             open_files_limit: settings.open_files_limit,
             bookkeeping_limit: settings.bookkeeping_limit,
-            pinned: settings.policy.build(),
-            files: settings.policy.build(),
+            pinned: shelf(pinned_limit),
+            files: shelf(settings.open_files_limit),
             objects: 0,
             open_files: 0,
             bookkeeping: 0,
@@ -78,7 +82,10 @@ impl Room {
     /// The next object to eject so that this one fits; `None` once it does.
     pub(super) fn victim_for(&mut self, demand: &Demand) -> Option<ObjectId> {
         if self.open_files + demand.open_files > self.open_files_limit {
-            return self.files.victim(demand.open_files as u64);
+            return self
+                .files
+                .victim(demand.open_files as u64)
+                .or_else(|| self.files.last_resort());
         }
         let full = self.objects >= self.objects_limit
             || self.bookkeeping + demand.bookkeeping > self.bookkeeping_limit;
@@ -91,17 +98,18 @@ impl Room {
         self.pinned.victim(needed as u64)
     }
 
-    pub(super) fn enter(&mut self, id: ObjectId, demand: &Demand, fingerprint: u64) {
+    /// Takes an object in. Its size is left to this function.
+    pub(super) fn enter(&mut self, newcomer: Newcomer, demand: &Demand) {
         self.objects += 1;
         self.open_files += demand.open_files;
         self.bookkeeping += demand.bookkeeping;
         if demand.is_memory() {
             let size = demand.pinned_bytes as u64;
-            self.pinned.insert(Newcomer { id, size, fingerprint });
+            self.pinned.insert(Newcomer { size, ..newcomer });
         }
         if demand.is_file() {
             let size = demand.open_files as u64;
-            self.files.insert(Newcomer { id, size, fingerprint });
+            self.files.insert(Newcomer { size, ..newcomer });
         }
     }
 
@@ -130,13 +138,18 @@ impl Room {
         self.bookkeeping
     }
 
+    /// The two policies: over pinned objects, and over file-system objects.
+    pub(super) fn shelves(&mut self) -> [&mut Shelf; 2] {
+        [&mut self.pinned, &mut self.files]
+    }
+
     /// From the kind of which there are more.
     fn any_victim(&mut self, demand: &Demand) -> Option<ObjectId> {
-        if self.files.len() > self.pinned.len() {
-            self.files.victim(demand.open_files as u64)
-        } else {
-            self.pinned.victim(demand.pinned_bytes as u64)
-        }
+        let (shelf, needed) = match self.files.len() > self.pinned.len() {
+            true => (&mut self.files, demand.open_files),
+            false => (&mut self.pinned, demand.pinned_bytes),
+        };
+        shelf.victim(needed as u64).or_else(|| shelf.last_resort())
     }
 
     /// Holds the books against the demands of all listed objects.

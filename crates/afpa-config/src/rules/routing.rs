@@ -151,6 +151,17 @@ pub(crate) fn listed_extension(text: &str) -> Result<String, Unfit> {
     Ok(text.to_ascii_lowercase())
 }
 
+/// An extension, or `none`.
+pub(crate) fn file_extension(text: &str) -> Result<String, Unfit> {
+    match listed_extension(text)? {
+        others if others == "others" => {
+            let cause = "\"others\" is a content group of the router".to_owned();
+            Err(Unfit::new(cause, "leave the list empty: it then means all that are not listed"))
+        }
+        extension => Ok(extension),
+    }
+}
+
 /// The Location of a redirect, with its variables.
 pub(crate) fn location(text: &str) -> Result<String, Unfit> {
     let plain = |byte: u8| (b'!'..=b'~').contains(&byte);

@@ -1,15 +1,19 @@
 //! From open files to payloads, validators and heads.
 
 use std::borrow::Cow;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use afpa_cache::root::{OpenFile, VersionError, read_exact_version};
-use afpa_cache::{Object, Payload, Stamp, Ticket};
-use afpa_http::{Coding, CodingSet, EntityTag, ResponseHead, Status, media};
+use afpa_cache::{Family, Keep, Object, Payload, Stamp, Ticket};
+use afpa_framework::Priority;
+use afpa_http::{Coding, CodingSet, EntityTag, ResponseHead, Status};
+use siphasher::sip128::SipHasher13;
 
 use super::compress::Encode;
+use super::filter::{Draft, Origin};
 use super::find::Sources;
 use crate::doc_root::DocRoot;
 use crate::header::{HttpHeader, Variant};
@@ -22,6 +26,14 @@ pub(super) enum BuildError {
     Changed,
     /// A file cannot be read.
     Io(io::Error),
+    /// A filter cannot make anything of it; the log has the reason.
+    Refused(Status),
+}
+
+impl From<io::Error> for BuildError {
+    fn from(error: io::Error) -> Self {
+        BuildError::Io(error)
+    }
 }
 
 impl From<VersionError> for BuildError {
@@ -44,6 +56,8 @@ struct Coded {
     coding: Coding,
     payload: Payload,
     stamp: Stamp,
+    /// Of the decoded content, if a filter made it.
+    digest: Option<u128>,
     made_here: bool,
 }
 
@@ -51,20 +65,33 @@ struct Coded {
 /// the first request does not wait for them.
 pub(super) fn build(
     doc_root: &DocRoot,
-    ticket: &Ticket<HttpHeader>,
-    sources: &Sources,
+    ticket: &mut Ticket<HttpHeader>,
+    sources: &mut Sources,
 ) -> Result<Content, BuildError> {
-    let content_type = doc_root.media().content_type(&sources.path).into_owned();
-    let mut codings = vec![payload_of(ticket, Coding::Identity, &sources.file)?];
-    for (coding, file) in &sources.stored {
-        codings.push(payload_of(ticket, *coding, file)?);
-    }
-    let stamp = &sources.file.stamp;
-    let due = match is_compressed_here(doc_root.settings(), &content_type, stamp.size) {
-        true => wanted(doc_root.settings(), &codings).map(|(coding, _)| coding).collect(),
-        false => CodingSet::IDENTITY,
+    let mut draft = Draft::of(doc_root, sources);
+    doc_root.pipeline().run(&mut draft, &mut Origin { doc_root, ticket, sources })?;
+    ticket.describe(Family::of(&draft.content_type), draft.hint);
+    let kept = draft.hint.keep != Keep::Never;
+    let mut last_modified = modified(&sources.file.stamp);
+    let identity = match &draft.content {
+        None => payload_of(ticket, kept, Coding::Identity, &sources.file)?,
+        Some(content) => {
+            let coded = made(ticket, kept, content, sources.file.stamp)?;
+            last_modified = time_of(ticket, &coded);
+            coded
+        }
     };
-    Ok(assemble(doc_root.settings(), &content_type, modified(stamp), codings, due))
+    let mut codings = vec![identity];
+    for (coding, file) in &sources.stored {
+        codings.push(payload_of(ticket, kept, *coding, file)?);
+    }
+    let about = About {
+        content_type: &draft.content_type,
+        fields: draft.fields.into(),
+        priority: draft.priority,
+        last_modified,
+    };
+    Ok(assemble(about, codings, draft.due))
 }
 
 /// Makes the due codings of an object, for the object that replaces it. Codings that save too little, or for
@@ -78,6 +105,7 @@ pub(super) fn with_codings(
     let mut codings: Vec<Coded> =
         header.variants().filter_map(|variant| Coded::again(object, variant)).collect();
     let content = content_of(&codings)?;
+    let digest = codings.iter().find_map(|coded| coded.digest);
     let mut made = Vec::new();
     for (coding, level) in wanted(doc_root.settings(), &codings) {
         if object.is_dropped() {
@@ -89,29 +117,36 @@ pub(super) fn with_codings(
         let Some(mut room) = doc_root.cache().reserve(bytes.len()) else { continue };
         room.copy_from_slice(&bytes);
         let (payload, stamp) = (Payload::Pinned(room.freeze()), *object.stamp());
-        made.push(Coded { coding, payload, stamp, made_here: true });
+        made.push(Coded { coding, payload, stamp, digest, made_here: true });
     }
     codings.extend(made);
-    let (content_type, due) = (&header.content_type, CodingSet::IDENTITY);
-    Ok(assemble(doc_root.settings(), content_type, header.last_modified, codings, due))
+    let about = About {
+        content_type: &header.content_type,
+        fields: Arc::clone(&header.fields),
+        priority: header.priority,
+        last_modified: header.last_modified,
+    };
+    Ok(assemble(about, codings, CodingSet::IDENTITY))
 }
 
 impl Coded {
     /// A coding of an object, for the object that replaces it.
     fn again(object: &Object<HttpHeader>, variant: &Variant) -> Option<Coded> {
         let payload = object.payloads().get(variant.payload)?.clone();
-        let (coding, stamp, made_here) = (variant.coding, variant.stamp, !variant.stored);
-        Some(Coded { coding, payload, stamp, made_here })
+        let Variant { coding, stamp, digest, stored, .. } = *variant;
+        Some(Coded { coding, payload, stamp, digest, made_here: !stored })
     }
 }
 
-/// Pins a file, or keeps it open if it is too large or there is no room.
+/// Pins a file, or keeps it open if it is too large, there is no room, or the object is not `kept`.
 fn payload_of(
     ticket: &Ticket<HttpHeader>,
+    kept: bool,
     coding: Coding,
     file: &OpenFile,
 ) -> Result<Coded, BuildError> {
-    let room = usize::try_from(file.stamp.size).ok().and_then(|size| ticket.reserve(size));
+    let size = usize::try_from(file.stamp.size).ok().filter(|_| kept);
+    let room = size.and_then(|size| ticket.reserve(size));
     let payload = match room {
         Some(mut room) => {
             read_exact_version(&file.file, &file.stamp, &mut room)?;
@@ -122,15 +157,50 @@ fn payload_of(
             Payload::File(Arc::new(file_again), file.stamp.size)
         }
     };
-    Ok(Coded { coding, payload, stamp: file.stamp, made_here: false })
+    Ok(Coded { coding, payload, stamp: file.stamp, digest: None, made_here: false })
 }
 
-fn is_compressed_here(settings: &DocRootSettings, content_type: &str, size: u64) -> bool {
-    let compression = &settings.compression;
-    let media = content_type.split(';').next().unwrap_or_default().trim();
-    (compression.min_size..=compression.max_size).contains(&size)
-        && (media::compressible(content_type)
-            || compression.types.iter().any(|known| known.eq_ignore_ascii_case(media)))
+/// Pins what a filter made, or puts it into a file without a name if there is no room, or the object is not `kept`.
+/// `of`: the version of the file that it was made from.
+fn made(
+    ticket: &Ticket<HttpHeader>,
+    kept: bool,
+    content: &[u8],
+    of: Stamp,
+) -> Result<Coded, BuildError> {
+    let digest = SipHasher13::new().hash(content).as_u128();
+    let room = Some(content.len()).filter(|_| kept).and_then(|size| ticket.reserve(size));
+    let (payload, stamp) = match room {
+        Some(mut room) => {
+            room.copy_from_slice(content);
+            (Payload::Pinned(room.freeze()), of)
+        }
+        None => {
+            let file = nameless(content).map_err(BuildError::Io)?;
+            let stamp = Stamp::from(&rustix::fs::fstat(&file).map_err(io::Error::from)?);
+            (Payload::File(Arc::new(file), content.len() as u64), stamp)
+        }
+    };
+    let (coding, digest) = (Coding::Identity, Some(digest));
+    Ok(Coded { coding, payload, stamp, digest, made_here: false })
+}
+
+fn nameless(content: &[u8]) -> io::Result<File> {
+    let file = rustix::fs::memfd_create("afpa-page", rustix::fs::MemfdFlags::CLOEXEC)?;
+    let mut file = File::from(file);
+    file.write_all(content)?;
+    Ok(file)
+}
+
+/// When what a filter made was last another: now, unless the object that it replaces was the same. The times of its
+/// files do not tell, because a file that is gone, or is replaced by an older one, changes the page, too.
+fn time_of(ticket: &Ticket<HttpHeader>, made: &Coded) -> u64 {
+    let before = ticket.suspect().map(|suspect| suspect.header());
+    let same = before.filter(|header| {
+        header.variant(Coding::Identity).is_some_and(|before| before.digest == made.digest)
+    });
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    same.map_or_else(now, |header| header.last_modified)
 }
 
 /// The codings that are configured and missing, with their levels.
@@ -153,22 +223,25 @@ fn content_of(codings: &[Coded]) -> Result<Cow<'_, [u8]>, BuildError> {
     }
 }
 
-fn assemble(
-    settings: &DocRootSettings,
-    content_type: &str,
+/// What the heads of all variants say.
+struct About<'a> {
+    content_type: &'a str,
+    fields: Arc<[(String, String)]>,
+    priority: Priority,
     last_modified: u64,
-    codings: Vec<Coded>,
-    due: CodingSet,
-) -> Content {
+}
+
+fn assemble(about: About<'_>, codings: Vec<Coded>, due: CodingSet) -> Content {
     let varies = codings.len() > 1 || due != CodingSet::IDENTITY;
     let mut payloads = Vec::with_capacity(codings.len());
     let mut variants = Vec::with_capacity(codings.len());
     for (index, coded) in codings.into_iter().enumerate() {
-        let description = Description { settings, content_type, last_modified, varies };
-        variants.push(description.variant(index, &coded));
+        variants.push(Description { about: &about, varies }.variant(index, &coded));
         payloads.push(coded.payload);
     }
-    Content { header: HttpHeader::new(last_modified, content_type, variants, due), payloads }
+    let About { content_type, fields, priority, last_modified } = about;
+    let header = HttpHeader::new(last_modified, content_type, fields, variants, due);
+    Content { header: header.with_priority(priority), payloads }
 }
 
 /// Last-Modified must not lie in the future (RFC 9110 section 8.8.2.1).
@@ -179,24 +252,21 @@ fn modified(stamp: &Stamp) -> u64 {
 
 /// The fields that the heads of all variants have in common.
 struct Description<'a> {
-    settings: &'a DocRootSettings,
-    content_type: &'a str,
-    last_modified: u64,
+    about: &'a About<'a>,
     varies: bool,
 }
 
 impl Description<'_> {
     fn variant(&self, payload: usize, coded: &Coded) -> Variant {
-        let stamp = &coded.stamp;
-        let etag = EntityTag::from_stamp(stamp.size, stamp.mtime_ns, Some(stamp.ino), coded.coding);
+        let (etag, last_modified) = (entity_tag(coded), self.about.last_modified);
         let ok = ResponseHead::build(Status::OK)
-            .field("Content-Type", self.content_type)
+            .field("Content-Type", self.about.content_type)
             .content_length(coded.payload.len())
-            .last_modified(self.last_modified)
+            .last_modified(last_modified)
             .field("ETag", etag.as_bytes())
             .field("Accept-Ranges", "bytes");
         let not_modified = ResponseHead::build(Status::NOT_MODIFIED)
-            .last_modified(self.last_modified)
+            .last_modified(last_modified)
             .field("ETag", etag.as_bytes());
         let coded_as = (coded.coding != Coding::Identity).then(|| coded.coding.token());
         Variant {
@@ -204,6 +274,7 @@ impl Description<'_> {
             payload,
             len: coded.payload.len(),
             stamp: coded.stamp,
+            digest: coded.digest,
             stored: !coded.made_here,
             ok: self.common(ok.field_if("Content-Encoding", coded_as)),
             not_modified: self.common(not_modified),
@@ -213,7 +284,16 @@ impl Description<'_> {
 
     fn common(&self, head: afpa_http::head::HeadBuilder) -> ResponseHead {
         let head = head.field_if("Vary", self.varies.then_some("Accept-Encoding"));
-        let fields = self.settings.headers.iter();
+        let fields = self.about.fields.iter();
         fields.fold(head, |head, (name, value)| head.field(name, value)).finish()
+    }
+}
+
+/// Of the version of the file, or of the bytes themselves where a filter made them.
+fn entity_tag(coded: &Coded) -> EntityTag {
+    let Coded { stamp, coding, digest, .. } = coded;
+    match digest {
+        None => EntityTag::from_stamp(stamp.size, stamp.mtime_ns, Some(stamp.ino), *coding),
+        Some(digest) => EntityTag::from_digest(*digest, *coding),
     }
 }

@@ -13,13 +13,13 @@ use crate::header::HttpHeader;
 pub(super) enum Found {
     /// A file, with what is stored beside it.
     File(Sources),
-    /// No file: the answer is made from this instead.
-    Nothing(Loaded),
+    /// No file: the answer is made from this instead. A watch reports it, or not, when there is one.
+    Nothing(Loaded, Coverage),
 }
 
 /// The open files behind an object.
 pub(super) struct Sources {
-    /// Path of the file below the root, for its media type.
+    /// Path of the file as a URL has it: below the document root, or below the home of a user.
     pub(super) path: Vec<u8>,
     /// The file.
     pub(super) file: OpenFile,
@@ -36,7 +36,10 @@ impl Sources {
             header.variant(coding).is_some_and(|variant| variant.stamp == file.stamp)
         };
         let stored = |coding| self.stored.iter().any(|(known, _)| *known == coding);
-        same(Coding::Identity, &self.file)
+        // What a page includes is not compared: it is expanded again.
+        let expanded = header.variant(Coding::Identity).is_none_or(|own| own.digest.is_some());
+        !expanded
+            && same(Coding::Identity, &self.file)
             && self.stored.iter().all(|(coding, file)| same(*coding, file))
             && header.stored().all(stored)
     }
@@ -47,14 +50,17 @@ impl Sources {
 pub(super) fn find(doc_root: &DocRoot, path: &[u8], depend: &mut dyn FnMut(&[u8])) -> Found {
     let Some(place) = doc_root.place(path) else {
         depend(path);
-        return Found::Nothing(Loaded::Failed(Status::NOT_FOUND));
+        return Found::Nothing(Loaded::Failed(Status::NOT_FOUND), Coverage::Unwatched);
     };
     let mut finder = Finder { place, depend, coverage: watch::Coverage::Watched };
     let outcome = match path.ends_with(b"/") {
         true => finder.index(doc_root, path),
         false => finder.file(),
     };
-    outcome.map_or_else(Found::Nothing, |(path, file)| Found::File(finder.sources(path, file)))
+    match outcome {
+        Ok((path, file)) => Found::File(finder.sources(path, file)),
+        Err(loaded) => Found::Nothing(loaded, finder.coverage.into()),
+    }
 }
 
 struct Finder<'a> {
@@ -121,6 +127,7 @@ impl Finder<'_> {
                 stored.push((coding, found));
             }
         }
+        let path = [self.place.prefix, &path].concat();
         Sources { path, file, stored, coverage: self.coverage.into() }
     }
 

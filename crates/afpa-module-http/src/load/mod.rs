@@ -14,6 +14,7 @@
 mod build;
 mod compress;
 mod compressor;
+mod filter;
 mod find;
 mod homes;
 mod listing;
@@ -31,6 +32,7 @@ use build::BuildError;
 use find::Found;
 
 pub use compressor::{Compressor, CompressorStats};
+pub(crate) use filter::Pipeline;
 pub(crate) use homes::{Homes, RootedPath, split_home};
 
 /// What was found for a path.
@@ -97,12 +99,12 @@ pub(crate) enum Filled {
 }
 
 /// Loads the object that `ticket` is for.
-pub(crate) fn fill(doc_root: &DocRoot, ticket: Ticket<HttpHeader>) -> Filled {
+pub(crate) fn fill(doc_root: &DocRoot, mut ticket: Ticket<HttpHeader>) -> Filled {
     let path = Arc::clone(&ticket.key().path);
     let found = find::find(doc_root, &path, &mut |place| ticket.depends_on(place));
-    let sources = match found {
+    let mut sources = match found {
         Found::File(sources) => sources,
-        Found::Nothing(loaded) => return Filled::Loaded(loaded),
+        Found::Nothing(loaded, _) => return Filled::Loaded(loaded),
     };
     let unchanged = ticket.suspect().is_some_and(|suspect| sources.are_those_of(suspect.header()));
     if unchanged {
@@ -111,9 +113,10 @@ pub(crate) fn fill(doc_root: &DocRoot, ticket: Ticket<HttpHeader>) -> Filled {
             Err(_changed) => Filled::Overtaken(None),
         };
     }
-    let content = match build::build(doc_root, &ticket, &sources) {
+    let content = match build::build(doc_root, &mut ticket, &mut sources) {
         Ok(content) => content,
         Err(BuildError::Changed) => return Filled::Overtaken(None),
+        Err(BuildError::Refused(status)) => return Filled::Loaded(Loaded::Failed(status)),
         Err(BuildError::Io(error)) => {
             tracing::warn!(path = %path.escape_ascii(), %error, "a file cannot be read");
             return Filled::Loaded(Loaded::Failed(Status::INTERNAL_SERVER_ERROR));
@@ -131,6 +134,6 @@ pub(crate) fn fill(doc_root: &DocRoot, ticket: Ticket<HttpHeader>) -> Filled {
 fn without_object(doc_root: &DocRoot, path: &[u8]) -> Filled {
     match find::find(doc_root, path, &mut |_| {}) {
         Found::File(_) => Filled::Overtaken(None),
-        Found::Nothing(loaded) => Filled::Loaded(loaded),
+        Found::Nothing(loaded, _) => Filled::Loaded(loaded),
     }
 }

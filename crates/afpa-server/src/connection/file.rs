@@ -54,10 +54,12 @@ impl<M: Module, T: Transport> Connection<M, T> {
             if range.end - at > end {
                 verify(&file, &stamp).map_err(failed)?;
                 let chunk = CHUNK.min(range.end - at - end) as usize;
-                at += self.send_chunk(&file, at, chunk).await.map_err(failed)?;
+                let left = range.end - at;
+                at += self.send_chunk(&file, at, chunk, left).await.map_err(failed)?;
                 tokio::task::consume_budget().await;
             } else if takes_all {
                 let rest = at..range.end;
+                self.turn(rest.end - rest.start).await;
                 let n;
                 (n, takes_all) = self.send_held(&file, &stamp, rest, more).await.map_err(failed)?;
                 at += n;
@@ -71,10 +73,15 @@ impl<M: Module, T: Transport> Connection<M, T> {
     }
 
     /// Sends some of `len` bytes with `sendfile`. Returns how many.
-    async fn send_chunk(&mut self, file: &File, at: u64, len: usize) -> Result<u64, End> {
-        let n = self
-            .while_client_reads(|transport, cx| transport.poll_send_file(cx, file, at, len))
-            .await?;
+    async fn send_chunk(
+        &mut self,
+        file: &File,
+        at: u64,
+        len: usize,
+        left: u64,
+    ) -> Result<u64, End> {
+        let n =
+            self.in_turn(left, |transport, cx| transport.poll_send_file(cx, file, at, len)).await?;
         if n == 0 { Err(End::Aborted) } else { Ok(n as u64) }
     }
 
@@ -102,6 +109,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             })
         })
         .await?;
+        self.worker.turns.sent(sent);
         self.worker.counters.sent_bytes.add(sent as u64);
         self.worker.pipe.release(held, sent);
         Ok((sent as u64, sent == all))

@@ -13,7 +13,9 @@ mod thread;
 
 use std::rc::Rc;
 
-use afpa_framework::{Client, Event, Module, Outbox, Persistence, State, Timeout, Waiting};
+use afpa_framework::{
+    Client, Event, Module, Outbox, Persistence, Priority, State, Timeout, Waiting,
+};
 
 use crate::transport::Transport;
 use crate::worker::Worker;
@@ -38,6 +40,10 @@ pub(crate) struct Connection<M: Module, T> {
     /// A response broke off, and only a reset can tell the client.
     broken: bool,
     waiting: Waiting,
+    /// Of the response that is being sent.
+    priority: Priority,
+    /// Bytes of it behind the part that is being sent.
+    behind: u64,
     /// Steady milliseconds at which the present head has to be complete.
     head_deadline: u64,
 }
@@ -78,6 +84,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
             unfinished: !input.is_empty(),
             input,
             broken: false,
+            priority: Priority::default(),
+            behind: 0,
             // The first request of a new connection has the deadline of a head that has begun.
             waiting: Waiting::Head,
             head_deadline,

@@ -11,6 +11,7 @@ use afpa_framework::{Client, Module, Outbox, Part};
 
 use super::{Connection, End, millis};
 use crate::transport::{self, Transport};
+use crate::turns::Claim;
 use crate::worker::Worker;
 
 impl<M: Module, T: Transport> Connection<M, T> {
@@ -21,6 +22,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         }
         let mut out = self.take_outbox();
         let announced: u64 = out.parts.iter().map(Part::len).sum();
+        self.priority = out.priority;
         let parts = std::mem::take(&mut out.parts);
         let receipt = out.receipt.take();
         let sent = match self.send_gathered(out, !parts.is_empty()).await {
@@ -86,16 +88,32 @@ impl<M: Module, T: Transport> Connection<M, T> {
         Ok(())
     }
 
+    /// As `send_all`, in turn.
+    async fn send_long(&mut self, bytes: &[u8], more: bool) -> Result<(), (End, u64)> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let sent = (bytes.len() - rest.len()) as u64;
+            let n = self
+                .in_turn(rest.len() as u64, |transport, cx| transport.poll_send(cx, rest, more))
+                .await
+                .map_err(|end| (end, sent))?;
+            rest = rest.get(n..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
     /// Sends the parts in order. An error tells how many of their bytes were sent before.
     async fn send_parts(&mut self, mut parts: VecDeque<Part>) -> Result<(), (End, u64)> {
         let mut before = 0;
+        self.behind = parts.iter().map(Part::len).sum();
         while let Some(part) = parts.pop_front() {
             let more = !parts.is_empty();
             let length = part.len();
+            self.behind -= length;
             match part {
-                Part::Bytes(bytes) => self.send_all(&bytes, more).await,
+                Part::Bytes(bytes) => self.send_long(&bytes, more).await,
                 Part::Pinned(object, range) => {
-                    self.send_all(object.get(range).unwrap_or_default(), more).await
+                    self.send_long(object.get(range).unwrap_or_default(), more).await
                 }
                 Part::File { file, stamp, range } => self.send_file(file, stamp, range, more).await,
             }
@@ -122,6 +140,46 @@ impl<M: Module, T: Transport> Connection<M, T> {
         .await?;
         self.worker.counters.sent_bytes.add(n as u64);
         Ok(n)
+    }
+
+    /// As `while_client_reads`, but each attempt waits for its turn among the long responses of the core. `left`:
+    /// bytes of this part that are to be sent.
+    pub(super) async fn in_turn(
+        &mut self,
+        left: u64,
+        mut send: impl FnMut(&mut T, &mut std::task::Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Result<usize, End> {
+        self.allow_write_time();
+        let mut ticket = self.worker.turns.ticket();
+        let claim = Claim { priority: self.priority, bytes_left: left + self.behind };
+        let n = poll_fn(|cx| {
+            let worker = &self.worker;
+            let turn = ticket.poll(cx, claim, || worker.clock.now().steady_ms());
+            let sent = match turn {
+                Poll::Ready(()) => send(&mut self.transport, cx),
+                Poll::Pending => Poll::Pending,
+            };
+            match sent {
+                Poll::Ready(result) => Poll::Ready(result.map_err(|_| End::Gone)),
+                Poll::Pending if self.worker.table.wait(self.entry, cx.waker()) => {
+                    self.worker.counters.timed_out.add(1);
+                    Poll::Ready(Err(End::Gone))
+                }
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await?;
+        self.worker.turns.sent(n);
+        self.worker.counters.sent_bytes.add(n as u64);
+        Ok(n)
+    }
+
+    /// Waits for a turn, for an attempt that does not wait for the client.
+    pub(super) async fn turn(&mut self, left: u64) {
+        let mut ticket = self.worker.turns.ticket();
+        let claim = Claim { priority: self.priority, bytes_left: left + self.behind };
+        let worker = &self.worker;
+        poll_fn(|cx| ticket.poll(cx, claim, || worker.clock.now().steady_ms())).await;
     }
 
     fn allow_write_time(&self) {

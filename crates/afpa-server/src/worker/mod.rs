@@ -19,6 +19,7 @@ use crate::counters::WorkerCounters;
 use crate::limits::ConnectionLimits;
 use crate::pipe::SparePipe;
 use crate::settings::Settings;
+use crate::turns::Turns;
 
 pub(crate) use clock::Clock;
 pub(crate) use command::Command;
@@ -48,6 +49,8 @@ pub(crate) struct Worker<M: Module> {
     /// Holds the end of a file while the file's version is checked.
     pub(crate) pipe: SparePipe,
     pub(crate) table: Table,
+    /// Which long response sends next.
+    pub(crate) turns: Rc<Turns>,
     pub(crate) draining: Cell<bool>,
 }
 
@@ -73,6 +76,7 @@ impl<M: Module> Worker<M> {
             outbox: RefCell::default(),
             pipe: SparePipe::default(),
             table: Table::default(),
+            turns: Rc::default(),
             draining: Cell::new(false),
         }
     }
@@ -84,6 +88,7 @@ impl<M: Module> Worker<M> {
         dropped: Arc<Notify>,
     ) {
         let mut accepting = accept::Accepting::default();
+        self.turns.set_round(self.settings.borrow().long_sends);
         let mut sweep = tokio::time::interval(self.sweep_interval());
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -101,6 +106,7 @@ impl<M: Module> Worker<M> {
                     }
                     Some(Command::Reload(apply, settings)) => {
                         apply(&mut self.module.borrow_mut());
+                        self.turns.set_round(settings.long_sends);
                         *self.settings.borrow_mut() = Rc::new(settings);
                         sweep = tokio::time::interval(self.sweep_interval());
                     }
@@ -112,6 +118,9 @@ impl<M: Module> Worker<M> {
                     }
                     Some(Command::Stop) | None => break,
                 },
+                () = self.turns.next_round(|| self.clock.now().steady_ms()) => {
+                    self.counters.waits.add(self.turns.take_waits());
+                }
                 () = dropped.notified() => self.module.borrow_mut().release_dropped(),
                 _ = sweep.tick() => self.on_tick(),
             }

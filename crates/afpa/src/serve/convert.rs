@@ -1,12 +1,14 @@
 //! From the configuration to the settings of the crates.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use afpa_cache::root::{RootSettings, SymlinkPolicy};
 use afpa_cache::watch::WatchSettings;
-use afpa_cache::{CacheSettings, PolicyKind};
+use afpa_cache::{CacheSettings, Hint, Keep, PolicyKind, PolicySetting};
+use afpa_framework::Priority;
 use afpa_http::{Coding, RequestLimits};
-use afpa_module_http::{Compression, DocRootSettings};
+use afpa_module_http::{Charset, Compression, DocRootSettings, FileHint, FilterRule, PathRule};
 use afpa_police::Police;
 use afpa_server::{Address, KernelActivity, Settings};
 
@@ -29,6 +31,7 @@ pub(super) fn engine(
         connections_per_client: config.limits.connections_per_client,
         remote_timeout: config.groups.iter().map(|group| group.exchange.shortest()).min(),
         pipelined: config.limits.pipelined,
+        long_sends: config.limits.long_sends,
         ..Settings::default()
     }
 }
@@ -42,11 +45,14 @@ pub(super) fn cache(config: &Config) -> CacheSettings {
         objects_limit: cache.objects,
         max_age_unwatched: config.coherency.unwatched_max_age,
         policy: match cache.policy {
-            Policy::AfpaLru => PolicyKind::ModifiedLru,
-            Policy::Lru => PolicyKind::Lru,
-            Policy::Lfu => PolicyKind::Lfu,
-            Policy::S3Fifo => PolicyKind::S3Fifo,
+            Policy::AfpaLru => PolicyKind::ModifiedLru.into(),
+            Policy::Lru => PolicyKind::Lru.into(),
+            Policy::Lfu => PolicyKind::Lfu.into(),
+            Policy::S3Fifo => PolicyKind::S3Fifo.into(),
+            Policy::Structured => PolicyKind::Structured.into(),
+            Policy::Auto => PolicySetting::Auto,
         },
+        kept_percent: cache.kept_percent,
         ..CacheSettings::default()
     }
 }
@@ -86,8 +92,42 @@ pub(super) fn site(config: &Config, site: &config::SiteSettings, root: &Root) ->
         types: site.types.iter().cloned().collect(),
         compression: compression(&config.compression),
         push: config.coherency.push,
+        mount: root.mount.clone(),
+        filters: root.filters.iter().map(filter).collect(),
+        includes_size: site.includes_size,
+        hints: root.hints.iter().map(hint).collect(),
         ..DocRootSettings::default()
     }
+}
+
+fn filter(filter: &config::RootFilter) -> FilterRule {
+    let rule = PathRule { prefix: filter.prefix.clone(), extensions: filter.extensions.clone() };
+    let charset = match filter.charset.as_str() {
+        "keep" => Charset::Keep,
+        "none" => Charset::None,
+        name => Charset::Named(name.to_owned()),
+    };
+    FilterRule { rule, includes: filter.includes, charset, headers: filter.headers.clone() }
+}
+
+fn hint(hint: &config::RootHint) -> FileHint {
+    let rule = PathRule { prefix: hint.prefix.clone(), extensions: hint.extensions.clone() };
+    let keep = match hint.keep {
+        config::Keep::Auto => Keep::Auto,
+        config::Keep::Always => Keep::Always,
+        config::Keep::Never => Keep::Never,
+    };
+    let weight = u8::try_from(hint.weight).unwrap_or(u8::MAX);
+    // The cache counts whole seconds: at least as many as were written.
+    let seconds = hint.expiry.as_millis().div_ceil(1000);
+    let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
+    let expiry = (seconds > 0).then(|| Duration::from_secs(seconds));
+    let priority = match hint.priority {
+        config::Priority::High => Priority::High,
+        config::Priority::Normal => Priority::Normal,
+        config::Priority::Low => Priority::Low,
+    };
+    FileHint { rule, cache: Hint { keep, weight, expiry }, priority }
 }
 
 fn compression(settings: &config::Compression) -> Compression {

@@ -1,6 +1,7 @@
 //! What the workers serve from.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use afpa_cache::root::DocumentRoot;
 use afpa_cache::{Arena, Cache};
@@ -23,6 +24,9 @@ pub(super) struct Serving {
     /// Compresses for all roots.
     pub(super) compressor: Arc<Compressor>,
 }
+
+/// How often the replacement policy is judged, where AFPA chooses it.
+const POLICY_PERIOD: Duration = Duration::from_secs(10);
 
 /// Everything of a [`Serving`] that can fail.
 pub(super) struct Content {
@@ -56,6 +60,7 @@ impl Content {
         arena: Arena,
     ) -> anyhow::Result<Self> {
         let cache = Cache::new(convert::cache(config), arena);
+        cache.start_choosing(POLICY_PERIOD).context("cannot start a thread")?;
         let compressor =
             Compressor::start(config.compression.queue).context("cannot start a thread")?;
         let router = match is_plain(config) {

@@ -78,6 +78,10 @@ impl Metrics {
         counter(out, "cache_overtaken_loads", "Loads overtaken by a change", cache.overtaken)?;
         counter(out, "cache_invalidations", "Objects dropped by a change", cache.invalidations)?;
         counter(out, "cache_ejections", "Objects dropped to make room", cache.ejections)?;
+        counter(out, "cache_expiries", "Objects dropped at the age of a hint", cache.expiries)?;
+        counter(out, "cache_unkept", "Answers that a hint does not keep", cache.unkept)?;
+        let changes = self.0.policy_changes();
+        counter(out, "cache_policy_changes", "Changes of the replacement policy", changes)?;
         counter(out, "watch_overflows", "Times that changes were lost", cache.suspects)
     }
 
@@ -188,6 +192,8 @@ impl Metrics {
             seen.engine(|c| &c.timed_out),
         )?;
         counter(out, "connections_aborted", "File changed meanwhile", seen.engine(|c| &c.aborted))?;
+        let waits = seen.engine(|c| &c.waits);
+        counter(out, "turns_waited_for", "Turns that long responses waited for", waits)?;
         counter(out, "accept_errors", "Failed accepts", seen.engine(|c| &c.accept_errors))?;
         bytes(out, "received", "Bytes received", seen.engine(|c| &c.received_bytes))?;
         bytes(out, "sent", "Bytes sent", seen.engine(|c| &c.sent_bytes))

@@ -3,6 +3,7 @@
 mod groups;
 mod metrics;
 mod police;
+mod policy;
 mod sites;
 
 use std::sync::Arc;
@@ -58,6 +59,10 @@ impl Observed {
         self.serving.load().cache.stats()
     }
 
+    fn policy_changes(&self) -> u64 {
+        self.serving.load().cache.policy_report().changes
+    }
+
     fn compressor(&self) -> CompressorStats {
         self.serving.load().compressor.stats()
     }
@@ -88,6 +93,7 @@ impl Observed {
         let cache = self.cache();
         let compressor = self.compressor();
         let serving = self.serving.load();
+        let policies = serving.cache.policy_report();
         let watchers = serving.global.roots.iter().filter_map(|root| root.watcher());
         let watched: Vec<_> = watchers.map(|watcher| watcher.summary()).collect();
         let access_log = self.access_log.load();
@@ -109,7 +115,8 @@ impl Observed {
             },
             "fast_path": self.fast_path.to_json(),
             "cache": {
-                "policy": cache.policy,
+                "policy": policies.policies[0].kind.name(),
+                "policy_changes": policies.changes,
                 "objects": cache.objects,
                 "file_objects": cache.file_objects,
                 "pinned_bytes": cache.pinned_bytes,
@@ -122,6 +129,10 @@ impl Observed {
                 "ejections": cache.ejections,
                 "overflows": cache.suspects,
                 "confirmations": cache.confirmations,
+                "expiries": cache.expiries,
+                "unkept": cache.unkept,
+                "policies": policy::policies_json(&policies),
+                "hits_by_policy": policy::standing_json(&policies),
             },
             "compression": {
                 "waiting": compressor.waiting,
@@ -151,6 +162,7 @@ impl Observed {
                 "accept_errors": self.engine(|c| &c.accept_errors),
                 "received_bytes": self.engine(|c| &c.received_bytes),
                 "sent_bytes": self.engine(|c| &c.sent_bytes),
+                "turns_waited_for": self.engine(|c| &c.waits),
             },
             "access_log": {
                 "written": access_log.written(),

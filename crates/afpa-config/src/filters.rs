@@ -1,0 +1,82 @@
+//! `[[site.filter]]`: what is changed on the way from a file to the answer (JAWS's protocol pipeline).
+
+use crate::finding::{Finding, Location};
+use crate::hints::below;
+use crate::items::Item;
+use crate::model::Config;
+use crate::reader::Reader;
+use crate::rules;
+use crate::settings::{Instance, Settings};
+
+/// A `[[site.filter]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteFilter {
+    /// What is changed, and of which URL paths.
+    pub change: RootFilter,
+    /// Which `[[site.filter]]`.
+    pub instance: Instance,
+    /// Where it begins.
+    pub location: Location,
+}
+
+/// What is changed of some files.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RootFilter {
+    /// What a path begins with.
+    pub prefix: String,
+    /// Extensions in lower case, `none` among them; empty: all.
+    pub extensions: Vec<String>,
+    /// Whether server-side includes are expanded.
+    pub includes: bool,
+    /// What Content-Type says of the charset of text: `keep`, `none`, or a name.
+    pub charset: String,
+    /// Response fields that are added, or replace those of the site; empty ones are removed.
+    pub headers: Vec<(String, String)>,
+}
+
+impl SiteFilter {
+    /// Reads one `[[site.filter]]`.
+    pub(crate) fn read<'i>(reader: &mut Reader<'i>, item: &Item<'i>) -> Self {
+        let mut s = reader.at(item);
+        let keep = "keep".to_owned();
+        let change = RootFilter {
+            prefix: s.text("prefix", "URL path prefix", "/".to_owned(), rules::prefix),
+            extensions: s.texts("extensions", "extensions", Vec::new(), rules::file_extension),
+            includes: s.flag("includes", false),
+            charset: s.text("charset", "charset, `keep` or `none`", keep, rules::token),
+            headers: s.pairs("headers", "field names and values", rules::header),
+        };
+        SiteFilter { change, instance: item.instance, location: item.location.clone() }
+    }
+
+    /// The filter for the directory that stands for `mount`; `None` if it is for other paths.
+    pub(crate) fn below(&self, mount: &str) -> Option<RootFilter> {
+        let prefix = below(&self.change.prefix, mount)?.to_owned();
+        Some(RootFilter { prefix, ..self.change.clone() })
+    }
+}
+
+/// Filters that change nothing.
+pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for site in &config.sites {
+        let has_root = site.root.is_some() || site.paths.iter().any(|path| path.has_root());
+        for filter in &site.filters {
+            let written = |key| {
+                settings.location_in("site.filter", filter.instance, key) != Location::Nowhere
+            };
+            let changed = ["includes", "charset", "headers"].into_iter().any(written);
+            let (cause, remedy) = match (has_root, changed) {
+                (false, _) => {
+                    ("this site has no files that could be filtered", "set `root`, or remove it")
+                }
+                (true, false) => {
+                    ("this filter changes nothing", "set `includes`, `charset` or `headers`")
+                }
+                (true, true) => continue,
+            };
+            findings.push(Finding::warning(filter.location.clone(), cause, remedy));
+        }
+    }
+    findings
+}
