@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::task::{Context, Poll};
 
+pub use crate::io::Leaving;
 pub(crate) use registration::{Direction, Socket};
 pub(crate) use stream::Stream;
 
@@ -26,6 +27,18 @@ pub trait Transport: Unpin {
         bytes: &[u8],
         more: bool,
     ) -> Poll<io::Result<usize>>;
+
+    /// Sends from `bytes` as much as the socket takes now, which may be nothing; it never waits for the client. While
+    /// it is pending, it is to be called again with the same vector, which may be empty until then.
+    fn poll_send_gathered(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &mut Vec<u8>,
+        more: bool,
+    ) -> Poll<io::Result<usize>>;
+
+    /// Leaves completion, if it is used, for good: what comes is better done with readiness.
+    fn poll_leave_ring(&mut self, cx: &mut Context<'_>, why: Leaving) -> Poll<io::Result<()>>;
 
     /// Sends up to `len` bytes of `file` from `offset` without copying them to user mode.
     /// `Ok(0)` says that the file ends before `offset`.
