@@ -8,7 +8,7 @@ use afpa_cache::{CacheSettings, PolicyKind};
 use afpa_http::{Coding, RequestLimits};
 use afpa_module_http::{Compression, DocRootSettings};
 use afpa_police::Police;
-use afpa_server::{Address, KernelActivity, Settings};
+use afpa_server::{Address, Io, KernelActivity, Settings};
 
 use afpa_config::{self as config, Config, Listen, Policy, Root, Symlinks};
 
@@ -18,6 +18,7 @@ pub(super) fn engine(
     police: &Police,
 ) -> Settings {
     Settings {
+        io: io(config),
         kernel_activity,
         police: police.clone(),
         workers: config.workers,
@@ -30,6 +31,14 @@ pub(super) fn engine(
         remote_timeout: config.groups.iter().map(|group| group.exchange.shortest()).min(),
         pipelined: config.limits.pipelined,
         ..Settings::default()
+    }
+}
+
+pub(super) fn io(config: &Config) -> Io {
+    match config.engine.io {
+        config::Io::Auto => Io::Auto,
+        config::Io::Readiness => Io::Readiness,
+        config::Io::Completion => Io::Completion,
     }
 }
 

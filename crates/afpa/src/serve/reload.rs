@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use afpa_config::Config;
+use afpa_config::{Config, Io};
 use afpa_fast_path::{AnswerSink, KernelScope, RunningFastPath, too_late};
 use afpa_module_http::{Global, Http};
 use afpa_server::{Address, BoundListener};
@@ -142,6 +142,10 @@ fn keep_what_stays(mut new: Config, old: &Config) -> Config {
     keep("workers", &mut new.workers, &old.workers);
     keep("user", &mut new.user, &old.user);
     keep("group", &mut new.group, &old.group);
+    // There is no ring to change to.
+    if old.engine.io == Io::Readiness {
+        keep("[engine] io", &mut new.engine, &old.engine);
+    }
     keep("[limits] head", &mut new.limits.head, &old.limits.head);
     keep("[cache] pinned_limit", &mut new.cache.pinned_limit, &old.cache.pinned_limit);
     keep("[fast_path] objects", &mut new.fast_path.objects, &old.fast_path.objects);

@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, Entry};
-use afpa_config::{Config, ListenerNumbers, human_size};
+use afpa_config::{Choice as _, Config, ListenerNumbers, human_size};
 use afpa_fast_path::{
     AttachedPrograms, Availability, FastPathView, KernelScope, RunningFastPath, StartParts,
 };
 use afpa_module_http::{DocRoot, Http, HttpCounters};
 use afpa_proxy::probe::HealthProber;
 use afpa_server::worker::WorkerContext;
-use afpa_server::{Address, BoundListener, Engine, Settings};
+use afpa_server::{Address, BoundListener, Engine, Rings, Settings};
 use anyhow::{Context as _, bail};
 use arc_swap::ArcSwap;
 use rustix::thread::CapabilitySet;
@@ -63,8 +63,9 @@ impl Server {
         let mut numbers = ListenerNumbers::default();
         let privileged = Privileged::prepare(config, &mut numbers)?;
         privileged.drop_privileges()?;
-        let Privileged { identity, descriptors, arena, opened, control, admin, fast_path } =
+        let Privileged { identity, descriptors, arena, opened, control, admin, fast_path, rings } =
             privileged;
+        let waiting = waiting(&opened.config, &rings);
         check_readable(&opened, identity.as_ref())?;
 
         let next = Next::build(opened, arena.clone(), None)?;
@@ -87,7 +88,7 @@ impl Server {
         };
         let counters: Vec<_> = (0..config.workers).map(|_| Arc::default()).collect();
         let settings = convert::engine(&config, kernel_activity, &police);
-        let mut engine = start_workers(&config, &settings, &serving, &counters, &sinks)?;
+        let mut engine = start_workers(&config, (&settings, rings), &serving, &counters, &sinks)?;
         let parts = StartParts {
             settings: &fast_path::settings(&config),
             cache: &serving.cache,
@@ -122,7 +123,7 @@ impl Server {
             drop_thread: DropThread::default(),
             notifier,
         };
-        server.introduce(identity.as_ref(), descriptors);
+        server.introduce(identity.as_ref(), descriptors, waiting);
         server.notifier.ready();
         Ok(server)
     }
@@ -137,6 +138,8 @@ struct Privileged {
     control: Option<BoundListener>,
     admin: Option<BoundListener>,
     fast_path: Availability,
+    /// Some systems let nobody else make one.
+    rings: Rings,
 }
 
 impl Privileged {
@@ -168,7 +171,8 @@ impl Privileged {
                 }
             }
         }
-        Ok(Self { identity, descriptors, arena, opened, control, admin, fast_path })
+        let rings = Rings::prepare(config.workers, convert::io(config));
+        Ok(Self { identity, descriptors, arena, opened, control, admin, fast_path, rings })
     }
 
     fn drop_privileges(&self) -> anyhow::Result<()> {
@@ -180,6 +184,15 @@ impl Privileged {
             Some(identity) => identity.assume(keep),
             None => privileges::restrict(keep),
         }
+    }
+}
+
+/// How workers wait for connections, and why not otherwise.
+fn waiting(config: &Config, rings: &Rings) -> String {
+    let io = config.engine.io.word();
+    match rings.refused() {
+        None => io.to_owned(),
+        Some(error) => format!("readiness, because the system refuses io_uring ({error})"),
     }
 }
 
@@ -247,7 +260,7 @@ pub(super) fn update_prober(
 
 fn start_workers(
     config: &Config,
-    settings: &Settings,
+    (settings, rings): (&Settings, Rings),
     serving: &Serving,
     counters: &[Arc<HttpCounters>],
     sinks: &Arc<Sinks>,
@@ -258,7 +271,7 @@ fn start_workers(
         let counters = counters.get(index).map(Arc::clone).unwrap_or_default();
         Http::new(Arc::clone(&global), counters, Box::new(sinks.take(index)), wake)
     };
-    Ok(Engine::start(settings, config.limits.head, module)?)
+    Ok(Engine::start_with_rings(settings, rings, config.limits.head, module)?)
 }
 
 fn start_fast_path(

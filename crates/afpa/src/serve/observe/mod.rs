@@ -4,6 +4,7 @@ mod groups;
 mod metrics;
 mod police;
 mod sites;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,6 +23,7 @@ use crate::access_log::AccessLog;
 use groups::Groups;
 use police::Refused;
 use sites::Sites;
+use waiting::Waiting;
 
 /// The parts of the running server from which statistics are read.
 pub(crate) struct Observed {
@@ -52,6 +54,10 @@ impl Observed {
             *sums.entry(code).or_insert(0) += count;
         }
         sums.into_iter().collect()
+    }
+
+    fn waiting(&self) -> Waiting<'_> {
+        Waiting(&self.workers)
     }
 
     fn cache(&self) -> CacheStats {
@@ -152,6 +158,7 @@ impl Observed {
                 "received_bytes": self.engine(|c| &c.received_bytes),
                 "sent_bytes": self.engine(|c| &c.sent_bytes),
             },
+            "waiting": self.waiting().to_json(),
             "access_log": {
                 "written": access_log.written(),
                 "dropped": access_log.dropped(),
