@@ -29,6 +29,8 @@ pub struct WorkerCounters {
     pub sent_bytes: Counter,
     /// Requests that left the deferred-interrupt context for a helper thread.
     pub left_for_thread: Counter,
+    /// How often something was received from a client.
+    pub receives: Counter,
     /// Requests answered in the deferred-interrupt context.
     pub answered: Counter,
     /// Answers too long to be gathered: from files, or from where they are pinned.

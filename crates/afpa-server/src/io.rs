@@ -87,6 +87,11 @@ impl Rings {
         }
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.prepared.is_empty()
+    }
+
     /// Why there are none, if they were wanted.
     pub fn refused(&self) -> Option<&io::Error> {
         self.refused.as_ref()

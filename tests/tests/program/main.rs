@@ -3,3 +3,4 @@
 mod admin;
 mod logs;
 mod signals;
+mod waiting;

@@ -35,6 +35,8 @@ pub enum Reason {
 pub(crate) struct Load {
     /// Connections accepted.
     pub(crate) accepted: u64,
+    /// How often something was received from a client: requests that came together count once.
+    pub(crate) receives: u64,
     /// Requests answered in the deferred-interrupt context.
     pub(crate) answered: u64,
     /// Of those, the ones whose answer was too long to be gathered; and the requests that left that context.
@@ -59,7 +61,7 @@ const PERSISTENCE: u32 = 2;
 
 /// Requests a connection.
 const KEPT: Bounds = Bounds { enter: 8, leave: 3 };
-/// Requests between two waits.
+/// Receives between two waits.
 const AT_A_TIME: Bounds = Bounds { enter: 3, leave: 1 };
 /// Of so many requests one may be answered elsewhere.
 const HERE: Bounds = Bounds { enter: 8, leave: 3 };
@@ -102,7 +104,7 @@ impl Load {
         let requests = self.requests();
         requests >= ENOUGH
             && requests >= KEPT.enter * self.accepted
-            && requests >= AT_A_TIME.enter * self.waits
+            && self.receives >= AT_A_TIME.enter * self.waits
             && requests >= HERE.enter * self.elsewhere
     }
 
@@ -115,7 +117,7 @@ impl Load {
             Some(Reason::FewRequests)
         } else if requests < HERE.leave * self.elsewhere {
             Some(Reason::Elsewhere)
-        } else if requests <= AT_A_TIME.leave * self.waits {
+        } else if self.receives <= AT_A_TIME.leave * self.waits {
             Some(Reason::OneAtATime)
         } else {
             None
@@ -166,7 +168,8 @@ impl Reason {
 mod tests {
     use super::*;
 
-    const BUSY: Load = Load { accepted: 0, answered: 10_000, elsewhere: 0, waits: 100 };
+    const BUSY: Load =
+        Load { accepted: 0, receives: 10_000, answered: 10_000, elsewhere: 0, waits: 100 };
 
     fn completing() -> Chooser {
         Chooser::new(Strategy::Completion)
@@ -200,6 +203,8 @@ mod tests {
             (Load { accepted: 9_000, ..BUSY }, Reason::FewRequests),
             (Load { answered: 5_000, elsewhere: 5_000, ..BUSY }, Reason::Elsewhere),
             (Load { waits: 10_000, ..BUSY }, Reason::OneAtATime),
+            // One client that sends many requests at once.
+            (Load { receives: 100, ..BUSY }, Reason::OneAtATime),
         ] {
             let mut chooser = completing();
             assert_eq!(chooser.observe(&load), None);
@@ -222,7 +227,7 @@ mod tests {
 
     #[test]
     fn an_idle_core_keeps_its_strategy() {
-        let idle = Load { accepted: 10, answered: 20, elsewhere: 0, waits: 30 };
+        let idle = Load { accepted: 10, receives: 20, answered: 20, elsewhere: 0, waits: 30 };
         for mut chooser in [completing(), Chooser::new(Strategy::Readiness)] {
             assert!((0..10).all(|_| chooser.observe(&idle).is_none()));
         }

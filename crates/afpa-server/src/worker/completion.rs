@@ -116,6 +116,7 @@ impl Counted {
         let counters = &worker.counters;
         Self(Load {
             accepted: counters.accepted.get(),
+            receives: counters.receives.get(),
             answered: counters.answered.get(),
             elsewhere: counters.left_for_thread.get() + counters.long_answers.get(),
             waits: tokio::runtime::Handle::current().metrics().worker_park_count(0),
@@ -126,6 +127,7 @@ impl Counted {
         let (now, before) = (&self.0, &before.0);
         Load {
             accepted: now.accepted - before.accepted,
+            receives: now.receives - before.receives,
             answered: now.answered - before.answered,
             elsewhere: now.elsewhere - before.elsewhere,
             waits: now.waits - before.waits,

@@ -40,6 +40,8 @@ pub(crate) struct Server {
     pub(super) admin: Engine<Admin>,
     pub(super) observed: Arc<Observed>,
     pub(super) arena: Arena,
+    /// Whether workers can wait by completion.
+    pub(super) has_rings: bool,
     pub(super) numbers: ListenerNumbers,
     /// Probes servers and looks up their names, while there are any.
     pub(super) prober: Option<HealthProber>,
@@ -65,7 +67,7 @@ impl Server {
         privileged.drop_privileges()?;
         let Privileged { identity, descriptors, arena, opened, control, admin, fast_path, rings } =
             privileged;
-        let waiting = waiting(&opened.config, &rings);
+        let (waiting, has_rings) = (waiting(&opened.config, &rings), !rings.is_empty());
         check_readable(&opened, identity.as_ref())?;
 
         let next = Next::build(opened, arena.clone(), None)?;
@@ -117,6 +119,7 @@ impl Server {
             admin,
             observed,
             arena,
+            has_rings,
             numbers,
             prober,
             fast_path,
