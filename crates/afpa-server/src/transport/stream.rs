@@ -16,11 +16,12 @@ use socket2::SockRef;
 use super::{Direction, Leaving, Socket, Transport};
 use crate::io::WorkerIo;
 
-/// A connected stream socket of any family. Neither the event loop nor the ring learns of it before it has to wait for
-/// the first time: a connection whose only request had arrived when it was accepted never does.
+/// A connected stream socket of any family. The event loop does not learn of it before it has to wait for the first
+/// time: a connection whose only request had arrived when it was accepted is never registered.
 ///
-/// It waits as the strategy of its core says, and changes with it between two requests. A long answer, a server or a
-/// slow client ends completion for a connection, once and for all.
+/// When something has been received, it waits as the strategy of its core says, and changes with it between two
+/// requests. For a connection of one request the ring would only be more to undo. A long answer, a server or a slow
+/// client ends completion for a connection, once and for all.
 pub(crate) struct Stream {
     way: Way,
     worker: Rc<WorkerIo>,
@@ -28,6 +29,8 @@ pub(crate) struct Stream {
     drained: bool,
     /// What had arrived in the ring when the connection left it.
     ahead: Vec<u8>,
+    /// Something has been received.
+    begun: bool,
     /// It does not enter the ring again.
     stays: bool,
 }
@@ -42,7 +45,7 @@ impl Stream {
     /// `socket` does not block.
     pub(crate) fn new(socket: OwnedFd, worker: Rc<WorkerIo>) -> Self {
         let way = Way::Readiness(Socket::new(socket));
-        Self { way, worker, drained: false, ahead: Vec::new(), stays: false }
+        Self { way, worker, drained: false, ahead: Vec::new(), begun: false, stays: false }
     }
 
     fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
@@ -99,6 +102,7 @@ impl Stream {
         let room = buffer.len();
         let received = socket.poll(cx, Direction::Receive, |socket| receive(socket, buffer));
         self.drained = matches!(received, Poll::Ready(Ok(n)) if 0 < n && n < room);
+        self.begun |= received.is_ready();
         received
     }
 
@@ -128,7 +132,7 @@ impl Transport for Stream {
             self.ahead.drain(..n);
             return Poll::Ready(Ok(n));
         }
-        let completes = !self.stays && self.worker.completes();
+        let completes = self.begun && !self.stays && self.worker.completes();
         if completes
             && let Way::Readiness(_) = self.way
             && let Some(received) = self.receive_or_enter(buffer)
