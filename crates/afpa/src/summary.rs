@@ -160,7 +160,7 @@ mod tests {
         Summary {
             cores: 4,
             workers: 4,
-            waiting: "auto".to_owned(),
+            waiting: "by epoll, as configured".to_owned(),
             listeners: vec!["http://127.0.0.1:8080/".to_owned(), "unix:/run/a.sock".to_owned()],
             root: "/var/www/html".to_owned(),
             user: "www-data".to_owned(),
@@ -182,7 +182,7 @@ afpa {}
   serving    /var/www/html
   on         http://127.0.0.1:8080/  unix:/run/a.sock
   workers    4 on 4 cores
-  waiting    auto
+  waiting    by epoll, as configured
   cache      up to 2.0 GiB, locked in memory
   files      8192 descriptors
   changes    31 directories watched

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, Entry};
-use afpa_config::{Choice as _, Config, ListenerNumbers, human_size};
+use afpa_config::{Config, Io, ListenerNumbers, human_size};
 use afpa_fast_path::{
     AttachedPrograms, Availability, FastPathView, KernelScope, RunningFastPath, StartParts,
 };
@@ -192,10 +192,11 @@ impl Privileged {
 
 /// How workers wait for connections, and why not otherwise.
 fn waiting(config: &Config, rings: &Rings) -> String {
-    let io = config.engine.io.word();
-    match rings.refused() {
-        None => io.to_owned(),
-        Some(error) => format!("readiness, because the system refuses io_uring ({error})"),
+    match (rings.refused(), config.engine.io) {
+        (Some(error), _) => format!("by epoll, because the system refuses io_uring ({error})"),
+        (None, Io::Auto) => "by epoll or io_uring, as the load suggests".to_owned(),
+        (None, Io::Readiness) => "by epoll, as configured".to_owned(),
+        (None, Io::Completion) => "by io_uring, as configured".to_owned(),
     }
 }
 
