@@ -24,8 +24,8 @@ pub enum Reason {
     BusyKept,
     /// Too few requests on a connection.
     FewRequests,
-    /// Too many answers come from files, servers or helper threads.
-    Elsewhere,
+    /// Too many answers are long, or come from files, servers or helper threads.
+    FewHits,
     /// Requests come one at a time.
     OneAtATime,
 }
@@ -39,8 +39,9 @@ pub(crate) struct Load {
     pub(crate) receives: u64,
     /// Requests answered in the deferred-interrupt context.
     pub(crate) answered: u64,
-    /// Of those, the ones whose answer was too long to be gathered; and the requests that left that context.
-    pub(crate) elsewhere: u64,
+    /// Answers too long to be gathered, and requests that left that context. One can count as both, which only makes
+    /// it weigh more.
+    pub(crate) others: u64,
     /// How often the core had nothing to do.
     pub(crate) waits: u64,
 }
@@ -63,7 +64,7 @@ const PERSISTENCE: u32 = 2;
 const KEPT: Bounds = Bounds { enter: 8, leave: 3 };
 /// Receives between two waits.
 const AT_A_TIME: Bounds = Bounds { enter: 3, leave: 1 };
-/// Of so many requests one may be answered elsewhere.
+/// Of so many requests one may be among the others.
 const HERE: Bounds = Bounds { enter: 8, leave: 3 };
 
 /// A ratio at which completion begins to pay, and one at which it no longer does.
@@ -96,7 +97,7 @@ impl Chooser {
 
 impl Load {
     fn requests(&self) -> u64 {
-        self.answered + self.elsewhere
+        self.answered + self.others
     }
 
     /// Whether completion pays.
@@ -105,7 +106,7 @@ impl Load {
         requests >= ENOUGH
             && requests >= KEPT.enter * self.accepted
             && self.receives >= AT_A_TIME.enter * self.waits
-            && requests >= HERE.enter * self.elsewhere
+            && requests >= HERE.enter * self.others
     }
 
     /// Why it does not.
@@ -115,8 +116,8 @@ impl Load {
             None
         } else if requests < KEPT.leave * self.accepted {
             Some(Reason::FewRequests)
-        } else if requests < HERE.leave * self.elsewhere {
-            Some(Reason::Elsewhere)
+        } else if requests < HERE.leave * self.others {
+            Some(Reason::FewHits)
         } else if self.receives <= AT_A_TIME.leave * self.waits {
             Some(Reason::OneAtATime)
         } else {
@@ -146,7 +147,7 @@ impl Reason {
         Reason::Lost,
         Reason::BusyKept,
         Reason::FewRequests,
-        Reason::Elsewhere,
+        Reason::FewHits,
         Reason::OneAtATime,
     ];
 
@@ -158,7 +159,7 @@ impl Reason {
             Self::Lost => "ring_lost",
             Self::BusyKept => "busy_kept",
             Self::FewRequests => "few_requests",
-            Self::Elsewhere => "elsewhere",
+            Self::FewHits => "few_hits",
             Self::OneAtATime => "one_at_a_time",
         }
     }
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
 
     const BUSY: Load =
-        Load { accepted: 0, receives: 10_000, answered: 10_000, elsewhere: 0, waits: 100 };
+        Load { accepted: 0, receives: 10_000, answered: 10_000, others: 0, waits: 100 };
 
     fn completing() -> Chooser {
         Chooser::new(Strategy::Completion)
@@ -201,7 +202,7 @@ mod tests {
     fn each_load_that_completion_does_not_suit_ends_it_with_its_reason() {
         for (load, why) in [
             (Load { accepted: 9_000, ..BUSY }, Reason::FewRequests),
-            (Load { answered: 5_000, elsewhere: 5_000, ..BUSY }, Reason::Elsewhere),
+            (Load { answered: 5_000, others: 5_000, ..BUSY }, Reason::FewHits),
             (Load { waits: 10_000, ..BUSY }, Reason::OneAtATime),
             // One client that sends many requests at once.
             (Load { receives: 100, ..BUSY }, Reason::OneAtATime),
@@ -217,7 +218,7 @@ mod tests {
         for load in [
             Load { accepted: 2_000, ..BUSY },
             Load { waits: 5_000, ..BUSY },
-            Load { answered: 8_000, elsewhere: 2_000, ..BUSY },
+            Load { answered: 8_000, others: 2_000, ..BUSY },
         ] {
             for mut chooser in [completing(), Chooser::new(Strategy::Readiness)] {
                 assert!((0..10).all(|_| chooser.observe(&load).is_none()), "{load:?}");
@@ -227,7 +228,7 @@ mod tests {
 
     #[test]
     fn an_idle_core_keeps_its_strategy() {
-        let idle = Load { accepted: 10, receives: 20, answered: 20, elsewhere: 0, waits: 30 };
+        let idle = Load { accepted: 10, receives: 20, answered: 20, others: 0, waits: 30 };
         for mut chooser in [completing(), Chooser::new(Strategy::Readiness)] {
             assert!((0..10).all(|_| chooser.observe(&idle).is_none()));
         }

@@ -118,7 +118,7 @@ impl Counted {
             accepted: counters.accepted.get(),
             receives: counters.receives.get(),
             answered: counters.answered.get(),
-            elsewhere: counters.left_for_thread.get() + counters.long_answers.get(),
+            others: counters.left_for_thread.get() + counters.long_answers.get(),
             waits: tokio::runtime::Handle::current().metrics().worker_park_count(0),
         })
     }
@@ -129,7 +129,7 @@ impl Counted {
             accepted: now.accepted - before.accepted,
             receives: now.receives - before.receives,
             answered: now.answered - before.answered,
-            elsewhere: now.elsewhere - before.elsewhere,
+            others: now.others - before.others,
             waits: now.waits - before.waits,
         }
     }
