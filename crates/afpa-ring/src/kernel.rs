@@ -100,6 +100,10 @@ impl Kernel {
         &self.event
     }
 
+    pub(crate) fn enters(&self) -> u64 {
+        self.counts.enters
+    }
+
     pub(crate) fn counts(&self) -> Counts {
         let under_way = self.sockets.iter().filter(|(_, socket)| socket.is_under_way());
         Counts {

@@ -142,7 +142,12 @@ impl Ring {
         self.kernel.borrow().event().try_clone()
     }
 
-    /// What it has, and what happened.
+    /// Calls of the kernel so far.
+    pub fn enters(&self) -> u64 {
+        self.kernel.borrow().enters()
+    }
+
+    /// What it has, and what happened. It looks at every socket.
     pub fn counts(&self) -> Counts {
         self.kernel.borrow().counts()
     }

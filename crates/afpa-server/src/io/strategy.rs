@@ -42,7 +42,7 @@ pub(crate) struct Load {
     /// Answers too long to be gathered, and requests that left that context. One can count as both, which only makes
     /// it weigh more.
     pub(crate) others: u64,
-    /// How often the core had nothing to do.
+    /// How often the core asked the kernel what is ready or done: calls of epoll, and of the ring.
     pub(crate) waits: u64,
 }
 
@@ -62,8 +62,8 @@ const PERSISTENCE: u32 = 2;
 
 /// Requests a connection.
 const KEPT: Bounds = Bounds { enter: 8, leave: 3 };
-/// Receives between two waits.
-const AT_A_TIME: Bounds = Bounds { enter: 3, leave: 1 };
+/// Receives a wait. By completion a lone request takes two, one to arrive and one to be answered.
+const AT_A_TIME: Bounds = Bounds { enter: 4, leave: 1 };
 /// Of so many requests one may be among the others.
 const HERE: Bounds = Bounds { enter: 8, leave: 3 };
 

@@ -119,7 +119,8 @@ impl Counted {
             receives: counters.receives.get(),
             answered: counters.answered.get(),
             others: counters.left_for_thread.get() + counters.long_answers.get(),
-            waits: tokio::runtime::Handle::current().metrics().worker_park_count(0),
+            waits: tokio::runtime::Handle::current().metrics().worker_park_count(0)
+                + worker.io.ring().map_or(0, |ring| ring.enters()),
         })
     }
 
