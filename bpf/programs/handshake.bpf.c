@@ -230,6 +230,8 @@ __noinline int afpa_open_socketless(struct __sk_buff *skb, struct work *work, co
 	afpa_client_way_recall(&own.key, &fresh->way, CLIENT_WAY_OF_COOKIE);
 	fresh->way_known = rtx_clock(now);
 	if (bpf_map_update_elem(&flows, &own.key, mine->fresh, BPF_NOEXIST)) {
+		if (bpf_map_lookup_elem(&flows, &own.key))
+			return GO_ON; /* another processor has opened it just now */
 		count_at(own.place, AFPA_PASS_FLOWS_FULL);
 		return own.length ? assign_unopened(skb, &own) : TCX_DROP;
 	}
@@ -253,9 +255,5 @@ int afpa_handshake(struct __sk_buff *skb)
 	if (s->flags & TCP_SYN)
 		return afpa_answer_syn(skb, work, s);
 	verdict = afpa_open_socketless(skb, work, s);
-	if (verdict != GO_ON)
-		return verdict;
-	bpf_tail_call(skb, &alive, 0); /* as the entry program does */
-	bpf_tail_call(skb, &programs, AFPA_PROGRAM_INGRESS);
-	return TCX_DROP;
+	return verdict == GO_ON ? begin_anew(skb) : verdict;
 }

@@ -152,14 +152,20 @@ static __always_inline bool prove_fresh(struct __sk_buff *skb, struct work *work
 	return turn->reason == AFPA_ANSWERED;
 }
 
-/* The flow of a first request on a connection that was proven, or NULL. */
-static __always_inline struct afpa_flow *open_flow(struct work *work, const struct segment *s, struct turn *turn)
+/*
+ * The flow of a first request on a connection that was proven, or NULL. `opened_elsewhere`: another processor has entered it
+ * just now, and may have answered this very request.
+ */
+static __always_inline struct afpa_flow *open_flow(struct work *work, const struct segment *s, struct turn *turn,
+						   bool *opened_elsewhere)
 {
 	enum afpa_reason why = turn->reason;
 
 	turn->reason = AFPA_PASS_FLOWS_FULL;
-	if (bpf_map_update_elem(&flows, &s->key, work->fresh, BPF_NOEXIST))
+	if (bpf_map_update_elem(&flows, &s->key, work->fresh, BPF_NOEXIST)) {
+		*opened_elsewhere = bpf_map_lookup_elem(&flows, &s->key);
 		return NULL;
+	}
 	count_at(s->place, AFPA_FLOW_OPENED);
 	turn->reason = why;
 	return bpf_map_lookup_elem(&flows, &s->key);
@@ -194,13 +200,16 @@ static __always_inline int serve(struct __sk_buff *skb, struct work *work, const
 				 const struct afpa_listener *listener, struct afpa_flow **flow, struct turn *turn)
 {
 	enum afpa_reason fit = turn->reason;
+	bool opened_elsewhere = false;
 
 	if (!*flow && !prove_fresh(skb, work, s, listener, turn))
 		return GO_ON;
 	work->request.may_close = *flow && (*flow)->socketless;
 	derive(skb, work, s, listener, *flow && (*flow)->flags & AFPA_FLOW_PARTIAL, turn);
 	if (!*flow && turn->certainty != REQUEST_UNSURE)
-		*flow = open_flow(work, s, turn);
+		*flow = open_flow(work, s, turn, &opened_elsewhere);
+	if (opened_elsewhere)
+		return begin_anew(skb);
 	if (*flow && turn->certainty == REQUEST_ANSWERABLE && fit == AFPA_ANSWERED)
 		return respond(skb, work, s, *flow, turn);
 	if (fit != AFPA_ANSWERED)
@@ -292,10 +301,10 @@ __noinline int afpa_tell_kernel(struct __sk_buff *skb, struct work *work, const 
 
 /*
  * Does the stack deliver what comes in from another device (E1)? It does not where the connection's own segments leave by
- * this one, as those of the card beside a macvlan do.
+ * this one, as those of the card beside a macvlan do. What opens a connection without a socket belongs where its SYN did.
  */
 static __always_inline bool is_delivered_elsewhere(struct __sk_buff *skb, const struct segment *s,
-						   const struct afpa_flow *flow)
+						   const struct afpa_flow *flow, bool opens)
 {
 	struct afpa_way way = {};
 
@@ -303,29 +312,68 @@ static __always_inline bool is_delivered_elsewhere(struct __sk_buff *skb, const 
 		return false;
 	if (flow)
 		return !is_at_home(flow, skb->ifindex);
+	if (opens)
+		return !afpa_client_way_recall(&s->key, &way, CLIENT_WAY_OF_COOKIE) || way.interface != skb->ifindex;
 	return !afpa_way_recall(&s->key, &way) || way.interface != skb->ifindex;
 }
 
-/* On to another program with the segment. Returns only if that program is missing. */
-static __always_inline void to_program(struct __sk_buff *skb, const struct segment *s, enum afpa_program program)
+/* On to the program of handshakes. Returns only if that is missing. */
+static __always_inline void to_handshake(struct __sk_buff *skb, const struct segment *s)
 {
 	struct work *work;
 	__u32 zero = 0;
 
 	work = bpf_map_lookup_elem(&ingress_work, &zero);
-	if (!work)
-		return;
-	*(struct segment *)work->segment = *s;
-	bpf_tail_call(skb, &programs, program);
+	if (work)
+		to_program(skb, work, s, AFPA_PROGRAM_HANDSHAKE);
 }
 
-/* The same with what is known so far, for a connection without a socket: the kernel's TCP must not see the segment. */
+/*
+ * The segment acknowledges our SYN-ACK, but is not the client's first one, which was lost or is late. When that has come, this
+ * one will be right when it comes again. The kernel's TCP would reset what it does not know; but one cookie in 256 looks
+ * like this by chance, so it is asked.
+ */
+__noinline int afpa_is_early(struct __sk_buff *skb, const struct segment *s)
+{
+	struct bpf_sock *found;
+	bool is_known;
+
+	if (!s)
+		return false;
+	found = find_socket(skb, s);
+	is_known = found && found->state != TCP_LISTEN;
+	if (found)
+		bpf_sk_release(found);
+	if (!is_known)
+		count_at(s->place, AFPA_SOCKETLESS_EARLY);
+	return !is_known;
+}
+
+/* A segment on a tuple that has no flow. GO_ON: its request may begin one. */
+static __always_inline int without_flow(struct __sk_buff *skb, const struct segment *s, __u64 now, bool answering)
+{
+	enum cookie_kind cookie = cookie_kind(s, now);
+	bool may_begin = s->length && answering;
+
+	if (cookie == COOKIE_NOT_OURS && !may_begin)
+		return TCX_NEXT;
+	if (is_delivered_elsewhere(skb, s, NULL, cookie == COOKIE_VALID))
+		return TCX_NEXT;
+	if (cookie == COOKIE_VALID) {
+		to_handshake(skb, s);
+		return TCX_NEXT; /* the kernel's TCP resets it */
+	}
+	if (cookie == COOKIE_OF_OTHER_ISN && afpa_is_early(skb, s))
+		return TCX_DROP;
+	return may_begin ? GO_ON : TCX_NEXT;
+}
+
+/* On to that of connections without a socket, with what is known so far: the kernel's TCP must not see the segment. */
 static __always_inline int to_socketless(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					 const struct turn *turn)
 {
 	work->turn = *turn;
-	*(struct segment *)work->segment = *s;
-	bpf_tail_call(skb, &programs, AFPA_PROGRAM_SOCKETLESS);
+	to_program(skb, work, s, AFPA_PROGRAM_SOCKETLESS);
 	return TCX_DROP;
 }
 
@@ -381,18 +429,17 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 		if (answering && police_syn(skb, &s) == TCX_DROP)
 			return TCX_DROP;
 		if (answering && shared.handshake)
-			to_program(skb, &s, AFPA_PROGRAM_HANDSHAKE);
+			to_handshake(skb, &s);
 		return TCX_NEXT; /* numbers of a new connection; if the server accepts it, egress removes the old flow */
 	}
 	if (bypass_hit(&s, FROM_CLIENT))
 		return TCX_NEXT;
 	now = bpf_ktime_get_coarse_ns();
 	flow = bpf_map_lookup_elem(&flows, &s.key);
-	if (!flow && has_valid_cookie(&s, now))
-		to_program(skb, &s, AFPA_PROGRAM_HANDSHAKE);
-	if (!flow && (s.length == 0 || !answering))
-		return TCX_NEXT;
-	if (is_delivered_elsewhere(skb, &s, flow))
+	verdict = flow ? GO_ON : without_flow(skb, &s, now, answering);
+	if (verdict != GO_ON)
+		return verdict;
+	if (flow && is_delivered_elsewhere(skb, &s, flow, false))
 		return TCX_NEXT;
 	if (flow && !flow->socketless && rx_passes(flow, &s))
 		return rx_pass(flow, &s, now);

@@ -9,7 +9,7 @@
  */
 #include <afpa/conn/socket.h>
 #include <afpa/conn/socketless.h>
-#include <afpa/tx/frame.h>
+#include <afpa/rtx/segmenter.h>
 
 #define CLOSE_WAIT_NS (8 * SECOND_NS) /* for the last segment of a client that has all of ours */
 #define FIN_LIFE_NS (60 * SECOND_NS)  /* a FIN that is not acknowledged is sent again until then */
@@ -32,11 +32,11 @@ static __always_inline bool close_idle(struct afpa_flow *flow, __u64 now, __u32 
 	bool fin_lost = has_sent_fin(flow) && before(flow->snd_una, socketless_next(flow));
 	__u64 age = now - flow->used_ns;
 
-	if (!open && (outstanding || flow->socketless == AFPA_SOCKETLESS_CLOSING))
+	if (outstanding || flow->socketless == AFPA_SOCKETLESS_CLOSING)
 		return age >= FIN_LIFE_NS; /* timers of retransmission are at work */
 	if (!open && !fin_lost)
 		return age >= CLOSE_WAIT_NS;
-	if (outstanding || !knows_way(flow) || (fin_lost && age >= FIN_LIFE_NS))
+	if (!knows_way(flow) || (fin_lost && age >= FIN_LIFE_NS))
 		return true; /* nobody is there, or nobody knows where */
 	f->seq = socketless_next(flow) - fin_lost;
 	f->ack = flow->client_next;
@@ -61,15 +61,14 @@ static __always_inline void say_farewell(struct __sk_buff *skb, struct work *wor
 		.flags = TCP_FIN | TCP_ACK,
 	};
 	__u8 ethernet[sizeof(struct ethhdr)];
-	struct segment s = { .key = work->key };
+	struct segment s = {};
 
 	if (bpf_skb_load_bytes(skb, 0, ethernet, sizeof(ethernet)))
 		return;
 	put_way_out(ethernet, &f->way);
-	s.ipv6 = is_ipv6(&s.key);
-	s.timestamps = f->timestamps;
-	s.ip_at = sizeof(struct ethhdr);
-	s.tcp_at = sizeof(struct ethhdr) + (s.ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
+	work->sending.ipv6 = is_ipv6(&work->key);
+	work->sending.timestamps = f->timestamps;
+	segment_of(&s, &work->key, &work->sending);
 	build_headers(work, &s, ethernet);
 	skb->tc_index = MARK_ROUTE_ME;
 	if (make_packet(skb, work, &s, &out, false))

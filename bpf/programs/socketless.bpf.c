@@ -304,9 +304,5 @@ int afpa_socketless(struct __sk_buff *skb)
 		verdict = before_socket(skb, work, s, flow);
 	else if (flow->socketless != AFPA_SOCKETLESS_NOT)
 		return on_socketless(skb, work, s, flow);
-	if (verdict != GO_ON)
-		return verdict;
-	bpf_tail_call(skb, &alive, 0); /* the kernel's TCP has it: as the entry program does */
-	bpf_tail_call(skb, &programs, AFPA_PROGRAM_INGRESS);
-	return TCX_DROP;
+	return verdict == GO_ON ? begin_anew(skb) : verdict; /* anew: the kernel's TCP has it */
 }

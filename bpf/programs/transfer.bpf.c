@@ -136,11 +136,10 @@ static __always_inline int on_segment(struct __sk_buff *skb, struct work *work, 
 		count_at(s->place, AFPA_TRANSFER_ON_ACK);
 	if (progress == PROGRESS_DONE) {
 		complete(flow, transfer);
+		note_fin(flow, s);
 		bpf_map_delete_elem(&transfers, &s->key);
 		count_at(s->place, AFPA_TRANSFER_DONE);
-		bpf_tail_call(skb, &alive, 0); /* as the entry program does */
-		bpf_tail_call(skb, &programs, AFPA_PROGRAM_INGRESS);
-		return TCX_DROP;
+		return begin_anew(skb);
 	}
 	if (bpf_skb_load_bytes(skb, 0, work->frame + FRAME_AT, sizeof(struct ethhdr))) {
 		transfer_unlock(transfer);

@@ -277,7 +277,7 @@ enum afpa_owner {
 enum afpa_socketless {
 	AFPA_SOCKETLESS_NOT = 0,      /* the kernel's TCP has a socket for it */
 	AFPA_SOCKETLESS_OPEN,
-	AFPA_SOCKETLESS_CLOSING,      /* the answer under way is the last one, and our FIN follows it */
+	AFPA_SOCKETLESS_CLOSING,      /* the answer under way is the last one, and our FIN leaves with it */
 	AFPA_SOCKETLESS_FIN_WAIT,     /* our FIN left; the client's is to come */
 	AFPA_SOCKETLESS_LAST_ACK,     /* the client's FIN was answered by ours, which is to be acknowledged */
 	AFPA_SOCKETLESS_ASSIGNED,  /* to the kernel's TCP; whether it has made the socket is not known yet */

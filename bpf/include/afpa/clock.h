@@ -45,6 +45,12 @@ static __always_inline __u32 rtx_clock(__u64 ns)
 	return ns >> AFPA_TICK_SHIFT;
 }
 
+/* The clock of TCP timestamps, without an offset: a finer one than `rtx_clock` is made of. */
+static __always_inline __u32 milliseconds(void)
+{
+	return bpf_ktime_get_ns() / MILLISECOND_NS;
+}
+
 /* The TCP sender's clock. */
 static __always_inline __u64 microseconds(void)
 {

@@ -222,6 +222,7 @@ struct dst_entry {
 struct sk_buff {
 	struct net_device *dev;
 	unsigned long _skb_refdst;
+	unsigned long _nfct; /* not in kernels without connection tracking */
 	__u8 ip_summed : 2;
 };
 

@@ -106,7 +106,9 @@
 	X(94, DROP_TOTAL_RATE, "dropped: SYN while all clients together connect too often") \
 	X(95, PASS_DENIED, "passed: request of a client whose prefix is denied")      \
 	X(96, PASS_CLIENT_RATE, "passed: request of a client that asks too often")    \
-	X(97, PASS_TOTAL_RATE, "passed: request while all clients together ask too often")
+	X(97, PASS_TOTAL_RATE, "passed: request while all clients together ask too often") \
+	X(98, SOCKETLESS_TRACKED, "without a socket: not for this client, its connections are tracked (conntrack)") \
+	X(99, SOCKETLESS_EARLY, "dropped: opens a connection without a socket, but its first segment was not seen")
 
 #define X(number, name, text) AFPA_##name = number,
 enum afpa_reason { AFPA_REASONS(X) };

@@ -93,6 +93,7 @@ struct sending {
 	__u8 place;
 	__u8 retransmitted, last, markable, cwr;
 	__u8 ecn;                    /* ECN was negotiated */
+	__u8 closes;                 /* the last segment carries our FIN: the connection has no socket */
 	__u16 payload_max;                  /* bytes of payload that the path takes in a packet */
 	__u32 rest;                  /* bytes of the segment behind the piece in hand */
 	__u8 chosen;                 /* the sender had something to send in this round */

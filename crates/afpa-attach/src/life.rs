@@ -268,21 +268,20 @@ impl Attachment {
         drop(self.self_check.take());
         self.filler.end();
         self.filler.fast_path.drain();
-        if let Err(error) = self.filler.fast_path.close_socketless() {
-            say(&format!("connections without a socket are not closed: {error}"));
-        }
         self.listening.end();
         self.socket.remove();
         let answered = self.filler.fast_path.counters().map(|counters| counters.answered());
         say(&format!("{} requests were answered in the kernel", answered.unwrap_or_default()));
         let deadline = Instant::now() + LAST_WAIT;
         let translated = loop {
-            let _swept = self.filler.fast_path.sweep(Duration::ZERO);
-            let translated = self.filler.fast_path.translated_flows().unwrap_or_default();
-            // Without this process, nothing retransmits what is lost of an answer of several segments.
-            let transfers = self.filler.fast_path.transfers().unwrap_or_default();
-            let waits =
-                drain || ((self.pin_dir.is_none() || transfers > 0) && Instant::now() < deadline);
+            let fast_path = &self.filler.fast_path;
+            let answers = fast_path.close_socketless().unwrap_or_default();
+            let _swept = fast_path.sweep(Duration::ZERO);
+            let translated = fast_path.translated_flows().unwrap_or_default();
+            // Without this process, nothing retransmits what is lost of an answer of several segments, or of one to a
+            // connection without a socket.
+            let owed = answers + fast_path.transfers().unwrap_or_default() > 0;
+            let waits = drain || ((self.pin_dir.is_none() || owed) && Instant::now() < deadline);
             if translated == 0 || !waits {
                 break translated;
             }

@@ -12,6 +12,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
 use crate::cache::pinned::Pinned;
 use crate::conn::police::InForce;
 use crate::conn::served::Server;
+use crate::conn::socketless::Tracking;
 use crate::kernel::Kernel;
 use crate::net::hooked::Hooks;
 use crate::net::links::Attachments;
@@ -59,6 +60,7 @@ pub struct FastPath {
     pub(crate) unusual: OwnedFd,
     /// None: all connections are the kernel's.
     pub(crate) socketless: Option<SocketlessPrograms>,
+    pub(crate) tracking: Mutex<Tracking>,
     pub(crate) chain: Option<OwnedFd>,
     /// See [`FastPath::guard`].
     pub(crate) guards: [OwnedFd; 2],
@@ -161,6 +163,7 @@ impl FastPath {
             rtx,
             unusual: program("afpa_unusual")?,
             socketless,
+            tracking: Mutex::default(),
             // Where there is no tcx, there are no chains.
             chain: program("afpa_chain").ok(),
             guards: [program("afpa_guard_egress")?, program("afpa_guard_ingress")?],

@@ -130,6 +130,7 @@ impl Lab {
     pub fn start_fast_path(&mut self) -> bool {
         let started = self.bed.server().run(|| {
             let fast_path = FastPath::load(self.plan.settings.clone())?;
+            fast_path.look_at_tcp()?;
             attach(&fast_path, Bed::DEVICE)?;
             let _unguarded = fast_path.guard(); // tests of what it does ask whether it is there
             Ok::<_, afpa_bpf::Unavailable>(fast_path)

@@ -1,9 +1,11 @@
 //! `afpa attach --socketless`: connections that the server never sees are the same to their clients.
 
+use std::io::ErrorKind;
 use std::process::Stdio;
 use std::time::Duration;
 
-use afpa_testkit::eventually;
+use afpa_testkit::response::{Asked, ReceiveError};
+use afpa_testkit::{Client, eventually};
 use afpa_tests::attach::{Attached, Kind, Lab, PORT};
 use serde_json::Value;
 
@@ -126,26 +128,122 @@ fn clients_do_not_notice() {
     assert!(opened > 500, "{opened}: {:#?}", attached.statistics());
 }
 
+/// Tracking would refuse what is assigned, so nothing is, and the operator is told.
+#[test]
+fn tracked_connections_keep_their_sockets() {
+    let lab = lab!();
+    lab.file("small.html", "small");
+    let rules = "add table inet front;
+         add chain inet front in { type filter hook input priority 0; };
+         add rule inet front in ct state invalid drop";
+    let nft = lab.bed().server().command("nft").arg(rules).output();
+    if !nft.is_ok_and(|output| output.status.success()) {
+        return afpa_testkit::aloud::say("SKIP", "no nft here, or a kernel without nf_tables");
+    }
+    let Some(attached) = attach(&lab) else { return };
+    for _ in 0..20 {
+        let mut client = lab.connect();
+        let request = format!("GET /small.html HTTP/1.1\r\nHost: 10.77.0.1:{PORT}\r\n\r\n");
+        assert_eq!(client.exchange(request).body, b"small");
+    }
+    assert_eq!(count(&attached, SYN), 0, "{:#?}", attached.statistics());
+    eventually("it says why", || lab.log().contains("connections are tracked here"));
+}
+
+fn get(client: &mut Client, path: &str) -> Vec<u8> {
+    client.exchange(format!("GET {path} HTTP/1.1\r\nHost: 10.77.0.1:{PORT}\r\n\r\n")).body
+}
+
+/// A connection without a socket, on which an answer has arrived.
+#[track_caller]
+fn open(lab: &Lab, attached: &Attached) -> Client {
+    let mut opened = None;
+    eventually("a connection without a socket", || {
+        let before = count(attached, SYN);
+        let mut client = lab.connect();
+        assert_eq!(get(&mut client, "/small.html"), b"small");
+        let is_new = count(attached, SYN) > before;
+        opened = is_new.then_some(client);
+        is_new
+    });
+    opened.expect("one")
+}
+
 /// Whoever waits on a connection without a socket when AFPA ends is told so.
 #[test]
 fn the_end_closes_what_is_open() {
     let lab = lab!();
     lab.file("small.html", "small");
     let Some(attached) = attach(&lab) else { return };
-    let opened = || count(&attached, SYN);
-    let mut waiting = Vec::new();
-    eventually("a connection without a socket", || {
-        let before = opened();
-        let mut client = lab.connect();
-        let request = format!("GET /small.html HTTP/1.1\r\nHost: 10.77.0.1:{PORT}\r\n\r\n");
-        assert_eq!(client.exchange(request).body, b"small");
-        waiting.push(client);
-        opened() > before
-    });
-    let mut client = waiting.pop().expect("one");
-    drop(waiting);
+    let mut client = open(&lab, &attached);
     let (done, said) = lab.detach(&["--wait", "5"]);
     assert!(done, "{said}");
     client.set_patience(Duration::from_secs(2)).expect("set");
     client.assert_closed();
+}
+
+/// They become the server's, one by one, with their next requests.
+#[test]
+fn a_pause_leaves_what_is_open_to_the_server() {
+    let lab = lab!();
+    lab.file("small.html", "small");
+    let Some(attached) = attach(&lab) else { return };
+    let mut clients = [open(&lab, &attached), open(&lab, &attached)];
+    let (done, said) = lab.run_afpa(&["pause"]);
+    assert!(done, "{said}");
+    let (answered, assigned) = (attached.answered(), count(&attached, ASSIGNED));
+    for client in &mut clients {
+        for _ in 0..2 {
+            assert_eq!(get(client, "/small.html"), b"small");
+        }
+    }
+    assert_eq!(attached.answered(), answered);
+    assert_eq!(count(&attached, ASSIGNED), assigned + 2);
+    let (done, said) = lab.run_afpa(&["resume"]);
+    assert!(done, "{said}");
+    for client in &mut clients {
+        assert_eq!(get(client, "/small.html"), b"small");
+    }
+    assert!(attached.answered() > answered, "they may be answered here again");
+}
+
+/// What was kept of a killed one assigns each connection; the next one takes it over.
+#[test]
+fn what_a_killed_one_leaves_open_goes_on() {
+    let lab = lab!();
+    lab.file("small.html", "small");
+    lab.file("large.txt", vec![b'l'; 200_000]);
+    let Some(attached) = attach(&lab) else { return };
+    let mut clients = [open(&lab, &attached), open(&lab, &attached), open(&lab, &attached)];
+    attached.kill();
+    assert_eq!(get(&mut clients[0], "/small.html"), b"small");
+    assert_eq!(get(&mut clients[0], "/large.txt").len(), 200_000);
+    let Some(next) = attach(&lab) else { return };
+    for client in &mut clients {
+        assert_eq!(get(client, "/large.txt").len(), 200_000);
+        assert_eq!(get(client, "/small.html"), b"small");
+    }
+    drop(open(&lab, &next));
+}
+
+/// A server that ends says so to nobody whom it never knew: their next requests are reset, as those of clients that have
+/// not heard of its end. Nothing wrong is answered, and the next server's clients are well.
+#[test]
+fn a_server_that_is_started_anew_has_new_clients() {
+    let lab = lab!();
+    lab.file("small.html", "small");
+    lab.file("large.txt", vec![b'l'; 200_000]);
+    let Some(attached) = attach(&lab) else { return };
+    let mut client = open(&lab, &attached);
+    lab.signal_server(rustix::process::Signal::KILL);
+    lab.restart_server();
+    client.send(format!("GET /large.txt HTTP/1.1\r\nHost: 10.77.0.1:{PORT}\r\n\r\n"));
+    match client.try_receive(Asked::Body) {
+        Ok(response) => assert_eq!(response.body.len(), 200_000),
+        Err(ReceiveError::Closed) => {}
+        Err(ReceiveError::Io(error)) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+        Err(other) => panic!("{other:?}"),
+    }
+    let mut late = open(&lab, &attached);
+    assert_eq!(get(&mut late, "/large.txt").len(), 200_000);
 }

@@ -11,4 +11,5 @@ mod long;
 mod police;
 mod self_check;
 mod sites;
+mod socketless;
 mod start;

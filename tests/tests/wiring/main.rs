@@ -7,6 +7,7 @@ mod containers;
 mod loopback;
 mod routed;
 mod shapes;
+mod socketless;
 mod stacked;
 mod support;
 mod tunnel;

@@ -8,19 +8,9 @@ use afpa_testkit::response::{Asked, ReceiveError};
 use afpa_tests::tcp::{Lab, PORT, Plan, Sample, large};
 
 use crate::support::{
-    SIDE, attach_to_all, everything_is_right, ip, lab, mac, nothing_was_dropped, second_pair,
-    sysctl, tc, text, try_ip, user_mode_is_right, user_mode_serves,
+    SIDE, attach_to_all, everything_is_right, filter, ip, lab, mac, nothing_was_dropped,
+    second_pair, sysctl, tc, text, try_ip, user_mode_is_right, user_mode_serves,
 };
-
-/// Rules for the packet filter of a namespace. False: it cannot be had, and SKIP was said.
-fn filter(namespace: &Namespace, rules: &str) -> bool {
-    let done = namespace.command("nft").arg(rules).output();
-    let done = done.is_ok_and(|output| output.status.success());
-    if !done {
-        afpa_testkit::aloud::say("SKIP", "no nft here, or a kernel without nf_tables");
-    }
-    done
-}
 
 /// The address or the port is rewritten behind the programs, for a server that never sees it: it is left to user mode.
 #[test]

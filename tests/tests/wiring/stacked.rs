@@ -6,10 +6,11 @@ use std::time::Duration;
 use afpa_bpf::Reason;
 use afpa_netlab::Bed;
 use afpa_testkit::packet::{MacPair, Segment};
-use afpa_tests::tcp::{Lab, PORT};
+use afpa_tests::tcp::PORT;
 
 use crate::support::{
-    attach, ip, lab, mac, nothing_was_dropped, tc, text, to, try_ip, user_mode_is_right,
+    add_macvlan, attach, ip, lab, mac, nothing_was_dropped, tc, text, to, try_ip,
+    user_mode_is_right,
 };
 
 /// As keepalived's `use_vmac` has it: a macvlan with an address of its own, beside the card that it lies on.
@@ -48,20 +49,6 @@ fn a_macvlan_whose_other_filters_accept_everything_is_translated_once() {
         user_mode_is_right(&mut client);
     }
     client.end();
-}
-
-/// `mv0`, a macvlan on the server's card, with an address of its own and the programs on it. False: the kernel has none.
-fn add_macvlan(lab: &Lab) -> bool {
-    let (server, client) = (lab.bed.server(), lab.bed.client());
-    if !try_ip(server, "link add mv0 link eth0 type macvlan mode bridge") {
-        return false;
-    }
-    ip(server, "addr add 10.79.0.1/24 dev mv0");
-    ip(server, "link set mv0 up");
-    ip(client, "addr add 10.79.0.2/24 dev eth0");
-    ip(client, &format!("neigh replace 10.79.0.1 lladdr {} dev eth0", text(mac(server, "mv0"))));
-    attach(lab, "mv0");
-    true
 }
 
 /// Connections that are open when somebody puts the card into a bridge go on.

@@ -56,6 +56,16 @@ pub(crate) fn sysctl(namespace: &Namespace, setting: &str) {
     assert!(status.success(), "sysctl {setting}");
 }
 
+/// Rules for the packet filter of a namespace. False: it cannot be had, and SKIP was said.
+pub(crate) fn filter(namespace: &Namespace, rules: &str) -> bool {
+    let done = namespace.command("nft").arg(rules).output();
+    let done = done.is_ok_and(|output| output.status.success());
+    if !done {
+        afpa_testkit::aloud::say("SKIP", "no nft here, or a kernel without nf_tables");
+    }
+    done
+}
+
 /// Puts the programs on another interface of the server.
 #[track_caller]
 pub(crate) fn attach(lab: &Lab, interface: &str) {
@@ -89,6 +99,20 @@ pub(crate) fn second_pair(lab: &Lab, server: &str, client: &str) {
         }
         ip(side, &format!("addr add {address} dev {SIDE}"));
     }
+}
+
+/// `mv0`, a macvlan on the server's card, with an address of its own and the programs on it. False: the kernel has none.
+pub(crate) fn add_macvlan(lab: &Lab) -> bool {
+    let (server, client) = (lab.bed.server(), lab.bed.client());
+    if !try_ip(server, "link add mv0 link eth0 type macvlan mode bridge") {
+        return false;
+    }
+    ip(server, "addr add 10.79.0.1/24 dev mv0");
+    ip(server, "link set mv0 up");
+    ip(client, "addr add 10.79.0.2/24 dev eth0");
+    ip(client, &format!("neigh replace 10.79.0.1 lladdr {} dev eth0", text(mac(server, "mv0"))));
+    attach(lab, "mv0");
+    true
 }
 
 /// A connection to this address of the server.

@@ -6,6 +6,9 @@
  *     server, left lately: within three quarters of `firewall_interval`, or of a second. So netfilter, cgroup programs and
  *     routes have let a SYN of this client through, and the answer leaves as the kernel's left (E4). When that time is over,
  *     the next SYN is the kernel's, and shows it anew. What others overwrote costs one handshake of the kernel's.
+ *     A SYN-ACK that connection tracking knows says nothing: rules may refuse a connection that does not begin with a SYN,
+ *     and address translation takes an assigned segment from its listener (`nf_nat_ipv4_local_in` compares the ports of
+ *     `skb->sk`, and a request socket that was just made has none).
  */
 #ifndef AFPA_CONN_CLIENT_WAY_H
 #define AFPA_CONN_CLIENT_WAY_H
@@ -18,12 +21,7 @@
 
 static __always_inline __u64 hash_of_client(const struct afpa_flow_key *key)
 {
-	const __u64 *words = (const __u64 *)key;
-	__u64 hash = shared.hash_seed;
-
-	for (int i = 0; i < 4; i++)
-		hash = mix(hash, words[i]);
-	return mix(hash, key->server_port);
+	return mix(mix_addresses(shared.hash_seed, key), key->server_port);
 }
 
 static __always_inline __u64 proof_of_client(__u64 client, const struct afpa_way *way, __u32 seen)
@@ -38,6 +36,12 @@ static __always_inline struct afpa_client_way *client_way_entry(__u64 client)
 	return bpf_map_lookup_elem(&client_ways, &place);
 }
 
+/* Does connection tracking know the packet's connection? Below the address are three bits of its state. */
+static __always_inline bool is_tracked(struct __sk_buff *skb)
+{
+	return bpf_core_field_exists(struct sk_buff, _nfct) && skb_field(skb, _nfct) & ~7UL;
+}
+
 /* A SYN-ACK of the kernel's leaves to the client. */
 __noinline int afpa_client_way_prove(struct __sk_buff *skb, const struct afpa_flow_key *key)
 {
@@ -46,11 +50,18 @@ __noinline int afpa_client_way_prove(struct __sk_buff *skb, const struct afpa_fl
 	struct afpa_way way = {};
 	__u64 client;
 
-	if (!key || !way_of(skb, &way))
+	if (!key)
 		return 0;
 	client = hash_of_client(key);
 	entry = client_way_entry(client);
 	if (!entry)
+		return 0;
+	if (is_tracked(skb)) {
+		count_at(place_of(skb->ifindex), AFPA_SOCKETLESS_TRACKED);
+		entry->proof = 0;
+		return 0;
+	}
+	if (!way_of(skb, &way))
 		return 0;
 	entry->way = way;
 	entry->seen = seen;

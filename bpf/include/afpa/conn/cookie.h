@@ -3,14 +3,17 @@
  * SYN cookies (RFC 4987, 3.6): a SYN is answered without keeping anything of it. Our first sequence number says what was
  * agreed on, and proves, when it comes back acknowledged, that the client got it.
  *
- *      31                     8 7   6  5  4  3     0
- *     +------------------------+-----+---+---+-------+
- *     |          MAC           | MSS | T | S | scale |      T: timestamps, S: SACK
- *     +------------------------+-----+---+---+-------+
+ *      31             16 15     8 7   6  5  4  3     0
+ *     +-----------------+--------+-----+---+---+-------+
+ *     |       MAC       |  tag   | MSS | T | S | scale |      T: timestamps, S: SACK
+ *     +-----------------+--------+-----+---+---+-------+
  *
- * The MAC is 24 bits of SipHash-2-4, under a secret of this process, of the tuple, the client's first number, the low
- * eight bits and the period. A cookie is valid in the period in which it was made and in the next one: for 17 to 34 s,
- * longer than a client takes for a handshake and its first request on a path on which anything arrives.
+ * Both are bits of SipHash-2-4 under a secret of this process: the tag, of the tuple, the low eight bits and the period; the
+ * MAC, of the same and the client's first number. Who did not get the cookie has to guess all 24. A cookie is valid in
+ * the period in which it was made and in the next one: for 17 to 34 s, longer than a client takes for a handshake and
+ * its first request on a path on which anything arrives.
+ *
+ * The tag alone tells what came before the first segment of its connection, which was lost: the kernel's TCP would reset it.
  */
 #ifndef AFPA_CONN_COOKIE_H
 #define AFPA_CONN_COOKIE_H
@@ -71,40 +74,70 @@ static __always_inline void sip_word(__u64 v[4], __u64 word)
 	v[0] ^= word;
 }
 
-/* SipHash-2-4 of six words. */
-static __always_inline __u64 sip_hash(const __u64 key[2], const __u64 words[6])
+/* SipHash-2-4 of the words so far. What is hashed may go on. */
+static __always_inline __u64 sip_end(const __u64 so_far[4], __u64 bytes)
 {
-	__u64 v[4] = {
-		key[0] ^ 0x736f6d6570736575ULL, key[1] ^ 0x646f72616e646f6dULL,
-		key[0] ^ 0x6c7967656e657261ULL, key[1] ^ 0x7465646279746573ULL,
-	};
+	__u64 v[4] = { so_far[0], so_far[1], so_far[2], so_far[3] };
 
-	for (int i = 0; i < 6; i++)
-		sip_word(v, words[i]);
-	sip_word(v, 48ULL << 56); /* the length in bytes */
+	sip_word(v, bytes << 56);
 	v[2] ^= 0xff;
 	for (int i = 0; i < 4; i++)
 		sip_round(v);
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* The cookie with these low bits. */
-static __always_inline __u32 make_cookie(const struct afpa_flow_key *key, __u32 client_isn, __u32 period, __u32 bits)
+/* What both parts are made of: six words. */
+static __always_inline void hash_tuple(__u64 v[4], const struct afpa_flow_key *key, __u32 period, __u32 bits)
 {
-	const __u64 *addresses = (const __u64 *)key;
-	__u64 words[6] = {
-		addresses[0], addresses[1], addresses[2], addresses[3],
-		(__u64)client_isn << 32 | (__u32)key->client_port << 16 | key->server_port,
-		(__u64)period << 8 | (bits & COOKIE_BITS),
-	};
+	const __u64 *secret = shared.cookie_key, *addresses = (const __u64 *)key;
 
-	return (__u32)sip_hash(shared.cookie_key, words) << 8 | (bits & COOKIE_BITS);
+	v[0] = secret[0] ^ 0x736f6d6570736575ULL;
+	v[1] = secret[1] ^ 0x646f72616e646f6dULL;
+	v[2] = secret[0] ^ 0x6c7967656e657261ULL;
+	v[3] = secret[1] ^ 0x7465646279746573ULL;
+	for (int i = 0; i < 4; i++)
+		sip_word(v, addresses[i]);
+	sip_word(v, (__u32)key->client_port << 16 | key->server_port);
+	sip_word(v, (__u64)period << 8 | (bits & COOKIE_BITS));
 }
 
-/* Global functions: verified once, and with a stack of their own. */
+static __always_inline __u32 tag_of(const __u64 v[4])
+{
+	return (sip_end(v, 48) & 0xff) << 8;
+}
+
+static __always_inline __u32 mac_of(__u64 v[4], __u32 client_isn)
+{
+	sip_word(v, client_isn);
+	return (__u32)sip_end(v, 56) << 16;
+}
+
+/* The cookie with these low bits. Global functions: verified once, and with a stack of their own. */
 __noinline __u32 afpa_cookie(const struct afpa_flow_key *key, __u32 client_isn, __u32 period, __u32 bits)
 {
-	return key ? make_cookie(key, client_isn, period, bits) : 0;
+	__u32 tag;
+	__u64 v[4];
+
+	if (!key)
+		return 0;
+	hash_tuple(v, key, period, bits);
+	tag = tag_of(v);
+	return mac_of(v, client_isn) | tag | (bits & COOKIE_BITS);
+}
+
+enum cookie_kind { COOKIE_NOT_OURS, COOKIE_OF_OTHER_ISN, COOKIE_VALID };
+
+/* What is `server_isn` to a client that seems to have begun with `client_isn`? */
+__noinline int afpa_cookie_kind(const struct afpa_flow_key *key, __u32 client_isn, __u32 period, __u32 server_isn)
+{
+	__u64 v[4];
+
+	if (!key)
+		return COOKIE_NOT_OURS;
+	hash_tuple(v, key, period, server_isn);
+	if (tag_of(v) != (server_isn & 0xff00))
+		return COOKIE_NOT_OURS;
+	return mac_of(v, client_isn) == (server_isn & 0xffff0000) ? COOKIE_VALID : COOKIE_OF_OTHER_ISN;
 }
 
 static __always_inline __u32 cookie_period(__u64 now)
@@ -120,20 +153,19 @@ static __always_inline bool cookies_may_be_valid(__u64 now)
 	return last && now - last < 2ULL << AFPA_COOKIE_SHIFT;
 }
 
-/* Is `server_isn` a valid cookie for a client that began with `client_isn`? */
-static __always_inline bool is_cookie_valid(const struct afpa_flow_key *key, __u32 client_isn, __u32 server_isn, __u64 now)
+/* What is the number that the segment acknowledges, if it is the client's first one? */
+static __always_inline enum cookie_kind cookie_kind(const struct segment *s, __u64 now)
 {
 	__u32 period = cookie_period(now);
+	enum cookie_kind kind, before;
 
-	return afpa_cookie(key, client_isn, period, server_isn) == server_isn ||
-	       afpa_cookie(key, client_isn, period - 1, server_isn) == server_isn;
-}
-
-/* May the segment be the client's first after our SYN-ACK? */
-static __always_inline bool has_valid_cookie(const struct segment *s, __u64 now)
-{
-	return s->flags & TCP_ACK && !(s->flags & (TCP_SYN | TCP_RST)) && cookies_may_be_valid(now) &&
-	       is_cookie_valid(&s->key, s->seq - 1, s->ack - 1, now);
+	if (!(s->flags & TCP_ACK) || s->flags & (TCP_SYN | TCP_RST) || !cookies_may_be_valid(now))
+		return COOKIE_NOT_OURS;
+	kind = afpa_cookie_kind(&s->key, s->seq - 1, period, s->ack - 1);
+	if (kind == COOKIE_VALID)
+		return kind;
+	before = afpa_cookie_kind(&s->key, s->seq - 1, period - 1, s->ack - 1);
+	return before > kind ? before : kind;
 }
 
 #endif

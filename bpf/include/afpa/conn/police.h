@@ -196,32 +196,29 @@ static __always_inline enum afpa_reason police_take(const struct segment *s, enu
 	return AFPA_ANSWERED;
 }
 
+/* What the prefixes say, and where they say nothing, the rates. AFPA_ANSWERED, or the reason. */
+static __always_inline enum afpa_reason police_ask(const struct segment *s, enum police_what what, enum afpa_police_part limited,
+						   const struct afpa_pace paces[2], enum afpa_reason denied)
+{
+	__u32 parts = police_parts(), rule = parts & AFPA_POLICE_RULES ? police_rule(s) : 0;
+
+	if (rule)
+		return rule == AFPA_POLICE_DENY ? denied : AFPA_ANSWERED;
+	return parts & limited ? police_take(s, what, paces) : AFPA_ANSWERED;
+}
+
 /* May a connection begin? AFPA_ANSWERED, or the reason why its SYN is dropped. */
 __noinline int afpa_police_connection(const struct segment *s)
 {
-	__u32 parts = police_parts(), rule = 0;
-
-	if (!s)
-		return AFPA_ANSWERED;
-	if (parts & AFPA_POLICE_RULES)
-		rule = police_rule(s);
-	if (rule)
-		return rule == AFPA_POLICE_DENY ? AFPA_DROP_DENIED : AFPA_ANSWERED;
-	return parts & AFPA_POLICE_CONNECTIONS ? police_take(s, POLICE_CONNECTION, shared.connection_paces) : AFPA_ANSWERED;
+	return !s ? AFPA_ANSWERED :
+		    police_ask(s, POLICE_CONNECTION, AFPA_POLICE_CONNECTIONS, shared.connection_paces, AFPA_DROP_DENIED);
 }
 
 /* May a request be answered? AFPA_ANSWERED, and its token is taken, or the reason why it goes up. */
 __noinline int afpa_police_request(const struct segment *s)
 {
-	__u32 parts = police_parts(), rule = 0;
-
-	if (!s)
-		return AFPA_ANSWERED;
-	if (parts & AFPA_POLICE_RULES)
-		rule = police_rule(s);
-	if (rule)
-		return rule == AFPA_POLICE_DENY ? AFPA_PASS_DENIED : AFPA_ANSWERED;
-	return parts & AFPA_POLICE_REQUESTS ? police_take(s, POLICE_REQUEST, shared.request_paces) : AFPA_ANSWERED;
+	return !s ? AFPA_ANSWERED :
+		    police_ask(s, POLICE_REQUEST, AFPA_POLICE_REQUESTS, shared.request_paces, AFPA_PASS_DENIED);
 }
 
 /* It went up all the same: its tokens are user mode's to take (L3). */

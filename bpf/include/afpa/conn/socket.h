@@ -77,7 +77,7 @@ static __always_inline void learn(struct afpa_flow *flow, const struct tcp_sock 
 	flow->mss = tcp->mss_cache > 0xffff ? 0xffff : tcp->mss_cache;
 	flow->ts_offset = tcp->tsoffset;
 	/* The kernel's timestamps come from a finer clock than ours: start at its value, so as never to be behind. */
-	flow->ts_sent = (__u32)(bpf_ktime_get_ns() / MILLISECOND_NS) + tcp->tsoffset;
+	flow->ts_sent = milliseconds() + tcp->tsoffset;
 }
 
 /* The flow as it starts: no sequence offset, nothing pending. */

@@ -41,7 +41,7 @@ enum socketless_step {
 /* Our timestamp clock on the connection. */
 static __always_inline __u32 timestamp_at(const struct afpa_flow *flow)
 {
-	return (__u32)(bpf_ktime_get_ns() / MILLISECOND_NS) + flow->ts_offset;
+	return milliseconds() + flow->ts_offset;
 }
 
 /* Has our FIN left? */

@@ -20,14 +20,18 @@
 
 _Static_assert(sizeof(struct afpa_way) == 16, "hashed as two words");
 
-static __always_inline __u64 way_hash_tuple(const struct afpa_flow_key *key)
+static __always_inline __u64 mix_addresses(__u64 hash, const struct afpa_flow_key *key)
 {
 	const __u64 *words = (const __u64 *)key;
-	__u64 hash = shared.hash_seed;
 
 	for (int i = 0; i < 4; i++)
 		hash = mix(hash, words[i]);
-	return mix(hash, (__u64)key->client_port << 16 | key->server_port);
+	return hash;
+}
+
+static __always_inline __u64 way_hash_tuple(const struct afpa_flow_key *key)
+{
+	return mix(mix_addresses(shared.hash_seed, key), (__u64)key->client_port << 16 | key->server_port);
 }
 
 static __always_inline __u64 way_proof(__u64 tuple, const struct afpa_way *way)

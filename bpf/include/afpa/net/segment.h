@@ -32,6 +32,22 @@ struct segment {
 	__u8 plain_tcp;           /* no TCP options but that */
 };
 
+/* On to another program, with the segment. Returns only if that program is missing. */
+static __always_inline void to_program(struct __sk_buff *skb, struct work *work, const struct segment *s,
+				       enum afpa_program program)
+{
+	*(struct segment *)work->segment = *s;
+	bpf_tail_call(skb, &programs, program);
+}
+
+/* The segment begins anew, as at the entry program. Returns a verdict if that is missing. */
+static __always_inline int begin_anew(struct __sk_buff *skb)
+{
+	bpf_tail_call(skb, &alive, 0);
+	bpf_tail_call(skb, &programs, AFPA_PROGRAM_INGRESS);
+	return TCX_DROP;
+}
+
 #define NO_TCP (1U << 31) /* more than any packet has */
 
 /* IPv4. Returns how many bytes follow the header, or NO_TCP: another protocol, or a fragment. */

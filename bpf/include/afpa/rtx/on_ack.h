@@ -68,6 +68,17 @@ static __always_inline void complete(struct afpa_flow *flow, const struct afpa_t
 	bpf_spin_unlock(&flow->lock);
 }
 
+/* The client has our FIN as well, which left with the last segment. If it has only that segment's bytes, the FIN comes again. */
+static __always_inline void note_fin(struct afpa_flow *flow, const struct segment *s)
+{
+	bpf_spin_lock(&flow->lock);
+	if (flow->socketless == AFPA_SOCKETLESS_CLOSING && s->ack == flow->kernel_next + flow->tx_offset + 1) {
+		flow->socketless = AFPA_SOCKETLESS_FIN_WAIT;
+		flow->flags |= AFPA_FLOW_SERVER_FIN;
+	}
+	bpf_spin_unlock(&flow->lock);
+}
+
 /* The acknowledgement of a segment in the TCP sender's terms, without SACK blocks. */
 static __always_inline void ack_from_segment(struct ack *ack, const struct segment *s, const struct afpa_flow *flow,
 				       const struct afpa_transfer *transfer)

@@ -200,7 +200,7 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 			out.sum = fold((__u64)sum_remembered(page, transfer->version, at, length) +
 				       (!date ? 0 : slot->whole.date_offset & 1 ? date->sum_odd : date->sum_even));
 		if (work->sending.last && !work->sending.rest)
-			out.flags |= TCP_PSH;
+			out.flags |= work->sending.closes ? TCP_PSH | TCP_FIN : TCP_PSH;
 	} else {
 		offset--; /* a window probe: an empty segment one byte below, which the client answers with its window */
 	}

@@ -67,10 +67,9 @@ static __always_inline bool insert_transfer(struct __sk_buff *skb, struct work *
 static __always_inline void to_transfer_program(struct __sk_buff *skb, struct work *work, const struct segment *s, __u64 now,
 				      bool begins)
 {
-	*(struct segment *)work->segment = *s;
 	work->sending.now = now;
 	work->sending.begins = begins;
-	bpf_tail_call(skb, &programs, AFPA_PROGRAM_TRANSFER);
+	to_program(skb, work, s, AFPA_PROGRAM_TRANSFER);
 }
 
 /* What the first segments of a transfer have in common, as it was committed to. */
@@ -175,6 +174,7 @@ static __always_inline void start_sending(struct sending *sending, const struct 
 	sending->ipv6 = is_ipv6(&transfer->flow);
 	sending->timestamps = !!(flow->flags & AFPA_FLOW_TIMESTAMPS);
 	sending->ecn = !!(flow->flags & AFPA_FLOW_ECN);
+	sending->closes = flow->socketless == AFPA_SOCKETLESS_CLOSING;
 	sending->payload_max = flow->mss;
 	sending->place = transfer->place;
 }

@@ -50,17 +50,12 @@ static __always_inline __u32 first_window(__u32 mss)
 /* Our timestamps to a client begin here, as the kernel's do: at another value for each pair of addresses. */
 static __always_inline __u32 timestamp_offset(const struct afpa_flow_key *key)
 {
-	const __u64 *words = (const __u64 *)key;
-	__u64 hash = shared.cookie_key[1];
-
-	for (int i = 0; i < 4; i++)
-		hash = mix(hash, words[i]);
-	return hash >> 16;
+	return mix_addresses(shared.cookie_key[1], key) >> 16;
 }
 
 static __always_inline __u32 timestamp_now(const struct afpa_flow_key *key)
 {
-	return (__u32)(bpf_ktime_get_ns() / MILLISECOND_NS) + timestamp_offset(key);
+	return milliseconds() + timestamp_offset(key);
 }
 
 /* The options. Returns how many words they have; the rest of the array is 0. */

@@ -71,23 +71,24 @@ impl FastPath {
         Ok(flow.and_then(|bytes| Flow::from_bytes(&bytes)))
     }
 
-    /// Close all connections without a socket, as a server that ends closes idle ones. Must run in the network namespace
-    /// of the interfaces, once no SYN is answered any more ([`FastPath::drain`]). Returns how many there were.
+    /// Close connections without a socket, as a server that ends closes idle ones. Must run in the network namespace of the
+    /// interfaces, once no SYN is answered any more ([`FastPath::drain`]). A connection whose client has not acknowledged
+    /// its answer yet stays open. Returns how many there are: call it again for them.
     ///
     /// # Errors
     ///
     /// Those of system calls.
     pub fn close_socketless(&self) -> libbpf_rs::Result<usize> {
-        let mut open = Vec::new();
-        self.each_flow(|key, flow| {
-            if has_no_socket(&flow) {
-                open.push(key);
-            }
+        let (mut idle, mut answered) = (Vec::new(), 0);
+        self.each_flow(|key, flow| match flow.socketless {
+            socketless::OPEN if is_outstanding(&flow) => answered += 1,
+            socketless::OPEN => idle.push(key),
+            _ => {}
         })?;
-        for key in &open {
+        for key in &idle {
             self.probe(key).map_err(libbpf_rs::Error::from)?;
         }
-        Ok(open.len())
+        Ok(answered)
     }
 
     /// Connections that would break if the programs were detached now: those with a sequence offset, and those without a
@@ -155,7 +156,7 @@ fn breaks(flow: &Flow) -> bool {
     let sent = flow.kernel_next.wrapping_add(flow.tx_offset);
     match flow.socketless {
         socketless::NOT | socketless::ASSIGNED => flow.rx_offset | flow.tx_offset != 0,
-        socketless::FIN_WAIT | socketless::LAST_ACK => (flow.snd_una.wrapping_sub(sent) as i32) < 0,
+        socketless::FIN_WAIT | socketless::LAST_ACK => is_before(flow.snd_una, sent),
         _ => true,
     }
 }
@@ -163,6 +164,17 @@ fn breaks(flow: &Flow) -> bool {
 /// Whether the kernel's TCP never saw the connection.
 fn has_no_socket(flow: &Flow) -> bool {
     !matches!(flow.socketless, socketless::NOT | socketless::ASSIGNED)
+}
+
+/// Whether the client has not acknowledged all of the last answer.
+fn is_outstanding(flow: &Flow) -> bool {
+    flow.request_length != 0
+        && is_before(flow.snd_una, flow.answer_seq.wrapping_add(flow.answer_size))
+}
+
+/// Whether a sequence number is before another one.
+fn is_before(seq: u32, other: u32) -> bool {
+    (seq.wrapping_sub(other) as i32) < 0
 }
 
 /// All entries at once. The kernel ends a smaller batch early when what it reads next would not fit, and the

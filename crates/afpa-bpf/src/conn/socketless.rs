@@ -2,9 +2,10 @@
 //! handshakes agree on.
 
 use std::path::Path;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use afpa_abi::handshake;
+use afpa_abi::{Reason, handshake};
 
 use crate::kernel::Kernel;
 use crate::load::{FastPath, Unavailable};
@@ -75,6 +76,28 @@ impl TcpSettings {
     }
 }
 
+/// Whether the clients of the last seconds were tracked. Pure.
+#[derive(Debug, Default)]
+pub(crate) struct Tracking {
+    tracked: u64,
+    answered: u64,
+    now: bool,
+}
+
+impl Tracking {
+    /// Takes both counts: SYN-ACKs of the kernel's that were tracked, and SYNs that were answered without it. It stays as it
+    /// is while nobody connects.
+    fn see(&mut self, tracked: u64, answered: u64) -> bool {
+        if tracked != self.tracked {
+            self.now = true;
+        } else if answered != self.answered {
+            self.now = false;
+        }
+        (self.tracked, self.answered) = (tracked, answered);
+        self.now
+    }
+}
+
 /// Why this kernel cannot have connections without a socket.
 pub(crate) fn refusal_of(kernel: &Kernel) -> Option<Unavailable> {
     (kernel.version() < OLDEST).then(|| Unavailable {
@@ -96,17 +119,30 @@ impl FastPath {
     ///
     /// Says why no SYN is answered, where [`Settings::socketless`](crate::Settings::socketless) wants it.
     pub fn look_at_tcp(&self) -> Result<(), Unavailable> {
+        if !self.settings.socketless {
+            return Ok(());
+        }
         let tcp = TcpSettings::of_this_namespace();
         let refusal = refusal_of(&Kernel::this())
             .or_else(|| self.socketless.is_none().then(lacking))
             .or_else(|| tcp.refusal());
-        let wanted = self.settings.socketless && refusal.is_none();
+        let words = if refusal.is_none() { tcp.words() } else { 0 };
         self.region.window_scale().store(tcp.window_scale(), Ordering::SeqCst);
-        self.region.handshake().store(if wanted { tcp.words() } else { 0 }, Ordering::SeqCst);
-        match refusal {
-            Some(why) if self.settings.socketless => Err(why),
-            _ => Ok(()),
-        }
+        self.region.handshake().store(words, Ordering::SeqCst);
+        refusal.or_else(|| self.look_at_tracking()).map_or(Ok(()), Err)
+    }
+
+    /// Whether clients have sockets because their connections are tracked.
+    fn look_at_tracking(&self) -> Option<Unavailable> {
+        let counters = self.counters().ok()?;
+        let mut tracking = self.tracking.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = (counters[Reason::SocketlessTracked], counters[Reason::SocketlessSyn]);
+        tracking.see(now.0, now.1).then(|| Unavailable {
+            reason: "connections are tracked here (conntrack): what tracks them may refuse one that the kernel's TCP takes \
+                     in the middle"
+                .into(),
+            remedy: "rules with `notrack` for the served port, both ways",
+        })
     }
 
     /// No SYN is answered from now on, and each connection without a socket becomes one of the kernel's TCP at its next
@@ -178,6 +214,14 @@ mod tests {
             assert_eq!(settings(&files).words(), 15 & !u32::from(*bit));
         }
         assert!(settings(&on[..3]).refusal().is_some());
+    }
+
+    #[test]
+    fn what_was_seen_of_tracking_holds_while_nobody_connects() {
+        let mut tracking = Tracking::default();
+        let seen = [(0, 0), (1, 0), (1, 0), (1, 4), (1, 4), (2, 5), (2, 5)];
+        let said = seen.map(|(tracked, answered)| tracking.see(tracked, answered));
+        assert_eq!(said, [false, true, true, false, false, true, true]);
     }
 
     #[test]

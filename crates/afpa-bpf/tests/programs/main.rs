@@ -1,5 +1,6 @@
 //! The programs in the kernel: packet in and packet out, and in front of an unmodified server.
 
+mod at_once;
 mod blind;
 mod bypass;
 mod bypass_after;

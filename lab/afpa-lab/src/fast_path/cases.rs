@@ -35,6 +35,8 @@ pub(super) const SIZES: [u64; 3] = [64, 512, 1024];
 pub(super) const LARGER_SIZES: [u64; 5] = [4 << 10, 8 << 10, 14 << 10, 32 << 10, 64 << 10];
 /// The longest response that the kernel gives: head and content.
 pub(super) const LONGEST_ANSWER: u64 = 68 << 10;
+/// ... which has room for a head and this.
+const LONGEST_BODY: u64 = 64 << 10;
 const DOWNLOAD: u64 = 10 << 20;
 /// The largest object that the reflector sends: the client's queue has to take those of all connections.
 const REFLECTED: u64 = 14 << 10;
@@ -132,6 +134,12 @@ pub(super) fn once() -> Vec<Case> {
         })
         .to_vec();
     let title = "one request a connection that the kernel does not answer, 512 B".to_owned();
+    cases.push(case(
+        "once-mix",
+        "one request a connection, SPECweb96's sizes".to_owned(),
+        &hits,
+        mix(),
+    ));
     cases.push(case("once-miss", title, &misses, one("/512.html?query", 512)));
     cases
 }
@@ -287,9 +295,26 @@ fn one(path: &str, size: u64) -> Vec<(u32, Object)> {
     vec![(1, Object::new(path, size))]
 }
 
+/// A folder of SPECweb96: four classes of nine files, in steps of 0.1, 1, 10 and 100 KB. The weights are the classes' shares
+/// times a Poisson distribution around the fifth file, as in the generator's `specweb96`.
+fn mix() -> Vec<(u32, Object)> {
+    const CLASSES: [(f64, u32); 4] = [(102.4, 35), (1024.0, 50), (10_240.0, 14), (102_400.0, 1)];
+    const POISSON: [u32; 9] = [34, 84, 140, 175, 175, 146, 104, 65, 36]; // in 1000, of 5^k / k!
+    let class = |(class, (step, share)): (usize, (f64, u32))| {
+        (1..).zip(POISSON).map(move |(file, weight)| {
+            let size = (f64::from(file) * step).round() as u64;
+            (share * weight, Object::new(format!("/mix/class{class}_{file}.html"), size))
+        })
+    };
+    CLASSES.into_iter().enumerate().flat_map(class).collect()
+}
+
 /// Paths of all objects that the kernel may answer.
 pub(super) fn kernel_paths() -> Vec<String> {
-    SIZES.iter().chain(&LARGER_SIZES).map(|size| format!("/{size}.html")).collect()
+    let sizes = SIZES.iter().chain(&LARGER_SIZES).map(|size| format!("/{size}.html"));
+    let mix = mix().into_iter().map(|(_, object)| object);
+    let mix = mix.filter(|object| object.body.length() <= LONGEST_BODY);
+    sizes.chain(mix.map(|object| object.path)).collect()
 }
 
 /// Writes the document root. The bytes are the same at every run, and do not compress.
@@ -301,6 +326,7 @@ pub(super) fn write_files(root: &Path) -> Result<()> {
     let sizes = SIZES.iter().chain(&LARGER_SIZES);
     let mut objects: Vec<(u32, Object)> =
         sizes.map(|size| (1, Object::new(format!("/{size}.html"), *size))).collect();
+    objects.extend(mix());
     objects.push((1, Object::new("/plain/512.html", 512)));
     objects.push((1, Object::new("/download.bin", DOWNLOAD)));
     Workload::given(objects).make_files(root)?;
@@ -340,6 +366,7 @@ mod tests {
             "512-256-together",
             "larger-4k",
             "once-64",
+            "once-mix",
             "once-miss",
             "larger-64k",
             "pass-afpa",
@@ -358,7 +385,7 @@ mod tests {
         }
         names.sort_unstable();
         names.dedup();
-        assert_eq!((names.len(), count), (40, 40));
+        assert_eq!((names.len(), count), (41, 41));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::support::inside;
 use crate::support::socketless::{Bench, SOON, data, resets};
 use afpa_bpf::{Reason, Settings};
+use afpa_testkit::eventually;
 use afpa_testkit::packet::{ACK, FIN, RST, SYN, Segment, SynOptions};
 use afpa_testkit::tcp::RawClient;
 
@@ -316,17 +316,56 @@ fn all_connections_are_closed_at_the_end() {
     hit(&mut clients[0]);
     let request = clients[1].get("/kernel.html");
     clients[1].push(&request); // its answer is under way
-    let answers = clients[1].collect(SOON);
+    assert_eq!(clients[1].collect(SOON).len(), 1);
     bench.fast_path.drain();
-    let closed = inside(bench.world.server(), || bench.fast_path.close_socketless());
-    assert_eq!(closed.expect("closed"), 3);
-    assert_eq!(answers.len(), 1);
+    assert_eq!(bench.close(), 1);
     for client in [0, 2] {
         let client = &mut clients[client];
         takes_fin(client);
         client.finish();
         assert_eq!(client.collect(SOON).len(), 1);
     }
+}
+
+/// What is answered already reaches its client before the connection is closed.
+#[test]
+fn the_end_waits_for_an_answer() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    let request = client.get("/kernel.html");
+    client.push(&request);
+    let answer = client.collect(SOON).remove(0);
+    assert!(answer.is_from_kernel());
+    bench.fast_path.drain();
+    for _ in 0..3 {
+        assert_eq!(bench.close(), 1);
+    }
+    let fins = client.collect(SOON).iter().filter(|segment| segment.flags & FIN != 0).count();
+    assert_eq!(fins, 0);
+    client.accept(&answer);
+    client.acknowledge();
+    eventually("the client has it all", || bench.close() == 0);
+    takes_fin(&mut client);
+}
+
+/// RFC 9293, 3.8.1: what is not acknowledged is sent again.
+#[test]
+fn a_lost_fin_comes_again() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    hit(&mut client);
+    bench.fast_path.drain();
+    assert_eq!(bench.close(), 0);
+    let lost = client.collect(SOON);
+    std::thread::sleep(Duration::from_millis(1100)); // longer than the sweep lets it rest
+    bench.sweep();
+    let fin = takes_fin(&mut client);
+    assert_eq!(lost.len(), 1);
+    assert_eq!((lost[0].seq, lost[0].ack, lost[0].flags), (fin.seq, fin.ack, fin.flags));
+    assert_eq!(bench.count(Reason::SocketlessIdle), 2);
+    client.finish();
+    assert_eq!(client.collect(SOON).len(), 1);
+    is_over(&bench, &client);
 }
 
 #[test]
@@ -340,6 +379,74 @@ fn a_drained_fast_path_hands_all_connections_over() {
     client.acknowledge();
     assert_eq!(bench.count(Reason::SocketlessToKernel), 1);
     client.ask_user();
+}
+
+// --- the end of a long answer ---
+
+/// A connection on which a client has asked for an answer of several segments, and for the end.
+fn long() -> Option<(Bench, RawClient)> {
+    let bench = Bench::new()?;
+    crate::support::Sample::new(vec![b'k'; 30_000]).pin_both(&bench.fast_path, "/long.html");
+    let mut client = bench.open();
+    client
+        .push(&client.data("GET /long.html HTTP/1.1\r\nHost: server\r\nConnection: close\r\n\r\n"));
+    Some((bench, client))
+}
+
+/// All of the answer, acknowledged segment by segment but for the last one, which carries our FIN.
+#[track_caller]
+fn take_but_the_last(client: &mut RawClient) -> Segment {
+    loop {
+        let segments = client.collect(SOON);
+        assert!(!segments.is_empty(), "it stands still at {}", client.ack);
+        for segment in segments {
+            if segment.flags & FIN != 0 {
+                assert!(!segment.payload.is_empty() && segment.seq == client.ack, "{segment:?}");
+                return segment;
+            }
+            client.accept(&segment);
+            client.acknowledge();
+        }
+    }
+}
+
+/// As a server's TCP does it: nobody waits for a FIN of its own, which might come behind a delayed acknowledgement.
+#[test]
+fn the_last_segment_of_a_long_answer_carries_the_end() {
+    let Some((bench, mut client)) = long() else { return };
+    let last = take_but_the_last(&mut client);
+    client.accept(&last);
+    client.acknowledge();
+    let answers = client.collect(SOON);
+    assert!(answers.is_empty(), "{answers:?}");
+    client.finish();
+    let answers = client.collect(SOON);
+    assert_eq!((answers.len(), answers[0].flags, answers[0].seq), (1, ACK, client.ack));
+    is_over(&bench, &client);
+}
+
+#[test]
+fn a_client_closes_with_the_acknowledgement_of_a_long_answer() {
+    let Some((bench, mut client)) = long() else { return };
+    let last = take_but_the_last(&mut client);
+    client.accept(&last);
+    client.finish();
+    let answers = client.collect(SOON);
+    assert_eq!((answers.len(), answers[0].flags, answers[0].seq), (1, ACK, client.ack));
+    is_over(&bench, &client);
+}
+
+/// Its bytes have arrived, but not the end: as where something on the way has cut the segment.
+#[test]
+fn the_end_of_a_long_answer_comes_again() {
+    let Some((bench, mut client)) = long() else { return };
+    let last = take_but_the_last(&mut client);
+    client.ack = client.ack.wrapping_add(last.payload.len() as u32);
+    client.acknowledge();
+    takes_fin(&mut client);
+    client.finish();
+    assert_eq!(client.collect(SOON).len(), 1);
+    is_over(&bench, &client);
 }
 
 // --- the same tuple ---

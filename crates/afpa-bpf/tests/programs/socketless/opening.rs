@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::support::inside;
 use crate::support::socketless::{Bench, SOON, data, listen, listen_by, resets};
 use afpa_bpf::{Reason, Settings};
+use afpa_testkit::Random;
 use afpa_testkit::packet::{ACK, CWR, ECE, FIN, RST, SYN, Segment, SynOptions};
 use afpa_testkit::tcp::RawClient;
 use socket2::Protocol;
@@ -175,6 +176,46 @@ fn the_first_request_opens_when_the_acknowledgement_was_lost() {
     client.finish();
     let end = client.collect(SOON);
     assert_eq!((end.len(), end[0].flags), (1, FIN | ACK), "{end:?}");
+}
+
+/// The client's acknowledgement and the first part of its request are lost: the second part is not the reason to end the
+/// connection.
+#[test]
+fn what_overtakes_the_first_segment_waits_for_it() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.raw();
+    let answer = syn_ack(&mut client, |_| ());
+    learn(&mut client, &answer);
+    let request = client.get("/user.html");
+    let (first, second) = request.payload.split_at(9);
+    let first = Segment { payload: first.to_vec(), ..request.clone() };
+    let second = Segment { seq: request.seq + 9, payload: second.to_vec(), ..request.clone() };
+    let fin = Segment { seq: request.end(), flags: FIN | ACK, ..client.next() };
+    for early in [&second, &fin] {
+        client.send(early);
+        let answers = client.collect(SOON);
+        assert!(answers.is_empty(), "{answers:?}");
+    }
+    assert_eq!(bench.count(Reason::SocketlessEarly), 2, "{:?}", bench.counts());
+    client.send(&first);
+    client.send(&second);
+    let reply = client.await_segment("the response", |segment| !segment.payload.is_empty());
+    assert!(!reply.is_from_kernel() && reply.ack == request.end(), "{reply:?}");
+}
+
+/// One in 128 looks as if it were of a connection that begins: the others are told at once that theirs is gone.
+#[test]
+fn segments_of_no_connection_are_reset() {
+    let Some(bench) = Bench::new() else { return };
+    drop(bench.open()); // cookies may come back
+    let (mut reset, mut random) = (0, Random::new(Random::seed_or(1)));
+    for _ in 0..24 {
+        let mut stranger = bench.world.raw();
+        stranger.ack = random.next() as u32;
+        stranger.send(&stranger.get("/user.html"));
+        reset += resets(&stranger.collect(SOON));
+    }
+    assert!(reset >= 20, "{reset}, {:?}", bench.counts());
 }
 
 #[test]

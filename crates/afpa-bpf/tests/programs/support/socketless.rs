@@ -234,6 +234,11 @@ impl Bench {
             .expect("swept")
     }
 
+    /// As user mode does when it ends. How many connections wait for the end of an answer.
+    pub fn close(&self) -> usize {
+        inside(self.world.server(), || self.fast_path.close_socketless()).expect("closed")
+    }
+
     #[track_caller]
     pub fn await_count(&self, reason: Reason, count: u64) {
         eventually(reason.text(), || self.count(reason) == count);

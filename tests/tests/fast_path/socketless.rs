@@ -1,0 +1,183 @@
+//! `afpa serve` whose clients' connections begin without a socket.
+
+use std::time::Duration;
+
+use afpa_testkit::{Asked, Client, ReceiveError, Server, Tree, eventually};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::lab::{Lab, answers, stats, warm};
+
+const LARGE: usize = 300_000;
+
+fn site() -> Tree {
+    let tree = Tree::new();
+    tree.file("hello.txt", "hello");
+    tree.file("large.bin", vec![b'l'; LARGE]);
+    tree
+}
+
+/// None: this kernel cannot, and SKIP was said.
+fn lab() -> Option<Lab> {
+    if let Some(why) = afpa_bpf::FastPath::socketless_refusal() {
+        afpa_testkit::aloud::say("SKIP", &why.to_string());
+        return None;
+    }
+    Lab::new()
+}
+
+#[track_caller]
+fn server(lab: &Lab, tree: &Tree, settings: &[(&'static str, &'static str)]) -> Server {
+    let server = lab.server(tree, |launch| {
+        let log = launch.home().join("access.log");
+        launch.arg("--access-log").arg(log).arg("--log-format").arg("json");
+        launch.set(|all| {
+            all.set("fast_path.socketless", true);
+            for (name, value) in settings {
+                all.set(name, *value);
+            }
+        });
+    });
+    warm(&server, "/hello.txt");
+    server
+}
+
+/// What the programs counted under this name.
+fn count(server: &Server, name: &str) -> u64 {
+    stats(server)["fast_path"]["packets"][name].as_u64().unwrap_or_default()
+}
+
+fn opened(server: &Server) -> u64 {
+    count(server, "socketless_opened")
+}
+
+/// A connection without a socket, on which an answer has arrived.
+#[track_caller]
+fn open(server: &Server) -> Client {
+    open_with(server, "hello")
+}
+
+#[track_caller]
+fn open_with(server: &Server, content: &str) -> Client {
+    let mut found = None;
+    eventually("a connection without a socket", || {
+        let before = opened(server);
+        let mut client = server.connect();
+        assert_eq!(client.get("/hello.txt").text(), content);
+        let is_new = opened(server) > before;
+        found = is_new.then_some(client);
+        is_new
+    });
+    found.expect("one")
+}
+
+/// The end of a connection, and nothing wrong before it.
+#[track_caller]
+fn ends_or_says(client: &mut Client, right: &str) {
+    let sent = client.try_send("GET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n").is_ok();
+    match client.try_receive(Asked::Body) {
+        Ok(response) => assert!(sent && response.text() == right, "{response:?}"),
+        Err(ReceiveError::Closed) => {}
+        Err(ReceiveError::Io(error)) => {
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+        }
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+/// A request each, of what the kernel answers and what user mode does, and all of them are in the log.
+#[test]
+fn one_request_a_connection() {
+    let Some(lab) = lab() else { return };
+    let tree = site();
+    let server = server(&lab, &tree, &[]);
+    let before = answers(&server);
+    const TURNS: usize = 40;
+    for turn in 0..TURNS {
+        let hello = server.connect().get_with("/hello.txt", "Connection: close\r\n");
+        assert_eq!((hello.status, hello.text()), (200, "hello"), "{turn}");
+        assert_eq!(hello.field("Connection"), Some("close"), "{hello:?}");
+        let large = server.connect().get("/large.bin");
+        assert_eq!((large.status, large.body.len()), (200, LARGE), "{turn}");
+        assert_eq!(server.connect().get("/missing").status, 404, "{turn}");
+        let part = server.connect().get_with("/hello.txt", "Range: bytes=1-2\r\n");
+        assert_eq!((part.status, part.text()), (206, "el"), "{turn}");
+    }
+    let turns = TURNS as u64;
+    assert!(answers(&server) - before >= turns / 2, "{:#?}", stats(&server)["fast_path"]);
+    assert!(opened(&server) >= 2 * turns, "{:#?}", stats(&server)["fast_path"]);
+    let logged = |target: &str, status: u64| {
+        let lines = lines(&server).into_iter();
+        lines.filter(|line| line["target"] == target && line["status"] == status).count()
+    };
+    for (target, status) in [("/large.bin", 200), ("/missing", 404), ("/hello.txt", 206)] {
+        eventually("every answer is logged", || logged(target, status) == TURNS);
+    }
+    eventually("the kernel's, too", || logged("/hello.txt", 200) >= TURNS);
+    assert!(lines(&server).iter().all(|line| line["client"] == "10.77.64.1"));
+}
+
+fn lines(server: &Server) -> Vec<Value> {
+    let text = std::fs::read_to_string(server.home().join("access.log")).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+#[test]
+fn a_reload_keeps_what_is_open_and_shows_it_what_is_new() {
+    let Some(lab) = lab() else { return };
+    let tree = site();
+    let server = server(&lab, &tree, &[]);
+    let mut clients = [open(&server), open(&server)];
+    tree.file("hello.txt", "hello again");
+    eventually("the change is seen", || clients[0].get("/hello.txt").text() == "hello again");
+    assert_eq!(clients[1].get("/hello.txt").text(), "hello again");
+    let mut late = [open_with(&server, "hello again"), open_with(&server, "hello again")];
+    server.signal(Signal::HUP);
+    eventually("it has reloaded", || server.log().contains("reloaded"));
+    for client in clients.iter_mut().chain(&mut late) {
+        for _ in 0..3 {
+            assert_eq!(client.get("/hello.txt").text(), "hello again");
+            assert_eq!(client.get("/large.bin").body.len(), LARGE);
+        }
+    }
+}
+
+#[test]
+fn every_end_tells_who_waits() {
+    let Some(lab) = lab() else { return };
+    let tree = site();
+    for signal in [Signal::TERM, Signal::QUIT] {
+        let mut server = server(&lab, &tree, &[]);
+        let mut client = open(&server);
+        server.signal(signal);
+        let status = server.wait(Duration::from_secs(20)).expect("it ends");
+        assert!(status.success(), "{signal:?}: {status:?}\n{}", server.log());
+        client.set_patience(Duration::from_secs(2)).expect("set");
+        client.assert_closed();
+        assert_eq!(lab.attached(), 0, "after {signal:?}");
+    }
+}
+
+#[test]
+fn after_a_kill_no_wrong_byte_arrives() {
+    let Some(lab) = lab() else { return };
+    let tree = site();
+    for _ in 0..2 {
+        let mut server = server(&lab, &tree, &[]);
+        let mut clients = [open(&server), open(&server), open(&server)];
+        server.kill();
+        clients.iter_mut().for_each(|client| ends_or_says(client, "hello"));
+    }
+}
+
+/// User mode's own time-out holds for connections that it never saw.
+#[test]
+fn an_idle_connection_is_closed_in_time() {
+    let Some(lab) = lab() else { return };
+    let tree = site();
+    let server = server(&lab, &tree, &[("timeouts.idle", "\"1s\"")]);
+    let mut client = open(&server);
+    client.set_patience(Duration::from_secs(10)).expect("set");
+    client.assert_closed();
+    eventually("it is counted", || count(&server, "socketless_idle") > 0);
+}

@@ -1,0 +1,157 @@
+//! Connections without a socket on hosts that are wired in every way: they are opened, answered and assigned at one hook,
+//! or they are the kernel's from their SYN on. No client is reset.
+
+use afpa_bpf::{FastPath, Reason, Settings};
+use afpa_netlab::Bed;
+use afpa_testkit::Client;
+use afpa_tests::tcp::{Lab, Plan};
+
+use crate::support::{
+    add_macvlan, attach, attach_to_all, filter, ip, mac, nothing_was_dropped, text, to, try_ip,
+    user_mode_is_right,
+};
+
+/// How many connections are tried.
+const TURNS: u64 = 12;
+
+/// A lab whose server accepts connections without sockets. None: SKIP was said.
+fn lab() -> Option<Lab> {
+    if let Some(why) = FastPath::socketless_refusal() {
+        afpa_testkit::aloud::say("SKIP", &why.to_string());
+        return None;
+    }
+    let settings = Settings { socketless: true, ..Settings::default() };
+    Lab::with_sample(Plan { settings, ..Plan::default() })
+}
+
+/// Connections one after another, each with hits and with what user mode answers: every byte is right. The first one's SYN is
+/// the kernel's, and so are others' once the client is not known any more. Returns how many had no socket, and how many of
+/// these the kernel's TCP took over.
+#[track_caller]
+fn connections(lab: &Lab, connect: impl Fn() -> Client) -> (u64, u64) {
+    let count = || {
+        let counters = lab.counters();
+        (counters[Reason::SocketlessOpened], counters[Reason::SocketlessToKernel])
+    };
+    let before = count();
+    for _ in 0..TURNS {
+        let mut client = connect();
+        for _ in 0..3 {
+            let reply = client.get("/kernel.html");
+            let right: &[u8] = match reply.is_from_kernel() {
+                true => b"from the kernel",
+                false => b"from nginx, the pinned one",
+            };
+            assert_eq!(reply.body, right, "{reply:?}\n{}", lab.tally());
+        }
+        user_mode_is_right(&mut client);
+        client.end();
+    }
+    nothing_was_dropped(lab);
+    let after = count();
+    (after.0 - before.0, after.1 - before.1)
+}
+
+/// The same where at least half of them have no socket.
+#[track_caller]
+fn some_have_no_socket(lab: &Lab, connect: impl Fn() -> Client) {
+    let (opened, assigned) = connections(lab, connect);
+    assert!(opened >= TURNS / 2 && assigned == opened, "{opened}, {assigned}\n{}", lab.tally());
+}
+
+#[test]
+fn a_card_alone() {
+    let Some(lab) = lab() else { return };
+    some_have_no_socket(&lab, || lab.client());
+    some_have_no_socket(&lab, || lab.connect(Bed::SERVER_V6.into()));
+}
+
+/// The bridge has the MAC address of its port, as bridges have: frames look like the card's own.
+#[test]
+fn a_bridge_above_the_card() {
+    let Some(lab) = lab() else { return };
+    let server = lab.bed.server();
+    let card = text(mac(server, Bed::DEVICE));
+    ip(server, &format!("link add br0 address {card} type bridge"));
+    ip(server, "link set br0 up");
+    ip(server, "link set eth0 master br0");
+    ip(server, "addr add 10.77.0.1/16 dev br0");
+    ip(server, "addr del 10.77.0.1/16 dev eth0");
+    attach(&lab, "br0");
+    some_have_no_socket(&lab, || lab.client());
+}
+
+#[test]
+fn a_macvlan_beside_the_card() {
+    let Some(lab) = lab() else { return };
+    if !add_macvlan(&lab) {
+        afpa_testkit::skip!("this kernel has no macvlan");
+    }
+    some_have_no_socket(&lab, || to(&lab, "10.79.0.1"));
+    some_have_no_socket(&lab, || lab.client());
+}
+
+#[test]
+fn a_tag_of_a_virtual_lan() {
+    let Some(lab) = lab() else { return };
+    let sides = [(lab.bed.server(), "10.79.0.1/24"), (lab.bed.client(), "10.79.0.2/24")];
+    for (side, address) in sides {
+        if !try_ip(side, "link add link eth0 name eth0.7 type vlan id 7") {
+            afpa_testkit::skip!("this kernel has no VLAN devices");
+        }
+        ip(side, &format!("addr add {address} dev eth0.7"));
+        ip(side, "link set eth0.7 up");
+    }
+    attach_to_all(&lab);
+    some_have_no_socket(&lab, || to(&lab, "10.79.0.1"));
+    some_have_no_socket(&lab, || lab.client());
+}
+
+/// What tracks connections may refuse one that does not begin with a SYN, and address translation takes an assigned segment
+/// from its listener: a client of such a host is the kernel's.
+#[test]
+fn connections_that_are_tracked_have_sockets() {
+    let Some(lab) = lab() else { return };
+    let rules = "add table inet front;
+         add chain inet front in { type filter hook input priority 0; };
+         add rule inet front in ct state invalid drop;
+         add rule inet front in tcp flags & (syn | ack) == ack ct state new drop";
+    if !filter(lab.bed.server(), rules) {
+        return;
+    }
+    assert_eq!(connections(&lab, || lab.client()), (0, 0), "{}", lab.tally());
+    assert!(lab.count(Reason::SocketlessTracked) >= TURNS, "{}", lab.tally());
+    assert!(lab.count(Reason::Answered) > TURNS, "{}", lab.tally());
+}
+
+#[test]
+fn connections_of_a_host_that_translates_addresses_have_sockets() {
+    let Some(lab) = lab() else { return };
+    let rules = "add table ip front;
+         add chain ip front out { type nat hook postrouting priority 100; };
+         add rule ip front out oif eth0 masquerade";
+    if !filter(lab.bed.server(), rules) {
+        return;
+    }
+    assert_eq!(connections(&lab, || lab.client()), (0, 0), "{}", lab.tally());
+    assert!(lab.count(Reason::SocketlessTracked) >= TURNS, "{}", lab.tally());
+}
+
+/// The remedy that the documentation names: the served port is not tracked.
+#[test]
+fn a_port_that_is_not_tracked_beside_others_that_are() {
+    let Some(lab) = lab() else { return };
+    let rules = "add table inet front;
+         add chain inet front in { type filter hook input priority 0; };
+         add rule inet front in ct state invalid drop;
+         add chain inet front out { type nat hook postrouting priority 100; };
+         add rule inet front out meta oifname eth0 masquerade;
+         add chain inet front early { type filter hook prerouting priority raw; };
+         add rule inet front early tcp dport 8080 notrack;
+         add chain inet front made { type filter hook output priority raw; };
+         add rule inet front made tcp sport 8080 notrack";
+    if !filter(lab.bed.server(), rules) {
+        return;
+    }
+    some_have_no_socket(&lab, || lab.client());
+}
