@@ -34,7 +34,9 @@ mod say;
 mod scope;
 pub mod server;
 mod settings;
+mod signals;
 mod sockets;
+mod status;
 pub mod stranger;
 pub mod walk;
 

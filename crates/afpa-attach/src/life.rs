@@ -1,6 +1,5 @@
 //! The life of an attachment.
 
-use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,10 +13,8 @@ use afpa_cache::watch::{WatchSettings, Watcher};
 use afpa_police::{Police, PoliceSettings};
 use afpa_self_check::{SelfCheck, SelfCheckSettings};
 use anyhow::{Context as _, bail};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use std::os::fd::AsFd;
+use nix::sys::signal::Signal;
+use nix::sys::signalfd::SignalFd;
 
 use crate::filler::{Filler, Sink, spawn};
 use crate::health::{self, Health};
@@ -25,7 +22,9 @@ use crate::names::{Listening, learn, register, sites};
 use crate::paths::AttachSocket;
 use crate::say::say;
 use crate::settings::{AttachSettings, map_sizes};
+use crate::signals::{listen_to_signals, next_signal};
 use crate::sockets::Sockets;
+use crate::status::Status;
 use crate::stranger::{self, Stranger};
 use crate::{ReadPolice, Scope, control, police};
 
@@ -447,62 +446,3 @@ fn load(settings: &AttachSettings, pin_dir: Option<&PinDir>) -> anyhow::Result<F
 /// Memory for answers of several segments: 23 MB.
 const PAGES: u32 = 4096;
 const TRANSFERS: u32 = 4096;
-
-/// What the operator sees: a line when everything was asked for, and on a terminal one every second.
-struct Status {
-    terminal: bool,
-    said: bool,
-    answered: u64,
-    since: Instant,
-}
-
-impl Status {
-    fn new() -> Self {
-        let terminal = std::io::stdout().is_terminal();
-        Self { terminal, said: false, answered: 0, since: Instant::now() }
-    }
-
-    fn show(&mut self, filler: &Filler, watcher: &Watcher) {
-        let standing = filler.standing();
-        if !self.said && !standing.busy {
-            self.said = true;
-            let known = standing.known;
-            say(&format!("{}; {} of {known} objects pinned", watcher.summary(), standing.pinned));
-            for (why, count) in &standing.unfit {
-                say(&format!("  {count} not: {why}"));
-            }
-        }
-        if !self.terminal {
-            return;
-        }
-        let answered = filler.fast_path.counters().map_or(self.answered, |c| c.answered());
-        let seconds = self.since.elapsed().as_secs_f64().max(0.001);
-        let rate = answered.saturating_sub(self.answered) as f64 / seconds;
-        (self.answered, self.since) = (answered, Instant::now());
-        let work = if standing.busy { ", asking" } else { "" };
-        let mut out = std::io::stdout().lock();
-        let line =
-            format!("{rate:.0} answers/s, {answered} in all, {} pinned{work}", standing.pinned);
-        let _gone = write!(out, "\r\x1b[K{line}").and_then(|()| out.flush());
-    }
-}
-
-fn listen_to_signals() -> anyhow::Result<SignalFd> {
-    let mut mask = SigSet::empty();
-    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP] {
-        mask.add(signal);
-    }
-    mask.thread_block()?;
-    Ok(SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?)
-}
-
-/// A signal, or `None` when none came within `timeout`.
-fn next_signal(signals: &SignalFd, timeout: Duration) -> anyhow::Result<Option<Signal>> {
-    let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
-    match poll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], timeout) {
-        Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let signal = signals.read_signal()?;
-    Ok(signal.and_then(|info| Signal::try_from(info.ssi_signo as i32).ok()))
-}

@@ -7,7 +7,7 @@ use afpa_testkit::Client;
 use afpa_tests::tcp::{Lab, Plan};
 
 use crate::support::{
-    add_macvlan, attach, attach_to_all, filter, ip, mac, nothing_was_dropped, text, to, try_ip,
+    add_macvlan, add_virtual_lan, attach, filter, ip, mac, nothing_was_dropped, text, to,
     user_mode_is_right,
 };
 
@@ -92,17 +92,11 @@ fn a_macvlan_beside_the_card() {
 }
 
 #[test]
-fn a_tag_of_a_virtual_lan() {
+fn a_virtual_lan_above_the_card() {
     let Some(lab) = lab() else { return };
-    let sides = [(lab.bed.server(), "10.79.0.1/24"), (lab.bed.client(), "10.79.0.2/24")];
-    for (side, address) in sides {
-        if !try_ip(side, "link add link eth0 name eth0.7 type vlan id 7") {
-            afpa_testkit::skip!("this kernel has no VLAN devices");
-        }
-        ip(side, &format!("addr add {address} dev eth0.7"));
-        ip(side, "link set eth0.7 up");
+    if !add_virtual_lan(&lab) {
+        afpa_testkit::skip!("this kernel has no VLAN devices");
     }
-    attach_to_all(&lab);
     some_have_no_socket(&lab, || to(&lab, "10.79.0.1"));
     some_have_no_socket(&lab, || lab.client());
 }

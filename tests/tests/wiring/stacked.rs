@@ -9,7 +9,7 @@ use afpa_testkit::packet::{MacPair, Segment};
 use afpa_tests::tcp::PORT;
 
 use crate::support::{
-    add_macvlan, attach, ip, lab, mac, nothing_was_dropped, tc, text, to, try_ip,
+    add_macvlan, add_virtual_lan, attach, ip, lab, mac, nothing_was_dropped, tc, text, to, try_ip,
     user_mode_is_right,
 };
 
@@ -19,6 +19,24 @@ fn a_macvlan_beside_its_lower_device_is_translated_once() {
     let Some(lab) = lab() else { return };
     if !add_macvlan(&lab) {
         afpa_testkit::skip!("this kernel has no macvlan");
+    }
+    for address in ["10.79.0.1", "10.77.0.1"] {
+        let mut client = to(&lab, address);
+        for _ in 0..3 {
+            lab.converse(&mut client);
+            user_mode_is_right(&mut client);
+        }
+        client.end();
+    }
+    nothing_was_dropped(&lab);
+}
+
+/// The frames of a tagged network pass the card's hooks with their tag, and the device's without.
+#[test]
+fn a_virtual_lan_above_the_card_is_translated_once() {
+    let Some(lab) = lab() else { return };
+    if !add_virtual_lan(&lab) {
+        afpa_testkit::skip!("this kernel has no VLAN devices");
     }
     for address in ["10.79.0.1", "10.77.0.1"] {
         let mut client = to(&lab, address);

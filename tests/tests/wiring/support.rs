@@ -115,6 +115,21 @@ pub(crate) fn add_macvlan(lab: &Lab) -> bool {
     true
 }
 
+/// `eth0.7`, a tagged network on the cards of both sides, with addresses of its own and the programs on the server's. False:
+/// the kernel has none.
+pub(crate) fn add_virtual_lan(lab: &Lab) -> bool {
+    let sides = [(lab.bed.server(), "10.79.0.1/24"), (lab.bed.client(), "10.79.0.2/24")];
+    for (side, address) in sides {
+        if !try_ip(side, "link add link eth0 name eth0.7 type vlan id 7") {
+            return false;
+        }
+        ip(side, &format!("addr add {address} dev eth0.7"));
+        ip(side, "link set eth0.7 up");
+    }
+    attach(lab, "eth0.7");
+    true
+}
+
 /// A connection to this address of the server.
 pub(crate) fn to(lab: &Lab, address: &str) -> Client {
     let address = SocketAddr::new(address.parse().expect("an address"), PORT);

@@ -1,0 +1,48 @@
+//! What the operator sees while it runs.
+
+use std::io::{IsTerminal, Write};
+use std::time::Instant;
+
+use afpa_cache::watch::Watcher;
+
+use crate::filler::Filler;
+use crate::say::say;
+
+/// What the operator sees: a line when everything was asked for, and on a terminal one every second.
+pub(crate) struct Status {
+    terminal: bool,
+    said: bool,
+    answered: u64,
+    since: Instant,
+}
+
+impl Status {
+    pub(crate) fn new() -> Self {
+        let terminal = std::io::stdout().is_terminal();
+        Self { terminal, said: false, answered: 0, since: Instant::now() }
+    }
+
+    pub(crate) fn show(&mut self, filler: &Filler, watcher: &Watcher) {
+        let standing = filler.standing();
+        if !self.said && !standing.busy {
+            self.said = true;
+            let known = standing.known;
+            say(&format!("{}; {} of {known} objects pinned", watcher.summary(), standing.pinned));
+            for (why, count) in &standing.unfit {
+                say(&format!("  {count} not: {why}"));
+            }
+        }
+        if !self.terminal {
+            return;
+        }
+        let answered = filler.fast_path.counters().map_or(self.answered, |c| c.answered());
+        let seconds = self.since.elapsed().as_secs_f64().max(0.001);
+        let rate = answered.saturating_sub(self.answered) as f64 / seconds;
+        (self.answered, self.since) = (answered, Instant::now());
+        let work = if standing.busy { ", asking" } else { "" };
+        let mut out = std::io::stdout().lock();
+        let line =
+            format!("{rate:.0} answers/s, {answered} in all, {} pinned{work}", standing.pinned);
+        let _gone = write!(out, "\r\x1b[K{line}").and_then(|()| out.flush());
+    }
+}
