@@ -27,14 +27,30 @@ macro_rules! trace {
     };
 }
 
-/// A server of one worker, and the tree with its only file.
+/// A server of one worker that waits by readiness, and the tree with its only file.
 fn serve(name: &str, content: impl AsRef<[u8]>) -> (Tree, Server) {
+    serve_waiting("readiness", name, content)
+}
+
+fn serve_waiting(io: &str, name: &str, content: impl AsRef<[u8]>) -> (Tree, Server) {
     let tree = Tree::new();
     tree.file(name, content);
     let server = Server::start(tree.path(), |launch| {
-        launch.arg("--workers").arg("1");
+        launch.arg("--workers").arg("1").arg("--io").arg(io);
     });
     (tree, server)
+}
+
+/// The same, by completion.
+macro_rules! serve_by_completion {
+    ($name:expr, $content:expr) => {
+        match serve_waiting("completion", $name, $content) {
+            (_, server) if server.summary("waiting").contains("refuses io_uring") => {
+                skip!("the system refuses io_uring")
+            }
+            served => served,
+        }
+    };
 }
 
 fn sum(counts: &Counts, names: &[&str]) -> u64 {
@@ -204,4 +220,85 @@ fn pipelined_hits_share_their_reads_and_writes() {
     let writes = sum(&counts, &["write", "send", "sendto", "sendmsg", "writev"]);
     let gathered = (50..=50 + SLACK).contains(&writes);
     assert!(gathered, "answers are gathered into one write: {writes}");
+}
+
+const KEPT_REQUEST: &str = "GET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n";
+
+/// Requests on many kept connections are there when the server looks: it takes them all with one call or two, and
+/// hands all answers over with another.
+#[test]
+fn by_completion_busy_hits_share_their_calls() {
+    const AT_ONCE: u64 = 20;
+    const ROUNDS: u64 = HITS / AT_ONCE;
+    let (_tree, server) = serve_by_completion!("hello.txt", "x".repeat(512));
+    let mut clients: Vec<Client> = (0..AT_ONCE).map(|_| server.connect()).collect();
+    let mut round = || {
+        server.signal(Signal::STOP);
+        clients.iter_mut().for_each(|client| client.send(KEPT_REQUEST));
+        server.signal(Signal::CONT);
+        for client in &mut clients {
+            assert_eq!(client.receive().body.len(), 512);
+        }
+    };
+    round();
+    round();
+    let strace = trace!(server);
+    for _ in 0..ROUNDS {
+        round();
+    }
+    let counts = strace.counts();
+    figure!("system calls of {HITS} hits, {AT_ONCE} at a time, by completion: {counts:?}");
+    let enters = sum(&counts, &["io_uring_enter"]);
+    assert!(enters > 0 && enters <= HITS / 4, "{enters} enters for {HITS} hits");
+    let begun_again = sum(&counts, &["futex", "ppoll", "restart_syscall"]);
+    let all = all_but_checks(&counts) - begun_again;
+    assert!(all <= HITS / 2, "{all} calls: {counts:?}");
+    assert_eq!(sum(&counts, &READS) + sum(&counts, &["sendto", "epoll_ctl"]), 0, "{counts:?}");
+}
+
+/// One after the other there is nothing to share: the request is taken, the answer handed over.
+#[test]
+fn by_completion_a_lone_hit_costs_two_enters_and_the_wait() {
+    let (_tree, server) = serve_by_completion!("hello.txt", "x".repeat(512));
+    let mut client = server.connect();
+    for _ in 0..100 {
+        assert_eq!(client.get("/hello.txt").body.len(), 512);
+    }
+    let strace = trace!(server);
+    for _ in 0..HITS {
+        assert_eq!(client.get("/hello.txt").status, 200);
+    }
+    let counts = strace.counts();
+    figure!("system calls of {HITS} hits, one at a time, by completion: {counts:?}");
+    let enters = sum(&counts, &["io_uring_enter"]);
+    assert!((HITS..=2 * HITS + SLACK).contains(&enters), "{enters} enters");
+    let waits = sum(&counts, &WAITS);
+    assert!(waits <= HITS + SLACK, "{waits} waits");
+    let all: u64 = counts.values().sum();
+    assert!(all - enters - waits <= SLACK, "{counts:?}");
+}
+
+/// A connection of one request never meets the ring.
+#[test]
+fn by_completion_one_request_a_connection_costs_what_it_costs_by_readiness() {
+    const AT_ONCE: u64 = 50;
+    let (_tree, server) = serve_by_completion!("hello.txt", "x".repeat(512));
+    let round = || {
+        server.signal(Signal::STOP);
+        let mut clients: Vec<Client> = (0..AT_ONCE).map(|_| server.connect()).collect();
+        clients.iter_mut().for_each(|client| client.send(LAST_REQUEST));
+        server.signal(Signal::CONT);
+        clients.iter_mut().for_each(is_answered_to_the_end);
+    };
+    round();
+    let strace = trace!(server);
+    for _ in 0..HITS / AT_ONCE {
+        round();
+    }
+    let counts = strace.counts();
+    figure!("system calls of {HITS} connections of one request, by completion: {counts:?}");
+    let begun_again = sum(&counts, &["futex", "ppoll", "restart_syscall"]);
+    let all = all_but_checks(&counts) - begun_again;
+    assert!(all <= 4 * HITS + 5 * HITS / AT_ONCE + SLACK, "{all} calls: {counts:?}");
+    assert!(sum(&counts, &["io_uring_enter"]) <= SLACK, "{counts:?}");
 }

@@ -11,9 +11,9 @@ use crate::choice::Choice;
 use crate::groups;
 use crate::machine::Machine;
 use crate::model::{
-    AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, FastPath,
-    FastPathMode, Level, Levels, Limits, Log, LogFormat, Police, Policy, ServerGroup, SiteSettings,
-    Timeouts,
+    AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, Engine, FastPath,
+    FastPathMode, Io, Level, Levels, Limits, Log, LogFormat, Police, Policy, ServerGroup,
+    SiteSettings, Timeouts,
 };
 use crate::reader::{Reader, Section};
 use crate::rules;
@@ -31,6 +31,7 @@ impl Config {
             workers: workers.unwrap_or(machine.cores),
             user: top.text_or("user", "user name", "auto", rules::account),
             group: top.text_or("group", "group name", "auto", rules::account),
+            engine: Engine::read(reader.section("engine")),
             limits: Limits::read(reader.section("limits")),
             police: Police::read(reader.section("police")),
             timeouts: Timeouts::read(reader.section("timeouts")),
@@ -52,6 +53,12 @@ impl Config {
             config.sites.push(SiteSettings::read(reader, &item));
         }
         config
+    }
+}
+
+impl Engine {
+    fn read(mut s: Section<'_, '_>) -> Self {
+        Engine { io: s.choice("io", Io::Auto) }
     }
 }
 

@@ -46,8 +46,8 @@ pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use model::{
     AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config,
-    ContentGroup, FastPath, FastPathMode, Level, Levels, Limits, Log, LogFormat, Police, Policy,
-    RedirectStatus, ServerGroup, SiteSettings, Symlinks, Timeouts, UrlPath,
+    ContentGroup, Engine, FastPath, FastPathMode, Io, Level, Levels, Limits, Log, LogFormat,
+    Police, Policy, RedirectStatus, ServerGroup, SiteSettings, Symlinks, Timeouts, UrlPath,
 };
 pub use overrides::Overrides;
 pub use police::prefixes_of_files;

@@ -27,6 +27,8 @@ pub struct Config {
     pub user: Option<String>,
     /// Group to become; `None`: the user's own.
     pub group: Option<String>,
+    /// `[engine]`.
+    pub engine: Engine,
     /// `[limits]`.
     pub limits: Limits,
     /// `[police]`.
@@ -53,6 +55,25 @@ pub struct Config {
     pub groups: Vec<ServerGroup>,
     /// Every `[[site]]`; at least one.
     pub sites: Vec<SiteSettings>,
+}
+
+choice! {
+    /// How workers wait for their connections.
+    Io {
+        /// Each worker as its load suggests.
+        Auto = "auto",
+        /// By epoll.
+        Readiness = "readiness",
+        /// By io_uring, where it is possible.
+        Completion = "completion",
+    }
+}
+
+/// How the engine works.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Engine {
+    /// How workers wait for their connections.
+    pub io: Io,
 }
 
 /// What a client may ask for.

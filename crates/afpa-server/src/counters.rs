@@ -1,6 +1,10 @@
 //! The engine's counters, one set for each core.
 
+use std::sync::atomic::{AtomicU8, Ordering};
+
 use afpa_framework::Counter;
+
+use crate::io::{Leaving, Reason, Strategy};
 
 /// Counters of one core. The module counts requests, because the engine does not know what a request is.
 #[derive(Debug, Default)]
@@ -27,4 +31,52 @@ pub struct WorkerCounters {
     pub waits: Counter,
     /// Requests that left the deferred-interrupt context for a helper thread.
     pub left_for_thread: Counter,
+    /// How often something was received from a client.
+    pub receives: Counter,
+    /// Requests answered in the deferred-interrupt context.
+    pub answered: Counter,
+    /// Answers too long to be gathered: from files, or from where they are pinned.
+    pub long_answers: Counter,
+    /// How the core waits for its connections now.
+    pub strategy: StrategyGauge,
+    /// Connections in the ring now.
+    pub in_ring: Counter,
+    /// How often a connection entered the ring.
+    pub entered_ring: Counter,
+    left_ring: [Counter; Leaving::ALL.len()],
+    strategy_changes: [Counter; Reason::ALL.len()],
+}
+
+impl WorkerCounters {
+    /// How often a connection left the ring for this reason.
+    pub fn left_ring(&self, why: Leaving) -> &Counter {
+        &self.left_ring[why as usize]
+    }
+
+    /// How often the strategy has changed for this reason.
+    pub fn strategy_changes(&self, why: Reason) -> &Counter {
+        &self.strategy_changes[why as usize]
+    }
+}
+
+/// The strategy of a core, and why it has it. One core writes it.
+#[derive(Debug, Default)]
+pub struct StrategyGauge {
+    strategy: AtomicU8,
+    reason: AtomicU8,
+}
+
+impl StrategyGauge {
+    pub(crate) fn set(&self, strategy: Strategy, why: Reason) {
+        self.reason.store(why as u8, Ordering::Relaxed);
+        self.strategy.store(strategy as u8, Ordering::Relaxed);
+    }
+
+    /// The value as last written.
+    pub fn get(&self) -> (Strategy, Reason) {
+        let find = |place: &AtomicU8| usize::from(place.load(Ordering::Relaxed));
+        let strategy = Strategy::ALL.get(find(&self.strategy)).copied();
+        let reason = Reason::ALL.get(find(&self.reason)).copied();
+        (strategy.unwrap_or_default(), reason.unwrap_or_default())
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use afpa_framework::{Address, Module};
+use afpa_ring::{PreparedRing, Ring};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use thiserror::Error;
 use tokio::runtime::{Builder, LocalOptions};
@@ -14,6 +15,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::counters::WorkerCounters;
+use crate::io::Rings;
 use crate::limits::ConnectionLimits;
 use crate::listener::{BoundListener, ListenerSettings};
 use crate::settings::Settings;
@@ -67,6 +69,19 @@ impl<M: Module> Engine<M> {
         largest_head: usize,
         module: impl Fn(WorkerContext) -> M + Send + Sync + 'static,
     ) -> Result<Self, EngineError> {
+        Self::start_with_rings(settings, Rings::default(), largest_head, module)
+    }
+
+    /// As [`start`](Self::start), with rings for completion.
+    ///
+    /// # Errors
+    /// [`EngineError::Start`] when a thread or its event loop cannot be made.
+    pub fn start_with_rings(
+        settings: &Settings,
+        mut rings: Rings,
+        largest_head: usize,
+        module: impl Fn(WorkerContext) -> M + Send + Sync + 'static,
+    ) -> Result<Self, EngineError> {
         let module = Arc::new(module);
         let limits = Arc::new(ConnectionLimits::default());
         let mut engine = Self {
@@ -84,6 +99,7 @@ impl<M: Module> Engine<M> {
                 largest_head,
                 counters: Arc::clone(&counters),
                 limits: Arc::clone(&limits),
+                ring: rings.take(),
                 orders,
             };
             let module = Arc::clone(&module);
@@ -222,6 +238,7 @@ struct Start<M> {
     largest_head: usize,
     counters: Arc<WorkerCounters>,
     limits: Arc<ConnectionLimits>,
+    ring: Option<PreparedRing>,
     orders: UnboundedReceiver<Command<M>>,
 }
 
@@ -259,13 +276,21 @@ impl<M: Module> Start<M> {
                 Arc::new(move || dropped.notify_one())
             };
             let module = module(WorkerContext { index: self.index, wake });
+            let ring = self.ring.and_then(enable);
+            let (counters, limits) = (self.counters, self.limits);
             let worker =
-                Worker::new(module, self.settings, self.largest_head, self.counters, self.limits);
+                Worker::new(module, self.settings, self.largest_head, counters, limits, ring);
             std::rc::Rc::new(worker).run(self.orders, dropped).await;
         });
         // Work that still runs on helper threads is abandoned: a stop does not wait for a disk.
         runtime.shutdown_background();
     }
+}
+
+/// Makes this thread the owner of the ring.
+fn enable(ring: PreparedRing) -> Option<Ring> {
+    let enabled = ring.enable();
+    enabled.inspect_err(|error| tracing::warn!(%error, "a worker has no ring, only readiness")).ok()
 }
 
 /// Pins a worker to a core of its own if there is exactly one core for each. Otherwise the scheduler places

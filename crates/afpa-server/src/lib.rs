@@ -8,6 +8,7 @@
 //! * `connection`: one connection, whose loop reads like the state diagram;
 //! * [`transport`]: what a connection needs from a socket;
 //! * `turns`: which long response sends next when a core is behind;
+//! * [`io`]: readiness or completion, and which of them suits a load;
 //! * `pipe`: pages of a file on their way from the file to a socket;
 //! * [`listener`], [`limits`], [`counters`]: sockets to listen on, how many clients, what happened.
 #![forbid(unsafe_code)]
@@ -15,6 +16,7 @@
 mod connection;
 pub mod counters;
 pub mod engine;
+pub mod io;
 pub mod limits;
 pub mod listener;
 mod pipe;
@@ -25,5 +27,6 @@ pub mod worker;
 
 pub use afpa_framework::Address;
 pub use engine::{Engine, EngineError};
+pub use io::{Io, Rings};
 pub use listener::{BoundListener, ListenerSettings};
 pub use settings::{KernelActivity, Settings};

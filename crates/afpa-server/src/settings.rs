@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use afpa_police::Police;
 
+use crate::io::Io;
+
 /// Time-outs and limits of the engine, with safe defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -37,6 +39,8 @@ pub struct Settings {
     pub helper_threads: usize,
     /// Connections that wait in the kernel to be accepted.
     pub backlog: i32,
+    /// How the workers wait for their connections.
+    pub io: Io,
     /// Tells when the kernel's fast path last answered on a connection; `None` without a fast path.
     pub kernel_activity: Option<KernelActivity>,
     /// Who is let in.
@@ -94,6 +98,7 @@ impl Default for Settings {
             helper_places: 1024,
             helper_threads: 16,
             backlog: 4096,
+            io: Io::Readiness,
             kernel_activity: None,
             police: Police::default(),
         }

@@ -4,17 +4,15 @@ use std::fs::File;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use rustix::net::{RecvFlags, SendFlags, Shutdown};
-use rustix::pipe::{SpliceFlags, splice};
-use socket2::SockRef;
-
+pub use crate::io::Leaving;
 pub(crate) use registration::{Direction, Socket};
+pub(crate) use stream::Stream;
 
 mod registration;
+mod stream;
 
 /// A byte stream to a client. TLS could be another implementation: it would encrypt in
 /// [`poll_send`](Transport::poll_send), and read file and pipe in the other two.
@@ -29,6 +27,18 @@ pub trait Transport: Unpin {
         bytes: &[u8],
         more: bool,
     ) -> Poll<io::Result<usize>>;
+
+    /// Sends from `bytes` as much as the socket takes now, which may be nothing; it never waits for the client. While
+    /// it is pending, it is to be called again with the same vector, which may be empty until then.
+    fn poll_send_gathered(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &mut Vec<u8>,
+        more: bool,
+    ) -> Poll<io::Result<usize>>;
+
+    /// Leaves completion, if it is used, for good: what comes is better done with readiness.
+    fn poll_leave_ring(&mut self, cx: &mut Context<'_>, why: Leaving) -> Poll<io::Result<()>>;
 
     /// Sends up to `len` bytes of `file` from `offset` without copying them to user mode.
     /// `Ok(0)` says that the file ends before `offset`.
@@ -68,101 +78,4 @@ pub trait Transport: Unpin {
 /// The error of the system, for example that the client is gone.
 pub async fn shutdown(transport: &mut impl Transport) -> io::Result<()> {
     poll_fn(|cx| transport.poll_shutdown(cx)).await
-}
-
-/// A connected stream socket of any family. The event loop learns of it when it has to wait for the first time:
-/// a connection whose only request had arrived when it was accepted never does.
-pub(crate) struct Stream {
-    socket: Socket,
-    drained: bool,
-}
-
-impl Stream {
-    /// `socket` does not block.
-    pub(crate) fn new(socket: OwnedFd) -> Self {
-        Self { socket: Socket::new(socket), drained: false }
-    }
-}
-
-impl Transport for Stream {
-    fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        // What was received last has emptied the socket: another attempt now would only say so.
-        if self.drained {
-            self.socket.register()?;
-        }
-        let room = buffer.len();
-        let received = self.socket.poll(cx, Direction::Receive, |socket| {
-            let (n, _) = rustix::net::recv(socket, &mut *buffer, RecvFlags::empty())?;
-            Ok((n, 0 < n && n < room))
-        });
-        self.drained = matches!(received, Poll::Ready(Ok(n)) if 0 < n && n < room);
-        received
-    }
-
-    fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-        more: bool,
-    ) -> Poll<io::Result<usize>> {
-        let flags = match more {
-            true => SendFlags::NOSIGNAL | SendFlags::MORE,
-            false => SendFlags::NOSIGNAL,
-        };
-        self.socket.poll(cx, Direction::Send, |socket| {
-            let n = rustix::net::send(socket, bytes, flags)?;
-            Ok((n, 0 < n && n < bytes.len()))
-        })
-    }
-
-    fn poll_send_file(
-        &mut self,
-        cx: &mut Context<'_>,
-        file: &File,
-        offset: u64,
-        len: usize,
-    ) -> Poll<io::Result<usize>> {
-        self.socket.poll(cx, Direction::Send, |socket| {
-            let mut at = offset;
-            Ok((rustix::fs::sendfile(socket, file, Some(&mut at), len)?, false))
-        })
-    }
-
-    fn poll_send_held(
-        &mut self,
-        cx: &mut Context<'_>,
-        pipe: BorrowedFd<'_>,
-        len: usize,
-        more: bool,
-    ) -> Poll<io::Result<usize>> {
-        let flags = match more {
-            true => SpliceFlags::NONBLOCK | SpliceFlags::MORE,
-            false => SpliceFlags::NONBLOCK,
-        };
-        self.socket.poll(cx, Direction::Send, |socket| {
-            Ok((splice(pipe, None, socket, None, len, flags)?, false))
-        })
-    }
-
-    fn is_drained(&self) -> bool {
-        self.drained
-    }
-
-    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
-        let socket = self.socket.descriptor().ok()?;
-        let socket = SockRef::from(&socket);
-        let client = socket.peer_addr().ok()?.as_socket()?;
-        Some((client, socket.local_addr().ok()?.as_socket()?))
-    }
-
-    fn reset_at_end(&self) {
-        if let Ok(socket) = self.socket.descriptor() {
-            // A socket without this option ends without a reset.
-            let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
-        }
-    }
-
-    fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(rustix::net::shutdown(self.socket.descriptor()?, Shutdown::Write)?))
-    }
 }

@@ -12,8 +12,8 @@ use crate::commands::attach::{Attach, Detach};
 use crate::commands::doctor::Doctor;
 use crate::commands::pause::Pause;
 use afpa_config::{
-    AccessFormat, Choice, ConfigError, FastPathMode, Level, Loaded, LogFormat, Machine, Overrides,
-    Policy, Symlinks, load,
+    AccessFormat, Choice, ConfigError, FastPathMode, Io, Level, Loaded, LogFormat, Machine,
+    Overrides, Policy, Symlinks, load,
 };
 
 /// What `afpa` prints without arguments.
@@ -167,6 +167,9 @@ pub struct Running {
     /// Worker threads [default: one for each core]
     #[arg(short, long, value_name = "N|auto")]
     pub workers: Option<String>,
+    /// How workers wait for connections [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = words::<Io>())]
+    pub io: Option<String>,
     /// Memory for pinned objects: a size such as 2GiB or a share of memory [default: 25%]
     #[arg(long, value_name = "SIZE|PERCENT", help_heading = "Cache")]
     pub pinned_limit: Option<String>,
@@ -394,6 +397,7 @@ impl Serve {
             .list("site", "cached", "--cached", &self.cached)
             .list("site", "listen", "--listen", &running.listen)
             .count("", "workers", "--workers", running.workers.as_deref())
+            .text("engine", "io", "--io", running.io.as_deref())
             .text("cache", "pinned_limit", "--pinned-limit", running.pinned_limit.as_deref())
             .text("cache", "pin_threshold", "--pin-threshold", running.pin_threshold.as_deref())
             .text("cache", "policy", "--policy", running.policy.as_deref())

@@ -12,6 +12,8 @@ pub struct Summary {
     pub cores: usize,
     /// Worker threads.
     pub workers: usize,
+    /// How they wait for connections, and why not otherwise.
+    pub waiting: String,
     /// Where connections are accepted, as a client would write it.
     pub listeners: Vec<String>,
     /// The document root.
@@ -99,6 +101,7 @@ impl Summary {
             ("serving", self.root.clone()),
             ("on", self.listeners.join("  ")),
             ("workers", format!("{} on {} cores", self.workers, self.cores)),
+            ("waiting", self.waiting.clone()),
             ("cache", self.cache()),
             ("files", format!("{} descriptors", self.descriptors)),
             ("changes", self.changes()),
@@ -157,6 +160,7 @@ mod tests {
         Summary {
             cores: 4,
             workers: 4,
+            waiting: "by epoll, as configured".to_owned(),
             listeners: vec!["http://127.0.0.1:8080/".to_owned(), "unix:/run/a.sock".to_owned()],
             root: "/var/www/html".to_owned(),
             user: "www-data".to_owned(),
@@ -178,6 +182,7 @@ afpa {}
   serving    /var/www/html
   on         http://127.0.0.1:8080/  unix:/run/a.sock
   workers    4 on 4 cores
+  waiting    by epoll, as configured
   cache      up to 2.0 GiB, locked in memory
   files      8192 descriptors
   changes    31 directories watched

@@ -4,3 +4,4 @@ mod admin;
 mod hints;
 mod logs;
 mod signals;
+mod waiting;

@@ -88,6 +88,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 Miss::Remote(request) => return self.leave(input, Next::Remote(request)),
             };
             walk.sent(persistence);
+            worker.counters.answered.add(1);
             match persistence {
                 Persistence::Keep => {}
                 Persistence::Close => return Next::Close,

@@ -159,9 +159,10 @@ impl<M: Module, T: Transport> Connection<M, T> {
         }
     }
 
-    /// Borrows the worker's gather buffer for the time of a send.
+    /// Borrows the worker's gather buffer for the time of a send. The next response gets a spare one, if any is there.
     fn take_outbox(&self) -> Outbox {
-        std::mem::take(&mut self.worker.outbox.borrow_mut())
+        let spare = self.worker.spare_outboxes.borrow_mut().pop().unwrap_or_default();
+        std::mem::replace(&mut self.worker.outbox.borrow_mut(), spare)
     }
 
     /// Gives the gather buffer back, so that the next response needs no allocation.
@@ -169,10 +170,19 @@ impl<M: Module, T: Transport> Connection<M, T> {
         out.clear();
         let mut shared = self.worker.outbox.borrow_mut();
         if shared.is_empty() && shared.bytes.capacity() < out.bytes.capacity() {
-            *shared = out;
+            std::mem::swap(&mut *shared, &mut out);
+        }
+        let mut spare = self.worker.spare_outboxes.borrow_mut();
+        if (1..=SPARE_SIZE).contains(&out.bytes.capacity()) && spare.len() < SPARES {
+            spare.push(out);
         }
     }
 }
+
+/// Spare gather buffers of a core at most, and the largest that is kept: 2 MB together. With readiness one is in use at
+/// a time; with completion, one for each answer that waits to be handed over.
+const SPARES: usize = 64;
+const SPARE_SIZE: usize = 32 * 1024;
 
 impl<M: Module, T> Drop for Connection<M, T> {
     fn drop(&mut self) {

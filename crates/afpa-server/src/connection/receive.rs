@@ -85,6 +85,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         match self.transport.poll_receive(cx, room) {
             Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Received::Gone),
             Poll::Ready(Ok(arrived)) => {
+                worker.counters.receives.add(1);
                 worker.counters.received_bytes.add(arrived as u64);
                 Poll::Ready(Received::Data(kept + arrived))
             }

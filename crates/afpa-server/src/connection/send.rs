@@ -4,13 +4,12 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::Poll;
 
 use afpa_framework::{Client, Module, Outbox, Part};
 
 use super::{Connection, End, millis};
-use crate::transport::{self, Transport};
+use crate::transport::{self, Leaving, Transport};
 use crate::turns::Claim;
 use crate::worker::Worker;
 
@@ -25,6 +24,10 @@ impl<M: Module, T: Transport> Connection<M, T> {
         self.priority = out.priority;
         let parts = std::mem::take(&mut out.parts);
         let receipt = out.receipt.take();
+        if !parts.is_empty() {
+            self.worker.counters.long_answers.add(1);
+            self.leave_ring(Leaving::LongAnswer).await?;
+        }
         let sent = match self.send_gathered(out, !parts.is_empty()).await {
             Ok(()) if parts.is_empty() => return Ok(()),
             Ok(()) => Box::pin(self.send_parts(parts)).await,
@@ -40,13 +43,9 @@ impl<M: Module, T: Transport> Connection<M, T> {
 
     /// Sends the gathered bytes, with one write where the socket takes them.
     async fn send_gathered(&mut self, mut out: Outbox, more: bool) -> Result<(), End> {
-        let mut sent = 0;
-        let first = self.try_send(&out.bytes, more).await;
-        match first {
-            Some(Ok(n)) => sent += n,
-            Some(Err(_)) => return Err(End::Gone),
-            None => {}
-        }
+        let sent = poll_fn(|cx| self.transport.poll_send_gathered(cx, &mut out.bytes, more)).await;
+        let sent = sent.map_err(|_| End::Gone)?;
+        self.worker.counters.sent_bytes.add(sent as u64);
         if sent == out.bytes.len() {
             self.return_outbox(out);
             return Ok(());
@@ -57,20 +56,9 @@ impl<M: Module, T: Transport> Connection<M, T> {
         self.send_all(&rest, more).await.map_err(|(end, _)| end)
     }
 
-    /// Tries to send once; `None` when the socket takes nothing now.
-    async fn try_send(&mut self, bytes: &[u8], more: bool) -> Option<io::Result<usize>> {
-        let counters = Arc::clone(&self.worker.counters);
-        poll_fn(|cx| {
-            Poll::Ready(match self.transport.poll_send(cx, bytes, more) {
-                Poll::Ready(Ok(n)) => {
-                    counters.sent_bytes.add(n as u64);
-                    Some(Ok(n))
-                }
-                Poll::Ready(Err(error)) => Some(Err(error)),
-                Poll::Pending => None,
-            })
-        })
-        .await
+    /// Has the connection wait for readiness from now on.
+    pub(super) async fn leave_ring(&mut self, why: Leaving) -> Result<(), End> {
+        poll_fn(|cx| self.transport.poll_leave_ring(cx, why)).await.map_err(|_| End::Gone)
     }
 
     /// Sends all of `bytes`, as long as the client takes some within each write time-out. An error tells how

@@ -6,7 +6,7 @@ use afpa_framework::{Event, Module, Now, Persistence};
 
 use super::remote::LentClient;
 use super::{Connection, End, Walk};
-use crate::transport::Transport;
+use crate::transport::{Leaving, Transport};
 
 impl<M: Module, T: Transport> Connection<M, T> {
     /// *Derive uncached response*: has a helper thread load the answer, and leaves it in the outbox.
@@ -32,6 +32,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     /// is in the outbox afterwards.
     pub(super) async fn remote(&mut self, request: M::Remote) -> Result<Persistence, End> {
         self.enter_thread_context().await?;
+        self.leave_ring(Leaving::Server).await?;
         let mut walk = walk_to(Event::Remote);
         let worker = Rc::clone(&self.worker);
         let mut client = LentClient::new(self);

@@ -19,8 +19,8 @@ enum Registration {
     /// Operations are tried when the event loop says that they may succeed. The type stands for sockets of any
     /// family, and for those that listen: only readiness is used of it, which is the same for all.
     Watched(TcpStream),
-    /// The event loop could not take it.
-    Refused,
+    /// The event loop could not take it, or somebody else has it.
+    Lost,
 }
 
 /// What an operation waits for.
@@ -41,23 +41,50 @@ impl Socket {
         Self(Registration::Unknown(descriptor))
     }
 
+    /// A place for a socket that has been taken away.
+    pub(crate) fn lost() -> Self {
+        Self(Registration::Lost)
+    }
+
     pub(crate) fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
         match &self.0 {
             Registration::Unknown(descriptor) => Ok(descriptor.as_fd()),
             Registration::Watched(stream) => Ok(stream.as_fd()),
-            Registration::Refused => Err(io::ErrorKind::NotConnected.into()),
+            Registration::Lost => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
     /// Has the event loop watch the socket. It begins with what is ready already.
     pub(crate) fn register(&mut self) -> io::Result<()> {
-        self.0 = match std::mem::replace(&mut self.0, Registration::Refused) {
+        self.0 = match std::mem::replace(&mut self.0, Registration::Lost) {
             Registration::Unknown(descriptor) => {
                 Registration::Watched(TcpStream::from_std(descriptor.into())?)
             }
             known => known,
         };
         Ok(())
+    }
+
+    /// Takes the socket out of the event loop, if that knows it.
+    pub(crate) fn into_descriptor(self) -> io::Result<OwnedFd> {
+        match self.0 {
+            Registration::Unknown(descriptor) => Ok(descriptor),
+            Registration::Watched(stream) => Ok(stream.into_std()?.into()),
+            Registration::Lost => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Tries `op` once, whatever the event loop says.
+    pub(crate) fn attempt<R>(
+        &self,
+        mut op: impl FnMut(BorrowedFd<'_>) -> io::Result<(R, Exhausted)>,
+    ) -> io::Result<R> {
+        loop {
+            match op(self.descriptor()?) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return done.map(|(result, _)| result),
+            }
+        }
     }
 
     /// Tries `op`, whenever the event loop says that it may succeed, until it does not say that it would block.

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use super::Worker;
 use crate::connection::{Connection, say_last_words};
+use crate::io::WorkerIo;
 use crate::listener::{ListenerSettings, WorkerSocket};
 use crate::transport::{Direction, Socket, Stream, Transport};
 
@@ -89,7 +90,7 @@ impl Acceptor {
         Ok(Self(socket))
     }
 
-    async fn accept(&mut self) -> io::Result<(Stream, Client)> {
+    async fn accept(&mut self, io: &Rc<WorkerIo>) -> io::Result<(Stream, Client)> {
         const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
         let accept = |socket: BorrowedFd<'_>| Ok((acceptfrom_with(socket, FLAGS)?, false));
         let accepted = poll_fn(|cx| self.0.poll(cx, Direction::Receive, accept)).await;
@@ -99,7 +100,7 @@ impl Acceptor {
             // A Unix socket, whose client has no address.
             Some(Err(_)) | None => Client::Unix,
         };
-        Ok((Stream::new(socket), client))
+        Ok((Stream::new(socket, Rc::clone(io)), client))
     }
 }
 
@@ -115,13 +116,13 @@ async fn accept_until<M: Module>(
         tokio::select! {
             biased;
             _ = &mut stopped => break,
-            accepted = acceptor.accept() => match accepted {
+            accepted = acceptor.accept(&worker.io) => match accepted {
                 Ok((stream, client)) => welcome(&worker, stream, client, &settings),
                 Err(error) => recover(&worker, &error).await,
             },
         }
     }
-    while let Some(accepted) = now_or_never(acceptor.accept()).await {
+    while let Some(accepted) = now_or_never(acceptor.accept(&worker.io)).await {
         match accepted {
             Ok((stream, client)) => welcome(&worker, stream, client, &settings),
             Err(_) => break,

@@ -3,6 +3,7 @@
 mod accept;
 mod clock;
 mod command;
+mod completion;
 mod table;
 
 use std::cell::{Cell, RefCell};
@@ -11,11 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_framework::{Helpers, Module, Outbox};
+use afpa_ring::Ring;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
 
 use crate::counters::WorkerCounters;
+use crate::io::WorkerIo;
 use crate::limits::ConnectionLimits;
 use crate::pipe::SparePipe;
 use crate::settings::Settings;
@@ -46,12 +49,18 @@ pub(crate) struct Worker<M: Module> {
     pub(crate) scratch: RefCell<Box<[u8]>>,
     /// Gather buffer, lent to a connection while it sends.
     pub(crate) outbox: RefCell<Outbox>,
+    /// Gather buffers for those that come while others are being sent.
+    pub(crate) spare_outboxes: RefCell<Vec<Outbox>>,
     /// Holds the end of a file while the file's version is checked.
     pub(crate) pipe: SparePipe,
     pub(crate) table: Table,
     /// Which long response sends next.
     pub(crate) turns: Rc<Turns>,
     pub(crate) draining: Cell<bool>,
+    /// How its connections wait.
+    pub(crate) io: Rc<WorkerIo>,
+    /// Told of new settings.
+    reloaded: Notify,
 }
 
 /// Room for one arrival of data, beside a head that is not complete yet.
@@ -64,20 +73,24 @@ impl<M: Module> Worker<M> {
         largest_head: usize,
         counters: Arc<WorkerCounters>,
         limits: Arc<ConnectionLimits>,
+        ring: Option<Ring>,
     ) -> Self {
         Self {
             module: RefCell::new(module),
             helpers: Helpers::new(settings.helper_places),
             settings: RefCell::new(Rc::new(settings)),
             clock: Clock::start(),
+            io: Rc::new(WorkerIo::new(ring, Arc::clone(&counters))),
             counters,
             limits,
             scratch: RefCell::new(vec![0; ARRIVAL + largest_head].into_boxed_slice()),
             outbox: RefCell::default(),
+            spare_outboxes: RefCell::default(),
             pipe: SparePipe::default(),
             table: Table::default(),
             turns: Rc::default(),
             draining: Cell::new(false),
+            reloaded: Notify::new(),
         }
     }
 
@@ -87,6 +100,10 @@ impl<M: Module> Worker<M> {
         mut commands: UnboundedReceiver<Command<M>>,
         dropped: Arc<Notify>,
     ) {
+        if let Some(ring) = self.io.ring() {
+            tokio::task::spawn_local(completion::drive(ring, Rc::clone(&self.io)));
+            tokio::task::spawn_local(completion::choose(Rc::clone(&self)));
+        }
         let mut accepting = accept::Accepting::default();
         self.turns.set_round(self.settings.borrow().long_sends);
         let mut sweep = tokio::time::interval(self.sweep_interval());
@@ -108,6 +125,7 @@ impl<M: Module> Worker<M> {
                         apply(&mut self.module.borrow_mut());
                         self.turns.set_round(settings.long_sends);
                         *self.settings.borrow_mut() = Rc::new(settings);
+                        self.reloaded.notify_one();
                         sweep = tokio::time::interval(self.sweep_interval());
                     }
                     Some(Command::Drain) => {

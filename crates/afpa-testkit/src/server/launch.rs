@@ -14,6 +14,9 @@ use super::{
 };
 use crate::{client::Endpoint, settings::Settings};
 
+/// The environment variable that names the strategy of all servers: `readiness` or `completion`.
+const IO: &str = "AFPA_TEST_IO";
+
 /// What a server is started with. Unless told otherwise it listens on one free port of a loopback
 /// address that no other test uses, and on a control socket.
 #[derive(Debug)]
@@ -22,6 +25,7 @@ pub struct Launch {
     pub(super) endpoints: Vec<Endpoint>,
     pub(super) admin: Option<SocketAddr>,
     limits: Vec<(char, u64)>,
+    io_uring: bool,
     environment: Vec<(OsString, OsString)>,
     settings: Settings,
     pub(super) home: PathBuf,
@@ -39,6 +43,7 @@ impl Launch {
             endpoints: vec![Endpoint::Tcp(free_port(IpAddr::V4(address)))],
             admin: None,
             limits: Vec::new(),
+            io_uring: true,
             environment: Vec::new(),
             settings: Settings::default(),
             home: home.to_owned(),
@@ -117,6 +122,12 @@ impl Launch {
         self
     }
 
+    /// The system forbids io_uring, as many a container does.
+    pub fn without_io_uring(&mut self) -> &mut Self {
+        self.io_uring = false;
+        self
+    }
+
     /// An environment variable.
     pub fn env(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Self {
         self.environment.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
@@ -132,6 +143,7 @@ impl Launch {
     pub(super) fn spawn(&self, root: &Path) -> Child {
         let log = File::options().create(true).append(true).open(self.log()).expect("log file");
         let mut command = match (&self.namespace, self.limits.as_slice()) {
+            (None, []) if !self.io_uring => forbidding_io_uring(),
             (None, []) => Command::new(program()),
             (None, limits) => limited(limits),
             (Some(namespace), _) => within(namespace),
@@ -153,9 +165,18 @@ impl Launch {
             fs::write(self.configuration(), text).expect("configuration");
             command.arg("--config").arg(self.configuration());
         }
+        if let Some(io) = std::env::var_os(IO).filter(|_| !self.waits_as_told()) {
+            command.arg("--io").arg(io);
+        }
         command.args(&self.arguments).envs(self.environment.iter().map(|(k, v)| (k, v)));
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("log file")).stderr(log);
         command.spawn().unwrap_or_else(|error| panic!("run {}: {error}", program().display()))
+    }
+
+    /// Whether the test itself says how connections are waited for.
+    fn waits_as_told(&self) -> bool {
+        self.arguments.iter().any(|argument| argument == "--io")
+            || self.settings.text().contains("engine.io")
     }
 
     pub(super) fn log(&self) -> PathBuf {
@@ -176,6 +197,26 @@ fn limited(limits: &[(char, u64)]) -> Command {
     let set = limits.iter().map(|(letter, value)| format!("ulimit -{letter} {value} && "));
     let mut command = Command::new("bash");
     command.arg("-c").arg(set.collect::<String>() + "exec \"$0\" \"$@\"").arg(program());
+    command
+}
+
+/// Has the system refuse `io_uring_setup`, and becomes the program: a filter of four instructions (`seccomp(2)`).
+fn forbidding_io_uring() -> Command {
+    const SCRIPT: &str = "\
+import ctypes, os, struct, sys
+LOAD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
+IO_URING_SETUP, REFUSE, ALLOW = 425, 0x50001, 0x7fff0000
+program = [(LOAD, 0, 0, 0), (JUMP_IF_EQUAL, 0, 1, IO_URING_SETUP), (RETURN, 0, 0, REFUSE), (RETURN, 0, 0, ALLOW)]
+code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *line) for line in program))
+filter = ctypes.create_string_buffer(struct.pack('HP', len(program), ctypes.addressof(code)))
+libc = ctypes.CDLL(None, use_errno=True)
+NO_NEW_PRIVILEGES, SECCOMP, FILTER = 38, 22, 2
+if libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.prctl(SECCOMP, FILTER, filter):
+    sys.exit(os.strerror(ctypes.get_errno()))
+os.execv(sys.argv[1], sys.argv[1:])
+";
+    let mut command = Command::new("python3");
+    command.arg("-c").arg(SCRIPT).arg(program());
     command
 }
 

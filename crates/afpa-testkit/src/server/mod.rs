@@ -18,6 +18,7 @@ use crate::{
     client::{Client, Endpoint},
     proc::Process,
     tree::writable_by_all,
+    until::eventually,
 };
 
 pub use self::{address::free_address, launch::Launch};
@@ -160,6 +161,21 @@ impl Server {
     pub fn log(&self) -> String {
         let log = fs::read(self.launch.log()).unwrap_or_default();
         String::from_utf8_lossy(&log).into_owned()
+    }
+
+    /// What the summary of its start says of `name`, as soon as it is printed.
+    ///
+    /// # Panics
+    /// When there is no such line.
+    #[track_caller]
+    pub fn summary(&self, name: &str) -> String {
+        let find = || {
+            let log = self.log();
+            let mut rows = log.lines().filter_map(|line| line.strip_prefix("  "));
+            rows.find_map(|row| row.strip_prefix(name)).map(|fact| fact.trim().to_owned())
+        };
+        eventually(&format!("the summary names {name}"), || find().is_some());
+        find().expect("it was there")
     }
 
     /// Sends a signal.

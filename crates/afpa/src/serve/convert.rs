@@ -10,7 +10,7 @@ use afpa_framework::Priority;
 use afpa_http::{Coding, RequestLimits};
 use afpa_module_http::{Charset, Compression, DocRootSettings, FileHint, FilterRule, PathRule};
 use afpa_police::Police;
-use afpa_server::{Address, KernelActivity, Settings};
+use afpa_server::{Address, Io, KernelActivity, Settings};
 
 use afpa_config::{self as config, Config, Listen, Policy, Root, Symlinks};
 
@@ -20,6 +20,7 @@ pub(super) fn engine(
     police: &Police,
 ) -> Settings {
     Settings {
+        io: io(config),
         kernel_activity,
         police: police.clone(),
         workers: config.workers,
@@ -33,6 +34,14 @@ pub(super) fn engine(
         pipelined: config.limits.pipelined,
         long_sends: config.limits.long_sends,
         ..Settings::default()
+    }
+}
+
+pub(super) fn io(config: &Config) -> Io {
+    match config.engine.io {
+        config::Io::Auto => Io::Auto,
+        config::Io::Readiness => Io::Readiness,
+        config::Io::Completion => Io::Completion,
     }
 }
 

@@ -14,11 +14,17 @@ const SCAN_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Server {
     /// Prints the summary of the start.
-    pub(super) fn introduce(&self, identity: Option<&Identity>, descriptors: Limit) {
+    pub(super) fn introduce(
+        &self,
+        identity: Option<&Identity>,
+        descriptors: Limit,
+        waiting: String,
+    ) {
         let summary = Summary {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             workers: self.config.workers,
             listeners: self.engine.addresses().map(url).collect(),
+            waiting,
             root: self.served(),
             user: identity.map(|identity| identity.name.clone()).unwrap_or_default(),
             pinned_limit: self.arena.usage().limit as u64,

@@ -38,7 +38,10 @@ impl Server {
         if !loaded.warnings.is_empty() {
             eprint!("{}", loaded.rendered_warnings());
         }
-        let config = keep_what_stays(loaded.config, &self.config);
+        let mut config = keep_what_stays(loaded.config, &self.config);
+        if !self.has_rings {
+            keep("[engine] io", &mut config.engine, &self.config.engine);
+        }
         let bound: Vec<Address> = self.engine.addresses().cloned().collect();
         let opened = Opened::open(config, &mut self.numbers, &bound, None)?;
         Next::build(opened, self.arena.clone(), Some(&self.config.log))
@@ -133,12 +136,6 @@ impl Server {
 
 /// Some settings take effect only at the start. They keep their value, and the log says so.
 fn keep_what_stays(mut new: Config, old: &Config) -> Config {
-    fn keep<T: PartialEq + Clone>(name: &str, new: &mut T, old: &T) {
-        if new != old {
-            tracing::warn!("{name} takes effect at the next start");
-            *new = old.clone();
-        }
-    }
     keep("workers", &mut new.workers, &old.workers);
     keep("user", &mut new.user, &old.user);
     keep("group", &mut new.group, &old.group);
@@ -158,4 +155,11 @@ fn keep_what_stays(mut new: Config, old: &Config) -> Config {
     keep("[log] level", &mut new.log.level, &old.log.level);
     keep("[log] format", &mut new.log.format, &old.log.format);
     new
+}
+
+fn keep<T: PartialEq + Clone>(name: &str, new: &mut T, old: &T) {
+    if new != old {
+        tracing::warn!("{name} takes effect at the next start");
+        *new = old.clone();
+    }
 }

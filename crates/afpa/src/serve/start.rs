@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, Entry};
-use afpa_config::{Config, ListenerNumbers, human_size};
+use afpa_config::{Config, Io, ListenerNumbers, human_size};
 use afpa_fast_path::{
     AttachedPrograms, Availability, FastPathView, KernelScope, RunningFastPath, StartParts,
 };
 use afpa_module_http::{DocRoot, Http, HttpCounters};
 use afpa_proxy::probe::HealthProber;
 use afpa_server::worker::WorkerContext;
-use afpa_server::{Address, BoundListener, Engine, Settings};
+use afpa_server::{Address, BoundListener, Engine, Rings, Settings};
 use anyhow::{Context as _, bail};
 use arc_swap::ArcSwap;
 use rustix::thread::CapabilitySet;
@@ -40,6 +40,8 @@ pub(crate) struct Server {
     pub(super) admin: Engine<Admin>,
     pub(super) observed: Arc<Observed>,
     pub(super) arena: Arena,
+    /// Whether workers can wait by completion.
+    pub(super) has_rings: bool,
     pub(super) numbers: ListenerNumbers,
     /// Probes servers and looks up their names, while there are any.
     pub(super) prober: Option<HealthProber>,
@@ -63,8 +65,9 @@ impl Server {
         let mut numbers = ListenerNumbers::default();
         let privileged = Privileged::prepare(config, &mut numbers)?;
         privileged.drop_privileges()?;
-        let Privileged { identity, descriptors, arena, opened, control, admin, fast_path } =
+        let Privileged { identity, descriptors, arena, opened, control, admin, fast_path, rings } =
             privileged;
+        let (waiting, has_rings) = (waiting(&opened.config, &rings), !rings.is_empty());
         check_readable(&opened, identity.as_ref())?;
 
         let next = Next::build(opened, arena.clone(), None)?;
@@ -87,7 +90,7 @@ impl Server {
         };
         let counters: Vec<_> = (0..config.workers).map(|_| Arc::default()).collect();
         let settings = convert::engine(&config, kernel_activity, &police);
-        let mut engine = start_workers(&config, &settings, &serving, &counters, &sinks)?;
+        let mut engine = start_workers(&config, (&settings, rings), &serving, &counters, &sinks)?;
         let parts = StartParts {
             settings: &fast_path::settings(&config),
             cache: &serving.cache,
@@ -116,13 +119,14 @@ impl Server {
             admin,
             observed,
             arena,
+            has_rings,
             numbers,
             prober,
             fast_path,
             drop_thread: DropThread::default(),
             notifier,
         };
-        server.introduce(identity.as_ref(), descriptors);
+        server.introduce(identity.as_ref(), descriptors, waiting);
         server.notifier.ready();
         Ok(server)
     }
@@ -137,6 +141,8 @@ struct Privileged {
     control: Option<BoundListener>,
     admin: Option<BoundListener>,
     fast_path: Availability,
+    /// Some systems let nobody else make one.
+    rings: Rings,
 }
 
 impl Privileged {
@@ -168,7 +174,8 @@ impl Privileged {
                 }
             }
         }
-        Ok(Self { identity, descriptors, arena, opened, control, admin, fast_path })
+        let rings = Rings::prepare(config.workers, convert::io(config));
+        Ok(Self { identity, descriptors, arena, opened, control, admin, fast_path, rings })
     }
 
     fn drop_privileges(&self) -> anyhow::Result<()> {
@@ -180,6 +187,16 @@ impl Privileged {
             Some(identity) => identity.assume(keep),
             None => privileges::restrict(keep),
         }
+    }
+}
+
+/// How workers wait for connections, and why not otherwise.
+fn waiting(config: &Config, rings: &Rings) -> String {
+    match (rings.refused(), config.engine.io) {
+        (Some(error), _) => format!("by epoll, because the system refuses io_uring ({error})"),
+        (None, Io::Auto) => "by epoll or io_uring, as the load suggests".to_owned(),
+        (None, Io::Readiness) => "by epoll, as configured".to_owned(),
+        (None, Io::Completion) => "by io_uring, as configured".to_owned(),
     }
 }
 
@@ -247,7 +264,7 @@ pub(super) fn update_prober(
 
 fn start_workers(
     config: &Config,
-    settings: &Settings,
+    (settings, rings): (&Settings, Rings),
     serving: &Serving,
     counters: &[Arc<HttpCounters>],
     sinks: &Arc<Sinks>,
@@ -258,7 +275,7 @@ fn start_workers(
         let counters = counters.get(index).map(Arc::clone).unwrap_or_default();
         Http::new(Arc::clone(&global), counters, Box::new(sinks.take(index)), wake)
     };
-    Ok(Engine::start(settings, config.limits.head, module)?)
+    Ok(Engine::start_with_rings(settings, rings, config.limits.head, module)?)
 }
 
 fn start_fast_path(

@@ -20,6 +20,8 @@ pub(super) fn modes(programs: &Programs) -> Vec<Box<dyn Server>> {
     };
     vec![
         serve("afpa", "AFPA in user mode", &["--fast-path", "off"]),
+        serve("afpa-readiness", "AFPA in user mode, waiting by epoll", READINESS),
+        serve("afpa-completion", "AFPA in user mode, waiting by io_uring", COMPLETION),
         serve("afpa-kernel", "AFPA with small objects in softirq", &["--fast-path", "on"]),
         Box::new(Attached { program: program.clone() }),
         serve("afpa-copy", "AFPA in user mode, all objects pinned: sent with a copy", COPY),
@@ -27,6 +29,8 @@ pub(super) fn modes(programs: &Programs) -> Vec<Box<dyn Server>> {
     ]
 }
 
+const READINESS: &[&str] = &["--fast-path", "off", "--io", "readiness"];
+const COMPLETION: &[&str] = &["--fast-path", "off", "--io", "completion"];
 const COPY: &[&str] = &["--fast-path", "off", "--pin-threshold", "64MiB", "--pinned-limit", "1GiB"];
 const SENDFILE: &[&str] = &["--fast-path", "off", "--pin-threshold", "0B"];
 

@@ -5,6 +5,7 @@ mod metrics;
 mod police;
 mod policy;
 mod sites;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,6 +24,7 @@ use crate::access_log::AccessLog;
 use groups::Groups;
 use police::Refused;
 use sites::Sites;
+use waiting::Waiting;
 
 /// The parts of the running server from which statistics are read.
 pub(crate) struct Observed {
@@ -53,6 +55,10 @@ impl Observed {
             *sums.entry(code).or_insert(0) += count;
         }
         sums.into_iter().collect()
+    }
+
+    fn waiting(&self) -> Waiting<'_> {
+        Waiting(&self.workers)
     }
 
     fn cache(&self) -> CacheStats {
@@ -164,6 +170,7 @@ impl Observed {
                 "sent_bytes": self.engine(|c| &c.sent_bytes),
                 "turns_waited_for": self.engine(|c| &c.waits),
             },
+            "waiting": self.waiting().to_json(),
             "access_log": {
                 "written": access_log.written(),
                 "dropped": access_log.dropped(),

@@ -1,0 +1,279 @@
+//! A client's socket.
+
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use afpa_ring::{RingStream, Stop};
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use rustix::pipe::{SpliceFlags, splice};
+use socket2::SockRef;
+
+use super::{Direction, Leaving, Socket, Transport};
+use crate::io::WorkerIo;
+
+/// A connected stream socket of any family. The event loop does not learn of it before it has to wait for the first
+/// time: a connection whose only request had arrived when it was accepted is never registered.
+///
+/// When something has been received, it waits as the strategy of its core says, and changes with it between two
+/// requests. For a connection of one request the ring would only be more to undo. A long answer, a server or a slow
+/// client ends completion for a connection, once and for all.
+pub(crate) struct Stream {
+    way: Way,
+    worker: Rc<WorkerIo>,
+    /// What was received last has emptied the socket.
+    drained: bool,
+    /// What had arrived in the ring when the connection left it.
+    ahead: Vec<u8>,
+    /// Something has been received.
+    begun: bool,
+    /// It does not enter the ring again.
+    stays: bool,
+}
+
+/// Who receives and sends.
+enum Way {
+    Readiness(Socket),
+    Completion(RingStream),
+}
+
+impl Stream {
+    /// `socket` does not block.
+    pub(crate) fn new(socket: OwnedFd, worker: Rc<WorkerIo>) -> Self {
+        let way = Way::Readiness(Socket::new(socket));
+        Self { way, worker, drained: false, ahead: Vec::new(), begun: false, stays: false }
+    }
+
+    fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
+        match &self.way {
+            Way::Readiness(socket) => socket.descriptor(),
+            Way::Completion(stream) => {
+                stream.socket().ok_or_else(|| io::ErrorKind::NotConnected.into())
+            }
+        }
+    }
+
+    /// The socket, for an operation of readiness. The connection leaves the ring for it.
+    fn poll_socket(&mut self, cx: &mut Context<'_>, why: Leaving) -> Poll<io::Result<&mut Socket>> {
+        ready!(self.poll_leave_ring(cx, why))?;
+        Poll::Ready(match &mut self.way {
+            Way::Readiness(socket) => Ok(socket),
+            Way::Completion(_) => Err(io::ErrorKind::NotConnected.into()),
+        })
+    }
+
+    /// Leaves the ring between two operations. What had arrived there is read first.
+    fn poll_change(&mut self, cx: &mut Context<'_>, why: Leaving) -> Poll<io::Result<()>> {
+        let Way::Completion(stream) = &mut self.way else { return Poll::Ready(Ok(())) };
+        let (socket, unread) = ready!(stream.poll_release(cx))?;
+        self.ahead = unread;
+        self.drained = false;
+        self.way = Way::Readiness(Socket::new(socket));
+        self.worker.left(why);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Enters the ring, if that is the strategy of the core.
+    fn enter_ring(&mut self) -> io::Result<()> {
+        if let Some(ring) = self.worker.ring()
+            && let Way::Readiness(socket) = &mut self.way
+        {
+            let socket = std::mem::replace(socket, Socket::lost()).into_descriptor()?;
+            self.way = Way::Completion(ring.stream(socket));
+            self.worker.entered();
+        }
+        Ok(())
+    }
+
+    fn poll_receive_ready(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let Way::Readiness(socket) = &mut self.way else { return Poll::Pending };
+        // What was received last has emptied the socket: another attempt now would only say so.
+        if self.drained {
+            socket.register()?;
+        }
+        let room = buffer.len();
+        let received = socket.poll(cx, Direction::Receive, |socket| receive(socket, buffer));
+        self.drained = matches!(received, Poll::Ready(Ok(n)) if 0 < n && n < room);
+        self.begun |= received.is_ready();
+        received
+    }
+
+    /// Tries to receive without waiting. Then the socket enters the ring, and `None` says so.
+    fn receive_or_enter(&mut self, buffer: &mut [u8]) -> Option<io::Result<usize>> {
+        if !self.drained
+            && let Way::Readiness(socket) = &self.way
+        {
+            let room = buffer.len();
+            match socket.attempt(|socket| receive(socket, buffer)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => {
+                    self.drained = matches!(done, Ok(n) if 0 < n && n < room);
+                    return Some(done);
+                }
+            }
+        }
+        self.enter_ring().err().map(Err)
+    }
+}
+
+impl Transport for Stream {
+    fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        if !self.ahead.is_empty() {
+            let n = self.ahead.len().min(buffer.len());
+            buffer[..n].copy_from_slice(&self.ahead[..n]);
+            self.ahead.drain(..n);
+            return Poll::Ready(Ok(n));
+        }
+        let completes = self.begun && !self.stays && self.worker.completes();
+        if completes
+            && let Way::Readiness(_) = self.way
+            && let Some(received) = self.receive_or_enter(buffer)
+        {
+            return Poll::Ready(received);
+        }
+        let Way::Completion(stream) = &mut self.way else {
+            return self.poll_receive_ready(cx, buffer);
+        };
+        if completes || !stream.is_idle() {
+            match ready!(stream.poll_receive(cx, buffer)) {
+                Ok(n) => {
+                    self.drained = n > 0 && stream.is_drained();
+                    return Poll::Ready(Ok(n));
+                }
+                Err(Stop::Broken(error)) => return Poll::Ready(Err(error)),
+                Err(Stop::Refused(_)) => {
+                    self.stays = true;
+                    ready!(self.poll_change(cx, Leaving::Refused))?;
+                }
+            }
+        } else {
+            ready!(self.poll_change(cx, Leaving::Strategy))?;
+        }
+        // It begins with what had arrived in the ring.
+        self.poll_receive(cx, buffer)
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let socket = ready!(self.poll_socket(cx, Leaving::SlowClient))?;
+        socket.poll(cx, Direction::Send, |socket| send(socket, bytes, more))
+    }
+
+    fn poll_send_gathered(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &mut Vec<u8>,
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.way {
+            Way::Readiness(socket) => {
+                match socket.poll(cx, Direction::Send, |socket| send(socket, bytes, more)) {
+                    Poll::Pending => Poll::Ready(Ok(0)),
+                    sent => sent,
+                }
+            }
+            Way::Completion(stream) => {
+                Poll::Ready(match ready!(stream.poll_send(cx, bytes, more)) {
+                    Ok(n) => Ok(n),
+                    Err(Stop::Refused(_)) => Ok(0),
+                    Err(Stop::Broken(error)) => Err(error),
+                })
+            }
+        }
+    }
+
+    fn poll_leave_ring(&mut self, cx: &mut Context<'_>, why: Leaving) -> Poll<io::Result<()>> {
+        self.stays = true;
+        self.poll_change(cx, why)
+    }
+
+    fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: &File,
+        offset: u64,
+        len: usize,
+    ) -> Poll<io::Result<usize>> {
+        let socket = ready!(self.poll_socket(cx, Leaving::LongAnswer))?;
+        socket.poll(cx, Direction::Send, |socket| {
+            let mut at = offset;
+            Ok((rustix::fs::sendfile(socket, file, Some(&mut at), len)?, false))
+        })
+    }
+
+    fn poll_send_held(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: BorrowedFd<'_>,
+        len: usize,
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let flags = match more {
+            true => SpliceFlags::NONBLOCK | SpliceFlags::MORE,
+            false => SpliceFlags::NONBLOCK,
+        };
+        let socket = ready!(self.poll_socket(cx, Leaving::LongAnswer))?;
+        socket.poll(cx, Direction::Send, |socket| {
+            Ok((splice(pipe, None, socket, None, len, flags)?, false))
+        })
+    }
+
+    fn is_drained(&self) -> bool {
+        self.drained && self.ahead.is_empty()
+    }
+
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        let socket = self.descriptor().ok()?;
+        let socket = SockRef::from(&socket);
+        let client = socket.peer_addr().ok()?.as_socket()?;
+        Some((client, socket.local_addr().ok()?.as_socket()?))
+    }
+
+    fn reset_at_end(&self) {
+        if let Ok(socket) = self.descriptor() {
+            // A socket without this option ends without a reset.
+            let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+        }
+    }
+
+    fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(rustix::net::shutdown(self.descriptor()?, Shutdown::Write)?))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Way::Completion(_) = self.way {
+            self.worker.closed();
+        }
+    }
+}
+
+/// Receives once. The second value says that the socket is empty now.
+fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, bool)> {
+    let room = buffer.len();
+    let (n, _) = rustix::net::recv(socket, &mut *buffer, RecvFlags::empty())?;
+    Ok((n, 0 < n && n < room))
+}
+
+/// Sends once. The second value says that the socket is full now.
+fn send(socket: BorrowedFd<'_>, bytes: &[u8], more: bool) -> io::Result<(usize, bool)> {
+    let flags = match more {
+        true => SendFlags::NOSIGNAL | SendFlags::MORE,
+        false => SendFlags::NOSIGNAL,
+    };
+    let n = rustix::net::send(socket, bytes, flags)?;
+    Ok((n, 0 < n && n < bytes.len()))
+}
