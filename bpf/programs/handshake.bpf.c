@@ -67,6 +67,7 @@ static __always_inline enum afpa_reason may_begin(struct __sk_buff *skb, const s
 static __always_inline enum afpa_reason may_answer_syn(struct __sk_buff *skb, struct work *work, const struct segment *s,
 							__u64 now)
 {
+	bool repeated = is_syn_repeated(s, now);
 	struct afpa_listener listener;
 
 	if (!date_now(now))
@@ -79,9 +80,10 @@ static __always_inline enum afpa_reason may_answer_syn(struct __sk_buff *skb, st
 		return AFPA_PASS_NOT_FIRST;
 	if (!find_listener(s, NULL, 0, &listener))
 		return AFPA_PASS_NOT_LISTENING;
-	if (!afpa_client_way_recall(&s->key, &work->way, client_way_life()) || work->way.interface != skb->ifindex)
+	if (!afpa_client_way_recall(&s->key, &work->way, repeated ? CLIENT_WAY_OF_COOKIE : client_way_life()) ||
+	    work->way.interface != skb->ifindex)
 		return AFPA_SOCKETLESS_UNKNOWN_CLIENT;
-	if (!is_admitted(&s->key, now))
+	if (!repeated && !is_admitted(&s->key, now))
 		return AFPA_PASS_UNCONFIRMED;
 	return may_begin(skb, s, true);
 }
@@ -113,6 +115,7 @@ __noinline int afpa_answer_syn(struct __sk_buff *skb, struct work *work, const s
 	agree(&agreed, &options, own_mss(skb, own.ipv6));
 	cookie = afpa_cookie(&own.key, own.seq, cookie_period(now), cookie_bits(&agreed));
 	shared.cookie_ns = now;
+	remember_syn(&own, now);
 	bypass_invalidate(&own.key); /* as the kernel's SYN-ACK does (B2) */
 	put_way(work->frame + FRAME_AT, &work->way);
 	mark_own(skb);

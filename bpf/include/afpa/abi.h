@@ -259,6 +259,12 @@ struct afpa_client_way {
 	__u32 reserved;
 };
 
+/* syn_answers: a SYN that was answered by a cookie, at a place that a hash of its tuple and number names. */
+struct afpa_syn_answer {
+	__u32 proof;                  /* of the same hash */
+	__u32 seen;                   /* `rtx_clock` at which it was answered */
+};
+
 /* flows: one established connection of a listener. */
 struct afpa_flow_key {
 	__u8 client[16], server[16];

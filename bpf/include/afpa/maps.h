@@ -85,6 +85,13 @@ struct {
 	__type(value, struct afpa_client_way);
 } client_ways SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, AFPA_WAYS);
+	__type(key, __u32);
+	__type(value, struct afpa_syn_answer);
+} syn_answers SEC(".maps");
+
 /*
  * Connections that were assigned to the kernel's TCP: their tuples, and the client's initial sequence number. While
  * their cookies are valid, nothing may open them a second time. When it is full, the oldest are forgotten.

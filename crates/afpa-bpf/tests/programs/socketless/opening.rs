@@ -178,6 +178,30 @@ fn the_first_request_opens_when_the_acknowledgement_was_lost() {
     assert_eq!((end.len(), end[0].flags), (1, FIN | ACK), "{end:?}");
 }
 
+/// The first SYN-ACK is late, so the client sends its SYN again, when it is no more one that is known: it is answered by the
+/// same number, not by another one of the kernel's.
+#[test]
+fn a_repeated_syn_gets_the_same_answer() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.raw();
+    let first = syn_ack(&mut client, |_| ());
+    assert_eq!(bench.count(Reason::SocketlessSyn), 1, "{:?}", bench.counts());
+    std::thread::sleep(Duration::from_millis(1100));
+    bench.fast_path.beat();
+    let second = syn_ack(&mut client, |_| ());
+    assert_eq!(bench.count(Reason::SocketlessSyn), 2, "{:?}", bench.counts());
+    assert_eq!((first.ack, first.window, first.syn), (second.ack, second.window, second.syn));
+    learn(&mut client, &first);
+    client.acknowledge();
+    bench.goes_on(&mut client);
+    // Another SYN of an unknown client is the kernel's.
+    std::thread::sleep(Duration::from_millis(1100));
+    let mut other = bench.world.raw();
+    syn_ack(&mut other, |_| ());
+    assert_eq!(bench.count(Reason::SocketlessSyn), 2, "{:?}", bench.counts());
+    other.reset();
+}
+
 /// The client's acknowledgement and the first part of its request are lost: the second part is not the reason to end the
 /// connection.
 #[test]
