@@ -63,12 +63,31 @@ static __always_inline enum afpa_reason may_begin(struct __sk_buff *skb, const s
 	return AFPA_ANSWERED;
 }
 
+/* Does the kernel's way to the client, seen within `life`, leave by the interface that the SYN came by? Then it is `work->way`. */
+static __always_inline bool leaves_here(struct __sk_buff *skb, struct work *work, const struct segment *s, __u32 life)
+{
+	return afpa_client_way_recall(&s->key, &work->way, life) && work->way.interface == skb->ifindex;
+}
+
+/* Is the client known (N1)? The table of answered SYNs is read only where it is not. */
+static __always_inline enum afpa_reason is_known(struct __sk_buff *skb, struct work *work, const struct segment *s, __u64 now)
+{
+	enum afpa_reason reason = AFPA_SOCKETLESS_UNKNOWN_CLIENT;
+
+	if (leaves_here(skb, work, s, client_way_life())) {
+		if (is_admitted(&s->key, now))
+			return AFPA_ANSWERED;
+		reason = AFPA_PASS_UNCONFIRMED;
+	}
+	return is_syn_repeated(s, now) && leaves_here(skb, work, s, CLIENT_WAY_OF_COOKIE) ? AFPA_ANSWERED : reason;
+}
+
 /* May the SYN be answered here, by `work->way`? */
 static __always_inline enum afpa_reason may_answer_syn(struct __sk_buff *skb, struct work *work, const struct segment *s,
 							__u64 now)
 {
-	bool repeated = is_syn_repeated(s, now);
 	struct afpa_listener listener;
+	enum afpa_reason reason;
 
 	if (!date_now(now))
 		return AFPA_PASS_NO_HEARTBEAT;
@@ -80,12 +99,8 @@ static __always_inline enum afpa_reason may_answer_syn(struct __sk_buff *skb, st
 		return AFPA_PASS_NOT_FIRST;
 	if (!find_listener(s, NULL, 0, &listener))
 		return AFPA_PASS_NOT_LISTENING;
-	if (!afpa_client_way_recall(&s->key, &work->way, repeated ? CLIENT_WAY_OF_COOKIE : client_way_life()) ||
-	    work->way.interface != skb->ifindex)
-		return AFPA_SOCKETLESS_UNKNOWN_CLIENT;
-	if (!repeated && !is_admitted(&s->key, now))
-		return AFPA_PASS_UNCONFIRMED;
-	return may_begin(skb, s, true);
+	reason = is_known(skb, work, s, now);
+	return reason == AFPA_ANSWERED ? may_begin(skb, s, true) : reason;
 }
 
 /* Answer a SYN, or leave it to the kernel's TCP. */

@@ -93,13 +93,19 @@ static __always_inline struct afpa_syn_answer *syn_answer_entry(__u64 hash)
 	return bpf_map_lookup_elem(&syn_answers, &place);
 }
 
-/* A SYN is answered. */
+/* Is it the entry of this very SYN, answered lately? */
+static __always_inline bool is_of_syn(const struct afpa_syn_answer *entry, __u64 hash, __u64 now)
+{
+	return entry->proof == (__u32)hash && rtx_clock(now) - entry->seen < SYN_REPEATED;
+}
+
+/* A SYN is answered. One that comes again does not lengthen the time. */
 static __always_inline void remember_syn(const struct segment *s, __u64 now)
 {
 	__u64 hash = hash_of_syn(s);
 	struct afpa_syn_answer *entry = syn_answer_entry(hash);
 
-	if (!entry)
+	if (!entry || is_of_syn(entry, hash, now))
 		return;
 	entry->proof = hash;
 	entry->seen = rtx_clock(now);
@@ -114,7 +120,7 @@ static __always_inline bool is_syn_repeated(const struct segment *s, __u64 now)
 	__u64 hash = hash_of_syn(s);
 	const struct afpa_syn_answer *entry = syn_answer_entry(hash);
 
-	return entry && entry->proof == (__u32)hash && rtx_clock(now) - entry->seen < SYN_REPEATED;
+	return entry && is_of_syn(entry, hash, now);
 }
 
 /* How long before now a SYN-ACK may have left whose way a new connection still takes. */

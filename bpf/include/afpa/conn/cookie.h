@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * SYN cookies (RFC 4987, 3.6): a SYN is answered without keeping anything of it. Our first sequence number says what was
+ * SYN cookies (RFC 4987, 3.6): nothing that is kept of a SYN is needed for its connection. Our first sequence number says what was
  * agreed on, and proves, when it comes back acknowledged, that the client got it.
  *
  *      31             16 15     8 7   6  5  4  3     0

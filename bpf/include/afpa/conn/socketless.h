@@ -6,7 +6,7 @@
  * Its flow has sequence offsets like any other, so requests are derived, answered and retransmitted as everywhere: its
  * "kernel" numbers stand for ever where the handshake left them, and its assignment ends both offsets.
  *
- *  N2 Nothing is kept of a SYN. A flow begins with the segment that acknowledges a cookie which is valid (conn/cookie.h).
+ *  N2 A flood of SYNs fills nothing. A flow begins with the segment that acknowledges a cookie which is valid (conn/cookie.h).
  *  N3 While an answer is not acknowledged, nothing but that answer acknowledges its request (F4), and nothing else of the
  *     connection is acknowledged or assigned: the client sends it again.
  *  N4 The kernel's TCP begins at the numbers of the segment that is assigned. So this is the next one in both

@@ -202,6 +202,20 @@ fn a_repeated_syn_gets_the_same_answer() {
     other.reset();
 }
 
+/// ... and that ends in time, whatever came between.
+#[test]
+fn a_repeated_syn_is_answered_for_four_seconds_after_the_first() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.raw();
+    for answered in [1, 2, 2] {
+        syn_ack(&mut client, |_| ());
+        assert_eq!(bench.count(Reason::SocketlessSyn), answered, "{:?}", bench.counts());
+        std::thread::sleep(Duration::from_millis(2300));
+        bench.fast_path.beat();
+    }
+    client.reset();
+}
+
 /// The client's acknowledgement and the first part of its request are lost: the second part is not the reason to end the
 /// connection.
 #[test]
