@@ -301,20 +301,23 @@ __noinline int afpa_tell_kernel(struct __sk_buff *skb, struct work *work, const 
 
 /*
  * Does the stack deliver what comes in from another device (E1)? It does not where the connection's own segments leave by
- * this one, as those of the card beside a macvlan do. What opens a connection without a socket belongs where its SYN did.
+ * this one, as those of the card beside a macvlan do.
  */
-static __always_inline bool is_delivered_elsewhere(struct __sk_buff *skb, const struct segment *s,
-						   const struct afpa_flow *flow, bool opens)
+static __always_inline bool is_delivered_elsewhere(struct __sk_buff *skb, const struct afpa_flow *flow)
+{
+	return has_rx_handler(skb) && !is_at_home(flow, skb->ifindex);
+}
+
+/* The same of a tuple that has no flow. What opens a connection without a socket belongs where its SYN did. */
+static __always_inline bool begins_elsewhere(struct __sk_buff *skb, const struct segment *s, bool opens)
 {
 	struct afpa_way way = {};
+	bool known;
 
 	if (!has_rx_handler(skb))
 		return false;
-	if (flow)
-		return !is_at_home(flow, skb->ifindex);
-	if (opens)
-		return !afpa_client_way_recall(&s->key, &way, CLIENT_WAY_OF_COOKIE) || way.interface != skb->ifindex;
-	return !afpa_way_recall(&s->key, &way) || way.interface != skb->ifindex;
+	known = opens ? afpa_client_way_recall(&s->key, &way, CLIENT_WAY_OF_COOKIE) : afpa_way_recall(&s->key, &way);
+	return !known || way.interface != skb->ifindex;
 }
 
 /* On to the program of handshakes. Returns only if that is missing. */
@@ -357,7 +360,7 @@ static __always_inline int without_flow(struct __sk_buff *skb, const struct segm
 
 	if (cookie == COOKIE_NOT_OURS && !may_begin)
 		return TCX_NEXT;
-	if (is_delivered_elsewhere(skb, s, NULL, cookie == COOKIE_VALID))
+	if (begins_elsewhere(skb, s, cookie == COOKIE_VALID))
 		return TCX_NEXT;
 	if (cookie == COOKIE_VALID) {
 		to_handshake(skb, s);
@@ -439,7 +442,7 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	verdict = flow ? GO_ON : without_flow(skb, &s, now, answering);
 	if (verdict != GO_ON)
 		return verdict;
-	if (flow && is_delivered_elsewhere(skb, &s, flow, false))
+	if (flow && is_delivered_elsewhere(skb, flow))
 		return TCX_NEXT;
 	if (flow && !flow->socketless && rx_passes(flow, &s))
 		return rx_pass(flow, &s, now);
