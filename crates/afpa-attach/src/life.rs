@@ -267,6 +267,9 @@ impl Attachment {
         drop(self.self_check.take());
         self.filler.end();
         self.filler.fast_path.drain();
+        if let Err(error) = self.filler.fast_path.close_socketless() {
+            say(&format!("connections without a socket are not closed: {error}"));
+        }
         self.listening.end();
         self.socket.remove();
         let answered = self.filler.fast_path.counters().map(|counters| counters.answered());
@@ -274,12 +277,9 @@ impl Attachment {
         let deadline = Instant::now() + LAST_WAIT;
         let translated = loop {
             let fast_path = &self.filler.fast_path;
-            let answers = fast_path.close_socketless().unwrap_or_default();
+            let owed = fast_path.answers_owed().unwrap_or_default() > 0;
             let _swept = fast_path.sweep(Duration::ZERO);
             let translated = fast_path.translated_flows().unwrap_or_default();
-            // Without this process, nothing retransmits what is lost of an answer of several segments, or of one to a
-            // connection without a socket.
-            let owed = answers + fast_path.transfers().unwrap_or_default() > 0;
             let waits = drain || ((self.pin_dir.is_none() || owed) && Instant::now() < deadline);
             if translated == 0 || !waits {
                 break translated;

@@ -242,8 +242,11 @@ impl FastPathCore {
         const TRANSFERS: Duration = Duration::from_secs(2);
         const PATIENCE: Duration = Duration::from_millis(250);
         self.fast_path.drain();
+        if let Err(error) = self.fast_path.close_socketless() {
+            tracing::warn!(%error, "connections without a socket are not closed: the kernel resets them");
+        }
         let start = Instant::now();
-        while self.close_idle().saturating_add(self.fast_path.transfers().unwrap_or(0)) > 0
+        while self.fast_path.answers_owed().is_ok_and(|owed| owed > 0)
             && start.elapsed() < TRANSFERS
         {
             std::thread::sleep(Duration::from_millis(10));
@@ -255,14 +258,6 @@ impl FastPathCore {
             self.sweep(Duration::ZERO);
             std::thread::sleep(Duration::from_millis(10));
         }
-    }
-
-    /// Closes what has no socket. Returns how many connections wait for the end of an answer.
-    fn close_idle(&self) -> usize {
-        self.fast_path.close_socketless().unwrap_or_else(|error| {
-            tracing::warn!(%error, "connections without a socket are not closed: the kernel resets them");
-            0
-        })
     }
 }
 

@@ -91,6 +91,17 @@ impl FastPath {
         Ok(answered)
     }
 
+    /// Answers that are under way when user mode ends, and that nobody repeats when it is gone: those of several segments, and
+    /// those on connections without a socket. Of these connections the others are closed
+    /// ([`close_socketless`](Self::close_socketless)); for what cannot be closed nobody waits.
+    ///
+    /// # Errors
+    ///
+    /// Those of system calls.
+    pub fn answers_owed(&self) -> libbpf_rs::Result<usize> {
+        Ok(self.close_socketless().unwrap_or(0) + self.transfers()?)
+    }
+
     /// Connections that would break if the programs were detached now: those with a sequence offset, and those without a
     /// socket.
     pub fn translated_flows(&self) -> libbpf_rs::Result<usize> {
