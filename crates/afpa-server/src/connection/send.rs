@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 
 use afpa_framework::{Client, Module, Outbox, Part};
 
@@ -114,7 +114,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     /// Runs `send` until it succeeds, as long as the client reads.
     pub(super) async fn while_client_reads(
         &mut self,
-        mut send: impl FnMut(&mut T, &mut std::task::Context<'_>) -> Poll<io::Result<usize>>,
+        mut send: impl FnMut(&mut T, &mut Context<'_>) -> Poll<io::Result<usize>>,
     ) -> Result<usize, End> {
         self.allow_write_time();
         let n = poll_fn(|cx| match send(&mut self.transport, cx) {
@@ -135,39 +135,29 @@ impl<M: Module, T: Transport> Connection<M, T> {
     pub(super) async fn in_turn(
         &mut self,
         left: u64,
-        mut send: impl FnMut(&mut T, &mut std::task::Context<'_>) -> Poll<io::Result<usize>>,
+        mut send: impl FnMut(&mut T, &mut Context<'_>) -> Poll<io::Result<usize>>,
     ) -> Result<usize, End> {
-        self.allow_write_time();
-        let mut ticket = self.worker.turns.ticket();
-        let claim = Claim { priority: self.priority, bytes_left: left + self.behind };
-        let n = poll_fn(|cx| {
-            let worker = &self.worker;
-            let turn = ticket.poll(cx, claim, || worker.clock.now().steady_ms());
-            let sent = match turn {
-                Poll::Ready(()) => send(&mut self.transport, cx),
-                Poll::Pending => Poll::Pending,
-            };
-            match sent {
-                Poll::Ready(result) => Poll::Ready(result.map_err(|_| End::Gone)),
-                Poll::Pending if self.worker.table.wait(self.entry, cx.waker()) => {
-                    self.worker.counters.timed_out.add(1);
-                    Poll::Ready(Err(End::Gone))
-                }
-                Poll::Pending => Poll::Pending,
-            }
-        })
-        .await?;
-        self.worker.turns.sent(n);
-        self.worker.counters.sent_bytes.add(n as u64);
+        let worker = Rc::clone(&self.worker);
+        let (mut ticket, claim) = (worker.turns.ticket(), self.claim(left));
+        let sent = self.while_client_reads(|transport, cx| {
+            ready!(ticket.poll(cx, claim, || worker.clock.now().steady_ms()));
+            send(transport, cx)
+        });
+        let n = sent.await?;
+        worker.turns.sent(n);
         Ok(n)
     }
 
     /// Waits for a turn, for an attempt that does not wait for the client.
     pub(super) async fn turn(&mut self, left: u64) {
-        let mut ticket = self.worker.turns.ticket();
-        let claim = Claim { priority: self.priority, bytes_left: left + self.behind };
         let worker = &self.worker;
+        let (mut ticket, claim) = (worker.turns.ticket(), self.claim(left));
         poll_fn(|cx| ticket.poll(cx, claim, || worker.clock.now().steady_ms())).await;
+    }
+
+    /// For the rest of the response, of whose present part so many bytes are left.
+    fn claim(&self, left: u64) -> Claim {
+        Claim { priority: self.priority, bytes_left: left + self.behind }
     }
 
     fn allow_write_time(&self) {
