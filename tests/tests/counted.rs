@@ -88,24 +88,12 @@ fn a_pinned_hit_costs_one_read_one_write_and_the_wait() {
 /// accepts, reads, writes and closes. It neither registers the connection nor reads only to see its end.
 #[test]
 fn one_request_a_connection_takes_four_calls_and_a_share_of_the_wait() {
-    const AT_ONCE: u64 = 50;
     const ROUNDS: u64 = HITS / AT_ONCE;
     let (_tree, server) = serve("hello.txt", "x".repeat(512));
-    let round = || {
-        server.signal(Signal::STOP);
-        let mut clients: Vec<Client> = (0..AT_ONCE).map(|_| server.connect()).collect();
-        for client in &mut clients {
-            client.send(LAST_REQUEST);
-        }
-        server.signal(Signal::CONT);
-        for client in &mut clients {
-            is_answered_to_the_end(client);
-        }
-    };
-    round();
+    ask_at_once(&server);
     let strace = trace!(server);
     for _ in 0..ROUNDS {
-        round();
+        ask_at_once(&server);
     }
     let counts = strace.counts();
     figure!("system calls of {HITS} connections that are there already: {counts:?}");
@@ -158,6 +146,19 @@ fn a_client_that_closes_without_a_word_costs_no_more_than_eight_calls() {
     figure!("system calls of {HITS} connections that their clients close: {counts:?}");
     let all = all_but_checks(&counts) - sum(&counts, &WAITS);
     assert!(all <= 8 * HITS + SLACK, "{all} calls: {counts:?}");
+}
+
+/// Connections of one request that come together.
+const AT_ONCE: u64 = 50;
+
+/// So many connections and their requests are there when the server looks. All of them are answered.
+#[track_caller]
+fn ask_at_once(server: &Server) {
+    server.signal(Signal::STOP);
+    let mut clients: Vec<Client> = (0..AT_ONCE).map(|_| server.connect()).collect();
+    clients.iter_mut().for_each(|client| client.send(LAST_REQUEST));
+    server.signal(Signal::CONT);
+    clients.iter_mut().for_each(is_answered_to_the_end);
 }
 
 /// What is asked for by [`LAST_REQUEST`] comes, and then the end of the connection.
@@ -281,19 +282,11 @@ fn by_completion_a_lone_hit_costs_two_enters_and_the_wait() {
 /// A connection of one request never meets the ring.
 #[test]
 fn by_completion_one_request_a_connection_costs_what_it_costs_by_readiness() {
-    const AT_ONCE: u64 = 50;
     let (_tree, server) = serve_by_completion!("hello.txt", "x".repeat(512));
-    let round = || {
-        server.signal(Signal::STOP);
-        let mut clients: Vec<Client> = (0..AT_ONCE).map(|_| server.connect()).collect();
-        clients.iter_mut().for_each(|client| client.send(LAST_REQUEST));
-        server.signal(Signal::CONT);
-        clients.iter_mut().for_each(is_answered_to_the_end);
-    };
-    round();
+    ask_at_once(&server);
     let strace = trace!(server);
     for _ in 0..HITS / AT_ONCE {
-        round();
+        ask_at_once(&server);
     }
     let counts = strace.counts();
     figure!("system calls of {HITS} connections of one request, by completion: {counts:?}");

@@ -7,8 +7,7 @@ use afpa_testkit::Client;
 use afpa_tests::tcp::{Lab, Plan};
 
 use crate::support::{
-    add_macvlan, add_virtual_lan, attach, filter, ip, mac, nothing_was_dropped, text, to,
-    user_mode_is_right,
+    add_macvlan, add_virtual_lan, filter, join_bridge, nothing_was_dropped, to, user_mode_is_right,
 };
 
 /// How many connections are tried.
@@ -70,14 +69,7 @@ fn a_card_alone() {
 #[test]
 fn a_bridge_above_the_card() {
     let Some(lab) = lab() else { return };
-    let server = lab.bed.server();
-    let card = text(mac(server, Bed::DEVICE));
-    ip(server, &format!("link add br0 address {card} type bridge"));
-    ip(server, "link set br0 up");
-    ip(server, "link set eth0 master br0");
-    ip(server, "addr add 10.77.0.1/16 dev br0");
-    ip(server, "addr del 10.77.0.1/16 dev eth0");
-    attach(&lab, "br0");
+    join_bridge(&lab);
     some_have_no_socket(&lab, || lab.client());
 }
 

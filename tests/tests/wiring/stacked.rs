@@ -6,11 +6,11 @@ use std::time::Duration;
 use afpa_bpf::Reason;
 use afpa_netlab::Bed;
 use afpa_testkit::packet::{MacPair, Segment};
-use afpa_tests::tcp::PORT;
+use afpa_tests::tcp::{Lab, PORT};
 
 use crate::support::{
-    add_macvlan, add_virtual_lan, attach, ip, lab, mac, nothing_was_dropped, tc, text, to, try_ip,
-    user_mode_is_right,
+    add_macvlan, add_virtual_lan, attach, ip, join_bridge, lab, nothing_was_dropped, tc, to,
+    try_ip, user_mode_is_right,
 };
 
 /// As keepalived's `use_vmac` has it: a macvlan with an address of its own, beside the card that it lies on.
@@ -20,15 +20,21 @@ fn a_macvlan_beside_its_lower_device_is_translated_once() {
     if !add_macvlan(&lab) {
         afpa_testkit::skip!("this kernel has no macvlan");
     }
+    both_addresses_are_right(&lab);
+}
+
+/// Kernel and user mode in turn, at the device's address and at the card's.
+#[track_caller]
+fn both_addresses_are_right(lab: &Lab) {
     for address in ["10.79.0.1", "10.77.0.1"] {
-        let mut client = to(&lab, address);
+        let mut client = to(lab, address);
         for _ in 0..3 {
             lab.converse(&mut client);
             user_mode_is_right(&mut client);
         }
         client.end();
     }
-    nothing_was_dropped(&lab);
+    nothing_was_dropped(lab);
 }
 
 /// The frames of a tagged network pass the card's hooks with their tag, and the device's without.
@@ -38,15 +44,7 @@ fn a_virtual_lan_above_the_card_is_translated_once() {
     if !add_virtual_lan(&lab) {
         afpa_testkit::skip!("this kernel has no VLAN devices");
     }
-    for address in ["10.79.0.1", "10.77.0.1"] {
-        let mut client = to(&lab, address);
-        for _ in 0..3 {
-            lab.converse(&mut client);
-            user_mode_is_right(&mut client);
-        }
-        client.end();
-    }
-    nothing_was_dropped(&lab);
+    both_addresses_are_right(&lab);
 }
 
 /// The same, where another program behind ours ends the chain and wipes the traffic class.
@@ -76,13 +74,7 @@ fn a_card_that_joins_a_bridge_later_is_translated_once() {
     let server = lab.bed.server();
     let mut clients = [lab.client(), lab.client()];
     clients.iter_mut().for_each(|client| lab.converse(client));
-    let card = text(mac(server, Bed::DEVICE));
-    ip(server, &format!("link add br0 address {card} type bridge"));
-    ip(server, "link set br0 up");
-    ip(server, "link set eth0 master br0");
-    ip(server, "addr add 10.77.0.1/16 dev br0");
-    ip(server, "addr del 10.77.0.1/16 dev eth0");
-    attach(&lab, "br0");
+    join_bridge(&lab);
     for client in &mut clients {
         user_mode_is_right(client);
         user_mode_is_right(client);

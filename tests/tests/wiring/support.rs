@@ -115,6 +115,18 @@ pub(crate) fn add_macvlan(lab: &Lab) -> bool {
     true
 }
 
+/// Puts the server's card into a bridge `br0`, which takes over its address and has its MAC address, and the programs on it.
+pub(crate) fn join_bridge(lab: &Lab) {
+    let server = lab.bed.server();
+    let card = text(mac(server, Bed::DEVICE));
+    ip(server, &format!("link add br0 address {card} type bridge"));
+    ip(server, "link set br0 up");
+    ip(server, "link set eth0 master br0");
+    ip(server, "addr add 10.77.0.1/16 dev br0");
+    ip(server, "addr del 10.77.0.1/16 dev eth0");
+    attach(lab, "br0");
+}
+
 /// `eth0.7`, a tagged network on the cards of both sides, with addresses of its own and the programs on the server's. False:
 /// the kernel has none.
 pub(crate) fn add_virtual_lan(lab: &Lab) -> bool {

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::support::inside;
-use crate::support::socketless::{Bench, SOON, data, resets};
+use crate::support::socketless::{Bench, SOON, data, learn, resets, syn_ack};
 use afpa_bpf::Reason;
 use afpa_netlab::{Bed, pin};
-use afpa_testkit::packet::{ACK, FIN, PacketSocket, SYN, Segment};
+use afpa_testkit::packet::{ACK, FIN, PacketSocket, Segment};
 use afpa_testkit::tcp::RawClient;
 
 const TURNS: u64 = 20;
@@ -118,16 +118,8 @@ fn a_connection_is_opened_once() {
     let Some(bench) = bench() else { return };
     for turn in 0..TURNS {
         let mut client = bench.raw();
-        let syn = Segment { flags: SYN, ack: 0, ts_echo: 0, ..client.next() };
-        let syn = Segment {
-            syn: afpa_testkit::packet::SynOptions { mss: Some(1460), sack: true, scale: Some(7) },
-            ..syn
-        };
-        client.send(&syn);
-        let answer = client.await_segment("SYN-ACK", |segment| segment.flags & SYN != 0);
-        client.seq = client.seq.wrapping_add(1);
-        client.ack = answer.end();
-        client.ts_recent = answer.ts_value;
+        let answer = syn_ack(&mut client, |_| ());
+        learn(&mut client, &answer);
         let request = client.get(if turn % 2 == 0 { "/kernel.html" } else { "/user.html" });
         let bare = Segment { flags: ACK, ..client.next() };
         let other = if turn % 3 == 0 { request.clone() } else { bare };

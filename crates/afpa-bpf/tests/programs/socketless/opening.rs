@@ -1,41 +1,17 @@
-//! Opening: which SYNs are answered, what their cookies are worth, and what is kept of them: nothing.
+//! Opening: which SYNs are answered, what their cookies are worth, and that they make no flows.
 
 use std::time::Duration;
 
 use crate::support::inside;
-use crate::support::socketless::{Bench, SOON, data, listen, listen_by, resets};
+use crate::support::socketless::{Bench, SOON, data, learn, listen, listen_by, resets, syn_ack};
 use afpa_bpf::{Reason, Settings};
 use afpa_testkit::Random;
 use afpa_testkit::packet::{ACK, CWR, ECE, FIN, RST, SYN, Segment, SynOptions};
 use afpa_testkit::tcp::RawClient;
 use socket2::Protocol;
 
-/// Its SYN, and what it gets for it.
-#[track_caller]
-fn syn_ack(client: &mut RawClient, change: impl FnOnce(&mut Segment)) -> Segment {
-    let mut syn = Segment {
-        flags: SYN,
-        ack: 0,
-        syn: SynOptions { mss: Some(1460), sack: true, scale: Some(7) },
-        ts_echo: 0,
-        ..client.next()
-    };
-    change(&mut syn);
-    client.send(&syn);
-    let answer = client.await_segment("SYN-ACK", |s| s.flags & SYN != 0);
-    assert_eq!((answer.flags & !ECE, answer.ack), (SYN | ACK, client.seq.wrapping_add(1)));
-    answer
-}
-
-/// As an honest client is after it.
-fn learn(client: &mut RawClient, answer: &Segment) {
-    client.seq = client.seq.wrapping_add(1);
-    client.ack = answer.end();
-    client.ts_recent = answer.ts_value;
-}
-
 #[test]
-fn nothing_is_kept_of_syns() {
+fn syns_make_no_flows() {
     let Some(bench) = Bench::new() else { return };
     bench.introduce();
     let flows = bench.sweep().flows;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use afpa_bpf::{FastPath, Reason, Settings};
 use afpa_netlab::Namespace;
-use afpa_testkit::packet::{RST, Segment};
+use afpa_testkit::packet::{ACK, ECE, RST, SYN, Segment, SynOptions};
 use afpa_testkit::tcp::{Habits, RawClient};
 use afpa_testkit::{Client, eventually};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -254,6 +254,30 @@ impl Bench {
         client.ask_user();
         assert!(data(client.collect(SOON)).is_empty());
     }
+}
+
+/// Its SYN, and what it gets for it.
+#[track_caller]
+pub fn syn_ack(client: &mut RawClient, change: impl FnOnce(&mut Segment)) -> Segment {
+    let mut syn = Segment {
+        flags: SYN,
+        ack: 0,
+        syn: SynOptions { mss: Some(1460), sack: true, scale: Some(7) },
+        ts_echo: 0,
+        ..client.next()
+    };
+    change(&mut syn);
+    client.send(&syn);
+    let answer = client.await_segment("SYN-ACK", |s| s.flags & SYN != 0);
+    assert_eq!((answer.flags & !ECE, answer.ack), (SYN | ACK, client.seq.wrapping_add(1)));
+    answer
+}
+
+/// As an honest client is after it.
+pub fn learn(client: &mut RawClient, answer: &Segment) {
+    client.seq = client.seq.wrapping_add(1);
+    client.ack = answer.end();
+    client.ts_recent = answer.ts_value;
 }
 
 /// A listener in a namespace, for both families.
