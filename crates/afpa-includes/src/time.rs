@@ -1,5 +1,7 @@
 //! Times as `strftime` writes them, in UTC and English.
 
+use afpa_http::date::civil;
+
 const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const MONTHS: [&str; 12] = [
@@ -16,6 +18,9 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
+
+/// Days of a year before each month, without a leap day.
+const DAYS_BEFORE: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
 
 /// What Apache prints unless a page says otherwise.
 pub(crate) const DEFAULT: &[u8] = b"%A, %d-%b-%Y %H:%M:%S %Z";
@@ -68,26 +73,16 @@ impl Calendar {
         // Years with more than four digits are of no use to anybody.
         let unix = unix.min(253_402_300_799);
         let days = unix / 86_400;
-        // Howard Hinnant's civil_from_days: eras of 400 years that begin in March.
-        let shifted = days + 719_468;
-        let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-        let year_of_era =
-            (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_from_march = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let month_from_march = (5 * day_from_march + 2) / 153;
-        let day = day_from_march - (153 * month_from_march + 2) / 5 + 1;
-        let month = (month_from_march + 2) % 12;
-        let year = era * 400 + year_of_era + u64::from(month < 2);
+        let (year, number, day) = civil(days);
         let leap =
             year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-        let day_of_year = match month {
-            0 | 1 => day_from_march - 306,
-            _ => day_from_march + 59 + u64::from(leap),
-        };
+        let month = number as usize - 1;
+        let before = DAYS_BEFORE.get(month).copied().unwrap_or_default();
+        let day_of_year = before + u64::from(leap && number > 2) + day - 1;
         let second = unix % 86_400;
         Calendar {
             year,
-            month: month as usize,
+            month,
             day,
             day_of_year,
             weekday: ((days + 4) % 7) as usize,

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use afpa_framework::Client;
+use afpa_http::date::civil;
 
 use super::packed::Unpacked;
 use afpa_config::AccessFormat;
@@ -183,22 +184,6 @@ impl Clock {
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Year, month and day of a day counted from 1970-01-01 (Howard Hinnant, `civil_from_days`, without
-/// the half that is for days before).
-fn civil(days: u64) -> (u64, u64, u64) {
-    // Years that begin on 1 March have their leap day at the end.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    (year, month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,22 +257,5 @@ mod tests {
         assert_eq!(parsed["referer"], "");
         let agent = parsed["user_agent"].as_str().unwrap();
         assert_eq!(&agent.as_bytes()[..128], &every[..128]);
-    }
-
-    #[test]
-    fn days_become_dates() {
-        for (days, date) in [
-            (0, (1970, 1, 1)),
-            (58, (1970, 2, 28)),
-            (59, (1970, 3, 1)),
-            (11_016, (2000, 2, 29)),
-            (11_017, (2000, 3, 1)),
-            (19_722, (2023, 12, 31)),
-            (19_723, (2024, 1, 1)),
-            (47_540, (2100, 2, 28)),
-            (47_541, (2100, 3, 1)),
-        ] {
-            assert_eq!(civil(days), date, "{days}");
-        }
     }
 }
