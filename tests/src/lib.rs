@@ -2,13 +2,14 @@
 //!
 //! Here is what several of them share: a naive server made of rules alone, to compare with, and
 //! decoders of the content codings, beds on which the fast path meets bad networks, and the servers that
-//! stand behind the proxy.
+//! stand behind the proxy, and an authority for certificates.
 
 pub mod attach;
 pub mod bpf_fs;
 pub mod bridge;
 pub mod codings;
 pub mod dates;
+pub mod pebble;
 pub mod proxy;
 pub mod reference;
 pub mod slots;

@@ -30,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-router",
         ],
     ),
+    ("afpa-acme", &[]),
     ("afpa-ring", &[]),
     ("afpa-server", &["afpa-cache", "afpa-framework", "afpa-police", "afpa-ring"]),
     (
@@ -74,7 +75,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-architectures", &["afpa-cache", "afpa-http"]),
     ("afpa-generator", &["afpa-netlab"]),
     ("afpa-lab", &["afpa-architectures", "afpa-bpf", "afpa-generator", "afpa-netlab"]),
-    ("afpa-tests", &["afpa-bpf", "afpa-netlab", "afpa-testkit"]),
+    ("afpa-tests", &["afpa-acme", "afpa-bpf", "afpa-netlab", "afpa-testkit"]),
 ];
 
 /// The three crates in which `unsafe` may stand.

@@ -1,0 +1,3 @@
+//! Certificates that come by themselves, from a real authority.
+
+mod manager;
