@@ -34,6 +34,12 @@ impl Missed<'_, '_, '_> {
         out: &mut Outbox,
     ) -> Miss<Uncached, Remote> {
         let Self { asked, head, route, global, responder, core } = self;
+        if !matches!(route, Route::Refused(_))
+            && let Some(content) = global.challenge(asked.request)
+        {
+            let (kind, content) = ("application/octet-stream", content.as_bytes());
+            return Miss::Answered(responder.fixed(asked, Status::OK, (kind, content), out));
+        }
         Miss::Answered(match route {
             Route::File { root, path } => {
                 return Miss::Uncached(Uncached {

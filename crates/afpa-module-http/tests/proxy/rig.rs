@@ -129,6 +129,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
             group: Group::new(plan.group.clone(), None, steady_ms()),
             settings: Arc::new(plan.exchange.clone()),
         }],
+        challenges: None,
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,

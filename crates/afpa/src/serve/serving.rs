@@ -101,6 +101,7 @@ impl Content {
             body_limit: config.limits.body as u64,
             counted_sets: config.limits.counted_request_sets,
             police: police.clone(),
+            challenges: None,
         };
         Serving { global: Arc::new(global), cache, compressor }
     }
