@@ -21,6 +21,21 @@ impl fmt::Display for Client {
     }
 }
 
+/// What TLS has agreed on with a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Secured {
+    /// `TLSv1.3` or `TLSv1.2`.
+    pub version: &'static str,
+    /// The cipher suite by its name in the registry of IANA.
+    pub cipher: &'static str,
+    /// Whether a session was resumed.
+    pub resumed: bool,
+    /// The protocol chosen by ALPN (RFC 7301).
+    pub protocol: Option<Box<[u8]>>,
+    /// The subject of the client's certificate (RFC 4514), which was verified.
+    pub subject: Option<Box<str>>,
+}
+
 /// One answered request, as the access log writes it.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessRecord<'a> {

@@ -21,6 +21,19 @@ pub enum Profile {
     Older,
 }
 
+/// The cipher suites of all profiles, by their names.
+pub const CIPHERS: [&str; 9] = [
+    "TLS13_AES_128_GCM_SHA256",
+    "TLS13_AES_256_GCM_SHA384",
+    "TLS13_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+];
+
 const MODERN: [SupportedCipherSuite; 3] = [
     suite::TLS13_AES_128_GCM_SHA256,
     suite::TLS13_AES_256_GCM_SHA384,
@@ -59,5 +72,25 @@ impl Profile {
             groups.insert(0, kx_group::X25519MLKEM768);
         }
         CryptoProvider { cipher_suites, kx_groups: groups, ..default_provider() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_those_of_the_suites() {
+        let suites = Profile::Intermediate.provider(true).cipher_suites;
+        let names: Vec<_> = suites.iter().map(|suite| suite.suite().as_str().unwrap()).collect();
+        assert_eq!(names, CIPHERS);
+    }
+
+    #[test]
+    fn the_modern_profile_has_only_suites_of_version_13() {
+        let provider = Profile::Modern.provider(false);
+        assert!(provider.cipher_suites.iter().all(|suite| suite.tls13().is_some()));
+        assert_eq!(provider.kx_groups.len(), 3);
+        assert_eq!(Profile::Modern.provider(true).kx_groups.len(), 4);
     }
 }
