@@ -68,6 +68,8 @@ pub struct AccessRecord<'a> {
     pub source: &'static str,
     /// The server that was asked, if one was.
     pub remote: Option<Remote<'a>>,
+    /// What TLS has agreed on, if the connection is one of TLS.
+    pub tls: Option<&'a Secured>,
 }
 
 /// The part of a server group in an answer.
@@ -122,6 +124,7 @@ pub struct Receipt {
     referer: Box<[u8]>,
     user_agent: Box<[u8]>,
     remote: Option<(Box<str>, u32, u8)>,
+    tls: Option<Box<Secured>>,
 }
 
 impl Receipt {
@@ -139,6 +142,7 @@ impl Receipt {
             referer: record.referer.into(),
             user_agent: record.user_agent.into(),
             remote: record.remote.map(|r| (r.server.into(), r.first_byte_us, r.attempts)),
+            tls: record.tls.cloned().map(Box::new),
         })
     }
 
@@ -169,6 +173,7 @@ impl Receipt {
                 first_byte_us: *first_byte_us,
                 attempts: *attempts,
             }),
+            tls: self.tls.as_deref(),
         }
     }
 }

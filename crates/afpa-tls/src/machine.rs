@@ -7,7 +7,10 @@
 use std::sync::Arc;
 
 use rustls::client::UnbufferedClientConnection;
-use rustls::pki_types::ServerName;
+pub use rustls::pki_types::ServerName;
+
+/// A certificate in DER.
+pub type CertificateDer = rustls::pki_types::CertificateDer<'static>;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError,

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use afpa_tls::machine::{LONGEST, RECORD};
-use afpa_tls::{Facts, Failure, ServerMachine, ServerTls};
+use afpa_tls::{Facts, Failure, Reason, ServerMachine, ServerTls};
 
 use super::{Leaving, Transport};
 
@@ -105,8 +105,11 @@ impl<T: Transport> Tls<T> {
         Poll::Ready(match ready!(self.poll_arrival(cx)) {
             Ok(0) | Err(Broken::Gone(_)) => Err(None),
             Ok(_) => Ok(!self.machine.is_handshaking()),
+            // Who speaks no TLS would not understand an alert.
             Err(Broken::Tls(failure)) => {
-                self.tell(cx);
+                if failure.reason != Reason::NotTls {
+                    self.tell(cx);
+                }
                 Err(Some(failure))
             }
         })
