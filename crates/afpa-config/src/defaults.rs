@@ -17,6 +17,7 @@ use crate::model::{
 };
 use crate::reader::{Reader, Section};
 use crate::rules;
+use crate::tls::{CertificateFiles, Tls};
 use crate::units::{Amount, GIB, KIB, MIB};
 
 impl Config {
@@ -35,6 +36,8 @@ impl Config {
             limits: Limits::read(reader.section("limits")),
             police: Police::read(reader.section("police")),
             timeouts: Timeouts::read(reader.section("timeouts")),
+            tls: Tls::read(reader.section("tls")),
+            certificates: Vec::new(),
             cache: Cache::read(reader.section("cache"), machine.memory),
             coherency: Coherency::read(reader.section("coherency")),
             fast_path: FastPath::read(reader.section("fast_path")),
@@ -46,6 +49,9 @@ impl Config {
             groups: Vec::new(),
             sites: Vec::new(),
         };
+        for item in reader.items("certificate", None) {
+            config.certificates.push(CertificateFiles::read(reader, &item));
+        }
         for item in reader.items("server_group", None) {
             config.groups.push(ServerGroup::read(reader, &item));
         }

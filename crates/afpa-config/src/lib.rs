@@ -28,6 +28,8 @@ mod settings;
 mod sites;
 mod suggest;
 mod table;
+mod tls;
+mod tls_files;
 mod units;
 
 #[cfg(test)]
@@ -53,6 +55,8 @@ pub use overrides::Overrides;
 pub use police::prefixes_of_files;
 pub use request_sets::Routes;
 pub use settings::{Instance, Setting, Settings};
+pub use tls::{CertificateFiles, ClientCertificates, Tls, TlsProfile};
+pub use tls_files::{TlsFileError, read_authorities, read_certificate};
 pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
 
 use reader::Reader;
@@ -97,6 +101,7 @@ pub fn load(
     findings.extend(police::read_files(&mut loaded.config.police, &loaded.settings));
     findings.extend(checks::feasibility(&loaded.config, &loaded.settings, machine));
     findings.extend(routes::feasibility(&loaded.config, &loaded.settings));
+    findings.extend(tls_files::feasibility(&loaded.config, &loaded.settings));
     conclude(loaded, findings)
 }
 
@@ -132,11 +137,12 @@ fn parse(
     findings.extend(hints::consistency(&config, &settings));
     findings.extend(filters::consistency(&config, &settings));
     findings.extend(routes::consistency(&config, &settings));
+    findings.extend(tls_files::consistency(&config, &settings));
     Ok((Loaded { config, settings, warnings: Vec::new(), source }, findings))
 }
 
 /// A file with one of each section that may appear several times.
-const CATALOGUE: &str = "[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.path]]\n[[site.path.content]]\n";
+const CATALOGUE: &str = "[[certificate]]\n[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.path]]\n[[site.path.content]]\n";
 
 /// Every setting that there is, once.
 fn known(machine: &Machine) -> Settings {

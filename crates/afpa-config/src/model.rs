@@ -16,6 +16,7 @@ use crate::filters::SiteFilter;
 use crate::finding::Location;
 use crate::hints::SiteHint;
 use crate::settings::Instance;
+use crate::tls::{CertificateFiles, Tls};
 use crate::units::Listen;
 
 /// A configuration with every value resolved for this machine.
@@ -35,6 +36,10 @@ pub struct Config {
     pub police: Police,
     /// `[timeouts]`.
     pub timeouts: Timeouts,
+    /// `[tls]`.
+    pub tls: Tls,
+    /// Every `[[certificate]]`.
+    pub certificates: Vec<CertificateFiles>,
     /// `[cache]`.
     pub cache: Cache,
     /// `[coherency]`.
@@ -341,8 +346,14 @@ choice! {
 pub struct SiteSettings {
     /// Its name in logs and metrics; `None`: its first host, or its first address.
     pub name: Option<String>,
-    /// Addresses and sockets to listen on.
+    /// Addresses and sockets to listen on, for plain HTTP.
     pub listen: Vec<Listen>,
+    /// The same for HTTP over TLS.
+    pub tls: Vec<Listen>,
+    /// Whether requests without TLS are redirected to an address with it.
+    pub https_only: bool,
+    /// The value of Strict-Transport-Security in answers over TLS; `None`: no such field.
+    pub hsts: Option<String>,
     /// Host names, in lower case, some with a leading `*.`; empty: any.
     pub hosts: Vec<String>,
     /// The document root, absolute.
@@ -477,4 +488,12 @@ pub struct ServerGroup {
     pub exchange: exchange::Settings,
     /// Which `[[server_group]]`.
     pub instance: Instance,
+}
+
+impl SiteSettings {
+    /// Every address of the site, and whether connections to it begin with a handshake of TLS.
+    pub fn addresses(&self) -> impl Iterator<Item = (&Listen, bool)> {
+        let plain = self.listen.iter().map(|listen| (listen, false));
+        plain.chain(self.tls.iter().map(|listen| (listen, true)))
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use crate::access::{Client, Receipt};
+use crate::access::{Client, Receipt, Secured};
 use crate::client_stream::ClientStream;
 use crate::clock::Now;
 use crate::helpers::Helpers;
@@ -114,6 +114,9 @@ pub trait Module: Sized + 'static {
 
     /// A connection was accepted on the listener that the program gave this number.
     fn connected(&mut self, client: Client, listener: u32) -> Self::Connection;
+
+    /// The connection, which has just been accepted, is one of TLS.
+    fn secured(&mut self, _: &mut Self::Connection, _: Box<Secured>) {}
 
     /// Data has arrived. This is called again with the rest of the data until it returns `Incomplete`.
     fn derive_request<'s, 'b>(

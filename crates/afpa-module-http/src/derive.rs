@@ -9,7 +9,7 @@ use std::sync::Arc;
 use afpa_cache::{Lookup, Seconds, View};
 use afpa_framework::{
     AccessSink, Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox,
-    Persistence, Receipt, Timeout, Waiting,
+    Persistence, Receipt, Secured, Timeout, Waiting,
 };
 use afpa_http::{BodyLength, FieldSlots, Request, Status, body::BodySkipper, request};
 use afpa_police::Refusal;
@@ -43,6 +43,8 @@ pub struct Http {
     /// Listeners that the program gave up: the next answer on their connections is the last one.
     left: Vec<ListenerId>,
     paths: PathRoom,
+    /// That of the connection whose request is being answered.
+    tls: Option<Rc<Secured>>,
 }
 
 /// HTTP's connection data.
@@ -53,6 +55,8 @@ pub struct HttpConnection {
     skipping: Option<BodySkipper>,
     /// The connection counts against the limits of the site that its last distributed request was for.
     permit: Option<ConnectionPermit>,
+    /// What TLS has agreed on, if the connection is one of TLS.
+    tls: Option<Rc<Secured>>,
 }
 
 /// A parsed request, with the bytes it was parsed from.
@@ -80,6 +84,7 @@ impl Http {
             core: Rc::default(),
             left: Vec::new(),
             paths: PathRoom::default(),
+            tls: None,
         }
     }
 
@@ -135,7 +140,11 @@ impl Module for Http {
         if !self.left.is_empty() {
             self.left.retain(|left| *left != listener);
         }
-        HttpConnection { client, listener, skipping: None, permit: None }
+        HttpConnection { client, listener, skipping: None, permit: None, tls: None }
+    }
+
+    fn secured(&mut self, connection: &mut HttpConnection, secured: Box<Secured>) {
+        connection.tls = Some(Rc::from(secured));
     }
 
     fn derive_request<'s, 'b>(
@@ -196,7 +205,8 @@ impl Module for Http {
         'b: 's,
         's: 'm,
     {
-        let Self { global, view, responder, scopes, core, left, paths, .. } = self;
+        let Self { global, view, responder, scopes, core, left, paths, tls, .. } = self;
+        tls.clone_from(&connection.tls);
         let (parsed, peer) = (&request.parsed, connection.client);
         let refused = refusal(global, peer, now);
         let mut routed = route::route(global, connection.listener, parsed, paths);
@@ -215,6 +225,8 @@ impl Module for Http {
             arrived: now,
             now,
             must_close: left.contains(&connection.listener),
+            tls: tls.as_ref(),
+            hsts: tls.as_ref().and_then(|_| global.hsts(routed.site)),
         };
         if let Route::File { root, path } = &routed.route
             && let Some(view) = view

@@ -119,6 +119,11 @@ impl Global {
         challenges(std::str::from_utf8(token).ok()?)
     }
 
+    /// What Strict-Transport-Security says for a site.
+    pub(crate) fn hsts(&self, site: Option<SiteId>) -> Option<&Arc<str>> {
+        self.sites.get(site?.0 as usize)?.hsts.as_ref()
+    }
+
     pub(crate) fn root(&self, number: u32) -> Option<&Arc<DocRoot>> {
         self.roots.get(number as usize)
     }

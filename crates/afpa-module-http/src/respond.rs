@@ -73,6 +73,7 @@ impl Responder {
     ) -> Persistence {
         let (connection, persistence) = self.connection(asked);
         variant.ok.write(&mut out.bytes, self.date_of(asked.now), connection);
+        asked.add_hsts(&mut out.bytes);
         let mut length = 0;
         if asked.request.method == Method::Get {
             length = variant.len;
@@ -96,6 +97,7 @@ impl Responder {
             Precondition::NotModified => {
                 let (connection, persistence) = self.connection(asked);
                 variant.not_modified.write(&mut out.bytes, self.date_of(asked.now), connection);
+                asked.add_hsts(&mut out.bytes);
                 self.note(asked, Status::NOT_MODIFIED, 0, out);
                 persistence
             }
@@ -183,6 +185,7 @@ impl Responder {
     fn head(&self, asked: Asked<'_, '_, '_>, head: &ResponseHead, out: &mut Outbox) -> Persistence {
         let (connection, persistence) = self.connection(asked);
         head.write(&mut out.bytes, &HttpDate::new(asked.now.unix()), connection);
+        asked.add_hsts(&mut out.bytes);
         persistence
     }
 
@@ -252,6 +255,7 @@ fn record<'a>(asked: Asked<'a, '_, 'a>, status: u16, body_bytes: u64) -> AccessR
         weight: 1,
         source: asked.source,
         remote: None,
+        tls: asked.tls.map(|tls| &**tls),
     }
 }
 

@@ -37,6 +37,7 @@ impl Bench {
             name: "site".to_owned(),
             gate: Gate::new(LimitSettings::default()),
             forwarded_from: Arc::default(),
+            hsts: None,
         });
         ours.challenges =
             Some(Arc::new(|token| (token == "known").then(|| Arc::from("known.proof"))));

@@ -55,6 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "afpa",
         &[
+            "afpa-acme",
             "afpa-attach",
             "afpa-bpf",
             "afpa-cache",
@@ -67,6 +68,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-proxy",
             "afpa-router",
             "afpa-server",
+            "afpa-tls",
         ],
     ),
     ("afpa-testkit", &[]),
@@ -75,7 +77,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-architectures", &["afpa-cache", "afpa-http"]),
     ("afpa-generator", &["afpa-netlab"]),
     ("afpa-lab", &["afpa-architectures", "afpa-bpf", "afpa-generator", "afpa-netlab"]),
-    ("afpa-tests", &["afpa-acme", "afpa-bpf", "afpa-netlab", "afpa-testkit"]),
+    ("afpa-tests", &["afpa-acme", "afpa-bpf", "afpa-netlab", "afpa-testkit", "afpa-tls"]),
 ];
 
 /// The three crates in which `unsafe` may stand.

@@ -102,7 +102,8 @@ impl Distributing<'_, '_, '_> {
             Client::Unix => None,
         };
         let names_server = responder.sink.enabled();
-        let asker = Asker { client, names_server, is_last: asked.must_close };
+        let (secure, hsts, is_last) = (asked.tls.is_some(), asked.hsts, asked.must_close);
+        let asker = Asker { client, names_server, secure, hsts, is_last };
         let permit = &mut connection.permit;
         Miss::Answered(
             match remote::prepare(global, core, asked.request, to, (asker, permit), asked.now) {

@@ -10,7 +10,7 @@ use super::upload::put_chunk;
 use crate::end::Content;
 use crate::fields::{OwnedNominated, put_last_chunk};
 use crate::pool::{Buffer, Pool, ServerStream};
-use crate::response::{self, Asked, BadResponse, Delivery, Slots};
+use crate::response::{self, Added, Asked, BadResponse, Delivery, Slots};
 
 /// What the response to the client depends on, apart from the server.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,8 @@ pub(super) struct Terms<'a> {
     pub(super) keep: bool,
     pub(super) head_limit: usize,
     pub(super) set_cookie: Option<&'a [u8]>,
+    /// The value of Strict-Transport-Security, if the client is to get one.
+    pub(super) hsts: Option<&'a str>,
 }
 
 /// The response: its heads, and its content as it arrives. More is read only when what was read has been
@@ -316,7 +318,8 @@ impl Download {
             (true, Version::Http10) => Connection::KeepAlive,
         };
         let now = client.cached_now().unix();
-        response.write(&mut self.out, delivery, connection, now, terms.set_cookie);
+        let added = Added { set_cookie: terms.set_cookie, hsts: terms.hsts };
+        response.write(&mut self.out, delivery, connection, now, added);
         self.summary.keeps = response.keeps;
         self.summary.exact = response.ending.is_exact();
         self.summary.ends_with_connection = delivery == Delivery::Close;

@@ -103,6 +103,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
             keep: job.keep_alive && upload.is_done() && !core.draining.get(),
             head_limit: job.settings.head_limit.min(super::Settings::MOST_HEAD),
             set_cookie: lease.set_cookie(),
+            hsts: job.hsts.as_deref(),
         };
         let downloaded = match download.step(cx, &terms, client, stream, &core.pool) {
             Ok((_, Some(Complete::Tunnel))) => return Poll::Ready(Relayed::Tunnelled),

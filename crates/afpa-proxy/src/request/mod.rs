@@ -23,12 +23,14 @@ pub const PSEUDONYM: &str = "afpa";
 const ROUNDS: usize = 8;
 
 /// What servers are told about where a request came from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Origin {
     /// The client's address; none for one on a unix socket.
     pub client: Option<IpAddr>,
     /// Whether the client is a trusted router in front, whose fields about its own clients are believed.
     pub trusted: bool,
+    /// Whether its connection is one of TLS.
+    pub secure: bool,
 }
 
 /// Why a request is not passed on to a server.
@@ -325,7 +327,7 @@ fn put_x_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out:
         let host = said(Kind::XForwardedHost).next().unwrap_or(request.host.as_bytes());
         put(out, b"X-Forwarded-Host", host);
     }
-    let scheme = said(Kind::XForwardedProto).next().unwrap_or(scheme(request));
+    let scheme = said(Kind::XForwardedProto).next().unwrap_or(scheme(request, origin));
     put(out, b"X-Forwarded-Proto", scheme);
 }
 
@@ -357,7 +359,7 @@ fn put_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out: &
         out.push(b'"');
     }
     out.extend_from_slice(b";proto=");
-    out.extend_from_slice(scheme(request));
+    out.extend_from_slice(scheme(request, origin));
     out.extend_from_slice(b"\r\n");
 }
 
@@ -380,8 +382,9 @@ fn put_address(address: IpAddr, out: &mut Vec<u8>) {
 
 /// The scheme by which the client reached this server. A target with `https` came through a machine in front
 /// that terminates TLS.
-fn scheme(request: &Request<'_, '_>) -> &'static [u8] {
+fn scheme(request: &Request<'_, '_>, origin: Origin) -> &'static [u8] {
     match request.target {
+        _ if origin.secure => b"https",
         Target::Absolute { scheme: Scheme::Https, .. } => b"https",
         _ => b"http",
     }

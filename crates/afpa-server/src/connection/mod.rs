@@ -11,10 +11,11 @@ mod remote;
 mod send;
 mod thread;
 
+use std::future::poll_fn;
 use std::rc::Rc;
 
 use afpa_framework::{
-    Client, Event, Module, Outbox, Persistence, Priority, State, Timeout, Waiting,
+    Client, Event, Module, Outbox, Persistence, Priority, Secured, State, Timeout, Waiting,
 };
 
 use crate::transport::Transport;
@@ -98,8 +99,14 @@ impl<M: Module, T: Transport> Connection<M, T> {
         match end {
             End::Finished => send::linger(&mut self).await,
             End::Aborted => self.worker.counters.aborted.add(1),
-            End::AsAsked | End::Gone | End::Idle => {}
+            End::AsAsked | End::Idle => poll_fn(|cx| self.transport.poll_goodbye(cx)).await,
+            End::Gone => {}
         }
+    }
+
+    /// The transport has agreed on this with the client.
+    pub(crate) fn secured(&mut self, secured: Box<Secured>) {
+        self.worker.module.borrow_mut().secured(&mut self.data, secured);
     }
 
     async fn serve(&mut self) -> End {

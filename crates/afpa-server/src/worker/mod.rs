@@ -4,6 +4,7 @@ mod accept;
 mod clock;
 mod command;
 mod completion;
+mod handshake;
 mod table;
 
 use std::cell::{Cell, RefCell};
@@ -19,13 +20,15 @@ use tokio::time::MissedTickBehavior;
 
 use crate::counters::WorkerCounters;
 use crate::io::WorkerIo;
-use crate::limits::ConnectionLimits;
+use crate::limits::Limits;
 use crate::pipe::SparePipe;
 use crate::settings::Settings;
+use crate::transport::TlsBuffers;
 use crate::turns::Turns;
 
 pub(crate) use clock::Clock;
 pub(crate) use command::Command;
+use handshake::HandshakeTurns;
 pub(crate) use table::Table;
 
 /// What a core gives to its module.
@@ -43,7 +46,7 @@ pub(crate) struct Worker<M: Module> {
     pub(crate) settings: RefCell<Rc<Settings>>,
     pub(crate) clock: Clock,
     pub(crate) counters: Arc<WorkerCounters>,
-    pub(crate) limits: Arc<ConnectionLimits>,
+    pub(crate) limits: Limits,
     pub(crate) helpers: Helpers,
     /// Receive buffer. A connection uses it from the arrival of data to its next wait.
     pub(crate) scratch: RefCell<Box<[u8]>>,
@@ -56,6 +59,10 @@ pub(crate) struct Worker<M: Module> {
     pub(crate) table: Table,
     /// Which long response sends next.
     pub(crate) turns: Rc<Turns>,
+    /// Buffers that connections of TLS share.
+    pub(crate) tls: Rc<TlsBuffers>,
+    /// Which handshake goes on next.
+    pub(crate) handshake_turns: HandshakeTurns,
     pub(crate) draining: Cell<bool>,
     /// How its connections wait.
     pub(crate) io: Rc<WorkerIo>,
@@ -72,7 +79,7 @@ impl<M: Module> Worker<M> {
         settings: Settings,
         largest_head: usize,
         counters: Arc<WorkerCounters>,
-        limits: Arc<ConnectionLimits>,
+        limits: Limits,
         ring: Option<Ring>,
     ) -> Self {
         Self {
@@ -89,6 +96,8 @@ impl<M: Module> Worker<M> {
             pipe: SparePipe::default(),
             table: Table::default(),
             turns: Rc::default(),
+            tls: Rc::default(),
+            handshake_turns: HandshakeTurns::default(),
             draining: Cell::new(false),
             reloaded: Notify::new(),
         }
@@ -167,6 +176,7 @@ impl<M: Module> Worker<M> {
             settings.body_timeout,
             settings.idle_timeout,
             settings.write_timeout,
+            settings.handshake_timeout,
         ]
         .into_iter()
         .chain(settings.remote_timeout)

@@ -26,6 +26,7 @@ mod reload;
 mod serving;
 mod signals;
 mod start;
+mod tls;
 
 use crate::cli::Serve;
 use crate::logging;

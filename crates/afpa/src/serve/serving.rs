@@ -42,7 +42,12 @@ fn is_plain(config: &Config) -> bool {
     match &config.sites[..] {
         [site] => {
             let wildcard = site.hosts.iter().any(|host| host.starts_with('*'));
-            site.root.is_some() && site.to.is_none() && site.paths.is_empty() && !wildcard
+            let one_way = !site.https_only || site.listen.is_empty();
+            site.root.is_some()
+                && site.to.is_none()
+                && site.paths.is_empty()
+                && !wildcard
+                && one_way
         }
         _ => false,
     }
@@ -113,7 +118,8 @@ fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<
         let same = |before: &&Site| before.name == name && *before.gate.settings() == site.limits;
         let before = previous.and_then(|global| global.sites.iter().find(same));
         let gate = before.map_or_else(|| Gate::new(site.limits), |site| Arc::clone(&site.gate));
-        Site { name, gate, forwarded_from: site.forwarded_from.as_slice().into() }
+        let hsts = site.hsts.as_deref().map(Arc::from);
+        Site { name, gate, forwarded_from: site.forwarded_from.as_slice().into(), hsts }
     });
     sites.collect()
 }

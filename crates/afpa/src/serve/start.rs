@@ -22,10 +22,11 @@ use super::admin::{self, Admin};
 use super::build::{Next, Opened};
 use super::convert;
 use super::drop_thread::DropThread;
-use super::listeners::bind;
+use super::listeners::{bind, kernel_address};
 use super::observe::Observed;
 use super::police;
 use super::serving::Serving;
+use super::tls::TlsState;
 use crate::access_log::Sinks;
 use crate::control;
 use crate::fast_path;
@@ -43,6 +44,7 @@ pub(crate) struct Server {
     /// Whether workers can wait by completion.
     pub(super) has_rings: bool,
     pub(super) numbers: ListenerNumbers,
+    pub(super) tls: TlsState,
     /// Probes servers and looks up their names, while there are any.
     pub(super) prober: Option<HealthProber>,
     /// The kernel's part, while it has one.
@@ -63,7 +65,8 @@ impl Server {
             Notifier::default()
         });
         let mut numbers = ListenerNumbers::default();
-        let privileged = Privileged::prepare(config, &mut numbers)?;
+        let mut tls_state = TlsState::default();
+        let privileged = Privileged::prepare(config, &mut numbers, &mut tls_state)?;
         privileged.drop_privileges()?;
         let Privileged { identity, descriptors, arena, opened, control, admin, fast_path, rings } =
             privileged;
@@ -72,7 +75,8 @@ impl Server {
 
         let next = Next::build(opened, arena.clone(), None)?;
         let bound = next.listeners.tcp();
-        let Next { config, listeners, content, access_log } = next;
+        let Next { config, listeners, tls, content, access_log } = next;
+        tls_state.adopt(tls);
         let police = police::begin(match &fast_path {
             Availability::Ready(programs) => Some(programs.police_kernel()),
             Availability::Without(_) => None,
@@ -121,6 +125,7 @@ impl Server {
             arena,
             has_rings,
             numbers,
+            tls: tls_state,
             prober,
             fast_path,
             drop_thread: DropThread::default(),
@@ -146,7 +151,11 @@ struct Privileged {
 }
 
 impl Privileged {
-    fn prepare(config: Config, numbers: &mut ListenerNumbers) -> anyhow::Result<Self> {
+    fn prepare(
+        config: Config,
+        numbers: &mut ListenerNumbers,
+        tls: &mut TlsState,
+    ) -> anyhow::Result<Self> {
         let [descriptors, _] = privileges::raise_limits(Needs {
             descriptors: (config.limits.connections + config.cache.open_files + 256) as u64,
             locked_memory: config.cache.pinned_limit as u64,
@@ -157,7 +166,7 @@ impl Privileged {
             let size = human_size(config.cache.pinned_limit as u64);
             format!("cannot reserve {size} for the cache: lower [cache] pinned_limit")
         })?;
-        let opened = Opened::open(config, numbers, &[], owner)?;
+        let opened = Opened::open(config, numbers, tls, &[], owner)?;
         let config = &opened.config;
         let admin = config.admin.map(|address| bind(&Address::Tcp(address), 1, 16, None));
         let admin = admin.transpose()?;
@@ -169,7 +178,7 @@ impl Privileged {
         )?;
         if let Availability::Ready(programs) = &fast_path {
             for listener in &opened.listeners.new {
-                if let Address::Tcp(address) = listener.address {
+                if let Some(address) = kernel_address(&listener.address, &listener.settings) {
                     programs.serve(address, listener.tcp_sockets())?;
                 }
             }
