@@ -37,9 +37,7 @@ pub struct Options {
 impl Pebble {
     /// Starts it; `None` says SKIP, because it is not installed.
     pub fn start(options: Options) -> Option<Self> {
-        let found = [program(), "pebble-challtestsrv".into()];
-        if let Some(missing) = found.iter().find(|name| !is_installed(name)) {
-            say("SKIP", &format!("no {missing}"));
+        if !Self::is_here() {
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
@@ -52,6 +50,16 @@ impl Pebble {
         Some(pebble)
     }
 
+    /// Whether it is installed; if not, this says SKIP.
+    pub fn is_here() -> bool {
+        let found = [program(), "pebble-challtestsrv".into()];
+        let missing = found.iter().find(|name| !is_installed(name));
+        if let Some(missing) = missing {
+            say("SKIP", &format!("no {missing}"));
+        }
+        missing.is_none()
+    }
+
     /// URL of its directory.
     pub fn directory(&self) -> String {
         format!("https://{}/dir", self.at)
@@ -60,6 +68,16 @@ impl Pebble {
     /// Who has certified the directory's own host.
     pub fn directory_ca(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
+    }
+
+    /// The certificate of who signs its certificates, which it makes anew at each start.
+    pub fn root(&self) -> PathBuf {
+        let path = self.folder.path().join("root.pem");
+        let url = format!("https://{}/roots/0", self.management);
+        let mut command = Command::new("curl");
+        command.args(["-ksf", "--max-time", "10", "-o"]).arg(&path).arg(url);
+        assert!(command.status().is_ok_and(|status| status.success()), "no root");
+        path
     }
 
     /// A program that sets records in its name server, as `dns-01` needs it.

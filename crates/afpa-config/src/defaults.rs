@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::acme;
 use crate::choice::Choice;
 use crate::groups;
 use crate::machine::Machine;
@@ -38,6 +39,7 @@ impl Config {
             timeouts: Timeouts::read(reader.section("timeouts")),
             tls: Tls::read(reader.section("tls")),
             certificates: Vec::new(),
+            acme: acme::read(reader.section("acme")),
             cache: Cache::read(reader.section("cache"), machine.memory),
             coherency: Coherency::read(reader.section("coherency")),
             fast_path: FastPath::read(reader.section("fast_path")),

@@ -4,6 +4,7 @@
 //! affair: it gives each one that was typed to [`Overrides`], which goes before the file.
 
 pub mod accounts;
+mod acme;
 mod checks;
 mod choice;
 mod defaults;
@@ -39,6 +40,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+pub use acme::AcmeChallenge;
 pub use choice::Choice;
 pub use filters::{RootFilter, SiteFilter};
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
@@ -138,6 +140,7 @@ fn parse(
     findings.extend(filters::consistency(&config, &settings));
     findings.extend(routes::consistency(&config, &settings));
     findings.extend(tls_files::consistency(&config, &settings));
+    findings.extend(acme::consistency(&config, &settings));
     Ok((Loaded { config, settings, warnings: Vec::new(), source }, findings))
 }
 

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use afpa_acme::AcmeSettings;
 use afpa_framework::Network;
 use afpa_police::PoliceSettings;
 use afpa_proxy::exchange;
@@ -40,6 +41,8 @@ pub struct Config {
     pub tls: Tls,
     /// Every `[[certificate]]`.
     pub certificates: Vec<CertificateFiles>,
+    /// `[acme]`: certificates that come by themselves.
+    pub acme: AcmeSettings,
     /// `[cache]`.
     pub cache: Cache,
     /// `[coherency]`.

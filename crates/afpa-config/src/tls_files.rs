@@ -122,8 +122,10 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
 fn site_consistency(config: &Config, settings: &Settings, site: &SiteSettings) -> Vec<Finding> {
     let location = |key| settings.location_in("site", site.instance, key);
     let mut findings = Vec::new();
-    if !site.tls.is_empty() && config.certificates.is_empty() {
-        let remedy = "write a [[certificate]] with `chain` and `key`, or give --cert and --key";
+    let comes = !config.acme.certificates.is_empty();
+    if !site.tls.is_empty() && config.certificates.is_empty() && !comes {
+        let remedy = "write a [[certificate]] with `chain` and `key`, or [acme] with `domains`, or give --cert and \
+                      --key, or --domain";
         findings.push(Finding::error(location("tls"), "there is no certificate", remedy));
     }
     for key in ["https_only", "hsts"] {
@@ -170,7 +172,7 @@ pub(crate) fn feasibility(config: &Config, settings: &Settings) -> Vec<Finding> 
     // Names are only missing where everything could be read.
     if certificates.len() == config.certificates.len() && !certificates.is_empty() {
         for site in config.sites.iter().filter(|site| !site.tls.is_empty()) {
-            findings.extend(uncovered(site, settings, &certificates));
+            findings.extend(uncovered(config, site, settings, &certificates));
         }
     }
     if let Some(Err(error)) = config.tls.client_authorities.as_deref().map(read_authorities) {
@@ -230,13 +232,23 @@ fn days(seconds: i64) -> String {
 
 /// Hosts of a site that no certificate is for.
 fn uncovered(
+    config: &Config,
     site: &SiteSettings,
     settings: &Settings,
     certificates: &[Certificate],
 ) -> Option<Finding> {
-    let covered = |host: &str| match host.strip_prefix("*.") {
-        Some(_) => certificates.iter().any(|c| c.names().any(|name| name == host)),
-        None => certificates.iter().any(|certificate| certificate.covers(host)),
+    let comes = |host: &str| {
+        let parent = host.find('.').and_then(|dot| host.get(dot..));
+        config.acme.certificates.iter().flatten().any(|name| {
+            name == host || name.strip_prefix('*').is_some_and(|rest| Some(rest) == parent)
+        })
+    };
+    let covered = |host: &str| {
+        comes(host)
+            || match host.strip_prefix("*.") {
+                Some(_) => certificates.iter().any(|c| c.names().any(|name| name == host)),
+                None => certificates.iter().any(|certificate| certificate.covers(host)),
+            }
     };
     let is_local = |host: &str| host == "localhost" || host.parse::<IpAddr>().is_ok();
     let missing: Vec<&str> =

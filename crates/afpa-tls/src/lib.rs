@@ -28,6 +28,6 @@ pub use client::{ClientSettings, ClientTls, Verify};
 pub use failure::{Failure, Reason};
 pub use machine::{ClientMachine, Facts, Progress, ServerMachine};
 pub use profile::Profile;
-pub use resolver::Certificates;
+pub use resolver::{Certificates, ChallengeCertificates};
 pub use server::{ClientAuthorities, ServerSettings, ServerTls, SettingsError};
 pub use tickets::{TicketFileError, TicketKeys};

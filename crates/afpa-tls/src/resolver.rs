@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
@@ -13,7 +15,15 @@ use crate::certificate::Certificate;
 #[derive(Default)]
 pub struct Certificates {
     table: ArcSwap<Table>,
+    challenges: ArcSwapOption<ChallengeCertificates>,
 }
+
+/// The certificate by which the challenge for a name, in lower case, is answered (RFC 8737 section 3), and its key in
+/// PKCS#8, both in DER; `None`: nobody waits for it.
+pub type ChallengeCertificates = Box<dyn Fn(&str) -> Option<(Vec<u8>, Vec<u8>)> + Send + Sync>;
+
+/// The protocol by which an authority asks for such a certificate.
+pub const CHALLENGE: &[u8] = b"acme-tls/1";
 
 impl std::fmt::Debug for Certificates {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -53,6 +63,24 @@ impl Certificates {
         };
         self.table.store(Arc::new(Table { by_name, default }));
     }
+
+    /// Answers the challenges of an authority from now on; `None`: not any more.
+    pub fn answer_challenges(&self, challenges: Option<ChallengeCertificates>) {
+        self.challenges.store(challenges.map(Arc::new));
+    }
+
+    /// The certificate for a client that asks for nothing but the answer to a challenge.
+    fn challenge(&self, hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let challenges = self.challenges.load();
+        let (certificate, key) = challenges.as_ref()?(hello.server_name()?)?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key));
+        let key = any_supported_type(&key).ok()?;
+        Some(Arc::new(CertifiedKey::new(vec![CertificateDer::from(certificate)], key)))
+    }
+}
+
+fn asks_for_challenge(hello: &ClientHello<'_>) -> bool {
+    hello.alpn().is_some_and(|mut offered| offered.any(|protocol| protocol == CHALLENGE))
 }
 
 fn has(certificate: &Certificate, name: &str) -> bool {
@@ -69,6 +97,9 @@ impl Table {
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if asks_for_challenge(&hello) {
+            return self.challenge(&hello);
+        }
         let table = self.table.load();
         // rustls gives the name in lower case.
         let found = hello.server_name().and_then(|name| table.find(name));

@@ -35,7 +35,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-server", &["afpa-cache", "afpa-framework", "afpa-police", "afpa-ring"]),
     (
         "afpa-config",
-        &["afpa-abi", "afpa-framework", "afpa-http", "afpa-police", "afpa-proxy", "afpa-router"],
+        &[
+            "afpa-abi",
+            "afpa-acme",
+            "afpa-framework",
+            "afpa-http",
+            "afpa-police",
+            "afpa-proxy",
+            "afpa-router",
+            "afpa-tls",
+        ],
     ),
     (
         "afpa-fast-path",

@@ -15,6 +15,7 @@ use afpa_config::{Config, Hierarchy, ListenerNumbers, Log};
 use afpa_server::Address;
 use anyhow::Context as _;
 
+use super::acme::PreparedAcme;
 use super::convert;
 use super::listeners::Listeners;
 use super::serving::Content;
@@ -29,6 +30,7 @@ pub(super) struct Opened {
     pub(super) roots: Vec<DocumentRoot>,
     pub(super) listeners: Listeners,
     pub(super) tls: PreparedTls,
+    pub(super) acme: PreparedAcme,
 }
 
 /// A configuration that can take effect: nothing more can fail.
@@ -36,6 +38,7 @@ pub(super) struct Next {
     pub(super) config: Config,
     pub(super) listeners: Listeners,
     pub(super) tls: PreparedTls,
+    pub(super) acme: PreparedAcme,
     pub(super) content: Content,
     /// `None`: the log that is running stays, because its settings are the same.
     pub(super) access_log: Option<(AccessLog, Sinks)>,
@@ -55,9 +58,10 @@ impl Opened {
     ) -> anyhow::Result<Self> {
         let hierarchy = numbers.hierarchy(&config);
         let roots = open_roots(&config, &hierarchy)?;
-        let tls = tls.prepare(&config)?;
+        let acme = PreparedAcme::new(&config.acme, owner)?;
+        let tls = tls.prepare(&config, acme.files())?;
         let listeners = Listeners::open(&config, numbers, &tls, bound, owner)?;
-        Ok(Self { config, hierarchy, roots, listeners, tls })
+        Ok(Self { config, hierarchy, roots, listeners, tls, acme })
     }
 }
 
@@ -71,13 +75,13 @@ impl Next {
         arena: Arena,
         running_log: Option<&Log>,
     ) -> anyhow::Result<Self> {
-        let Opened { config, hierarchy, roots, listeners, tls } = opened;
+        let Opened { config, hierarchy, roots, listeners, tls, acme } = opened;
         let access_log = match running_log {
             Some(running) if *running == config.log => None,
             _ => Some(start_log(&config)?),
         };
         let content = Content::build(&config, &hierarchy, roots, arena)?;
-        Ok(Self { config, listeners, tls, content, access_log })
+        Ok(Self { config, listeners, tls, acme, content, access_log })
     }
 }
 

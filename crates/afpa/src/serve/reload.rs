@@ -50,13 +50,18 @@ impl Server {
     /// From the running configuration to the next one. Nothing here may fail.
     fn swap(&mut self, next: Next) {
         let bound = next.listeners.tcp();
-        let Next { config, listeners, tls, content, access_log } = next;
+        let Next { config, listeners, tls, acme, content, access_log } = next;
         self.tls.adopt(tls);
         let before = self.observed.serving.load_full();
         // First of all: neither this thread nor a worker is to drop one of them, which takes long.
         self.drop_thread.add(before.global.roots.iter().cloned());
         police::configure(&self.observed.police, &config);
-        let serving = Arc::new(content.serve(&config, Some(&before.global), &self.observed.police));
+        let serving = Arc::new(content.serve(
+            &config,
+            Some(&before.global),
+            &self.observed.police,
+            self.acme.responses(&config.acme),
+        ));
         let sinks = access_log.map(|log| self.swap_log(log));
         // The kernel stops answering for the old sites before the workers know the new ones.
         self.swap_fast_path(&config, &serving, &bound, sinks.as_deref());
@@ -68,6 +73,9 @@ impl Server {
         }
         self.serve_sockets(&listeners.new);
         self.swap_listeners(listeners);
+        if let Err(error) = self.acme.adopt(acme) {
+            tracing::error!("certificates are not renewed: {error:#}");
+        }
         self.config = config;
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use afpa_cache::root::DocumentRoot;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
-use afpa_module_http::{Compressor, DocRoot, Global, HttpHeader, ServerGroup, Site};
+use afpa_module_http::{Challenges, Compressor, DocRoot, Global, HttpHeader, ServerGroup, Site};
 use afpa_police::Police;
 use afpa_proxy::limit::Gate;
 use afpa_proxy::select::Group;
@@ -95,6 +95,7 @@ impl Content {
         config: &Config,
         previous: Option<&Global>,
         police: &Police,
+        challenges: Option<Challenges>,
     ) -> Serving {
         let Content { router, names, roots, cache, compressor } = self;
         let global = Global {
@@ -106,7 +107,7 @@ impl Content {
             body_limit: config.limits.body as u64,
             counted_sets: config.limits.counted_request_sets,
             police: police.clone(),
-            challenges: None,
+            challenges,
         };
         Serving { global: Arc::new(global), cache, compressor }
     }

@@ -18,6 +18,7 @@ use anyhow::{Context as _, bail};
 use arc_swap::ArcSwap;
 use rustix::thread::CapabilitySet;
 
+use super::acme::AcmeState;
 use super::admin::{self, Admin};
 use super::build::{Next, Opened};
 use super::convert;
@@ -45,6 +46,7 @@ pub(crate) struct Server {
     pub(super) has_rings: bool,
     pub(super) numbers: ListenerNumbers,
     pub(super) tls: TlsState,
+    pub(super) acme: AcmeState,
     /// Probes servers and looks up their names, while there are any.
     pub(super) prober: Option<HealthProber>,
     /// The kernel's part, while it has one.
@@ -65,7 +67,8 @@ impl Server {
             Notifier::default()
         });
         let mut numbers = ListenerNumbers::default();
-        let mut tls_state = TlsState::default();
+        let mut acme_state = AcmeState::default();
+        let mut tls_state = TlsState::new(acme_state.certificates());
         let privileged = Privileged::prepare(config, &mut numbers, &mut tls_state)?;
         privileged.drop_privileges()?;
         let Privileged { identity, descriptors, arena, opened, control, admin, fast_path, rings } =
@@ -75,14 +78,15 @@ impl Server {
 
         let next = Next::build(opened, arena.clone(), None)?;
         let bound = next.listeners.tcp();
-        let Next { config, listeners, tls, content, access_log } = next;
+        let Next { config, listeners, tls, acme, content, access_log } = next;
         tls_state.adopt(tls);
         let police = police::begin(match &fast_path {
             Availability::Ready(programs) => Some(programs.police_kernel()),
             Availability::Without(_) => None,
         });
         police::configure(&police, &config);
-        let serving = content.serve(&config, None, &police);
+        let challenges = acme_state.responses(&config.acme);
+        let serving = content.serve(&config, None, &police, challenges);
         let prober = update_prober(None, &config, &serving)?;
         // A log is always built when none is running.
         let (access_log, sinks) = access_log.unwrap_or_default();
@@ -116,6 +120,8 @@ impl Server {
         for listener in listeners.new {
             engine.listen(listener)?;
         }
+        // An authority asks at once.
+        acme_state.adopt(acme)?;
         let admin = admin::start(Arc::clone(&observed), control, admin)?;
         let server = Self {
             config,
@@ -126,6 +132,7 @@ impl Server {
             has_rings,
             numbers,
             tls: tls_state,
+            acme: acme_state,
             prober,
             fast_path,
             drop_thread: DropThread::default(),

@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use afpa_acme::ChallengeKind;
 use afpa_config::{
     CertificateFiles, ClientCertificates, Config, TlsProfile, read_authorities, read_certificate,
 };
+use afpa_tls::resolver;
 use afpa_tls::server::SecretLog;
 use afpa_tls::{
-    Certificate, Certificates, ClientAuthorities, Profile, ServerSettings, ServerTls, TicketKeys,
+    Certificate, Certificates, ChallengeCertificates, ClientAuthorities, Profile, ServerSettings,
+    ServerTls, TicketKeys,
 };
 use anyhow::Context as _;
 
@@ -24,6 +27,8 @@ pub(super) struct TlsState {
     running: Vec<(CertificateFiles, Certificate)>,
     /// The files as they were when they were last read, successfully or not.
     seen: Vec<Option<Version>>,
+    /// Certificates that come by themselves: each file, as it was when it was last read, and what is in use of it.
+    managed: Vec<(PathBuf, Option<Version>, Option<Certificate>)>,
     ticket_file: Option<Version>,
     rotated: Option<Instant>,
     key_log: Option<(PathBuf, SecretLog)>,
@@ -43,21 +48,39 @@ pub(super) struct PreparedTls {
     /// For listeners with TLS; `None`: there are none.
     pub(super) listeners: Option<ServerTls>,
     certificates: Vec<(CertificateFiles, Certificate)>,
+    /// Files of certificates that come by themselves. They may be missing.
+    managed: Vec<PathBuf>,
 }
 
 /// What is offered by ALPN, the best first.
-fn protocols() -> Vec<Vec<u8>> {
-    vec![b"http/1.1".to_vec()]
+fn protocols(config: &Config) -> Vec<Vec<u8>> {
+    let mut protocols = vec![b"http/1.1".to_vec()];
+    if config.acme.challenge == ChallengeKind::TlsAlpn01 {
+        protocols.push(resolver::CHALLENGE.to_vec());
+    }
+    protocols
 }
 
 impl TlsState {
-    /// Reads what a configuration names.
+    /// With the answers to challenges of an authority.
+    pub(super) fn new(challenges: ChallengeCertificates) -> Self {
+        let state = Self::default();
+        state.certificates.answer_challenges(Some(challenges));
+        state
+    }
+
+    /// Reads what a configuration names. The files of certificates that come by themselves, `managed`, may be missing.
     ///
     /// # Errors
     /// With the file that cannot be used. What is in use stays.
-    pub(super) fn prepare(&mut self, config: &Config) -> anyhow::Result<PreparedTls> {
+    pub(super) fn prepare(
+        &mut self,
+        config: &Config,
+        managed: Vec<PathBuf>,
+    ) -> anyhow::Result<PreparedTls> {
         if config.sites.iter().all(|site| site.tls.is_empty()) {
-            return Ok(PreparedTls { listeners: None, certificates: Vec::new() });
+            let certificates = Vec::new();
+            return Ok(PreparedTls { listeners: None, certificates, managed: Vec::new() });
         }
         let certificates: anyhow::Result<Vec<_>> =
             config.certificates.iter().map(|files| self.certificate(files)).collect();
@@ -66,20 +89,48 @@ impl TlsState {
         let settings = self.settings(config)?;
         let listeners = ServerTls::new(&settings, &self.certificates, &self.tickets)
             .context("[tls] cannot be used")?;
-        Ok(PreparedTls { listeners: Some(listeners), certificates })
+        Ok(PreparedTls { listeners: Some(listeners), certificates, managed })
     }
 
     /// Takes it into use. Handshakes in progress go on with what they have.
     pub(super) fn adopt(&mut self, prepared: PreparedTls) {
         self.running = prepared.certificates;
         self.seen = self.running.iter().flat_map(|(files, _)| versions(files)).collect();
+        self.managed = prepared.managed.into_iter().map(|path| (path, None, None)).collect();
+        self.read_managed();
         self.replace();
+    }
+
+    /// Reads files of certificates that have come. Whether there were any.
+    fn read_managed(&mut self) -> bool {
+        let mut changed = false;
+        for (path, seen, certificate) in &mut self.managed {
+            let version = version(path);
+            if version == *seen {
+                continue;
+            }
+            *seen = version;
+            // Without a file, what was in it is served on.
+            let Some(text) = fs::read(&*path).ok() else { continue };
+            match Certificate::read(&text, &text, None) {
+                Ok(read) => {
+                    *certificate = Some(read);
+                    changed = true;
+                }
+                Err(error) => tracing::error!("{}: {error}", path.display()),
+            }
+        }
+        changed
     }
 
     /// Reads files that have changed, and makes new ticket keys when it is time.
     pub(super) fn tick(&mut self, config: &Config) {
-        if self.running.is_empty() {
+        if self.running.is_empty() && self.managed.is_empty() {
             return;
+        }
+        if self.read_managed() {
+            self.replace();
+            tracing::info!("a certificate that has come is in use");
         }
         let lifetime = config.tls.ticket_lifetime;
         if config.tls.ticket_keys.is_none()
@@ -113,8 +164,9 @@ impl TlsState {
     }
 
     fn replace(&self) {
-        let certificates: Vec<Certificate> =
-            self.running.iter().map(|(_, certificate)| certificate.clone()).collect();
+        let running = self.running.iter().map(|(_, certificate)| certificate);
+        let managed = self.managed.iter().filter_map(|(_, _, certificate)| certificate.as_ref());
+        let certificates: Vec<Certificate> = running.chain(managed).cloned().collect();
         self.certificates.replace(&certificates);
     }
 
@@ -152,7 +204,7 @@ impl TlsState {
                 TlsProfile::Intermediate => Profile::Intermediate,
             },
             post_quantum: tls.post_quantum,
-            protocols: protocols(),
+            protocols: protocols(config),
             tickets: tls.tickets,
             clients: authorities,
             key_log: tls.key_log.as_deref().map(|path| self.key_log(path)).transpose()?,
