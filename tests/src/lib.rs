@@ -2,7 +2,7 @@
 //!
 //! Here is what several of them share: a naive server made of rules alone, to compare with, and
 //! decoders of the content codings, beds on which the fast path meets bad networks, and the servers that
-//! stand behind the proxy, and an authority for certificates.
+//! stand behind the proxy, authorities and certificates for clients and servers of TLS.
 
 pub mod attach;
 pub mod bpf_fs;
@@ -14,3 +14,4 @@ pub mod proxy;
 pub mod reference;
 pub mod slots;
 pub mod tcp;
+pub mod tls;

@@ -8,6 +8,7 @@ use afpa_tests::{
     codings::{encode, settle},
     dates::http_date,
     reference::{Expected, Reference, Request, target_of},
+    tls::{Authority, TlsServer},
 };
 
 const REQUESTS: usize = 10_000;
@@ -32,14 +33,28 @@ const FILES: [&str; 12] = [
 
 #[test]
 fn ten_thousand_random_requests_are_answered_as_the_reference_says() {
-    let seed = Random::seed_or(20_040_614);
-    figure!("seed {seed}; AFPA_SEED chooses another");
     let tree = site();
     let server = Server::start(tree.path(), |_| ());
-    settle(&server, &FILES.map(target_of));
+    compare(&tree, &server, || server.connect(), REQUESTS);
+}
+
+#[test]
+fn random_requests_over_tls_are_answered_as_the_reference_says() {
+    let (tree, authority) = (site(), Authority::new());
+    let server = TlsServer::start(&authority, tree.path());
+    let way = authority.way(&server);
+    compare(&tree, &server.server, || way.connect(), REQUESTS / 5);
+}
+
+/// Sends `requests` by connections that `connect` makes.
+#[track_caller]
+fn compare(tree: &Tree, server: &Server, connect: impl Fn() -> Client, requests: usize) {
+    let seed = Random::seed_or(20_040_614);
+    figure!("seed {seed}; AFPA_SEED chooses another");
+    settle(server, &FILES.map(target_of));
     // Objects of their own, though the files are the same.
-    settle(&server, &["/", "/folder/"]);
-    let mut teacher = server.connect();
+    settle(server, &["/", "/folder/"]);
+    let mut teacher = connect();
     let reference = Reference::learn(tree.path(), &FILES, |target, coding| {
         teacher.get_with(target, &format!("Accept-Encoding: {coding}\r\n"))
     });
@@ -47,10 +62,10 @@ fn ten_thousand_random_requests_are_answered_as_the_reference_says() {
     let maker = Maker { tags: reference.tags() };
     let mut client = None;
     let (mut sent, mut done) = (0, 0);
-    while done < REQUESTS {
+    while done < requests {
         let count = if random.one_in(3) { 1 + random.below(12) } else { 1 };
         let batch: Vec<Request> = (0..count).map(|_| maker.request(&mut random)).collect();
-        let connection = client.get_or_insert_with(|| server.connect());
+        let connection = client.get_or_insert_with(&connect);
         let answered = exchange(connection, &batch, &reference, &mut random)
             .unwrap_or_else(|failure| panic!("seed {seed}, after {done} requests: {failure}"));
         sent += batch.len();

@@ -32,7 +32,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("afpa-acme", &[]),
     ("afpa-ring", &[]),
-    ("afpa-server", &["afpa-cache", "afpa-framework", "afpa-police", "afpa-ring"]),
+    ("afpa-tls", &[]),
+    ("afpa-server", &["afpa-cache", "afpa-framework", "afpa-police", "afpa-ring", "afpa-tls"]),
     (
         "afpa-config",
         &[

@@ -18,7 +18,7 @@ use afpa_tls::{Facts, Failure, Reason, ServerMachine, ServerTls};
 use super::{Leaving, Transport};
 
 /// Plaintext that is encrypted at a time for a client that takes it at once.
-const BURST: usize = 4 * RECORD;
+const BURST: usize = 2 * RECORD;
 
 /// Ciphertext that is received at a time.
 const ARRIVAL: usize = 64 * 1024;
