@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-self-check", &["afpa-bpf"]),
     ("afpa-attach", &["afpa-bpf", "afpa-cache", "afpa-http", "afpa-police", "afpa-self-check"]),
     ("afpa-framework", &["afpa-cache"]),
+    ("afpa-h2", &["afpa-http"]),
     ("afpa-includes", &["afpa-http"]),
     ("afpa-router", &["afpa-http"]),
     ("afpa-proxy", &["afpa-framework", "afpa-http"]),
@@ -31,7 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("afpa-ring", &[]),
-    ("afpa-server", &["afpa-cache", "afpa-framework", "afpa-police", "afpa-ring"]),
+    ("afpa-server", &["afpa-cache", "afpa-framework", "afpa-h2", "afpa-police", "afpa-ring"]),
     (
         "afpa-config",
         &["afpa-abi", "afpa-framework", "afpa-http", "afpa-police", "afpa-proxy", "afpa-router"],
