@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use afpa_framework::{Client, Now};
-use afpa_http::{FieldSlots, Request, RequestLimits, request};
+use afpa_http::{FieldSlots, Request, RequestLimits, Version, request};
 
 use crate::scope_stats::{InFlight, ScopeStats};
 
@@ -40,6 +40,7 @@ pub(crate) struct KeptRequest {
     pub(crate) head: Vec<u8>,
     pub(crate) limits: RequestLimits,
     pub(crate) arrived: Now,
+    version: Version,
     /// The client as the log names it.
     pub(crate) client: Client,
     /// Counts the request as in flight, if it belongs to a site.
@@ -48,8 +49,8 @@ pub(crate) struct KeptRequest {
 
 impl KeptRequest {
     pub(crate) fn new(asked: &Asked<'_, '_, '_>, head: Vec<u8>, limits: RequestLimits) -> Self {
-        let (arrived, client) = (asked.arrived, asked.client);
-        Self { head, limits, arrived, client, in_flight: asked.scope.map(InFlight::count) }
+        let (arrived, client, version) = (asked.arrived, asked.client, asked.request.version);
+        Self { head, limits, arrived, version, client, in_flight: asked.scope.map(InFlight::count) }
     }
 
     pub(crate) fn scope(&self) -> Option<&Arc<ScopeStats>> {
@@ -63,7 +64,10 @@ impl KeptRequest {
         slots: &'s mut FieldSlots<'b>,
     ) -> Option<Request<'s, 'b>> {
         match request::parse(&self.head, slots, &self.limits) {
-            Ok(Some(parsed)) => Some(parsed),
+            Ok(Some(mut parsed)) => {
+                parsed.version = self.version;
+                Some(parsed)
+            }
             Ok(None) | Err(_) => {
                 debug_assert!(false, "a request that was parsed is one");
                 None
