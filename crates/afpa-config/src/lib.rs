@@ -14,6 +14,7 @@ mod finding;
 mod groups;
 mod hierarchy;
 mod hints;
+mod http2;
 mod items;
 mod listeners;
 mod machine;

@@ -16,7 +16,7 @@ mod budget;
 pub mod connection;
 pub mod frame;
 pub mod hpack;
-mod limits;
+pub mod limits;
 pub mod priority;
 pub mod request;
 pub mod response;

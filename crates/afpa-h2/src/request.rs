@@ -51,6 +51,7 @@ pub struct RequestHead {
     begun: bool,
     content_length: Option<u64>,
     announces_length: bool,
+    expects: bool,
     priority: Urgency,
     framing: Framing,
 }
@@ -74,6 +75,7 @@ impl Default for RequestHead {
             begun: false,
             content_length: None,
             announces_length: false,
+            expects: false,
             priority: Urgency::default(),
             framing: Framing::None,
         }
@@ -96,6 +98,12 @@ impl RequestHead {
         self.text.starts_with(b"HEAD ")
     }
 
+    /// Whether the client sends its content only after an answer, be it an interim one (RFC 9110 section 10.1.1) or that
+    /// of CONNECT.
+    pub fn waits_for_answer(&self) -> bool {
+        self.expects || self.framing == Framing::Tunnel || self.text.starts_with(b"CONNECT ")
+    }
+
     pub(crate) fn begin(&mut self, most: usize) {
         self.text.clear();
         self.cookies.clear();
@@ -106,6 +114,7 @@ impl RequestHead {
         self.begun = false;
         self.content_length = None;
         self.announces_length = false;
+        self.expects = false;
         self.priority = Urgency::default();
         self.framing = Framing::None;
     }
@@ -175,6 +184,7 @@ impl RequestHead {
                 // What is no number, or stands twice, is refused by the parser.
                 self.content_length = number(value);
             }
+            b"expect" => self.expects = true,
             b"priority" => self.priority = Urgency::parse(value),
             _ => {}
         }

@@ -35,6 +35,8 @@ pub struct ListenerSettings {
     /// Routers in front that begin each connection with a PROXY protocol header. From other clients such a
     /// header is an invalid request.
     pub proxy_from: Arc<[Network]>,
+    /// Whether clients may begin with the preface of HTTP/2.
+    pub http2: bool,
 }
 
 impl ListenerSettings {

@@ -35,7 +35,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-server", &["afpa-cache", "afpa-framework", "afpa-h2", "afpa-police", "afpa-ring"]),
     (
         "afpa-config",
-        &["afpa-abi", "afpa-framework", "afpa-http", "afpa-police", "afpa-proxy", "afpa-router"],
+        &[
+            "afpa-abi",
+            "afpa-framework",
+            "afpa-h2",
+            "afpa-http",
+            "afpa-police",
+            "afpa-proxy",
+            "afpa-router",
+        ],
     ),
     (
         "afpa-fast-path",

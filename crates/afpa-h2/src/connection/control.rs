@@ -119,10 +119,8 @@ impl Connection {
             return Err(too_short());
         }
         self.charge_reset(now_ms)?;
-        let known = self.streams.get(id).is_some();
-        if known {
-            self.forget(id, false);
-        }
+        // From now on the client, too, knows that it has ended: what comes later is its fault.
+        let known = self.forget(id, false);
         Ok(known.then_some(Event::Reset { id }))
     }
 

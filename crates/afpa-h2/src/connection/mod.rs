@@ -334,6 +334,11 @@ impl Connection {
         self.streams.get(id).is_some()
     }
 
+    /// Whether content of a request is still to come.
+    pub fn expects_content(&self, id: StreamId) -> bool {
+        self.streams.get(id).is_some_and(|stream| stream.client_open)
+    }
+
     /// Streams that are open.
     pub fn open(&self) -> usize {
         self.streams.len()

@@ -124,6 +124,10 @@ impl Default for Ended {
 impl Ended {
     /// `by_us`: we have reset it, and the client may not know that yet.
     pub(super) fn push(&mut self, id: StreamId, by_us: bool) {
+        if let Some(known) = self.streams.iter_mut().find(|(ended, _)| *ended == id) {
+            known.1 = by_us;
+            return;
+        }
         if let Some(place) = self.streams.get_mut(self.next) {
             *place = (id, by_us);
         }

@@ -146,11 +146,14 @@ fn welcome<M: Module, T: Transport + 'static>(
 ) {
     let settings = settings.borrow();
     let number = settings.number;
+    let http2 = settings.http2;
     if settings.expects_preface(peer) {
         let worker = Rc::clone(worker);
-        tokio::task::spawn_local(async move { introduce(worker, stream, peer, number).await });
+        tokio::task::spawn_local(
+            async move { introduce(worker, stream, peer, (number, http2)).await },
+        );
     } else {
-        admit(worker, stream, (peer, number), Vec::new());
+        admit(worker, stream, (peer, number), http2, Vec::new());
     }
 }
 
@@ -158,6 +161,7 @@ fn admit<M: Module, T: Transport + 'static>(
     worker: &Rc<Worker<M>>,
     stream: T,
     from: (Client, u32),
+    http2: bool,
     input: Vec<u8>,
 ) {
     let (total, per_client, let_in) = {
@@ -173,6 +177,7 @@ fn admit<M: Module, T: Transport + 'static>(
         Some(admission) => {
             worker.counters.accepted.add(1);
             let connection = Connection::new(Rc::clone(worker), stream, from, input);
+            let connection = connection.that_may_be_h2(http2);
             tokio::task::spawn_local(async move {
                 connection.run().await;
                 drop(admission);
@@ -201,7 +206,7 @@ async fn introduce<M: Module, T: Transport + 'static>(
     worker: Rc<Worker<M>>,
     mut stream: T,
     peer: Client,
-    number: u32,
+    (number, http2): (u32, bool),
 ) {
     let (total, patience) = {
         let settings = worker.settings.borrow();
@@ -216,9 +221,10 @@ async fn introduce<M: Module, T: Transport + 'static>(
     drop(place);
     match said {
         Some((Preface::Client(client), rest)) => {
-            admit(&worker, stream, (Client::Ip(client.ip().to_canonical()), number), rest);
+            let client = Client::Ip(client.ip().to_canonical());
+            admit(&worker, stream, (client, number), http2, rest);
         }
-        Some((Preface::Local, rest)) => admit(&worker, stream, (peer, number), rest),
+        Some((Preface::Local, rest)) => admit(&worker, stream, (peer, number), http2, rest),
         None => worker.counters.refused.add(1),
     }
 }

@@ -65,7 +65,11 @@ fn settings(config: &Config, numbers: &mut ListenerNumbers, listen: &Listen) -> 
     // Sites that share an address have the same `proxy_from`: the checks of the configuration see to that.
     let site = config.sites.iter().find(|site| site.listen.contains(listen));
     let proxy_from = site.map_or(&[][..], |site| &site.proxy_from);
-    ListenerSettings { number: numbers.number(listen), proxy_from: proxy_from.into() }
+    ListenerSettings {
+        number: numbers.number(listen),
+        proxy_from: proxy_from.into(),
+        http2: config.http2.cleartext,
+    }
 }
 
 pub(super) fn bind(
