@@ -83,7 +83,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-architectures", &["afpa-cache", "afpa-http"]),
     ("afpa-generator", &["afpa-netlab"]),
     ("afpa-lab", &["afpa-architectures", "afpa-bpf", "afpa-generator", "afpa-netlab"]),
-    ("afpa-tests", &["afpa-bpf", "afpa-netlab", "afpa-testkit"]),
+    ("afpa-tests", &["afpa-bpf", "afpa-h2", "afpa-netlab", "afpa-testkit"]),
 ];
 
 /// The three crates in which `unsafe` may stand.
