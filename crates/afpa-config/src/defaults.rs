@@ -13,7 +13,7 @@ use crate::groups;
 use crate::machine::Machine;
 use crate::model::{
     AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, Engine, FastPath,
-    FastPathMode, Io, Level, Levels, Limits, Log, LogFormat, Police, Policy, ServerGroup,
+    FastPathMode, Http2, Io, Level, Levels, Limits, Log, LogFormat, Police, Policy, ServerGroup,
     SiteSettings, Timeouts,
 };
 use crate::reader::{Reader, Section};
@@ -35,6 +35,7 @@ impl Config {
             group: top.text_or("group", "group name", "auto", rules::account),
             engine: Engine::read(reader.section("engine")),
             limits: Limits::read(reader.section("limits")),
+            http2: Http2::read(reader.section("http2")),
             police: Police::read(reader.section("police")),
             timeouts: Timeouts::read(reader.section("timeouts")),
             tls: Tls::read(reader.section("tls")),

@@ -15,6 +15,7 @@ mod finding;
 mod groups;
 mod hierarchy;
 mod hints;
+mod http2;
 mod items;
 mod listeners;
 mod machine;

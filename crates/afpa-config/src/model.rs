@@ -33,6 +33,8 @@ pub struct Config {
     pub engine: Engine,
     /// `[limits]`.
     pub limits: Limits,
+    /// `[http2]`.
+    pub http2: Http2,
     /// `[police]`.
     pub police: Police,
     /// `[timeouts]`.
@@ -105,6 +107,17 @@ pub struct Limits {
     pub long_sends: usize,
     /// Request sets that have counters of their own.
     pub counted_request_sets: usize,
+}
+
+/// Where HTTP/2 is spoken, and what one connection may ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Http2 {
+    /// Whether HTTP/2 is offered on listeners with TLS.
+    pub tls: bool,
+    /// Whether clients may begin with the preface of HTTP/2 on listeners without TLS.
+    pub cleartext: bool,
+    /// Limits of one connection. `head` is that of `[limits]`.
+    pub limits: afpa_h2::Limits,
 }
 
 /// Which clients are let in, and how often.

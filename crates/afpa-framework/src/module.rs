@@ -118,6 +118,11 @@ pub trait Module: Sized + 'static {
     /// The connection, which has just been accepted, is one of TLS.
     fn secured(&mut self, _: &mut Self::Connection, _: Box<Secured>) {}
 
+    /// The requests of this connection come over streams, several at a time (HTTP/2). Each one is given to
+    /// `derive_request` as a head of HTTP/1.1, alone: the engine itself knows where its content ends, and ends the
+    /// connection. A module that tells its answers apart by the protocol remembers it.
+    fn has_streams(&mut self, _connection: &mut Self::Connection) {}
+
     /// Data has arrived. This is called again with the rest of the data until it returns `Incomplete`.
     fn derive_request<'s, 'b>(
         &mut self,

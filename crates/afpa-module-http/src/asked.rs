@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use afpa_framework::{Client, Now, Secured};
-use afpa_http::{FieldSlots, Request, RequestLimits, request};
+use afpa_http::{FieldSlots, Request, RequestLimits, Version, request};
 
 use crate::scope_stats::{InFlight, ScopeStats};
 
@@ -61,6 +61,7 @@ pub(crate) struct KeptRequest {
     pub(crate) head: Vec<u8>,
     pub(crate) limits: RequestLimits,
     pub(crate) arrived: Now,
+    version: Version,
     /// The client as the log names it.
     pub(crate) client: Client,
     /// What TLS has agreed on, if the connection is one of TLS.
@@ -73,10 +74,10 @@ pub(crate) struct KeptRequest {
 
 impl KeptRequest {
     pub(crate) fn new(asked: &Asked<'_, '_, '_>, head: Vec<u8>, limits: RequestLimits) -> Self {
-        let (arrived, client) = (asked.arrived, asked.client);
+        let (arrived, client, version) = (asked.arrived, asked.client, asked.request.version);
         let (tls, hsts) = (asked.tls.cloned(), asked.hsts.cloned());
         let in_flight = asked.scope.map(InFlight::count);
-        Self { head, limits, arrived, client, tls, hsts, in_flight }
+        Self { head, limits, arrived, version, client, tls, hsts, in_flight }
     }
 
     pub(crate) fn scope(&self) -> Option<&Arc<ScopeStats>> {
@@ -90,7 +91,10 @@ impl KeptRequest {
         slots: &'s mut FieldSlots<'b>,
     ) -> Option<Request<'s, 'b>> {
         match request::parse(&self.head, slots, &self.limits) {
-            Ok(Some(parsed)) => Some(parsed),
+            Ok(Some(mut parsed)) => {
+                parsed.version = self.version;
+                Some(parsed)
+            }
             Ok(None) | Err(_) => {
                 debug_assert!(false, "a request that was parsed is one");
                 None

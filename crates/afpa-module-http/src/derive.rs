@@ -11,7 +11,7 @@ use afpa_framework::{
     AccessSink, Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox,
     Persistence, Receipt, Secured, Timeout, Waiting,
 };
-use afpa_http::{BodyLength, FieldSlots, Request, Status, body::BodySkipper, request};
+use afpa_http::{BodyLength, FieldSlots, Request, Status, Version, body::BodySkipper, request};
 use afpa_police::Refusal;
 use afpa_proxy::exchange;
 use afpa_proxy::limit::ConnectionPermit;
@@ -57,6 +57,8 @@ pub struct HttpConnection {
     permit: Option<ConnectionPermit>,
     /// What TLS has agreed on, if the connection is one of TLS.
     tls: Option<Rc<Secured>>,
+    /// Its requests come over streams of HTTP/2.
+    has_streams: bool,
 }
 
 /// A parsed request, with the bytes it was parsed from.
@@ -140,11 +142,16 @@ impl Module for Http {
         if !self.left.is_empty() {
             self.left.retain(|left| *left != listener);
         }
-        HttpConnection { client, listener, skipping: None, permit: None, tls: None }
+        let (skipping, permit, tls) = (None, None, None);
+        HttpConnection { client, listener, skipping, permit, tls, has_streams: false }
     }
 
     fn secured(&mut self, connection: &mut HttpConnection, secured: Box<Secured>) {
         connection.tls = Some(Rc::from(secured));
+    }
+
+    fn has_streams(&mut self, connection: &mut HttpConnection) {
+        connection.has_streams = true;
     }
 
     fn derive_request<'s, 'b>(
@@ -172,7 +179,7 @@ impl Module for Http {
         }
         match request::parse(input, slots, &self.global.limits) {
             Ok(None) => Derived::Incomplete(Waiting::Head),
-            Ok(Some(parsed)) => {
+            Ok(Some(mut parsed)) => {
                 let consumed = parsed.head_len;
                 let limit = self.global.body_limit;
                 // With a router, the content may be for a server: routing decides.
@@ -181,7 +188,9 @@ impl Module for Http {
                     self.responder.refuse(connection.client, status, now, out);
                     return Derived::Refused;
                 }
-                if parsed.body != BodyLength::None {
+                if connection.has_streams {
+                    parsed.version = Version::Http2;
+                } else if parsed.body != BodyLength::None {
                     connection.skipping = Some(BodySkipper::new(parsed.body, limit));
                 }
                 let head = input.get(..consumed).unwrap_or_default();

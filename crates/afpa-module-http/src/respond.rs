@@ -194,6 +194,10 @@ impl Responder {
     /// for the end sends no further request (section 9.6), but what it sends of this one may be on its way.
     fn connection(&self, asked: Asked<'_, '_, '_>) -> (Connection, Persistence) {
         let request = asked.request;
+        if request.version == Version::Http2 {
+            // The engine ends the connection, by a frame.
+            return (Connection::Implied, Persistence::Keep);
+        }
         let last = !request.keep_alive || request.expect_continue || asked.must_close;
         if last || self.draining {
             let nothing_follows = !request.keep_alive && request.body == BodyLength::None;
@@ -205,7 +209,7 @@ impl Responder {
         }
         let connection = match request.version {
             Version::Http10 => Connection::KeepAlive,
-            Version::Http11 => Connection::Implied,
+            Version::Http11 | Version::Http2 => Connection::Implied,
         };
         (connection, Persistence::Keep)
     }
@@ -242,10 +246,7 @@ fn record<'a>(asked: Asked<'a, '_, 'a>, status: u16, body_bytes: u64) -> AccessR
         client: asked.client,
         method: request.method.as_str(),
         target: request.raw_target,
-        version: match request.version {
-            Version::Http10 => "HTTP/1.0",
-            Version::Http11 => "HTTP/1.1",
-        },
+        version: request.version.name(),
         status,
         body_bytes,
         duration_us: duration_us(asked.arrived.unix_us, asked.now.unix_us),

@@ -48,6 +48,10 @@ pub struct WorkerCounters {
     pub entered_ring: Counter,
     /// What became of handshakes of TLS.
     pub tls: TlsCounters,
+    /// Connections of HTTP/2.
+    pub h2_connections: Counter,
+    /// Connections of HTTP/2 that ended because the client broke a rule, or exceeded a budget.
+    pub h2_faults: Counter,
     left_ring: [Counter; Leaving::ALL.len()],
     strategy_changes: [Counter; Reason::ALL.len()],
 }

@@ -38,6 +38,8 @@ pub struct ListenerSettings {
     pub proxy_from: Arc<[Network]>,
     /// Connections begin with a handshake of TLS, with these settings.
     pub tls: Option<ServerTls>,
+    /// Whether clients may begin with the preface of HTTP/2.
+    pub http2: bool,
 }
 
 impl ListenerSettings {

@@ -51,6 +51,8 @@ pub struct Settings {
     pub kernel_activity: Option<KernelActivity>,
     /// Who is let in.
     pub police: Police,
+    /// What a connection of HTTP/2 may ask for. `head` follows the module's longest head.
+    pub http2: afpa_h2::Limits,
 }
 
 /// Tells when the kernel's fast path last answered on a connection. User mode does not see these requests, so
@@ -110,6 +112,7 @@ impl Default for Settings {
             io: Io::Readiness,
             kernel_activity: None,
             police: Police::default(),
+            http2: afpa_h2::Limits::default(),
         }
     }
 }

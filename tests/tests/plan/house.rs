@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-self-check", &["afpa-bpf"]),
     ("afpa-attach", &["afpa-bpf", "afpa-cache", "afpa-http", "afpa-police", "afpa-self-check"]),
     ("afpa-framework", &["afpa-cache"]),
+    ("afpa-h2", &["afpa-http"]),
     ("afpa-includes", &["afpa-http"]),
     ("afpa-router", &["afpa-http"]),
     ("afpa-proxy", &["afpa-framework", "afpa-http"]),
@@ -33,13 +34,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-acme", &[]),
     ("afpa-ring", &[]),
     ("afpa-tls", &[]),
-    ("afpa-server", &["afpa-cache", "afpa-framework", "afpa-police", "afpa-ring", "afpa-tls"]),
+    (
+        "afpa-server",
+        &["afpa-cache", "afpa-framework", "afpa-h2", "afpa-police", "afpa-ring", "afpa-tls"],
+    ),
     (
         "afpa-config",
         &[
             "afpa-abi",
             "afpa-acme",
             "afpa-framework",
+            "afpa-h2",
             "afpa-http",
             "afpa-police",
             "afpa-proxy",
@@ -87,7 +92,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-architectures", &["afpa-cache", "afpa-http"]),
     ("afpa-generator", &["afpa-netlab"]),
     ("afpa-lab", &["afpa-architectures", "afpa-bpf", "afpa-generator", "afpa-netlab"]),
-    ("afpa-tests", &["afpa-acme", "afpa-bpf", "afpa-netlab", "afpa-testkit", "afpa-tls"]),
+    (
+        "afpa-tests",
+        &["afpa-acme", "afpa-bpf", "afpa-h2", "afpa-netlab", "afpa-testkit", "afpa-tls"],
+    ),
 ];
 
 /// The three crates in which `unsafe` may stand.

@@ -114,14 +114,18 @@ fn the_log_and_the_metrics_know_what_was_agreed() {
     assert!(server.curl(&authority, &["--tlsv1.3", &server.url("/hello.txt")]).0);
     eventually("the line is written", || server.server.log().contains("\"tls\":\"TLSv1.3\""));
     let log = server.server.log();
-    for part in ["\"cipher\":\"TLS13_AES_", "\"resumed\":false", "\"protocol\":\"http/1.1\""] {
+    for part in ["\"cipher\":\"TLS13_AES_", "\"resumed\":false", "\"protocol\":\"h2\""] {
         assert!(log.contains(part), "{part}: {log}");
     }
+    assert!(server.curl(&authority, &["--http1.1", &server.url("/hello.txt")]).0);
+    eventually("the next line is written", || {
+        server.server.log().contains("\"protocol\":\"http/1.1\"")
+    });
     let mut admin = afpa_testkit::Client::connect(&server.server.admin()).expect("connected");
     let metrics = admin.get("/metrics");
     let metrics = metrics.text();
     for line in [
-        "afpa_tls_handshakes_total{version=\"TLSv1.3\",resumed=\"false\"} 1",
+        "afpa_tls_handshakes_total{version=\"TLSv1.3\",resumed=\"false\"} 2",
         "afpa_tls_protocols_total{protocol=\"http/1.1\"} 1",
         "afpa_tls_handshake_failures_total{reason=\"malformed\"} 0",
     ] {

@@ -299,7 +299,7 @@ impl Download {
                 return Err(Broken::Bad(BadResponse::TooLong));
             }
             // HTTP/1.0 has none (RFC 9110 section 15.2).
-            if terms.version == Version::Http11 {
+            if terms.version != Version::Http10 {
                 response.write_interim(&mut self.out);
             }
             return Ok(!self.raw.is_empty());
@@ -314,7 +314,7 @@ impl Download {
         let keep = terms.keep && delivery != Delivery::Close;
         let connection = match (keep, terms.version) {
             (false, _) => Connection::Close,
-            (true, Version::Http11) => Connection::Implied,
+            (true, Version::Http11 | Version::Http2) => Connection::Implied,
             (true, Version::Http10) => Connection::KeepAlive,
         };
         let now = client.cached_now().unix();

@@ -216,7 +216,7 @@ impl<'b> Survey<'b> {
 
     fn wants_upgrade(&self, request: &Request<'_, '_>) -> bool {
         !self.upgrade.is_empty()
-            && request.version == Version::Http11
+            && request.version != Version::Http10
             && request.body == BodyLength::None
             && self.nominated.contains(b"upgrade")
     }
@@ -224,7 +224,9 @@ impl<'b> Survey<'b> {
     /// Whether the client itself accepts trailer fields (RFC 9110 section 10.1.4): its TE is named in
     /// Connection. HTTP/1.0 has no trailer fields.
     fn takes_trailers(&self, request: &Request<'_, '_>) -> bool {
-        self.te_trailers && request.version == Version::Http11 && self.nominated.contains(b"te")
+        // HTTP/2 has no Connection to name it in (RFC 9113 section 8.2.2).
+        let is_said = request.version == Version::Http2 || self.nominated.contains(b"te");
+        self.te_trailers && request.version != Version::Http10 && is_said
     }
 }
 
@@ -295,7 +297,8 @@ fn put_framing(request: &Request<'_, '_>, out: &mut Vec<u8>) {
 /// Writes Via, Forwarded (RFC 7239) and the older X-Forwarded fields.
 fn put_marks(request: &Request<'_, '_>, policy: &RequestPolicy, origin: Origin, out: &mut Vec<u8>) {
     if policy.via {
-        let version = if request.version == Version::Http10 { "1.0" } else { "1.1" };
+        let version = request.version.name();
+        let version = version.strip_prefix("HTTP/").unwrap_or(version);
         put_parts(out, b"Via", &[version.as_bytes(), b" ", PSEUDONYM.as_bytes()]);
     }
     let mark = policy.x_forwarded.for_origin(origin);

@@ -180,12 +180,10 @@ impl Response<'_, '_> {
         match (&self.ending, client) {
             (Ending::Head, _) => Delivery::None,
             (Ending::Length(length), _) => Delivery::Length(*length),
-            (Ending::Chunked | Ending::Multipart(_) | Ending::Close, Version::Http11) => {
-                Delivery::Chunked
-            }
             (Ending::Chunked | Ending::Multipart(_) | Ending::Close, Version::Http10) => {
                 Delivery::Close
             }
+            (Ending::Chunked | Ending::Multipart(_) | Ending::Close, _) => Delivery::Chunked,
         }
     }
 

@@ -145,6 +145,8 @@ struct Arrival {
     client: Client,
     /// The number of the listener.
     listener: u32,
+    /// Without TLS: whether it may begin with the preface of HTTP/2.
+    http2: bool,
     tls: Option<ServerTls>,
 }
 
@@ -155,7 +157,8 @@ fn welcome<M: Module, T: Transport + 'static>(
     settings: &RefCell<ListenerSettings>,
 ) {
     let settings = settings.borrow();
-    let from = Arrival { client: peer, listener: settings.number, tls: settings.tls.clone() };
+    let ListenerSettings { number: listener, http2, .. } = *settings;
+    let from = Arrival { client: peer, listener, http2, tls: settings.tls.clone() };
     if settings.expects_preface(peer) {
         let worker = Rc::clone(worker);
         tokio::task::spawn_local(async move { introduce(worker, stream, from).await });
@@ -198,7 +201,7 @@ fn admit<M: Module, T: Transport + 'static>(
 fn begin<M: Module, T: Transport + 'static>(
     worker: &Rc<Worker<M>>,
     stream: T,
-    Arrival { client, listener, tls }: Arrival,
+    Arrival { client, listener, http2, tls }: Arrival,
     input: Vec<u8>,
     admission: Admission,
 ) {
@@ -206,6 +209,7 @@ fn begin<M: Module, T: Transport + 'static>(
     match tls {
         None => {
             let connection = Connection::new(Rc::clone(worker), stream, from, input);
+            let connection = connection.that_may_be_h2(http2);
             tokio::task::spawn_local(async move {
                 connection.run().await;
                 drop(admission);

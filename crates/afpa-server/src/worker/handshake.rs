@@ -28,8 +28,12 @@ pub(crate) struct HandshakeTurns {
 /// A handshake's place in the queue.
 #[derive(Default)]
 struct Turn {
-    waiting: Option<(u64, Pin<Box<dyn Future<Output = ()>>>)>,
+    /// The round in which it began to wait, and the end of the wait.
+    waiting: Option<(u64, Looked)>,
 }
+
+/// Ready when the core has looked at its other connections.
+type Looked = Pin<Box<dyn Future<Output = ()>>>;
 
 impl Turn {
     /// Ready when it may work on a piece. Whoever wakes up first after the core has looked begins a new round.
@@ -70,9 +74,13 @@ pub(super) async fn serve<M: Module, T: Transport>(
     match shake(&worker, stream, from, &settings, input).await {
         Ok((mut tls, facts)) => {
             let input = tls.take_ahead();
+            let is_h2 = facts.protocol.as_deref() == Some(b"h2");
             let mut connection = Connection::new(worker, tls, from, input);
             connection.secured(Box::new(facts));
-            connection.run().await;
+            match is_h2 {
+                true => connection.run_h2().await,
+                false => connection.run().await,
+            }
         }
         Err(reason) => worker.counters.tls.failed(reason).add(1),
     }

@@ -50,6 +50,10 @@ pub(crate) struct Worker<M: Module> {
     pub(crate) helpers: Helpers,
     /// Receive buffer. A connection uses it from the arrival of data to its next wait.
     pub(crate) scratch: RefCell<Box<[u8]>>,
+    /// The request head of HTTP/2 that is being read.
+    pub(crate) h2_head: RefCell<afpa_h2::RequestHead>,
+    /// The longest head that the module reads.
+    pub(crate) largest_head: usize,
     /// Gather buffer, lent to a connection while it sends.
     pub(crate) outbox: RefCell<Outbox>,
     /// Gather buffers for those that come while others are being sent.
@@ -91,6 +95,8 @@ impl<M: Module> Worker<M> {
             counters,
             limits,
             scratch: RefCell::new(vec![0; ARRIVAL + largest_head].into_boxed_slice()),
+            h2_head: RefCell::default(),
+            largest_head,
             outbox: RefCell::default(),
             spare_outboxes: RefCell::default(),
             pipe: SparePipe::default(),

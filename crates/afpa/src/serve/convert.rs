@@ -34,6 +34,7 @@ pub(super) fn engine(
         connections: config.limits.connections,
         connections_per_client: config.limits.connections_per_client,
         remote_timeout: config.groups.iter().map(|group| group.exchange.shortest()).min(),
+        http2: config.http2.limits,
         pipelined: config.limits.pipelined,
         long_sends: config.limits.long_sends,
         ..Settings::default()

@@ -80,7 +80,12 @@ fn settings(
     let with_tls = config.sites.iter().any(|site| site.tls.contains(listen));
     let tls = tls.listeners.clone().filter(|_| with_tls);
     let proxy_from = site.map_or(&[][..], |site| &site.proxy_from);
-    ListenerSettings { number: numbers.number(listen), proxy_from: proxy_from.into(), tls }
+    ListenerSettings {
+        number: numbers.number(listen),
+        proxy_from: proxy_from.into(),
+        http2: config.http2.cleartext,
+        tls,
+    }
 }
 
 pub(super) fn bind(

@@ -54,7 +54,11 @@ pub(super) struct PreparedTls {
 
 /// What is offered by ALPN, the best first.
 fn protocols(config: &Config) -> Vec<Vec<u8>> {
-    let mut protocols = vec![b"http/1.1".to_vec()];
+    let mut protocols = Vec::new();
+    if config.http2.tls {
+        protocols.push(b"h2".to_vec());
+    }
+    protocols.push(b"http/1.1".to_vec());
     if config.acme.challenge == ChallengeKind::TlsAlpn01 {
         protocols.push(resolver::CHALLENGE.to_vec());
     }
