@@ -120,6 +120,7 @@ pub(crate) fn prepare(
         cookie,
         affinity: Some(affinity),
         names_server: asker.names_server,
+        tap: None,
     };
     Ok((Box::new(job), permit))
 }

@@ -104,6 +104,7 @@ fn job(place: &str) -> Job {
         cookie: None,
         affinity: None,
         names_server: false,
+        tap: None,
     }
 }
 

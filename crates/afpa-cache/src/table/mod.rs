@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::dependencies::{Dependencies, DependencyPath};
 use crate::key::{Key, KeyRef};
+use crate::labels::Journal;
 use crate::mailbox::Mailbox;
 use crate::object::{Birth, Checked, Content, Currency, Epoch, Object, Payloads, Seconds};
 use crate::overtaken::{Changed, Overtaken};
@@ -24,6 +25,7 @@ use crate::settings::{CacheSettings, CacheStats};
 
 mod aftermath;
 mod check;
+mod labelled;
 mod room;
 mod shelf;
 mod views;
@@ -44,6 +46,7 @@ pub(crate) struct Table<H> {
     fills: HashMap<ObjectId, Filling<H>>,
     filling: HashMap<Key, ObjectId, RandomState>,
     dependencies: Dependencies,
+    journal: Journal,
     room: Room,
     views: Views,
     residency: Option<Arc<dyn Residency<H>>>,
@@ -98,6 +101,7 @@ impl<H> Table<H> {
             objects: HashMap::new(),
             fills: HashMap::new(),
             dependencies: Dependencies::default(),
+            journal: Journal::default(),
             views: Views::default(),
             residency: None,
             counts: CacheStats::default(),

@@ -101,6 +101,25 @@ impl RequestHead {
         self.upgrade
     }
 
+    /// Takes fields out, and puts others in: for a cache, whose conditions go before those of the client.
+    pub fn edit(&mut self, without: &[&str], with: &[(&str, &[u8])]) {
+        let head = std::mem::take(&mut self.bytes);
+        self.bytes.reserve(head.len() + 128);
+        for line in head.split_inclusive(|&byte| byte == b'\n') {
+            let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+            if line == b"\r\n"
+                || without.iter().any(|out| name.eq_ignore_ascii_case(out.as_bytes()))
+            {
+                continue;
+            }
+            self.bytes.extend_from_slice(line);
+        }
+        for (name, value) in with {
+            put(&mut self.bytes, name.as_bytes(), value);
+        }
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
     /// Names of trailer fields that must not be passed on.
     pub(crate) fn nominated(&self) -> &OwnedNominated {
         &self.nominated
