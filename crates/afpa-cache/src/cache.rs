@@ -197,11 +197,30 @@ impl<H> Cache<H> {
     }
 
     /// The purge counts from the moment at which it has happened: with the lock held, before the objects go.
-    pub(crate) fn purge_labelled(&self, labels: Labels, drop: bool) -> Vec<Arc<Object<H>>> {
+    pub(crate) fn purge_labelled(&self, labels: Labels) -> usize {
         self.change(|table, after| {
             let number = self.purges.fetch_add(1, Ordering::AcqRel) + 1;
-            table.purge_labels(number, labels, drop, after)
+            let count = table.purge_labels(number, labels);
+            table.sweep(AT_ONCE, after);
+            count
         })
+    }
+
+    pub(crate) fn recall_labelled(
+        &self,
+        labels: Labels,
+        show: &mut dyn FnMut(&Object<H>),
+    ) -> usize {
+        self.change(|table, _| {
+            let number = self.purges.fetch_add(1, Ordering::AcqRel) + 1;
+            table.recall_labels(number, labels, show)
+        })
+    }
+
+    /// Releases what a purge of many objects has left. Takes the lock often, each time for a short while: for a
+    /// thread of its own.
+    pub fn sweep(&self) {
+        while self.change(|table, after| table.sweep(AT_ONCE, after)) {}
     }
 
     pub(crate) fn purged_since(
@@ -263,6 +282,9 @@ impl<H> fmt::Debug for Cache<H> {
         f.debug_struct("Cache").field("stats", &self.stats()).finish_non_exhaustive()
     }
 }
+
+/// Purged objects that are taken out with the lock held.
+const AT_ONCE: usize = 512;
 
 /// How often `reserve` ejects within its wait.
 const PAUSES: u32 = 4;

@@ -148,6 +148,19 @@ impl Dependencies {
         found
     }
 
+    /// All that depend on a path that fits, each once.
+    pub(crate) fn fitting(&self, site: u32, fits: &dyn Fn(&[u8]) -> bool) -> Vec<ObjectId> {
+        let mut found = Vec::new();
+        for (path, dependents) in self.sites.get(&site).into_iter().flatten() {
+            if fits(path) {
+                dependents.put_into(&mut found);
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     /// Pairs of path and dependent, for the invariants.
     #[cfg(debug_assertions)]
     pub(crate) fn pairs(&self) -> usize {

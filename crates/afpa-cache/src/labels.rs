@@ -6,6 +6,7 @@
 //! first, and [`Cache::list`] refuses an object if one of its labels was purged after that moment.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 
 use afpa_arena::{Arena, PinnedMut};
@@ -22,19 +23,26 @@ use crate::stamp::{Coverage, Stamp};
 pub struct Moment(pub(crate) u64);
 
 /// Which objects are meant by a purge.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum Labels {
     /// Those with this label.
     Is(Box<[u8]>),
     /// Those with a label that begins so.
     BeginWith(Box<[u8]>),
+    /// Those with a label that fits. Every label is looked at.
+    Fit(LabelRule),
 }
 
+/// Whether a label is meant.
+pub type LabelRule = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
+
 impl Labels {
-    fn fit(&self, label: &[u8]) -> bool {
+    /// Whether a label is meant.
+    pub fn fits(&self, label: &[u8]) -> bool {
         match self {
             Labels::Is(wanted) => **wanted == *label,
             Labels::BeginWith(prefix) => label.starts_with(prefix),
+            Labels::Fit(fits) => fits(label),
         }
     }
 }
@@ -48,8 +56,8 @@ pub struct Labelled<'a, H> {
     pub labels: &'a [Vec<u8>],
     /// Header data of the protocol module.
     pub header: H,
-    /// Its bytes.
-    pub payload: Payload,
+    /// Its bytes, if it has any.
+    pub payload: Option<Payload>,
     /// For the replacement policy.
     pub family: Family,
     /// The same; its expiry is the object's life.
@@ -72,7 +80,7 @@ impl<H> Cache<H> {
         let Labelled { key, labels, header, payload, family, hint, since } = new;
         let content = Content {
             header,
-            payloads: [payload].into_iter().collect(),
+            payloads: payload.into_iter().collect(),
             stamp: Stamp::default(),
             coverage: Coverage::Watched,
             family,
@@ -81,16 +89,21 @@ impl<H> Cache<H> {
         self.list_labelled(key, labels, content, since, now)
     }
 
-    /// Drops the objects that are meant, and those that are on their way. After it has returned, no view has
-    /// them. Returns how many were there.
+    /// Drops the objects that are meant, and those that are on their way. After it has returned, no view serves
+    /// them. If they are many, some wait for [`Cache::sweep`] to be released. Returns how many were there.
     pub fn purge_labels(&self, labels: Labels) -> usize {
-        self.purge_labelled(labels, true).len()
+        self.purge_labelled(labels)
     }
 
-    /// As [`purge_labels`](Self::purge_labels), but the objects stay, and are returned, so that the module can mark
-    /// them.
-    pub fn recall_labels(&self, labels: Labels) -> Vec<Arc<Object<H>>> {
-        self.purge_labelled(labels, false)
+    /// As [`purge_labels`](Self::purge_labels), but the objects stay, and are shown to the module, so that it can
+    /// mark them. That is done with the lock held, and must not call the cache.
+    pub fn recall_labels(&self, labels: Labels, mut show: impl FnMut(&Object<H>)) -> usize {
+        self.recall_labelled(labels, &mut show)
+    }
+
+    /// The object of a key, if it may be served.
+    pub fn get(&self, key: &Key) -> Option<Arc<Object<H>>> {
+        self.table().get(key).filter(|object| !object.is_dropped())
     }
 
     /// Whether an object with these labels, and with others that are not known if `others` says so, may have been
@@ -126,6 +139,16 @@ impl<H> Cache<H> {
 /// How often room is made for one object; what is ejected may be scattered.
 const ATTEMPTS: usize = 4;
 
+impl fmt::Debug for Labels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Labels::Is(label) => write!(f, "{}", label.escape_ascii()),
+            Labels::BeginWith(prefix) => write!(f, "{}...", prefix.escape_ascii()),
+            Labels::Fit(_) => f.write_str("those that fit"),
+        }
+    }
+}
+
 /// The latest purges, so that what was asked for before them is not listed after them.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
@@ -159,8 +182,11 @@ impl Journal {
         }
         let later = self.entries.iter().rev().take_while(|(number, _)| *number > since.0);
         later.map(|(_, purged)| purged).any(|purged| {
-            let (Labels::Is(text) | Labels::BeginWith(text)) = purged;
-            also(text) || labels.iter().any(|label| purged.fit(label))
+            let also = match purged {
+                Labels::Is(text) | Labels::BeginWith(text) => also(text),
+                Labels::Fit(_) => false,
+            };
+            also || labels.iter().any(|label| purged.fits(label))
         })
     }
 }

@@ -17,6 +17,7 @@ use crate::model::{
 };
 use crate::reader::{Reader, Section};
 use crate::rules;
+use crate::shared_cache::SharedCache;
 use crate::units::{Amount, GIB, KIB, MIB};
 
 impl Config {
@@ -36,6 +37,7 @@ impl Config {
             police: Police::read(reader.section("police")),
             timeouts: Timeouts::read(reader.section("timeouts")),
             cache: Cache::read(reader.section("cache"), machine.memory),
+            shared_cache: SharedCache::read(reader.section("shared_cache"), machine.memory),
             coherency: Coherency::read(reader.section("coherency")),
             fast_path: FastPath::read(reader.section("fast_path")),
             compression: Compression::read(reader),

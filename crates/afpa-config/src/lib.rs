@@ -25,6 +25,7 @@ mod request_sets;
 mod routes;
 mod rules;
 mod settings;
+mod shared_cache;
 mod sites;
 mod suggest;
 mod table;
@@ -53,6 +54,7 @@ pub use overrides::Overrides;
 pub use police::prefixes_of_files;
 pub use request_sets::Routes;
 pub use settings::{Instance, Setting, Settings};
+pub use shared_cache::{CacheMode, QueryMode, SetCookie, SharedCache, SiteCache};
 pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
 
 use reader::Reader;

@@ -16,6 +16,7 @@ use crate::filters::SiteFilter;
 use crate::finding::Location;
 use crate::hints::SiteHint;
 use crate::settings::Instance;
+use crate::shared_cache::{SharedCache, SiteCache};
 use crate::units::Listen;
 
 /// A configuration with every value resolved for this machine.
@@ -37,6 +38,8 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// `[cache]`.
     pub cache: Cache,
+    /// `[shared_cache]`.
+    pub shared_cache: SharedCache,
     /// `[coherency]`.
     pub coherency: Coherency,
     /// `[fast_path]`.
@@ -375,6 +378,8 @@ pub struct SiteSettings {
     pub forwarded_from: Vec<Network>,
     /// `[site.limits]`.
     pub limits: LimitSettings,
+    /// `[site.cache]`.
+    pub cache: SiteCache,
     /// Every `[[site.hint]]`.
     pub hints: Vec<SiteHint>,
     /// Bytes of the longest page that includes others, expanded.

@@ -11,6 +11,7 @@ use crate::items::Item;
 use crate::model::{Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlinks, UrlPath};
 use crate::reader::{Reader, Section};
 use crate::rules;
+use crate::shared_cache::SiteCache;
 use crate::units::{KIB, Listen, MIB};
 
 /// What is served from the cache when everything else goes to servers: files whose content does not
@@ -48,6 +49,7 @@ impl SiteSettings {
             proxy_from: s.texts("proxy_from", "networks", Vec::new(), rules::network),
             forwarded_from: s.texts("forwarded_from", "networks", Vec::new(), rules::network),
             limits: LimitSettings::default(),
+            cache: SiteCache::off(),
             hints: Vec::new(),
             includes_size: s.size("includes_size", MIB, KIB..=64 * MIB),
             filters: Vec::new(),
@@ -57,6 +59,8 @@ impl SiteSettings {
         };
         let limits = reader.within("site.limits", item);
         site.limits = read_limits(reader.at(&limits));
+        let cache = reader.within("site.cache", item);
+        site.cache = SiteCache::read(reader.at(&cache));
         for hint in reader.items("site.hint", Some(item)) {
             site.hints.push(SiteHint::read(reader, &hint));
         }

@@ -7,6 +7,7 @@ use crate::key::Key;
 use crate::labels::{Labels, Moment};
 use crate::object::{Birth, Checked, Content, Object};
 use crate::overtaken::Overtaken;
+use crate::policy::ObjectId;
 
 impl<H> Table<H> {
     /// Lists an object, unless one of its labels was purged since its source was asked.
@@ -39,25 +40,61 @@ impl<H> Table<H> {
         Ok(object)
     }
 
-    /// Notes a purge, and returns the objects that it means: dropped, or as they are.
-    pub(crate) fn purge_labels(
+    /// Notes a purge. The objects that it means are not served any more when this returns, but they may be listed
+    /// until [`Table::sweep`] has come to them. Returns how many there were.
+    pub(crate) fn purge_labels(&mut self, number: u64, labels: Labels) -> usize {
+        let meant = self.labelled(&labels);
+        self.journal.add(number, labels);
+        let mut count = 0;
+        for id in meant {
+            let Some(entry) = self.objects.get(&id).filter(|entry| !entry.object.is_dropped())
+            else {
+                continue;
+            };
+            if let Some(residency) = &self.residency {
+                residency.dropped(entry.object.key());
+            }
+            entry.object.mark_dropped();
+            self.to_sweep.push_back(id);
+            count += 1;
+        }
+        self.counts.invalidations += count as u64;
+        count
+    }
+
+    /// As `purge_labels`, but the objects stay, and are shown to the module.
+    pub(crate) fn recall_labels(
         &mut self,
         number: u64,
         labels: Labels,
-        drop: bool,
-        after: &mut Aftermath<H>,
-    ) -> Vec<Arc<Object<H>>> {
-        let meant = match &labels {
-            Labels::Is(label) => self.dependencies.on(LABELLED, label),
-            Labels::BeginWith(prefix) => self.dependencies.beginning(LABELLED, prefix),
-        };
+        show: &mut dyn FnMut(&Object<H>),
+    ) -> usize {
+        let meant = self.labelled(&labels);
         self.journal.add(number, labels);
         let objects = meant.iter().filter_map(|id| self.objects.get(id));
-        let objects = objects.map(|entry| Arc::clone(&entry.object)).collect();
-        if drop {
-            self.drop_dependents(meant, after);
+        objects.map(|entry| show(&entry.object)).count()
+    }
+
+    /// Takes up to `most` purged objects out. Returns whether more are left.
+    pub(crate) fn sweep(&mut self, most: usize, after: &mut Aftermath<H>) -> bool {
+        for _ in 0..most {
+            let Some(id) = self.to_sweep.pop_front() else { return false };
+            self.retire(id, after);
         }
-        objects
+        !self.to_sweep.is_empty()
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Object<H>>> {
+        let entry = self.by_key.get(key).and_then(|id| self.objects.get(id))?;
+        Some(Arc::clone(&entry.object))
+    }
+
+    fn labelled(&self, labels: &Labels) -> Vec<ObjectId> {
+        match labels {
+            Labels::Is(label) => self.dependencies.on(LABELLED, label),
+            Labels::BeginWith(prefix) => self.dependencies.beginning(LABELLED, prefix),
+            Labels::Fit(fits) => self.dependencies.fitting(LABELLED, &**fits),
+        }
     }
 
     pub(crate) fn purged_since(

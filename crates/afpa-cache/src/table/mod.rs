@@ -5,6 +5,7 @@
 //! versions gets its identity at that moment, and the dependencies of the object before.) Each identity is
 //! thus either in `fills` or in `objects`, and each path in the dependency index points at either.
 
+use std::collections::VecDeque;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -47,6 +48,8 @@ pub(crate) struct Table<H> {
     filling: HashMap<Key, ObjectId, RandomState>,
     dependencies: Dependencies,
     journal: Journal,
+    /// Purged objects that are still listed.
+    to_sweep: VecDeque<ObjectId>,
     room: Room,
     views: Views,
     residency: Option<Arc<dyn Residency<H>>>,
@@ -102,6 +105,7 @@ impl<H> Table<H> {
             fills: HashMap::new(),
             dependencies: Dependencies::default(),
             journal: Journal::default(),
+            to_sweep: VecDeque::new(),
             views: Views::default(),
             residency: None,
             counts: CacheStats::default(),
@@ -113,6 +117,9 @@ impl<H> Table<H> {
     /// The object of `key` for the view at `slot`, which will hold it.
     pub(crate) fn look_up(&mut self, key: KeyRef<'_>, slot: usize) -> Option<Arc<Object<H>>> {
         let entry = self.objects.get_mut(self.by_key.get(&key)?)?;
+        if entry.object.is_dropped() {
+            return None;
+        }
         entry.holders.add(slot);
         Some(Arc::clone(&entry.object))
     }

@@ -127,7 +127,8 @@ fn age(value: &[u8]) -> u64 {
     }
 }
 
-/// A date in any case (section 4.2: "should be lenient").
+/// A date in any case, and of any day of the week: what follows names the day, too, and a cache may be lenient
+/// (section 4.2).
 pub(super) fn date(value: &[u8]) -> Option<u64> {
     crate::date::parse(value).or_else(|| {
         let mut room = [0; 40];
@@ -147,6 +148,13 @@ pub(super) fn date(value: &[u8]) -> Option<u64> {
         {
             *zone = *b" GMT";
         }
-        crate::date::parse(text)
+        crate::date::parse(text).or_else(|| {
+            const DAYS: [&[u8; 3]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
+            DAYS.contains(&text.first_chunk()?).then_some(())?;
+            DAYS.into_iter().find_map(|day| {
+                *text.first_chunk_mut()? = *day;
+                crate::date::parse(text)
+            })
+        })
     })
 }

@@ -47,9 +47,26 @@ pub enum NotStored {
     NotAllowed,
     /// It is stale when it comes, and cannot be validated.
     Useless,
+    /// It is longer than the cache takes.
+    TooLong,
 }
 
 impl NotStored {
+    /// Every reason.
+    pub const ALL: [NotStored; 11] = [
+        NotStored::RequestNoStore,
+        NotStored::Authorization,
+        NotStored::NoStore,
+        NotStored::Private,
+        NotStored::SetCookie,
+        NotStored::VaryStar,
+        NotStored::NotUnderstood,
+        NotStored::Status,
+        NotStored::NotAllowed,
+        NotStored::Useless,
+        NotStored::TooLong,
+    ];
+
     /// A word for Cache-Status, logs and metrics.
     pub const fn key(self) -> &'static str {
         match self {
@@ -63,6 +80,7 @@ impl NotStored {
             NotStored::Status => "status",
             NotStored::NotAllowed => "not-allowed",
             NotStored::Useless => "no-lifetime",
+            NotStored::TooLong => "too-long",
         }
     }
 }

@@ -116,6 +116,7 @@ fn ages_and_dates_are_read_as_the_rfc_says() {
     assert_eq!(date("sUN, 06 nOV 1994 08:49:37 gMT"), Expires::At(784_111_777));
     assert_eq!(date("Sunday, 06-Nov-94 08:49:37 GMT"), Expires::At(784_111_777));
     assert_eq!(date("Sun Nov  6 08:49:37 1994"), Expires::At(784_111_777));
+    assert_eq!(date("Mon Nov  6 08:49:37 1994"), Expires::At(784_111_777));
     for bad in ["0", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 06 Nov 94 08:49:37 GMT", ""] {
         assert_eq!(date(bad), Expires::Past, "{bad}");
     }

@@ -124,11 +124,13 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
             name: "site".into(),
             gate: Gate::new(plan.limits),
             forwarded_from: plan.forwarded_from.clone(),
+            cache: None,
         }],
         groups: vec![ServerGroup {
             group: Group::new(plan.group.clone(), None, steady_ms()),
             settings: Arc::new(plan.exchange.clone()),
         }],
+        responses: None,
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,

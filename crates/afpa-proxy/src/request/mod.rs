@@ -399,7 +399,7 @@ fn put_address(address: IpAddr, out: &mut Vec<u8>) {
 
 /// The scheme by which the client reached this server. A target with `https` came through a machine in front
 /// that terminates TLS.
-fn scheme(request: &Request<'_, '_>) -> &'static [u8] {
+pub fn scheme(request: &Request<'_, '_>) -> &'static [u8] {
     match request.target {
         Target::Absolute { scheme: Scheme::Https, .. } => b"https",
         _ => b"http",

@@ -55,7 +55,12 @@ impl Server {
         // First of all: neither this thread nor a worker is to drop one of them, which takes long.
         self.drop_thread.add(before.global.roots.iter().cloned());
         police::configure(&self.observed.police, &config);
-        let serving = Arc::new(content.serve(&config, Some(&before.global), &self.observed.police));
+        let serving = Arc::new(content.serve(
+            &config,
+            Some(&before.global),
+            &self.observed.police,
+            &self.responses,
+        ));
         let sinks = access_log.map(|log| self.swap_log(log));
         // The kernel stops answering for the old sites before the workers know the new ones.
         self.swap_fast_path(&config, &serving, &bound, sinks.as_deref());
@@ -141,6 +146,7 @@ fn keep_what_stays(mut new: Config, old: &Config) -> Config {
     keep("group", &mut new.group, &old.group);
     keep("[limits] head", &mut new.limits.head, &old.limits.head);
     keep("[cache] pinned_limit", &mut new.cache.pinned_limit, &old.cache.pinned_limit);
+    keep("[shared_cache]", &mut new.shared_cache, &old.shared_cache);
     keep("[fast_path] objects", &mut new.fast_path.objects, &old.fast_path.objects);
     keep("[fast_path] answer_max", &mut new.fast_path.answer_max, &old.fast_path.answer_max);
     keep("[fast_path] memory", &mut new.fast_path.memory, &old.fast_path.memory);

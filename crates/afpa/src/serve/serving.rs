@@ -6,7 +6,9 @@ use std::time::Duration;
 use afpa_cache::root::DocumentRoot;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
-use afpa_module_http::{Compressor, DocRoot, Global, HttpHeader, ServerGroup, Site};
+use afpa_module_http::{
+    Compressor, DocRoot, Global, HttpHeader, Responses, ServerGroup, Site, SiteCache,
+};
 use afpa_police::Police;
 use afpa_proxy::limit::Gate;
 use afpa_proxy::select::Group;
@@ -14,7 +16,7 @@ use afpa_router::{Action, RequestSet, Router};
 use anyhow::Context as _;
 
 use super::convert;
-use afpa_config::{Config, Hierarchy};
+use afpa_config::{Config, Hierarchy, SiteSettings};
 
 /// What the workers serve from.
 pub(super) struct Serving {
@@ -90,13 +92,15 @@ impl Content {
         config: &Config,
         previous: Option<&Global>,
         police: &Police,
+        responses: &Arc<Responses>,
     ) -> Serving {
         let Content { router, names, roots, cache, compressor } = self;
         let global = Global {
             router,
             roots,
-            sites: sites(config, names, previous),
+            sites: sites(config, names, previous, responses),
             groups: groups(config, previous),
+            responses: Some(Arc::clone(responses)),
             limits: convert::request_limits(config),
             body_limit: config.limits.body as u64,
             counted_sets: config.limits.counted_request_sets,
@@ -106,13 +110,34 @@ impl Content {
     }
 }
 
-fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<Site> {
+/// What of the answers of a site's servers is kept. What was kept under other rules is not found any more.
+fn site_cache(site: &SiteSettings, name: &str, responses: &Arc<Responses>) -> Option<SiteCache> {
+    let policy = convert::cache_policy(site)?;
+    // Where a path is written does not matter, so that an edit elsewhere in the file keeps what is there.
+    let mut rules = format!("{name}\n{:?}\n{policy:?}", site.to);
+    for path in &site.paths {
+        rules.push_str(&format!("\n{} {:?}", path.prefix, path.behaviour));
+        for content in &path.contents {
+            rules.push_str(&format!("\n{:?} {:?}", content.extensions, content.behaviour));
+        }
+    }
+    let scope = responses.scope(&rules);
+    Some(SiteCache { responses: Arc::clone(responses), policy: Arc::new(policy), scope })
+}
+
+fn sites(
+    config: &Config,
+    names: Vec<String>,
+    previous: Option<&Global>,
+    responses: &Arc<Responses>,
+) -> Vec<Site> {
     let sites = config.sites.iter().zip(names).map(|(site, name)| {
         // With the same limits, requests in flight stay counted; with others, counting starts again.
         let same = |before: &&Site| before.name == name && *before.gate.settings() == site.limits;
         let before = previous.and_then(|global| global.sites.iter().find(same));
         let gate = before.map_or_else(|| Gate::new(site.limits), |site| Arc::clone(&site.gate));
-        Site { name, gate, forwarded_from: site.forwarded_from.as_slice().into() }
+        let cache = site_cache(site, &name, responses);
+        Site { name, gate, forwarded_from: site.forwarded_from.as_slice().into(), cache }
     });
     sites.collect()
 }

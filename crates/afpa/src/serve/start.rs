@@ -10,7 +10,7 @@ use afpa_config::{Config, Io, ListenerNumbers, human_size};
 use afpa_fast_path::{
     AttachedPrograms, Availability, FastPathView, KernelScope, RunningFastPath, StartParts,
 };
-use afpa_module_http::{DocRoot, Http, HttpCounters};
+use afpa_module_http::{DocRoot, Http, HttpCounters, Responses};
 use afpa_proxy::probe::HealthProber;
 use afpa_server::worker::WorkerContext;
 use afpa_server::{Address, BoundListener, Engine, Rings, Settings};
@@ -40,6 +40,8 @@ pub(crate) struct Server {
     pub(super) admin: Engine<Admin>,
     pub(super) observed: Arc<Observed>,
     pub(super) arena: Arena,
+    /// The answers of servers that are kept.
+    pub(super) responses: Arc<Responses>,
     /// Whether workers can wait by completion.
     pub(super) has_rings: bool,
     pub(super) numbers: ListenerNumbers,
@@ -65,8 +67,17 @@ impl Server {
         let mut numbers = ListenerNumbers::default();
         let privileged = Privileged::prepare(config, &mut numbers)?;
         privileged.drop_privileges()?;
-        let Privileged { identity, descriptors, arena, opened, control, admin, fast_path, rings } =
-            privileged;
+        let Privileged {
+            identity,
+            descriptors,
+            arena,
+            responses,
+            opened,
+            control,
+            admin,
+            fast_path,
+            rings,
+        } = privileged;
         let (waiting, has_rings) = (waiting(&opened.config, &rings), !rings.is_empty());
         check_readable(&opened, identity.as_ref())?;
 
@@ -78,7 +89,8 @@ impl Server {
             Availability::Without(_) => None,
         });
         police::configure(&police, &config);
-        let serving = content.serve(&config, None, &police);
+        let responses = Responses::new(convert::shared_cache(&config), responses);
+        let serving = content.serve(&config, None, &police, &responses);
         let prober = update_prober(None, &config, &serving)?;
         // A log is always built when none is running.
         let (access_log, sinks) = access_log.unwrap_or_default();
@@ -119,6 +131,7 @@ impl Server {
             admin,
             observed,
             arena,
+            responses,
             has_rings,
             numbers,
             prober,
@@ -137,6 +150,8 @@ struct Privileged {
     identity: Option<Identity>,
     descriptors: Limit,
     arena: Arena,
+    /// For the answers of servers.
+    responses: Arena,
     opened: Opened,
     control: Option<BoundListener>,
     admin: Option<BoundListener>,
@@ -149,13 +164,17 @@ impl Privileged {
     fn prepare(config: Config, numbers: &mut ListenerNumbers) -> anyhow::Result<Self> {
         let [descriptors, _] = privileges::raise_limits(Needs {
             descriptors: (config.limits.connections + config.cache.open_files + 256) as u64,
-            locked_memory: config.cache.pinned_limit as u64,
+            locked_memory: (config.cache.pinned_limit + config.shared_cache.limit) as u64,
         });
         let identity = Identity::find(config.user.as_deref(), config.group.as_deref())?;
         let owner = identity.as_ref();
         let arena = Arena::new(config.cache.pinned_limit).with_context(|| {
             let size = human_size(config.cache.pinned_limit as u64);
             format!("cannot reserve {size} for the cache: lower [cache] pinned_limit")
+        })?;
+        let responses = Arena::new(config.shared_cache.limit).with_context(|| {
+            let size = human_size(config.shared_cache.limit as u64);
+            format!("cannot reserve {size} for the shared cache: lower [shared_cache] limit")
         })?;
         let opened = Opened::open(config, numbers, &[], owner)?;
         let config = &opened.config;
@@ -175,7 +194,17 @@ impl Privileged {
             }
         }
         let rings = Rings::prepare(config.workers, convert::io(config));
-        Ok(Self { identity, descriptors, arena, opened, control, admin, fast_path, rings })
+        Ok(Self {
+            identity,
+            descriptors,
+            arena,
+            responses,
+            opened,
+            control,
+            admin,
+            fast_path,
+            rings,
+        })
     }
 
     fn drop_privileges(&self) -> anyhow::Result<()> {
