@@ -56,6 +56,8 @@ pub struct Labelled<'a, H> {
     pub labels: &'a [Vec<u8>],
     /// Header data of the protocol module.
     pub header: H,
+    /// Bytes that this takes up beside the arena, roughly.
+    pub header_bytes: usize,
     /// Its bytes, if it has any.
     pub payload: Option<Payload>,
     /// For the replacement policy.
@@ -77,9 +79,10 @@ impl<H> Cache<H> {
     /// # Errors
     /// [`Overtaken`] when one of its labels was purged after `since`.
     pub fn list(&self, new: Labelled<'_, H>, now: Seconds) -> Result<Arc<Object<H>>, Overtaken<H>> {
-        let Labelled { key, labels, header, payload, family, hint, since } = new;
+        let Labelled { key, labels, header, header_bytes, payload, family, hint, since } = new;
         let content = Content {
             header,
+            header_bytes,
             payloads: payload.into_iter().collect(),
             stamp: Stamp::default(),
             coverage: Coverage::Watched,
@@ -158,7 +161,7 @@ pub(crate) struct Journal {
 }
 
 /// Purges that are remembered. What was asked for before the oldest of them is not listed, whatever it is.
-const REMEMBERED: usize = 4096;
+const REMEMBERED: usize = 16_384;
 
 impl Journal {
     pub(crate) fn add(&mut self, number: u64, labels: Labels) {

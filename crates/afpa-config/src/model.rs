@@ -16,7 +16,7 @@ use crate::filters::SiteFilter;
 use crate::finding::Location;
 use crate::hints::SiteHint;
 use crate::settings::Instance;
-use crate::shared_cache::{SharedCache, SiteCache};
+use crate::shared_cache::{CacheMode, SharedCache, SiteCache};
 use crate::units::Listen;
 
 /// A configuration with every value resolved for this machine.
@@ -437,6 +437,8 @@ pub struct Behaviour {
     pub to: Option<String>,
     /// How a client stays with one server of the group; `None`: as the group says.
     pub affinity: Option<Affinity>,
+    /// Which answers of its servers are kept; `None`: as the site says.
+    pub cache: Option<CacheMode>,
     /// What replaces the prefix.
     pub rewrite: Option<String>,
     /// Redirected, to this URL.

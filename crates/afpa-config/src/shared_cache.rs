@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use afpa_framework::Network;
+
 use crate::choice::choice;
+use crate::model::SiteSettings;
 use crate::reader::Section;
 use crate::rules;
 use crate::units::{Amount, KIB, MIB, Unfit};
@@ -89,12 +92,24 @@ pub struct SiteCache {
     pub bypass_cookies: Vec<String>,
     /// Requests with these fields do not use the cache.
     pub bypass_headers: Vec<String>,
+    /// Whose PURGE requests are obeyed.
+    pub purge_from: Vec<Network>,
     /// Answers for one URL.
     pub variants: usize,
     /// Whether Cache-Control of requests is obeyed.
     pub obey_clients: bool,
     /// Whether answers have Cache-Status.
     pub status_field: bool,
+}
+
+impl SiteSettings {
+    /// Which answers of servers are kept in a content group of a path, by their numbers in the router's table.
+    pub fn cache_mode(&self, path: usize, content: usize) -> CacheMode {
+        let path = self.paths.get(path);
+        let content = path.and_then(|path| path.contents.get(content));
+        let own = content.and_then(|content| content.behaviour.cache);
+        own.or_else(|| path?.behaviour.cache).unwrap_or(self.cache.mode)
+    }
 }
 
 impl SharedCache {
@@ -126,6 +141,7 @@ impl SiteCache {
             cookies: Vec::new(),
             bypass_cookies: Vec::new(),
             bypass_headers: Vec::new(),
+            purge_from: Vec::new(),
             variants: 1,
             obey_clients: false,
             status_field: false,
@@ -153,6 +169,7 @@ impl SiteCache {
             cookies: s.texts("cookies", "cookie names", none(), rules::any),
             bypass_cookies: s.texts("bypass_cookies", "cookie names", none(), rules::any),
             bypass_headers: s.texts("bypass_headers", "field names", none(), field_name),
+            purge_from: s.texts("purge_from", "networks", Vec::new(), rules::network),
             variants: s.count("variants", 32, 1..=10_000),
             obey_clients: s.flag("obey_clients", false),
             status_field: s.flag("status_field", false),

@@ -137,6 +137,7 @@ impl Behaviour {
             index: s.texts("index", "file names", Vec::new(), rules::file_name),
             to: s.text_or("to", "server group or server", "none", rules::destination),
             affinity: read_affinity(s),
+            cache: s.choice_or("cache", "site"),
             rewrite: s.text_or("rewrite", "URL path prefix", "none", rules::prefix),
             redirect: s.text_or("redirect", "URL", "none", rules::location),
             redirect_status: s.choice("redirect_status", RedirectStatus::Permanent),

@@ -237,11 +237,18 @@ impl Module for Http {
         let mut plan = None;
         if let Route::Distributed(to) = &routed.route
             && let Some(view) = responses
-            && let Some(lookup) = global.shared_request(parsed, to, now)
+            && let Some((_, Some(set))) = routed.scope
+            && let Some(lookup) = global.shared_request(parsed, (to, set), (peer, now))
         {
             match shared::look_up::look_up(view, keys, lookup) {
                 Found::Bypass => {}
                 Found::Ask(asks) => plan = Some(asks),
+                Found::MayNotPurge => routed.route = Route::Error(Status::FORBIDDEN),
+                Found::Purged(count) => {
+                    let text = format!("{count}\n");
+                    let page = ("text/plain; charset=utf-8", text.as_bytes());
+                    return Cached::Hit(responder.fixed(asked, Status::OK, page, out));
+                }
                 Found::NotThere => routed.route = Route::Error(Status::GATEWAY_TIMEOUT),
                 Found::Hit(object, stored) => {
                     responder.counters.shared_hits.add(1);

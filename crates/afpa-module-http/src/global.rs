@@ -14,6 +14,7 @@ use afpa_router::{Router, SiteId};
 use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
 use crate::scope_stats::ScopeTable;
+use crate::shared::look_up::SiteCache;
 use crate::shared::{Responses, StoredResponse};
 use crate::site::Site;
 
@@ -29,6 +30,8 @@ pub struct Global {
     pub groups: Vec<ServerGroup>,
     /// The answers of servers that are kept, for all sites.
     pub responses: Option<Arc<Responses>>,
+    /// How a request set uses them, by its number; `None`: not at all.
+    pub caches: Vec<Option<SiteCache>>,
     /// Limits on request heads.
     pub limits: RequestLimits,
     /// Most bytes of request content that are read and thrown away to keep a connection.
@@ -55,13 +58,14 @@ impl Global {
         let roots = vec![root];
         let (counted_sets, police) = (0, Police::default());
         let router = None;
-        let responses = None;
+        let (responses, caches) = (None, Vec::new());
         Arc::new(Global {
             router,
             roots,
             sites,
             groups,
             responses,
+            caches,
             limits,
             body_limit,
             counted_sets,

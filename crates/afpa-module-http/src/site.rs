@@ -9,8 +9,6 @@ use afpa_proxy::forwarded;
 use afpa_proxy::limit::Gate;
 use afpa_proxy::request::Origin;
 
-use crate::shared::look_up::SiteCache;
-
 /// What a site is apart from its routes, which the router has.
 pub struct Site {
     /// Its name in logs and metrics.
@@ -19,8 +17,6 @@ pub struct Site {
     pub gate: Arc<Gate>,
     /// Routers in front whose X-Forwarded-For is trusted to name the client.
     pub forwarded_from: Arc<[Network]>,
-    /// What of the answers of its servers is kept; `None`: nothing.
-    pub cache: Option<SiteCache>,
 }
 
 impl Site {

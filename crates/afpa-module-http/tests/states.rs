@@ -36,7 +36,6 @@ impl Bench {
             name: "site".to_owned(),
             gate: Gate::new(LimitSettings::default()),
             forwarded_from: Arc::default(),
-            cache: None,
         });
         let mut http =
             Http::new(global, Arc::clone(&counters), Box::new(NoAccessLog), Arc::new(|| {}));

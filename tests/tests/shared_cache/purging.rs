@@ -69,6 +69,29 @@ fn a_soft_purge_has_the_server_asked() {
     assert_eq!(requests[1].field("If-None-Match").as_deref(), Some("\"e\""));
 }
 
+#[test]
+fn the_purge_method_is_for_those_who_may() {
+    let origin = numbered();
+    let get = |proxy: &Server, method: &str, fields: &str| {
+        let request = format!("{method} /tagged HTTP/1.1\r\nHost: test\r\n{fields}\r\n");
+        let answer = proxy.connect().exchange(request);
+        (answer.status, answer.text().to_owned())
+    };
+    let proxy = origin.proxy("purge_from = [\"127.0.0.0/8\"]");
+    assert_eq!(get(&proxy, "GET", "").1, "1");
+    assert_eq!(get(&proxy, "PURGE", ""), (200, "1\n".to_owned()));
+    assert_eq!(get(&proxy, "GET", "").1, "2");
+    assert_eq!(get(&proxy, "PURGE", "Surrogate-Key: green blue\r\n").1, "1\n");
+    assert_eq!(get(&proxy, "GET", "").1, "3");
+
+    let closed = origin.proxy("purge_from = [\"192.0.2.1\"]");
+    assert_eq!(get(&closed, "PURGE", "").0, 403);
+    let before = origin.count("/tagged");
+    let passes = origin.proxy("");
+    get(&passes, "PURGE", "");
+    assert_eq!(origin.count("/tagged"), before + 1, "it is a method like others");
+}
+
 /// A server whose content has a version. An answer takes the version when the request comes, and leaves when
 /// it is told to.
 struct Versioned {

@@ -199,6 +199,20 @@ fn the_operator_decides_about_keys_times_and_bypasses() {
 }
 
 #[test]
+fn a_path_may_keep_more_or_less_than_its_site() {
+    let origin = counting("Cache-Control: max-age=60\r\n");
+    let to = origin.to();
+    let proxy = origin.proxy(&format!(
+        "mode = \"off\"\n[[site.path]]\nprefix = \"/kept/\"\nto = \"{to}\"\ncache = \"auto\""
+    ));
+    for (target, count) in [("/kept/a", 1), ("/other", 2)] {
+        proxy.get(target);
+        proxy.get(target);
+        assert_eq!(origin.count(target), count, "{target}");
+    }
+}
+
+#[test]
 fn what_is_kept_outlives_a_reload() {
     let origin = counting("Cache-Control: max-age=60\r\n");
     let proxy = origin.proxy("");

@@ -21,7 +21,7 @@ fn put(
     let room = cache.reserve_now(path.len(), 1 << 20).expect("room");
     let (key, payload) = (Key::new(0, path.as_bytes()), Some(Payload::Pinned(room.freeze())));
     let (family, hint) = (Family::Other, Hint::default());
-    let new = Labelled { key, labels, header: 1, payload, family, hint, since };
+    let new = Labelled { key, labels, header: 1, header_bytes: 8, payload, family, hint, since };
     cache.list(new, Seconds(1))
 }
 

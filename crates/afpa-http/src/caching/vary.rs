@@ -73,16 +73,32 @@ fn order(out: &mut Vec<u8>, begin: usize) {
         }
     }
     out.truncate(kept);
-    let tail = out.get(begin..).unwrap_or_default();
-    let sorted = tail.split(|&byte| byte == b',').is_sorted();
-    if !sorted {
-        let mut members: Vec<Vec<u8>> =
-            tail.split(|&byte| byte == b',').map(<[u8]>::to_vec).collect();
-        members.sort_unstable();
-        members.dedup();
-        out.truncate(begin);
-        out.extend_from_slice(&members.join(&b','));
+    sort(out, begin);
+}
+
+/// Members of a list that are sorted; longer lists stay as they are, and have a key of their own.
+const MOST_SORTED: usize = 32;
+
+/// Sorts the members from `begin` on, in the memory behind them.
+fn sort(out: &mut Vec<u8>, begin: usize) {
+    let end = out.len();
+    let mut members = [(0, 0); MOST_SORTED];
+    let mut count = 0;
+    let mut from = begin;
+    for member in out.get(begin..).unwrap_or_default().split(|&byte| byte == b',') {
+        let Some(place) = members.get_mut(count) else { return };
+        *place = (from, from + member.len());
+        from += member.len() + 1;
+        count += 1;
     }
+    let members = members.get_mut(..count).unwrap_or_default();
+    members.sort_unstable_by(|a, b| out.get(a.0..a.1).cmp(&out.get(b.0..b.1)));
+    for &mut (from, to) in members {
+        out.push(b',');
+        out.extend_from_within(from..to);
+    }
+    out.copy_within(end + 1.., begin);
+    out.truncate(end);
 }
 
 /// Whether a stored response in one language may answer a request with another Accept-Language: the language

@@ -2,13 +2,12 @@
 
 use std::rc::Rc;
 
-use afpa_framework::Now;
 use afpa_proxy::exchange::{Core, Job};
 
 use super::client::Nobody;
 use super::fetch::Fetch;
 use super::look_up::{Fetching, SiteCache};
-use super::run::{ClientHead, Round};
+use super::run::{ClientHead, Lead, Round};
 
 /// Asks the server, in a task of its own on this core.
 pub(super) fn validate(
@@ -17,7 +16,6 @@ pub(super) fn validate(
     head: ClientHead<'_>,
     mut job: Job,
     core: Rc<Core>,
-    _now: Now,
 ) {
     let (bytes, limits) = (head.bytes.to_vec(), head.limits);
     tokio::task::spawn_local(async move {
@@ -29,7 +27,8 @@ pub(super) fn validate(
             let hash = cache.responses.hash(&fetching.primary);
             let mut round = Round { cache: &cache, fetching, head, tries: 0 };
             let mut nobody = Nobody::default();
-            round.lead(&mut job, &core, &mut nobody, (fetch, hash)).await;
+            let lead = Lead { fetch, hash, keeps: true };
+            round.lead(&mut job, &core, &mut nobody, lead).await;
         }
         if let Some(stored) = stored.as_ref().and_then(|object| object.header().response()) {
             stored.end_validation();

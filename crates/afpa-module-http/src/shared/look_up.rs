@@ -4,16 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afpa_cache::{Lookup, Moment, Object, Seconds, View};
-use afpa_framework::Now;
+use afpa_framework::{Client, Now};
 use afpa_http::caching::cache_status::Forward;
 use afpa_http::caching::reuse::{self, Reuse, Stored};
 use afpa_http::caching::store::Requested;
 use afpa_http::caching::{RequestControl, vary};
 use afpa_http::{BodyLength, Known, Method, Request};
 use afpa_proxy::exchange;
+use afpa_router::RequestSetId;
 
 use super::key::{self, KeyRoom, Place};
 use super::policy::{CachePolicy, lists};
+use super::purge;
 use super::responses::Responses;
 use super::stored::{Kind, StoredResponse};
 use crate::global::Global;
@@ -40,6 +42,10 @@ pub(crate) enum Found<'v> {
     NotThere,
     /// A server has to be asked.
     Ask(Box<Plan>),
+    /// It was a purge, of so many answers.
+    Purged(usize),
+    /// It is a purge, but not from this client.
+    MayNotPurge,
 }
 
 /// How a server is asked.
@@ -84,21 +90,23 @@ pub(crate) struct Distributed<'a, 's, 'b> {
     pub(crate) request: &'a Request<'s, 'b>,
     /// The path for the server.
     pub(crate) path: &'a [u8],
+    pub(crate) client: Client,
     pub(crate) now: Now,
 }
 
 impl Global {
-    /// A distributed request as the cache of its site sees it, if the site has one.
+    /// A distributed request of a request set as the cache sees it, if it has one.
     pub(crate) fn shared_request<'a, 's, 'b>(
         &'a self,
         request: &'a Request<'s, 'b>,
-        to: &remote::Distributed<'a>,
-        now: Now,
+        (to, set): (&remote::Distributed<'a>, RequestSetId),
+        (client, now): (Client, Now),
     ) -> Option<Distributed<'a, 's, 'b>> {
+        let cache = self.caches.get(set.0 as usize)?.as_ref()?;
         let site = self.sites.get(to.site.0 as usize)?;
         let exchange = &*self.groups.get(to.group.0 as usize)?.settings;
-        let (cache, believed) = (site.cache.as_ref()?, !site.forwarded_from.is_empty());
-        Some(Distributed { cache, exchange, believed, request, path: to.path, now })
+        let believed = !site.forwarded_from.is_empty();
+        Some(Distributed { cache, exchange, believed, request, path: to.path, client, now })
     }
 }
 
@@ -111,7 +119,7 @@ pub(crate) fn look_up<'v>(
     let Distributed { cache, request, now, .. } = asked;
     let SiteCache { responses, policy, .. } = cache;
     if !request.method.is_get_or_head() {
-        return unsafe_method(cache, request);
+        return purge::by_method(&asked).unwrap_or_else(|| unsafe_method(cache, request));
     }
     let Some(survey) = Survey::of(policy, request) else {
         responses.counts.bypassed.fetch_add(1, Ordering::Relaxed);

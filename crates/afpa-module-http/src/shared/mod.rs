@@ -22,6 +22,7 @@ mod key;
 pub(crate) mod look_up;
 mod passes;
 mod policy;
+mod purge;
 mod responses;
 pub(crate) mod run;
 mod stored;

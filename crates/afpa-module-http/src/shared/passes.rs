@@ -19,23 +19,26 @@ impl Default for Passes {
 
 impl Passes {
     pub(crate) fn note(&self, hash: u64, until: u64) {
-        self.place(hash).store((hash & !SECONDS) | (until & SECONDS), Ordering::Relaxed);
+        if let Some(place) = self.place(hash) {
+            place.store((hash & !SECONDS) | (until & SECONDS), Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn forget(&self, hash: u64) {
-        if self.place(hash).load(Ordering::Relaxed) & !SECONDS == hash & !SECONDS {
-            self.place(hash).store(0, Ordering::Relaxed);
+        let place = self.place(hash);
+        let own = |place: &&AtomicU64| place.load(Ordering::Relaxed) & !SECONDS == hash & !SECONDS;
+        if let Some(place) = place.filter(own) {
+            place.store(0, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn has(&self, hash: u64, now: u64) -> bool {
-        let entry = self.place(hash).load(Ordering::Relaxed);
+        let entry = self.place(hash).map_or(0, |place| place.load(Ordering::Relaxed));
         entry & !SECONDS == hash & !SECONDS && entry & SECONDS > now
     }
 
-    #[allow(clippy::indexing_slicing)] // The index is below the length, which is a power of two.
-    fn place(&self, hash: u64) -> &AtomicU64 {
-        &self.0[hash as usize & (PLACES - 1)]
+    fn place(&self, hash: u64) -> Option<&AtomicU64> {
+        self.0.get(hash as usize & (PLACES - 1))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use afpa_framework::Network;
 use afpa_http::caching::ResponseFacts;
 use afpa_http::caching::freshness::{Arrival, Heuristic, lifetime};
 use afpa_http::caching::store::SetCookie;
@@ -61,6 +62,8 @@ pub struct CachePolicy {
     pub bypass_cookies: Vec<String>,
     /// Requests with one of these fields do not use the cache.
     pub bypass_fields: Vec<String>,
+    /// Whose PURGE requests are obeyed; nobody's: they go to the server.
+    pub purge_from: Vec<Network>,
     /// Answers that are kept for one URL because of its Vary.
     pub variants: usize,
     /// Bytes of the longest answer that is kept.
@@ -87,6 +90,7 @@ impl Default for CachePolicy {
             cookies: Vec::new(),
             bypass_cookies: Vec::new(),
             bypass_fields: Vec::new(),
+            purge_from: Vec::new(),
             variants: 32,
             largest: 4 << 20,
             obey_clients: false,

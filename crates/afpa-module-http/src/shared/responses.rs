@@ -23,7 +23,7 @@ use super::stored::{Draft, Kind, StoredResponse};
 pub struct Responses {
     cache: Arc<Cache<StoredResponse>>,
     hasher: RandomState,
-    fetches: Box<[Mutex<Fetches>]>,
+    fetches: Mutex<Fetches>,
     passes: Passes,
     /// Numbers of sites with their rules.
     scopes: Mutex<HashMap<String, u32>>,
@@ -108,15 +108,13 @@ pub enum Purge {
     All,
 }
 
-const SHARDS: usize = 16;
-
 impl Responses {
     /// An empty cache in an arena of its own, so that the files of sites keep theirs.
     pub fn new(settings: CacheSettings, arena: Arena) -> Arc<Self> {
         Arc::new(Self {
             cache: Cache::new(settings, arena),
             hasher: RandomState::new(),
-            fetches: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            fetches: Mutex::default(),
             passes: Passes::default(),
             scopes: Mutex::default(),
             buffered: AtomicUsize::new(0),
@@ -200,7 +198,7 @@ impl Responses {
     /// The fetch that is under way for a key, if a request that comes now may have its answer; else `new`, which
     /// is that from now on, and `true`.
     pub(super) fn join(&self, key: &[u8], new: &Arc<Fetch>) -> (Arc<Fetch>, bool) {
-        let mut fetches = self.shard(key);
+        let mut fetches = self.fetches();
         if let Some(held) = fetches.get(key)
             && held.is_open()
             && !self.cache.is_purged_since(held.since, &held.labels, |text| text.starts_with(b"t"))
@@ -213,16 +211,14 @@ impl Responses {
 
     /// Nobody joins this fetch any more.
     pub(super) fn leave(&self, key: &[u8], fetch: &Arc<Fetch>) {
-        let mut fetches = self.shard(key);
+        let mut fetches = self.fetches();
         if fetches.get(key).is_some_and(|held| Arc::ptr_eq(held, fetch)) {
             fetches.remove(key);
         }
     }
 
-    #[allow(clippy::indexing_slicing)] // The index is below the number of shards.
-    fn shard(&self, key: &[u8]) -> MutexGuard<'_, Fetches> {
-        let shard = self.hash(key) as usize % SHARDS;
-        self.fetches[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    fn fetches(&self) -> MutexGuard<'_, Fetches> {
+        self.fetches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lists a response whose content is complete. `None`: it was purged meanwhile, or there is no room.
@@ -244,10 +240,19 @@ impl Responses {
         let (payload, len) = content.map_or((None, 0), |(payload, len)| (Some(payload), len));
         let path = if vary.is_empty() { place.primary } else { place.variant };
         let key = Key::new(0, path);
+        let header_bytes = draft.bytes();
         let header = StoredResponse::of(draft, len);
         let since = place.since;
-        let new =
-            Labelled { key: key.clone(), labels: &labels, header, payload, family, hint, since };
+        let new = Labelled {
+            key: key.clone(),
+            labels: &labels,
+            header,
+            header_bytes,
+            payload,
+            family,
+            hint,
+            since,
+        };
         let object = self.cache.list(new, seconds).ok()?;
         if !vary.is_empty() {
             self.note_variant(policy, place, key, vary, seconds);
@@ -273,7 +278,16 @@ impl Responses {
             let header = StoredResponse::index(names);
             let (family, hint) = (Family::default(), Hint::default());
             let (labels, since) = (place.labels, place.since);
-            let new = Labelled { key: primary, labels, header, payload: None, family, hint, since };
+            let new = Labelled {
+                key: primary,
+                labels,
+                header,
+                header_bytes: policy.variants.saturating_mul(size_of::<Key>()),
+                payload: None,
+                family,
+                hint,
+                since,
+            };
             self.cache.list(new, now).ok()
         });
         if let Some(index) = index

@@ -71,7 +71,7 @@ pub(crate) async fn run<C: ClientStream>(
         && let Some(object) = fetching.stored.clone()
     {
         let (now, tells) = (client.cached_now(), cache.policy.status_field);
-        background::validate(cache, fetching, head, job.again(), Rc::clone(core), now);
+        background::validate(cache, fetching, head, job.again(), Rc::clone(core));
         let stored = object.header().response().map(|response| response.at(now));
         let ttl = stored.map(|stored| stored.lifetime as i64 - stored.age as i64);
         let outcome = ttl.map(|ttl| Outcome::Hit { ttl });
@@ -87,6 +87,15 @@ pub(super) struct Round<'a> {
     pub(super) fetching: Fetching,
     pub(super) head: ClientHead<'a>,
     pub(super) tries: u32,
+}
+
+/// The lead of a fetch.
+pub(super) struct Lead {
+    pub(super) fetch: Arc<Fetch>,
+    /// Of its key.
+    pub(super) hash: u64,
+    /// Whether others may follow, so that the exchange goes on if the client leaves before the head has come.
+    pub(super) keeps: bool,
 }
 
 /// How often a request begins anew because whoever it followed has gone, or what was to be validated has.
@@ -110,11 +119,11 @@ impl Round<'_> {
                 || self.tries > TRIES
                 || responses.passes().has(hash, now.steady_ms() / 1000);
             if alone {
-                return self.lead(job, core, client, (fetch, hash)).await;
+                return self.lead(job, core, client, Lead { fetch, hash, keeps: false }).await;
             }
             let (joined, leads) = responses.join(&self.fetching.primary, &fetch);
             if leads {
-                return self.lead(job, core, client, (fetch, hash)).await;
+                return self.lead(job, core, client, Lead { fetch, hash, keeps: true }).await;
             }
             let (why, stored, collapsed) = (self.fetching.why, Ok(()), true);
             let outcome = Outcome::Forwarded { why, status: None, stored, collapsed };
@@ -159,14 +168,15 @@ impl Round<'_> {
         job: &mut Job,
         core: &Rc<Core>,
         client: &mut C,
-        (fetch, hash): (Arc<Fetch>, u64),
+        lead: Lead,
     ) -> Ran {
+        let Lead { fetch, hash, keeps } = lead;
         let responses = Arc::clone(&self.cache.responses);
         let primary = self.fetching.primary.clone();
         let _leading = Leading { responses: &responses, primary: &primary, fetch: &fetch };
         loop {
             let own = job.head.clone();
-            let asking = Rc::new(self.asking(&fetch, hash, client.cached_now()));
+            let asking = Rc::new(self.asking(&fetch, (hash, keeps), client.cached_now()));
             if asking.validates {
                 condition(&mut job.head, &asking);
             }
@@ -215,9 +225,8 @@ impl Round<'_> {
         }
     }
 
-    fn asking(&self, fetch: &Arc<Fetch>, hash: u64, now: Now) -> Asking {
-        let Fetching { primary, labels, since, requested, why, stored, collapses, .. } =
-            &self.fetching;
+    fn asking(&self, fetch: &Arc<Fetch>, (hash, keeps): (u64, bool), now: Now) -> Asking {
+        let Fetching { primary, labels, since, requested, why, stored, .. } = &self.fetching;
         let validates = stored.as_ref().is_some_and(|object| {
             object.header().response().is_some_and(|stored| stored.draft.facts.has_validator())
         });
@@ -236,7 +245,7 @@ impl Round<'_> {
             validates,
             asked_unix: now.unix(),
             fetch: Arc::clone(fetch),
-            keeps: Rc::new(Cell::new(*collapses)),
+            keeps: Rc::new(Cell::new(keeps)),
             came: RefCell::default(),
         }
     }

@@ -217,6 +217,12 @@ impl Draft {
         })
     }
 
+    /// Bytes that it takes up, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        let tags: usize = self.tags.iter().map(Vec::len).sum();
+        size_of::<Self>() + self.head.len() + self.not_modified.len() + tags
+    }
+
     /// The draft with the fields of a 304 in the place of its own (RFC 9111 section 3.2).
     pub(crate) fn freshened<'b, F>(&self, lines: F, about: Circumstances<'_>) -> Option<Draft>
     where

@@ -126,10 +126,13 @@ pub(super) fn shared_cache(config: &Config) -> CacheSettings {
     }
 }
 
-/// What of the answers of a site's servers is kept; `None`: nothing.
-pub(super) fn cache_policy(site: &config::SiteSettings) -> Option<CachePolicy> {
+/// What of the answers of a site's servers is kept in this mode; `None`: nothing.
+pub(super) fn cache_policy(
+    site: &config::SiteSettings,
+    mode: config::CacheMode,
+) -> Option<CachePolicy> {
     let cache = &site.cache;
-    let mode = match cache.mode {
+    let mode = match mode {
         config::CacheMode::Auto => Mode::Auto,
         config::CacheMode::Heuristic => Mode::Heuristic,
         config::CacheMode::Off => return None,
@@ -159,6 +162,7 @@ pub(super) fn cache_policy(site: &config::SiteSettings) -> Option<CachePolicy> {
         cookies: cache.cookies.clone(),
         bypass_cookies: cache.bypass_cookies.clone(),
         bypass_fields: cache.bypass_headers.clone(),
+        purge_from: cache.purge_from.clone(),
         variants: cache.variants,
         largest: cache.max_object,
         obey_clients: cache.obey_clients,

@@ -1,5 +1,6 @@
 //! What the workers serve from.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use afpa_router::{Action, RequestSet, Router};
 use anyhow::Context as _;
 
 use super::convert;
-use afpa_config::{Config, Hierarchy, SiteSettings};
+use afpa_config::{CacheMode, Config, Hierarchy, SiteSettings};
 
 /// What the workers serve from.
 pub(super) struct Serving {
@@ -96,9 +97,10 @@ impl Content {
     ) -> Serving {
         let Content { router, names, roots, cache, compressor } = self;
         let global = Global {
+            caches: caches(config, router.as_deref(), &names, responses),
             router,
             roots,
-            sites: sites(config, names, previous, responses),
+            sites: sites(config, names, previous),
             groups: groups(config, previous),
             responses: Some(Arc::clone(responses)),
             limits: convert::request_limits(config),
@@ -110,9 +112,32 @@ impl Content {
     }
 }
 
-/// What of the answers of a site's servers is kept. What was kept under other rules is not found any more.
-fn site_cache(site: &SiteSettings, name: &str, responses: &Arc<Responses>) -> Option<SiteCache> {
-    let policy = convert::cache_policy(site)?;
+/// How the request sets use the shared cache. What was kept under other rules is not found any more.
+fn caches(
+    config: &Config,
+    router: Option<&Router>,
+    names: &[String],
+    responses: &Arc<Responses>,
+) -> Vec<Option<SiteCache>> {
+    let mut known: HashMap<(u32, CacheMode), Option<SiteCache>> = HashMap::new();
+    let sets = router.map_or(&[][..], |router| router.sets()).iter();
+    let caches = sets.map(|set| {
+        let index = set.site.0 as usize;
+        let (site, name) = (config.sites.get(index)?, names.get(index)?);
+        let mode = site.cache_mode(set.path, set.content);
+        let cache = known.entry((set.site.0, mode));
+        cache.or_insert_with(|| site_cache(site, mode, name, responses)).clone()
+    });
+    caches.collect()
+}
+
+fn site_cache(
+    site: &SiteSettings,
+    mode: CacheMode,
+    name: &str,
+    responses: &Arc<Responses>,
+) -> Option<SiteCache> {
+    let policy = convert::cache_policy(site, mode)?;
     // Where a path is written does not matter, so that an edit elsewhere in the file keeps what is there.
     let mut rules = format!("{name}\n{:?}\n{policy:?}", site.to);
     for path in &site.paths {
@@ -125,19 +150,13 @@ fn site_cache(site: &SiteSettings, name: &str, responses: &Arc<Responses>) -> Op
     Some(SiteCache { responses: Arc::clone(responses), policy: Arc::new(policy), scope })
 }
 
-fn sites(
-    config: &Config,
-    names: Vec<String>,
-    previous: Option<&Global>,
-    responses: &Arc<Responses>,
-) -> Vec<Site> {
+fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<Site> {
     let sites = config.sites.iter().zip(names).map(|(site, name)| {
         // With the same limits, requests in flight stay counted; with others, counting starts again.
         let same = |before: &&Site| before.name == name && *before.gate.settings() == site.limits;
         let before = previous.and_then(|global| global.sites.iter().find(same));
         let gate = before.map_or_else(|| Gate::new(site.limits), |site| Arc::clone(&site.gate));
-        let cache = site_cache(site, &name, responses);
-        Site { name, gate, forwarded_from: site.forwarded_from.as_slice().into(), cache }
+        Site { name, gate, forwarded_from: site.forwarded_from.as_slice().into() }
     });
     sites.collect()
 }
