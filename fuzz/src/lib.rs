@@ -107,6 +107,47 @@ fn decode(wire: &[u8], step: usize) -> Option<(Vec<u8>, usize, bool)> {
     Some((content, at, decoder.is_done()))
 }
 
+/// Caching: the bytes are field lines, of a request and of a response at once. The secondary key is the same each
+/// time and holds no byte that separates keys but those that it wrote; what must not be used stale is not.
+pub fn caching(data: &[u8]) {
+    use afpa_http::caching::{RequestControl, ResponseFacts, fields, freshness, reuse, vary};
+    with_fields(data, |request| {
+        let lines = request.fields().map(|(name, value)| (name.as_bytes(), value));
+        let facts = ResponseFacts::of(200, lines.clone(), &["CDN-Cache-Control"]);
+        let heuristic = Some(freshness::Heuristic::default());
+        let lifetime = freshness::lifetime(&facts, 784_111_777, heuristic);
+        assert!(lifetime <= 1 << 31 && facts.age <= 1 << 31);
+        let control =
+            RequestControl::of(values(request, "cache-control"), values(request, "pragma"));
+        let age = lifetime.saturating_add(1);
+        let (control_of, grace) = (facts.control, u64::MAX);
+        let stored = reuse::Stored { control: control_of, lifetime, age, purged: false, grace };
+        if control_of.must_revalidate || control_of.no_cache {
+            assert!(matches!(reuse::judge(&stored, &control), reuse::Reuse::Validate(_)));
+            assert!(!reuse::may_replace_error(&stored, &control));
+        }
+        if let Some(names) = vary::names(values(request, "vary")) {
+            let key = || {
+                let mut key = Vec::new();
+                vary::put_key(&names, request, &mut key);
+                key
+            };
+            assert_eq!(key(), key());
+            let ends = key().iter().filter(|&&byte| byte == b'\n').count();
+            assert_eq!(ends, names.len());
+        }
+        for (name, value) in lines {
+            assert!(fields::tags(name, value).iter().all(|tag| !tag.contains(&b'\n')));
+        }
+    });
+}
+
+/// The values of the lines of a field.
+fn values<'b>(request: &Request<'_, 'b>, wanted: &'static str) -> impl Iterator<Item = &'b [u8]> {
+    let lines = request.fields().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
+    lines.map(|(_, value)| value)
+}
+
 /// Conditions and ranges: the bytes are field lines; what is selected lies within the
 /// representation, and the length of a multipart body is exact.
 pub fn selection(data: &[u8]) {

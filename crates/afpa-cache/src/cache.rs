@@ -2,6 +2,7 @@
 //! misses calls [`Cache::begin`].
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
@@ -10,6 +11,7 @@ use foldhash::fast::RandomState;
 
 use crate::chooser::Chooser;
 use crate::key::{Key, KeyRef};
+use crate::labels::{Labels, Moment};
 use crate::mailbox::Mailbox;
 use crate::object::{Checked, Content, Epoch, Object, Payload, Seconds};
 use crate::overtaken::{Changed, Overtaken};
@@ -28,6 +30,8 @@ pub struct Cache<H> {
     hasher: RandomState,
     epoch: Arc<Epoch>,
     table: Mutex<Table<H>>,
+    /// How many purges of labels there were. It changes under the table's lock.
+    purges: AtomicU64,
     /// What the thread that chooses the policy has found.
     pub(crate) chooser: OnceLock<Chooser>,
 }
@@ -40,7 +44,8 @@ impl<H> Cache<H> {
         let limit = arena.usage().limit;
         let table = Table::new(settings.clone(), limit, hasher.clone(), Arc::clone(&epoch));
         let (table, chooser) = (Mutex::new(table), OnceLock::new());
-        Arc::new(Cache { settings, arena, hasher, epoch, table, chooser })
+        let purges = AtomicU64::new(0);
+        Arc::new(Cache { settings, arena, hasher, epoch, table, purges, chooser })
     }
 
     /// Room for `len` bytes in the arena, if need be after ejecting others. Blocks for up to
@@ -173,8 +178,62 @@ impl<H> Cache<H> {
         self.change(|table, _| table.depends_on(id, path));
     }
 
+    pub(crate) fn purges_done(&self) -> u64 {
+        self.purges.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn list_labelled(
+        &self,
+        key: Key,
+        labels: &[Vec<u8>],
+        content: Content<H>,
+        since: Moment,
+        now: Seconds,
+    ) -> Result<Arc<Object<H>>, Overtaken<H>> {
+        let checked = Checked { epoch: self.epoch.current(), at: now };
+        self.change(|table, after| {
+            table.list_labelled(key, labels, content, (since, checked), after)
+        })
+    }
+
+    /// The purge counts from the moment at which it has happened: with the lock held, before the objects go.
+    pub(crate) fn purge_labelled(&self, labels: Labels) -> usize {
+        self.change(|table, after| {
+            let number = self.purges.fetch_add(1, Ordering::AcqRel) + 1;
+            let count = table.purge_labels(number, labels);
+            table.sweep(AT_ONCE, after);
+            count
+        })
+    }
+
+    pub(crate) fn recall_labelled(
+        &self,
+        labels: Labels,
+        show: &mut dyn FnMut(&Object<H>),
+    ) -> usize {
+        self.change(|table, _| {
+            let number = self.purges.fetch_add(1, Ordering::AcqRel) + 1;
+            table.recall_labels(number, labels, show)
+        })
+    }
+
+    /// Releases what a purge of many objects has left. Takes the lock often, each time for a short while: for a
+    /// thread of its own.
+    pub fn sweep(&self) {
+        while self.change(|table, after| table.sweep(AT_ONCE, after)) {}
+    }
+
+    pub(crate) fn purged_since(
+        &self,
+        since: Moment,
+        labels: &[Vec<u8>],
+        also: &dyn Fn(&[u8]) -> bool,
+    ) -> bool {
+        self.table().purged_since(since, labels, also)
+    }
+
     /// Ejects pinned objects of at least `needed` bytes in total. Returns how many bytes were ejected.
-    fn eject_pinned(&self, needed: usize) -> usize {
+    pub(crate) fn eject_pinned(&self, needed: usize) -> usize {
         self.change(|table, after| table.eject_pinned(needed, after))
     }
 
@@ -223,6 +282,9 @@ impl<H> fmt::Debug for Cache<H> {
         f.debug_struct("Cache").field("stats", &self.stats()).finish_non_exhaustive()
     }
 }
+
+/// Purged objects that are taken out with the lock held.
+const AT_ONCE: usize = 512;
 
 /// How often `reserve` ejects within its wait.
 const PAUSES: u32 = 4;

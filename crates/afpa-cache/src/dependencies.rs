@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use crate::policy::ObjectId;
@@ -18,7 +18,61 @@ pub(crate) struct Dependencies {
     sites: HashMap<u32, BTreeMap<Arc<[u8]>, Dependents>>,
 }
 
-type Dependents = SmallVec<[ObjectId; 2]>;
+/// Those that depend on one path. Most paths have one; a label may have as many as there are objects, and each
+/// of them must leave in constant time.
+enum Dependents {
+    Few(SmallVec<[ObjectId; 2]>),
+    Many(HashSet<ObjectId>),
+}
+
+/// More dependents than these are held in a hash table.
+const FEW: usize = 16;
+
+impl Dependents {
+    fn of(id: ObjectId) -> Dependents {
+        Dependents::Few(SmallVec::from_slice(&[id]))
+    }
+
+    fn contains(&self, id: ObjectId) -> bool {
+        match self {
+            Dependents::Few(few) => few.contains(&id),
+            Dependents::Many(many) => many.contains(&id),
+        }
+    }
+
+    fn add(&mut self, id: ObjectId) {
+        match self {
+            Dependents::Few(few) if few.len() < FEW => few.push(id),
+            Dependents::Few(few) => {
+                *self = Dependents::Many(few.iter().copied().chain([id]).collect());
+            }
+            Dependents::Many(many) => drop(many.insert(id)),
+        }
+    }
+
+    /// Returns whether none is left.
+    fn remove(&mut self, id: ObjectId) -> bool {
+        match self {
+            Dependents::Few(few) => few.retain(|held| *held != id),
+            Dependents::Many(many) => drop(many.remove(&id)),
+        }
+        self.len() == 0
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Dependents::Few(few) => few.len(),
+            Dependents::Many(many) => many.len(),
+        }
+    }
+
+    fn put_into(&self, found: &mut Vec<ObjectId>) {
+        match self {
+            Dependents::Few(few) => found.extend(few),
+            Dependents::Many(many) => found.extend(many),
+        }
+    }
+}
 
 /// A path as the index holds it. The dependent keeps it for its own removal.
 pub(crate) type DependencyPath = Arc<[u8]>;
@@ -29,15 +83,15 @@ impl Dependencies {
         let path = trimmed(path);
         let paths = self.sites.entry(site).or_default();
         if let Some((held, dependents)) = paths.get_key_value(path) {
-            if dependents.contains(&id) {
+            if dependents.contains(id) {
                 return None;
             }
             let held = Arc::clone(held);
-            paths.get_mut(path)?.push(id);
+            paths.get_mut(path)?.add(id);
             return Some(held);
         }
         let held: DependencyPath = path.into();
-        paths.insert(Arc::clone(&held), SmallVec::from_slice(&[id]));
+        paths.insert(Arc::clone(&held), Dependents::of(id));
         Some(held)
     }
 
@@ -45,8 +99,7 @@ impl Dependencies {
     pub(crate) fn remove(&mut self, site: u32, path: &DependencyPath, id: ObjectId) {
         let Some(paths) = self.sites.get_mut(&site) else { return };
         let Some(dependents) = paths.get_mut(path) else { return };
-        dependents.retain(|dependent| *dependent != id);
-        if dependents.is_empty() {
+        if dependents.remove(id) {
             paths.remove(path);
         }
         if paths.is_empty() {
@@ -57,7 +110,23 @@ impl Dependencies {
     /// All that depend on `path` itself.
     pub(crate) fn on(&self, site: u32, path: &[u8]) -> Vec<ObjectId> {
         let found = self.sites.get(&site).and_then(|paths| paths.get(trimmed(path)));
-        found.map(|dependents| dependents.to_vec()).unwrap_or_default()
+        let mut ids = Vec::with_capacity(found.map_or(0, Dependents::len));
+        found.inspect(|dependents| dependents.put_into(&mut ids));
+        ids
+    }
+
+    /// All that depend on a path that begins with these bytes, each once.
+    pub(crate) fn beginning(&self, site: u32, prefix: &[u8]) -> Vec<ObjectId> {
+        let mut found = Vec::new();
+        let Some(paths) = self.sites.get(&site) else { return found };
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let all = paths.range::<[u8], _>(from);
+        for (_, dependents) in all.take_while(|(path, _)| path.starts_with(prefix)) {
+            dependents.put_into(&mut found);
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     /// All that depend on `path` or on anything below it, each once.
@@ -66,12 +135,26 @@ impl Dependencies {
         let path = trimmed(path);
         let mut found = self.on(site, path);
         if path.is_empty() {
-            found.extend(paths.values().flatten());
+            paths.values().for_each(|dependents| dependents.put_into(&mut found));
         } else {
             // `0` is the byte after `/`: the range holds what begins with "path/" and nothing else.
             let (first, last) = ([path, b"/"].concat(), [path, b"0"].concat());
             let below = (Bound::Included(&first[..]), Bound::Excluded(&last[..]));
-            found.extend(paths.range::<[u8], _>(below).flat_map(|(_, dependents)| dependents));
+            let below = paths.range::<[u8], _>(below);
+            below.for_each(|(_, dependents)| dependents.put_into(&mut found));
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// All that depend on a path that fits, each once.
+    pub(crate) fn fitting(&self, site: u32, fits: &dyn Fn(&[u8]) -> bool) -> Vec<ObjectId> {
+        let mut found = Vec::new();
+        for (path, dependents) in self.sites.get(&site).into_iter().flatten() {
+            if fits(path) {
+                dependents.put_into(&mut found);
+            }
         }
         found.sort_unstable();
         found.dedup();
@@ -81,7 +164,7 @@ impl Dependencies {
     /// Pairs of path and dependent, for the invariants.
     #[cfg(debug_assertions)]
     pub(crate) fn pairs(&self) -> usize {
-        self.sites.values().flat_map(BTreeMap::values).map(|dependents| dependents.len()).sum()
+        self.sites.values().flat_map(BTreeMap::values).map(Dependents::len).sum()
     }
 
     /// Whether `id` is noted at `path`.
@@ -90,7 +173,7 @@ impl Dependencies {
         self.sites
             .get(&site)
             .and_then(|paths| paths.get(path))
-            .is_some_and(|dependents| dependents.contains(&id))
+            .is_some_and(|dependents| dependents.contains(id))
     }
 }
 
@@ -144,6 +227,32 @@ mod tests {
         index.remove(0, &path, ObjectId(1));
         assert!(index.on(0, b"a").is_empty());
         assert!(index.sites.is_empty());
+    }
+
+    #[test]
+    fn many_dependents_are_added_and_removed_like_few() {
+        let mut index = Dependencies::default();
+        let all = 0..100;
+        for id in all.clone() {
+            assert!(index.add(0, b"x", ObjectId(id)).is_some());
+            assert!(index.add(0, b"x", ObjectId(id)).is_none());
+        }
+        let path: DependencyPath = (*b"x").into();
+        for id in all {
+            let mut there = ids(index.on(0, b"x"));
+            there.sort_unstable();
+            assert_eq!(there, (id..100).collect::<Vec<_>>());
+            index.remove(0, &path, ObjectId(id));
+        }
+        assert!(index.sites.is_empty());
+    }
+
+    #[test]
+    fn a_beginning_ends_at_a_byte() {
+        let index = index(&["ua/b", "ua/bc", "ua", "ub", "tx"]);
+        assert_eq!(ids(index.beginning(0, b"ua/b")), [0, 1]);
+        assert_eq!(ids(index.beginning(0, b"u")), [0, 1, 2, 3]);
+        assert!(index.beginning(0, b"v").is_empty() && index.beginning(1, b"").is_empty());
     }
 
     proptest! {

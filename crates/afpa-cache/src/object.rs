@@ -25,6 +25,7 @@ pub struct Object<H> {
     coverage: Coverage,
     family: Family,
     hint: Hint,
+    header_bytes: usize,
     pinned_bytes: usize,
     open_files: usize,
     dropped: AtomicBool,
@@ -125,6 +126,11 @@ impl<H> Object<H> {
         self.pinned_bytes
     }
 
+    /// Bytes that its header data points at, as far as the module has said.
+    pub(crate) fn header_bytes(&self) -> usize {
+        self.header_bytes
+    }
+
     /// Descriptors that its payloads keep open.
     pub fn open_files(&self) -> usize {
         self.open_files
@@ -144,7 +150,7 @@ impl<H> Object<H> {
     }
 
     pub(crate) fn new(id: ObjectId, key: Key, content: Content<H>, birth: Birth) -> Object<H> {
-        let Content { header, payloads, stamp, coverage, family, hint } = content;
+        let Content { header, header_bytes, payloads, stamp, coverage, family, hint } = content;
         let (mut pinned_bytes, mut open_files) = (0, 0);
         for payload in &payloads {
             match payload {
@@ -161,6 +167,7 @@ impl<H> Object<H> {
             coverage,
             family,
             hint,
+            header_bytes,
             pinned_bytes,
             open_files,
             dropped: AtomicBool::new(false),
@@ -189,7 +196,8 @@ impl<H> Object<H> {
             at: Seconds(self.confirmed_at.load(Ordering::Relaxed)),
         };
         let epoch = Arc::clone(&self.epoch);
-        let content = Content { header, payloads, stamp, coverage, family, hint };
+        let header_bytes = self.header_bytes;
+        let content = Content { header, header_bytes, payloads, stamp, coverage, family, hint };
         let birth = Birth { checked, last: self.last, max_age_unwatched, epoch };
         Object::new(id, self.key.clone(), content, birth)
     }
@@ -235,6 +243,8 @@ impl<H> fmt::Debug for Object<H> {
 /// What the protocol module supplies of an object.
 pub(crate) struct Content<H> {
     pub(crate) header: H,
+    /// Bytes that it points at, where the module says so.
+    pub(crate) header_bytes: usize,
     pub(crate) payloads: Payloads,
     pub(crate) stamp: Stamp,
     pub(crate) coverage: Coverage,
@@ -282,6 +292,7 @@ mod tests {
         let checked = Checked { epoch: epoch.current(), at: Seconds(100) };
         let content = Content {
             header: (),
+            header_bytes: 0,
             payloads: Payloads::new(),
             stamp: Stamp::default(),
             coverage,

@@ -18,6 +18,7 @@ use crate::model::{
 };
 use crate::reader::{Reader, Section};
 use crate::rules;
+use crate::shared_cache::SharedCache;
 use crate::tls::{CertificateFiles, Tls};
 use crate::units::{Amount, GIB, KIB, MIB};
 
@@ -42,6 +43,7 @@ impl Config {
             certificates: Vec::new(),
             acme: acme::read(reader.section("acme")),
             cache: Cache::read(reader.section("cache"), machine.memory),
+            shared_cache: SharedCache::read(reader.section("shared_cache"), machine.memory),
             coherency: Coherency::read(reader.section("coherency")),
             fast_path: FastPath::read(reader.section("fast_path")),
             compression: Compression::read(reader),

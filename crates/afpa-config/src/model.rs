@@ -17,6 +17,7 @@ use crate::filters::SiteFilter;
 use crate::finding::Location;
 use crate::hints::SiteHint;
 use crate::settings::Instance;
+use crate::shared_cache::{CacheMode, SharedCache, SiteCache};
 use crate::tls::{CertificateFiles, Tls};
 use crate::units::Listen;
 
@@ -47,6 +48,8 @@ pub struct Config {
     pub acme: AcmeSettings,
     /// `[cache]`.
     pub cache: Cache,
+    /// `[shared_cache]`.
+    pub shared_cache: SharedCache,
     /// `[coherency]`.
     pub coherency: Coherency,
     /// `[fast_path]`.
@@ -402,6 +405,8 @@ pub struct SiteSettings {
     pub forwarded_from: Vec<Network>,
     /// `[site.limits]`.
     pub limits: LimitSettings,
+    /// `[site.cache]`.
+    pub cache: SiteCache,
     /// Every `[[site.hint]]`.
     pub hints: Vec<SiteHint>,
     /// Bytes of the longest page that includes others, expanded.
@@ -459,6 +464,8 @@ pub struct Behaviour {
     pub to: Option<String>,
     /// How a client stays with one server of the group; `None`: as the group says.
     pub affinity: Option<Affinity>,
+    /// Which answers of its servers are kept; `None`: as the site says.
+    pub cache: Option<CacheMode>,
     /// What replaces the prefix.
     pub rewrite: Option<String>,
     /// Redirected, to this URL.

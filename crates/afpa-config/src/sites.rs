@@ -11,6 +11,7 @@ use crate::items::Item;
 use crate::model::{Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlinks, UrlPath};
 use crate::reader::{Reader, Section};
 use crate::rules;
+use crate::shared_cache::SiteCache;
 use crate::tls;
 use crate::units::{KIB, Listen, MIB};
 
@@ -52,6 +53,7 @@ impl SiteSettings {
             proxy_from: s.texts("proxy_from", "networks", Vec::new(), rules::network),
             forwarded_from: s.texts("forwarded_from", "networks", Vec::new(), rules::network),
             limits: LimitSettings::default(),
+            cache: SiteCache::off(),
             hints: Vec::new(),
             includes_size: s.size("includes_size", MIB, KIB..=64 * MIB),
             filters: Vec::new(),
@@ -65,6 +67,8 @@ impl SiteSettings {
         }
         let limits = reader.within("site.limits", item);
         site.limits = read_limits(reader.at(&limits));
+        let cache = reader.within("site.cache", item);
+        site.cache = SiteCache::read(reader.at(&cache));
         for hint in reader.items("site.hint", Some(item)) {
             site.hints.push(SiteHint::read(reader, &hint));
         }
@@ -141,6 +145,7 @@ impl Behaviour {
             index: s.texts("index", "file names", Vec::new(), rules::file_name),
             to: s.text_or("to", "server group or server", "none", rules::destination),
             affinity: read_affinity(s),
+            cache: s.choice_or("cache", "site"),
             rewrite: s.text_or("rewrite", "URL path prefix", "none", rules::prefix),
             redirect: s.text_or("redirect", "URL", "none", rules::location),
             redirect_status: s.choice("redirect_status", RedirectStatus::Permanent),

@@ -33,7 +33,8 @@ pub enum Connection {
 }
 
 impl Connection {
-    const fn ending(self) -> &'static [u8] {
+    /// The field, if there is one, and the empty line that ends a head.
+    pub const fn ending(self) -> &'static [u8] {
         match self {
             Connection::Implied => b"\r\n",
             Connection::Close => b"Connection: close\r\n\r\n",

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod body;
+pub mod caching;
 pub mod chunked;
 pub mod coding;
 pub mod conditional;

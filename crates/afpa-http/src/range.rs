@@ -43,6 +43,15 @@ pub fn select(
     }
 }
 
+/// As [`select`], when it is known that the ranges count: there is no If-Range, or it has been evaluated.
+pub fn select_current(request: &Request<'_, '_>, length: u64, max_ranges: usize) -> Ranges {
+    if !request.has(Known::Range) || request.method != Method::Get || max_ranges == 0 {
+        return Ranges::Whole;
+    }
+    let set = request.only(Known::Range).and_then(byte_ranges);
+    set.map_or(Ranges::Whole, |set| resolve(set, length, max_ranges))
+}
+
 /// The value of Content-Range for a part (RFC 9110 section 14.4): `bytes first-last/length`.
 pub fn content_range(range: &Range<u64>, length: u64) -> String {
     debug_assert!(range.start < range.end && range.end <= length);

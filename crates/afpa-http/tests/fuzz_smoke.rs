@@ -39,6 +39,11 @@ const FRAGMENTS: &[&[u8]] = &[
     b"Content-Length: 5\r\n",
     b"Transfer-Encoding: chunked\r\n",
     b"99999999999999999999",
+    b"Cache-Control: ",
+    b"CDN-Cache-Control: ",
+    b"max-age=",
+    b"no-cache=\"",
+    b"Vary: ",
 ];
 
 #[test]
@@ -54,6 +59,11 @@ fn target() {
 #[test]
 fn chunked() {
     smoke("chunked", targets::chunked, FRAGMENTS);
+}
+
+#[test]
+fn caching() {
+    smoke("caching", targets::caching, FRAGMENTS);
 }
 
 #[test]

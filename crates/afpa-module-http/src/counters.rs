@@ -12,6 +12,10 @@ use crate::scope_stats::ScopeTable;
 pub struct HttpCounters {
     /// Requests answered from the core's view of the cache.
     pub hits: Counter,
+    /// Requests that a stored answer of a server answered at once.
+    pub shared_hits: Counter,
+    /// Content bytes of stored answers.
+    pub shared_bytes: Counter,
     /// Requests that went to a helper thread.
     pub misses: Counter,
     /// Requests that went to servers.
@@ -30,6 +34,8 @@ impl Default for HttpCounters {
     fn default() -> Self {
         Self {
             hits: Counter::default(),
+            shared_hits: Counter::default(),
+            shared_bytes: Counter::default(),
             misses: Counter::default(),
             remote: Counter::default(),
             content_bytes: Counter::default(),

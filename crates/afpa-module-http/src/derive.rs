@@ -11,6 +11,7 @@ use afpa_framework::{
     AccessSink, Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox,
     Persistence, Receipt, Secured, Timeout, Waiting,
 };
+use afpa_http::caching::cache_status::Outcome;
 use afpa_http::{BodyLength, FieldSlots, Request, Status, Version, body::BodySkipper, request};
 use afpa_police::Refusal;
 use afpa_proxy::exchange;
@@ -25,6 +26,8 @@ use crate::remote::{ExchangedRequest, Remote};
 use crate::respond::Responder;
 use crate::route::{self, PathRoom, Route};
 use crate::scope_stats::ScopeTable;
+use crate::shared::answer::Answering;
+use crate::shared::{self, Found, KeyRoom, StoredResponse};
 use crate::uncached::{LoadedRequest, Uncached};
 
 pub use miss::Missed;
@@ -34,6 +37,9 @@ pub struct Http {
     global: Arc<Global>,
     /// This core's view of the cache that all roots share.
     view: Option<View<HttpHeader>>,
+    /// This core's view of the answers of servers that are kept.
+    responses: Option<View<StoredResponse>>,
+    keys: KeyRoom,
     responder: Responder,
     /// This core's counters of sites and request sets.
     scopes: Arc<ScopeTable>,
@@ -79,6 +85,8 @@ impl Http {
         counters.set_scopes(&scopes);
         Self {
             view: global.view(&wake),
+            responses: global.response_view(&wake),
+            keys: KeyRoom::default(),
             global,
             scopes,
             responder: Responder::new(counters, sink),
@@ -96,6 +104,7 @@ impl Http {
         self.responder.counters.set_scopes(&self.scopes);
         self.global = global;
         self.view = self.global.view(&self.wake);
+        self.responses = self.global.response_view(&self.wake);
     }
 
     /// Sends the records of answered requests to another sink from now on.
@@ -214,7 +223,9 @@ impl Module for Http {
         'b: 's,
         's: 'm,
     {
-        let Self { global, view, responder, scopes, core, left, paths, tls, .. } = self;
+        let Self {
+            global, view, responses, keys, responder, scopes, core, left, paths, tls, ..
+        } = self;
         tls.clone_from(&connection.tls);
         let (parsed, peer) = (&request.parsed, connection.client);
         let refused = refusal(global, peer, now);
@@ -246,8 +257,35 @@ impl Module for Http {
             let asked = Asked { source: "hit", ..asked };
             return Cached::Hit(responder.object(asked, object, root.settings(), out));
         }
+        let mut plan = None;
+        if let Route::Distributed(to) = &routed.route
+            && let Some(view) = responses
+            && let Some((_, Some(set))) = routed.scope
+            && let Some(lookup) =
+                global.shared_request(parsed, (to, set), (peer, connection.tls.is_some(), now))
+        {
+            match shared::look_up::look_up(view, keys, lookup) {
+                Found::Bypass => {}
+                Found::Ask(asks) => plan = Some(asks),
+                Found::MayNotPurge => routed.route = Route::Error(Status::FORBIDDEN),
+                Found::Purged(count) => {
+                    let text = format!("{count}\n");
+                    let page = ("text/plain; charset=utf-8", text.as_bytes());
+                    return Cached::Hit(responder.fixed(asked, Status::OK, page, out));
+                }
+                Found::NotThere => routed.route = Route::Error(Status::GATEWAY_TIMEOUT),
+                Found::Hit(object, stored) => {
+                    responder.counters.shared_hits.add(1);
+                    let ttl = stored.lifetime as i64 - stored.age as i64;
+                    let told = lookup.cache.policy.status_field.then_some(Outcome::Hit { ttl });
+                    let asked = Asked { source: "hit", ..asked };
+                    let answering = Answering { object, told };
+                    return Cached::Hit(responder.stored(asked, answering, out));
+                }
+            }
+        }
         let (head, route) = (request.head, routed.route);
-        Cached::Miss(Missed { asked, head, route, global, responder, core })
+        Cached::Miss(Missed { asked, head, route, plan, global, responder, core })
     }
 
     fn derive_miss_response(
@@ -333,12 +371,18 @@ impl Module for Http {
         if let Some(view) = &mut self.view {
             view.flush_touches();
         }
+        if let Some(view) = &mut self.responses {
+            view.flush_touches();
+        }
         self.core.pool.tick(now.steady_ms());
         self.responder.sink.flush();
     }
 
     fn release_dropped(&mut self) {
         if let Some(view) = &mut self.view {
+            view.release_dropped();
+        }
+        if let Some(view) = &mut self.responses {
             view.release_dropped();
         }
     }

@@ -14,6 +14,8 @@ use afpa_router::{Router, SiteId};
 use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
 use crate::scope_stats::ScopeTable;
+use crate::shared::look_up::SiteCache;
+use crate::shared::{Responses, StoredResponse};
 use crate::site::Site;
 
 /// What the modules of all cores serve from.
@@ -26,6 +28,10 @@ pub struct Global {
     pub sites: Vec<Site>,
     /// Server groups, likewise.
     pub groups: Vec<ServerGroup>,
+    /// The answers of servers that are kept, for all sites.
+    pub responses: Option<Arc<Responses>>,
+    /// How a request set uses them, by its number; `None`: not at all.
+    pub caches: Vec<Option<SiteCache>>,
     /// Limits on request heads.
     pub limits: RequestLimits,
     /// Most bytes of request content that are read and thrown away to keep a connection.
@@ -60,11 +66,14 @@ impl Global {
         let roots = vec![root];
         let (counted_sets, police) = (0, Police::default());
         let (router, challenges) = (None, None);
+        let (responses, caches) = (None, Vec::new());
         Arc::new(Global {
             router,
             roots,
             sites,
             groups,
+            responses,
+            caches,
             limits,
             body_limit,
             counted_sets,
@@ -84,6 +93,13 @@ impl Global {
     pub(crate) fn view(&self, wake: &Arc<dyn Fn() + Send + Sync>) -> Option<View<HttpHeader>> {
         let wake = Arc::clone(wake);
         self.cache().map(|cache| cache.view(Box::new(move || wake())))
+    }
+
+    pub(crate) fn response_view(
+        &self,
+        wake: &Arc<dyn Fn() + Send + Sync>,
+    ) -> Option<View<StoredResponse>> {
+        self.responses.as_ref().map(|responses| responses.view(wake))
     }
 
     /// The counters of the sites and request sets that there are now. A scope that was there before, by

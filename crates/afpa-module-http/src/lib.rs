@@ -30,6 +30,7 @@ mod respond;
 mod route;
 mod scope_stats;
 mod settings;
+mod shared;
 mod site;
 mod uncached;
 
@@ -43,5 +44,7 @@ pub use path_rule::PathRule;
 pub use remote::{ExchangedRequest, Remote};
 pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};
 pub use settings::{Charset, Compression, DocRootSettings, FileHint, FilterRule};
+pub use shared::look_up::SiteCache;
+pub use shared::{CachePolicy, Mode, Purge, QueryRule, Responses, SharedStats, StoredResponse};
 pub use site::Site;
 pub use uncached::{LoadedRequest, Uncached};

@@ -18,6 +18,9 @@ use afpa_router::{self as router, GroupId, SiteId};
 use crate::asked::{Asked, KeptRequest};
 use crate::global::{Global, ServerGroup};
 use crate::respond::Responder;
+use crate::shared::answer::Answering;
+use crate::shared::run::{Answer, ClientHead, Ran};
+use crate::shared::{self, Plan};
 use crate::site::Site;
 
 /// A request that a server of a server group answers.
@@ -25,6 +28,8 @@ pub struct Remote {
     pub(crate) request: KeptRequest,
     /// What the exchange needs of it.
     pub(crate) job: Box<Job>,
+    /// How the shared cache is used.
+    pub(crate) plan: Option<Box<Plan>>,
     /// It counts against the limits of the site until it is finished.
     pub(crate) _permit: Option<Permit>,
 }
@@ -33,6 +38,8 @@ pub struct Remote {
 pub struct ExchangedRequest {
     remote: Remote,
     report: Report,
+    /// A stored response that is the answer, and has not been sent.
+    answer: Option<Answer>,
 }
 
 /// Why a distributed request goes to no server.
@@ -126,6 +133,7 @@ pub(crate) fn prepare(
         affinity: Some(affinity),
         names_server: asker.names_server,
         hsts: asker.hsts.cloned(),
+        tap: None,
     };
     Ok((Box::new(job), permit))
 }
@@ -173,8 +181,15 @@ impl Remote {
         core: Rc<Core>,
         client: &mut C,
     ) -> ExchangedRequest {
-        let report = exchange::run(&mut self.job, &core, client).await;
-        ExchangedRequest { remote: self, report }
+        let Ran { report, answer } = match self.plan.take() {
+            None => Ran { report: exchange::run(&mut self.job, &core, client).await, answer: None },
+            Some(plan) => {
+                let (bytes, limits) = (&self.request.head[..], self.request.limits);
+                let head = ClientHead { bytes, limits };
+                shared::run::run(*plan, head, &mut self.job, &core, client).await
+            }
+        };
+        ExchangedRequest { remote: self, report, answer }
     }
 }
 
@@ -202,7 +217,10 @@ impl ExchangedRequest {
         now: Now,
         out: &mut Outbox,
     ) -> Persistence {
-        let Self { remote: Remote { request, job, .. }, report } = self;
+        let Self { remote: Remote { request, job, .. }, report, answer } = self;
+        if let Some(answer) = answer {
+            return self.answer_stored(answer, responder, peer, now, out);
+        }
         responder.counters.remote.add(1);
         if let Some(scope) = request.scope() {
             scope.took(duration_us(request.arrived.unix_us, now.unix_us));
@@ -230,6 +248,28 @@ impl ExchangedRequest {
             return recorded.map_or(Persistence::Close, |()| persistence);
         }
         persistence
+    }
+
+    /// Answers from a stored response.
+    fn answer_stored(
+        &self,
+        answer: &Answer,
+        responder: &mut Responder,
+        peer: Client,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Persistence {
+        if let Some(scope) = self.remote.request.scope() {
+            scope.took(duration_us(self.remote.request.arrived.unix_us, now.unix_us));
+        }
+        let told = answer.outcome.filter(|_| answer.tells);
+        let answering = Answering { object: &answer.object, told };
+        let must_close = !self.remote.job.keep_alive;
+        let answered = self.with_request(peer, now, |asked| {
+            let asked = Asked { source: answer.source, must_close, ..asked };
+            responder.stored(asked, answering, out)
+        });
+        answered.unwrap_or(Persistence::Close)
     }
 
     /// Parses the request again: only answers that are rare, or recorded, need that.

@@ -27,7 +27,7 @@ use crate::header::{HttpHeader, Variant};
 use crate::settings::DocRootSettings;
 
 /// Content up to this size is copied behind its head; larger content is sent from the cache object.
-const GATHERED: u64 = 16 * 1024;
+pub(crate) const GATHERED: u64 = 16 * 1024;
 
 /// What a core needs to write answers.
 pub(crate) struct Responder {
@@ -192,7 +192,7 @@ impl Responder {
     /// Whether the connection persists (RFC 9112 section 9.3). A client that waits for 100 (Continue) and gets a
     /// final answer instead may or may not send its content, so the connection has to end. A client that has asked
     /// for the end sends no further request (section 9.6), but what it sends of this one may be on its way.
-    fn connection(&self, asked: Asked<'_, '_, '_>) -> (Connection, Persistence) {
+    pub(crate) fn connection(&self, asked: Asked<'_, '_, '_>) -> (Connection, Persistence) {
         let request = asked.request;
         if request.version == Version::Http2 {
             // The engine ends the connection, by a frame.
@@ -224,12 +224,23 @@ impl Responder {
 
     /// Counts the answer, and records it: at once, or when its parts have been sent.
     fn note(&mut self, asked: Asked<'_, '_, '_>, status: Status, length: u64, out: &mut Outbox) {
-        self.counters.answered(status, length);
-        asked.count(status.code());
+        self.note_code(asked, status.code(), length, out);
+    }
+
+    /// As `note`, with a status that a server chose.
+    pub(crate) fn note_code(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        status: u16,
+        length: u64,
+        out: &mut Outbox,
+    ) {
+        self.counters.answered_code(status, length);
+        asked.count(status);
         if !self.sink.enabled() {
             return;
         }
-        let record = record(asked, status.code(), length);
+        let record = record(asked, status, length);
         if out.parts.is_empty() {
             self.sink.record(&record);
         } else {
@@ -287,7 +298,7 @@ fn partial(header: &HttpHeader, variant: &Variant) -> afpa_http::head::HeadBuild
 }
 
 /// A random boundary, from the keys of a new hasher, so that no file can be made to contain it.
-fn boundary() -> Boundary {
+pub(crate) fn boundary() -> Boundary {
     let half = || u128::from(RandomState::new().hash_one(()));
     Boundary::new(half() << 64 | half())
 }

@@ -105,6 +105,7 @@ fn job(place: &str) -> Job {
         affinity: None,
         names_server: false,
         hsts: None,
+        tap: None,
     }
 }
 

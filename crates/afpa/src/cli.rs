@@ -306,12 +306,22 @@ pub struct Stats {
 #[derive(Args, Debug)]
 #[command(after_help = PURGE_EXAMPLES)]
 pub struct Purge {
-    /// URL, or its path alone
-    #[arg(value_name = "URL")]
-    pub url: String,
-    /// Only in the site with this host name [default: that of the URL, else all sites]
+    /// URL, or its path alone; without a query: with any
+    #[arg(value_name = "URL", required_unless_present_any = ["tag", "host"])]
+    pub url: Option<String>,
+    /// Only in the site with this host name [default: that of the URL, else all sites]; without a URL:
+    /// all answers of servers that are kept for it
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
+    /// Everything that begins with the URL, of what is kept of servers
+    #[arg(long, requires = "url")]
+    pub below: bool,
+    /// Everything of servers with this tag (Surrogate-Key, Cache-Tag, Cache-Groups)
+    #[arg(long, value_name = "TAG", conflicts_with_all = ["url", "host"])]
+    pub tag: Option<String>,
+    /// Keep what is kept of servers, but ask them before it is used again
+    #[arg(long)]
+    pub soft: bool,
     /// Which afpa to ask, and how.
     #[command(flatten)]
     pub target: Target,

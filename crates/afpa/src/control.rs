@@ -81,6 +81,12 @@ pub fn path_of_url(url: &str) -> Result<&str, NotAUrl> {
     if path.bytes().any(|byte| byte.is_ascii_control()) { Err(refuse()) } else { Ok(path) }
 }
 
+/// The query of a URL, without its question mark.
+pub fn query_of_url(url: &str) -> Option<&str> {
+    let url = url.split('#').next().unwrap_or(url);
+    url.split_once('?').map(|(_, query)| query)
+}
+
 /// The host of a URL, with its port; a path alone has none.
 pub fn host_of_url(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;

@@ -5,6 +5,7 @@
 //! versions gets its identity at that moment, and the dependencies of the object before.) Each identity is
 //! thus either in `fills` or in `objects`, and each path in the dependency index points at either.
 
+use std::collections::VecDeque;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::dependencies::{Dependencies, DependencyPath};
 use crate::key::{Key, KeyRef};
+use crate::labels::Journal;
 use crate::mailbox::Mailbox;
 use crate::object::{Birth, Checked, Content, Currency, Epoch, Object, Payloads, Seconds};
 use crate::overtaken::{Changed, Overtaken};
@@ -24,6 +26,7 @@ use crate::settings::{CacheSettings, CacheStats};
 
 mod aftermath;
 mod check;
+mod labelled;
 mod room;
 mod shelf;
 mod views;
@@ -44,6 +47,9 @@ pub(crate) struct Table<H> {
     fills: HashMap<ObjectId, Filling<H>>,
     filling: HashMap<Key, ObjectId, RandomState>,
     dependencies: Dependencies,
+    journal: Journal,
+    /// Purged objects that are still listed.
+    to_sweep: VecDeque<ObjectId>,
     room: Room,
     views: Views,
     residency: Option<Arc<dyn Residency<H>>>,
@@ -98,6 +104,8 @@ impl<H> Table<H> {
             objects: HashMap::new(),
             fills: HashMap::new(),
             dependencies: Dependencies::default(),
+            journal: Journal::default(),
+            to_sweep: VecDeque::new(),
             views: Views::default(),
             residency: None,
             counts: CacheStats::default(),
@@ -109,6 +117,9 @@ impl<H> Table<H> {
     /// The object of `key` for the view at `slot`, which will hold it.
     pub(crate) fn look_up(&mut self, key: KeyRef<'_>, slot: usize) -> Option<Arc<Object<H>>> {
         let entry = self.objects.get_mut(self.by_key.get(&key)?)?;
+        if entry.object.is_dropped() {
+            return None;
+        }
         entry.holders.add(slot);
         Some(Arc::clone(&entry.object))
     }

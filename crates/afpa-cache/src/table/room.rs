@@ -31,13 +31,17 @@ pub(super) struct Demand {
 }
 
 impl Demand {
-    /// Header data is counted without what it points at: only the module knows that.
+    /// Of what header data points at, only that is counted which the module speaks of.
     pub(super) fn of<H>(object: &Object<H>, dependencies: &[DependencyPath]) -> Demand {
         let paths: usize = dependencies.iter().map(|path| path.len() + DEPENDENCY_COST).sum();
         Demand {
             pinned_bytes: object.pinned_bytes(),
             open_files: object.open_files(),
-            bookkeeping: size_of::<Object<H>>() + object.key().path.len() + paths + OBJECT_COST,
+            bookkeeping: size_of::<Object<H>>()
+                + object.header_bytes()
+                + object.key().path.len()
+                + paths
+                + OBJECT_COST,
         }
     }
 

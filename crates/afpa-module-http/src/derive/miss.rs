@@ -14,6 +14,7 @@ use crate::global::Global;
 use crate::remote::{self, Asker, Distributed, NotSent, Remote};
 use crate::respond::Responder;
 use crate::route::{Route, question};
+use crate::shared::Plan;
 use crate::uncached::Uncached;
 
 /// A request that was routed and is not in the cache. It borrows the parts of the module that answer it.
@@ -21,6 +22,8 @@ pub struct Missed<'m, 's, 'b> {
     pub(super) asked: Asked<'m, 's, 'b>,
     pub(super) head: &'b [u8],
     pub(super) route: Route<'m>,
+    /// How the shared cache is used, if it is.
+    pub(super) plan: Option<Box<Plan>>,
     pub(super) global: &'m Global,
     pub(super) responder: &'m mut Responder,
     pub(super) core: &'m Rc<exchange::Core>,
@@ -33,7 +36,7 @@ impl Missed<'_, '_, '_> {
         connection: &mut HttpConnection,
         out: &mut Outbox,
     ) -> Miss<Uncached, Remote> {
-        let Self { asked, head, route, global, responder, core } = self;
+        let Self { asked, head, route, plan, global, responder, core } = self;
         if !matches!(route, Route::Refused(_))
             && let Some(content) = global.challenge(asked.request)
         {
@@ -49,7 +52,7 @@ impl Missed<'_, '_, '_> {
                 });
             }
             Route::Distributed(to) => {
-                let distributing = Distributing { asked, head, global, responder, core };
+                let distributing = Distributing { asked, head, plan, global, responder, core };
                 return distributing.respond(to, connection, out);
             }
             Route::Redirect { status, verdict, path } => {
@@ -83,6 +86,7 @@ impl Missed<'_, '_, '_> {
 struct Distributing<'m, 's, 'b> {
     asked: Asked<'m, 's, 'b>,
     head: &'b [u8],
+    plan: Option<Box<Plan>>,
     global: &'m Global,
     responder: &'m mut Responder,
     core: &'m Rc<exchange::Core>,
@@ -96,7 +100,7 @@ impl Distributing<'_, '_, '_> {
         connection: &mut HttpConnection,
         out: &mut Outbox,
     ) -> Miss<Uncached, Remote> {
-        let Self { asked, head, global, responder, core } = self;
+        let Self { asked, head, plan, global, responder, core } = self;
         let client = match connection.client {
             Client::Ip(client) => Some(client),
             Client::Unix => None,
@@ -113,7 +117,7 @@ impl Distributing<'_, '_, '_> {
                     let mut kept = core.pool.text();
                     kept.extend_from_slice(head);
                     let request = KeptRequest::new(&asked, kept, global.limits);
-                    return Miss::Remote(Remote { request, job, _permit: permit });
+                    return Miss::Remote(Remote { request, job, plan, _permit: permit });
                 }
                 Err(NotSent::Options) => responder.options(asked, out),
                 Err(NotSent::Status(status)) => responder.page(asked, status, out),

@@ -177,7 +177,7 @@ impl Responder {
         }
     }
 
-    pub(super) fn finish_page(
+    pub(crate) fn finish_page(
         &mut self,
         asked: Asked<'_, '_, '_>,
         status: Status,

@@ -132,6 +132,8 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
             settings: Arc::new(plan.exchange.clone()),
         }],
         challenges: None,
+        responses: None,
+        caches: Vec::new(),
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use afpa_framework::{ClientStream, Persistence};
 use afpa_http::{Connection, Version};
 
+use super::tap::{Passing, Tap};
 use super::upload::put_chunk;
 use crate::end::Content;
 use crate::fields::{OwnedNominated, put_last_chunk};
@@ -42,6 +43,8 @@ pub(super) struct Download {
     /// Names of trailer fields that concern only this connection.
     nominated: OwnedNominated,
     interims: u32,
+    /// The client does not get the final response.
+    withheld: bool,
     /// Of the final response.
     pub(super) summary: Summary,
 }
@@ -134,6 +137,7 @@ impl Download {
             phase: Phase::Head,
             nominated: OwnedNominated::default(),
             interims: 0,
+            withheld: false,
             summary: Summary::default(),
         }
     }
@@ -164,7 +168,7 @@ impl Download {
         terms: &Terms<'_>,
         client: &mut C,
         stream: &mut ServerStream,
-        pool: &Pool,
+        (pool, mut tap): (&Pool, Option<&mut (dyn Tap + 'static)>),
     ) -> Result<(bool, Option<Complete>), Broken> {
         let mut moved = false;
         loop {
@@ -182,12 +186,12 @@ impl Download {
                 Phase::Head | Phase::Content(..) => {}
             }
             match self.poll_fill(cx, stream, pool) {
-                Poll::Ready(Ok(0)) => self.end_of_stream()?,
+                Poll::Ready(Ok(0)) => self.end_of_stream(tap.as_deref_mut(), client)?,
                 Poll::Ready(Ok(_)) => {
                     if self.summary.first_byte_us == 0 {
                         self.summary.first_byte_us = client.now().unix_us;
                     }
-                    self.digest(terms, client)?;
+                    self.digest(terms, client, tap.as_deref_mut())?;
                 }
                 Poll::Ready(Err(())) => {
                     return Err(match self.phase {
@@ -271,13 +275,18 @@ impl Download {
     }
 
     /// Parses what arrived, and gathers what is sent to the client.
-    fn digest(&mut self, terms: &Terms<'_>, client: &impl ClientStream) -> Result<(), Broken> {
+    fn digest(
+        &mut self,
+        terms: &Terms<'_>,
+        client: &impl ClientStream,
+        mut tap: Option<&mut (dyn Tap + 'static)>,
+    ) -> Result<(), Broken> {
         while let Phase::Head = self.phase {
-            if !self.digest_head(terms, client)? {
+            if !self.digest_head(terms, client, tap.as_deref_mut())? {
                 return Ok(());
             }
         }
-        self.digest_content()
+        self.digest_content(tap, client)
     }
 
     /// Returns whether a whole head had arrived.
@@ -285,6 +294,7 @@ impl Download {
         &mut self,
         terms: &Terms<'_>,
         client: &impl ClientStream,
+        mut tap: Option<&mut (dyn Tap + 'static)>,
     ) -> Result<bool, Broken> {
         let input = self.buffer.as_deref().and_then(|buffer| buffer.get(self.raw.clone()));
         let mut slots = Slots::default();
@@ -317,9 +327,19 @@ impl Download {
             (true, Version::Http11 | Version::Http2) => Connection::Implied,
             (true, Version::Http10) => Connection::KeepAlive,
         };
-        let now = client.cached_now().unix();
-        let added = Added { set_cookie: terms.set_cookie, hsts: terms.hsts };
-        response.write(&mut self.out, delivery, connection, now, added);
+        let now = client.cached_now();
+        let passing = tap.as_deref_mut().map_or(Passing::On, |tap| tap.head(&response, now));
+        self.withheld = passing == Passing::Withheld;
+        if !self.withheld {
+            let added = Added { set_cookie: terms.set_cookie, hsts: terms.hsts };
+            response.write(&mut self.out, delivery, connection, now.unix(), added);
+            if let Some(tap) = tap.as_deref() {
+                // Before the empty line.
+                self.out.truncate(self.out.len().saturating_sub(2));
+                tap.put_fields(&mut self.out);
+                self.out.extend_from_slice(b"\r\n");
+            }
+        }
         self.summary.keeps = response.keeps;
         self.summary.exact = response.ending.is_exact();
         self.summary.ends_with_connection = delivery == Delivery::Close;
@@ -328,12 +348,23 @@ impl Download {
             self.nominated = response.nominated();
         }
         let content = Content::new(&response.ending);
-        self.phase =
-            if content.is_done() { Phase::Last } else { Phase::Content(content, delivery) };
+        self.phase = match content.is_done() {
+            true => {
+                if let Some(tap) = tap {
+                    tap.whole(now);
+                }
+                Phase::Last
+            }
+            false => Phase::Content(content, delivery),
+        };
         Ok(true)
     }
 
-    fn digest_content(&mut self) -> Result<(), Broken> {
+    fn digest_content(
+        &mut self,
+        mut tap: Option<&mut (dyn Tap + 'static)>,
+        client: &impl ClientStream,
+    ) -> Result<(), Broken> {
         let Phase::Content(content, delivery) = &mut self.phase else { return Ok(()) };
         let Some(buffer) = self.buffer.as_deref() else { return Ok(()) };
         let mut done = false;
@@ -345,7 +376,11 @@ impl Download {
             let at = self.raw.start + progress.data.start;
             self.raw.start += progress.consumed;
             done = progress.done;
+            if let Some(tap) = tap.as_deref_mut() {
+                tap.content(data);
+            }
             match delivery {
+                _ if self.withheld => {}
                 Delivery::Chunked => put_chunk(&mut self.out, data),
                 // Only content that lies in one piece can be sent from the buffer.
                 Delivery::Length(_) if data.len() > GATHERED || self.out.is_empty() => {
@@ -355,19 +390,32 @@ impl Download {
             }
         }
         if done {
-            self.finish_content();
+            self.finish_content(tap, client);
         }
         Ok(())
     }
 
-    fn finish_content(&mut self) {
-        if let Phase::Content(content, Delivery::Chunked) = &self.phase {
+    fn finish_content(
+        &mut self,
+        tap: Option<&mut (dyn Tap + 'static)>,
+        client: &impl ClientStream,
+    ) {
+        if let Some(tap) = tap {
+            tap.whole(client.cached_now());
+        }
+        if let Phase::Content(content, Delivery::Chunked) = &self.phase
+            && !self.withheld
+        {
             put_last_chunk(&mut self.out, content.trailers(), &self.nominated);
         }
         self.phase = Phase::Last;
     }
 
-    fn end_of_stream(&mut self) -> Result<(), Broken> {
+    fn end_of_stream(
+        &mut self,
+        tap: Option<&mut (dyn Tap + 'static)>,
+        client: &impl ClientStream,
+    ) -> Result<(), Broken> {
         match &mut self.phase {
             Phase::Head => {
                 return Err(Broken::Reset { silent: self.summary.first_byte_us == 0 });
@@ -375,7 +423,7 @@ impl Download {
             Phase::Content(content, _) => content.end_of_stream().map_err(|_| Broken::Content)?,
             Phase::Last | Phase::Tunnel => {}
         }
-        self.finish_content();
+        self.finish_content(tap, client);
         Ok(())
     }
 }

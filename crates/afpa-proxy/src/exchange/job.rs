@@ -7,7 +7,7 @@ use std::sync::Arc;
 use afpa_framework::Persistence;
 use afpa_http::{BodyLength, Version};
 
-use super::{Failure, Settings};
+use super::{Failure, Settings, Tap};
 use crate::pool::Pool;
 use crate::request::RequestHead;
 use crate::response::Asked;
@@ -44,6 +44,23 @@ pub struct Job {
     pub names_server: bool,
     /// The value of Strict-Transport-Security that the response is to have, unless the server has sent one.
     pub hsts: Option<Arc<str>>,
+    /// What else sees the response.
+    pub tap: Option<Box<dyn Tap>>,
+}
+
+impl Job {
+    /// The same job once more, without its tap.
+    pub fn again(&self) -> Job {
+        Job {
+            group: Arc::clone(&self.group),
+            settings: Arc::clone(&self.settings),
+            head: self.head.clone(),
+            cookie: self.cookie.clone(),
+            hsts: self.hsts.clone(),
+            tap: None,
+            ..*self
+        }
+    }
 }
 
 /// What the exchanges of one core share.

@@ -10,6 +10,7 @@ mod failure;
 mod job;
 mod relay;
 mod settings;
+mod tap;
 mod tunnel;
 mod upload;
 mod wait;
@@ -27,6 +28,7 @@ use failure::{Fault, RetryPolicy, connect_fault};
 pub use job::{Core, End, Job, Report};
 use relay::{Relay, Relayed};
 pub use settings::Settings;
+pub use tap::{Passing, Tap};
 use wait::{Interrupted, while_client_stays};
 
 /// Passes `job` on to a server, and the server's response to `client`.

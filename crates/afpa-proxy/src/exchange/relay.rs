@@ -8,7 +8,7 @@ use afpa_framework::ClientStream;
 use super::download::{Broken, Complete, Download, Summary, Terms};
 use super::failure::{Failure, Fault, RetryPolicy};
 use super::upload::{Stopped, Upload};
-use super::{Exchange, millis, tunnel};
+use super::{Exchange, Job, millis, tunnel};
 use crate::pool::ServerStream;
 use crate::select::{AttemptOutcome, Lease};
 
@@ -89,31 +89,33 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Relayed> {
         let Self { exchange, stream, upload, download, lease, .. } = self;
-        let (job, core) = (&exchange.job, exchange.core);
+        let core = exchange.core;
+        let Job { head, tap, asked, version, keep_alive, settings, hsts, .. } = &mut *exchange.job;
         let client = &mut *exchange.client;
 
-        let uploaded = match upload.step(cx, job.head.bytes(), client, stream, &core.pool) {
+        let uploaded = match upload.step(cx, head.bytes(), client, stream, &core.pool) {
             Ok(moved) => moved,
             Err(stopped) => return Poll::Ready(self.stopped(stopped)),
         };
         let terms = Terms {
-            asked: job.asked,
-            version: job.version,
+            asked: *asked,
+            version: *version,
             // If the request was not sent as a whole, the rest of its content would be read as a request.
-            keep: job.keep_alive && upload.is_done() && !core.draining.get(),
-            head_limit: job.settings.head_limit.min(super::Settings::MOST_HEAD),
+            keep: *keep_alive && upload.is_done() && !core.draining.get(),
+            head_limit: settings.head_limit.min(super::Settings::MOST_HEAD),
             set_cookie: lease.set_cookie(),
-            hsts: job.hsts.as_deref(),
+            hsts: hsts.as_deref(),
         };
-        let downloaded = match download.step(cx, &terms, client, stream, &core.pool) {
-            Ok((_, Some(Complete::Tunnel))) => return Poll::Ready(Relayed::Tunnelled),
-            Ok((_, Some(Complete::Response { surplus }))) => {
-                let reusable = !surplus && upload.is_done();
-                return Poll::Ready(Relayed::Whole { reusable });
-            }
-            Ok((moved, None)) => moved,
-            Err(broken) => return Poll::Ready(self.broken(broken)),
-        };
+        let downloaded =
+            match download.step(cx, &terms, client, stream, (&core.pool, tap.as_deref_mut())) {
+                Ok((_, Some(Complete::Tunnel))) => return Poll::Ready(Relayed::Tunnelled),
+                Ok((_, Some(Complete::Response { surplus }))) => {
+                    let reusable = !surplus && upload.is_done();
+                    return Poll::Ready(Relayed::Whole { reusable });
+                }
+                Ok((moved, None)) => moved,
+                Err(broken) => return Poll::Ready(self.broken(broken)),
+            };
         if upload.expects_nothing() && client.poll_gone(cx).is_ready() {
             return Poll::Ready(Relayed::ClientGone);
         }

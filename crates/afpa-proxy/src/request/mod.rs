@@ -103,6 +103,25 @@ impl RequestHead {
         self.upgrade
     }
 
+    /// Takes fields out, and puts others in: for a cache, whose conditions go before those of the client.
+    pub fn edit(&mut self, without: &[&str], with: &[(&str, &[u8])]) {
+        let head = std::mem::take(&mut self.bytes);
+        self.bytes.reserve(head.len() + 128);
+        for line in head.split_inclusive(|&byte| byte == b'\n') {
+            let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+            if line == b"\r\n"
+                || without.iter().any(|out| name.eq_ignore_ascii_case(out.as_bytes()))
+            {
+                continue;
+            }
+            self.bytes.extend_from_slice(line);
+        }
+        for (name, value) in with {
+            put(&mut self.bytes, name.as_bytes(), value);
+        }
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
     /// Names of trailer fields that must not be passed on.
     pub(crate) fn nominated(&self) -> &OwnedNominated {
         &self.nominated
@@ -330,7 +349,7 @@ fn put_x_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out:
         let host = said(Kind::XForwardedHost).next().unwrap_or(request.host.as_bytes());
         put(out, b"X-Forwarded-Host", host);
     }
-    let scheme = said(Kind::XForwardedProto).next().unwrap_or(scheme(request, origin));
+    let scheme = said(Kind::XForwardedProto).next().unwrap_or(scheme(request, origin.secure));
     put(out, b"X-Forwarded-Proto", scheme);
 }
 
@@ -362,7 +381,7 @@ fn put_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out: &
         out.push(b'"');
     }
     out.extend_from_slice(b";proto=");
-    out.extend_from_slice(scheme(request, origin));
+    out.extend_from_slice(scheme(request, origin.secure));
     out.extend_from_slice(b"\r\n");
 }
 
@@ -385,9 +404,9 @@ fn put_address(address: IpAddr, out: &mut Vec<u8>) {
 
 /// The scheme by which the client reached this server. A target with `https` came through a machine in front
 /// that terminates TLS.
-fn scheme(request: &Request<'_, '_>, origin: Origin) -> &'static [u8] {
+pub fn scheme(request: &Request<'_, '_>, secure: bool) -> &'static [u8] {
     match request.target {
-        _ if origin.secure => b"https",
+        _ if secure => b"https",
         Target::Absolute { scheme: Scheme::Https, .. } => b"https",
         _ => b"http",
     }

@@ -170,6 +170,22 @@ fn understand<'s, 'b>(
 }
 
 impl Response<'_, '_> {
+    /// The reason phrase.
+    pub fn reason(&self) -> &str {
+        self.reason
+    }
+
+    /// The length that it announces, with content or without.
+    pub fn announced(&self) -> Option<u64> {
+        self.length
+    }
+
+    /// The fields that do not concern this connection alone, without Content-Length.
+    pub fn end_to_end(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
+        let lines = self.lines.iter().map(|line| (line.name.as_bytes(), line.value));
+        lines.filter(|(name, _)| !self.is_hop_by_hop(name) && fields::kind(name) != Kind::Trailer)
+    }
+
     /// Whether a final response follows.
     pub fn is_interim(&self) -> bool {
         self.status < 200 && self.status != 101
@@ -270,18 +286,25 @@ impl Response<'_, '_> {
         for line in self.lines {
             let name = line.name.as_bytes();
             let own = match fields::kind(name) {
-                Kind::Connection
-                | Kind::HopByHop
-                | Kind::ContentLength
-                | Kind::TransferEncoding
-                | Kind::Te
-                | Kind::Upgrade => true,
                 Kind::Trailer if !trailers => true,
-                _ => self.nominated.contains(name),
+                _ => self.is_hop_by_hop(name),
             };
             if !own {
                 put(out, name, line.value);
             }
+        }
+    }
+
+    /// Whether a field concerns only the connection to the server, or how this message is framed.
+    fn is_hop_by_hop(&self, name: &[u8]) -> bool {
+        match fields::kind(name) {
+            Kind::Connection
+            | Kind::HopByHop
+            | Kind::ContentLength
+            | Kind::TransferEncoding
+            | Kind::Te
+            | Kind::Upgrade => true,
+            _ => self.nominated.contains(name),
         }
     }
 }

@@ -61,11 +61,24 @@ pub fn stats(options: &Stats) -> anyhow::Result<()> {
 /// # Errors
 /// When the URL has no path, there is no process to ask, or it does not answer.
 pub fn purge(options: &Purge) -> anyhow::Result<()> {
-    let path = control::path_of_url(&options.url)?;
-    let host = options.host.as_deref().or(control::host_of_url(&options.url));
-    let host = host.map(|host| format!("&host={}", control::escape(host))).unwrap_or_default();
+    let url = options.url.as_deref();
+    let path = url.map(control::path_of_url).transpose()?;
+    let host = options.host.as_deref().or(url.and_then(control::host_of_url));
+    let parameters = [
+        ("path", path),
+        ("query", url.and_then(control::query_of_url)),
+        ("host", host),
+        ("tag", options.tag.as_deref()),
+        ("below", options.below.then_some("yes")),
+        ("soft", options.soft.then_some("yes")),
+    ];
+    let given = parameters.iter().filter_map(|(name, value)| {
+        let value = value.as_ref()?;
+        Some(format!("{name}={}", control::escape(value)))
+    });
+    let given: Vec<String> = given.collect();
     let socket = control::find(&target(&options.target))?;
-    let answer = socket.post(&format!("/purge?path={}{host}", control::escape(path)))?;
+    let answer = socket.post(&format!("/purge?{}", given.join("&")))?;
     print(&format!("{}\n", answer.trim_end()))
 }
 

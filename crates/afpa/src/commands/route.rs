@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 
 use super::print;
 use crate::cli::Route;
-use afpa_config::{Listen, Loaded, Machine, Overrides, Routes, load};
+use afpa_config::{CacheMode, Listen, Loaded, Machine, Overrides, Routes, SiteCache, load};
 
 /// `afpa route URL`.
 ///
@@ -117,7 +117,16 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
                         told.row("file", &format!("{}{below}{index}", root.directory.display()));
                     }
                 }
-                Action::Distributed { .. } => told.row("asks for", &below),
+                Action::Distributed { .. } => {
+                    told.row("asks for", &below);
+                    if let Some(set) = routes.router.set(verdict.set)
+                        && let Some(site) = loaded.config.sites.get(set.site.0 as usize)
+                    {
+                        let mode = site.cache_mode(set.path, set.content);
+                        let told_of = kept(&site.cache, mode, &options.method, &fields);
+                        told.row("cache", &told_of);
+                    }
+                }
                 Action::Redirect(_) => {
                     let location = verdict.location(&question).unwrap_or_default();
                     told.row("location", &String::from_utf8_lossy(&location));
@@ -135,6 +144,49 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
         }
     }
     Ok((told.text, verdict.is_ok()))
+}
+
+/// What the shared cache does with such a request, and why.
+fn kept(cache: &SiteCache, mode: CacheMode, method: &str, fields: &[(String, String)]) -> String {
+    let has = |wanted: &str| fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
+    if mode == CacheMode::Off {
+        return "off: no answer is kept".to_owned();
+    }
+    match method {
+        "GET" => {}
+        "HEAD" => return "answered from what GET has kept, else passed on".to_owned(),
+        "OPTIONS" | "TRACE" | "CONNECT" => return format!("not used for {method}"),
+        "PURGE" if !cache.purge_from.is_empty() => {
+            return "drops what is kept for the URL, for clients in `purge_from`".to_owned();
+        }
+        _ => return format!("{method} drops what is kept for the URL, if it succeeds"),
+    }
+    if let Some(name) = cache.bypass_headers.iter().find(|name| has(name)) {
+        return format!("not used: the request has the field {name} (`bypass_headers`)");
+    }
+    let cookies = fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("cookie"));
+    let cookies = cookies.flat_map(|(_, value)| value.split(';'));
+    let named = |cookie: &str| cookie.trim().split('=').next().unwrap_or_default().to_owned();
+    let lists = |name: &str| {
+        cache.bypass_cookies.iter().any(|listed| match listed.strip_suffix('*') {
+            Some(begin) => name.starts_with(begin),
+            None => name == listed,
+        })
+    };
+    if let Some(name) = cookies.map(named).find(|name| lists(name)) {
+        return format!("not used: the request has the cookie {name} (`bypass_cookies`)");
+    }
+    if has("if-match") || has("if-unmodified-since") {
+        return "not used: the server alone can tell whether the condition holds".to_owned();
+    }
+    let mut text = match mode {
+        CacheMode::Heuristic => "heuristic: kept unless the answer forbids it".to_owned(),
+        _ => "auto: kept if the answer says so".to_owned(),
+    };
+    if has("authorization") {
+        text.push_str(", and says that it is for others (public, s-maxage, must-revalidate)");
+    }
+    text
 }
 
 fn field(line: &str) -> anyhow::Result<(String, String)> {
@@ -267,6 +319,9 @@ rewrite = "/shop/"
 [[site.path]]
 prefix = "/old/"
 redirect = "https://{host}/new/{rest}{query}"
+
+[site.cache]
+bypass_cookies = ["wp_*"]
 "#;
 
     fn asked(url: &str, header: &[&str]) -> (String, bool) {
@@ -316,6 +371,20 @@ file         /srv/dogalog/jumbo.gif
         assert!(text.contains("answer       421") && !found, "{text}");
         let (text, _) = asked("http://www.acme.com:8080/", &[]);
         assert!(text.contains("nothing listens on the port of the URL"), "{text}");
+    }
+
+    #[test]
+    fn what_is_kept_is_told() {
+        let told = |header: &[&str]| {
+            let (text, _) = asked("http://www.acme.com/catalog/buy.asp", header);
+            let line = text.lines().find_map(|line| line.strip_prefix("cache        "));
+            line.unwrap_or_default().to_owned()
+        };
+        assert_eq!(told(&[]), "auto: kept if the answer says so");
+        assert!(told(&["Authorization: x"]).contains("for others"));
+        let bypassed = told(&["Cookie: a=b; wp_1=2"]);
+        assert_eq!(bypassed, "not used: the request has the cookie wp_1 (`bypass_cookies`)");
+        assert!(told(&["If-Match: x"]).starts_with("not used: the server alone"));
     }
 
     #[test]

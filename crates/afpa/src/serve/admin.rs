@@ -14,6 +14,7 @@ use afpa_http::{
     BodyLength, Connection, FieldSlots, Host, HttpDate, Method, Request, RequestLimits,
     ResponseHead, Status, page, request, target,
 };
+use afpa_module_http::Purge;
 use afpa_server::{BoundListener, Engine, Settings};
 
 use super::observe::Observed;
@@ -105,9 +106,15 @@ impl Admin {
             let mut pairs = query.unwrap_or_default().split(|byte| *byte == b'&');
             pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"=")).and_then(unescape)
         };
-        let Some(typed) = value(b"path") else {
-            return Answer::text(Status::BAD_REQUEST, "purge needs ?path=/the/path\n");
+        let (soft, below) = (value(b"soft").is_some(), value(b"below").is_some());
+        let responses = self.observed.serving.load().global.responses.clone();
+        let purged = |what: Purge| {
+            let count = responses.as_ref().map_or(0, |responses| responses.purge(&what, soft));
+            Answer::text(Status::OK, purged(count, soft))
         };
+        if let Some(tag) = value(b"tag") {
+            return purged(Purge::Tag(tag));
+        }
         let host = value(b"host");
         let host = match host.as_deref().map(Host::parse) {
             Some(Err(refusal)) => {
@@ -116,15 +123,34 @@ impl Admin {
             Some(Ok(host)) => Some(host.name()),
             None => None,
         };
+        let Some(typed) = value(b"path") else {
+            return match host {
+                Some(host) => purged(Purge::Host(host.as_bytes().to_vec())),
+                None => Answer::text(
+                    Status::BAD_REQUEST,
+                    "purge needs ?path=/the/path, ?host=NAME or ?tag=TAG\n",
+                ),
+            };
+        };
         let path = typed.split(|&byte| byte == b'?' || byte == b'#').next().unwrap_or_default();
         let mut scratch = Vec::new();
         match target::normalise(path, &mut scratch) {
             Err(error) => Answer::text(Status::BAD_REQUEST, format!("{error}\n")),
             Ok(path) => {
                 let shown = String::from_utf8_lossy(path).into_owned();
+                let named = host.map(|host| host.as_bytes().to_vec());
+                if below {
+                    return purged(Purge::Prefix { host: named, path: path.to_vec() });
+                }
+                let what = Purge::Url { host: named, path: path.to_vec(), query: value(b"query") };
+                let count = responses.as_ref().map_or(0, |responses| responses.purge(&what, soft));
+                if soft {
+                    return Answer::text(Status::OK, self::purged(count, soft));
+                }
                 Answer::text(
                     Status::OK,
                     match self.observed.serving.load().purge(host, path) {
+                        Some(_) if count > 0 => format!("{shown} was dropped from the cache\n"),
                         Some(true) => format!("{shown} was dropped from the cache\n"),
                         Some(false) => format!("{shown} was not in the cache\n"),
                         None => format!("no site has the host {}\n", host.unwrap_or_default()),
@@ -178,6 +204,15 @@ impl Admin {
             }
             Err(refused) => Answer::text(Status::BAD_REQUEST, format!("{refused}\n")),
         }
+    }
+}
+
+fn purged(count: usize, soft: bool) -> String {
+    match (count, soft) {
+        (1, false) => "1 answer was dropped from the cache\n".to_owned(),
+        (count, false) => format!("{count} answers were dropped from the cache\n"),
+        (1, true) => "1 answer has to be validated\n".to_owned(),
+        (count, true) => format!("{count} answers have to be validated\n"),
     }
 }
 

@@ -7,8 +7,13 @@ use afpa_cache::root::{RootSettings, SymlinkPolicy};
 use afpa_cache::watch::WatchSettings;
 use afpa_cache::{CacheSettings, Hint, Keep, PolicyKind, PolicySetting};
 use afpa_framework::Priority;
+use afpa_http::caching::freshness::Heuristic;
+use afpa_http::caching::store::SetCookie;
 use afpa_http::{Coding, RequestLimits};
-use afpa_module_http::{Charset, Compression, DocRootSettings, FileHint, FilterRule, PathRule};
+use afpa_module_http::{
+    CachePolicy, Charset, Compression, DocRootSettings, FileHint, FilterRule, Mode, PathRule,
+    QueryRule,
+};
 use afpa_police::Police;
 use afpa_server::{Address, Io, KernelActivity, Settings};
 
@@ -111,6 +116,62 @@ pub(super) fn site(config: &Config, site: &config::SiteSettings, root: &Root) ->
         hints: root.hints.iter().map(hint).collect(),
         ..DocRootSettings::default()
     }
+}
+
+/// Limits of the shared cache.
+pub(super) fn shared_cache(config: &Config) -> CacheSettings {
+    let limit = config.shared_cache.limit;
+    let longest = config.sites.iter().map(|site| site.cache.max_object).max().unwrap_or(1).max(1);
+    CacheSettings {
+        pin_threshold: longest,
+        largest_share: (limit / longest).max(1),
+        objects_limit: config.shared_cache.objects,
+        ..cache(config)
+    }
+}
+
+/// What of the answers of a site's servers is kept in this mode; `None`: nothing.
+pub(super) fn cache_policy(
+    site: &config::SiteSettings,
+    mode: config::CacheMode,
+) -> Option<CachePolicy> {
+    let cache = &site.cache;
+    let mode = match mode {
+        config::CacheMode::Auto => Mode::Auto,
+        config::CacheMode::Heuristic => Mode::Heuristic,
+        config::CacheMode::Off => return None,
+    };
+    let names = || cache.query_names.clone();
+    let percent = cache.heuristic_percent as u64;
+    Some(CachePolicy {
+        mode,
+        heuristic: Heuristic { percent, longest: cache.heuristic_max.as_secs() },
+        forced: cache.times.iter().map(|(status, time)| (*status, time.as_secs())).collect(),
+        grace: cache.grace.as_secs(),
+        wait: cache.wait,
+        pass_for: cache.pass_for.as_secs(),
+        set_cookie: match cache.set_cookie {
+            config::SetCookie::Pass => SetCookie::Pass,
+            config::SetCookie::Strip => SetCookie::Strip,
+            config::SetCookie::Store => SetCookie::Store,
+        },
+        targets: cache.targets.clone(),
+        query: match cache.query {
+            config::QueryMode::All => QueryRule::All,
+            config::QueryMode::None => QueryRule::None,
+            config::QueryMode::Only => QueryRule::Only(names()),
+            config::QueryMode::Without => QueryRule::Without(names()),
+        },
+        sort_query: cache.query_sort,
+        cookies: cache.cookies.clone(),
+        bypass_cookies: cache.bypass_cookies.clone(),
+        bypass_fields: cache.bypass_headers.clone(),
+        purge_from: cache.purge_from.clone(),
+        variants: cache.variants,
+        largest: cache.max_object,
+        obey_clients: cache.obey_clients,
+        status_field: cache.status_field,
+    })
 }
 
 fn filter(filter: &config::RootFilter) -> FilterRule {

@@ -60,6 +60,7 @@ impl Server {
             &config,
             Some(&before.global),
             &self.observed.police,
+            &self.responses,
             self.acme.responses(&config.acme),
         ));
         let sinks = access_log.map(|log| self.swap_log(log));
@@ -150,6 +151,7 @@ fn keep_what_stays(mut new: Config, old: &Config) -> Config {
     keep("group", &mut new.group, &old.group);
     keep("[limits] head", &mut new.limits.head, &old.limits.head);
     keep("[cache] pinned_limit", &mut new.cache.pinned_limit, &old.cache.pinned_limit);
+    keep("[shared_cache]", &mut new.shared_cache, &old.shared_cache);
     keep("[fast_path] objects", &mut new.fast_path.objects, &old.fast_path.objects);
     keep("[fast_path] answer_max", &mut new.fast_path.answer_max, &old.fast_path.answer_max);
     keep("[fast_path] memory", &mut new.fast_path.memory, &old.fast_path.memory);

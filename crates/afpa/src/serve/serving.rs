@@ -1,12 +1,15 @@
 //! What the workers serve from.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_cache::root::DocumentRoot;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
-use afpa_module_http::{Challenges, Compressor, DocRoot, Global, HttpHeader, ServerGroup, Site};
+use afpa_module_http::{
+    Challenges, Compressor, DocRoot, Global, HttpHeader, Responses, ServerGroup, Site, SiteCache,
+};
 use afpa_police::Police;
 use afpa_proxy::limit::Gate;
 use afpa_proxy::select::Group;
@@ -14,7 +17,7 @@ use afpa_router::{Action, RequestSet, Router};
 use anyhow::Context as _;
 
 use super::convert;
-use afpa_config::{Config, Hierarchy};
+use afpa_config::{CacheMode, Config, Hierarchy, SiteSettings};
 
 /// What the workers serve from.
 pub(super) struct Serving {
@@ -95,14 +98,17 @@ impl Content {
         config: &Config,
         previous: Option<&Global>,
         police: &Police,
+        responses: &Arc<Responses>,
         challenges: Option<Challenges>,
     ) -> Serving {
         let Content { router, names, roots, cache, compressor } = self;
         let global = Global {
+            caches: caches(config, router.as_deref(), &names, responses),
             router,
             roots,
             sites: sites(config, names, previous),
             groups: groups(config, previous),
+            responses: Some(Arc::clone(responses)),
             limits: convert::request_limits(config),
             body_limit: config.limits.body as u64,
             counted_sets: config.limits.counted_request_sets,
@@ -111,6 +117,44 @@ impl Content {
         };
         Serving { global: Arc::new(global), cache, compressor }
     }
+}
+
+/// How the request sets use the shared cache. What was kept under other rules is not found any more.
+fn caches(
+    config: &Config,
+    router: Option<&Router>,
+    names: &[String],
+    responses: &Arc<Responses>,
+) -> Vec<Option<SiteCache>> {
+    let mut known: HashMap<(u32, CacheMode), Option<SiteCache>> = HashMap::new();
+    let sets = router.map_or(&[][..], |router| router.sets()).iter();
+    let caches = sets.map(|set| {
+        let index = set.site.0 as usize;
+        let (site, name) = (config.sites.get(index)?, names.get(index)?);
+        let mode = site.cache_mode(set.path, set.content);
+        let cache = known.entry((set.site.0, mode));
+        cache.or_insert_with(|| site_cache(site, mode, name, responses)).clone()
+    });
+    caches.collect()
+}
+
+fn site_cache(
+    site: &SiteSettings,
+    mode: CacheMode,
+    name: &str,
+    responses: &Arc<Responses>,
+) -> Option<SiteCache> {
+    let policy = convert::cache_policy(site, mode)?;
+    // Where a path is written does not matter, so that an edit elsewhere in the file keeps what is there.
+    let mut rules = format!("{name}\n{:?}\n{policy:?}", site.to);
+    for path in &site.paths {
+        rules.push_str(&format!("\n{} {:?}", path.prefix, path.behaviour));
+        for content in &path.contents {
+            rules.push_str(&format!("\n{:?} {:?}", content.extensions, content.behaviour));
+        }
+    }
+    let scope = responses.scope(&rules);
+    Some(SiteCache { responses: Arc::clone(responses), policy: Arc::new(policy), scope })
 }
 
 fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<Site> {

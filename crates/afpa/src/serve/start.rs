@@ -10,7 +10,7 @@ use afpa_config::{Config, Io, ListenerNumbers, human_size};
 use afpa_fast_path::{
     AttachedPrograms, Availability, FastPathView, KernelScope, RunningFastPath, StartParts,
 };
-use afpa_module_http::{DocRoot, Http, HttpCounters};
+use afpa_module_http::{DocRoot, Http, HttpCounters, Responses};
 use afpa_proxy::probe::HealthProber;
 use afpa_server::worker::WorkerContext;
 use afpa_server::{Address, BoundListener, Engine, Rings, Settings};
@@ -42,6 +42,8 @@ pub(crate) struct Server {
     pub(super) admin: Engine<Admin>,
     pub(super) observed: Arc<Observed>,
     pub(super) arena: Arena,
+    /// The answers of servers that are kept.
+    pub(super) responses: Arc<Responses>,
     /// Whether workers can wait by completion.
     pub(super) has_rings: bool,
     pub(super) numbers: ListenerNumbers,
@@ -71,8 +73,17 @@ impl Server {
         let mut tls_state = TlsState::new(acme_state.certificates());
         let privileged = Privileged::prepare(config, &mut numbers, &mut tls_state)?;
         privileged.drop_privileges()?;
-        let Privileged { identity, descriptors, arena, opened, control, admin, fast_path, rings } =
-            privileged;
+        let Privileged {
+            identity,
+            descriptors,
+            arena,
+            responses,
+            opened,
+            control,
+            admin,
+            fast_path,
+            rings,
+        } = privileged;
         let (waiting, has_rings) = (waiting(&opened.config, &rings), !rings.is_empty());
         check_readable(&opened, identity.as_ref())?;
 
@@ -85,8 +96,9 @@ impl Server {
             Availability::Without(_) => None,
         });
         police::configure(&police, &config);
+        let responses = Responses::new(convert::shared_cache(&config), responses);
         let challenges = acme_state.responses(&config.acme);
-        let serving = content.serve(&config, None, &police, challenges);
+        let serving = content.serve(&config, None, &police, &responses, challenges);
         let prober = update_prober(None, &config, &serving)?;
         // A log is always built when none is running.
         let (access_log, sinks) = access_log.unwrap_or_default();
@@ -129,6 +141,7 @@ impl Server {
             admin,
             observed,
             arena,
+            responses,
             has_rings,
             numbers,
             tls: tls_state,
@@ -149,6 +162,8 @@ struct Privileged {
     identity: Option<Identity>,
     descriptors: Limit,
     arena: Arena,
+    /// For the answers of servers.
+    responses: Arena,
     opened: Opened,
     control: Option<BoundListener>,
     admin: Option<BoundListener>,
@@ -165,13 +180,17 @@ impl Privileged {
     ) -> anyhow::Result<Self> {
         let [descriptors, _] = privileges::raise_limits(Needs {
             descriptors: (config.limits.connections + config.cache.open_files + 256) as u64,
-            locked_memory: config.cache.pinned_limit as u64,
+            locked_memory: (config.cache.pinned_limit + config.shared_cache.limit) as u64,
         });
         let identity = Identity::find(config.user.as_deref(), config.group.as_deref())?;
         let owner = identity.as_ref();
         let arena = Arena::new(config.cache.pinned_limit).with_context(|| {
             let size = human_size(config.cache.pinned_limit as u64);
             format!("cannot reserve {size} for the cache: lower [cache] pinned_limit")
+        })?;
+        let responses = Arena::new(config.shared_cache.limit).with_context(|| {
+            let size = human_size(config.shared_cache.limit as u64);
+            format!("cannot reserve {size} for the shared cache: lower [shared_cache] limit")
         })?;
         let opened = Opened::open(config, numbers, tls, &[], owner)?;
         let config = &opened.config;
@@ -191,7 +210,17 @@ impl Privileged {
             }
         }
         let rings = Rings::prepare(config.workers, convert::io(config));
-        Ok(Self { identity, descriptors, arena, opened, control, admin, fast_path, rings })
+        Ok(Self {
+            identity,
+            descriptors,
+            arena,
+            responses,
+            opened,
+            control,
+            admin,
+            fast_path,
+            rings,
+        })
     }
 
     fn drop_privileges(&self) -> anyhow::Result<()> {

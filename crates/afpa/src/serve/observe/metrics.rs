@@ -34,6 +34,7 @@ impl Collector for Metrics {
         let out = &mut encoder;
         self.requests(out)?;
         self.cache(out)?;
+        self.0.encode_shared(out)?;
         self.compression(out)?;
         self.fast_path(out)?;
         self.connections(out)?;
@@ -203,21 +204,31 @@ impl Metrics {
 }
 
 /// `afpa_NAME_total`; the exposition adds the suffix.
-fn counter(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+pub(super) fn counter(
+    out: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: u64,
+) -> fmt::Result {
     let metric = ConstCounter::new(value);
     let name = format!("afpa_{name}");
     metric.encode(out.encode_descriptor(&name, help, None, metric.metric_type())?)
 }
 
 /// `afpa_NAME_bytes_total`.
-fn bytes(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+pub(super) fn bytes(
+    out: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: u64,
+) -> fmt::Result {
     let metric = ConstCounter::new(value);
     let name = format!("afpa_{name}");
     let unit = Unit::Bytes;
     metric.encode(out.encode_descriptor(&name, help, Some(&unit), metric.metric_type())?)
 }
 
-fn gauge(
+pub(super) fn gauge(
     out: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,

@@ -4,6 +4,7 @@ mod groups;
 mod metrics;
 mod police;
 mod policy;
+mod shared;
 mod sites;
 mod tls;
 mod waiting;
@@ -146,6 +147,7 @@ impl Observed {
                 "policies": policy::policies_json(&policies),
                 "hits_by_policy": policy::standing_json(&policies),
             },
+            "shared_cache": self.shared_json(),
             "compression": {
                 "waiting": compressor.waiting,
                 "objects": compressor.done,

@@ -1,0 +1,198 @@
+//! Objects that are not made from files: they have labels, by which they are purged.
+//!
+//! A label is a byte string such as a URL or a tag; what it means is the protocol module's affair. Other than a
+//! file, the source of such an object cannot be watched, so a purge is all that says that it has changed. A
+//! purge concerns what was asked for before it, also if that arrives later: whoever asks takes a [`Moment`]
+//! first, and [`Cache::list`] refuses an object if one of its labels was purged after that moment.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use afpa_arena::{Arena, PinnedMut};
+
+use crate::cache::Cache;
+use crate::key::Key;
+use crate::object::{Content, Object, Payload, Seconds};
+use crate::overtaken::Overtaken;
+use crate::policy::{Family, Hint};
+use crate::stamp::{Coverage, Stamp};
+
+/// A point in the order of purges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub(crate) u64);
+
+/// Which objects are meant by a purge.
+#[derive(Clone)]
+pub enum Labels {
+    /// Those with this label.
+    Is(Box<[u8]>),
+    /// Those with a label that begins so.
+    BeginWith(Box<[u8]>),
+    /// Those with a label that fits. Every label is looked at.
+    Fit(LabelRule),
+}
+
+/// Whether a label is meant.
+pub type LabelRule = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
+
+impl Labels {
+    /// Whether a label is meant.
+    pub fn fits(&self, label: &[u8]) -> bool {
+        match self {
+            Labels::Is(wanted) => **wanted == *label,
+            Labels::BeginWith(prefix) => label.starts_with(prefix),
+            Labels::Fit(fits) => fits(label),
+        }
+    }
+}
+
+/// An object that is to be listed.
+#[derive(Debug)]
+pub struct Labelled<'a, H> {
+    /// Its name.
+    pub key: Key,
+    /// Its labels. None may begin or end with a slash.
+    pub labels: &'a [Vec<u8>],
+    /// Header data of the protocol module.
+    pub header: H,
+    /// Bytes that this takes up beside the arena, roughly.
+    pub header_bytes: usize,
+    /// Its bytes, if it has any.
+    pub payload: Option<Payload>,
+    /// For the replacement policy.
+    pub family: Family,
+    /// The same; its expiry is the object's life.
+    pub hint: Hint,
+    /// Before its source was asked.
+    pub since: Moment,
+}
+
+impl<H> Cache<H> {
+    /// The moment that it is.
+    pub fn moment(&self) -> Moment {
+        Moment(self.purges_done())
+    }
+
+    /// Lists an object in place of the one with its key.
+    ///
+    /// # Errors
+    /// [`Overtaken`] when one of its labels was purged after `since`.
+    pub fn list(&self, new: Labelled<'_, H>, now: Seconds) -> Result<Arc<Object<H>>, Overtaken<H>> {
+        let Labelled { key, labels, header, header_bytes, payload, family, hint, since } = new;
+        let content = Content {
+            header,
+            header_bytes,
+            payloads: payload.into_iter().collect(),
+            stamp: Stamp::default(),
+            coverage: Coverage::Watched,
+            family,
+            hint,
+        };
+        self.list_labelled(key, labels, content, since, now)
+    }
+
+    /// Drops the objects that are meant, and those that are on their way. After it has returned, no view serves
+    /// them. If they are many, some wait for [`Cache::sweep`] to be released. Returns how many were there.
+    pub fn purge_labels(&self, labels: Labels) -> usize {
+        self.purge_labelled(labels)
+    }
+
+    /// As [`purge_labels`](Self::purge_labels), but the objects stay, and are shown to the module, so that it can
+    /// mark them. That is done with the lock held, and must not call the cache.
+    pub fn recall_labels(&self, labels: Labels, mut show: impl FnMut(&Object<H>)) -> usize {
+        self.recall_labelled(labels, &mut show)
+    }
+
+    /// The object of a key, if it may be served.
+    pub fn get(&self, key: &Key) -> Option<Arc<Object<H>>> {
+        self.table().get(key).filter(|object| !object.is_dropped())
+    }
+
+    /// Whether an object with these labels, and with others that are not known if `others` says so, may have been
+    /// purged after `since`.
+    pub fn is_purged_since(
+        &self,
+        since: Moment,
+        labels: &[Vec<u8>],
+        others: impl Fn(&[u8]) -> bool,
+    ) -> bool {
+        self.moment() != since && self.purged_since(since, labels, &others)
+    }
+
+    /// As [`Cache::reserve`], without waiting, and up to `largest` bytes: for cores.
+    pub fn reserve_now(&self, len: usize, largest: usize) -> Option<PinnedMut> {
+        let footprint = Arena::footprint(len);
+        let arena = self.arena();
+        if len > largest || footprint > arena.usage().limit / self.settings().largest_share.max(1) {
+            return None;
+        }
+        for _ in 0..ATTEMPTS {
+            if let Some(room) = arena.allocate(len) {
+                return Some(room);
+            }
+            if self.eject_pinned(footprint) == 0 {
+                break;
+            }
+        }
+        arena.allocate(len)
+    }
+}
+
+/// How often room is made for one object; what is ejected may be scattered.
+const ATTEMPTS: usize = 4;
+
+impl fmt::Debug for Labels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Labels::Is(label) => write!(f, "{}", label.escape_ascii()),
+            Labels::BeginWith(prefix) => write!(f, "{}...", prefix.escape_ascii()),
+            Labels::Fit(_) => f.write_str("those that fit"),
+        }
+    }
+}
+
+/// The latest purges, so that what was asked for before them is not listed after them.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    entries: VecDeque<(u64, Labels)>,
+    /// The purges up to this one are not in it any more.
+    forgotten: u64,
+}
+
+/// Purges that are remembered. What was asked for before the oldest of them is not listed, whatever it is.
+const REMEMBERED: usize = 16_384;
+
+impl Journal {
+    pub(crate) fn add(&mut self, number: u64, labels: Labels) {
+        if self.entries.len() >= REMEMBERED
+            && let Some((oldest, _)) = self.entries.pop_front()
+        {
+            self.forgotten = oldest;
+        }
+        self.entries.push_back((number, labels));
+    }
+
+    /// Whether one after `since` means a label, or is `also` meant.
+    pub(crate) fn means(
+        &self,
+        since: Moment,
+        labels: &[Vec<u8>],
+        also: &dyn Fn(&[u8]) -> bool,
+    ) -> bool {
+        if since.0 < self.forgotten {
+            return true;
+        }
+        let later = self.entries.iter().rev().take_while(|(number, _)| *number > since.0);
+        later.map(|(_, purged)| purged).any(|purged| {
+            let also = match purged {
+                Labels::Is(text) | Labels::BeginWith(text) => also(text),
+                Labels::Fit(_) => false,
+            };
+            also || labels.iter().any(|label| purged.fits(label))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

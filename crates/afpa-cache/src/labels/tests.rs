@@ -1,0 +1,109 @@
+use std::time::Instant;
+
+use super::*;
+use crate::settings::CacheSettings;
+use crate::view::Lookup;
+
+fn cache() -> Arc<Cache<u32>> {
+    Cache::new(CacheSettings::default(), Arena::new(1 << 30).expect("memory"))
+}
+
+fn labels(all: &[&str]) -> Vec<Vec<u8>> {
+    all.iter().map(|label| label.as_bytes().to_vec()).collect()
+}
+
+fn put(
+    cache: &Cache<u32>,
+    path: &str,
+    labels: &[Vec<u8>],
+    since: Moment,
+) -> Result<Arc<Object<u32>>, Overtaken<u32>> {
+    let room = cache.reserve_now(path.len(), 1 << 20).expect("room");
+    let (key, payload) = (Key::new(0, path.as_bytes()), Some(Payload::Pinned(room.freeze())));
+    let (family, hint) = (Family::Other, Hint::default());
+    let new = Labelled { key, labels, header: 1, header_bytes: 8, payload, family, hint, since };
+    cache.list(new, Seconds(1))
+}
+
+fn is(label: &str) -> Labels {
+    Labels::Is(label.as_bytes().into())
+}
+
+#[test]
+fn a_purge_drops_what_has_the_label_and_nothing_else() {
+    let cache = cache();
+    let mut view = cache.view(Box::new(|| {}));
+    let now = cache.moment();
+    for (path, tags) in
+        [("/a", ["ua\n", "t1\n"]), ("/b", ["ub\n", "t1\n"]), ("/c", ["uc\n", "t2\n"])]
+    {
+        put(&cache, path, &labels(&tags), now).expect("listed");
+        assert!(matches!(view.get(0, path.as_bytes(), Seconds(1)), Lookup::Hit(_)));
+    }
+    assert_eq!(cache.purge_labels(is("t1\n")), 2);
+    let mut there = |path: &str| matches!(view.get(0, path.as_bytes(), Seconds(1)), Lookup::Hit(_));
+    assert!(!there("/a") && !there("/b") && there("/c"));
+    assert_eq!(cache.purge_labels(Labels::Fit(Arc::new(|label| label == b"ud\n"))), 0);
+    assert_eq!(cache.purge_labels(Labels::BeginWith((*b"u").into())), 1);
+    assert!(!there("/c"));
+}
+
+#[test]
+fn what_was_asked_for_before_a_purge_is_not_listed_after_it() {
+    let cache = cache();
+    let before = cache.moment();
+    assert_eq!(cache.purge_labels(is("t1\n")), 0);
+    assert!(put(&cache, "/a", &labels(&["ua\n", "t1\n"]), before).is_err());
+    assert!(put(&cache, "/b", &labels(&["ub\n", "t2\n"]), before).is_ok());
+    assert!(put(&cache, "/a", &labels(&["ua\n", "t1\n"]), cache.moment()).is_ok());
+    assert!(cache.is_purged_since(before, &labels(&["t1\n"]), |_| false));
+    assert!(!cache.is_purged_since(before, &labels(&["t2\n"]), |_| false));
+    assert!(cache.is_purged_since(before, &[], |label| label.starts_with(b"t")));
+    assert!(!cache.is_purged_since(cache.moment(), &labels(&["t1\n"]), |_| true));
+}
+
+#[test]
+fn a_recall_keeps_the_objects_but_not_those_on_their_way() {
+    let cache = cache();
+    let before = cache.moment();
+    put(&cache, "/a", &labels(&["t1\n"]), before).expect("listed");
+    let mut shown = Vec::new();
+    let count = cache.recall_labels(is("t1\n"), |object| shown.push(object.is_dropped()));
+    assert_eq!((count, &shown[..]), (1, &[false][..]));
+    assert!(put(&cache, "/b", &labels(&["t1\n"]), before).is_err());
+}
+
+#[test]
+fn a_journal_that_has_forgotten_means_everything() {
+    let cache = cache();
+    let before = cache.moment();
+    for number in 0..=REMEMBERED {
+        cache.purge_labels(is(&number.to_string()));
+    }
+    assert!(put(&cache, "/a", &labels(&["none\n"]), before).is_err());
+}
+
+/// The figure is looked at by hand: `cargo test --release -p afpa-cache purge_takes -- --nocapture`.
+#[test]
+fn a_purge_takes_all_of_a_hundred_thousand() {
+    const OBJECTS: usize = if cfg!(debug_assertions) { 2_000 } else { 100_000 };
+    let cache = cache();
+    let mut view = cache.view(Box::new(|| {}));
+    for number in 0..OBJECTS {
+        let path = format!("/{number}");
+        let labels = labels(&[&format!("uhost{path}\n"), "tall\n"]);
+        put(&cache, &path, &labels, cache.moment()).expect("listed");
+        assert!(matches!(view.get(0, path.as_bytes(), Seconds(1)), Lookup::Hit(_)));
+    }
+    let begun = Instant::now();
+    assert_eq!(cache.purge_labels(is("tall\n")), OBJECTS);
+    println!("{OBJECTS} objects were purged in {:?}", begun.elapsed());
+    let held = Arc::clone(&cache);
+    let sweeper = std::thread::spawn(move || held.sweep());
+    for number in 0..OBJECTS {
+        let path = format!("/{number}");
+        assert!(matches!(view.get(0, path.as_bytes(), Seconds(1)), Lookup::Miss));
+    }
+    sweeper.join().expect("swept");
+    assert_eq!(cache.stats().objects, 0);
+}

@@ -1,0 +1,111 @@
+//! What the table does with objects that have labels.
+
+use std::sync::Arc;
+
+use super::{Aftermath, Table};
+use crate::key::Key;
+use crate::labels::{Labels, Moment};
+use crate::object::{Birth, Checked, Content, Object};
+use crate::overtaken::Overtaken;
+use crate::policy::ObjectId;
+
+impl<H> Table<H> {
+    /// Lists an object, unless one of its labels was purged since its source was asked.
+    pub(crate) fn list_labelled(
+        &mut self,
+        key: Key,
+        labels: &[Vec<u8>],
+        content: Content<H>,
+        (since, checked): (Moment, Checked),
+        after: &mut Aftermath<H>,
+    ) -> Result<Arc<Object<H>>, Overtaken<H>> {
+        let (id, site) = (self.new_id(), key.site);
+        let age = content.hint.expiry.map_or(u64::MAX, |expiry| expiry.as_secs());
+        let birth = Birth {
+            checked,
+            last: checked.at.0.saturating_add(age),
+            max_age_unwatched: self.settings.max_age_unwatched,
+            epoch: Arc::clone(&self.epoch),
+        };
+        let object = Arc::new(Object::new(id, key, content, birth));
+        if self.journal.means(since, labels, &|_| false) {
+            self.counts.overtaken += 1;
+            object.mark_dropped();
+            return Err(Overtaken(object));
+        }
+        self.counts.fills += 1;
+        let noted = labels.iter().filter_map(|label| self.dependencies.add(site, label, id));
+        let noted = noted.collect();
+        self.list(&object, noted, after);
+        Ok(object)
+    }
+
+    /// Notes a purge. The objects that it means are not served any more when this returns, but they may be listed
+    /// until [`Table::sweep`] has come to them. Returns how many there were.
+    pub(crate) fn purge_labels(&mut self, number: u64, labels: Labels) -> usize {
+        let meant = self.labelled(&labels);
+        self.journal.add(number, labels);
+        let mut count = 0;
+        for id in meant {
+            let Some(entry) = self.objects.get(&id).filter(|entry| !entry.object.is_dropped())
+            else {
+                continue;
+            };
+            if let Some(residency) = &self.residency {
+                residency.dropped(entry.object.key());
+            }
+            entry.object.mark_dropped();
+            self.to_sweep.push_back(id);
+            count += 1;
+        }
+        self.counts.invalidations += count as u64;
+        count
+    }
+
+    /// As `purge_labels`, but the objects stay, and are shown to the module.
+    pub(crate) fn recall_labels(
+        &mut self,
+        number: u64,
+        labels: Labels,
+        show: &mut dyn FnMut(&Object<H>),
+    ) -> usize {
+        let meant = self.labelled(&labels);
+        self.journal.add(number, labels);
+        let objects = meant.iter().filter_map(|id| self.objects.get(id));
+        objects.map(|entry| show(&entry.object)).count()
+    }
+
+    /// Takes up to `most` purged objects out. Returns whether more are left.
+    pub(crate) fn sweep(&mut self, most: usize, after: &mut Aftermath<H>) -> bool {
+        for _ in 0..most {
+            let Some(id) = self.to_sweep.pop_front() else { return false };
+            self.retire(id, after);
+        }
+        !self.to_sweep.is_empty()
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Object<H>>> {
+        let entry = self.by_key.get(key).and_then(|id| self.objects.get(id))?;
+        Some(Arc::clone(&entry.object))
+    }
+
+    fn labelled(&self, labels: &Labels) -> Vec<ObjectId> {
+        match labels {
+            Labels::Is(label) => self.dependencies.on(LABELLED, label),
+            Labels::BeginWith(prefix) => self.dependencies.beginning(LABELLED, prefix),
+            Labels::Fit(fits) => self.dependencies.fitting(LABELLED, &**fits),
+        }
+    }
+
+    pub(crate) fn purged_since(
+        &self,
+        since: Moment,
+        labels: &[Vec<u8>],
+        also: &dyn Fn(&[u8]) -> bool,
+    ) -> bool {
+        self.journal.means(since, labels, also)
+    }
+}
+
+/// The site number of all objects that have labels.
+const LABELLED: u32 = 0;

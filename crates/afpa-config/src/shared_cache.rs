@@ -1,0 +1,203 @@
+//! The shared cache: what of the answers of servers is kept.
+
+use std::time::Duration;
+
+use afpa_framework::Network;
+
+use crate::choice::choice;
+use crate::model::SiteSettings;
+use crate::reader::Section;
+use crate::rules;
+use crate::units::{Amount, KIB, MIB, Unfit};
+
+/// `[shared_cache]`: for all sites together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedCache {
+    /// Bytes of its locked arena.
+    pub limit: usize,
+    /// Answers that are kept.
+    pub objects: usize,
+}
+
+choice! {
+    /// Which answers of servers are kept.
+    CacheMode {
+        /// Those that say so.
+        Auto = "auto",
+        /// Those, too, whose freshness can be guessed.
+        Heuristic = "heuristic",
+        /// None.
+        Off = "off",
+    }
+}
+
+choice! {
+    /// What is done with answers that set cookies.
+    SetCookie {
+        /// They are not kept.
+        Pass = "pass",
+        /// They are kept without their cookies.
+        Strip = "strip",
+        /// They are kept with their cookies.
+        Store = "store",
+    }
+}
+
+choice! {
+    /// Which parameters of a query belong to the key.
+    QueryMode {
+        /// All of them.
+        All = "all",
+        /// None.
+        None = "none",
+        /// Those that are listed.
+        Only = "only",
+        /// All but those that are listed.
+        Without = "without",
+    }
+}
+
+/// `[site.cache]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteCache {
+    /// Which answers are kept.
+    pub mode: CacheMode,
+    /// Bytes of the longest of them.
+    pub max_object: usize,
+    /// Lifetimes by status code; 0: any that is no error.
+    pub times: Vec<(u16, Duration)>,
+    /// For how long a stale answer may be used when its server fails.
+    pub grace: Duration,
+    /// For how long a request waits for the answer to another one.
+    pub wait: Duration,
+    /// For how long requests for a URL do not wait after its answer could not be kept.
+    pub pass_for: Duration,
+    /// Per cent of the time since the last modification.
+    pub heuristic_percent: usize,
+    /// The longest lifetime that is guessed.
+    pub heuristic_max: Duration,
+    /// What is done with answers that set cookies.
+    pub set_cookie: SetCookie,
+    /// Targeted fields.
+    pub targets: Vec<String>,
+    /// Which parameters of the query belong to the key.
+    pub query: QueryMode,
+    /// The names for that.
+    pub query_names: Vec<String>,
+    /// Whether the order of parameters does not matter.
+    pub query_sort: bool,
+    /// Cookies in the key.
+    pub cookies: Vec<String>,
+    /// Requests with these cookies do not use the cache.
+    pub bypass_cookies: Vec<String>,
+    /// Requests with these fields do not use the cache.
+    pub bypass_headers: Vec<String>,
+    /// Whose PURGE requests are obeyed.
+    pub purge_from: Vec<Network>,
+    /// Answers for one URL.
+    pub variants: usize,
+    /// Whether Cache-Control of requests is obeyed.
+    pub obey_clients: bool,
+    /// Whether answers have Cache-Status.
+    pub status_field: bool,
+}
+
+impl SiteSettings {
+    /// Which answers of servers are kept in a content group of a path, by their numbers in the router's table.
+    pub fn cache_mode(&self, path: usize, content: usize) -> CacheMode {
+        let path = self.paths.get(path);
+        let content = path.and_then(|path| path.contents.get(content));
+        let own = content.and_then(|content| content.behaviour.cache);
+        own.or_else(|| path?.behaviour.cache).unwrap_or(self.cache.mode)
+    }
+}
+
+impl SharedCache {
+    pub(crate) fn read(mut s: Section<'_, '_>, memory: usize) -> Self {
+        SharedCache {
+            limit: s.amount("limit", Amount::Percent(10), "memory", memory),
+            objects: s.count("objects", 1_000_000, 16..=100_000_000),
+        }
+    }
+}
+
+impl SiteCache {
+    /// Before it has been read.
+    pub(crate) fn off() -> Self {
+        SiteCache {
+            mode: CacheMode::Off,
+            max_object: 0,
+            times: Vec::new(),
+            grace: Duration::ZERO,
+            wait: Duration::ZERO,
+            pass_for: Duration::ZERO,
+            heuristic_percent: 0,
+            heuristic_max: Duration::ZERO,
+            set_cookie: SetCookie::Pass,
+            targets: Vec::new(),
+            query: QueryMode::All,
+            query_names: Vec::new(),
+            query_sort: false,
+            cookies: Vec::new(),
+            bypass_cookies: Vec::new(),
+            bypass_headers: Vec::new(),
+            purge_from: Vec::new(),
+            variants: 1,
+            obey_clients: false,
+            status_field: false,
+        }
+    }
+
+    pub(crate) fn read(mut s: Section<'_, '_>) -> Self {
+        let (second, day) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
+        let none = Vec::new;
+        let targets = vec!["CDN-Cache-Control".to_owned()];
+        SiteCache {
+            mode: s.choice("mode", CacheMode::Auto),
+            max_object: s.size("max_object", 4 * MIB, KIB..=64 * MIB),
+            times: read_times(&s.pairs("times", "status codes and durations", time)),
+            grace: s.duration("grace", Duration::ZERO, Duration::ZERO..=day * 365),
+            wait: s.duration("wait", second * 5, Duration::ZERO..=second * 3600),
+            pass_for: s.duration("pass_for", second * 120, Duration::ZERO..=day),
+            heuristic_percent: s.count("heuristic_percent", 10, 0..=100),
+            heuristic_max: s.duration("heuristic_max", day, Duration::ZERO..=day * 365),
+            set_cookie: s.choice("set_cookie", SetCookie::Pass),
+            targets: s.texts("targets", "field names", targets, field_name),
+            query: s.choice("query", QueryMode::All),
+            query_names: s.texts("query_names", "parameter names", none(), rules::any),
+            query_sort: s.flag("query_sort", false),
+            cookies: s.texts("cookies", "cookie names", none(), rules::any),
+            bypass_cookies: s.texts("bypass_cookies", "cookie names", none(), rules::any),
+            bypass_headers: s.texts("bypass_headers", "field names", none(), field_name),
+            purge_from: s.texts("purge_from", "networks", Vec::new(), rules::network),
+            variants: s.count("variants", 32, 1..=10_000),
+            obey_clients: s.flag("obey_clients", false),
+            status_field: s.flag("status_field", false),
+        }
+    }
+}
+
+fn field_name(text: &str) -> Result<String, Unfit> {
+    match afpa_http::syntax::is_token(text.as_bytes()) {
+        true => Ok(text.to_owned()),
+        false => Err(Unfit::new("is no field name", "use letters, digits and `-`")),
+    }
+}
+
+/// `200 = "1m"`, or `any = "1m"`.
+fn time(status: &str, duration: &str) -> Result<(String, String), Unfit> {
+    let known = status == "any" || status.parse().is_ok_and(|code: u16| (200..600).contains(&code));
+    if !known {
+        return Err(Unfit::new("has no status code for a name", "use 200 to 599, or `any`"));
+    }
+    crate::units::parse_duration(duration)?;
+    Ok((status.to_owned(), duration.to_owned()))
+}
+
+fn read_times(pairs: &[(String, String)]) -> Vec<(u16, Duration)> {
+    let read = |(status, duration): &(String, String)| {
+        let status = if status == "any" { 0 } else { status.parse().ok()? };
+        Some((status, crate::units::parse_duration(duration).ok()?))
+    };
+    pairs.iter().filter_map(read).collect()
+}

@@ -1,0 +1,71 @@
+//! Freshness (section 4.2): how long a response is fresh, and how old it is.
+
+use super::control::LONGEST;
+use super::facts::{Expires, ResponseFacts};
+use super::store::is_heuristically_cacheable;
+
+/// How a lifetime is found where the response says nothing (section 4.2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heuristic {
+    /// Per cent of the time since Last-Modified.
+    pub percent: u64,
+    /// At most so many seconds.
+    pub longest: u64,
+}
+
+impl Default for Heuristic {
+    /// The fraction that section 4.2.2 calls typical, up to a day.
+    fn default() -> Self {
+        Self { percent: 10, longest: 24 * 3600 }
+    }
+}
+
+/// How old a response was when it came, and when that was. Both clocks are the cache's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its age then (section 4.2.3, `corrected_initial_age`).
+    pub initial_age: u64,
+    /// By a clock that never goes back, in seconds.
+    pub at: u64,
+}
+
+impl Arrival {
+    /// Of a response that was asked for at `asked_unix` and arrived at `now_unix`, by the clock on the wall,
+    /// and at `now_steady`, by the one that never goes back.
+    pub fn of(facts: &ResponseFacts, asked_unix: u64, now_unix: u64, now_steady: u64) -> Self {
+        let apparent = facts.date.map_or(0, |date| now_unix.saturating_sub(date));
+        let delay = now_unix.saturating_sub(asked_unix);
+        let corrected = facts.age.saturating_add(delay);
+        Self { initial_age: apparent.max(corrected).min(LONGEST), at: now_steady }
+    }
+
+    /// `current_age` (section 4.2.3) at `now_steady`.
+    pub fn age(&self, now_steady: u64) -> u64 {
+        self.initial_age.saturating_add(now_steady.saturating_sub(self.at)).min(LONGEST)
+    }
+}
+
+/// `freshness_lifetime` (section 4.2.1) of a response that came at `now_unix`: by `s-maxage`, `max-age`,
+/// Expires, or else by the heuristic, if one is wanted and the response may have one.
+pub fn lifetime(facts: &ResponseFacts, now_unix: u64, heuristic: Option<Heuristic>) -> u64 {
+    if let Some(seconds) = facts.control.s_maxage.or(facts.control.max_age) {
+        return seconds;
+    }
+    let date = facts.date.unwrap_or(now_unix);
+    match facts.expires {
+        Expires::At(at) => return at.saturating_sub(date).min(LONGEST),
+        Expires::Past => return 0,
+        Expires::Absent => {}
+    }
+    let may = is_heuristically_cacheable(facts.status) || facts.control.public;
+    match (heuristic, facts.last_modified) {
+        (Some(heuristic), Some(modified)) if may => {
+            let since = date.saturating_sub(modified);
+            (since / 100)
+                .saturating_mul(heuristic.percent)
+                .saturating_add(since % 100 * heuristic.percent / 100)
+                .min(heuristic.longest)
+        }
+        _ => 0,
+    }
+}

@@ -1,0 +1,33 @@
+//! Caching by a shared cache (RFC 9111), without I/O: what a response allows, how long it is fresh, and
+//! whether a stored one may answer a request.
+//!
+//! A response travels through the modules in this order:
+//!
+//! 1. [`ResponseFacts::of`] reads the fields of its head that matter ([`control`], [`targeted`]);
+//! 2. [`store::judge`] says whether it may be stored, and if not, why;
+//! 3. [`vary`] gives the part of the key that its `Vary` asks for;
+//! 4. [`freshness`] knows its age and its lifetime at any moment;
+//! 5. [`reuse::judge`] says what a request that finds it stored is answered with;
+//! 6. [`cache_status`] tells the client about it.
+//!
+//! Sections without another name are those of RFC 9111. Times are seconds since the Unix epoch, lifetimes
+//! and ages are seconds.
+
+pub mod cache_status;
+pub mod condition;
+pub mod control;
+mod facts;
+pub mod fields;
+pub mod freshness;
+mod invalidation;
+pub mod reuse;
+pub mod store;
+pub mod targeted;
+pub mod vary;
+
+#[cfg(test)]
+mod tests;
+
+pub use control::{RequestControl, ResponseControl};
+pub use facts::{Expires, ResponseFacts};
+pub use invalidation::{invalidates, same_origin_path};

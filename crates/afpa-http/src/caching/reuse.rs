@@ -1,0 +1,101 @@
+//! Whether a stored response may answer a request (section 4), and what else is to be done.
+
+use super::{RequestControl, ResponseControl};
+
+/// A stored response at some moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its directives.
+    pub control: ResponseControl,
+    /// How long it is fresh.
+    pub lifetime: u64,
+    /// How old it is now.
+    pub age: u64,
+    /// A purge has made it stale.
+    pub purged: bool,
+    /// Seconds for which the operator lets stale responses be used after an error; those of
+    /// `stale-if-error` go before it.
+    pub grace: u64,
+}
+
+/// What is done with a request for a stored response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// It answers the request.
+    Fresh,
+    /// It answers the request, and has to be validated as well (RFC 5861 section 3).
+    WhileRevalidating,
+    /// The server has to say whether it is still current (section 4.3).
+    Validate(Why),
+}
+
+/// Why a stored response has to be validated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It is stale.
+    Stale,
+    /// It says `no-cache`.
+    NoCache,
+    /// The request asks for that.
+    Request,
+    /// It was purged softly.
+    Purged,
+}
+
+/// What may be done with a stored response for a request.
+pub fn judge(stored: &Stored, request: &RequestControl) -> Reuse {
+    let Stored { control, lifetime, age, purged, .. } = stored;
+    if control.no_cache {
+        return Reuse::Validate(Why::NoCache);
+    }
+    // A request's `no-cache` and `max-age=0` do not count while a response is immutable (RFC 8246).
+    let immutable = control.immutable && age < lifetime && !purged;
+    if request.no_cache && !immutable {
+        return Reuse::Validate(Why::Request);
+    }
+    if request.max_age.is_some_and(|most| *age > most || (most == 0 && !immutable)) {
+        return Reuse::Validate(Why::Request);
+    }
+    let fresh_for = lifetime.saturating_sub(*age);
+    if fresh_for > 0 && !purged {
+        let enough = request.min_fresh.is_none_or(|least| fresh_for >= least);
+        return if enough { Reuse::Fresh } else { Reuse::Validate(Why::Request) };
+    }
+    let why = if *purged { Why::Purged } else { Why::Stale };
+    let stale_for = age.saturating_sub(*lifetime);
+    let revalidating = control.stale_while_revalidate.is_some_and(|window| stale_for < window);
+    if (revalidating && !must_not_be_stale(control)) && request.min_fresh.is_none() {
+        return Reuse::WhileRevalidating;
+    }
+    let accepted = request.max_stale.is_some_and(|most| stale_for <= most);
+    if accepted && !purged && !control.forbids_stale() && request.min_fresh.is_none() {
+        return Reuse::Fresh;
+    }
+    Reuse::Validate(why)
+}
+
+/// Whether a stored response may answer a request because its server failed (RFC 5861 section 4).
+pub fn may_replace_error(stored: &Stored, request: &RequestControl) -> bool {
+    let control = &stored.control;
+    let stale_for = stored.age.saturating_sub(stored.lifetime);
+    if must_not_be_stale(control) {
+        return false;
+    }
+    let windows = [control.stale_if_error, request.stale_if_error];
+    if windows.into_iter().flatten().any(|window| stale_for < window) {
+        return true;
+    }
+    // The operator's grace yields to all that the response says against staleness.
+    stale_for < stored.grace && control.stale_if_error.is_none() && !control.forbids_stale()
+}
+
+/// `must-revalidate` and its like go before everything that allows staleness (section 5.2.2.2). With
+/// `s-maxage` alone, the windows of RFC 5861 are the permission that section 4.2.4 asks for.
+fn must_not_be_stale(control: &ResponseControl) -> bool {
+    control.must_revalidate || control.proxy_revalidate || control.no_cache
+}
+
+/// Whether a status is an error in the sense of RFC 5861 section 4.
+pub fn is_error(status: u16) -> bool {
+    matches!(status, 500 | 502 | 503 | 504)
+}

@@ -1,0 +1,37 @@
+//! Validates a stale response while it is being used (RFC 5861 section 3).
+
+use std::rc::Rc;
+
+use afpa_proxy::exchange::{Core, Job};
+
+use super::client::Nobody;
+use super::fetch::Fetch;
+use super::look_up::{Fetching, SiteCache};
+use super::run::{ClientHead, Lead, Round};
+
+/// Asks the server, in a task of its own on this core.
+pub(super) fn validate(
+    cache: SiteCache,
+    fetching: Fetching,
+    head: ClientHead<'_>,
+    mut job: Job,
+    core: Rc<Core>,
+) {
+    let (bytes, limits) = (head.bytes.to_vec(), head.limits);
+    tokio::task::spawn_local(async move {
+        let head = ClientHead { bytes: &bytes, limits };
+        let stored = fetching.stored.clone();
+        let fetch = Fetch::new(fetching.since, fetching.labels.clone());
+        let (fetch, leads) = cache.responses.join(&fetching.primary, &fetch);
+        if leads {
+            let hash = cache.responses.hash(&fetching.primary);
+            let mut round = Round { cache: &cache, fetching, head, tries: 0 };
+            let mut nobody = Nobody::default();
+            let lead = Lead { fetch, hash, keeps: true };
+            round.lead(&mut job, &core, &mut nobody, lead).await;
+        }
+        if let Some(stored) = stored.as_ref().and_then(|object| object.header().response()) {
+            stored.end_validation();
+        }
+    });
+}

@@ -1,0 +1,224 @@
+//! Client streams that do not hold up an exchange whose answer is to be kept.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use afpa_framework::clock::epoch;
+use afpa_framework::{ClientStream, Now, Timeouts};
+use tokio::time::Sleep;
+
+/// The client of the request that leads. While its answer is to be kept, the exchange goes on at the speed of the
+/// server: what a slow client does not take waits here, and one that has gone is not missed.
+pub(super) struct Outlived<'c, C> {
+    client: &'c mut C,
+    /// Whether the answer is to be kept, as far as is known.
+    keeps: Rc<Cell<bool>>,
+    is_gone: bool,
+    /// Bounded by the longest answer that is kept.
+    backlog: Vec<u8>,
+    sent: usize,
+}
+
+impl<'c, C: ClientStream> Outlived<'c, C> {
+    pub(super) fn new(client: &'c mut C, keeps: Rc<Cell<bool>>) -> Self {
+        Self { client, keeps, is_gone: false, backlog: Vec::new(), sent: 0 }
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_gone
+    }
+
+    /// Sends what waits. `false`: the client went away, or stopped reading.
+    pub(super) async fn finish(&mut self) -> bool {
+        let mut armed = false;
+        std::future::poll_fn(|cx| {
+            loop {
+                let before = self.sent;
+                match self.poll_backlog(cx) {
+                    Poll::Ready(flushed) => return Poll::Ready(flushed.is_ok() && !self.is_gone),
+                    Poll::Pending if self.sent == before && armed => {
+                        return match self.client.is_over(cx) {
+                            true => Poll::Ready(false),
+                            false => Poll::Pending,
+                        };
+                    }
+                    Poll::Pending => {
+                        armed = true;
+                        let timeout = self.client.timeouts().write.as_millis();
+                        let timeout = u64::try_from(timeout).unwrap_or(u64::MAX / 4);
+                        let until = self.client.now().steady_ms().saturating_add(timeout);
+                        self.client.wait_until(Some(until));
+                    }
+                }
+            }
+        })
+        .await
+    }
+
+    fn poll_backlog(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.is_gone {
+            let rest = self.backlog.get(self.sent..).unwrap_or_default();
+            if rest.is_empty() {
+                break;
+            }
+            match self.client.poll_send(cx, rest, false) {
+                Poll::Ready(Ok(n)) if n > 0 => self.sent += n,
+                Poll::Ready(_) => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        self.backlog.clear();
+        self.sent = 0;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<C: ClientStream> ClientStream for Outlived<'_, C> {
+    fn arrived(&self) -> &[u8] {
+        self.client.arrived()
+    }
+
+    fn consume(&mut self, n: usize) {
+        self.client.consume(n);
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.client.poll_receive(cx, room)
+    }
+
+    fn give_back(&mut self, bytes: &[u8]) {
+        self.client.give_back(bytes);
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.is_gone {
+            self.is_gone = self.client.poll_gone(cx).is_ready();
+        }
+        match self.is_gone && !self.keeps.get() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let sent = match self.poll_backlog(cx) {
+            _ if self.is_gone => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            Poll::Ready(Ok(())) => self.client.poll_send(cx, bytes, more),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        };
+        if !self.keeps.get() {
+            return sent;
+        }
+        match sent {
+            Poll::Ready(Ok(n)) if n > 0 => Poll::Ready(Ok(n)),
+            Poll::Ready(_) => {
+                self.is_gone = true;
+                Poll::Ready(Ok(bytes.len()))
+            }
+            Poll::Pending => {
+                self.backlog.extend_from_slice(bytes);
+                Poll::Ready(Ok(bytes.len()))
+            }
+        }
+    }
+
+    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.client.poll_shutdown(cx)
+    }
+
+    fn reset_at_end(&mut self) {
+        self.client.reset_at_end();
+    }
+
+    fn now(&self) -> Now {
+        self.client.now()
+    }
+
+    fn cached_now(&self) -> Now {
+        self.client.cached_now()
+    }
+
+    fn timeouts(&self) -> Timeouts {
+        self.client.timeouts()
+    }
+
+    fn wait_until(&mut self, steady_ms: Option<u64>) {
+        self.client.wait_until(steady_ms);
+    }
+
+    fn is_over(&self, cx: &mut Context<'_>) -> bool {
+        self.client.is_over(cx)
+    }
+}
+
+/// The client of an exchange that nobody waits for: it takes everything, and sends nothing.
+#[derive(Debug, Default)]
+pub(super) struct Nobody {
+    sleep: RefCell<Option<Pin<Box<Sleep>>>>,
+}
+
+impl ClientStream for Nobody {
+    fn arrived(&self) -> &[u8] {
+        &[]
+    }
+
+    fn consume(&mut self, _: usize) {}
+
+    fn poll_receive(&mut self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<usize>> {
+        Poll::Pending
+    }
+
+    fn give_back(&mut self, _: &[u8]) {}
+
+    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    fn poll_send(&mut self, _: &mut Context<'_>, bytes: &[u8], _: bool) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn reset_at_end(&mut self) {}
+
+    fn now(&self) -> Now {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        Now { unix_us: micros(wall), steady_us: micros(epoch().elapsed()) }
+    }
+
+    fn cached_now(&self) -> Now {
+        self.now()
+    }
+
+    fn timeouts(&self) -> Timeouts {
+        Timeouts { body: Duration::from_secs(1), write: Duration::from_secs(1) }
+    }
+
+    fn wait_until(&mut self, steady_ms: Option<u64>) {
+        let now = self.now().steady_ms();
+        let sleep = steady_ms.map(|until| {
+            Box::pin(tokio::time::sleep(Duration::from_millis(until.saturating_sub(now))))
+        });
+        *self.sleep.borrow_mut() = sleep;
+    }
+
+    fn is_over(&self, cx: &mut Context<'_>) -> bool {
+        let mut sleep = self.sleep.borrow_mut();
+        sleep.as_mut().is_some_and(|sleep| sleep.as_mut().poll(cx).is_ready())
+    }
+}

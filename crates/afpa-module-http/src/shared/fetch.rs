@@ -1,0 +1,219 @@
+//! One question to a server, and all the requests that wait for its answer, on whatever core.
+//!
+//! One request *leads*: it has the exchange with the server, and puts what arrives here. The others *follow*:
+//! they take it from here, each as fast as its client reads.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use afpa_cache::{Moment, Object};
+use afpa_proxy::exchange::Failure;
+
+use super::stored::{Draft, StoredResponse};
+
+/// A question to a server that is under way.
+#[derive(Debug)]
+pub(crate) struct Fetch {
+    /// Before it was asked.
+    pub(super) since: Moment,
+    /// The labels that its answer will have in any case.
+    pub(super) labels: Vec<Vec<u8>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    phase: Phase,
+    /// Of those who follow, by their place.
+    wakers: Vec<Option<Waker>>,
+}
+
+/// How far it is.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Phase {
+    /// The head of the answer has not arrived.
+    #[default]
+    Waiting,
+    /// It has, and the answer is to be kept.
+    Arriving(Arriving),
+    /// A stored response is the answer: because the server says that it is current, or instead of an error.
+    Stored(Arc<Object<StoredResponse>>),
+    /// The answer is not for others.
+    Passed,
+    /// No server answered.
+    Failed(Failure),
+    /// Whoever led has gone, or the answer broke off.
+    Gone,
+}
+
+/// An answer that arrives.
+#[derive(Clone, Debug)]
+pub(super) struct Arriving {
+    pub(super) draft: Arc<Draft>,
+    /// With the values of the fields that it varies by.
+    pub(super) variant: Arc<[u8]>,
+    chunks: Vec<Arc<[u8]>>,
+    pub(super) is_whole: bool,
+    /// The object that it has become.
+    pub(super) object: Option<Arc<Object<StoredResponse>>>,
+}
+
+/// What a follower finds.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// Content.
+    Chunk(Arc<[u8]>),
+    /// There is no more.
+    End,
+    /// There will be no more, and that was not all.
+    Broken,
+}
+
+/// The place of a follower among those who are woken.
+#[derive(Debug, Default)]
+pub(super) struct Seat(Option<usize>);
+
+impl Fetch {
+    pub(super) fn new(since: Moment, labels: Vec<Vec<u8>>) -> Arc<Self> {
+        Arc::new(Self { since, labels, state: Mutex::default() })
+    }
+
+    /// Whether a request may still follow.
+    pub(super) fn is_open(&self) -> bool {
+        match &self.state().phase {
+            Phase::Waiting | Phase::Arriving(_) => true,
+            Phase::Stored(_) | Phase::Passed | Phase::Failed(_) | Phase::Gone => false,
+        }
+    }
+
+    /// An answer arrives that is to be kept. What came of an earlier one counts for nothing.
+    pub(super) fn arrive(&self, draft: Arc<Draft>, variant: Arc<[u8]>) {
+        let (chunks, is_whole, object) = (Vec::new(), false, None);
+        self.set(Phase::Arriving(Arriving { draft, variant, chunks, is_whole, object }));
+    }
+
+    pub(super) fn add(&self, data: &[u8]) {
+        let mut state = self.state();
+        if let Phase::Arriving(arriving) = &mut state.phase {
+            arriving.chunks.push(data.into());
+        }
+        wake(state);
+    }
+
+    /// The content so far.
+    pub(super) fn chunks(&self) -> Vec<Arc<[u8]>> {
+        match &self.state().phase {
+            Phase::Arriving(arriving) => arriving.chunks.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// All of the content is there.
+    pub(super) fn complete(&self, object: Option<Arc<Object<StoredResponse>>>) {
+        let mut state = self.state();
+        if let Phase::Arriving(arriving) = &mut state.phase {
+            (arriving.is_whole, arriving.object) = (true, object);
+        }
+        wake(state);
+    }
+
+    /// How it ended. An answer that has arrived as a whole stays.
+    pub(super) fn end(&self, phase: Phase) {
+        if !matches!(&self.state().phase, Phase::Arriving(arriving) if arriving.is_whole) {
+            self.set(phase);
+        }
+    }
+
+    /// Whoever leads has gone. What was decided stays.
+    pub(super) fn abandon(&self) {
+        if self.is_open() {
+            self.end(Phase::Gone);
+        }
+    }
+
+    /// What it has come to: anything but [`Phase::Waiting`].
+    pub(super) fn poll_answer(&self, cx: &Context<'_>, seat: &mut Seat) -> Poll<Phase> {
+        let mut state = self.state();
+        match &state.phase {
+            Phase::Waiting => {
+                state.sit(cx, seat);
+                Poll::Pending
+            }
+            phase => Poll::Ready(phase.clone()),
+        }
+    }
+
+    /// Waits until an answer that arrives is whole, or has failed.
+    pub(super) fn poll_whole(&self, cx: &Context<'_>, seat: &mut Seat) -> Poll<()> {
+        let mut state = self.state();
+        match &state.phase {
+            Phase::Arriving(arriving) if !arriving.is_whole => {
+                state.sit(cx, seat);
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
+        }
+    }
+
+    /// The chunk of a number, of the answer with this draft.
+    pub(super) fn poll_chunk(
+        &self,
+        cx: &Context<'_>,
+        seat: &mut Seat,
+        draft: &Arc<Draft>,
+        number: usize,
+    ) -> Poll<Next> {
+        let mut state = self.state();
+        let Phase::Arriving(arriving) = &state.phase else { return Poll::Ready(Next::Broken) };
+        if !Arc::ptr_eq(&arriving.draft, draft) {
+            return Poll::Ready(Next::Broken);
+        }
+        match (arriving.chunks.get(number), arriving.is_whole) {
+            (Some(chunk), _) => Poll::Ready(Next::Chunk(Arc::clone(chunk))),
+            (None, true) => Poll::Ready(Next::End),
+            (None, false) => {
+                state.sit(cx, seat);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// A follower goes.
+    pub(super) fn stand_up(&self, seat: &mut Seat) {
+        if let Some(place) = seat.0.take()
+            && let Some(place) = self.state().wakers.get_mut(place)
+        {
+            *place = None;
+        }
+    }
+
+    fn set(&self, phase: Phase) {
+        let mut state = self.state();
+        state.phase = phase;
+        wake(state);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn sit(&mut self, cx: &Context<'_>, seat: &mut Seat) {
+        let waker = Some(cx.waker().clone());
+        match seat.0.and_then(|place| self.wakers.get_mut(place)) {
+            Some(place) => *place = waker,
+            None => {
+                seat.0 = Some(self.wakers.len());
+                self.wakers.push(waker);
+            }
+        }
+    }
+}
+
+/// Wakes all, without the lock.
+fn wake(mut state: MutexGuard<'_, State>) {
+    let wakers: Vec<Waker> = state.wakers.iter_mut().filter_map(Option::take).collect();
+    drop(state);
+    wakers.into_iter().for_each(Waker::wake);
+}

@@ -1,0 +1,299 @@
+//! A request whose answer another one has asked for.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use afpa_cache::Object;
+use afpa_framework::{ClientStream, Persistence};
+use afpa_http::caching::cache_status::{self, Outcome};
+use afpa_http::{Connection, Version};
+use afpa_proxy::exchange::Failure;
+
+use super::answer::put_hsts;
+use super::fetch::{Arriving, Fetch, Next, Phase, Seat};
+use super::stored::{Draft, StoredResponse};
+
+/// How a follower gets on.
+#[derive(Debug)]
+pub(super) enum Followed {
+    /// This answers it.
+    Stored(Arc<Object<StoredResponse>>),
+    /// The answer was sent as it arrived: so many bytes of content.
+    Sent { status: u16, bytes: u64, persistence: Persistence },
+    /// The answer broke off after it had begun.
+    Broken { status: u16, bytes: u64 },
+    /// No server answered.
+    Failed(Failure),
+    /// The answer is not for this request, or has not come in time: it goes to a server itself.
+    Alone,
+    /// Whoever led has gone: another one has to.
+    Again,
+    /// Its client went away.
+    ClientGone,
+}
+
+/// What a follower is and may.
+#[derive(Clone, Copy)]
+pub(super) struct Follower<'a> {
+    pub(super) version: Version,
+    pub(super) keep_alive: bool,
+    /// Whether it can be answered as the answer arrives.
+    pub(super) streams: bool,
+    /// The outcome to tell the client.
+    pub(super) told: Option<Outcome>,
+    /// The value of Strict-Transport-Security that it is to get, unless the server has sent one.
+    pub(super) hsts: Option<&'a str>,
+    /// Its own key among responses that vary.
+    pub(super) variant: &'a dyn Fn(&[Box<str>]) -> Vec<u8>,
+    /// How long it waits for a head.
+    pub(super) wait_ms: u64,
+}
+
+/// Follows a fetch.
+pub(super) async fn follow<C: ClientStream>(
+    fetch: &Fetch,
+    client: &mut C,
+    who: Follower<'_>,
+) -> Followed {
+    let mut seat = Seat::default();
+    let followed = answer(fetch, client, who, &mut seat).await;
+    fetch.stand_up(&mut seat);
+    followed
+}
+
+async fn answer<C: ClientStream>(
+    fetch: &Fetch,
+    client: &mut C,
+    who: Follower<'_>,
+    seat: &mut Seat,
+) -> Followed {
+    let until = client.cached_now().steady_ms().saturating_add(who.wait_ms);
+    let mut waiting = Waiting { until, armed: false };
+    let phase = poll_fn(|cx| waiting.poll(cx, client, |cx| fetch.poll_answer(cx, seat))).await;
+    let arriving = match phase {
+        Ok(Phase::Arriving(arriving)) => arriving,
+        Ok(Phase::Stored(object)) => return for_it(who, object),
+        Ok(Phase::Failed(failure)) => return Followed::Failed(failure),
+        Ok(Phase::Gone | Phase::Waiting) => return Followed::Again,
+        Ok(Phase::Passed) | Err(Ended::Over) => return Followed::Alone,
+        Err(Ended::ClientGone) => return Followed::ClientGone,
+    };
+    if !who.is_for(&arriving.draft.vary, &arriving.variant) {
+        return Followed::Alone;
+    }
+    if !who.streams && !arriving.is_whole {
+        let whole = poll_fn(|cx| waiting.poll(cx, client, |cx| fetch.poll_whole(cx, seat))).await;
+        return match whole {
+            Ok(()) => match fetch_object(fetch, seat).await {
+                Some(object) => for_it(who, object),
+                None => Followed::Alone,
+            },
+            Err(Ended::Over) => Followed::Alone,
+            Err(Ended::ClientGone) => Followed::ClientGone,
+        };
+    }
+    match arriving.object.clone() {
+        Some(object) => Followed::Stored(object),
+        None if who.streams => stream(fetch, client, who, seat, &arriving).await,
+        None => Followed::Alone,
+    }
+}
+
+/// The object that an answer has become.
+async fn fetch_object(fetch: &Fetch, seat: &mut Seat) -> Option<Arc<Object<StoredResponse>>> {
+    match poll_fn(|cx| fetch.poll_answer(cx, seat)).await {
+        Phase::Arriving(arriving) => arriving.object,
+        Phase::Stored(object) => Some(object),
+        _ => None,
+    }
+}
+
+fn for_it(who: Follower<'_>, object: Arc<Object<StoredResponse>>) -> Followed {
+    let Some(response) = object.header().response() else { return Followed::Alone };
+    match who.is_for(&response.draft.vary, &object.key().path) {
+        true => Followed::Stored(object),
+        false => Followed::Alone,
+    }
+}
+
+impl Follower<'_> {
+    /// Whether a response with this Vary and this key is for the request.
+    fn is_for(&self, names: &[Box<str>], key: &[u8]) -> bool {
+        names.is_empty() || (self.variant)(names) == key
+    }
+}
+
+/// Why a wait ended.
+enum Ended {
+    ClientGone,
+    Over,
+}
+
+/// A wait that ends with the client, or after some time.
+struct Waiting {
+    until: u64,
+    armed: bool,
+}
+
+impl Waiting {
+    fn poll<C: ClientStream, T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut C,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<Result<T, Ended>> {
+        if let Poll::Ready(value) = poll(cx) {
+            return Poll::Ready(Ok(value));
+        }
+        if client.poll_gone(cx).is_ready() {
+            return Poll::Ready(Err(Ended::ClientGone));
+        }
+        if !std::mem::replace(&mut self.armed, true) {
+            client.wait_until(Some(self.until));
+        }
+        match client.is_over(cx) {
+            true => Poll::Ready(Err(Ended::Over)),
+            false => Poll::Pending,
+        }
+    }
+}
+
+/// How content is delimited for the client.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    Length,
+    Chunks,
+    Close,
+}
+
+/// Sends an answer as it arrives.
+async fn stream<C: ClientStream>(
+    fetch: &Fetch,
+    client: &mut C,
+    who: Follower<'_>,
+    seat: &mut Seat,
+    arriving: &Arriving,
+) -> Followed {
+    let draft = &arriving.draft;
+    let status = draft.facts.status;
+    let framing = match (draft.announced, who.version) {
+        _ if matches!(status, 204 | 304) => Framing::Length,
+        (Some(_), _) => Framing::Length,
+        (None, Version::Http11 | Version::Http2) => Framing::Chunks,
+        (None, Version::Http10) => Framing::Close,
+    };
+    let keep = who.keep_alive && framing != Framing::Close;
+    let mut out = head(draft, who, framing, keep, client.cached_now().steady_ms() / 1000);
+    let (mut number, mut bytes) = (0, 0);
+    loop {
+        let next = poll_fn(|cx| fetch.poll_chunk(cx, seat, draft, number)).await;
+        let broken = Followed::Broken { status, bytes };
+        match next {
+            Next::Chunk(chunk) => {
+                number += 1;
+                bytes += chunk.len() as u64;
+                if framing == Framing::Chunks {
+                    out.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+                }
+                out.extend_from_slice(&chunk);
+                if framing == Framing::Chunks {
+                    out.extend_from_slice(b"\r\n");
+                }
+            }
+            Next::End => {
+                if framing == Framing::Chunks {
+                    out.extend_from_slice(b"0\r\n\r\n");
+                }
+                if !send(client, &out).await {
+                    return Followed::ClientGone;
+                }
+                let persistence = if keep { Persistence::Keep } else { Persistence::Close };
+                return Followed::Sent { status, bytes, persistence };
+            }
+            Next::Broken => {
+                if framing == Framing::Close {
+                    client.reset_at_end();
+                }
+                return broken;
+            }
+        }
+        if out.len() >= GATHERED {
+            if !send(client, &out).await {
+                return Followed::ClientGone;
+            }
+            out.clear();
+        } else if is_pending(fetch, seat, draft, number).await {
+            // What there is goes before a wait.
+            if !send(client, &out).await {
+                return Followed::ClientGone;
+            }
+            out.clear();
+        }
+    }
+}
+
+/// Bytes that are gathered for one write.
+const GATHERED: usize = 64 * 1024;
+
+/// Whether the next chunk has not arrived.
+async fn is_pending(fetch: &Fetch, seat: &mut Seat, draft: &Arc<Draft>, number: usize) -> bool {
+    poll_fn(|cx| Poll::Ready(fetch.poll_chunk(cx, seat, draft, number).is_pending())).await
+}
+
+fn head(draft: &Draft, who: Follower<'_>, framing: Framing, keep: bool, now_s: u64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(draft.head.len() + 128);
+    out.extend_from_slice(&draft.head);
+    let age = draft.arrival.age(now_s);
+    out.extend_from_slice(format!("Age: {age}\r\n").as_bytes());
+    if let Some(outcome) = &who.told {
+        out.extend_from_slice(b"Cache-Status: ");
+        cache_status::put(outcome, &mut out);
+        out.extend_from_slice(b"\r\n");
+    }
+    put_hsts(who.hsts, &draft.head, &mut out);
+    match (framing, draft.announced) {
+        (Framing::Length, Some(length)) if draft.facts.status != 204 => {
+            out.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
+        }
+        (Framing::Chunks, _) => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        _ => {}
+    }
+    let connection = match (keep, who.version) {
+        (false, _) => Connection::Close,
+        (true, Version::Http11 | Version::Http2) => Connection::Implied,
+        (true, Version::Http10) => Connection::KeepAlive,
+    };
+    out.extend_from_slice(connection.ending());
+    out
+}
+
+/// Sends all of it. `false`: the client went away, or stopped reading.
+async fn send<C: ClientStream>(client: &mut C, mut bytes: &[u8]) -> bool {
+    let mut armed = false;
+    poll_fn(|cx| {
+        while !bytes.is_empty() {
+            match client.poll_send(cx, bytes, false) {
+                Poll::Ready(Ok(n)) if n > 0 => {
+                    bytes = bytes.get(n..).unwrap_or_default();
+                    armed = false;
+                }
+                Poll::Ready(_) => return Poll::Ready(false),
+                Poll::Pending => {
+                    if !std::mem::replace(&mut armed, true) {
+                        let write = u64::try_from(client.timeouts().write.as_millis());
+                        let write = write.unwrap_or(u64::MAX / 4);
+                        let now = client.now().steady_ms();
+                        client.wait_until(Some(now.saturating_add(write)));
+                    }
+                    return match client.is_over(cx) {
+                        true => Poll::Ready(false),
+                        false => Poll::Pending,
+                    };
+                }
+            }
+        }
+        Poll::Ready(true)
+    })
+    .await
+}

@@ -1,0 +1,62 @@
+//! What unsafe requests change (RFC 9111 section 4.4).
+
+use std::sync::Arc;
+
+use afpa_cache::Labels;
+use afpa_framework::Now;
+use afpa_http::caching::{fields, invalidates, same_origin_path};
+use afpa_http::{Host, Method, target};
+use afpa_proxy::exchange::{Passing, Tap};
+use afpa_proxy::response;
+
+use super::key::{tag_label, url_label};
+use super::responses::Responses;
+
+/// The tap of a request with a method that is not safe: if the answer is no error, what is stored for the URL
+/// goes, before the client has the answer.
+#[derive(Debug)]
+pub(super) struct Invalidating {
+    pub(super) responses: Arc<Responses>,
+    pub(super) host: Vec<u8>,
+    pub(super) label: Vec<u8>,
+}
+
+impl Invalidating {
+    fn drop_url(&self, label: Vec<u8>) {
+        self.responses.cache().purge_labels(Labels::Is(label.into()));
+    }
+}
+
+impl Tap for Invalidating {
+    fn head(&mut self, response: &response::Response<'_, '_>, _: Now) -> Passing {
+        // Only requests with unsafe methods have this tap.
+        if !invalidates(Method::Post, response.status) {
+            return Passing::On;
+        }
+        self.drop_url(self.label.clone());
+        for (name, value) in response.end_to_end() {
+            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+            if is("location") || is("content-location") {
+                let Some(path) = same_origin_path(value, &self.host) else { continue };
+                let mut parts = path.splitn(2, |&byte| byte == b'?');
+                let (path, query) = (parts.next().unwrap_or_default(), parts.next());
+                let mut room = Vec::new();
+                if let Ok(path) = target::normalise(path, &mut room) {
+                    let name = Host::parse(&self.host).map(|host| host.name()).unwrap_or_default();
+                    self.drop_url(url_label(name.as_bytes(), path, query));
+                }
+            } else if is("cache-group-invalidation") {
+                for group in fields::groups(value) {
+                    self.drop_url(tag_label(group));
+                }
+            }
+        }
+        Passing::On
+    }
+
+    fn put_fields(&self, _: &mut Vec<u8>) {}
+
+    fn content(&mut self, _: &[u8]) {}
+
+    fn whole(&mut self, _: Now) {}
+}

@@ -1,0 +1,238 @@
+//! The key under which a response is stored, and the labels by which it is purged.
+//!
+//! Everything that the server gets and that may decide about its answer is either in the key, or named by the
+//! response's Vary, or left out because the operator said so. A part that may hold any byte comes last, and no
+//! other part holds the byte that ends it, so that two requests have one key only if all parts are the same.
+
+use afpa_http::{Known, Request, Target, target};
+use afpa_proxy::exchange;
+use afpa_proxy::request::{Mark, scheme};
+
+use super::policy::{CachePolicy, QueryRule, lists};
+
+/// Memory for keys, so that a hit allocates nothing.
+#[derive(Debug, Default)]
+pub(crate) struct KeyRoom {
+    pub(crate) primary: Vec<u8>,
+    pub(crate) variant: Vec<u8>,
+}
+
+/// What a request is for, apart from its fields.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// Number of the site and its rules.
+    pub(crate) scope: u32,
+    /// The path that the server gets.
+    pub(crate) path: &'a [u8],
+    /// Whether the request came over TLS.
+    pub(crate) secure: bool,
+}
+
+/// Writes the primary key of a request.
+pub(crate) fn put_primary(
+    policy: &CachePolicy,
+    exchange: &exchange::Settings,
+    believed: bool,
+    request: &Request<'_, '_>,
+    place: Place<'_>,
+    out: &mut Vec<u8>,
+) {
+    out.clear();
+    out.extend_from_slice(&place.scope.to_le_bytes());
+    out.push(scheme(request, place.secure).len() as u8);
+    put_lower(request.host.as_bytes(), out);
+    let marks = [exchange.request.x_forwarded, exchange.request.forwarded];
+    if believed || marks.iter().any(|mark| matches!(mark, Mark::Keep | Mark::Append)) {
+        put_marks(request, out);
+    }
+    out.push(0);
+    put_query(policy, request.target.query(), out);
+    out.push(0);
+    put_cookies(policy, request, out);
+    out.push(0);
+    out.extend_from_slice(place.path);
+}
+
+fn put_lower(text: &[u8], out: &mut Vec<u8>) {
+    out.extend(text.iter().map(u8::to_ascii_lowercase));
+}
+
+/// The fields by which the client tells the server for which host and scheme it asks, where they are passed on.
+fn put_marks(request: &Request<'_, '_>, out: &mut Vec<u8>) {
+    for (name, value) in request.fields() {
+        let names = ["x-forwarded-host", "x-forwarded-proto", "forwarded"];
+        if let Some(at) = names.iter().position(|known| name.eq_ignore_ascii_case(known)) {
+            out.push(b'\n');
+            out.push(b'0' + at as u8);
+            out.extend_from_slice(value);
+        }
+    }
+}
+
+/// Appends those parameters of the query that belong to the key.
+fn put_query(policy: &CachePolicy, query: Option<&[u8]>, out: &mut Vec<u8>) {
+    let Some(query) = query else { return };
+    if policy.query == QueryRule::None {
+        return;
+    }
+    if policy.query == QueryRule::All && !policy.sort_query {
+        out.push(b'?');
+        out.extend_from_slice(query);
+        return;
+    }
+    let same = <[u8]>::eq as fn(&[u8], &[u8]) -> bool;
+    let mut kept: Vec<&[u8]> = query
+        .split(|&byte| byte == b'&')
+        .filter(|parameter| {
+            let name = parameter.split(|&byte| byte == b'=').next().unwrap_or_default();
+            match &policy.query {
+                QueryRule::All => true,
+                QueryRule::None => false,
+                QueryRule::Only(names) => lists(names, name, same),
+                QueryRule::Without(names) => !lists(names, name, same),
+            }
+        })
+        .collect();
+    if policy.sort_query {
+        // The order of parameters with one name means something to most servers, so it stays.
+        kept.sort_by_key(|parameter| parameter.split(|&byte| byte == b'=').next());
+    }
+    for (number, parameter) in kept.into_iter().enumerate() {
+        out.push(if number == 0 { b'?' } else { b'&' });
+        out.extend_from_slice(parameter);
+    }
+}
+
+fn put_cookies(policy: &CachePolicy, request: &Request<'_, '_>, out: &mut Vec<u8>) {
+    for name in &policy.cookies {
+        out.push(b'\n');
+        for (_, value) in cookies(request).filter(|(known, _)| *known == name.as_bytes()) {
+            out.push(b'=');
+            out.extend_from_slice(value);
+        }
+    }
+}
+
+/// Names and values of the cookies of a request (RFC 6265 section 5.4).
+pub(crate) fn cookies<'b>(request: &Request<'_, 'b>) -> impl Iterator<Item = (&'b [u8], &'b [u8])> {
+    let lines = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("cookie"));
+    lines.flat_map(|(_, value)| value.split(|&byte| byte == b';')).filter_map(|cookie| {
+        let cookie = cookie.trim_ascii();
+        let at = cookie.iter().position(|&byte| byte == b'=')?;
+        Some((cookie.get(..at)?, cookie.get(at + 1..)?))
+    })
+}
+
+/// The label of a URL: `u`, the host in lower case without its port, the path as a URL has it, the query, and the end. The URLs of
+/// a host, and those below a path, have labels that begin alike.
+pub(crate) fn url_label(host: &[u8], path: &[u8], query: Option<&[u8]>) -> Vec<u8> {
+    let mut label = vec![b'u'];
+    put_lower(host, &mut label);
+    target::encode(path, &mut label);
+    if let Some(query) = query {
+        label.push(b'?');
+        label.extend_from_slice(query);
+    }
+    label.push(END);
+    label
+}
+
+/// The label of a tag. Tags are those of a host: the server of one must not purge what another one has.
+pub(crate) fn tag_label(tag: &[u8]) -> Vec<u8> {
+    [b"t", tag, &[END]].concat()
+}
+
+/// The end of a label, which stands within none.
+pub(crate) const END: u8 = b'\n';
+
+/// The path of a request as the client sees it: that of its target, normalised.
+pub(crate) fn public_label(request: &Request<'_, '_>) -> Vec<u8> {
+    let mut room = Vec::new();
+    let path = request.target.path().unwrap_or_default();
+    let path = target::normalise(path, &mut room).unwrap_or(path);
+    url_label(request.host.name().as_bytes(), path, request.target.query())
+}
+
+/// Whether the cache is asked at all for a request like this.
+pub(crate) fn is_simple(request: &Request<'_, '_>) -> bool {
+    let has_path = matches!(request.target, Target::Origin { .. } | Target::Absolute { .. });
+    has_path && !request.has(Known::IfMatch) && !request.has(Known::IfUnmodifiedSince)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use afpa_http::{FieldSlots, RequestLimits, request};
+
+    fn key_of(policy: &CachePolicy, believed: bool, head: &str) -> Vec<u8> {
+        let head = format!("GET {head}\r\n\r\n");
+        let mut slots = FieldSlots::new();
+        let request = request::parse(head.as_bytes(), &mut slots, &RequestLimits::default());
+        let request = request.expect("valid").expect("whole");
+        let mut room = Vec::new();
+        let path = target::normalise(request.target.path().expect("path"), &mut room);
+        let place = Place { scope: 1, path: path.expect("normal"), secure: false };
+        let mut key = Vec::new();
+        put_primary(policy, &exchange::Settings::default(), believed, &request, place, &mut key);
+        key
+    }
+
+    #[track_caller]
+    fn compare(policy: &CachePolicy, believed: bool, one: &str, other: &str, same: bool) {
+        let keys = [one, other].map(|head| key_of(policy, believed, head));
+        assert_eq!(keys[0] == keys[1], same, "{one:?} {other:?}");
+    }
+
+    #[test]
+    fn what_decides_about_the_answer_is_in_the_key() {
+        let plain = CachePolicy::default();
+        for (one, other, same) in [
+            ("/a HTTP/1.1\r\nHost: x", "/a HTTP/1.1\r\nHost: X", true),
+            ("/a HTTP/1.1\r\nHost: x", "http://x/a HTTP/1.1\r\nHost: y", true),
+            ("http://x/a HTTP/1.1\r\nHost: x", "https://x/a HTTP/1.1\r\nHost: x", false),
+            ("/a HTTP/1.1\r\nHost: x", "/a HTTP/1.1\r\nHost: x:81", false),
+            ("/a HTTP/1.1\r\nHost: x", "/a? HTTP/1.1\r\nHost: x", false),
+            ("/a?b HTTP/1.1\r\nHost: x", "/a%3Fb HTTP/1.1\r\nHost: x", false),
+            ("/a?b=1&c=2 HTTP/1.1\r\nHost: x", "/a?c=2&b=1 HTTP/1.1\r\nHost: x", false),
+            ("/a/../b HTTP/1.1\r\nHost: x", "/b HTTP/1.1\r\nHost: x", true),
+            ("/%61 HTTP/1.1\r\nHost: x", "/a HTTP/1.1\r\nHost: x", true),
+            ("/a HTTP/1.1\r\nHost: x\r\nX-Forwarded-Host: e", "/a HTTP/1.1\r\nHost: x", true),
+        ] {
+            compare(&plain, false, one, other, same);
+        }
+        let (one, other) =
+            ("/a HTTP/1.1\r\nHost: x\r\nX-Forwarded-Host: e", "/a HTTP/1.1\r\nHost: x");
+        compare(&plain, true, one, other, false);
+    }
+
+    #[test]
+    fn queries_and_cookies_follow_the_rules() {
+        let without = QueryRule::Without(vec!["utm_*".into()]);
+        let sorted = CachePolicy { query: without, sort_query: true, ..CachePolicy::default() };
+        for (one, other, same) in [
+            ("/?b=1&utm_x=2&a=3", "/?a=3&b=1", true),
+            ("/?a=1&a=2", "/?a=2&a=1", false),
+            ("/?a=1", "/?a=2", false),
+        ] {
+            let head = |path: &str| format!("{path} HTTP/1.1\r\nHost: x");
+            compare(&sorted, false, &head(one), &head(other), same);
+        }
+        let cookies = CachePolicy { cookies: vec!["lang".into()], ..CachePolicy::default() };
+        for (one, other, same) in [
+            ("lang=de; id=1", "id=2; lang=de", true),
+            ("lang=de", "lang=en", false),
+            ("id=1", "id=2", true),
+            ("lang=", "id=1", false),
+        ] {
+            let head = |cookie: &str| format!("/ HTTP/1.1\r\nHost: x\r\nCookie: {cookie}");
+            compare(&cookies, false, &head(one), &head(other), same);
+        }
+    }
+
+    #[test]
+    fn labels_of_what_lies_below_begin_alike() {
+        let label = url_label(b"A.example", b"/x y/\n", Some(b"q"));
+        assert_eq!(label, b"ua.example/x%20y/%0A?q\n");
+        assert!(label.starts_with(b"ua.example/x%20y/"));
+    }
+}

@@ -1,0 +1,35 @@
+//! The shared cache: answers of servers that other requests may have as well (RFC 9111).
+//!
+//! | step | file |
+//! |---|---|
+//! | what the configuration says | [`policy`] |
+//! | the key of a request, and its labels for purges | [`key`] |
+//! | *derive cached response*: look the key up, judge what is there | [`look_up`] |
+//! | write a stored response | [`answer`] |
+//! | *derive remote response*: ask a server once for all who wait | [`run`], over [`fetch`] |
+//! | judge and keep what the server sends | [`tap`] |
+//! | what is kept | [`stored`] |
+//!
+//! The semantics are those of [`afpa_http::caching`], the objects and their limits those of [`afpa_cache`].
+
+pub(crate) mod answer;
+mod background;
+mod client;
+mod fetch;
+mod follow;
+mod invalidate;
+mod key;
+pub(crate) mod look_up;
+mod passes;
+mod policy;
+mod purge;
+mod responses;
+pub(crate) mod run;
+mod stored;
+mod tap;
+
+pub(crate) use key::KeyRoom;
+pub(crate) use look_up::{Found, Plan};
+pub use policy::{CachePolicy, Mode, QueryRule};
+pub use responses::{Purge, Responses, SharedStats};
+pub use stored::StoredResponse;

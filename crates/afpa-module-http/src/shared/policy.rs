@@ -1,0 +1,173 @@
+//! What the configuration says about the shared cache of a site.
+
+use std::time::Duration;
+
+use afpa_framework::Network;
+use afpa_http::caching::ResponseFacts;
+use afpa_http::caching::freshness::{Arrival, Heuristic, lifetime};
+use afpa_http::caching::store::SetCookie;
+
+/// Which answers are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Those that say so.
+    #[default]
+    Auto,
+    /// Those, too, whose freshness can be guessed (RFC 9111 section 4.2.2).
+    Heuristic,
+    /// None.
+    Off,
+}
+
+/// Which parameters of a query belong to the key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum QueryRule {
+    /// All of them, as they stand.
+    #[default]
+    All,
+    /// None.
+    None,
+    /// Those with these names.
+    Only(Vec<String>),
+    /// All but those with these names; a name may end with `*`.
+    Without(Vec<String>),
+}
+
+/// The shared cache of a site, with safe defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachePolicy {
+    /// Which answers are kept.
+    pub mode: Mode,
+    /// How long those are fresh that say nothing, in [`Mode::Heuristic`].
+    pub heuristic: Heuristic,
+    /// How long answers are fresh, whatever they say of their lifetime, by status code; 0: any that is no error.
+    pub forced: Vec<(u16, u64)>,
+    /// Seconds for which a stale answer may be used when its server fails, if it says nothing about that.
+    pub grace: u64,
+    /// How long a request waits for the answer to another one before it goes to a server itself.
+    pub wait: Duration,
+    /// Seconds for which requests for a URL do not wait for one another after its answer could not be kept.
+    pub pass_for: u64,
+    /// What is done with answers that set cookies.
+    pub set_cookie: SetCookie,
+    /// Targeted fields (RFC 9213), the one that counts most first.
+    pub targets: Vec<String>,
+    /// Which parameters of the query belong to the key.
+    pub query: QueryRule,
+    /// Whether the order of the parameters does not matter.
+    pub sort_query: bool,
+    /// Cookies whose values belong to the key.
+    pub cookies: Vec<String>,
+    /// Requests with one of these cookies do not use the cache; a name may end with `*`.
+    pub bypass_cookies: Vec<String>,
+    /// Requests with one of these fields do not use the cache.
+    pub bypass_fields: Vec<String>,
+    /// Whose PURGE requests are obeyed; nobody's: they go to the server.
+    pub purge_from: Vec<Network>,
+    /// Answers that are kept for one URL because of its Vary.
+    pub variants: usize,
+    /// Bytes of the longest answer that is kept.
+    pub largest: usize,
+    /// Whether Cache-Control of a request is obeyed. Clients could else make the server work.
+    pub obey_clients: bool,
+    /// Whether answers have a Cache-Status field (RFC 9211).
+    pub status_field: bool,
+}
+
+impl Default for CachePolicy {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Auto,
+            heuristic: Heuristic::default(),
+            forced: Vec::new(),
+            grace: 0,
+            wait: Duration::from_secs(5),
+            pass_for: 120,
+            set_cookie: SetCookie::Pass,
+            targets: vec!["CDN-Cache-Control".into()],
+            query: QueryRule::All,
+            sort_query: false,
+            cookies: Vec::new(),
+            bypass_cookies: Vec::new(),
+            bypass_fields: Vec::new(),
+            purge_from: Vec::new(),
+            variants: 32,
+            largest: 4 << 20,
+            obey_clients: false,
+            status_field: false,
+        }
+    }
+}
+
+/// How long a response may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Life {
+    pub(crate) lifetime: u64,
+    pub(crate) forced: bool,
+    /// Seconds for which it may be used in another way once it is stale.
+    pub(crate) stale_use: u64,
+}
+
+impl CachePolicy {
+    /// How long a response that came at `now_unix` may be used.
+    pub(crate) fn life(&self, facts: &ResponseFacts, now_unix: u64) -> Life {
+        let heuristic = (self.mode == Mode::Heuristic).then_some(self.heuristic);
+        let by_status = |wanted| self.forced.iter().find(|(status, _)| *status == wanted);
+        let any = || by_status(0).filter(|_| facts.status < 400);
+        let forced = by_status(facts.status).or_else(any).map(|(_, seconds)| *seconds);
+        let own = lifetime(facts, now_unix, heuristic);
+        let control = &facts.control;
+        let windows = [control.stale_while_revalidate, control.stale_if_error];
+        let window = windows.into_iter().flatten().max();
+        let grace = if control.forbids_stale() { 0 } else { self.grace };
+        Life {
+            lifetime: forced.unwrap_or(own),
+            forced: forced.is_some(),
+            stale_use: window.unwrap_or(0).max(grace),
+        }
+    }
+
+    /// Seconds for which a response is kept: until nothing can be done with it any more. One with a validator is
+    /// kept longer, because a server may say that it is still current.
+    pub(crate) fn keep_for(&self, facts: &ResponseFacts, life: &Life, arrival: &Arrival) -> u64 {
+        const VALIDATED: u64 = 24 * 3600;
+        let useful = life.lifetime.saturating_sub(arrival.initial_age);
+        let after = life.stale_use.max(if facts.has_validator() { VALIDATED } else { 0 });
+        useful.saturating_add(after)
+    }
+}
+
+/// Whether a name is one of the list; a `*` at the end of a listed name stands for anything.
+pub(crate) fn lists(list: &[String], name: &[u8], same: fn(&[u8], &[u8]) -> bool) -> bool {
+    list.iter().any(|listed| match listed.strip_suffix('*') {
+        Some(begin) => name.get(..begin.len()).is_some_and(|head| same(head, begin.as_bytes())),
+        None => same(name, listed.as_bytes()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(status: u16, control: &str) -> ResponseFacts {
+        let fields = [(&b"cache-control"[..], control.as_bytes())];
+        ResponseFacts::of(status, fields.into_iter(), &[""; 0])
+    }
+
+    #[test]
+    fn the_operator_may_say_how_long_answers_are_fresh() {
+        let forced = vec![(0, 60), (404, 5)];
+        let policy = CachePolicy { forced, ..CachePolicy::default() };
+        let life = |status, control| policy.life(&facts(status, control), 0).lifetime;
+        assert_eq!((life(200, "max-age=1"), life(301, ""), life(404, "")), (60, 60, 5));
+        assert_eq!(life(500, "max-age=7"), 7, "errors are forced by name alone");
+    }
+
+    #[test]
+    fn names_may_end_with_a_star() {
+        let list = ["session".to_owned(), "wp_*".to_owned()];
+        let same = <[u8]>::eq as fn(&[u8], &[u8]) -> bool;
+        assert!(lists(&list, b"session", same) && lists(&list, b"wp_x", same));
+        assert!(!lists(&list, b"session2", same) && !lists(&list, b"wp", same));
+    }
+}

@@ -1,0 +1,49 @@
+//! The PURGE method, for those who may: a purge of the URL of the request, or of the tags in its Surrogate-Key.
+
+use afpa_framework::Client;
+use afpa_http::{Method, Request, target};
+
+use super::look_up::{Distributed, Found};
+use super::policy::CachePolicy;
+use super::responses::Purge;
+
+/// Does what a PURGE request asks for. `None`: it is none, or goes to the server like any other method.
+pub(super) fn by_method(asked: &Distributed<'_, '_, '_>) -> Option<Found<'static>> {
+    let (cache, request) = (asked.cache, asked.request);
+    if request.method != Method::Other("PURGE") || cache.policy.purge_from.is_empty() {
+        return None;
+    }
+    if !may(&cache.policy, asked.client) {
+        return Some(Found::MayNotPurge);
+    }
+    let soft = fields(request, "soft-purge").any(|value| value == b"1");
+    let tags = fields(request, "surrogate-key").flat_map(|value| value.split(|&byte| byte == b' '));
+    let mut tags = tags.filter(|tag| !tag.is_empty()).peekable();
+    if tags.peek().is_none() {
+        return Some(Found::Purged(cache.responses.purge(&url(request), soft)));
+    }
+    let count = tags.map(|tag| cache.responses.purge(&Purge::Tag(tag.to_vec()), soft)).sum();
+    Some(Found::Purged(count))
+}
+
+/// The URL of the request, with its query, or else with any.
+fn url(request: &Request<'_, '_>) -> Purge {
+    let mut room = Vec::new();
+    let path = request.target.path().unwrap_or_default();
+    let path = target::normalise(path, &mut room).unwrap_or(path).to_vec();
+    let host = Some(request.host.name().as_bytes().to_vec());
+    Purge::Url { host, path, query: request.target.query().map(<[u8]>::to_vec) }
+}
+
+fn fields<'b>(request: &Request<'_, 'b>, wanted: &'static str) -> impl Iterator<Item = &'b [u8]> {
+    let lines = request.fields().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
+    lines.map(|(_, value)| value)
+}
+
+/// Whether this client may purge. One on a unix socket may not: any program may be behind it.
+fn may(policy: &CachePolicy, client: Client) -> bool {
+    match client {
+        Client::Ip(address) => policy.purge_from.iter().any(|network| network.contains(address)),
+        Client::Unix => false,
+    }
+}

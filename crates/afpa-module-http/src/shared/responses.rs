@@ -1,0 +1,399 @@
+//! The shared cache of all sites and cores. It outlives reloads.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use afpa_cache::{
+    Arena, Cache, CacheSettings, Family, Hint, Key, Labelled, Labels, Moment, Object, Payload,
+    Seconds, View,
+};
+use afpa_framework::Now;
+use afpa_http::caching::store::NotStored;
+
+use super::fetch::Fetch;
+use super::key::{END, tag_label, url_label};
+use super::passes::Passes;
+use super::policy::CachePolicy;
+use super::stored::{Draft, Kind, StoredResponse};
+
+/// The answers of servers that are kept, and those that are on their way.
+pub struct Responses {
+    cache: Arc<Cache<StoredResponse>>,
+    hasher: RandomState,
+    fetches: Mutex<Fetches>,
+    passes: Passes,
+    /// Numbers of sites with their rules.
+    scopes: Mutex<HashMap<String, u32>>,
+    /// Bytes of answers on their way that are to be kept.
+    pub(super) buffered: AtomicUsize,
+    pub(super) counts: Counts,
+}
+
+/// Those that are under way, by their primary key.
+type Fetches = HashMap<Vec<u8>, Arc<Fetch>>;
+
+/// Counts since the start.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) stale: AtomicU64,
+    pub(super) misses: AtomicU64,
+    pub(super) stored: AtomicU64,
+    /// By [`NotStored`].
+    pub(super) passed: [AtomicU64; NotStored::ALL.len()],
+    pub(super) collapsed: AtomicU64,
+    pub(super) validated: AtomicU64,
+    pub(super) bypassed: AtomicU64,
+    pub(super) purges: AtomicU64,
+    pub(super) purged: AtomicU64,
+}
+
+/// What the shared cache has done since the start, and what it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharedStats {
+    /// Stale answers that answered a request, because they may or the server failed.
+    pub stale: u64,
+    /// Requests for which there was no answer to use.
+    pub misses: u64,
+    /// Answers that were kept.
+    pub stored: u64,
+    /// Answers that could not be kept, by reason.
+    pub passed: [(&'static str, u64); NotStored::ALL.len()],
+    /// Requests that were answered with the answer to another one.
+    pub collapsed: u64,
+    /// Answers of which the server said that they are still current.
+    pub validated: u64,
+    /// Requests that do not use the cache.
+    pub bypassed: u64,
+    /// Purges.
+    pub purges: u64,
+    /// Answers that they dropped or made stale.
+    pub purged: u64,
+    /// Answers that are kept.
+    pub objects: usize,
+    /// Bytes of the arena that they take up.
+    pub bytes: usize,
+    /// Bytes that they may take up.
+    pub limit: usize,
+    /// Answers dropped to make room.
+    pub ejections: u64,
+}
+
+/// What a purge is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purge {
+    /// A host, a normalised path, and a query. Without a host: any; without a query: with any.
+    Url {
+        /// As in a URL, without its port.
+        host: Option<Vec<u8>>,
+        /// Normalised.
+        path: Vec<u8>,
+        /// Without its question mark.
+        query: Option<Vec<u8>>,
+    },
+    /// All below a normalised path. Without a host: of any.
+    Prefix {
+        /// As in a URL, without its port.
+        host: Option<Vec<u8>>,
+        /// Normalised.
+        path: Vec<u8>,
+    },
+    /// All of a host.
+    Host(Vec<u8>),
+    /// All with a tag.
+    Tag(Vec<u8>),
+    /// Everything.
+    All,
+}
+
+impl Responses {
+    /// An empty cache in an arena of its own, so that the files of sites keep theirs.
+    pub fn new(settings: CacheSettings, arena: Arena) -> Arc<Self> {
+        Arc::new(Self {
+            cache: Cache::new(settings, arena),
+            hasher: RandomState::new(),
+            fetches: Mutex::default(),
+            passes: Passes::default(),
+            scopes: Mutex::default(),
+            buffered: AtomicUsize::new(0),
+            counts: Counts::default(),
+        })
+    }
+
+    /// The number of a site with its rules: the same for as long as the process runs. What is stored under other
+    /// rules is not found.
+    pub fn scope(&self, rules: &str) -> u32 {
+        let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = u32::try_from(scopes.len()).unwrap_or(u32::MAX);
+        *scopes.entry(rules.to_owned()).or_insert(next)
+    }
+
+    /// A core's view.
+    pub fn view(&self, wake: &Arc<dyn Fn() + Send + Sync>) -> View<StoredResponse> {
+        let wake = Arc::clone(wake);
+        self.cache.view(Box::new(move || wake()))
+    }
+
+    /// Counts and contents.
+    pub fn stats(&self) -> SharedStats {
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let (counts, held) = (&self.counts, self.cache.stats());
+        SharedStats {
+            stale: get(&counts.stale),
+            misses: get(&counts.misses),
+            stored: get(&counts.stored),
+            passed: NotStored::ALL
+                .map(|why| (why.key(), counts.passed.get(why as usize).map_or(0, get))),
+            collapsed: get(&counts.collapsed),
+            validated: get(&counts.validated),
+            bypassed: get(&counts.bypassed),
+            purges: get(&counts.purges),
+            purged: get(&counts.purged),
+            objects: held.objects,
+            bytes: held.pinned_bytes,
+            limit: held.pinned_limit,
+            ejections: held.ejections,
+        }
+    }
+
+    /// Drops what is meant, or with `soft` makes it stale. When this returns, no request that comes later is
+    /// answered with what was asked for earlier. Returns how many answers there were.
+    pub fn purge(self: &Arc<Self>, what: &Purge, soft: bool) -> usize {
+        let mut count = 0;
+        for labels in labels_of(what) {
+            count += match soft {
+                true => self.cache.recall_labels(labels, |object| {
+                    if let Some(response) = object.header().response() {
+                        response.recall();
+                    }
+                }),
+                false => self.cache.purge_labels(labels),
+            };
+        }
+        self.counts.purges.fetch_add(1, Ordering::Relaxed);
+        self.counts.purged.fetch_add(count as u64, Ordering::Relaxed);
+        if count > MANY {
+            let cache = Arc::clone(&self.cache);
+            // If there is no thread to be had, later changes of the cache release what was dropped.
+            let thread = std::thread::Builder::new().name("afpa-sweep".into());
+            drop(thread.spawn(move || cache.sweep()));
+        }
+        count
+    }
+
+    pub(super) fn cache(&self) -> &Arc<Cache<StoredResponse>> {
+        &self.cache
+    }
+
+    pub(super) fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    pub(super) fn passes(&self) -> &Passes {
+        &self.passes
+    }
+
+    /// The fetch that is under way for a key, if a request that comes now may have its answer; else `new`, which
+    /// is that from now on, and `true`.
+    pub(super) fn join(&self, key: &[u8], new: &Arc<Fetch>) -> (Arc<Fetch>, bool) {
+        let mut fetches = self.fetches();
+        if let Some(held) = fetches.get(key)
+            && held.is_open()
+            && !self.cache.is_purged_since(held.since, &held.labels, |text| text.starts_with(b"t"))
+        {
+            return (Arc::clone(held), false);
+        }
+        fetches.insert(key.to_vec(), Arc::clone(new));
+        (Arc::clone(new), true)
+    }
+
+    /// Nobody joins this fetch any more.
+    pub(super) fn leave(&self, key: &[u8], fetch: &Arc<Fetch>) {
+        let mut fetches = self.fetches();
+        if fetches.get(key).is_some_and(|held| Arc::ptr_eq(held, fetch)) {
+            fetches.remove(key);
+        }
+    }
+
+    fn fetches(&self) -> MutexGuard<'_, Fetches> {
+        self.fetches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lists a response whose content is complete. `None`: it was purged meanwhile, or there is no room.
+    pub(super) fn list(
+        &self,
+        policy: &CachePolicy,
+        place: &ListPlace<'_>,
+        draft: Arc<Draft>,
+        content: Option<(Payload, u64)>,
+        now: Now,
+    ) -> Option<Arc<Object<StoredResponse>>> {
+        let mut labels = place.labels.to_vec();
+        labels.extend_from_slice(&draft.tags);
+        let seconds = Seconds(now.steady_ms() / 1000);
+        let vary = Arc::clone(&draft.vary);
+        let life = policy.keep_for(&draft.facts, &draft.life, &draft.arrival);
+        let family = Family::of(draft.content_type.as_deref().unwrap_or_default());
+        let hint = Hint { expiry: Some(Duration::from_secs(life)), ..Hint::default() };
+        let (payload, len) = content.map_or((None, 0), |(payload, len)| (Some(payload), len));
+        let path = if vary.is_empty() { place.primary } else { place.variant };
+        let key = Key::new(0, path);
+        let header_bytes = draft.bytes();
+        let header = StoredResponse::of(draft, len);
+        let since = place.since;
+        let new = Labelled {
+            key: key.clone(),
+            labels: &labels,
+            header,
+            header_bytes,
+            payload,
+            family,
+            hint,
+            since,
+        };
+        let object = self.cache.list(new, seconds).ok()?;
+        if !vary.is_empty() {
+            self.note_variant(policy, place, key, vary, seconds);
+        }
+        self.counts.stored.fetch_add(1, Ordering::Relaxed);
+        Some(object)
+    }
+
+    /// Notes at the primary key that there is a response for some fields.
+    fn note_variant(
+        &self,
+        policy: &CachePolicy,
+        place: &ListPlace<'_>,
+        key: Key,
+        names: Arc<[Box<str>]>,
+        now: Seconds,
+    ) {
+        let primary = Key::new(0, place.primary);
+        let held = self.cache.get(&primary);
+        let same = held
+            .filter(|held| matches!(&held.header().0, Kind::Index(index) if index.names == names));
+        let index = same.or_else(|| {
+            let header = StoredResponse::index(names);
+            let (family, hint) = (Family::default(), Hint::default());
+            let (labels, since) = (place.labels, place.since);
+            let new = Labelled {
+                key: primary,
+                labels,
+                header,
+                header_bytes: policy.variants.saturating_mul(size_of::<Key>()),
+                payload: None,
+                family,
+                hint,
+                since,
+            };
+            self.cache.list(new, now).ok()
+        });
+        if let Some(index) = index
+            && let Kind::Index(index) = &index.header().0
+            && let Some(oldest) = index.note(key, policy.variants.max(1))
+        {
+            self.cache.purge(&oldest);
+        }
+    }
+}
+
+/// Purges of more answers than this leave some to be released by a thread.
+const MANY: usize = 512;
+
+/// Where a response is listed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ListPlace<'a> {
+    pub(super) primary: &'a [u8],
+    /// With the values of the fields that it varies by.
+    pub(super) variant: &'a [u8],
+    pub(super) labels: &'a [Vec<u8>],
+    pub(super) since: Moment,
+}
+
+fn labels_of(what: &Purge) -> Vec<Labels> {
+    let begin = |host: &[u8], path: &[u8]| {
+        let mut label = url_label(host, path, None);
+        label.pop();
+        label
+    };
+    match what {
+        Purge::Url { host: Some(host), path, query: Some(query) } => {
+            vec![Labels::Is(url_label(host, path, Some(query)).into())]
+        }
+        Purge::Url { host: Some(host), path, query: None } => {
+            let with_query = [&begin(host, path)[..], b"?"].concat();
+            vec![
+                Labels::Is(url_label(host, path, None).into()),
+                Labels::BeginWith(with_query.into()),
+            ]
+        }
+        Purge::Prefix { host: Some(host), path } => {
+            vec![Labels::BeginWith(begin(host, path).into())]
+        }
+        Purge::Host(host) => vec![Labels::BeginWith(begin(host, b"/").into())],
+        Purge::Tag(tag) => vec![Labels::Is(tag_label(tag).into())],
+        Purge::All => vec![Labels::BeginWith((*b"u").into())],
+        Purge::Prefix { host: None, path } => {
+            let begin = begin(b"", path).split_off(1);
+            vec![Labels::Fit(Arc::new(move |label| {
+                below_host(label).is_some_and(|path| path.starts_with(&begin))
+            }))]
+        }
+        Purge::Url { host: None, path, query } => {
+            let exact = url_label(b"", path, query.as_deref()).split_off(1);
+            let any_query = query.is_none();
+            vec![Labels::Fit(Arc::new(move |label| {
+                let Some(path) = below_host(label) else { return false };
+                let bare = exact.strip_suffix(&[END]).unwrap_or(&exact);
+                let rest = path.strip_prefix(bare);
+                rest.is_some_and(|rest| rest == [END] || (any_query && rest.starts_with(b"?")))
+            }))]
+        }
+    }
+}
+
+/// Path and query of the label of a URL.
+fn below_host(label: &[u8]) -> Option<&[u8]> {
+    let rest = label.strip_prefix(b"u")?;
+    rest.get(rest.iter().position(|&byte| byte == b'/')?..)
+}
+
+impl std::fmt::Debug for Responses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Responses").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meant(what: &Purge, host: &[u8], path: &[u8], query: Option<&[u8]>) -> bool {
+        let label = url_label(host, path, query);
+        labels_of(what).iter().any(|labels| labels.fits(&label))
+    }
+
+    #[test]
+    fn a_purge_means_what_it_names() {
+        let some = |text: &[u8]| Some(text.to_vec());
+        let url = |host, path: &[u8], query| Purge::Url { host, path: path.to_vec(), query };
+        let one = url(some(b"A"), b"/x", None);
+        assert!(meant(&one, b"a", b"/x", None) && meant(&one, b"a", b"/x", Some(b"q")));
+        assert!(!meant(&one, b"a", b"/xy", None) && !meant(&one, b"b", b"/x", None));
+        let query = url(some(b"a"), b"/x", some(b"q"));
+        assert!(meant(&query, b"a", b"/x", Some(b"q")) && !meant(&query, b"a", b"/x", None));
+        let any = url(None, b"/x", None);
+        assert!(meant(&any, b"a", b"/x", None) && meant(&any, b"b", b"/x", Some(b"q")));
+        assert!(!meant(&any, b"a", b"/xy", None));
+        let below = Purge::Prefix { host: some(b"a"), path: b"/x/".to_vec() };
+        assert!(meant(&below, b"a", b"/x/y", None) && !meant(&below, b"a", b"/x", None));
+        let below = Purge::Prefix { host: None, path: b"/x/".to_vec() };
+        assert!(meant(&below, b"b", b"/x/y", None) && !meant(&below, b"b", b"/x", None));
+        let host = Purge::Host(b"a".to_vec());
+        assert!(meant(&host, b"a", b"/", None) && !meant(&host, b"a.b", b"/", None));
+        assert!(meant(&Purge::All, b"a", b"/", None));
+        assert!(!meant(&Purge::Tag(b"a".to_vec()), b"a", b"/", None));
+    }
+}

@@ -1,0 +1,345 @@
+//! *Derive remote response* with the shared cache: one request leads and asks a server, the others follow.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afpa_cache::{Object, Payload};
+use afpa_framework::access::duration_us;
+use afpa_framework::{ClientStream, Now};
+use afpa_http::RequestLimits;
+use afpa_http::caching::cache_status::{Forward, Outcome};
+use afpa_proxy::exchange::{self, Core, End, Job, Report};
+use afpa_proxy::request::RequestHead;
+
+use super::background;
+use super::client::Outlived;
+use super::fetch::{Fetch, Phase};
+use super::follow::{Followed, Follower, follow};
+use super::invalidate::Invalidating;
+use super::look_up::{Fetching, Plan, SiteCache, What};
+use super::stored::StoredResponse;
+use super::tap::{Asking, Came, Storing, variant};
+
+/// How a request was answered.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) report: Report,
+    /// If a stored response is the answer: it has not been sent.
+    pub(crate) answer: Option<Answer>,
+}
+
+/// A stored response that answers a request.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) object: Arc<Object<StoredResponse>>,
+    pub(crate) outcome: Option<Outcome>,
+    /// Whether the client is told about it.
+    pub(crate) tells: bool,
+    /// What produced it, as the log calls it.
+    pub(crate) source: &'static str,
+}
+
+/// The client's head, under the limits under which it was parsed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClientHead<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) limits: RequestLimits,
+}
+
+/// Answers a request as planned.
+pub(crate) async fn run<C: ClientStream>(
+    plan: Plan,
+    head: ClientHead<'_>,
+    job: &mut Job,
+    core: &Rc<Core>,
+    client: &mut C,
+) -> Ran {
+    let Plan { cache, what } = plan;
+    let fetching = match what {
+        What::Fetch(fetching) => fetching,
+        What::Invalidate { host, label } => {
+            let responses = Arc::clone(&cache.responses);
+            job.tap = Some(Box::new(Invalidating { responses, host, label }));
+            let report = exchange::run(job, core, client).await;
+            job.tap = None;
+            return Ran { report, answer: None };
+        }
+    };
+    if fetching.at_once
+        && let Some(object) = fetching.stored.clone()
+    {
+        let (now, tells) = (client.cached_now(), cache.policy.status_field);
+        background::validate(cache, fetching, head, job.again(), Rc::clone(core));
+        let stored = object.header().response().map(|response| response.at(now));
+        let ttl = stored.map(|stored| stored.lifetime as i64 - stored.age as i64);
+        let outcome = ttl.map(|ttl| Outcome::Hit { ttl });
+        return Ran::stored(Answer { object, outcome, tells, source: "stale" }, now);
+    }
+    let mut round = Round { cache: &cache, fetching, head, tries: 0 };
+    round.run(job, core, client).await
+}
+
+/// The attempts to answer one request.
+pub(super) struct Round<'a> {
+    pub(super) cache: &'a SiteCache,
+    pub(super) fetching: Fetching,
+    pub(super) head: ClientHead<'a>,
+    pub(super) tries: u32,
+}
+
+/// The lead of a fetch.
+pub(super) struct Lead {
+    pub(super) fetch: Arc<Fetch>,
+    /// Of its key.
+    pub(super) hash: u64,
+    /// Whether others may follow, so that the exchange goes on if the client leaves before the head has come.
+    pub(super) keeps: bool,
+}
+
+/// How often a request begins anew because whoever it followed has gone, or what was to be validated has.
+const TRIES: u32 = 4;
+
+impl Round<'_> {
+    async fn run<C: ClientStream>(
+        &mut self,
+        job: &mut Job,
+        core: &Rc<Core>,
+        client: &mut C,
+    ) -> Ran {
+        let begun = client.cached_now();
+        let SiteCache { responses, policy, .. } = self.cache;
+        let hash = responses.hash(&self.fetching.primary);
+        loop {
+            self.tries += 1;
+            let fetch = Fetch::new(self.fetching.since, self.fetching.labels.clone());
+            let now = client.cached_now();
+            let alone = !self.fetching.collapses
+                || self.tries > TRIES
+                || responses.passes().has(hash, now.steady_ms() / 1000);
+            if alone {
+                return self.lead(job, core, client, Lead { fetch, hash, keeps: false }).await;
+            }
+            let (joined, leads) = responses.join(&self.fetching.primary, &fetch);
+            if leads {
+                return self.lead(job, core, client, Lead { fetch, hash, keeps: true }).await;
+            }
+            let (why, stored, collapsed) = (self.fetching.why, Ok(()), true);
+            let outcome = Outcome::Forwarded { why, status: None, stored, collapsed };
+            let head = self.head;
+            let who = Follower {
+                version: job.version,
+                keep_alive: job.keep_alive && !core.draining.get(),
+                streams: self.fetching.streams,
+                told: policy.status_field.then_some(outcome),
+                hsts: job.hsts.as_deref(),
+                variant: &|names| variant(&self.fetching.primary, names, head.bytes, &head.limits),
+                wait_ms: u64::try_from(policy.wait.as_millis()).unwrap_or(u64::MAX / 4),
+            };
+            let followed = follow(&joined, client, who).await;
+            let collapsed = matches!(followed, Followed::Stored(_) | Followed::Sent { .. });
+            responses.counts.collapsed.fetch_add(u64::from(collapsed), Ordering::Relaxed);
+            let end = match followed {
+                Followed::Stored(object) => {
+                    let outcome = Some(outcome);
+                    let tells = policy.status_field;
+                    let answer = Answer { object, outcome, tells, source: "collapsed" };
+                    return Ran::stored(answer, client.cached_now());
+                }
+                Followed::Again => continue,
+                Followed::Alone => {
+                    self.fetching.collapses = false;
+                    continue;
+                }
+                Followed::Sent { status, bytes, persistence } => {
+                    (End::Relayed(persistence), status, bytes)
+                }
+                Followed::Broken { status, bytes } => (End::Broken, status, bytes),
+                Followed::Failed(failure) => (End::Failed(failure), 0, 0),
+                Followed::ClientGone => (End::ClientGone, 0, 0),
+            };
+            return Ran { report: report(end, begun, client.now()), answer: None };
+        }
+    }
+
+    /// Asks a server, for all.
+    pub(super) async fn lead<C: ClientStream>(
+        &mut self,
+        job: &mut Job,
+        core: &Rc<Core>,
+        client: &mut C,
+        lead: Lead,
+    ) -> Ran {
+        let Lead { fetch, hash, keeps } = lead;
+        let responses = Arc::clone(&self.cache.responses);
+        let primary = self.fetching.primary.clone();
+        let _leading = Leading { responses: &responses, primary: &primary, fetch: &fetch };
+        loop {
+            let own = job.head.clone();
+            let asking = Rc::new(self.asking(&fetch, (hash, keeps), client.cached_now()));
+            if asking.validates {
+                condition(&mut job.head, &asking);
+            }
+            job.tap = Some(Box::new(Storing::new(Rc::clone(&asking))));
+            let mut outlived = Outlived::new(client, Rc::clone(&asking.keeps));
+            let mut report = exchange::run(job, core, &mut outlived).await;
+            job.tap = None;
+            let came = asking.came.take();
+            if matches!(came, Came::Stored | Came::Nothing | Came::Passed)
+                && !outlived.finish().await
+                && matches!(report.end, End::Relayed(_))
+            {
+                report.end = End::ClientGone;
+            }
+            let is_gone = outlived.is_gone();
+            let now = client.cached_now();
+            let answered = match came {
+                Came::Current(draft) => self.freshen(&asking, draft, now),
+                Came::Error(status) => self.stale(&asking, Some(status), now),
+                Came::Nothing if matches!(report.end, End::Failed(_)) => {
+                    match asking.may_replace_error(now) {
+                        true => self.stale(&asking, None, now),
+                        false => Some(None),
+                    }
+                }
+                Came::Mismatch => None,
+                Came::Nothing | Came::Stored | Came::Passed => Some(None),
+            };
+            let Some(answer) = answered else {
+                // What was to be validated is gone: the server is asked for all of it.
+                job.head = own;
+                self.fetching.stored = None;
+                self.fetching.since = responses.cache().moment();
+                continue;
+            };
+            match (&answer, report.end) {
+                (Some(answer), _) => fetch.end(Phase::Stored(Arc::clone(&answer.object))),
+                (None, End::Failed(failure)) => fetch.end(Phase::Failed(failure)),
+                (None, _) => fetch.end(Phase::Gone),
+            }
+            if is_gone && answer.is_some() {
+                report.end = End::ClientGone;
+                return Ran { report, answer: None };
+            }
+            return Ran { report, answer };
+        }
+    }
+
+    fn asking(&self, fetch: &Arc<Fetch>, (hash, keeps): (u64, bool), now: Now) -> Asking {
+        let Fetching { primary, labels, since, requested, why, stored, .. } = &self.fetching;
+        let validates = stored.as_ref().is_some_and(|object| {
+            object.header().response().is_some_and(|stored| stored.draft.facts.has_validator())
+        });
+        Asking {
+            responses: Arc::clone(&self.cache.responses),
+            policy: Arc::clone(&self.cache.policy),
+            primary: primary.clone(),
+            hash,
+            labels: labels.clone(),
+            since: *since,
+            requested: *requested,
+            head: self.head.bytes.to_vec(),
+            limits: self.head.limits,
+            why: *why,
+            stored: stored.clone(),
+            validates,
+            asked_unix: now.unix(),
+            fetch: Arc::clone(fetch),
+            keeps: Rc::new(Cell::new(keeps)),
+            came: RefCell::default(),
+        }
+    }
+
+    /// The server says that the stored response is current. `None`: it was purged meanwhile.
+    fn freshen(
+        &self,
+        asking: &Asking,
+        draft: Arc<super::stored::Draft>,
+        now: Now,
+    ) -> Option<Option<Answer>> {
+        let before = asking.stored.as_ref()?;
+        let response = before.header().response()?;
+        response.end_validation();
+        let payload: Option<Payload> = before.payloads().first().cloned();
+        let content = payload.map(|payload| (payload, response.len));
+        let key = match draft.vary.is_empty() {
+            true => asking.primary.clone(),
+            false => asking.variant(&draft.vary),
+        };
+        let place = asking.place(&key);
+        let object = asking.responses.list(&asking.policy, &place, draft, content, now)?;
+        asking.responses.counts.validated.fetch_add(1, Ordering::Relaxed);
+        let (why, status, stored) = (asking.why, Some(304), Ok(()));
+        let outcome = Outcome::Forwarded { why, status, stored, collapsed: false };
+        let (outcome, tells) = (Some(outcome), asking.policy.status_field);
+        Some(Some(Answer { object, outcome, tells, source: "validated" }))
+    }
+
+    /// The stored response is better than an error.
+    fn stale(&self, asking: &Asking, status: Option<u16>, now: Now) -> Option<Option<Answer>> {
+        let object = Arc::clone(asking.stored.as_ref()?);
+        if object.is_dropped() {
+            return None;
+        }
+        let stored = object.header().response()?.at(now);
+        asking.responses.counts.stale.fetch_add(1, Ordering::Relaxed);
+        let outcome = match status {
+            None => Outcome::Hit { ttl: stored.lifetime as i64 - stored.age as i64 },
+            status => {
+                let (why, stored, collapsed) = (Forward::Stale, Ok(()), false);
+                Outcome::Forwarded { why, status, stored, collapsed }
+            }
+        };
+        let (outcome, tells) = (Some(outcome), asking.policy.status_field);
+        Some(Some(Answer { object, outcome, tells, source: "stale" }))
+    }
+}
+
+/// Puts the conditions of the cache in the place of those of the client (RFC 9111 section 4.3.1).
+fn condition(head: &mut RequestHead, asking: &Asking) {
+    let Some(stored) = asking.stored.as_ref().and_then(|object| object.header().response()) else {
+        return;
+    };
+    let draft = &stored.draft;
+    let etag = draft.etag.as_deref().map(|etag| ("If-None-Match", etag));
+    let modified = draft.facts.last_modified.and(draft.last_modified.as_deref());
+    let modified = modified.map(|date| ("If-Modified-Since", date));
+    let with: Vec<(&str, &[u8])> = etag.into_iter().chain(modified).collect();
+    head.edit(&["If-None-Match", "If-Modified-Since", "If-Range", "Range"], &with);
+}
+
+/// The lead of a fetch. When it ends, nobody follows any more.
+struct Leading<'a> {
+    responses: &'a super::Responses,
+    primary: &'a [u8],
+    fetch: &'a Arc<Fetch>,
+}
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        self.responses.leave(self.primary, self.fetch);
+        self.fetch.abandon();
+    }
+}
+
+impl Ran {
+    fn stored(answer: Answer, now: Now) -> Self {
+        let end = End::Relayed(afpa_framework::Persistence::Keep);
+        Self { report: report((end, 0, 0), now, now), answer: Some(answer) }
+    }
+}
+
+/// The report of an answer for which this request has asked no server.
+fn report((end, status, content_bytes): (End, u16, u64), begun: Now, now: Now) -> Report {
+    Report {
+        end,
+        status,
+        content_bytes,
+        server: None,
+        attempts: 0,
+        connect_us: 0,
+        first_byte_us: 0,
+        total_us: duration_us(begun.unix_us, now.unix_us),
+    }
+}

@@ -1,0 +1,288 @@
+//! What is kept of a response: its head, ready to be sent, and what decides about its use.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use afpa_cache::Key;
+use afpa_framework::Now;
+use afpa_http::HttpDate;
+use afpa_http::caching::condition::StoredValidators;
+use afpa_http::caching::freshness::Arrival;
+use afpa_http::caching::reuse::Stored;
+use afpa_http::caching::store::SetCookie;
+use afpa_http::caching::{ResponseFacts, fields, vary};
+
+use super::key::tag_label;
+use super::policy::{CachePolicy, Life};
+
+/// Header data of an object of the shared cache.
+#[derive(Debug)]
+pub struct StoredResponse(pub(crate) Kind);
+
+/// What lies under a key.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// Responses of this URL vary: their keys go on with the values of these fields.
+    Index(Index),
+    /// A response.
+    Response(Box<Response>),
+}
+
+/// The fields by which the responses of a URL vary, and which of them there are.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub(crate) names: Arc<[Box<str>]>,
+    /// The oldest first; some may be gone.
+    variants: Mutex<VecDeque<Key>>,
+}
+
+/// A stored response.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) draft: Arc<Draft>,
+    /// Bytes of the content.
+    pub(crate) len: u64,
+    /// A soft purge has made it stale.
+    recalled: AtomicBool,
+    /// Steady seconds until which somebody validates it.
+    validated_until: AtomicU64,
+}
+
+/// A response whose head has arrived, and that may be stored.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) facts: ResponseFacts,
+    pub(crate) arrival: Arrival,
+    pub(crate) life: Life,
+    pub(crate) grace: u64,
+    /// Status line and fields, without Age, Content-Length and the empty line.
+    pub(crate) head: Box<[u8]>,
+    /// The same of a 304.
+    pub(crate) not_modified: Box<[u8]>,
+    pub(crate) etag: Option<Box<[u8]>>,
+    /// Last-Modified as the server wrote it.
+    pub(crate) last_modified: Option<Box<[u8]>>,
+    pub(crate) content_type: Option<Box<str>>,
+    /// The length that the head announces.
+    pub(crate) announced: Option<u64>,
+    /// Names of the fields that it varies by.
+    pub(crate) vary: Arc<[Box<str>]>,
+    /// The labels of its tags.
+    pub(crate) tags: Vec<Vec<u8>>,
+}
+
+impl StoredResponse {
+    /// The response, if it is one.
+    pub(crate) fn response(&self) -> Option<&Response> {
+        match &self.0 {
+            Kind::Response(response) => Some(response),
+            Kind::Index(_) => None,
+        }
+    }
+
+    pub(crate) fn of(draft: Arc<Draft>, len: u64) -> Self {
+        let (recalled, validated_until) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self(Kind::Response(Box::new(Response { draft, len, recalled, validated_until })))
+    }
+
+    pub(crate) fn index(names: Arc<[Box<str>]>) -> Self {
+        Self(Kind::Index(Index { names, variants: Mutex::default() }))
+    }
+}
+
+impl Index {
+    /// Notes a response that was listed. Returns the one that has to go because there are more than `most`.
+    pub(crate) fn note(&self, key: Key, most: usize) -> Option<Key> {
+        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        if variants.contains(&key) {
+            return None;
+        }
+        variants.push_back(key);
+        if variants.len() > most { variants.pop_front() } else { None }
+    }
+}
+
+impl Response {
+    /// How it is to be judged at a moment.
+    pub(crate) fn at(&self, now: Now) -> Stored {
+        let draft = &self.draft;
+        Stored {
+            control: draft.facts.control,
+            lifetime: draft.life.lifetime,
+            age: draft.arrival.age(now.steady_ms() / 1000),
+            purged: self.recalled.load(Ordering::Acquire),
+            grace: draft.grace,
+        }
+    }
+
+    pub(crate) fn recall(&self) {
+        self.recalled.store(true, Ordering::Release);
+    }
+
+    /// Whether the caller is the one who validates it now. Whoever was before has had its time.
+    pub(crate) fn claim_validation(&self, now: Now, seconds: u64) -> bool {
+        let now = now.steady_ms() / 1000;
+        let held = self.validated_until.load(Ordering::Relaxed);
+        let until = now.saturating_add(seconds.max(1));
+        held <= now
+            && self
+                .validated_until
+                .compare_exchange(held, until, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    pub(crate) fn end_validation(&self) {
+        self.validated_until.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn validators(&self) -> StoredValidators<'_> {
+        self.draft.validators()
+    }
+}
+
+/// What [`Draft::new`] has to know beside the head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Circumstances<'a> {
+    pub(crate) policy: &'a CachePolicy,
+    pub(crate) asked_unix: u64,
+    pub(crate) now: Now,
+    pub(crate) announced: Option<u64>,
+}
+
+impl Draft {
+    pub(crate) fn validators(&self) -> StoredValidators<'_> {
+        let date = self.facts.date.unwrap_or_default();
+        let (etag, last_modified) = (self.etag.as_deref(), self.facts.last_modified);
+        StoredValidators { etag, last_modified, date }
+    }
+
+    /// A draft of a head: its status line without CRLF, and its end-to-end fields. `None`: it varies by what no
+    /// key can hold.
+    pub(crate) fn new<'b, F>(
+        status_line: &[u8],
+        status: u16,
+        lines: F,
+        about: Circumstances<'_>,
+    ) -> Option<Draft>
+    where
+        F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
+    {
+        let Circumstances { policy, asked_unix, now, announced } = about;
+        let mut facts = ResponseFacts::of(status, lines.clone(), &policy.targets);
+        let arrival = Arrival::of(&facts, asked_unix, now.unix(), now.steady_ms() / 1000);
+        let of = |wanted: &'static str| {
+            let lines = lines.clone().filter(move |(name, _)| is(name, wanted));
+            lines.map(|(_, value)| value)
+        };
+        let names = vary::names(of("vary"))?;
+        let mut head = Writer::new(status_line);
+        let mut not_modified = Writer::new(b"HTTP/1.1 304 Not Modified");
+        if facts.date.is_none() && of("date").next().is_none() {
+            facts.date = Some(now.unix());
+            let date = HttpDate::new(now.unix());
+            head.put(b"Date", date.as_bytes());
+            not_modified.put(b"Date", date.as_bytes());
+        }
+        let mut tags = Vec::new();
+        for (name, value) in lines.clone() {
+            let stripped = is(name, "set-cookie") && policy.set_cookie == SetCookie::Strip;
+            let named = facts.control.has_fields
+                && of("cache-control").any(|line| fields::is_named_by(line, name));
+            if stripped || named || fields::is_left_out(name) {
+                continue;
+            }
+            head.put(name, value);
+            if fields::is_in_not_modified(name) {
+                not_modified.put(name, value);
+            }
+            tags.extend(fields::tags(name, value).into_iter().take(MOST_TAGS).map(tag_label));
+        }
+        tags.truncate(MOST_TAGS);
+        let content_type = of("content-type").next();
+        let content_type = content_type.map(|value| String::from_utf8_lossy(value).into());
+        Some(Draft {
+            life: policy.life(&facts, now.unix()),
+            grace: policy.grace,
+            head: head.finish(),
+            not_modified: not_modified.finish(),
+            etag: of("etag").next().map(Box::from),
+            last_modified: of("last-modified").next().map(Box::from),
+            content_type,
+            announced,
+            vary: names.into(),
+            tags,
+            facts,
+            arrival,
+        })
+    }
+
+    /// Bytes that it takes up, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        let tags: usize = self.tags.iter().map(Vec::len).sum();
+        size_of::<Self>() + self.head.len() + self.not_modified.len() + tags
+    }
+
+    /// The draft with the fields of a 304 in the place of its own (RFC 9111 section 3.2).
+    pub(crate) fn freshened<'b, F>(&self, lines: F, about: Circumstances<'_>) -> Option<Draft>
+    where
+        F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
+    {
+        let new = lines.filter(|(name, _)| fields::is_updated(name));
+        let replaced = |name: &[u8]| new.clone().any(|(other, _)| other.eq_ignore_ascii_case(name));
+        let mut parts = self.head.split(|&byte| byte == b'\n');
+        let status_line = parts.next().unwrap_or_default().trim_ascii_end();
+        let own = parts.filter_map(|line| {
+            let at = line.iter().position(|&byte| byte == b':')?;
+            Some((line.get(..at)?, line.get(at + 1..)?.trim_ascii()))
+        });
+        let mut all: Vec<(&[u8], &[u8])> = own.filter(|(name, _)| !replaced(name)).collect();
+        for (name, value) in new.clone() {
+            all.push((name, value));
+        }
+        Draft::new(status_line, self.facts.status, all.iter().copied(), about)
+    }
+
+    /// Whether the validator of a 304 is that of this response (RFC 9111 section 4.3.4).
+    pub(crate) fn is_meant_by<'b>(
+        &self,
+        mut lines: impl Iterator<Item = (&'b [u8], &'b [u8])>,
+    ) -> bool {
+        let etag = lines.find(|(name, _)| is(name, "etag")).map(|(_, value)| value);
+        let bare = |tag: &[u8]| tag.strip_prefix(b"W/").unwrap_or(tag).to_vec();
+        match (etag, &self.etag) {
+            (Some(new), Some(own)) => bare(new) == bare(own),
+            _ => true,
+        }
+    }
+}
+
+/// Tags of one response; further ones are ignored.
+const MOST_TAGS: usize = 256;
+
+fn is(name: &[u8], known: &str) -> bool {
+    name.eq_ignore_ascii_case(known.as_bytes())
+}
+
+/// Writes a head.
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn new(status_line: &[u8]) -> Self {
+        let mut head = Vec::with_capacity(512);
+        head.extend_from_slice(status_line);
+        head.extend_from_slice(b"\r\n");
+        Self(head)
+    }
+
+    fn put(&mut self, name: &[u8], value: &[u8]) {
+        self.0.extend_from_slice(name);
+        self.0.extend_from_slice(b": ");
+        self.0.extend_from_slice(value);
+        self.0.extend_from_slice(b"\r\n");
+    }
+
+    fn finish(self) -> Box<[u8]> {
+        self.0.into_boxed_slice()
+    }
+}

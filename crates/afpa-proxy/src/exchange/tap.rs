@@ -1,0 +1,32 @@
+//! What else sees a response on its way to the client: a cache.
+
+use std::fmt;
+
+use afpa_framework::Now;
+
+use crate::response::Response;
+
+/// Sees the final response of an exchange as the server sends it. If an attempt fails and another server is
+/// asked, `head` is called again, and what came before counts for nothing.
+pub trait Tap: fmt::Debug {
+    /// The head has arrived. Says whether the client gets this response.
+    fn head(&mut self, response: &Response<'_, '_>, now: Now) -> Passing;
+
+    /// Appends further field lines for the client's head.
+    fn put_fields(&self, out: &mut Vec<u8>);
+
+    /// Content has arrived, without its framing.
+    fn content(&mut self, data: &[u8]);
+
+    /// All of the content has arrived.
+    fn whole(&mut self, now: Now);
+}
+
+/// Whether the client gets a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passing {
+    /// It does.
+    On,
+    /// It does not: whoever has the tap answers it. The exchange reads the response to its end.
+    Withheld,
+}

@@ -1,0 +1,141 @@
+//! One request to the server for many that wait.
+
+use std::io::Write as _;
+use std::sync::mpsc;
+use std::sync::{Arc, Barrier, Mutex};
+use std::time::Duration;
+
+use afpa_testkit::eventually_within;
+
+use crate::origin::{Asked, Origin, Reply, message, ok};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A server that answers when it is told to.
+fn held(answer: Vec<u8>) -> (Origin, mpsc::Sender<()>) {
+    let (go, wait) = mpsc::channel();
+    let wait = Mutex::new(wait);
+    let origin = Origin::start(move |_| {
+        let _told = wait.lock().expect("no panic").recv_timeout(SOON);
+        Reply::Bytes(answer.clone())
+    });
+    (origin, go)
+}
+
+#[test]
+fn many_clients_of_a_cold_url_cause_one_request() {
+    const CLIENTS: usize = 400;
+    let answer = message(200, "Cache-Control: max-age=60\r\n", &"x".repeat(20_000));
+    let (origin, go) = held(answer);
+    let proxy = Arc::new(origin.proxy("wait = \"30s\""));
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| proxy.connect()).collect();
+    for client in &mut clients {
+        client.send("GET /cold HTTP/1.1\r\nHost: test\r\n\r\n");
+    }
+    eventually_within(SOON, "all have been asked for", || {
+        origin.count("/cold") == 1 && in_flight(&proxy) >= CLIENTS as u64
+    });
+    go.send(()).expect("it waits");
+    for client in &mut clients {
+        assert_eq!(client.receive().body.len(), 20_000);
+    }
+    assert_eq!(origin.count("/cold"), 1);
+}
+
+/// Requests that a thread or a server works on.
+fn in_flight(proxy: &afpa_testkit::Server) -> u64 {
+    let output = proxy.command(&["stats", "--json"]);
+    let stats: serde_json::Value = serde_json::from_slice(&output.stdout).expect("statistics");
+    stats["sites"][0]["in_flight"].as_u64().expect("a count")
+}
+
+#[test]
+fn followers_have_the_answer_while_it_arrives_and_lose_nothing_with_the_first_client() {
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = Arc::new(Mutex::new(wait));
+    let origin = Origin::start(move |_| {
+        let wait = Arc::clone(&wait);
+        Reply::With(Box::new(move |stream| {
+            let head =
+                "HTTP/1.1 200 X\r\nCache-Control: max-age=60\r\nContent-Length: 8\r\n\r\nhalf";
+            let _written = stream.write_all(head.as_bytes());
+            let _told = wait.lock().expect("no panic").recv_timeout(SOON);
+            let _written = stream.write_all(b"half");
+        }))
+    });
+    let proxy = origin.proxy("wait = \"30s\"");
+    let mut first = proxy.connect();
+    first.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    eventually_within(SOON, "it is asked for", || origin.count("/") == 1);
+    let mut second = proxy.connect();
+    second.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    let mut begun = Vec::new();
+    while !begun.ends_with(b"half") {
+        begun.extend(second.take(1));
+    }
+    drop(first);
+    let mut third = proxy.connect();
+    third.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    let mut begun = Vec::new();
+    while !begun.ends_with(b"half") {
+        begun.extend(third.take(1));
+    }
+    go.send(()).expect("it waits");
+    assert_eq!(second.take(4), b"half");
+    assert_eq!(third.take(4), b"half");
+    assert_eq!(proxy.get("/").text(), "halfhalf");
+    assert_eq!(origin.count("/"), 1);
+}
+
+#[test]
+fn what_cannot_be_kept_is_not_waited_for_twice() {
+    const CLIENTS: usize = 8;
+    let together = Arc::new(Barrier::new(CLIENTS));
+    let meet = Arc::clone(&together);
+    let origin = Origin::start(move |asked: &Asked| {
+        // The first answer tells that it cannot be kept; those after it must come at the same time.
+        if asked.number > 1 {
+            meet.wait();
+        }
+        ok("Cache-Control: private\r\n", "mine")
+    });
+    let proxy = origin.proxy("wait = \"30s\"");
+    assert_eq!(proxy.get("/").text(), "mine");
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| proxy.connect()).collect();
+    for client in &mut clients {
+        client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    }
+    for client in &mut clients {
+        assert_eq!(client.receive().text(), "mine");
+    }
+}
+
+#[test]
+fn a_wait_has_an_end() {
+    let (origin, go) = held(message(200, "Cache-Control: max-age=60\r\n", "late"));
+    let proxy = origin.proxy("wait = \"100ms\"");
+    let mut clients: Vec<_> = (0..2).map(|_| proxy.connect()).collect();
+    for client in &mut clients {
+        client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    }
+    eventually_within(SOON, "the second one asks itself", || origin.count("/") == 2);
+    go.send(()).expect("it waits");
+    go.send(()).expect("it waits");
+    for client in &mut clients {
+        assert_eq!(client.receive().text(), "late");
+    }
+}
+
+#[test]
+fn a_slow_client_holds_nobody_up() {
+    let content = "x".repeat(3 << 20);
+    let answer = message(200, "Cache-Control: max-age=60\r\n", &content);
+    let origin = Origin::start(move |_| Reply::Bytes(answer.clone()));
+    let proxy = origin.proxy("");
+    let mut slow = afpa_testkit::Client::connect_narrow(proxy.address(), 8192).expect("connected");
+    slow.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    eventually_within(SOON, "it is asked for", || origin.count("/") == 1);
+    assert_eq!(proxy.get("/").body.len(), content.len());
+    assert_eq!(origin.count("/"), 1);
+    assert_eq!(slow.receive().body.len(), content.len());
+}
