@@ -182,7 +182,7 @@ impl Round<'_> {
                 condition(&mut job.head, &asking);
             }
             job.tap = Some(Box::new(Storing::new(Rc::clone(&asking))));
-            let mut outlived = Outlived::new(client, Rc::clone(&asking.keeps));
+            let mut outlived = Outlived::new(client, Rc::clone(&asking.keeps), Arc::clone(&fetch));
             let mut report = exchange::run(job, core, &mut outlived).await;
             job.tap = None;
             let came = asking.came.take();
