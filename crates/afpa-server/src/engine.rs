@@ -170,7 +170,7 @@ impl<M: Module> Engine<M> {
         for (index, worker) in self.workers.iter().enumerate() {
             let change = change.clone();
             let apply = Box::new(move |module: &mut M| change(module, index));
-            worker.order(Command::Reload(apply, settings.clone()));
+            worker.order(Command::Reload(apply, Box::new(settings.clone())));
         }
     }
 

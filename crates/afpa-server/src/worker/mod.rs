@@ -139,7 +139,7 @@ impl<M: Module> Worker<M> {
                     Some(Command::Reload(apply, settings)) => {
                         apply(&mut self.module.borrow_mut());
                         self.turns.set_round(settings.long_sends);
-                        *self.settings.borrow_mut() = Rc::new(settings);
+                        *self.settings.borrow_mut() = Rc::from(settings);
                         self.reloaded.notify_one();
                         sweep = tokio::time::interval(self.sweep_interval());
                     }
