@@ -55,7 +55,7 @@ pub use overrides::Overrides;
 pub use police::prefixes_of_files;
 pub use request_sets::Routes;
 pub use settings::{Instance, Setting, Settings};
-pub use tls::{CertificateFiles, ClientCertificates, Tls, TlsProfile};
+pub use tls::{CertificateFiles, ClientCertificates, GroupTls, Tls, TlsProfile};
 pub use tls_files::{TlsFileError, read_authorities, read_certificate};
 pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
 

@@ -16,7 +16,7 @@ use crate::filters::SiteFilter;
 use crate::finding::Location;
 use crate::hints::SiteHint;
 use crate::settings::Instance;
-use crate::tls::{CertificateFiles, Tls};
+use crate::tls::{CertificateFiles, GroupTls, Tls};
 use crate::units::Listen;
 
 /// A configuration with every value resolved for this machine.
@@ -486,6 +486,8 @@ pub struct ServerGroup {
     pub settings: GroupSettings,
     /// `[server_group.timeouts]`, `[server_group.connections]` and `[server_group.request]`.
     pub exchange: exchange::Settings,
+    /// How its servers are reached by TLS; `None`: without it.
+    pub tls: Option<GroupTls>,
     /// Which `[[server_group]]`.
     pub instance: Instance,
 }

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use afpa_http::syntax::is_token;
 pub(crate) use routing::{
     any, check_path, condition, destination, file_extension, group_name, host_pattern,
-    listed_extension, location, media_type, method, network, prefix, secret, sent_host, site_name,
-    token, upgrade,
+    listed_extension, location, media_type, method, network, prefix, secret, sent_host,
+    server_name, site_name, token, upgrade,
 };
 pub(crate) use servers::{server_address, server_addresses};
 

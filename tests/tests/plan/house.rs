@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-framework", &["afpa-cache"]),
     ("afpa-includes", &["afpa-http"]),
     ("afpa-router", &["afpa-http"]),
-    ("afpa-proxy", &["afpa-framework", "afpa-http"]),
+    ("afpa-proxy", &["afpa-framework", "afpa-http", "afpa-tls"]),
     (
         "afpa-module-http",
         &[
@@ -31,10 +31,19 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("afpa-ring", &[]),
-    ("afpa-server", &["afpa-cache", "afpa-framework", "afpa-police", "afpa-ring"]),
+    ("afpa-tls", &[]),
+    ("afpa-server", &["afpa-cache", "afpa-framework", "afpa-police", "afpa-ring", "afpa-tls"]),
     (
         "afpa-config",
-        &["afpa-abi", "afpa-framework", "afpa-http", "afpa-police", "afpa-proxy", "afpa-router"],
+        &[
+            "afpa-abi",
+            "afpa-framework",
+            "afpa-http",
+            "afpa-police",
+            "afpa-proxy",
+            "afpa-router",
+            "afpa-tls",
+        ],
     ),
     (
         "afpa-fast-path",
@@ -66,6 +75,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-proxy",
             "afpa-router",
             "afpa-server",
+            "afpa-tls",
         ],
     ),
     ("afpa-testkit", &[]),
@@ -74,7 +84,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-architectures", &["afpa-cache", "afpa-http"]),
     ("afpa-generator", &["afpa-netlab"]),
     ("afpa-lab", &["afpa-architectures", "afpa-bpf", "afpa-generator", "afpa-netlab"]),
-    ("afpa-tests", &["afpa-bpf", "afpa-netlab", "afpa-testkit"]),
+    ("afpa-tests", &["afpa-bpf", "afpa-netlab", "afpa-testkit", "afpa-tls"]),
 ];
 
 /// The three crates in which `unsafe` may stand.

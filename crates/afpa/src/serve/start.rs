@@ -76,13 +76,13 @@ impl Server {
         let next = Next::build(opened, arena.clone(), None)?;
         let bound = next.listeners.tcp();
         let Next { config, listeners, tls, content, access_log } = next;
-        tls_state.adopt(tls);
+        let groups_tls = tls_state.adopt(tls);
         let police = police::begin(match &fast_path {
             Availability::Ready(programs) => Some(programs.police_kernel()),
             Availability::Without(_) => None,
         });
         police::configure(&police, &config);
-        let serving = content.serve(&config, None, &police);
+        let serving = content.serve(&config, groups_tls, None, &police);
         let prober = update_prober(None, &config, &serving)?;
         // A log is always built when none is running.
         let (access_log, sinks) = access_log.unwrap_or_default();

@@ -9,11 +9,14 @@ use std::time::{Duration, Instant};
 use afpa_config::{
     CertificateFiles, ClientCertificates, Config, TlsProfile, read_authorities, read_certificate,
 };
+use afpa_proxy::pool::TlsToServers;
 use afpa_tls::server::SecretLog;
 use afpa_tls::{
     Certificate, Certificates, ClientAuthorities, Profile, ServerSettings, ServerTls, TicketKeys,
 };
 use anyhow::Context as _;
+
+use super::tls_of_groups::TlsOfGroups;
 
 /// What the listeners of all configurations share.
 #[derive(Default)]
@@ -27,11 +30,12 @@ pub(super) struct TlsState {
     ticket_file: Option<Version>,
     rotated: Option<Instant>,
     key_log: Option<(PathBuf, SecretLog)>,
+    servers: TlsOfGroups,
 }
 
 /// What tells one version of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Version {
+pub(super) struct Version {
     inode: u64,
     size: u64,
     changed_s: i64,
@@ -43,6 +47,8 @@ pub(super) struct PreparedTls {
     /// For listeners with TLS; `None`: there are none.
     pub(super) listeners: Option<ServerTls>,
     certificates: Vec<(CertificateFiles, Certificate)>,
+    /// How the servers of each group are reached, in the order of the groups.
+    pub(super) groups: Vec<Option<TlsToServers>>,
 }
 
 /// What is offered by ALPN, the best first.
@@ -56,8 +62,9 @@ impl TlsState {
     /// # Errors
     /// With the file that cannot be used. What is in use stays.
     pub(super) fn prepare(&mut self, config: &Config) -> anyhow::Result<PreparedTls> {
+        let groups = self.servers.prepare(config)?;
         if config.sites.iter().all(|site| site.tls.is_empty()) {
-            return Ok(PreparedTls { listeners: None, certificates: Vec::new() });
+            return Ok(PreparedTls { listeners: None, certificates: Vec::new(), groups });
         }
         let certificates: anyhow::Result<Vec<_>> =
             config.certificates.iter().map(|files| self.certificate(files)).collect();
@@ -66,14 +73,16 @@ impl TlsState {
         let settings = self.settings(config)?;
         let listeners = ServerTls::new(&settings, &self.certificates, &self.tickets)
             .context("[tls] cannot be used")?;
-        Ok(PreparedTls { listeners: Some(listeners), certificates })
+        Ok(PreparedTls { listeners: Some(listeners), certificates, groups })
     }
 
-    /// Takes it into use. Handshakes in progress go on with what they have.
-    pub(super) fn adopt(&mut self, prepared: PreparedTls) {
+    /// Takes it into use. Handshakes in progress go on with what they have. Returns how the servers of each group are
+    /// reached.
+    pub(super) fn adopt(&mut self, prepared: PreparedTls) -> Vec<Option<TlsToServers>> {
         self.running = prepared.certificates;
         self.seen = self.running.iter().flat_map(|(files, _)| versions(files)).collect();
         self.replace();
+        prepared.groups
     }
 
     /// Reads files that have changed, and makes new ticket keys when it is time.
@@ -220,7 +229,7 @@ fn versions(files: &CertificateFiles) -> impl Iterator<Item = Option<Version>> {
     [Some(&*files.chain), Some(&*files.key), staple].into_iter().flatten().map(version)
 }
 
-fn version(path: &Path) -> Option<Version> {
+pub(super) fn version(path: &Path) -> Option<Version> {
     let about = fs::metadata(path).ok()?;
     Some(Version {
         inode: about.ino(),
