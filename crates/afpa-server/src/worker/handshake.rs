@@ -28,8 +28,11 @@ pub(crate) struct HandshakeTurns {
 /// A handshake's place in the queue.
 #[derive(Default)]
 struct Turn {
-    waiting: Option<(u64, Pin<Box<dyn Future<Output = ()>>>)>,
+    /// The round that was full, and the core's look at its other connections.
+    waiting: Option<(u64, Look)>,
 }
+
+type Look = Pin<Box<dyn Future<Output = ()>>>;
 
 impl Turn {
     /// Ready when it may work on a piece. Whoever wakes up first after the core has looked begins a new round.
