@@ -193,3 +193,36 @@ impl<M: Module> Drop for Entry<'_, M> {
         self.worker.counters.tls.in_progress.sub(1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_looks_at_its_other_connections_after_a_round_of_pieces() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let (turns, done) = (Rc::new(HandshakeTurns::default()), Rc::new(Cell::new(0)));
+        let pieces = ROUND * 5;
+        let all = tokio::task::LocalSet::new();
+        for _ in 0..pieces {
+            let (turns, done) = (Rc::clone(&turns), Rc::clone(&done));
+            all.spawn_local(async move {
+                let mut turn = Turn::default();
+                poll_fn(|cx| turn.poll(cx, &turns)).await;
+                done.set(done.get() + 1);
+            });
+        }
+        let looks = all.block_on(&runtime, async {
+            let mut looks = vec![0];
+            while done.get() < pieces {
+                tokio::task::yield_now().await;
+                looks.push(done.get());
+            }
+            looks
+        });
+        for pair in looks.windows(2) {
+            assert!(pair[1] - pair[0] <= ROUND, "{looks:?}");
+        }
+        assert_eq!(looks.last(), Some(&pieces));
+    }
+}
