@@ -209,6 +209,7 @@ fn read_request(mut s: Section<'_, '_>, settings: &mut exchange::Settings) {
         forwarded: s.choice("forwarded", default.forwarded),
         x_forwarded: s.choice("x_forwarded", default.x_forwarded),
         upgrades: s.texts("upgrades", "protocols", default.upgrades, rules::upgrade),
+        client_subject: s.text_or("client_subject", "field name", "none", rules::added_field),
     };
 }
 

@@ -152,6 +152,16 @@ pub(crate) fn header(name: &str, value: &str) -> Result<(String, String), Unfit>
     Ok((name.to_owned(), value.to_owned()))
 }
 
+/// The name of a field that AFPA adds to requests; none that means something to HTTP.
+pub(crate) fn added_field(name: &str) -> Result<String, Unfit> {
+    let lower = name.to_ascii_lowercase();
+    if lower.starts_with("x-") && !lower.starts_with("x-forwarded-") && is_token(name.as_bytes()) {
+        return Ok(name.to_owned());
+    }
+    let cause = format!("\"{name}\" is not the name of a field of your own");
+    Err(Unfit::new(cause, "begin it with X-, as in X-Client-Subject"))
+}
+
 /// RFC 9110 section 5.5, without obs-text.
 fn is_field_value(text: &str) -> bool {
     text.trim() == text && text.bytes().all(|b| b == b'\t' || (b' '..=b'~').contains(&b))
