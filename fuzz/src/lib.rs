@@ -15,6 +15,9 @@ pub mod proxy;
 /// Targets of the router; likewise.
 #[cfg(not(test))]
 pub mod routing;
+/// Targets of TLS; likewise.
+#[cfg(not(test))]
+pub mod tls;
 
 use afpa_http::body::BodySkipper;
 use afpa_http::chunked::ChunkedDecoder;

@@ -100,6 +100,7 @@ pub fn forward(data: &[u8]) {
         client: Some([192, 0, 2, 1].into()),
         trusted: data.len().is_multiple_of(2),
         secure: false,
+        subject: None,
     };
     if head.write(&first, path, &RequestPolicy::default(), origin).is_err() {
         return;

@@ -20,6 +20,7 @@ use crate::reader::{Reader, Section};
 use crate::rules;
 use crate::settings::quote;
 use crate::suggest;
+use crate::tls::GroupTls;
 use crate::units::{GIB, KIB, Unfit};
 
 impl Choice for Select {
@@ -85,7 +86,9 @@ impl ServerGroup {
             )),
             health: HealthSettings::default(),
             queue: QueueSettings::default(),
+            tls: None,
         };
+        let tls = s.flag("tls", false);
         let inner = reader.within("server_group.queue", item);
         settings.queue = read_queue(reader.at(&inner));
         let inner = reader.within("server_group.health", item);
@@ -101,7 +104,9 @@ impl ServerGroup {
         read_connections(reader.at(&inner), &mut exchange);
         let inner = reader.within("server_group.request", item);
         read_request(reader.at(&inner), &mut exchange);
-        ServerGroup { settings, exchange, instance: item.instance }
+        let inner = reader.within("server_group.verify", item);
+        let tls = GroupTls::read(reader.at(&inner), tls);
+        ServerGroup { settings, exchange, tls, instance: item.instance }
     }
 
     /// The group of the servers that a `to` names by their addresses, as in `to = "127.0.0.1:3000"`.
@@ -111,7 +116,8 @@ impl ServerGroup {
             servers: addresses.into_iter().map(ServerSettings::at).collect(),
             ..GroupSettings::default()
         };
-        ServerGroup { settings, exchange: exchange::Settings::default(), instance: [usize::MAX; 3] }
+        let exchange = exchange::Settings::default();
+        ServerGroup { settings, exchange, tls: None, instance: [usize::MAX; 3] }
     }
 }
 
@@ -203,6 +209,7 @@ fn read_request(mut s: Section<'_, '_>, settings: &mut exchange::Settings) {
         forwarded: s.choice("forwarded", default.forwarded),
         x_forwarded: s.choice("x_forwarded", default.x_forwarded),
         upgrades: s.texts("upgrades", "protocols", default.upgrades, rules::upgrade),
+        client_subject: s.text_or("client_subject", "field name", "none", rules::added_field),
     };
 }
 

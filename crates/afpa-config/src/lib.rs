@@ -60,7 +60,7 @@ pub use police::prefixes_of_files;
 pub use request_sets::Routes;
 pub use settings::{Instance, Setting, Settings};
 pub use shared_cache::{CacheMode, QueryMode, SetCookie, SharedCache, SiteCache};
-pub use tls::{CertificateFiles, ClientCertificates, Tls, TlsProfile};
+pub use tls::{CertificateFiles, ClientCertificates, GroupTls, Tls, TlsProfile};
 pub use tls_files::{TlsFileError, read_authorities, read_certificate};
 pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
 

@@ -18,7 +18,7 @@ use crate::finding::Location;
 use crate::hints::SiteHint;
 use crate::settings::Instance;
 use crate::shared_cache::{CacheMode, SharedCache, SiteCache};
-use crate::tls::{CertificateFiles, Tls};
+use crate::tls::{CertificateFiles, GroupTls, Tls};
 use crate::units::Listen;
 
 /// A configuration with every value resolved for this machine.
@@ -509,6 +509,8 @@ pub struct ServerGroup {
     pub settings: GroupSettings,
     /// `[server_group.timeouts]`, `[server_group.connections]` and `[server_group.request]`.
     pub exchange: exchange::Settings,
+    /// How its servers are reached by TLS; `None`: without it.
+    pub tls: Option<GroupTls>,
     /// Which `[[server_group]]`.
     pub instance: Instance,
 }

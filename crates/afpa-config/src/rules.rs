@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use afpa_http::syntax::is_token;
 pub(crate) use routing::{
     any, check_path, condition, destination, file_extension, group_name, host_pattern,
-    listed_extension, location, media_type, method, network, prefix, secret, sent_host, site_name,
-    token, upgrade,
+    listed_extension, location, media_type, method, network, prefix, secret, sent_host,
+    server_name, site_name, token, upgrade,
 };
 pub(crate) use servers::{server_address, server_addresses};
 
@@ -150,6 +150,16 @@ pub(crate) fn header(name: &str, value: &str) -> Result<(String, String), Unfit>
         return Err(Unfit::new(cause, "write one line of printable characters"));
     }
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// The name of a field that AFPA adds to requests; none that means something to HTTP.
+pub(crate) fn added_field(name: &str) -> Result<String, Unfit> {
+    let lower = name.to_ascii_lowercase();
+    if lower.starts_with("x-") && !lower.starts_with("x-forwarded-") && is_token(name.as_bytes()) {
+        return Ok(name.to_owned());
+    }
+    let cause = format!("\"{name}\" is not the name of a field of your own");
+    Err(Unfit::new(cause, "begin it with X-, as in X-Client-Subject"))
 }
 
 /// RFC 9110 section 5.5, without obs-text.

@@ -118,6 +118,28 @@ impl CertificateFiles {
     }
 }
 
+/// TLS to the servers of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupTls {
+    /// The authorities that their certificates come from; `None`: those that the system trusts.
+    pub authorities: Option<PathBuf>,
+    /// The name that the certificates must be for; `None`: that of each server.
+    pub name: Option<String>,
+    /// The certificate that AFPA shows them.
+    pub own: Option<(PathBuf, PathBuf)>,
+}
+
+impl GroupTls {
+    /// `[server_group.verify]`; it has a meaning only if the group uses TLS.
+    pub(crate) fn read(mut s: Section<'_, '_>, used: bool) -> Option<Self> {
+        let authorities = s.path_or("authorities", "path, or `system`", &["system"], "system");
+        let name = s.text_or("name", "host name", "auto", rules::server_name);
+        let (chain, key) = (s.optional_path("chain"), s.optional_path("key"));
+        let authorities = (authorities != "system").then(|| PathBuf::from(authorities));
+        used.then(|| GroupTls { authorities, name, own: chain.zip(key) })
+    }
+}
+
 /// The value of a field Strict-Transport-Security (RFC 6797, section 6.1).
 pub(crate) fn strict_transport(text: &str) -> Result<String, crate::units::Unfit> {
     let mut directives = text.split(';').map(str::trim);

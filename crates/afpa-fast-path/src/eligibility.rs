@@ -29,7 +29,7 @@ impl Eligibility {
 
     fn of_one(site: &KernelSite, sites: &[KernelSite]) -> Self {
         if site.addresses.is_empty() {
-            return Self::Not("it listens on no TCP address");
+            return Self::Not("it listens on no TCP address for plain HTTP");
         }
         // Behind a router in front, connections begin with its header, and the client is somebody else.
         if site.proxy_protocol {
@@ -120,7 +120,7 @@ mod tests {
         let both = said(vec![sample_site(&["10.0.0.2:81"], &["*.c.org", "c.org"])]);
         assert_eq!(both[2..], ["yes", "yes, but not for hosts below a star"]);
         let socket = said(vec![sample_site(&[], &[])]);
-        assert_eq!(socket[3], "no: it listens on no TCP address");
+        assert_eq!(socket[3], "no: it listens on no TCP address for plain HTTP");
         let front = KernelSite { proxy_protocol: true, ..sample_site(&["[::]:90"], &[]) };
         assert_eq!(said(vec![front])[3], "no: connections begin with the PROXY protocol");
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use afpa_framework::access::duration_us;
-use afpa_framework::{Client, ClientStream, Now, Outbox, Persistence};
+use afpa_framework::{Client, ClientStream, Now, Outbox, Persistence, Secured};
 use afpa_http::{BodyLength, FieldSlots, Method, Request, Status};
 use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::limit::{ConnectionPermit, Permit, Refused};
@@ -69,12 +69,18 @@ pub(crate) struct Distributed<'a> {
 pub(crate) struct Asker<'a> {
     pub(crate) client: Option<IpAddr>,
     pub(crate) names_server: bool,
-    /// The connection is one of TLS.
-    pub(crate) secure: bool,
+    /// What TLS has agreed on, if the connection is one of TLS.
+    pub(crate) tls: Option<&'a Secured>,
     /// The value of Strict-Transport-Security, if the answer is to have one.
     pub(crate) hsts: Option<&'a Arc<str>>,
     /// This answer is the last one on its connection.
     pub(crate) is_last: bool,
+}
+
+impl<'a> Asker<'a> {
+    fn subject(&self) -> Option<&'a str> {
+        self.tls.and_then(|tls| tls.subject.as_deref())
+    }
 }
 
 /// Makes a request ready for a server.
@@ -99,7 +105,7 @@ pub(crate) fn prepare(
         Some(site) => site.client_of(request, asker.client),
         None => (asker.client, Origin { client: asker.client, ..Origin::default() }),
     };
-    let origin = Origin { secure: asker.secure, ..origin };
+    let origin = Origin { secure: asker.tls.is_some(), subject: asker.subject(), ..origin };
     let mut head = RequestHead::in_memory(core.pool.text());
     let policy = &settings.request;
     head.write(request, to.path, policy, origin).map_err(NotSent::from)?;

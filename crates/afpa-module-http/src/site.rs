@@ -28,10 +28,10 @@ impl Site {
         &self,
         request: &Request<'_, '_>,
         peer: Option<IpAddr>,
-    ) -> (Option<IpAddr>, Origin) {
+    ) -> (Option<IpAddr>, Origin<'static>) {
         let Some(peer) = peer else { return (None, Origin::default()) };
         let trusted = self.forwarded_from.iter().any(|network| network.contains(peer));
-        let origin = Origin { client: Some(peer), trusted, secure: false };
+        let origin = Origin { client: Some(peer), trusted, ..Origin::default() };
         if !trusted {
             return (Some(peer), origin);
         }

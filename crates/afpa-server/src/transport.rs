@@ -18,6 +18,9 @@ mod tls;
 
 /// A byte stream to a client: its socket, or TLS over that.
 pub trait Transport: Unpin {
+    /// Whether it sends pages of files without copying them, so that it is worth while to hold them in a pipe.
+    const SENDS_PAGES: bool = true;
+
     /// Receives into `buffer`; `Ok(0)` is the end of the stream.
     fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
 

@@ -41,6 +41,6 @@ pub use random::Random;
 pub use response::{Asked, ReceiveError, Response};
 pub use running::Running;
 pub use server::{Launch, Server};
-pub use smoke::smoke;
+pub use smoke::{smoke, smoke_some};
 pub use tree::Tree;
 pub use until::{eventually, eventually_within};

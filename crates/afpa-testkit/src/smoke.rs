@@ -15,13 +15,21 @@ const MUTATIONS: usize = 20_000;
 /// # Panics
 /// When a promise of the target breaks; the input is shown before.
 pub fn smoke(name: &str, target: fn(&[u8]), fragments: &[&[u8]]) {
+    smoke_some(name, target, fragments, MUTATIONS);
+}
+
+/// As [`smoke`], with so many mutations: for targets that take long.
+///
+/// # Panics
+/// As [`smoke`].
+pub fn smoke_some(name: &str, target: fn(&[u8]), fragments: &[&[u8]], mutations: usize) {
     let seeds = seeds(name);
     assert!(seeds.len() >= 4, "the seeds of {name} are missing");
     for seed in &seeds {
         check(name, target, seed);
     }
     let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
-    for _ in 0..MUTATIONS {
+    for _ in 0..mutations {
         let mut input = random.pick(&seeds).clone();
         for _ in 0..=random.below(4) {
             mutate(&mut input, &seeds, fragments, &mut random);

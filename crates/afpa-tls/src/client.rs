@@ -1,5 +1,6 @@
 //! The settings of a client, that is, of AFPA towards the servers behind it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use rustls::pki_types::CertificateDer;
@@ -33,7 +34,7 @@ pub enum Verify {
 }
 
 /// What the connections to a server group have in common, its sessions among it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ClientTls(Arc<ClientConfig>);
 
 impl ClientTls {
@@ -77,6 +78,12 @@ impl ClientTls {
 
     pub(crate) fn config(&self) -> &Arc<ClientConfig> {
         &self.0
+    }
+}
+
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClientTls")
     }
 }
 

@@ -88,13 +88,13 @@ fn reason(error: &Error) -> Reason {
         Error::InvalidMessage(
             InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
         ) => Reason::NotTls,
-        Error::PeerIncompatible(PeerIncompatible::NoCertificateRequestSignatureSchemesInCommon)
-        | Error::General(_)
-        | Error::FailedToGetRandomBytes
-        | Error::FailedToGetCurrentTime => Reason::Other,
-        Error::PeerIncompatible(PeerIncompatible::NoSignatureSchemesInCommon)
-        | Error::NoApplicationProtocol
-        | Error::PeerIncompatible(_) => Reason::NothingShared,
+        Error::General(_) | Error::FailedToGetRandomBytes | Error::FailedToGetCurrentTime => {
+            Reason::Other
+        }
+        Error::PeerIncompatible(PeerIncompatible::NoSignatureSchemesInCommon) => {
+            Reason::NoCertificate
+        }
+        Error::NoApplicationProtocol | Error::PeerIncompatible(_) => Reason::NothingShared,
         Error::NoCertificatesPresented | Error::InvalidCertificate(_) => Reason::PeerCertificate,
         Error::AlertReceived(AlertDescription::CloseNotify) => Reason::Gone,
         Error::AlertReceived(_) => Reason::Alert,

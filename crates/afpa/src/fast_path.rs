@@ -108,7 +108,7 @@ mod tests {
             "yes",
             "no: nothing of it is cached",
             "yes",
-            "no: it listens on no TCP address",
+            "no: it listens on no TCP address for plain HTTP",
             "no: connections begin with the PROXY protocol",
         ];
         assert_eq!(said, expected);

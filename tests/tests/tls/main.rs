@@ -4,6 +4,7 @@ mod certificates;
 mod clients;
 mod content;
 mod handshakes;
+mod servers;
 mod sites;
 
 use afpa_testkit::{Tree, tree::patterned};

@@ -59,6 +59,32 @@ fn servers_behind_are_told_the_scheme_and_their_answers_get_the_field() {
     assert_eq!(plain.field("strict-transport-security"), None);
 }
 
+#[test]
+fn servers_behind_are_told_the_subject_of_the_client() {
+    let (tree, authority) = (site(), Authority::new());
+    let client = authority.issue("client", &["client"]);
+    let sections = format!(
+        "[tls]\nclient_certificates = \"optional\"\nclient_authorities = \"{}\"\n\
+         [[server_group]]\nname = \"app\"\nservers = [\"{}\"]\n\
+         [server_group.request]\nclient_subject = \"X-Client-Subject\"\n",
+        authority.path().display(),
+        echo()
+    );
+    let site = "to = \"app\"\ncached = [\"txt\"]\n".to_owned();
+    let plan = Plan { sections, site, ..Plan::default() };
+    let server = TlsServer::with(&authority, tree.path(), plan);
+    let url = server.url("/echo");
+    let forged = ["-H", "X-Client-Subject: CN=root", "-H", "X_Client_Subject: CN=root", &url];
+    let (chain, key) = (client.chain.display().to_string(), client.key.display().to_string());
+    let with = [&["--cert", &chain, "--key", &key][..], &forged].concat();
+    for (arguments, told) in [(&forged[..], 0), (&with, 1)] {
+        let (content, said) = server.curl(&authority, arguments);
+        let said = String::from_utf8(said).expect("text");
+        assert!(content && !said.contains("root"), "{said}");
+        assert_eq!(said.matches("X-Client-Subject: CN=client\r\n").count(), told, "{said}");
+    }
+}
+
 /// A server that answers with the head that it has got.
 fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -192,6 +192,17 @@ pub(crate) fn any(text: &str) -> Result<String, Unfit> {
     Ok(text.to_owned())
 }
 
+/// A name that a certificate can be for: a host name or an address.
+pub(crate) fn server_name(text: &str) -> Result<String, Unfit> {
+    match afpa_tls::machine::ServerName::try_from(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err(Unfit::new(
+            format!("\"{text}\" is neither a host name nor an address"),
+            "write it as the servers' certificates have it",
+        )),
+    }
+}
+
 /// What a site is called in logs and metrics.
 pub(crate) fn site_name(text: &str) -> Result<String, Unfit> {
     if text.is_empty() || text.len() > 128 || text.chars().any(|c| c.is_control() || c == '"') {

@@ -106,8 +106,9 @@ impl Distributing<'_, '_, '_> {
             Client::Unix => None,
         };
         let names_server = responder.sink.enabled();
-        let (secure, hsts, is_last) = (asked.tls.is_some(), asked.hsts, asked.must_close);
-        let asker = Asker { client, names_server, secure, hsts, is_last };
+        let tls = asked.tls.map(|tls| &**tls);
+        let (hsts, is_last) = (asked.hsts, asked.must_close);
+        let asker = Asker { client, names_server, tls, hsts, is_last };
         let permit = &mut connection.permit;
         Miss::Answered(
             match remote::prepare(global, core, asked.request, to, (asker, permit), asked.now) {

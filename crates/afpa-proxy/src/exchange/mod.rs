@@ -240,14 +240,17 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
     /// ago, because the server may be closing the others (LIFECYCLE.md, invariant 6).
     fn pooled(&self, lease: &Lease) -> Option<ServerStream> {
         let most = if self.job.idempotent { u64::MAX } else { 1_000 };
-        self.core.pool.take(lease.id(), self.client.cached_now().steady_ms(), most)
+        let taken = self.core.pool.take(lease.id(), self.client.cached_now().steady_ms(), most)?;
+        // One of another configuration may be unencrypted, or trust somebody else.
+        taken.is_of(self.job.group.tls()).then_some(taken)
     }
 
     /// `None`: the client went away meanwhile.
     async fn connect(&mut self, lease: &Lease) -> Result<Option<ServerStream>, Fault> {
         let deadline = self.client.cached_now().steady_ms() + millis(self.job.settings.connect);
         let until = self.total_ms.map_or(deadline, |total| total.min(deadline));
-        let connecting = Box::pin(ServerStream::connect(lease.address()));
+        let tls = self.job.group.tls();
+        let connecting = Box::pin(ServerStream::connect(lease.address(), lease.name(), tls));
         match while_client_stays(self.client, until, connecting).await {
             Ok(Ok(stream)) => Ok(Some(stream)),
             Ok(Err(error)) => Err(connect_fault(&error)),

@@ -7,6 +7,7 @@
 
 mod buffers;
 mod stream;
+mod tls;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use crate::select::Wanted;
 use buffers::Buffers;
 pub use buffers::{BUFFER, Buffer};
 pub use stream::ServerStream;
+pub use tls::{TlsStream, TlsToServers};
 
 /// Connections to servers that wait for a request, and buffers.
 #[derive(Debug, Default)]

@@ -2,11 +2,10 @@
 
 use std::io;
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use crate::health::ProbeKind;
+use crate::pool::ServerStream;
 use crate::select::{Address, ProbeTask};
 
 /// Bytes of a response that a probe waits for: the status line up to the code.
@@ -18,21 +17,14 @@ pub async fn probe(task: &ProbeTask) -> bool {
 }
 
 async fn attempt(task: &ProbeTask) -> io::Result<bool> {
+    let stream = ServerStream::connect(&task.address, &task.name, task.tls.as_ref()).await?;
     match &task.address {
-        Address::Tcp(address) => {
-            let stream = TcpStream::connect(address).await?;
-            stream.set_nodelay(true)?;
-            converse(task, stream, &address.to_string()).await
-        }
-        Address::Unix(path) => converse(task, UnixStream::connect(path).await?, "localhost").await,
+        Address::Tcp(address) => converse(task, stream, &address.to_string()).await,
+        Address::Unix(_) => converse(task, stream, "localhost").await,
     }
 }
 
-async fn converse(
-    task: &ProbeTask,
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
-    own_host: &str,
-) -> io::Result<bool> {
+async fn converse(task: &ProbeTask, mut stream: ServerStream, own_host: &str) -> io::Result<bool> {
     let (method, path, host, expect) = match (task.kind, &task.check) {
         (ProbeKind::Connect, _) => return Ok(true),
         (ProbeKind::Check, Some(check)) => {

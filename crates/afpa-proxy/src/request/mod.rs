@@ -24,13 +24,15 @@ const ROUNDS: usize = 8;
 
 /// What servers are told about where a request came from.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Origin {
+pub struct Origin<'a> {
     /// The client's address; none for one on a unix socket.
     pub client: Option<IpAddr>,
     /// Whether the client is a trusted router in front, whose fields about its own clients are believed.
     pub trusted: bool,
     /// Whether its connection is one of TLS.
     pub secure: bool,
+    /// The subject of its certificate (RFC 4514), which was verified.
+    pub subject: Option<&'a str>,
 }
 
 /// Why a request is not passed on to a server.
@@ -264,7 +266,7 @@ fn put_fields(
         let name = name.as_bytes();
         let passes = match fields::kind(name) {
             Kind::EndToEnd | Kind::ContentType | Kind::Date | Kind::Via => {
-                !survey.nominated.contains(name)
+                !survey.nominated.contains(name) && !policy.is_subject(name)
             }
             Kind::Forwarded => policy.forwarded.for_origin(origin) == Mark::Keep,
             Kind::XForwardedFor | Kind::XForwardedHost | Kind::XForwardedProto => {
@@ -315,6 +317,9 @@ fn put_framing(request: &Request<'_, '_>, out: &mut Vec<u8>) {
 
 /// Writes Via, Forwarded (RFC 7239) and the older X-Forwarded fields.
 fn put_marks(request: &Request<'_, '_>, policy: &RequestPolicy, origin: Origin, out: &mut Vec<u8>) {
+    if let (Some(name), Some(subject)) = (&policy.client_subject, origin.subject) {
+        put(out, name.as_bytes(), subject.as_bytes());
+    }
     if policy.via {
         let version = request.version.name();
         let version = version.strip_prefix("HTTP/").unwrap_or(version);

@@ -16,6 +16,9 @@ pub struct RequestPolicy {
     /// Protocols that a client may change to (RFC 9110 section 7.8), in lower case. Never `h2c`: the requests
     /// behind it would not be checked.
     pub upgrades: Vec<String>,
+    /// The name of a field with the subject of the client's certificate. What a client sends under this name is
+    /// removed.
+    pub client_subject: Option<String>,
 }
 
 /// The Host that servers get.
@@ -61,11 +64,19 @@ impl Default for RequestPolicy {
             forwarded: Mark::Remove,
             x_forwarded: Mark::Replace,
             upgrades: vec!["websocket".into()],
+            client_subject: None,
         }
     }
 }
 
 impl RequestPolicy {
+    /// Whether servers could take a field for the one with the client's subject. Some read `_` as `-`.
+    pub(super) fn is_subject(&self, name: &[u8]) -> bool {
+        let plain = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+        let own = self.client_subject.as_deref().map(str::as_bytes);
+        own.is_some_and(|own| own.iter().map(plain).eq(name.iter().map(plain)))
+    }
+
     /// Whether all protocols that `upgrade` names are allowed.
     pub(super) fn allows_upgrade(&self, upgrade: &[u8]) -> bool {
         let mut protocols = afpa_http::syntax::list(upgrade).peekable();

@@ -7,6 +7,7 @@ const CLIENT: Origin = Origin {
     client: Some(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7))),
     trusted: false,
     secure: false,
+    subject: None,
 };
 
 fn rewrite(input: &str, policy: &RequestPolicy, origin: Origin) -> Result<String, NotForwardable> {
@@ -207,4 +208,20 @@ proptest! {
         let same = target::normalise(second.target.path().unwrap_or(b""), &mut again);
         prop_assert_eq!(same.expect("normal"), path);
     }
+}
+
+#[test]
+fn the_subject_of_a_client_is_told_and_nobody_else_can_tell_one() {
+    let policy = RequestPolicy { client_subject: Some("X-Subject".into()), ..Default::default() };
+    let input =
+        "GET / HTTP/1.1\r\nHost: h\r\nx-subject: CN=a\r\nX_Subject: CN=b\r\nX-Other: c\r\n\r\n";
+    let without = rewrite(input, &policy, CLIENT).unwrap();
+    assert!(!without.to_ascii_lowercase().contains("subject"), "{without}");
+    assert!(without.contains("X-Other: c"));
+    let known = Origin { subject: Some("CN=known"), ..CLIENT };
+    let with = rewrite(input, &policy, known).unwrap();
+    assert_eq!(with.to_ascii_lowercase().matches("subject").count(), 1, "{with}");
+    assert!(with.contains("X-Subject: CN=known\r\n"), "{with}");
+    let kept = rewrite(input, &RequestPolicy::default(), known).unwrap();
+    assert!(kept.contains("CN=a") && !kept.contains("known"), "{kept}");
 }

@@ -11,6 +11,7 @@ use super::settings::{Affinity, GroupSettings};
 use super::{AttemptOutcome, Chosen, Pick, ServerIndex};
 use crate::health::{Change, CheckSettings, ProbeKind};
 use crate::observe::{GroupReport, ServerReport};
+use crate::pool::TlsToServers;
 
 /// A server group.
 #[derive(Debug)]
@@ -18,6 +19,7 @@ pub struct Group {
     name: String,
     cookie: Option<String>,
     queue_timeout: Duration,
+    tls: Option<TlsToServers>,
     shared: Arc<GroupCore>,
 }
 
@@ -41,6 +43,8 @@ pub struct ProbeTask {
     pub timeout: Duration,
     /// The active check, if there is one.
     pub check: Option<CheckSettings>,
+    /// How the server is reached by TLS.
+    pub tls: Option<TlsToServers>,
 }
 
 impl Group {
@@ -51,6 +55,7 @@ impl Group {
         let name = settings.name.clone();
         let cookie = Some(settings.cookie.clone());
         let queue_timeout = settings.queue.timeout;
+        let tls = settings.tls.clone();
         let shared = match previous {
             Some(previous) => {
                 previous.shared.change(|core| core.reconfigure(settings, now_ms));
@@ -58,7 +63,7 @@ impl Group {
             }
             None => Arc::new(GroupCore(Mutex::new(Core::new(settings, now_ms)))),
         };
-        Arc::new(Self { name, cookie, queue_timeout, shared })
+        Arc::new(Self { name, cookie, queue_timeout, tls, shared })
     }
 
     /// Selects a server for a request. Servers in `excluded` were tried already and are not selected.
@@ -103,6 +108,11 @@ impl Group {
         self.queue_timeout
     }
 
+    /// How its servers are reached by TLS; `None`: without it.
+    pub fn tls(&self) -> Option<&TlsToServers> {
+        self.tls.as_ref()
+    }
+
     /// The probes that are due.
     pub fn due_probes(&self, now_ms: u64) -> Vec<ProbeTask> {
         let mut core = self.shared.lock();
@@ -121,6 +131,7 @@ impl Group {
                 kind,
                 timeout: health.probe_timeout,
                 check: health.check.clone(),
+                tls: self.tls.clone(),
             });
         }
         due

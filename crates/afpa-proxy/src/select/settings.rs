@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::address::ServerAddress;
 use crate::health::HealthSettings;
+use crate::pool::TlsToServers;
 
 /// A server group: servers that can all answer the same requests (IBM paper, section 4).
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,8 @@ pub struct GroupSettings {
     pub health: HealthSettings,
     /// The queue for requests when all servers have reached their limit.
     pub queue: QueueSettings,
+    /// How its servers are reached by TLS; `None`: without it.
+    pub tls: Option<TlsToServers>,
 }
 
 impl Default for GroupSettings {
@@ -42,6 +45,7 @@ impl Default for GroupSettings {
             load_bound_percent: 125,
             health: HealthSettings::default(),
             queue: QueueSettings::default(),
+            tls: None,
         }
     }
 }

@@ -23,6 +23,9 @@ const CHUNK: u64 = 2 * 1024 * 1024;
 /// How much of the end of a file is read into memory for a slow client: see `send_file`.
 const TAIL: u64 = 4096;
 
+/// The same where what is sent is copied anyway: a record of TLS.
+const RECORD: u64 = 16 * 1024;
+
 impl<M: Module, T: Transport> Connection<M, T> {
     /// Sends a range of a file, as long as the file is the version that was announced.
     ///
@@ -42,7 +45,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let start = range.start;
         let mut at = start;
         let mut resident_to = start;
-        let mut takes_all = true;
+        let mut takes_all = T::SENDS_PAGES;
         while at < range.end {
             let sent = at - start;
             let failed = |end| (end, sent);
@@ -50,7 +53,11 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 resident_to = range.end.min(at + CHUNK);
                 self.make_resident(&file, at..resident_to).await;
             }
-            let end = if takes_all { HELD } else { TAIL };
+            let end = match (takes_all, T::SENDS_PAGES) {
+                (true, _) => HELD,
+                (false, true) => TAIL,
+                (false, false) => RECORD,
+            };
             if range.end - at > end {
                 check(&file, &stamp).map_err(failed)?;
                 let chunk = CHUNK.min(range.end - at - end) as usize;

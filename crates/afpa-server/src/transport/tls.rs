@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
@@ -19,6 +20,9 @@ use super::{Leaving, Transport};
 
 /// Plaintext that is encrypted at a time for a client that takes it at once.
 const BURST: usize = 2 * RECORD;
+
+/// Bytes of a file that are sent before the version of the file is checked again.
+const STRETCH: usize = 8 * BURST;
 
 /// Ciphertext that is received at a time.
 const ARRIVAL: usize = 64 * 1024;
@@ -210,6 +214,27 @@ impl<T: Transport> Tls<T> {
         Ok(plain.len())
     }
 
+    /// Sends bursts of a file until the client does not take one at once. Returns how much was encrypted.
+    fn send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: &File,
+        range: Range<u64>,
+        plain: &mut [u8],
+    ) -> io::Result<usize> {
+        let mut at = range.start;
+        while at < range.end && (at == range.start || !self.slow) {
+            let most = (range.end - at).min(self.burst() as u64) as usize;
+            // The pages are in memory already: the caller has seen to that.
+            let n = file.read_at(plain.get_mut(..most).unwrap_or_default(), at)?;
+            if n == 0 {
+                break;
+            }
+            at += self.send_burst(cx, plain.get(..n).unwrap_or_default(), true)? as u64;
+        }
+        Ok((at - range.start) as usize)
+    }
+
     /// A slow client is not to hold much.
     fn burst(&self) -> usize {
         if self.slow { RECORD } else { BURST }
@@ -237,6 +262,8 @@ enum Broken {
 }
 
 impl<T: Transport> Transport for Tls<T> {
+    const SENDS_PAGES: bool = false;
+
     fn poll_receive(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
             if !self.ahead.is_empty() {
@@ -312,43 +339,20 @@ impl<T: Transport> Transport for Tls<T> {
         ready!(self.poll_unsent(cx))?;
         let mut plain = self.buffers.plain.take();
         plain.resize(BURST, 0);
-        let room = plain.get_mut(..len.min(self.burst())).unwrap_or_default();
-        // The pages are in memory already: the caller has seen to that.
-        let sent = file.read_at(room, offset).and_then(|n| match n {
-            0 => Ok(0),
-            n => self.send_burst(cx, plain.get(..n).unwrap_or_default(), true),
-        });
+        let sent = self.send_file(cx, file, offset..offset + len.min(STRETCH) as u64, &mut plain);
         self.buffers.plain.replace(plain);
         Poll::Ready(sent)
     }
 
     fn poll_send_held(
         &mut self,
-        cx: &mut Context<'_>,
-        pipe: BorrowedFd<'_>,
-        len: usize,
-        more: bool,
+        _: &mut Context<'_>,
+        _: BorrowedFd<'_>,
+        _: usize,
+        _: bool,
     ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_unsent(cx))?;
-        let mut plain = self.buffers.plain.take();
-        plain.resize(BURST.max(len), 0);
-        let read = read_all(pipe, plain.get_mut(..len).unwrap_or_default());
-        let mut at = 0;
-        let mut sent = read.map(|_| 0);
-        // What the client does not take is kept, but no more than a burst of it.
-        while sent.is_ok() && at < len && (at == 0 || !self.slow) {
-            let rest = plain.get(at..len).unwrap_or_default();
-            let last = rest.len() <= self.burst();
-            match self.send_burst(cx, rest, more || !last) {
-                Ok(n) => {
-                    at += n;
-                    sent = Ok(at);
-                }
-                Err(error) => sent = Err(error),
-            }
-        }
-        self.buffers.plain.replace(plain);
-        Poll::Ready(sent)
+        // Nobody holds pages for it.
+        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
     }
 
     fn is_flushed(&self) -> bool {
@@ -404,15 +408,4 @@ impl<T: Transport> Transport for Tls<T> {
         ready!(self.poll_unsent(cx))?;
         self.below.poll_shutdown(cx)
     }
-}
-
-/// Reads as many bytes as were spliced into the pipe.
-fn read_all(pipe: BorrowedFd<'_>, mut room: &mut [u8]) -> io::Result<()> {
-    while !room.is_empty() {
-        match rustix::io::read(pipe, &mut *room)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            n => room = room.get_mut(n..).unwrap_or_default(),
-        }
-    }
-    Ok(())
 }

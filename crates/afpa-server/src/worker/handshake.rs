@@ -28,12 +28,11 @@ pub(crate) struct HandshakeTurns {
 /// A handshake's place in the queue.
 #[derive(Default)]
 struct Turn {
-    /// The round in which it began to wait, and the end of the wait.
-    waiting: Option<(u64, Looked)>,
+    /// The round that was full, and the core's look at its other connections.
+    waiting: Option<(u64, Look)>,
 }
 
-/// Ready when the core has looked at its other connections.
-type Looked = Pin<Box<dyn Future<Output = ()>>>;
+type Look = Pin<Box<dyn Future<Output = ()>>>;
 
 impl Turn {
     /// Ready when it may work on a piece. Whoever wakes up first after the core has looked begins a new round.
@@ -196,5 +195,38 @@ impl<M: Module> Drop for Entry<'_, M> {
     fn drop(&mut self) {
         self.worker.table.leave(self.index);
         self.worker.counters.tls.in_progress.sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_looks_at_its_other_connections_after_a_round_of_pieces() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let (turns, done) = (Rc::new(HandshakeTurns::default()), Rc::new(Cell::new(0)));
+        let pieces = ROUND * 5;
+        let all = tokio::task::LocalSet::new();
+        for _ in 0..pieces {
+            let (turns, done) = (Rc::clone(&turns), Rc::clone(&done));
+            all.spawn_local(async move {
+                let mut turn = Turn::default();
+                poll_fn(|cx| turn.poll(cx, &turns)).await;
+                done.set(done.get() + 1);
+            });
+        }
+        let looks = all.block_on(&runtime, async {
+            let mut looks = vec![0];
+            while done.get() < pieces {
+                tokio::task::yield_now().await;
+                looks.push(done.get());
+            }
+            looks
+        });
+        for pair in looks.windows(2) {
+            assert!(pair[1] - pair[0] <= ROUND, "{looks:?}");
+        }
+        assert_eq!(looks.last(), Some(&pieces));
     }
 }

@@ -28,6 +28,7 @@ mod serving;
 mod signals;
 mod start;
 mod tls;
+mod tls_of_groups;
 
 use crate::cli::Serve;
 use crate::logging;

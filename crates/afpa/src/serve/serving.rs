@@ -12,7 +12,8 @@ use afpa_module_http::{
 };
 use afpa_police::Police;
 use afpa_proxy::limit::Gate;
-use afpa_proxy::select::Group;
+use afpa_proxy::pool::TlsToServers;
+use afpa_proxy::select::{Group, GroupSettings};
 use afpa_router::{Action, RequestSet, Router};
 use anyhow::Context as _;
 
@@ -96,6 +97,7 @@ impl Content {
     pub(super) fn serve(
         self,
         config: &Config,
+        groups_tls: Vec<Option<TlsToServers>>,
         previous: Option<&Global>,
         police: &Police,
         responses: &Arc<Responses>,
@@ -107,7 +109,7 @@ impl Content {
             router,
             roots,
             sites: sites(config, names, previous),
-            groups: groups(config, previous),
+            groups: groups(config, groups_tls, previous),
             responses: Some(Arc::clone(responses)),
             limits: convert::request_limits(config),
             body_limit: config.limits.body as u64,
@@ -169,15 +171,20 @@ fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<
     sites.collect()
 }
 
-fn groups(config: &Config, previous: Option<&Global>) -> Vec<ServerGroup> {
+fn groups(
+    config: &Config,
+    tls: Vec<Option<TlsToServers>>,
+    previous: Option<&Global>,
+) -> Vec<ServerGroup> {
     let now = steady_ms();
-    let groups = config.groups.iter().map(|configured| {
+    let groups = config.groups.iter().zip(tls).map(|(configured, tls)| {
+        let settings = GroupSettings { tls, ..configured.settings.clone() };
         let name = &configured.settings.name;
         let same = |before: &&ServerGroup| before.group.name() == name;
         let before = previous.and_then(|global| global.groups.iter().find(same));
         let before = before.map(|before| &*before.group);
         ServerGroup {
-            group: Group::new(configured.settings.clone(), before, now),
+            group: Group::new(settings, before, now),
             settings: Arc::new(configured.exchange.clone()),
         }
     });

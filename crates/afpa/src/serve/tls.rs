@@ -10,6 +10,7 @@ use afpa_acme::ChallengeKind;
 use afpa_config::{
     CertificateFiles, ClientCertificates, Config, TlsProfile, read_authorities, read_certificate,
 };
+use afpa_proxy::pool::TlsToServers;
 use afpa_tls::resolver;
 use afpa_tls::server::SecretLog;
 use afpa_tls::{
@@ -17,6 +18,8 @@ use afpa_tls::{
     ServerTls, TicketKeys,
 };
 use anyhow::Context as _;
+
+use super::tls_of_groups::TlsOfGroups;
 
 /// What the listeners of all configurations share.
 #[derive(Default)]
@@ -32,11 +35,12 @@ pub(super) struct TlsState {
     ticket_file: Option<Version>,
     rotated: Option<Instant>,
     key_log: Option<(PathBuf, SecretLog)>,
+    servers: TlsOfGroups,
 }
 
 /// What tells one version of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Version {
+pub(super) struct Version {
     inode: u64,
     size: u64,
     changed_s: i64,
@@ -50,6 +54,8 @@ pub(super) struct PreparedTls {
     certificates: Vec<(CertificateFiles, Certificate)>,
     /// Files of certificates that come by themselves. They may be missing.
     managed: Vec<PathBuf>,
+    /// How the servers of each group are reached, in the order of the groups.
+    pub(super) groups: Vec<Option<TlsToServers>>,
 }
 
 /// What is offered by ALPN, the best first.
@@ -82,9 +88,10 @@ impl TlsState {
         config: &Config,
         managed: Vec<PathBuf>,
     ) -> anyhow::Result<PreparedTls> {
+        let groups = self.servers.prepare(config)?;
         if config.sites.iter().all(|site| site.tls.is_empty()) {
-            let certificates = Vec::new();
-            return Ok(PreparedTls { listeners: None, certificates, managed: Vec::new() });
+            let (certificates, managed) = (Vec::new(), Vec::new());
+            return Ok(PreparedTls { listeners: None, certificates, managed, groups });
         }
         let certificates: anyhow::Result<Vec<_>> =
             config.certificates.iter().map(|files| self.certificate(files)).collect();
@@ -93,16 +100,18 @@ impl TlsState {
         let settings = self.settings(config)?;
         let listeners = ServerTls::new(&settings, &self.certificates, &self.tickets)
             .context("[tls] cannot be used")?;
-        Ok(PreparedTls { listeners: Some(listeners), certificates, managed })
+        Ok(PreparedTls { listeners: Some(listeners), certificates, managed, groups })
     }
 
-    /// Takes it into use. Handshakes in progress go on with what they have.
-    pub(super) fn adopt(&mut self, prepared: PreparedTls) {
+    /// Takes it into use. Handshakes in progress go on with what they have. Returns how the servers of each group are
+    /// reached.
+    pub(super) fn adopt(&mut self, prepared: PreparedTls) -> Vec<Option<TlsToServers>> {
         self.running = prepared.certificates;
         self.seen = self.running.iter().flat_map(|(files, _)| versions(files)).collect();
         self.managed = prepared.managed.into_iter().map(|path| (path, None, None)).collect();
         self.read_managed();
         self.replace();
+        prepared.groups
     }
 
     /// Reads files of certificates that have come. Whether there were any.
@@ -276,7 +285,7 @@ fn versions(files: &CertificateFiles) -> impl Iterator<Item = Option<Version>> {
     [Some(&*files.chain), Some(&*files.key), staple].into_iter().flatten().map(version)
 }
 
-fn version(path: &Path) -> Option<Version> {
+pub(super) fn version(path: &Path) -> Option<Version> {
     let about = fs::metadata(path).ok()?;
     Some(Version {
         inode: about.ino(),

@@ -1,0 +1,193 @@
+//! TLS to a server.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll, ready};
+
+use afpa_tls::machine::{RECORD, ServerName};
+use afpa_tls::{ClientMachine, ClientTls, Failure};
+
+use super::stream::ServerStream;
+use crate::select::Address;
+
+/// How the servers of a group are reached by TLS.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TlsToServers {
+    /// Whom AFPA trusts, and who it is.
+    pub tls: ClientTls,
+    /// The name that their certificates must be for; `None`: that by which each is configured.
+    pub name: Option<ServerName<'static>>,
+}
+
+impl fmt::Debug for TlsToServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TlsToServers({:?})", self.name)
+    }
+}
+
+impl TlsToServers {
+    /// The name for the server that logs call `configured`, at this address.
+    fn name_of(&self, configured: &str, address: &Address) -> io::Result<ServerName<'static>> {
+        if let Some(name) = &self.name {
+            return Ok(name.clone());
+        }
+        match address {
+            Address::Tcp(address) if configured.parse::<std::net::SocketAddr>().is_ok() => {
+                Ok(ServerName::from(address.ip()))
+            }
+            _ => {
+                let host = configured.split(':').next().unwrap_or_default();
+                ServerName::try_from(host.to_owned()).map_err(io::Error::other)
+            }
+        }
+    }
+}
+
+/// A connection of TLS to a server.
+pub struct TlsStream {
+    below: ServerStream,
+    machine: ClientMachine,
+    settings: TlsToServers,
+    /// Plaintext that has arrived and was not asked for yet.
+    ahead: Vec<u8>,
+    /// Ciphertext that is still to be sent, no more than a record.
+    unsent: Vec<u8>,
+    sent: usize,
+    peer_closed: bool,
+    closed: bool,
+}
+
+impl fmt::Debug for TlsStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TlsStream({:?})", self.below)
+    }
+}
+
+impl TlsStream {
+    /// Shakes hands over a connection, and verifies the server's certificate.
+    ///
+    /// # Errors
+    /// What the system says, or what is wrong with the server's certificate.
+    pub(super) async fn connect(
+        below: ServerStream,
+        settings: &TlsToServers,
+        (configured, address): (&str, &Address),
+    ) -> io::Result<Self> {
+        let name = settings.name_of(configured, address)?;
+        let machine = ClientMachine::new(&settings.tls, name).map_err(refused)?;
+        let settings = settings.clone();
+        let (ahead, unsent, sent) = (Vec::new(), Vec::new(), 0);
+        let (peer_closed, closed) = (false, false);
+        let mut stream =
+            Self { below, machine, settings, ahead, unsent, sent, peer_closed, closed };
+        stream.machine.process(&mut [], &mut stream.ahead, &mut stream.unsent).map_err(refused)?;
+        poll_fn(|cx| stream.poll_handshake(cx)).await.inspect_err(|error| {
+            tracing::debug!(server = configured, %error, "no TLS with a server");
+        })?;
+        Ok(stream)
+    }
+
+    /// Whether it was made with these settings.
+    pub(super) fn is_of(&self, settings: Option<&TlsToServers>) -> bool {
+        settings == Some(&self.settings)
+    }
+
+    fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.poll_unsent(cx))?;
+            if !self.machine.is_handshaking() {
+                return Poll::Ready(Ok(()));
+            }
+            ready!(self.poll_arrival(cx))?;
+        }
+    }
+
+    /// Receives once, and takes apart what has arrived.
+    fn poll_arrival(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut room = [0; RECORD];
+        let n = ready!(self.below.poll_read(cx, &mut room))?;
+        if n == 0 {
+            // An end without close_notify may be an attacker's (RFC 8446, section 6.1).
+            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+        }
+        let arrived = room.get_mut(..n).unwrap_or_default();
+        let progress = self.machine.process(arrived, &mut self.ahead, &mut self.unsent);
+        match progress {
+            Ok(progress) => self.peer_closed |= progress.peer_closed,
+            Err(failure) => {
+                // The server is told as far as it listens.
+                let _ = self.poll_unsent(cx);
+                return Poll::Ready(Err(refused(failure)));
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(rest) = self.unsent.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            self.sent += ready!(self.below.poll_write(cx, rest))?;
+        }
+        self.unsent.clear();
+        self.sent = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    pub(super) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        room: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            let n = self.ahead.len().min(room.len());
+            if n > 0 {
+                if let (Some(room), Some(ahead)) = (room.get_mut(..n), self.ahead.get(..n)) {
+                    room.copy_from_slice(ahead);
+                }
+                self.ahead.drain(..n);
+                if self.ahead.is_empty() {
+                    self.ahead = Vec::new();
+                }
+                return Poll::Ready(Ok(n));
+            }
+            if self.peer_closed || room.is_empty() {
+                return Poll::Ready(Ok(0));
+            }
+            // Who waits for the server sends it what it waits for.
+            if let Poll::Ready(Err(error)) = self.poll_unsent(cx) {
+                return Poll::Ready(Err(error));
+            }
+            ready!(self.poll_arrival(cx))?;
+        }
+    }
+
+    pub(super) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_unsent(cx))?;
+        let record = bytes.get(..bytes.len().min(RECORD)).unwrap_or_default();
+        if self.machine.encrypt(record, &mut self.unsent).is_err() {
+            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        }
+        if let Poll::Ready(Err(error)) = self.poll_unsent(cx) {
+            return Poll::Ready(Err(error));
+        }
+        Poll::Ready(Ok(record.len()))
+    }
+
+    pub(super) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.closed {
+            self.closed = true;
+            // Without keys there is nothing to be closed.
+            let _ = self.machine.close(&mut self.unsent);
+        }
+        ready!(self.poll_unsent(cx))?;
+        self.below.poll_shutdown(cx)
+    }
+}
+
+fn refused(failure: Failure) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, failure)
+}
