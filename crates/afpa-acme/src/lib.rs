@@ -27,6 +27,6 @@ pub use certificate::Facts;
 pub use challenges::{AlpnCertificate, Challenges};
 pub use due::{Lifetime, Window, pause_after, renewal_at};
 pub use error::AcmeError;
-pub use manager::{Clock, Manager, Pace, Status};
+pub use manager::{Clock, Manager, Pace, Shared, Status, Statuses};
 pub use settings::{AcmeSettings, ChallengeKind, ExternalAccount, LETS_ENCRYPT};
 pub use state::StateFolder;

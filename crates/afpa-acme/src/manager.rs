@@ -53,9 +53,38 @@ pub struct Status {
     pub issued: u64,
 }
 
+/// How it stands with all certificates: what the manager last saw, for those who ask.
+#[derive(Clone, Debug, Default)]
+pub struct Statuses(Arc<Mutex<Vec<Status>>>);
+
+impl Statuses {
+    /// In the order of the configuration.
+    pub fn get(&self) -> Vec<Status> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// There is no manager any more.
+    pub fn clear(&self) {
+        self.set(Vec::new());
+    }
+
+    fn set(&self, statuses: Vec<Status>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = statuses;
+    }
+}
+
+/// What a manager shares with the server.
+#[derive(Clone, Debug, Default)]
+pub struct Shared {
+    /// What it shows to the authority.
+    pub challenges: Challenges,
+    /// How it stands with the certificates.
+    pub statuses: Statuses,
+}
+
 /// Orders certificates for as long as it lives.
 pub struct Manager {
-    statuses: Arc<Mutex<Vec<Status>>>,
+    statuses: Statuses,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -68,16 +97,15 @@ impl Manager {
     pub fn start(
         settings: AcmeSettings,
         state: StateFolder,
-        challenges: Challenges,
+        shared: Shared,
         pace: Pace,
         stored: impl Fn(&Path) + Send + 'static,
     ) -> std::io::Result<Self> {
-        let statuses = Arc::new(Mutex::new(Vec::new()));
         let (stop, stopped) = oneshot::channel();
-        let shared = Arc::clone(&statuses);
+        let statuses = shared.statuses.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new().name("afpa-acme".to_owned()).spawn(move || {
-            let work = Work { settings, state, challenges, pace, stored, statuses: shared };
+            let work = Work { settings, state, shared, pace, stored };
             runtime.block_on(async {
                 tokio::select! {
                     _ = stopped => {}
@@ -90,7 +118,7 @@ impl Manager {
 
     /// How it stands with each certificate.
     pub fn statuses(&self) -> Vec<Status> {
-        self.statuses.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.statuses.get()
     }
 }
 
@@ -120,10 +148,9 @@ struct Wanted {
 struct Work<S> {
     settings: AcmeSettings,
     state: StateFolder,
-    challenges: Challenges,
+    shared: Shared,
     pace: Pace,
     stored: S,
-    statuses: Arc<Mutex<Vec<Status>>>,
 }
 
 impl<S: Fn(&Path)> Work<S> {
@@ -136,7 +163,7 @@ impl<S: Fn(&Path)> Work<S> {
                     self.look_at(wanted).await;
                 }
                 let statuses = all.iter().map(|wanted| wanted.status.clone()).collect();
-                *self.statuses.lock().unwrap_or_else(PoisonError::into_inner) = statuses;
+                self.shared.statuses.set(statuses);
             }
             tokio::time::sleep(self.pace.look).await;
         }
@@ -192,7 +219,8 @@ impl<S: Fn(&Path)> Work<S> {
             return;
         }
         let Some(facts) = &wanted.facts else { return };
-        let authority = Authority::connect(&self.settings, &self.challenges, &self.state).await;
+        let authority =
+            Authority::connect(&self.settings, &self.shared.challenges, &self.state).await;
         let answer = match authority {
             Ok(authority) => authority.window(facts).await,
             Err(_) => None,
@@ -229,7 +257,8 @@ impl<S: Fn(&Path)> Work<S> {
     }
 
     async fn order_once(&self, wanted: &Wanted) -> Result<String, AcmeError> {
-        let authority = Authority::connect(&self.settings, &self.challenges, &self.state).await?;
+        let authority =
+            Authority::connect(&self.settings, &self.shared.challenges, &self.state).await?;
         let replaced = wanted.facts.as_ref().filter(|facts| facts.is_for(&wanted.names));
         authority.order(&wanted.names, replaced).await
     }

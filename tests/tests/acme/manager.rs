@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use afpa_acme::{
-    AcmeSettings, ChallengeKind, Challenges, Facts, Manager, Pace, StateFolder, Status,
+    AcmeSettings, ChallengeKind, Challenges, Facts, Manager, Pace, Shared, StateFolder, Status,
+    Statuses,
 };
 use afpa_testkit::server::free_address;
 use afpa_testkit::{eventually, eventually_within};
@@ -72,7 +73,8 @@ impl Bed {
             clock: Arc::new(move || now() + ahead.load(Ordering::Relaxed)),
             look: Duration::from_millis(50),
         };
-        Manager::start(settings, state, self.challenges.clone(), pace, |_| ()).expect("started")
+        let shared = Shared { challenges: self.challenges.clone(), statuses: Statuses::default() };
+        Manager::start(settings, state, shared, pace, |_| ()).expect("started")
     }
 
     fn wait(&self, seconds: u64) {

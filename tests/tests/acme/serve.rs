@@ -114,6 +114,17 @@ fn a_site_gets_its_certificate_over_port_80_which_redirects() {
     let other = bed.ask(&root, "b.test");
     assert_eq!(other.exit, 60, "it is not for b.test: {}", other.errors);
 
+    let stats = bed.server.command(&["stats", "--json"]);
+    let stats: serde_json::Value = serde_json::from_slice(&stats.stdout).expect("JSON");
+    let row = &stats["certificates"][0];
+    assert_eq!(
+        (row["name"].as_str(), row["failures"].as_u64()),
+        (Some("a.test"), Some(0)),
+        "{row}"
+    );
+    let days = row["expires_in_seconds"].as_u64().map(|seconds| seconds / DAY);
+    assert_eq!(days, Some(89), "{row}");
+
     let found = fs::metadata(bed.state()).expect("the folder");
     assert_eq!(found.mode() & 0o777, 0o700);
     let file = bed.state().join("a.test.pem");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use afpa_acme::{AcmeSettings, Challenges, Manager, Pace, StateFolder};
+use afpa_acme::{AcmeSettings, Manager, Pace, Shared, StateFolder, Statuses};
 use anyhow::Context as _;
 
 use crate::privileges::Identity;
@@ -11,7 +11,7 @@ use crate::privileges::Identity;
 /// What sees to certificates. Challenges that are open outlive a reload.
 #[derive(Default)]
 pub(super) struct AcmeState {
-    challenges: Challenges,
+    shared: Shared,
     running: Option<(AcmeSettings, Manager)>,
 }
 
@@ -47,6 +47,7 @@ impl AcmeState {
     pub(super) fn adopt(&mut self, prepared: PreparedAcme) -> anyhow::Result<()> {
         let Some((settings, folder)) = prepared.0 else {
             self.running = None;
+            self.shared.statuses.clear();
             return Ok(());
         };
         if self.running.as_ref().is_some_and(|(running, _)| *running == settings) {
@@ -54,8 +55,8 @@ impl AcmeState {
         }
         // An order in progress ends first: two at a time would be two accounts, perhaps.
         self.running = None;
-        let challenges = self.challenges.clone();
-        let manager = Manager::start(settings.clone(), folder, challenges, Pace::default(), |_| ())
+        let shared = self.shared.clone();
+        let manager = Manager::start(settings.clone(), folder, shared, Pace::default(), |_| ())
             .context("the thread that orders certificates cannot be started")?;
         self.running = Some((settings, manager));
         Ok(())
@@ -66,17 +67,22 @@ impl AcmeState {
         &self,
         settings: &AcmeSettings,
     ) -> Option<afpa_module_http::Challenges> {
-        let challenges = self.challenges.clone();
+        let challenges = self.shared.challenges.clone();
         let wanted = !settings.certificates.is_empty();
         wanted.then(|| Arc::new(move |token: &str| challenges.response(token)) as _)
     }
 
     /// Answers to TLS-ALPN-01.
     pub(super) fn certificates(&self) -> afpa_tls::ChallengeCertificates {
-        let challenges = self.challenges.clone();
+        let challenges = self.shared.challenges.clone();
         Box::new(move |name| {
             let found = challenges.certificate(name)?;
             Some((found.certificate.clone(), found.key.clone()))
         })
+    }
+
+    /// How it stands with the certificates.
+    pub(super) fn statuses(&self) -> Statuses {
+        self.shared.statuses.clone()
     }
 }

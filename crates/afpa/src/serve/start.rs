@@ -128,6 +128,7 @@ impl Server {
             workers: engine.counters(),
             access_log: ArcSwap::from_pointee(access_log),
             police,
+            certificates: acme_state.statuses(),
         });
         for listener in listeners.new {
             engine.listen(listener)?;

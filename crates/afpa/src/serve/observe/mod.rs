@@ -1,5 +1,6 @@
 //! The statistics of a running server, as JSON for `afpa stats` and dashboards.
 
+mod certificates;
 mod groups;
 mod metrics;
 mod police;
@@ -12,6 +13,7 @@ mod waiting;
 use std::sync::Arc;
 use std::time::Instant;
 
+use afpa_acme::Statuses;
 use afpa_cache::CacheStats;
 use afpa_fast_path::FastPathView;
 use afpa_framework::Counter;
@@ -23,6 +25,7 @@ use serde_json::{Value, json};
 
 use super::serving::Serving;
 use crate::access_log::AccessLog;
+use certificates::OrderedCertificates;
 use groups::Groups;
 use police::Refused;
 use sites::Sites;
@@ -38,6 +41,7 @@ pub(crate) struct Observed {
     pub(super) access_log: ArcSwap<AccessLog>,
     pub(super) fast_path: FastPathView,
     pub(super) police: Police,
+    pub(super) certificates: Statuses,
 }
 
 impl Observed {
@@ -62,6 +66,10 @@ impl Observed {
 
     fn handshakes(&self) -> Handshakes<'_> {
         Handshakes(&self.workers)
+    }
+
+    fn certificates(&self) -> OrderedCertificates {
+        OrderedCertificates(self.certificates.get())
     }
 
     fn waiting(&self) -> Waiting<'_> {
@@ -179,6 +187,7 @@ impl Observed {
                 "turns_waited_for": self.engine(|c| &c.waits),
             },
             "tls": self.handshakes().to_json(),
+            "certificates": self.certificates().to_json(),
             "waiting": self.waiting().to_json(),
             "access_log": {
                 "written": access_log.written(),
