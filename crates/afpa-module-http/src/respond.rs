@@ -72,7 +72,14 @@ impl Responder {
         out: &mut Outbox,
     ) -> Persistence {
         let (connection, persistence) = self.connection(asked);
-        variant.ok.write(&mut out.bytes, self.date_of(asked.now), connection);
+        match &variant.ok_block {
+            Some(block) if asked.request.version == Version::Http2 => {
+                debug_assert!(out.is_empty(), "each stream has an outbox of its own");
+                block.write(&mut out.bytes, self.date_of(asked.now));
+                out.block = out.bytes.len();
+            }
+            _ => variant.ok.write(&mut out.bytes, self.date_of(asked.now), connection),
+        }
         let mut length = 0;
         if asked.request.method == Method::Get {
             length = variant.len;
