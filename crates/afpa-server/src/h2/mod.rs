@@ -29,7 +29,7 @@ use afpa_h2::{Event, Limits, ResponseReader, StreamId};
 use tokio::task::JoinSet;
 
 use crate::connection::{Connection, End};
-use crate::transport::Transport;
+use crate::transport::{Leaving, Transport};
 use crate::turns::Ticket;
 use client::StreamClient;
 use mux::Mux;
@@ -102,6 +102,11 @@ impl<M: Module, T: Transport> H2<M, T> {
 
     /// Serves the connection until either side ends it.
     pub(crate) async fn run(mut self) {
+        // Receiving and sending go on at the same time here, which one operation in the ring after the other cannot.
+        let transport = &mut self.inner.transport;
+        if poll_fn(|cx| transport.poll_leave_ring(cx, Leaving::LongAnswer)).await.is_err() {
+            return self.inner.end(End::Gone).await;
+        }
         let input = std::mem::take(&mut self.inner.input);
         self.restore(&input);
         let kept = input.len();
