@@ -18,6 +18,9 @@ use crate::access::Receipt;
 pub struct Outbox {
     /// Heads and small bodies, gathered.
     pub bytes: Vec<u8>,
+    /// So many bytes at their front are the field block of a response's head, on a connection that has streams, instead
+    /// of a head of HTTP/1.1; 0: they are not.
+    pub block: usize,
     /// Parts that follow the bytes.
     pub parts: VecDeque<Part>,
     /// Of the response to which the parts belong, where long responses wait for one another.
@@ -112,6 +115,7 @@ impl Outbox {
     /// Empties the outbox; the memory of the gather buffer is kept.
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.block = 0;
         self.parts.clear();
         self.priority = Priority::default();
         self.receipt = None;

@@ -8,12 +8,14 @@
 //!   stream sends next (RFC 9218);
 //! * [`request`]: from the fields of a request to a head of HTTP/1.1, so that one parser gives all verdicts;
 //! * [`response`]: from a response of HTTP/1.1 to field blocks and content.
+//! * `field_block`: a response's field block, kept with a cache object.
 //!
 //! LIFECYCLE.md in this crate has the states and the numbered invariants that comments and tests cite.
 #![forbid(unsafe_code)]
 
 mod budget;
 pub mod connection;
+mod field_block;
 pub mod frame;
 pub mod hpack;
 pub mod limits;
@@ -22,6 +24,7 @@ pub mod request;
 pub mod response;
 
 pub use connection::{Connection, Event, Fatal, StreamId};
+pub use field_block::FieldBlock;
 pub use frame::{ErrorCode, PREFACE};
 pub use limits::Limits;
 pub use priority::Urgency;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use afpa_cache::Stamp;
 use afpa_framework::Priority;
+use afpa_h2::FieldBlock;
 use afpa_http::{Coding, CodingSet, EntityTag, Request, ResponseHead, Validators, coding};
 
 /// Header data of a cache object.
@@ -47,6 +48,8 @@ pub struct Variant {
     pub etag: EntityTag,
     /// Head of a 200 answer, complete but for the date.
     pub ok: ResponseHead,
+    /// The same for HTTP/2.
+    pub(crate) ok_block: Option<FieldBlock>,
     /// Head of a 304 answer, likewise.
     pub not_modified: ResponseHead,
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use afpa_cache::{Object, Payload};
 use afpa_framework::access::{Remote, duration_us};
 use afpa_framework::{AccessRecord, AccessSink, Now, Outbox, Part, Persistence, Receipt};
+use afpa_h2::hpack::encode::put_field;
 use afpa_http::{
     BodyLength, Connection, HttpDate, Known, KnownSet, Method, Precondition, Ranges, ResponseHead,
     Status, Version, conditional,
@@ -72,8 +73,20 @@ impl Responder {
         out: &mut Outbox,
     ) -> Persistence {
         let (connection, persistence) = self.connection(asked);
-        variant.ok.write(&mut out.bytes, self.date_of(asked.now), connection);
-        asked.add_hsts(&mut out.bytes);
+        match &variant.ok_block {
+            Some(block) if asked.request.version == Version::Http2 => {
+                debug_assert!(out.is_empty(), "each stream has an outbox of its own");
+                block.write(&mut out.bytes, self.date_of(asked.now));
+                if let Some(value) = asked.hsts {
+                    put_field(&mut out.bytes, b"strict-transport-security", value.as_bytes());
+                }
+                out.block = out.bytes.len();
+            }
+            _ => {
+                variant.ok.write(&mut out.bytes, self.date_of(asked.now), connection);
+                asked.add_hsts(&mut out.bytes);
+            }
+        }
         let mut length = 0;
         if asked.request.method == Method::Get {
             length = variant.len;

@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "afpa-cache",
             "afpa-framework",
+            "afpa-h2",
             "afpa-http",
             "afpa-includes",
             "afpa-police",

@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use afpa_cache::root::{OpenFile, VersionError, read_exact_version};
 use afpa_cache::{Family, Keep, Object, Payload, Stamp, Ticket};
 use afpa_framework::Priority;
+use afpa_h2::FieldBlock;
 use afpa_http::{Coding, CodingSet, EntityTag, ResponseHead, Status};
 use siphasher::sip128::SipHasher13;
 
@@ -269,6 +270,7 @@ impl Description<'_> {
             .last_modified(last_modified)
             .field("ETag", etag.as_bytes());
         let coded_as = (coded.coding != Coding::Identity).then(|| coded.coding.token());
+        let ok = self.common(ok.field_if("Content-Encoding", coded_as));
         Variant {
             coding: coded.coding,
             payload,
@@ -276,7 +278,8 @@ impl Description<'_> {
             stamp: coded.stamp,
             digest: coded.digest,
             stored: !coded.made_here,
-            ok: self.common(ok.field_if("Content-Encoding", coded_as)),
+            ok_block: FieldBlock::of(&ok),
+            ok,
             not_modified: self.common(not_modified),
             etag,
         }

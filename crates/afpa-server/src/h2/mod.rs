@@ -24,15 +24,16 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use afpa_framework::{Module, Now};
+use afpa_h2::frame::kind;
 use afpa_h2::{Event, Limits, ResponseReader, StreamId};
 use tokio::task::JoinSet;
 
 use crate::connection::{Connection, End};
-use crate::transport::Transport;
+use crate::transport::{Leaving, Transport};
 use crate::turns::Ticket;
 use client::StreamClient;
 use mux::Mux;
-use time::Times;
+use time::{Times, Unfinished};
 
 /// A connection of HTTP/2.
 pub(crate) struct H2<M: Module, T> {
@@ -101,6 +102,11 @@ impl<M: Module, T: Transport> H2<M, T> {
 
     /// Serves the connection until either side ends it.
     pub(crate) async fn run(mut self) {
+        // Receiving and sending go on at the same time here, which one operation in the ring after the other cannot.
+        let transport = &mut self.inner.transport;
+        if poll_fn(|cx| transport.poll_leave_ring(cx, Leaving::LongAnswer)).await.is_err() {
+            return self.inner.end(End::Gone).await;
+        }
         let input = std::mem::take(&mut self.inner.input);
         self.restore(&input);
         let kept = input.len();
@@ -235,9 +241,15 @@ impl<M: Module, T: Transport> H2<M, T> {
             }
         }
         self.inner.keep(input);
-        let mux = self.mux.borrow();
-        let is_begun = !self.inner.input.is_empty() || mux.connection.is_within_head();
-        self.times.arrived(now, is_begun && !self.times.unfinished, &worker.settings.borrow());
+        let left = match input.get(3) {
+            _ if self.times.unfinished => Unfinished::Nothing,
+            _ if self.mux.borrow().connection.is_within_head() => Unfinished::Head,
+            _ if input.is_empty() => Unfinished::Nothing,
+            Some(&kind::DATA) => Unfinished::Content,
+            _ => Unfinished::Frame,
+        };
+        let progress = input.len() < arrived;
+        self.times.arrived(now, left, progress, &worker.settings.borrow());
     }
 
     /// The client is gone: nobody waits for the rest of any response.

@@ -126,34 +126,30 @@ impl<M: Module, T: Transport> H2<M, T> {
         let Asked { id, head, early } = asked;
         let Self { reader, mux, .. } = self;
         let mut mux = mux.borrow_mut();
-        reader.renew(head);
-        let Ok((n, Some(ResponseEvent::Head { interim: false, end }))) = reader.read(&out.bytes)
-        else {
+        if !mux.connection.has(id) {
+            return;
+        }
+        let Some(Answer { block, content, end }) = Answer::read(reader, head, out) else {
             debug_assert!(false, "an answer begins with a head");
             mux.reset(id, ErrorCode::Internal);
             return;
         };
-        if !mux.connection.has(id) {
-            return;
-        }
         let held = (mux.connection.expects_content(id) && !early).then(|| Held {
-            block: reader.block().to_vec(),
+            block: block.to_vec(),
             end,
             arrived: 0,
         });
         if held.is_none() {
-            mux.connection.send_head(id, end, |to| to.extend_from_slice(reader.block()));
+            mux.connection.send_head(id, end, |to| to.extend_from_slice(block));
             if end {
                 return;
             }
         }
-        let content = out.bytes.get(n..).unwrap_or_default();
         let at_once = out.parts.is_empty()
             && held.is_none()
             && content.len() <= mux.connection.room(id)
             && (mux.streams.is_empty() || !mux.connection.has_pending());
         if at_once {
-            debug_assert_eq!(reader.content_left(), Some(content.len() as u64));
             mux.connection.send_data(id, content, true);
             return;
         }
@@ -166,8 +162,9 @@ impl<M: Module, T: Transport> H2<M, T> {
             Some(_) => now.steady_ms() + millis(worker.settings.borrow().body_timeout),
             None => self.times.write_deadline(now),
         };
+        let bytes = content.to_vec();
         let stream = StreamState {
-            bytes: content.to_vec(),
+            bytes,
             parts: std::mem::take(&mut out.parts),
             whole: true,
             receipt: out.receipt.take(),
@@ -227,5 +224,31 @@ impl<M: Module, T: Transport> H2<M, T> {
         if let Some(StreamState { receipt: Some(receipt), sent, .. }) = removed {
             self.inner.worker.module.borrow_mut().sent(&receipt, now, sent);
         }
+    }
+}
+
+/// An answer in the outbox.
+struct Answer<'a> {
+    block: &'a [u8],
+    /// What of the content stands behind it.
+    content: &'a [u8],
+    /// There is no content.
+    end: bool,
+}
+
+impl<'a> Answer<'a> {
+    /// One head, with the content behind it: as a field block if a cache object had one, else as HTTP/1.1 has it.
+    fn read(reader: &'a mut ResponseReader, asks_head: bool, out: &'a Outbox) -> Option<Self> {
+        if let Some((block, content)) =
+            out.bytes.split_at_checked(out.block).filter(|_| out.block > 0)
+        {
+            return Some(Self { block, content, end: content.is_empty() && out.parts.is_empty() });
+        }
+        reader.renew(asks_head);
+        let Ok((n, Some(ResponseEvent::Head { interim: false, end }))) = reader.read(&out.bytes)
+        else {
+            return None;
+        };
+        Some(Self { block: reader.block(), content: out.bytes.get(n..).unwrap_or_default(), end })
     }
 }

@@ -26,6 +26,18 @@ pub(super) struct Times {
     write_timeout_ms: u64,
 }
 
+/// What has begun to arrive, and is not complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unfinished {
+    Nothing,
+    /// A DATA frame.
+    Content,
+    /// Another frame, or the preface.
+    Frame,
+    /// A field block, whose CONTINUATION frames are to come.
+    Head,
+}
+
 /// How long a client may take to answer the PING of a drain.
 const PING_MS: u64 = 1_000;
 
@@ -41,15 +53,25 @@ impl Times {
         }
     }
 
-    /// Data has arrived; `is_begun`: the last frame or field block of it is not complete.
-    pub(super) fn arrived(&mut self, now: Now, is_begun: bool, settings: &Settings) {
+    /// Data has arrived, and leaves this unfinished. `progress`: a frame of it was complete.
+    pub(super) fn arrived(
+        &mut self,
+        now: Now,
+        left: Unfinished,
+        progress: bool,
+        settings: &Settings,
+    ) {
         let now = now.steady_ms();
         self.write_timeout_ms = millis(settings.write_timeout);
         self.idle_ms = now + millis(settings.idle_timeout);
-        self.begun_ms = match (is_begun, self.begun_ms) {
-            (false, _) => None,
-            (true, Some(since)) => Some(since),
-            (true, None) => Some(now + millis(settings.head_timeout)),
+        let head = Some(now + millis(settings.head_timeout));
+        self.begun_ms = match left {
+            Unfinished::Nothing => None,
+            // Content may come slowly, as long as it comes.
+            Unfinished::Content => Some(now + millis(settings.body_timeout)),
+            Unfinished::Frame if progress => head,
+            // Neither its own bytes nor further frames give a head more time.
+            Unfinished::Frame | Unfinished::Head => self.begun_ms.or(head),
         };
     }
 
@@ -133,5 +155,42 @@ impl<M: Module, T: Transport> H2<M, T> {
             self.times.begun_ms = None;
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Now {
+        Now { steady_us: ms * 1000, unix_us: 0 }
+    }
+
+    #[test]
+    fn an_upload_whose_frames_never_end_with_an_arrival_goes_on() {
+        let settings = Settings::default();
+        let (head, body) = (millis(settings.head_timeout), millis(settings.body_timeout));
+        let mut times = Times::begin(at(0), &settings);
+        for second in 1..100 {
+            times.arrived(at(second * 1000), Unfinished::Content, true, &settings);
+            assert_eq!(times.begun_ms, Some(second * 1000 + body));
+        }
+        times.arrived(at(100_000), Unfinished::Frame, true, &settings);
+        assert_eq!(times.begun_ms, Some(100_000 + head));
+        times.arrived(at(101_000), Unfinished::Nothing, true, &settings);
+        assert_eq!(times.begun_ms, None);
+    }
+
+    #[test]
+    fn a_head_has_one_deadline() {
+        let settings = Settings::default();
+        let mut times = Times::begin(at(0), &settings);
+        times.arrived(at(1000), Unfinished::Nothing, true, &settings);
+        times.arrived(at(2000), Unfinished::Head, true, &settings);
+        let deadline = times.begun_ms;
+        assert_eq!(deadline, Some(2000 + millis(settings.head_timeout)));
+        times.arrived(at(3000), Unfinished::Head, true, &settings);
+        times.arrived(at(4000), Unfinished::Frame, false, &settings);
+        assert_eq!(times.begun_ms, deadline);
     }
 }

@@ -196,6 +196,15 @@ impl Metrics {
             seen.engine(|c| &c.timed_out),
         )?;
         counter(out, "connections_aborted", "File changed meanwhile", seen.engine(|c| &c.aborted))?;
+        let h2 = seen.engine(|c| &c.h2_connections);
+        counter(out, "connections_http2", "Connections of HTTP/2", h2)?;
+        let faults = seen.engine(|c| &c.h2_faults);
+        counter(
+            out,
+            "connections_http2_faults",
+            "Connections of HTTP/2 that broke a rule",
+            faults,
+        )?;
         let waits = seen.engine(|c| &c.waits);
         counter(out, "turns_waited_for", "Turns that long responses waited for", waits)?;
         counter(out, "accept_errors", "Failed accepts", seen.engine(|c| &c.accept_errors))?;

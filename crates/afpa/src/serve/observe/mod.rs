@@ -180,6 +180,8 @@ impl Observed {
                 "accepted": self.engine(|c| &c.accepted),
                 "refused": self.engine(|c| &c.refused),
                 "timed_out": self.engine(|c| &c.timed_out),
+                "http2": self.engine(|c| &c.h2_connections),
+                "http2_faults": self.engine(|c| &c.h2_faults),
                 "aborted": self.engine(|c| &c.aborted),
                 "accept_errors": self.engine(|c| &c.accept_errors),
                 "received_bytes": self.engine(|c| &c.received_bytes),
