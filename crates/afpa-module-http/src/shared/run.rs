@@ -175,8 +175,8 @@ impl Round<'_> {
         let primary = self.fetching.primary.clone();
         let _leading = Leading { responses: &responses, primary: &primary, fetch: &fetch };
         loop {
-            let own = job.head.clone();
             let asking = Rc::new(self.asking(&fetch, (hash, keeps), client.cached_now()));
+            let own = asking.validates.then(|| job.head.clone());
             if asking.validates {
                 condition(&mut job.head, &asking);
             }
@@ -207,7 +207,9 @@ impl Round<'_> {
             };
             let Some(answer) = answered else {
                 // What was to be validated is gone: the server is asked for all of it.
-                job.head = own;
+                if let Some(own) = own {
+                    job.head = own;
+                }
                 self.fetching.stored = None;
                 self.fetching.since = responses.cache().moment();
                 continue;
