@@ -318,3 +318,6 @@ fn unsafe_method(cache: &SiteCache, request: &Request<'_, '_>) -> Found<'static>
     let what = What::Invalidate { host, label };
     Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
 }
+
+#[cfg(test)]
+mod tests;
