@@ -3,6 +3,9 @@
 //! The functions panic when a promise is broken. They are driven by libFuzzer (`fuzz_targets/`)
 //! and by an ordinary test of afpa-http, which includes this file.
 
+/// Targets of HTTP/2; ordinary tests of afpa-h2 have the file.
+#[cfg(not(test))]
+pub mod h2;
 /// The target of server-side includes; an ordinary test of afpa-includes has the file.
 #[cfg(not(test))]
 pub mod includes;

@@ -4,7 +4,7 @@
 use afpa_http::{Connection, FieldSlots, RequestLimits, Version, request, target};
 use afpa_proxy::end::{Boundary, Content, EndError, Ending, Trailers};
 use afpa_proxy::request::{Origin, RequestHead, RequestPolicy};
-use afpa_proxy::response::{self, Asked, Slots};
+use afpa_proxy::response::{self, Added, Asked, Slots};
 
 /// Ends of content: the first byte says how the rest is split, the second which way it ends; no split
 /// changes anything, and nothing is read beyond the end.
@@ -79,7 +79,7 @@ pub fn response(data: &[u8]) {
         return;
     }
     let (mut out, delivery) = (Vec::new(), parsed.delivery(client));
-    parsed.write(&mut out, delivery, Connection::Implied, 0, None);
+    parsed.write(&mut out, delivery, Connection::Implied, 0, Added::default());
     let mut slots = Slots::default();
     let again = response::parse(&out, &mut slots, usize::MAX, asked);
     let again = again.expect("well-formed").expect("whole");
@@ -96,8 +96,11 @@ pub fn forward(data: &[u8]) {
     let Some(path) = first.target.path() else { return };
     let Ok(path) = target::normalise(path, &mut room) else { return };
     let mut head = RequestHead::default();
-    let origin =
-        Origin { client: Some([192, 0, 2, 1].into()), trusted: data.len().is_multiple_of(2) };
+    let origin = Origin {
+        client: Some([192, 0, 2, 1].into()),
+        trusted: data.len().is_multiple_of(2),
+        secure: false,
+    };
     if head.write(&first, path, &RequestPolicy::default(), origin).is_err() {
         return;
     }

@@ -1,15 +1,18 @@
 //! End-to-end tests of the afpa program; the tests themselves are in `tests/tests`.
 //!
 //! Here is what several of them share: a naive server made of rules alone, to compare with, and
-//! decoders of the content codings, beds on which the fast path meets bad networks, and the servers that
-//! stand behind the proxy.
+//! decoders of the content codings, a client of HTTP/2, beds on which the fast path meets bad networks, and the servers
+//! that stand behind the proxy, authorities and certificates for clients and servers of TLS.
 
 pub mod attach;
 pub mod bpf_fs;
 pub mod bridge;
 pub mod codings;
 pub mod dates;
+pub mod h2;
+pub mod pebble;
 pub mod proxy;
 pub mod reference;
 pub mod slots;
 pub mod tcp;
+pub mod tls;

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::accounts;
 use crate::finding::{Finding, Location};
 use crate::machine::Machine;
-use crate::model::{AccessTarget, Config, Symlinks};
+use crate::model::{AccessTarget, Config, SiteSettings, Symlinks};
 use crate::settings::Settings;
 use crate::units::{Listen, human_size, show_size};
 
@@ -78,12 +78,12 @@ impl Checks<'_> {
         for site in &config.sites {
             let location = || self.settings.location_in("site", site.instance, "listen");
             let mut seen = HashSet::new();
-            if site.listen.is_empty() {
+            if site.listen.is_empty() && site.tls.is_empty() {
                 let cause = "`listen` is empty: nobody could connect";
                 let remedy = "write for example listen = [\"[::]:80\"]";
                 self.findings.push(Finding::error(location(), cause, remedy));
             }
-            for listen in &site.listen {
+            for (listen, _) in site.addresses() {
                 if !seen.insert(listen) {
                     let cause = format!("`listen` has {listen} twice");
                     self.findings.push(Finding::error(location(), cause, "remove one of the two"));
@@ -151,8 +151,8 @@ impl Checks<'_> {
 
     /// Folders in which sockets and logs will be created.
     fn folders(&mut self, config: &Config) {
-        let listen = config.sites.iter().flat_map(|site| &site.listen);
-        let sockets = listen.filter_map(|listen| match listen {
+        let listen = config.sites.iter().flat_map(SiteSettings::addresses);
+        let sockets = listen.filter_map(|(listen, _)| match listen {
             Listen::Unix(path) => Some(("site", "listen", path)),
             Listen::Tcp(_) => None,
         });
@@ -172,7 +172,7 @@ impl Checks<'_> {
     }
 
     fn ports(&mut self, config: &Config, machine: &Machine) {
-        for listen in config.sites.iter().flat_map(|site| &site.listen) {
+        for (listen, _) in config.sites.iter().flat_map(SiteSettings::addresses) {
             let Listen::Tcp(address) = listen else { continue };
             let port = address.port();
             if port != 0 && port < machine.unprivileged_ports && !machine.binds_any_port {

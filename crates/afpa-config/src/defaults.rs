@@ -7,17 +7,19 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::acme;
 use crate::choice::Choice;
 use crate::groups;
 use crate::machine::Machine;
 use crate::model::{
     AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, Engine, FastPath,
-    FastPathMode, Io, Level, Levels, Limits, Log, LogFormat, Police, Policy, ServerGroup,
+    FastPathMode, Http2, Io, Level, Levels, Limits, Log, LogFormat, Police, Policy, ServerGroup,
     SiteSettings, Timeouts,
 };
 use crate::reader::{Reader, Section};
 use crate::rules;
 use crate::shared_cache::SharedCache;
+use crate::tls::{CertificateFiles, Tls};
 use crate::units::{Amount, GIB, KIB, MIB};
 
 impl Config {
@@ -34,8 +36,12 @@ impl Config {
             group: top.text_or("group", "group name", "auto", rules::account),
             engine: Engine::read(reader.section("engine")),
             limits: Limits::read(reader.section("limits")),
+            http2: Http2::read(reader.section("http2")),
             police: Police::read(reader.section("police")),
             timeouts: Timeouts::read(reader.section("timeouts")),
+            tls: Tls::read(reader.section("tls")),
+            certificates: Vec::new(),
+            acme: acme::read(reader.section("acme")),
             cache: Cache::read(reader.section("cache"), machine.memory),
             shared_cache: SharedCache::read(reader.section("shared_cache"), machine.memory),
             coherency: Coherency::read(reader.section("coherency")),
@@ -48,6 +54,9 @@ impl Config {
             groups: Vec::new(),
             sites: Vec::new(),
         };
+        for item in reader.items("certificate", None) {
+            config.certificates.push(CertificateFiles::read(reader, &item));
+        }
         for item in reader.items("server_group", None) {
             config.groups.push(ServerGroup::read(reader, &item));
         }

@@ -13,6 +13,16 @@ pub(crate) struct Node {
     pub(crate) value: Value,
 }
 
+impl Node {
+    /// Where it was written. What options make of sections has no bytes in any file.
+    pub(crate) fn location(&self) -> Location {
+        match self.span.is_empty() {
+            true => Location::Option("--cert, --key"),
+            false => Location::File(self.span.clone()),
+        }
+    }
+}
+
 /// TOML's values, as far as settings use them.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {

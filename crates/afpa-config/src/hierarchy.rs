@@ -104,10 +104,18 @@ impl Hierarchy {
             hierarchy.origins.push(origins);
             hierarchy.table.sites.push(afpa_router::SiteEntry {
                 name: name(site, index),
-                listeners: site.listen.iter().map(|listen| ListenerId(number(listen))).collect(),
+                listeners: site
+                    .addresses()
+                    .filter(|(_, tls)| *tls || !site.https_only)
+                    .map(|(listen, _)| ListenerId(number(listen)))
+                    .collect(),
                 hosts: site.hosts.iter().map(|host| host_pattern(host)).collect(),
                 paths,
             });
+        }
+        // Behind all others, so that the number of a site is its place in the configuration.
+        for site in config.sites.iter().filter(|site| site.https_only && !site.listen.is_empty()) {
+            hierarchy.table.sites.push(redirected(site, number));
         }
         hierarchy
     }
@@ -129,9 +137,35 @@ impl Hierarchy {
     }
 }
 
+/// What a site is where it is reached without TLS: a redirect to its first address with TLS.
+fn redirected(
+    site: &SiteSettings,
+    number: &mut dyn FnMut(&Listen) -> u32,
+) -> afpa_router::SiteEntry {
+    let port = site.tls.iter().find_map(|listen| match listen {
+        Listen::Tcp(address) if address.port() != 443 => Some(format!(":{}", address.port())),
+        _ => None,
+    });
+    let location = format!("https://{{host}}{}{{path}}{{query}}", port.unwrap_or_default());
+    let content = Content {
+        group: afpa_router::ContentGroup::All,
+        conditions: Conditions::default(),
+        action: Action::Redirect(Redirect { status: 308, location }),
+        rewrite: None,
+    };
+    let paths =
+        vec![PathEntry { prefix: b"/".to_vec(), reach: Reach::Recursion, contents: vec![content] }];
+    afpa_router::SiteEntry {
+        name: format!("{} without TLS", name(site, 0)),
+        listeners: site.listen.iter().map(|listen| ListenerId(number(listen))).collect(),
+        hosts: site.hosts.iter().map(|host| host_pattern(host)).collect(),
+        paths,
+    }
+}
+
 fn name(site: &SiteSettings, index: usize) -> String {
     let host = || site.hosts.first().cloned();
-    let address = || site.listen.first().map(ToString::to_string);
+    let address = || site.addresses().next().map(|(listen, _)| listen.to_string());
     site.name.clone().or_else(host).or_else(address).unwrap_or_else(|| format!("site {index}"))
 }
 

@@ -21,11 +21,13 @@ impl<'i> Reader<'i> {
         let depth = path.matches('.').count();
         let instance = parent.map_or([0; 3], |parent| parent.instance);
         let table = parent.map_or(Some(self.document), |parent| parent.table);
-        let Some((location, nodes)) = table.and_then(|table| self.list(table, path)) else {
-            return Vec::new();
+        let (location, nodes) = match table.and_then(|table| self.list(table, path)) {
+            Some((location, nodes)) => (location, nodes),
+            None => (Location::Nowhere, &[][..]),
         };
-        let tables = nodes.iter().map(|node| match &node.value {
-            Value::Table(table) => Some((table, Location::File(node.span.clone()))),
+        let given = if parent.is_none() { self.overrides.items(path) } else { &[] };
+        let tables = given.iter().chain(nodes).map(|node| match &node.value {
+            Value::Table(table) => Some((table, node.location())),
             _ => None,
         });
         let mut items = Vec::with_capacity(nodes.len());

@@ -4,6 +4,7 @@
 //! affair: it gives each one that was typed to [`Overrides`], which goes before the file.
 
 pub mod accounts;
+mod acme;
 mod checks;
 mod choice;
 mod defaults;
@@ -14,6 +15,7 @@ mod finding;
 mod groups;
 mod hierarchy;
 mod hints;
+mod http2;
 mod items;
 mod listeners;
 mod machine;
@@ -29,6 +31,8 @@ mod shared_cache;
 mod sites;
 mod suggest;
 mod table;
+mod tls;
+mod tls_files;
 mod units;
 
 #[cfg(test)]
@@ -38,6 +42,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+pub use acme::AcmeChallenge;
 pub use choice::Choice;
 pub use filters::{RootFilter, SiteFilter};
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
@@ -55,6 +60,8 @@ pub use police::prefixes_of_files;
 pub use request_sets::Routes;
 pub use settings::{Instance, Setting, Settings};
 pub use shared_cache::{CacheMode, QueryMode, SetCookie, SharedCache, SiteCache};
+pub use tls::{CertificateFiles, ClientCertificates, Tls, TlsProfile};
+pub use tls_files::{TlsFileError, read_authorities, read_certificate};
 pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
 
 use reader::Reader;
@@ -99,6 +106,7 @@ pub fn load(
     findings.extend(police::read_files(&mut loaded.config.police, &loaded.settings));
     findings.extend(checks::feasibility(&loaded.config, &loaded.settings, machine));
     findings.extend(routes::feasibility(&loaded.config, &loaded.settings));
+    findings.extend(tls_files::feasibility(&loaded.config, &loaded.settings));
     conclude(loaded, findings)
 }
 
@@ -134,11 +142,13 @@ fn parse(
     findings.extend(hints::consistency(&config, &settings));
     findings.extend(filters::consistency(&config, &settings));
     findings.extend(routes::consistency(&config, &settings));
+    findings.extend(tls_files::consistency(&config, &settings));
+    findings.extend(acme::consistency(&config, &settings));
     Ok((Loaded { config, settings, warnings: Vec::new(), source }, findings))
 }
 
 /// A file with one of each section that may appear several times.
-const CATALOGUE: &str = "[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.path]]\n[[site.path.content]]\n";
+const CATALOGUE: &str = "[[certificate]]\n[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.path]]\n[[site.path.content]]\n";
 
 /// Every setting that there is, once.
 fn known(machine: &Machine) -> Settings {

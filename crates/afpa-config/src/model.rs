@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use afpa_acme::AcmeSettings;
 use afpa_framework::Network;
 use afpa_police::PoliceSettings;
 use afpa_proxy::exchange;
@@ -17,6 +18,7 @@ use crate::finding::Location;
 use crate::hints::SiteHint;
 use crate::settings::Instance;
 use crate::shared_cache::{CacheMode, SharedCache, SiteCache};
+use crate::tls::{CertificateFiles, Tls};
 use crate::units::Listen;
 
 /// A configuration with every value resolved for this machine.
@@ -32,10 +34,18 @@ pub struct Config {
     pub engine: Engine,
     /// `[limits]`.
     pub limits: Limits,
+    /// `[http2]`.
+    pub http2: Http2,
     /// `[police]`.
     pub police: Police,
     /// `[timeouts]`.
     pub timeouts: Timeouts,
+    /// `[tls]`.
+    pub tls: Tls,
+    /// Every `[[certificate]]`.
+    pub certificates: Vec<CertificateFiles>,
+    /// `[acme]`: certificates that come by themselves.
+    pub acme: AcmeSettings,
     /// `[cache]`.
     pub cache: Cache,
     /// `[shared_cache]`.
@@ -100,6 +110,17 @@ pub struct Limits {
     pub long_sends: usize,
     /// Request sets that have counters of their own.
     pub counted_request_sets: usize,
+}
+
+/// Where HTTP/2 is spoken, and what one connection may ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Http2 {
+    /// Whether HTTP/2 is offered on listeners with TLS.
+    pub tls: bool,
+    /// Whether clients may begin with the preface of HTTP/2 on listeners without TLS.
+    pub cleartext: bool,
+    /// Limits of one connection. `head` is that of `[limits]`.
+    pub limits: afpa_h2::Limits,
 }
 
 /// Which clients are let in, and how often.
@@ -344,8 +365,14 @@ choice! {
 pub struct SiteSettings {
     /// Its name in logs and metrics; `None`: its first host, or its first address.
     pub name: Option<String>,
-    /// Addresses and sockets to listen on.
+    /// Addresses and sockets to listen on, for plain HTTP.
     pub listen: Vec<Listen>,
+    /// The same for HTTP over TLS.
+    pub tls: Vec<Listen>,
+    /// Whether requests without TLS are redirected to an address with it.
+    pub https_only: bool,
+    /// The value of Strict-Transport-Security in answers over TLS; `None`: no such field.
+    pub hsts: Option<String>,
     /// Host names, in lower case, some with a leading `*.`; empty: any.
     pub hosts: Vec<String>,
     /// The document root, absolute.
@@ -484,4 +511,12 @@ pub struct ServerGroup {
     pub exchange: exchange::Settings,
     /// Which `[[server_group]]`.
     pub instance: Instance,
+}
+
+impl SiteSettings {
+    /// Every address of the site, and whether connections to it begin with a handshake of TLS.
+    pub fn addresses(&self) -> impl Iterator<Item = (&Listen, bool)> {
+        let plain = self.listen.iter().map(|listen| (listen, false));
+        plain.chain(self.tls.iter().map(|listen| (listen, true)))
+    }
 }

@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
-use crate::document::{Node, Value};
+use crate::document::{Key, Node, Value};
 
 /// Settings given as options. They override those of a file.
 #[derive(Clone, Debug, Default)]
-pub struct Overrides(Vec<Override>);
+pub struct Overrides {
+    list: Vec<Override>,
+    certificates: Vec<Node>,
+}
 
 #[derive(Clone, Debug)]
 struct Override {
@@ -64,6 +67,21 @@ impl Overrides {
         self.set(section, key, option, (!items.is_empty()).then_some(Value::List(nodes)))
     }
 
+    /// Adds a `[[certificate]]` before those of the file. Paths are relative to the working directory.
+    pub fn certificate(&mut self, chain: &Path, key: &Path) -> &mut Self {
+        let pair = [("chain", chain), ("key", key)].map(|(name, path)| {
+            let key = Key { span: 0..0, name: name.to_owned() };
+            (key, node(Value::Text(path.to_string_lossy().into_owned())))
+        });
+        self.certificates.push(node(Value::Table(pair.into())));
+        self
+    }
+
+    /// The sections that options have made.
+    pub(crate) fn items(&self, section: &str) -> &[Node] {
+        if section == "certificate" { &self.certificates } else { &[] }
+    }
+
     /// Switches a setting on, if the option was given.
     pub fn on(
         &mut self,
@@ -76,13 +94,13 @@ impl Overrides {
     }
 
     pub(crate) fn get(&self, section: &str, key: &str) -> Option<(&'static str, &Node)> {
-        let found = self.0.iter().find(|item| item.section == section && item.key == key);
+        let found = self.list.iter().find(|item| item.section == section && item.key == key);
         found.map(|item| (item.option, &item.node))
     }
 
     /// The options that set something in `section`.
     pub(crate) fn options(&self, section: &str) -> impl Iterator<Item = &'static str> {
-        self.0.iter().filter(move |item| item.section == section).map(|item| item.option)
+        self.list.iter().filter(move |item| item.section == section).map(|item| item.option)
     }
 
     fn set(
@@ -92,7 +110,7 @@ impl Overrides {
         option: &'static str,
         value: Option<Value>,
     ) -> &mut Self {
-        self.0.extend(value.map(|value| Override { section, key, option, node: node(value) }));
+        self.list.extend(value.map(|value| Override { section, key, option, node: node(value) }));
         self
     }
 }

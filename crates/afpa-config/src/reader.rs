@@ -56,6 +56,16 @@ impl<'i> Reader<'i> {
         (self.settings, self.findings)
     }
 
+    /// Whether nobody has set it.
+    pub(crate) fn is_default(
+        &self,
+        section: &'static str,
+        instance: Instance,
+        key: &'static str,
+    ) -> bool {
+        self.settings.location_in(section, instance, key) == Location::Nowhere
+    }
+
     fn subtable(&mut self, table: &'i Table, name: &str, path: &str) -> Option<&'i Table> {
         let (key, node) = table.iter().find(|(key, _)| key.name == name)?;
         if let Value::Table(table) = &node.value {
@@ -306,6 +316,14 @@ impl Section<'_, '_> {
         })
     }
 
+    /// A path that has no default; empty if it was not given.
+    pub(crate) fn required_path(&mut self, key: &'static str) -> PathBuf {
+        match self.required(key, "path", path_rule) {
+            Some(path) => self.resolve(key, path),
+            None => PathBuf::new(),
+        }
+    }
+
     /// A path, or `none`.
     pub(crate) fn optional_path(&mut self, key: &'static str) -> Option<PathBuf> {
         let path = self.path_or(key, "path, or `none`", &["none"], "none");
@@ -391,7 +409,7 @@ impl Section<'_, '_> {
         }
         let found = self.table.and_then(|table| table.iter().find(|(k, _)| k.name == key));
         match found {
-            Some((_, node)) => (Location::File(node.span.clone()), Some(read(node))),
+            Some((_, node)) => (node.location(), Some(read(node))),
             None => (Location::Nowhere, None),
         }
     }

@@ -46,7 +46,9 @@ impl Loaded {
         let mut text = "\nrequest sets\n".to_owned();
         for (index, site) in hierarchy.table.sites.iter().enumerate() {
             let configured = self.config.sites.get(index);
-            let listen = configured.map(|site| list(&site.listen)).unwrap_or_default();
+            let addresses = configured.into_iter().flat_map(|site| site.addresses());
+            let listen: Vec<_> = addresses.map(|(listen, _)| listen.clone()).collect();
+            let listen = list(&listen);
             let hosts = match &site.hosts[..] {
                 [] => "any".to_owned(),
                 hosts => list(hosts),

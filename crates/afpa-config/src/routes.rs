@@ -251,7 +251,7 @@ impl Checks<'_> {
     fn listeners(&mut self) {
         let mut first: HashMap<&Listen, &SiteSettings> = HashMap::new();
         for site in &self.config.sites {
-            for listen in &site.listen {
+            for (listen, _) in site.addresses() {
                 let other = *first.entry(listen).or_insert(site);
                 if other.proxy_from != site.proxy_from {
                     let location = self.location("site", site.instance, "proxy_from");
@@ -336,7 +336,10 @@ impl Checks<'_> {
         else {
             return Finding::error(Location::Nowhere, "two sites have one host", "");
         };
-        let shared = second.listen.iter().find(|listen| first.listen.contains(listen));
+        let has = |site: &SiteSettings, wanted: &Listen| {
+            site.addresses().any(|(listen, _)| listen == wanted)
+        };
+        let shared = second.addresses().map(|(listen, _)| listen).find(|listen| has(first, listen));
         let address = shared.map(ToString::to_string).unwrap_or_default();
         let line =
             |site: &SiteSettings| (site.instance.first().copied().unwrap_or(0) + 1).to_string();

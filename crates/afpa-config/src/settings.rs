@@ -103,7 +103,7 @@ pub(crate) fn heading(section: &str) -> String {
     match section {
         "" => "the top level".to_owned(),
         "site" | "site.hint" | "site.filter" | "site.path" | "site.path.content"
-        | "server_group" => {
+        | "server_group" | "certificate" => {
             format!("[[{section}]]")
         }
         _ => format!("[{section}]"),

@@ -12,6 +12,7 @@ use crate::model::{Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlin
 use crate::reader::{Reader, Section};
 use crate::rules;
 use crate::shared_cache::SiteCache;
+use crate::tls;
 use crate::units::{KIB, Listen, MIB};
 
 /// What is served from the cache when everything else goes to servers: files whose content does not
@@ -33,6 +34,9 @@ impl SiteSettings {
         let mut site = SiteSettings {
             name: s.text_or("name", "name", "auto", rules::site_name),
             listen: s.texts("listen", "addresses", vec![local], str::parse),
+            tls: s.texts("tls", "addresses", Vec::new(), str::parse),
+            https_only: s.flag("https_only", false),
+            hsts: s.text_or("hsts", "field value", "none", tls::strict_transport),
             hosts: s.texts("hosts", "host names", Vec::new(), rules::host_pattern),
             root: s.optional_path("root"),
             to: s.text_or("to", "server group or server", "none", rules::destination),
@@ -57,6 +61,10 @@ impl SiteSettings {
             instance: item.instance,
             location: item.location.clone(),
         };
+        // A site that is reached over TLS is not reached otherwise as well without a word.
+        if !site.tls.is_empty() && reader.is_default("site", item.instance, "listen") {
+            site.listen.clear();
+        }
         let limits = reader.within("site.limits", item);
         site.limits = read_limits(reader.at(&limits));
         let cache = reader.within("site.cache", item);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::*;
 
+mod acme;
 mod filters;
 mod hierarchy;
 mod hints;

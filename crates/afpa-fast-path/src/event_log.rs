@@ -158,6 +158,7 @@ pub(crate) fn record<'d>(
         weight: weight(event),
         source: "kernel",
         remote: None,
+        tls: None,
     }
 }
 

@@ -21,6 +21,21 @@ impl fmt::Display for Client {
     }
 }
 
+/// What TLS has agreed on with a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Secured {
+    /// `TLSv1.3` or `TLSv1.2`.
+    pub version: &'static str,
+    /// The cipher suite by its name in the registry of IANA.
+    pub cipher: &'static str,
+    /// Whether a session was resumed.
+    pub resumed: bool,
+    /// The protocol chosen by ALPN (RFC 7301).
+    pub protocol: Option<Box<[u8]>>,
+    /// The subject of the client's certificate (RFC 4514), which was verified.
+    pub subject: Option<Box<str>>,
+}
+
 /// One answered request, as the access log writes it.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessRecord<'a> {
@@ -53,6 +68,8 @@ pub struct AccessRecord<'a> {
     pub source: &'static str,
     /// The server that was asked, if one was.
     pub remote: Option<Remote<'a>>,
+    /// What TLS has agreed on, if the connection is one of TLS.
+    pub tls: Option<&'a Secured>,
 }
 
 /// The part of a server group in an answer.
@@ -107,6 +124,7 @@ pub struct Receipt {
     referer: Box<[u8]>,
     user_agent: Box<[u8]>,
     remote: Option<(Box<str>, u32, u8)>,
+    tls: Option<Box<Secured>>,
 }
 
 impl Receipt {
@@ -124,6 +142,7 @@ impl Receipt {
             referer: record.referer.into(),
             user_agent: record.user_agent.into(),
             remote: record.remote.map(|r| (r.server.into(), r.first_byte_us, r.attempts)),
+            tls: record.tls.cloned().map(Box::new),
         })
     }
 
@@ -154,6 +173,7 @@ impl Receipt {
                 first_byte_us: *first_byte_us,
                 attempts: *attempts,
             }),
+            tls: self.tls.as_deref(),
         }
     }
 }

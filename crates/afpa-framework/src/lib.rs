@@ -28,7 +28,7 @@ pub mod outbox;
 pub mod preface;
 pub mod state;
 
-pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Receipt, Remote};
+pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Receipt, Remote, Secured};
 pub use address::Address;
 pub use client_stream::{ClientStream, Timeouts};
 pub use clock::{Now, steady_ms};

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use crate::access::{Client, Receipt};
+use crate::access::{Client, Receipt, Secured};
 use crate::client_stream::ClientStream;
 use crate::clock::Now;
 use crate::helpers::Helpers;
@@ -114,6 +114,14 @@ pub trait Module: Sized + 'static {
 
     /// A connection was accepted on the listener that the program gave this number.
     fn connected(&mut self, client: Client, listener: u32) -> Self::Connection;
+
+    /// The connection, which has just been accepted, is one of TLS.
+    fn secured(&mut self, _: &mut Self::Connection, _: Box<Secured>) {}
+
+    /// The requests of this connection come over streams, several at a time (HTTP/2). Each one is given to
+    /// `derive_request` as a head of HTTP/1.1, alone: the engine itself knows where its content ends, and ends the
+    /// connection. A module that tells its answers apart by the protocol remembers it.
+    fn has_streams(&mut self, _connection: &mut Self::Connection) {}
 
     /// Data has arrived. This is called again with the rest of the data until it returns `Incomplete`.
     fn derive_request<'s, 'b>(

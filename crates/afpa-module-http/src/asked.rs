@@ -1,9 +1,10 @@
 //! A request as its answer needs it: while it lies in the input, and while it waits for a thread.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
-use afpa_framework::{Client, Now};
-use afpa_http::{FieldSlots, Request, RequestLimits, request};
+use afpa_framework::{Client, Now, Secured};
+use afpa_http::{FieldSlots, Request, RequestLimits, Version, request};
 
 use crate::scope_stats::{InFlight, ScopeStats};
 
@@ -22,9 +23,21 @@ pub(crate) struct Asked<'a, 's, 'b> {
     pub(crate) now: Now,
     /// This has to be the last answer on the connection.
     pub(crate) must_close: bool,
+    /// What TLS has agreed on, if the connection is one of TLS.
+    pub(crate) tls: Option<&'a Rc<Secured>>,
+    /// The value of Strict-Transport-Security, if the answer is to have one.
+    pub(crate) hsts: Option<&'a Arc<str>>,
 }
 
 impl Asked<'_, '_, '_> {
+    /// Adds Strict-Transport-Security to the head at the end of `out`.
+    #[inline]
+    pub(crate) fn add_hsts(&self, out: &mut Vec<u8>) {
+        if let Some(value) = self.hsts {
+            add_field(out, "Strict-Transport-Security", value);
+        }
+    }
+
     /// Counts the answer for its site and request set.
     #[inline]
     pub(crate) fn count(&self, status: u16) {
@@ -34,22 +47,37 @@ impl Asked<'_, '_, '_> {
     }
 }
 
+/// Adds a field to a head that is complete.
+fn add_field(out: &mut Vec<u8>, name: &str, value: &str) {
+    out.truncate(out.len().saturating_sub(b"\r\n".len()));
+    for text in [name, ": ", value, "\r\n\r\n"] {
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
 /// A request that has left the deferred-interrupt context. It owns its head, which is parsed again for
 /// the answer.
 pub(crate) struct KeptRequest {
     pub(crate) head: Vec<u8>,
     pub(crate) limits: RequestLimits,
     pub(crate) arrived: Now,
+    version: Version,
     /// The client as the log names it.
     pub(crate) client: Client,
+    /// What TLS has agreed on, if the connection is one of TLS.
+    pub(crate) tls: Option<Rc<Secured>>,
+    /// The value of Strict-Transport-Security, if the answer is to have one.
+    pub(crate) hsts: Option<Arc<str>>,
     /// Counts the request as in flight, if it belongs to a site.
     in_flight: Option<InFlight>,
 }
 
 impl KeptRequest {
     pub(crate) fn new(asked: &Asked<'_, '_, '_>, head: Vec<u8>, limits: RequestLimits) -> Self {
-        let (arrived, client) = (asked.arrived, asked.client);
-        Self { head, limits, arrived, client, in_flight: asked.scope.map(InFlight::count) }
+        let (arrived, client, version) = (asked.arrived, asked.client, asked.request.version);
+        let (tls, hsts) = (asked.tls.cloned(), asked.hsts.cloned());
+        let in_flight = asked.scope.map(InFlight::count);
+        Self { head, limits, arrived, version, client, tls, hsts, in_flight }
     }
 
     pub(crate) fn scope(&self) -> Option<&Arc<ScopeStats>> {
@@ -63,7 +91,10 @@ impl KeptRequest {
         slots: &'s mut FieldSlots<'b>,
     ) -> Option<Request<'s, 'b>> {
         match request::parse(&self.head, slots, &self.limits) {
-            Ok(Some(parsed)) => Some(parsed),
+            Ok(Some(mut parsed)) => {
+                parsed.version = self.version;
+                Some(parsed)
+            }
             Ok(None) | Err(_) => {
                 debug_assert!(false, "a request that was parsed is one");
                 None

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use afpa_cache::{Lookup, Seconds, View};
 use afpa_framework::{
     AccessSink, Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox,
-    Persistence, Receipt, Timeout, Waiting,
+    Persistence, Receipt, Secured, Timeout, Waiting,
 };
 use afpa_http::caching::cache_status::Outcome;
-use afpa_http::{BodyLength, FieldSlots, Request, Status, body::BodySkipper, request};
+use afpa_http::{BodyLength, FieldSlots, Request, Status, Version, body::BodySkipper, request};
 use afpa_police::Refusal;
 use afpa_proxy::exchange;
 use afpa_proxy::limit::ConnectionPermit;
@@ -49,6 +49,8 @@ pub struct Http {
     /// Listeners that the program gave up: the next answer on their connections is the last one.
     left: Vec<ListenerId>,
     paths: PathRoom,
+    /// That of the connection whose request is being answered.
+    tls: Option<Rc<Secured>>,
 }
 
 /// HTTP's connection data.
@@ -59,6 +61,10 @@ pub struct HttpConnection {
     skipping: Option<BodySkipper>,
     /// The connection counts against the limits of the site that its last distributed request was for.
     permit: Option<ConnectionPermit>,
+    /// What TLS has agreed on, if the connection is one of TLS.
+    tls: Option<Rc<Secured>>,
+    /// Its requests come over streams of HTTP/2.
+    has_streams: bool,
 }
 
 /// A parsed request, with the bytes it was parsed from.
@@ -88,6 +94,7 @@ impl Http {
             core: Rc::default(),
             left: Vec::new(),
             paths: PathRoom::default(),
+            tls: None,
         }
     }
 
@@ -144,7 +151,16 @@ impl Module for Http {
         if !self.left.is_empty() {
             self.left.retain(|left| *left != listener);
         }
-        HttpConnection { client, listener, skipping: None, permit: None }
+        let (skipping, permit, tls) = (None, None, None);
+        HttpConnection { client, listener, skipping, permit, tls, has_streams: false }
+    }
+
+    fn secured(&mut self, connection: &mut HttpConnection, secured: Box<Secured>) {
+        connection.tls = Some(Rc::from(secured));
+    }
+
+    fn has_streams(&mut self, connection: &mut HttpConnection) {
+        connection.has_streams = true;
     }
 
     fn derive_request<'s, 'b>(
@@ -172,7 +188,7 @@ impl Module for Http {
         }
         match request::parse(input, slots, &self.global.limits) {
             Ok(None) => Derived::Incomplete(Waiting::Head),
-            Ok(Some(parsed)) => {
+            Ok(Some(mut parsed)) => {
                 let consumed = parsed.head_len;
                 let limit = self.global.body_limit;
                 // With a router, the content may be for a server: routing decides.
@@ -181,7 +197,9 @@ impl Module for Http {
                     self.responder.refuse(connection.client, status, now, out);
                     return Derived::Refused;
                 }
-                if parsed.body != BodyLength::None {
+                if connection.has_streams {
+                    parsed.version = Version::Http2;
+                } else if parsed.body != BodyLength::None {
                     connection.skipping = Some(BodySkipper::new(parsed.body, limit));
                 }
                 let head = input.get(..consumed).unwrap_or_default();
@@ -205,7 +223,10 @@ impl Module for Http {
         'b: 's,
         's: 'm,
     {
-        let Self { global, view, responses, keys, responder, scopes, core, left, paths, .. } = self;
+        let Self {
+            global, view, responses, keys, responder, scopes, core, left, paths, tls, ..
+        } = self;
+        tls.clone_from(&connection.tls);
         let (parsed, peer) = (&request.parsed, connection.client);
         let refused = refusal(global, peer, now);
         let mut routed = route::route(global, connection.listener, parsed, paths);
@@ -224,6 +245,8 @@ impl Module for Http {
             arrived: now,
             now,
             must_close: left.contains(&connection.listener),
+            tls: tls.as_ref(),
+            hsts: tls.as_ref().and_then(|_| global.hsts(routed.site)),
         };
         if let Route::File { root, path } = &routed.route
             && let Some(view) = view
@@ -238,7 +261,8 @@ impl Module for Http {
         if let Route::Distributed(to) = &routed.route
             && let Some(view) = responses
             && let Some((_, Some(set))) = routed.scope
-            && let Some(lookup) = global.shared_request(parsed, (to, set), (peer, now))
+            && let Some(lookup) =
+                global.shared_request(parsed, (to, set), (peer, connection.tls.is_some(), now))
         {
             match shared::look_up::look_up(view, keys, lookup) {
                 Found::Bypass => {}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use afpa_cache::{Cache, View};
 use afpa_framework::Client;
-use afpa_http::{BodyLength, Request, RequestLimits};
+use afpa_http::{BodyLength, Method, Request, RequestLimits};
 use afpa_police::Police;
 use afpa_proxy::exchange;
 use afpa_proxy::select::Group;
@@ -40,7 +40,15 @@ pub struct Global {
     pub counted_sets: usize,
     /// Whose requests are answered, and how often.
     pub police: Police,
+    /// Answers to the challenges of an authority for certificates, if there is one.
+    pub challenges: Option<Challenges>,
 }
+
+/// The content by which the challenge with a token is answered (RFC 8555 section 8.3); `None`: nobody waits for it.
+pub type Challenges = Arc<dyn Fn(&str) -> Option<Arc<str>> + Send + Sync>;
+
+/// The path of such an answer, before the token.
+const CHALLENGE: &[u8] = b"/.well-known/acme-challenge/";
 
 /// A server group, and the settings of exchanges with its servers.
 pub struct ServerGroup {
@@ -57,7 +65,7 @@ impl Global {
         let (sites, groups) = (Vec::new(), Vec::new());
         let roots = vec![root];
         let (counted_sets, police) = (0, Police::default());
-        let router = None;
+        let (router, challenges) = (None, None);
         let (responses, caches) = (None, Vec::new());
         Arc::new(Global {
             router,
@@ -70,6 +78,7 @@ impl Global {
             body_limit,
             counted_sets,
             police,
+            challenges,
         })
     }
 
@@ -115,6 +124,20 @@ impl Global {
     ) -> Client {
         let site = site.and_then(|site| self.sites.get(site.0 as usize));
         site.map_or(peer, |site| site.logged_client(request, peer))
+    }
+
+    /// The answer to a challenge, whatever site the request is for: who asks for certificates knows its names.
+    pub(crate) fn challenge(&self, request: &Request<'_, '_>) -> Option<Arc<str>> {
+        let challenges = self.challenges.as_ref()?;
+        let plain = matches!(request.method, Method::Get | Method::Head)
+            && request.body == BodyLength::None;
+        let token = request.target.path().filter(|_| plain)?.strip_prefix(CHALLENGE)?;
+        challenges(std::str::from_utf8(token).ok()?)
+    }
+
+    /// What Strict-Transport-Security says for a site.
+    pub(crate) fn hsts(&self, site: Option<SiteId>) -> Option<&Arc<str>> {
+        self.sites.get(site?.0 as usize)?.hsts.as_ref()
     }
 
     pub(crate) fn root(&self, number: u32) -> Option<&Arc<DocRoot>> {

@@ -37,7 +37,7 @@ mod uncached;
 pub use counters::HttpCounters;
 pub use derive::{Http, HttpConnection, HttpRequest, Missed};
 pub use doc_root::{DocRoot, DocRootError};
-pub use global::{Global, ServerGroup};
+pub use global::{Challenges, Global, ServerGroup};
 pub use header::{HttpHeader, Variant};
 pub use load::{Compressor, CompressorStats};
 pub use path_rule::PathRule;

@@ -66,9 +66,13 @@ pub(crate) struct Distributed<'a> {
 
 /// The client of a distributed request.
 #[derive(Clone, Copy)]
-pub(crate) struct Asker {
+pub(crate) struct Asker<'a> {
     pub(crate) client: Option<IpAddr>,
     pub(crate) names_server: bool,
+    /// The connection is one of TLS.
+    pub(crate) secure: bool,
+    /// The value of Strict-Transport-Security, if the answer is to have one.
+    pub(crate) hsts: Option<&'a Arc<str>>,
     /// This answer is the last one on its connection.
     pub(crate) is_last: bool,
 }
@@ -79,7 +83,7 @@ pub(crate) fn prepare(
     core: &Core,
     request: &Request<'_, '_>,
     to: Distributed<'_>,
-    (asker, connection): (Asker, &mut Option<ConnectionPermit>),
+    (asker, connection): (Asker<'_>, &mut Option<ConnectionPermit>),
     now: Now,
 ) -> Result<(Box<Job>, Option<Permit>), NotSent> {
     let Some(ServerGroup { group, settings }) = global.groups.get(to.group.0 as usize) else {
@@ -93,8 +97,9 @@ pub(crate) fn prepare(
     }
     let (client, origin) = match site {
         Some(site) => site.client_of(request, asker.client),
-        None => (asker.client, Origin { client: asker.client, trusted: false }),
+        None => (asker.client, Origin { client: asker.client, ..Origin::default() }),
     };
+    let origin = Origin { secure: asker.secure, ..origin };
     let mut head = RequestHead::in_memory(core.pool.text());
     let policy = &settings.request;
     head.write(request, to.path, policy, origin).map_err(NotSent::from)?;
@@ -127,6 +132,7 @@ pub(crate) fn prepare(
         cookie,
         affinity: Some(affinity),
         names_server: asker.names_server,
+        hsts: asker.hsts.cloned(),
         tap: None,
     };
     Ok((Box::new(job), permit))
@@ -284,6 +290,8 @@ impl ExchangedRequest {
             arrived: request.arrived,
             now,
             must_close: false,
+            tls: request.tls.as_ref(),
+            hsts: request.hsts.as_ref(),
         }))
     }
 }

@@ -73,6 +73,7 @@ impl Responder {
     ) -> Persistence {
         let (connection, persistence) = self.connection(asked);
         variant.ok.write(&mut out.bytes, self.date_of(asked.now), connection);
+        asked.add_hsts(&mut out.bytes);
         let mut length = 0;
         if asked.request.method == Method::Get {
             length = variant.len;
@@ -96,6 +97,7 @@ impl Responder {
             Precondition::NotModified => {
                 let (connection, persistence) = self.connection(asked);
                 variant.not_modified.write(&mut out.bytes, self.date_of(asked.now), connection);
+                asked.add_hsts(&mut out.bytes);
                 self.note(asked, Status::NOT_MODIFIED, 0, out);
                 persistence
             }
@@ -183,6 +185,7 @@ impl Responder {
     fn head(&self, asked: Asked<'_, '_, '_>, head: &ResponseHead, out: &mut Outbox) -> Persistence {
         let (connection, persistence) = self.connection(asked);
         head.write(&mut out.bytes, &HttpDate::new(asked.now.unix()), connection);
+        asked.add_hsts(&mut out.bytes);
         persistence
     }
 
@@ -191,6 +194,10 @@ impl Responder {
     /// for the end sends no further request (section 9.6), but what it sends of this one may be on its way.
     pub(crate) fn connection(&self, asked: Asked<'_, '_, '_>) -> (Connection, Persistence) {
         let request = asked.request;
+        if request.version == Version::Http2 {
+            // The engine ends the connection, by a frame.
+            return (Connection::Implied, Persistence::Keep);
+        }
         let last = !request.keep_alive || request.expect_continue || asked.must_close;
         if last || self.draining {
             let nothing_follows = !request.keep_alive && request.body == BodyLength::None;
@@ -202,7 +209,7 @@ impl Responder {
         }
         let connection = match request.version {
             Version::Http10 => Connection::KeepAlive,
-            Version::Http11 => Connection::Implied,
+            Version::Http11 | Version::Http2 => Connection::Implied,
         };
         (connection, Persistence::Keep)
     }
@@ -250,10 +257,7 @@ fn record<'a>(asked: Asked<'a, '_, 'a>, status: u16, body_bytes: u64) -> AccessR
         client: asked.client,
         method: request.method.as_str(),
         target: request.raw_target,
-        version: match request.version {
-            Version::Http10 => "HTTP/1.0",
-            Version::Http11 => "HTTP/1.1",
-        },
+        version: request.version.name(),
         status,
         body_bytes,
         duration_us: duration_us(asked.arrived.unix_us, asked.now.unix_us),
@@ -263,6 +267,7 @@ fn record<'a>(asked: Asked<'a, '_, 'a>, status: u16, body_bytes: u64) -> AccessR
         weight: 1,
         source: asked.source,
         remote: None,
+        tls: asked.tls.map(|tls| &**tls),
     }
 }
 

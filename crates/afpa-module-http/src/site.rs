@@ -17,6 +17,8 @@ pub struct Site {
     pub gate: Arc<Gate>,
     /// Routers in front whose X-Forwarded-For is trusted to name the client.
     pub forwarded_from: Arc<[Network]>,
+    /// The value of Strict-Transport-Security in answers over TLS.
+    pub hsts: Option<Arc<str>>,
 }
 
 impl Site {
@@ -27,9 +29,9 @@ impl Site {
         request: &Request<'_, '_>,
         peer: Option<IpAddr>,
     ) -> (Option<IpAddr>, Origin) {
-        let Some(peer) = peer else { return (None, Origin { client: None, trusted: false }) };
+        let Some(peer) = peer else { return (None, Origin::default()) };
         let trusted = self.forwarded_from.iter().any(|network| network.contains(peer));
-        let origin = Origin { client: Some(peer), trusted };
+        let origin = Origin { client: Some(peer), trusted, secure: false };
         if !trusted {
             return (Some(peer), origin);
         }

@@ -67,6 +67,8 @@ impl LoadedRequest {
             arrived: request.arrived,
             now,
             must_close,
+            tls: request.tls.as_ref(),
+            hsts: request.hsts.as_ref(),
         };
         match loaded {
             Loaded::Object(object) => {

@@ -32,11 +32,15 @@ impl Bench {
         let site = DocRoot::open(root, settings, cache, Default::default(), arena).expect("a site");
         let counters = Arc::new(HttpCounters::default());
         let mut global = Global::alone(site);
-        Arc::get_mut(&mut global).expect("nobody else has it").sites.push(Site {
+        let ours = Arc::get_mut(&mut global).expect("nobody else has it");
+        ours.sites.push(Site {
             name: "site".to_owned(),
             gate: Gate::new(LimitSettings::default()),
             forwarded_from: Arc::default(),
+            hsts: None,
         });
+        ours.challenges =
+            Some(Arc::new(|token| (token == "known").then(|| Arc::from("known.proof"))));
         let mut http =
             Http::new(global, Arc::clone(&counters), Box::new(NoAccessLog), Arc::new(|| {}));
         let connection = http.connected(Client::Unix, 0);
@@ -337,4 +341,28 @@ fn content_is_skipped_and_what_is_too_long_is_refused_before_it_comes() {
     let derived = http.derive_request(connection, NOW, long, &mut slots, out);
     assert!(matches!(derived, Derived::Refused), "{}", describe(&derived));
     assert!(out.bytes.starts_with(b"HTTP/1.1 413 "), "{:?}", out.bytes.escape_ascii());
+}
+
+#[tokio::test]
+async fn the_challenge_of_an_authority_is_answered_for_any_host() {
+    let root = site();
+    let mut bench = Bench::new(root.path(), DocRootSettings::default());
+    let ask = |method: &str, path: &str| {
+        format!("{method} {path} HTTP/1.1\r\nHost: a.test\r\n\r\n").into_bytes()
+    };
+    let path = "/.well-known/acme-challenge/known";
+    let answer = bench.ask(&ask("GET", path)).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.ends_with("\r\n\r\nknown.proof"), "{answer}");
+    let answer = bench.ask(&ask("HEAD", path)).await;
+    assert!(answer.contains("Content-Length: 11\r\n") && answer.ends_with("\r\n\r\n"), "{answer}");
+    for (method, path, status) in [
+        ("GET", "/.well-known/acme-challenge/other", "404"),
+        ("GET", "/.well-known/acme-challenge/known/", "404"),
+        ("GET", "/.well-known/acme-challenge/", "404"),
+        ("POST", path, "405"),
+    ] {
+        let answer = bench.ask(&ask(method, path)).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{method} {path}: {answer}");
+    }
 }

@@ -88,7 +88,7 @@ fn job(place: &str) -> Job {
     let parsed = request::parse(input, &mut slots, &RequestLimits::default());
     let parsed = parsed.expect("good").expect("whole");
     let mut head = RequestHead::default();
-    let origin = Origin { client: Some([192, 0, 2, 1].into()), trusted: false };
+    let origin = Origin { client: Some([192, 0, 2, 1].into()), ..Origin::default() };
     head.write(&parsed, b"/index", &settings.request, origin).expect("passed on");
     Job {
         group: Group::new(group, None, steady_ms()),
@@ -104,6 +104,7 @@ fn job(place: &str) -> Job {
         cookie: None,
         affinity: None,
         names_server: false,
+        hsts: None,
         tap: None,
     }
 }

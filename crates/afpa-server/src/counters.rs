@@ -1,10 +1,13 @@
 //! The engine's counters, one set for each core.
 
+mod tls;
+
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use afpa_framework::Counter;
 
 use crate::io::{Leaving, Reason, Strategy};
+pub use tls::TlsCounters;
 
 /// Counters of one core. The module counts requests, because the engine does not know what a request is.
 #[derive(Debug, Default)]
@@ -43,6 +46,12 @@ pub struct WorkerCounters {
     pub in_ring: Counter,
     /// How often a connection entered the ring.
     pub entered_ring: Counter,
+    /// What became of handshakes of TLS.
+    pub tls: TlsCounters,
+    /// Connections of HTTP/2.
+    pub h2_connections: Counter,
+    /// Connections of HTTP/2 that ended because the client broke a rule, or exceeded a budget.
+    pub h2_faults: Counter,
     left_ring: [Counter; Leaving::ALL.len()],
     strategy_changes: [Counter; Reason::ALL.len()],
 }

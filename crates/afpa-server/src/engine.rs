@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::counters::WorkerCounters;
 use crate::io::Rings;
-use crate::limits::ConnectionLimits;
+use crate::limits::Limits;
 use crate::listener::{BoundListener, ListenerSettings};
 use crate::settings::Settings;
 use crate::worker::{Command, Worker, WorkerContext};
@@ -46,7 +46,7 @@ pub enum EngineError {
 #[derive(Debug)]
 pub struct Engine<M: Module> {
     workers: Vec<Handle<M>>,
-    limits: Arc<ConnectionLimits>,
+    limits: Limits,
     listeners: HashMap<u64, BoundListener>,
     next_listener: AtomicU64,
 }
@@ -83,10 +83,10 @@ impl<M: Module> Engine<M> {
         module: impl Fn(WorkerContext) -> M + Send + Sync + 'static,
     ) -> Result<Self, EngineError> {
         let module = Arc::new(module);
-        let limits = Arc::new(ConnectionLimits::default());
+        let limits = Limits::default();
         let mut engine = Self {
             workers: Vec::new(),
-            limits: Arc::clone(&limits),
+            limits: limits.clone(),
             listeners: HashMap::new(),
             next_listener: AtomicU64::new(0),
         };
@@ -98,7 +98,7 @@ impl<M: Module> Engine<M> {
                 settings: settings.clone(),
                 largest_head,
                 counters: Arc::clone(&counters),
-                limits: Arc::clone(&limits),
+                limits: limits.clone(),
                 ring: rings.take(),
                 orders,
             };
@@ -170,7 +170,7 @@ impl<M: Module> Engine<M> {
         for (index, worker) in self.workers.iter().enumerate() {
             let change = change.clone();
             let apply = Box::new(move |module: &mut M| change(module, index));
-            worker.order(Command::Reload(apply, settings.clone()));
+            worker.order(Command::Reload(apply, Box::new(settings.clone())));
         }
     }
 
@@ -181,7 +181,7 @@ impl<M: Module> Engine<M> {
 
     /// Connections open now.
     pub fn open_connections(&self) -> usize {
-        self.limits.open()
+        self.limits.connections.open()
     }
 
     /// Stops accepting and lets requests in flight end. A worker ends with its last connection.
@@ -237,7 +237,7 @@ struct Start<M> {
     settings: Settings,
     largest_head: usize,
     counters: Arc<WorkerCounters>,
-    limits: Arc<ConnectionLimits>,
+    limits: Limits,
     ring: Option<PreparedRing>,
     orders: UnboundedReceiver<Command<M>>,
 }

@@ -6,6 +6,7 @@
 //! * [`engine`]: starts the cores, and stops, drains and reloads them;
 //! * [`worker`]: one core: what its connections share, the accept loops, the tick;
 //! * `connection`: one connection, whose loop reads like the state diagram;
+//! * `h2`: one connection of HTTP/2, whose streams walk the same states;
 //! * [`transport`]: what a connection needs from a socket;
 //! * `turns`: which long response sends next when a core is behind;
 //! * [`io`]: readiness or completion, and which of them suits a load;
@@ -16,6 +17,7 @@
 mod connection;
 pub mod counters;
 pub mod engine;
+mod h2;
 pub mod io;
 pub mod limits;
 pub mod listener;

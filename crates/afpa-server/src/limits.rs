@@ -8,6 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use afpa_framework::Client;
 
+/// What all cores count together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Limits {
+    /// Open connections.
+    pub(crate) connections: Arc<ConnectionLimits>,
+    /// Handshakes of TLS in progress.
+    pub(crate) handshakes: Arc<ConnectionLimits>,
+}
+
 /// Connection counts that all cores share. They change when a connection opens or closes, never on a hit.
 #[derive(Debug, Default)]
 pub struct ConnectionLimits {

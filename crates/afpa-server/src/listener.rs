@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use afpa_framework::{Address, Client, Network};
+use afpa_tls::ServerTls;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 /// Listening sockets for one address: one per worker for TCP (`SO_REUSEPORT` lets the kernel
@@ -35,6 +36,10 @@ pub struct ListenerSettings {
     /// Routers in front that begin each connection with a PROXY protocol header. From other clients such a
     /// header is an invalid request.
     pub proxy_from: Arc<[Network]>,
+    /// Connections begin with a handshake of TLS, with these settings.
+    pub tls: Option<ServerTls>,
+    /// Whether clients may begin with the preface of HTTP/2.
+    pub http2: bool,
 }
 
 impl ListenerSettings {

@@ -22,6 +22,12 @@ pub struct Settings {
     pub idle_timeout: Duration,
     /// Without the client taking a single byte of a response.
     pub write_timeout: Duration,
+    /// From the acceptance of a connection of TLS to the end of its handshake.
+    pub handshake_timeout: Duration,
+    /// Handshakes of TLS in progress, all cores together.
+    pub handshakes: usize,
+    /// Handshakes of TLS in progress of one client address (IPv6: of one /64).
+    pub handshakes_per_client: usize,
     /// Open connections, all cores together.
     pub connections: usize,
     /// Open connections of one client address (IPv6: of one /64).
@@ -45,6 +51,8 @@ pub struct Settings {
     pub kernel_activity: Option<KernelActivity>,
     /// Who is let in.
     pub police: Police,
+    /// What a connection of HTTP/2 may ask for. `head` follows the module's longest head.
+    pub http2: afpa_h2::Limits,
 }
 
 /// Tells when the kernel's fast path last answered on a connection. User mode does not see these requests, so
@@ -90,6 +98,9 @@ impl Default for Settings {
             body_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),
+            handshake_timeout: Duration::from_secs(10),
+            handshakes: 2_000,
+            handshakes_per_client: 200,
             connections: 10_000,
             connections_per_client: 2_000,
             pipelined: 128,
@@ -101,6 +112,7 @@ impl Default for Settings {
             io: Io::Readiness,
             kernel_activity: None,
             police: Police::default(),
+            http2: afpa_h2::Limits::default(),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The operations of a socket that a connection needs.
 
 use std::fs::File;
-use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -11,11 +10,13 @@ pub use crate::io::Leaving;
 pub(crate) use registration::{Direction, Socket};
 pub(crate) use stream::Stream;
 
+pub(crate) use tls::{Tls, TlsBuffers};
+
 mod registration;
 mod stream;
+mod tls;
 
-/// A byte stream to a client. TLS could be another implementation: it would encrypt in
-/// [`poll_send`](Transport::poll_send), and read file and pipe in the other two.
+/// A byte stream to a client: its socket, or TLS over that.
 pub trait Transport: Unpin {
     /// Receives into `buffer`; `Ok(0)` is the end of the stream.
     fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
@@ -59,23 +60,31 @@ pub trait Transport: Unpin {
         more: bool,
     ) -> Poll<io::Result<usize>>;
 
+    /// Whether everything that was taken to be sent is the system's affair now.
+    fn is_flushed(&self) -> bool {
+        true
+    }
+
+    /// Waits until that is so.
+    fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Tells the client that the connection ends here, if the transport has a message for that. It never waits for the
+    /// client.
+    fn poll_goodbye(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+
     /// Whether the last receive took everything that had arrived.
     fn is_drained(&self) -> bool;
 
     /// The addresses of client and server, if they have any.
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)>;
 
-    /// The connection will end with a reset.
-    fn reset_at_end(&self);
+    /// The connection will end with a reset, and without a goodbye.
+    fn reset_at_end(&mut self);
 
     /// Shuts down the sending direction.
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
-}
-
-/// Shuts down the sending direction of `transport`.
-///
-/// # Errors
-/// The error of the system, for example that the client is gone.
-pub async fn shutdown(transport: &mut impl Transport) -> io::Result<()> {
-    poll_fn(|cx| transport.poll_shutdown(cx)).await
 }

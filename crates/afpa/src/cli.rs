@@ -164,6 +164,37 @@ pub struct Running {
     /// [default: 127.0.0.1:8080]
     #[arg(short, long, value_name = "ADDR:PORT|unix:PATH")]
     pub listen: Vec<String>,
+    /// Where to listen for HTTP over TLS; may be repeated. Then there is no default for --listen
+    #[arg(
+        long,
+        value_name = "ADDR:PORT|unix:PATH",
+        help_heading = "TLS",
+        requires = "certificates"
+    )]
+    pub tls: Vec<String>,
+    /// Certificate with its chain, in PEM; may be repeated, each with a --key. The name that a client asks for
+    /// chooses; the first is the default
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "TLS",
+        requires = "key",
+        group = "certificates"
+    )]
+    pub cert: Vec<PathBuf>,
+    /// Its private key, in PEM
+    #[arg(long, value_name = "FILE", help_heading = "TLS", requires = "cert")]
+    pub key: Vec<PathBuf>,
+    /// Get a certificate for this name from an authority (ACME), and another one before it ends; may be repeated.
+    /// Without --listen and --tls it is served on the ports 80 and 443, and port 80 redirects
+    #[arg(long, value_name = "NAME", help_heading = "TLS", group = "certificates")]
+    pub domain: Vec<String>,
+    /// Where the authority reaches whoever answers for these names
+    #[arg(long, value_name = "ADDRESS", help_heading = "TLS", requires = "domain")]
+    pub email: Option<String>,
+    /// Redirect requests without TLS to the first address with it
+    #[arg(long, help_heading = "TLS", requires = "tls")]
+    pub https_only: bool,
     /// Worker threads [default: one for each core]
     #[arg(short, long, value_name = "N|auto")]
     pub workers: Option<String>,
@@ -406,6 +437,10 @@ impl Serve {
             .text("site", "to", "--to", self.to.as_deref())
             .list("site", "cached", "--cached", &self.cached)
             .list("site", "listen", "--listen", &running.listen)
+            .list("site", "tls", "--tls", &running.tls)
+            .on("site", "https_only", "--https-only", running.https_only)
+            .list("acme", "domains", "--domain", &running.domain)
+            .text("acme", "email", "--email", running.email.as_deref())
             .count("", "workers", "--workers", running.workers.as_deref())
             .text("engine", "io", "--io", running.io.as_deref())
             .text("cache", "pinned_limit", "--pinned-limit", running.pinned_limit.as_deref())
@@ -426,6 +461,18 @@ impl Serve {
             .text("log", "access_format", "--log-format", running.log_format.as_deref())
             .text("log", "level", "--log-level", running.log_level.as_deref())
             .text("log", "format", "--message-format", running.message_format.as_deref());
+        // The short command does the common thing: the ports of the web.
+        if !running.domain.is_empty() && running.listen.is_empty() && running.tls.is_empty() {
+            settings
+                .list("site", "listen", "--domain", &["[::]:80".to_owned()])
+                .list("site", "tls", "--domain", &["[::]:443".to_owned()])
+                .on("site", "https_only", "--domain", true);
+        }
+        // One without the other is reported as a setting that is missing.
+        for at in 0..running.cert.len().max(running.key.len()) {
+            let path = |list: &[PathBuf]| list.get(at).cloned().unwrap_or_default();
+            settings.certificate(&path(&running.cert), &path(&running.key));
+        }
         settings
     }
 }

@@ -5,6 +5,7 @@
 //! [`results::Results`] is what is left: [`summary::Summary`] does the arithmetic, [`report`] the
 //! tables and the page, [`figures`] the pictures.
 
+pub mod adaptive;
 mod answers;
 pub mod bed;
 pub mod bench;

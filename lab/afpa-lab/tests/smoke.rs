@@ -216,3 +216,25 @@ fn told(output: &Output) -> String {
     let text = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
     format!("{}: {}", output.status, String::from_utf8_lossy(&text))
 }
+
+#[test]
+fn a_server_lives_through_a_load_that_changes() {
+    let Ok(program) = std::env::var("AFPA_BIN") else {
+        return eprintln!("SKIP: AFPA_BIN is not set");
+    };
+    if skip() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(LAB);
+    command.args(["adaptive", "--rounds", "1", "--seconds", "0.3", "--only", "64-kept,64-once"]);
+    command.args(["--afpa", &program, "--out"]).arg(folder.path()).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", told(&output));
+    let text = fs::read_to_string(folder.path().join("results.md")).unwrap();
+    for words in
+        ["| 64 B, one request a connection | ", "| afpa-readiness | ", "| afpa-completion | "]
+    {
+        assert!(text.contains(words), "{words} is missing:\n{text}");
+    }
+}

@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
 use std::thread;
 
 use afpa_testkit::{Client, Endpoint, Response, Server, Tree, eventually};
@@ -272,7 +273,7 @@ fn everybody_says(host: &str, status: u16, content: &str) {
 }
 
 /// What a client saw, in order, until it was told to end; every answer was one of these contents.
-fn watch(host: &str, stop: &AtomicBool, contents: &[&str]) -> Vec<String> {
+fn watch(host: &str, stop: &AtomicBool, contents: &[&str], begun: &Sender<()>) -> Vec<String> {
     let mut client = Client::connect(&Endpoint::Tcp(at(PORT))).expect("connected");
     let mut seen: Vec<String> = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -281,6 +282,8 @@ fn watch(host: &str, stop: &AtomicBool, contents: &[&str]) -> Vec<String> {
         assert!(answer.status == 200 && contents.contains(&text.as_str()), "{host}: {answer:?}");
         if seen.last() != Some(&text) {
             seen.push(text);
+            // Nobody waits any more after the first one.
+            let _ = begun.send(());
         }
     }
     seen
@@ -295,8 +298,13 @@ fn reloads_change_sites_under_load() {
     let server = start(&lab, &one, &pair(&one, &two), |_| ());
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let watchers =
-            ["a.test", "b.test"].map(|host| scope.spawn(|| watch(host, &stop, &["one", "two"])));
+        let stop = &stop;
+        let watchers = ["a.test", "b.test"].map(|host| {
+            let (begun, has_begun) = mpsc::channel();
+            let watcher = scope.spawn(move || watch(host, stop, &["one", "two"], &begun));
+            has_begun.recv().expect("a first answer");
+            watcher
+        });
         for round in 0..4 {
             let (a, b) = if round % 2 == 0 { ("one", "two") } else { ("two", "one") };
             assert_eq!(from_kernel(&server, PORT, "a.test", PATH), a);

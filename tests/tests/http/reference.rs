@@ -7,7 +7,9 @@ use afpa_testkit::{
 use afpa_tests::{
     codings::{encode, settle},
     dates::http_date,
+    h2::{self, H2Client},
     reference::{Expected, Reference, Request, target_of},
+    tls::{Authority, TlsServer},
 };
 
 const REQUESTS: usize = 10_000;
@@ -32,14 +34,28 @@ const FILES: [&str; 12] = [
 
 #[test]
 fn ten_thousand_random_requests_are_answered_as_the_reference_says() {
-    let seed = Random::seed_or(20_040_614);
-    figure!("seed {seed}; AFPA_SEED chooses another");
     let tree = site();
     let server = Server::start(tree.path(), |_| ());
-    settle(&server, &FILES.map(target_of));
+    compare(&tree, &server, || server.connect(), REQUESTS);
+}
+
+#[test]
+fn random_requests_over_tls_are_answered_as_the_reference_says() {
+    let (tree, authority) = (site(), Authority::new());
+    let server = TlsServer::start(&authority, tree.path());
+    let way = authority.way(&server);
+    compare(&tree, &server.server, || way.connect(), REQUESTS / 5);
+}
+
+/// Sends `requests` by connections that `connect` makes.
+#[track_caller]
+fn compare(tree: &Tree, server: &Server, connect: impl Fn() -> Client, requests: usize) {
+    let seed = Random::seed_or(20_040_614);
+    figure!("seed {seed}; AFPA_SEED chooses another");
+    settle(server, &FILES.map(target_of));
     // Objects of their own, though the files are the same.
-    settle(&server, &["/", "/folder/"]);
-    let mut teacher = server.connect();
+    settle(server, &["/", "/folder/"]);
+    let mut teacher = connect();
     let reference = Reference::learn(tree.path(), &FILES, |target, coding| {
         teacher.get_with(target, &format!("Accept-Encoding: {coding}\r\n"))
     });
@@ -47,10 +63,10 @@ fn ten_thousand_random_requests_are_answered_as_the_reference_says() {
     let maker = Maker { tags: reference.tags() };
     let mut client = None;
     let (mut sent, mut done) = (0, 0);
-    while done < REQUESTS {
+    while done < requests {
         let count = if random.one_in(3) { 1 + random.below(12) } else { 1 };
         let batch: Vec<Request> = (0..count).map(|_| maker.request(&mut random)).collect();
-        let connection = client.get_or_insert_with(|| server.connect());
+        let connection = client.get_or_insert_with(&connect);
         let answered = exchange(connection, &batch, &reference, &mut random)
             .unwrap_or_else(|failure| panic!("seed {seed}, after {done} requests: {failure}"));
         sent += batch.len();
@@ -60,6 +76,68 @@ fn ten_thousand_random_requests_are_answered_as_the_reference_says() {
         }
     }
     figure!("{done} responses compared, {sent} requests sent");
+}
+
+#[test]
+fn ten_thousand_random_requests_over_http_2_are_answered_the_same_way() {
+    let seed = Random::seed_or(20_150_514);
+    figure!("seed {seed}; AFPA_SEED chooses another");
+    let tree = site();
+    let server = Server::start(tree.path(), |launch| {
+        launch.set(|settings| {
+            settings.set("http2.cleartext", true);
+        });
+    });
+    settle(&server, &FILES.map(target_of));
+    settle(&server, &["/", "/folder/"]);
+    let mut teacher = server.connect();
+    let reference = Reference::learn(tree.path(), &FILES, |target, coding| {
+        teacher.get_with(target, &format!("Accept-Encoding: {coding}\r\n"))
+    });
+    let mut random = Random::new(seed);
+    let maker = Maker { tags: reference.tags() };
+    let mut client = H2Client::connect(&server);
+    let mut done = 0;
+    while done < REQUESTS {
+        let count = 1 + random.below(40);
+        let batch: Vec<Request> = (0..count).map(|_| stream_request(&maker, &mut random)).collect();
+        let ids: Vec<u32> = batch.iter().map(|request| send(&mut client, request)).collect();
+        for (request, id) in batch.iter().zip(ids) {
+            let expected = reference.answer(request);
+            let response = client.response(id);
+            expected.check(&response).unwrap_or_else(|why| {
+                let sent = excerpt(&request.bytes());
+                panic!("seed {seed}: {why}\n{sent}\n{response:?}\nexpected {}", short(&expected))
+            });
+        }
+        done += count;
+        if random.one_in(20) {
+            client = H2Client::connect(&server);
+        }
+    }
+    figure!("{done} responses compared");
+}
+
+/// A request that HTTP/2 can say: it has no version, and no field about the connection.
+fn stream_request(maker: &Maker, random: &mut Random) -> Request {
+    let mut request = maker.request(random);
+    request.minor_version = 1;
+    request.fields.retain(|(name, _)| *name != "Connection");
+    request
+}
+
+fn send(client: &mut H2Client, request: &Request) -> u32 {
+    let length = request.body.len().to_string();
+    let mut fields = h2::request(&request.method, &request.target);
+    let names: Vec<String> =
+        request.fields.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
+    for (name, (_, value)) in names.iter().zip(&request.fields) {
+        fields.push((name, value));
+    }
+    if !request.body.is_empty() {
+        fields.push(("content-length", &length));
+    }
+    client.request(&fields, &request.body)
 }
 
 struct Answered {

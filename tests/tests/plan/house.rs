@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-self-check", &["afpa-bpf"]),
     ("afpa-attach", &["afpa-bpf", "afpa-cache", "afpa-http", "afpa-police", "afpa-self-check"]),
     ("afpa-framework", &["afpa-cache"]),
+    ("afpa-h2", &["afpa-http"]),
     ("afpa-includes", &["afpa-http"]),
     ("afpa-router", &["afpa-http"]),
     ("afpa-proxy", &["afpa-framework", "afpa-http"]),
@@ -30,11 +31,26 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-router",
         ],
     ),
+    ("afpa-acme", &[]),
     ("afpa-ring", &[]),
-    ("afpa-server", &["afpa-cache", "afpa-framework", "afpa-police", "afpa-ring"]),
+    ("afpa-tls", &[]),
+    (
+        "afpa-server",
+        &["afpa-cache", "afpa-framework", "afpa-h2", "afpa-police", "afpa-ring", "afpa-tls"],
+    ),
     (
         "afpa-config",
-        &["afpa-abi", "afpa-framework", "afpa-http", "afpa-police", "afpa-proxy", "afpa-router"],
+        &[
+            "afpa-abi",
+            "afpa-acme",
+            "afpa-framework",
+            "afpa-h2",
+            "afpa-http",
+            "afpa-police",
+            "afpa-proxy",
+            "afpa-router",
+            "afpa-tls",
+        ],
     ),
     (
         "afpa-fast-path",
@@ -54,6 +70,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "afpa",
         &[
+            "afpa-acme",
             "afpa-attach",
             "afpa-bpf",
             "afpa-cache",
@@ -66,6 +83,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-proxy",
             "afpa-router",
             "afpa-server",
+            "afpa-tls",
         ],
     ),
     ("afpa-testkit", &[]),
@@ -74,7 +92,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-architectures", &["afpa-cache", "afpa-http"]),
     ("afpa-generator", &["afpa-netlab"]),
     ("afpa-lab", &["afpa-architectures", "afpa-bpf", "afpa-generator", "afpa-netlab"]),
-    ("afpa-tests", &["afpa-bpf", "afpa-netlab", "afpa-testkit"]),
+    (
+        "afpa-tests",
+        &["afpa-acme", "afpa-bpf", "afpa-h2", "afpa-netlab", "afpa-testkit", "afpa-tls"],
+    ),
 ];
 
 /// The three crates in which `unsafe` may stand.

@@ -51,6 +51,19 @@ pub enum Version {
     Http10,
     /// `HTTP/1.1`.
     Http11,
+    /// HTTP/2 (RFC 9113). [`parse`] never finds it: whoever has made a head of HTTP/1.1 out of a stream's fields says so.
+    Http2,
+}
+
+impl Version {
+    /// As logs and Via name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Version::Http10 => "HTTP/1.0",
+            Version::Http11 => "HTTP/1.1",
+            Version::Http2 => "HTTP/2.0",
+        }
+    }
 }
 
 /// A request head that passed every check.

@@ -37,6 +37,12 @@ impl Missed<'_, '_, '_> {
         out: &mut Outbox,
     ) -> Miss<Uncached, Remote> {
         let Self { asked, head, route, plan, global, responder, core } = self;
+        if !matches!(route, Route::Refused(_))
+            && let Some(content) = global.challenge(asked.request)
+        {
+            let (kind, content) = ("application/octet-stream", content.as_bytes());
+            return Miss::Answered(responder.fixed(asked, Status::OK, (kind, content), out));
+        }
         Miss::Answered(match route {
             Route::File { root, path } => {
                 return Miss::Uncached(Uncached {
@@ -100,7 +106,8 @@ impl Distributing<'_, '_, '_> {
             Client::Unix => None,
         };
         let names_server = responder.sink.enabled();
-        let asker = Asker { client, names_server, is_last: asked.must_close };
+        let (secure, hsts, is_last) = (asked.tls.is_some(), asked.hsts, asked.must_close);
+        let asker = Asker { client, names_server, secure, hsts, is_last };
         let permit = &mut connection.permit;
         Miss::Answered(
             match remote::prepare(global, core, asked.request, to, (asker, permit), asked.now) {

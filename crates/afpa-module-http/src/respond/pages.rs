@@ -172,6 +172,7 @@ impl Responder {
                 weight: 1,
                 source: "refused",
                 remote: None,
+                tls: None,
             });
         }
     }

@@ -3,7 +3,7 @@
 //! A hit copies the head, adds its age and length, and copies the content behind it.
 
 use afpa_cache::{Object, Payload};
-use afpa_framework::{Now, Outbox, Part, Persistence};
+use afpa_framework::{Outbox, Part, Persistence};
 use afpa_http::caching::cache_status::{self, Outcome};
 use afpa_http::caching::condition::{is_known_to_client, may_send_part};
 use afpa_http::multipart::Multipart;
@@ -61,7 +61,7 @@ impl Responder {
         let (connection, persistence) = self.connection(asked);
         let draft = &response.draft;
         let length = (draft.facts.status != 204).then_some(response.len);
-        put_head(&draft.head, response, answering, asked.now, length, connection, out);
+        put_head(&draft.head, response, (asked, answering), length, connection, out);
         let mut sent = 0;
         if asked.request.method == Method::Get {
             sent = response.len;
@@ -81,7 +81,7 @@ impl Responder {
     ) -> Persistence {
         let (connection, persistence) = self.connection(asked);
         let head = &response.draft.not_modified;
-        put_head(head, response, answering, asked.now, None, connection, out);
+        put_head(head, response, (asked, answering), None, connection, out);
         self.note_code(asked, 304, 0, out);
         persistence
     }
@@ -104,7 +104,7 @@ impl Responder {
                 let mut head = status_line_of(&draft.head, "206 Partial Content");
                 let content_range = range::content_range(&range, len);
                 head.extend_from_slice(format!("Content-Range: {content_range}\r\n").as_bytes());
-                put_head(&head, response, answering, asked.now, Some(sent), connection, out);
+                put_head(&head, response, (asked, answering), Some(sent), connection, out);
                 push(answering.object, range, out);
                 self.note_code(asked, 206, sent, out);
             }
@@ -116,7 +116,7 @@ impl Responder {
                 let mut head = without(&head, b"content-type");
                 let line = format!("Content-Type: {}\r\n", parts.content_type());
                 head.extend_from_slice(line.as_bytes());
-                put_head(&head, response, answering, asked.now, Some(sent), connection, out);
+                put_head(&head, response, (asked, answering), Some(sent), connection, out);
                 for part in parts.parts() {
                     out.push(Part::Bytes(part.head.clone()));
                     push_part(answering.object, part.range.clone(), out);
@@ -142,8 +142,7 @@ impl Responder {
 fn put_head(
     head: &[u8],
     response: &Response,
-    answering: Answering<'_>,
-    now: Now,
+    (asked, answering): (Asked<'_, '_, '_>, Answering<'_>),
     length: Option<u64>,
     connection: Connection,
     out: &mut Outbox,
@@ -151,7 +150,7 @@ fn put_head(
     let bytes = &mut out.bytes;
     bytes.reserve(head.len() + 192);
     bytes.extend_from_slice(head);
-    let age = response.draft.arrival.age(now.steady_ms() / 1000);
+    let age = response.draft.arrival.age(asked.now.steady_ms() / 1000);
     let mut digits = itoa::Buffer::new();
     bytes.extend_from_slice(b"Age: ");
     bytes.extend_from_slice(digits.format(age).as_bytes());
@@ -161,12 +160,28 @@ fn put_head(
         cache_status::put(outcome, bytes);
         bytes.extend_from_slice(b"\r\n");
     }
+    put_hsts(asked.hsts.map(|value| &**value), head, bytes);
     if let Some(length) = length {
         bytes.extend_from_slice(b"Content-Length: ");
         bytes.extend_from_slice(digits.format(length).as_bytes());
         bytes.extend_from_slice(b"\r\n");
     }
     bytes.extend_from_slice(connection.ending());
+}
+
+/// Adds Strict-Transport-Security, unless the server's head has one.
+pub(super) fn put_hsts(value: Option<&str>, head: &[u8], out: &mut Vec<u8>) {
+    const NAME: &[u8] = b"Strict-Transport-Security: ";
+    let Some(value) = value else { return };
+    let named = NAME.len() - 1;
+    let is = |line: &[u8]| {
+        line.get(..named).is_some_and(|name| name.eq_ignore_ascii_case(&NAME[..named]))
+    };
+    if !head.split_inclusive(|&byte| byte == b'\n').any(is) {
+        for text in [NAME, value.as_bytes(), b"\r\n"] {
+            out.extend_from_slice(text);
+        }
+    }
 }
 
 /// The head with another status.

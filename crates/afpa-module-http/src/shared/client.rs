@@ -5,6 +5,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,12 +13,15 @@ use afpa_framework::clock::epoch;
 use afpa_framework::{ClientStream, Now, Timeouts};
 use tokio::time::Sleep;
 
+use super::fetch::Fetch;
+
 /// The client of the request that leads. While its answer is to be kept, the exchange goes on at the speed of the
 /// server: what a slow client does not take waits here, and one that has gone is not missed.
 pub(super) struct Outlived<'c, C> {
     client: &'c mut C,
     /// Whether the answer is to be kept, as far as is known.
     keeps: Rc<Cell<bool>>,
+    fetch: Arc<Fetch>,
     is_gone: bool,
     /// Bounded by the longest answer that is kept.
     backlog: Vec<u8>,
@@ -25,8 +29,8 @@ pub(super) struct Outlived<'c, C> {
 }
 
 impl<'c, C: ClientStream> Outlived<'c, C> {
-    pub(super) fn new(client: &'c mut C, keeps: Rc<Cell<bool>>) -> Self {
-        Self { client, keeps, is_gone: false, backlog: Vec::new(), sent: 0 }
+    pub(super) fn new(client: &'c mut C, keeps: Rc<Cell<bool>>, fetch: Arc<Fetch>) -> Self {
+        Self { client, keeps, fetch, is_gone: false, backlog: Vec::new(), sent: 0 }
     }
 
     pub(super) fn is_gone(&self) -> bool {
@@ -99,7 +103,8 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
         if !self.is_gone {
             self.is_gone = self.client.poll_gone(cx).is_ready();
         }
-        match self.is_gone && !self.keeps.get() {
+        // Before its head has come, an answer that nobody else waits for is not worth the server's work.
+        match self.is_gone && !(self.keeps.get() && self.fetch.is_wanted()) {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }

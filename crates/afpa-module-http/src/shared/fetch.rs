@@ -86,6 +86,16 @@ impl Fetch {
         }
     }
 
+    /// Whether its answer is for somebody else than who leads: for those who follow, or for whoever asks later.
+    pub(super) fn is_wanted(&self) -> bool {
+        let state = self.state();
+        match &state.phase {
+            Phase::Waiting => state.wakers.iter().any(Option::is_some),
+            Phase::Arriving(_) => true,
+            Phase::Stored(_) | Phase::Passed | Phase::Failed(_) | Phase::Gone => false,
+        }
+    }
+
     /// An answer arrives that is to be kept. What came of an earlier one counts for nothing.
     pub(super) fn arrive(&self, draft: Arc<Draft>, variant: Arc<[u8]>) {
         let (chunks, is_whole, object) = (Vec::new(), false, None);

@@ -10,6 +10,7 @@ use afpa_http::caching::cache_status::{self, Outcome};
 use afpa_http::{Connection, Version};
 use afpa_proxy::exchange::Failure;
 
+use super::answer::put_hsts;
 use super::fetch::{Arriving, Fetch, Next, Phase, Seat};
 use super::stored::{Draft, StoredResponse};
 
@@ -41,6 +42,8 @@ pub(super) struct Follower<'a> {
     pub(super) streams: bool,
     /// The outcome to tell the client.
     pub(super) told: Option<Outcome>,
+    /// The value of Strict-Transport-Security that it is to get, unless the server has sent one.
+    pub(super) hsts: Option<&'a str>,
     /// Its own key among responses that vary.
     pub(super) variant: &'a dyn Fn(&[Box<str>]) -> Vec<u8>,
     /// How long it waits for a head.
@@ -177,7 +180,7 @@ async fn stream<C: ClientStream>(
     let framing = match (draft.announced, who.version) {
         _ if matches!(status, 204 | 304) => Framing::Length,
         (Some(_), _) => Framing::Length,
-        (None, Version::Http11) => Framing::Chunks,
+        (None, Version::Http11 | Version::Http2) => Framing::Chunks,
         (None, Version::Http10) => Framing::Close,
     };
     let keep = who.keep_alive && framing != Framing::Close;
@@ -248,6 +251,7 @@ fn head(draft: &Draft, who: Follower<'_>, framing: Framing, keep: bool, now_s: u
         cache_status::put(outcome, &mut out);
         out.extend_from_slice(b"\r\n");
     }
+    put_hsts(who.hsts, &draft.head, &mut out);
     match (framing, draft.announced) {
         (Framing::Length, Some(length)) if draft.facts.status != 204 => {
             out.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
@@ -257,7 +261,7 @@ fn head(draft: &Draft, who: Follower<'_>, framing: Framing, keep: bool, now_s: u
     }
     let connection = match (keep, who.version) {
         (false, _) => Connection::Close,
-        (true, Version::Http11) => Connection::Implied,
+        (true, Version::Http11 | Version::Http2) => Connection::Implied,
         (true, Version::Http10) => Connection::KeepAlive,
     };
     out.extend_from_slice(connection.ending());

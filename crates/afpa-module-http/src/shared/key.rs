@@ -24,6 +24,8 @@ pub(crate) struct Place<'a> {
     pub(crate) scope: u32,
     /// The path that the server gets.
     pub(crate) path: &'a [u8],
+    /// Whether the request came over TLS.
+    pub(crate) secure: bool,
 }
 
 /// Writes the primary key of a request.
@@ -37,7 +39,7 @@ pub(crate) fn put_primary(
 ) {
     out.clear();
     out.extend_from_slice(&place.scope.to_le_bytes());
-    out.push(scheme(request).len() as u8);
+    out.push(scheme(request, place.secure).len() as u8);
     put_lower(request.host.as_bytes(), out);
     let marks = [exchange.request.x_forwarded, exchange.request.forwarded];
     if believed || marks.iter().any(|mark| matches!(mark, Mark::Keep | Mark::Append)) {
@@ -185,7 +187,7 @@ mod tests {
         let request = request.expect("valid").expect("whole");
         let mut room = Vec::new();
         let path = target::normalise(request.target.path().expect("path"), &mut room);
-        let place = Place { scope: 1, path: path.expect("normal") };
+        let place = Place { scope: 1, path: path.expect("normal"), secure: false };
         let mut key = Vec::new();
         put_primary(policy, &exchange::Settings::default(), believed, &request, place, &mut key);
         key

@@ -91,6 +91,8 @@ pub(crate) struct Distributed<'a, 's, 'b> {
     /// The path for the server.
     pub(crate) path: &'a [u8],
     pub(crate) client: Client,
+    /// Whether the request came over TLS.
+    pub(crate) secure: bool,
     pub(crate) now: Now,
 }
 
@@ -106,13 +108,14 @@ impl Global {
         &'a self,
         request: &'a Request<'s, 'b>,
         (to, set): (&remote::Distributed<'a>, RequestSetId),
-        (client, now): (Client, Now),
+        (client, secure, now): (Client, bool, Now),
     ) -> Option<Distributed<'a, 's, 'b>> {
         let cache = self.caches.get(set.0 as usize)?.as_ref()?;
         let site = self.sites.get(to.site.0 as usize)?;
         let exchange = &*self.groups.get(to.group.0 as usize)?.settings;
         let believed = !site.forwarded_from.is_empty();
-        Some(Distributed { cache, exchange, believed, request, path: to.path, client, now })
+        let path = to.path;
+        Some(Distributed { cache, exchange, believed, request, path, client, secure, now })
     }
 }
 
@@ -133,7 +136,7 @@ pub(crate) fn look_up<'v>(
     };
     // Before anything is looked up, so that a purge from now on is noticed.
     let since = responses.cache().moment();
-    let place = Place { scope: *scope, path: asked.path };
+    let place = Place { scope: *scope, path: asked.path, secure: asked.secure };
     key::put_primary(policy, asked.exchange, asked.believed, request, place, &mut room.primary);
     let varies = put_variant(view, room, &asked);
     let key = if varies { &room.variant } else { &room.primary };

@@ -133,6 +133,7 @@ impl Round<'_> {
                 keep_alive: job.keep_alive && !core.draining.get(),
                 streams: self.fetching.streams,
                 told: policy.status_field.then_some(outcome),
+                hsts: job.hsts.as_deref(),
                 variant: &|names| variant(&self.fetching.primary, names, head.bytes, &head.limits),
                 wait_ms: u64::try_from(policy.wait.as_millis()).unwrap_or(u64::MAX / 4),
             };
@@ -181,7 +182,7 @@ impl Round<'_> {
                 condition(&mut job.head, &asking);
             }
             job.tap = Some(Box::new(Storing::new(Rc::clone(&asking))));
-            let mut outlived = Outlived::new(client, Rc::clone(&asking.keeps));
+            let mut outlived = Outlived::new(client, Rc::clone(&asking.keeps), Arc::clone(&fetch));
             let mut report = exchange::run(job, core, &mut outlived).await;
             job.tap = None;
             let came = asking.came.take();

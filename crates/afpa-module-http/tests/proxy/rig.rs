@@ -78,7 +78,8 @@ impl Rig {
         let any = "127.0.0.1:0".parse().expect("an address");
         let listener = BoundListener::bind(&any, 1, 128).expect("binds");
         let Address::Tcp(address) = listener.address else { panic!("tcp stays tcp") };
-        let settings = ListenerSettings { number: 0, proxy_from: plan.proxy_from.clone() };
+        let proxy_from = plan.proxy_from.clone();
+        let settings = ListenerSettings { number: 0, proxy_from, tls: None, http2: false };
         engine.listen(listener.with(settings)).expect("listens");
         Self { engine, address, counters, _root: root }
     }
@@ -124,11 +125,13 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
             name: "site".into(),
             gate: Gate::new(plan.limits),
             forwarded_from: plan.forwarded_from.clone(),
+            hsts: None,
         }],
         groups: vec![ServerGroup {
             group: Group::new(plan.group.clone(), None, steady_ms()),
             settings: Arc::new(plan.exchange.clone()),
         }],
+        challenges: None,
         responses: None,
         caches: Vec::new(),
         limits: Default::default(),

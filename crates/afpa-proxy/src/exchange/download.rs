@@ -11,7 +11,7 @@ use super::upload::put_chunk;
 use crate::end::Content;
 use crate::fields::{OwnedNominated, put_last_chunk};
 use crate::pool::{Buffer, Pool, ServerStream};
-use crate::response::{self, Asked, BadResponse, Delivery, Slots};
+use crate::response::{self, Added, Asked, BadResponse, Delivery, Slots};
 
 /// What the response to the client depends on, apart from the server.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,8 @@ pub(super) struct Terms<'a> {
     pub(super) keep: bool,
     pub(super) head_limit: usize,
     pub(super) set_cookie: Option<&'a [u8]>,
+    /// The value of Strict-Transport-Security, if the client is to get one.
+    pub(super) hsts: Option<&'a str>,
 }
 
 /// The response: its heads, and its content as it arrives. More is read only when what was read has been
@@ -307,7 +309,7 @@ impl Download {
                 return Err(Broken::Bad(BadResponse::TooLong));
             }
             // HTTP/1.0 has none (RFC 9110 section 15.2).
-            if terms.version == Version::Http11 {
+            if terms.version != Version::Http10 {
                 response.write_interim(&mut self.out);
             }
             return Ok(!self.raw.is_empty());
@@ -322,14 +324,15 @@ impl Download {
         let keep = terms.keep && delivery != Delivery::Close;
         let connection = match (keep, terms.version) {
             (false, _) => Connection::Close,
-            (true, Version::Http11) => Connection::Implied,
+            (true, Version::Http11 | Version::Http2) => Connection::Implied,
             (true, Version::Http10) => Connection::KeepAlive,
         };
         let now = client.cached_now();
         let passing = tap.as_deref_mut().map_or(Passing::On, |tap| tap.head(&response, now));
         self.withheld = passing == Passing::Withheld;
         if !self.withheld {
-            response.write(&mut self.out, delivery, connection, now.unix(), terms.set_cookie);
+            let added = Added { set_cookie: terms.set_cookie, hsts: terms.hsts };
+            response.write(&mut self.out, delivery, connection, now.unix(), added);
             if let Some(tap) = tap.as_deref() {
                 // Before the empty line.
                 self.out.truncate(self.out.len().saturating_sub(2));

@@ -42,6 +42,8 @@ pub struct Job {
     pub affinity: Option<Affinity>,
     /// Whether the report has to name the server.
     pub names_server: bool,
+    /// The value of Strict-Transport-Security that the response is to have, unless the server has sent one.
+    pub hsts: Option<Arc<str>>,
     /// What else sees the response.
     pub tap: Option<Box<dyn Tap>>,
 }
@@ -54,6 +56,7 @@ impl Job {
             settings: Arc::clone(&self.settings),
             head: self.head.clone(),
             cookie: self.cookie.clone(),
+            hsts: self.hsts.clone(),
             tap: None,
             ..*self
         }

@@ -90,7 +90,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Relayed> {
         let Self { exchange, stream, upload, download, lease, .. } = self;
         let core = exchange.core;
-        let Job { head, tap, asked, version, keep_alive, settings, .. } = &mut *exchange.job;
+        let Job { head, tap, asked, version, keep_alive, settings, hsts, .. } = &mut *exchange.job;
         let client = &mut *exchange.client;
 
         let uploaded = match upload.step(cx, head.bytes(), client, stream, &core.pool) {
@@ -104,6 +104,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
             keep: *keep_alive && upload.is_done() && !core.draining.get(),
             head_limit: settings.head_limit.min(super::Settings::MOST_HEAD),
             set_cookie: lease.set_cookie(),
+            hsts: hsts.as_deref(),
         };
         let downloaded =
             match download.step(cx, &terms, client, stream, (&core.pool, tap.as_deref_mut())) {

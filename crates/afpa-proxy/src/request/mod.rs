@@ -23,12 +23,14 @@ pub const PSEUDONYM: &str = "afpa";
 const ROUNDS: usize = 8;
 
 /// What servers are told about where a request came from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Origin {
     /// The client's address; none for one on a unix socket.
     pub client: Option<IpAddr>,
     /// Whether the client is a trusted router in front, whose fields about its own clients are believed.
     pub trusted: bool,
+    /// Whether its connection is one of TLS.
+    pub secure: bool,
 }
 
 /// Why a request is not passed on to a server.
@@ -233,7 +235,7 @@ impl<'b> Survey<'b> {
 
     fn wants_upgrade(&self, request: &Request<'_, '_>) -> bool {
         !self.upgrade.is_empty()
-            && request.version == Version::Http11
+            && request.version != Version::Http10
             && request.body == BodyLength::None
             && self.nominated.contains(b"upgrade")
     }
@@ -241,7 +243,9 @@ impl<'b> Survey<'b> {
     /// Whether the client itself accepts trailer fields (RFC 9110 section 10.1.4): its TE is named in
     /// Connection. HTTP/1.0 has no trailer fields.
     fn takes_trailers(&self, request: &Request<'_, '_>) -> bool {
-        self.te_trailers && request.version == Version::Http11 && self.nominated.contains(b"te")
+        // HTTP/2 has no Connection to name it in (RFC 9113 section 8.2.2).
+        let is_said = request.version == Version::Http2 || self.nominated.contains(b"te");
+        self.te_trailers && request.version != Version::Http10 && is_said
     }
 }
 
@@ -312,7 +316,8 @@ fn put_framing(request: &Request<'_, '_>, out: &mut Vec<u8>) {
 /// Writes Via, Forwarded (RFC 7239) and the older X-Forwarded fields.
 fn put_marks(request: &Request<'_, '_>, policy: &RequestPolicy, origin: Origin, out: &mut Vec<u8>) {
     if policy.via {
-        let version = if request.version == Version::Http10 { "1.0" } else { "1.1" };
+        let version = request.version.name();
+        let version = version.strip_prefix("HTTP/").unwrap_or(version);
         put_parts(out, b"Via", &[version.as_bytes(), b" ", PSEUDONYM.as_bytes()]);
     }
     let mark = policy.x_forwarded.for_origin(origin);
@@ -344,7 +349,7 @@ fn put_x_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out:
         let host = said(Kind::XForwardedHost).next().unwrap_or(request.host.as_bytes());
         put(out, b"X-Forwarded-Host", host);
     }
-    let scheme = said(Kind::XForwardedProto).next().unwrap_or(scheme(request));
+    let scheme = said(Kind::XForwardedProto).next().unwrap_or(scheme(request, origin.secure));
     put(out, b"X-Forwarded-Proto", scheme);
 }
 
@@ -376,7 +381,7 @@ fn put_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out: &
         out.push(b'"');
     }
     out.extend_from_slice(b";proto=");
-    out.extend_from_slice(scheme(request));
+    out.extend_from_slice(scheme(request, origin.secure));
     out.extend_from_slice(b"\r\n");
 }
 
@@ -399,8 +404,9 @@ fn put_address(address: IpAddr, out: &mut Vec<u8>) {
 
 /// The scheme by which the client reached this server. A target with `https` came through a machine in front
 /// that terminates TLS.
-pub fn scheme(request: &Request<'_, '_>) -> &'static [u8] {
+pub fn scheme(request: &Request<'_, '_>, secure: bool) -> &'static [u8] {
     match request.target {
+        _ if secure => b"https",
         Target::Absolute { scheme: Scheme::Https, .. } => b"https",
         _ => b"http",
     }

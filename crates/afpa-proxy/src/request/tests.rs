@@ -3,8 +3,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-const CLIENT: Origin =
-    Origin { client: Some(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7))), trusted: false };
+const CLIENT: Origin = Origin {
+    client: Some(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7))),
+    trusted: false,
+    secure: false,
+};
 
 fn rewrite(input: &str, policy: &RequestPolicy, origin: Origin) -> Result<String, NotForwardable> {
     let mut slots = FieldSlots::new();
@@ -94,7 +97,7 @@ fn the_way_of_a_request_is_told_by_policy() {
     assert_eq!(rewrite(input, &policy, trusted).expect("passed on"), format!("{head}{chain}"));
 
     let policy = RequestPolicy { forwarded: Mark::Replace, ..plain() };
-    let v6 = Origin { client: Some("2001:db8::1".parse().expect("an address")), trusted: false };
+    let v6 = Origin { client: Some("2001:db8::1".parse().expect("an address")), ..CLIENT };
     let output = rewrite(input, &policy, v6).expect("passed on");
     let forwarded = "Forwarded: for=\"[2001:db8::1]\";host=\"x\";proto=http\r\n\r\n";
     assert!(output.ends_with(forwarded), "{output}");

@@ -87,6 +87,17 @@ pub enum Delivery {
     Close,
 }
 
+/// Fields that the client gets beside those of the server.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Added<'a> {
+    /// The affinity cookie.
+    pub set_cookie: Option<&'a [u8]>,
+    /// The value of Strict-Transport-Security (RFC 6797), unless the server has sent one.
+    pub hsts: Option<&'a str>,
+}
+
+const HSTS: &[u8] = b"Strict-Transport-Security";
+
 /// Reads one response head from the front of `input`; `Ok(None)` asks for more bytes.
 ///
 /// # Errors
@@ -185,23 +196,21 @@ impl Response<'_, '_> {
         match (&self.ending, client) {
             (Ending::Head, _) => Delivery::None,
             (Ending::Length(length), _) => Delivery::Length(*length),
-            (Ending::Chunked | Ending::Multipart(_) | Ending::Close, Version::Http11) => {
-                Delivery::Chunked
-            }
             (Ending::Chunked | Ending::Multipart(_) | Ending::Close, Version::Http10) => {
                 Delivery::Close
             }
+            (Ending::Chunked | Ending::Multipart(_) | Ending::Close, _) => Delivery::Chunked,
         }
     }
 
-    /// Writes the head for the client, complete but for one field that may be added.
+    /// Writes the head for the client, with fields that may be added.
     pub fn write(
         &self,
         out: &mut Vec<u8>,
         delivery: Delivery,
         connection: Connection,
         now_unix: u64,
-        set_cookie: Option<&[u8]>,
+        added: Added<'_>,
     ) {
         out.reserve(self.head_len + 128);
         self.put_status_line(out);
@@ -211,8 +220,11 @@ impl Response<'_, '_> {
         }
         // Trailer is passed on only if the trailer fields are: from chunks to chunks.
         self.put_fields(out, delivery == Delivery::Chunked && self.ending == Ending::Chunked);
-        if let Some(cookie) = set_cookie {
+        if let Some(cookie) = added.set_cookie {
             put(out, b"Set-Cookie", cookie);
+        }
+        if let Some(value) = added.hsts.filter(|_| !self.has(HSTS)) {
+            put(out, HSTS, value.as_bytes());
         }
         match delivery {
             Delivery::Length(length) => put_length(out, length),
@@ -264,6 +276,10 @@ impl Response<'_, '_> {
     /// Fields that concern only this connection, for the trailer section.
     pub(crate) fn nominated(&self) -> OwnedNominated {
         self.nominated.to_owned()
+    }
+
+    fn has(&self, name: &[u8]) -> bool {
+        self.lines.iter().any(|line| line.name.as_bytes().eq_ignore_ascii_case(name))
     }
 
     fn put_fields(&self, out: &mut Vec<u8>, trailers: bool) {

@@ -14,7 +14,13 @@ fn pass(input: &str, asked: Asked, client: Version, connection: Connection) -> (
     let mut slots = Slots::default();
     let response = parse(input.as_bytes(), &mut slots, LIMIT, asked).expect("good").expect("whole");
     let (mut out, delivery) = (Vec::new(), response.delivery(client));
-    response.write(&mut out, delivery, connection, 1_000_000_000, Some(b"afpa=x"));
+    response.write(
+        &mut out,
+        delivery,
+        connection,
+        1_000_000_000,
+        Added { set_cookie: Some(b"afpa=x"), hsts: None },
+    );
     (String::from_utf8(out).expect("text"), delivery)
 }
 
@@ -180,7 +186,7 @@ proptest! {
             return Ok(());
         };
         let (mut out, delivery) = (Vec::new(), first.delivery(Version::Http11));
-        first.write(&mut out, delivery, Connection::Implied, 0, None);
+        first.write(&mut out, delivery, Connection::Implied, 0, Added::default());
         let mut slots = Slots::default();
         let second = parse(&out, &mut slots, LIMIT, asked).expect("good").expect("whole");
         prop_assert_eq!(second.head_len, out.len());

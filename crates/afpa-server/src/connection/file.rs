@@ -52,7 +52,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             }
             let end = if takes_all { HELD } else { TAIL };
             if range.end - at > end {
-                verify(&file, &stamp).map_err(failed)?;
+                check(&file, &stamp).map_err(failed)?;
                 let chunk = CHUNK.min(range.end - at - end) as usize;
                 let left = range.end - at;
                 at += self.send_chunk(&file, at, chunk, left).await.map_err(failed)?;
@@ -65,7 +65,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 at += n;
             } else {
                 let bytes = read_range(&file, at..range.end).map_err(|_| (End::Aborted, sent))?;
-                verify(&file, &stamp).map_err(failed)?;
+                check(&file, &stamp).map_err(failed)?;
                 return self.send_all(&bytes, more).await.map_err(|(end, n)| (end, sent + n));
             }
         }
@@ -100,7 +100,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         };
         let all = held.len();
         // If the version has changed, the pages are released with the pipe.
-        verify(file, stamp)?;
+        check(file, stamp)?;
         let more = more || all < length;
         let sent = poll_fn(|cx| {
             Poll::Ready(match self.transport.poll_send_held(cx, held.reader(), all, more) {
@@ -127,15 +127,16 @@ impl<M: Module, T: Transport> Connection<M, T> {
     }
 }
 
+fn check(file: &File, announced: &Stamp) -> Result<(), End> {
+    if verify(file, announced) { Ok(()) } else { Err(End::Aborted) }
+}
+
 /// Whether the file still has the content that was announced. The change time (ctime) is not compared: it
 /// also changes when the file is renamed, or unlinked because another file replaced it, and then the open
 /// file still has one whole version.
-fn verify(file: &File, announced: &Stamp) -> Result<(), End> {
+pub(crate) fn verify(file: &File, announced: &Stamp) -> bool {
     let found = rustix::fs::fstat(file).map(|stat| Stamp::from(&stat));
-    match found {
-        Ok(found) if (found.size, found.mtime_ns) == (announced.size, announced.mtime_ns) => Ok(()),
-        _ => Err(End::Aborted),
-    }
+    found.is_ok_and(|found| (found.size, found.mtime_ns) == (announced.size, announced.mtime_ns))
 }
 
 fn read_range(file: &File, range: Range<u64>) -> io::Result<Vec<u8>> {

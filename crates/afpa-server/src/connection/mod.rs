@@ -11,30 +11,34 @@ mod remote;
 mod send;
 mod thread;
 
+use std::future::poll_fn;
 use std::rc::Rc;
 
 use afpa_framework::{
-    Client, Event, Module, Outbox, Persistence, Priority, State, Timeout, Waiting,
+    Client, Event, Module, Outbox, Persistence, Priority, Secured, State, Timeout, Waiting,
 };
+use afpa_h2::PREFACE;
 
+use crate::h2::H2;
 use crate::transport::Transport;
 use crate::worker::Worker;
 use interrupt::Next;
 use receive::Received;
 
+pub(crate) use file::verify;
 pub(crate) use send::say_last_words;
 
 /// A connection and the data that changes per connection.
 pub(crate) struct Connection<M: Module, T> {
-    worker: Rc<Worker<M>>,
-    transport: T,
+    pub(crate) worker: Rc<Worker<M>>,
+    pub(crate) transport: T,
     /// The module's connection data.
-    data: M::Connection,
+    pub(crate) data: M::Connection,
     /// Index of its entry in the worker's table of connections.
-    entry: usize,
+    pub(crate) entry: usize,
     /// Data that has arrived and is not part of a request yet. It is empty while the connection is idle, so
     /// that an idle connection holds no buffer.
-    input: Vec<u8>,
+    pub(crate) input: Vec<u8>,
     /// Whether `input` may contain a whole request, because the outbox was full before it was parsed.
     unfinished: bool,
     /// A response broke off, and only a reset can tell the client.
@@ -46,6 +50,8 @@ pub(crate) struct Connection<M: Module, T> {
     behind: u64,
     /// Steady milliseconds at which the present head has to be complete.
     head_deadline: u64,
+    /// The client may turn out to speak HTTP/2, of which it is known without being told (RFC 9113 section 3.3).
+    may_be_h2: bool,
 }
 
 /// Why a connection ends.
@@ -61,6 +67,8 @@ pub(crate) enum End {
     Idle,
     /// A file changed while it was being sent, or a server broke off: the response cannot be completed.
     Aborted,
+    /// It goes on as one of HTTP/2.
+    IsH2,
 }
 
 impl<M: Module, T: Transport> Connection<M, T> {
@@ -89,17 +97,43 @@ impl<M: Module, T: Transport> Connection<M, T> {
             // The first request of a new connection has the deadline of a head that has begun.
             waiting: Waiting::Head,
             head_deadline,
+            may_be_h2: false,
         }
+    }
+
+    /// The first bytes of the client tell whether it speaks HTTP/2.
+    pub(crate) fn that_may_be_h2(mut self, may_be: bool) -> Self {
+        self.may_be_h2 = may_be;
+        self
     }
 
     /// Serves the connection until either side ends it.
     pub(crate) async fn run(mut self) {
-        let end = self.serve().await;
+        let end = match self.serve().await {
+            End::IsH2 => return H2::new(self).run().await,
+            end => end,
+        };
+        self.end(end).await;
+    }
+
+    /// Serves the connection as one of HTTP/2, whose preface is still to come.
+    pub(crate) async fn run_h2(self) {
+        H2::new(self).run().await;
+    }
+
+    /// Closes the connection as its end demands.
+    pub(crate) async fn end(mut self, end: End) {
         match end {
             End::Finished => send::linger(&mut self).await,
             End::Aborted => self.worker.counters.aborted.add(1),
-            End::AsAsked | End::Gone | End::Idle => {}
+            End::AsAsked | End::Idle => poll_fn(|cx| self.transport.poll_goodbye(cx)).await,
+            End::Gone | End::IsH2 => {}
         }
+    }
+
+    /// The transport has agreed on this with the client.
+    pub(crate) fn secured(&mut self, secured: Box<Secured>) {
+        self.worker.module.borrow_mut().secured(&mut self.data, secured);
     }
 
     async fn serve(&mut self) -> End {
@@ -110,6 +144,9 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 Received::Draining => return End::Idle,
                 Received::Gone => return End::Gone,
             };
+            if self.may_be_h2 && self.is_h2(arrived) {
+                return End::IsH2;
+            }
             let persistence = match self.interrupt_context(arrived) {
                 Next::Receive => Persistence::Keep,
                 Next::Close => Persistence::Close,
@@ -135,6 +172,20 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 Persistence::Close | Persistence::CloseAsAsked => return End::Finished,
             }
         }
+    }
+
+    /// Whether the first bytes are the preface of HTTP/2, or as much of it as no request of HTTP/1.1 has. They are kept.
+    fn is_h2(&mut self, arrived: usize) -> bool {
+        let worker = Rc::clone(&self.worker);
+        let scratch = worker.scratch.borrow();
+        let input = scratch.get(..arrived).unwrap_or_default();
+        let is_begin = input.iter().zip(PREFACE).all(|(byte, known)| byte == known);
+        if is_begin && input.len() >= CERTAIN {
+            self.keep(input);
+            return true;
+        }
+        self.may_be_h2 = is_begin;
+        false
     }
 
     /// Whether everything that had arrived is read and belonged to requests. Then closing the connection does not
@@ -179,6 +230,9 @@ impl<M: Module, T: Transport> Connection<M, T> {
     }
 }
 
+/// `PRI * HTTP/2.0`: a request line of HTTP/1.1 with these bytes would be refused.
+const CERTAIN: usize = 14;
+
 /// Spare gather buffers of a core at most, and the largest that is kept: 2 MB together. With readiness one is in use at
 /// a time; with completion, one for each answer that waits to be handed over.
 const SPARES: usize = 64;
@@ -193,14 +247,14 @@ impl<M: Module, T> Drop for Connection<M, T> {
 
 /// A walk through the table of transitions. In debug builds it checks that the engine takes only transitions
 /// that are in the table.
-struct Walk(State);
+pub(crate) struct Walk(State);
 
 impl Walk {
-    const fn begin() -> Self {
+    pub(crate) const fn begin() -> Self {
         Self(State::DeriveRequest)
     }
 
-    fn on(&mut self, event: Event) {
+    pub(crate) fn on(&mut self, event: Event) {
         let next = self.0.next(event);
         debug_assert!(next.is_some(), "{event:?} in {:?} is not in the diagram", self.0);
         self.0 = next.unwrap_or(State::Closed);
@@ -215,6 +269,6 @@ impl Walk {
     }
 }
 
-fn millis(duration: std::time::Duration) -> u64 {
+pub(crate) fn millis(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 2)
 }

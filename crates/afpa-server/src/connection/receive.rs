@@ -133,7 +133,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     }
 
     /// Keeps data that is not part of a request yet. An idle connection gives its buffer back.
-    pub(super) fn keep(&mut self, left: &[u8]) {
+    pub(crate) fn keep(&mut self, left: &[u8]) {
         if left.is_empty() {
             self.input = Vec::new();
         } else {

@@ -9,13 +9,24 @@ use std::task::{Context, Poll, ready};
 use afpa_framework::{Client, Module, Outbox, Part};
 
 use super::{Connection, End, millis};
-use crate::transport::{self, Leaving, Transport};
+use crate::transport::{Leaving, Transport};
 use crate::turns::Claim;
 use crate::worker::Worker;
 
 impl<M: Module, T: Transport> Connection<M, T> {
-    /// Sends what is in the outbox. On success the outbox is empty.
+    /// Sends what is in the outbox, and what is left of earlier responses. On success the outbox is empty.
     pub(super) async fn send_response(&mut self) -> Result<(), End> {
+        self.send_outbox().await?;
+        if !self.transport.is_flushed() {
+            let flush = |transport: &mut T, cx: &mut Context<'_>| {
+                transport.poll_flush(cx).map(|flushed| flushed.map(|()| 0))
+            };
+            self.while_client_reads(flush).await?;
+        }
+        Ok(())
+    }
+
+    async fn send_outbox(&mut self) -> Result<(), End> {
         if self.worker.outbox.borrow().is_empty() {
             return Ok(());
         }
@@ -172,11 +183,15 @@ impl<M: Module, T: Transport> Connection<M, T> {
 pub(super) async fn linger<M: Module, T: Transport>(connection: &mut Connection<M, T>) {
     const PATIENCE_MS: u64 = 2_000;
     const MOST: u64 = 1024 * 1024;
-    if transport::shutdown(&mut connection.transport).await.is_err() {
-        return;
-    }
     let worker = Rc::clone(&connection.worker);
     worker.table.set(connection.entry, Some(worker.clock.now().steady_ms() + PATIENCE_MS), true);
+    let shut_down = poll_fn(|cx| match connection.transport.poll_shutdown(cx) {
+        Poll::Pending if worker.table.wait(connection.entry, cx.waker()) => Poll::Ready(false),
+        shut_down => shut_down.map(|result| result.is_ok()),
+    });
+    if !shut_down.await {
+        return;
+    }
     let mut read = 0;
     while read < MOST && !worker.draining.get() {
         let n = poll_fn(|cx| {

@@ -241,7 +241,7 @@ impl Transport for Stream {
         Some((client, socket.local_addr().ok()?.as_socket()?))
     }
 
-    fn reset_at_end(&self) {
+    fn reset_at_end(&mut self) {
         if let Ok(socket) = self.descriptor() {
             // A socket without this option ends without a reset.
             let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));

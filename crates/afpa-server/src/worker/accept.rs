@@ -11,12 +11,14 @@ use std::time::Duration;
 
 use afpa_framework::{Client, Module, Preface, preface};
 use afpa_police::Police;
+use afpa_tls::ServerTls;
 use rustix::net::{SocketFlags, acceptfrom_with};
 use tokio::sync::oneshot;
 
-use super::Worker;
+use super::{Worker, handshake};
 use crate::connection::{Connection, say_last_words};
 use crate::io::WorkerIo;
+use crate::limits::Admission;
 use crate::listener::{ListenerSettings, WorkerSocket};
 use crate::transport::{Direction, Socket, Stream, Transport};
 
@@ -138,6 +140,16 @@ async fn now_or_never<F: Future>(future: F) -> Option<F::Output> {
     }
 }
 
+/// Where a connection comes from, and how its bytes are to be understood.
+struct Arrival {
+    client: Client,
+    /// The number of the listener.
+    listener: u32,
+    /// Without TLS: whether it may begin with the preface of HTTP/2.
+    http2: bool,
+    tls: Option<ServerTls>,
+}
+
 fn welcome<M: Module, T: Transport + 'static>(
     worker: &Rc<Worker<M>>,
     stream: T,
@@ -145,42 +157,70 @@ fn welcome<M: Module, T: Transport + 'static>(
     settings: &RefCell<ListenerSettings>,
 ) {
     let settings = settings.borrow();
-    let number = settings.number;
+    let ListenerSettings { number: listener, http2, .. } = *settings;
+    let from = Arrival { client: peer, listener, http2, tls: settings.tls.clone() };
     if settings.expects_preface(peer) {
         let worker = Rc::clone(worker);
-        tokio::task::spawn_local(async move { introduce(worker, stream, peer, number).await });
+        tokio::task::spawn_local(async move { introduce(worker, stream, from).await });
     } else {
-        admit(worker, stream, (peer, number), Vec::new());
+        admit(worker, stream, from, Vec::new());
     }
 }
 
 fn admit<M: Module, T: Transport + 'static>(
     worker: &Rc<Worker<M>>,
     stream: T,
-    from: (Client, u32),
+    from: Arrival,
     input: Vec<u8>,
 ) {
     let (total, per_client, let_in) = {
         let settings = worker.settings.borrow();
-        let let_in = is_let_in(worker, &settings.police, from.0);
+        let let_in = is_let_in(worker, &settings.police, from.client);
         (settings.connections, settings.connections_per_client, let_in)
     };
     if !let_in {
         // Without a word, as the kernel's programs do it with a SYN.
         return worker.counters.refused.add(1);
     }
-    match worker.limits.admit(from.0, total, per_client) {
+    match worker.limits.connections.admit(from.client, total, per_client) {
         Some(admission) => {
             worker.counters.accepted.add(1);
+            begin(worker, stream, from, input, admission);
+        }
+        None => {
+            worker.counters.refused.add(1);
+            // A handshake for the sake of a refusal would cost more than a request.
+            if from.tls.is_none() {
+                say_last_words(worker, stream, from.client);
+            }
+        }
+    }
+}
+
+/// Begins a connection that was admitted.
+fn begin<M: Module, T: Transport + 'static>(
+    worker: &Rc<Worker<M>>,
+    stream: T,
+    Arrival { client, listener, http2, tls }: Arrival,
+    input: Vec<u8>,
+    admission: Admission,
+) {
+    let from = (client, listener);
+    match tls {
+        None => {
             let connection = Connection::new(Rc::clone(worker), stream, from, input);
+            let connection = connection.that_may_be_h2(http2);
             tokio::task::spawn_local(async move {
                 connection.run().await;
                 drop(admission);
             });
         }
-        None => {
-            worker.counters.refused.add(1);
-            say_last_words(worker, stream, from.0);
+        Some(settings) => {
+            let worker = Rc::clone(worker);
+            tokio::task::spawn_local(async move {
+                handshake::serve(worker, stream, from, settings, input).await;
+                drop(admission);
+            });
         }
     }
 }
@@ -200,15 +240,14 @@ fn is_let_in<M: Module>(worker: &Worker<M>, police: &Police, client: Client) -> 
 async fn introduce<M: Module, T: Transport + 'static>(
     worker: Rc<Worker<M>>,
     mut stream: T,
-    peer: Client,
-    number: u32,
+    from: Arrival,
 ) {
     let (total, patience) = {
         let settings = worker.settings.borrow();
         (settings.connections, settings.head_timeout)
     };
     // It counts in the total, but not as a connection of the router: the connection is its client's.
-    let place = worker.limits.admit(Client::Unix, total, usize::MAX);
+    let place = worker.limits.connections.admit(Client::Unix, total, usize::MAX);
     let said = match place {
         Some(_) => tokio::time::timeout(patience, read_preface(&mut stream)).await.ok().flatten(),
         None => None,
@@ -216,9 +255,10 @@ async fn introduce<M: Module, T: Transport + 'static>(
     drop(place);
     match said {
         Some((Preface::Client(client), rest)) => {
-            admit(&worker, stream, (Client::Ip(client.ip().to_canonical()), number), rest);
+            let client = Client::Ip(client.ip().to_canonical());
+            admit(&worker, stream, Arrival { client, ..from }, rest);
         }
-        Some((Preface::Local, rest)) => admit(&worker, stream, (peer, number), rest),
+        Some((Preface::Local, rest)) => admit(&worker, stream, from, rest),
         None => worker.counters.refused.add(1),
     }
 }

@@ -12,7 +12,7 @@ pub(crate) enum Command<M> {
     /// Accept what waits on that socket, then close it. Its connections end after the answers that are due.
     Unlisten(u64),
     /// Change the module and the settings; requests in flight are not disturbed.
-    Reload(Box<dyn FnOnce(&mut M) + Send>, Settings),
+    Reload(Box<dyn FnOnce(&mut M) + Send>, Box<Settings>),
     /// Stop accepting, end idle connections, and end when the other connections have ended.
     Drain,
     /// End now.

@@ -4,6 +4,7 @@ mod accept;
 mod clock;
 mod command;
 mod completion;
+mod handshake;
 mod table;
 
 use std::cell::{Cell, RefCell};
@@ -19,13 +20,15 @@ use tokio::time::MissedTickBehavior;
 
 use crate::counters::WorkerCounters;
 use crate::io::WorkerIo;
-use crate::limits::ConnectionLimits;
+use crate::limits::Limits;
 use crate::pipe::SparePipe;
 use crate::settings::Settings;
+use crate::transport::TlsBuffers;
 use crate::turns::Turns;
 
 pub(crate) use clock::Clock;
 pub(crate) use command::Command;
+use handshake::HandshakeTurns;
 pub(crate) use table::Table;
 
 /// What a core gives to its module.
@@ -43,10 +46,14 @@ pub(crate) struct Worker<M: Module> {
     pub(crate) settings: RefCell<Rc<Settings>>,
     pub(crate) clock: Clock,
     pub(crate) counters: Arc<WorkerCounters>,
-    pub(crate) limits: Arc<ConnectionLimits>,
+    pub(crate) limits: Limits,
     pub(crate) helpers: Helpers,
     /// Receive buffer. A connection uses it from the arrival of data to its next wait.
     pub(crate) scratch: RefCell<Box<[u8]>>,
+    /// The request head of HTTP/2 that is being read.
+    pub(crate) h2_head: RefCell<afpa_h2::RequestHead>,
+    /// The longest head that the module reads.
+    pub(crate) largest_head: usize,
     /// Gather buffer, lent to a connection while it sends.
     pub(crate) outbox: RefCell<Outbox>,
     /// Gather buffers for those that come while others are being sent.
@@ -56,6 +63,10 @@ pub(crate) struct Worker<M: Module> {
     pub(crate) table: Table,
     /// Which long response sends next.
     pub(crate) turns: Rc<Turns>,
+    /// Buffers that connections of TLS share.
+    pub(crate) tls: Rc<TlsBuffers>,
+    /// Which handshake goes on next.
+    pub(crate) handshake_turns: HandshakeTurns,
     pub(crate) draining: Cell<bool>,
     /// How its connections wait.
     pub(crate) io: Rc<WorkerIo>,
@@ -72,7 +83,7 @@ impl<M: Module> Worker<M> {
         settings: Settings,
         largest_head: usize,
         counters: Arc<WorkerCounters>,
-        limits: Arc<ConnectionLimits>,
+        limits: Limits,
         ring: Option<Ring>,
     ) -> Self {
         Self {
@@ -84,11 +95,15 @@ impl<M: Module> Worker<M> {
             counters,
             limits,
             scratch: RefCell::new(vec![0; ARRIVAL + largest_head].into_boxed_slice()),
+            h2_head: RefCell::default(),
+            largest_head,
             outbox: RefCell::default(),
             spare_outboxes: RefCell::default(),
             pipe: SparePipe::default(),
             table: Table::default(),
             turns: Rc::default(),
+            tls: Rc::default(),
+            handshake_turns: HandshakeTurns::default(),
             draining: Cell::new(false),
             reloaded: Notify::new(),
         }
@@ -124,7 +139,7 @@ impl<M: Module> Worker<M> {
                     Some(Command::Reload(apply, settings)) => {
                         apply(&mut self.module.borrow_mut());
                         self.turns.set_round(settings.long_sends);
-                        *self.settings.borrow_mut() = Rc::new(settings);
+                        *self.settings.borrow_mut() = Rc::from(settings);
                         self.reloaded.notify_one();
                         sweep = tokio::time::interval(self.sweep_interval());
                     }
@@ -167,6 +182,7 @@ impl<M: Module> Worker<M> {
             settings.body_timeout,
             settings.idle_timeout,
             settings.write_timeout,
+            settings.handshake_timeout,
         ]
         .into_iter()
         .chain(settings.remote_timeout)

@@ -86,6 +86,11 @@ impl Table {
         });
     }
 
+    /// The number of the listener of a connection.
+    pub(crate) fn listener(&self, index: usize) -> u32 {
+        self.places.borrow().get(index).map_or(0, |place| place.listener)
+    }
+
     /// Whether the listener of the connection was given up.
     pub(crate) fn is_leaving(&self, index: usize) -> bool {
         self.any_leaving.get() && self.places.borrow().get(index).is_some_and(|place| place.leaving)

@@ -100,6 +100,18 @@ fn json(record: &Unpacked<'_>, clock: &Clock, out: &mut Vec<u8>) {
         out.extend_from_slice(b",\"attempts\":");
         number(record.attempts, out);
     }
+    let tls = &record.tls;
+    if !tls.version.is_empty() {
+        text("tls", tls.version, out);
+        text("cipher", tls.cipher, out);
+        out.extend_from_slice(b",\"resumed\":");
+        out.extend_from_slice(if tls.resumed { b"true" } else { b"false" });
+        for (name, value) in [("protocol", tls.protocol), ("subject", tls.subject)] {
+            if !value.is_empty() {
+                text(name, value, out);
+            }
+        }
+    }
     text("referer", record.referer, out);
     text("user_agent", record.user_agent, out);
     out.push(b'}');
@@ -206,6 +218,7 @@ mod tests {
             first_byte_us: 0,
             attempts: 0,
             weight: 1,
+            tls: Default::default(),
         }
     }
 

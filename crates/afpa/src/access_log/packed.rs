@@ -10,14 +10,14 @@ use afpa_framework::{AccessRecord, Client, Remote};
 /// Longest field that is kept; what a client sends beyond is cut.
 const FIELD_LIMIT: usize = 8 * 1024;
 
-/// Longest method, version, source or server that is kept.
+/// Longest method, version, source, server or word of TLS that is kept.
 const WORD_LIMIT: usize = 255;
 
 /// Bytes before the texts.
-const FIXED: usize = 8 + 8 + 4 + 2 + 4 + 1 + 4 + 17 + 4 + 4 * 2;
+const FIXED: usize = 8 + 8 + 4 + 2 + 4 + 1 + 4 + 17 + 8 + 1 + 4 * 2;
 
 /// More than any packed record has.
-pub(super) const LARGEST: usize = FIXED + 4 * WORD_LIMIT + 4 * FIELD_LIMIT;
+pub(super) const LARGEST: usize = FIXED + 8 * WORD_LIMIT + 4 * FIELD_LIMIT;
 
 /// A record read back from a buffer.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,13 +39,31 @@ pub(super) struct Unpacked<'a> {
     pub(super) first_byte_us: u32,
     pub(super) attempts: u8,
     pub(super) weight: u32,
+    pub(super) tls: UnpackedTls<'a>,
+}
+
+/// What TLS has agreed on; empty if the connection is none of TLS.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct UnpackedTls<'a> {
+    pub(super) version: &'a [u8],
+    pub(super) cipher: &'a [u8],
+    pub(super) protocol: &'a [u8],
+    pub(super) subject: &'a [u8],
+    pub(super) resumed: bool,
 }
 
 /// Appends `record`, if it fits in the capacity there is; a buffer never grows.
 pub(super) fn pack(record: &AccessRecord<'_>, buffer: &mut Vec<u8>) -> bool {
     let remote = record.remote.unwrap_or(Remote { server: "", first_byte_us: 0, attempts: 0 });
-    let words = [record.method, record.version, record.source, remote.server]
-        .map(|word| cut(word.as_bytes(), WORD_LIMIT));
+    let [version, cipher, subject] = record.tls.map_or([""; 3], |tls| {
+        [tls.version, tls.cipher, tls.subject.as_deref().unwrap_or_default()]
+    });
+    let protocol = record.tls.and_then(|tls| tls.protocol.as_deref()).unwrap_or_default();
+    let [method, http, source, server] =
+        [record.method, record.version, record.source, remote.server].map(str::as_bytes);
+    let [version, cipher, subject] = [version, cipher, subject].map(str::as_bytes);
+    let words = [method, http, source, server, version, cipher, protocol, subject]
+        .map(|word| cut(word, WORD_LIMIT));
     let fields = [record.target, record.host, record.referer, record.user_agent]
         .map(|field| cut(field, FIELD_LIMIT));
     let texts: usize = words.iter().chain(&fields).map(|text| text.len()).sum();
@@ -60,6 +78,7 @@ pub(super) fn pack(record: &AccessRecord<'_>, buffer: &mut Vec<u8>) -> bool {
     buffer.push(remote.attempts);
     buffer.extend_from_slice(&record.weight.to_ne_bytes());
     pack_client(record.client, buffer);
+    buffer.push(u8::from(record.tls.is_some_and(|tls| tls.resumed)));
     // Cut above: the lengths fit.
     buffer.extend(words.map(|word| word.len() as u8));
     for field in fields {
@@ -81,12 +100,13 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
     let [attempts] = array(bytes)?;
     let weight = u32::from_ne_bytes(array(bytes)?);
     let client = unpack_client(array(bytes)?);
-    let words: [u8; 4] = array(bytes)?;
+    let [resumed] = array(bytes)?;
+    let words: [u8; 8] = array(bytes)?;
     let mut fields = [0; 4];
     for length in &mut fields {
         *length = u16::from_ne_bytes(array(bytes)?);
     }
-    let [method, version, source, server] = words.map(usize::from);
+    let [method, version, source, server, tls, cipher, protocol, subject] = words.map(usize::from);
     let [target, host, referer, user_agent] = fields.map(usize::from);
     Some(Unpacked {
         time_unix_us,
@@ -98,6 +118,13 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
         version: bytes.split_off(..version)?,
         source: bytes.split_off(..source)?,
         server: bytes.split_off(..server)?,
+        tls: UnpackedTls {
+            version: bytes.split_off(..tls)?,
+            cipher: bytes.split_off(..cipher)?,
+            protocol: bytes.split_off(..protocol)?,
+            subject: bytes.split_off(..subject)?,
+            resumed: resumed != 0,
+        },
         target: bytes.split_off(..target)?,
         host: bytes.split_off(..host)?,
         referer: bytes.split_off(..referer)?,

@@ -26,6 +26,7 @@ pub(super) fn record() -> AccessRecord<'static> {
         weight: 1,
         source: "hit",
         remote: None,
+        tls: None,
     }
 }
 

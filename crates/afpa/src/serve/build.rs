@@ -2,7 +2,7 @@
 //! reload for the next one.
 //!
 //! ```text
-//! Opened::open    open roots ─ bind addresses          with the privileges that a start then drops
+//! Opened::open    open roots ─ read certificates ─ bind addresses     with the privileges that a start then drops
 //! Next::build     access log ─ cache ─ router ─ watches        starts threads
 //! ```
 //!
@@ -15,9 +15,11 @@ use afpa_config::{Config, Hierarchy, ListenerNumbers, Log};
 use afpa_server::Address;
 use anyhow::Context as _;
 
+use super::acme::PreparedAcme;
 use super::convert;
 use super::listeners::Listeners;
 use super::serving::Content;
+use super::tls::{PreparedTls, TlsState};
 use crate::access_log::{AccessLog, Sinks};
 use crate::privileges::Identity;
 
@@ -27,32 +29,39 @@ pub(super) struct Opened {
     pub(super) hierarchy: Hierarchy,
     pub(super) roots: Vec<DocumentRoot>,
     pub(super) listeners: Listeners,
+    pub(super) tls: PreparedTls,
+    pub(super) acme: PreparedAcme,
 }
 
 /// A configuration that can take effect: nothing more can fail.
 pub(super) struct Next {
     pub(super) config: Config,
     pub(super) listeners: Listeners,
+    pub(super) tls: PreparedTls,
+    pub(super) acme: PreparedAcme,
     pub(super) content: Content,
     /// `None`: the log that is running stays, because its settings are the same.
     pub(super) access_log: Option<(AccessLog, Sinks)>,
 }
 
 impl Opened {
-    /// Opens the roots, and binds the addresses that are not `bound` yet.
+    /// Opens the roots, reads the certificates, and binds the addresses that are not `bound` yet.
     ///
     /// # Errors
-    /// With the directory or the address.
+    /// With the directory, the file or the address.
     pub(super) fn open(
         config: Config,
         numbers: &mut ListenerNumbers,
+        tls: &mut TlsState,
         bound: &[Address],
         owner: Option<&Identity>,
     ) -> anyhow::Result<Self> {
         let hierarchy = numbers.hierarchy(&config);
         let roots = open_roots(&config, &hierarchy)?;
-        let listeners = Listeners::open(&config, numbers, bound, owner)?;
-        Ok(Self { config, hierarchy, roots, listeners })
+        let acme = PreparedAcme::new(&config.acme, owner)?;
+        let tls = tls.prepare(&config, acme.files())?;
+        let listeners = Listeners::open(&config, numbers, &tls, bound, owner)?;
+        Ok(Self { config, hierarchy, roots, listeners, tls, acme })
     }
 }
 
@@ -66,13 +75,13 @@ impl Next {
         arena: Arena,
         running_log: Option<&Log>,
     ) -> anyhow::Result<Self> {
-        let Opened { config, hierarchy, roots, listeners } = opened;
+        let Opened { config, hierarchy, roots, listeners, tls, acme } = opened;
         let access_log = match running_log {
             Some(running) if *running == config.log => None,
             _ => Some(start_log(&config)?),
         };
         let content = Content::build(&config, &hierarchy, roots, arena)?;
-        Ok(Self { config, listeners, content, access_log })
+        Ok(Self { config, listeners, tls, acme, content, access_log })
     }
 }
 

@@ -17,7 +17,7 @@ use afpa_module_http::{
 use afpa_police::Police;
 use afpa_server::{Address, Io, KernelActivity, Settings};
 
-use afpa_config::{self as config, Config, Listen, Policy, Root, Symlinks};
+use afpa_config::{self as config, Config, Listen, Policy, Root, SiteSettings, Symlinks};
 
 pub(super) fn engine(
     config: &Config,
@@ -33,9 +33,13 @@ pub(super) fn engine(
         body_timeout: config.timeouts.body,
         idle_timeout: config.timeouts.idle,
         write_timeout: config.timeouts.write,
+        handshake_timeout: config.tls.handshake_timeout,
+        handshakes: config.tls.handshakes,
+        handshakes_per_client: config.tls.handshakes_per_client,
         connections: config.limits.connections,
         connections_per_client: config.limits.connections_per_client,
         remote_timeout: config.groups.iter().map(|group| group.exchange.shortest()).min(),
+        http2: config.http2.limits,
         pipelined: config.limits.pipelined,
         long_sends: config.limits.long_sends,
         ..Settings::default()
@@ -226,7 +230,7 @@ fn address(listen: &Listen) -> Address {
 /// Every address of every site, once.
 pub(super) fn addresses(config: &Config) -> Vec<(Listen, Address)> {
     let mut addresses: Vec<(Listen, Address)> = Vec::new();
-    for listen in config.sites.iter().flat_map(|site| &site.listen) {
+    for (listen, _) in config.sites.iter().flat_map(SiteSettings::addresses) {
         if !addresses.iter().any(|(known, _)| known == listen) {
             addresses.push((listen.clone(), address(listen)));
         }

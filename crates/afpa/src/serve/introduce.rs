@@ -23,7 +23,11 @@ impl Server {
         let summary = Summary {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             workers: self.config.workers,
-            listeners: self.engine.addresses().map(url).collect(),
+            listeners: self
+                .engine
+                .listeners()
+                .map(|listener| url(&listener.address, listener.settings.tls.is_some()))
+                .collect(),
             waiting,
             root: self.served(),
             user: identity.map(|identity| identity.name.clone()).unwrap_or_default(),
@@ -36,7 +40,11 @@ impl Server {
                 Address::Unix(path) => Some(path.display().to_string()),
                 Address::Tcp(_) => None,
             }),
-            admin: self.admin.addresses().find(|a| matches!(a, Address::Tcp(_))).map(url),
+            admin: self
+                .admin
+                .addresses()
+                .find(|a| matches!(a, Address::Tcp(_)))
+                .map(|a| url(a, false)),
         };
         eprint!("{summary}");
     }
@@ -103,8 +111,9 @@ fn memory(arena: &Arena) -> Memory {
     }
 }
 
-fn url(address: &Address) -> String {
+fn url(address: &Address, tls: bool) -> String {
     match address {
+        Address::Tcp(address) if tls => format!("https://{address}/"),
         Address::Tcp(address) => format!("http://{address}/"),
         Address::Unix(_) => address.to_string(),
     }

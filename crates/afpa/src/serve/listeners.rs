@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 
-use afpa_config::{Config, Listen, ListenerNumbers};
+use afpa_config::{Config, Listen, ListenerNumbers, SiteSettings};
 use afpa_police::Police;
 use afpa_server::{Address, BoundListener, ListenerSettings};
 use anyhow::Context as _;
 
 use super::convert;
+use super::tls::PreparedTls;
 use crate::privileges::Identity;
 
 /// The listeners of a configuration, compared with the addresses that are bound already.
@@ -28,6 +29,7 @@ impl Listeners {
     pub(super) fn open(
         config: &Config,
         numbers: &mut ListenerNumbers,
+        tls: &PreparedTls,
         bound: &[Address],
         owner: Option<&Identity>,
     ) -> anyhow::Result<Self> {
@@ -35,7 +37,7 @@ impl Listeners {
         let wanted = convert::addresses(config);
         let (mut new, mut staying) = (Vec::new(), Vec::new());
         for (listen, address) in &wanted {
-            let taken = settings(config, numbers, listen);
+            let taken = settings(config, numbers, tls, listen);
             if bound.contains(address) {
                 staying.push((address.clone(), taken));
             } else {
@@ -48,24 +50,42 @@ impl Listeners {
         Ok(Self { new, staying, gone })
     }
 
-    /// The TCP addresses that are listened on: the kernel answers on no others.
+    /// The TCP addresses that are listened on for plain HTTP: the kernel answers on no others.
     pub(super) fn tcp(&self) -> Vec<SocketAddr> {
-        let new = self.new.iter().map(|listener| &listener.address);
-        let all = self.staying.iter().map(|(address, _)| address).chain(new);
-        let tcp = all.filter_map(|address| match address {
-            Address::Tcp(address) => Some(*address),
-            Address::Unix(_) => None,
-        });
+        let new = self.new.iter().map(|listener| (&listener.address, &listener.settings));
+        let all = self.staying.iter().map(|(address, settings)| (address, settings)).chain(new);
+        let tcp = all.filter_map(|(address, settings)| kernel_address(address, settings));
         tcp.collect()
     }
 }
 
+/// The address, if the kernel may answer on it: it cannot decrypt.
+pub(super) fn kernel_address(address: &Address, settings: &ListenerSettings) -> Option<SocketAddr> {
+    match address {
+        Address::Tcp(address) if settings.tls.is_none() => Some(*address),
+        Address::Tcp(_) | Address::Unix(_) => None,
+    }
+}
+
 /// How connections to an address are taken.
-fn settings(config: &Config, numbers: &mut ListenerNumbers, listen: &Listen) -> ListenerSettings {
+fn settings(
+    config: &Config,
+    numbers: &mut ListenerNumbers,
+    tls: &PreparedTls,
+    listen: &Listen,
+) -> ListenerSettings {
     // Sites that share an address have the same `proxy_from`: the checks of the configuration see to that.
-    let site = config.sites.iter().find(|site| site.listen.contains(listen));
+    let on = |site: &&SiteSettings| site.addresses().any(|(other, _)| other == listen);
+    let site = config.sites.iter().find(on);
+    let with_tls = config.sites.iter().any(|site| site.tls.contains(listen));
+    let tls = tls.listeners.clone().filter(|_| with_tls);
     let proxy_from = site.map_or(&[][..], |site| &site.proxy_from);
-    ListenerSettings { number: numbers.number(listen), proxy_from: proxy_from.into() }
+    ListenerSettings {
+        number: numbers.number(listen),
+        proxy_from: proxy_from.into(),
+        http2: config.http2.cleartext,
+        tls,
+    }
 }
 
 pub(super) fn bind(

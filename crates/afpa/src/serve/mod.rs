@@ -14,6 +14,7 @@
 //! Read a reload in this order: `signals`, `reload`, `build` (over `listeners` and `serving`), and
 //! `reload` again for the swap.
 
+mod acme;
 mod admin;
 mod build;
 mod convert;
@@ -26,6 +27,7 @@ mod reload;
 mod serving;
 mod signals;
 mod start;
+mod tls;
 
 use crate::cli::Serve;
 use crate::logging;

@@ -8,7 +8,7 @@ use afpa_module_http::{Global, Http};
 use afpa_server::{Address, BoundListener};
 
 use super::build::{Next, Opened};
-use super::listeners::Listeners;
+use super::listeners::{Listeners, kernel_address};
 use super::serving::Serving;
 use super::start::update_prober;
 use super::{Server, convert, police};
@@ -43,14 +43,15 @@ impl Server {
             keep("[engine] io", &mut config.engine, &self.config.engine);
         }
         let bound: Vec<Address> = self.engine.addresses().cloned().collect();
-        let opened = Opened::open(config, &mut self.numbers, &bound, None)?;
+        let opened = Opened::open(config, &mut self.numbers, &mut self.tls, &bound, None)?;
         Next::build(opened, self.arena.clone(), Some(&self.config.log))
     }
 
     /// From the running configuration to the next one. Nothing here may fail.
     fn swap(&mut self, next: Next) {
         let bound = next.listeners.tcp();
-        let Next { config, listeners, content, access_log } = next;
+        let Next { config, listeners, tls, acme, content, access_log } = next;
+        self.tls.adopt(tls);
         let before = self.observed.serving.load_full();
         // First of all: neither this thread nor a worker is to drop one of them, which takes long.
         self.drop_thread.add(before.global.roots.iter().cloned());
@@ -60,6 +61,7 @@ impl Server {
             Some(&before.global),
             &self.observed.police,
             &self.responses,
+            self.acme.responses(&config.acme),
         ));
         let sinks = access_log.map(|log| self.swap_log(log));
         // The kernel stops answering for the old sites before the workers know the new ones.
@@ -72,6 +74,9 @@ impl Server {
         }
         self.serve_sockets(&listeners.new);
         self.swap_listeners(listeners);
+        if let Err(error) = self.acme.adopt(acme) {
+            tracing::error!("certificates are not renewed: {error:#}");
+        }
         self.config = config;
     }
 
@@ -79,7 +84,7 @@ impl Server {
     fn serve_sockets(&self, new: &[BoundListener]) {
         let Some(fast_path) = &self.fast_path else { return };
         for listener in self.engine.listeners().chain(new) {
-            if let Address::Tcp(address) = listener.address {
+            if let Some(address) = kernel_address(&listener.address, &listener.settings) {
                 fast_path.serve(address, listener.tcp_sockets());
             }
         }

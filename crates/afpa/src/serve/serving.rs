@@ -8,7 +8,7 @@ use afpa_cache::root::DocumentRoot;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
 use afpa_module_http::{
-    Compressor, DocRoot, Global, HttpHeader, Responses, ServerGroup, Site, SiteCache,
+    Challenges, Compressor, DocRoot, Global, HttpHeader, Responses, ServerGroup, Site, SiteCache,
 };
 use afpa_police::Police;
 use afpa_proxy::limit::Gate;
@@ -45,7 +45,12 @@ fn is_plain(config: &Config) -> bool {
     match &config.sites[..] {
         [site] => {
             let wildcard = site.hosts.iter().any(|host| host.starts_with('*'));
-            site.root.is_some() && site.to.is_none() && site.paths.is_empty() && !wildcard
+            let one_way = !site.https_only || site.listen.is_empty();
+            site.root.is_some()
+                && site.to.is_none()
+                && site.paths.is_empty()
+                && !wildcard
+                && one_way
         }
         _ => false,
     }
@@ -94,6 +99,7 @@ impl Content {
         previous: Option<&Global>,
         police: &Police,
         responses: &Arc<Responses>,
+        challenges: Option<Challenges>,
     ) -> Serving {
         let Content { router, names, roots, cache, compressor } = self;
         let global = Global {
@@ -107,6 +113,7 @@ impl Content {
             body_limit: config.limits.body as u64,
             counted_sets: config.limits.counted_request_sets,
             police: police.clone(),
+            challenges,
         };
         Serving { global: Arc::new(global), cache, compressor }
     }
@@ -156,7 +163,8 @@ fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<
         let same = |before: &&Site| before.name == name && *before.gate.settings() == site.limits;
         let before = previous.and_then(|global| global.sites.iter().find(same));
         let gate = before.map_or_else(|| Gate::new(site.limits), |site| Arc::clone(&site.gate));
-        Site { name, gate, forwarded_from: site.forwarded_from.as_slice().into() }
+        let hsts = site.hsts.as_deref().map(Arc::from);
+        Site { name, gate, forwarded_from: site.forwarded_from.as_slice().into(), hsts }
     });
     sites.collect()
 }

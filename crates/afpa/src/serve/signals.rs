@@ -33,6 +33,8 @@ impl Signals {
     pub(super) async fn follow(self, mut server: Server, options: &Serve) -> anyhow::Result<()> {
         let Signals { mut terminate, mut interrupt, mut quit, mut hangup, mut reopen } = self;
         // Half the interval, so that one notification may be late.
+        let mut look = tokio::time::interval(server.config.tls.reread);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let beat = server.notifier.watchdog_interval().map(|interval| interval / 2);
         loop {
             tokio::select! {
@@ -48,7 +50,11 @@ impl Signals {
                     }
                     break;
                 }
-                _ = hangup.recv() => server.reload(options),
+                _ = hangup.recv() => {
+                    server.reload(options);
+                    look = tokio::time::interval(server.config.tls.reread);
+                }
+                _ = look.tick() => server.tls.tick(&server.config),
                 _ = reopen.recv() => server.reopen_logs(),
                 () = pause(beat) => server.notifier.watchdog(),
             }

@@ -18,14 +18,16 @@ use anyhow::{Context as _, bail};
 use arc_swap::ArcSwap;
 use rustix::thread::CapabilitySet;
 
+use super::acme::AcmeState;
 use super::admin::{self, Admin};
 use super::build::{Next, Opened};
 use super::convert;
 use super::drop_thread::DropThread;
-use super::listeners::bind;
+use super::listeners::{bind, kernel_address};
 use super::observe::Observed;
 use super::police;
 use super::serving::Serving;
+use super::tls::TlsState;
 use crate::access_log::Sinks;
 use crate::control;
 use crate::fast_path;
@@ -45,6 +47,8 @@ pub(crate) struct Server {
     /// Whether workers can wait by completion.
     pub(super) has_rings: bool,
     pub(super) numbers: ListenerNumbers,
+    pub(super) tls: TlsState,
+    pub(super) acme: AcmeState,
     /// Probes servers and looks up their names, while there are any.
     pub(super) prober: Option<HealthProber>,
     /// The kernel's part, while it has one.
@@ -65,7 +69,9 @@ impl Server {
             Notifier::default()
         });
         let mut numbers = ListenerNumbers::default();
-        let privileged = Privileged::prepare(config, &mut numbers)?;
+        let mut acme_state = AcmeState::default();
+        let mut tls_state = TlsState::new(acme_state.certificates());
+        let privileged = Privileged::prepare(config, &mut numbers, &mut tls_state)?;
         privileged.drop_privileges()?;
         let Privileged {
             identity,
@@ -83,14 +89,16 @@ impl Server {
 
         let next = Next::build(opened, arena.clone(), None)?;
         let bound = next.listeners.tcp();
-        let Next { config, listeners, content, access_log } = next;
+        let Next { config, listeners, tls, acme, content, access_log } = next;
+        tls_state.adopt(tls);
         let police = police::begin(match &fast_path {
             Availability::Ready(programs) => Some(programs.police_kernel()),
             Availability::Without(_) => None,
         });
         police::configure(&police, &config);
         let responses = Responses::new(convert::shared_cache(&config), responses);
-        let serving = content.serve(&config, None, &police, &responses);
+        let challenges = acme_state.responses(&config.acme);
+        let serving = content.serve(&config, None, &police, &responses, challenges);
         let prober = update_prober(None, &config, &serving)?;
         // A log is always built when none is running.
         let (access_log, sinks) = access_log.unwrap_or_default();
@@ -124,6 +132,8 @@ impl Server {
         for listener in listeners.new {
             engine.listen(listener)?;
         }
+        // An authority asks at once.
+        acme_state.adopt(acme)?;
         let admin = admin::start(Arc::clone(&observed), control, admin)?;
         let server = Self {
             config,
@@ -134,6 +144,8 @@ impl Server {
             responses,
             has_rings,
             numbers,
+            tls: tls_state,
+            acme: acme_state,
             prober,
             fast_path,
             drop_thread: DropThread::default(),
@@ -161,7 +173,11 @@ struct Privileged {
 }
 
 impl Privileged {
-    fn prepare(config: Config, numbers: &mut ListenerNumbers) -> anyhow::Result<Self> {
+    fn prepare(
+        config: Config,
+        numbers: &mut ListenerNumbers,
+        tls: &mut TlsState,
+    ) -> anyhow::Result<Self> {
         let [descriptors, _] = privileges::raise_limits(Needs {
             descriptors: (config.limits.connections + config.cache.open_files + 256) as u64,
             locked_memory: (config.cache.pinned_limit + config.shared_cache.limit) as u64,
@@ -176,7 +192,7 @@ impl Privileged {
             let size = human_size(config.shared_cache.limit as u64);
             format!("cannot reserve {size} for the shared cache: lower [shared_cache] limit")
         })?;
-        let opened = Opened::open(config, numbers, &[], owner)?;
+        let opened = Opened::open(config, numbers, tls, &[], owner)?;
         let config = &opened.config;
         let admin = config.admin.map(|address| bind(&Address::Tcp(address), 1, 16, None));
         let admin = admin.transpose()?;
@@ -188,7 +204,7 @@ impl Privileged {
         )?;
         if let Availability::Ready(programs) = &fast_path {
             for listener in &opened.listeners.new {
-                if let Address::Tcp(address) = listener.address {
+                if let Some(address) = kernel_address(&listener.address, &listener.settings) {
                     programs.serve(address, listener.tcp_sockets())?;
                 }
             }

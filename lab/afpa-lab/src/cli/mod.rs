@@ -1,5 +1,6 @@
 //! The command line: one type for each command, each with its `run`.
 
+mod adaptive;
 mod ask;
 mod bench;
 mod compare;
@@ -42,6 +43,7 @@ enum Command {
     Ask(ask::Ask),
     Papers(Box<papers::Papers>),
     FastPath(fast_path::FastPath),
+    Adaptive(adaptive::Adaptive),
     Hold(hold::Hold),
     Compare(compare::Compare),
     Proxy(proxy::Proxy),
@@ -57,6 +59,7 @@ impl Cli {
         match self.command {
             Command::Papers(papers) => return papers.run(),
             Command::FastPath(bench) => return bench.run(),
+            Command::Adaptive(bench) => return bench.run(),
             Command::Compare(compare) => return compare.run(),
             Command::Proxy(proxy) => return proxy.run(),
             Command::Ask(ask) => ask.run()?,

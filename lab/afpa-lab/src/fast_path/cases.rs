@@ -297,7 +297,7 @@ fn one(path: &str, size: u64) -> Vec<(u32, Object)> {
 
 /// A folder of SPECweb96: four classes of nine files, in steps of 0.1, 1, 10 and 100 KB. The weights are the classes' shares
 /// times a Poisson distribution around the fifth file, as in the generator's `specweb96`.
-fn mix() -> Vec<(u32, Object)> {
+pub(crate) fn mix() -> Vec<(u32, Object)> {
     const CLASSES: [(f64, u32); 4] = [(102.4, 35), (1024.0, 50), (10_240.0, 14), (102_400.0, 1)];
     const POISSON: [u32; 9] = [34, 84, 140, 175, 175, 146, 104, 65, 36]; // in 1000, of 5^k / k!
     let class = |(class, (step, share)): (usize, (f64, u32))| {

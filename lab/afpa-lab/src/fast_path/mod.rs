@@ -13,7 +13,7 @@ mod figures;
 mod hooks;
 mod programs;
 mod report;
-mod turn;
+pub(crate) mod turn;
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -32,6 +32,7 @@ use crate::stats::Spread;
 use crate::work::Work;
 
 use alternating::Added;
+pub(crate) use cases::mix;
 use cases::{H2O, KERNEL, NGINX, REFLECTOR};
 use coherence::Changes;
 use figures::{CaseFigures, Figure, Least, scaled};
@@ -180,7 +181,7 @@ impl Results {
 }
 
 /// Some servers give up root's rights and must read it all the same.
-fn make_root(work: &Path, root: &Path) -> Result<()> {
+pub(crate) fn make_root(work: &Path, root: &Path) -> Result<()> {
     fs::create_dir_all(root).with_context(|| format!("{}", root.display()))?;
     for folder in [work, root] {
         fs::set_permissions(folder, Permissions::from_mode(0o755))?;

@@ -12,8 +12,8 @@ use afpa_netlab::{Bed, pin, wait_for_quiet};
 use anyhow::{Context, Result};
 
 use super::cases::{
-    ATTACHED, ATTACHED_READING, ATTACHED_SOCKETLESS, H2O, KERNEL, KERNEL_READING,
-    KERNEL_SOCKETLESS, LONGEST_ANSWER, NGINX, REFLECTOR, USER, kernel_paths,
+    ATTACHED, ATTACHED_READING, ATTACHED_SOCKETLESS, KERNEL, KERNEL_READING, KERNEL_SOCKETLESS,
+    LONGEST_ANSWER, REFLECTOR, USER, kernel_paths,
 };
 use crate::bench::{Case, CaseBed, Sample, TcLoad};
 use crate::servers::fast_path::{Attached, Bypass, FastPathOptions, Reflector, Serve};
@@ -28,34 +28,34 @@ const USUAL_FLOWS: u32 = 65_536;
 const SPARE_FLOWS: f64 = 1.25;
 
 /// What all measurements share.
-pub(super) struct Turns<'t> {
+pub(crate) struct Turns<'t> {
     /// The programs that are this repository's own.
-    pub(super) programs: Programs,
+    pub(crate) programs: Programs,
     /// Below the system's temporary folder: servers that give up root's rights must reach it.
-    pub(super) work: &'t Path,
+    pub(crate) work: &'t Path,
     /// How long each measurement may wait until both cores have nothing else to do.
-    pub(super) patience: Duration,
+    pub(crate) patience: Duration,
 }
 
 /// How long there is load, and for how long it is measured.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lengths {
-    pub(super) warm_up: Duration,
-    pub(super) measured: Duration,
+pub(crate) struct Lengths {
+    pub(crate) warm_up: Duration,
+    pub(crate) measured: Duration,
 }
 
 /// A server that runs on a bed of its own.
-pub(super) struct OnBed<'b> {
-    pub(super) bed: &'b Bed,
-    pub(super) running: &'b Running<'b>,
-    pub(super) address: SocketAddr,
+pub(crate) struct OnBed<'b> {
+    pub(crate) bed: &'b Bed,
+    pub(crate) running: &'b Running<'b>,
+    pub(crate) address: SocketAddr,
     /// Where it listens for questions about itself, if it is AFPA.
-    pub(super) control: PathBuf,
+    pub(crate) control: PathBuf,
 }
 
 impl Turns<'_> {
     /// Where the files are that all servers have.
-    pub(super) fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.work.join("root")
     }
 
@@ -85,7 +85,7 @@ impl Turns<'_> {
     }
 
     /// Starts a server on a fresh bed, and ends both after the work.
-    pub(super) fn on_bed<T>(
+    pub(crate) fn on_bed<T>(
         &self,
         case: &Case,
         load: &TcLoad,
@@ -141,9 +141,8 @@ impl Turns<'_> {
             ATTACHED | ATTACHED_SOCKETLESS => attached(Bypass::Usual),
             ATTACHED_READING => attached(Bypass::Never),
             REFLECTOR => Box::new(Reflector { programs: self.programs.clone(), body: case.size() }),
-            NGINX | H2O => servers::find(name, &self.programs)
+            _ => servers::find(name, &self.programs)
                 .with_context(|| format!("no server '{name}'"))?,
-            _ => anyhow::bail!("no server '{name}'"),
         })
     }
 }
@@ -157,7 +156,7 @@ pub(super) fn table_size(case: &Case) -> u32 {
 const WATCHED: Duration = Duration::from_millis(500);
 
 /// Makes the load of a case on the calling side's core.
-pub(super) fn ask(
+pub(crate) fn ask(
     on_bed: &OnBed<'_>,
     case: &Case,
     load: &TcLoad,
@@ -179,7 +178,13 @@ pub(super) fn ask(
 
 /// On the steered bed a request's cost is the server's core's, and on one core it is all of that core. Where
 /// packets are processed on either core the work of both sides mixes, so it is that of both cores.
-fn sample(case: &Case, server: &str, bed: CaseBed, interval: &Interval, used: &Used) -> Sample {
+pub(crate) fn sample(
+    case: &Case,
+    server: &str,
+    bed: CaseBed,
+    interval: &Interval,
+    used: &Used,
+) -> Sample {
     let requests = interval.counts.get("responses").copied().unwrap_or(0);
     let (cost, busy) = used.told(requests, interval.seconds);
     let core_seconds = match bed {

@@ -29,8 +29,9 @@ impl Rig {
     fn look_up(&mut self, fields: &str) -> (bool, u64) {
         with_request(fields, |request| {
             let Self { cache, view, room, exchange } = self;
-            let (path, client, believed) = (&b"/"[..], Client::Unix, false);
-            let asked = Distributed { cache, exchange, believed, request, path, client, now: NOW };
+            let (path, client, believed, secure) = (&b"/"[..], Client::Unix, false, false);
+            let asked =
+                Distributed { cache, exchange, believed, request, path, client, secure, now: NOW };
             let mut hit = false;
             let counted = allocation_counter::measure(|| {
                 hit = matches!(look_up(view, room, asked), Found::Hit(..));
@@ -49,7 +50,8 @@ impl Rig {
             let about = Circumstances { policy, asked_unix, now: NOW, announced: None, host };
             let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines.into_iter(), about);
             let draft = Arc::new(draft.expect("no star"));
-            let (mut primary, place) = (Vec::new(), Place { scope: *scope, path: b"/" });
+            let (mut primary, place) =
+                (Vec::new(), Place { scope: *scope, path: b"/", secure: false });
             key::put_primary(policy, &self.exchange, false, request, place, &mut primary);
             let mut variant = primary.clone();
             vary::put_key(&draft.vary, request, &mut variant);

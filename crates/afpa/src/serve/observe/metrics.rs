@@ -39,6 +39,7 @@ impl Collector for Metrics {
         self.fast_path(out)?;
         self.connections(out)?;
         self.0.waiting().encode(out)?;
+        self.0.handshakes().encode(out)?;
         self.0.refused().encode(out)?;
         self.0.sites().encode(out)?;
         self.0.groups().encode(out)?;

@@ -6,6 +6,7 @@ mod police;
 mod policy;
 mod shared;
 mod sites;
+mod tls;
 mod waiting;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::access_log::AccessLog;
 use groups::Groups;
 use police::Refused;
 use sites::Sites;
+use tls::Handshakes;
 use waiting::Waiting;
 
 /// The parts of the running server from which statistics are read.
@@ -56,6 +58,10 @@ impl Observed {
             *sums.entry(code).or_insert(0) += count;
         }
         sums.into_iter().collect()
+    }
+
+    fn handshakes(&self) -> Handshakes<'_> {
+        Handshakes(&self.workers)
     }
 
     fn waiting(&self) -> Waiting<'_> {
@@ -172,6 +178,7 @@ impl Observed {
                 "sent_bytes": self.engine(|c| &c.sent_bytes),
                 "turns_waited_for": self.engine(|c| &c.waits),
             },
+            "tls": self.handshakes().to_json(),
             "waiting": self.waiting().to_json(),
             "access_log": {
                 "written": access_log.written(),

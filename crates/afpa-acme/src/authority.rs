@@ -1,0 +1,226 @@
+//! The exchange with the authority: account, order, challenges, certificate (RFC 8555 section 7).
+
+use std::time::Duration;
+
+use instant_acme::{
+    Account, AccountBuilder, AuthorizationStatus, ChallengeHandle, ChallengeType,
+    ExternalAccountKey, Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
+};
+use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
+
+use crate::certificate::Facts;
+use crate::challenges::{AlpnCertificate, Challenges, Shown};
+use crate::due::Window;
+use crate::error::AcmeError;
+use crate::program::Record;
+use crate::settings::{AcmeSettings, ChallengeKind, ExternalAccount};
+use crate::state::StateFolder;
+
+/// How long an authority may take to look at the answers, and to certify.
+const PATIENCE: RetryPolicy =
+    RetryPolicy::new().initial_delay(Duration::from_millis(250)).timeout(Duration::from_secs(90));
+
+/// What an open challenge holds: dropped, the answer is not shown any more.
+enum Answer {
+    Shown(#[expect(dead_code, reason = "held until the order has ended")] Shown),
+    Record(Record),
+}
+
+/// An authority at which there is an account.
+pub(crate) struct Authority<'s> {
+    settings: &'s AcmeSettings,
+    challenges: &'s Challenges,
+    account: Account,
+}
+
+impl<'s> Authority<'s> {
+    /// With the account of the folder; one is made if there is none.
+    pub(crate) async fn connect(
+        settings: &'s AcmeSettings,
+        challenges: &'s Challenges,
+        state: &StateFolder,
+    ) -> Result<Self, AcmeError> {
+        let account = match state.account(&settings.directory)? {
+            Some(json) => {
+                let known = serde_json::from_slice(&json).map_err(|error| AcmeError::Content {
+                    path: state.account_file(&settings.directory),
+                    why: error.to_string(),
+                })?;
+                builder(settings)?.from_credentials(known).await?
+            }
+            None => open_account(settings, state).await?,
+        };
+        Ok(Self { settings, challenges, account })
+    }
+
+    /// Orders a certificate. Returns its key and its chain, in PEM. `replaced` is the one that it follows.
+    pub(crate) async fn order(
+        &self,
+        names: &[String],
+        replaced: Option<&Facts>,
+    ) -> Result<String, AcmeError> {
+        let identifiers: Vec<_> = names.iter().cloned().map(Identifier::Dns).collect();
+        let wanted = || {
+            let wanted = NewOrder::new(&identifiers);
+            match &self.settings.profile {
+                Some(profile) => wanted.profile(profile),
+                None => wanted,
+            }
+        };
+        let mut order = match replaced.and_then(|facts| facts.identifier.clone()) {
+            Some(before) => match self.account.new_order(&wanted().replaces(before)).await {
+                Ok(order) => order,
+                // An authority without renewal information, or one that knows another successor already.
+                Err(_) => self.account.new_order(&wanted()).await?,
+            },
+            None => self.account.new_order(&wanted()).await?,
+        };
+        let mut answers = Vec::new();
+        let certified = self.certify(&mut order, &mut answers).await;
+        for answer in answers {
+            if let Answer::Record(record) = answer {
+                record.remove().await;
+            }
+        }
+        certified
+    }
+
+    async fn certify(
+        &self,
+        order: &mut Order,
+        answers: &mut Vec<Answer>,
+    ) -> Result<String, AcmeError> {
+        self.answer_challenges(order, answers).await?;
+        match order.poll_ready(&PATIENCE).await {
+            Ok(OrderStatus::Ready) => {}
+            Ok(_) => return Err(refused(order).await),
+            Err(instant_acme::Error::Api(problem)) => {
+                tracing::debug!(%problem, "the order is invalid");
+                return Err(refused(order).await);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let key = order.finalize().await?;
+        let chain = order.poll_certificate(&PATIENCE).await?;
+        Ok(format!("{key}{chain}"))
+    }
+
+    async fn answer_challenges(
+        &self,
+        order: &mut Order,
+        answers: &mut Vec<Answer>,
+    ) -> Result<(), AcmeError> {
+        let (kind, shown) = match self.settings.challenge {
+            ChallengeKind::Http01 => (ChallengeType::Http01, "http-01"),
+            ChallengeKind::TlsAlpn01 => (ChallengeType::TlsAlpn01, "tls-alpn-01"),
+            ChallengeKind::Dns01 => (ChallengeType::Dns01, "dns-01"),
+        };
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization = authorization?;
+            if authorization.status == AuthorizationStatus::Valid {
+                continue;
+            }
+            let name = authorization.identifier().to_string();
+            let mut challenge = authorization
+                .challenge(kind.clone())
+                .ok_or(AcmeError::NotOffered { challenge: shown, name })?;
+            answers.push(self.answer(&challenge).await?);
+            challenge.set_ready().await?;
+        }
+        Ok(())
+    }
+
+    async fn answer(&self, challenge: &ChallengeHandle<'_>) -> Result<Answer, AcmeError> {
+        let proof = challenge.key_authorization();
+        let name = match challenge.identifier().identifier {
+            Identifier::Dns(name) => name.clone(),
+            _ => return Err(AcmeError::Certificate("it is for no name".to_owned())),
+        };
+        Ok(match self.settings.challenge {
+            ChallengeKind::Http01 => {
+                Answer::Shown(self.challenges.show_response(&challenge.token, proof.as_str()))
+            }
+            ChallengeKind::TlsAlpn01 => {
+                let made = alpn_certificate(&name, proof.digest().as_ref())
+                    .map_err(|error| AcmeError::Certificate(error.to_string()))?;
+                Answer::Shown(self.challenges.show_certificate(&name, made))
+            }
+            ChallengeKind::Dns01 => {
+                let program = self.settings.dns_program.as_deref().unwrap_or("afpa-dns".as_ref());
+                let record = format!("_acme-challenge.{name}");
+                Answer::Record(Record::set(program, record, proof.dns_value()).await?)
+            }
+        })
+    }
+
+    /// When the authority would like to be asked for the next one, and for how long that is true; `None`: it does not say.
+    pub(crate) async fn window(&self, facts: &Facts) -> Option<(Window, Duration)> {
+        let (info, valid) = self.account.renewal_info(facts.identifier.as_ref()?).await.ok()?;
+        let seconds = |at: time::OffsetDateTime| at.unix_timestamp().max(0) as u64;
+        let window = info.suggested_window;
+        Some((Window { start: seconds(window.start), end: seconds(window.end) }, valid))
+    }
+}
+
+fn builder(settings: &AcmeSettings) -> Result<AccountBuilder, AcmeError> {
+    Ok(match &settings.directory_ca {
+        Some(path) => Account::builder_with_root(path)?,
+        None => Account::builder()?,
+    })
+}
+
+async fn open_account(settings: &AcmeSettings, state: &StateFolder) -> Result<Account, AcmeError> {
+    let contact = settings.email.as_ref().map(|email| format!("mailto:{email}"));
+    let contact: Vec<&str> = contact.as_deref().into_iter().collect();
+    let external = settings.external_account.as_ref().map(external_key).transpose()?;
+    let wanted = NewAccount {
+        contact: &contact,
+        terms_of_service_agreed: true,
+        only_return_existing: false,
+    };
+    let directory = settings.directory.clone();
+    let (account, credentials) =
+        builder(settings)?.create(&wanted, directory, external.as_ref()).await?;
+    let json = serde_json::to_vec_pretty(&credentials).map_err(instant_acme::Error::from)?;
+    state.store_account(&settings.directory, &json)?;
+    tracing::info!(directory = settings.directory, "an account was opened");
+    Ok(account)
+}
+
+fn external_key(account: &ExternalAccount) -> Result<ExternalAccountKey, AcmeError> {
+    use base64::Engine as _;
+    use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+    let path = &account.key_file;
+    let text = std::fs::read_to_string(path).map_err(AcmeError::file(path))?;
+    let key = BASE64_URL_SAFE_NO_PAD.decode(text.trim().trim_end_matches('=')).map_err(|_| {
+        AcmeError::Content { path: path.clone(), why: "it is not base64url".to_owned() }
+    })?;
+    Ok(ExternalAccountKey::new(account.key_id.clone(), &key))
+}
+
+/// The certificate of RFC 8737 section 3: signed by itself, for the name, with the digest of the proof.
+fn alpn_certificate(name: &str, digest: &[u8]) -> Result<AlpnCertificate, rcgen::Error> {
+    let key = KeyPair::generate()?;
+    let mut wanted = CertificateParams::new(vec![name.to_owned()])?;
+    wanted.distinguished_name = DistinguishedName::new();
+    wanted.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
+    let certificate = wanted.self_signed(&key)?;
+    Ok(AlpnCertificate { certificate: certificate.der().to_vec(), key: key.serialize_der() })
+}
+
+/// What the authority did not like, name by name.
+async fn refused(order: &mut Order) -> AcmeError {
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let Ok(mut authorization) = authorization else { continue };
+        // What was asked for before the challenge was answered says nothing of it.
+        let _ = authorization.refresh().await;
+        let name = authorization.identifier().to_string();
+        let why = authorization.challenges.iter().find_map(|challenge| challenge.error.as_ref());
+        if let Some(why) = why {
+            return AcmeError::NotOurs { name, why: why.to_string() };
+        }
+    }
+    AcmeError::NotOurs { name: "a name".to_owned(), why: "it did not say why".to_owned() }
+}

@@ -1,0 +1,77 @@
+//! Why there is no certificate.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why an order, or the folder that keeps certificates, failed. No message contains a key.
+#[derive(Debug, thiserror::Error)]
+pub enum AcmeError {
+    /// The folder belongs to somebody else, or others can write to it.
+    #[error(
+        "{0} belongs to somebody else, or others can read or write it: it holds keys, so change its owner, and its mode \
+         to 0700"
+    )]
+    Folder(PathBuf),
+    /// A file of the folder.
+    #[error("{path}: {error}")]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A file of the folder is not what it should be.
+    #[error("{path}: {why}; remove it, and another one is made")]
+    Content {
+        /// Which one.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The authority refused, or could not be asked.
+    #[error("{0}")]
+    Authority(#[from] instant_acme::Error),
+    /// The authority does not offer the challenge.
+    #[error("the authority offers no {challenge} for {name}: choose another [acme] challenge")]
+    NotOffered {
+        /// Which challenge.
+        challenge: &'static str,
+        /// For which name.
+        name: String,
+    },
+    /// The authority did not accept an answer.
+    #[error("the authority did not accept that {name} is ours: {why}")]
+    NotOurs {
+        /// Which name.
+        name: String,
+        /// What it said.
+        why: String,
+    },
+    /// The program that sets records in the DNS.
+    #[error("{program} {verb} failed: {why}")]
+    Program {
+        /// Its path.
+        program: PathBuf,
+        /// What it was to do.
+        verb: &'static str,
+        /// What happened.
+        why: String,
+    },
+    /// The certificate that came is not usable.
+    #[error("the authority sent a certificate that cannot be used: {0}")]
+    Certificate(String),
+}
+
+impl AcmeError {
+    /// Whether the authority does not know the account (RFC 8555 section 6.7), because it has removed it, for example.
+    pub(crate) fn is_unknown_account(&self) -> bool {
+        const UNKNOWN: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
+        matches!(self, Self::Authority(instant_acme::Error::Api(problem))
+            if problem.r#type.as_deref() == Some(UNKNOWN))
+    }
+
+    pub(crate) fn file(path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |error| Self::File { path, error }
+    }
+}

@@ -1,0 +1,280 @@
+//! The thread that sees to it that there are certificates.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::oneshot;
+
+use crate::authority::Authority;
+use crate::certificate::Facts;
+use crate::challenges::Challenges;
+use crate::due::{Window, pause_after, renewal_at};
+use crate::error::AcmeError;
+use crate::settings::AcmeSettings;
+use crate::state::StateFolder;
+
+/// Seconds since the Unix epoch.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// By which time the manager lives.
+#[derive(Clone)]
+pub struct Pace {
+    /// What time it is.
+    pub clock: Clock,
+    /// How often it looks at the clock. It looks, rather than sleeping until a certificate is due, because a machine
+    /// can be suspended and its clock set.
+    pub look: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        let since = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let clock = move || since().map_or(0, |time| time.as_secs());
+        Self { clock: Arc::new(clock), look: Duration::from_secs(20) }
+    }
+}
+
+/// How it stands with a certificate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// The names that are wanted.
+    pub names: Vec<String>,
+    /// The last second of the certificate that is there; `None`: there is none yet.
+    pub not_after: Option<u64>,
+    /// The second at which the next one is ordered.
+    pub next: u64,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Why the last order failed.
+    pub error: Option<String>,
+    /// Orders that succeeded in the life of this process.
+    pub issued: u64,
+}
+
+/// Orders certificates for as long as it lives.
+pub struct Manager {
+    statuses: Arc<Mutex<Vec<Status>>>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Manager {
+    /// Begins. `stored` is called, on the manager's thread, when a certificate is in its file.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn start(
+        settings: AcmeSettings,
+        state: StateFolder,
+        challenges: Challenges,
+        pace: Pace,
+        stored: impl Fn(&Path) + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let statuses = Arc::new(Mutex::new(Vec::new()));
+        let (stop, stopped) = oneshot::channel();
+        let shared = Arc::clone(&statuses);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = std::thread::Builder::new().name("afpa-acme".to_owned()).spawn(move || {
+            let work = Work { settings, state, challenges, pace, stored, statuses: shared };
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = stopped => {}
+                    () = work.go_on() => {}
+                }
+            });
+        })?;
+        Ok(Self { statuses, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// How it stands with each certificate.
+    pub fn statuses(&self) -> Vec<Status> {
+        self.statuses.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A certificate that is wanted.
+struct Wanted {
+    names: Vec<String>,
+    /// Of the one that is there.
+    facts: Option<Facts>,
+    /// What the authority suggests, and until when that is true.
+    window: Option<(Window, u64)>,
+    /// Of this server, below 1000: when within a window it orders, and how it spreads its attempts.
+    chance: u64,
+    /// Not before this second.
+    not_yet: u64,
+    status: Status,
+}
+
+struct Work<S> {
+    settings: AcmeSettings,
+    state: StateFolder,
+    challenges: Challenges,
+    pace: Pace,
+    stored: S,
+    statuses: Arc<Mutex<Vec<Status>>>,
+}
+
+impl<S: Fn(&Path)> Work<S> {
+    async fn go_on(&self) {
+        let names = self.settings.certificates.iter();
+        let mut all: Vec<_> = names.map(|names| Wanted::new(names.clone())).collect();
+        loop {
+            for index in 0..all.len() {
+                if let Some(wanted) = all.get_mut(index) {
+                    self.look_at(wanted).await;
+                }
+                let statuses = all.iter().map(|wanted| wanted.status.clone()).collect();
+                *self.statuses.lock().unwrap_or_else(PoisonError::into_inner) = statuses;
+            }
+            tokio::time::sleep(self.pace.look).await;
+        }
+    }
+
+    async fn look_at(&self, wanted: &mut Wanted) {
+        let now = (self.pace.clock)();
+        if now < wanted.not_yet {
+            return;
+        }
+        match self.attend(wanted, now).await {
+            Ok(()) => {}
+            Err(error) => {
+                wanted.failed(now, &error);
+                let (names, pause) = (wanted.names.join(", "), wanted.not_yet.saturating_sub(now));
+                let serving = match wanted.facts {
+                    Some(_) => "the certificate that is there stays",
+                    None => "there is none yet",
+                };
+                tracing::warn!(
+                    "no certificate for {names}: {error}; {serving}, again in {pause} s"
+                );
+            }
+        }
+    }
+
+    async fn attend(&self, wanted: &mut Wanted, now: u64) -> Result<(), AcmeError> {
+        self.look_in_folder(wanted)?;
+        if !wanted.is_due(now) {
+            self.ask_for_window(wanted, now).await;
+        }
+        if !wanted.is_due(now) {
+            return Ok(());
+        }
+        let Some(_lock) = self.state.lock()? else { return Ok(()) };
+        // Another process may have ordered it meanwhile.
+        self.look_in_folder(wanted)?;
+        if wanted.is_due(now) { self.order(wanted, now).await } else { Ok(()) }
+    }
+
+    /// What is in the folder is what is served. What cannot be read is ordered anew.
+    fn look_in_folder(&self, wanted: &mut Wanted) -> Result<(), AcmeError> {
+        let found = self.state.certificate(&wanted.names)?;
+        wanted.found(found.and_then(|pem| Facts::read(&pem).ok()));
+        Ok(())
+    }
+
+    /// The authority is asked as often as it wants, without an effect if it does not answer.
+    async fn ask_for_window(&self, wanted: &mut Wanted, now: u64) {
+        const AT_LEAST: u64 = 3600;
+        const AT_MOST: u64 = 24 * 3600;
+        if wanted.window.is_some_and(|(_, until)| now < until) {
+            return;
+        }
+        let Some(facts) = &wanted.facts else { return };
+        let authority = Authority::connect(&self.settings, &self.challenges, &self.state).await;
+        let answer = match authority {
+            Ok(authority) => authority.window(facts).await,
+            Err(_) => None,
+        };
+        let (window, valid) = answer.map_or((None, AT_LEAST), |(window, valid)| {
+            (Some(window), valid.as_secs().clamp(AT_LEAST, AT_MOST))
+        });
+        let unknown = Window { start: 1, end: 0 };
+        wanted.window = Some((window.unwrap_or(unknown), now + valid));
+        wanted.plan();
+    }
+
+    async fn order(&self, wanted: &mut Wanted, now: u64) -> Result<(), AcmeError> {
+        let names = wanted.names.join(", ");
+        tracing::info!("a certificate for {names} is ordered at {}", self.settings.directory);
+        let pem = match self.order_once(wanted).await {
+            Err(error) if error.is_unknown_account() => {
+                tracing::warn!("the authority does not know the account any more: {error}");
+                self.state.remove_account(&self.settings.directory)?;
+                self.order_once(wanted).await?
+            }
+            ordered => ordered?,
+        };
+        let facts = Facts::read(pem.as_bytes()).map_err(AcmeError::Certificate)?;
+        if !facts.is_for(&wanted.names) || facts.lifetime.not_after <= now {
+            let why = format!("it is for {}", facts.names.join(", "));
+            return Err(AcmeError::Certificate(why));
+        }
+        self.state.store_certificate(&wanted.names, &pem)?;
+        wanted.issued(facts);
+        tracing::info!("there is a new certificate for {names}");
+        (self.stored)(&self.state.certificate_file(&wanted.names));
+        Ok(())
+    }
+
+    async fn order_once(&self, wanted: &Wanted) -> Result<String, AcmeError> {
+        let authority = Authority::connect(&self.settings, &self.challenges, &self.state).await?;
+        let replaced = wanted.facts.as_ref().filter(|facts| facts.is_for(&wanted.names));
+        authority.order(&wanted.names, replaced).await
+    }
+}
+
+impl Wanted {
+    fn new(names: Vec<String>) -> Self {
+        use std::hash::{BuildHasher, RandomState};
+        let chance = RandomState::new().hash_one(&names) % 1000;
+        let status = Status { names: names.clone(), ..Status::default() };
+        Self { names, facts: None, window: None, chance, not_yet: 0, status }
+    }
+
+    fn found(&mut self, facts: Option<Facts>) {
+        if self.facts != facts {
+            self.window = None;
+        }
+        self.facts = facts;
+        self.plan();
+    }
+
+    /// When the next one is ordered: at once, if the one that is there is for other names.
+    fn plan(&mut self) {
+        let right = self.facts.as_ref().filter(|facts| facts.is_for(&self.names));
+        let window = self.window.map(|(window, _)| window);
+        self.status.next = right.map_or(0, |facts| renewal_at(facts.lifetime, window, self.chance));
+        self.status.not_after = self.facts.as_ref().map(|facts| facts.lifetime.not_after);
+    }
+
+    fn is_due(&self, now: u64) -> bool {
+        now >= self.status.next
+    }
+
+    fn failed(&mut self, now: u64, error: &AcmeError) {
+        self.status.failures = self.status.failures.saturating_add(1);
+        self.status.error = Some(error.to_string());
+        self.not_yet = now + pause_after(self.status.failures, self.chance).as_secs();
+    }
+
+    fn issued(&mut self, facts: Facts) {
+        self.found(Some(facts));
+        self.not_yet = 0;
+        let issued = self.status.issued + 1;
+        let names = std::mem::take(&mut self.status.names);
+        let (not_after, next) = (self.status.not_after, self.status.next);
+        self.status = Status { names, not_after, next, issued, ..Status::default() };
+    }
+}

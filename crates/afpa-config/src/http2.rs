@@ -1,0 +1,42 @@
+//! `[http2]`: where HTTP/2 is spoken, and what one connection may ask for.
+
+use afpa_h2::Limits;
+use afpa_h2::limits::Budget;
+
+use crate::model::Http2;
+use crate::reader::Section;
+use crate::units::{GIB, KIB, MIB};
+
+impl Http2 {
+    pub(crate) fn read(mut s: Section<'_, '_>) -> Self {
+        let default = Limits::default();
+        let tls = s.flag("tls", true);
+        let cleartext = s.flag("cleartext", false);
+        let mut budget = |burst, per_second, default: Budget| Budget {
+            burst: number(s.count(burst, default.burst as usize, 1..=1_000_000)),
+            per_second: number(s.count(per_second, default.per_second as usize, 0..=1_000_000)),
+        };
+        let resets = budget("resets_burst", "resets_per_second", default.resets);
+        let overhead = budget("overhead_burst", "overhead_per_second", default.overhead);
+        let limits = Limits {
+            streams: number(s.count("streams", default.streams as usize, 1..=1024)),
+            // The least is what a connection begins with (RFC 9113 section 6.9.2), which no setting can make smaller.
+            stream_window: number(s.size("stream_window", 256 * KIB, KIB..=GIB)),
+            connection_window: number(s.size("connection_window", MIB, 64 * KIB..=GIB)),
+            block: s.size("field_block", 64 * KIB, KIB..=MIB),
+            continuations: number(s.count(
+                "continuations",
+                default.continuations as usize,
+                0..=128,
+            )),
+            resets,
+            overhead,
+            ..default
+        };
+        Http2 { tls, cleartext, limits }
+    }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

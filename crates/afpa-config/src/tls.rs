@@ -1,0 +1,138 @@
+//! TLS: certificates, what is offered, and what sites demand.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::choice::choice;
+use crate::finding::Location;
+use crate::items::Item;
+use crate::reader::{Reader, Section};
+use crate::rules;
+use crate::settings::Instance;
+
+choice! {
+    /// Mozilla's profiles.
+    TlsProfile {
+        /// TLS 1.3 alone.
+        Modern = "modern",
+        /// TLS 1.2 as well.
+        Intermediate = "intermediate",
+    }
+}
+
+choice! {
+    /// Whether clients show a certificate.
+    ClientCertificates {
+        /// They are not asked for one.
+        None = "none",
+        /// One that they show has to be valid.
+        Optional = "optional",
+        /// Without one there is no connection.
+        Required = "required",
+    }
+}
+
+/// `[tls]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tls {
+    /// Versions and cipher suites.
+    pub profile: TlsProfile,
+    /// Whether X25519MLKEM768 is offered.
+    pub post_quantum: bool,
+    /// Tickets for each full handshake of TLS 1.3; 0: sessions are not resumed.
+    pub tickets: usize,
+    /// How long a session can be resumed at least.
+    pub ticket_lifetime: Duration,
+    /// A file of ticket keys that machines share; `None`: AFPA makes them.
+    pub ticket_keys: Option<PathBuf>,
+    /// Whether clients show a certificate.
+    pub client_certificates: ClientCertificates,
+    /// Who issues these.
+    pub client_authorities: Option<PathBuf>,
+    /// How long a handshake may take.
+    pub handshake_timeout: Duration,
+    /// Handshakes in progress.
+    pub handshakes: usize,
+    /// Handshakes in progress of one client address.
+    pub handshakes_per_client: usize,
+    /// How often the files of certificates are looked at.
+    pub reread: Duration,
+    /// A file for the secrets of connections.
+    pub key_log: Option<PathBuf>,
+}
+
+/// A `[[certificate]]`: the files of one certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The chain, the server's own certificate first.
+    pub chain: PathBuf,
+    /// The key.
+    pub key: PathBuf,
+    /// A response of OCSP.
+    pub staple: Option<PathBuf>,
+    /// Which `[[certificate]]`.
+    pub instance: Instance,
+    /// Where it begins.
+    pub location: Location,
+}
+
+impl Tls {
+    pub(crate) fn read(mut s: Section<'_, '_>) -> Self {
+        let minute = Duration::from_secs(60);
+        let hour = 60 * minute;
+        Tls {
+            profile: s.choice("profile", TlsProfile::Intermediate),
+            post_quantum: s.flag("post_quantum", true),
+            tickets: s.count("tickets", 2, 0..=8),
+            ticket_lifetime: s.duration("ticket_lifetime", 12 * hour, minute..=7 * 24 * hour),
+            ticket_keys: s.optional_path("ticket_keys"),
+            client_certificates: s.choice("client_certificates", ClientCertificates::None),
+            client_authorities: s.optional_path("client_authorities"),
+            handshake_timeout: s.duration(
+                "handshake_timeout",
+                Duration::from_secs(10),
+                Duration::from_millis(100)..=hour,
+            ),
+            handshakes: s.count("handshakes", 2_000, 1..=1_000_000),
+            handshakes_per_client: s.count("handshakes_per_client", 200, 1..=1_000_000),
+            reread: s.duration(
+                "reread",
+                Duration::from_secs(10),
+                Duration::from_millis(100)..=hour,
+            ),
+            key_log: s.optional_path("key_log"),
+        }
+    }
+}
+
+impl CertificateFiles {
+    pub(crate) fn read<'i>(reader: &mut Reader<'i>, item: &Item<'i>) -> Self {
+        let mut s = reader.at(item);
+        CertificateFiles {
+            chain: s.required_path("chain"),
+            key: s.required_path("key"),
+            staple: s.optional_path("staple"),
+            instance: item.instance,
+            location: item.location.clone(),
+        }
+    }
+}
+
+/// The value of a field Strict-Transport-Security (RFC 6797, section 6.1).
+pub(crate) fn strict_transport(text: &str) -> Result<String, crate::units::Unfit> {
+    let mut directives = text.split(';').map(str::trim);
+    let has_age = directives.clone().any(|directive| {
+        let age = directive.strip_prefix("max-age=");
+        age.is_some_and(|age| age.parse::<u32>().is_ok())
+    });
+    let known = directives.all(|directive| {
+        directive.starts_with("max-age=") || ["includeSubDomains", "preload"].contains(&directive)
+    });
+    match has_age && known {
+        true => rules::any(text),
+        false => Err(crate::units::Unfit::new(
+            format!("\"{text}\" is no value of Strict-Transport-Security"),
+            "write for example \"max-age=31536000; includeSubDomains\"",
+        )),
+    }
+}

@@ -1,0 +1,263 @@
+//! The files of `[tls]` and `[[certificate]]`: reading them, and what is wrong with them.
+
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use afpa_tls::Certificate;
+use afpa_tls::certificate::{Remark, read_chain};
+use afpa_tls::machine::CertificateDer;
+use thiserror::Error;
+
+use crate::finding::{Finding, Location};
+use crate::model::{Config, SiteSettings};
+use crate::settings::Settings;
+use crate::tls::{CertificateFiles, ClientCertificates};
+
+/// A file that cannot be used.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{}: {cause} ({remedy})", path.display())]
+pub struct TlsFileError {
+    /// The setting that names it.
+    pub key: &'static str,
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub cause: String,
+    /// What to do about it.
+    pub remedy: String,
+    /// Only this user may not read it.
+    pub is_denied: bool,
+}
+
+/// Reads the files of a certificate.
+///
+/// # Errors
+/// With the file at fault.
+pub fn read_certificate(files: &CertificateFiles) -> Result<Certificate, TlsFileError> {
+    let chain = read("chain", &files.chain)?;
+    let key = read("key", &files.key)?;
+    let staple = files.staple.as_deref().map(|path| read("staple", path)).transpose()?;
+    Certificate::read(&chain, &key, staple).map_err(|error| {
+        let (name, path) = match error.is_of_key() {
+            true => ("key", &files.key),
+            false => ("chain", &files.chain),
+        };
+        let (cause, remedy) = (error.to_string(), error.remedy().to_owned());
+        TlsFileError { key: name, path: path.clone(), cause, remedy, is_denied: false }
+    })
+}
+
+/// Reads the certificates of those who issue clients' certificates.
+///
+/// # Errors
+/// When the file cannot be used.
+pub fn read_authorities(path: &Path) -> Result<Vec<CertificateDer>, TlsFileError> {
+    let key = "client_authorities";
+    read_chain(&read(key, path)?).map_err(|error| {
+        let (cause, remedy) = (error.to_string(), error.remedy().to_owned());
+        TlsFileError { key, path: path.to_owned(), cause, remedy, is_denied: false }
+    })
+}
+
+const DENIED: &str = "start as root, then it is read before privileges are dropped; for changes to be taken while afpa runs, give its user the right";
+
+/// No file of these is long; a device would never end.
+const LONGEST: u64 = 1024 * 1024;
+
+fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsFileError> {
+    let wrong = |cause: String, remedy: &str| TlsFileError {
+        key,
+        path: path.to_owned(),
+        cause,
+        remedy: remedy.to_owned(),
+        is_denied: false,
+    };
+    let unreadable = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            wrong("it does not exist".to_owned(), "create it, or correct the path")
+        }
+        io::ErrorKind::PermissionDenied => TlsFileError {
+            is_denied: true,
+            ..wrong("this user may not read it".to_owned(), DENIED)
+        },
+        _ => wrong(error.to_string(), "name a file in PEM"),
+    };
+    let about = fs::metadata(path).map_err(unreadable)?;
+    if !about.is_file() || about.len() > LONGEST {
+        return Err(wrong("it is not a file of at most 1MiB".to_owned(), "name a file in PEM"));
+    }
+    fs::read(path).map_err(unreadable)
+}
+
+/// Contradictions; looks at no file.
+pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let tls = &config.tls;
+    for files in &config.certificates {
+        for (key, path) in [("chain", &files.chain), ("key", &files.key)] {
+            let given = settings.location_in("certificate", files.instance, key);
+            if path.as_os_str().is_empty() && given == Location::Nowhere {
+                let remedy = format!("write {key} = \"/etc/afpa/site.pem\"");
+                let cause = format!("no `{key}`");
+                findings.push(Finding::error(files.location.clone(), cause, remedy));
+            }
+        }
+    }
+    if tls.client_certificates != ClientCertificates::None && tls.client_authorities.is_none() {
+        let location = settings.location("tls", "client_certificates");
+        let cause = "nobody is named who issues the certificates of clients";
+        let remedy = "write client_authorities = \"/etc/afpa/clients.pem\"";
+        findings.push(Finding::error(location, cause, remedy));
+    }
+    for site in &config.sites {
+        findings.extend(site_consistency(config, settings, site));
+    }
+    findings
+}
+
+fn site_consistency(config: &Config, settings: &Settings, site: &SiteSettings) -> Vec<Finding> {
+    let location = |key| settings.location_in("site", site.instance, key);
+    let mut findings = Vec::new();
+    let comes = !config.acme.certificates.is_empty();
+    if !site.tls.is_empty() && config.certificates.is_empty() && !comes {
+        let remedy = "write a [[certificate]] with `chain` and `key`, or [acme] with `domains`, or give --cert and \
+                      --key, or --domain";
+        findings.push(Finding::error(location("tls"), "there is no certificate", remedy));
+    }
+    for key in ["https_only", "hsts"] {
+        if site.tls.is_empty() && settings.differs("site", site.instance, key) {
+            let cause = format!("`{key}` of a site without an address in `tls`");
+            findings.push(Finding::error(
+                location(key),
+                cause,
+                "write for example tls = [\"[::]:443\"]",
+            ));
+        }
+    }
+    let plain = |listen| config.sites.iter().any(|other| other.listen.contains(listen));
+    if let Some(both) = site.tls.iter().find(|listen| plain(listen)) {
+        let cause = format!("{both} is an address for plain HTTP, too");
+        findings.push(Finding::error(location("tls"), cause, "use another port"));
+    }
+    findings
+}
+
+/// Whether the files can be used, and what about them should be looked at.
+pub(crate) fn feasibility(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    let mut certificates = Vec::new();
+    for files in &config.certificates {
+        match read_certificate(files) {
+            Ok(certificate) => {
+                findings.extend(remarks(files, settings, &certificate, now));
+                certificates.push(certificate);
+            }
+            Err(error) => {
+                let location = settings.location_in("certificate", files.instance, error.key);
+                let cause = format!("{}: {}", error.path.display(), error.cause);
+                // A start as root, or a reload by a process that has read it before, may do.
+                findings.push(match error.is_denied {
+                    true => Finding::warning(location, cause, error.remedy),
+                    false => Finding::error(location, cause, error.remedy),
+                });
+            }
+        }
+    }
+    // Names are only missing where everything could be read.
+    if certificates.len() == config.certificates.len() && !certificates.is_empty() {
+        for site in config.sites.iter().filter(|site| !site.tls.is_empty()) {
+            findings.extend(uncovered(config, site, settings, &certificates));
+        }
+    }
+    if let Some(Err(error)) = config.tls.client_authorities.as_deref().map(read_authorities) {
+        let location = settings.location("tls", error.key);
+        let cause = format!("{}: {}", error.path.display(), error.cause);
+        findings.push(Finding::error(location, cause, error.remedy));
+    }
+    findings
+}
+
+fn remarks(
+    files: &CertificateFiles,
+    settings: &Settings,
+    certificate: &Certificate,
+    now: i64,
+) -> Vec<Finding> {
+    let location = |key| settings.location_in("certificate", files.instance, key);
+    let (chain, key) = (files.chain.display(), files.key.display());
+    let mut findings = Vec::new();
+    for remark in certificate.remarks(now) {
+        let (cause, remedy) = match remark {
+            Remark::Expired(ago) => (format!("{chain} expired {} ago", days(ago)), "renew it"),
+            Remark::ExpiresSoon(left) => (format!("{chain} expires in {}", days(left)), "renew it"),
+            Remark::NotYetValid => {
+                (format!("{chain} is not valid yet"), "compare the clock with `date`, or wait")
+            }
+            Remark::Order(at) => (
+                format!("certificate {at} in {chain} has not issued the one before it"),
+                "put each certificate before the one that issued it",
+            ),
+            Remark::Incomplete(issuer) => (
+                format!("{chain} does not have the certificate of its issuer, {issuer}"),
+                "use the authority's file with the whole chain (fullchain.pem), or clients may refuse it",
+            ),
+            Remark::NoNames => {
+                (format!("{chain} is for no host"), "clients look at its subject alternative names")
+            }
+        };
+        findings.push(Finding::warning(location("chain"), cause, remedy));
+    }
+    let others =
+        fs::metadata(&files.key).is_ok_and(|about| about.permissions().mode() & 0o007 != 0);
+    if others {
+        let cause = format!("every user of this machine can read {key}");
+        findings.push(Finding::warning(location("key"), cause, format!("chmod o= {key}")));
+    }
+    findings
+}
+
+fn days(seconds: i64) -> String {
+    match seconds / (24 * 3600) {
+        0 => "less than a day".to_owned(),
+        1 => "a day".to_owned(),
+        days => format!("{days} days"),
+    }
+}
+
+/// Hosts of a site that no certificate is for.
+fn uncovered(
+    config: &Config,
+    site: &SiteSettings,
+    settings: &Settings,
+    certificates: &[Certificate],
+) -> Option<Finding> {
+    let comes = |host: &str| {
+        let parent = host.find('.').and_then(|dot| host.get(dot..));
+        config.acme.certificates.iter().flatten().any(|name| {
+            name == host || name.strip_prefix('*').is_some_and(|rest| Some(rest) == parent)
+        })
+    };
+    let covered = |host: &str| {
+        comes(host)
+            || match host.strip_prefix("*.") {
+                Some(_) => certificates.iter().any(|c| c.names().any(|name| name == host)),
+                None => certificates.iter().any(|certificate| certificate.covers(host)),
+            }
+    };
+    let is_local = |host: &str| host == "localhost" || host.parse::<IpAddr>().is_ok();
+    let missing: Vec<&str> =
+        site.hosts.iter().map(String::as_str).filter(|h| !covered(h) && !is_local(h)).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let location = settings.location_in("site", site.instance, "hosts");
+    let cause = format!("no certificate is for {}", missing.join(", "));
+    let remedy = "clients get the first certificate, and most refuse it: add a [[certificate]]";
+    Some(Finding::warning(location, cause, remedy))
+}

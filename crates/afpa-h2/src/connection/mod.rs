@@ -1,0 +1,349 @@
+//! A connection: from the client's bytes to events, and from responses to bytes for the client.
+//!
+//! [`Connection::receive`] reads frames until one concerns a stream's owner. The files below have a group of frames
+//! each: `heads` those of a request's head, `content` DATA and windows, `control` all others; `send` writes
+//! responses; `stream` knows what a stream may still do.
+
+mod content;
+mod control;
+mod heads;
+mod send;
+mod stream;
+
+use crate::budget::Bucket;
+use crate::frame::{self, ErrorCode, FrameHeader, HEADER, MAX_PAYLOAD, PREFACE, kind, setting};
+use crate::hpack::Decoder;
+use crate::limits::Limits;
+use crate::request::RequestHead;
+use heads::Block;
+use stream::{Ended, Stream, Streams, Window};
+
+/// The number of a stream: odd, because clients open them.
+pub type StreamId = u32;
+
+/// What concerns the owner of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'i> {
+    /// A request; its head is in the [`RequestHead`] that was lent.
+    Request {
+        /// Its stream.
+        id: StreamId,
+        /// Whether it has no content.
+        end: bool,
+    },
+    /// Content of a request. [`Connection::read`] makes room for more.
+    Data {
+        /// Its stream.
+        id: StreamId,
+        /// The content, without padding.
+        bytes: &'i [u8],
+        /// Whether it is the last.
+        end: bool,
+    },
+    /// The trailer section of a request, which ends it; its fields are in the [`RequestHead`] that was lent.
+    Trailers {
+        /// Its stream.
+        id: StreamId,
+    },
+    /// The stream is gone: nothing more comes, and nothing more can be sent.
+    Reset {
+        /// Which one.
+        id: StreamId,
+    },
+}
+
+/// Why a connection has to end. GOAWAY is in the output already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Fatal {
+    /// As the client is told.
+    pub code: ErrorCode,
+    /// In words.
+    pub why: &'static str,
+}
+
+impl Fatal {
+    const fn protocol(why: &'static str) -> Self {
+        Self { code: ErrorCode::Protocol, why }
+    }
+
+    const fn calm(why: &'static str) -> Self {
+        Self { code: ErrorCode::EnhanceYourCalm, why }
+    }
+}
+
+/// What has to come next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Preface,
+    /// The client's first frame.
+    Settings,
+    Frames,
+    /// A fatal error was found.
+    Dead,
+}
+
+/// How far the connection is on its way to its end (LIFECYCLE.md, invariant 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaving {
+    No,
+    /// GOAWAY was sent for no stream in particular; a PING goes round, so that requests on their way arrive.
+    Announced,
+    /// No stream beyond this one is served.
+    After(StreamId),
+}
+
+/// An HTTP/2 connection, the server's side.
+#[derive(Debug)]
+pub struct Connection {
+    limits: Limits,
+    phase: Phase,
+    output: Vec<u8>,
+    hpack: Decoder,
+    streams: Streams,
+    /// Those that ended last.
+    ended: Ended,
+    /// The newest stream that the client has opened.
+    newest: StreamId,
+    /// A field block that goes on in CONTINUATION frames.
+    block: Option<Block>,
+    /// Content that the client may send on all streams together.
+    receive: Window,
+    /// Content that we may send on all streams together.
+    send_window: i64,
+    /// What the client has said of its own side.
+    client: ClientSettings,
+    leaving: Leaving,
+    resets: Bucket,
+    overhead: Bucket,
+    /// WINDOW_UPDATE frames that the client owes us nothing for: answers to content that was sent.
+    expected_updates: u32,
+    /// Whether a field block was sent.
+    table_said: bool,
+    turn: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ClientSettings {
+    initial_window: i64,
+    max_payload: usize,
+}
+
+/// The content of our PING.
+const DRAIN_PING: [u8; 8] = *b"afpa bye";
+
+impl Connection {
+    /// A new connection; our SETTINGS are in the output already.
+    pub fn new(limits: Limits) -> Self {
+        let window = limits.stream_window.min(frame::MAX_WINDOW as u32);
+        let connection_window = i64::from(limits.connection_window).max(frame::INITIAL_WINDOW);
+        let mut output = Vec::new();
+        frame::put_settings(
+            &mut output,
+            &[
+                (setting::MAX_CONCURRENT_STREAMS, limits.streams),
+                (setting::INITIAL_WINDOW_SIZE, window),
+                (setting::MAX_HEADER_LIST_SIZE, u32::try_from(limits.head).unwrap_or(u32::MAX)),
+                (setting::ENABLE_CONNECT_PROTOCOL, 1),
+                (setting::NO_RFC7540_PRIORITIES, 1),
+            ],
+        );
+        let more = connection_window.min(frame::MAX_WINDOW) - frame::INITIAL_WINDOW;
+        if let Ok(more @ 1..) = u32::try_from(more) {
+            frame::put_window_update(&mut output, 0, more);
+        }
+        Self {
+            phase: Phase::Preface,
+            output,
+            hpack: Decoder::default(),
+            streams: Streams::default(),
+            ended: Ended::default(),
+            newest: 0,
+            block: None,
+            receive: Window::new(connection_window.min(frame::MAX_WINDOW)),
+            send_window: frame::INITIAL_WINDOW,
+            client: ClientSettings {
+                initial_window: frame::INITIAL_WINDOW,
+                max_payload: MAX_PAYLOAD,
+            },
+            leaving: Leaving::No,
+            resets: Bucket::new(limits.resets),
+            overhead: Bucket::new(limits.overhead),
+            expected_updates: 16,
+            table_said: false,
+            turn: 0,
+            limits,
+        }
+    }
+
+    /// Reads frames from the front of `input` up to the first event. Returns how many bytes were read, and the event;
+    /// without one, more bytes are needed. A request leaves its head in `head`. `now_ms` is any clock that does not go
+    /// back.
+    ///
+    /// # Errors
+    /// [`Fatal`]; send the output, then close. Nothing that arrives later is read.
+    pub fn receive<'i>(
+        &mut self,
+        input: &'i [u8],
+        head: &mut RequestHead,
+        now_ms: u64,
+    ) -> Result<(usize, Option<Event<'i>>), Fatal> {
+        let mut at = 0;
+        loop {
+            let rest = input.get(at..).unwrap_or_default();
+            match self.step(rest, head, now_ms) {
+                Ok(None) => return Ok((at, None)),
+                Ok(Some((length, None))) => at += length,
+                Ok(Some((length, event))) => return Ok((at + length, event)),
+                Err(fatal) => {
+                    self.phase = Phase::Dead;
+                    let last = self.last_served();
+                    frame::put_goaway(&mut self.output, last, fatal.code, fatal.why);
+                    return Err(fatal);
+                }
+            }
+        }
+    }
+
+    /// Whether the end of the input is within a frame or a field block.
+    pub fn is_within_head(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// Reads the preface or one frame; `None` if it has not arrived as a whole.
+    fn step<'i>(
+        &mut self,
+        input: &'i [u8],
+        head: &mut RequestHead,
+        now_ms: u64,
+    ) -> Result<Option<(usize, Option<Event<'i>>)>, Fatal> {
+        match self.phase {
+            Phase::Dead => return Ok(None),
+            Phase::Preface => return self.preface(input),
+            Phase::Settings | Phase::Frames => {}
+        }
+        let Some(header) = FrameHeader::read(input) else { return Ok(None) };
+        if header.length > MAX_PAYLOAD {
+            return Err(Fatal { code: ErrorCode::FrameSize, why: "a frame is too long" });
+        }
+        if self.phase == Phase::Settings {
+            if header.kind != kind::SETTINGS || header.has(frame::flag::ACK) {
+                return Err(Fatal::protocol("the first frame is not SETTINGS"));
+            }
+            self.phase = Phase::Frames;
+        }
+        let end = HEADER + header.length;
+        let Some(payload) = input.get(HEADER..end) else { return Ok(None) };
+        Ok(Some((end, self.frame(header, payload, head, now_ms)?)))
+    }
+
+    fn preface<'i>(&mut self, input: &[u8]) -> Result<Option<(usize, Option<Event<'i>>)>, Fatal> {
+        if let Some(arrived) = input.get(..PREFACE.len()) {
+            if arrived != PREFACE {
+                return Err(Fatal::protocol("this is not the preface of HTTP/2"));
+            }
+            self.phase = Phase::Settings;
+            return Ok(Some((PREFACE.len(), None)));
+        }
+        if PREFACE.starts_with(input) {
+            return Ok(None);
+        }
+        Err(Fatal::protocol("this is not the preface of HTTP/2"))
+    }
+
+    fn frame<'i>(
+        &mut self,
+        header: FrameHeader,
+        payload: &'i [u8],
+        head: &mut RequestHead,
+        now_ms: u64,
+    ) -> Result<Option<Event<'i>>, Fatal> {
+        if self.block.is_some() && header.kind != kind::CONTINUATION {
+            return Err(Fatal::protocol("a frame stands within a field block"));
+        }
+        match header.kind {
+            kind::DATA => self.on_data(header, payload, now_ms),
+            kind::HEADERS => self.on_headers(header, payload, head, now_ms),
+            kind::CONTINUATION => self.on_continuation(header, payload, head, now_ms),
+            kind::WINDOW_UPDATE => self.on_window_update(header, payload, now_ms),
+            kind::RST_STREAM => self.on_reset(header, payload, now_ms),
+            kind::PRIORITY => self.on_priority(header, payload, now_ms),
+            kind::SETTINGS => self.on_settings(header, payload, now_ms).map(|()| None),
+            kind::PING => self.on_ping(header, payload, now_ms).map(|()| None),
+            kind::GOAWAY => self.on_goaway(header, payload, now_ms).map(|()| None),
+            kind::PRIORITY_UPDATE => {
+                self.on_priority_update(header, payload, now_ms).map(|()| None)
+            }
+            kind::PUSH_PROMISE => Err(Fatal::protocol("a client has no promises to make")),
+            // Frames of unknown types are ignored (section 5.5), but not for nothing.
+            _ => self.charge(now_ms).map(|()| None),
+        }
+    }
+
+    /// Takes a token for a frame that is of no use to anybody.
+    fn charge(&mut self, now_ms: u64) -> Result<(), Fatal> {
+        match self.overhead.take(now_ms) {
+            true => Ok(()),
+            false => Err(Fatal::calm("too many frames that carry nothing")),
+        }
+    }
+
+    /// Takes a token for a stream that ends early.
+    fn charge_reset(&mut self, now_ms: u64) -> Result<(), Fatal> {
+        match self.resets.take(now_ms) {
+            true => Ok(()),
+            false => Err(Fatal::calm("too many streams end early")),
+        }
+    }
+
+    /// A stream error (section 5.4.2) for which the client is to blame.
+    fn fail<'i>(
+        &mut self,
+        id: StreamId,
+        code: ErrorCode,
+        now_ms: u64,
+    ) -> Result<Option<Event<'i>>, Fatal> {
+        self.charge_reset(now_ms)?;
+        frame::put_reset(&mut self.output, id, code);
+        let known = self.forget(id, true);
+        Ok(known.then_some(Event::Reset { id }))
+    }
+
+    /// Removes a stream. What was not read of its content makes room on the connection. Returns whether there was one.
+    fn forget(&mut self, id: StreamId, by_us: bool) -> bool {
+        self.ended.push(id, by_us);
+        let Some(stream) = self.streams.remove(id) else { return false };
+        self.give_room(stream.unread);
+        true
+    }
+
+    /// Whether frames of this stream are ignored, because we have said that we will not look at them.
+    fn is_beyond(&self, id: StreamId) -> bool {
+        matches!(self.leaving, Leaving::After(last) if id > last)
+    }
+
+    fn last_served(&self) -> StreamId {
+        match self.leaving {
+            Leaving::After(last) => last,
+            Leaving::No | Leaving::Announced => self.newest,
+        }
+    }
+
+    /// Whether a stream is open.
+    pub fn has(&self, id: StreamId) -> bool {
+        self.streams.get(id).is_some()
+    }
+
+    /// Whether content of a request is still to come.
+    pub fn expects_content(&self, id: StreamId) -> bool {
+        self.streams.get(id).is_some_and(|stream| stream.client_open)
+    }
+
+    /// Streams that are open.
+    pub fn open(&self) -> usize {
+        self.streams.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

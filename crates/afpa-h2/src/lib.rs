@@ -1,0 +1,29 @@
+//! HTTP/2 as a server speaks it (RFC 9113), sans-IO: bytes of the client in, events out; responses in, bytes for
+//! the client out. Nothing here reads a clock or a socket, so everything can be fuzzed, replayed and compared with
+//! another implementation.
+//!
+//! * [`frame`]: what frames look like on the wire;
+//! * [`hpack`]: header compression (RFC 7541);
+//! * [`connection`]: the connection and its streams: states, flow control both ways, budgets against floods, which
+//!   stream sends next (RFC 9218);
+//! * [`request`]: from the fields of a request to a head of HTTP/1.1, so that one parser gives all verdicts;
+//! * [`response`]: from a response of HTTP/1.1 to field blocks and content.
+//!
+//! LIFECYCLE.md in this crate has the states and the numbered invariants that comments and tests cite.
+#![forbid(unsafe_code)]
+
+mod budget;
+pub mod connection;
+pub mod frame;
+pub mod hpack;
+pub mod limits;
+pub mod priority;
+pub mod request;
+pub mod response;
+
+pub use connection::{Connection, Event, Fatal, StreamId};
+pub use frame::{ErrorCode, PREFACE};
+pub use limits::Limits;
+pub use priority::Urgency;
+pub use request::RequestHead;
+pub use response::{ResponseEvent, ResponseReader};

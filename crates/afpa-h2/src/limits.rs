@@ -1,0 +1,51 @@
+//! What one client may ask of one connection.
+
+/// Limits of a connection, with safe defaults.
+///
+/// The budgets are token buckets: a number of frames that may come at once, and how many more each second. A client
+/// that exceeds one is told ENHANCE_YOUR_CALM, and its connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Streams that may be open at a time (SETTINGS_MAX_CONCURRENT_STREAMS).
+    pub streams: u32,
+    /// Bytes of content that may arrive on one stream before they are read (SETTINGS_INITIAL_WINDOW_SIZE).
+    pub stream_window: u32,
+    /// Bytes of content that may arrive on all streams together before they are read.
+    pub connection_window: u32,
+    /// Bytes of a request head, as HTTP/1.1 would write it (SETTINGS_MAX_HEADER_LIST_SIZE). What is longer is cut, so
+    /// that it is refused for its length.
+    pub head: usize,
+    /// Bytes of a compressed field block, with all its CONTINUATION frames.
+    pub block: usize,
+    /// CONTINUATION frames of one field block.
+    pub continuations: u32,
+    /// Streams that end early: reset by the client, or by us for what the client did on them.
+    pub resets: Budget,
+    /// Frames that carry neither a request nor content nor room for content: SETTINGS, PING, PRIORITY, frames of
+    /// unknown types, empty DATA, windows that grow by little.
+    pub overhead: Budget,
+}
+
+/// So many at once, and so many more each second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// At once.
+    pub burst: u32,
+    /// Each second from then on.
+    pub per_second: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            streams: 128,
+            stream_window: 256 * 1024,
+            connection_window: 1024 * 1024,
+            head: 32 * 1024,
+            block: 64 * 1024,
+            continuations: 8,
+            resets: Budget { burst: 256, per_second: 32 },
+            overhead: Budget { burst: 1024, per_second: 128 },
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! From the fields of a request to a head of HTTP/1.1 (RFC 9113 section 8).
+//!
+//! What only HTTP/2 can get wrong is refused here, as *malformed*: pseudo-fields, upper case, fields about a connection.
+//! Everything else is written down as HTTP/1.1 would have it, and the one parser of requests gives the verdict.
+//! Nothing that is written can be read as anything but one request line and one line for each field: that is checked
+//! byte by byte.
+
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+
+use crate::priority::Urgency;
+
+/// The request is no request of HTTP/2 (RFC 9113 section 8.1.1). Its stream ends with PROTOCOL_ERROR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// How the content of a request is to be written for a reader of HTTP/1.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is none.
+    None,
+    /// As it is: Content-Length tells where it ends.
+    Length,
+    /// In chunks.
+    Chunked,
+    /// As it is: the request asks for another protocol (RFC 8441).
+    Tunnel,
+}
+
+/// What the connection itself has to know of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The content that the client has announced.
+    pub content_length: Option<u64>,
+    /// Of the response.
+    pub priority: Urgency,
+}
+
+/// A request head that is being put together. One of them serves all connections of a core, one after the other.
+#[derive(Debug)]
+pub struct RequestHead {
+    text: Vec<u8>,
+    /// Cookies come in several fields (section 8.2.3).
+    cookies: Vec<u8>,
+    /// The values of pseudo-fields, one behind the other.
+    pseudo: Vec<u8>,
+    places: [Option<Range<usize>>; PSEUDO],
+    most: usize,
+    malformed: bool,
+    /// Fields have begun; no pseudo-field may follow.
+    begun: bool,
+    content_length: Option<u64>,
+    announces_length: bool,
+    expects: bool,
+    priority: Urgency,
+    framing: Framing,
+}
+
+const PSEUDO: usize = 5;
+const METHOD: usize = 0;
+const SCHEME: usize = 1;
+const AUTHORITY: usize = 2;
+const PATH: usize = 3;
+const PROTOCOL: usize = 4;
+
+impl Default for RequestHead {
+    fn default() -> Self {
+        Self {
+            text: Vec::new(),
+            cookies: Vec::new(),
+            pseudo: Vec::new(),
+            places: Default::default(),
+            most: 0,
+            malformed: false,
+            begun: false,
+            content_length: None,
+            announces_length: false,
+            expects: false,
+            priority: Urgency::default(),
+            framing: Framing::None,
+        }
+    }
+}
+
+impl RequestHead {
+    /// The head as HTTP/1.1 has it. If it was longer than the limit, it is cut behind it.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// How the content of the request is to be written behind it.
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// Whether the request's method is HEAD.
+    pub fn asks_head(&self) -> bool {
+        self.text.starts_with(b"HEAD ")
+    }
+
+    /// Whether the client sends its content only after an answer, be it an interim one (RFC 9110 section 10.1.1) or that
+    /// of CONNECT.
+    pub fn waits_for_answer(&self) -> bool {
+        self.expects || self.framing == Framing::Tunnel || self.text.starts_with(b"CONNECT ")
+    }
+
+    pub(crate) fn begin(&mut self, most: usize) {
+        self.text.clear();
+        self.cookies.clear();
+        self.pseudo.clear();
+        self.places = Default::default();
+        self.most = most;
+        self.malformed = false;
+        self.begun = false;
+        self.content_length = None;
+        self.announces_length = false;
+        self.expects = false;
+        self.priority = Urgency::default();
+        self.framing = Framing::None;
+    }
+
+    /// Takes a field as it was decoded.
+    #[inline]
+    pub(crate) fn field(&mut self, name: &[u8], value: &[u8]) {
+        // What is cut off is not looked at: it may be a bomb.
+        if self.malformed || self.text.len() > self.most {
+            return;
+        }
+        let taken = match name.first() {
+            Some(b':') => self.pseudo_field(name, value),
+            _ => self.plain_field(name, value),
+        };
+        self.malformed |= taken.is_err();
+    }
+
+    /// Section 8.3: before all others, each once.
+    fn pseudo_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Malformed> {
+        let which = match name {
+            b":method" => METHOD,
+            b":scheme" => SCHEME,
+            b":authority" => AUTHORITY,
+            b":path" => PATH,
+            b":protocol" => PROTOCOL,
+            _ => return Err(Malformed),
+        };
+        let place = self.places.get_mut(which).ok_or(Malformed)?;
+        if self.begun || place.is_some() || self.pseudo.len() > self.most {
+            return Err(Malformed);
+        }
+        let start = self.pseudo.len();
+        self.pseudo.extend_from_slice(value);
+        *place = Some(start..self.pseudo.len());
+        Ok(())
+    }
+
+    fn plain_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Malformed> {
+        if !self.begun {
+            self.begin_fields()?;
+        }
+        if !is_name(name) || !is_value(value) {
+            return Err(Malformed);
+        }
+        match name {
+            // Section 8.2.2.
+            b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding"
+            | b"upgrade" => return Err(Malformed),
+            b"te" if value != b"trailers" => return Err(Malformed),
+            b"cookie" => {
+                if !self.cookies.is_empty() {
+                    self.cookies.extend_from_slice(b"; ");
+                }
+                self.cookies.extend_from_slice(value);
+                // They count in the limit before they are written.
+                self.cookies.truncate(self.most + 1);
+                return Ok(());
+            }
+            b"host" if !self.value(AUTHORITY).is_empty() => {
+                // Two names for one request are an attack on somebody (section 8.3.1).
+                let same = self.value(AUTHORITY).eq_ignore_ascii_case(value);
+                return if same { Ok(()) } else { Err(Malformed) };
+            }
+            b"content-length" => {
+                self.announces_length = true;
+                // What is no number, or stands twice, is refused by the parser.
+                self.content_length = number(value);
+            }
+            b"expect" => self.expects = true,
+            b"priority" => self.priority = Urgency::parse(value),
+            _ => {}
+        }
+        self.put_line(name, value);
+        Ok(())
+    }
+
+    /// The pseudo-fields are complete: writes the request line and Host.
+    fn begin_fields(&mut self) -> Result<(), Malformed> {
+        self.begun = true;
+        let Self { text, pseudo, places, .. } = self;
+        let value = |which: usize| {
+            let place = places.get(which).cloned().flatten();
+            place.and_then(|place| pseudo.get(place))
+        };
+        let Some(method) = value(METHOD) else {
+            // Trailers have none at all, which `finish` makes sure of.
+            return if pseudo.is_empty() { Ok(()) } else { Err(Malformed) };
+        };
+        let (scheme, authority, path) = (value(SCHEME), value(AUTHORITY), value(PATH));
+        if !is_word(method) || !authority.is_none_or(is_value) {
+            return Err(Malformed);
+        }
+        let protocol = value(PROTOCOL);
+        let is_connect = method == b"CONNECT";
+        let (method, target): (&[u8], _) = match (protocol, is_connect) {
+            // Section 8.5: neither scheme nor path.
+            (None, true) if scheme.is_none() && path.is_none() => (method, authority),
+            (None, false) => (method, path_of(scheme, path)),
+            // RFC 8441 section 4. What we have no counterpart for, the parser knows as a CONNECT.
+            (Some(b"websocket"), true) => (b"GET", path_of(scheme, path)),
+            (Some(_), true) if path_of(scheme, path).is_some() => (method, authority),
+            _ => return Err(Malformed),
+        };
+        let target = target.filter(|target| is_word(target)).ok_or(Malformed)?;
+        text.extend_from_slice(method);
+        text.push(b' ');
+        text.extend_from_slice(target);
+        text.extend_from_slice(b" HTTP/1.1\r\n");
+        if let Some(authority @ [_, ..]) = authority {
+            text.extend_from_slice(b"Host: ");
+            text.extend_from_slice(authority);
+            text.extend_from_slice(b"\r\n");
+        }
+        if protocol == Some(b"websocket") {
+            self.framing = Framing::Tunnel;
+            text.extend_from_slice(
+                b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: ",
+            );
+            put_key(text);
+            text.extend_from_slice(b"\r\n");
+        }
+        Ok(())
+    }
+
+    /// Completes a request. `end`: it has no content.
+    pub(crate) fn finish(&mut self, end: bool) -> Result<Asked, Malformed> {
+        if !self.begun && !self.malformed {
+            self.malformed = self.begin_fields().is_err();
+        }
+        let announced = self.content_length.unwrap_or_default();
+        if self.malformed || self.places.get(METHOD).is_none_or(Option::is_none) {
+            return Err(Malformed);
+        }
+        let is_tunnel = self.framing == Framing::Tunnel;
+        if (end && (announced > 0 || is_tunnel)) || (is_tunnel && self.announces_length) {
+            return Err(Malformed);
+        }
+        self.put_cookies();
+        if !end && !is_tunnel {
+            self.framing = match self.announces_length {
+                true => Framing::Length,
+                false => Framing::Chunked,
+            };
+        }
+        if self.framing == Framing::Chunked {
+            // It is not the name of a field that the client may use, so it stands only once.
+            self.text.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        }
+        self.cut_or_end();
+        Ok(Asked { content_length: self.content_length, priority: self.priority })
+    }
+
+    /// Completes a trailer section: field lines, without the blank line.
+    pub(crate) fn finish_trailers(&mut self) -> Result<(), Malformed> {
+        self.put_cookies();
+        let too_long = self.text.len() > self.most;
+        if self.malformed || too_long || !self.pseudo.is_empty() || self.announces_length {
+            return Err(Malformed);
+        }
+        Ok(())
+    }
+
+    fn put_cookies(&mut self) {
+        if !self.cookies.is_empty() {
+            let cookies = std::mem::take(&mut self.cookies);
+            self.put_line(b"cookie", &cookies);
+            self.cookies = cookies;
+        }
+    }
+
+    fn put_line(&mut self, name: &[u8], value: &[u8]) {
+        self.text.reserve(name.len() + value.len() + 4);
+        self.text.extend_from_slice(name);
+        self.text.extend_from_slice(b": ");
+        self.text.extend_from_slice(value);
+        self.text.extend_from_slice(b"\r\n");
+    }
+
+    /// A head beyond the limit is left without its end: it cannot be taken for a whole one.
+    fn cut_or_end(&mut self) {
+        if self.text.len() > self.most {
+            self.text.truncate(self.most + 1);
+        } else {
+            self.text.extend_from_slice(b"\r\n");
+        }
+    }
+
+    fn value(&self, which: usize) -> &[u8] {
+        let place = self.places.get(which).cloned().flatten();
+        place.and_then(|place| self.pseudo.get(place)).unwrap_or_default()
+    }
+}
+
+/// The path of a scheme that is served; it is never empty (section 8.3.1), and never an absolute form.
+fn path_of<'a>(scheme: Option<&[u8]>, path: Option<&'a [u8]>) -> Option<&'a [u8]> {
+    let known = matches!(scheme?, b"http" | b"https");
+    path.filter(|path| known && (path.starts_with(b"/") || *path == b"*"))
+}
+
+/// A name of section 8.2.1: a token without upper case.
+#[inline]
+fn is_name(name: &[u8]) -> bool {
+    const GOOD: [bool; 256] = {
+        let mut good = [false; 256];
+        let others = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz";
+        let mut at = 0;
+        while at < others.len() {
+            good[others[at] as usize] = true;
+            at += 1;
+        }
+        good
+    };
+    !name.is_empty() && name.iter().fold(true, |good, byte| good & GOOD[usize::from(*byte)])
+}
+
+/// A value that section 8.2.1 allows. Other control characters are the parser's concern.
+#[inline]
+fn is_value(value: &[u8]) -> bool {
+    let inner = value.iter().fold(true, |good, byte| good & !matches!(byte, 0 | b'\r' | b'\n'));
+    let edge = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    inner && !edge(value.first()) && !edge(value.last())
+}
+
+/// Bytes that end neither a word nor a line.
+fn is_word(word: &[u8]) -> bool {
+    !word.is_empty() && word.iter().fold(true, |good, byte| good & (*byte > b' ' && *byte != 0x7f))
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let is_plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    str::from_utf8(digits).ok().filter(|_| is_plain)?.parse().ok()
+}
+
+/// Sixteen random bytes in base 64 (RFC 6455 section 4.1). The server's answer to them is not needed, because frames
+/// of HTTP/2 cannot be mistaken for a handshake.
+fn put_key(out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let half = || u128::from(RandomState::new().hash_one(()));
+    let bits = half() << 64 | half();
+    // 128 bits are 21 digits of 6 bits and one of 2.
+    for at in 0..22 {
+        let digit = if at == 21 { bits << 4 } else { bits >> (122 - 6 * at) };
+        out.extend(DIGITS.get((digit & 63) as usize));
+    }
+    out.extend_from_slice(b"==");
+}
+
+#[cfg(test)]
+mod tests;

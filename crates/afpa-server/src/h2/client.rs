@@ -1,0 +1,214 @@
+//! One stream, as the engine lends it to the module for an exchange with a server.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use afpa_framework::{ClientStream, Module, Now, Timeouts};
+use afpa_h2::{ErrorCode, ResponseEvent, ResponseReader, StreamId};
+
+use super::mux::{KEPT, Mux};
+use crate::connection::millis;
+use crate::worker::Worker;
+
+/// A stream that looks like the connection of a client of HTTP/1.1 to which one request belongs.
+pub(super) struct StreamClient<M: Module> {
+    worker: Rc<Worker<M>>,
+    mux: Rc<RefCell<Mux>>,
+    id: StreamId,
+    /// Index of its entry in the worker's table, for its deadlines.
+    entry: usize,
+    reader: ResponseReader,
+    /// What was given back; it belongs to no request, because a stream has one only.
+    surplus: Vec<u8>,
+    broken: bool,
+}
+
+impl<M: Module> StreamClient<M> {
+    pub(super) fn new(
+        worker: Rc<Worker<M>>,
+        mux: Rc<RefCell<Mux>>,
+        id: StreamId,
+        reader: ResponseReader,
+        listener: u32,
+    ) -> Self {
+        let entry = worker.table.enter(listener);
+        Self { worker, mux, id, entry, reader, surplus: Vec::new(), broken: false }
+    }
+
+    /// Sends all of `bytes`, whether or not the client takes them now: the error page of an exchange that failed.
+    pub(super) fn send_rest(&mut self, bytes: &[u8]) {
+        if self.convey(bytes).is_err() {
+            self.broken = true;
+        }
+    }
+
+    /// The exchange is over: so is the response, or it is incomplete.
+    pub(super) fn finish(self) {
+        let mut mux = self.mux.borrow_mut();
+        let whole = self.reader.is_done() || (self.reader.ends_with_bytes() && !self.broken);
+        let Some(stream) = mux.streams.get_mut(&self.id) else { return };
+        stream.upload = None;
+        if whole {
+            stream.whole = true;
+            mux.announce(self.id);
+        } else {
+            mux.reset(self.id, ErrorCode::Internal);
+        }
+        mux.wake();
+    }
+
+    /// Reads a response, and gives the stream what it says.
+    fn convey(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let broken = || io::Error::from(io::ErrorKind::InvalidData);
+        let mut mux = self.mux.borrow_mut();
+        while !bytes.is_empty() {
+            let (n, event) = self.reader.read(bytes).map_err(|_| broken())?;
+            bytes = bytes.get(n..).unwrap_or_default();
+            let block = self.reader.block();
+            let Mux { connection, streams, .. } = &mut *mux;
+            let stream = streams.get_mut(&self.id).ok_or_else(broken)?;
+            match event {
+                Some(ResponseEvent::Head { end, .. }) => {
+                    connection.send_head(self.id, end, |out| out.extend_from_slice(block));
+                    if end {
+                        mux.remove(self.id);
+                    }
+                }
+                Some(ResponseEvent::Content { bytes, end }) => {
+                    if stream.left() == 0 {
+                        let timeout = self.worker.settings.borrow().write_timeout;
+                        let now = self.worker.clock.cached_now().steady_ms();
+                        stream.deadline_ms = now + millis(timeout);
+                    }
+                    stream.bytes.extend_from_slice(bytes);
+                    stream.whole |= end;
+                    mux.announce(self.id);
+                }
+                Some(ResponseEvent::Trailers) => {
+                    stream.trailers = Some(block.to_vec());
+                    stream.whole = true;
+                    mux.announce(self.id);
+                }
+                None => {}
+            }
+        }
+        mux.wake();
+        Ok(())
+    }
+}
+
+impl<M: Module> Drop for StreamClient<M> {
+    fn drop(&mut self) {
+        self.worker.table.leave(self.entry);
+    }
+}
+
+fn gone() -> io::Error {
+    io::ErrorKind::BrokenPipe.into()
+}
+
+impl<M: Module> ClientStream for StreamClient<M> {
+    fn arrived(&self) -> &[u8] {
+        &self.surplus
+    }
+
+    fn consume(&mut self, n: usize) {
+        self.surplus.drain(..n.min(self.surplus.len()));
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut mux = self.mux.borrow_mut();
+        let Some(stream) = mux.streams.get_mut(&self.id) else {
+            return Poll::Ready(Err(gone()));
+        };
+        let Some(upload) = &mut stream.upload else { return Poll::Ready(Ok(0)) };
+        if upload.arrived.is_empty() {
+            if upload.done && upload.is_tunnel() {
+                return Poll::Ready(Ok(0));
+            }
+            stream.receiver = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let (n, read) = upload.take(room);
+        mux.connection.read(self.id, read);
+        // The client is told of the room that this has made.
+        mux.wake();
+        Poll::Ready(Ok(n))
+    }
+
+    fn give_back(&mut self, bytes: &[u8]) {
+        self.surplus.extend_from_slice(bytes);
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self.mux.borrow_mut().streams.get_mut(&self.id) {
+            Some(stream) => {
+                stream.receiver = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            // A response that was sent as a whole takes its stream with it.
+            None if self.reader.is_done() => Poll::Pending,
+            None => Poll::Ready(()),
+        }
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        _more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let n = {
+            let mut mux = self.mux.borrow_mut();
+            let Some(stream) = mux.streams.get_mut(&self.id) else {
+                return Poll::Ready(Err(gone()));
+            };
+            let waiting = stream.bytes.len() - stream.at;
+            if waiting >= KEPT {
+                stream.sender = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            bytes.len().min(KEPT - waiting)
+        };
+        let sent = self.convey(bytes.get(..n).unwrap_or_default());
+        self.broken |= sent.is_err();
+        Poll::Ready(sent.map(|()| n))
+    }
+
+    fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut mux = self.mux.borrow_mut();
+        if let Some(stream) = mux.streams.get_mut(&self.id) {
+            stream.whole = true;
+            mux.announce(self.id);
+            mux.wake();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn reset_at_end(&mut self) {
+        self.broken = true;
+    }
+
+    fn now(&self) -> Now {
+        self.worker.clock.now()
+    }
+
+    fn cached_now(&self) -> Now {
+        self.worker.clock.cached_now()
+    }
+
+    fn timeouts(&self) -> Timeouts {
+        let settings = self.worker.settings.borrow();
+        Timeouts { body: settings.body_timeout, write: settings.write_timeout }
+    }
+
+    fn wait_until(&mut self, steady_ms: Option<u64>) {
+        self.worker.table.set(self.entry, steady_ms, false);
+    }
+
+    fn is_over(&self, cx: &mut Context<'_>) -> bool {
+        self.worker.table.wait(self.entry, cx.waker())
+    }
+}

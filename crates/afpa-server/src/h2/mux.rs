@@ -1,0 +1,251 @@
+//! The streams of a connection: what each has to send, and what has arrived for it.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::task::Waker;
+
+use afpa_cache::root::resident;
+use afpa_framework::{Part, Receipt};
+use afpa_h2::request::Framing;
+use afpa_h2::{Connection, ErrorCode, StreamId};
+
+use crate::connection::verify;
+
+/// Protocol state and streams, shared by the connection's task and those of its streams.
+pub(super) struct Mux {
+    pub(super) connection: Connection,
+    /// Streams whose response is not in the output as a whole.
+    pub(super) streams: HashMap<StreamId, StreamState>,
+    /// The connection's task, while it waits.
+    pub(super) waker: Option<Waker>,
+}
+
+/// A stream whose response is not complete.
+#[derive(Default)]
+pub(super) struct StreamState {
+    /// Content that waits to be sent, in memory.
+    pub(super) bytes: Vec<u8>,
+    /// Of these, already sent.
+    pub(super) at: usize,
+    /// Content behind it.
+    pub(super) parts: VecDeque<Part>,
+    /// The end of a part that is known to be resident.
+    pub(super) resident_to: u64,
+    /// Nothing follows what is here.
+    pub(super) whole: bool,
+    /// The field block of a head that waits until the request has arrived as a whole, and how much of its content has.
+    pub(super) held: Option<Held>,
+    /// A field block that follows the content.
+    pub(super) trailers: Option<Vec<u8>>,
+    /// Content bytes that were sent.
+    pub(super) sent: u64,
+    pub(super) receipt: Option<Box<Receipt>>,
+    /// Steady milliseconds by which some of what waits has to be sent.
+    pub(super) deadline_ms: u64,
+    /// The content of the request, if a server gets it.
+    pub(super) upload: Option<Upload>,
+    /// The stream's task, while it waits for the client to take what it has given.
+    pub(super) sender: Option<Waker>,
+    /// The stream's task, while it waits for content, or for the client to go.
+    pub(super) receiver: Option<Waker>,
+}
+
+/// The head of an answer, and whether it is all of it.
+pub(super) struct Held {
+    pub(super) block: Vec<u8>,
+    pub(super) end: bool,
+    /// Content of the request that has arrived.
+    pub(super) arrived: u64,
+}
+
+/// Content of a request, framed as HTTP/1.1 frames it.
+pub(super) struct Upload {
+    framing: Framing,
+    pub(super) arrived: Vec<u8>,
+    /// Bytes of content in it for which the client has no room yet.
+    credit: usize,
+    pub(super) done: bool,
+}
+
+/// What came of filling a DATA frame.
+pub(super) enum Filled {
+    /// Its content is in the output.
+    Bytes,
+    /// A helper thread has to read the file first, from there on.
+    NotResident(Arc<File>, u64, u64),
+    /// The content is not what was announced.
+    Broken,
+}
+
+/// How much of a file is made resident at a time.
+const CHUNK: u64 = 2 * 1024 * 1024;
+
+/// Content of a server that a stream keeps for its client; then the server waits.
+pub(super) const KEPT: usize = 64 * 1024;
+
+impl Mux {
+    /// Tells the connection's task that there is something to send.
+    pub(super) fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Says anew what a stream has to send.
+    pub(super) fn announce(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get(&id).filter(|stream| stream.held.is_none()) else {
+            return;
+        };
+        let left = stream.left();
+        self.connection.set_pending(id, (left > 0 || stream.whole).then_some(left));
+    }
+
+    /// Sends an answer that was held back.
+    pub(super) fn release(&mut self, id: StreamId) {
+        let held = self.streams.get_mut(&id).and_then(|stream| stream.held.take());
+        let Some(Held { block, end, .. }) = held else { return };
+        self.connection.send_head(id, end, |to| to.extend_from_slice(&block));
+        if end {
+            self.remove(id);
+        } else {
+            self.announce(id);
+        }
+    }
+
+    /// Removes a stream, and tells its task.
+    pub(super) fn remove(&mut self, id: StreamId) -> Option<StreamState> {
+        let stream = self.streams.remove(&id)?;
+        stream.wake_all();
+        Some(stream)
+    }
+
+    /// Ends a stream for a reason of ours.
+    pub(super) fn reset(&mut self, id: StreamId, code: ErrorCode) -> Option<StreamState> {
+        self.connection.reset(id, code);
+        self.remove(id)
+    }
+}
+
+impl StreamState {
+    /// Bytes that wait to be sent.
+    pub(super) fn left(&self) -> u64 {
+        let parts: u64 = self.parts.iter().map(Part::len).sum();
+        (self.bytes.len() - self.at) as u64 + parts
+    }
+
+    /// Whether the next step is the client's: to take content, or to send that of its request.
+    pub(super) fn waits_for_client(&self) -> bool {
+        self.held.is_some() || self.left() > 0
+    }
+
+    fn wake_all(&self) {
+        for waker in [&self.sender, &self.receiver].into_iter().flatten() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Appends content to `out`, as much as there is room for. A file's version is looked at behind each read, so what
+    /// was read before is of the version that was announced (see `connection/file.rs`).
+    pub(super) fn fill(&mut self, out: &mut Vec<u8>, mut room: usize) -> Filled {
+        let begin = out.len();
+        while room > 0 {
+            let waiting = self.bytes.get(self.at..).unwrap_or_default();
+            if !waiting.is_empty() {
+                let n = room.min(waiting.len());
+                out.extend_from_slice(waiting.get(..n).unwrap_or_default());
+                self.at += n;
+                room -= n;
+                if self.at == self.bytes.len() {
+                    self.bytes.clear();
+                    self.at = 0;
+                }
+                continue;
+            }
+            let Some(part) = self.parts.front_mut() else { return Filled::Bytes };
+            let n = part.len().min(room as u64) as usize;
+            match part {
+                Part::Bytes(bytes) => out.extend(bytes.get(..n).into_iter().flatten()),
+                Part::Pinned(object, range) => {
+                    out.extend(object.get(range.start..range.start + n).into_iter().flatten());
+                }
+                Part::File { file, stamp, range } => {
+                    if range.start >= self.resident_to || self.resident_to > range.end {
+                        self.resident_to = range.end.min(range.start + CHUNK);
+                        let length = self.resident_to - range.start;
+                        if !resident(file, range.start, length) {
+                            if out.len() > begin {
+                                // What is there goes first; then this is looked at again.
+                                self.resident_to = 0;
+                                return Filled::Bytes;
+                            }
+                            return Filled::NotResident(Arc::clone(file), range.start, length);
+                        }
+                    }
+                    let before = out.len();
+                    out.resize(before + n, 0);
+                    let place = out.get_mut(before..).unwrap_or_default();
+                    if file.read_exact_at(place, range.start).is_err() || !verify(file, stamp) {
+                        return Filled::Broken;
+                    }
+                }
+            }
+            part.advance(n as u64);
+            room -= n;
+            if part.is_empty() {
+                self.parts.pop_front();
+                self.resident_to = 0;
+            }
+        }
+        Filled::Bytes
+    }
+}
+
+impl Upload {
+    pub(super) fn new(framing: Framing, done: bool) -> Self {
+        Self { framing, arrived: Vec::new(), credit: 0, done }
+    }
+
+    /// Content has arrived.
+    pub(super) fn push(&mut self, bytes: &[u8], end: bool) {
+        self.credit += bytes.len();
+        if self.framing == Framing::Chunked && !bytes.is_empty() {
+            self.arrived.extend_from_slice(format!("{:x}\r\n", bytes.len()).as_bytes());
+            self.arrived.extend_from_slice(bytes);
+            self.arrived.extend_from_slice(b"\r\n");
+        } else {
+            self.arrived.extend_from_slice(bytes);
+        }
+        if end {
+            self.end(b"");
+        }
+    }
+
+    /// The content has ended, with these lines of fields.
+    pub(super) fn end(&mut self, trailers: &[u8]) {
+        self.done = true;
+        if self.framing == Framing::Chunked {
+            self.arrived.extend_from_slice(b"0\r\n");
+            self.arrived.extend_from_slice(trailers);
+            self.arrived.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Moves what has arrived. Returns how many bytes of it, and for how many bytes of content the client has room again.
+    pub(super) fn take(&mut self, room: &mut [u8]) -> (usize, usize) {
+        let n = room.len().min(self.arrived.len());
+        if let (Some(room), Some(arrived)) = (room.get_mut(..n), self.arrived.get(..n)) {
+            room.copy_from_slice(arrived);
+        }
+        self.arrived.drain(..n);
+        let read = if self.arrived.is_empty() { self.credit } else { n.min(self.credit) };
+        self.credit -= read;
+        (n, read)
+    }
+
+    /// Whether the end of the stream itself is the end of the content.
+    pub(super) fn is_tunnel(&self) -> bool {
+        self.framing == Framing::Tunnel
+    }
+}

@@ -1,0 +1,158 @@
+//! *Send response*: content by priority into DATA frames, and the output to the client.
+
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use afpa_cache::root::fetch;
+use afpa_framework::{Module, Priority};
+use afpa_h2::{ErrorCode, StreamId};
+
+use super::mux::{Filled, KEPT, Mux};
+use super::{H2, OUTPUT, Outcome};
+use crate::connection::End;
+use crate::transport::Transport;
+use crate::turns::Claim;
+
+impl<M: Module, T: Transport> H2<M, T> {
+    /// Fills the output with content, as far as the windows allow. Returns whether there is output now.
+    pub(super) fn pump(&mut self, cx: &mut Context<'_>) -> bool {
+        let mux = Rc::clone(&self.mux);
+        loop {
+            let next = {
+                let mut mux = mux.borrow_mut();
+                if self.ends.is_some() || mux.connection.output().len() >= OUTPUT {
+                    break;
+                }
+                mux.connection.next_to_send()
+            };
+            let Some((id, room)) = next else { break };
+            if !self.has_turn(cx, id) {
+                break;
+            }
+            self.send_some(id, room);
+        }
+        let mut mux = mux.borrow_mut();
+        let output = mux.connection.output();
+        if !output.is_empty() {
+            std::mem::swap(&mut self.sending, output);
+            self.times.blocked_ms = None;
+        }
+        !self.sending.is_empty()
+    }
+
+    /// Whether this connection's long responses may go on, among those of the core.
+    fn has_turn(&mut self, cx: &mut Context<'_>, id: StreamId) -> bool {
+        let worker = &self.inner.worker;
+        let bytes_left =
+            self.mux.borrow().streams.get(&id).map_or(0, super::mux::StreamState::left);
+        let claim = Claim { priority: Priority::Normal, bytes_left };
+        self.ticket.poll(cx, claim, || worker.clock.now().steady_ms()).is_ready()
+    }
+
+    /// One DATA frame of a stream, or its end.
+    fn send_some(&mut self, id: StreamId, room: usize) {
+        let worker = Rc::clone(&self.inner.worker);
+        let now = worker.clock.cached_now();
+        let mut mux = self.mux.borrow_mut();
+        let Mux { connection, streams, .. } = &mut *mux;
+        let Some(stream) = streams.get_mut(&id) else {
+            connection.set_pending(id, None);
+            return;
+        };
+        let start = connection.begin_data();
+        let filled = stream.fill(connection.output(), room);
+        let length = connection.output().len().saturating_sub(start + afpa_h2::frame::HEADER);
+        stream.sent += length as u64;
+        let left = stream.left();
+        let is_last = stream.whole && left == 0;
+        match filled {
+            Filled::Bytes => {}
+            Filled::NotResident(file, at, length) => {
+                connection.output().truncate(start);
+                // The stream waits; others go on.
+                connection.set_pending(id, None);
+                let helpers = worker.helpers.clone();
+                self.tasks.spawn_local(async move {
+                    // If no helper is free, the core reads the file itself: slower, but correct.
+                    let _ = helpers.run(move || fetch(&file, at, length)).await;
+                    Outcome::Resident(id)
+                });
+                return;
+            }
+            Filled::Broken => {
+                connection.output().truncate(start);
+                worker.counters.aborted.add(1);
+                mux.connection.reset(id, ErrorCode::Internal);
+                drop(mux);
+                self.on_reset(id, now);
+                return;
+            }
+        }
+        let trailers = if is_last { stream.trailers.take() } else { None };
+        connection.end_data(start, id, is_last && trailers.is_none());
+        if let Some(trailers) = trailers {
+            connection.send_head(id, true, |out| out.extend_from_slice(&trailers));
+        }
+        worker.turns.sent(length);
+        if is_last {
+            drop(mux);
+            self.on_reset(id, now);
+            return;
+        }
+        stream.deadline_ms = self.times.write_deadline(now);
+        if stream.bytes.len() - stream.at < KEPT / 2
+            && let Some(sender) = stream.sender.take()
+        {
+            sender.wake();
+        }
+        connection.set_pending(id, (left > 0).then_some(left));
+        if left > 0 && length == room && connection.charge_short(length, now.steady_ms()).is_err() {
+            self.ends = Some(End::Finished);
+        }
+    }
+
+    /// Sends the output. Ready when all of it was sent.
+    pub(super) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        while !self.sending.is_empty() {
+            let Self { inner, sending, .. } = self;
+            let sent = if self.sent == 0 && self.times.blocked_ms.is_none() {
+                let sent = inner.transport.poll_send_gathered(cx, sending, false);
+                self.handed_over = sent.is_pending();
+                sent
+            } else {
+                let rest = sending.get(self.sent..).unwrap_or_default();
+                inner.transport.poll_send(cx, rest, false)
+            };
+            let n = match sent {
+                Poll::Ready(Ok(n)) => n,
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Gone)),
+                Poll::Pending => return Poll::Pending,
+            };
+            inner.worker.counters.sent_bytes.add(n as u64);
+            self.sent += n;
+            if self.sent >= self.sending.len() {
+                self.sent = 0;
+                self.times.blocked_ms = None;
+                self.sending.clear();
+                if self.sending.capacity() > 2 * OUTPUT {
+                    self.sending = Vec::new();
+                }
+            } else {
+                // From now on it waits for the client, for so long at most.
+                let now = inner.worker.clock.now();
+                self.times.blocked_ms = Some(self.times.write_deadline(now));
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Streams that have content and have not been able to send any for too long.
+    pub(super) fn stalled(&self, now_ms: u64) -> Vec<StreamId> {
+        let mux = self.mux.borrow();
+        let is_stalled = |stream: &super::mux::StreamState| {
+            stream.waits_for_client() && stream.deadline_ms <= now_ms
+        };
+        let stalled = mux.streams.iter().filter(|(_, stream)| is_stalled(stream));
+        stalled.map(|(id, _)| *id).collect()
+    }
+}

@@ -1,0 +1,231 @@
+//! From a request to its answer: the module's state functions, in the order of the state diagram.
+
+use std::rc::Rc;
+
+use afpa_framework::{Cached, Derived, Event as Step, Miss, Module, Now, Outbox};
+use afpa_h2::request::Framing;
+use afpa_h2::{ErrorCode, RequestHead, ResponseEvent, ResponseReader, StreamId};
+
+use super::client::StreamClient;
+use super::mux::{Held, Mux, StreamState, Upload};
+use super::{Asked, H2, Outcome};
+use crate::connection::{Walk, millis};
+use crate::transport::Transport;
+
+impl<M: Module, T: Transport> H2<M, T> {
+    /// Derives a request and its answer, as far as the cache has it.
+    pub(super) fn on_request(&mut self, id: StreamId, end: bool, head: &RequestHead, now: Now) {
+        let worker = Rc::clone(&self.inner.worker);
+        let mut module = worker.module.borrow_mut();
+        let mut out = worker.outbox.borrow_mut();
+        let mut walk = Walk::begin();
+        let mut slots = M::Slots::default();
+        let data = &mut self.inner.data;
+        let asked = Asked { id, head: head.asks_head(), early: head.waits_for_answer() };
+        let miss = match module.derive_request(data, now, head.text(), &mut slots, &mut out) {
+            Derived::Request(request, _) => {
+                walk.on(Step::Request);
+                match module.derive_cached_response(data, now, &request, &mut out) {
+                    Cached::Hit(persistence) => {
+                        walk.on(Step::Hit);
+                        Some(Miss::Answered(persistence))
+                    }
+                    Cached::Miss(routed) => {
+                        walk.on(Step::Miss);
+                        Some(M::derive_miss_response(routed, data, &mut out))
+                    }
+                }
+            }
+            Derived::Refused => None,
+            Derived::Incomplete(_) | Derived::Skipped(_) => {
+                debug_assert!(false, "a head that is complete, or too long, is neither");
+                self.mux.borrow_mut().reset(id, ErrorCode::EnhanceYourCalm);
+                return;
+            }
+        };
+        match miss {
+            // Content that nobody wants need not be waited for.
+            None => self.answer(Asked { early: true, ..asked }, &mut out),
+            Some(Miss::Answered(_)) => {
+                worker.counters.answered.add(1);
+                self.answer(asked, &mut out);
+            }
+            Some(Miss::Uncached(request)) => {
+                if self.may_begin(id) {
+                    let work = module.derive_uncached_response(now, request, &worker.helpers);
+                    let work = async move { Outcome::Loaded(asked, work.await) };
+                    self.tasks.spawn_local(work);
+                }
+            }
+            Some(Miss::Remote(request)) => {
+                if self.may_begin(id) {
+                    let upload = Some(Upload::new(head.framing(), end));
+                    let stream = StreamState { upload, ..StreamState::default() };
+                    self.mux.borrow_mut().streams.insert(id, stream);
+                    let is_tunnel = head.framing() == Framing::Tunnel;
+                    let reader = ResponseReader::new(asked.head, is_tunnel);
+                    self.exchange(id, request, reader);
+                }
+            }
+        }
+        out.clear();
+    }
+
+    /// Whether another stream may get a task. A client that resets its streams may have ended more of them than their
+    /// tasks have: it has to wait.
+    fn may_begin(&mut self, id: StreamId) -> bool {
+        let worker = &self.inner.worker;
+        let most = worker.settings.borrow().http2.streams as usize * 2;
+        if self.tasks.len() >= most {
+            self.mux.borrow_mut().reset(id, ErrorCode::Refused);
+            return false;
+        }
+        worker.counters.left_for_thread.add(1);
+        true
+    }
+
+    fn exchange(&mut self, id: StreamId, request: M::Remote, reader: ResponseReader) {
+        let worker = Rc::clone(&self.inner.worker);
+        let mux = Rc::clone(&self.mux);
+        let listener = self.inner.worker.table.listener(self.inner.entry);
+        self.tasks.spawn_local(async move {
+            let mut client = StreamClient::new(Rc::clone(&worker), mux, id, reader, listener);
+            let work = worker.module.borrow_mut().derive_remote_response(request, &mut client);
+            let exchanged = work.await;
+            Outcome::Exchanged(exchanged, client)
+        });
+    }
+
+    /// A stream's task has ended. `None`: it has panicked, which was reported.
+    pub(super) fn on_outcome(&mut self, outcome: Option<Outcome<M>>) {
+        let worker = Rc::clone(&self.inner.worker);
+        let mut module = worker.module.borrow_mut();
+        let mut out = worker.outbox.borrow_mut();
+        let data = &mut self.inner.data;
+        match outcome {
+            Some(Outcome::Loaded(asked, loaded)) => {
+                let now = worker.clock.now();
+                module.finish_uncached(data, now, loaded, &mut out);
+                drop(module);
+                self.answer(asked, &mut out);
+            }
+            Some(Outcome::Exchanged(exchanged, mut client)) => {
+                let now = worker.clock.cached_now();
+                module.finish_remote(data, now, exchanged, &mut out);
+                client.send_rest(&out.bytes);
+                client.finish();
+            }
+            Some(Outcome::Resident(id)) => self.mux.borrow_mut().announce(id),
+            None => {}
+        }
+        out.clear();
+    }
+
+    /// Gives a stream the answer in the outbox: one head, and content whose length it says.
+    fn answer(&mut self, asked: Asked, out: &mut Outbox) {
+        let Asked { id, head, early } = asked;
+        let Self { reader, mux, .. } = self;
+        let mut mux = mux.borrow_mut();
+        reader.renew(head);
+        let Ok((n, Some(ResponseEvent::Head { interim: false, end }))) = reader.read(&out.bytes)
+        else {
+            debug_assert!(false, "an answer begins with a head");
+            mux.reset(id, ErrorCode::Internal);
+            return;
+        };
+        if !mux.connection.has(id) {
+            return;
+        }
+        let held = (mux.connection.expects_content(id) && !early).then(|| Held {
+            block: reader.block().to_vec(),
+            end,
+            arrived: 0,
+        });
+        if held.is_none() {
+            mux.connection.send_head(id, end, |to| to.extend_from_slice(reader.block()));
+            if end {
+                return;
+            }
+        }
+        let content = out.bytes.get(n..).unwrap_or_default();
+        let at_once = out.parts.is_empty()
+            && held.is_none()
+            && content.len() <= mux.connection.room(id)
+            && (mux.streams.is_empty() || !mux.connection.has_pending());
+        if at_once {
+            debug_assert_eq!(reader.content_left(), Some(content.len() as u64));
+            mux.connection.send_data(id, content, true);
+            return;
+        }
+        let worker = &self.inner.worker;
+        if !out.parts.is_empty() {
+            worker.counters.long_answers.add(1);
+        }
+        let now = worker.clock.cached_now();
+        let deadline_ms = match held {
+            Some(_) => now.steady_ms() + millis(worker.settings.borrow().body_timeout),
+            None => self.times.write_deadline(now),
+        };
+        let stream = StreamState {
+            bytes: content.to_vec(),
+            parts: std::mem::take(&mut out.parts),
+            whole: true,
+            receipt: out.receipt.take(),
+            held,
+            deadline_ms,
+            ..StreamState::default()
+        };
+        mux.streams.insert(id, stream);
+        mux.announce(id);
+    }
+
+    /// Content of a request. Servers read it; an answer of our own waits for its end, because only then it is certain
+    /// that the request was well-formed. It does not wait for more than a window of it.
+    pub(super) fn on_data(&mut self, id: StreamId, bytes: &[u8], end: bool) {
+        let worker = &self.inner.worker;
+        let mut mux = self.mux.borrow_mut();
+        let length = bytes.len();
+        let Mux { connection, streams, .. } = &mut *mux;
+        let Some(stream) = streams.get_mut(&id) else { return connection.read(id, length) };
+        if let Some(upload) = &mut stream.upload {
+            upload.push(bytes, end);
+            if let Some(receiver) = stream.receiver.take() {
+                receiver.wake();
+            }
+            return;
+        }
+        connection.read(id, length);
+        let settings = worker.settings.borrow();
+        if let Some(held) = &mut stream.held {
+            held.arrived += length as u64;
+            let is_enough = held.arrived > u64::from(settings.http2.stream_window);
+            stream.deadline_ms =
+                worker.clock.cached_now().steady_ms() + millis(settings.body_timeout);
+            if end || is_enough {
+                stream.deadline_ms = self.times.write_deadline(worker.clock.cached_now());
+                mux.release(id);
+            }
+        }
+    }
+
+    pub(super) fn on_trailers(&mut self, id: StreamId, fields: &[u8]) {
+        let mut mux = self.mux.borrow_mut();
+        if let Some(stream) = mux.streams.get_mut(&id)
+            && let Some(upload) = &mut stream.upload
+        {
+            upload.end(fields);
+            if let Some(receiver) = stream.receiver.take() {
+                receiver.wake();
+            }
+        }
+        mux.release(id);
+    }
+
+    /// The stream is gone.
+    pub(super) fn on_reset(&mut self, id: StreamId, now: Now) {
+        let removed = self.mux.borrow_mut().remove(id);
+        if let Some(StreamState { receipt: Some(receipt), sent, .. }) = removed {
+            self.inner.worker.module.borrow_mut().sent(&receipt, now, sent);
+        }
+    }
+}

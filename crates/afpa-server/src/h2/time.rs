@@ -1,0 +1,137 @@
+//! How long is waited for the client, and what happens then.
+
+use std::task::{Context, Poll};
+
+use afpa_framework::{Module, Now};
+use afpa_h2::ErrorCode;
+
+use super::H2;
+use crate::connection::{End, millis};
+use crate::settings::Settings;
+use crate::transport::Transport;
+
+/// The deadlines of a connection, in steady milliseconds.
+#[derive(Debug)]
+pub(super) struct Times {
+    /// By which the frame or field block that has begun has to be complete.
+    begun_ms: Option<u64>,
+    /// By which a stream has to be opened if none is open.
+    idle_ms: u64,
+    /// By which the client has to take some of the output; `None` while it takes everything.
+    pub(super) blocked_ms: Option<u64>,
+    /// By which the answer to the PING of a drain has to come.
+    leaving_ms: Option<u64>,
+    /// Bytes have arrived that were not looked at, because there was too much output.
+    pub(super) unfinished: bool,
+    write_timeout_ms: u64,
+}
+
+/// How long a client may take to answer the PING of a drain.
+const PING_MS: u64 = 1_000;
+
+impl Times {
+    pub(super) fn begin(now: Now, settings: &Settings) -> Self {
+        Self {
+            begun_ms: Some(now.steady_ms() + millis(settings.head_timeout)),
+            idle_ms: now.steady_ms() + millis(settings.idle_timeout),
+            blocked_ms: None,
+            leaving_ms: None,
+            unfinished: false,
+            write_timeout_ms: millis(settings.write_timeout),
+        }
+    }
+
+    /// Data has arrived; `is_begun`: the last frame or field block of it is not complete.
+    pub(super) fn arrived(&mut self, now: Now, is_begun: bool, settings: &Settings) {
+        let now = now.steady_ms();
+        self.write_timeout_ms = millis(settings.write_timeout);
+        self.idle_ms = now + millis(settings.idle_timeout);
+        self.begun_ms = match (is_begun, self.begun_ms) {
+            (false, _) => None,
+            (true, Some(since)) => Some(since),
+            (true, None) => Some(now + millis(settings.head_timeout)),
+        };
+    }
+
+    pub(super) fn write_deadline(&self, now: Now) -> u64 {
+        now.steady_ms() + self.write_timeout_ms
+    }
+}
+
+impl<M: Module, T: Transport> H2<M, T> {
+    /// Waits for the deadline that comes first. Ready with an end, or with `None` if there is something to do.
+    pub(super) fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
+        let worker = &self.inner.worker;
+        if worker.draining.get() || worker.table.is_leaving(self.inner.entry) {
+            let mut mux = self.mux.borrow_mut();
+            if !mux.connection.is_leaving() {
+                mux.connection.leave();
+                let now = worker.clock.now().steady_ms();
+                self.times.leaving_ms = Some(now + PING_MS);
+                return Poll::Ready(None);
+            }
+        }
+        if self.mux.borrow().connection.open() > 0 {
+            let idle = millis(worker.settings.borrow().idle_timeout);
+            self.times.idle_ms = worker.clock.cached_now().steady_ms() + idle;
+        }
+        worker.table.set(self.inner.entry, self.deadline(), true);
+        match worker.table.wait(self.inner.entry, cx.waker()) {
+            true => Poll::Ready(self.on_deadline()),
+            // The sweep sets it when the deadline passes. One that has passed already must not be waited for.
+            false if self.deadline().is_some_and(|deadline| self.is_past(deadline)) => {
+                Poll::Ready(self.on_deadline())
+            }
+            false => Poll::Pending,
+        }
+    }
+
+    fn is_past(&self, deadline: u64) -> bool {
+        deadline <= self.inner.worker.clock.cached_now().steady_ms()
+    }
+
+    /// The first deadline.
+    fn deadline(&self) -> Option<u64> {
+        if self.ends.is_some() {
+            return self.times.blocked_ms;
+        }
+        let mux = self.mux.borrow();
+        let stalled = mux.streams.values().filter(|stream| stream.waits_for_client());
+        let stalled = stalled.map(|stream| stream.deadline_ms).min();
+        let idle = (mux.connection.open() == 0).then_some(self.times.idle_ms);
+        let Self { times, .. } = self;
+        [times.begun_ms, times.blocked_ms, times.leaving_ms, stalled, idle]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// A deadline has passed.
+    fn on_deadline(&mut self) -> Option<End> {
+        let worker = std::rc::Rc::clone(&self.inner.worker);
+        let now = worker.clock.now();
+        let is_over = |deadline: u64| deadline <= now.steady_ms();
+        if self.times.blocked_ms.is_some_and(is_over) {
+            worker.counters.timed_out.add(1);
+            return Some(End::Gone);
+        }
+        for id in self.stalled(now.steady_ms()) {
+            worker.counters.timed_out.add(1);
+            self.mux.borrow_mut().connection.reset(id, ErrorCode::Cancel);
+            self.on_reset(id, now);
+        }
+        let is_idle = self.mux.borrow().connection.open() == 0 && is_over(self.times.idle_ms);
+        let mut mux = self.mux.borrow_mut();
+        if self.times.leaving_ms.is_some_and(is_over) {
+            self.times.leaving_ms = None;
+            mux.connection.finish_leaving();
+        }
+        if self.times.begun_ms.is_some_and(is_over) || is_idle {
+            worker.counters.timed_out.add(1);
+            mux.connection.finish_leaving();
+            self.ends = Some(End::Finished);
+            self.times.begun_ms = None;
+        }
+        None
+    }
+}

@@ -1,0 +1,418 @@
+//! TLS over another transport.
+//!
+//! What is sent is encrypted as a whole and counts as sent, like bytes in a socket's buffer. What the client does not take
+//! at once stays here, no more than one burst: the next send waits for it, and so does [`Transport::poll_flush`].
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use afpa_tls::machine::{LONGEST, RECORD};
+use afpa_tls::{Facts, Failure, Reason, ServerMachine, ServerTls};
+
+use super::{Leaving, Transport};
+
+/// Plaintext that is encrypted at a time for a client that takes it at once.
+const BURST: usize = 2 * RECORD;
+
+/// Ciphertext that is received at a time.
+const ARRIVAL: usize = 64 * 1024;
+
+/// Buffers of a core. A connection uses them from one wait to the next.
+#[derive(Debug, Default)]
+pub(crate) struct TlsBuffers {
+    /// What has arrived.
+    cipher: RefCell<Vec<u8>>,
+    /// Of a file, on its way into records.
+    plain: RefCell<Vec<u8>>,
+    /// What is to be sent.
+    out: RefCell<Vec<u8>>,
+}
+
+/// A connection of TLS.
+pub(crate) struct Tls<T> {
+    below: T,
+    machine: ServerMachine,
+    buffers: Rc<TlsBuffers>,
+    /// Plaintext that has arrived and did not fit the room.
+    ahead: Vec<u8>,
+    /// Ciphertext that is still to be sent.
+    unsent: Vec<u8>,
+    /// How much of it was sent.
+    sent: usize,
+    /// Ciphertext that is lent to the kernel, and how much plaintext it stands for.
+    lent: Option<(Vec<u8>, usize)>,
+    /// The client did not take the last burst at once.
+    slow: bool,
+    peer_closed: bool,
+    /// Nothing more is encrypted: close_notify was, or the connection is to end with a reset.
+    closed: bool,
+}
+
+impl<T: Transport> Tls<T> {
+    /// A connection whose handshake is still to come.
+    ///
+    /// # Errors
+    /// When the settings cannot be used.
+    pub(crate) fn new(
+        below: T,
+        settings: &ServerTls,
+        buffers: &Rc<TlsBuffers>,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            below,
+            machine: ServerMachine::new(settings)?,
+            buffers: Rc::clone(buffers),
+            ahead: Vec::new(),
+            unsent: Vec::new(),
+            sent: 0,
+            lent: None,
+            slow: false,
+            peer_closed: false,
+            closed: false,
+        })
+    }
+
+    /// Takes what had arrived before anybody knew that it is TLS.
+    ///
+    /// # Errors
+    /// As [`poll_handshake`](Self::poll_handshake).
+    pub(crate) fn take(&mut self, arrived: &mut [u8]) -> Result<(), Failure> {
+        let Self { machine, ahead, unsent, .. } = self;
+        let progress = machine.process(arrived, ahead, unsent)?;
+        self.peer_closed = progress.peer_closed;
+        Ok(())
+    }
+
+    /// Moves the handshake on by one arrival. Ready with whether it is complete. What it leaves to be sent then goes
+    /// with the first answer.
+    ///
+    /// # Errors
+    /// Why it failed, after the client was told; `None`: it is gone.
+    pub(crate) fn poll_handshake(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<bool, Option<Failure>>> {
+        if !self.machine.is_handshaking() {
+            return Poll::Ready(Ok(true));
+        }
+        ready!(self.poll_unsent(cx)).map_err(|_| None)?;
+        Poll::Ready(match ready!(self.poll_arrival(cx)) {
+            Ok(0) | Err(Broken::Gone(_)) => Err(None),
+            Ok(_) => Ok(!self.machine.is_handshaking()),
+            // Who speaks no TLS would not understand an alert.
+            Err(Broken::Tls(failure)) => {
+                if failure.reason != Reason::NotTls {
+                    self.tell(cx);
+                }
+                Err(Some(failure))
+            }
+        })
+    }
+
+    /// What has arrived behind the handshake.
+    pub(crate) fn take_ahead(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.ahead)
+    }
+
+    /// What was agreed in the handshake.
+    pub(crate) fn facts(&self) -> Option<Facts> {
+        self.machine.facts()
+    }
+
+    /// The transport itself, for a client that speaks no TLS.
+    pub(crate) fn below(&mut self) -> &mut T {
+        self.closed = true;
+        &mut self.below
+    }
+
+    /// Sends the alert behind an error, as far as the socket takes it.
+    fn tell(&mut self, cx: &mut Context<'_>) {
+        self.closed = true;
+        let _ = self.poll_unsent(cx);
+    }
+
+    /// Receives once, and takes apart what has arrived. Returns how many bytes of ciphertext have.
+    fn poll_arrival(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
+        let Self { below, machine, buffers, ahead, unsent, .. } = self;
+        let mut cipher = buffers.cipher.borrow_mut();
+        if cipher.is_empty() {
+            cipher.resize(ARRIVAL.max(LONGEST), 0);
+        }
+        let n = ready!(below.poll_receive(cx, &mut cipher)).map_err(Broken::Gone)?;
+        let arrived = cipher.get_mut(..n).unwrap_or_default();
+        let progress = machine.process(arrived, ahead, unsent).map_err(Broken::Tls)?;
+        self.peer_closed |= progress.peer_closed;
+        Poll::Ready(Ok(n))
+    }
+
+    /// Sends what is left of earlier bursts.
+    fn poll_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(rest) = self.unsent.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            self.sent += ready!(self.below.poll_send(cx, rest, false))?;
+        }
+        if !self.unsent.is_empty() {
+            self.unsent = Vec::new();
+            self.sent = 0;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends what the handshake has left, without leaving the ring.
+    fn poll_tickets(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.sent == 0 && !self.unsent.is_empty() && !self.slow {
+            let n = ready!(self.below.poll_send_gathered(cx, &mut self.unsent, false))?;
+            self.sent = n;
+            self.slow = n < self.unsent.len();
+        }
+        self.poll_unsent(cx)
+    }
+
+    /// The core's buffer with what is to be sent first, and `plain` encrypted behind it.
+    fn encrypt(&mut self, plain: &[u8]) -> io::Result<Vec<u8>> {
+        let mut out = self.buffers.out.take();
+        out.clear();
+        if !self.unsent.is_empty() {
+            out.extend_from_slice(self.unsent.get(self.sent..).unwrap_or_default());
+            self.unsent = Vec::new();
+            self.sent = 0;
+        }
+        if self.closed || self.machine.encrypt(plain, &mut out).is_err() {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        Ok(out)
+    }
+
+    /// Keeps what was not sent, and gives the buffer back.
+    fn settle(&mut self, out: Vec<u8>, sent: usize) {
+        self.slow = sent < out.len();
+        if self.slow {
+            self.unsent = out.get(sent..).unwrap_or_default().to_vec();
+            self.sent = 0;
+        }
+        self.buffers.out.replace(out);
+    }
+
+    /// Encrypts up to a burst of `plain`, and sends what the socket takes of it. Returns how much was encrypted.
+    fn send_burst(&mut self, cx: &mut Context<'_>, plain: &[u8], more: bool) -> io::Result<usize> {
+        let plain = plain.get(..plain.len().min(self.burst())).unwrap_or_default();
+        let out = self.encrypt(plain)?;
+        let sent = match self.below.poll_send(cx, &out, more) {
+            Poll::Ready(sent) => sent?,
+            Poll::Pending => 0,
+        };
+        self.settle(out, sent);
+        Ok(plain.len())
+    }
+
+    /// A slow client is not to hold much.
+    fn burst(&self) -> usize {
+        if self.slow { RECORD } else { BURST }
+    }
+
+    /// Copies what has arrived into `room`.
+    fn give(&mut self, room: &mut [u8]) -> usize {
+        let n = self.ahead.len().min(room.len());
+        if let (Some(room), Some(ahead)) = (room.get_mut(..n), self.ahead.get(..n)) {
+            room.copy_from_slice(ahead);
+        }
+        if n == self.ahead.len() {
+            self.ahead = Vec::new();
+        } else {
+            self.ahead.drain(..n);
+        }
+        n
+    }
+}
+
+/// Why nothing more is received.
+enum Broken {
+    Gone(io::Error),
+    Tls(Failure),
+}
+
+impl<T: Transport> Transport for Tls<T> {
+    fn poll_receive(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
+        loop {
+            if !self.ahead.is_empty() {
+                return Poll::Ready(Ok(self.give(room)));
+            }
+            if self.peer_closed {
+                return Poll::Ready(Ok(0));
+            }
+            // Who waits for the client sends it what it waits for.
+            if let Poll::Ready(Err(error)) = self.poll_tickets(cx) {
+                return Poll::Ready(Err(error));
+            }
+            match ready!(self.poll_arrival(cx)) {
+                Ok(0) => return Poll::Ready(Ok(0)),
+                Ok(_) => {}
+                Err(Broken::Gone(error)) => return Poll::Ready(Err(error)),
+                Err(Broken::Tls(failure)) => {
+                    self.tell(cx);
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, failure)));
+                }
+            }
+        }
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_unsent(cx))?;
+        if bytes.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        Poll::Ready(self.send_burst(cx, bytes, more))
+    }
+
+    fn poll_send_gathered(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &mut Vec<u8>,
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let (mut out, taken) = match self.lent.take() {
+            Some(lent) => lent,
+            // A client that has not taken what came before is waited for by others.
+            None if self.slow && self.sent < self.unsent.len() => return Poll::Ready(Ok(0)),
+            None => (self.encrypt(bytes)?, bytes.len()),
+        };
+        match self.below.poll_send_gathered(cx, &mut out, more) {
+            Poll::Ready(sent) => {
+                self.settle(out, sent?);
+                Poll::Ready(Ok(taken))
+            }
+            Poll::Pending => {
+                self.lent = Some((out, taken));
+                Poll::Pending
+            }
+        }
+    }
+
+    fn poll_leave_ring(&mut self, cx: &mut Context<'_>, why: Leaving) -> Poll<io::Result<()>> {
+        self.below.poll_leave_ring(cx, why)
+    }
+
+    fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: &File,
+        offset: u64,
+        len: usize,
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_unsent(cx))?;
+        let mut plain = self.buffers.plain.take();
+        plain.resize(BURST, 0);
+        let room = plain.get_mut(..len.min(self.burst())).unwrap_or_default();
+        // The pages are in memory already: the caller has seen to that.
+        let sent = file.read_at(room, offset).and_then(|n| match n {
+            0 => Ok(0),
+            n => self.send_burst(cx, plain.get(..n).unwrap_or_default(), true),
+        });
+        self.buffers.plain.replace(plain);
+        Poll::Ready(sent)
+    }
+
+    fn poll_send_held(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: BorrowedFd<'_>,
+        len: usize,
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_unsent(cx))?;
+        let mut plain = self.buffers.plain.take();
+        plain.resize(BURST.max(len), 0);
+        let read = read_all(pipe, plain.get_mut(..len).unwrap_or_default());
+        let mut at = 0;
+        let mut sent = read.map(|_| 0);
+        // What the client does not take is kept, but no more than a burst of it.
+        while sent.is_ok() && at < len && (at == 0 || !self.slow) {
+            let rest = plain.get(at..len).unwrap_or_default();
+            let last = rest.len() <= self.burst();
+            match self.send_burst(cx, rest, more || !last) {
+                Ok(n) => {
+                    at += n;
+                    sent = Ok(at);
+                }
+                Err(error) => sent = Err(error),
+            }
+        }
+        self.buffers.plain.replace(plain);
+        Poll::Ready(sent)
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.unsent.is_empty()
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_unsent(cx)
+    }
+
+    fn poll_goodbye(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut last = match self.lent.take() {
+            Some((last, _)) => last,
+            // What is behind something that cannot be sent would not arrive.
+            None if self.closed || !self.unsent.is_empty() => return Poll::Ready(()),
+            None => {
+                self.closed = true;
+                let mut last = Vec::new();
+                if self.machine.close(&mut last).is_err() {
+                    return Poll::Ready(());
+                }
+                last
+            }
+        };
+        let sent = self.below.poll_send_gathered(cx, &mut last, false);
+        if sent.is_pending() {
+            self.lent = Some((last, 0));
+        }
+        sent.map(|_| ())
+    }
+
+    fn is_drained(&self) -> bool {
+        self.ahead.is_empty() && self.machine.is_drained() && self.below.is_drained()
+    }
+
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        self.below.addresses()
+    }
+
+    fn reset_at_end(&mut self) {
+        self.closed = true;
+        self.below.reset_at_end();
+    }
+
+    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.closed {
+            let mut last = Vec::new();
+            // Without keys there is nothing to be closed.
+            let _ = self.machine.close(&mut last);
+            self.unsent.append(&mut last);
+            self.closed = true;
+        }
+        ready!(self.poll_unsent(cx))?;
+        self.below.poll_shutdown(cx)
+    }
+}
+
+/// Reads as many bytes as were spliced into the pipe.
+fn read_all(pipe: BorrowedFd<'_>, mut room: &mut [u8]) -> io::Result<()> {
+    while !room.is_empty() {
+        match rustix::io::read(pipe, &mut *room)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            n => room = room.get_mut(n..).unwrap_or_default(),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! Handshakes of TLS: how many, how long, and how much of a core at a time.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use afpa_framework::{Client, Module, Secured};
+use afpa_tls::{Facts, Failure, Reason, ServerTls};
+
+use super::Worker;
+use crate::connection::Connection;
+use crate::transport::{Tls, Transport};
+
+/// Pieces of handshakes that a core works on between two looks at its other connections. One with a signature of RSA takes
+/// about a millisecond.
+const ROUND: u32 = 8;
+
+/// How many pieces the core has worked on since it last looked at its other connections.
+#[derive(Default)]
+pub(crate) struct HandshakeTurns {
+    used: Cell<u32>,
+    round: Cell<u64>,
+}
+
+/// A handshake's place in the queue.
+#[derive(Default)]
+struct Turn {
+    /// The round in which it began to wait, and the end of the wait.
+    waiting: Option<(u64, Looked)>,
+}
+
+/// Ready when the core has looked at its other connections.
+type Looked = Pin<Box<dyn Future<Output = ()>>>;
+
+impl Turn {
+    /// Ready when it may work on a piece. Whoever wakes up first after the core has looked begins a new round.
+    fn poll(&mut self, cx: &mut Context<'_>, turns: &HandshakeTurns) -> Poll<()> {
+        loop {
+            if let Some((seen, looked)) = &mut self.waiting {
+                ready!(looked.as_mut().poll(cx));
+                if *seen == turns.round.get() {
+                    turns.round.set(seen.wrapping_add(1));
+                    turns.used.set(0);
+                }
+                self.waiting = None;
+            }
+            if turns.used.get() < ROUND {
+                turns.used.set(turns.used.get() + 1);
+                return Poll::Ready(());
+            }
+            self.waiting = Some((turns.round.get(), Box::pin(tokio::task::yield_now())));
+        }
+    }
+}
+
+impl HandshakeTurns {
+    /// Nothing had arrived, so there was nothing to work on.
+    fn give_back(&self) {
+        self.used.set(self.used.get().saturating_sub(1));
+    }
+}
+
+/// Shakes hands with a client that was admitted, and serves it. `input` has arrived already.
+pub(super) async fn serve<M: Module, T: Transport>(
+    worker: Rc<Worker<M>>,
+    stream: T,
+    from: (Client, u32),
+    settings: ServerTls,
+    input: Vec<u8>,
+) {
+    match shake(&worker, stream, from, &settings, input).await {
+        Ok((mut tls, facts)) => {
+            let input = tls.take_ahead();
+            let is_h2 = facts.protocol.as_deref() == Some(b"h2");
+            let mut connection = Connection::new(worker, tls, from, input);
+            connection.secured(Box::new(facts));
+            match is_h2 {
+                true => connection.run_h2().await,
+                false => connection.run().await,
+            }
+        }
+        Err(reason) => worker.counters.tls.failed(reason).add(1),
+    }
+}
+
+async fn shake<M: Module, T: Transport>(
+    worker: &Rc<Worker<M>>,
+    stream: T,
+    (client, listener): (Client, u32),
+    settings: &ServerTls,
+    mut input: Vec<u8>,
+) -> Result<(Tls<T>, Secured), Reason> {
+    let (total, per_client, patience) = {
+        let settings = worker.settings.borrow();
+        (settings.handshakes, settings.handshakes_per_client, settings.handshake_timeout)
+    };
+    let place = worker.limits.handshakes.admit(client, total, per_client).ok_or(Reason::Limit)?;
+    let mut tls =
+        Tls::new(stream, settings, &worker.tls).map_err(|failure| report(client, &failure))?;
+    let shaken = {
+        let entry = Entry::new(worker, listener, patience);
+        let first = if input.is_empty() { Ok(()) } else { tls.take(&mut input) };
+        match first {
+            Ok(()) => entry.shake(&mut tls).await,
+            Err(failure) => Err(Some(failure)),
+        }
+    };
+    drop(place);
+    match shaken {
+        Ok(true) => {
+            let facts = tls.facts().ok_or(Reason::Other)?;
+            worker.counters.tls.complete(&facts);
+            Ok((tls, secured(facts)))
+        }
+        Ok(false) => Err(Reason::TimedOut),
+        Err(None) => Err(Reason::Gone),
+        Err(Some(failure)) => {
+            if failure.reason == Reason::NotTls {
+                say_plainly(tls.below());
+            }
+            Err(report(client, &failure))
+        }
+    }
+}
+
+/// A client's fault is no news, but somebody who looks for one may want to know more than its kind.
+fn report(client: Client, failure: &Failure) -> Reason {
+    tracing::debug!(%client, %failure, "a handshake of TLS failed");
+    failure.reason
+}
+
+/// Tells a client that has sent plain HTTP what is wrong, with one attempt.
+fn say_plainly<T: Transport>(below: &mut T) {
+    const ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 46\r\nConnection: close\r\n\r\nThis port speaks TLS: the URL begins https://\n";
+    let mut cx = Context::from_waker(std::task::Waker::noop());
+    let _ = below.poll_send(&mut cx, ANSWER, false);
+    let _ = below.poll_shutdown(&mut cx);
+}
+
+fn secured(facts: Facts) -> Secured {
+    let Facts { version, cipher, resumed, protocol, peer } = facts;
+    Secured { version, cipher, resumed, protocol, subject: peer }
+}
+
+/// A handshake in the table of the core's connections, whose sweep ends it in time.
+struct Entry<'w, M: Module> {
+    worker: &'w Worker<M>,
+    index: usize,
+}
+
+impl<'w, M: Module> Entry<'w, M> {
+    fn new(worker: &'w Worker<M>, listener: u32, patience: Duration) -> Self {
+        let index = worker.table.enter(listener);
+        let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX / 2);
+        let deadline = worker.clock.now().steady_ms().saturating_add(patience);
+        worker.table.set(index, Some(deadline), false);
+        worker.counters.tls.in_progress.add(1);
+        Self { worker, index }
+    }
+
+    /// Whether the handshake was complete in time.
+    async fn shake<T: Transport>(&self, tls: &mut Tls<T>) -> Result<bool, Option<Failure>> {
+        let turns = &self.worker.handshake_turns;
+        let mut turn = Turn::default();
+        poll_fn(|cx| {
+            loop {
+                let worked = match turn.poll(cx, turns) {
+                    Poll::Ready(()) => tls.poll_handshake(cx).map(|worked| (worked, ())),
+                    Poll::Pending => return self.or_over(cx),
+                };
+                match worked {
+                    Poll::Ready((Ok(false), ())) => {}
+                    Poll::Ready((worked, ())) => return Poll::Ready(worked),
+                    Poll::Pending => {
+                        turns.give_back();
+                        return self.or_over(cx);
+                    }
+                }
+            }
+        })
+        .await
+    }
+
+    fn or_over(&self, cx: &Context<'_>) -> Poll<Result<bool, Option<Failure>>> {
+        match self.worker.table.wait(self.index, cx.waker()) {
+            true => Poll::Ready(Ok(false)),
+            false => Poll::Pending,
+        }
+    }
+}
+
+impl<M: Module> Drop for Entry<'_, M> {
+    fn drop(&mut self) {
+        self.worker.table.leave(self.index);
+        self.worker.counters.tls.in_progress.sub(1);
+    }
+}

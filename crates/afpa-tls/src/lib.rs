@@ -1,0 +1,33 @@
+//! TLS (RFC 8446, RFC 5246), sans-IO.
+//!
+//! * [`machine`]: one connection of either side, between ciphertext and plaintext; the only file that knows how
+//!   rustls moves records;
+//! * [`certificate`]: what is read from PEM files, and what is wrong with it;
+//! * [`resolver`]: which certificate a client gets, by the name that it asks for;
+//! * [`profile`]: Mozilla's profiles: versions, cipher suites, groups;
+//! * [`tickets`]: keys of session tickets, which rotate and may be shared between machines;
+//! * [`server`], [`client`]: the settings of the two sides, made into what the machine needs.
+//!
+//! No secret is ever formatted: keys have no `Debug`, and errors name files and subjects only.
+#![forbid(unsafe_code)]
+
+pub mod certificate;
+pub mod client;
+mod failure;
+pub mod machine;
+pub mod profile;
+pub mod resolver;
+pub mod server;
+pub mod tickets;
+
+#[cfg(test)]
+mod testing;
+
+pub use certificate::{Certificate, CertificateError};
+pub use client::{ClientSettings, ClientTls, Verify};
+pub use failure::{Failure, Reason};
+pub use machine::{ClientMachine, Facts, Progress, ServerMachine};
+pub use profile::Profile;
+pub use resolver::{Certificates, ChallengeCertificates};
+pub use server::{ClientAuthorities, ServerSettings, ServerTls, SettingsError};
+pub use tickets::{TicketFileError, TicketKeys};

@@ -1,0 +1,348 @@
+//! One connection of TLS, between ciphertext and plaintext.
+//!
+//! The machine has no socket and no buffers. Its caller gives it ciphertext that has arrived, and gets plaintext and
+//! ciphertext to be sent. This file is the only one that knows rustls' interface for records, because that interface
+//! changes with its next release.
+
+use std::sync::Arc;
+
+use rustls::client::UnbufferedClientConnection;
+pub use rustls::pki_types::ServerName;
+
+/// A certificate in DER.
+pub type CertificateDer = rustls::pki_types::CertificateDer<'static>;
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError,
+    UnbufferedStatus,
+};
+use rustls::{CommonState, Error, HandshakeKind, InvalidMessage, ProtocolVersion};
+
+use crate::client::ClientTls;
+use crate::failure::Failure;
+use crate::server::ServerTls;
+
+/// The longest plaintext of one record (RFC 8446, section 5.1).
+pub const RECORD: usize = 16 * 1024;
+
+/// The longest record as it is received: ciphertext of TLS 1.2 may be 2,048 bytes longer than its plaintext, and there
+/// are five bytes of header (RFC 5246, section 6.2.3).
+pub const LONGEST: usize = RECORD + 2048 + 5;
+
+/// What a record adds to its plaintext at most, when we send it.
+const OVERHEAD: usize = 64;
+
+/// The server's side of a connection.
+pub type ServerMachine = Machine<UnbufferedServerConnection>;
+
+/// The client's side of a connection.
+pub type ClientMachine = Machine<UnbufferedClientConnection>;
+
+/// The most ciphertext that is kept because a message in it is not complete. A peer could send a long message in
+/// records of one byte each, which would have to be kept with all their overhead.
+const MOST_KEPT: usize = 96 * 1024;
+
+/// A connection of TLS.
+#[derive(Debug)]
+pub struct Machine<S> {
+    side: S,
+    /// Ciphertext that is not complete yet. rustls remembers positions in it, so it has to see it at every call.
+    kept: Vec<u8>,
+    peer_closed: bool,
+    /// How the connection has failed. rustls is not asked again then.
+    failed: Option<Failure>,
+}
+
+/// What has become of ciphertext.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Whether the handshake goes on.
+    pub handshaking: bool,
+    /// Whether the peer has said that it will send nothing more (close_notify).
+    pub peer_closed: bool,
+}
+
+/// What was agreed in the handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// `TLSv1.3` or `TLSv1.2`.
+    pub version: &'static str,
+    /// The cipher suite by its name in the registry of IANA.
+    pub cipher: &'static str,
+    /// Whether a session was resumed.
+    pub resumed: bool,
+    /// The protocol chosen by ALPN (RFC 7301).
+    pub protocol: Option<Box<[u8]>>,
+    /// The subject of the peer's certificate, as RFC 4514 writes it.
+    pub peer: Option<Box<str>>,
+}
+
+/// What both sides of a connection have.
+pub trait Side {
+    /// The type by which rustls tells the sides apart.
+    type Data;
+
+    #[doc(hidden)]
+    fn process<'c, 'i>(&'c mut self, input: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
+
+    #[doc(hidden)]
+    fn common(&self) -> &CommonState;
+}
+
+impl Side for UnbufferedServerConnection {
+    type Data = rustls::server::ServerConnectionData;
+
+    fn process<'c, 'i>(&'c mut self, input: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        self.process_tls_records(input)
+    }
+
+    fn common(&self) -> &CommonState {
+        self
+    }
+}
+
+impl Side for UnbufferedClientConnection {
+    type Data = rustls::client::ClientConnectionData;
+
+    fn process<'c, 'i>(&'c mut self, input: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        self.process_tls_records(input)
+    }
+
+    fn common(&self) -> &CommonState {
+        self
+    }
+}
+
+impl ServerMachine {
+    /// A connection that a client begins.
+    ///
+    /// # Errors
+    /// When the settings cannot be used for any connection.
+    pub fn new(tls: &ServerTls) -> Result<Self, Failure> {
+        let side = UnbufferedServerConnection::new(Arc::clone(tls.config()))?;
+        Ok(Self { side, kept: Vec::new(), peer_closed: false, failed: None })
+    }
+}
+
+impl ClientMachine {
+    /// A connection to the server of this name.
+    ///
+    /// # Errors
+    /// When the settings cannot be used for any connection.
+    pub fn new(tls: &ClientTls, name: ServerName<'static>) -> Result<Self, Failure> {
+        let side = UnbufferedClientConnection::new(Arc::clone(tls.config()), name)?;
+        Ok(Self { side, kept: Vec::new(), peer_closed: false, failed: None })
+    }
+}
+
+impl<S: Side> Machine<S> {
+    /// Takes ciphertext, and appends what was in it to `plain`, and what the peer is to be sent to `out`. The bytes
+    /// are decrypted where they are. A client begins with none.
+    ///
+    /// # Errors
+    /// The connection is over. `out` ends with the alert that tells the peer why.
+    pub fn process(
+        &mut self,
+        arrived: &mut [u8],
+        plain: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<Progress, Failure> {
+        if let Some(failure) = &self.failed {
+            return Err(failure.clone());
+        }
+        self.take(arrived, plain, out).inspect_err(|failure| self.failed = Some(failure.clone()))
+    }
+
+    fn take(
+        &mut self,
+        arrived: &mut [u8],
+        plain: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<Progress, Failure> {
+        if self.kept.is_empty() {
+            let consumed = self.step(arrived, plain, out)?;
+            self.kept.extend_from_slice(arrived.get(consumed..).unwrap_or_default());
+        } else {
+            let mut all = std::mem::take(&mut self.kept);
+            all.extend_from_slice(arrived);
+            let consumed = self.step(&mut all, plain, out)?;
+            // An idle connection keeps no buffer.
+            if consumed < all.len() {
+                all.drain(..consumed);
+                self.kept = all;
+            }
+        }
+        if self.kept.len() > MOST_KEPT {
+            return Err(Error::InvalidMessage(InvalidMessage::HandshakePayloadTooLarge).into());
+        }
+        let handshaking = self.is_handshaking();
+        Ok(Progress { handshaking, peer_closed: self.peer_closed })
+    }
+
+    /// Returns how many bytes at the front are not needed again.
+    fn step(
+        &mut self,
+        input: &mut [u8],
+        plain: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, Failure> {
+        let mut consumed = 0;
+        loop {
+            let rest = input.get_mut(consumed..).unwrap_or_default();
+            let UnbufferedStatus { mut discard, state } = self.side.process(rest);
+            let mut waits = false;
+            match state {
+                Err(error) => {
+                    self.encode_last(out);
+                    return Err(error.into());
+                }
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                    while let Some(record) = traffic.next_record() {
+                        let record = record?;
+                        discard += record.discard;
+                        plain.extend_from_slice(record.payload);
+                    }
+                }
+                Ok(ConnectionState::EncodeTlsData(data)) => encode(data, out),
+                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+                Ok(ConnectionState::PeerClosed) => self.peer_closed = true,
+                // Early data is never accepted, so there is none.
+                Ok(_) => waits = true,
+            }
+            consumed += discard;
+            if waits {
+                return Ok(consumed);
+            }
+        }
+    }
+
+    /// Appends what was to be sent before an error, and the alert. Input must not be processed again behind an error,
+    /// and it is not: what is to be sent comes first.
+    fn encode_last(&mut self, out: &mut Vec<u8>) {
+        while self.side.common().wants_write() {
+            match self.side.process(&mut []).state {
+                Ok(ConnectionState::EncodeTlsData(data)) => encode(data, out),
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                    while traffic.next_record().is_some() {}
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// Appends `plain` to `out` as one record, or several if it is longer than [`RECORD`].
+    ///
+    /// # Errors
+    /// The connection cannot send: its handshake is not complete, it was closed, or its keys are used up.
+    pub fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Closed> {
+        let records = plain.len().div_ceil(RECORD);
+        let room = plain.len() + records * OVERHEAD;
+        self.write(|traffic| {
+            append(out, room, |room| match traffic.encrypt(plain, room) {
+                Err(EncryptError::InsufficientSize(size)) => Err(Some(size)),
+                Err(EncryptError::EncryptExhausted) => Err(None),
+                Ok(n) => Ok(n),
+            })
+        })
+    }
+
+    /// Appends the alert to `out` that says that nothing more will be sent (close_notify).
+    ///
+    /// # Errors
+    /// As [`encrypt`](Self::encrypt).
+    pub fn close(&mut self, out: &mut Vec<u8>) -> Result<(), Closed> {
+        self.write(|traffic| {
+            append(out, OVERHEAD, |room| match traffic.queue_close_notify(room) {
+                Err(EncryptError::InsufficientSize(size)) => Err(Some(size)),
+                Err(EncryptError::EncryptExhausted) => Err(None),
+                Ok(n) => Ok(n),
+            })
+        })
+    }
+
+    /// Whether the handshake goes on.
+    pub fn is_handshaking(&self) -> bool {
+        self.side.common().is_handshaking()
+    }
+
+    /// Whether everything that has arrived was taken apart.
+    pub fn is_drained(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// What was agreed; `None` before the end of the handshake.
+    pub fn facts(&self) -> Option<Facts> {
+        facts(self.side.common())
+    }
+
+    fn write(
+        &mut self,
+        write: impl FnOnce(&mut rustls::unbuffered::WriteTraffic<'_, S::Data>) -> bool,
+    ) -> Result<(), Closed> {
+        if self.failed.is_some() {
+            return Err(Closed);
+        }
+        // Nothing is left to be processed: what is kept only has to be there.
+        match self.side.process(&mut self.kept).state {
+            Ok(ConnectionState::WriteTraffic(mut traffic)) => {
+                write(&mut traffic).then_some(()).ok_or(Closed)
+            }
+            _ => Err(Closed),
+        }
+    }
+}
+
+/// Nothing can be sent any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed;
+
+fn encode<D>(mut data: EncodeTlsData<'_, D>, out: &mut Vec<u8>) {
+    append(out, 0, |room| match data.encode(room) {
+        Err(EncodeError::InsufficientSize(size)) => Err(Some(size)),
+        Err(EncodeError::AlreadyEncoded) => Err(None),
+        Ok(n) => Ok(n),
+    });
+}
+
+/// Appends what `write` writes into a room of at least `likely` bytes; a larger one if it asks for that.
+fn append(
+    out: &mut Vec<u8>,
+    likely: usize,
+    mut write: impl FnMut(&mut [u8]) -> Result<usize, Option<InsufficientSizeError>>,
+) -> bool {
+    let start = out.len();
+    let mut room = likely;
+    // The second attempt has the room that the first one asked for.
+    for _ in 0..2 {
+        out.resize(start.saturating_add(room), 0);
+        match write(out.get_mut(start..).unwrap_or_default()) {
+            Ok(n) => {
+                out.truncate(start + n);
+                return true;
+            }
+            Err(Some(size)) => room = size.required_size,
+            Err(None) => break,
+        }
+    }
+    out.truncate(start);
+    false
+}
+
+fn facts(common: &CommonState) -> Option<Facts> {
+    let version = match common.protocol_version()? {
+        ProtocolVersion::TLSv1_3 => "TLSv1.3",
+        ProtocolVersion::TLSv1_2 => "TLSv1.2",
+        _ => "unknown",
+    };
+    let peer = common.peer_certificates().and_then(|chain| chain.first());
+    Some(Facts {
+        version,
+        cipher: common.negotiated_cipher_suite()?.suite().as_str().unwrap_or("unknown"),
+        resumed: common.handshake_kind()? == HandshakeKind::Resumed,
+        protocol: common.alpn_protocol().map(Into::into),
+        peer: peer.and_then(|peer| crate::certificate::subject(peer)).map(Into::into),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+use rustls::pki_types::ServerName;
+
+use super::*;
+use crate::certificate::Certificate;
+use crate::client::ClientSettings;
+use crate::failure::Reason;
+use crate::profile::Profile;
+use crate::resolver::Certificates;
+use crate::server::{ClientAuthorities, ServerSettings};
+use crate::testing::{Authority, End, converse};
+use crate::tickets::TicketKeys;
+
+struct Bed {
+    authority: Authority,
+    certificates: Arc<Certificates>,
+    tickets: Arc<TicketKeys>,
+    server: ServerTls,
+}
+
+impl Bed {
+    fn new(change: impl FnOnce(&mut ServerSettings, &Authority)) -> Self {
+        let authority = Authority::new("Root");
+        let certificates = Arc::new(Certificates::default());
+        let (own, key) = authority.issue(&["www.example.org", "*.wild.example"]);
+        let (other, other_key) = authority.issue(&["other.example"]);
+        let read = |own: &str, key: &str| Certificate::read(own.as_bytes(), key.as_bytes(), None);
+        certificates.replace(&[read(&own, &key).unwrap(), read(&other, &other_key).unwrap()]);
+        let tickets = Arc::new(TicketKeys::default());
+        tickets.rotate(3600);
+        let mut settings = ServerSettings { tickets: 2, ..ServerSettings::default() };
+        settings.protocols = vec![b"http/1.1".to_vec()];
+        change(&mut settings, &authority);
+        let server = ServerTls::new(&settings, &certificates, &tickets).unwrap();
+        Self { authority, certificates, tickets, server }
+    }
+
+    fn plain() -> Self {
+        Self::new(|_, _| {})
+    }
+}
+
+struct Pair {
+    server: ServerMachine,
+    client: ClientMachine,
+    at_server: End,
+    at_client: End,
+}
+
+type Failures = (Option<Failure>, Option<Failure>);
+
+impl Pair {
+    fn connect(
+        server: &ServerTls,
+        client: &ClientTls,
+        name: &str,
+        step: usize,
+    ) -> Result<Self, Failures> {
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        let mut pair = Self {
+            server: ServerMachine::new(server).unwrap(),
+            client: ClientMachine::new(client, name).unwrap(),
+            at_server: End::default(),
+            at_client: End::default(),
+        };
+        pair.converse(step)?;
+        Ok(pair)
+    }
+
+    fn converse(&mut self, step: usize) -> Result<(), Failures> {
+        let server = (&mut self.server, &mut self.at_server);
+        converse(server, (&mut self.client, &mut self.at_client), step)
+    }
+}
+
+#[test]
+fn both_versions_carry_bytes_in_both_directions_whatever_arrives_at_a_time() {
+    for (profile, version) in [(Profile::Modern, "TLSv1.3"), (Profile::Older, "TLSv1.2")] {
+        let bed = Bed::plain();
+        let client = bed.authority.client(|s| {
+            s.profile = profile;
+            s.protocols = vec![b"h3".to_vec(), b"http/1.1".to_vec()];
+        });
+        for step in [1, 7, 1000, 100_000] {
+            let mut pair = Pair::connect(&bed.server, &client, "www.example.org", step).unwrap();
+            let facts = pair.server.facts().unwrap();
+            assert_eq!(
+                (facts.version, facts.protocol.as_deref()),
+                (version, Some(&b"http/1.1"[..]))
+            );
+            let long: Vec<u8> = (0..40_000u32).map(|n| n as u8).collect();
+            pair.client.encrypt(&long, &mut pair.at_server.coming).unwrap();
+            pair.server.encrypt(&long[1..], &mut pair.at_client.coming).unwrap();
+            pair.converse(step).unwrap();
+            assert!(pair.at_server.plain == long && pair.at_client.plain == long[1..], "{step}");
+            assert!(pair.server.is_drained());
+            pair.client.close(&mut pair.at_server.coming).unwrap();
+            let progress = pair.server.process(
+                &mut pair.at_server.coming,
+                &mut pair.at_server.plain,
+                &mut pair.at_client.coming,
+            );
+            assert!(progress.unwrap().peer_closed);
+            pair.server.encrypt(b"still", &mut pair.at_client.coming).unwrap();
+            pair.server.close(&mut pair.at_client.coming).unwrap();
+            assert_eq!(pair.server.encrypt(b"late", &mut Vec::new()), Err(Closed));
+        }
+    }
+}
+
+#[test]
+fn a_session_is_resumed_by_a_ticket_and_by_another_machine_with_the_same_keys() {
+    let bed = Bed::plain();
+    for client in
+        [bed.authority.client(|_| {}), bed.authority.client(|s| s.profile = Profile::Older)]
+    {
+        let resumed = |server: &ServerTls| {
+            let pair = Pair::connect(server, &client, "www.example.org", 4096).unwrap();
+            pair.server.facts().unwrap().resumed
+        };
+        assert!(!resumed(&bed.server), "the first is a full handshake");
+        assert!(resumed(&bed.server));
+        let settings = ServerSettings { tickets: 2, ..ServerSettings::default() };
+        let other = ServerTls::new(&settings, &bed.certificates, &bed.tickets).unwrap();
+        assert!(resumed(&other), "after a reload, or elsewhere");
+        bed.tickets.rotate(3600);
+        bed.tickets.rotate(3600);
+        assert!(!resumed(&bed.server), "its key is gone");
+    }
+}
+
+#[test]
+fn the_name_chooses_the_certificate_and_the_first_is_the_default() {
+    let bed = Bed::plain();
+    let client = bed.authority.client(|_| {});
+    for name in ["www.example.org", "a.wild.example", "other.example"] {
+        assert!(Pair::connect(&bed.server, &client, name, 4096).is_ok(), "{name}");
+    }
+    let (server, client) =
+        Pair::connect(&bed.server, &client, "unknown.example", 4096).err().unwrap();
+    // It got the default, and does not like it.
+    assert_eq!(client.unwrap().reason, Reason::PeerCertificate);
+    assert!(server.is_none_or(|failure| failure.reason == Reason::Alert));
+}
+
+#[test]
+fn client_certificates_are_asked_for_and_their_subject_is_known() {
+    let clients = |required| {
+        move |settings: &mut ServerSettings, authority: &Authority| {
+            settings.clients = Some(ClientAuthorities { roots: authority.roots(), required });
+        }
+    };
+    for required in [false, true] {
+        let bed = Bed::new(clients(required));
+        let without = bed.authority.client(|_| {});
+        let pair = Pair::connect(&bed.server, &without, "www.example.org", 4096);
+        match required {
+            false => assert_eq!(pair.ok().unwrap().server.facts().unwrap().peer, None),
+            true => assert_eq!(pair.err().unwrap().0.unwrap().reason, Reason::PeerCertificate),
+        }
+        let own = |authority: &Authority| {
+            let (own, key) = authority.issue(&["client"]);
+            Some((own.into_bytes(), key.into_bytes()))
+        };
+        let with = bed.authority.client(|s: &mut ClientSettings| s.own = own(&bed.authority));
+        let pair = Pair::connect(&bed.server, &with, "www.example.org", 4096).ok().unwrap();
+        let peer = pair.server.facts().unwrap().peer.unwrap();
+        assert!(peer.contains(r"CN=Cora\, Inc."), "{peer}");
+        let strange = bed.authority.client(|s| s.own = own(&Authority::new("Other")));
+        let failed = Pair::connect(&bed.server, &strange, "www.example.org", 4096).err().unwrap();
+        assert_eq!(failed.0.unwrap().reason, Reason::PeerCertificate);
+    }
+}
+
+#[test]
+fn the_modern_profile_turns_older_clients_away() {
+    let bed = Bed::new(|settings, _| settings.profile = Profile::Modern);
+    let client = bed.authority.client(|s| s.profile = Profile::Older);
+    let (server, client) =
+        Pair::connect(&bed.server, &client, "www.example.org", 4096).err().unwrap();
+    assert_eq!(server.unwrap().reason, Reason::NothingShared);
+    assert_eq!(client.unwrap().reason, Reason::Alert, "it is told");
+}
+
+#[test]
+fn what_is_no_tls_is_told_apart_from_what_breaks_it() {
+    let bed = Bed::plain();
+    let process = |bytes: &[u8]| {
+        let mut server = ServerMachine::new(&bed.server).unwrap();
+        let mut out = Vec::new();
+        (server.process(&mut bytes.to_vec(), &mut Vec::new(), &mut out), out)
+    };
+    let (http, _) = process(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(http.unwrap_err().reason, Reason::NotTls);
+    let (broken, alert) = process(&[22, 3, 1, 0, 5, 1, 0, 0, 1, 0]);
+    assert_eq!(broken.unwrap_err().reason, Reason::Malformed);
+    assert_eq!(alert.first(), Some(&21), "an alert");
+    assert!(process(&[22, 3, 1]).0.unwrap().handshaking);
+}
+
+#[test]
+fn a_message_in_small_pieces_is_bounded_and_does_not_stop_what_is_sent() {
+    let bed = Bed::plain();
+    let mut server = ServerMachine::new(&bed.server).unwrap();
+    // A ClientHello of 60,000 bytes in records of one byte each.
+    let mut records = Vec::new();
+    for byte in [1, 0, 0xea, 0x60].into_iter().chain(std::iter::repeat_n(0, 60_000)) {
+        records.extend_from_slice(&[22, 3, 1, 0, 1, byte]);
+    }
+    let mut failed = None;
+    for piece in records.chunks_mut(1000) {
+        if let Err(failure) = server.process(piece, &mut Vec::new(), &mut Vec::new()) {
+            failed = Some(failure);
+            break;
+        }
+        assert!(server.kept.len() <= MOST_KEPT);
+    }
+    assert_eq!(failed.unwrap().reason, Reason::Malformed);
+}
+
+#[test]
+fn a_record_that_was_changed_ends_the_connection() {
+    let bed = Bed::plain();
+    let client = bed.authority.client(|_| {});
+    let mut pair = Pair::connect(&bed.server, &client, "www.example.org", 4096).ok().unwrap();
+    pair.client.encrypt(b"request", &mut pair.at_server.coming).unwrap();
+    *pair.at_server.coming.last_mut().unwrap() ^= 1;
+    let failed = pair.converse(4096).unwrap_err().0.unwrap();
+    assert_eq!(failed.reason, Reason::Malformed);
+    assert!(pair.at_server.plain.is_empty());
+}
+
+#[test]
+fn one_record_is_one_record() {
+    let bed = Bed::plain();
+    let client = bed.authority.client(|_| {});
+    let mut pair = Pair::connect(&bed.server, &client, "www.example.org", 4096).ok().unwrap();
+    let mut out = Vec::new();
+    pair.server.encrypt(&[7; RECORD], &mut out).unwrap();
+    assert_eq!(out.len(), 5 + usize::from(u16::from_be_bytes([out[3], out[4]])));
+    assert!(out.len() <= RECORD + OVERHEAD);
+}

@@ -1,0 +1,111 @@
+//! Which certificate a client gets: that of the name it asks for (SNI, RFC 6066 section 3).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use crate::certificate::Certificate;
+
+/// The certificates of all listeners. They are replaced as a whole; handshakes in progress go on with what they have.
+#[derive(Default)]
+pub struct Certificates {
+    table: ArcSwap<Table>,
+    challenges: ArcSwapOption<ChallengeCertificates>,
+}
+
+/// The certificate by which the challenge for a name, in lower case, is answered (RFC 8737 section 3), and its key in
+/// PKCS#8, both in DER; `None`: nobody waits for it.
+pub type ChallengeCertificates = Box<dyn Fn(&str) -> Option<(Vec<u8>, Vec<u8>)> + Send + Sync>;
+
+/// The protocol by which an authority asks for such a certificate.
+pub const CHALLENGE: &[u8] = b"acme-tls/1";
+
+impl std::fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Certificates({} names)", self.table.load().by_name.len())
+    }
+}
+
+/// Several certificates may have a name in common, of ECDSA and of RSA: a client gets the first that it can use.
+#[derive(Default)]
+struct Table {
+    /// By name; those for `*.example.org` by `.example.org`.
+    by_name: HashMap<Box<str>, Vec<Arc<CertifiedKey>>>,
+    /// For clients that ask for no name, or for one that is not there: the first of the configuration, and those that
+    /// have a name in common with it.
+    default: Vec<Arc<CertifiedKey>>,
+}
+
+impl Certificates {
+    /// Replaces all of them. The first is the default.
+    pub fn replace(&self, certificates: &[Certificate]) {
+        let mut by_name: HashMap<Box<str>, Vec<Arc<CertifiedKey>>> = HashMap::new();
+        for certificate in certificates {
+            for name in certificate.names() {
+                let key = name.strip_prefix('*').unwrap_or(name).into();
+                by_name.entry(key).or_default().push(Arc::clone(certificate.certified()));
+            }
+        }
+        let default = match certificates.first() {
+            None => Vec::new(),
+            Some(first) => {
+                let shares = |other: &&Certificate| {
+                    std::ptr::eq(*other, first) || first.names().any(|name| has(other, name))
+                };
+                let same = certificates.iter().filter(shares);
+                same.map(|other| Arc::clone(other.certified())).collect()
+            }
+        };
+        self.table.store(Arc::new(Table { by_name, default }));
+    }
+
+    /// Answers the challenges of an authority from now on; `None`: not any more.
+    pub fn answer_challenges(&self, challenges: Option<ChallengeCertificates>) {
+        self.challenges.store(challenges.map(Arc::new));
+    }
+
+    /// The certificate for a client that asks for nothing but the answer to a challenge.
+    fn challenge(&self, hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let challenges = self.challenges.load();
+        let (certificate, key) = challenges.as_ref()?(hello.server_name()?)?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key));
+        let key = any_supported_type(&key).ok()?;
+        Some(Arc::new(CertifiedKey::new(vec![CertificateDer::from(certificate)], key)))
+    }
+}
+
+fn asks_for_challenge(hello: &ClientHello<'_>) -> bool {
+    hello.alpn().is_some_and(|mut offered| offered.any(|protocol| protocol == CHALLENGE))
+}
+
+fn has(certificate: &Certificate, name: &str) -> bool {
+    certificate.names().any(|other| other == name)
+}
+
+impl Table {
+    fn find(&self, name: &str) -> Option<&[Arc<CertifiedKey>]> {
+        let exact = self.by_name.get(name);
+        let found = exact.or_else(|| self.by_name.get(name.get(name.find('.')?..)?));
+        found.map(Vec::as_slice)
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if asks_for_challenge(&hello) {
+            return self.challenge(&hello);
+        }
+        let table = self.table.load();
+        // rustls gives the name in lower case.
+        let found = hello.server_name().and_then(|name| table.find(name));
+        let offered = hello.signature_schemes();
+        let usable = |key: &&Arc<CertifiedKey>| key.key.choose_scheme(offered).is_some();
+        let keys = found.unwrap_or(&table.default);
+        keys.iter().find(usable).or(keys.first()).map(Arc::clone)
+    }
+}

@@ -1,0 +1,161 @@
+//! The settings of a server, made into what the machine needs.
+
+use std::fmt;
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustls::pki_types::CertificateDer;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{KeyLog, RootCertStore, ServerConfig};
+use thiserror::Error;
+
+use crate::profile::Profile;
+use crate::resolver::Certificates;
+use crate::tickets::TicketKeys;
+
+/// What a listener offers.
+#[derive(Clone, Debug, Default)]
+pub struct ServerSettings {
+    /// Versions and cipher suites.
+    pub profile: Profile,
+    /// Whether X25519MLKEM768 is offered.
+    pub post_quantum: bool,
+    /// What is offered by ALPN, the best first. A client that offers none gets none.
+    pub protocols: Vec<Vec<u8>>,
+    /// Tickets sent with each full handshake of TLS 1.3.
+    pub tickets: usize,
+    /// Who issues the certificates of clients; `None`: clients are not asked for any.
+    pub clients: Option<ClientAuthorities>,
+    /// Where the secrets of connections go, for somebody who looks at the traffic; `None`: nowhere.
+    pub key_log: Option<SecretLog>,
+}
+
+/// Who issues the certificates of clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientAuthorities {
+    /// Their certificates.
+    pub roots: Vec<CertificateDer<'static>>,
+    /// Whether a client without a certificate is turned away in the handshake.
+    pub required: bool,
+}
+
+/// Why settings cannot be used.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct SettingsError(String);
+
+impl From<String> for SettingsError {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+/// What the connections of a listener have in common.
+#[derive(Clone, Debug)]
+pub struct ServerTls(Arc<ServerConfig>);
+
+impl ServerTls {
+    /// Puts settings, certificates and ticket keys together. Certificates and keys may be replaced later.
+    ///
+    /// # Errors
+    /// When an authority's certificate cannot be used.
+    pub fn new(
+        settings: &ServerSettings,
+        certificates: &Arc<Certificates>,
+        tickets: &Arc<TicketKeys>,
+    ) -> Result<Self, SettingsError> {
+        let wrong = |error: rustls::Error| SettingsError(error.to_string());
+        let provider = Arc::new(settings.profile.provider(settings.post_quantum));
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(settings.profile.versions())
+            .map_err(wrong)?;
+        let builder = match &settings.clients {
+            None => builder.with_no_client_auth(),
+            Some(clients) => builder.with_client_cert_verifier(verifier(clients, provider)?),
+        };
+        let mut config = builder.with_cert_resolver(Arc::<Certificates>::clone(certificates));
+        config.alpn_protocols.clone_from(&settings.protocols);
+        config.ticketer = tickets.for_context(&context(settings.clients.as_ref()));
+        // Tickets alone: a store of sessions would be a lock that all workers share.
+        config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+        config.send_tls13_tickets = settings.tickets;
+        // The client's order says which cipher its processor is fast at.
+        config.ignore_client_order = false;
+        if let Some(log) = &settings.key_log {
+            config.key_log = Arc::new(log.clone());
+        }
+        Ok(Self(Arc::new(config)))
+    }
+
+    pub(crate) fn config(&self) -> &Arc<ServerConfig> {
+        &self.0
+    }
+}
+
+/// Two listeners with the same value share everything.
+impl PartialEq for ServerTls {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ServerTls {}
+
+fn verifier(
+    clients: &ClientAuthorities,
+    provider: Arc<rustls::crypto::CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, SettingsError> {
+    let roots = Arc::new(read_roots(&clients.roots)?);
+    let builder = WebPkiClientVerifier::builder_with_provider(roots, provider);
+    let builder = if clients.required { builder } else { builder.allow_unauthenticated() };
+    builder.build().map_err(|error| SettingsError(error.to_string()))
+}
+
+pub(crate) fn read_roots(
+    certificates: &[CertificateDer<'static>],
+) -> Result<RootCertStore, SettingsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates {
+        roots.add(certificate.clone()).map_err(|error| SettingsError(error.to_string()))?;
+    }
+    Ok(roots)
+}
+
+/// What a listener demands of its clients, for [`TicketKeys::for_context`].
+fn context(clients: Option<&ClientAuthorities>) -> Vec<u8> {
+    let Some(clients) = clients else { return Vec::new() };
+    let mut context = vec![1, u8::from(clients.required)];
+    for root in &clients.roots {
+        context.extend_from_slice(&(root.len() as u64).to_be_bytes());
+        context.extend_from_slice(root);
+    }
+    context
+}
+
+/// Writes the secrets of connections in the format of NSS (`SSLKEYLOGFILE`), for programs that decrypt a recording.
+#[derive(Clone)]
+pub struct SecretLog(Arc<Mutex<Box<dyn Write + Send>>>);
+
+impl SecretLog {
+    /// Writes to `to`, a line a secret.
+    pub fn new(to: Box<dyn Write + Send>) -> Self {
+        Self(Arc::new(Mutex::new(to)))
+    }
+}
+
+impl fmt::Debug for SecretLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretLog")
+    }
+}
+
+impl KeyLog for SecretLog {
+    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        let line = format!("{label} {} {}\n", hex(client_random), hex(secret));
+        let mut to = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Who looks at the traffic sees that a line is missing.
+        let _ = to.write_all(line.as_bytes()).and_then(|()| to.flush());
+    }
+}

@@ -1,0 +1,268 @@
+//! Session tickets (RFC 5077, RFC 8446 section 4.6.1), whose keys rotate, and may be shared between machines.
+//!
+//! ```text
+//! ticket:  name of the key (8) | salt (16) | AES-256-GCM(state) | tag (16)
+//! ```
+//!
+//! Each ticket has a key of its own, HKDF-SHA256(key, salt, context), so that no count of tickets wears a key out. The
+//! context is what the listener demands of clients: a session that began without a certificate is not resumed where
+//! one is required.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::hkdf::{HKDF_SHA256, Prk, Salt};
+use aws_lc_rs::rand;
+use rustls::server::ProducesTickets;
+use thiserror::Error;
+
+/// Bytes of a key.
+const KEY: usize = 32;
+const NAME: usize = 8;
+const SALT: usize = 16;
+const TAG: usize = 16;
+
+/// Keys that rotate are kept so long that a ticket of any of them has expired before.
+const KEPT: usize = 2;
+
+/// Why a file of ticket keys cannot be used.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum TicketFileError {
+    /// A line that is no key.
+    #[error("line {0} is not a key of 64 hexadecimal digits")]
+    Line(usize),
+    /// No line at all.
+    #[error("there is no key in it")]
+    Empty,
+}
+
+/// The keys of all listeners, shared by all workers.
+#[derive(Default)]
+pub struct TicketKeys {
+    keys: ArcSwap<Keys>,
+}
+
+/// The first key makes tickets; all of them open tickets.
+#[derive(Default)]
+struct Keys {
+    list: Vec<TicketKey>,
+    lifetime: u32,
+}
+
+#[derive(Clone)]
+struct TicketKey {
+    name: [u8; NAME],
+    secret: [u8; KEY],
+}
+
+impl std::fmt::Debug for TicketKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TicketKeys({})", self.keys.load().list.len())
+    }
+}
+
+impl TicketKeys {
+    /// Makes a new first key; the one before the last is dropped. `lifetime`: seconds between two calls, so that tickets
+    /// are good for that long at least. Without random numbers the keys stay as they are.
+    pub fn rotate(&self, lifetime: u32) {
+        let mut secret = [0; KEY];
+        if rand::fill(&mut secret).is_err() {
+            return;
+        }
+        let before = self.keys.load();
+        let mut list = vec![TicketKey::new(secret)];
+        list.extend(before.list.iter().take(KEPT - 1).cloned());
+        self.keys.store(Arc::new(Keys { list, lifetime }));
+    }
+
+    /// Takes the keys of a file: 64 hexadecimal digits a line; the first makes tickets. Machines that share the file
+    /// resume each other's sessions.
+    ///
+    /// # Errors
+    /// With the line; the keys stay as they are.
+    pub fn share(&self, text: &str, lifetime: u32) -> Result<(), TicketFileError> {
+        let mut list = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            list.push(TicketKey::new(read_hex(line).ok_or(TicketFileError::Line(index + 1))?));
+        }
+        if list.is_empty() {
+            return Err(TicketFileError::Empty);
+        }
+        self.keys.store(Arc::new(Keys { list, lifetime }));
+        Ok(())
+    }
+
+    /// Whether there is any key.
+    pub fn is_empty(&self) -> bool {
+        self.keys.load().list.is_empty()
+    }
+
+    /// What a listener uses; `context` tells listeners apart that demand different things of their clients.
+    pub fn for_context(self: &Arc<Self>, context: &[u8]) -> Arc<dyn ProducesTickets> {
+        let context = digest(&SHA256, context).as_ref().into();
+        Arc::new(Context { keys: Arc::clone(self), context })
+    }
+}
+
+impl TicketKey {
+    fn new(secret: [u8; KEY]) -> Self {
+        let mut name = [0; NAME];
+        let digest = digest(&SHA256, &[b"afpa ticket key name", &secret[..]].concat());
+        name.copy_from_slice(digest.as_ref().get(..NAME).unwrap_or(&[0; NAME]));
+        Self { name, secret }
+    }
+
+    /// The key of one ticket.
+    fn derive(&self, salt: &[u8], context: &[u8]) -> Option<LessSafeKey> {
+        let secret: Prk = Salt::new(HKDF_SHA256, salt).extract(&self.secret);
+        let mut key = [0; KEY];
+        let info = [&b"afpa ticket"[..], context];
+        secret.expand(&info, HKDF_SHA256).ok()?.fill(&mut key).ok()?;
+        Some(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key).ok()?))
+    }
+}
+
+fn read_hex(line: &str) -> Option<[u8; KEY]> {
+    let digits = line.as_bytes();
+    if digits.len() != KEY * 2 {
+        return None;
+    }
+    let mut key = [0; KEY];
+    for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |at: usize| pair.get(at).and_then(|d| char::from(*d).to_digit(16));
+        *byte = u8::try_from(digit(0)? * 16 + digit(1)?).ok()?;
+    }
+    Some(key)
+}
+
+/// The tickets of a listener.
+struct Context {
+    keys: Arc<TicketKeys>,
+    context: Box<[u8]>,
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("tickets")
+    }
+}
+
+impl ProducesTickets for Context {
+    fn enabled(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    fn lifetime(&self) -> u32 {
+        self.keys.keys.load().lifetime
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        let keys = self.keys.keys.load();
+        let key = keys.list.first()?;
+        let mut salt = [0; SALT];
+        rand::fill(&mut salt).ok()?;
+        let mut ticket = Vec::with_capacity(NAME + SALT + plain.len() + TAG);
+        ticket.extend_from_slice(&key.name);
+        ticket.extend_from_slice(&salt);
+        let mut state = plain.to_vec();
+        // A key of one ticket needs no other nonce.
+        let nonce = Nonce::assume_unique_for_key([0; 12]);
+        let sealing = key.derive(&salt, &self.context)?;
+        sealing.seal_in_place_append_tag(nonce, Aad::from(key.name), &mut state).ok()?;
+        ticket.append(&mut state);
+        Some(ticket)
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        let (name, rest) = ticket.split_at_checked(NAME)?;
+        let (salt, sealed) = rest.split_at_checked(SALT)?;
+        let keys = self.keys.keys.load();
+        let key = keys.list.iter().find(|key| key.name == *name)?;
+        let mut state = sealed.to_vec();
+        let nonce = Nonce::assume_unique_for_key([0; 12]);
+        let opening = key.derive(salt, &self.context)?;
+        let length = opening.open_in_place(nonce, Aad::from(key.name), &mut state).ok()?.len();
+        state.truncate(length);
+        Some(state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys() -> Arc<TicketKeys> {
+        let keys = Arc::new(TicketKeys::default());
+        keys.rotate(3600);
+        keys
+    }
+
+    #[test]
+    fn a_ticket_is_opened_until_its_key_has_rotated_out() {
+        let keys = keys();
+        let tickets = keys.for_context(b"");
+        let ticket = tickets.encrypt(b"state").unwrap();
+        assert_eq!(tickets.decrypt(&ticket).as_deref(), Some(&b"state"[..]));
+        assert_ne!(tickets.encrypt(b"state").unwrap(), ticket, "each has a salt of its own");
+        keys.rotate(3600);
+        assert_eq!(tickets.decrypt(&ticket).as_deref(), Some(&b"state"[..]));
+        keys.rotate(3600);
+        assert_eq!(tickets.decrypt(&ticket), None);
+    }
+
+    #[test]
+    fn a_changed_ticket_is_not_opened_and_none_panics() {
+        let tickets = keys().for_context(b"");
+        let ticket = tickets.encrypt(b"state").unwrap();
+        for at in 0..ticket.len() {
+            let mut changed = ticket.clone();
+            changed[at] ^= 1;
+            assert_eq!(tickets.decrypt(&changed), None, "byte {at}");
+            assert_eq!(tickets.decrypt(&ticket[..at]), None, "{at} bytes");
+        }
+    }
+
+    #[test]
+    fn contexts_do_not_open_each_others_tickets() {
+        let keys = keys();
+        let ticket = keys.for_context(b"open").encrypt(b"state").unwrap();
+        assert_eq!(keys.for_context(b"required").decrypt(&ticket), None);
+        assert!(keys.for_context(b"open").decrypt(&ticket).is_some());
+    }
+
+    #[test]
+    fn machines_with_the_same_file_open_each_others_tickets() {
+        let (old, new) = ("0f".repeat(32), "A0".repeat(32));
+        let (one, other) = (Arc::new(TicketKeys::default()), Arc::new(TicketKeys::default()));
+        one.share(&format!("# keys\n{old}\n"), 60).unwrap();
+        other.share(&format!("{new}\n\n{old}\n"), 60).unwrap();
+        let ticket = one.for_context(b"").encrypt(b"state").unwrap();
+        assert!(other.for_context(b"").decrypt(&ticket).is_some());
+        let ticket = other.for_context(b"").encrypt(b"state").unwrap();
+        assert_eq!(one.for_context(b"").decrypt(&ticket), None, "it does not know the new key yet");
+    }
+
+    #[test]
+    fn a_file_that_is_wrong_changes_nothing() {
+        let keys = keys();
+        let ticket = keys.for_context(b"").encrypt(b"state").unwrap();
+        assert_eq!(keys.share("\nabc\n", 60), Err(TicketFileError::Line(2)));
+        assert_eq!(keys.share(&"é".repeat(32), 60), Err(TicketFileError::Line(1)));
+        assert_eq!(keys.share("# none\n", 60), Err(TicketFileError::Empty));
+        assert!(keys.for_context(b"").decrypt(&ticket).is_some());
+        assert!(!format!("{keys:?}").contains("0x"), "no secret is formatted");
+    }
+
+    #[test]
+    fn without_keys_there_are_no_tickets() {
+        let tickets = Arc::new(TicketKeys::default()).for_context(b"");
+        assert!(!tickets.enabled());
+        assert_eq!(tickets.encrypt(b"state"), None);
+    }
+}

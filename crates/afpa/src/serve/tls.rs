@@ -1,0 +1,287 @@
+//! Certificates, ticket keys, and what is made of them. They outlive a reload, so that sessions and handshakes go on.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use afpa_acme::ChallengeKind;
+use afpa_config::{
+    CertificateFiles, ClientCertificates, Config, TlsProfile, read_authorities, read_certificate,
+};
+use afpa_tls::resolver;
+use afpa_tls::server::SecretLog;
+use afpa_tls::{
+    Certificate, Certificates, ChallengeCertificates, ClientAuthorities, Profile, ServerSettings,
+    ServerTls, TicketKeys,
+};
+use anyhow::Context as _;
+
+/// What the listeners of all configurations share.
+#[derive(Default)]
+pub(super) struct TlsState {
+    certificates: Arc<Certificates>,
+    tickets: Arc<TicketKeys>,
+    /// What is in use, with the files that it was read from.
+    running: Vec<(CertificateFiles, Certificate)>,
+    /// The files as they were when they were last read, successfully or not.
+    seen: Vec<Option<Version>>,
+    /// Certificates that come by themselves: each file, as it was when it was last read, and what is in use of it.
+    managed: Vec<(PathBuf, Option<Version>, Option<Certificate>)>,
+    ticket_file: Option<Version>,
+    rotated: Option<Instant>,
+    key_log: Option<(PathBuf, SecretLog)>,
+}
+
+/// What tells one version of a file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Version {
+    inode: u64,
+    size: u64,
+    changed_s: i64,
+    changed_ns: i64,
+}
+
+/// What was read for a configuration, and can be taken into use without a failure.
+pub(super) struct PreparedTls {
+    /// For listeners with TLS; `None`: there are none.
+    pub(super) listeners: Option<ServerTls>,
+    certificates: Vec<(CertificateFiles, Certificate)>,
+    /// Files of certificates that come by themselves. They may be missing.
+    managed: Vec<PathBuf>,
+}
+
+/// What is offered by ALPN, the best first.
+fn protocols(config: &Config) -> Vec<Vec<u8>> {
+    let mut protocols = Vec::new();
+    if config.http2.tls {
+        protocols.push(b"h2".to_vec());
+    }
+    protocols.push(b"http/1.1".to_vec());
+    if config.acme.challenge == ChallengeKind::TlsAlpn01 {
+        protocols.push(resolver::CHALLENGE.to_vec());
+    }
+    protocols
+}
+
+impl TlsState {
+    /// With the answers to challenges of an authority.
+    pub(super) fn new(challenges: ChallengeCertificates) -> Self {
+        let state = Self::default();
+        state.certificates.answer_challenges(Some(challenges));
+        state
+    }
+
+    /// Reads what a configuration names. The files of certificates that come by themselves, `managed`, may be missing.
+    ///
+    /// # Errors
+    /// With the file that cannot be used. What is in use stays.
+    pub(super) fn prepare(
+        &mut self,
+        config: &Config,
+        managed: Vec<PathBuf>,
+    ) -> anyhow::Result<PreparedTls> {
+        if config.sites.iter().all(|site| site.tls.is_empty()) {
+            let certificates = Vec::new();
+            return Ok(PreparedTls { listeners: None, certificates, managed: Vec::new() });
+        }
+        let certificates: anyhow::Result<Vec<_>> =
+            config.certificates.iter().map(|files| self.certificate(files)).collect();
+        let certificates = certificates?;
+        self.take_ticket_keys(config)?;
+        let settings = self.settings(config)?;
+        let listeners = ServerTls::new(&settings, &self.certificates, &self.tickets)
+            .context("[tls] cannot be used")?;
+        Ok(PreparedTls { listeners: Some(listeners), certificates, managed })
+    }
+
+    /// Takes it into use. Handshakes in progress go on with what they have.
+    pub(super) fn adopt(&mut self, prepared: PreparedTls) {
+        self.running = prepared.certificates;
+        self.seen = self.running.iter().flat_map(|(files, _)| versions(files)).collect();
+        self.managed = prepared.managed.into_iter().map(|path| (path, None, None)).collect();
+        self.read_managed();
+        self.replace();
+    }
+
+    /// Reads files of certificates that have come. Whether there were any.
+    fn read_managed(&mut self) -> bool {
+        let mut changed = false;
+        for (path, seen, certificate) in &mut self.managed {
+            let version = version(path);
+            if version == *seen {
+                continue;
+            }
+            *seen = version;
+            // Without a file, what was in it is served on.
+            let Some(text) = fs::read(&*path).ok() else { continue };
+            match Certificate::read(&text, &text, None) {
+                Ok(read) => {
+                    *certificate = Some(read);
+                    changed = true;
+                }
+                Err(error) => tracing::error!("{}: {error}", path.display()),
+            }
+        }
+        changed
+    }
+
+    /// Reads files that have changed, and makes new ticket keys when it is time.
+    pub(super) fn tick(&mut self, config: &Config) {
+        if self.running.is_empty() && self.managed.is_empty() {
+            return;
+        }
+        if self.read_managed() {
+            self.replace();
+            tracing::info!("a certificate that has come is in use");
+        }
+        let lifetime = config.tls.ticket_lifetime;
+        if config.tls.ticket_keys.is_none()
+            && self.rotated.is_some_and(|at| at.elapsed() >= lifetime)
+        {
+            self.rotate(lifetime);
+        }
+        if let Err(error) = self.reread_ticket_keys(config) {
+            tracing::error!("the running ticket keys stay: {error:#}");
+        }
+        let seen: Vec<_> = self.running.iter().flat_map(|(files, _)| versions(files)).collect();
+        if seen == self.seen {
+            return;
+        }
+        self.seen = seen;
+        let read: Result<Vec<_>, _> = self
+            .running
+            .iter()
+            .map(|(files, _)| Ok((files.clone(), read_certificate(files)?)))
+            .collect();
+        match read {
+            Ok(read) => {
+                self.running = read;
+                self.replace();
+                tracing::info!("files of certificates have changed, and are in use");
+            }
+            Err::<_, afpa_config::TlsFileError>(error) => {
+                tracing::error!("the running certificates stay: {error}");
+            }
+        }
+    }
+
+    fn replace(&self) {
+        let running = self.running.iter().map(|(_, certificate)| certificate);
+        let managed = self.managed.iter().filter_map(|(_, _, certificate)| certificate.as_ref());
+        let certificates: Vec<Certificate> = running.chain(managed).cloned().collect();
+        self.certificates.replace(&certificates);
+    }
+
+    /// A certificate that root may read alone stays what it was at the start.
+    fn certificate(
+        &self,
+        files: &CertificateFiles,
+    ) -> anyhow::Result<(CertificateFiles, Certificate)> {
+        let running = self
+            .running
+            .iter()
+            .find(|(other, _)| (&other.chain, &other.key) == (&files.chain, &files.key));
+        match (read_certificate(files), running) {
+            (Ok(certificate), _) => Ok((files.clone(), certificate)),
+            (Err(error), Some((_, certificate))) if error.is_denied => {
+                tracing::warn!("the running certificate stays: {error}");
+                Ok((files.clone(), certificate.clone()))
+            }
+            (Err(error), _) => Err(error.into()),
+        }
+    }
+
+    fn settings(&mut self, config: &Config) -> anyhow::Result<ServerSettings> {
+        let tls = &config.tls;
+        let authorities = match (tls.client_certificates, &tls.client_authorities) {
+            (ClientCertificates::None, _) | (_, None) => None,
+            (which, Some(path)) => Some(ClientAuthorities {
+                roots: read_authorities(path)?,
+                required: which == ClientCertificates::Required,
+            }),
+        };
+        Ok(ServerSettings {
+            profile: match tls.profile {
+                TlsProfile::Modern => Profile::Modern,
+                TlsProfile::Intermediate => Profile::Intermediate,
+            },
+            post_quantum: tls.post_quantum,
+            protocols: protocols(config),
+            tickets: tls.tickets,
+            clients: authorities,
+            key_log: tls.key_log.as_deref().map(|path| self.key_log(path)).transpose()?,
+        })
+    }
+
+    fn key_log(&mut self, path: &Path) -> anyhow::Result<SecretLog> {
+        if let Some((open, log)) = &self.key_log
+            && open == path
+        {
+            return Ok(log.clone());
+        }
+        let file = fs::File::options().append(true).create(true).mode(0o600).open(path);
+        let file =
+            file.with_context(|| format!("cannot write [tls] key_log {}", path.display()))?;
+        tracing::warn!(path = %path.display(), "the secrets of connections are written down");
+        let log = SecretLog::new(Box::new(file));
+        self.key_log = Some((path.to_owned(), log.clone()));
+        Ok(log)
+    }
+
+    fn take_ticket_keys(&mut self, config: &Config) -> anyhow::Result<()> {
+        if config.tls.tickets == 0 {
+            return Ok(());
+        }
+        if config.tls.ticket_keys.is_some() {
+            self.ticket_file = None;
+            return self.reread_ticket_keys(config);
+        }
+        if self.tickets.is_empty() || self.ticket_file.take().is_some() {
+            self.rotate(config.tls.ticket_lifetime);
+        }
+        Ok(())
+    }
+
+    fn rotate(&mut self, lifetime: Duration) {
+        self.tickets.rotate(seconds(lifetime));
+        self.rotated = Some(Instant::now());
+    }
+
+    /// Reads the shared ticket keys, if the file has changed.
+    fn reread_ticket_keys(&mut self, config: &Config) -> anyhow::Result<()> {
+        let Some(path) = &config.tls.ticket_keys else { return Ok(()) };
+        let version = version(path);
+        if version.is_some() && version == self.ticket_file {
+            return Ok(());
+        }
+        let shown = || format!("[tls] ticket_keys {}", path.display());
+        if version.is_none() && self.ticket_file.is_some() {
+            // Somebody is replacing it, or it is not for this user.
+            return Ok(());
+        }
+        self.ticket_file = version;
+        let text = fs::read_to_string(path).with_context(shown)?;
+        self.tickets.share(&text, seconds(config.tls.ticket_lifetime)).with_context(shown)
+    }
+}
+
+fn seconds(lifetime: Duration) -> u32 {
+    u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX)
+}
+
+fn versions(files: &CertificateFiles) -> impl Iterator<Item = Option<Version>> {
+    let staple = files.staple.as_deref();
+    [Some(&*files.chain), Some(&*files.key), staple].into_iter().flatten().map(version)
+}
+
+fn version(path: &Path) -> Option<Version> {
+    let about = fs::metadata(path).ok()?;
+    Some(Version {
+        inode: about.ino(),
+        size: about.size(),
+        changed_s: about.ctime(),
+        changed_ns: about.ctime_nsec(),
+    })
+}

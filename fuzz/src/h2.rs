@@ -1,0 +1,167 @@
+//! What must hold for any bytes that a client of HTTP/2 sends.
+
+use afpa_h2::hpack::{Decoder, TABLE_SIZE, encode};
+use afpa_h2::request::Framing;
+use afpa_h2::{Connection, Event, Limits, PREFACE, RequestHead, ResponseEvent, ResponseReader};
+
+/// Small enough for inputs of a fuzzer to reach every limit.
+fn limits() -> Limits {
+    Limits {
+        streams: 4,
+        stream_window: 64,
+        connection_window: 0,
+        head: 256,
+        block: 512,
+        continuations: 3,
+        ..Limits::default()
+    }
+}
+
+/// What a connection did with an input that came in pieces.
+struct Heard {
+    events: Vec<String>,
+    output: Vec<u8>,
+    fatal: bool,
+}
+
+/// Frames: the events do not depend on how the bytes were split, memory is bounded, every request is one head of
+/// HTTP/1.1, and what is answered stays within the client's windows.
+pub fn h2_frames(data: &[u8]) {
+    let input = [&PREFACE[..], data].concat();
+    let whole = hear(&input, input.len().max(1));
+    for piece in [1, 7] {
+        let pieces = hear(&input, piece);
+        assert_eq!(whole.events, pieces.events);
+        assert_eq!(whole.fatal, pieces.fatal);
+        assert_eq!(whole.output, pieces.output);
+    }
+}
+
+fn hear(input: &[u8], piece: usize) -> Heard {
+    let mut connection = Connection::new(limits());
+    let mut head = RequestHead::default();
+    let mut heard = Heard { events: Vec::new(), output: Vec::new(), fatal: false };
+    let mut held = Vec::new();
+    let mut unread = 0;
+    for part in input.chunks(piece) {
+        held.extend_from_slice(part);
+        loop {
+            let (length, event) = match connection.receive(&held, &mut head, 0) {
+                Ok((length, Some(event))) => (length, event),
+                Ok((length, None)) => {
+                    held.drain(..length);
+                    break;
+                }
+                Err(_) => {
+                    heard.fatal = true;
+                    heard.output.append(connection.output());
+                    return heard;
+                }
+            };
+            heard.events.push(format!("{event:?}"));
+            match event {
+                Event::Request { id, .. } => {
+                    check_head(&head);
+                    connection.send_head(id, false, |out| encode::put_status(out, 200));
+                    let room = connection.room(id).min(100);
+                    connection.send_data(id, &[b'a'; 100][..room], id % 4 == 1);
+                }
+                Event::Data { id, bytes, .. } => {
+                    unread += bytes.len();
+                    // Half of them are read, so that windows are used up.
+                    if id % 3 == 0 {
+                        let length = bytes.len();
+                        connection.read(id, length);
+                    }
+                }
+                Event::Trailers { .. } => assert!(!head.text().starts_with(b":")),
+                Event::Reset { id } => assert!(!connection.has(id)),
+            }
+            held.drain(..length);
+            assert!(connection.open() <= 4);
+        }
+    }
+    let _ = unread;
+    heard.output.append(connection.output());
+    heard
+}
+
+/// A head is one request line and lines of fields, whatever the fields held.
+fn check_head(head: &RequestHead) {
+    let text = head.text();
+    if text.len() > limits().head {
+        assert!(text.len() == limits().head + 1 && !text.ends_with(b"\r\n\r\n"));
+        return;
+    }
+    let lines = text.strip_suffix(b"\r\n\r\n").expect("it ends");
+    let mut lines = lines.split(|&byte| byte == b'\n');
+    let first = lines.next().unwrap_or_default();
+    assert!(first.ends_with(b" HTTP/1.1\r") || first.ends_with(b" HTTP/1.1"));
+    assert_eq!(first.iter().filter(|&&byte| byte == b' ').count(), 2);
+    let mut codings = 0;
+    for line in lines {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        assert!(!line.contains(&b'\r') && !line.contains(&0) && line.contains(&b':'));
+        codings += usize::from(line.starts_with(b"Transfer-Encoding: "));
+        assert!(!line.starts_with(b"transfer-encoding"));
+    }
+    assert_eq!(codings == 1, head.framing() == Framing::Chunked);
+}
+
+/// Field blocks: decoding ends, gives no more than it can, and leaves a table that the next block can use.
+pub fn hpack(data: &[u8]) {
+    let mut decoder = Decoder::default();
+    for block in data.split(|&byte| byte == b'|').take(4) {
+        let mut given = 0;
+        let mut again = Vec::new();
+        let good = decoder.decode(block, |name, value| {
+            given += name.len() + value.len();
+            encode::put_field(&mut again, name, value);
+        });
+        assert!(given <= block.len() * (TABLE_SIZE + 8));
+        if good.is_err() {
+            return;
+        }
+        // What we encode is decoded as the same fields, apart from upper case.
+        let mut repeated = 0;
+        Decoder::default()
+            .decode(&again, |name, value| repeated += name.len() + value.len())
+            .expect("our own block");
+        assert_eq!(given, repeated);
+    }
+}
+
+/// Responses: the same events however the bytes are split, and no field about the connection goes out.
+pub fn h2_response(data: &[u8]) {
+    let whole = read(data, data.len().max(1));
+    for piece in [1, 5] {
+        assert_eq!(whole, read(data, piece));
+    }
+}
+
+/// The heads, the content, and whether it was a whole response.
+fn read(data: &[u8], piece: usize) -> (Vec<Vec<u8>>, Vec<u8>, Option<bool>) {
+    let mut reader = ResponseReader::new(false, false);
+    let (mut heads, mut content) = (Vec::new(), Vec::new());
+    for mut part in data.chunks(piece) {
+        while !part.is_empty() {
+            let Ok((length, event)) = reader.read(part) else {
+                return (heads, content, None);
+            };
+            assert!(length > 0 && length <= part.len());
+            part = &part[length..];
+            match event {
+                Some(ResponseEvent::Head { .. } | ResponseEvent::Trailers) => {
+                    let field = |name: &[u8], _: &[u8]| {
+                        assert!(!matches!(name, b"connection" | b"transfer-encoding" | b"upgrade"));
+                    };
+                    Decoder::default().decode(reader.block(), field).expect("our own block");
+                    heads.push(reader.block().to_vec());
+                }
+                Some(ResponseEvent::Content { bytes, .. }) => content.extend_from_slice(bytes),
+                None => {}
+            }
+        }
+    }
+    (heads, content, Some(reader.is_done()))
+}

@@ -1,0 +1,275 @@
+//! The manager alone, with a clock of the test's own.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use afpa_acme::{
+    AcmeSettings, ChallengeKind, Challenges, Facts, Manager, Pace, StateFolder, Status,
+};
+use afpa_testkit::server::free_address;
+use afpa_testkit::{eventually, eventually_within};
+use afpa_tests::pebble::{Options, Pebble};
+use tempfile::TempDir;
+
+const DAY: u64 = 24 * 3600;
+/// An order is several exchanges, and some of their nonces are refused.
+const ORDER: Duration = Duration::from_secs(60);
+
+/// A state folder, and a port 80 at which challenges are answered.
+struct Bed {
+    folder: TempDir,
+    challenges: Challenges,
+    at: SocketAddr,
+    /// Seconds by which the clock is ahead.
+    ahead: Arc<AtomicU64>,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let listener = TcpListener::bind(free_address()).expect("bound");
+        let at = listener.local_addr().expect("an address");
+        let challenges = Challenges::default();
+        let shown = challenges.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                answer(stream, &shown);
+            }
+        });
+        let folder = tempfile::tempdir().expect("a folder");
+        Self { folder, challenges, at, ahead: Arc::default() }
+    }
+
+    fn authority(&self) -> Option<Pebble> {
+        let options = Options { looks_at: (self.at, 1), validity: 90 * DAY, refused_nonces: 5 };
+        Pebble::start(options)
+    }
+
+    fn settings(&self, pebble: &Pebble, names: &[&[&str]]) -> AcmeSettings {
+        AcmeSettings {
+            directory: pebble.directory(),
+            directory_ca: Some(pebble.directory_ca()),
+            certificates: names
+                .iter()
+                .map(|names| names.iter().map(|&n| n.into()).collect())
+                .collect(),
+            ..AcmeSettings::new(self.state())
+        }
+    }
+
+    fn state(&self) -> PathBuf {
+        self.folder.path().join("acme")
+    }
+
+    fn start(&self, settings: AcmeSettings) -> Manager {
+        let state = StateFolder::prepare(&settings.state, None).expect("a folder");
+        let ahead = Arc::clone(&self.ahead);
+        let pace = Pace {
+            clock: Arc::new(move || now() + ahead.load(Ordering::Relaxed)),
+            look: Duration::from_millis(50),
+        };
+        Manager::start(settings, state, self.challenges.clone(), pace, |_| ()).expect("started")
+    }
+
+    fn wait(&self, seconds: u64) {
+        self.ahead.fetch_add(seconds, Ordering::Relaxed);
+    }
+
+    /// Waits for certificate `count`. An order can fail by chance, when several nonces in a row are refused.
+    #[track_caller]
+    fn issued(&self, manager: &Manager, count: u64) {
+        let mut failures = 0;
+        eventually_within(ORDER, &format!("certificate {count}"), || {
+            let status = only(manager);
+            if status.failures > failures {
+                failures = status.failures;
+                self.wait(3600);
+            }
+            status.issued == count
+        });
+    }
+
+    fn chain(&self, name: &str) -> Vec<u8> {
+        fs::read(self.state().join(format!("{name}.pem"))).expect("a certificate")
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs()
+}
+
+fn answer(mut stream: std::net::TcpStream, challenges: &Challenges) {
+    let mut head = [0; 4096];
+    let n = stream.read(&mut head).unwrap_or(0);
+    let head = String::from_utf8_lossy(head.get(..n).unwrap_or_default()).into_owned();
+    let target = head.split(' ').nth(1).unwrap_or_default();
+    let token = target.strip_prefix(Challenges::PATH).unwrap_or_default();
+    let (status, content) = match challenges.response(token) {
+        Some(content) => ("200 OK", content),
+        None => ("404 Not Found", Arc::from("")),
+    };
+    let length = content.len();
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{content}"
+    );
+}
+
+fn only(manager: &Manager) -> Status {
+    manager.statuses().into_iter().next().unwrap_or_default()
+}
+
+#[test]
+fn a_certificate_comes_and_is_renewed_in_time() {
+    let bed = Bed::new();
+    let Some(pebble) = bed.authority() else { return };
+    let manager = bed.start(bed.settings(&pebble, &[&["www.a.test", "a.test"]]));
+    bed.issued(&manager, 1);
+    let first = bed.chain("www.a.test");
+    let facts = Facts::read(&first).expect("a certificate");
+    assert!(facts.is_for(&["a.test".to_owned(), "www.a.test".to_owned()]), "{facts:?}");
+    let text = String::from_utf8(first.clone()).expect("PEM");
+    assert!(text.starts_with("-----BEGIN PRIVATE KEY-----"), "{text}");
+    assert_eq!(text.matches("BEGIN CERTIFICATE").count(), 2, "the whole chain");
+
+    let status = only(&manager);
+    assert_eq!(status.not_after, Some(facts.lifetime.not_after));
+    let days = (status.next - now()) / DAY;
+    assert!((55..=61).contains(&days), "the next one in {days} days");
+    // It is there again at a restart, and nothing is ordered.
+    drop(manager);
+    let manager = bed.start(bed.settings(&pebble, &[&["www.a.test", "a.test"]]));
+    eventually("it was looked at", || only(&manager).not_after == status.not_after);
+    assert_eq!(bed.chain("www.a.test"), first);
+
+    bed.wait(75 * DAY);
+    bed.issued(&manager, 1);
+    let second = bed.chain("www.a.test");
+    assert_ne!(second, first);
+    // Other names are another certificate.
+    drop(manager);
+    let manager = bed.start(bed.settings(&pebble, &[&["www.a.test", "b.test"]]));
+    bed.issued(&manager, 1);
+    let third = Facts::read(&bed.chain("www.a.test")).expect("a certificate");
+    assert_eq!(third.names.iter().filter(|name| *name == "b.test").count(), 1);
+}
+
+#[test]
+fn an_authority_that_is_down_costs_nothing_but_a_warning() {
+    let bed = Bed::new();
+    let Some(mut pebble) = bed.authority() else { return };
+    let manager = bed.start(bed.settings(&pebble, &[&["a.test"]]));
+    bed.issued(&manager, 1);
+    let first = bed.chain("a.test");
+    pebble.end();
+    bed.wait(75 * DAY);
+    eventually("it failed", || only(&manager).failures == 1);
+    assert_eq!(bed.chain("a.test"), first, "the old one stays");
+    assert!(only(&manager).error.is_some());
+    // Attempts become rare: 720 minutes apart at most, and 1, 2, 4 ... in the beginning.
+    for failures in 2..=12 {
+        bed.wait(15 * 3600);
+        eventually("it failed again", || only(&manager).failures == failures);
+    }
+    pebble.begin();
+    bed.wait(15 * 3600);
+    bed.issued(&manager, 2);
+    let status = only(&manager);
+    assert_eq!((status.failures, status.error), (0, None));
+    assert_ne!(bed.chain("a.test"), first);
+}
+
+#[test]
+fn a_certificate_that_will_be_revoked_is_replaced() {
+    let bed = Bed::new();
+    let Some(pebble) = bed.authority() else { return };
+    let manager = bed.start(bed.settings(&pebble, &[&["a.test"]]));
+    bed.issued(&manager, 1);
+    let first = String::from_utf8(bed.chain("a.test")).expect("PEM");
+    if pebble.suggest_another(&first) {
+        // It asks again when what it knows is a day old at most.
+        bed.wait(DAY);
+        bed.issued(&manager, 2);
+    }
+}
+
+#[test]
+fn two_processes_of_one_folder_order_once() {
+    let bed = Bed::new();
+    let Some(pebble) = bed.authority() else { return };
+    let settings = bed.settings(&pebble, &[&["a.test"]]);
+    let managers = [bed.start(settings.clone()), bed.start(settings)];
+    eventually_within(ORDER, "both know a certificate", || {
+        if managers.iter().any(|manager| only(manager).failures > 0) {
+            bed.wait(60);
+        }
+        managers.iter().all(|manager| only(manager).not_after.is_some())
+    });
+    let issued: u64 = managers.iter().map(|manager| only(manager).issued).sum();
+    assert_eq!(issued, 1);
+}
+
+#[test]
+fn a_name_that_is_not_ours_is_told() {
+    let bed = Bed::new();
+    let Some(pebble) = bed.authority() else { return };
+    let mut settings = bed.settings(&pebble, &[&["a.test"], &["b.test"]]);
+    // Nobody answers on the port at which TLS-ALPN-01 is looked at.
+    settings.challenge = ChallengeKind::TlsAlpn01;
+    let manager = bed.start(settings);
+    eventually_within(ORDER, "both failed", || {
+        let statuses = manager.statuses();
+        statuses.len() == 2 && statuses.iter().all(|status| status.failures == 1)
+    });
+    let error = only(&manager).error.expect("an error");
+    assert!(error.contains("a.test") && error.contains("connect"), "{error}");
+    assert_eq!(bed.challenges.certificate("a.test"), None, "nothing is shown any more");
+}
+
+#[test]
+fn the_dns_is_set_by_a_program_also_for_a_wildcard() {
+    let bed = Bed::new();
+    let Some(pebble) = bed.authority() else { return };
+    let mut settings = bed.settings(&pebble, &[&["*.a.test"]]);
+    settings.challenge = ChallengeKind::Dns01;
+    settings.dns_program = Some(pebble.dns_program());
+    let manager = bed.start(settings.clone());
+    bed.issued(&manager, 1);
+    let facts = Facts::read(&bed.chain("_.a.test")).expect("a certificate");
+    assert_eq!(facts.names, ["*.a.test"]);
+    let log = pebble.dns_log();
+    let said: Vec<&str> = log.lines().collect();
+    assert_eq!(said, ["present _acme-challenge.a.test", "cleanup _acme-challenge.a.test"]);
+    drop(manager);
+
+    settings.dns_program = Some("/bin/false".into());
+    settings.certificates = vec![vec!["*.b.test".to_owned()]];
+    let manager = bed.start(settings);
+    eventually_within(ORDER, "it failed", || only(&manager).failures == 1);
+    let error = only(&manager).error.expect("an error");
+    assert!(error.contains("/bin/false present failed"), "{error}");
+}
+
+#[test]
+fn an_account_that_the_authority_has_forgotten_is_told_with_its_file() {
+    let bed = Bed::new();
+    let Some(pebble) = bed.authority() else { return };
+    let settings = bed.settings(&pebble, &[&["a.test"]]);
+    drop(bed.start(settings.clone()));
+    let file = spoiled_account(&bed.state(), &pebble);
+    let manager = bed.start(settings);
+    eventually_within(ORDER, "it failed", || only(&manager).failures == 1);
+    let error = only(&manager).error.expect("an error");
+    assert!(error.contains(&file.display().to_string()), "{error}");
+}
+
+fn spoiled_account(state: &Path, pebble: &Pebble) -> PathBuf {
+    let bare: String = pebble.directory().trim_start_matches("https://").replace([':', '/'], "-");
+    let file = state.join(format!("account-{bare}.json"));
+    fs::write(&file, "{}").expect("written");
+    file
+}

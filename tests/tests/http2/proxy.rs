@@ -1,0 +1,288 @@
+//! Requests that servers answer: content both ways, trailers, WebSocket, servers that fail.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use afpa_h2::frame::{flag, kind, put};
+use afpa_testkit::{Server, eventually_within, tree::patterned};
+use afpa_tests::h2::{H2Client, block, request};
+use afpa_tests::proxy::{Raw, configuration, read_head, server_row};
+
+fn proxy(servers: &[String], settings: &str) -> Server {
+    Server::start("/", |launch| {
+        launch
+            .written(|listen| {
+                format!(
+                    "workers = 1\n[http2]\ncleartext = true\n{}",
+                    configuration(listen, servers, settings)
+                )
+            })
+            .admin();
+    })
+}
+
+/// A server that answers with the request as it got it, in chunks, with a trailer.
+fn mirror() -> Raw {
+    Raw::start(|mut stream| {
+        while let Some(mut request) = read_head(&mut stream) {
+            let lower = request.to_ascii_lowercase();
+            if lower.contains("expect: 100-continue") {
+                stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").expect("written");
+            }
+            request += &content(&mut stream, &lower);
+            let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum\r\n\
+                        Keep-Alive: 5\r\nX-Case: Kept\r\n\r\n";
+            let (first, rest) = request.split_at(request.len() / 2);
+            let chunks = format!(
+                "{:x}\r\n{first}\r\n{:x}\r\n{rest}\r\n0\r\nx-sum: 7\r\n\r\n",
+                first.len(),
+                rest.len()
+            );
+            if stream.write_all(format!("{head}{chunks}").as_bytes()).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+/// The content of a request as it lies on the wire.
+fn content(stream: &mut TcpStream, head: &str) -> String {
+    let mut content = Vec::new();
+    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+    if let Some(length) = length {
+        content.resize(length.trim().parse().expect("a length"), 0);
+        stream.read_exact(&mut content).expect("the content");
+    } else if head.contains("transfer-encoding: chunked") {
+        let mut byte = [0];
+        while !content.ends_with(b"\r\n\r\n") || !content.windows(3).any(|w| w == b"0\r\n") {
+            stream.read_exact(&mut byte).expect("the content");
+            content.push(byte[0]);
+        }
+    }
+    String::from_utf8(content).expect("text")
+}
+
+#[test]
+fn a_request_reaches_its_server_and_the_response_its_client() {
+    let server = mirror();
+    let proxy = proxy(&[server.to()], "");
+    let mut client = H2Client::connect(&proxy);
+    let mut fields = request("GET", "/path?query");
+    fields.extend([("cookie", "a=1"), ("cookie", "b=2"), ("te", "trailers"), ("x-mine", "yes")]);
+    let id = client.request(&fields, b"");
+    let response = client.response(id);
+    assert_eq!(response.status, 200);
+    assert_eq!(response.field("x-case"), Some("Kept"));
+    assert_eq!(response.field("keep-alive"), None);
+    let got = response.text();
+    assert!(got.starts_with("GET /path?query HTTP/1.1\r\n"), "{got}");
+    for line in ["\r\ncookie: a=1; b=2\r\n", "\r\nx-mine: yes\r\n", "\r\nVia: 2.0 "] {
+        assert!(got.contains(line), "{line:?} is not in {got}");
+    }
+    assert!(
+        !got.contains(":authority") && got.to_ascii_lowercase().contains("\r\nhost: "),
+        "{got}"
+    );
+    assert_eq!(response.trailers, [("x-sum".to_owned(), "7".to_owned())]);
+}
+
+#[test]
+fn content_goes_up_with_a_length_and_without_one() {
+    let server = mirror();
+    let proxy = proxy(&[server.to()], "");
+    let mut client = H2Client::connect(&proxy);
+    let mut fields = request("POST", "/");
+    fields.push(("content-length", "11"));
+    let id = client.request(&fields, b"hello world");
+    let response = client.response(id);
+    assert!(response.text().ends_with("\r\n\r\nhello world"), "{}", response.text());
+
+    let id = client.open(&request("POST", "/"), false);
+    client.frame(kind::DATA, 0, id, b"hello ");
+    client.frame(kind::DATA, flag::PADDED, id, b"\x03world\0\0\0");
+    client.frame(kind::HEADERS, 5, id, &block(&[("x-end", "1")]));
+    let text = client.response(id).text().to_owned();
+    assert!(text.contains("\r\nTransfer-Encoding: chunked\r\n"), "{text}");
+    let text = text.split("\r\n\r\n").nth(1).expect("content").replace("\r\n", " ");
+    assert!(text.contains("hello ") && text.contains("world"), "{text}");
+
+    let mut fields = request("PUT", "/");
+    fields.push(("expect", "100-continue"));
+    let id = client.open(&fields, false);
+    client.until("the interim response", |client| client.so_far(id).interims == [100]);
+    client.frame(kind::DATA, flag::END_STREAM, id, b"now");
+    assert!(client.response(id).text().contains("3\r\nnow\r\n0\r\n"));
+}
+
+/// A server that counts content of a length, and answers with the count and as much content.
+fn counter() -> Raw {
+    Raw::start(|mut stream| {
+        while let Some(head) = read_head(&mut stream) {
+            let lower = head.to_ascii_lowercase();
+            let length = lower.split("content-length: ").nth(1);
+            let length: usize = length
+                .and_then(|rest| rest.lines().next()?.trim().parse().ok())
+                .unwrap_or_default();
+            let mut content = vec![0; length];
+            stream.read_exact(&mut content).expect("the content");
+            let right = content == patterned(length);
+            let head =
+                format!("HTTP/1.1 200 OK\r\nX-Right: {right}\r\nContent-Length: {length}\r\n\r\n");
+            if stream.write_all(head.as_bytes()).is_err() || stream.write_all(&content).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+#[test]
+fn large_content_goes_both_ways_on_several_streams() {
+    const SIZE: usize = 700_000;
+    let server = counter();
+    let proxy = proxy(&[server.to()], "");
+    let mut client = H2Client::connect(&proxy);
+    client.get("/");
+    let length = SIZE.to_string();
+    let mut fields = request("POST", "/");
+    fields.push(("content-length", &length));
+    let content = patterned(SIZE);
+    let ids: Vec<u32> = (0..4).map(|_| client.open(&fields, false)).collect();
+    // Never more than half of a stream's window (256 KiB) before the others have their turn, and all that was read is
+    // room again.
+    for (at, part) in content.chunks(16_000).enumerate() {
+        let end = if (at + 1) * 16_000 >= SIZE { flag::END_STREAM } else { 0 };
+        for id in &ids {
+            client.frame(kind::DATA, end, *id, part);
+        }
+        if at % 4 == 3 {
+            client.ping();
+        }
+    }
+    for id in ids {
+        let response = client.response(id);
+        assert_eq!(response.field("x-right"), Some("true"));
+        assert!(response.body == content);
+    }
+}
+
+#[test]
+fn slow_answers_do_not_hold_up_quick_ones() {
+    let slow = Raw::start(|mut stream| {
+        while let Some(head) = read_head(&mut stream) {
+            let delay = if head.starts_with("GET /slow") { 400 } else { 0 };
+            std::thread::sleep(Duration::from_millis(delay));
+            let name = head.split(' ').nth(1).expect("a target").to_owned();
+            let response =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{name}", name.len());
+            if stream.write_all(response.as_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    let proxy = proxy(&[slow.to()], "");
+    let mut client = H2Client::connect(&proxy);
+    let slow_id = client.request(&request("GET", "/slow"), b"");
+    for _ in 0..3 {
+        assert_eq!(client.get("/quick").text(), "/quick");
+    }
+    assert_eq!(client.response(slow_id).text(), "/slow");
+    assert_eq!(client.complete.last(), Some(&slow_id));
+}
+
+#[test]
+fn a_server_that_fails_is_502_and_one_that_breaks_off_resets_the_stream() {
+    let broken = Raw::start(|mut stream| {
+        if let Some(head) = read_head(&mut stream) {
+            let response: &[u8] = if head.starts_with("GET /garbage") {
+                b"this is not HTTP\r\n\r\n"
+            } else {
+                b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this"
+            };
+            let _ = stream.write_all(response);
+        }
+    });
+    let proxy = proxy(&[broken.to()], "");
+    let mut client = H2Client::connect(&proxy);
+    assert_eq!(client.get("/garbage").status, 502);
+    let id = client.request(&request("GET", "/cut"), b"");
+    let cut = client.whole(id);
+    assert_eq!((cut.reset, cut.ended), (Some(2), false), "{cut:?}");
+    assert_eq!(client.get("/garbage").status, 502, "the connection goes on");
+}
+
+#[test]
+fn a_stream_that_is_reset_ends_its_exchange() {
+    let slow = Raw::start(|mut stream| {
+        let _head = read_head(&mut stream);
+        // It never answers; the end of the connection ends it.
+        let _ = stream.read(&mut [0; 10]);
+    });
+    let proxy = proxy(&[slow.to()], "");
+    let mut client = H2Client::connect(&proxy);
+    let id = client.request(&request("GET", "/"), b"");
+    let in_flight = || server_row(&proxy, &slow.to())["in_flight"].as_u64();
+    eventually_within(Duration::from_secs(5), "the server is asked", || in_flight() == Some(1));
+    client.frame(kind::RST_STREAM, 0, id, &8_u32.to_be_bytes());
+    eventually_within(Duration::from_secs(5), "the exchange ends", || in_flight() == Some(0));
+    let id = client.request(&request("GET", "/"), b"");
+    eventually_within(Duration::from_secs(5), "the server is asked", || in_flight() == Some(1));
+    assert_eq!(client.so_far(id).body, b"");
+    drop(client);
+    eventually_within(Duration::from_secs(5), "so does it with the client", || {
+        in_flight() == Some(0)
+    });
+}
+
+#[test]
+fn a_websocket_passes_both_ways() {
+    // What the frames of WebSocket say is not looked at: the server sends everything back.
+    let server = Raw::start(|mut stream| {
+        let Some(head) = read_head(&mut stream) else { return };
+        let lower = head.to_ascii_lowercase();
+        assert!(
+            lower.starts_with("get /chat http/1.1\r\n") && lower.contains("upgrade: websocket")
+        );
+        assert!(
+            lower.contains("sec-websocket-key: ") && lower.contains("sec-websocket-version: 13")
+        );
+        let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+                      Upgrade: websocket\r\nSec-WebSocket-Accept: unknown\r\n\r\n";
+        stream.write_all(answer.as_bytes()).expect("written");
+        let mut room = [0; 4096];
+        while let Ok(n @ 1..) = stream.read(&mut room) {
+            if stream.write_all(&room[..n]).is_err() {
+                return;
+            }
+        }
+    });
+    let proxy = proxy(&[server.to()], "");
+    let mut client = H2Client::connect(&proxy);
+    client.ping();
+    assert_eq!(client.settings.get(&8), Some(&1), "extended CONNECT is offered");
+    let fields = [
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "http"),
+        (":path", "/chat"),
+        (":authority", "test"),
+        ("sec-websocket-version", "13"),
+    ];
+    let id = client.open(&fields, false);
+    client.until("the protocol has changed", |client| !client.so_far(id).fields.is_empty());
+    let fields = client.so_far(id).fields;
+    assert_eq!(fields[0], (":status".to_owned(), "200".to_owned()));
+    assert!(fields.iter().all(|(name, _)| !name.starts_with("sec-websocket-accept")));
+    let mut sent = Vec::new();
+    for at in 0..100 {
+        let message = format!("message {at} ").into_bytes();
+        client.frame(kind::DATA, 0, id, &message);
+        sent.extend(message);
+        client.until("it comes back", |client| client.so_far(id).body.len() == sent.len());
+    }
+    assert_eq!(client.so_far(id).body, sent);
+    let mut last = Vec::new();
+    put(&mut last, kind::DATA, flag::END_STREAM, id, b"bye");
+    client.send(&last);
+    assert!(client.whole(id).body.ends_with(b"bye"));
+}

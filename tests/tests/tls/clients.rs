@@ -1,0 +1,112 @@
+//! Clients of several makers.
+
+use std::process::Command;
+
+use afpa_testkit::{skip, tree::patterned};
+use afpa_tests::tls::{Authority, TlsServer};
+
+use crate::site;
+
+#[test]
+fn curl_gets_every_length_by_both_versions() {
+    let (tree, authority) = (site(), Authority::new());
+    let server = TlsServer::start(&authority, tree.path());
+    for version in ["--tls-max=1.2", "--tlsv1.3"] {
+        let version: Vec<&str> = version.split('=').collect();
+        for (path, content) in [
+            ("/hello.txt", b"hello".to_vec()),
+            ("/medium.bin", patterned(200_000)),
+            ("/large.bin", patterned(10_000_000)),
+        ] {
+            let url = server.url(path);
+            let arguments = [&version[..], &[&url]].concat();
+            let (content_with, got) = server.curl(&authority, &arguments);
+            assert!(content_with && got == content, "{version:?} {path}: {} bytes", got.len());
+        }
+    }
+}
+
+#[test]
+fn openssl_says_what_was_agreed_and_resumes() {
+    let (tree, authority) = (site(), Authority::new());
+    let server = TlsServer::start(&authority, tree.path());
+    let request = "GET /hello.txt HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    for version in ["-tls1_2", "-tls1_3"] {
+        let session = authority.folder().join(version);
+        let session = session.to_str().expect("a path");
+        let first = ["-ign_eof", version, "-alpn", "h9,http/1.1", "-sess_out", session];
+        let said = server.openssl(&authority, &first, request);
+        assert!(said.contains("ALPN protocol: http/1.1"), "{said}");
+        assert!(said.contains("Verify return code: 0 (ok)") && said.contains("hello"), "{said}");
+        assert!(said.contains("New, TLSv1."), "{said}");
+        let again = ["-ign_eof", version, "-sess_in", session];
+        let said = server.openssl(&authority, &again, request);
+        assert!(said.contains("Reused, TLSv1.") && said.contains("hello"), "{said}");
+    }
+    assert_eq!(server.number("/tls/resumed"), 2);
+}
+
+#[test]
+fn versions_before_1_2_are_refused() {
+    let (tree, authority) = (site(), Authority::new());
+    let server = TlsServer::start(&authority, tree.path());
+    let old = ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"];
+    let said = server.openssl(&authority, &old, "");
+    assert!(said.contains(" alert ") && said.contains("Cipher is (NONE)"), "{said}");
+}
+
+#[test]
+fn python_and_node_get_what_they_ask_for() {
+    let (tree, authority) = (site(), Authority::new());
+    let server = TlsServer::start(&authority, tree.path());
+    let (ip, port) = (server.tls.ip(), server.tls.port());
+    let ca = authority.path();
+    let python = format!(
+        "import ssl, http.client, socket\n\
+         context = ssl.create_default_context(cafile='{}')\n\
+         c = http.client.HTTPSConnection('localhost', {port}, context=context, timeout=20)\n\
+         c.sock = context.wrap_socket(socket.create_connection(('{ip}', {port})), server_hostname='localhost')\n\
+         for _ in range(3):\n  c.request('GET', '/large.bin'); r = c.getresponse(); print(r.status, len(r.read()))\n\
+         c.request('GET', '/hello.txt', headers={{'Connection': 'close'}}); print(c.getresponse().read().decode())\n\
+         print(repr(c.sock.recv(1)) if c.sock else 'closed')",
+        ca.display()
+    );
+    let node = format!(
+        "require('https').get({{host: '{ip}', port: {port}, servername: 'localhost', path: '/large.bin',\
+         ca: require('fs').readFileSync('{}')}}, r => {{ let n = 0;\
+         r.on('data', d => n += d.length); r.on('end', () => console.log(r.statusCode, n)) }})",
+        ca.display()
+    );
+    for (program, argument, script, expected) in [
+        ("python3", "-c", python, "200 10000000\n200 10000000\n200 10000000\nhello\nclosed\n"),
+        ("node", "-e", node, "200 10000000\n"),
+    ] {
+        match Command::new(program).args([argument, &script]).output() {
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stdout);
+                let errors = String::from_utf8_lossy(&output.stderr);
+                assert_eq!(said, expected, "{program}: {errors}");
+            }
+            Err(error) => skip!("{program}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn gnutls_gets_what_it_asks_for() {
+    let (tree, authority) = (site(), Authority::new());
+    let server = TlsServer::start(&authority, tree.path());
+    let script = format!(
+        "printf 'GET /hello.txt HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' | \
+         timeout 20 gnutls-cli --x509cafile {} --verify-hostname localhost -p {} {}",
+        authority.path().display(),
+        server.tls.port(),
+        server.tls.ip()
+    );
+    if Command::new("gnutls-cli").arg("--version").output().is_err() {
+        skip!("there is no gnutls-cli");
+    }
+    let output = Command::new("sh").args(["-c", &script]).output().expect("a shell");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("hello"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,19 @@
+//! HTTP over TLS: clients of several makers, handshakes that go wrong, certificates that change.
+
+mod certificates;
+mod clients;
+mod content;
+mod handshakes;
+mod sites;
+
+use afpa_testkit::{Tree, tree::patterned};
+
+/// A root with something of each length.
+fn site() -> Tree {
+    let tree = Tree::new();
+    tree.file("index.html", "index");
+    tree.file("hello.txt", "hello");
+    tree.file("medium.bin", patterned(200_000));
+    tree.file("large.bin", patterned(10_000_000));
+    tree
+}
