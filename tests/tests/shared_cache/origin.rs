@@ -90,7 +90,8 @@ impl Origin {
             launch
                 .written(|listen| {
                     format!(
-                        "[shared_cache]\nlimit = \"64MiB\"\n\n[[site]]\nlisten = [\"{listen}\"]\n\
+                        "[limits]\nconnections = 20000\nconnections_per_client = 20000\n\n\
+                         [shared_cache]\nlimit = \"64MiB\"\n\n[[site]]\nlisten = [\"{listen}\"]\n\
                          to = \"{to}\"\n\n[site.cache]\n{cache}\n"
                     )
                 })

@@ -156,6 +156,25 @@ fn unsafe_methods_drop_what_they_may_change() {
 }
 
 #[test]
+fn a_cache_group_is_that_of_its_host() {
+    let origin = Origin::start(|asked: &Asked| match asked.method.as_str() {
+        "GET" => {
+            let fields = "Cache-Control: max-age=60\r\nCache-Groups: \"a\", \"b\"\r\n";
+            ok(fields, &format!("answer {}", asked.number))
+        }
+        _ => Reply::Bytes(message(200, "Cache-Group-Invalidation: \"b\"\r\n", "")),
+    });
+    let proxy = origin.proxy("");
+    let mut client = proxy.connect();
+    let other = "GET /other HTTP/1.1\r\nHost: other\r\n\r\n";
+    assert_eq!(client.get("/").text(), "answer 1");
+    assert_eq!(client.exchange(other).text(), "answer 1");
+    client.exchange("DELETE /x HTTP/1.1\r\nHost: test\r\n\r\n");
+    assert_eq!(client.get("/").text(), "answer 2");
+    assert_eq!(client.exchange(other).text(), "answer 1");
+}
+
+#[test]
 fn a_stale_answer_is_used_while_it_is_validated_and_when_the_server_fails() {
     let origin = Origin::start(|asked: &Asked| match (asked.target.as_str(), asked.number) {
         ("/while", number) => {

@@ -227,3 +227,6 @@ fn wake(mut state: MutexGuard<'_, State>) {
     drop(state);
     wakers.into_iter().for_each(Waker::wake);
 }
+
+#[cfg(test)]
+mod tests;

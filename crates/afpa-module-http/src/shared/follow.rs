@@ -185,21 +185,14 @@ async fn stream<C: ClientStream>(
     };
     let keep = who.keep_alive && framing != Framing::Close;
     let mut out = head(draft, who, framing, keep, client.cached_now().steady_ms() / 1000);
-    let (mut number, mut bytes) = (0, 0);
+    let (mut number, mut bytes, mut begun) = (0, 0, false);
     loop {
         let next = poll_fn(|cx| fetch.poll_chunk(cx, seat, draft, number)).await;
-        let broken = Followed::Broken { status, bytes };
         match next {
             Next::Chunk(chunk) => {
                 number += 1;
                 bytes += chunk.len() as u64;
-                if framing == Framing::Chunks {
-                    out.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
-                }
-                out.extend_from_slice(&chunk);
-                if framing == Framing::Chunks {
-                    out.extend_from_slice(b"\r\n");
-                }
+                put_content(framing, &chunk, &mut out);
             }
             Next::End => {
                 if framing == Framing::Chunks {
@@ -211,26 +204,33 @@ async fn stream<C: ClientStream>(
                 let persistence = if keep { Persistence::Keep } else { Persistence::Close };
                 return Followed::Sent { status, bytes, persistence };
             }
+            // Its client has nothing yet, so another attempt may be its answer.
+            Next::Broken if !begun => return Followed::Again,
             Next::Broken => {
                 if framing == Framing::Close {
                     client.reset_at_end();
                 }
-                return broken;
+                return Followed::Broken { status, bytes };
             }
         }
-        if out.len() >= GATHERED {
+        // What there is goes before a wait.
+        if out.len() >= GATHERED || is_pending(fetch, seat, draft, number).await {
             if !send(client, &out).await {
                 return Followed::ClientGone;
             }
-            out.clear();
-        } else if is_pending(fetch, seat, draft, number).await {
-            // What there is goes before a wait.
-            if !send(client, &out).await {
-                return Followed::ClientGone;
-            }
+            begun = true;
             out.clear();
         }
     }
+}
+
+fn put_content(framing: Framing, data: &[u8], out: &mut Vec<u8>) {
+    if framing != Framing::Chunks {
+        return out.extend_from_slice(data);
+    }
+    out.extend_from_slice(format!("{:x}\r\n", data.len()).as_bytes());
+    out.extend_from_slice(data);
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Bytes that are gathered for one write.

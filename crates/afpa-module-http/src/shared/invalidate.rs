@@ -5,11 +5,11 @@ use std::sync::Arc;
 use afpa_cache::Labels;
 use afpa_framework::Now;
 use afpa_http::caching::{fields, invalidates, same_origin_path};
-use afpa_http::{Host, Method, target};
+use afpa_http::{Method, target};
 use afpa_proxy::exchange::{Passing, Tap};
 use afpa_proxy::response;
 
-use super::key::{tag_label, url_label};
+use super::key::{group_label, host_of, url_label};
 use super::responses::Responses;
 
 /// The tap of a request with a method that is not safe: if the answer is no error, what is stored for the URL
@@ -42,12 +42,11 @@ impl Tap for Invalidating {
                 let (path, query) = (parts.next().unwrap_or_default(), parts.next());
                 let mut room = Vec::new();
                 if let Ok(path) = target::normalise(path, &mut room) {
-                    let name = Host::parse(&self.host).map(|host| host.name()).unwrap_or_default();
-                    self.drop_url(url_label(name.as_bytes(), path, query));
+                    self.drop_url(url_label(host_of(&self.label), path, query));
                 }
             } else if is("cache-group-invalidation") {
                 for group in fields::groups(value) {
-                    self.drop_url(tag_label(group));
+                    self.drop_url(group_label(host_of(&self.label), group));
                 }
             }
         }

@@ -137,9 +137,25 @@ pub(crate) fn url_label(host: &[u8], path: &[u8], query: Option<&[u8]>) -> Vec<u
     label
 }
 
-/// The label of a tag. Tags are those of a host: the server of one must not purge what another one has.
+/// The label of a tag, by which the operator purges on all hosts.
 pub(crate) fn tag_label(tag: &[u8]) -> Vec<u8> {
     [b"t", tag, &[END]].concat()
+}
+
+/// The label of a cache group (RFC 9875), by which answers of the same host invalidate one another, and no others.
+pub(crate) fn group_label(host: &[u8], group: &[u8]) -> Vec<u8> {
+    let mut label = vec![b'g'];
+    put_lower(host, &mut label);
+    label.push(b'/');
+    label.extend_from_slice(group);
+    label.push(END);
+    label
+}
+
+/// The host in the label of a URL.
+pub(crate) fn host_of(label: &[u8]) -> &[u8] {
+    let rest = label.strip_prefix(b"u").unwrap_or_default();
+    rest.split(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
 /// The end of a label, which stands within none.
@@ -234,5 +250,7 @@ mod tests {
         let label = url_label(b"A.example", b"/x y/\n", Some(b"q"));
         assert_eq!(label, b"ua.example/x%20y/%0A?q\n");
         assert!(label.starts_with(b"ua.example/x%20y/"));
+        assert_eq!(host_of(&label), b"a.example");
+        assert_eq!(group_label(b"A", b"b c"), b"ga/b c\n");
     }
 }

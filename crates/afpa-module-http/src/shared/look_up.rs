@@ -96,6 +96,12 @@ pub(crate) struct Distributed<'a, 's, 'b> {
     pub(crate) now: Now,
 }
 
+impl Distributed<'_, '_, '_> {
+    fn seconds(&self) -> Seconds {
+        Seconds(self.now.steady_ms() / 1000)
+    }
+}
+
 impl Global {
     /// A distributed request of a request set as the cache sees it, if it has one.
     pub(crate) fn shared_request<'a, 's, 'b>(
@@ -119,8 +125,8 @@ pub(crate) fn look_up<'v>(
     room: &mut KeyRoom,
     asked: Distributed<'_, '_, '_>,
 ) -> Found<'v> {
-    let Distributed { cache, request, now, .. } = asked;
-    let SiteCache { responses, policy, .. } = cache;
+    let Distributed { cache, request, .. } = asked;
+    let SiteCache { responses, policy, scope } = cache;
     if !request.method.is_get_or_head() {
         return purge::by_method(&asked).unwrap_or_else(|| unsafe_method(cache, request));
     }
@@ -128,70 +134,121 @@ pub(crate) fn look_up<'v>(
         responses.counts.bypassed.fetch_add(1, Ordering::Relaxed);
         return Found::Bypass;
     };
+    // Before anything is looked up, so that a purge from now on is noticed.
     let since = responses.cache().moment();
-    let place = Place { scope: cache.scope, path: asked.path, secure: asked.secure };
+    let place = Place { scope: *scope, path: asked.path, secure: asked.secure };
     key::put_primary(policy, asked.exchange, asked.believed, request, place, &mut room.primary);
-    let seconds = Seconds(now.steady_ms() / 1000);
-    let mut why = Forward::UriMiss;
-    let mut varies = false;
-    if let Lookup::Hit(object) = view.get(KEYS, &room.primary, seconds)
-        && let Kind::Index(index) = &object.header().0
-    {
-        room.variant.clear();
-        room.variant.extend_from_slice(&room.primary);
-        vary::put_key(&index.names, request, &mut room.variant);
-        (varies, why) = (true, Forward::VaryMiss);
-    }
+    let varies = put_variant(view, room, &asked);
     let key = if varies { &room.variant } else { &room.primary };
-    let (stored, at_once) = match view.get(KEYS, key, seconds) {
-        Lookup::Hit(object) | Lookup::Recheck(object) => match object.header().response() {
-            None => (None, false),
-            Some(response) => {
-                let stored = response.at(now);
-                match reuse::judge(&stored, &survey.control(policy)) {
-                    Reuse::Fresh => return Found::Hit(object, stored),
-                    Reuse::WhileRevalidating => {
-                        let is_first = response.claim_validation(now, VALIDATION);
-                        if !is_first || request.method != Method::Get {
-                            responses.counts.stale.fetch_add(1, Ordering::Relaxed);
-                            return Found::Hit(object, stored);
-                        }
-                        why = Forward::Stale;
-                        (Some(Arc::clone(object)), true)
-                    }
-                    Reuse::Validate(reason) => {
-                        why = reason.into();
-                        (Some(Arc::clone(object)), false)
-                    }
-                }
-            }
-        },
-        Lookup::Miss => (None, false),
+    let nothing = if varies { Forward::VaryMiss } else { Forward::UriMiss };
+    let there = match view.get(KEYS, key, asked.seconds()) {
+        Lookup::Hit(object) | Lookup::Recheck(object) => judge(object, &survey, &asked),
+        Lookup::Miss => There::Nothing,
+    };
+    let (stored, why, at_once) = match there {
+        There::Answer(object, stored) => return Found::Hit(object, stored),
+        There::Nothing => (None, nothing, false),
+        There::Stale(object, why, at_once) => (Some(object), why, at_once),
     };
     if survey.control(policy).only_if_cached {
         return Found::NotThere;
     }
+    ask(&asked, &survey, Asks { primary: room.primary.clone(), since, stored, why, at_once })
+}
+
+/// Writes the secondary key, if the responses of the URL vary.
+fn put_variant(
+    view: &mut View<StoredResponse>,
+    room: &mut KeyRoom,
+    asked: &Distributed<'_, '_, '_>,
+) -> bool {
+    let Lookup::Hit(object) = view.get(KEYS, &room.primary, asked.seconds()) else { return false };
+    let Kind::Index(index) = &object.header().0 else { return false };
+    room.variant.clear();
+    room.variant.extend_from_slice(&room.primary);
+    vary::put_key(&index.names, asked.request, &mut room.variant);
+    if matches!(view.get(KEYS, &room.variant, asked.seconds()), Lookup::Miss) {
+        put_liked(view, room, asked);
+    }
+    true
+}
+
+/// Takes the key of the response in the language that the request likes most, if that is all that decides.
+fn put_liked(view: &mut View<StoredResponse>, room: &mut KeyRoom, asked: &Distributed<'_, '_, '_>) {
+    if let Lookup::Hit(object) = view.get(KEYS, &room.primary, asked.seconds())
+        && let Kind::Index(index) = &object.header().0
+        && let Some(liked) = index.liked(asked.request)
+    {
+        room.variant.clear();
+        room.variant.extend_from_slice(&liked.path);
+    }
+}
+
+/// What lies under a key.
+enum There<'v> {
+    Nothing,
+    /// It answers the request.
+    Answer(&'v Arc<Object<StoredResponse>>, Stored),
+    /// A server has to be asked about it. Whether it answers the request meanwhile.
+    Stale(Arc<Object<StoredResponse>>, Forward, bool),
+}
+
+fn judge<'v>(
+    object: &'v Arc<Object<StoredResponse>>,
+    survey: &Survey,
+    asked: &Distributed<'_, '_, '_>,
+) -> There<'v> {
+    let Some(response) = object.header().response() else { return There::Nothing };
+    let SiteCache { responses, policy, .. } = asked.cache;
+    let stored = response.at(asked.now);
+    match reuse::judge(&stored, &survey.control(policy)) {
+        Reuse::Fresh => There::Answer(object, stored),
+        Reuse::Validate(why) => There::Stale(Arc::clone(object), why.into(), false),
+        // One request has it validated; the others just use it.
+        Reuse::WhileRevalidating => {
+            let is_get = asked.request.method == Method::Get;
+            if is_get && response.claim_validation(asked.now, VALIDATION) {
+                return There::Stale(Arc::clone(object), Forward::Stale, true);
+            }
+            responses.counts.stale.fetch_add(1, Ordering::Relaxed);
+            There::Answer(object, stored)
+        }
+    }
+}
+
+/// What is known when a server has to be asked.
+struct Asks {
+    primary: Vec<u8>,
+    since: Moment,
+    stored: Option<Arc<Object<StoredResponse>>>,
+    why: Forward,
+    at_once: bool,
+}
+
+fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Found<'static> {
+    let Distributed { cache, request, .. } = *asked;
+    let Asks { primary, since, stored, why, at_once } = asks;
     let is_plain = !request.has(Known::Range);
+    // Answers to HEAD, and parts, are not kept.
     if request.method != Method::Get || (!is_plain && stored.is_none()) {
         return Found::Bypass;
     }
-    responses.counts.misses.fetch_add(u64::from(!at_once), Ordering::Relaxed);
-    let requested = Requested { control: survey.control, authorised: survey.authorised };
+    cache.responses.counts.misses.fetch_add(u64::from(!at_once), Ordering::Relaxed);
     let conditions = [Known::IfNoneMatch, Known::IfModifiedSince];
     let streams = is_plain && !conditions.iter().any(|field| request.has(*field));
-    let fetching = Fetching {
-        primary: room.primary.clone(),
+    // The condition of a client is not taken from it where nothing is stored, so its answer is its own.
+    let is_for_all = streams || stored.is_some();
+    let what = What::Fetch(Fetching {
+        primary,
         labels: vec![key::public_label(request)],
         since,
-        requested,
+        requested: Requested { control: survey.control, authorised: survey.authorised },
         why,
-        // The condition of a client is not taken from it where nothing is stored, so its answer is its own.
-        collapses: !survey.authorised && !survey.control.no_store && (streams || stored.is_some()),
+        collapses: is_for_all && !survey.authorised && !survey.control.no_store,
         stored,
         at_once,
         streams,
-    };
-    let what = What::Fetch(fetching);
+    });
     Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
 }
 
@@ -264,3 +321,6 @@ fn unsafe_method(cache: &SiteCache, request: &Request<'_, '_>) -> Found<'static>
     let what = What::Invalidate { host, label };
     Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
 }
+
+#[cfg(test)]
+mod tests;

@@ -201,7 +201,7 @@ impl Responses {
         let mut fetches = self.fetches();
         if let Some(held) = fetches.get(key)
             && held.is_open()
-            && !self.cache.is_purged_since(held.since, &held.labels, |text| text.starts_with(b"t"))
+            && !self.cache.is_purged_since(held.since, &held.labels, |text| !text.starts_with(b"u"))
         {
             return (Arc::clone(held), false);
         }
@@ -233,15 +233,14 @@ impl Responses {
         let mut labels = place.labels.to_vec();
         labels.extend_from_slice(&draft.tags);
         let seconds = Seconds(now.steady_ms() / 1000);
-        let vary = Arc::clone(&draft.vary);
         let life = policy.keep_for(&draft.facts, &draft.life, &draft.arrival);
         let family = Family::of(draft.content_type.as_deref().unwrap_or_default());
         let hint = Hint { expiry: Some(Duration::from_secs(life)), ..Hint::default() };
         let (payload, len) = content.map_or((None, 0), |(payload, len)| (Some(payload), len));
-        let path = if vary.is_empty() { place.primary } else { place.variant };
+        let path = if draft.vary.is_empty() { place.primary } else { place.variant };
         let key = Key::new(0, path);
         let header_bytes = draft.bytes();
-        let header = StoredResponse::of(draft, len);
+        let header = StoredResponse::of(Arc::clone(&draft), len);
         let since = place.since;
         let new = Labelled {
             key: key.clone(),
@@ -254,8 +253,8 @@ impl Responses {
             since,
         };
         let object = self.cache.list(new, seconds).ok()?;
-        if !vary.is_empty() {
-            self.note_variant(policy, place, key, vary, seconds);
+        if !draft.vary.is_empty() {
+            self.note_variant(policy, place, (key, &draft), seconds);
         }
         self.counts.stored.fetch_add(1, Ordering::Relaxed);
         Some(object)
@@ -266,11 +265,10 @@ impl Responses {
         &self,
         policy: &CachePolicy,
         place: &ListPlace<'_>,
-        key: Key,
-        names: Arc<[Box<str>]>,
+        (key, draft): (Key, &Draft),
         now: Seconds,
     ) {
-        let primary = Key::new(0, place.primary);
+        let (primary, names) = (Key::new(0, place.primary), Arc::clone(&draft.vary));
         let held = self.cache.get(&primary);
         let same = held
             .filter(|held| matches!(&held.header().0, Kind::Index(index) if index.names == names));
@@ -292,7 +290,7 @@ impl Responses {
         });
         if let Some(index) = index
             && let Kind::Index(index) = &index.header().0
-            && let Some(oldest) = index.note(key, policy.variants.max(1))
+            && let Some(oldest) = index.note(key, draft, policy.variants.max(1))
         {
             self.cache.purge(&oldest);
         }

@@ -176,8 +176,8 @@ impl Round<'_> {
         let primary = self.fetching.primary.clone();
         let _leading = Leading { responses: &responses, primary: &primary, fetch: &fetch };
         loop {
-            let own = job.head.clone();
             let asking = Rc::new(self.asking(&fetch, (hash, keeps), client.cached_now()));
+            let own = asking.validates.then(|| job.head.clone());
             if asking.validates {
                 condition(&mut job.head, &asking);
             }
@@ -194,24 +194,28 @@ impl Round<'_> {
             }
             let is_gone = outlived.is_gone();
             let now = client.cached_now();
-            let answered = match came {
+            let has_failed = matches!(report.end, End::Failed(_));
+            let settled = match came {
                 Came::Current(draft) => self.freshen(&asking, draft, now),
                 Came::Error(status) => self.stale(&asking, Some(status), now),
-                Came::Nothing if matches!(report.end, End::Failed(_)) => {
-                    match asking.may_replace_error(now) {
-                        true => self.stale(&asking, None, now),
-                        false => Some(None),
-                    }
+                Came::Nothing if has_failed && asking.may_replace_error(now) => {
+                    self.stale(&asking, None, now)
                 }
-                Came::Mismatch => None,
-                Came::Nothing | Came::Stored | Came::Passed => Some(None),
+                Came::Mismatch => Settled::Again,
+                Came::Nothing | Came::Stored | Came::Passed => Settled::Relayed,
             };
-            let Some(answer) = answered else {
-                // What was to be validated is gone: the server is asked for all of it.
-                job.head = own;
-                self.fetching.stored = None;
-                self.fetching.since = responses.cache().moment();
-                continue;
+            let answer = match settled {
+                Settled::Answer(answer) => Some(answer),
+                Settled::Relayed => None,
+                Settled::Again => {
+                    // What was to be validated is gone: the server is asked for all of it.
+                    if let Some(own) = own {
+                        job.head = own;
+                    }
+                    self.fetching.stored = None;
+                    self.fetching.since = responses.cache().moment();
+                    continue;
+                }
             };
             match (&answer, report.end) {
                 (Some(answer), _) => fetch.end(Phase::Stored(Arc::clone(&answer.object))),
@@ -251,15 +255,9 @@ impl Round<'_> {
         }
     }
 
-    /// The server says that the stored response is current. `None`: it was purged meanwhile.
-    fn freshen(
-        &self,
-        asking: &Asking,
-        draft: Arc<super::stored::Draft>,
-        now: Now,
-    ) -> Option<Option<Answer>> {
-        let before = asking.stored.as_ref()?;
-        let response = before.header().response()?;
+    /// The server says that the stored response is current.
+    fn freshen(&self, asking: &Asking, draft: Arc<super::stored::Draft>, now: Now) -> Settled {
+        let Some((before, response)) = asking.stored_response() else { return Settled::Again };
         response.end_validation();
         let payload: Option<Payload> = before.payloads().first().cloned();
         let content = payload.map(|payload| (payload, response.len));
@@ -268,21 +266,22 @@ impl Round<'_> {
             false => asking.variant(&draft.vary),
         };
         let place = asking.place(&key);
-        let object = asking.responses.list(&asking.policy, &place, draft, content, now)?;
+        let listed = asking.responses.list(&asking.policy, &place, draft, content, now);
+        let Some(object) = listed else { return Settled::Again };
         asking.responses.counts.validated.fetch_add(1, Ordering::Relaxed);
         let (why, status, stored) = (asking.why, Some(304), Ok(()));
         let outcome = Outcome::Forwarded { why, status, stored, collapsed: false };
         let (outcome, tells) = (Some(outcome), asking.policy.status_field);
-        Some(Some(Answer { object, outcome, tells, source: "validated" }))
+        Settled::Answer(Answer { object, outcome, tells, source: "validated" })
     }
 
     /// The stored response is better than an error.
-    fn stale(&self, asking: &Asking, status: Option<u16>, now: Now) -> Option<Option<Answer>> {
-        let object = Arc::clone(asking.stored.as_ref()?);
+    fn stale(&self, asking: &Asking, status: Option<u16>, now: Now) -> Settled {
+        let Some((object, response)) = asking.stored_response() else { return Settled::Again };
         if object.is_dropped() {
-            return None;
+            return Settled::Again;
         }
-        let stored = object.header().response()?.at(now);
+        let (object, stored) = (Arc::clone(object), response.at(now));
         asking.responses.counts.stale.fetch_add(1, Ordering::Relaxed);
         let outcome = match status {
             None => Outcome::Hit { ttl: stored.lifetime as i64 - stored.age as i64 },
@@ -292,8 +291,18 @@ impl Round<'_> {
             }
         };
         let (outcome, tells) = (Some(outcome), asking.policy.status_field);
-        Some(Some(Answer { object, outcome, tells, source: "stale" }))
+        Settled::Answer(Answer { object, outcome, tells, source: "stale" })
     }
+}
+
+/// What an exchange has come to.
+enum Settled {
+    /// This stored response is the answer.
+    Answer(Answer),
+    /// The client has what the server sent, or will be told why there is nothing.
+    Relayed,
+    /// What was stored was purged meanwhile: the server has to be asked anew.
+    Again,
 }
 
 /// Puts the conditions of the cache in the place of those of the client (RFC 9111 section 4.3.1).

@@ -2,18 +2,18 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afpa_cache::Key;
 use afpa_framework::Now;
-use afpa_http::HttpDate;
 use afpa_http::caching::condition::StoredValidators;
 use afpa_http::caching::freshness::Arrival;
 use afpa_http::caching::reuse::Stored;
 use afpa_http::caching::store::SetCookie;
 use afpa_http::caching::{ResponseFacts, fields, vary};
+use afpa_http::{HttpDate, Request};
 
-use super::key::tag_label;
+use super::key::{group_label, tag_label};
 use super::policy::{CachePolicy, Life};
 
 /// Header data of an object of the shared cache.
@@ -34,7 +34,15 @@ pub(crate) enum Kind {
 pub(crate) struct Index {
     pub(crate) names: Arc<[Box<str>]>,
     /// The oldest first; some may be gone.
-    variants: Mutex<VecDeque<Key>>,
+    variants: Mutex<VecDeque<Known>>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Known {
+    key: Key,
+    /// Its Content-Language, if it has one.
+    language: Option<Box<[u8]>>,
 }
 
 /// A stored response.
@@ -64,6 +72,7 @@ pub(crate) struct Draft {
     /// Last-Modified as the server wrote it.
     pub(crate) last_modified: Option<Box<[u8]>>,
     pub(crate) content_type: Option<Box<str>>,
+    pub(crate) language: Option<Box<[u8]>>,
     /// The length that the head announces.
     pub(crate) announced: Option<u64>,
     /// Names of the fields that it varies by.
@@ -93,13 +102,35 @@ impl StoredResponse {
 
 impl Index {
     /// Notes a response that was listed. Returns the one that has to go because there are more than `most`.
-    pub(crate) fn note(&self, key: Key, most: usize) -> Option<Key> {
-        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
-        if variants.contains(&key) {
+    pub(crate) fn note(&self, key: Key, draft: &Draft, most: usize) -> Option<Key> {
+        let mut variants = self.variants();
+        if variants.iter().any(|known| known.key == key) {
             return None;
         }
-        variants.push_back(key);
-        if variants.len() > most { variants.pop_front() } else { None }
+        variants.push_back(Known { key, language: draft.language.clone() });
+        let oldest = if variants.len() > most { variants.pop_front() } else { None };
+        oldest.map(|known| known.key)
+    }
+
+    /// The key of the response in the language that a request likes most, if the language is all that decides.
+    pub(crate) fn liked(&self, request: &Request<'_, '_>) -> Option<Key> {
+        let [only] = &*self.names else { return None };
+        if **only != *"accept-language" {
+            return None;
+        }
+        let lines = || {
+            let lines = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case(only));
+            lines.map(|(_, value)| value)
+        };
+        let variants = self.variants();
+        let liked = variants.iter().find(|known| {
+            known.language.as_deref().is_some_and(|language| vary::likes_most(lines(), language))
+        });
+        liked.map(|known| known.key.clone())
+    }
+
+    fn variants(&self) -> MutexGuard<'_, VecDeque<Known>> {
+        self.variants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -148,6 +179,8 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) asked_unix: u64,
     pub(crate) now: Now,
     pub(crate) announced: Option<u64>,
+    /// Without its port.
+    pub(crate) host: &'a [u8],
 }
 
 impl Draft {
@@ -168,7 +201,7 @@ impl Draft {
     where
         F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
     {
-        let Circumstances { policy, asked_unix, now, announced } = about;
+        let Circumstances { policy, asked_unix, now, announced, host } = about;
         let mut facts = ResponseFacts::of(status, lines.clone(), &policy.targets);
         let arrival = Arrival::of(&facts, asked_unix, now.unix(), now.steady_ms() / 1000);
         let of = |wanted: &'static str| {
@@ -196,7 +229,11 @@ impl Draft {
             if fields::is_in_not_modified(name) {
                 not_modified.put(name, value);
             }
-            tags.extend(fields::tags(name, value).into_iter().take(MOST_TAGS).map(tag_label));
+            let own = fields::tags(name, value);
+            if is(name, "cache-groups") {
+                tags.extend(own.iter().take(MOST_TAGS).map(|group| group_label(host, group)));
+            }
+            tags.extend(own.into_iter().take(MOST_TAGS).map(tag_label));
         }
         tags.truncate(MOST_TAGS);
         let content_type = of("content-type").next();
@@ -209,6 +246,7 @@ impl Draft {
             etag: of("etag").next().map(Box::from),
             last_modified: of("last-modified").next().map(Box::from),
             content_type,
+            language: of("content-language").next().map(Box::from),
             announced,
             vary: names.into(),
             tags,

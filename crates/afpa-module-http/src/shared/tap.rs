@@ -15,9 +15,10 @@ use afpa_proxy::exchange::{Passing, Tap};
 use afpa_proxy::response;
 
 use super::fetch::{Fetch, Phase};
+use super::key::host_of;
 use super::policy::{CachePolicy, Mode};
 use super::responses::{ListPlace, Responses};
-use super::stored::{Circumstances, Draft, StoredResponse};
+use super::stored::{Circumstances, Draft, Response, StoredResponse};
 
 /// A question to a server on behalf of the cache.
 #[derive(Debug)]
@@ -91,7 +92,14 @@ impl Asking {
 
     fn circumstances(&self, now: Now, announced: Option<u64>) -> Circumstances<'_> {
         let (policy, asked_unix) = (&*self.policy, self.asked_unix);
-        Circumstances { policy, asked_unix, now, announced }
+        let host = self.labels.first().map(|label| host_of(label)).unwrap_or_default();
+        Circumstances { policy, asked_unix, now, announced, host }
+    }
+
+    /// What is stored, as an object and as a response.
+    pub(super) fn stored_response(&self) -> Option<(&Arc<Object<StoredResponse>>, &Response)> {
+        let object = self.stored.as_ref()?;
+        Some((object, object.header().response()?))
     }
 
     /// Whether the stored response may be used instead of an error.

@@ -1,0 +1,90 @@
+use afpa_cache::{Arena, CacheSettings, Payload};
+use afpa_http::{FieldSlots, RequestLimits, request};
+
+use super::*;
+use crate::shared::responses::ListPlace;
+use crate::shared::stored::{Circumstances, Draft};
+
+const NOW: Now = Now { unix_us: 1_700_000_000_000_000, steady_us: 5_000_000 };
+
+struct Rig {
+    cache: SiteCache,
+    view: View<StoredResponse>,
+    room: KeyRoom,
+    exchange: exchange::Settings,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let arena = Arena::new(4 << 20).expect("memory");
+        let responses = Responses::new(CacheSettings::default(), arena);
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(|| {});
+        let view = responses.view(&wake);
+        let policy = Arc::new(CachePolicy::default());
+        let cache = SiteCache { responses, policy, scope: 0 };
+        Self { cache, view, room: KeyRoom::default(), exchange: exchange::Settings::default() }
+    }
+
+    /// Whether the request is a hit, and how often finding that out allocates memory.
+    fn look_up(&mut self, fields: &str) -> (bool, u64) {
+        with_request(fields, |request| {
+            let Self { cache, view, room, exchange } = self;
+            let (path, client, believed, secure) = (&b"/"[..], Client::Unix, false, false);
+            let asked =
+                Distributed { cache, exchange, believed, request, path, client, secure, now: NOW };
+            let mut hit = false;
+            let counted = allocation_counter::measure(|| {
+                hit = matches!(look_up(view, room, asked), Found::Hit(..));
+            });
+            (hit, counted.count_total)
+        })
+    }
+
+    /// Keeps an answer to a request, with this field line of its own.
+    fn keep(&mut self, fields: &str, line: (&str, &str)) {
+        with_request(fields, |request| {
+            let SiteCache { responses, policy, scope } = &self.cache;
+            let lines = [("Cache-Control", "max-age=60"), line];
+            let lines = lines.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+            let (asked_unix, host) = (NOW.unix(), &b"test"[..]);
+            let about = Circumstances { policy, asked_unix, now: NOW, announced: None, host };
+            let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines.into_iter(), about);
+            let draft = Arc::new(draft.expect("no star"));
+            let (mut primary, place) =
+                (Vec::new(), Place { scope: *scope, path: b"/", secure: false });
+            key::put_primary(policy, &self.exchange, false, request, place, &mut primary);
+            let mut variant = primary.clone();
+            vary::put_key(&draft.vary, request, &mut variant);
+            let labels = [key::public_label(request)];
+            let since = responses.cache().moment();
+            let place = ListPlace { primary: &primary, variant: &variant, labels: &labels, since };
+            let room = responses.cache().reserve_now(4, 1024).expect("room");
+            let content = Some((Payload::Pinned(room.freeze()), 4));
+            assert!(responses.list(policy, &place, draft, content, NOW).is_some());
+        });
+    }
+}
+
+fn with_request<T>(fields: &str, then: impl FnOnce(&Request<'_, '_>) -> T) -> T {
+    let head = format!("GET / HTTP/1.1\r\nHost: test\r\n{fields}\r\n");
+    let mut slots = FieldSlots::new();
+    let request = request::parse(head.as_bytes(), &mut slots, &RequestLimits::default());
+    then(&request.expect("valid").expect("whole"))
+}
+
+#[test]
+fn a_hit_allocates_nothing() {
+    let mut rig = Rig::new();
+    assert!(!rig.look_up("").0);
+    rig.keep("", ("X", "y"));
+    assert!(rig.look_up("").0, "the first look-up learns the object");
+    assert_eq!(rig.look_up(""), (true, 0));
+
+    let mut rig = Rig::new();
+    let fields = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
+    rig.keep(fields, ("Vary", "Accept-Encoding"));
+    assert!(rig.look_up(fields).0);
+    assert_eq!(rig.look_up(fields), (true, 0));
+    assert!(rig.look_up("Accept-Encoding: br,gzip ,ZSTD,deflate\r\n").0);
+    assert!(!rig.look_up("Accept-Encoding: gzip\r\n").0);
+}
