@@ -185,3 +185,20 @@ fn the_log_names_the_protocol() {
         text.contains("GET /hello.txt HTTP/2.0") && text.contains("GET /large.bin HTTP/2.0")
     });
 }
+
+#[test]
+fn workers_that_wait_for_completion_serve_it_too() {
+    let tree = site();
+    let server = server_with(&tree, |settings| {
+        settings.set("engine.io", "\"completion\"");
+    });
+    let mut clients: Vec<H2Client> = (0..20).map(|_| H2Client::connect(&server)).collect();
+    for _ in 0..3 {
+        for client in &mut clients {
+            let small = client.request(&request("GET", "/hello.txt"), b"");
+            let large = client.request(&request("GET", "/medium.bin"), b"");
+            assert_eq!(client.response(small).text(), "hello");
+            assert_eq!(client.response(large).body.len(), 100_000);
+        }
+    }
+}
