@@ -35,8 +35,7 @@ impl StateFolder {
     /// # Errors
     /// When others could read or write it, or the system refuses.
     pub fn prepare(path: &Path, owner: Option<(u32, u32)>) -> Result<Self, AcmeError> {
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-        made.map_err(AcmeError::file(path))?;
+        make(path).map_err(AcmeError::file(path))?;
         let me = rustix::process::geteuid().as_raw();
         let user = owner.map_or(me, |(user, _)| user);
         let folder = open_folder(path)?;
@@ -126,6 +125,23 @@ impl StateFolder {
     }
 }
 
+/// Makes the folder, and those above it, which hold nothing secret: whatever the umask, the user has to get through them.
+fn make(path: &Path) -> io::Result<()> {
+    let exists = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
+    let missing: Vec<_> = path.ancestors().skip(1).take_while(|above| !above.exists()).collect();
+    for above in missing.into_iter().rev().filter(|above| !above.as_os_str().is_empty()) {
+        match fs::create_dir(above) {
+            Ok(()) => fs::set_permissions(above, Permissions::from_mode(0o755))?,
+            Err(error) if exists(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if !exists(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Does not follow a link.
 fn open_folder(path: &Path) -> Result<File, AcmeError> {
     use rustix::fs::{Mode, OFlags};
@@ -175,6 +191,7 @@ mod tests {
         let path = temporary.path().join("lib/afpa/acme");
         let folder = StateFolder::prepare(&path, None).unwrap();
         assert_eq!(mode(&path), 0o700);
+        assert_eq!(mode(path.parent().unwrap()) & 0o055, 0o055, "others get through to their own");
         let names = ["*.Example.org".to_owned()];
         assert_eq!(folder.certificate(&names).unwrap(), None);
         folder.store_certificate(&names, "pem").unwrap();
