@@ -115,7 +115,11 @@ impl BoundListener {
         let (Address::Tcp(address), Sockets::Tcp(sockets)) = (&self.address, &self.sockets) else {
             return Ok(()); // a Unix socket listens since it was bound, by which others see that it is in use
         };
-        refuse_if_another_process_listens(*address)?;
+        match refuse_if_another_process_listens(*address) {
+            // A port below 1024, which was asked about when it was bound: the privilege for it is gone by now.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            asked => asked?,
+        }
         sockets.iter().try_for_each(|socket| SockRef::from(socket).listen(self.backlog))
     }
 

@@ -5,6 +5,7 @@
 mod answers;
 mod changes;
 mod clients;
+mod http2;
 mod lab;
 mod life;
 mod long;
