@@ -189,7 +189,7 @@ afpa.toml:16:11: error: `listen`: \"8080\" has no address
    |
 16 | listen = [\"8080\", \"localhost:80\"]
    |           ^^^^^^
-   = did you mean \"127.0.0.1:8080\" (this machine only) or \"[::]:8080\" (everyone)?
+   = did you mean \"127.0.0.1:8080\" (this machine only) or \"0.0.0.0:8080\" (everyone)?
 
 afpa.toml:16:19: error: `listen`: \"localhost:80\" is not a listen address (names are not looked up)
    |

@@ -199,7 +199,7 @@ fn not_an_address(text: &str) -> Unfit {
         return Unfit::new(
             format!("\"{text}\" has no address"),
             format!(
-                "did you mean \"127.0.0.1:{port}\" (this machine only) or \"[::]:{port}\" (everyone)?"
+                "did you mean \"127.0.0.1:{port}\" (this machine only) or \"0.0.0.0:{port}\" (everyone)?"
             ),
         );
     }
@@ -277,7 +277,7 @@ mod tests {
         let remedy = |text: &str| text.parse::<Listen>().unwrap_err().remedy;
         assert_eq!(
             remedy(":8080"),
-            "did you mean \"127.0.0.1:8080\" (this machine only) or \"[::]:8080\" (everyone)?"
+            "did you mean \"127.0.0.1:8080\" (this machine only) or \"0.0.0.0:8080\" (everyone)?"
         );
         assert_eq!(remedy("::1"), "did you mean \"[::1]:80\"?");
         assert!(remedy("localhost:80").starts_with("write an IP address"));

@@ -464,8 +464,8 @@ impl Serve {
         // The short command does the common thing: the ports of the web.
         if !running.domain.is_empty() && running.listen.is_empty() && running.tls.is_empty() {
             settings
-                .list("site", "listen", "--domain", &["[::]:80".to_owned()])
-                .list("site", "tls", "--domain", &["[::]:443".to_owned()])
+                .list("site", "listen", "--domain", &for_everyone(80))
+                .list("site", "tls", "--domain", &for_everyone(443))
                 .on("site", "https_only", "--domain", true);
         }
         // One without the other is reported as a setting that is missing.
@@ -475,6 +475,13 @@ impl Serve {
         }
         settings
     }
+}
+
+/// The addresses for everyone who can reach this machine.
+fn for_everyone(port: u16) -> Vec<String> {
+    let has_ipv6 = std::net::TcpListener::bind((std::net::Ipv6Addr::LOCALHOST, 0)).is_ok();
+    let ipv6 = has_ipv6.then(|| format!("[::]:{port}"));
+    std::iter::once(format!("0.0.0.0:{port}")).chain(ipv6).collect()
 }
 
 /// The words of a setting, for clap to check and complete.
