@@ -94,6 +94,38 @@ fn followers_have_the_answer_while_it_arrives_and_lose_nothing_with_the_first_cl
     assert_eq!(origin.count("/"), 1);
 }
 
+/// Nobody knows its length, so who follows has no part of it yet that would have to be broken off.
+#[test]
+fn an_answer_that_grows_beyond_the_limit_is_whole_for_everybody() {
+    const CHUNKS: usize = 50;
+    let chunks = |count| format!("3e8\r\n{}\r\n", "x".repeat(1000)).repeat(count);
+    let head = "HTTP/1.1 200 X\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = Arc::new(Mutex::new(wait));
+    let origin = Origin::start(move |asked: &Asked| {
+        let (wait, is_first) = (Arc::clone(&wait), asked.number == 1);
+        Reply::With(Box::new(move |stream| {
+            let _written = stream.write_all(format!("{head}{}", chunks(1)).as_bytes());
+            if is_first {
+                let _told = wait.lock().expect("no panic").recv_timeout(SOON);
+            }
+            let rest = format!("{}0\r\n\r\n", chunks(CHUNKS - 1));
+            let _written = stream.write_all(rest.as_bytes());
+        }))
+    });
+    let proxy = origin.proxy("wait = \"30s\"\nmax_object = \"16KiB\"");
+    let mut clients = [proxy.connect(), proxy.connect(), proxy.connect()];
+    for (client, number) in clients.iter_mut().zip(1..) {
+        client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+        eventually_within(SOON, "it waits", || in_flight(&proxy) == number);
+        eventually_within(SOON, "the server was asked", || origin.count("/") == 1);
+    }
+    go.send(()).expect("it waits");
+    for client in &mut clients {
+        assert_eq!(client.receive().body.len(), CHUNKS * 1000);
+    }
+}
+
 #[test]
 fn what_cannot_be_kept_is_not_waited_for_twice() {
     const CLIENTS: usize = 8;

@@ -82,7 +82,9 @@ async fn answer<C: ClientStream>(
     if !who.is_for(&arriving.draft.vary, &arriving.variant) {
         return Followed::Alone;
     }
-    if !who.streams && !arriving.is_whole {
+    // An answer without a length may grow beyond what is kept, and who has begun to follow it would have to break off.
+    let has_length = arriving.draft.announced.is_some();
+    if !(who.streams && has_length) && !arriving.is_whole {
         let whole = poll_fn(|cx| waiting.poll(cx, client, |cx| fetch.poll_whole(cx, seat))).await;
         return match whole {
             Ok(()) => match fetch_object(fetch, seat).await {
