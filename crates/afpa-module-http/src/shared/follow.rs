@@ -83,8 +83,8 @@ async fn answer<C: ClientStream>(
         return Followed::Alone;
     }
     // An answer without a length may grow beyond what is kept, and who has begun to follow it would have to break off.
-    let has_length = arriving.draft.announced.is_some();
-    if !(who.streams && has_length) && !arriving.is_whole {
+    let may_stream = who.streams && arriving.draft.announced.is_some();
+    if !may_stream && !arriving.is_whole {
         let whole = poll_fn(|cx| waiting.poll(cx, client, |cx| fetch.poll_whole(cx, seat))).await;
         return match whole {
             Ok(()) => match fetch_object(fetch, seat).await {
