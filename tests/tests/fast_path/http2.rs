@@ -12,7 +12,7 @@ const SIZES: [usize; 3] = [20, 900, 9_000];
 fn site() -> Tree {
     let tree = Tree::new();
     for size in SIZES {
-        tree.file(&format!("{size}.txt"), patterned(size));
+        tree.file(format!("{size}.txt"), patterned(size));
     }
     tree
 }
