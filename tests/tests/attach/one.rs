@@ -104,8 +104,11 @@ fn of_two_that_start_at_once_one_stays() {
         };
         let mut both = [start(ALL_V4), start(ALL_V6)];
         eventually("one of them ends", || both.iter_mut().any(|one| !one.is_alive()));
+        let left = both.iter_mut().find_map(|one| one.is_alive().then(|| one.id().to_string()));
+        let left = left.expect("one of them");
         eventually("the other one answers", || {
-            lab.run_afpa(&["stats"]).0 && body(&mut lab.connect(), "/small.html") == b"small"
+            let told = lab.run_afpa(&["stats", "--pid", &left]).0;
+            told && body(&mut lab.connect(), "/small.html") == b"small"
         });
         assert_eq!(both.iter_mut().filter_map(|one| one.is_alive().then_some(())).count(), 1);
         eventually("its programs are there", || programs(&lab) == 2);

@@ -45,7 +45,9 @@ fn a_pause_needs_no_help_of_the_process_and_connections_stay_whole() {
     let paused = attached.statistics().expect("it runs");
     assert_eq!(paused["paused"], true, "{paused}");
     assert_eq!(attached.answered(), before + 1, "only what came before the pause");
-    let (_, table) = lab.run_afpa(&["stats"]);
+    // Another one may be running on this machine.
+    let id = attached.id().to_string();
+    let (_, table) = lab.run_afpa(&["stats", "--pid", &id]);
     assert!(table.contains("paused: `afpa resume`"), "{table}");
 
     let (done, said) = lab.run_afpa(&["resume", "--port", "8080"]);
