@@ -229,7 +229,9 @@ impl Server {
         let start = Instant::now();
         let admin = self.launch.admin.map(Endpoint::Tcp);
         let own = admin.into_iter().chain([self.control()]);
-        for endpoint in self.launch.endpoints.clone().into_iter().chain(own) {
+        // The endpoints come last. A process that another thread was just starting may still have held the listener by
+        // which one of their ports was found free, and a client of that one has not seen the server.
+        for endpoint in own.chain(self.launch.endpoints.clone()) {
             while Client::connect(&endpoint).is_err() {
                 if !self.is_running() {
                     panic!("the server ended: {:?}\n{}", self.ended, self.log());
