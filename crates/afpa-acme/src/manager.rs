@@ -112,6 +112,8 @@ impl Manager {
                     () = work.go_on() => {}
                 }
             });
+            // A name that is being looked up is nobody's business any more, and its name server may say nothing for long.
+            runtime.shutdown_background();
         })?;
         Ok(Self { statuses, stop: Some(stop), thread: Some(thread) })
     }

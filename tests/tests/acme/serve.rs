@@ -4,12 +4,15 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use afpa_testkit::aloud::say;
 use afpa_testkit::curl::{Answer, curl};
-use afpa_testkit::{Endpoint, Server, Tree, eventually_within};
+use afpa_testkit::server::program;
+use afpa_testkit::{Endpoint, Running, Server, Tree, eventually, eventually_within};
 use afpa_tests::pebble::{Options, Pebble};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 const DAY: u64 = 24 * 3600;
@@ -154,4 +157,52 @@ fn a_reload_orders_for_another_name_and_keeps_serving() {
     bed.server.signal(Signal::HUP);
     bed.is_served("b.test");
     bed.is_served("a.test");
+}
+
+/// The look-up of the authority's name waits for a name server that says nothing. TERM does not wait for it.
+#[test]
+fn a_silent_name_server_does_not_keep_the_end() {
+    if !rustix::process::geteuid().is_root() {
+        return say("SKIP", "not root");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("rights");
+    let at = folder.path().display();
+    let tree = Tree::new();
+    let root = tree.path().display();
+    let (tls, plain) = ("127.0.0.1:8443", "127.0.0.1:8080");
+    let configuration = format!(
+        "[control]\npath = \"{at}/control.sock\"\n[fast_path]\nmode = \"off\"\n\
+         [acme]\ndomains = [\"a.test\"]\ndirectory = \"https://authority.test/\"\nstate = \"{at}/acme\"\n\
+         [[site]]\nlisten = [\"{plain}\"]\ntls = [\"{tls}\"]\nroot = \"{root}\"\n"
+    );
+    let silent = format!(
+        "import socket, time\ns = socket.socket(type=socket.SOCK_DGRAM)\ns.bind((\"127.0.0.9\", 53))\n\
+         open(\"{at}/bound\", \"w\")\ns.recv(512)\nopen(\"{at}/asked\", \"w\")\ntime.sleep(60)\n"
+    );
+    let script = format!(
+        "ip link set lo up\nmount --bind {at}/resolv.conf /etc/resolv.conf\n\
+         setpriv --pdeathsig KILL python3 {at}/silent.py &\n\
+         until [ -e {at}/bound ]; do sleep 0.01; done\n\
+         exec {} serve --config {at}/afpa.toml\n",
+        program().display()
+    );
+    for (name, content) in [
+        ("afpa.toml", &*configuration),
+        ("resolv.conf", "nameserver 127.0.0.9\noptions timeout:30 attempts:1\n"),
+        ("silent.py", &silent),
+        ("script", &script),
+    ] {
+        fs::write(folder.path().join(name), content).expect("written");
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount", "sh", "-eu"]).arg(folder.path().join("script"));
+    let mut server = Running::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    eventually("the name is looked up", || {
+        assert!(server.is_alive(), "it ended before");
+        folder.path().join("asked").exists()
+    });
+    let id = Pid::from_raw(server.id().cast_signed()).expect("an id");
+    kill_process(id, Signal::TERM).expect("it runs");
+    eventually_within(Duration::from_secs(10), "it has ended", || !server.is_alive());
 }
