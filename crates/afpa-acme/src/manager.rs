@@ -1,6 +1,5 @@
 //! The thread that sees to it that there are certificates.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
@@ -90,7 +89,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Begins. `stored` is called, on the manager's thread, when a certificate is in its file.
+    /// Begins.
     ///
     /// # Errors
     /// When the thread cannot be started.
@@ -99,13 +98,12 @@ impl Manager {
         state: StateFolder,
         shared: Shared,
         pace: Pace,
-        stored: impl Fn(&Path) + Send + 'static,
     ) -> std::io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let statuses = shared.statuses.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new().name("afpa-acme".to_owned()).spawn(move || {
-            let work = Work { settings, state, shared, pace, stored };
+            let work = Work { settings, state, shared, pace };
             runtime.block_on(async {
                 tokio::select! {
                     _ = stopped => {}
@@ -138,8 +136,10 @@ struct Wanted {
     names: Vec<String>,
     /// Of the one that is there.
     facts: Option<Facts>,
-    /// What the authority suggests, and until when that is true.
-    window: Option<(Window, u64)>,
+    /// What the authority suggests, if anything.
+    window: Option<Window>,
+    /// It is asked again at this second.
+    ask_at: u64,
     /// Of this server, below 1000: when within a window it orders, and how it spreads its attempts.
     chance: u64,
     /// Not before this second.
@@ -147,15 +147,14 @@ struct Wanted {
     status: Status,
 }
 
-struct Work<S> {
+struct Work {
     settings: AcmeSettings,
     state: StateFolder,
     shared: Shared,
     pace: Pace,
-    stored: S,
 }
 
-impl<S: Fn(&Path)> Work<S> {
+impl Work {
     async fn go_on(&self) {
         let names = self.settings.certificates.iter();
         let mut all: Vec<_> = names.map(|names| Wanted::new(names.clone())).collect();
@@ -217,7 +216,7 @@ impl<S: Fn(&Path)> Work<S> {
     async fn ask_for_window(&self, wanted: &mut Wanted, now: u64) {
         const AT_LEAST: u64 = 3600;
         const AT_MOST: u64 = 24 * 3600;
-        if wanted.window.is_some_and(|(_, until)| now < until) {
+        if now < wanted.ask_at {
             return;
         }
         let Some(facts) = &wanted.facts else { return };
@@ -230,8 +229,7 @@ impl<S: Fn(&Path)> Work<S> {
         let (window, valid) = answer.map_or((None, AT_LEAST), |(window, valid)| {
             (Some(window), valid.as_secs().clamp(AT_LEAST, AT_MOST))
         });
-        let unknown = Window { start: 1, end: 0 };
-        wanted.window = Some((window.unwrap_or(unknown), now + valid));
+        (wanted.window, wanted.ask_at) = (window, now + valid);
         wanted.plan();
     }
 
@@ -254,7 +252,6 @@ impl<S: Fn(&Path)> Work<S> {
         self.state.store_certificate(&wanted.names, &pem)?;
         wanted.issued(facts);
         tracing::info!("there is a new certificate for {names}");
-        (self.stored)(&self.state.certificate_file(&wanted.names));
         Ok(())
     }
 
@@ -271,12 +268,12 @@ impl Wanted {
         use std::hash::{BuildHasher, RandomState};
         let chance = RandomState::new().hash_one(&names) % 1000;
         let status = Status { names: names.clone(), ..Status::default() };
-        Self { names, facts: None, window: None, chance, not_yet: 0, status }
+        Self { names, facts: None, window: None, ask_at: 0, chance, not_yet: 0, status }
     }
 
     fn found(&mut self, facts: Option<Facts>) {
         if self.facts != facts {
-            self.window = None;
+            (self.window, self.ask_at) = (None, 0);
         }
         self.facts = facts;
         self.plan();
@@ -285,8 +282,8 @@ impl Wanted {
     /// When the next one is ordered: at once, if the one that is there is for other names.
     fn plan(&mut self) {
         let right = self.facts.as_ref().filter(|facts| facts.is_for(&self.names));
-        let window = self.window.map(|(window, _)| window);
-        self.status.next = right.map_or(0, |facts| renewal_at(facts.lifetime, window, self.chance));
+        let next = |facts: &Facts| renewal_at(facts.lifetime, self.window, self.chance);
+        self.status.next = right.map_or(0, next);
         self.status.not_after = self.facts.as_ref().map(|facts| facts.lifetime.not_after);
     }
 

@@ -74,7 +74,7 @@ impl Bed {
             look: Duration::from_millis(50),
         };
         let shared = Shared { challenges: self.challenges.clone(), statuses: Statuses::default() };
-        Manager::start(settings, state, shared, pace, |_| ()).expect("started")
+        Manager::start(settings, state, shared, pace).expect("started")
     }
 
     fn wait(&self, seconds: u64) {

@@ -56,7 +56,7 @@ impl AcmeState {
         // An order in progress ends first: two at a time would be two accounts, perhaps.
         self.running = None;
         let shared = self.shared.clone();
-        let manager = Manager::start(settings.clone(), folder, shared, Pace::default(), |_| ())
+        let manager = Manager::start(settings.clone(), folder, shared, Pace::default())
             .context("the thread that orders certificates cannot be started")?;
         self.running = Some((settings, manager));
         Ok(())
