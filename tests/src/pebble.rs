@@ -2,19 +2,23 @@
 //! nonces on purpose (RFC 8555 section 6.5).
 
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use afpa_testkit::aloud::say;
 use afpa_testkit::server::free_address;
 use afpa_testkit::{Running, eventually};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
+
+use crate::tls::{Authority, Files};
 
 /// A running authority, with a name server by which it finds every name at one address.
 pub struct Pebble {
     folder: TempDir,
+    /// Who has certified the directory's own host.
+    authority: Authority,
+    certificate: Files,
     at: SocketAddr,
     management: SocketAddr,
     names: SocketAddr,
@@ -42,9 +46,20 @@ impl Pebble {
         }
         let folder = tempfile::tempdir().expect("a folder");
         let [at, management, names, records] = std::array::from_fn(|_| free_address());
-        certify(at.ip(), folder.path());
-        let mut pebble =
-            Self { folder, at, management, names, records, options, processes: Vec::new() };
+        let authority = Authority::new();
+        let certificate = authority.issue("directory", &[&at.ip().to_string()]);
+        let processes = Vec::new();
+        let mut pebble = Self {
+            folder,
+            authority,
+            certificate,
+            at,
+            management,
+            names,
+            records,
+            options,
+            processes,
+        };
         pebble.start_names();
         pebble.begin();
         Some(pebble)
@@ -67,7 +82,7 @@ impl Pebble {
 
     /// Who has certified the directory's own host.
     pub fn directory_ca(&self) -> PathBuf {
-        self.folder.path().join("ca.pem")
+        self.authority.path()
     }
 
     /// The certificate of who signs its certificates, which it makes anew at each start.
@@ -113,8 +128,8 @@ impl Pebble {
         let configuration = serde_json::json!({ "pebble": {
             "listenAddress": self.at.to_string(),
             "managementListenAddress": self.management.to_string(),
-            "certificate": path.join("cert.pem"),
-            "privateKey": path.join("key.pem"),
+            "certificate": self.certificate.chain,
+            "privateKey": self.certificate.key,
             "httpPort": looks_at.0.port(),
             "tlsPort": looks_at.1,
             "certificateValidityPeriod": validity,
@@ -175,20 +190,4 @@ fn is_installed(program: &str) -> bool {
 
 fn quiet(command: &mut Command) -> Running {
     Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()))
-}
-
-/// A certificate for the directory's own host, and that of who signed it.
-fn certify(host: IpAddr, folder: &Path) {
-    let new_key = || KeyPair::generate().expect("a key");
-    let mut authority = CertificateParams::default();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let ca = CertifiedIssuer::self_signed(authority, new_key()).expect("a certificate");
-    let key = new_key();
-    let wanted = CertificateParams::new(vec![host.to_string()]).expect("a name");
-    let certificate = wanted.signed_by(&key, &ca).expect("a certificate");
-    for (name, content) in
-        [("ca.pem", ca.pem()), ("cert.pem", certificate.pem()), ("key.pem", key.serialize_pem())]
-    {
-        fs::write(folder.join(name), content).expect("written");
-    }
 }
