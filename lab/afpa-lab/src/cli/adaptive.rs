@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use afpa_lab::adaptive::measure;
 use afpa_lab::bench::new_folder;
 use afpa_lab::environment::Environment;
-use anyhow::{Result, bail, ensure};
+use anyhow::Result;
 use clap::Args;
 
-use super::bench::{BenchOptions, Defaults, progress, run};
+use super::bench::{BenchOptions, Defaults, needs_bed, progress, run};
 use super::papers::programs;
 use super::say;
 
@@ -28,11 +28,7 @@ const QUICK: Defaults = Defaults { rounds: 1, seconds: 1.0, warm_up: 0.0 };
 
 impl Adaptive {
     pub(super) fn run(&self) -> Result<ExitCode> {
-        if let Some(reason) = afpa_netlab::missing_privilege() {
-            bail!(reason);
-        }
-        let cores = std::thread::available_parallelism()?.get();
-        ensure!(cores >= 2, "server and client need a core each");
+        needs_bed()?;
         let settings = self.options.settings(if self.options.quick { QUICK } else { USUAL })?;
         run(|interrupted| {
             let environment = Environment::look();

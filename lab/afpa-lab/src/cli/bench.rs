@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use afpa_lab::bench::Settings;
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 
 use super::{interrupt, say};
@@ -59,6 +59,16 @@ impl BenchOptions {
         }
         Ok(settings)
     }
+}
+
+/// A bench on the test bed needs root, and a core for each side.
+pub(super) fn needs_bed() -> Result<()> {
+    if let Some(reason) = afpa_netlab::missing_privilege() {
+        bail!(reason);
+    }
+    let cores = std::thread::available_parallelism()?.get();
+    ensure!(cores >= 2, "server and client need a core each");
+    Ok(())
 }
 
 /// A line of progress.

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use afpa_lab::bench::new_folder;
 use afpa_lab::environment::Environment;
 use afpa_lab::fast_path::{FastPathSettings, measure};
-use anyhow::{Result, bail, ensure};
+use anyhow::Result;
 use clap::Args;
 
-use super::bench::{BenchOptions, Defaults, progress, run};
+use super::bench::{BenchOptions, Defaults, needs_bed, progress, run};
 use super::papers::programs;
 use super::say;
 
@@ -35,11 +35,7 @@ const QUICK: Defaults = Defaults { rounds: 2, seconds: 0.4, warm_up: 0.2 };
 
 impl FastPath {
     pub(super) fn run(&self) -> Result<ExitCode> {
-        if let Some(reason) = afpa_netlab::missing_privilege() {
-            bail!(reason);
-        }
-        let cores = std::thread::available_parallelism()?.get();
-        ensure!(cores >= 2, "server and client need a core each");
+        needs_bed()?;
         let quick = self.options.quick;
         let settings = FastPathSettings {
             bench: self.options.settings(if quick { QUICK } else { USUAL })?,
