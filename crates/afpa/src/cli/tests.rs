@@ -1,7 +1,7 @@
 //! The command line against what it is to mean.
 
 use super::*;
-use afpa_config::{Source, parse_text};
+use afpa_config::{Machine, Source, parse_text};
 
 fn serve(arguments: &[&str]) -> Result<Box<Serve>, clap::Error> {
     let words = ["afpa", "serve"].iter().chain(arguments);
