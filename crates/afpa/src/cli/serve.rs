@@ -230,7 +230,8 @@ fn words<C: Choice>() -> PossibleValuesParser {
 const SERVE_EXAMPLES: &str = "\
 Examples:
   afpa serve site
-  afpa serve site --listen '[::]:80' --listen unix:/run/afpa/http.sock --user www-data
+  afpa serve site --listen 0.0.0.0:80 --listen unix:/run/afpa/http.sock --user www-data
+  afpa serve site --domain www.example.org --email admin@example.org
   afpa serve site --pinned-limit 2GiB --access-log access.log --log-format json
   afpa serve --config /etc/afpa/afpa.toml --log-level debug
 
@@ -243,6 +244,6 @@ Signals:
 const PROXY_EXAMPLES: &str = "\
 Examples:
   afpa proxy --root static --to 127.0.0.1:3000
-  afpa proxy --root public --to unix:/run/app.sock --listen '[::]:80' --user www-data
+  afpa proxy --root public --to unix:/run/app.sock --listen 0.0.0.0:80 --user www-data
   afpa proxy --root public --cached html,css,js,none --to app.example:8080
   afpa proxy --to 10.0.0.1:80,10.0.0.2:80";
