@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use crate::acme;
 use crate::choice::Choice;
-use crate::groups;
+use crate::groups::{self, ServerGroup};
+use crate::http2::Http2;
 use crate::machine::Machine;
 use crate::model::{
     AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, Engine, FastPath,
-    FastPathMode, Http2, Io, Level, Levels, Limits, Log, LogFormat, Police, Policy, ServerGroup,
-    SiteSettings, Timeouts,
+    FastPathMode, Io, Level, Levels, Limits, Log, LogFormat, Policy, SiteSettings, Timeouts,
 };
+use crate::police::Police;
 use crate::reader::{Reader, Section};
 use crate::rules;
 use crate::shared_cache::SharedCache;

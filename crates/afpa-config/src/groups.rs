@@ -15,13 +15,25 @@ use crate::choice::Choice;
 use crate::document::{Node, Value};
 use crate::fault::{Fault, read_count, read_text};
 use crate::items::Item;
-use crate::model::ServerGroup;
 use crate::reader::{Reader, Section};
 use crate::rules;
-use crate::settings::quote;
+use crate::settings::{Instance, quote};
 use crate::suggest;
 use crate::tls::GroupTls;
 use crate::units::{GIB, KIB, Unfit};
+
+/// A `[[server_group]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerGroup {
+    /// Servers, selection, health, queue.
+    pub settings: GroupSettings,
+    /// `[server_group.timeouts]`, `[server_group.connections]` and `[server_group.request]`.
+    pub exchange: exchange::Settings,
+    /// How its servers are reached by TLS; `None`: without it.
+    pub tls: Option<GroupTls>,
+    /// Which `[[server_group]]`.
+    pub instance: Instance,
+}
 
 impl Choice for Select {
     const ALL: &'static [Self] =

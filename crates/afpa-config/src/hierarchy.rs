@@ -12,8 +12,9 @@ use afpa_router::{
 use crate::choice::Choice;
 use crate::filters::RootFilter;
 use crate::finding::Location;
+use crate::groups::ServerGroup;
 use crate::hints::RootHint;
-use crate::model::{Behaviour, Config, ServerGroup, SiteSettings, UrlPath};
+use crate::model::{Behaviour, Config, SiteSettings, UrlPath};
 use crate::rules::server_addresses;
 use crate::units::Listen;
 

@@ -3,9 +3,19 @@
 use afpa_h2::Limits;
 use afpa_h2::limits::Budget;
 
-use crate::model::Http2;
 use crate::reader::Section;
 use crate::units::{GIB, KIB, MIB};
+
+/// Where HTTP/2 is spoken, and what one connection may ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Http2 {
+    /// Whether HTTP/2 is offered on listeners with TLS.
+    pub tls: bool,
+    /// Whether clients may begin with the preface of HTTP/2 on listeners without TLS.
+    pub cleartext: bool,
+    /// Limits of one connection. `head` is that of `[limits]`.
+    pub limits: afpa_h2::Limits,
+}
 
 impl Http2 {
     pub(crate) fn read(mut s: Section<'_, '_>) -> Self {

@@ -46,17 +46,19 @@ pub use acme::AcmeChallenge;
 pub use choice::Choice;
 pub use filters::{RootFilter, SiteFilter};
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
+pub use groups::ServerGroup;
 pub use hierarchy::{Hierarchy, Root};
 pub use hints::{Keep, Priority, RootHint, SiteHint};
+pub use http2::Http2;
 pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use model::{
     AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config,
     ContentGroup, Engine, FastPath, FastPathMode, Io, Level, Levels, Limits, Log, LogFormat,
-    Police, Policy, RedirectStatus, ServerGroup, SiteSettings, Symlinks, Timeouts, UrlPath,
+    Policy, RedirectStatus, SiteSettings, Symlinks, Timeouts, UrlPath,
 };
 pub use overrides::Overrides;
-pub use police::prefixes_of_files;
+pub use police::{Police, prefixes_of_files};
 pub use request_sets::Routes;
 pub use settings::{Instance, Setting, Settings};
 pub use shared_cache::{CacheMode, QueryMode, SetCookie, SharedCache, SiteCache};

@@ -6,19 +6,20 @@ use std::time::Duration;
 
 use afpa_acme::AcmeSettings;
 use afpa_framework::Network;
-use afpa_police::PoliceSettings;
-use afpa_proxy::exchange;
 use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::resolve::ResolveSettings;
-use afpa_proxy::select::{Affinity, GroupSettings};
+use afpa_proxy::select::Affinity;
 
 use crate::choice::choice;
 use crate::filters::SiteFilter;
 use crate::finding::Location;
+use crate::groups::ServerGroup;
 use crate::hints::SiteHint;
+use crate::http2::Http2;
+use crate::police::Police;
 use crate::settings::Instance;
 use crate::shared_cache::{CacheMode, SharedCache, SiteCache};
-use crate::tls::{CertificateFiles, GroupTls, Tls};
+use crate::tls::{CertificateFiles, Tls};
 use crate::units::Listen;
 
 /// A configuration with every value resolved for this machine.
@@ -110,28 +111,6 @@ pub struct Limits {
     pub long_sends: usize,
     /// Request sets that have counters of their own.
     pub counted_request_sets: usize,
-}
-
-/// Where HTTP/2 is spoken, and what one connection may ask for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Http2 {
-    /// Whether HTTP/2 is offered on listeners with TLS.
-    pub tls: bool,
-    /// Whether clients may begin with the preface of HTTP/2 on listeners without TLS.
-    pub cleartext: bool,
-    /// Limits of one connection. `head` is that of `[limits]`.
-    pub limits: afpa_h2::Limits,
-}
-
-/// Which clients are let in, and how often.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Police {
-    /// Prefixes and rates. The prefixes of files are among them when the configuration was loaded.
-    pub settings: PoliceSettings,
-    /// Files of allowed prefixes.
-    pub allow_files: Vec<PathBuf>,
-    /// Files of denied prefixes.
-    pub deny_files: Vec<PathBuf>,
 }
 
 /// How long is waited.
@@ -500,19 +479,6 @@ choice! {
         /// The method stays.
         Permanent = "308",
     }
-}
-
-/// A `[[server_group]]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServerGroup {
-    /// Servers, selection, health, queue.
-    pub settings: GroupSettings,
-    /// `[server_group.timeouts]`, `[server_group.connections]` and `[server_group.request]`.
-    pub exchange: exchange::Settings,
-    /// How its servers are reached by TLS; `None`: without it.
-    pub tls: Option<GroupTls>,
-    /// Which `[[server_group]]`.
-    pub instance: Instance,
 }
 
 impl SiteSettings {

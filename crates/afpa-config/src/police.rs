@@ -1,18 +1,28 @@
 //! `[police]`: prefixes, here and in files, and rates.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use afpa_police::{Limits, PoliceSettings, Prefix, Rate, read_lines};
 
 use crate::finding::Finding;
-use crate::model::Police;
 use crate::reader::Section;
 use crate::settings::Settings;
 use crate::units::Unfit;
 
 /// Prefixes of all lists together: the kernel's table has room for twice as many.
 const MOST_PREFIXES: usize = 100_000;
+
+/// Which clients are let in, and how often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Police {
+    /// Prefixes and rates. The prefixes of files are among them when the configuration was loaded.
+    pub settings: PoliceSettings,
+    /// Files of allowed prefixes.
+    pub allow_files: Vec<PathBuf>,
+    /// Files of denied prefixes.
+    pub deny_files: Vec<PathBuf>,
+}
 
 impl Police {
     pub(crate) fn read(mut s: Section<'_, '_>) -> Self {
