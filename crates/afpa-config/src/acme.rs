@@ -106,7 +106,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
         && config.sites.iter().all(|site| site.tls.is_empty())
     {
         let cause = format!("nobody would see the certificate of {name}");
-        error("domains", cause, "write tls = [\"[::]:443\"] under [[site]], or give --tls");
+        error("domains", cause, "write tls = [\"0.0.0.0:443\"] under [[site]], or give --tls");
     }
     let is_dns = acme.challenge == ChallengeKind::Dns01;
     if let Some(name) = names().find(|name| name.starts_with('*'))

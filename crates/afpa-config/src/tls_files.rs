@@ -134,7 +134,7 @@ fn site_consistency(config: &Config, settings: &Settings, site: &SiteSettings) -
             findings.push(Finding::error(
                 location(key),
                 cause,
-                "write for example tls = [\"[::]:443\"]",
+                "write for example tls = [\"0.0.0.0:443\"]",
             ));
         }
     }
