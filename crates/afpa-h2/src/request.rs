@@ -51,6 +51,8 @@ pub struct RequestHead {
     begun: bool,
     content_length: Option<u64>,
     announces_length: bool,
+    /// Host has stood beside `:authority`.
+    names_host: bool,
     expects: bool,
     priority: Urgency,
     framing: Framing,
@@ -75,6 +77,7 @@ impl Default for RequestHead {
             begun: false,
             content_length: None,
             announces_length: false,
+            names_host: false,
             expects: false,
             priority: Urgency::default(),
             framing: Framing::None,
@@ -114,6 +117,7 @@ impl RequestHead {
         self.begun = false;
         self.content_length = None;
         self.announces_length = false;
+        self.names_host = false;
         self.expects = false;
         self.priority = Urgency::default();
         self.framing = Framing::None;
@@ -123,7 +127,7 @@ impl RequestHead {
     #[inline]
     pub(crate) fn field(&mut self, name: &[u8], value: &[u8]) {
         // What is cut off is not looked at: it may be a bomb.
-        if self.malformed || self.text.len() > self.most {
+        if self.malformed || self.text.len() + self.cookies.len() > self.most {
             return;
         }
         let taken = match name.first() {
@@ -170,15 +174,16 @@ impl RequestHead {
                     self.cookies.extend_from_slice(b"; ");
                 }
                 self.cookies.extend_from_slice(value);
-                // They count in the limit before they are written.
-                self.cookies.truncate(self.most + 1);
                 return Ok(());
             }
             b"host" if !self.value(AUTHORITY).is_empty() => {
-                // Two names for one request are an attack on somebody (section 8.3.1).
+                // Two names for one request are an attack on somebody (section 8.3.1), and so is one that stands twice.
                 let same = self.value(AUTHORITY).eq_ignore_ascii_case(value);
-                return if same { Ok(()) } else { Err(Malformed) };
+                let is_first = !std::mem::replace(&mut self.names_host, true);
+                return if same && is_first { Ok(()) } else { Err(Malformed) };
             }
+            // RFC 8441 section 5: it is not used, and the one for the server is ours.
+            b"sec-websocket-key" if self.framing == Framing::Tunnel => return Ok(()),
             b"content-length" => {
                 self.announces_length = true;
                 // What is no number, or stands twice, is refused by the parser.
