@@ -82,7 +82,7 @@ impl<M: Module> StreamClient<M> {
                         let now = self.worker.clock.cached_now().steady_ms();
                         stream.deadline_ms = now + millis(timeout);
                     }
-                    stream.bytes.extend_from_slice(bytes);
+                    stream.bytes.extend(bytes);
                     stream.whole |= end;
                     mux.announce(self.id);
                 }
@@ -124,18 +124,21 @@ impl<M: Module> ClientStream for StreamClient<M> {
             return Poll::Ready(Err(gone()));
         };
         let Some(upload) = &mut stream.upload else { return Poll::Ready(Ok(0)) };
-        if upload.arrived.is_empty() {
-            if upload.done && upload.is_tunnel() {
+        if !upload.has_arrived() {
+            if upload.is_done() && upload.is_tunnel() {
                 return Poll::Ready(Ok(0));
             }
             stream.receiver = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        let (n, read) = upload.take(room);
-        mux.connection.read(self.id, read);
+        let taken = upload.take(room);
+        mux.connection.read(self.id, taken.content);
         // The client is told of the room that this has made.
         mux.wake();
-        Poll::Ready(Ok(n))
+        match taken.filled {
+            0 => Poll::Ready(Err(io::ErrorKind::InvalidInput.into())),
+            n => Poll::Ready(Ok(n)),
+        }
     }
 
     fn give_back(&mut self, bytes: &[u8]) {
@@ -165,7 +168,7 @@ impl<M: Module> ClientStream for StreamClient<M> {
             let Some(stream) = mux.streams.get_mut(&self.id) else {
                 return Poll::Ready(Err(gone()));
             };
-            let waiting = stream.bytes.len() - stream.at;
+            let waiting = stream.bytes.len();
             if waiting >= KEPT {
                 stream.sender = Some(cx.waker().clone());
                 return Poll::Pending;

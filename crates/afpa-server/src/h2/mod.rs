@@ -16,6 +16,7 @@ mod mux;
 mod pump;
 mod request;
 mod time;
+mod upload;
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -8,9 +8,9 @@ use std::task::Waker;
 
 use afpa_cache::root::resident;
 use afpa_framework::{Part, Receipt};
-use afpa_h2::request::Framing;
 use afpa_h2::{Connection, ErrorCode, StreamId};
 
+use super::upload::Upload;
 use crate::connection::verify;
 
 /// Protocol state and streams, shared by the connection's task and those of its streams.
@@ -26,9 +26,7 @@ pub(super) struct Mux {
 #[derive(Default)]
 pub(super) struct StreamState {
     /// Content that waits to be sent, in memory.
-    pub(super) bytes: Vec<u8>,
-    /// Of these, already sent.
-    pub(super) at: usize,
+    pub(super) bytes: VecDeque<u8>,
     /// Content behind it.
     pub(super) parts: VecDeque<Part>,
     /// The end of a part that is known to be resident.
@@ -58,15 +56,6 @@ pub(super) struct Held {
     pub(super) end: bool,
     /// Content of the request that has arrived.
     pub(super) arrived: u64,
-}
-
-/// Content of a request, framed as HTTP/1.1 frames it.
-pub(super) struct Upload {
-    framing: Framing,
-    pub(super) arrived: Vec<u8>,
-    /// Bytes of content in it for which the client has no room yet.
-    credit: usize,
-    pub(super) done: bool,
 }
 
 /// What came of filling a DATA frame.
@@ -132,7 +121,7 @@ impl StreamState {
     /// Bytes that wait to be sent.
     pub(super) fn left(&self) -> u64 {
         let parts: u64 = self.parts.iter().map(Part::len).sum();
-        (self.bytes.len() - self.at) as u64 + parts
+        self.bytes.len() as u64 + parts
     }
 
     /// Whether the next step is the client's: to take content, or to send that of its request.
@@ -151,16 +140,12 @@ impl StreamState {
     pub(super) fn fill(&mut self, out: &mut Vec<u8>, mut room: usize) -> Filled {
         let begin = out.len();
         while room > 0 {
-            let waiting = self.bytes.get(self.at..).unwrap_or_default();
+            let (waiting, _) = self.bytes.as_slices();
             if !waiting.is_empty() {
                 let n = room.min(waiting.len());
                 out.extend_from_slice(waiting.get(..n).unwrap_or_default());
-                self.at += n;
+                self.bytes.drain(..n);
                 room -= n;
-                if self.at == self.bytes.len() {
-                    self.bytes.clear();
-                    self.at = 0;
-                }
                 continue;
             }
             let Some(part) = self.parts.front_mut() else { return Filled::Bytes };
@@ -202,50 +187,21 @@ impl StreamState {
     }
 }
 
-impl Upload {
-    pub(super) fn new(framing: Framing, done: bool) -> Self {
-        Self { framing, arrived: Vec::new(), credit: 0, done }
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// Content has arrived.
-    pub(super) fn push(&mut self, bytes: &[u8], end: bool) {
-        self.credit += bytes.len();
-        if self.framing == Framing::Chunked && !bytes.is_empty() {
-            self.arrived.extend_from_slice(format!("{:x}\r\n", bytes.len()).as_bytes());
-            self.arrived.extend_from_slice(bytes);
-            self.arrived.extend_from_slice(b"\r\n");
-        } else {
-            self.arrived.extend_from_slice(bytes);
+    #[test]
+    fn little_is_kept_of_a_response_however_long_it_is() {
+        let mut stream = StreamState::default();
+        stream.bytes.extend([0; 100]);
+        let mut out = Vec::new();
+        for _ in 0..1_000 {
+            out.clear();
+            stream.bytes.extend([0; 16_384]);
+            assert!(matches!(stream.fill(&mut out, 16_384), Filled::Bytes));
+            assert_eq!((out.len(), stream.left()), (16_384, 100), "it never becomes empty");
         }
-        if end {
-            self.end(b"");
-        }
-    }
-
-    /// The content has ended, with these lines of fields.
-    pub(super) fn end(&mut self, trailers: &[u8]) {
-        self.done = true;
-        if self.framing == Framing::Chunked {
-            self.arrived.extend_from_slice(b"0\r\n");
-            self.arrived.extend_from_slice(trailers);
-            self.arrived.extend_from_slice(b"\r\n");
-        }
-    }
-
-    /// Moves what has arrived. Returns how many bytes of it, and for how many bytes of content the client has room again.
-    pub(super) fn take(&mut self, room: &mut [u8]) -> (usize, usize) {
-        let n = room.len().min(self.arrived.len());
-        if let (Some(room), Some(arrived)) = (room.get_mut(..n), self.arrived.get(..n)) {
-            room.copy_from_slice(arrived);
-        }
-        self.arrived.drain(..n);
-        let read = if self.arrived.is_empty() { self.credit } else { n.min(self.credit) };
-        self.credit -= read;
-        (n, read)
-    }
-
-    /// Whether the end of the stream itself is the end of the content.
-    pub(super) fn is_tunnel(&self) -> bool {
-        self.framing == Framing::Tunnel
+        assert!(stream.bytes.capacity() <= 2 * KEPT, "{}", stream.bytes.capacity());
     }
 }

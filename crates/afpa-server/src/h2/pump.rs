@@ -100,7 +100,7 @@ impl<M: Module, T: Transport> H2<M, T> {
             return;
         }
         stream.deadline_ms = self.times.write_deadline(now);
-        if stream.bytes.len() - stream.at < KEPT / 2
+        if stream.bytes.len() < KEPT / 2
             && let Some(sender) = stream.sender.take()
         {
             sender.wake();

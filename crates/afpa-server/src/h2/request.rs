@@ -7,7 +7,8 @@ use afpa_h2::request::Framing;
 use afpa_h2::{ErrorCode, RequestHead, ResponseEvent, ResponseReader, StreamId};
 
 use super::client::StreamClient;
-use super::mux::{Held, Mux, StreamState, Upload};
+use super::mux::{Held, Mux, StreamState};
+use super::upload::Upload;
 use super::{Asked, H2, Outcome};
 use crate::connection::{Walk, millis};
 use crate::transport::Transport;
@@ -162,7 +163,7 @@ impl<M: Module, T: Transport> H2<M, T> {
             Some(_) => now.steady_ms() + millis(worker.settings.borrow().body_timeout),
             None => self.times.write_deadline(now),
         };
-        let bytes = content.to_vec();
+        let bytes = content.to_vec().into();
         let stream = StreamState {
             bytes,
             parts: std::mem::take(&mut out.parts),
