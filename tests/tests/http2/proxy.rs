@@ -286,3 +286,54 @@ fn a_websocket_passes_both_ways() {
     client.send(&last);
     assert!(client.whole(id).body.ends_with(b"bye"));
 }
+
+/// A server whose answer may be kept, and has to be validated each time.
+fn validated() -> Raw {
+    Raw::start(|mut stream| {
+        while let Some(head) = read_head(&mut stream) {
+            let tag = "ETag: \"1\"\r\nCache-Control: no-cache\r\n";
+            let known = head.to_ascii_lowercase().contains("\r\nif-none-match: \"1\"\r\n");
+            let mut response = match known {
+                true => format!("HTTP/1.1 304 Not Modified\r\n{tag}\r\n").into_bytes(),
+                false => format!("HTTP/1.1 200 OK\r\n{tag}Content-Length: {STORED}\r\n\r\n").into(),
+            };
+            if !known {
+                response.extend(patterned(STORED));
+            }
+            if stream.write_all(&response).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+/// More than a window, and more than is copied behind a head.
+const STORED: usize = 200_000;
+
+#[test]
+fn a_long_stored_response_comes_whole_after_an_exchange() {
+    let server = validated();
+    let proxy = Server::start("/", |launch| {
+        let log = launch.home().join("access.log");
+        launch
+            .written(|listen| {
+                let rest = configuration(listen, &[server.to()], "");
+                format!("workers = 1\n[http2]\ncleartext = true\n{rest}")
+            })
+            .arg("--access-log")
+            .arg(log);
+    });
+    let mut client = H2Client::connect(&proxy);
+    assert!(client.get("/").body == patterned(STORED));
+    let ids: Vec<u32> = (0..3).map(|_| client.request(&request("GET", "/"), b"")).collect();
+    for id in ids {
+        let response = client.response(id);
+        assert!(response.body == patterned(STORED), "{} bytes", response.body.len());
+    }
+    let log = proxy.home().join("access.log");
+    let lines = || std::fs::read_to_string(&log).unwrap_or_default();
+    let whole = format!(" 200 {STORED} ");
+    eventually_within(Duration::from_secs(5), "all four are in the log", || {
+        lines().matches(&whole).count() == 4
+    });
+}

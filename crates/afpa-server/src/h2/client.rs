@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use afpa_framework::{ClientStream, Module, Now, Timeouts};
+use afpa_framework::{ClientStream, Module, Now, Outbox, Part, Receipt, Timeouts};
 use afpa_h2::{ErrorCode, ResponseEvent, ResponseReader, StreamId};
 
 use super::mux::{KEPT, Mux};
@@ -37,31 +37,40 @@ impl<M: Module> StreamClient<M> {
         Self { worker, mux, id, entry, reader, surplus: Vec::new(), broken: false }
     }
 
-    /// Sends all of `bytes`, whether or not the client takes them now: the error page of an exchange that failed.
-    pub(super) fn send_rest(&mut self, bytes: &[u8]) {
-        if self.convey(bytes).is_err() {
-            self.broken = true;
-        }
-    }
-
-    /// The exchange is over: so is the response, or it is incomplete.
-    pub(super) fn finish(self) {
+    /// The exchange is over. What the module has left in the outbox is the answer, if the server gave none: an error
+    /// page, or a stored response. Returns the receipt of a response that the client cannot get.
+    pub(super) fn finish(mut self, out: &mut Outbox) -> Option<Box<Receipt>> {
+        self.broken |= self.convey(&out.bytes).is_err();
+        self.reader.skip(out.parts.iter().map(Part::len).sum());
+        let deadline_ms = self.write_deadline();
         let mut mux = self.mux.borrow_mut();
-        let whole = self.reader.is_done() || (self.reader.ends_with_bytes() && !self.broken);
-        let Some(stream) = mux.streams.get_mut(&self.id) else { return };
+        let Some(stream) = mux.streams.get_mut(&self.id) else { return out.receipt.take() };
         stream.upload = None;
-        if whole {
+        if self.reader.is_done() || (self.reader.ends_with_bytes() && !self.broken) {
+            if stream.left() == 0 {
+                stream.deadline_ms = deadline_ms;
+            }
+            stream.parts = std::mem::take(&mut out.parts);
+            stream.receipt = out.receipt.take();
             stream.whole = true;
             mux.announce(self.id);
         } else {
             mux.reset(self.id, ErrorCode::Internal);
         }
         mux.wake();
+        out.receipt.take()
+    }
+
+    /// By when the client has to take something of what waits for it from now on.
+    fn write_deadline(&self) -> u64 {
+        let timeout = self.worker.settings.borrow().write_timeout;
+        self.worker.clock.cached_now().steady_ms() + millis(timeout)
     }
 
     /// Reads a response, and gives the stream what it says.
     fn convey(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let broken = || io::Error::from(io::ErrorKind::InvalidData);
+        let deadline_ms = self.write_deadline();
         let mut mux = self.mux.borrow_mut();
         while !bytes.is_empty() {
             let (n, event) = self.reader.read(bytes).map_err(|_| broken())?;
@@ -78,9 +87,7 @@ impl<M: Module> StreamClient<M> {
                 }
                 Some(ResponseEvent::Content { bytes, end }) => {
                     if stream.left() == 0 {
-                        let timeout = self.worker.settings.borrow().write_timeout;
-                        let now = self.worker.clock.cached_now().steady_ms();
-                        stream.deadline_ms = now + millis(timeout);
+                        stream.deadline_ms = deadline_ms;
                     }
                     stream.bytes.extend(bytes);
                     stream.whole |= end;

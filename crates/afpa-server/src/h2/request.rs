@@ -110,11 +110,12 @@ impl<M: Module, T: Transport> H2<M, T> {
                 drop(module);
                 self.answer(asked, &mut out);
             }
-            Some(Outcome::Exchanged(exchanged, mut client)) => {
+            Some(Outcome::Exchanged(exchanged, client)) => {
                 let now = worker.clock.cached_now();
                 module.finish_remote(data, now, exchanged, &mut out);
-                client.send_rest(&out.bytes);
-                client.finish();
+                if let Some(receipt) = client.finish(&mut out) {
+                    module.sent(&receipt, now, 0);
+                }
             }
             Some(Outcome::Resident(id)) => self.mux.borrow_mut().announce(id),
             None => {}
