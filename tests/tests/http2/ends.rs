@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use afpa_h2::frame::{kind, setting};
-use afpa_testkit::{eventually, tree::patterned};
+use afpa_testkit::{eventually, skip, tree::patterned};
 use afpa_tests::h2::{H2Client, request};
 use rustix::process::Signal;
 
@@ -77,6 +77,41 @@ fn a_stream_whose_window_stays_closed_is_reset_and_others_go_on() {
     let id = client.request(&request("GET", "/large.bin"), b"");
     assert_eq!(client.whole(id).reset, Some(8));
     assert_eq!(client.get("/empty.txt").status, 200);
+}
+
+#[test]
+fn a_stream_that_waits_for_others_has_time_as_long_as_they_move_on() {
+    let tree = site();
+    let server = server_with(&tree, |settings| {
+        settings.write_time(Duration::from_secs(2));
+    });
+    let mut client = H2Client::connect(&server);
+    client.opens_windows = false;
+    let wide = 0x3fff_0000_u32.to_be_bytes();
+    // The windows of both are wide open, and the connection's opens a little every 200 ms, for the urgent one alone.
+    client.frame(kind::SETTINGS, 0, 0, &[&[0, 4], &wide[..]].concat());
+    let mut urgent = request("GET", "/large.bin");
+    urgent.push(("priority", "u=0"));
+    let urgent = client.request(&urgent, b"");
+    client.until("it fills the window", |client| client.so_far(urgent).body.len() == 65_535);
+    let mut patient = request("GET", "/large.bin");
+    patient.push(("priority", "u=7"));
+    let patient = client.request(&patient, b"");
+    let mut last = Instant::now();
+    for round in 1..=10 {
+        std::thread::sleep(Duration::from_millis(250));
+        if last.elapsed() > Duration::from_secs(1) {
+            skip!("this machine stood still for a second, so the client was too slow indeed");
+        }
+        last = Instant::now();
+        client.frame(kind::WINDOW_UPDATE, 0, 0, &10_000_u32.to_be_bytes());
+        let length = 65_535 + round * 10_000;
+        client.until("it goes on", |client| client.so_far(urgent).body.len() == length);
+    }
+    assert_eq!(client.so_far(patient).reset, None);
+    client.frame(kind::WINDOW_UPDATE, 0, 0, &wide);
+    assert!(client.response(urgent).body == patterned(LARGE));
+    assert!(client.response(patient).body == patterned(LARGE));
 }
 
 #[test]

@@ -65,6 +65,11 @@ impl Connection {
         window as usize
     }
 
+    /// Whether the client lets a stream send nothing, whatever else it takes.
+    pub fn is_stopped(&self, id: StreamId) -> bool {
+        self.streams.get(id).is_none_or(|stream| stream.send_window <= 0)
+    }
+
     /// Sends content, not more than there is [room](Connection::room) for.
     #[inline]
     pub fn send_data(&mut self, id: StreamId, bytes: &[u8], end: bool) {

@@ -67,6 +67,13 @@ impl<M: Module> StreamClient<M> {
         self.worker.clock.cached_now().steady_ms() + millis(timeout)
     }
 
+    /// Until when the client may take what waits, if the exchange waits for that: not only this stream has to move on.
+    fn sending_deadline(&self) -> Option<u64> {
+        let mux = self.mux.borrow();
+        mux.streams.get(&self.id)?.sender.as_ref()?;
+        mux.deadline(self.id, millis(self.worker.settings.borrow().write_timeout))
+    }
+
     /// Reads a response, and gives the stream what it says.
     fn convey(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let broken = || io::Error::from(io::ErrorKind::InvalidData);
@@ -219,6 +226,15 @@ impl<M: Module> ClientStream for StreamClient<M> {
     }
 
     fn is_over(&self, cx: &mut Context<'_>) -> bool {
-        self.worker.table.wait(self.entry, cx.waker())
+        let Self { worker, entry, .. } = self;
+        if !worker.table.wait(*entry, cx.waker()) {
+            return false;
+        }
+        let Some(deadline) = self.sending_deadline() else { return true };
+        if deadline <= worker.clock.cached_now().steady_ms() {
+            return true;
+        }
+        worker.table.set(*entry, Some(deadline), false);
+        worker.table.wait(*entry, cx.waker())
     }
 }

@@ -86,7 +86,8 @@ impl<M: Module, T: Transport> H2<M, T> {
         worker.counters.h2_connections.add(1);
         let limits = Limits { head: worker.largest_head, ..worker.settings.borrow().http2 };
         let connection = afpa_h2::Connection::new(limits);
-        let mux = Mux { connection, streams: HashMap::new(), waker: None };
+        let progress_ms = worker.clock.now().steady_ms();
+        let mux = Mux { connection, streams: HashMap::new(), waker: None, progress_ms };
         Self {
             mux: Rc::new(RefCell::new(mux)),
             tasks: JoinSet::new(),

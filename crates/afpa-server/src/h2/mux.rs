@@ -20,6 +20,8 @@ pub(super) struct Mux {
     pub(super) streams: HashMap<StreamId, StreamState>,
     /// The connection's task, while it waits.
     pub(super) waker: Option<Waker>,
+    /// Steady milliseconds at which the client last took something.
+    pub(super) progress_ms: u64,
 }
 
 /// A stream whose response is not complete.
@@ -40,7 +42,7 @@ pub(super) struct StreamState {
     /// Content bytes that were sent.
     pub(super) sent: u64,
     pub(super) receipt: Option<Box<Receipt>>,
-    /// Steady milliseconds by which some of what waits has to be sent.
+    /// Steady milliseconds by which some of what waits has to be sent, if it is the client that lets it wait.
     pub(super) deadline_ms: u64,
     /// The content of the request, if a server gets it.
     pub(super) upload: Option<Upload>,
@@ -91,10 +93,23 @@ impl Mux {
         self.connection.set_pending(id, (left > 0 || stream.whole).then_some(left));
     }
 
-    /// Sends an answer that was held back.
-    pub(super) fn release(&mut self, id: StreamId) {
-        let held = self.streams.get_mut(&id).and_then(|stream| stream.held.take());
-        let Some(Held { block, end, .. }) = held else { return };
+    /// Until when a stream waits for its client, in steady milliseconds. One that may send waits for those before it: what
+    /// the client takes of them counts for it, too.
+    pub(super) fn deadline(&self, id: StreamId, write_timeout_ms: u64) -> Option<u64> {
+        let stream = self.streams.get(&id).filter(|stream| stream.waits_for_client())?;
+        let waits_for_turn = stream.held.is_none() && !self.connection.is_stopped(id);
+        let since_progress = self.progress_ms + write_timeout_ms;
+        Some(match waits_for_turn {
+            true => stream.deadline_ms.max(since_progress),
+            false => stream.deadline_ms,
+        })
+    }
+
+    /// Sends an answer that was held back. From now on it waits for its client until then.
+    pub(super) fn release(&mut self, id: StreamId, deadline_ms: u64) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(Held { block, end, .. }) = stream.held.take() else { return };
+        stream.deadline_ms = deadline_ms;
         self.connection.send_head(id, end, |to| to.extend_from_slice(&block));
         if end {
             self.remove(id);

@@ -54,7 +54,7 @@ impl<M: Module, T: Transport> H2<M, T> {
         let worker = Rc::clone(&self.inner.worker);
         let now = worker.clock.cached_now();
         let mut mux = self.mux.borrow_mut();
-        let Mux { connection, streams, .. } = &mut *mux;
+        let Mux { connection, streams, progress_ms, .. } = &mut *mux;
         let Some(stream) = streams.get_mut(&id) else {
             connection.set_pending(id, None);
             return;
@@ -88,6 +88,7 @@ impl<M: Module, T: Transport> H2<M, T> {
                 return;
             }
         }
+        *progress_ms = now.steady_ms();
         let trailers = if is_last { stream.trailers.take() } else { None };
         connection.end_data(start, id, is_last && trailers.is_none());
         if let Some(trailers) = trailers {
@@ -141,18 +142,9 @@ impl<M: Module, T: Transport> H2<M, T> {
                 // From now on it waits for the client, for so long at most.
                 let now = inner.worker.clock.now();
                 self.times.blocked_ms = Some(self.times.write_deadline(now));
+                self.mux.borrow_mut().progress_ms = now.steady_ms();
             }
         }
         Poll::Ready(Ok(()))
-    }
-
-    /// Streams that have content and have not been able to send any for too long.
-    pub(super) fn stalled(&self, now_ms: u64) -> Vec<StreamId> {
-        let mux = self.mux.borrow();
-        let is_stalled = |stream: &super::mux::StreamState| {
-            stream.waits_for_client() && stream.deadline_ms <= now_ms
-        };
-        let stalled = mux.streams.iter().filter(|(_, stream)| is_stalled(stream));
-        stalled.map(|(id, _)| *id).collect()
     }
 }

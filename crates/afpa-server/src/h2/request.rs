@@ -201,8 +201,7 @@ impl<M: Module, T: Transport> H2<M, T> {
             stream.deadline_ms =
                 worker.clock.cached_now().steady_ms() + millis(settings.body_timeout);
             if end || is_enough {
-                stream.deadline_ms = self.times.write_deadline(worker.clock.cached_now());
-                mux.release(id);
+                mux.release(id, self.times.write_deadline(worker.clock.cached_now()));
             }
         }
     }
@@ -217,7 +216,7 @@ impl<M: Module, T: Transport> H2<M, T> {
                 receiver.wake();
             }
         }
-        mux.release(id);
+        mux.release(id, self.times.write_deadline(self.inner.worker.clock.cached_now()));
     }
 
     /// The stream is gone.

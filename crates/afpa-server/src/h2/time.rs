@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 
 use afpa_framework::{Module, Now};
-use afpa_h2::ErrorCode;
+use afpa_h2::{ErrorCode, StreamId};
 
 use super::H2;
 use crate::connection::{End, millis};
@@ -118,8 +118,8 @@ impl<M: Module, T: Transport> H2<M, T> {
             return self.times.blocked_ms;
         }
         let mux = self.mux.borrow();
-        let stalled = mux.streams.values().filter(|stream| stream.waits_for_client());
-        let stalled = stalled.map(|stream| stream.deadline_ms).min();
+        let stalled = mux.streams.keys();
+        let stalled = stalled.filter_map(|id| mux.deadline(*id, self.times.write_timeout_ms)).min();
         let idle = (mux.connection.open() == 0).then_some(self.times.idle_ms);
         let Self { times, .. } = self;
         [times.begun_ms, times.blocked_ms, times.leaving_ms, stalled, idle]
@@ -137,7 +137,7 @@ impl<M: Module, T: Transport> H2<M, T> {
             worker.counters.timed_out.add(1);
             return Some(End::Gone);
         }
-        for id in self.stalled(now.steady_ms()) {
+        for id in self.stalled(is_over) {
             worker.counters.timed_out.add(1);
             self.mux.borrow_mut().connection.reset(id, ErrorCode::Cancel);
             self.on_reset(id, now);
@@ -155,6 +155,14 @@ impl<M: Module, T: Transport> H2<M, T> {
             self.times.begun_ms = None;
         }
         None
+    }
+
+    /// Streams whose client has had its time.
+    fn stalled(&self, is_over: impl Fn(u64) -> bool) -> Vec<StreamId> {
+        let mux = self.mux.borrow();
+        let timeout = self.times.write_timeout_ms;
+        let is_stalled = |id: &StreamId| mux.deadline(*id, timeout).is_some_and(&is_over);
+        mux.streams.keys().copied().filter(is_stalled).collect()
     }
 }
 
