@@ -33,7 +33,7 @@ pub(crate) struct Turns {
 }
 
 /// What a long answer asks a turn for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Claim {
     pub(crate) priority: Priority,
     pub(crate) bytes_left: u64,

@@ -1,7 +1,7 @@
 //! Windows, and which response goes first.
 
 use afpa_h2::frame::{kind, setting};
-use afpa_testkit::tree::patterned;
+use afpa_testkit::{Server, Tree, tree::patterned};
 use afpa_tests::h2::{H2Client, request};
 
 use crate::{LARGE, server, site};
@@ -122,4 +122,37 @@ fn incremental_responses_take_turns() {
     // incremental, the small one has to wait for its turns, but not for the whole of the large one.
     assert_eq!(order(&[("/large.bin", "i"), ("/medium.bin", "i")], None), [1, 0]);
     assert_eq!(order(&[("/medium.bin", "i"), ("/medium.bin", "u=3")], None), [1, 0]);
+}
+
+/// How often responses of 60,000 bytes had to wait for a turn. They are so short that only those of low priority do.
+fn turns_waited_for(more: &str) -> u64 {
+    let tree = Tree::new();
+    tree.file("middle.bin", patterned(60_000));
+    let root = tree.path().display();
+    let server = Server::start(tree.path(), |launch| {
+        launch.written(|endpoint| {
+            format!(
+                "workers = 1\n[http2]\ncleartext = true\n[limits]\nlong_sends = \"16KiB\"\n\
+                 [[site]]\nlisten = [\"{endpoint}\"]\nroot = \"{root}\"\n{more}"
+            )
+        });
+    });
+    let mut client = H2Client::connect(&server);
+    for _ in 0..20 {
+        let ids: Vec<u32> =
+            (0..4).map(|_| client.request(&request("GET", "/middle.bin"), b"")).collect();
+        for id in ids {
+            assert!(client.response(id).body == patterned(60_000), "whole");
+        }
+    }
+    let output = server.command(&["stats", "--json"]);
+    let stats: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    stats["connections"]["turns_waited_for"].as_u64().expect("a count")
+}
+
+#[test]
+fn hints_say_which_responses_wait_for_others() {
+    assert_eq!(turns_waited_for(""), 0);
+    let low = "[[site.hint]]\nprefix = \"/middle\"\npriority = \"low\"\n";
+    assert!(turns_waited_for(low) > 0);
 }

@@ -52,6 +52,7 @@ impl<M: Module> StreamClient<M> {
             }
             stream.parts = std::mem::take(&mut out.parts);
             stream.receipt = out.receipt.take();
+            stream.priority = out.priority;
             stream.whole = true;
             mux.announce(self.id);
         } else {

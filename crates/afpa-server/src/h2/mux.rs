@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use afpa_cache::root::resident;
-use afpa_framework::{Part, Receipt};
+use afpa_framework::{Part, Priority, Receipt};
 use afpa_h2::{Connection, ErrorCode, StreamId};
 
 use super::upload::Upload;
@@ -39,6 +39,8 @@ pub(super) struct StreamState {
     pub(super) held: Option<Held>,
     /// A field block that follows the content.
     pub(super) trailers: Option<Vec<u8>>,
+    /// Of the content, where long responses of a core wait for one another.
+    pub(super) priority: Priority,
     /// Content bytes that were sent.
     pub(super) sent: u64,
     pub(super) receipt: Option<Box<Receipt>>,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use afpa_cache::root::fetch;
-use afpa_framework::{Module, Priority};
+use afpa_framework::Module;
 use afpa_h2::{ErrorCode, StreamId};
 
 use super::mux::{Filled, KEPT, Mux};
@@ -43,9 +43,9 @@ impl<M: Module, T: Transport> H2<M, T> {
     /// Whether this connection's long responses may go on, among those of the core.
     fn has_turn(&mut self, cx: &mut Context<'_>, id: StreamId) -> bool {
         let worker = &self.inner.worker;
-        let bytes_left =
-            self.mux.borrow().streams.get(&id).map_or(0, super::mux::StreamState::left);
-        let claim = Claim { priority: Priority::Normal, bytes_left };
+        let claim = self.mux.borrow().streams.get(&id).map_or_else(Claim::default, |stream| {
+            Claim { priority: stream.priority, bytes_left: stream.left() }
+        });
         self.ticket.poll(cx, claim, || worker.clock.now().steady_ms()).is_ready()
     }
 

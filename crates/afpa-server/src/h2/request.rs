@@ -170,6 +170,7 @@ impl<M: Module, T: Transport> H2<M, T> {
             parts: std::mem::take(&mut out.parts),
             whole: true,
             receipt: out.receipt.take(),
+            priority: out.priority,
             held,
             deadline_ms,
             ..StreamState::default()
