@@ -287,6 +287,44 @@ fn a_websocket_passes_both_ways() {
     assert!(client.whole(id).body.ends_with(b"bye"));
 }
 
+#[test]
+fn a_server_that_ends_its_side_of_a_tunnel_gets_what_the_client_still_says() {
+    let (heard, all) = std::sync::mpsc::channel();
+    let heard = std::sync::Mutex::new(heard);
+    let server = Raw::start(move |mut stream| {
+        let Some(_) = read_head(&mut stream) else { return };
+        let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+                      Upgrade: websocket\r\nSec-WebSocket-Accept: unknown\r\n\r\nall I say";
+        stream.write_all(answer.as_bytes()).expect("written");
+        stream.shutdown(std::net::Shutdown::Write).expect("shut down");
+        let mut text = String::new();
+        let outcome = stream.read_to_string(&mut text).map(|_| text);
+        let _ = heard.lock().expect("one at a time").send(outcome);
+    });
+    let proxy = proxy(&[server.to()], "");
+    let mut client = H2Client::connect(&proxy);
+    let fields = [
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "http"),
+        (":path", "/chat"),
+        (":authority", "test"),
+        ("sec-websocket-version", "13"),
+    ];
+    let id = client.open(&fields, false);
+    client.until("its end has come", |client| client.so_far(id).ended);
+    assert_eq!(client.so_far(id).body, b"all I say");
+    client.ping();
+    assert_eq!(client.so_far(id).reset, None, "the client may go on");
+    for _ in 0..20 {
+        client.frame(kind::DATA, 0, id, &[b'x'; 10_000]);
+    }
+    client.frame(kind::DATA, flag::END_STREAM, id, b"bye");
+    let heard = all.recv_timeout(Duration::from_secs(20)).expect("it ends").expect("read");
+    assert_eq!((heard.len(), heard.ends_with("xbye")), (200_003, true));
+    assert_eq!(client.get("/").status, 502, "the connection goes on");
+}
+
 /// A server whose answer may be kept, and has to be validated each time.
 fn validated() -> Raw {
     Raw::start(|mut stream| {

@@ -53,6 +53,7 @@ impl Connection {
         if let Some(more) = more {
             frame::put_window_update(&mut self.output, id, more);
         }
+        self.forget_if_ended(id);
         match bytes.is_empty() && !end {
             true => Ok(None),
             false => Ok(Some(Event::Data { id, bytes, end })),

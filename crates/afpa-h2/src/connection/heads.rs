@@ -2,7 +2,7 @@
 
 use super::{Connection, ErrorCode, Event, Fatal, Stream, StreamId, Window};
 use crate::frame::{FrameHeader, flag};
-use crate::request::RequestHead;
+use crate::request::{Framing, RequestHead};
 
 /// A field block whose end has not arrived.
 #[derive(Debug)]
@@ -129,6 +129,7 @@ impl Connection {
             id,
             client_open: !end,
             we_open: true,
+            is_tunnel: head.framing() == Framing::Tunnel,
             send_window: self.client.initial_window,
             receive: Window::new(i64::from(self.limits.stream_window)),
             unread: 0,
@@ -158,6 +159,7 @@ impl Connection {
             return self.fail(id, ErrorCode::Protocol, now_ms);
         }
         stream.client_open = false;
+        self.forget_if_ended(id);
         Ok(Some(Event::Trailers { id }))
     }
 

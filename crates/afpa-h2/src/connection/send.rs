@@ -1,6 +1,6 @@
 //! Responses: field blocks, content as far as the windows allow, and whose turn it is.
 
-use super::{Connection, DRAIN_PING, ErrorCode, Leaving, StreamId};
+use super::{Connection, DRAIN_PING, ErrorCode, Leaving, Stream, StreamId};
 use crate::frame::{self, FrameHeader, HEADER, MAX_PAYLOAD, flag, kind};
 use crate::hpack::encode;
 use crate::priority::Claim;
@@ -114,14 +114,27 @@ impl Connection {
         }
     }
 
-    /// The response has ended. If the request has not, nobody will look at the rest of it (section 8.1).
+    /// The response has ended. If the request has not, nobody will look at the rest of it (section 8.1), unless the two are
+    /// a tunnel (RFC 8441 section 5).
     fn sent_last(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id) else { return };
+        (stream.we_open, stream.pending) = (false, None);
         let client_open = stream.client_open;
+        if client_open && stream.is_tunnel {
+            return;
+        }
         if client_open {
             frame::put_reset(&mut self.output, id, ErrorCode::NoError);
         }
         self.forget(id, client_open);
+    }
+
+    /// Forgets a stream that has ended in both directions.
+    pub(super) fn forget_if_ended(&mut self, id: StreamId) {
+        let is_ended = |stream: &Stream| !stream.client_open && !stream.we_open;
+        if self.streams.get(id).is_some_and(is_ended) {
+            self.forget(id, false);
+        }
     }
 
     /// Ends a stream for a reason of ours.

@@ -11,6 +11,8 @@ pub(super) struct Stream {
     pub(super) client_open: bool,
     /// We may still send on it.
     pub(super) we_open: bool,
+    /// Both directions end by themselves: it is a tunnel.
+    pub(super) is_tunnel: bool,
     /// Content that we may send; below 0 after the client has made its windows smaller (section 6.9.2).
     pub(super) send_window: i64,
     /// Content that the client may send.

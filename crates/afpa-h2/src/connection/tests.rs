@@ -343,6 +343,40 @@ fn windows_bound_what_the_client_sends() {
 }
 
 #[test]
+fn each_side_of_a_tunnel_ends_by_itself() {
+    let mut block = Vec::new();
+    for (name, value) in [
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "http"),
+        (":path", "/"),
+        (":authority", "h"),
+    ] {
+        for text in [&[0][..], &[name.len() as u8], name.as_bytes(), &[value.len() as u8]] {
+            block.extend_from_slice(text);
+        }
+        block.extend_from_slice(value.as_bytes());
+    }
+    for client_first in [false, true] {
+        let mut talk = Talk::new();
+        assert_eq!(talk.frame(kind::HEADERS, 4, 1, &block), "request 1 false ");
+        talk.connection.send_head(1, false, |out| out.push(0x88));
+        if client_first {
+            assert_eq!(talk.frame(kind::DATA, 1, 1, b"bye"), "data 1 3 true HEADERS+4 1 ");
+            talk.connection.send_data(1, b"bye", true);
+            assert_eq!(talk.answer(), "DATA+1 1 3 ");
+        } else {
+            talk.connection.send_data(1, b"bye", true);
+            assert_eq!(talk.answer(), "HEADERS+4 1 DATA+1 1 3 ", "and no reset");
+            assert_eq!((talk.connection.open(), talk.connection.room(1)), (1, 0));
+            assert_eq!(talk.frame(kind::DATA, 0, 1, b"more"), "data 1 4 false ");
+            assert_eq!(talk.frame(kind::DATA, 1, 1, b"bye"), "data 1 3 true ");
+        }
+        assert_eq!(talk.connection.open(), 0);
+    }
+}
+
+#[test]
 fn the_streams_of_a_client_are_counted() {
     let mut talk = Talk::with(Limits { streams: 2, ..Limits::default() });
     talk.request(1);

@@ -46,7 +46,9 @@ impl<M: Module> StreamClient<M> {
         let mut mux = self.mux.borrow_mut();
         let Some(stream) = mux.streams.get_mut(&self.id) else { return out.receipt.take() };
         stream.upload = None;
-        if self.reader.is_done() || (self.reader.ends_with_bytes() && !self.broken) {
+        if stream.is_half_closed {
+            mux.reset(self.id, ErrorCode::NoError);
+        } else if self.reader.is_done() || (self.reader.ends_with_bytes() && !self.broken) {
             if stream.left() == 0 {
                 stream.deadline_ms = deadline_ms;
             }

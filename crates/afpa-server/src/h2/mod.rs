@@ -146,7 +146,7 @@ impl<M: Module, T: Transport> H2<M, T> {
                 if let Some(end) = self.ends {
                     return Poll::Ready(end);
                 }
-                if self.mux.borrow().connection.is_done() {
+                if self.mux.borrow().is_done() {
                     return Poll::Ready(End::Finished);
                 }
             }

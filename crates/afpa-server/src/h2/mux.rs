@@ -35,6 +35,8 @@ pub(super) struct StreamState {
     pub(super) resident_to: u64,
     /// Nothing follows what is here.
     pub(super) whole: bool,
+    /// All of it was sent, and the client's side of the tunnel is still open.
+    pub(super) is_half_closed: bool,
     /// The field block of a head that waits until the request has arrived as a whole, and how much of its content has.
     pub(super) held: Option<Held>,
     /// A field block that follows the content.
@@ -95,6 +97,12 @@ impl Mux {
         self.connection.set_pending(id, (left > 0 || stream.whole).then_some(left));
     }
 
+    /// Whether the connection has said that it ends, and nothing is to be done any more.
+    pub(super) fn is_done(&self) -> bool {
+        // A tunnel that both sides have ended may still have something for the server.
+        self.connection.is_done() && self.streams.is_empty()
+    }
+
     /// Until when a stream waits for its client, in steady milliseconds. One that may send waits for those before it: what
     /// the client takes of them counts for it, too.
     pub(super) fn deadline(&self, id: StreamId, write_timeout_ms: u64) -> Option<u64> {
@@ -144,6 +152,11 @@ impl StreamState {
     /// Whether the next step is the client's: to take content, or to send that of its request.
     pub(super) fn waits_for_client(&self) -> bool {
         self.held.is_some() || self.left() > 0
+    }
+
+    /// Whether both directions end by themselves.
+    pub(super) fn is_tunnel(&self) -> bool {
+        self.upload.as_ref().is_some_and(Upload::is_tunnel)
     }
 
     fn wake_all(&self) {

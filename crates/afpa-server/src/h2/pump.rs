@@ -96,8 +96,11 @@ impl<M: Module, T: Transport> H2<M, T> {
         }
         worker.turns.sent(length);
         if is_last {
-            drop(mux);
-            self.on_reset(id, now);
+            stream.is_half_closed = stream.is_tunnel() && connection.has(id);
+            if !stream.is_half_closed {
+                drop(mux);
+                self.on_reset(id, now);
+            }
             return;
         }
         stream.deadline_ms = self.times.write_deadline(now);
