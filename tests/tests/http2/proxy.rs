@@ -1,15 +1,15 @@
-//! Requests that servers answer: content both ways, trailers, WebSocket, servers that fail.
+//! Requests that servers answer: content both ways, trailers, stored responses, servers that fail.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use afpa_h2::frame::{flag, kind, put};
+use afpa_h2::frame::{flag, kind};
 use afpa_testkit::{Server, eventually_within, tree::patterned};
 use afpa_tests::h2::{H2Client, block, request};
 use afpa_tests::proxy::{Raw, configuration, read_head, server_row};
 
-fn proxy(servers: &[String], settings: &str) -> Server {
+pub fn proxy(servers: &[String], settings: &str) -> Server {
     Server::start("/", |launch| {
         launch
             .written(|listen| {
@@ -232,97 +232,6 @@ fn a_stream_that_is_reset_ends_its_exchange() {
     eventually_within(Duration::from_secs(5), "so does it with the client", || {
         in_flight() == Some(0)
     });
-}
-
-#[test]
-fn a_websocket_passes_both_ways() {
-    // What the frames of WebSocket say is not looked at: the server sends everything back.
-    let server = Raw::start(|mut stream| {
-        let Some(head) = read_head(&mut stream) else { return };
-        let lower = head.to_ascii_lowercase();
-        assert!(
-            lower.starts_with("get /chat http/1.1\r\n") && lower.contains("upgrade: websocket")
-        );
-        assert!(
-            lower.contains("sec-websocket-key: ") && lower.contains("sec-websocket-version: 13")
-        );
-        let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
-                      Upgrade: websocket\r\nSec-WebSocket-Accept: unknown\r\n\r\n";
-        stream.write_all(answer.as_bytes()).expect("written");
-        let mut room = [0; 4096];
-        while let Ok(n @ 1..) = stream.read(&mut room) {
-            if stream.write_all(&room[..n]).is_err() {
-                return;
-            }
-        }
-    });
-    let proxy = proxy(&[server.to()], "");
-    let mut client = H2Client::connect(&proxy);
-    client.ping();
-    assert_eq!(client.settings.get(&8), Some(&1), "extended CONNECT is offered");
-    let fields = [
-        (":method", "CONNECT"),
-        (":protocol", "websocket"),
-        (":scheme", "http"),
-        (":path", "/chat"),
-        (":authority", "test"),
-        ("sec-websocket-version", "13"),
-    ];
-    let id = client.open(&fields, false);
-    client.until("the protocol has changed", |client| !client.so_far(id).fields.is_empty());
-    let fields = client.so_far(id).fields;
-    assert_eq!(fields[0], (":status".to_owned(), "200".to_owned()));
-    assert!(fields.iter().all(|(name, _)| !name.starts_with("sec-websocket-accept")));
-    let mut sent = Vec::new();
-    for at in 0..100 {
-        let message = format!("message {at} ").into_bytes();
-        client.frame(kind::DATA, 0, id, &message);
-        sent.extend(message);
-        client.until("it comes back", |client| client.so_far(id).body.len() == sent.len());
-    }
-    assert_eq!(client.so_far(id).body, sent);
-    let mut last = Vec::new();
-    put(&mut last, kind::DATA, flag::END_STREAM, id, b"bye");
-    client.send(&last);
-    assert!(client.whole(id).body.ends_with(b"bye"));
-}
-
-#[test]
-fn a_server_that_ends_its_side_of_a_tunnel_gets_what_the_client_still_says() {
-    let (heard, all) = std::sync::mpsc::channel();
-    let heard = std::sync::Mutex::new(heard);
-    let server = Raw::start(move |mut stream| {
-        let Some(_) = read_head(&mut stream) else { return };
-        let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
-                      Upgrade: websocket\r\nSec-WebSocket-Accept: unknown\r\n\r\nall I say";
-        stream.write_all(answer.as_bytes()).expect("written");
-        stream.shutdown(std::net::Shutdown::Write).expect("shut down");
-        let mut text = String::new();
-        let outcome = stream.read_to_string(&mut text).map(|_| text);
-        let _ = heard.lock().expect("one at a time").send(outcome);
-    });
-    let proxy = proxy(&[server.to()], "");
-    let mut client = H2Client::connect(&proxy);
-    let fields = [
-        (":method", "CONNECT"),
-        (":protocol", "websocket"),
-        (":scheme", "http"),
-        (":path", "/chat"),
-        (":authority", "test"),
-        ("sec-websocket-version", "13"),
-    ];
-    let id = client.open(&fields, false);
-    client.until("its end has come", |client| client.so_far(id).ended);
-    assert_eq!(client.so_far(id).body, b"all I say");
-    client.ping();
-    assert_eq!(client.so_far(id).reset, None, "the client may go on");
-    for _ in 0..20 {
-        client.frame(kind::DATA, 0, id, &[b'x'; 10_000]);
-    }
-    client.frame(kind::DATA, flag::END_STREAM, id, b"bye");
-    let heard = all.recv_timeout(Duration::from_secs(20)).expect("it ends").expect("read");
-    assert_eq!((heard.len(), heard.ends_with("xbye")), (200_003, true));
-    assert_eq!(client.get("/").status, 502, "the connection goes on");
 }
 
 /// A server whose answer may be kept, and has to be validated each time.
