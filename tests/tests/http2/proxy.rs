@@ -9,7 +9,7 @@ use afpa_testkit::{Server, eventually_within, tree::patterned};
 use afpa_tests::h2::{H2Client, block, request};
 use afpa_tests::proxy::{Raw, configuration, read_head, server_row};
 
-pub fn proxy(servers: &[String], settings: &str) -> Server {
+pub(crate) fn proxy(servers: &[String], settings: &str) -> Server {
     Server::start("/", |launch| {
         launch
             .written(|listen| {
