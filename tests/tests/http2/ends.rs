@@ -47,6 +47,26 @@ fn an_idle_connection_is_told_and_closed() {
 }
 
 #[test]
+fn a_client_that_asks_for_nothing_is_idle_whatever_else_it_says() {
+    let tree = site();
+    let server = server_with(&tree, |settings| {
+        settings.idle_time(Duration::from_millis(300));
+    });
+    let mut client = H2Client::connect(&server);
+    assert_eq!(client.get("/hello.txt").status, 200);
+    let mut ping = Vec::new();
+    afpa_h2::frame::put(&mut ping, kind::PING, 0, 0, b"are you?");
+    let mut tries = 0;
+    eventually("the connection is closed", || {
+        tries += 1;
+        // A few in a second are no flood.
+        tries % 16 == 0 && client.try_send(&ping).is_err()
+    });
+    client.is_silent = true;
+    assert!(client.end().is_none_or(|(_, code)| code == 0), "{:?}", client.goaway);
+}
+
+#[test]
 fn a_head_that_does_not_become_complete_ends_the_connection() {
     let tree = site();
     let server = server_with(&tree, |settings| {

@@ -15,6 +15,7 @@ mod client;
 mod mux;
 mod pump;
 mod request;
+mod task;
 mod time;
 mod upload;
 
@@ -32,8 +33,8 @@ use tokio::task::JoinSet;
 use crate::connection::{Connection, End};
 use crate::transport::{Leaving, Transport};
 use crate::turns::Ticket;
-use client::StreamClient;
 use mux::Mux;
+use task::Outcome;
 use time::{Times, Unfinished};
 
 /// A connection of HTTP/2.
@@ -52,16 +53,6 @@ pub(crate) struct H2<M: Module, T> {
     times: Times,
     /// The connection ends when the output has been sent.
     ends: Option<End>,
-}
-
-/// What a stream's task brings.
-enum Outcome<M: Module> {
-    /// A helper thread has loaded the answer.
-    Loaded(Asked, M::Loaded),
-    /// A server has answered, or none has.
-    Exchanged(M::Exchanged, StreamClient<M>),
-    /// A part of a file is in memory.
-    Resident(StreamId),
 }
 
 /// What the answer to a request depends on.
@@ -120,6 +111,7 @@ impl<M: Module, T: Transport> H2<M, T> {
         while let Some(outcome) = self.tasks.join_next().await {
             self.on_outcome(outcome.ok());
         }
+        self.abandon();
         self.inner.end(end).await;
     }
 
@@ -236,7 +228,10 @@ impl<M: Module, T: Transport> H2<M, T> {
             input = input.get(n..).unwrap_or_default();
             match event {
                 None => break,
-                Some(Event::Request { id, end }) => self.on_request(id, end, &head, now),
+                Some(Event::Request { id, end }) => {
+                    self.times.asked(now, &worker.settings.borrow());
+                    self.on_request(id, end, &head, now);
+                }
                 Some(Event::Data { id, bytes, end }) => self.on_data(id, bytes, end),
                 Some(Event::Trailers { id }) => self.on_trailers(id, head.text()),
                 Some(Event::Reset { id }) => self.on_reset(id, now),

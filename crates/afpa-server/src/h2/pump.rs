@@ -8,10 +8,22 @@ use afpa_framework::Module;
 use afpa_h2::{ErrorCode, StreamId};
 
 use super::mux::{Filled, KEPT, Mux};
-use super::{H2, OUTPUT, Outcome};
+use super::task::Outcome;
+use super::{H2, OUTPUT};
 use crate::connection::End;
 use crate::transport::Transport;
 use crate::turns::Claim;
+
+/// Output for which an idle connection keeps the memory: that of a small answer.
+const IDLE: usize = 4 * 1024;
+
+/// Frees the memory of a buffer that was larger than this.
+fn shrink(empty: &mut Vec<u8>, most: usize) {
+    debug_assert!(empty.is_empty(), "nothing is lost");
+    if empty.capacity() > most {
+        *empty = Vec::new();
+    }
+}
 
 impl<M: Module, T: Transport> H2<M, T> {
     /// Fills the output with content, as far as the windows allow. Returns whether there is output now.
@@ -72,7 +84,8 @@ impl<M: Module, T: Transport> H2<M, T> {
                 // The stream waits; others go on.
                 connection.set_pending(id, None);
                 let helpers = worker.helpers.clone();
-                self.tasks.spawn_local(async move {
+                drop(mux);
+                self.spawn(id, async move {
                     // If no helper is free, the core reads the file itself: slower, but correct.
                     let _ = helpers.run(move || fetch(&file, at, length)).await;
                     Outcome::Resident(id)
@@ -138,9 +151,7 @@ impl<M: Module, T: Transport> H2<M, T> {
                 self.sent = 0;
                 self.times.blocked_ms = None;
                 self.sending.clear();
-                if self.sending.capacity() > 2 * OUTPUT {
-                    self.sending = Vec::new();
-                }
+                shrink(&mut self.sending, 2 * OUTPUT);
             } else {
                 // From now on it waits for the client, for so long at most.
                 let now = inner.worker.clock.now();
@@ -149,5 +160,19 @@ impl<M: Module, T: Transport> H2<M, T> {
             }
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// The connection waits for a request: what its answers took is not held meanwhile.
+    pub(super) fn give_back_memory(&mut self) {
+        if self.sending.is_empty() {
+            shrink(&mut self.sending, IDLE);
+        }
+        let Mux { connection, streams, .. } = &mut *self.mux.borrow_mut();
+        if connection.output().is_empty() {
+            shrink(connection.output(), IDLE);
+        }
+        if streams.is_empty() && streams.capacity() > 8 {
+            streams.shrink_to_fit();
+        }
     }
 }

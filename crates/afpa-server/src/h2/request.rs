@@ -8,8 +8,9 @@ use afpa_h2::{ErrorCode, RequestHead, ResponseEvent, ResponseReader, StreamId};
 
 use super::client::StreamClient;
 use super::mux::{Held, Mux, StreamState};
+use super::task::Outcome;
 use super::upload::Upload;
-use super::{Asked, H2, Outcome};
+use super::{Asked, H2};
 use crate::connection::{Walk, millis};
 use crate::transport::Transport;
 
@@ -55,7 +56,7 @@ impl<M: Module, T: Transport> H2<M, T> {
                 if self.may_begin(id) {
                     let work = module.derive_uncached_response(now, request, &worker.helpers);
                     let work = async move { Outcome::Loaded(asked, work.await) };
-                    self.tasks.spawn_local(work);
+                    self.spawn(id, work);
                 }
             }
             Some(Miss::Remote(request)) => {
@@ -89,7 +90,7 @@ impl<M: Module, T: Transport> H2<M, T> {
         let worker = Rc::clone(&self.inner.worker);
         let mux = Rc::clone(&self.mux);
         let listener = self.inner.worker.table.listener(self.inner.entry);
-        self.tasks.spawn_local(async move {
+        self.spawn(id, async move {
             let mut client = StreamClient::new(Rc::clone(&worker), mux, id, reader, listener);
             let work = worker.module.borrow_mut().derive_remote_response(request, &mut client);
             let exchanged = work.await;
@@ -97,7 +98,7 @@ impl<M: Module, T: Transport> H2<M, T> {
         });
     }
 
-    /// A stream's task has ended. `None`: it has panicked, which was reported.
+    /// A stream's task has ended. `None`: it has panicked, which was reported, and has ended its stream.
     pub(super) fn on_outcome(&mut self, outcome: Option<Outcome<M>>) {
         let worker = Rc::clone(&self.inner.worker);
         let mut module = worker.module.borrow_mut();

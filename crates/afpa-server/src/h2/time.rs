@@ -63,7 +63,6 @@ impl Times {
     ) {
         let now = now.steady_ms();
         self.write_timeout_ms = millis(settings.write_timeout);
-        self.idle_ms = now + millis(settings.idle_timeout);
         let head = Some(now + millis(settings.head_timeout));
         self.begun_ms = match left {
             Unfinished::Nothing => None,
@@ -73,6 +72,11 @@ impl Times {
             // Neither its own bytes nor further frames give a head more time.
             Unfinished::Frame | Unfinished::Head => self.begun_ms.or(head),
         };
+    }
+
+    /// A request has come, or one is being answered: the connection is not idle.
+    pub(super) fn asked(&mut self, now: Now, settings: &Settings) {
+        self.idle_ms = now.steady_ms() + millis(settings.idle_timeout);
     }
 
     pub(super) fn write_deadline(&self, now: Now) -> u64 {
@@ -94,14 +98,17 @@ impl<M: Module, T: Transport> H2<M, T> {
             }
         }
         if self.mux.borrow().connection.open() > 0 {
-            let idle = millis(worker.settings.borrow().idle_timeout);
-            self.times.idle_ms = worker.clock.cached_now().steady_ms() + idle;
+            self.times.asked(worker.clock.cached_now(), &worker.settings.borrow());
+        } else {
+            self.give_back_memory();
         }
-        worker.table.set(self.inner.entry, self.deadline(), true);
+        let worker = &self.inner.worker;
+        let deadline = self.deadline();
+        worker.table.set(self.inner.entry, deadline, true);
         match worker.table.wait(self.inner.entry, cx.waker()) {
             true => Poll::Ready(self.on_deadline()),
             // The sweep sets it when the deadline passes. One that has passed already must not be waited for.
-            false if self.deadline().is_some_and(|deadline| self.is_past(deadline)) => {
+            false if deadline.is_some_and(|deadline| self.is_past(deadline)) => {
                 Poll::Ready(self.on_deadline())
             }
             false => Poll::Pending,
