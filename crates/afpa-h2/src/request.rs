@@ -8,6 +8,8 @@
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
+use afpa_http::syntax::number;
+
 use crate::priority::Urgency;
 
 /// The request is no request of HTTP/2 (RFC 9113 section 8.1.1). Its stream ends with PROTOCOL_ERROR.
@@ -347,11 +349,6 @@ fn is_value(value: &[u8]) -> bool {
 /// Bytes that end neither a word nor a line.
 fn is_word(word: &[u8]) -> bool {
     !word.is_empty() && word.iter().fold(true, |good, byte| good & (*byte > b' ' && *byte != 0x7f))
-}
-
-fn number(digits: &[u8]) -> Option<u64> {
-    let is_plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    str::from_utf8(digits).ok().filter(|_| is_plain)?.parse().ok()
 }
 
 /// Sixteen random bytes in base 64 (RFC 6455 section 4.1). The server's answer to them is not needed, because frames

@@ -4,6 +4,7 @@
 //! They are read strictly all the same, and what is about a connection never goes out.
 
 use afpa_http::chunked::ChunkedDecoder;
+use afpa_http::syntax::number;
 
 use crate::hpack::encode;
 
@@ -42,8 +43,6 @@ pub struct ResponseReader {
     partial: Vec<u8>,
     asked_head: bool,
     may_tunnel: bool,
-    /// Bytes of content that were given out.
-    pub content: u64,
 }
 
 #[derive(Debug)]
@@ -63,14 +62,14 @@ impl ResponseReader {
     /// For the response to a request; whether its method was HEAD, and whether it asked for another protocol.
     pub fn new(asked_head: bool, may_tunnel: bool) -> Self {
         let (block, partial) = (Vec::new(), Vec::new());
-        Self { state: State::Head, block, partial, asked_head, may_tunnel, content: 0 }
+        Self { state: State::Head, block, partial, asked_head, may_tunnel }
     }
 
     /// Makes it ready for another response; its memory stays.
     pub fn renew(&mut self, asked_head: bool) {
         self.state = State::Head;
         self.partial.clear();
-        (self.asked_head, self.may_tunnel, self.content) = (asked_head, false, 0);
+        (self.asked_head, self.may_tunnel) = (asked_head, false);
     }
 
     /// The field block of what was read last.
@@ -83,22 +82,9 @@ impl ResponseReader {
         matches!(self.state, State::Done)
     }
 
-    /// Whether a final head was read.
-    pub fn has_begun(&self) -> bool {
-        !matches!(self.state, State::Head)
-    }
-
     /// Whether the response ends where the bytes end.
     pub fn ends_with_bytes(&self) -> bool {
         matches!(self.state, State::UntilEnd)
-    }
-
-    /// The bytes of content that are to come, if that is known.
-    pub fn content_left(&self) -> Option<u64> {
-        match self.state {
-            State::Length(left) => Some(left),
-            _ => None,
-        }
     }
 
     /// Content of a known length was sent by another way.
@@ -133,15 +119,15 @@ impl ResponseReader {
                     self.state = State::Done;
                 }
                 let bytes = input.get(..n).unwrap_or_default();
-                Ok(self.content(n, bytes, end))
+                Ok(content(n, bytes, end))
             }
-            State::UntilEnd => Ok(self.content(input.len(), input, false)),
+            State::UntilEnd => Ok(content(input.len(), input, false)),
             State::Chunked(decoder) => {
                 let progress = decoder.decode(input).map_err(|_| BadResponse)?;
                 let bytes = input.get(progress.data).unwrap_or_default();
                 match progress.done {
                     true => Ok((progress.consumed, Some(self.end_of_chunks()))),
-                    false => Ok(self.content(progress.consumed, bytes, false)),
+                    false => Ok(content(progress.consumed, bytes, false)),
                 }
             }
             State::Done => Err(BadResponse),
@@ -162,17 +148,6 @@ impl ResponseReader {
             true => ResponseEvent::Content { bytes: b"", end: true },
             false => ResponseEvent::Trailers,
         }
-    }
-
-    fn content<'a>(
-        &mut self,
-        consumed: usize,
-        bytes: &'a [u8],
-        end: bool,
-    ) -> (usize, Option<ResponseEvent<'a>>) {
-        self.content += bytes.len() as u64;
-        let event = ResponseEvent::Content { bytes, end };
-        (consumed, (!bytes.is_empty() || end).then_some(event))
     }
 
     fn read_head<'a>(
@@ -245,6 +220,12 @@ impl ResponseReader {
     }
 }
 
+/// What reading these bytes has brought.
+fn content(consumed: usize, bytes: &[u8], end: bool) -> (usize, Option<ResponseEvent<'_>>) {
+    let event = ResponseEvent::Content { bytes, end };
+    (consumed, (!bytes.is_empty() || end).then_some(event))
+}
+
 /// Where a head ends that is looked for from `from` on.
 fn end_of_head(input: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
@@ -278,11 +259,6 @@ fn status_of(line: &[u8]) -> Option<u16> {
     let status = number(digits).filter(|status| (100..1000).contains(status))?;
     let is_whole = reason.is_empty() || reason.starts_with(b" ");
     u16::try_from(status).ok().filter(|_| is_whole)
-}
-
-fn number(digits: &[u8]) -> Option<u64> {
-    let is_plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    str::from_utf8(digits).ok().filter(|_| is_plain)?.parse().ok()
 }
 
 fn is_field(name: &[u8], value: &[u8]) -> bool {

@@ -103,7 +103,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     }
 
     /// Copies the kept data to the front of the receive buffer. Returns its length.
-    fn restore_input(&self) -> usize {
+    pub(crate) fn restore_input(&self) -> usize {
         let mut scratch = self.worker.scratch.borrow_mut();
         let kept = self.input.len().min(scratch.len());
         scratch[..kept].copy_from_slice(&self.input[..kept]);

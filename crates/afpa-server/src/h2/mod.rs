@@ -100,9 +100,7 @@ impl<M: Module, T: Transport> H2<M, T> {
         if poll_fn(|cx| transport.poll_leave_ring(cx, Leaving::LongAnswer)).await.is_err() {
             return self.inner.end(End::Gone).await;
         }
-        let input = std::mem::take(&mut self.inner.input);
-        self.restore(&input);
-        let kept = input.len();
+        let kept = self.inner.restore_input();
         let now = self.inner.worker.clock.now();
         self.digest(kept, now);
         let end = poll_fn(|cx| self.poll(cx)).await;
@@ -172,10 +170,7 @@ impl<M: Module, T: Transport> H2<M, T> {
     /// Receives once, and answers. Ready with an end if there is one.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
         let worker = Rc::clone(&self.inner.worker);
-        let input = std::mem::take(&mut self.inner.input);
-        let kept = input.len();
-        self.restore(&input);
-        self.inner.input = input;
+        let kept = self.inner.restore_input();
         if std::mem::take(&mut self.times.unfinished) {
             self.digest(kept, worker.clock.now());
             return Poll::Ready(None);
@@ -193,14 +188,6 @@ impl<M: Module, T: Transport> H2<M, T> {
         worker.counters.received_bytes.add(arrived as u64);
         self.digest(kept + arrived, worker.clock.now());
         Poll::Ready(None)
-    }
-
-    /// Copies kept bytes to the front of the receive buffer.
-    fn restore(&self, kept: &[u8]) {
-        let mut scratch = self.inner.worker.scratch.borrow_mut();
-        if let Some(place) = scratch.get_mut(..kept.len()) {
-            place.copy_from_slice(kept);
-        }
     }
 
     /// Reads the frames in the first bytes of the receive buffer, and answers the requests that the cache can answer.
