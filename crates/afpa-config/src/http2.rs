@@ -31,7 +31,7 @@ impl Http2 {
         let limits = Limits {
             streams: number(s.count("streams", default.streams as usize, 1..=1024)),
             // The least is what a connection begins with (RFC 9113 section 6.9.2), which no setting can make smaller.
-            stream_window: number(s.size("stream_window", 256 * KIB, KIB..=GIB)),
+            stream_window: number(s.size("stream_window", 256 * KIB, 64 * KIB..=GIB)),
             connection_window: number(s.size("connection_window", MIB, 64 * KIB..=GIB)),
             block: s.size("field_block", 64 * KIB, KIB..=MIB),
             continuations: number(s.count(
