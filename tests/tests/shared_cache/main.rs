@@ -2,6 +2,7 @@
 
 mod collapsing;
 mod faults;
+mod isolation;
 mod model;
 mod origin;
 mod poisoning;

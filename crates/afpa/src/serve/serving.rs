@@ -1,6 +1,5 @@
 //! What the workers serve from.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ use afpa_router::{Action, RequestSet, Router};
 use anyhow::Context as _;
 
 use super::convert;
-use afpa_config::{CacheMode, Config, Hierarchy, SiteSettings};
+use afpa_config::{Config, Hierarchy, SiteSettings, UrlPath};
 
 /// What the workers serve from.
 pub(super) struct Serving {
@@ -128,30 +127,30 @@ fn caches(
     names: &[String],
     responses: &Arc<Responses>,
 ) -> Vec<Option<SiteCache>> {
-    let mut known: HashMap<(u32, CacheMode), Option<SiteCache>> = HashMap::new();
     let sets = router.map_or(&[][..], |router| router.sets()).iter();
     let caches = sets.map(|set| {
         let index = set.site.0 as usize;
         let (site, name) = (config.sites.get(index)?, names.get(index)?);
-        let mode = site.cache_mode(set.path, set.content);
-        let cache = known.entry((set.site.0, mode));
-        cache.or_insert_with(|| site_cache(site, mode, name, responses)).clone()
+        set_cache(site, set, name, responses)
     });
     caches.collect()
 }
 
-fn site_cache(
+/// Each request set keeps its own answers: its conditions are no part of a key, and after a rewrite two paths may be one
+/// for different servers.
+fn set_cache(
     site: &SiteSettings,
-    mode: CacheMode,
+    set: &RequestSet,
     name: &str,
     responses: &Arc<Responses>,
 ) -> Option<SiteCache> {
-    let policy = convert::cache_policy(site, mode)?;
-    // Where a path is written does not matter, so that an edit elsewhere in the file keeps what is there.
+    let policy = convert::cache_policy(site, site.cache_mode(set.path, set.content))?;
+    // Where a path is written does not matter, nor do other paths: an edit elsewhere in the file keeps what is there.
     let mut rules = format!("{name}\n{:?}\n{policy:?}", site.to);
-    for path in &site.paths {
-        rules.push_str(&format!("\n{} {:?}", path.prefix, path.behaviour));
-        for content in &path.contents {
+    if let Some(path) = site.paths.get(set.path) {
+        let UrlPath { prefix, recursion, exact, behaviour, .. } = path;
+        rules.push_str(&format!("\n{prefix} {recursion} {exact} {behaviour:?}"));
+        if let Some(content) = path.contents.get(set.content) {
             rules.push_str(&format!("\n{:?} {:?}", content.extensions, content.behaviour));
         }
     }
