@@ -3,7 +3,8 @@
 //! | step | file |
 //! |---|---|
 //! | what the configuration says | [`policy`] |
-//! | the key of a request, and its labels for purges | [`key`] |
+//! | the key of a request, and its labels | [`key`] |
+//! | the labels that a purge means | [`labels`] |
 //! | *derive cached response*: look the key up, judge what is there | [`look_up`] |
 //! | write a stored response | [`answer`] |
 //! | *derive remote response*: ask a server once for all who wait | [`run`], over [`fetch`] |
@@ -19,6 +20,7 @@ mod fetch;
 mod follow;
 mod invalidate;
 mod key;
+mod labels;
 pub(crate) mod look_up;
 mod passes;
 mod policy;
@@ -29,7 +31,8 @@ mod stored;
 mod tap;
 
 pub(crate) use key::KeyRoom;
+pub use labels::Purge;
 pub(crate) use look_up::{Found, Plan};
 pub use policy::{CachePolicy, Mode, QueryRule};
-pub use responses::{Purge, Responses, SharedStats};
+pub use responses::{Responses, SharedStats};
 pub use stored::StoredResponse;

@@ -3,9 +3,9 @@
 use afpa_framework::Client;
 use afpa_http::{Method, Request, target};
 
+use super::labels::Purge;
 use super::look_up::{Distributed, Found};
 use super::policy::CachePolicy;
-use super::responses::Purge;
 
 /// Does what a PURGE request asks for. `None`: it is none, or goes to the server like any other method.
 pub(super) fn by_method(asked: &Distributed<'_, '_, '_>) -> Option<Found<'static>> {
