@@ -9,7 +9,7 @@ use afpa_http::{Method, target};
 use afpa_proxy::exchange::{Passing, Tap};
 use afpa_proxy::response;
 
-use super::key::{group_label, host_of, url_label};
+use super::key::{group_label, host_of};
 use super::responses::Responses;
 
 /// The tap of a request with a method that is not safe: if the answer is no error, what is stored for the URL
@@ -18,12 +18,20 @@ use super::responses::Responses;
 pub(super) struct Invalidating {
     pub(super) responses: Arc<Responses>,
     pub(super) host: Vec<u8>,
-    pub(super) label: Vec<u8>,
+    /// Of the request's URL, under whatever query it is kept.
+    pub(super) labels: Vec<Vec<u8>>,
 }
 
 impl Invalidating {
-    fn drop_url(&self, label: Vec<u8>) {
-        self.responses.cache().purge_labels(Labels::Is(label.into()));
+    fn drop_all(&self, labels: &[Vec<u8>]) {
+        for label in labels {
+            self.responses.cache().purge_labels(Labels::Is(label.as_slice().into()));
+        }
+    }
+
+    /// The name in Host, as labels have it.
+    fn name(&self) -> &[u8] {
+        self.labels.first().map(|label| host_of(label)).unwrap_or_default()
     }
 }
 
@@ -33,7 +41,7 @@ impl Tap for Invalidating {
         if !invalidates(Method::Post, response.status) {
             return Passing::On;
         }
-        self.drop_url(self.label.clone());
+        self.drop_all(&self.labels);
         for (name, value) in response.end_to_end() {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
             if is("location") || is("content-location") {
@@ -42,11 +50,11 @@ impl Tap for Invalidating {
                 let (path, query) = (parts.next().unwrap_or_default(), parts.next());
                 let mut room = Vec::new();
                 if let Ok(path) = target::normalise(path, &mut room) {
-                    self.drop_url(url_label(host_of(&self.label), path, query));
+                    self.drop_all(&self.responses.url_labels(self.name(), path, query));
                 }
             } else if is("cache-group-invalidation") {
                 for group in fields::groups(value) {
-                    self.drop_url(group_label(host_of(&self.label), group));
+                    self.drop_all(&[group_label(self.name(), group)]);
                 }
             }
         }

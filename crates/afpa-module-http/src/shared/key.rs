@@ -107,7 +107,8 @@ fn put_cookies(policy: &CachePolicy, request: &Request<'_, '_>, out: &mut Vec<u8
     for name in &policy.cookies {
         out.push(b'\n');
         for (_, value) in cookies(request).filter(|(known, _)| *known == name.as_bytes()) {
-            out.push(b'=');
+            // It ends each cookie, so it stands in no value.
+            out.push(b';');
             out.extend_from_slice(value);
         }
     }
@@ -161,12 +162,24 @@ pub(crate) fn host_of(label: &[u8]) -> &[u8] {
 /// The end of a label, which stands within none.
 pub(crate) const END: u8 = b'\n';
 
+/// The label of a request: its path as the client sees it, normalised, and what of its query is in the key.
+pub(crate) fn public_label(policy: &CachePolicy, request: &Request<'_, '_>) -> Vec<u8> {
+    let query = kept_query(policy, request.target.query());
+    url_label(request.host.name().as_bytes(), &public_path(request), query.as_deref())
+}
+
 /// The path of a request as the client sees it: that of its target, normalised.
-pub(crate) fn public_label(request: &Request<'_, '_>) -> Vec<u8> {
+pub(crate) fn public_path(request: &Request<'_, '_>) -> Vec<u8> {
     let mut room = Vec::new();
     let path = request.target.path().unwrap_or_default();
-    let path = target::normalise(path, &mut room).unwrap_or(path);
-    url_label(request.host.name().as_bytes(), path, request.target.query())
+    target::normalise(path, &mut room).unwrap_or(path).to_vec()
+}
+
+/// What of a query belongs to the key.
+pub(crate) fn kept_query(policy: &CachePolicy, query: Option<&[u8]>) -> Option<Vec<u8>> {
+    let mut kept = Vec::new();
+    put_query(policy, query, &mut kept);
+    kept.strip_prefix(b"?").map(<[u8]>::to_vec)
 }
 
 /// Whether the cache is asked at all for a request like this.
@@ -239,6 +252,7 @@ mod tests {
             ("lang=de", "lang=en", false),
             ("id=1", "id=2", true),
             ("lang=", "id=1", false),
+            ("lang=x; lang=y", "lang=x=y", false),
         ] {
             let head = |cookie: &str| format!("/ HTTP/1.1\r\nHost: x\r\nCookie: {cookie}");
             compare(&cookies, false, &head(one), &head(other), same);

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use afpa_cache::Labels;
 
-use super::key::{END, tag_label, url_label};
+use super::key::{END, kept_query, tag_label, url_label};
+use super::policy::CachePolicy;
 
 /// What a purge is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +34,26 @@ pub enum Purge {
     All,
 }
 
+/// The labels under which what is stored for exactly this URL may be found: those of the query as it is, and of what each policy
+/// keeps of it.
+pub(super) fn of_url(
+    host: &[u8],
+    path: &[u8],
+    query: Option<&[u8]>,
+    policies: &[Arc<CachePolicy>],
+) -> Vec<Vec<u8>> {
+    let mut labels = vec![url_label(host, path, query)];
+    for policy in policies {
+        let label = url_label(host, path, kept_query(policy, query).as_deref());
+        if !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    labels
+}
+
 /// The labels of what is meant.
-pub(super) fn labels_of(what: &Purge) -> Vec<Labels> {
+pub(super) fn labels_of(what: &Purge, policies: &[Arc<CachePolicy>]) -> Vec<Labels> {
     let begin = |host: &[u8], path: &[u8]| {
         let mut label = url_label(host, path, None);
         label.pop();
@@ -42,7 +61,8 @@ pub(super) fn labels_of(what: &Purge) -> Vec<Labels> {
     };
     match what {
         Purge::Url { host: Some(host), path, query: Some(query) } => {
-            vec![Labels::Is(url_label(host, path, Some(query)).into())]
+            let labels = of_url(host, path, Some(query), policies).into_iter();
+            labels.map(|label| Labels::Is(label.into())).collect()
         }
         Purge::Url { host: Some(host), path, query: None } => {
             let with_query = [&begin(host, path)[..], b"?"].concat();
@@ -63,14 +83,18 @@ pub(super) fn labels_of(what: &Purge) -> Vec<Labels> {
                 below_host(label).is_some_and(|path| path.starts_with(&begin))
             }))]
         }
-        Purge::Url { host: None, path, query } => {
-            let exact = url_label(b"", path, query.as_deref()).split_off(1);
-            let any_query = query.is_none();
+        Purge::Url { host: None, path, query: Some(query) } => {
+            let labels = of_url(b"", path, Some(query), policies).into_iter();
+            let exact: Vec<Vec<u8>> = labels.map(|mut label| label.split_off(1)).collect();
             vec![Labels::Fit(Arc::new(move |label| {
-                let Some(path) = below_host(label) else { return false };
-                let bare = exact.strip_suffix(&[END]).unwrap_or(&exact);
-                let rest = path.strip_prefix(bare);
-                rest.is_some_and(|rest| rest == [END] || (any_query && rest.starts_with(b"?")))
+                below_host(label).is_some_and(|path| exact.iter().any(|exact| exact == path))
+            }))]
+        }
+        Purge::Url { host: None, path, query: None } => {
+            let bare = begin(b"", path).split_off(1);
+            vec![Labels::Fit(Arc::new(move |label| {
+                let rest = below_host(label).and_then(|path| path.strip_prefix(&bare[..]));
+                rest.is_some_and(|rest| rest == [END] || rest.starts_with(b"?"))
             }))]
         }
     }
@@ -88,7 +112,7 @@ mod tests {
 
     fn meant(what: &Purge, host: &[u8], path: &[u8], query: Option<&[u8]>) -> bool {
         let label = url_label(host, path, query);
-        labels_of(what).iter().any(|labels| labels.fits(&label))
+        labels_of(what, &[]).iter().any(|labels| labels.fits(&label))
     }
 
     #[test]

@@ -9,6 +9,7 @@ use afpa_http::caching::cache_status::Forward;
 use afpa_http::caching::reuse::{self, Reuse, Stored};
 use afpa_http::caching::store::Requested;
 use afpa_http::caching::{RequestControl, vary};
+use afpa_http::syntax::list;
 use afpa_http::{BodyLength, Known, Method, Request};
 use afpa_proxy::exchange;
 use afpa_router::RequestSetId;
@@ -60,7 +61,7 @@ pub(super) enum What {
     /// For an answer that may be kept.
     Fetch(Fetching),
     /// With a method that may change what is stored.
-    Invalidate { host: Vec<u8>, label: Vec<u8> },
+    Invalidate { host: Vec<u8>, labels: Vec<Vec<u8>> },
 }
 
 #[derive(Debug)]
@@ -238,13 +239,17 @@ fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Found<'s
     let streams = is_plain && !conditions.iter().any(|field| request.has(*field));
     // The condition of a client is not taken from it where nothing is stored, so its answer is its own.
     let is_for_all = streams || stored.is_some();
+    // A certificate that servers are told of is a credential like others.
+    let shows_subject = asked.secure && asked.exchange.request.client_subject.is_some();
+    let authorised = survey.authorised || shows_subject;
+    let requested = Requested { control: survey.control, authorised };
     let what = What::Fetch(Fetching {
         primary,
-        labels: vec![key::public_label(request)],
+        labels: vec![key::public_label(&cache.policy, request)],
         since,
-        requested: Requested { control: survey.control, authorised: survey.authorised },
+        requested,
         why,
-        collapses: is_for_all && !survey.authorised && !survey.control.no_store,
+        collapses: is_for_all && !requested.authorised && !survey.control.no_store,
         stored,
         at_once,
         streams,
@@ -275,10 +280,14 @@ impl Survey {
             return None;
         }
         let (mut authorised, mut has_control, mut has_cookie) = (false, false, false);
-        for (name, _) in request.fields() {
+        for (name, value) in request.fields() {
             match name.len() {
                 6 if name.eq_ignore_ascii_case("cookie") => has_cookie = true,
                 6 if name.eq_ignore_ascii_case("pragma") => has_control = true,
+                // Servers do not get the fields that it names, but keys may have them.
+                10 if name.eq_ignore_ascii_case("connection") && names_fields(value) => {
+                    return None;
+                }
                 13 if name.eq_ignore_ascii_case("cache-control") => has_control = true,
                 13 if name.eq_ignore_ascii_case("authorization") => authorised = true,
                 _ => {}
@@ -312,13 +321,21 @@ impl Survey {
     }
 }
 
+/// Whether a Connection line names more than options that every client may use.
+fn names_fields(connection: &[u8]) -> bool {
+    const OPTIONS: [&[u8]; 4] = [b"close", b"keep-alive", b"te", b"upgrade"];
+    let is_option = |name: &[u8]| OPTIONS.iter().any(|known| name.eq_ignore_ascii_case(known));
+    !list(connection).all(is_option)
+}
+
 fn unsafe_method(cache: &SiteCache, request: &Request<'_, '_>) -> Found<'static> {
     let safe = matches!(request.method, Method::Options | Method::Trace | Method::Connect);
     if safe || request.target.path().is_none() {
         return Found::Bypass;
     }
-    let (host, label) = (request.host.as_bytes().to_vec(), key::public_label(request));
-    let what = What::Invalidate { host, label };
+    let (name, path) = (request.host.name().as_bytes(), key::public_path(request));
+    let labels = cache.responses.url_labels(name, &path, request.target.query());
+    let what = What::Invalidate { host: request.host.as_bytes().to_vec(), labels };
     Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
 }
 

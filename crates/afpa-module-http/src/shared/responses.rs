@@ -14,7 +14,7 @@ use afpa_framework::Now;
 use afpa_http::caching::store::NotStored;
 
 use super::fetch::Fetch;
-use super::labels::{Purge, labels_of};
+use super::labels::{self, Purge, labels_of};
 use super::passes::Passes;
 use super::policy::CachePolicy;
 use super::stored::{Draft, Kind, StoredResponse};
@@ -25,8 +25,10 @@ pub struct Responses {
     hasher: RandomState,
     fetches: Mutex<Fetches>,
     passes: Passes,
-    /// Numbers of sites with their rules.
+    /// Numbers of request sets with their rules.
     scopes: Mutex<HashMap<String, u32>>,
+    /// Policies that differ in what of a query they keep.
+    queries: Mutex<Vec<Arc<CachePolicy>>>,
     /// Bytes of answers on their way that are to be kept.
     pub(super) buffered: AtomicUsize,
     pub(super) counts: Counts,
@@ -90,14 +92,23 @@ impl Responses {
             fetches: Mutex::default(),
             passes: Passes::default(),
             scopes: Mutex::default(),
+            queries: Mutex::default(),
             buffered: AtomicUsize::new(0),
             counts: Counts::default(),
         })
     }
 
-    /// The number of a site with its rules: the same for as long as the process runs. What is stored under other
+    /// The number of a request set with its rules: the same for as long as the process runs. What is stored under other
     /// rules is not found.
-    pub fn scope(&self, rules: &str) -> u32 {
+    pub fn scope(&self, rules: &str, policy: &Arc<CachePolicy>) -> u32 {
+        let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |known: &CachePolicy| {
+            (&known.query, known.sort_query) == (&policy.query, policy.sort_query)
+        };
+        if !queries.iter().any(|known| same(known)) {
+            queries.push(Arc::clone(policy));
+        }
+        drop(queries);
         let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
         let next = u32::try_from(scopes.len()).unwrap_or(u32::MAX);
         *scopes.entry(rules.to_owned()).or_insert(next)
@@ -135,7 +146,8 @@ impl Responses {
     /// answered with what was asked for earlier. Returns how many answers there were.
     pub fn purge(self: &Arc<Self>, what: &Purge, soft: bool) -> usize {
         let mut count = 0;
-        for labels in labels_of(what) {
+        let queries = self.queries();
+        for labels in labels_of(what, &queries) {
             count += match soft {
                 true => self.cache.recall_labels(labels, |object| {
                     if let Some(response) = object.header().response() {
@@ -154,6 +166,20 @@ impl Responses {
             drop(thread.spawn(move || cache.sweep()));
         }
         count
+    }
+
+    /// The labels under which what is stored for a URL may be found.
+    pub(super) fn url_labels(
+        &self,
+        host: &[u8],
+        path: &[u8],
+        query: Option<&[u8]>,
+    ) -> Vec<Vec<u8>> {
+        labels::of_url(host, path, query, &self.queries())
+    }
+
+    fn queries(&self) -> Vec<Arc<CachePolicy>> {
+        self.queries.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn cache(&self) -> &Arc<Cache<StoredResponse>> {

@@ -59,9 +59,9 @@ pub(crate) async fn run<C: ClientStream>(
     let Plan { cache, what } = plan;
     let fetching = match what {
         What::Fetch(fetching) => fetching,
-        What::Invalidate { host, label } => {
+        What::Invalidate { host, labels } => {
             let responses = Arc::clone(&cache.responses);
-            job.tap = Some(Box::new(Invalidating { responses, host, label }));
+            job.tap = Some(Box::new(Invalidating { responses, host, labels }));
             let report = exchange::run(job, core, client).await;
             job.tap = None;
             return Ran { report, answer: None };
@@ -176,7 +176,7 @@ impl Round<'_> {
         let primary = self.fetching.primary.clone();
         let _leading = Leading { responses: &responses, primary: &primary, fetch: &fetch };
         loop {
-            let asking = Rc::new(self.asking(&fetch, (hash, keeps), client.cached_now()));
+            let asking = Rc::new(self.asking(&fetch, job, (hash, keeps), client.cached_now()));
             let own = asking.validates.then(|| job.head.clone());
             if asking.validates {
                 condition(&mut job.head, &asking);
@@ -230,7 +230,13 @@ impl Round<'_> {
         }
     }
 
-    fn asking(&self, fetch: &Arc<Fetch>, (hash, keeps): (u64, bool), now: Now) -> Asking {
+    fn asking(
+        &self,
+        fetch: &Arc<Fetch>,
+        job: &Job,
+        (hash, keeps): (u64, bool),
+        now: Now,
+    ) -> Asking {
         let Fetching { primary, labels, since, requested, why, stored, .. } = &self.fetching;
         let validates = stored.as_ref().is_some_and(|object| {
             object.header().response().is_some_and(|stored| stored.draft.facts.has_validator())
@@ -238,6 +244,7 @@ impl Round<'_> {
         Asking {
             responses: Arc::clone(&self.cache.responses),
             policy: Arc::clone(&self.cache.policy),
+            exchange: Arc::clone(&job.settings),
             primary: primary.clone(),
             hash,
             labels: labels.clone(),

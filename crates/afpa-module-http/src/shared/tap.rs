@@ -11,12 +11,12 @@ use afpa_http::caching::cache_status::{self, Forward, Outcome};
 use afpa_http::caching::store::{NotStored, Requested, Terms, judge};
 use afpa_http::caching::{ResponseFacts, reuse, vary};
 use afpa_http::{FieldSlots, RequestLimits, request};
-use afpa_proxy::exchange::{Passing, Tap};
+use afpa_proxy::exchange::{self, Passing, Tap};
 use afpa_proxy::response;
 
 use super::fetch::{Fetch, Phase};
 use super::key::host_of;
-use super::policy::{CachePolicy, Mode};
+use super::policy::{CachePolicy, Life, Mode};
 use super::responses::{ListPlace, Responses};
 use super::stored::{Circumstances, Draft, Response, StoredResponse};
 
@@ -25,6 +25,8 @@ use super::stored::{Circumstances, Draft, Response, StoredResponse};
 pub(super) struct Asking {
     pub(super) responses: Arc<Responses>,
     pub(super) policy: Arc<CachePolicy>,
+    /// What servers get.
+    pub(super) exchange: Arc<exchange::Settings>,
     pub(super) primary: Vec<u8>,
     pub(super) hash: u64,
     pub(super) labels: Vec<Vec<u8>>,
@@ -102,6 +104,34 @@ impl Asking {
         Some((object, object.header().response()?))
     }
 
+    /// Whether a response may be kept, as far as its fields say.
+    fn judge(&self, facts: &ResponseFacts, life: Life) -> Result<(), NotStored> {
+        let terms = Terms {
+            lifetime: life.lifetime,
+            age: facts.age,
+            stale_use: life.stale_use,
+            explicit_only: self.policy.mode == Mode::Auto,
+            forced: life.forced,
+        };
+        judge(facts, &self.requested, self.policy.set_cookie, terms)
+    }
+
+    /// A response that depends on what only the proxy knows of a request has no key.
+    fn judge_vary(&self, draft: &Draft) -> Result<(), NotStored> {
+        let policy = &self.exchange.request;
+        match draft.vary.iter().any(|name| policy.writes(name.as_bytes())) {
+            true => Err(NotStored::VaryStar),
+            false => Ok(()),
+        }
+    }
+
+    /// What is stored is not current, if its answer was not kept for this reason.
+    fn drop_stored(&self, why: NotStored) {
+        if let Some(stored) = self.stored.as_ref().filter(|_| !is_about_request(why)) {
+            self.responses.cache().purge(stored.key());
+        }
+    }
+
     /// Whether the stored response may be used instead of an error.
     pub(super) fn may_replace_error(&self, now: Now) -> bool {
         let stored = self.stored.as_ref().and_then(|object| object.header().response());
@@ -111,6 +141,11 @@ impl Asking {
         };
         stored.is_some_and(|stored| reuse::may_replace_error(&stored.at(now), &control))
     }
+}
+
+/// Whether a response was not kept because of what the request says, so that others may still have what is stored.
+fn is_about_request(why: NotStored) -> bool {
+    matches!(why, NotStored::RequestNoStore | NotStored::Authorization)
 }
 
 /// The key of a request, given by its head, among responses that vary by these fields.
@@ -141,8 +176,17 @@ impl Storing {
             return Some(Came::Mismatch);
         }
         let about = asking.circumstances(now, Some(stored.len));
-        let draft = stored.draft.freshened(response.end_to_end(), about);
-        Some(draft.map_or(Came::Mismatch, |draft| Came::Current(Arc::new(draft))))
+        let Some(draft) = stored.draft.freshened(response.end_to_end(), about) else {
+            return Some(Came::Mismatch);
+        };
+        // The 304 may have made it an answer for one user, which only the whole of it can be for this one.
+        match asking.judge(&draft.facts, draft.life).and_then(|()| asking.judge_vary(&draft)) {
+            Ok(()) => Some(Came::Current(Arc::new(draft))),
+            Err(why) => {
+                asking.drop_stored(why);
+                Some(Came::Mismatch)
+            }
+        }
     }
 
     /// Whether the response may be kept, and as what.
@@ -155,22 +199,16 @@ impl Storing {
         let lines = response.end_to_end();
         // Most answers that are not kept are known by little, so that no head is written for them.
         let facts = ResponseFacts::of(response.status, lines.clone(), &policy.targets);
-        let life = policy.life(&facts, now.unix());
-        let terms = Terms {
-            lifetime: life.lifetime,
-            age: facts.age,
-            stale_use: life.stale_use,
-            explicit_only: policy.mode == Mode::Auto,
-            forced: life.forced,
-        };
-        judge(&facts, &asking.requested, policy.set_cookie, terms)?;
+        asking.judge(&facts, policy.life(&facts, now.unix()))?;
         let announced = response.announced();
         if announced.is_some_and(|length| length > policy.largest as u64) {
             return Err(NotStored::TooLong);
         }
         let line = format!("HTTP/1.1 {} {}", response.status, response.reason());
         let about = asking.circumstances(now, announced);
-        Draft::new(line.as_bytes(), response.status, lines, about).ok_or(NotStored::VaryStar)
+        let draft = Draft::new(line.as_bytes(), response.status, lines, about);
+        let draft = draft.ok_or(NotStored::VaryStar)?;
+        asking.judge_vary(&draft).map(|()| draft)
     }
 
     fn keep(&mut self, draft: Draft) {
@@ -192,19 +230,16 @@ impl Storing {
         asking.keeps.set(false);
         asking.fetch.end(Phase::Passed);
         // What only this request brought about says nothing about the next one.
-        let own = [NotStored::Status, NotStored::RequestNoStore, NotStored::Authorization];
-        if !own.contains(&why) {
+        if !is_about_request(why) && why != NotStored::Status {
             let until = (now.steady_ms() / 1000).saturating_add(asking.policy.pass_for);
             asking.responses.passes().note(asking.hash, until);
         }
         if let Some(count) = asking.responses.counts.passed.get(why as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        if let Some(stored) = &asking.stored
-            && status < 500
-        {
+        if status < 500 {
             // The server has said what goes now, and it is not what is stored.
-            asking.responses.cache().purge(stored.key());
+            asking.drop_stored(why);
         }
         asking.came.replace(Came::Passed);
     }

@@ -1,6 +1,7 @@
 //! Settings of the fields that tell servers where a request came from.
 
 use super::Origin;
+use crate::fields::{self, Kind};
 
 /// Fields that are set, kept or removed. By default no client is believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +76,17 @@ impl RequestPolicy {
         let plain = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
         let own = self.client_subject.as_deref().map(str::as_bytes);
         own.is_some_and(|own| own.iter().map(plain).eq(name.iter().map(plain)))
+    }
+
+    /// Whether servers get a field of this name that says more than what the client sent, its host and its scheme.
+    pub fn writes(&self, name: &[u8]) -> bool {
+        let is_written = |mark: Mark| matches!(mark, Mark::Replace | Mark::Append);
+        match fields::kind(name) {
+            Kind::Via => self.via,
+            Kind::Forwarded => is_written(self.forwarded),
+            Kind::XForwardedFor => is_written(self.x_forwarded),
+            _ => self.is_subject(name),
+        }
     }
 
     /// Whether all protocols that `upgrade` names are allowed.

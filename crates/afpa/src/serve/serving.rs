@@ -154,8 +154,9 @@ fn set_cache(
             rules.push_str(&format!("\n{:?} {:?}", content.extensions, content.behaviour));
         }
     }
-    let scope = responses.scope(&rules);
-    Some(SiteCache { responses: Arc::clone(responses), policy: Arc::new(policy), scope })
+    let policy = Arc::new(policy);
+    let scope = responses.scope(&rules, &policy);
+    Some(SiteCache { responses: Arc::clone(responses), policy, scope })
 }
 
 fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<Site> {

@@ -55,7 +55,7 @@ impl Rig {
             key::put_primary(policy, &self.exchange, false, request, place, &mut primary);
             let mut variant = primary.clone();
             vary::put_key(&draft.vary, request, &mut variant);
-            let labels = [key::public_label(request)];
+            let labels = [key::public_label(policy, request)];
             let since = responses.cache().moment();
             let place = ListPlace { primary: &primary, variant: &variant, labels: &labels, since };
             let room = responses.cache().reserve_now(4, 1024).expect("room");
