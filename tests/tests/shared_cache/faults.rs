@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use afpa_testkit::{Asked as Expect, Server, eventually_within};
+use afpa_testkit::{Asked as Expect, Client, Server, eventually_within, figure};
 
 use crate::origin::{Asked, Origin, Reply, message, ok};
 
@@ -164,4 +164,38 @@ fn a_failed_validation_ends_with_the_server_coming_back() {
     assert_eq!(proxy.get("/").text(), "first");
     assert_eq!(proxy.get("/").text(), "first", "the server is away");
     eventually_within(SOON, "it is back", || proxy.get("/").text() == "second");
+}
+
+#[test]
+fn a_client_that_reads_nothing_holds_no_copy_of_what_is_kept() {
+    const SIZE: usize = 3_900_000;
+    const CLIENTS: usize = 12;
+    let origin = Origin::start(|_| ok("Cache-Control: max-age=600\r\n", &"x".repeat(SIZE)));
+    let proxy = origin.proxy("");
+    proxy.get("/warm");
+    let process = proxy.process();
+    let before = process.resident().expect("memory");
+    let slow: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            let mut client = Client::connect_narrow(proxy.address(), 8192).expect("connect");
+            client.send(format!("GET /{number} HTTP/1.1\r\nHost: test\r\n\r\n"));
+            client
+        })
+        .collect();
+    eventually_within(SOON, "all answers are kept", || objects(&proxy) == CLIENTS as u64 + 1);
+    // The answers themselves, and a half of them for all else.
+    let most = (CLIENTS * SIZE + CLIENTS * SIZE / 2) as u64;
+    let grown = || process.resident().expect("memory").saturating_sub(before);
+    eventually_within(SOON, "copies are given back", || grown() < most);
+    figure!("{CLIENTS} answers of {SIZE} bytes that nobody reads take {} bytes", grown());
+    for mut client in slow {
+        assert!(client.receive().text() == "x".repeat(SIZE), "whole, after all");
+    }
+}
+
+/// Answers that are kept.
+fn objects(proxy: &Server) -> u64 {
+    let output = proxy.command(&["stats", "--json"]);
+    let stats: serde_json::Value = serde_json::from_slice(&output.stdout).expect("statistics");
+    stats["shared_cache"]["objects"].as_u64().expect("a count")
 }

@@ -13,7 +13,9 @@ use afpa_framework::clock::epoch;
 use afpa_framework::{ClientStream, Now, Timeouts};
 use tokio::time::Sleep;
 
+use super::backlog::{Backlog, Kept, Rest};
 use super::fetch::Fetch;
+use super::responses::Responses;
 
 /// The client of the request that leads. While its answer is to be kept, the exchange goes on at the speed of the
 /// server: what a slow client does not take waits here, and one that has gone is not missed.
@@ -23,61 +25,42 @@ pub(super) struct Outlived<'c, C> {
     keeps: Rc<Cell<bool>>,
     fetch: Arc<Fetch>,
     is_gone: bool,
-    /// Bounded by the longest answer that is kept.
-    backlog: Vec<u8>,
-    sent: usize,
+    backlog: Backlog,
 }
 
 impl<'c, C: ClientStream> Outlived<'c, C> {
-    pub(super) fn new(client: &'c mut C, keeps: Rc<Cell<bool>>, fetch: Arc<Fetch>) -> Self {
-        Self { client, keeps, fetch, is_gone: false, backlog: Vec::new(), sent: 0 }
+    pub(super) fn new(
+        client: &'c mut C,
+        keeps: Rc<Cell<bool>>,
+        fetch: Arc<Fetch>,
+        responses: Arc<Responses>,
+    ) -> Self {
+        let backlog = Backlog::new(responses);
+        Self { client, keeps, fetch, is_gone: false, backlog }
     }
 
     pub(super) fn is_gone(&self) -> bool {
         self.is_gone
     }
 
-    /// Sends what waits. `false`: the client went away, or stopped reading.
-    pub(super) async fn finish(&mut self) -> bool {
-        let mut armed = false;
-        std::future::poll_fn(|cx| {
-            loop {
-                let before = self.sent;
-                match self.poll_backlog(cx) {
-                    Poll::Ready(flushed) => return Poll::Ready(flushed.is_ok() && !self.is_gone),
-                    Poll::Pending if self.sent == before && armed => {
-                        return match self.client.is_over(cx) {
-                            true => Poll::Ready(false),
-                            false => Poll::Pending,
-                        };
-                    }
-                    Poll::Pending => {
-                        armed = true;
-                        let timeout = self.client.timeouts().write.as_millis();
-                        let timeout = u64::try_from(timeout).unwrap_or(u64::MAX / 4);
-                        let until = self.client.now().steady_ms().saturating_add(timeout);
-                        self.client.wait_until(Some(until));
-                    }
-                }
-            }
-        })
-        .await
+    /// What the client has not taken yet, once the exchange is over. `kept`: what has become of the answer.
+    pub(super) fn into_rest(self, kept: Option<Kept>) -> Option<Rest> {
+        let left = self.backlog.left().len();
+        if self.is_gone || left == 0 {
+            return None;
+        }
+        let of_kept = kept.and_then(|kept| Rest::of_kept(kept, left));
+        Some(of_kept.unwrap_or(Rest::Own(self.backlog)))
     }
 
     fn poll_backlog(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.is_gone {
-            let rest = self.backlog.get(self.sent..).unwrap_or_default();
-            if rest.is_empty() {
-                break;
-            }
-            match self.client.poll_send(cx, rest, false) {
-                Poll::Ready(Ok(n)) if n > 0 => self.sent += n,
+        while !self.is_gone && !self.backlog.left().is_empty() {
+            match self.client.poll_send(cx, self.backlog.left(), false) {
+                Poll::Ready(Ok(n)) if n > 0 => self.backlog.advance(n),
                 Poll::Ready(_) => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
                 Poll::Pending => return Poll::Pending,
             }
         }
-        self.backlog.clear();
-        self.sent = 0;
         Poll::Ready(Ok(()))
     }
 }
@@ -131,9 +114,11 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
                 self.is_gone = true;
                 Poll::Ready(Ok(bytes.len()))
             }
+            Poll::Pending if self.backlog.push(bytes) => Poll::Ready(Ok(bytes.len())),
             Poll::Pending => {
-                self.backlog.extend_from_slice(bytes);
-                Poll::Ready(Ok(bytes.len()))
+                // There is no more memory for that: the exchange goes on at the speed of its client.
+                self.keeps.set(false);
+                Poll::Pending
             }
         }
     }

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use afpa_cache::{Moment, Object};
 use afpa_proxy::exchange::Failure;
 
+use super::backlog::Kept;
 use super::stored::{Draft, StoredResponse};
 
 /// A question to a server that is under way.
@@ -115,6 +116,16 @@ impl Fetch {
         match &self.state().phase {
             Phase::Arriving(arriving) => arriving.chunks.clone(),
             _ => Vec::new(),
+        }
+    }
+
+    /// What has become of an answer whose length was announced.
+    pub(super) fn kept(&self) -> Option<Kept> {
+        match &self.state().phase {
+            Phase::Arriving(Arriving { draft, object: Some(object), .. }) => {
+                draft.announced.map(|_| Kept(Arc::clone(object)))
+            }
+            _ => None,
         }
     }
 

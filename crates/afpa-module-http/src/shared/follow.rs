@@ -11,6 +11,7 @@ use afpa_http::{Connection, Version};
 use afpa_proxy::exchange::Failure;
 
 use super::answer::put_hsts;
+use super::backlog::write_deadline;
 use super::fetch::{Arriving, Fetch, Next, Phase, Seat};
 use super::stored::{Draft, StoredResponse};
 
@@ -283,10 +284,7 @@ async fn send<C: ClientStream>(client: &mut C, mut bytes: &[u8]) -> bool {
                 Poll::Ready(_) => return Poll::Ready(false),
                 Poll::Pending => {
                     if !std::mem::replace(&mut armed, true) {
-                        let write = u64::try_from(client.timeouts().write.as_millis());
-                        let write = write.unwrap_or(u64::MAX / 4);
-                        let now = client.now().steady_ms();
-                        client.wait_until(Some(now.saturating_add(write)));
+                        client.wait_until(Some(write_deadline(client)));
                     }
                     return match client.is_over(cx) {
                         true => Poll::Ready(false),

@@ -15,6 +15,7 @@
 
 pub(crate) mod answer;
 mod background;
+mod backlog;
 mod client;
 mod fetch;
 mod follow;

@@ -30,7 +30,7 @@ pub struct Responses {
     /// Policies that differ in what of a query they keep.
     queries: Mutex<Vec<Arc<CachePolicy>>>,
     /// Bytes of answers on their way that are to be kept.
-    pub(super) buffered: AtomicUsize,
+    buffered: AtomicUsize,
     pub(super) counts: Counts,
 }
 
@@ -214,6 +214,21 @@ impl Responses {
         if fetches.get(key).is_some_and(|held| Arc::ptr_eq(held, fetch)) {
             fetches.remove(key);
         }
+    }
+
+    /// Counts bytes of answers on their way. `false`: there are as many as are kept at most, and these are not counted.
+    pub(super) fn buffer(&self, bytes: usize) -> bool {
+        let limit = self.cache.arena().usage().limit;
+        let all = self.buffered.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if all > limit {
+            self.unbuffer(bytes);
+        }
+        all <= limit
+    }
+
+    /// They are there no more.
+    pub(super) fn unbuffer(&self, bytes: usize) {
+        self.buffered.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn fetches(&self) -> MutexGuard<'_, Fetches> {

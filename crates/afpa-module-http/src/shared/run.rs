@@ -14,6 +14,7 @@ use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::request::RequestHead;
 
 use super::background;
+use super::backlog::Rest;
 use super::client::Outlived;
 use super::fetch::{Fetch, Phase};
 use super::follow::{Followed, Follower, follow};
@@ -123,6 +124,7 @@ impl Round<'_> {
             }
             let (joined, leads) = responses.join(&self.fetching.primary, &fetch);
             if leads {
+                drop(joined);
                 return self.lead(job, core, client, Lead { fetch, hash, keeps: true }).await;
             }
             let (why, stored, collapsed) = (self.fetching.why, Ok(()), true);
@@ -171,6 +173,25 @@ impl Round<'_> {
         client: &mut C,
         lead: Lead,
     ) -> Ran {
+        let (mut ran, rest) = self.ask(job, core, client, lead).await;
+        // A slow client holds nothing of the fetch.
+        if let Some(rest) = rest
+            && !rest.send(client).await
+            && matches!(ran.report.end, End::Relayed(_))
+        {
+            ran.report.end = End::ClientGone;
+        }
+        ran
+    }
+
+    /// Asks a server. Returns what the client has not taken yet, too.
+    async fn ask<C: ClientStream>(
+        &mut self,
+        job: &mut Job,
+        core: &Rc<Core>,
+        client: &mut C,
+        lead: Lead,
+    ) -> (Ran, Option<Rest>) {
         let Lead { fetch, hash, keeps } = lead;
         let responses = Arc::clone(&self.cache.responses);
         let primary = self.fetching.primary.clone();
@@ -182,17 +203,17 @@ impl Round<'_> {
                 condition(&mut job.head, &asking);
             }
             job.tap = Some(Box::new(Storing::new(Rc::clone(&asking))));
-            let mut outlived = Outlived::new(client, Rc::clone(&asking.keeps), Arc::clone(&fetch));
+            let keeps = Rc::clone(&asking.keeps);
+            let mut outlived =
+                Outlived::new(client, keeps, Arc::clone(&fetch), Arc::clone(&responses));
             let mut report = exchange::run(job, core, &mut outlived).await;
             job.tap = None;
             let came = asking.came.take();
-            if matches!(came, Came::Stored | Came::Nothing | Came::Passed)
-                && !outlived.finish().await
-                && matches!(report.end, End::Relayed(_))
-            {
+            let is_gone = outlived.is_gone();
+            if is_gone && matches!(report.end, End::Relayed(_)) {
                 report.end = End::ClientGone;
             }
-            let is_gone = outlived.is_gone();
+            let rest = outlived.into_rest(fetch.kept());
             let now = client.cached_now();
             let has_failed = matches!(report.end, End::Failed(_));
             let settled = match came {
@@ -224,9 +245,9 @@ impl Round<'_> {
             }
             if is_gone && answer.is_some() {
                 report.end = End::ClientGone;
-                return Ran { report, answer: None };
+                return (Ran { report, answer: None }, None);
             }
-            return Ran { report, answer };
+            return (Ran { report, answer }, rest);
         }
     }
 

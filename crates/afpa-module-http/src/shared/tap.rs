@@ -254,7 +254,7 @@ impl Storing {
 
     fn uncount(&mut self) {
         let counted = std::mem::take(&mut self.counted);
-        self.asking.responses.buffered.fetch_sub(counted, Ordering::Relaxed);
+        self.asking.responses.unbuffer(counted);
     }
 }
 
@@ -294,13 +294,10 @@ impl Tap for Storing {
     fn content(&mut self, data: &[u8]) {
         let Some(keeping) = &mut self.keeping else { return };
         keeping.bytes = keeping.bytes.saturating_add(data.len());
-        let responses = &self.asking.responses;
-        let limit = responses.cache().arena().usage().limit;
-        let all = responses.buffered.fetch_add(data.len(), Ordering::Relaxed) + data.len();
-        self.counted += data.len();
-        if keeping.bytes > self.asking.policy.largest || all > limit {
+        if keeping.bytes > self.asking.policy.largest || !self.asking.responses.buffer(data.len()) {
             self.give_up();
         } else {
+            self.counted += data.len();
             self.asking.fetch.add(data);
         }
     }

@@ -1,0 +1,134 @@
+//! What a slow client has not taken yet of an answer that does not wait for it.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use afpa_cache::{Object, Payload};
+use afpa_framework::ClientStream;
+
+use super::responses::Responses;
+use super::stored::StoredResponse;
+
+/// Bytes that wait for a client. They are counted among those of answers on their way.
+#[derive(Debug)]
+pub(super) struct Backlog {
+    responses: Arc<Responses>,
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+/// An answer that was kept as a whole, and whose content was sent as it is.
+#[derive(Debug)]
+pub(super) struct Kept(pub(super) Arc<Object<StoredResponse>>);
+
+/// The rest of an answer.
+#[derive(Debug)]
+pub(super) enum Rest {
+    /// In memory of its own.
+    Own(Backlog),
+    /// The end of what is kept, from there on.
+    OfKept(Kept, usize),
+}
+
+impl Backlog {
+    pub(super) fn new(responses: Arc<Responses>) -> Self {
+        Self { responses, bytes: Vec::new(), sent: 0 }
+    }
+
+    /// What waits.
+    pub(super) fn left(&self) -> &[u8] {
+        self.bytes.get(self.sent..).unwrap_or_default()
+    }
+
+    /// Adds to it. `false`: there is no more memory for that.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> bool {
+        let may = self.responses.buffer(bytes.len());
+        if may {
+            self.bytes.extend_from_slice(bytes);
+        }
+        may
+    }
+
+    /// So much was sent.
+    pub(super) fn advance(&mut self, bytes: usize) {
+        self.sent += bytes;
+        if self.left().is_empty() {
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
+        self.responses.unbuffer(self.bytes.len());
+        (self.bytes, self.sent) = (Vec::new(), 0);
+    }
+}
+
+impl Drop for Backlog {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl Kept {
+    fn content(&self) -> &[u8] {
+        match self.0.payloads().first() {
+            Some(Payload::Pinned(bytes)) => bytes,
+            _ => &[],
+        }
+    }
+}
+
+impl Rest {
+    /// The last bytes of what is kept, instead of a copy of them. `None`: they are more than its content.
+    pub(super) fn of_kept(kept: Kept, left: usize) -> Option<Self> {
+        let from = kept.content().len().checked_sub(left)?;
+        Some(Rest::OfKept(kept, from))
+    }
+
+    fn left(&self) -> &[u8] {
+        match self {
+            Rest::Own(backlog) => backlog.left(),
+            Rest::OfKept(kept, from) => kept.content().get(*from..).unwrap_or_default(),
+        }
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        match self {
+            Rest::Own(backlog) => backlog.advance(bytes),
+            Rest::OfKept(_, from) => *from += bytes,
+        }
+    }
+
+    /// Sends it. `false`: the client went away, or stopped reading.
+    pub(super) async fn send<C: ClientStream>(mut self, client: &mut C) -> bool {
+        let mut armed = false;
+        std::future::poll_fn(|cx| {
+            while !self.left().is_empty() {
+                match client.poll_send(cx, self.left(), false) {
+                    Poll::Ready(Ok(n)) if n > 0 => {
+                        self.advance(n);
+                        armed = false;
+                    }
+                    Poll::Ready(_) => return Poll::Ready(false),
+                    Poll::Pending => {
+                        if !std::mem::replace(&mut armed, true) {
+                            client.wait_until(Some(write_deadline(client)));
+                        }
+                        return match client.is_over(cx) {
+                            true => Poll::Ready(false),
+                            false => Poll::Pending,
+                        };
+                    }
+                }
+            }
+            Poll::Ready(true)
+        })
+        .await
+    }
+}
+
+/// Until when a client has to take something, in steady milliseconds.
+pub(super) fn write_deadline<C: ClientStream>(client: &C) -> u64 {
+    let timeout = u64::try_from(client.timeouts().write.as_millis()).unwrap_or(u64::MAX / 4);
+    client.now().steady_ms().saturating_add(timeout)
+}
