@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use afpa_arena::{Arena, PinnedMut};
@@ -110,7 +111,7 @@ impl<H> Cache<H> {
     }
 
     /// Whether an object with these labels, and with others that are not known if `others` says so, may have been
-    /// purged after `since`.
+    /// purged after `since`. It is shown the first byte of a purged label, or more.
     pub fn is_purged_since(
         &self,
         since: Moment,
@@ -155,9 +156,18 @@ impl fmt::Debug for Labels {
 /// The latest purges, so that what was asked for before them is not listed after them.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
-    entries: VecDeque<(u64, Labels)>,
+    entries: VecDeque<(u64, Purged)>,
+    hasher: RandomState,
     /// The purges up to this one are not in it any more.
     forgotten: u64,
+}
+
+/// A purge, without the label if it was about one: clients choose it where their requests purge a URL, and it may be long.
+/// That of another label with the same hash is taken for it, which costs no more than an object that is not listed.
+#[derive(Debug)]
+enum Purged {
+    Is { hash: u64, first: u8 },
+    Others(Labels),
 }
 
 /// Purges that are remembered. What was asked for before the oldest of them is not listed, whatever it is.
@@ -170,10 +180,17 @@ impl Journal {
         {
             self.forgotten = oldest;
         }
-        self.entries.push_back((number, labels));
+        let purged = match labels {
+            Labels::Is(label) => Purged::Is {
+                hash: self.hasher.hash_one(&*label),
+                first: label.first().copied().unwrap_or_default(),
+            },
+            others => Purged::Others(others),
+        };
+        self.entries.push_back((number, purged));
     }
 
-    /// Whether one after `since` means a label, or is `also` meant.
+    /// Whether one after `since` means a label, or is `also` meant, which is shown how a purged label begins.
     pub(crate) fn means(
         &self,
         since: Moment,
@@ -183,13 +200,19 @@ impl Journal {
         if since.0 < self.forgotten {
             return true;
         }
-        let later = self.entries.iter().rev().take_while(|(number, _)| *number > since.0);
-        later.map(|(_, purged)| purged).any(|purged| {
-            let also = match purged {
-                Labels::Is(text) | Labels::BeginWith(text) => also(text),
-                Labels::Fit(_) => false,
-            };
-            also || labels.iter().any(|label| purged.fits(label))
+        let mut later = self.entries.iter().rev().take_while(|(number, _)| *number > since.0);
+        let mut hashes = Vec::new();
+        later.any(|(_, purged)| match purged {
+            Purged::Is { hash, first } => {
+                if hashes.is_empty() {
+                    hashes.extend(labels.iter().map(|label| self.hasher.hash_one(&**label)));
+                }
+                also(&[*first]) || hashes.contains(hash)
+            }
+            Purged::Others(purged) => {
+                let also = matches!(purged, Labels::BeginWith(text) if also(text));
+                also || labels.iter().any(|label| purged.fits(label))
+            }
         })
     }
 }
