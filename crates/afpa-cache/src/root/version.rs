@@ -20,8 +20,8 @@ pub enum VersionError {
 
 /// Fills `buffer` with the version `stamp` of `file`; `buffer` is exactly `stamp.size` bytes long.
 ///
-/// The bytes are of one version: the stamp is compared before and after reading. Where each version has
-/// a time of its own, that is enough, once writes that have begun are over. Other files carry the
+/// The bytes are of one version: the stamp is compared before and after reading, once writes that have begun are over,
+/// which may take longer than a tick. Where each version has a time of its own, that is enough. Other files carry the
 /// time of the kernel's last tick, so two writes within one tick leave the same stamp; a file
 /// younger than that is given the time to age, at most [`TICK`] (or [`COARSE_TICK`] where the file
 /// system keeps whole seconds). Call it where waiting is allowed.
@@ -40,15 +40,12 @@ pub fn read_exact_version(
     if u64::try_from(buffer.len()) != Ok(stamp.size) {
         return Err(VersionError::Changed);
     }
-    let age = age(file, stamp);
-    if let Age::Missing(pause) = age {
+    if let Age::Missing(pause) = age(file, stamp) {
         std::thread::sleep(pause);
     }
     let mut before = same_content(file, stamp)?;
     for _ in 0..ATTEMPTS {
-        if age == Age::Fine {
-            fine::await_writers(file);
-        }
+        fine::await_writers(file);
         read_whole(file, buffer)?;
         let after = same_content(file, stamp)?;
         if after == before {
@@ -94,7 +91,7 @@ fn read_whole(file: &File, buffer: &mut [u8]) -> Result<(), VersionError> {
 enum Age {
     /// Yes: the file is older than a tick.
     Enough,
-    /// Yes, at any age. But the last write may not be over.
+    /// Yes, at any age.
     Fine,
     /// Not before this time has passed.
     Missing(Duration),
