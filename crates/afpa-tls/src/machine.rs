@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rustls::client::UnbufferedClientConnection;
 pub use rustls::pki_types::ServerName;
+use rustls::pki_types::UnixTime;
 
 /// A certificate in DER.
 pub type CertificateDer = rustls::pki_types::CertificateDer<'static>;
@@ -122,6 +123,25 @@ impl ServerMachine {
         let side = UnbufferedServerConnection::new(Arc::clone(tls.config()))?;
         Ok(Self { side, kept: Vec::new(), peer_closed: false, failed: None })
     }
+
+    /// What was agreed, at the end of the handshake. A session carries the certificate that its client has shown once,
+    /// so that is looked at again when the session is resumed.
+    ///
+    /// # Errors
+    /// When that certificate is not valid any more, or the handshake is not complete.
+    pub fn agreed(&self, tls: &ServerTls) -> Result<Facts, Failure> {
+        self.agreed_at(tls, UnixTime::now())
+    }
+
+    fn agreed_at(&self, tls: &ServerTls, now: UnixTime) -> Result<Facts, Failure> {
+        let facts = self.facts().ok_or(Error::HandshakeNotComplete)?;
+        if facts.resumed
+            && let Some(chain) = self.side.common().peer_certificates()
+        {
+            tls.verify(chain, now)?;
+        }
+        Ok(facts)
+    }
 }
 
 impl ClientMachine {
@@ -166,11 +186,11 @@ impl<S: Side> Machine<S> {
             let mut all = std::mem::take(&mut self.kept);
             all.extend_from_slice(arrived);
             let consumed = self.step(&mut all, plain, out)?;
-            // An idle connection keeps no buffer.
-            if consumed < all.len() {
-                all.drain(..consumed);
-                self.kept = all;
-            }
+            // An idle connection keeps no more than what is not complete, whatever has arrived with it.
+            self.kept = match consumed.min(all.len()) {
+                0 => all,
+                consumed => all.split_off(consumed),
+            };
         }
         if self.kept.len() > MOST_KEPT {
             return Err(Error::InvalidMessage(InvalidMessage::HandshakePayloadTooLarge).into());

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustls::pki_types::CertificateDer;
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{KeyLog, RootCertStore, ServerConfig};
@@ -23,7 +23,7 @@ pub struct ServerSettings {
     pub post_quantum: bool,
     /// What is offered by ALPN, the best first. A client that offers none gets none.
     pub protocols: Vec<Vec<u8>>,
-    /// Tickets sent with each full handshake of TLS 1.3.
+    /// Tickets sent with each full handshake of TLS 1.3; 0: sessions of no version are resumed.
     pub tickets: usize,
     /// Who issues the certificates of clients; `None`: clients are not asked for any.
     pub clients: Option<ClientAuthorities>,
@@ -53,7 +53,11 @@ impl From<String> for SettingsError {
 
 /// What the connections of a listener have in common.
 #[derive(Clone)]
-pub struct ServerTls(Arc<ServerConfig>);
+pub struct ServerTls {
+    config: Arc<ServerConfig>,
+    /// Who looks at the certificates of clients; `None`: they are not asked for any.
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+}
 
 impl ServerTls {
     /// Puts settings, certificates and ticket keys together. Certificates and keys may be replaced later.
@@ -70,13 +74,18 @@ impl ServerTls {
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(settings.profile.versions())
             .map_err(wrong)?;
-        let builder = match &settings.clients {
+        let clients = settings.clients.as_ref().map(|clients| verifier(clients, provider));
+        let clients = clients.transpose()?;
+        let builder = match &clients {
             None => builder.with_no_client_auth(),
-            Some(clients) => builder.with_client_cert_verifier(verifier(clients, provider)?),
+            Some(verifier) => builder.with_client_cert_verifier(Arc::clone(verifier)),
         };
         let mut config = builder.with_cert_resolver(Arc::<Certificates>::clone(certificates));
         config.alpn_protocols.clone_from(&settings.protocols);
-        config.ticketer = tickets.for_context(&context(settings.clients.as_ref()));
+        // Tickets of TLS 1.2 have no count of their own: whoever wants none wants none of them either.
+        if settings.tickets > 0 {
+            config.ticketer = tickets.for_context(&context(settings.clients.as_ref()));
+        }
         // Tickets alone: a store of sessions would be a lock that all workers share.
         config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
         config.send_tls13_tickets = settings.tickets;
@@ -85,11 +94,23 @@ impl ServerTls {
         if let Some(log) = &settings.key_log {
             config.key_log = Arc::new(log.clone());
         }
-        Ok(Self(Arc::new(config)))
+        Ok(Self { config: Arc::new(config), clients })
     }
 
     pub(crate) fn config(&self) -> &Arc<ServerConfig> {
-        &self.0
+        &self.config
+    }
+
+    /// Whether the certificate of a client is valid at this moment, as in a handshake.
+    pub(crate) fn verify(
+        &self,
+        chain: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), rustls::Error> {
+        let (Some(verifier), Some((own, rest))) = (&self.clients, chain.split_first()) else {
+            return Ok(());
+        };
+        verifier.verify_client_cert(own, rest, now).map(|_| ())
     }
 }
 
@@ -101,7 +122,7 @@ impl fmt::Debug for ServerTls {
 
 impl PartialEq for ServerTls {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.config, &other.config)
     }
 }
 

@@ -125,8 +125,11 @@ impl<T: Transport> Tls<T> {
     }
 
     /// What was agreed in the handshake.
-    pub(crate) fn facts(&self) -> Option<Facts> {
-        self.machine.facts()
+    ///
+    /// # Errors
+    /// When the client is not who it was when its session began.
+    pub(crate) fn agreed(&self, settings: &ServerTls) -> Result<Facts, Failure> {
+        self.machine.agreed(settings)
     }
 
     /// The transport itself, for a client that speaks no TLS.

@@ -110,7 +110,7 @@ async fn shake<M: Module, T: Transport>(
     drop(place);
     match shaken {
         Ok(true) => {
-            let facts = tls.facts().ok_or(Reason::Other)?;
+            let facts = tls.agreed(settings).map_err(|failure| report(client, &failure))?;
             worker.counters.tls.complete(&facts);
             Ok((tls, secured(facts)))
         }

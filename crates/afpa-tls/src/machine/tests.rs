@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use rustls::pki_types::ServerName;
 
 use super::*;
@@ -129,6 +131,18 @@ fn a_session_is_resumed_by_a_ticket_and_by_another_machine_with_the_same_keys() 
 }
 
 #[test]
+fn without_tickets_no_version_resumes_although_other_listeners_do() {
+    let bed = Bed::new(|settings, _| settings.tickets = 0);
+    for profile in [Profile::Modern, Profile::Older] {
+        let client = bed.authority.client(|s| s.profile = profile);
+        for _ in 0..2 {
+            let pair = Pair::connect(&bed.server, &client, "www.example.org", 4096).unwrap();
+            assert!(!pair.server.facts().unwrap().resumed, "{profile:?}");
+        }
+    }
+}
+
+#[test]
 fn the_name_chooses_the_certificate_and_the_first_is_the_default() {
     let bed = Bed::plain();
     let client = bed.authority.client(|_| {});
@@ -168,6 +182,33 @@ fn client_certificates_are_asked_for_and_their_subject_is_known() {
         let strange = bed.authority.client(|s| s.own = own(&Authority::new("Other")));
         let failed = Pair::connect(&bed.server, &strange, "www.example.org", 4096).err().unwrap();
         assert_eq!(failed.0.unwrap().reason, Reason::PeerCertificate);
+    }
+}
+
+#[test]
+fn a_resumed_session_does_not_outlive_the_certificate_of_its_client() {
+    let bed = Bed::new(|settings, authority| {
+        settings.clients = Some(ClientAuthorities { roots: authority.roots(), required: true });
+    });
+    let now = UnixTime::now();
+    // In 2101.
+    let later = UnixTime::since_unix_epoch(Duration::from_secs(4_133_980_800));
+    for profile in [Profile::Modern, Profile::Older] {
+        let (own, key) = bed.authority.issue_with(&["client"], |params| {
+            params.not_after = rcgen::date_time_ymd(2100, 1, 1);
+        });
+        let client = bed.authority.client(|s| {
+            s.profile = profile;
+            s.own = Some((own.into_bytes(), key.into_bytes()));
+        });
+        let connect = || Pair::connect(&bed.server, &client, "www.example.org", 4096).unwrap();
+        let first = connect().server;
+        assert!(first.agreed_at(&bed.server, later).is_ok(), "it was looked at in the handshake");
+        let resumed = connect().server;
+        let facts = resumed.agreed_at(&bed.server, now).unwrap();
+        assert!(facts.resumed && facts.peer.is_some());
+        let failure = resumed.agreed_at(&bed.server, later).unwrap_err();
+        assert_eq!(failure.reason, Reason::PeerCertificate);
     }
 }
 
@@ -215,6 +256,26 @@ fn a_message_in_small_pieces_is_bounded_and_does_not_stop_what_is_sent() {
         assert!(server.kept.len() <= MOST_KEPT);
     }
     assert_eq!(failed.unwrap().reason, Reason::Malformed);
+}
+
+#[test]
+fn of_what_has_arrived_only_what_is_not_complete_is_kept() {
+    let bed = Bed::plain();
+    let client = bed.authority.client(|_| {});
+    let mut pair = Pair::connect(&bed.server, &client, "www.example.org", 4096).ok().unwrap();
+    let mut records = Vec::new();
+    pair.client.encrypt(&[7; 4 * RECORD], &mut records).unwrap();
+    pair.client.encrypt(b"last", &mut records).unwrap();
+    let mut last = records.split_off(records.len() - 5);
+    let mut first = records.drain(..3).collect::<Vec<_>>();
+    for piece in [&mut first, &mut records] {
+        pair.server.process(piece, &mut pair.at_server.plain, &mut Vec::new()).unwrap();
+    }
+    assert!(!pair.server.is_drained());
+    assert!(pair.server.kept.capacity() < 200, "{} bytes", pair.server.kept.capacity());
+    pair.server.process(&mut last, &mut pair.at_server.plain, &mut Vec::new()).unwrap();
+    assert!(pair.at_server.plain.ends_with(b"\x07last") && pair.server.is_drained());
+    assert_eq!(pair.server.kept.capacity(), 0);
 }
 
 #[test]
