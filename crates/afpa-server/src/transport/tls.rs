@@ -160,6 +160,7 @@ impl<T: Transport> Tls<T> {
 
     /// Sends what is left of earlier bursts.
     fn poll_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_lent(cx))?;
         while let Some(rest) = self.unsent.get(self.sent..).filter(|rest| !rest.is_empty()) {
             self.sent += ready!(self.below.poll_send(cx, rest, false))?;
         }
@@ -172,12 +173,25 @@ impl<T: Transport> Tls<T> {
 
     /// Sends what the handshake has left, without leaving the ring.
     fn poll_tickets(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.sent == 0 && !self.unsent.is_empty() && !self.slow {
-            let n = ready!(self.below.poll_send_gathered(cx, &mut self.unsent, false))?;
-            self.sent = n;
-            self.slow = n < self.unsent.len();
+        if self.lent.is_none() && self.sent == 0 && !self.unsent.is_empty() && !self.slow {
+            self.lent = Some((std::mem::take(&mut self.unsent), 0));
         }
         self.poll_unsent(cx)
+    }
+
+    /// Takes back what was lent and stands for no plaintext. Nothing else is sent before.
+    fn poll_lent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some((bytes, 0)) = &mut self.lent else { return Poll::Ready(Ok(())) };
+        let sent = ready!(self.below.poll_send_gathered(cx, bytes, false));
+        let mut bytes = self.lent.take().map(|(bytes, _)| bytes).unwrap_or_default();
+        let sent = sent?;
+        self.slow = sent < bytes.len();
+        if self.slow {
+            // Something may have been added meanwhile.
+            bytes.append(&mut self.unsent);
+            (self.unsent, self.sent) = (bytes, sent);
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// The core's buffer with what is to be sent first, and `plain` encrypted behind it.
@@ -310,6 +324,7 @@ impl<T: Transport> Transport for Tls<T> {
         bytes: &mut Vec<u8>,
         more: bool,
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_lent(cx))?;
         let (mut out, taken) = match self.lent.take() {
             Some(lent) => lent,
             // A client that has not taken what came before is waited for by others.
@@ -329,6 +344,7 @@ impl<T: Transport> Transport for Tls<T> {
     }
 
     fn poll_leave_ring(&mut self, cx: &mut Context<'_>, why: Leaving) -> Poll<io::Result<()>> {
+        ready!(self.poll_lent(cx))?;
         self.below.poll_leave_ring(cx, why)
     }
 
@@ -359,7 +375,7 @@ impl<T: Transport> Transport for Tls<T> {
     }
 
     fn is_flushed(&self) -> bool {
-        self.unsent.is_empty()
+        self.unsent.is_empty() && self.lent.is_none()
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -367,24 +383,18 @@ impl<T: Transport> Transport for Tls<T> {
     }
 
     fn poll_goodbye(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut last = match self.lent.take() {
-            Some((last, _)) => last,
-            // What is behind something that cannot be sent would not arrive.
-            None if self.closed || !self.unsent.is_empty() => return Poll::Ready(()),
-            None => {
-                self.closed = true;
-                let mut last = Vec::new();
-                if self.machine.close(&mut last).is_err() {
-                    return Poll::Ready(());
-                }
-                last
-            }
-        };
-        let sent = self.below.poll_send_gathered(cx, &mut last, false);
-        if sent.is_pending() {
-            self.lent = Some((last, 0));
+        let taken_back = ready!(self.poll_lent(cx));
+        // What is behind something that cannot be sent would not arrive.
+        if taken_back.is_err() || self.closed || !self.unsent.is_empty() {
+            return Poll::Ready(());
         }
-        sent.map(|_| ())
+        self.closed = true;
+        let mut last = Vec::new();
+        if self.machine.close(&mut last).is_err() {
+            return Poll::Ready(());
+        }
+        self.lent = Some((last, 0));
+        self.poll_lent(cx).map(|_| ())
     }
 
     fn is_drained(&self) -> bool {
@@ -412,3 +422,6 @@ impl<T: Transport> Transport for Tls<T> {
         self.below.poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests;
