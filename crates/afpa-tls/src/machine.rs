@@ -160,7 +160,7 @@ impl<S: Side> Machine<S> {
     /// are decrypted where they are. A client begins with none.
     ///
     /// # Errors
-    /// The connection is over. `out` ends with the alert that tells the peer why.
+    /// The connection is over. `out` ends with the alert that tells the peer why, if there is one for it.
     pub fn process(
         &mut self,
         arrived: &mut [u8],

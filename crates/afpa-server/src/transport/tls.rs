@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use afpa_tls::machine::{LONGEST, RECORD};
 use afpa_tls::{Facts, Failure, Reason, ServerMachine, ServerTls};
@@ -88,8 +88,13 @@ impl<T: Transport> Tls<T> {
     /// As [`poll_handshake`](Self::poll_handshake).
     pub(crate) fn take(&mut self, arrived: &mut [u8]) -> Result<(), Failure> {
         let Self { machine, ahead, unsent, .. } = self;
-        let progress = machine.process(arrived, ahead, unsent)?;
-        self.peer_closed = progress.peer_closed;
+        match machine.process(arrived, ahead, unsent) {
+            Ok(progress) => self.peer_closed = progress.peer_closed,
+            Err(failure) => {
+                self.tell_why(&mut Context::from_waker(Waker::noop()), &failure);
+                return Err(failure);
+            }
+        }
         Ok(())
     }
 
@@ -109,11 +114,8 @@ impl<T: Transport> Tls<T> {
         Poll::Ready(match ready!(self.poll_arrival(cx)) {
             Ok(0) | Err(Broken::Gone(_)) => Err(None),
             Ok(_) => Ok(!self.machine.is_handshaking()),
-            // Who speaks no TLS would not understand an alert.
             Err(Broken::Tls(failure)) => {
-                if failure.reason != Reason::NotTls {
-                    self.tell(cx);
-                }
+                self.tell_why(cx, &failure);
                 Err(Some(failure))
             }
         })
@@ -136,6 +138,13 @@ impl<T: Transport> Tls<T> {
     pub(crate) fn below(&mut self) -> &mut T {
         self.closed = true;
         &mut self.below
+    }
+
+    /// Who speaks no TLS would not understand an alert.
+    fn tell_why(&mut self, cx: &mut Context<'_>, failure: &Failure) {
+        if failure.reason != Reason::NotTls {
+            self.tell(cx);
+        }
     }
 
     /// Sends the alert behind an error, as far as the socket takes it.

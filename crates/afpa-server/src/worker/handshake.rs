@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use afpa_framework::{Client, Module, Secured};
+use afpa_tls::resolver::CHALLENGE;
 use afpa_tls::{Facts, Failure, Reason, ServerTls};
 
 use super::Worker;
@@ -71,6 +72,10 @@ pub(super) async fn serve<M: Module, T: Transport>(
     input: Vec<u8>,
 ) {
     match shake(&worker, stream, from, &settings, input).await {
+        // The authority has seen what it wanted; nothing else is said (RFC 8737 section 4).
+        Ok((mut tls, facts)) if facts.protocol.as_deref() == Some(CHALLENGE) => {
+            poll_fn(|cx| tls.poll_goodbye(cx)).await;
+        }
         Ok((mut tls, facts)) => {
             let input = tls.take_ahead();
             let is_h2 = facts.protocol.as_deref() == Some(b"h2");

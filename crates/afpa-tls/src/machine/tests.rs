@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
@@ -7,7 +8,7 @@ use crate::certificate::Certificate;
 use crate::client::ClientSettings;
 use crate::failure::Reason;
 use crate::profile::Profile;
-use crate::resolver::Certificates;
+use crate::resolver::{CHALLENGE, Certificates};
 use crate::server::{ClientAuthorities, ServerSettings};
 use crate::testing::{Authority, End, converse};
 use crate::tickets::TicketKeys;
@@ -154,6 +155,32 @@ fn the_name_chooses_the_certificate_and_the_first_is_the_default() {
     // It got the default, and does not like it.
     assert_eq!(client.unwrap().reason, Reason::PeerCertificate);
     assert!(server.is_none_or(|failure| failure.reason == Reason::Alert));
+}
+
+#[test]
+fn the_certificate_of_a_challenge_is_shown_to_those_who_ask_for_nothing_else() {
+    let bed = Bed::new(|settings, _| {
+        settings.protocols = vec![b"http/1.1".to_vec(), CHALLENGE.to_vec()];
+    });
+    let asked = Arc::new(AtomicUsize::new(0));
+    let shared = Arc::clone(&asked);
+    let made = rcgen::generate_simple_self_signed(vec!["www.example.org".to_owned()]).unwrap();
+    bed.certificates.answer_challenges(Some(Box::new(move |name| {
+        assert_eq!(name, "www.example.org");
+        shared.fetch_add(1, Ordering::Relaxed);
+        Some((made.cert.der().to_vec(), made.signing_key.serialize_der()))
+    })));
+    let connect = |offered: &[&[u8]]| {
+        let offered = offered.iter().map(|protocol| protocol.to_vec()).collect();
+        let client = bed.authority.client(|s| s.protocols = offered);
+        Pair::connect(&bed.server, &client, "www.example.org", 4096).map(|_| ())
+    };
+    assert!(connect(&[b"http/1.1"]).is_ok() && connect(&[]).is_ok());
+    assert!(connect(&[CHALLENGE, b"http/1.1"]).is_ok());
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    let failed = connect(&[CHALLENGE]).unwrap_err();
+    assert_eq!(failed.1.unwrap().reason, Reason::PeerCertificate, "nobody has certified it");
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
 }
 
 #[test]

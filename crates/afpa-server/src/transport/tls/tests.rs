@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io::Write as _;
 use std::sync::Arc;
-use std::task::Waker;
 
 use afpa_testkit::Random;
 use afpa_tls::certificate::read_chain;
@@ -29,6 +28,18 @@ struct Fickle {
 }
 
 impl Fickle {
+    fn new(seed: u64) -> Self {
+        Self {
+            random: Random::new(seed),
+            lends: false,
+            lent: None,
+            coming: VecDeque::new(),
+            gone: Vec::new(),
+            ended: false,
+            shut: false,
+        }
+    }
+
     fn chance(&mut self, of: usize) -> usize {
         match self.random.below(3) {
             0 => 0,
@@ -161,16 +172,7 @@ fn settings() -> (ServerTls, ClientTls) {
 
 impl Bed {
     fn new(seed: u64, lends: bool, (server, client): &(ServerTls, ClientTls)) -> Self {
-        let below = Fickle {
-            random: Random::new(seed),
-            lends: false,
-            lent: None,
-            coming: VecDeque::new(),
-            gone: Vec::new(),
-            ended: false,
-            shut: false,
-        };
-        let tls = Tls::new(below, server, &Rc::new(TlsBuffers::default())).unwrap();
+        let tls = Tls::new(Fickle::new(seed), server, &Rc::new(TlsBuffers::default())).unwrap();
         let name = ServerName::try_from("a.test").unwrap();
         let client = ClientMachine::new(client, name).unwrap();
         let random = Random::new(seed ^ 1);
@@ -316,4 +318,18 @@ fn both_directions_carry_everything_whatever_is_taken_and_given_at_a_time() {
             }
         }
     }
+}
+
+#[test]
+fn a_hello_that_came_with_the_connection_and_is_wrong_is_told_so() {
+    let (server, _) = settings();
+    let take = |hello: &[u8]| {
+        // Seed 1 begins by taking all of it.
+        let below = Fickle::new(1);
+        let mut tls = Tls::new(below, &server, &Rc::new(TlsBuffers::default())).unwrap();
+        let failure = tls.take(&mut hello.to_vec()).unwrap_err();
+        (failure.reason, tls.below.gone.first().copied())
+    };
+    assert_eq!(take(&[22, 3, 1, 0, 5, 1, 0, 0, 1, 0]), (Reason::Malformed, Some(21)), "an alert");
+    assert_eq!(take(b"GET / HTTP/1.1\r\n\r\n"), (Reason::NotTls, None));
 }
