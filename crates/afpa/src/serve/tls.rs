@@ -52,6 +52,8 @@ pub(super) struct PreparedTls {
     /// For listeners with TLS; `None`: there are none.
     pub(super) listeners: Option<ServerTls>,
     certificates: Vec<(CertificateFiles, Certificate)>,
+    /// Their files as they were before they were read.
+    seen: Vec<Option<Version>>,
     /// Files of certificates that come by themselves. They may be missing.
     managed: Vec<PathBuf>,
     /// How the servers of each group are reached, in the order of the groups.
@@ -90,9 +92,10 @@ impl TlsState {
     ) -> anyhow::Result<PreparedTls> {
         let groups = self.servers.prepare(config)?;
         if config.sites.iter().all(|site| site.tls.is_empty()) {
-            let (certificates, managed) = (Vec::new(), Vec::new());
-            return Ok(PreparedTls { listeners: None, certificates, managed, groups });
+            let (certificates, seen, managed) = (Vec::new(), Vec::new(), Vec::new());
+            return Ok(PreparedTls { listeners: None, certificates, seen, managed, groups });
         }
+        let seen = config.certificates.iter().flat_map(versions).collect();
         let certificates: anyhow::Result<Vec<_>> =
             config.certificates.iter().map(|files| self.certificate(files)).collect();
         let certificates = certificates?;
@@ -100,14 +103,14 @@ impl TlsState {
         let settings = self.settings(config)?;
         let listeners = ServerTls::new(&settings, &self.certificates, &self.tickets)
             .context("[tls] cannot be used")?;
-        Ok(PreparedTls { listeners: Some(listeners), certificates, managed, groups })
+        Ok(PreparedTls { listeners: Some(listeners), certificates, seen, managed, groups })
     }
 
     /// Takes it into use. Handshakes in progress go on with what they have. Returns how the servers of each group are
     /// reached.
     pub(super) fn adopt(&mut self, prepared: PreparedTls) -> Vec<Option<TlsToServers>> {
         self.running = prepared.certificates;
-        self.seen = self.running.iter().flat_map(|(files, _)| versions(files)).collect();
+        self.seen = prepared.seen;
         self.managed = prepared.managed.into_iter().map(|path| (path, None, None)).collect();
         self.read_managed();
         self.replace();
@@ -294,3 +297,6 @@ pub(super) fn version(path: &Path) -> Option<Version> {
         changed_ns: about.ctime_nsec(),
     })
 }
+
+#[cfg(test)]
+mod tests;
