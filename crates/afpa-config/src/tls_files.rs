@@ -42,9 +42,10 @@ pub fn read_certificate(files: &CertificateFiles) -> Result<Certificate, TlsFile
     let key = read("key", &files.key)?;
     let staple = files.staple.as_deref().map(|path| read("staple", path)).transpose()?;
     Certificate::read(&chain, &key, staple).map_err(|error| {
-        let (name, path) = match error.is_of_key() {
-            true => ("key", &files.key),
-            false => ("chain", &files.chain),
+        let (name, path) = match &files.staple {
+            Some(staple) if error.is_of_staple() => ("staple", staple),
+            _ if error.is_of_key() => ("key", &files.key),
+            _ => ("chain", &files.chain),
         };
         let (cause, remedy) = (error.to_string(), error.remedy().to_owned());
         TlsFileError { key: name, path: path.clone(), cause, remedy, is_denied: false }

@@ -1,9 +1,10 @@
 //! Clients of several makers.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use afpa_testkit::{skip, tree::patterned};
-use afpa_tests::tls::{Authority, TlsServer};
+use afpa_testkit::{eventually, skip, tree::patterned};
+use afpa_tests::tls::{Authority, Plan, TlsServer};
 
 use crate::site;
 
@@ -109,4 +110,43 @@ fn gnutls_gets_what_it_asks_for() {
     let output = Command::new("sh").args(["-c", &script]).output().expect("a shell");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("hello"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn secrets_are_written_only_where_a_setting_says_so_and_as_the_client_has_them() {
+    let (tree, authority) = (site(), Authority::new());
+    let (mine, theirs) = (authority.folder().join("mine"), authority.folder().join("theirs"));
+    let sections = format!("[tls]\nkey_log = \"{}\"\n", theirs.display());
+    let plan = Plan { sections, ..Plan::default() };
+    let server = TlsServer::with(&authority, tree.path(), plan);
+    assert!(server.server.log().contains("the secrets of connections are written down"));
+    for version in ["-tls1_2", "-tls1_3"] {
+        let log = mine.to_str().expect("a path");
+        server.openssl(&authority, &[version, "-keylogfile", log], "");
+    }
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let known = read(&mine);
+    for label in ["CLIENT_RANDOM ", "CLIENT_TRAFFIC_SECRET_0 ", "SERVER_HANDSHAKE_TRAFFIC_SECRET "]
+    {
+        let line = known.lines().find(|line| line.starts_with(label));
+        let line = line.unwrap_or_else(|| panic!("{label}: {known}"));
+        eventually("both sides have it", || read(&theirs).lines().any(|other| other == line));
+    }
+    let mode = std::fs::metadata(&theirs).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let log = server.server.log();
+    for line in known.lines().filter(|line| !line.starts_with('#')) {
+        let secret = line.rsplit(' ').next().unwrap_or_default();
+        assert!(!log.contains(secret), "a secret is in the log");
+    }
+
+    // The variable of browsers does nothing here.
+    let other = authority.folder().join("other");
+    let variable = other.clone();
+    let launch = Box::new(move |launch: &mut afpa_testkit::Launch| {
+        launch.env("SSLKEYLOGFILE", &variable);
+    });
+    let server = TlsServer::with(&authority, tree.path(), Plan { launch, ..Plan::default() });
+    assert!(server.curl(&authority, &[&server.url("/hello.txt")]).0);
+    assert!(!other.exists());
 }
