@@ -4,6 +4,7 @@
 //!   rustls moves records;
 //! * [`certificate`]: what is read from PEM files, and what is wrong with it;
 //! * [`resolver`]: which certificate a client gets, by the name that it asks for;
+//! * [`greeting`]: which of a listener's settings a client gets, by the name that it asks for;
 //! * [`profile`]: Mozilla's profiles: versions, cipher suites, groups;
 //! * [`tickets`]: keys of session tickets, which rotate and may be shared between machines;
 //! * [`server`], [`client`]: the settings of the two sides, made into what the machine needs.
@@ -14,6 +15,7 @@
 pub mod certificate;
 pub mod client;
 mod failure;
+pub mod greeting;
 pub mod machine;
 pub mod profile;
 pub mod resolver;
@@ -26,8 +28,9 @@ mod testing;
 pub use certificate::{Certificate, CertificateError};
 pub use client::{ClientSettings, ClientTls, Verify};
 pub use failure::{Failure, Reason};
+pub use greeting::{Greeting, ListenerTls};
 pub use machine::{ClientMachine, Facts, Progress, ServerMachine};
 pub use profile::Profile;
 pub use resolver::{Certificates, ChallengeCertificates};
-pub use server::{ClientAuthorities, ServerSettings, ServerTls, SettingsError};
+pub use server::{AuthoritiesId, ClientAuthorities, ServerSettings, ServerTls, SettingsError};
 pub use tickets::{TicketFileError, TicketKeys};

@@ -21,7 +21,7 @@ use rustls::{CommonState, Error, HandshakeKind, InvalidMessage, ProtocolVersion}
 
 use crate::client::ClientTls;
 use crate::failure::Failure;
-use crate::server::ServerTls;
+use crate::server::{AuthoritiesId, ServerTls};
 
 /// The longest plaintext of one record (RFC 8446, section 5.1).
 pub const RECORD: usize = 16 * 1024;
@@ -76,6 +76,8 @@ pub struct Facts {
     pub protocol: Option<Box<[u8]>>,
     /// The subject of the peer's certificate, as RFC 4514 writes it.
     pub peer: Option<Box<str>>,
+    /// Whose certificates the client was asked for, if it was.
+    pub authorities: Option<AuthoritiesId>,
 }
 
 /// What both sides of a connection have.
@@ -140,7 +142,7 @@ impl ServerMachine {
         {
             tls.verify(chain, now)?;
         }
-        Ok(facts)
+        Ok(Facts { authorities: tls.authorities(), ..facts })
     }
 }
 
@@ -361,6 +363,7 @@ fn facts(common: &CommonState) -> Option<Facts> {
         resumed: common.handshake_kind()? == HandshakeKind::Resumed,
         protocol: common.alpn_protocol().map(Into::into),
         peer: peer.and_then(|peer| crate::certificate::subject(peer)).map(Into::into),
+        authorities: None,
     })
 }
 

@@ -13,8 +13,8 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
-use afpa_tls::machine::{LONGEST, RECORD};
-use afpa_tls::{Facts, Failure, Reason, ServerMachine, ServerTls};
+use afpa_tls::machine::{Closed, LONGEST, Progress, RECORD};
+use afpa_tls::{Facts, Failure, Greeting, ListenerTls, Reason, ServerMachine, ServerTls};
 
 use super::{Leaving, Transport};
 
@@ -38,10 +38,71 @@ pub(crate) struct TlsBuffers {
     out: RefCell<Vec<u8>>,
 }
 
+/// How far a connection has come.
+enum Begun {
+    /// What its client asks for is not known yet.
+    Greeting(Box<Greeting>),
+    /// It was begun with these settings.
+    Machine(Box<ServerMachine>, ServerTls),
+}
+
+impl Begun {
+    fn new(settings: &ListenerTls) -> Result<Self, Failure> {
+        match settings.only() {
+            Some(only) => Self::with(only.clone()),
+            None => Ok(Self::Greeting(Box::new(Greeting::new(settings.clone())))),
+        }
+    }
+
+    fn with(settings: ServerTls) -> Result<Self, Failure> {
+        Ok(Self::Machine(Box::new(ServerMachine::new(&settings)?), settings))
+    }
+
+    /// As [`ServerMachine::process`].
+    fn process(
+        &mut self,
+        arrived: &mut [u8],
+        plain: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<Progress, Failure> {
+        match self {
+            Self::Machine(machine, _) => machine.process(arrived, plain, out),
+            Self::Greeting(greeting) => match greeting.take(arrived) {
+                None => Ok(Progress { handshaking: true, peer_closed: false }),
+                Some((settings, mut arrived)) => {
+                    *self = Self::with(settings)?;
+                    self.process(&mut arrived, plain, out)
+                }
+            },
+        }
+    }
+
+    fn machine(&mut self) -> Result<&mut ServerMachine, Closed> {
+        match self {
+            Self::Machine(machine, _) => Ok(machine),
+            Self::Greeting(_) => Err(Closed),
+        }
+    }
+
+    fn is_handshaking(&self) -> bool {
+        match self {
+            Self::Machine(machine, _) => machine.is_handshaking(),
+            Self::Greeting(_) => true,
+        }
+    }
+
+    fn is_drained(&self) -> bool {
+        match self {
+            Self::Machine(machine, _) => machine.is_drained(),
+            Self::Greeting(_) => false,
+        }
+    }
+}
+
 /// A connection of TLS.
 pub(crate) struct Tls<T> {
     below: T,
-    machine: ServerMachine,
+    begun: Begun,
     buffers: Rc<TlsBuffers>,
     /// Plaintext that has arrived and did not fit the room.
     ahead: Vec<u8>,
@@ -65,12 +126,12 @@ impl<T: Transport> Tls<T> {
     /// When the settings cannot be used.
     pub(crate) fn new(
         below: T,
-        settings: &ServerTls,
+        settings: &ListenerTls,
         buffers: &Rc<TlsBuffers>,
     ) -> Result<Self, Failure> {
         Ok(Self {
             below,
-            machine: ServerMachine::new(settings)?,
+            begun: Begun::new(settings)?,
             buffers: Rc::clone(buffers),
             ahead: Vec::new(),
             unsent: Vec::new(),
@@ -87,8 +148,8 @@ impl<T: Transport> Tls<T> {
     /// # Errors
     /// As [`poll_handshake`](Self::poll_handshake).
     pub(crate) fn take(&mut self, arrived: &mut [u8]) -> Result<(), Failure> {
-        let Self { machine, ahead, unsent, .. } = self;
-        match machine.process(arrived, ahead, unsent) {
+        let Self { begun, ahead, unsent, .. } = self;
+        match begun.process(arrived, ahead, unsent) {
             Ok(progress) => self.peer_closed = progress.peer_closed,
             Err(failure) => {
                 self.tell_why(&mut Context::from_waker(Waker::noop()), &failure);
@@ -107,13 +168,13 @@ impl<T: Transport> Tls<T> {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<bool, Option<Failure>>> {
-        if !self.machine.is_handshaking() {
+        if !self.begun.is_handshaking() {
             return Poll::Ready(Ok(true));
         }
         ready!(self.poll_unsent(cx)).map_err(|_| None)?;
         Poll::Ready(match ready!(self.poll_arrival(cx)) {
             Ok(0) | Err(Broken::Gone(_)) => Err(None),
-            Ok(_) => Ok(!self.machine.is_handshaking()),
+            Ok(_) => Ok(!self.begun.is_handshaking()),
             Err(Broken::Tls(failure)) => {
                 self.tell_why(cx, &failure);
                 Err(Some(failure))
@@ -126,12 +187,15 @@ impl<T: Transport> Tls<T> {
         std::mem::take(&mut self.ahead)
     }
 
-    /// What was agreed in the handshake.
+    /// What was agreed in the handshake; `None` before its begin.
     ///
     /// # Errors
     /// When the client is not who it was when its session began.
-    pub(crate) fn agreed(&self, settings: &ServerTls) -> Result<Facts, Failure> {
-        self.machine.agreed(settings)
+    pub(crate) fn agreed(&self) -> Result<Option<Facts>, Failure> {
+        match &self.begun {
+            Begun::Machine(machine, settings) => machine.agreed(settings).map(Some),
+            Begun::Greeting(_) => Ok(None),
+        }
     }
 
     /// The transport itself, for a client that speaks no TLS.
@@ -155,14 +219,14 @@ impl<T: Transport> Tls<T> {
 
     /// Receives once, and takes apart what has arrived. Returns how many bytes of ciphertext have.
     fn poll_arrival(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
-        let Self { below, machine, buffers, ahead, unsent, .. } = self;
+        let Self { below, begun, buffers, ahead, unsent, .. } = self;
         let mut cipher = buffers.cipher.borrow_mut();
         if cipher.is_empty() {
             cipher.resize(ARRIVAL.max(LONGEST), 0);
         }
         let n = ready!(below.poll_receive(cx, &mut cipher)).map_err(Broken::Gone)?;
         let arrived = cipher.get_mut(..n).unwrap_or_default();
-        let progress = machine.process(arrived, ahead, unsent).map_err(Broken::Tls)?;
+        let progress = begun.process(arrived, ahead, unsent).map_err(Broken::Tls)?;
         self.peer_closed |= progress.peer_closed;
         Poll::Ready(Ok(n))
     }
@@ -212,7 +276,8 @@ impl<T: Transport> Tls<T> {
             self.unsent = Vec::new();
             self.sent = 0;
         }
-        if self.closed || self.machine.encrypt(plain, &mut out).is_err() {
+        let begun = &mut self.begun;
+        if self.closed || begun.machine().and_then(|m| m.encrypt(plain, &mut out)).is_err() {
             return Err(io::ErrorKind::NotConnected.into());
         }
         Ok(out)
@@ -399,7 +464,7 @@ impl<T: Transport> Transport for Tls<T> {
         }
         self.closed = true;
         let mut last = Vec::new();
-        if self.machine.close(&mut last).is_err() {
+        if self.begun.machine().and_then(|machine| machine.close(&mut last)).is_err() {
             return Poll::Ready(());
         }
         self.lent = Some((last, 0));
@@ -407,7 +472,7 @@ impl<T: Transport> Transport for Tls<T> {
     }
 
     fn is_drained(&self) -> bool {
-        self.ahead.is_empty() && self.machine.is_drained() && self.below.is_drained()
+        self.ahead.is_empty() && self.begun.is_drained() && self.below.is_drained()
     }
 
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
@@ -423,7 +488,7 @@ impl<T: Transport> Transport for Tls<T> {
         if !self.closed {
             let mut last = Vec::new();
             // Without keys there is nothing to be closed.
-            let _ = self.machine.close(&mut last);
+            let _ = self.begun.machine().and_then(|machine| machine.close(&mut last));
             self.unsent.append(&mut last);
             self.closed = true;
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use afpa_framework::{Client, Module, Secured};
 use afpa_tls::resolver::CHALLENGE;
-use afpa_tls::{Facts, Failure, Reason, ServerTls};
+use afpa_tls::{Facts, Failure, ListenerTls, Reason};
 
 use super::Worker;
 use crate::connection::Connection;
@@ -68,7 +68,7 @@ pub(super) async fn serve<M: Module, T: Transport>(
     worker: Rc<Worker<M>>,
     stream: T,
     from: (Client, u32),
-    settings: ServerTls,
+    settings: ListenerTls,
     input: Vec<u8>,
 ) {
     match shake(&worker, stream, from, &settings, input).await {
@@ -94,7 +94,7 @@ async fn shake<M: Module, T: Transport>(
     worker: &Rc<Worker<M>>,
     stream: T,
     (client, listener): (Client, u32),
-    settings: &ServerTls,
+    settings: &ListenerTls,
     mut input: Vec<u8>,
 ) -> Result<(Tls<T>, Secured), Reason> {
     let (total, per_client, patience) = {
@@ -115,7 +115,8 @@ async fn shake<M: Module, T: Transport>(
     drop(place);
     match shaken {
         Ok(true) => {
-            let facts = tls.agreed(settings).map_err(|failure| report(client, &failure))?;
+            let agreed = tls.agreed().map_err(|failure| report(client, &failure))?;
+            let facts = agreed.ok_or(Reason::Other)?;
             worker.counters.tls.complete(&facts);
             Ok((tls, secured(facts)))
         }
@@ -145,8 +146,9 @@ fn say_plainly<T: Transport>(below: &mut T) {
 }
 
 fn secured(facts: Facts) -> Secured {
-    let Facts { version, cipher, resumed, protocol, peer } = facts;
-    Secured { version, cipher, resumed, protocol, subject: peer }
+    let Facts { version, cipher, resumed, protocol, peer, authorities } = facts;
+    let authorities = authorities.map(|id| id.0);
+    Secured { version, cipher, resumed, protocol, subject: peer, authorities }
 }
 
 /// A handshake in the table of the core's connections, whose sweep ends it in time.

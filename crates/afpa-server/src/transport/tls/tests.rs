@@ -156,7 +156,7 @@ struct Bed {
     client_saw_end: bool,
 }
 
-fn settings() -> (ServerTls, ClientTls) {
+fn settings() -> (ListenerTls, ClientTls) {
     let made = rcgen::generate_simple_self_signed(vec!["a.test".to_owned()]).unwrap();
     let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let certificates = Arc::new(Certificates::default());
@@ -167,11 +167,11 @@ fn settings() -> (ServerTls, ClientTls) {
     let verify = Verify::Authorities(read_chain(chain.as_bytes()).unwrap());
     let client = ClientSettings { verify, ..ClientSettings::default() };
     let server = ServerTls::new(&server, &certificates, &tickets).unwrap();
-    (server, ClientTls::new(&client, &[]).unwrap())
+    (ListenerTls::new(server), ClientTls::new(&client, &[]).unwrap())
 }
 
 impl Bed {
-    fn new(seed: u64, lends: bool, (server, client): &(ServerTls, ClientTls)) -> Self {
+    fn new(seed: u64, lends: bool, (server, client): &(ListenerTls, ClientTls)) -> Self {
         let tls = Tls::new(Fickle::new(seed), server, &Rc::new(TlsBuffers::default())).unwrap();
         let name = ServerName::try_from("a.test").unwrap();
         let client = ClientMachine::new(client, name).unwrap();
