@@ -2,6 +2,7 @@
 //!
 //! * [`machine`]: one connection of either side, between ciphertext and plaintext; the only file that knows how
 //!   rustls moves records;
+//! * `sealing`: keys for sending that rustls and the machine share, so that records are sealed where they lie;
 //! * [`certificate`]: what is read from PEM files, and what is wrong with it;
 //! * [`resolver`]: which certificate a client gets, by the name that it asks for;
 //! * [`greeting`]: which of a listener's settings a client gets, by the name that it asks for;
@@ -19,6 +20,7 @@ pub mod greeting;
 pub mod machine;
 pub mod profile;
 pub mod resolver;
+mod sealing;
 pub mod server;
 pub mod tickets;
 

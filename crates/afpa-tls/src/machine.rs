@@ -21,7 +21,12 @@ use rustls::{CommonState, Error, HandshakeKind, InvalidMessage, ProtocolVersion}
 
 use crate::client::ClientTls;
 use crate::failure::Failure;
+pub use crate::sealing::{HEAD, TAIL};
 use crate::server::{AuthoritiesId, ServerTls};
+
+mod sealer;
+
+use sealer::{Sealer, turn};
 
 /// The longest plaintext of one record (RFC 8446, section 5.1).
 pub const RECORD: usize = 16 * 1024;
@@ -52,6 +57,7 @@ pub struct Machine<S> {
     peer_closed: bool,
     /// How the connection has failed. rustls is not asked again then.
     failed: Option<Failure>,
+    sealer: Sealer,
 }
 
 /// What has become of ciphertext.
@@ -123,7 +129,7 @@ impl ServerMachine {
     /// When the settings cannot be used for any connection.
     pub fn new(tls: &ServerTls) -> Result<Self, Failure> {
         let side = UnbufferedServerConnection::new(Arc::clone(tls.config()))?;
-        Ok(Self { side, kept: Vec::new(), peer_closed: false, failed: None })
+        Ok(Self::begin(side))
     }
 
     /// What was agreed, at the end of the handshake. A session carries the certificate that its client has shown once,
@@ -153,11 +159,16 @@ impl ClientMachine {
     /// When the settings cannot be used for any connection.
     pub fn new(tls: &ClientTls, name: ServerName<'static>) -> Result<Self, Failure> {
         let side = UnbufferedClientConnection::new(Arc::clone(tls.config()), name)?;
-        Ok(Self { side, kept: Vec::new(), peer_closed: false, failed: None })
+        Ok(Self::begin(side))
     }
 }
 
 impl<S: Side> Machine<S> {
+    fn begin(side: S) -> Self {
+        let (peer_closed, failed, sealer) = (false, None, Sealer::default());
+        Self { side, kept: Vec::new(), peer_closed, failed, sealer }
+    }
+
     /// Takes ciphertext, and appends what was in it to `plain`, and what the peer is to be sent to `out`. The bytes
     /// are decrypted where they are. A client begins with none.
     ///
@@ -211,7 +222,8 @@ impl<S: Side> Machine<S> {
         let mut consumed = 0;
         loop {
             let rest = input.get_mut(consumed..).unwrap_or_default();
-            let UnbufferedStatus { mut discard, state } = self.side.process(rest);
+            let UnbufferedStatus { mut discard, state } =
+                turn(&mut self.side, &mut self.sealer, rest);
             let mut waits = false;
             match state {
                 Err(error) => {
@@ -258,6 +270,9 @@ impl<S: Side> Machine<S> {
     /// The connection cannot send: its handshake is not complete, it was closed, or its keys are used up.
     pub fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Closed> {
         let records = plain.len().div_ceil(RECORD);
+        if self.seals(records, out)? {
+            return plain.chunks(RECORD).try_for_each(|content| self.seal_to(content, out));
+        }
         let room = plain.len() + records * OVERHEAD;
         self.write(|traffic| {
             append(out, room, |room| match traffic.encrypt(plain, room) {
@@ -265,7 +280,9 @@ impl<S: Side> Machine<S> {
                 Err(EncryptError::EncryptExhausted) => Err(None),
                 Ok(n) => Ok(n),
             })
-        })
+        })?;
+        self.sealer.rustls_has_sealed();
+        Ok(())
     }
 
     /// Appends the alert to `out` that says that nothing more will be sent (close_notify).
@@ -305,7 +322,7 @@ impl<S: Side> Machine<S> {
             return Err(Closed);
         }
         // Nothing is left to be processed: what is kept only has to be there.
-        match self.side.process(&mut self.kept).state {
+        match turn(&mut self.side, &mut self.sealer, &mut self.kept).state {
             Ok(ConnectionState::WriteTraffic(mut traffic)) => {
                 write(&mut traffic).then_some(()).ok_or(Closed)
             }

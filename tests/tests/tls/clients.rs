@@ -48,6 +48,29 @@ fn openssl_says_what_was_agreed_and_resumes() {
 }
 
 #[test]
+fn every_cipher_suite_of_version_13_carries_files_of_every_length() {
+    let (tree, authority) = (site(), Authority::new());
+    let server = TlsServer::start(&authority, tree.path());
+    for suite in
+        ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"]
+    {
+        let url = server.url("");
+        let files = [("hello.txt", b"hello".to_vec()), ("large.bin", patterned(10_000_000))];
+        for (name, content) in files {
+            let (path, protocol) = (format!("{url}/{name}"), ["--http1.1", "--http2"]);
+            for protocol in protocol {
+                let arguments = [protocol, "--tls13-ciphers", suite, &path];
+                let (whole, got) = server.curl(&authority, &arguments);
+                assert!(whole && got == content, "{suite} {name} {protocol}: {}", got.len());
+            }
+        }
+    }
+    for suite in ["AES_128_GCM_SHA256", "AES_256_GCM_SHA384", "CHACHA20_POLY1305_SHA256"] {
+        assert_eq!(server.number(&format!("/tls/ciphers/TLS13_{suite}")), 4, "{suite}");
+    }
+}
+
+#[test]
 fn versions_before_1_2_are_refused() {
     let (tree, authority) = (site(), Authority::new());
     let server = TlsServer::start(&authority, tree.path());

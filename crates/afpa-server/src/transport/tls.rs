@@ -7,16 +7,18 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
-use afpa_tls::machine::{Closed, LONGEST, Progress, RECORD};
-use afpa_tls::{Facts, Failure, Greeting, ListenerTls, Reason, ServerMachine, ServerTls};
+use afpa_tls::machine::{LONGEST, RECORD};
+use afpa_tls::{Facts, Failure, ListenerTls, Reason};
 
 use super::{Leaving, Transport};
+use begun::Begun;
+
+mod begun;
+mod file;
 
 /// Plaintext that is encrypted at a time for a client that takes it at once.
 const BURST: usize = 2 * RECORD;
@@ -32,71 +34,10 @@ const ARRIVAL: usize = 64 * 1024;
 pub(crate) struct TlsBuffers {
     /// What has arrived.
     cipher: RefCell<Vec<u8>>,
-    /// Of a file, on its way into records.
-    plain: RefCell<Vec<u8>>,
+    /// Of a file: a burst of records, or their content on its way into them.
+    file: RefCell<Vec<u8>>,
     /// What is to be sent.
     out: RefCell<Vec<u8>>,
-}
-
-/// How far a connection has come.
-enum Begun {
-    /// What its client asks for is not known yet.
-    Greeting(Box<Greeting>),
-    /// It was begun with these settings.
-    Machine(Box<ServerMachine>, ServerTls),
-}
-
-impl Begun {
-    fn new(settings: &ListenerTls) -> Result<Self, Failure> {
-        match settings.only() {
-            Some(only) => Self::with(only.clone()),
-            None => Ok(Self::Greeting(Box::new(Greeting::new(settings.clone())))),
-        }
-    }
-
-    fn with(settings: ServerTls) -> Result<Self, Failure> {
-        Ok(Self::Machine(Box::new(ServerMachine::new(&settings)?), settings))
-    }
-
-    /// As [`ServerMachine::process`].
-    fn process(
-        &mut self,
-        arrived: &mut [u8],
-        plain: &mut Vec<u8>,
-        out: &mut Vec<u8>,
-    ) -> Result<Progress, Failure> {
-        match self {
-            Self::Machine(machine, _) => machine.process(arrived, plain, out),
-            Self::Greeting(greeting) => match greeting.take(arrived) {
-                None => Ok(Progress { handshaking: true, peer_closed: false }),
-                Some((settings, mut arrived)) => {
-                    *self = Self::with(settings)?;
-                    self.process(&mut arrived, plain, out)
-                }
-            },
-        }
-    }
-
-    fn machine(&mut self) -> Result<&mut ServerMachine, Closed> {
-        match self {
-            Self::Machine(machine, _) => Ok(machine),
-            Self::Greeting(_) => Err(Closed),
-        }
-    }
-
-    fn is_handshaking(&self) -> bool {
-        match self {
-            Self::Machine(machine, _) => machine.is_handshaking(),
-            Self::Greeting(_) => true,
-        }
-    }
-
-    fn is_drained(&self) -> bool {
-        match self {
-            Self::Machine(machine, _) => machine.is_drained(),
-            Self::Greeting(_) => false,
-        }
-    }
 }
 
 /// A connection of TLS.
@@ -305,27 +246,6 @@ impl<T: Transport> Tls<T> {
         Ok(plain.len())
     }
 
-    /// Sends bursts of a file until the client does not take one at once. Returns how much was encrypted.
-    fn send_file(
-        &mut self,
-        cx: &mut Context<'_>,
-        file: &File,
-        range: Range<u64>,
-        plain: &mut [u8],
-    ) -> io::Result<usize> {
-        let mut at = range.start;
-        while at < range.end && (at == range.start || !self.slow) {
-            let most = (range.end - at).min(self.burst() as u64) as usize;
-            // The pages are in memory already: the caller has seen to that.
-            let n = file.read_at(plain.get_mut(..most).unwrap_or_default(), at)?;
-            if n == 0 {
-                break;
-            }
-            at += self.send_burst(cx, plain.get(..n).unwrap_or_default(), true)? as u64;
-        }
-        Ok((at - range.start) as usize)
-    }
-
     /// A slow client is not to hold much.
     fn burst(&self) -> usize {
         if self.slow { RECORD } else { BURST }
@@ -430,10 +350,10 @@ impl<T: Transport> Transport for Tls<T> {
         len: usize,
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_unsent(cx))?;
-        let mut plain = self.buffers.plain.take();
-        plain.resize(BURST, 0);
-        let sent = self.send_file(cx, file, offset..offset + len.min(STRETCH) as u64, &mut plain);
-        self.buffers.plain.replace(plain);
+        let mut room = self.buffers.file.take();
+        room.resize(file::ROOM, 0);
+        let sent = self.send_file(cx, file, offset..offset + len.min(STRETCH) as u64, &mut room);
+        self.buffers.file.replace(room);
         Poll::Ready(sent)
     }
 

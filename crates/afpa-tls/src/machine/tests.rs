@@ -317,6 +317,82 @@ fn a_record_that_was_changed_ends_the_connection() {
     assert!(pair.at_server.plain.is_empty());
 }
 
+/// In tests a key is used up after 200 records, so that both sides change theirs several times, while the other sends.
+#[test]
+fn keys_are_changed_before_they_are_used_up_and_updates_are_answered() {
+    for profile in [Profile::Modern, Profile::Older] {
+        let bed = Bed::plain();
+        let client = bed.authority.client(|s| s.profile = profile);
+        let mut pair = Pair::connect(&bed.server, &client, "www.example.org", 4096).ok().unwrap();
+        let mut random = afpa_testkit::Random::new(8446);
+        let (mut said, mut answered) = (Vec::new(), Vec::new());
+        for round in 0..600_u32 {
+            // The server sends little in the beginning, and has to answer the client's updates.
+            let most = if round < 300 { 3 } else { 5 };
+            if random.below(5) < most {
+                let content = vec![round as u8; random.below(40_000) + 1];
+                pair.client.encrypt(&content, &mut pair.at_server.coming).unwrap();
+                said.extend(content);
+            } else {
+                let content = vec![round as u8; random.below(40_000) + 1];
+                pair.server.encrypt(&content, &mut pair.at_client.coming).unwrap();
+                answered.extend(content);
+            }
+            if random.below(3) > 0 {
+                pair.converse(random.below(60_000) + 1).unwrap();
+            }
+        }
+        pair.converse(100_000).unwrap();
+        assert!(pair.at_server.plain == said && pair.at_client.plain == answered, "{profile:?}");
+        pair.server.close(&mut pair.at_client.coming).unwrap();
+        pair.converse(100).unwrap();
+    }
+}
+
+#[test]
+fn a_record_is_sealed_where_it_lies() {
+    let bed = Bed::plain();
+    let client = bed.authority.client(|_| {});
+    let mut pair = Pair::connect(&bed.server, &client, "www.example.org", 4096).ok().unwrap();
+    let mut before = Vec::new();
+    let (mut expected, lengths) = (Vec::new(), [1, 2, 1000, RECORD]);
+    for length in lengths.into_iter().cycle().take(400) {
+        assert_eq!(pair.server.seals(1, &mut before), Ok(true));
+        pair.at_client.coming.append(&mut before);
+        let mut record = vec![length as u8; HEAD + length + TAIL];
+        pair.server.seal(&mut record).unwrap();
+        pair.at_client.coming.extend_from_slice(&record);
+        expected.extend(std::iter::repeat_n(length as u8, length));
+    }
+    for length in [0, HEAD, HEAD + TAIL, HEAD + RECORD + TAIL + 1] {
+        assert_eq!(pair.server.seal(&mut vec![0; length]), Err(Closed), "{length}");
+    }
+    pair.converse(5000).unwrap();
+    assert!(pair.at_client.plain == expected);
+    let older = bed.authority.client(|s| s.profile = Profile::Older);
+    let mut pair = Pair::connect(&bed.server, &older, "www.example.org", 4096).ok().unwrap();
+    assert_eq!(pair.server.seals(1, &mut before), Ok(false), "TLS 1.2 is rustls' affair");
+    assert_eq!(pair.server.seal(&mut [0; 100]), Err(Closed));
+}
+
+#[test]
+fn records_of_version_13_are_made_without_memory_of_their_own() {
+    let bed = Bed::plain();
+    let content = vec![7; 10 * RECORD];
+    let mut out = Vec::with_capacity(11 * RECORD);
+    let mut allocations = |profile| {
+        let client = bed.authority.client(|s| s.profile = profile);
+        let mut pair = Pair::connect(&bed.server, &client, "www.example.org", 4096).ok().unwrap();
+        allocation_counter::measure(|| {
+            out.clear();
+            pair.server.encrypt(&content, &mut out).unwrap();
+        })
+        .count_total
+    };
+    assert_eq!(allocations(Profile::Modern), 0);
+    assert!(allocations(Profile::Older) >= 10, "rustls has a vector for each");
+}
+
 #[test]
 fn one_record_is_one_record() {
     let bed = Bed::plain();

@@ -12,6 +12,8 @@ use afpa_tls::{
     TicketKeys, Verify,
 };
 
+use afpa_tls::ServerTls;
+
 use super::*;
 
 /// A transport that takes and gives as much as chance has it.
