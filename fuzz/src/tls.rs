@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use afpa_tls::machine::{ServerName, Side};
 use afpa_tls::{
-    Certificate, Certificates, ClientMachine, ClientSettings, ClientTls, ServerMachine,
-    ServerSettings, ServerTls, TicketKeys, Verify, certificate as pem, machine::Machine,
+    Certificate, Certificates, ClientMachine, ClientSettings, ClientTls, Greeting, ListenerTls,
+    Profile, ServerMachine, ServerSettings, ServerTls, TicketKeys, Verify, certificate as pem,
+    machine::Machine,
 };
 
 /// No input makes a connection keep more than this, or answer with more.
@@ -15,6 +16,8 @@ const MOST: usize = 1024 * 1024;
 /// One certificate, and both sides' settings.
 struct Bed {
     server: ServerTls,
+    /// What another site of the same listener demands.
+    other: ServerTls,
     client: ClientTls,
 }
 
@@ -31,10 +34,12 @@ fn bed() -> &'static Bed {
         tickets.rotate(3600);
         let settings = ServerSettings { tickets: 2, ..ServerSettings::default() };
         let server = ServerTls::new(&settings, &certificates, &tickets).expect("good");
+        let modern = ServerSettings { profile: Profile::Modern, ..settings };
+        let other = ServerTls::new(&modern, &certificates, &tickets).expect("good");
         let verify = Verify::Authorities(pem::read_chain(chain.as_bytes()).expect("good"));
         let settings = ClientSettings { verify, ..ClientSettings::default() };
         let client = ClientTls::new(&settings, &[]).expect("good");
-        Bed { server, client }
+        Bed { server, other, client }
     })
 }
 
@@ -64,11 +69,27 @@ pub fn handshake(data: &[u8]) {
     let mut server = ServerMachine::new(&bed().server).expect("a machine");
     let plain = feed(&mut server, wire, usize::from(*step));
     assert!(plain.is_empty(), "nobody without our keys sends plaintext");
+    greeting(wire, usize::from(*step));
     let name = ServerName::try_from("localhost").expect("a name");
     let mut client = ClientMachine::new(&bed().client, name).expect("a machine");
     client.process(&mut [], &mut Vec::new(), &mut Vec::new()).expect("it begins");
     let plain = feed(&mut client, wire, usize::from(*step));
     assert!(plain.is_empty(), "nobody without our certificate sends plaintext");
+}
+
+/// The first bytes of a client of a listener whose sites differ.
+fn greeting(wire: &[u8], step: usize) {
+    let Bed { server, other, .. } = bed();
+    let settings = ListenerTls::by_name(server.clone(), [("*.example.org", other.clone())]);
+    let (mut greeting, mut given) = (Greeting::new(settings), 0);
+    for piece in wire.chunks(step.max(1)) {
+        given += piece.len();
+        if let Some((_, arrived)) = greeting.take(piece) {
+            assert_eq!(Some(&arrived[..]), wire.get(..given), "nothing is lost or added");
+            return;
+        }
+        assert!(given < MOST, "it waits without an end");
+    }
 }
 
 /// Bytes on a connection whose handshake is complete: true records, with some bits of them changed as the input says,

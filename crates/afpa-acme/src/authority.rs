@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use instant_acme::{
-    Account, AccountBuilder, AuthorizationStatus, ChallengeHandle, ChallengeType,
-    ExternalAccountKey, Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
+    Account, AccountBuilder, AuthorizationHandle, AuthorizationStatus, Authorizations,
+    ChallengeHandle, ChallengeType, ExternalAccountKey, Identifier, NewAccount, NewOrder, Order,
+    OrderStatus, RetryPolicy,
 };
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 
@@ -17,8 +18,9 @@ use crate::settings::{AcmeSettings, ChallengeKind, ExternalAccount};
 use crate::state::StateFolder;
 
 /// How long an authority may take to look at the answers, and to certify.
+const POLLS: Duration = Duration::from_secs(90);
 const PATIENCE: RetryPolicy =
-    RetryPolicy::new().initial_delay(Duration::from_millis(250)).timeout(Duration::from_secs(90));
+    RetryPolicy::new().initial_delay(Duration::from_millis(250)).timeout(POLLS);
 
 /// What an open challenge holds: dropped, the answer is not shown any more.
 enum Answer {
@@ -31,6 +33,8 @@ pub(crate) struct Authority<'s> {
     settings: &'s AcmeSettings,
     challenges: &'s Challenges,
     account: Account,
+    /// How long it may be silent.
+    patience: Duration,
 }
 
 impl<'s> Authority<'s> {
@@ -39,6 +43,7 @@ impl<'s> Authority<'s> {
         settings: &'s AcmeSettings,
         challenges: &'s Challenges,
         state: &StateFolder,
+        patience: Duration,
     ) -> Result<Self, AcmeError> {
         let account = match state.account(&settings.directory)? {
             Some(json) => {
@@ -46,11 +51,11 @@ impl<'s> Authority<'s> {
                     path: state.account_file(&settings.directory),
                     why: error.to_string(),
                 })?;
-                builder(settings)?.from_credentials(known).await?
+                in_time(patience, builder(settings)?.from_credentials(known)).await?
             }
-            None => open_account(settings, state).await?,
+            None => open_account(settings, state, patience).await?,
         };
-        Ok(Self { settings, challenges, account })
+        Ok(Self { settings, challenges, account, patience })
     }
 
     /// Orders a certificate. Returns its key and its chain, in PEM. `replaced` is the one that it follows.
@@ -68,12 +73,12 @@ impl<'s> Authority<'s> {
             }
         };
         let mut order = match replaced.and_then(|facts| facts.identifier.clone()) {
-            Some(before) => match self.account.new_order(&wanted().replaces(before)).await {
+            Some(before) => match self.new_order(&wanted().replaces(before)).await {
                 Ok(order) => order,
                 // An authority without renewal information, or one that knows another successor already.
-                Err(_) => self.account.new_order(&wanted()).await?,
+                Err(_) => self.new_order(&wanted()).await?,
             },
-            None => self.account.new_order(&wanted()).await?,
+            None => self.new_order(&wanted()).await?,
         };
         let mut answers = Vec::new();
         let certified = self.certify(&mut order, &mut answers).await;
@@ -85,23 +90,27 @@ impl<'s> Authority<'s> {
         certified
     }
 
+    async fn new_order(&self, wanted: &NewOrder<'_>) -> Result<Order, AcmeError> {
+        in_time(self.patience, self.account.new_order(wanted)).await
+    }
+
     async fn certify(
         &self,
         order: &mut Order,
         answers: &mut Vec<Answer>,
     ) -> Result<String, AcmeError> {
         self.answer_challenges(order, answers).await?;
-        match order.poll_ready(&PATIENCE).await {
+        match in_time(POLLS + self.patience, order.poll_ready(&PATIENCE)).await {
             Ok(OrderStatus::Ready) => {}
-            Ok(_) => return Err(refused(order).await),
-            Err(instant_acme::Error::Api(problem)) => {
+            Ok(_) => return Err(refused(order, self.patience).await),
+            Err(AcmeError::Authority(instant_acme::Error::Api(problem))) => {
                 tracing::debug!(%problem, "the order is invalid");
-                return Err(refused(order).await);
+                return Err(refused(order, self.patience).await);
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
-        let key = order.finalize().await?;
-        let chain = order.poll_certificate(&PATIENCE).await?;
+        let key = in_time(self.patience, order.finalize()).await?;
+        let chain = in_time(POLLS + self.patience, order.poll_certificate(&PATIENCE)).await?;
         Ok(format!("{key}{chain}"))
     }
 
@@ -116,8 +125,7 @@ impl<'s> Authority<'s> {
             ChallengeKind::Dns01 => (ChallengeType::Dns01, "dns-01"),
         };
         let mut authorizations = order.authorizations();
-        while let Some(authorization) = authorizations.next().await {
-            let mut authorization = authorization?;
+        while let Some(mut authorization) = next(&mut authorizations, self.patience).await? {
             if authorization.status == AuthorizationStatus::Valid {
                 continue;
             }
@@ -126,7 +134,7 @@ impl<'s> Authority<'s> {
                 .challenge(kind.clone())
                 .ok_or(AcmeError::NotOffered { challenge: shown, name })?;
             answers.push(self.answer(&challenge).await?);
-            challenge.set_ready().await?;
+            in_time(self.patience, challenge.set_ready()).await?;
         }
         Ok(())
     }
@@ -156,7 +164,8 @@ impl<'s> Authority<'s> {
 
     /// When the authority would like to be asked for the next one, and for how long that is true; `None`: it does not say.
     pub(crate) async fn window(&self, facts: &Facts) -> Option<(Window, Duration)> {
-        let (info, valid) = self.account.renewal_info(facts.identifier.as_ref()?).await.ok()?;
+        let asked = self.account.renewal_info(facts.identifier.as_ref()?);
+        let (info, valid) = in_time(self.patience, asked).await.ok()?;
         let seconds = |at: time::OffsetDateTime| at.unix_timestamp().max(0) as u64;
         let window = info.suggested_window;
         Some((Window { start: seconds(window.start), end: seconds(window.end) }, valid))
@@ -170,7 +179,31 @@ fn builder(settings: &AcmeSettings) -> Result<AccountBuilder, AcmeError> {
     })
 }
 
-async fn open_account(settings: &AcmeSettings, state: &StateFolder) -> Result<Account, AcmeError> {
+/// An answer of the authority, if it does not take longer than that. Nothing below limits how long it may be silent, and
+/// a connection can be lost without a word: the certificate would never be renewed.
+async fn in_time<A>(
+    patience: Duration,
+    answer: impl Future<Output = Result<A, instant_acme::Error>>,
+) -> Result<A, AcmeError> {
+    match tokio::time::timeout(patience, answer).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(AcmeError::Silent(patience.as_secs())),
+    }
+}
+
+async fn next<'a>(
+    authorizations: &'a mut Authorizations<'_>,
+    patience: Duration,
+) -> Result<Option<AuthorizationHandle<'a>>, AcmeError> {
+    let next = async { authorizations.next().await.transpose() };
+    in_time(patience, next).await
+}
+
+async fn open_account(
+    settings: &AcmeSettings,
+    state: &StateFolder,
+    patience: Duration,
+) -> Result<Account, AcmeError> {
     let contact = settings.email.as_ref().map(|email| format!("mailto:{email}"));
     let contact: Vec<&str> = contact.as_deref().into_iter().collect();
     let external = settings.external_account.as_ref().map(external_key).transpose()?;
@@ -180,8 +213,8 @@ async fn open_account(settings: &AcmeSettings, state: &StateFolder) -> Result<Ac
         only_return_existing: false,
     };
     let directory = settings.directory.clone();
-    let (account, credentials) =
-        builder(settings)?.create(&wanted, directory, external.as_ref()).await?;
+    let opened = builder(settings)?.create(&wanted, directory, external.as_ref());
+    let (account, credentials) = in_time(patience, opened).await?;
     let json = serde_json::to_vec_pretty(&credentials).map_err(instant_acme::Error::from)?;
     state.store_account(&settings.directory, &json)?;
     tracing::info!(directory = settings.directory, "an account was opened");
@@ -210,12 +243,11 @@ fn alpn_certificate(name: &str, digest: &[u8]) -> Result<AlpnCertificate, rcgen:
 }
 
 /// What the authority did not like, name by name.
-async fn refused(order: &mut Order) -> AcmeError {
+async fn refused(order: &mut Order, patience: Duration) -> AcmeError {
     let mut authorizations = order.authorizations();
-    while let Some(authorization) = authorizations.next().await {
-        let Ok(mut authorization) = authorization else { continue };
+    while let Ok(Some(mut authorization)) = next(&mut authorizations, patience).await {
         // What was asked for before the challenge was answered says nothing of it.
-        let _ = authorization.refresh().await;
+        let _ = in_time(patience, authorization.refresh()).await;
         let name = authorization.identifier().to_string();
         let why = authorization.challenges.iter().find_map(|challenge| challenge.error.as_ref());
         if let Some(why) = why {

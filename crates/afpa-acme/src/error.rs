@@ -31,6 +31,9 @@ pub enum AcmeError {
     /// The authority refused, or could not be asked.
     #[error("{0}")]
     Authority(#[from] instant_acme::Error),
+    /// The authority does not answer; seconds that were waited.
+    #[error("the authority has not answered for {0} s")]
+    Silent(u64),
     /// The authority does not offer the challenge.
     #[error("the authority offers no {challenge} for {name}: choose another [acme] challenge")]
     NotOffered {

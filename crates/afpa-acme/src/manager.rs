@@ -25,13 +25,16 @@ pub struct Pace {
     /// How often it looks at the clock. It looks, rather than sleeping until a certificate is due, because a machine
     /// can be suspended and its clock set.
     pub look: Duration,
+    /// How long an authority may be silent before an order is given up.
+    pub patience: Duration,
 }
 
 impl Default for Pace {
     fn default() -> Self {
         let since = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let clock = move || since().map_or(0, |time| time.as_secs());
-        Self { clock: Arc::new(clock), look: Duration::from_secs(20) }
+        let (look, patience) = (Duration::from_secs(20), Duration::from_secs(60));
+        Self { clock: Arc::new(clock), look, patience }
     }
 }
 
@@ -220,9 +223,7 @@ impl Work {
             return;
         }
         let Some(facts) = &wanted.facts else { return };
-        let authority =
-            Authority::connect(&self.settings, &self.shared.challenges, &self.state).await;
-        let answer = match authority {
+        let answer = match self.authority().await {
             Ok(authority) => authority.window(facts).await,
             Err(_) => None,
         };
@@ -255,9 +256,13 @@ impl Work {
         Ok(())
     }
 
+    async fn authority(&self) -> Result<Authority<'_>, AcmeError> {
+        let patience = self.pace.patience;
+        Authority::connect(&self.settings, &self.shared.challenges, &self.state, patience).await
+    }
+
     async fn order_once(&self, wanted: &Wanted) -> Result<String, AcmeError> {
-        let authority =
-            Authority::connect(&self.settings, &self.shared.challenges, &self.state).await?;
+        let authority = self.authority().await?;
         let replaced = wanted.facts.as_ref().filter(|facts| facts.is_for(&wanted.names));
         authority.order(&wanted.names, replaced).await
     }

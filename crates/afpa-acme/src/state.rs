@@ -45,9 +45,7 @@ impl StateFolder {
             return Err(AcmeError::Folder(path.to_owned()));
         }
         if let Some((user, group)) = owner.filter(|_| me == 0) {
-            let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
-            let given = rustix::fs::fchown(&folder, user, group);
-            given.map_err(|error| AcmeError::file(path)(error.into()))?;
+            give(&folder, user, group).map_err(AcmeError::file(path))?;
             give_content(path, &folder, user, group)?;
         }
         Ok(Self { path: path.to_owned() })
@@ -150,23 +148,33 @@ fn open_folder(path: &Path) -> Result<File, AcmeError> {
     Ok(open.map_err(|error| AcmeError::file(path)(error.into()))?.into())
 }
 
-/// Gives the files in the folder to its owner, too: an afpa that stayed root may have made them.
-fn give_content(
-    path: &Path,
-    folder: &File,
-    user: Option<Uid>,
-    group: Option<Gid>,
-) -> Result<(), AcmeError> {
-    use rustix::fs::AtFlags;
-    let entries = fs::read_dir(path).map_err(AcmeError::file(path))?;
-    for entry in
-        entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
-    {
-        let name = entry.file_name();
-        let given = rustix::fs::chownat(folder, &name, user, group, AtFlags::SYMLINK_NOFOLLOW);
-        given.map_err(|error| AcmeError::file(&entry.path())(error.into()))?;
+/// Gives the files in the folder to its owner, too: an afpa that stayed root may have made them. The owner may be an
+/// intruder in a process without privileges, who would like to own a file of root that he has linked here: what has
+/// another name, or is a third user's, is not given.
+fn give_content(path: &Path, folder: &File, user: u32, group: u32) -> Result<(), AcmeError> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    for entry in fs::read_dir(path).map_err(AcmeError::file(path))?.flatten() {
+        // A link, a socket, or what was removed meanwhile: nothing of ours.
+        let Ok(file) = rustix::fs::openat(folder, entry.file_name(), flags, Mode::empty()) else {
+            continue;
+        };
+        let file = File::from(file);
+        let found = file.metadata().map_err(AcmeError::file(&entry.path()))?;
+        if !found.is_file() || found.uid() == user {
+            continue;
+        }
+        if found.nlink() != 1 || found.uid() != rustix::process::geteuid().as_raw() {
+            let why = "it has another name elsewhere, or is somebody else's".to_owned();
+            return Err(AcmeError::Content { path: entry.path(), why });
+        }
+        give(&file, user, group).map_err(AcmeError::file(&entry.path()))?;
     }
     Ok(())
+}
+
+fn give(file: &File, user: u32, group: u32) -> io::Result<()> {
+    Ok(rustix::fs::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?)
 }
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>, AcmeError> {
@@ -236,6 +244,26 @@ mod tests {
         StateFolder::prepare(&path, Some((12345, 12346))).unwrap();
         let stranger = StateFolder::prepare(&path, Some((54321, 54321)));
         assert!(stranger.is_err(), "it belongs to somebody else");
+    }
+
+    #[test]
+    fn a_file_of_root_is_not_given_to_whoever_has_linked_it_there() {
+        if !rustix::process::geteuid().is_root() {
+            return println!("SKIP: not root");
+        }
+        let temporary = tempfile::tempdir().unwrap();
+        let path = temporary.path().join("acme");
+        StateFolder::prepare(&path, Some((12345, 12346))).unwrap();
+        let secret = temporary.path().join("shadow");
+        fs::write(&secret, "root:").unwrap();
+        fs::hard_link(&secret, path.join("a.test.pem")).unwrap();
+        std::os::unix::fs::symlink(&secret, path.join("b.test.pem")).unwrap();
+        let error = StateFolder::prepare(&path, Some((12345, 12346))).unwrap_err().to_string();
+        assert!(error.contains("a.test.pem") && error.contains("another name"), "{error}");
+        assert_eq!(fs::metadata(&secret).unwrap().uid(), 0);
+        fs::remove_file(path.join("a.test.pem")).unwrap();
+        StateFolder::prepare(&path, Some((12345, 12346))).unwrap();
+        assert_eq!(fs::metadata(&secret).unwrap().uid(), 0, "a link is not followed");
     }
 
     #[test]

@@ -330,7 +330,8 @@ impl Behaviour {
 
     /// Whether it depends on more than the path.
     pub(crate) fn has_conditions(&self) -> bool {
-        !(self.if_methods.is_empty() && self.if_headers.is_empty() && self.if_cookies.is_empty())
+        let fields = self.if_headers.is_empty() && self.if_cookies.is_empty();
+        !(self.if_methods.is_empty() && fields && self.if_client_subject.is_none())
     }
 }
 
@@ -347,6 +348,9 @@ fn content_group(extensions: &[String]) -> afpa_router::ContentGroup {
     }
 }
 
+/// What a condition on the client's certificate is called where others have the name of a field.
+const SUBJECT: &str = "subject of the client";
+
 fn conditions(behaviour: &Behaviour) -> Conditions {
     let condition = |source| {
         move |(name, value): &(String, String)| FieldCondition {
@@ -357,7 +361,11 @@ fn conditions(behaviour: &Behaviour) -> Conditions {
     };
     let headers = behaviour.if_headers.iter().map(condition(FieldSource::Field));
     let cookies = behaviour.if_cookies.iter().map(condition(FieldSource::Cookie));
-    Conditions { methods: behaviour.if_methods.clone(), fields: headers.chain(cookies).collect() }
+    let subject =
+        behaviour.if_client_subject.as_ref().map(|value| (SUBJECT.to_owned(), value.clone()));
+    let subject = subject.as_ref().map(condition(FieldSource::Subject));
+    let fields = headers.chain(cookies).chain(subject).collect();
+    Conditions { methods: behaviour.if_methods.clone(), fields }
 }
 
 /// `new` in the place of `prefix`. When both end with a slash, that of the path stays.

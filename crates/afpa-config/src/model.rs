@@ -19,7 +19,7 @@ use crate::http2::Http2;
 use crate::police::Police;
 use crate::settings::Instance;
 use crate::shared_cache::{CacheMode, SharedCache, SiteCache};
-use crate::tls::{CertificateFiles, Tls};
+use crate::tls::{CertificateFiles, ClientCertificates, Tls};
 use crate::units::Listen;
 
 /// A configuration with every value resolved for this machine.
@@ -352,6 +352,10 @@ pub struct SiteSettings {
     pub https_only: bool,
     /// The value of Strict-Transport-Security in answers over TLS; `None`: no such field.
     pub hsts: Option<String>,
+    /// Whether clients that come by TLS show a certificate; `None`: as `[tls]` says.
+    pub client_certificates: Option<ClientCertificates>,
+    /// Who issues these; `None`: as `[tls]` says.
+    pub client_authorities: Option<PathBuf>,
     /// Host names, in lower case, some with a leading `*.`; empty: any.
     pub hosts: Vec<String>,
     /// The document root, absolute.
@@ -463,6 +467,8 @@ pub struct Behaviour {
     pub if_headers: Vec<(String, String)>,
     /// If these cookies fit these patterns.
     pub if_cookies: Vec<(String, String)>,
+    /// If the subject of the client's certificate fits this pattern.
+    pub if_client_subject: Option<String>,
 }
 
 choice! {

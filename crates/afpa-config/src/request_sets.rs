@@ -132,8 +132,9 @@ fn conditions(content: &Content) -> Vec<String> {
     }
     for field in &conditions.fields {
         let what = match field.source {
-            FieldSource::Field => "field",
-            FieldSource::Cookie => "cookie",
+            FieldSource::Field => format!("field {}", field.name),
+            FieldSource::Cookie => format!("cookie {}", field.name),
+            FieldSource::Subject => format!("the {}", field.name),
         };
         let value = match &field.value {
             Pattern::Any => "there".to_owned(),
@@ -142,7 +143,7 @@ fn conditions(content: &Content) -> Vec<String> {
             Pattern::Suffix(text) => format!("\"*{text}\""),
             Pattern::Contains(text) => format!("\"*{text}*\""),
         };
-        words.push(format!("{what} {} is {value}", field.name));
+        words.push(format!("{what} is {value}"));
     }
     words
 }

@@ -1,6 +1,7 @@
 //! Sites with their paths and content groups: every setting with its default and its range.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::select::Affinity;
@@ -37,6 +38,8 @@ impl SiteSettings {
             tls: s.texts("tls", "addresses", Vec::new(), str::parse),
             https_only: s.flag("https_only", false),
             hsts: s.text_or("hsts", "field value", "none", tls::strict_transport),
+            client_certificates: s.choice_or("client_certificates", "tls"),
+            client_authorities: read_client_authorities(&mut s),
             hosts: s.texts("hosts", "host names", Vec::new(), rules::host_pattern),
             root: s.optional_path("root"),
             to: s.text_or("to", "server group or server", "none", rules::destination),
@@ -80,6 +83,11 @@ impl SiteSettings {
         }
         site
     }
+}
+
+fn read_client_authorities(s: &mut Section<'_, '_>) -> Option<PathBuf> {
+    let path = s.path_or("client_authorities", "path, or `tls`", &["tls"], "tls");
+    (path != "tls").then(|| PathBuf::from(path))
 }
 
 fn read_limits(mut s: Section<'_, '_>) -> LimitSettings {
@@ -155,6 +163,7 @@ impl Behaviour {
             if_methods: s.texts("if_methods", "methods", Vec::new(), rules::method),
             if_headers: s.pairs("if_headers", "field names and patterns", rules::condition),
             if_cookies: s.pairs("if_cookies", "cookie names and patterns", rules::condition),
+            if_client_subject: s.text_or("if_client_subject", "pattern", "none", rules::any),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::choice::choice;
 use crate::finding::Location;
 use crate::items::Item;
+use crate::model::SiteSettings;
 use crate::reader::{Reader, Section};
 use crate::rules;
 use crate::settings::Instance;
@@ -102,6 +103,17 @@ impl Tls {
             ),
             key_log: s.optional_path("key_log"),
         }
+    }
+}
+
+impl Tls {
+    /// What a site asks of clients that come by TLS, and whose certificates they may show; `None`: nothing.
+    pub fn clients_of(&self, site: &SiteSettings) -> Option<(ClientCertificates, PathBuf)> {
+        let which = site.client_certificates.unwrap_or(self.client_certificates);
+        let authorities = site.client_authorities.as_ref().or(self.client_authorities.as_ref());
+        authorities
+            .filter(|_| which != ClientCertificates::None && !site.tls.is_empty())
+            .map(|path| (which, path.clone()))
     }
 }
 

@@ -42,9 +42,10 @@ pub fn read_certificate(files: &CertificateFiles) -> Result<Certificate, TlsFile
     let key = read("key", &files.key)?;
     let staple = files.staple.as_deref().map(|path| read("staple", path)).transpose()?;
     Certificate::read(&chain, &key, staple).map_err(|error| {
-        let (name, path) = match error.is_of_key() {
-            true => ("key", &files.key),
-            false => ("chain", &files.chain),
+        let (name, path) = match &files.staple {
+            Some(staple) if error.is_of_staple() => ("staple", staple),
+            _ if error.is_of_key() => ("key", &files.key),
+            _ => ("chain", &files.chain),
         };
         let (cause, remedy) = (error.to_string(), error.remedy().to_owned());
         TlsFileError { key: name, path: path.clone(), cause, remedy, is_denied: false }
@@ -56,12 +57,14 @@ pub fn read_certificate(files: &CertificateFiles) -> Result<Certificate, TlsFile
 /// # Errors
 /// When the file cannot be used.
 pub fn read_authorities(path: &Path) -> Result<Vec<CertificateDer>, TlsFileError> {
-    let key = "client_authorities";
+    let key = AUTHORITIES;
     read_chain(&read(key, path)?).map_err(|error| {
         let (cause, remedy) = (error.to_string(), error.remedy().to_owned());
         TlsFileError { key, path: path.to_owned(), cause, remedy, is_denied: false }
     })
 }
+
+const AUTHORITIES: &str = "client_authorities";
 
 const DENIED: &str = "start as root, then it is read before privileges are dropped; for changes to be taken while afpa runs, give its user the right";
 
@@ -108,13 +111,50 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
         }
     }
     if tls.client_certificates != ClientCertificates::None && tls.client_authorities.is_none() {
-        let location = settings.location("tls", "client_certificates");
-        let cause = "nobody is named who issues the certificates of clients";
-        let remedy = "write client_authorities = \"/etc/afpa/clients.pem\"";
-        findings.push(Finding::error(location, cause, remedy));
+        findings.push(nobody_issues(settings.location("tls", "client_certificates")));
     }
     for site in &config.sites {
         findings.extend(site_consistency(config, settings, site));
+    }
+    findings
+}
+
+fn nobody_issues(location: Location) -> Finding {
+    let cause = "nobody is named who issues the certificates of clients";
+    let remedy = "write client_authorities = \"/etc/afpa/clients.pem\"";
+    Finding::error(location, cause, remedy)
+}
+
+/// What a site demands of its clients.
+fn clients_consistency(config: &Config, settings: &Settings, site: &SiteSettings) -> Vec<Finding> {
+    let location = |key| settings.location_in("site", site.instance, key);
+    let mut findings = Vec::new();
+    let which = site.client_certificates.unwrap_or(config.tls.client_certificates);
+    let asked = config.tls.clients_of(site).is_some();
+    let own = site.client_certificates.is_some_and(|which| which != ClientCertificates::None);
+    if own && !asked && !site.tls.is_empty() {
+        findings.push(nobody_issues(location("client_certificates")));
+    }
+    if asked && which == ClientCertificates::Required && !site.listen.is_empty() && !site.https_only
+    {
+        let cause = "certificates of clients are required, and not of those that come without TLS";
+        let remedy = "write https_only = true, or take the addresses out of `listen`";
+        findings.push(Finding::warning(location("listen"), cause, remedy));
+    }
+    let behaviours = site.paths.iter().flat_map(|path| {
+        let contents = path
+            .contents
+            .iter()
+            .map(|content| ("site.path.content", content.instance, &content.behaviour));
+        std::iter::once(("site.path", path.instance, &path.behaviour)).chain(contents)
+    });
+    for (section, instance, _) in
+        behaviours.filter(|(.., behaviour)| !asked && behaviour.if_client_subject.is_some())
+    {
+        let location = settings.location_in(section, instance, "if_client_subject");
+        let cause = "clients of this site are not asked for a certificate";
+        let remedy = "write client_certificates = \"optional\" under its [[site]]";
+        findings.push(Finding::error(location, cause, remedy));
     }
     findings
 }
@@ -128,7 +168,8 @@ fn site_consistency(config: &Config, settings: &Settings, site: &SiteSettings) -
                       --key, or --domain";
         findings.push(Finding::error(location("tls"), "there is no certificate", remedy));
     }
-    for key in ["https_only", "hsts"] {
+    findings.extend(clients_consistency(config, settings, site));
+    for key in ["https_only", "hsts", "client_certificates", "client_authorities"] {
         if site.tls.is_empty() && settings.differs("site", site.instance, key) {
             let cause = format!("`{key}` of a site without an address in `tls`");
             findings.push(Finding::error(
@@ -175,10 +216,17 @@ pub(crate) fn feasibility(config: &Config, settings: &Settings) -> Vec<Finding> 
             findings.extend(uncovered(config, site, settings, &certificates));
         }
     }
-    if let Some(Err(error)) = config.tls.client_authorities.as_deref().map(read_authorities) {
-        let location = settings.location("tls", error.key);
-        let cause = format!("{}: {}", error.path.display(), error.cause);
-        findings.push(Finding::error(location, cause, error.remedy));
+    let common = config.tls.client_authorities.as_deref();
+    let common = common.map(|path| (path, settings.location("tls", AUTHORITIES)));
+    let of_sites = config.sites.iter().filter_map(|site| {
+        let location = settings.location_in("site", site.instance, AUTHORITIES);
+        site.client_authorities.as_deref().map(|path| (path, location))
+    });
+    for (path, location) in common.into_iter().chain(of_sites) {
+        if let Err(error) = read_authorities(path) {
+            let cause = format!("{}: {}", error.path.display(), error.cause);
+            findings.push(Finding::error(location, cause, error.remedy));
+        }
     }
     findings
 }

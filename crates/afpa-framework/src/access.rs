@@ -34,6 +34,8 @@ pub struct Secured {
     pub protocol: Option<Box<[u8]>>,
     /// The subject of the client's certificate (RFC 4514), which was verified.
     pub subject: Option<Box<str>>,
+    /// Whose certificates the client was asked for, as a digest of theirs; `None`: it was not asked.
+    pub authorities: Option<[u8; 32]>,
 }
 
 /// One answered request, as the access log writes it.

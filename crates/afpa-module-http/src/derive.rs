@@ -229,7 +229,8 @@ impl Module for Http {
         tls.clone_from(&connection.tls);
         let (parsed, peer) = (&request.parsed, connection.client);
         let refused = refusal(global, peer, now);
-        let mut routed = route::route(global, connection.listener, parsed, paths);
+        let asks = (parsed, tls.as_deref());
+        let mut routed = route::route(global, connection.listener, asks, paths);
         if let Some(why) = refused {
             routed.route = Route::Refused(why);
         }
@@ -262,7 +263,7 @@ impl Module for Http {
             && let Some(view) = responses
             && let Some((_, Some(set))) = routed.scope
             && let Some(lookup) =
-                global.shared_request(parsed, (to, set), (peer, connection.tls.is_some(), now))
+                global.shared_request(parsed, (to, set), (peer, tls.as_deref(), now))
         {
             match shared::look_up::look_up(view, keys, lookup) {
                 Found::Bypass => {}

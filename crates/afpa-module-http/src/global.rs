@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use afpa_cache::{Cache, View};
-use afpa_framework::Client;
+use afpa_framework::{Client, Secured};
 use afpa_http::{BodyLength, Method, Request, RequestLimits};
 use afpa_police::Police;
 use afpa_proxy::exchange;
@@ -13,6 +13,7 @@ use afpa_router::{Router, SiteId};
 
 use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
+use crate::remote::Distributed;
 use crate::scope_stats::ScopeTable;
 use crate::shared::look_up::SiteCache;
 use crate::shared::{Responses, StoredResponse};
@@ -133,6 +134,21 @@ impl Global {
             && request.body == BodyLength::None;
         let token = request.target.path().filter(|_| plain)?.strip_prefix(CHALLENGE)?;
         challenges(std::str::from_utf8(token).ok()?)
+    }
+
+    /// Whether a connection may be used for a site, as far as the client's certificate is concerned.
+    #[inline]
+    pub(crate) fn admits(&self, site: SiteId, tls: Option<&Secured>) -> bool {
+        self.sites.get(site.0 as usize).is_none_or(|site| site.admits(tls))
+    }
+
+    /// Whether the server of a request is told who its client is. What it answers is for that client.
+    pub(crate) fn tells_subject(&self, to: &Distributed<'_>, tls: Option<&Secured>) -> bool {
+        let group = self.groups.get(to.group.0 as usize);
+        let site = self.sites.get(to.site.0 as usize);
+        let subject = site.zip(tls).and_then(|(site, tls)| site.subject(tls));
+        subject.is_some()
+            && group.is_some_and(|group| group.settings.request.client_subject.is_some())
     }
 
     /// What Strict-Transport-Security says for a site.

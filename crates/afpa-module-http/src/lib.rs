@@ -46,5 +46,5 @@ pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};
 pub use settings::{Charset, Compression, DocRootSettings, FileHint, FilterRule};
 pub use shared::look_up::SiteCache;
 pub use shared::{CachePolicy, Mode, Purge, QueryRule, Responses, SharedStats, StoredResponse};
-pub use site::Site;
+pub use site::{ClientDemand, Site};
 pub use uncached::{LoadedRequest, Uncached};

@@ -77,12 +77,6 @@ pub(crate) struct Asker<'a> {
     pub(crate) is_last: bool,
 }
 
-impl<'a> Asker<'a> {
-    fn subject(&self) -> Option<&'a str> {
-        self.tls.and_then(|tls| tls.subject.as_deref())
-    }
-}
-
 /// Makes a request ready for a server.
 pub(crate) fn prepare(
     global: &Global,
@@ -105,7 +99,8 @@ pub(crate) fn prepare(
         Some(site) => site.client_of(request, asker.client),
         None => (asker.client, Origin { client: asker.client, ..Origin::default() }),
     };
-    let origin = Origin { secure: asker.tls.is_some(), subject: asker.subject(), ..origin };
+    let subject = site.zip(asker.tls).and_then(|(site, tls)| site.subject(tls));
+    let origin = Origin { secure: asker.tls.is_some(), subject, ..origin };
     let mut head = RequestHead::in_memory(core.pool.text());
     let policy = &settings.request;
     head.write(request, to.path, policy, origin).map_err(NotSent::from)?;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use afpa_framework::Secured;
 use afpa_http::{Method, Request, Status, Target, target};
 use afpa_police::Refusal;
 use afpa_router::{
@@ -65,13 +66,18 @@ pub(crate) struct PathRoom {
 pub(crate) fn route<'m>(
     global: &'m Global,
     listener: ListenerId,
-    request: &'m Request<'_, 'm>,
+    (request, tls): (&'m Request<'_, 'm>, Option<&'m Secured>),
     room: &'m mut PathRoom,
 ) -> Routed<'m> {
-    match &global.router {
-        Some(router) => by_router(global, router, listener, request, room),
+    let mut routed = match &global.router {
+        Some(router) => by_router(global, router, listener, (request, tls), room),
         None => alone(global, request, room),
+    };
+    // Another connection, for this name, would be asked for the certificate that the site demands.
+    if routed.site.is_some_and(|site| !global.admits(site, tls)) {
+        routed.route = Route::Error(Status::MISDIRECTED_REQUEST);
     }
+    routed
 }
 
 /// The route where a router decides.
@@ -80,7 +86,7 @@ fn by_router<'m>(
     global: &'m Global,
     router: &'m Router,
     listener: ListenerId,
-    request: &'m Request<'_, 'm>,
+    (request, tls): (&'m Request<'_, 'm>, Option<&'m Secured>),
     room: &'m mut PathRoom,
 ) -> Routed<'m> {
     let path = match request.target {
@@ -92,7 +98,7 @@ fn by_router<'m>(
         Ok(path) => path,
         Err(error) => return Routed::nowhere(Route::Error(error.status())),
     };
-    let verdict = match router.route(&question(listener, request, path)) {
+    let verdict = match router.route(&question(listener, (request, tls), path)) {
         Ok(verdict) => verdict,
         Err(Unrouted::Misdirected) => {
             return Routed::nowhere(Route::Error(Status::MISDIRECTED_REQUEST));
@@ -163,10 +169,11 @@ fn not_for_files(method: Method<'_>) -> Status {
 /// What the router is asked about a request.
 pub(crate) fn question<'q, 's>(
     listener: ListenerId,
-    request: &'q Request<'s, 'q>,
+    (request, tls): (&'q Request<'s, 'q>, Option<&'q Secured>),
     path: &'q [u8],
-) -> Question<'q, &'q Request<'s, 'q>> {
+) -> Question<'q, (&'q Request<'s, 'q>, Option<&'q str>)> {
+    let subject = tls.and_then(|tls| tls.subject.as_deref());
     let query = request.target.query();
     let (host, method) = (request.host.name(), request.method);
-    Question { listener, host, method, path, query, fields: request }
+    Question { listener, host, method, path, query, fields: (request, subject) }
 }

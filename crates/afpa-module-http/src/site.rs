@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use afpa_framework::{Client, Network};
+use afpa_framework::{Client, Network, Secured};
 use afpa_http::Request;
 use afpa_proxy::forwarded;
 use afpa_proxy::limit::Gate;
@@ -19,9 +19,33 @@ pub struct Site {
     pub forwarded_from: Arc<[Network]>,
     /// The value of Strict-Transport-Security in answers over TLS.
     pub hsts: Option<Arc<str>>,
+    /// What clients have to show on connections of TLS; `None`: they are not asked for a certificate.
+    pub clients: Option<ClientDemand>,
+}
+
+/// What a site demands of its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientDemand {
+    /// Whose certificates they may show, as [`Secured`] has it.
+    pub authorities: [u8; 32],
+    /// Whether they have to show one.
+    pub required: bool,
 }
 
 impl Site {
+    /// Whether a connection may be used for this site: its client was asked for the certificate that the site demands, and
+    /// has shown it. Without TLS nobody can be asked.
+    pub(crate) fn admits(&self, tls: Option<&Secured>) -> bool {
+        let (Some(demand), Some(tls)) = (&self.clients, tls) else { return true };
+        tls.authorities == Some(demand.authorities) && (tls.subject.is_some() || !demand.required)
+    }
+
+    /// The subject of the client, if it was verified as this site wants it.
+    pub(crate) fn subject<'a>(&self, tls: &'a Secured) -> Option<&'a str> {
+        let demand = self.clients.as_ref()?;
+        tls.subject.as_deref().filter(|_| tls.authorities == Some(demand.authorities))
+    }
+
     /// The client of a request that came from `peer`, and what servers are told about it. A trusted
     /// router in front names the client; each router adds the address that it got the request from.
     pub(crate) fn client_of(

@@ -38,6 +38,7 @@ impl Bench {
             gate: Gate::new(LimitSettings::default()),
             forwarded_from: Arc::default(),
             hsts: None,
+            clients: None,
         });
         ours.challenges =
             Some(Arc::new(|token| (token == "known").then(|| Arc::from("known.proof"))));

@@ -1,4 +1,4 @@
-//! Conditions beyond the paper's hierarchy: methods, fields, cookies.
+//! Conditions beyond the paper's hierarchy: methods, fields, cookies, the client's certificate.
 
 use afpa_http::Method;
 
@@ -17,10 +17,10 @@ pub struct Conditions {
     pub fields: Vec<FieldCondition>,
 }
 
-/// A field or cookie that a request must have.
+/// A field, cookie or subject that a request must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldCondition {
-    /// Whether it is a field or a cookie.
+    /// What it is.
     pub source: FieldSource,
     /// The name of the field, in any case; that of a cookie exactly.
     pub name: String,
@@ -28,13 +28,15 @@ pub struct FieldCondition {
     pub value: Pattern,
 }
 
-/// Whether a value is that of a field or of a cookie.
+/// Whose value a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldSource {
     /// The value of a whole field line.
     Field,
     /// A cookie in the Cookie field (RFC 6265 section 5.4).
     Cookie,
+    /// The subject of the client's certificate; the name is only for people.
+    Subject,
 }
 
 /// A text with at most one star at either end.
@@ -107,6 +109,9 @@ impl FieldCondition {
                 cookies(line)
                     .any(|(name, value)| name == self.name.as_bytes() && self.value.fits(value))
             }),
+            FieldSource::Subject => {
+                fields.subject().is_some_and(|subject| self.value.fits(subject.as_bytes()))
+            }
         }
     }
 }

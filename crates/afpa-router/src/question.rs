@@ -25,11 +25,27 @@ pub struct Question<'q, F> {
 pub trait Fields {
     /// Whether the value of any line called `name` (in any case) passes `test`.
     fn any(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool;
+
+    /// The subject of the client's certificate (RFC 4514), if it has shown one.
+    fn subject(&self) -> Option<&str> {
+        None
+    }
 }
 
 impl Fields for &Request<'_, '_> {
     fn any(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         self.fields().any(|(line, value)| line.eq_ignore_ascii_case(name) && test(value))
+    }
+}
+
+/// With the subject of the client's certificate.
+impl<F: Fields> Fields for (F, Option<&str>) {
+    fn any(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.0.any(name, test)
+    }
+
+    fn subject(&self) -> Option<&str> {
+        self.1
     }
 }
 

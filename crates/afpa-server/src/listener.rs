@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use afpa_framework::{Address, Client, Network};
-use afpa_tls::ServerTls;
+use afpa_tls::ListenerTls;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 /// Listening sockets for one address: one per worker for TCP (`SO_REUSEPORT` lets the kernel
@@ -37,7 +37,7 @@ pub struct ListenerSettings {
     /// header is an invalid request.
     pub proxy_from: Arc<[Network]>,
     /// Connections begin with a handshake of TLS, with these settings.
-    pub tls: Option<ServerTls>,
+    pub tls: Option<ListenerTls>,
     /// Whether clients may begin with the preface of HTTP/2.
     pub http2: bool,
 }

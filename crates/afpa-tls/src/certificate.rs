@@ -38,12 +38,20 @@ pub enum CertificateError {
     /// The key belongs to a later certificate of the file.
     #[error("its private key fits certificate {0}, not the first one")]
     Order(usize),
+    /// What should be stapled is no response of OCSP, or one that refuses.
+    #[error("it is no response of OCSP in DER that says `successful`")]
+    Staple,
 }
 
 impl CertificateError {
     /// Whether the file of the key is at fault, not that of the certificates.
     pub fn is_of_key(&self) -> bool {
         matches!(self, Self::NoKey | Self::EncryptedKey | Self::UnusableKey(_) | Self::Mismatch)
+    }
+
+    /// Whether the file of the staple is at fault.
+    pub fn is_of_staple(&self) -> bool {
+        matches!(self, Self::Staple)
     }
 
     /// What to do about it.
@@ -61,6 +69,9 @@ impl CertificateError {
             Self::Mismatch => "name the key that the certificate was requested with",
             Self::Order(_) => {
                 "put the server's own certificate first, then those that lead to the authority"
+            }
+            Self::Staple => {
+                "openssl ocsp -respout FILE writes one, if the authority has a responder"
             }
         }
     }
@@ -114,6 +125,9 @@ impl Certificate {
         let key = any_supported_type(&key)
             .map_err(|error| CertificateError::UnusableKey(error.to_string()))?;
         let mut certified = CertifiedKey::new(chain, key);
+        if staple.as_deref().is_some_and(|staple| !is_success(staple)) {
+            return Err(CertificateError::Staple);
+        }
         certified.ocsp = staple;
         if certified.keys_match() == Err(InconsistentKeys::KeyMismatch.into()) {
             return Err(whose(certified));
@@ -240,6 +254,21 @@ fn parse<'d>(
         Ok((_, certificate)) => Ok(certificate),
         Err(error) => Err(CertificateError::Malformed(at + 1, error.to_string())),
     }
+}
+
+/// Whether these bytes are `OCSPResponse { responseStatus successful, … }` from their first to their last (RFC 6960
+/// section 4.2.1). Who has signed it is the client's affair.
+fn is_success(staple: &[u8]) -> bool {
+    let (tag, rest) = match staple {
+        [tag, length, rest @ ..] if *length < 0x80 => (tag, (usize::from(*length), rest)),
+        [tag, 0x81, length, rest @ ..] => (tag, (usize::from(*length), rest)),
+        [tag, 0x82, high, low, rest @ ..] => {
+            (tag, (usize::from(u16::from_be_bytes([*high, *low])), rest))
+        }
+        _ => return false,
+    };
+    let (length, content) = rest;
+    *tag == 0x30 && content.len() == length && content.starts_with(&[0x0a, 1, 0, 0xa0])
 }
 
 fn read_address(bytes: &[u8]) -> Option<IpAddr> {

@@ -2,8 +2,10 @@
 //!
 //! * [`machine`]: one connection of either side, between ciphertext and plaintext; the only file that knows how
 //!   rustls moves records;
+//! * `sealing`: keys for sending that rustls and the machine share, so that records are sealed where they lie;
 //! * [`certificate`]: what is read from PEM files, and what is wrong with it;
 //! * [`resolver`]: which certificate a client gets, by the name that it asks for;
+//! * [`greeting`]: which of a listener's settings a client gets, by the name that it asks for;
 //! * [`profile`]: Mozilla's profiles: versions, cipher suites, groups;
 //! * [`tickets`]: keys of session tickets, which rotate and may be shared between machines;
 //! * [`server`], [`client`]: the settings of the two sides, made into what the machine needs.
@@ -14,9 +16,11 @@
 pub mod certificate;
 pub mod client;
 mod failure;
+pub mod greeting;
 pub mod machine;
 pub mod profile;
 pub mod resolver;
+mod sealing;
 pub mod server;
 pub mod tickets;
 
@@ -26,8 +30,9 @@ mod testing;
 pub use certificate::{Certificate, CertificateError};
 pub use client::{ClientSettings, ClientTls, Verify};
 pub use failure::{Failure, Reason};
+pub use greeting::{Greeting, ListenerTls};
 pub use machine::{ClientMachine, Facts, Progress, ServerMachine};
 pub use profile::Profile;
 pub use resolver::{Certificates, ChallengeCertificates};
-pub use server::{ClientAuthorities, ServerSettings, ServerTls, SettingsError};
+pub use server::{AuthoritiesId, ClientAuthorities, ServerSettings, ServerTls, SettingsError};
 pub use tickets::{TicketFileError, TicketKeys};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rustls::client::UnbufferedClientConnection;
 pub use rustls::pki_types::ServerName;
+use rustls::pki_types::UnixTime;
 
 /// A certificate in DER.
 pub type CertificateDer = rustls::pki_types::CertificateDer<'static>;
@@ -20,7 +21,12 @@ use rustls::{CommonState, Error, HandshakeKind, InvalidMessage, ProtocolVersion}
 
 use crate::client::ClientTls;
 use crate::failure::Failure;
-use crate::server::ServerTls;
+pub use crate::sealing::{HEAD, TAIL};
+use crate::server::{AuthoritiesId, ServerTls};
+
+mod sealer;
+
+use sealer::{Sealer, turn};
 
 /// The longest plaintext of one record (RFC 8446, section 5.1).
 pub const RECORD: usize = 16 * 1024;
@@ -51,6 +57,7 @@ pub struct Machine<S> {
     peer_closed: bool,
     /// How the connection has failed. rustls is not asked again then.
     failed: Option<Failure>,
+    sealer: Sealer,
 }
 
 /// What has become of ciphertext.
@@ -75,6 +82,8 @@ pub struct Facts {
     pub protocol: Option<Box<[u8]>>,
     /// The subject of the peer's certificate, as RFC 4514 writes it.
     pub peer: Option<Box<str>>,
+    /// Whose certificates the client was asked for, if it was.
+    pub authorities: Option<AuthoritiesId>,
 }
 
 /// What both sides of a connection have.
@@ -120,7 +129,26 @@ impl ServerMachine {
     /// When the settings cannot be used for any connection.
     pub fn new(tls: &ServerTls) -> Result<Self, Failure> {
         let side = UnbufferedServerConnection::new(Arc::clone(tls.config()))?;
-        Ok(Self { side, kept: Vec::new(), peer_closed: false, failed: None })
+        Ok(Self::begin(side))
+    }
+
+    /// What was agreed, at the end of the handshake. A session carries the certificate that its client has shown once,
+    /// so that is looked at again when the session is resumed.
+    ///
+    /// # Errors
+    /// When that certificate is not valid any more, or the handshake is not complete.
+    pub fn agreed(&self, tls: &ServerTls) -> Result<Facts, Failure> {
+        self.agreed_at(tls, UnixTime::now())
+    }
+
+    fn agreed_at(&self, tls: &ServerTls, now: UnixTime) -> Result<Facts, Failure> {
+        let facts = self.facts().ok_or(Error::HandshakeNotComplete)?;
+        if facts.resumed
+            && let Some(chain) = self.side.common().peer_certificates()
+        {
+            tls.verify(chain, now)?;
+        }
+        Ok(Facts { authorities: tls.authorities(), ..facts })
     }
 }
 
@@ -131,16 +159,21 @@ impl ClientMachine {
     /// When the settings cannot be used for any connection.
     pub fn new(tls: &ClientTls, name: ServerName<'static>) -> Result<Self, Failure> {
         let side = UnbufferedClientConnection::new(Arc::clone(tls.config()), name)?;
-        Ok(Self { side, kept: Vec::new(), peer_closed: false, failed: None })
+        Ok(Self::begin(side))
     }
 }
 
 impl<S: Side> Machine<S> {
+    fn begin(side: S) -> Self {
+        let (peer_closed, failed, sealer) = (false, None, Sealer::default());
+        Self { side, kept: Vec::new(), peer_closed, failed, sealer }
+    }
+
     /// Takes ciphertext, and appends what was in it to `plain`, and what the peer is to be sent to `out`. The bytes
     /// are decrypted where they are. A client begins with none.
     ///
     /// # Errors
-    /// The connection is over. `out` ends with the alert that tells the peer why.
+    /// The connection is over. `out` ends with the alert that tells the peer why, if there is one for it.
     pub fn process(
         &mut self,
         arrived: &mut [u8],
@@ -166,11 +199,11 @@ impl<S: Side> Machine<S> {
             let mut all = std::mem::take(&mut self.kept);
             all.extend_from_slice(arrived);
             let consumed = self.step(&mut all, plain, out)?;
-            // An idle connection keeps no buffer.
-            if consumed < all.len() {
-                all.drain(..consumed);
-                self.kept = all;
-            }
+            // An idle connection keeps no more than what is not complete, whatever has arrived with it.
+            self.kept = match consumed.min(all.len()) {
+                0 => all,
+                consumed => all.split_off(consumed),
+            };
         }
         if self.kept.len() > MOST_KEPT {
             return Err(Error::InvalidMessage(InvalidMessage::HandshakePayloadTooLarge).into());
@@ -189,7 +222,8 @@ impl<S: Side> Machine<S> {
         let mut consumed = 0;
         loop {
             let rest = input.get_mut(consumed..).unwrap_or_default();
-            let UnbufferedStatus { mut discard, state } = self.side.process(rest);
+            let UnbufferedStatus { mut discard, state } =
+                turn(&mut self.side, &mut self.sealer, rest);
             let mut waits = false;
             match state {
                 Err(error) => {
@@ -236,6 +270,9 @@ impl<S: Side> Machine<S> {
     /// The connection cannot send: its handshake is not complete, it was closed, or its keys are used up.
     pub fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Closed> {
         let records = plain.len().div_ceil(RECORD);
+        if self.seals(records, out)? {
+            return plain.chunks(RECORD).try_for_each(|content| self.seal_to(content, out));
+        }
         let room = plain.len() + records * OVERHEAD;
         self.write(|traffic| {
             append(out, room, |room| match traffic.encrypt(plain, room) {
@@ -243,7 +280,9 @@ impl<S: Side> Machine<S> {
                 Err(EncryptError::EncryptExhausted) => Err(None),
                 Ok(n) => Ok(n),
             })
-        })
+        })?;
+        self.sealer.rustls_has_sealed();
+        Ok(())
     }
 
     /// Appends the alert to `out` that says that nothing more will be sent (close_notify).
@@ -283,7 +322,7 @@ impl<S: Side> Machine<S> {
             return Err(Closed);
         }
         // Nothing is left to be processed: what is kept only has to be there.
-        match self.side.process(&mut self.kept).state {
+        match turn(&mut self.side, &mut self.sealer, &mut self.kept).state {
             Ok(ConnectionState::WriteTraffic(mut traffic)) => {
                 write(&mut traffic).then_some(()).ok_or(Closed)
             }
@@ -341,6 +380,7 @@ fn facts(common: &CommonState) -> Option<Facts> {
         resumed: common.handshake_kind()? == HandshakeKind::Resumed,
         protocol: common.alpn_protocol().map(Into::into),
         peer: peer.and_then(|peer| crate::certificate::subject(peer)).map(Into::into),
+        authorities: None,
     })
 }
 

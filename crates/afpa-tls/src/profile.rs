@@ -8,6 +8,8 @@ use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::version::{TLS12, TLS13};
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
+use crate::sealing;
+
 /// A profile by its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
@@ -34,12 +36,6 @@ pub const CIPHERS: [&str; 9] = [
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
 ];
 
-const MODERN: [SupportedCipherSuite; 3] = [
-    suite::TLS13_AES_128_GCM_SHA256,
-    suite::TLS13_AES_256_GCM_SHA384,
-    suite::TLS13_CHACHA20_POLY1305_SHA256,
-];
-
 const OLDER: [SupportedCipherSuite; 6] = [
     suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
     suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
@@ -62,7 +58,7 @@ impl Profile {
 
     /// Cipher suites, and groups: X25519MLKEM768 first if `post_quantum` (draft-ietf-tls-ecdhe-mlkem).
     pub(crate) fn provider(self, post_quantum: bool) -> CryptoProvider {
-        let mut cipher_suites = MODERN.to_vec();
+        let mut cipher_suites = sealing::suites();
         if self != Self::Modern {
             cipher_suites.extend(OLDER);
         }

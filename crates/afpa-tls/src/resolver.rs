@@ -79,8 +79,9 @@ impl Certificates {
     }
 }
 
+/// An authority offers nothing else (RFC 8737 section 4).
 fn asks_for_challenge(hello: &ClientHello<'_>) -> bool {
-    hello.alpn().is_some_and(|mut offered| offered.any(|protocol| protocol == CHALLENGE))
+    hello.alpn().is_some_and(|offered| offered.eq([CHALLENGE]))
 }
 
 fn has(certificate: &Certificate, name: &str) -> bool {

@@ -4,7 +4,8 @@ use std::fmt;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustls::pki_types::CertificateDer;
+use aws_lc_rs::digest::{SHA256, digest};
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{KeyLog, RootCertStore, ServerConfig};
@@ -23,7 +24,7 @@ pub struct ServerSettings {
     pub post_quantum: bool,
     /// What is offered by ALPN, the best first. A client that offers none gets none.
     pub protocols: Vec<Vec<u8>>,
-    /// Tickets sent with each full handshake of TLS 1.3.
+    /// Tickets sent with each full handshake of TLS 1.3; 0: sessions of no version are resumed.
     pub tickets: usize,
     /// Who issues the certificates of clients; `None`: clients are not asked for any.
     pub clients: Option<ClientAuthorities>,
@@ -40,6 +41,25 @@ pub struct ClientAuthorities {
     pub required: bool,
 }
 
+/// Which authorities the certificate of a client may come from: a digest of all of theirs, so that it is the same after
+/// a reload, and whichever site demands it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuthoritiesId(pub [u8; 32]);
+
+impl ClientAuthorities {
+    /// The same for the same certificates in the same order.
+    pub fn id(&self) -> AuthoritiesId {
+        let mut all = Vec::new();
+        for root in &self.roots {
+            all.extend_from_slice(&(root.len() as u64).to_be_bytes());
+            all.extend_from_slice(root);
+        }
+        let mut id = [0; 32];
+        id.copy_from_slice(digest(&SHA256, &all).as_ref());
+        AuthoritiesId(id)
+    }
+}
+
 /// Why settings cannot be used.
 #[derive(Debug, Error)]
 #[error("{0}")]
@@ -53,7 +73,11 @@ impl From<String> for SettingsError {
 
 /// What the connections of a listener have in common.
 #[derive(Clone)]
-pub struct ServerTls(Arc<ServerConfig>);
+pub struct ServerTls {
+    config: Arc<ServerConfig>,
+    /// Who looks at the certificates of clients; `None`: they are not asked for any.
+    clients: Option<(AuthoritiesId, Arc<dyn ClientCertVerifier>)>,
+}
 
 impl ServerTls {
     /// Puts settings, certificates and ticket keys together. Certificates and keys may be replaced later.
@@ -70,13 +94,21 @@ impl ServerTls {
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(settings.profile.versions())
             .map_err(wrong)?;
-        let builder = match &settings.clients {
+        let clients = settings
+            .clients
+            .as_ref()
+            .map(|clients| verifier(clients, provider).map(|verifier| (clients.id(), verifier)));
+        let clients = clients.transpose()?;
+        let builder = match &clients {
             None => builder.with_no_client_auth(),
-            Some(clients) => builder.with_client_cert_verifier(verifier(clients, provider)?),
+            Some((_, verifier)) => builder.with_client_cert_verifier(Arc::clone(verifier)),
         };
         let mut config = builder.with_cert_resolver(Arc::<Certificates>::clone(certificates));
         config.alpn_protocols.clone_from(&settings.protocols);
-        config.ticketer = tickets.for_context(&context(settings.clients.as_ref()));
+        // Tickets of TLS 1.2 have no count of their own: whoever wants none wants none of them either.
+        if settings.tickets > 0 {
+            config.ticketer = tickets.for_context(&context(settings.clients.as_ref()));
+        }
         // Tickets alone: a store of sessions would be a lock that all workers share.
         config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
         config.send_tls13_tickets = settings.tickets;
@@ -85,11 +117,28 @@ impl ServerTls {
         if let Some(log) = &settings.key_log {
             config.key_log = Arc::new(log.clone());
         }
-        Ok(Self(Arc::new(config)))
+        Ok(Self { config: Arc::new(config), clients })
     }
 
     pub(crate) fn config(&self) -> &Arc<ServerConfig> {
-        &self.0
+        &self.config
+    }
+
+    /// Whose certificates clients are asked for; `None`: they are not.
+    pub(crate) fn authorities(&self) -> Option<AuthoritiesId> {
+        self.clients.as_ref().map(|(id, _)| *id)
+    }
+
+    /// Whether the certificate of a client is valid at this moment, as in a handshake.
+    pub(crate) fn verify(
+        &self,
+        chain: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), rustls::Error> {
+        let (Some((_, verifier)), Some((own, rest))) = (&self.clients, chain.split_first()) else {
+            return Ok(());
+        };
+        verifier.verify_client_cert(own, rest, now).map(|_| ())
     }
 }
 
@@ -101,7 +150,7 @@ impl fmt::Debug for ServerTls {
 
 impl PartialEq for ServerTls {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.config, &other.config)
     }
 }
 
@@ -130,12 +179,7 @@ pub(crate) fn read_roots(
 /// What a listener demands of its clients, for [`TicketKeys::for_context`].
 fn context(clients: Option<&ClientAuthorities>) -> Vec<u8> {
     let Some(clients) = clients else { return Vec::new() };
-    let mut context = vec![1, u8::from(clients.required)];
-    for root in &clients.roots {
-        context.extend_from_slice(&(root.len() as u64).to_be_bytes());
-        context.extend_from_slice(root);
-    }
-    context
+    [&[1, u8::from(clients.required)][..], &clients.id().0].concat()
 }
 
 /// Writes the secrets of connections in the format of NSS (`SSLKEYLOGFILE`), for programs that decrypt a recording.

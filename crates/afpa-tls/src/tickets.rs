@@ -1,14 +1,18 @@
 //! Session tickets (RFC 5077, RFC 8446 section 4.6.1), whose keys rotate, and may be shared between machines.
 //!
 //! ```text
-//! ticket:  name of the key (8) | salt (16) | AES-256-GCM(state) | tag (16)
+//! ticket:  name of the key (8) | salt (16) | AES-256-GCM(last second (8) | state) | tag (16)
 //! ```
+//!
+//! A ticket says itself until when it is good, in seconds since the Unix epoch: keys that machines share may stay for
+//! years, and the sessions that they open must not (RFC 8446 section 4.6.1: seven days).
 //!
 //! Each ticket has a key of its own, HKDF-SHA256(key, salt, context), so that no count of tickets wears a key out. The
 //! context is what the listener demands of clients: a session that began without a certificate is not resumed where
 //! one is required.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -23,6 +27,7 @@ const KEY: usize = 32;
 const NAME: usize = 8;
 const SALT: usize = 16;
 const TAG: usize = 16;
+const TIME: usize = 8;
 
 /// Keys that rotate are kept so long that a ticket of any of them has expired before.
 const KEPT: usize = 2;
@@ -64,8 +69,8 @@ impl std::fmt::Debug for TicketKeys {
 }
 
 impl TicketKeys {
-    /// Makes a new first key; the one before the last is dropped. `lifetime`: seconds between two calls, so that tickets
-    /// are good for that long at least. Without random numbers the keys stay as they are.
+    /// Makes a new first key; the one before the last is dropped. `lifetime`: seconds between two calls, and for which
+    /// tickets are good. Without random numbers the keys stay as they are.
     pub fn rotate(&self, lifetime: u32) {
         let mut secret = [0; KEY];
         if rand::fill(&mut secret).is_err() {
@@ -78,7 +83,7 @@ impl TicketKeys {
     }
 
     /// Takes the keys of a file: 64 hexadecimal digits a line; the first makes tickets. Machines that share the file
-    /// resume each other's sessions.
+    /// resume each other's sessions. `lifetime`: seconds for which tickets are good.
     ///
     /// # Errors
     /// With the line; the keys stay as they are.
@@ -163,14 +168,30 @@ impl ProducesTickets for Context {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.seal(plain, now()?)
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        self.open(ticket, now()?)
+    }
+}
+
+/// Seconds since the Unix epoch. Without a clock there are no tickets.
+fn now() -> Option<u64> {
+    SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|time| time.as_secs())
+}
+
+impl Context {
+    fn seal(&self, plain: &[u8], now: u64) -> Option<Vec<u8>> {
         let keys = self.keys.keys.load();
         let key = keys.list.first()?;
         let mut salt = [0; SALT];
         rand::fill(&mut salt).ok()?;
-        let mut ticket = Vec::with_capacity(NAME + SALT + plain.len() + TAG);
+        let mut ticket = Vec::with_capacity(NAME + SALT + TIME + plain.len() + TAG);
         ticket.extend_from_slice(&key.name);
         ticket.extend_from_slice(&salt);
-        let mut state = plain.to_vec();
+        let last = now.saturating_add(u64::from(keys.lifetime));
+        let mut state = [&last.to_be_bytes(), plain].concat();
         // A key of one ticket needs no other nonce.
         let nonce = Nonce::assume_unique_for_key([0; 12]);
         let sealing = key.derive(&salt, &self.context)?;
@@ -179,7 +200,7 @@ impl ProducesTickets for Context {
         Some(ticket)
     }
 
-    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+    fn open(&self, ticket: &[u8], now: u64) -> Option<Vec<u8>> {
         let (name, rest) = ticket.split_at_checked(NAME)?;
         let (salt, sealed) = rest.split_at_checked(SALT)?;
         let keys = self.keys.keys.load();
@@ -187,9 +208,9 @@ impl ProducesTickets for Context {
         let mut state = sealed.to_vec();
         let nonce = Nonce::assume_unique_for_key([0; 12]);
         let opening = key.derive(salt, &self.context)?;
-        let length = opening.open_in_place(nonce, Aad::from(key.name), &mut state).ok()?.len();
-        state.truncate(length);
-        Some(state)
+        let state = opening.open_in_place(nonce, Aad::from(key.name), &mut state).ok()?;
+        let (last, state) = state.split_first_chunk::<TIME>()?;
+        (now <= u64::from_be_bytes(*last)).then(|| state.to_vec())
     }
 }
 
@@ -226,6 +247,21 @@ mod tests {
             assert_eq!(tickets.decrypt(&changed), None, "byte {at}");
             assert_eq!(tickets.decrypt(&ticket[..at]), None, "{at} bytes");
         }
+    }
+
+    #[test]
+    fn a_ticket_of_a_key_that_stays_ends_with_its_lifetime() {
+        let keys = Arc::new(TicketKeys::default());
+        keys.share(&"0f".repeat(32), 3600).unwrap();
+        let context = Context { keys: Arc::clone(&keys), context: [][..].into() };
+        let ticket = context.seal(b"state", 1_000_000).unwrap();
+        assert_eq!(context.open(&ticket, 1_003_600).as_deref(), Some(&b"state"[..]));
+        assert_eq!(context.open(&ticket, 1_003_601), None);
+        // A machine whose clock is behind opens it, too.
+        assert!(context.open(&ticket, 999_000).is_some());
+        keys.share(&"0f".repeat(32), u32::MAX).unwrap();
+        assert_eq!(context.open(&ticket, 1_003_601), None, "it was made for an hour");
+        assert!(context.seal(b"state", u64::MAX).is_some());
     }
 
     #[test]

@@ -28,6 +28,8 @@ struct Bed {
     at: SocketAddr,
     /// Seconds by which the clock is ahead.
     ahead: Arc<AtomicU64>,
+    /// How long the authority may be silent.
+    patience: Duration,
 }
 
 impl Bed {
@@ -42,7 +44,7 @@ impl Bed {
             }
         });
         let folder = tempfile::tempdir().expect("a folder");
-        Self { folder, challenges, at, ahead: Arc::default() }
+        Self { folder, challenges, at, ahead: Arc::default(), patience: ORDER }
     }
 
     fn authority(&self) -> Option<Pebble> {
@@ -72,6 +74,7 @@ impl Bed {
         let pace = Pace {
             clock: Arc::new(move || now() + ahead.load(Ordering::Relaxed)),
             look: Duration::from_millis(50),
+            patience: self.patience,
         };
         let shared = Shared { challenges: self.challenges.clone(), statuses: Statuses::default() };
         Manager::start(settings, state, shared, pace).expect("started")
@@ -183,6 +186,25 @@ fn an_authority_that_is_down_costs_nothing_but_a_warning() {
     let status = only(&manager);
     assert_eq!((status.failures, status.error), (0, None));
     assert_ne!(bed.chain("a.test"), first);
+}
+
+#[test]
+fn an_authority_that_says_nothing_is_asked_again() {
+    let bed = Bed { patience: Duration::from_millis(200), ..Bed::new() };
+    let silent = TcpListener::bind(free_address()).expect("bound");
+    let directory = format!("https://{}/directory", silent.local_addr().expect("an address"));
+    let certificates = vec![vec!["a.test".to_owned()], vec!["b.test".to_owned()]];
+    let settings = AcmeSettings { directory, certificates, ..AcmeSettings::new(bed.state()) };
+    let manager = bed.start(settings);
+    for failures in 1..=3 {
+        eventually_within(ORDER, "both were given up", || {
+            manager.statuses().len() == 2
+                && manager.statuses().iter().all(|status| status.failures == failures)
+        });
+        bed.wait(3600);
+    }
+    let error = only(&manager).error.expect("an error");
+    assert!(error.contains("not answered"), "{error}");
 }
 
 #[test]

@@ -177,3 +177,31 @@ fn certificates_of_clients_are_demanded_and_logged() {
         assert!(!server.curl(&authority, &["--cert", &chain, "--key", &key, &url]).0, "{which}");
     }
 }
+
+#[test]
+fn a_staple_is_sent_to_those_who_ask_and_a_new_one_is_taken() {
+    let (tree, authority) = (site(), Authority::new());
+    let files = authority.issue("first", &["localhost"]);
+    let staple = authority.staple("first", &files);
+    let section = format!("{}staple = \"{}\"\n", files.section(), staple.display());
+    let sections = format!("[tls]\nreread = \"100ms\"\n{section}");
+    let server = TlsServer::with(&authority, tree.path(), Plan { sections, ..Plan::default() });
+    for version in ["-tls1_2", "-tls1_3"] {
+        let said = server.openssl(&authority, &[version, "-status"], "");
+        assert!(said.contains("OCSP Response Status: successful"), "{said}");
+        assert!(said.contains("Cert Status: good"), "{said}");
+        assert!(!server.openssl(&authority, &[version], "").contains("OCSP Response"), "not asked");
+    }
+    fs::write(&staple, "<html>the responder is down</html>").expect("written");
+    eventually("it is told", || server.server.log().contains("no response of OCSP"));
+    let said = server.openssl(&authority, &["-status"], "");
+    assert!(said.contains("Cert Status: good"), "the one before stays: {said}");
+    let this =
+        |said: &str| said.lines().find(|line| line.contains("This Update")).map(str::to_owned);
+    let before = this(&said).expect("a time");
+    eventually("the next one is sent", || {
+        authority.staple("first", &files);
+        let said = server.openssl(&authority, &["-status"], "");
+        this(&said).is_some_and(|now| now != before)
+    });
+}

@@ -1,9 +1,10 @@
 //! Clients of several makers.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use afpa_testkit::{skip, tree::patterned};
-use afpa_tests::tls::{Authority, TlsServer};
+use afpa_testkit::{eventually, skip, tree::patterned};
+use afpa_tests::tls::{Authority, Plan, TlsServer};
 
 use crate::site;
 
@@ -44,6 +45,29 @@ fn openssl_says_what_was_agreed_and_resumes() {
         assert!(said.contains("Reused, TLSv1.") && said.contains("hello"), "{said}");
     }
     assert_eq!(server.number("/tls/resumed"), 2);
+}
+
+#[test]
+fn every_cipher_suite_of_version_13_carries_files_of_every_length() {
+    let (tree, authority) = (site(), Authority::new());
+    let server = TlsServer::start(&authority, tree.path());
+    for suite in
+        ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"]
+    {
+        let url = server.url("");
+        let files = [("hello.txt", b"hello".to_vec()), ("large.bin", patterned(10_000_000))];
+        for (name, content) in files {
+            let (path, protocol) = (format!("{url}/{name}"), ["--http1.1", "--http2"]);
+            for protocol in protocol {
+                let arguments = [protocol, "--tls13-ciphers", suite, &path];
+                let (whole, got) = server.curl(&authority, &arguments);
+                assert!(whole && got == content, "{suite} {name} {protocol}: {}", got.len());
+            }
+        }
+    }
+    for suite in ["AES_128_GCM_SHA256", "AES_256_GCM_SHA384", "CHACHA20_POLY1305_SHA256"] {
+        assert_eq!(server.number(&format!("/tls/ciphers/TLS13_{suite}")), 4, "{suite}");
+    }
 }
 
 #[test]
@@ -109,4 +133,43 @@ fn gnutls_gets_what_it_asks_for() {
     let output = Command::new("sh").args(["-c", &script]).output().expect("a shell");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("hello"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn secrets_are_written_only_where_a_setting_says_so_and_as_the_client_has_them() {
+    let (tree, authority) = (site(), Authority::new());
+    let (mine, theirs) = (authority.folder().join("mine"), authority.folder().join("theirs"));
+    let sections = format!("[tls]\nkey_log = \"{}\"\n", theirs.display());
+    let plan = Plan { sections, ..Plan::default() };
+    let server = TlsServer::with(&authority, tree.path(), plan);
+    assert!(server.server.log().contains("the secrets of connections are written down"));
+    for version in ["-tls1_2", "-tls1_3"] {
+        let log = mine.to_str().expect("a path");
+        server.openssl(&authority, &[version, "-keylogfile", log], "");
+    }
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let known = read(&mine);
+    for label in ["CLIENT_RANDOM ", "CLIENT_TRAFFIC_SECRET_0 ", "SERVER_HANDSHAKE_TRAFFIC_SECRET "]
+    {
+        let line = known.lines().find(|line| line.starts_with(label));
+        let line = line.unwrap_or_else(|| panic!("{label}: {known}"));
+        eventually("both sides have it", || read(&theirs).lines().any(|other| other == line));
+    }
+    let mode = std::fs::metadata(&theirs).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let log = server.server.log();
+    for line in known.lines().filter(|line| !line.starts_with('#')) {
+        let secret = line.rsplit(' ').next().unwrap_or_default();
+        assert!(!log.contains(secret), "a secret is in the log");
+    }
+
+    // The variable of browsers does nothing here.
+    let other = authority.folder().join("other");
+    let variable = other.clone();
+    let launch = Box::new(move |launch: &mut afpa_testkit::Launch| {
+        launch.env("SSLKEYLOGFILE", &variable);
+    });
+    let server = TlsServer::with(&authority, tree.path(), Plan { launch, ..Plan::default() });
+    assert!(server.curl(&authority, &[&server.url("/hello.txt")]).0);
+    assert!(!other.exists());
 }

@@ -3,6 +3,7 @@
 mod certificates;
 mod clients;
 mod content;
+mod demands;
 mod handshakes;
 mod servers;
 mod sites;

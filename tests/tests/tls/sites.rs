@@ -45,7 +45,7 @@ fn requests_without_tls_are_redirected_and_answers_over_tls_say_so() {
 #[test]
 fn servers_behind_are_told_the_scheme_and_their_answers_get_the_field() {
     let (tree, authority) = (site(), Authority::new());
-    let site = format!("to = \"{}\"\ncached = [\"txt\"]\nhsts = \"{HSTS}\"\n", echo());
+    let site = format!("to = \"{}\"\ncached = [\"txt\"]\nhsts = \"{HSTS}\"\n", echo(""));
     let server = TlsServer::with(&authority, tree.path(), Plan { site, ..Plan::default() });
     let way = authority.way(&server);
     let mut client = way.connect();
@@ -68,7 +68,7 @@ fn servers_behind_are_told_the_subject_of_the_client() {
          [[server_group]]\nname = \"app\"\nservers = [\"{}\"]\n\
          [server_group.request]\nclient_subject = \"X-Client-Subject\"\n",
         authority.path().display(),
-        echo()
+        echo("")
     );
     let site = "to = \"app\"\ncached = [\"txt\"]\n".to_owned();
     let plan = Plan { sections, site, ..Plan::default() };
@@ -85,8 +85,8 @@ fn servers_behind_are_told_the_subject_of_the_client() {
     }
 }
 
-/// A server that answers with the head that it has got.
-fn echo() -> SocketAddr {
+/// A server that answers with the head that it has got, and with these fields.
+pub(crate) fn echo(fields: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     std::thread::spawn(move || {
@@ -94,7 +94,9 @@ fn echo() -> SocketAddr {
             std::thread::spawn(move || {
                 while let Some(head) = read_head(&mut stream) {
                     let length = head.len();
-                    let said = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{head}");
+                    let said = format!(
+                        "HTTP/1.1 200 OK\r\n{fields}Content-Length: {length}\r\n\r\n{head}"
+                    );
                     stream.write_all(said.as_bytes()).ok()?;
                 }
                 Some(())

@@ -56,7 +56,7 @@ impl Missed<'_, '_, '_> {
                 return distributing.respond(to, connection, out);
             }
             Route::Redirect { status, verdict, path } => {
-                let question = question(connection.listener, asked.request, path);
+                let question = question(connection.listener, (asked.request, None), path);
                 let location = verdict.location(&question).unwrap_or_default();
                 let status = status_of(status).unwrap_or(Status::FOUND);
                 responder.redirect(asked, status, &location, out)

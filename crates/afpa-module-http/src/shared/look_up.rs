@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afpa_cache::{Lookup, Moment, Object, Seconds, View};
-use afpa_framework::{Client, Now};
+use afpa_framework::{Client, Now, Secured};
 use afpa_http::caching::cache_status::Forward;
 use afpa_http::caching::reuse::{self, Reuse, Stored};
 use afpa_http::caching::store::Requested;
@@ -94,6 +94,9 @@ pub(crate) struct Distributed<'a, 's, 'b> {
     pub(crate) client: Client,
     /// Whether the request came over TLS.
     pub(crate) secure: bool,
+    /// Whether the server is told who the client is. Its answer is for that client then, as with Authorization, and it has
+    /// no field by which it could say that it varies.
+    pub(crate) told: bool,
     pub(crate) now: Now,
 }
 
@@ -109,14 +112,14 @@ impl Global {
         &'a self,
         request: &'a Request<'s, 'b>,
         (to, set): (&remote::Distributed<'a>, RequestSetId),
-        (client, secure, now): (Client, bool, Now),
+        (client, tls, now): (Client, Option<&Secured>, Now),
     ) -> Option<Distributed<'a, 's, 'b>> {
         let cache = self.caches.get(set.0 as usize)?.as_ref()?;
         let site = self.sites.get(to.site.0 as usize)?;
         let exchange = &*self.groups.get(to.group.0 as usize)?.settings;
         let believed = !site.forwarded_from.is_empty();
-        let path = to.path;
-        Some(Distributed { cache, exchange, believed, request, path, client, secure, now })
+        let (path, secure, told) = (to.path, tls.is_some(), self.tells_subject(to, tls));
+        Some(Distributed { cache, exchange, believed, request, path, client, secure, told, now })
     }
 }
 
@@ -131,7 +134,7 @@ pub(crate) fn look_up<'v>(
     if !request.method.is_get_or_head() {
         return purge::by_method(&asked).unwrap_or_else(|| unsafe_method(cache, request));
     }
-    let Some(survey) = Survey::of(policy, request) else {
+    let Some(survey) = Survey::of(policy, request).filter(|_| !asked.told) else {
         responses.counts.bypassed.fetch_add(1, Ordering::Relaxed);
         return Found::Bypass;
     };

@@ -126,6 +126,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
             gate: Gate::new(plan.limits),
             forwarded_from: plan.forwarded_from.clone(),
             hsts: None,
+            clients: None,
         }],
         groups: vec![ServerGroup {
             group: Group::new(plan.group.clone(), None, steady_ms()),

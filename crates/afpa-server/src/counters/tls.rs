@@ -85,6 +85,7 @@ mod tests {
             resumed: true,
             protocol: Some(b"http/1.1"[..].into()),
             peer: None,
+            authorities: None,
         };
         counters.complete(&facts);
         counters.failed(Reason::Alert).add(1);

@@ -7,16 +7,18 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::FileExt;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use afpa_tls::machine::{LONGEST, RECORD};
-use afpa_tls::{Facts, Failure, Reason, ServerMachine, ServerTls};
+use afpa_tls::{Facts, Failure, ListenerTls, Reason};
 
 use super::{Leaving, Transport};
+use begun::Begun;
+
+mod begun;
+mod file;
 
 /// Plaintext that is encrypted at a time for a client that takes it at once.
 const BURST: usize = 2 * RECORD;
@@ -32,8 +34,8 @@ const ARRIVAL: usize = 64 * 1024;
 pub(crate) struct TlsBuffers {
     /// What has arrived.
     cipher: RefCell<Vec<u8>>,
-    /// Of a file, on its way into records.
-    plain: RefCell<Vec<u8>>,
+    /// Of a file: a burst of records, or their content on its way into them.
+    file: RefCell<Vec<u8>>,
     /// What is to be sent.
     out: RefCell<Vec<u8>>,
 }
@@ -41,7 +43,7 @@ pub(crate) struct TlsBuffers {
 /// A connection of TLS.
 pub(crate) struct Tls<T> {
     below: T,
-    machine: ServerMachine,
+    begun: Begun,
     buffers: Rc<TlsBuffers>,
     /// Plaintext that has arrived and did not fit the room.
     ahead: Vec<u8>,
@@ -65,12 +67,12 @@ impl<T: Transport> Tls<T> {
     /// When the settings cannot be used.
     pub(crate) fn new(
         below: T,
-        settings: &ServerTls,
+        settings: &ListenerTls,
         buffers: &Rc<TlsBuffers>,
     ) -> Result<Self, Failure> {
         Ok(Self {
             below,
-            machine: ServerMachine::new(settings)?,
+            begun: Begun::new(settings)?,
             buffers: Rc::clone(buffers),
             ahead: Vec::new(),
             unsent: Vec::new(),
@@ -87,9 +89,14 @@ impl<T: Transport> Tls<T> {
     /// # Errors
     /// As [`poll_handshake`](Self::poll_handshake).
     pub(crate) fn take(&mut self, arrived: &mut [u8]) -> Result<(), Failure> {
-        let Self { machine, ahead, unsent, .. } = self;
-        let progress = machine.process(arrived, ahead, unsent)?;
-        self.peer_closed = progress.peer_closed;
+        let Self { begun, ahead, unsent, .. } = self;
+        match begun.process(arrived, ahead, unsent) {
+            Ok(progress) => self.peer_closed = progress.peer_closed,
+            Err(failure) => {
+                self.tell_why(&mut Context::from_waker(Waker::noop()), &failure);
+                return Err(failure);
+            }
+        }
         Ok(())
     }
 
@@ -102,18 +109,15 @@ impl<T: Transport> Tls<T> {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<bool, Option<Failure>>> {
-        if !self.machine.is_handshaking() {
+        if !self.begun.is_handshaking() {
             return Poll::Ready(Ok(true));
         }
         ready!(self.poll_unsent(cx)).map_err(|_| None)?;
         Poll::Ready(match ready!(self.poll_arrival(cx)) {
             Ok(0) | Err(Broken::Gone(_)) => Err(None),
-            Ok(_) => Ok(!self.machine.is_handshaking()),
-            // Who speaks no TLS would not understand an alert.
+            Ok(_) => Ok(!self.begun.is_handshaking()),
             Err(Broken::Tls(failure)) => {
-                if failure.reason != Reason::NotTls {
-                    self.tell(cx);
-                }
+                self.tell_why(cx, &failure);
                 Err(Some(failure))
             }
         })
@@ -124,15 +128,28 @@ impl<T: Transport> Tls<T> {
         std::mem::take(&mut self.ahead)
     }
 
-    /// What was agreed in the handshake.
-    pub(crate) fn facts(&self) -> Option<Facts> {
-        self.machine.facts()
+    /// What was agreed in the handshake; `None` before its begin.
+    ///
+    /// # Errors
+    /// When the client is not who it was when its session began.
+    pub(crate) fn agreed(&self) -> Result<Option<Facts>, Failure> {
+        match &self.begun {
+            Begun::Machine(machine, settings) => machine.agreed(settings).map(Some),
+            Begun::Greeting(_) => Ok(None),
+        }
     }
 
     /// The transport itself, for a client that speaks no TLS.
     pub(crate) fn below(&mut self) -> &mut T {
         self.closed = true;
         &mut self.below
+    }
+
+    /// Who speaks no TLS would not understand an alert.
+    fn tell_why(&mut self, cx: &mut Context<'_>, failure: &Failure) {
+        if failure.reason != Reason::NotTls {
+            self.tell(cx);
+        }
     }
 
     /// Sends the alert behind an error, as far as the socket takes it.
@@ -143,20 +160,21 @@ impl<T: Transport> Tls<T> {
 
     /// Receives once, and takes apart what has arrived. Returns how many bytes of ciphertext have.
     fn poll_arrival(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
-        let Self { below, machine, buffers, ahead, unsent, .. } = self;
+        let Self { below, begun, buffers, ahead, unsent, .. } = self;
         let mut cipher = buffers.cipher.borrow_mut();
         if cipher.is_empty() {
             cipher.resize(ARRIVAL.max(LONGEST), 0);
         }
         let n = ready!(below.poll_receive(cx, &mut cipher)).map_err(Broken::Gone)?;
         let arrived = cipher.get_mut(..n).unwrap_or_default();
-        let progress = machine.process(arrived, ahead, unsent).map_err(Broken::Tls)?;
+        let progress = begun.process(arrived, ahead, unsent).map_err(Broken::Tls)?;
         self.peer_closed |= progress.peer_closed;
         Poll::Ready(Ok(n))
     }
 
     /// Sends what is left of earlier bursts.
     fn poll_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_lent(cx))?;
         while let Some(rest) = self.unsent.get(self.sent..).filter(|rest| !rest.is_empty()) {
             self.sent += ready!(self.below.poll_send(cx, rest, false))?;
         }
@@ -169,12 +187,25 @@ impl<T: Transport> Tls<T> {
 
     /// Sends what the handshake has left, without leaving the ring.
     fn poll_tickets(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.sent == 0 && !self.unsent.is_empty() && !self.slow {
-            let n = ready!(self.below.poll_send_gathered(cx, &mut self.unsent, false))?;
-            self.sent = n;
-            self.slow = n < self.unsent.len();
+        if self.lent.is_none() && self.sent == 0 && !self.unsent.is_empty() && !self.slow {
+            self.lent = Some((std::mem::take(&mut self.unsent), 0));
         }
         self.poll_unsent(cx)
+    }
+
+    /// Takes back what was lent and stands for no plaintext. Nothing else is sent before.
+    fn poll_lent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some((bytes, 0)) = &mut self.lent else { return Poll::Ready(Ok(())) };
+        let sent = ready!(self.below.poll_send_gathered(cx, bytes, false));
+        let mut bytes = self.lent.take().map(|(bytes, _)| bytes).unwrap_or_default();
+        let sent = sent?;
+        self.slow = sent < bytes.len();
+        if self.slow {
+            // Something may have been added meanwhile.
+            bytes.append(&mut self.unsent);
+            (self.unsent, self.sent) = (bytes, sent);
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// The core's buffer with what is to be sent first, and `plain` encrypted behind it.
@@ -186,7 +217,8 @@ impl<T: Transport> Tls<T> {
             self.unsent = Vec::new();
             self.sent = 0;
         }
-        if self.closed || self.machine.encrypt(plain, &mut out).is_err() {
+        let begun = &mut self.begun;
+        if self.closed || begun.machine().and_then(|m| m.encrypt(plain, &mut out)).is_err() {
             return Err(io::ErrorKind::NotConnected.into());
         }
         Ok(out)
@@ -212,27 +244,6 @@ impl<T: Transport> Tls<T> {
         };
         self.settle(out, sent);
         Ok(plain.len())
-    }
-
-    /// Sends bursts of a file until the client does not take one at once. Returns how much was encrypted.
-    fn send_file(
-        &mut self,
-        cx: &mut Context<'_>,
-        file: &File,
-        range: Range<u64>,
-        plain: &mut [u8],
-    ) -> io::Result<usize> {
-        let mut at = range.start;
-        while at < range.end && (at == range.start || !self.slow) {
-            let most = (range.end - at).min(self.burst() as u64) as usize;
-            // The pages are in memory already: the caller has seen to that.
-            let n = file.read_at(plain.get_mut(..most).unwrap_or_default(), at)?;
-            if n == 0 {
-                break;
-            }
-            at += self.send_burst(cx, plain.get(..n).unwrap_or_default(), true)? as u64;
-        }
-        Ok((at - range.start) as usize)
     }
 
     /// A slow client is not to hold much.
@@ -307,6 +318,7 @@ impl<T: Transport> Transport for Tls<T> {
         bytes: &mut Vec<u8>,
         more: bool,
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_lent(cx))?;
         let (mut out, taken) = match self.lent.take() {
             Some(lent) => lent,
             // A client that has not taken what came before is waited for by others.
@@ -326,6 +338,7 @@ impl<T: Transport> Transport for Tls<T> {
     }
 
     fn poll_leave_ring(&mut self, cx: &mut Context<'_>, why: Leaving) -> Poll<io::Result<()>> {
+        ready!(self.poll_lent(cx))?;
         self.below.poll_leave_ring(cx, why)
     }
 
@@ -337,10 +350,10 @@ impl<T: Transport> Transport for Tls<T> {
         len: usize,
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_unsent(cx))?;
-        let mut plain = self.buffers.plain.take();
-        plain.resize(BURST, 0);
-        let sent = self.send_file(cx, file, offset..offset + len.min(STRETCH) as u64, &mut plain);
-        self.buffers.plain.replace(plain);
+        let mut room = self.buffers.file.take();
+        room.resize(file::ROOM, 0);
+        let sent = self.send_file(cx, file, offset..offset + len.min(STRETCH) as u64, &mut room);
+        self.buffers.file.replace(room);
         Poll::Ready(sent)
     }
 
@@ -356,7 +369,7 @@ impl<T: Transport> Transport for Tls<T> {
     }
 
     fn is_flushed(&self) -> bool {
-        self.unsent.is_empty()
+        self.unsent.is_empty() && self.lent.is_none()
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -364,28 +377,22 @@ impl<T: Transport> Transport for Tls<T> {
     }
 
     fn poll_goodbye(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut last = match self.lent.take() {
-            Some((last, _)) => last,
-            // What is behind something that cannot be sent would not arrive.
-            None if self.closed || !self.unsent.is_empty() => return Poll::Ready(()),
-            None => {
-                self.closed = true;
-                let mut last = Vec::new();
-                if self.machine.close(&mut last).is_err() {
-                    return Poll::Ready(());
-                }
-                last
-            }
-        };
-        let sent = self.below.poll_send_gathered(cx, &mut last, false);
-        if sent.is_pending() {
-            self.lent = Some((last, 0));
+        let taken_back = ready!(self.poll_lent(cx));
+        // What is behind something that cannot be sent would not arrive.
+        if taken_back.is_err() || self.closed || !self.unsent.is_empty() {
+            return Poll::Ready(());
         }
-        sent.map(|_| ())
+        self.closed = true;
+        let mut last = Vec::new();
+        if self.begun.machine().and_then(|machine| machine.close(&mut last)).is_err() {
+            return Poll::Ready(());
+        }
+        self.lent = Some((last, 0));
+        self.poll_lent(cx).map(|_| ())
     }
 
     fn is_drained(&self) -> bool {
-        self.ahead.is_empty() && self.machine.is_drained() && self.below.is_drained()
+        self.ahead.is_empty() && self.begun.is_drained() && self.below.is_drained()
     }
 
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
@@ -401,7 +408,7 @@ impl<T: Transport> Transport for Tls<T> {
         if !self.closed {
             let mut last = Vec::new();
             // Without keys there is nothing to be closed.
-            let _ = self.machine.close(&mut last);
+            let _ = self.begun.machine().and_then(|machine| machine.close(&mut last));
             self.unsent.append(&mut last);
             self.closed = true;
         }
@@ -409,3 +416,6 @@ impl<T: Transport> Transport for Tls<T> {
         self.below.poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests;

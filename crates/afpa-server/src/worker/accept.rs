@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use afpa_framework::{Client, Module, Preface, preface};
 use afpa_police::Police;
-use afpa_tls::ServerTls;
+use afpa_tls::ListenerTls;
 use rustix::net::{SocketFlags, acceptfrom_with};
 use tokio::sync::oneshot;
 
@@ -147,7 +147,7 @@ struct Arrival {
     listener: u32,
     /// Without TLS: whether it may begin with the preface of HTTP/2.
     http2: bool,
-    tls: Option<ServerTls>,
+    tls: Option<ListenerTls>,
 }
 
 fn welcome<M: Module, T: Transport + 'static>(

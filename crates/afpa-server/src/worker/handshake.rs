@@ -8,7 +8,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use afpa_framework::{Client, Module, Secured};
-use afpa_tls::{Facts, Failure, Reason, ServerTls};
+use afpa_tls::resolver::CHALLENGE;
+use afpa_tls::{Facts, Failure, ListenerTls, Reason};
 
 use super::Worker;
 use crate::connection::Connection;
@@ -67,10 +68,14 @@ pub(super) async fn serve<M: Module, T: Transport>(
     worker: Rc<Worker<M>>,
     stream: T,
     from: (Client, u32),
-    settings: ServerTls,
+    settings: ListenerTls,
     input: Vec<u8>,
 ) {
     match shake(&worker, stream, from, &settings, input).await {
+        // The authority has seen what it wanted; nothing else is said (RFC 8737 section 4).
+        Ok((mut tls, facts)) if facts.protocol.as_deref() == Some(CHALLENGE) => {
+            poll_fn(|cx| tls.poll_goodbye(cx)).await;
+        }
         Ok((mut tls, facts)) => {
             let input = tls.take_ahead();
             let is_h2 = facts.protocol.as_deref() == Some(b"h2");
@@ -89,7 +94,7 @@ async fn shake<M: Module, T: Transport>(
     worker: &Rc<Worker<M>>,
     stream: T,
     (client, listener): (Client, u32),
-    settings: &ServerTls,
+    settings: &ListenerTls,
     mut input: Vec<u8>,
 ) -> Result<(Tls<T>, Secured), Reason> {
     let (total, per_client, patience) = {
@@ -110,7 +115,8 @@ async fn shake<M: Module, T: Transport>(
     drop(place);
     match shaken {
         Ok(true) => {
-            let facts = tls.facts().ok_or(Reason::Other)?;
+            let agreed = tls.agreed().map_err(|failure| report(client, &failure))?;
+            let facts = agreed.ok_or(Reason::Other)?;
             worker.counters.tls.complete(&facts);
             Ok((tls, secured(facts)))
         }
@@ -140,8 +146,9 @@ fn say_plainly<T: Transport>(below: &mut T) {
 }
 
 fn secured(facts: Facts) -> Secured {
-    let Facts { version, cipher, resumed, protocol, peer } = facts;
-    Secured { version, cipher, resumed, protocol, subject: peer }
+    let Facts { version, cipher, resumed, protocol, peer, authorities } = facts;
+    let authorities = authorities.map(|id| id.0);
+    Secured { version, cipher, resumed, protocol, subject: peer, authorities }
 }
 
 /// A handshake in the table of the core's connections, whose sweep ends it in time.

@@ -95,3 +95,29 @@ fn a_subject_is_written_as_the_rfc_writes_it() {
     assert!(subject.contains(r"CN=Cora\, Inc."), "{subject}");
     assert_eq!(super::subject(b"nonsense"), None);
 }
+
+#[test]
+fn a_staple_is_a_whole_response_that_says_successful() {
+    let authority = Authority::new("Root");
+    let (own, key) = authority.issue(&["a.example"]);
+    let read = |staple: &[u8]| {
+        Certificate::read(own.as_bytes(), key.as_bytes(), Some(staple.to_vec())).map(|_| ())
+    };
+    assert_eq!(read(&[0x30, 5, 0x0a, 1, 0, 0xa0, 0]), Ok(()));
+    let long = [&[0x30, 0x82, 1, 4, 0x0a, 1, 0, 0xa0][..], &[0; 256]].concat();
+    assert_eq!(read(&long), Ok(()));
+    let middle = [&[0x30, 0x81, 204, 0x0a, 1, 0, 0xa0][..], &[0; 200]].concat();
+    assert_eq!(read(&middle), Ok(()));
+    for wrong in [
+        &b""[..],
+        b"<html>404",
+        b"-----BEGIN OCSP RESPONSE-----",
+        &[0x30, 3, 0x0a, 1, 6],
+        &[0x30, 5, 0x0a, 1, 6, 0xa0, 0],
+        &[0x30, 0x80, 0x0a, 1, 0, 0xa0, 0],
+        &long[..long.len() - 1],
+        &[&long[..], &[0]].concat(),
+    ] {
+        assert_eq!(read(wrong), Err(CertificateError::Staple), "{wrong:?}");
+    }
+}

@@ -1,3 +1,6 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use rustls::pki_types::ServerName;
 
 use super::*;
@@ -5,7 +8,7 @@ use crate::certificate::Certificate;
 use crate::client::ClientSettings;
 use crate::failure::Reason;
 use crate::profile::Profile;
-use crate::resolver::Certificates;
+use crate::resolver::{CHALLENGE, Certificates};
 use crate::server::{ClientAuthorities, ServerSettings};
 use crate::testing::{Authority, End, converse};
 use crate::tickets::TicketKeys;
@@ -129,6 +132,18 @@ fn a_session_is_resumed_by_a_ticket_and_by_another_machine_with_the_same_keys() 
 }
 
 #[test]
+fn without_tickets_no_version_resumes_although_other_listeners_do() {
+    let bed = Bed::new(|settings, _| settings.tickets = 0);
+    for profile in [Profile::Modern, Profile::Older] {
+        let client = bed.authority.client(|s| s.profile = profile);
+        for _ in 0..2 {
+            let pair = Pair::connect(&bed.server, &client, "www.example.org", 4096).unwrap();
+            assert!(!pair.server.facts().unwrap().resumed, "{profile:?}");
+        }
+    }
+}
+
+#[test]
 fn the_name_chooses_the_certificate_and_the_first_is_the_default() {
     let bed = Bed::plain();
     let client = bed.authority.client(|_| {});
@@ -140,6 +155,32 @@ fn the_name_chooses_the_certificate_and_the_first_is_the_default() {
     // It got the default, and does not like it.
     assert_eq!(client.unwrap().reason, Reason::PeerCertificate);
     assert!(server.is_none_or(|failure| failure.reason == Reason::Alert));
+}
+
+#[test]
+fn the_certificate_of_a_challenge_is_shown_to_those_who_ask_for_nothing_else() {
+    let bed = Bed::new(|settings, _| {
+        settings.protocols = vec![b"http/1.1".to_vec(), CHALLENGE.to_vec()];
+    });
+    let asked = Arc::new(AtomicUsize::new(0));
+    let shared = Arc::clone(&asked);
+    let made = rcgen::generate_simple_self_signed(vec!["www.example.org".to_owned()]).unwrap();
+    bed.certificates.answer_challenges(Some(Box::new(move |name| {
+        assert_eq!(name, "www.example.org");
+        shared.fetch_add(1, Ordering::Relaxed);
+        Some((made.cert.der().to_vec(), made.signing_key.serialize_der()))
+    })));
+    let connect = |offered: &[&[u8]]| {
+        let offered = offered.iter().map(|protocol| protocol.to_vec()).collect();
+        let client = bed.authority.client(|s| s.protocols = offered);
+        Pair::connect(&bed.server, &client, "www.example.org", 4096).map(|_| ())
+    };
+    assert!(connect(&[b"http/1.1"]).is_ok() && connect(&[]).is_ok());
+    assert!(connect(&[CHALLENGE, b"http/1.1"]).is_ok());
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    let failed = connect(&[CHALLENGE]).unwrap_err();
+    assert_eq!(failed.1.unwrap().reason, Reason::PeerCertificate, "nobody has certified it");
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
 }
 
 #[test]
@@ -168,6 +209,33 @@ fn client_certificates_are_asked_for_and_their_subject_is_known() {
         let strange = bed.authority.client(|s| s.own = own(&Authority::new("Other")));
         let failed = Pair::connect(&bed.server, &strange, "www.example.org", 4096).err().unwrap();
         assert_eq!(failed.0.unwrap().reason, Reason::PeerCertificate);
+    }
+}
+
+#[test]
+fn a_resumed_session_does_not_outlive_the_certificate_of_its_client() {
+    let bed = Bed::new(|settings, authority| {
+        settings.clients = Some(ClientAuthorities { roots: authority.roots(), required: true });
+    });
+    let now = UnixTime::now();
+    // In 2101.
+    let later = UnixTime::since_unix_epoch(Duration::from_secs(4_133_980_800));
+    for profile in [Profile::Modern, Profile::Older] {
+        let (own, key) = bed.authority.issue_with(&["client"], |params| {
+            params.not_after = rcgen::date_time_ymd(2100, 1, 1);
+        });
+        let client = bed.authority.client(|s| {
+            s.profile = profile;
+            s.own = Some((own.into_bytes(), key.into_bytes()));
+        });
+        let connect = || Pair::connect(&bed.server, &client, "www.example.org", 4096).unwrap();
+        let first = connect().server;
+        assert!(first.agreed_at(&bed.server, later).is_ok(), "it was looked at in the handshake");
+        let resumed = connect().server;
+        let facts = resumed.agreed_at(&bed.server, now).unwrap();
+        assert!(facts.resumed && facts.peer.is_some());
+        let failure = resumed.agreed_at(&bed.server, later).unwrap_err();
+        assert_eq!(failure.reason, Reason::PeerCertificate);
     }
 }
 
@@ -218,6 +286,26 @@ fn a_message_in_small_pieces_is_bounded_and_does_not_stop_what_is_sent() {
 }
 
 #[test]
+fn of_what_has_arrived_only_what_is_not_complete_is_kept() {
+    let bed = Bed::plain();
+    let client = bed.authority.client(|_| {});
+    let mut pair = Pair::connect(&bed.server, &client, "www.example.org", 4096).ok().unwrap();
+    let mut records = Vec::new();
+    pair.client.encrypt(&[7; 4 * RECORD], &mut records).unwrap();
+    pair.client.encrypt(b"last", &mut records).unwrap();
+    let mut last = records.split_off(records.len() - 5);
+    let mut first = records.drain(..3).collect::<Vec<_>>();
+    for piece in [&mut first, &mut records] {
+        pair.server.process(piece, &mut pair.at_server.plain, &mut Vec::new()).unwrap();
+    }
+    assert!(!pair.server.is_drained());
+    assert!(pair.server.kept.capacity() < 200, "{} bytes", pair.server.kept.capacity());
+    pair.server.process(&mut last, &mut pair.at_server.plain, &mut Vec::new()).unwrap();
+    assert!(pair.at_server.plain.ends_with(b"\x07last") && pair.server.is_drained());
+    assert_eq!(pair.server.kept.capacity(), 0);
+}
+
+#[test]
 fn a_record_that_was_changed_ends_the_connection() {
     let bed = Bed::plain();
     let client = bed.authority.client(|_| {});
@@ -227,6 +315,82 @@ fn a_record_that_was_changed_ends_the_connection() {
     let failed = pair.converse(4096).unwrap_err().0.unwrap();
     assert_eq!(failed.reason, Reason::Malformed);
     assert!(pair.at_server.plain.is_empty());
+}
+
+/// In tests a key is used up after 200 records, so that both sides change theirs several times, while the other sends.
+#[test]
+fn keys_are_changed_before_they_are_used_up_and_updates_are_answered() {
+    for profile in [Profile::Modern, Profile::Older] {
+        let bed = Bed::plain();
+        let client = bed.authority.client(|s| s.profile = profile);
+        let mut pair = Pair::connect(&bed.server, &client, "www.example.org", 4096).ok().unwrap();
+        let mut random = afpa_testkit::Random::new(8446);
+        let (mut said, mut answered) = (Vec::new(), Vec::new());
+        for round in 0..600_u32 {
+            // The server sends little in the beginning, and has to answer the client's updates.
+            let most = if round < 300 { 3 } else { 5 };
+            if random.below(5) < most {
+                let content = vec![round as u8; random.below(40_000) + 1];
+                pair.client.encrypt(&content, &mut pair.at_server.coming).unwrap();
+                said.extend(content);
+            } else {
+                let content = vec![round as u8; random.below(40_000) + 1];
+                pair.server.encrypt(&content, &mut pair.at_client.coming).unwrap();
+                answered.extend(content);
+            }
+            if random.below(3) > 0 {
+                pair.converse(random.below(60_000) + 1).unwrap();
+            }
+        }
+        pair.converse(100_000).unwrap();
+        assert!(pair.at_server.plain == said && pair.at_client.plain == answered, "{profile:?}");
+        pair.server.close(&mut pair.at_client.coming).unwrap();
+        pair.converse(100).unwrap();
+    }
+}
+
+#[test]
+fn a_record_is_sealed_where_it_lies() {
+    let bed = Bed::plain();
+    let client = bed.authority.client(|_| {});
+    let mut pair = Pair::connect(&bed.server, &client, "www.example.org", 4096).ok().unwrap();
+    let mut before = Vec::new();
+    let (mut expected, lengths) = (Vec::new(), [1, 2, 1000, RECORD]);
+    for length in lengths.into_iter().cycle().take(400) {
+        assert_eq!(pair.server.seals(1, &mut before), Ok(true));
+        pair.at_client.coming.append(&mut before);
+        let mut record = vec![length as u8; HEAD + length + TAIL];
+        pair.server.seal(&mut record).unwrap();
+        pair.at_client.coming.extend_from_slice(&record);
+        expected.extend(std::iter::repeat_n(length as u8, length));
+    }
+    for length in [0, HEAD, HEAD + TAIL, HEAD + RECORD + TAIL + 1] {
+        assert_eq!(pair.server.seal(&mut vec![0; length]), Err(Closed), "{length}");
+    }
+    pair.converse(5000).unwrap();
+    assert!(pair.at_client.plain == expected);
+    let older = bed.authority.client(|s| s.profile = Profile::Older);
+    let mut pair = Pair::connect(&bed.server, &older, "www.example.org", 4096).ok().unwrap();
+    assert_eq!(pair.server.seals(1, &mut before), Ok(false), "TLS 1.2 is rustls' affair");
+    assert_eq!(pair.server.seal(&mut [0; 100]), Err(Closed));
+}
+
+#[test]
+fn records_of_version_13_are_made_without_memory_of_their_own() {
+    let bed = Bed::plain();
+    let content = vec![7; 10 * RECORD];
+    let mut out = Vec::with_capacity(11 * RECORD);
+    let mut allocations = |profile| {
+        let client = bed.authority.client(|s| s.profile = profile);
+        let mut pair = Pair::connect(&bed.server, &client, "www.example.org", 4096).ok().unwrap();
+        allocation_counter::measure(|| {
+            out.clear();
+            pair.server.encrypt(&content, &mut out).unwrap();
+        })
+        .count_total
+    };
+    assert_eq!(allocations(Profile::Modern), 0);
+    assert!(allocations(Profile::Older) >= 10, "rustls has a vector for each");
 }
 
 #[test]

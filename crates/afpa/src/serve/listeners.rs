@@ -77,8 +77,7 @@ fn settings(
     // Sites that share an address have the same `proxy_from`: the checks of the configuration see to that.
     let on = |site: &&SiteSettings| site.addresses().any(|(other, _)| other == listen);
     let site = config.sites.iter().find(on);
-    let with_tls = config.sites.iter().any(|site| site.tls.contains(listen));
-    let tls = tls.listeners.clone().filter(|_| with_tls);
+    let tls = tls.listeners.iter().find(|(other, _)| other == listen).map(|(_, tls)| tls.clone());
     let proxy_from = site.map_or(&[][..], |site| &site.proxy_from);
     ListenerSettings {
         number: numbers.number(listen),

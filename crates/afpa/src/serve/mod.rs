@@ -29,6 +29,7 @@ mod signals;
 mod start;
 mod tls;
 mod tls_of_groups;
+mod tls_of_sites;
 
 use crate::cli::Serve;
 use crate::logging;

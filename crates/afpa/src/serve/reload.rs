@@ -51,14 +51,14 @@ impl Server {
     fn swap(&mut self, next: Next) {
         let bound = next.listeners.tcp();
         let Next { config, listeners, tls, acme, content, access_log } = next;
-        let groups_tls = self.tls.adopt(tls);
+        let tls = self.tls.adopt(tls);
         let before = self.observed.serving.load_full();
         // First of all: neither this thread nor a worker is to drop one of them, which takes long.
         self.drop_thread.add(before.global.roots.iter().cloned());
         police::configure(&self.observed.police, &config);
         let serving = Arc::new(content.serve(
             &config,
-            groups_tls,
+            tls,
             Some(&before.global),
             &self.observed.police,
             &self.responses,

@@ -7,7 +7,8 @@ use afpa_cache::root::DocumentRoot;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
 use afpa_module_http::{
-    Challenges, Compressor, DocRoot, Global, HttpHeader, Responses, ServerGroup, Site, SiteCache,
+    Challenges, ClientDemand, Compressor, DocRoot, Global, HttpHeader, Responses, ServerGroup,
+    Site, SiteCache,
 };
 use afpa_police::Police;
 use afpa_proxy::limit::Gate;
@@ -17,6 +18,7 @@ use afpa_router::{Action, RequestSet, Router};
 use anyhow::Context as _;
 
 use super::convert;
+use super::tls::AdoptedTls;
 use afpa_config::{Config, Hierarchy, SiteSettings, UrlPath};
 
 /// What the workers serve from.
@@ -96,7 +98,7 @@ impl Content {
     pub(super) fn serve(
         self,
         config: &Config,
-        groups_tls: Vec<Option<TlsToServers>>,
+        tls: AdoptedTls,
         previous: Option<&Global>,
         police: &Police,
         responses: &Arc<Responses>,
@@ -107,8 +109,8 @@ impl Content {
             caches: caches(config, router.as_deref(), &names, responses),
             router,
             roots,
-            sites: sites(config, names, previous),
-            groups: groups(config, groups_tls, previous),
+            sites: sites(config, names, tls.clients, previous),
+            groups: groups(config, tls.groups, previous),
             responses: Some(Arc::clone(responses)),
             limits: convert::request_limits(config),
             body_limit: config.limits.body as u64,
@@ -159,14 +161,20 @@ fn set_cache(
     Some(SiteCache { responses: Arc::clone(responses), policy, scope })
 }
 
-fn sites(config: &Config, names: Vec<String>, previous: Option<&Global>) -> Vec<Site> {
-    let sites = config.sites.iter().zip(names).map(|(site, name)| {
+fn sites(
+    config: &Config,
+    names: Vec<String>,
+    clients: Vec<Option<ClientDemand>>,
+    previous: Option<&Global>,
+) -> Vec<Site> {
+    let sites = config.sites.iter().zip(names).zip(clients).map(|((site, name), clients)| {
         // With the same limits, requests in flight stay counted; with others, counting starts again.
         let same = |before: &&Site| before.name == name && *before.gate.settings() == site.limits;
         let before = previous.and_then(|global| global.sites.iter().find(same));
         let gate = before.map_or_else(|| Gate::new(site.limits), |site| Arc::clone(&site.gate));
         let hsts = site.hsts.as_deref().map(Arc::from);
-        Site { name, gate, forwarded_from: site.forwarded_from.as_slice().into(), hsts }
+        let forwarded_from = site.forwarded_from.as_slice().into();
+        Site { name, gate, forwarded_from, hsts, clients }
     });
     sites.collect()
 }

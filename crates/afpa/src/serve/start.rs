@@ -90,7 +90,7 @@ impl Server {
         let next = Next::build(opened, arena.clone(), None)?;
         let bound = next.listeners.tcp();
         let Next { config, listeners, tls, acme, content, access_log } = next;
-        let groups_tls = tls_state.adopt(tls);
+        let tls = tls_state.adopt(tls);
         let police = police::begin(match &fast_path {
             Availability::Ready(programs) => Some(programs.police_kernel()),
             Availability::Without(_) => None,
@@ -98,7 +98,7 @@ impl Server {
         police::configure(&police, &config);
         let responses = Responses::new(convert::shared_cache(&config), responses);
         let challenges = acme_state.responses(&config.acme);
-        let serving = content.serve(&config, groups_tls, None, &police, &responses, challenges);
+        let serving = content.serve(&config, tls, None, &police, &responses, challenges);
         let prober = update_prober(None, &config, &serving)?;
         // A log is always built when none is running.
         let (access_log, sinks) = access_log.unwrap_or_default();

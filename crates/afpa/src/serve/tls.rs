@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use afpa_acme::ChallengeKind;
-use afpa_config::{
-    CertificateFiles, ClientCertificates, Config, TlsProfile, read_authorities, read_certificate,
-};
+use afpa_config::{CertificateFiles, Config, Listen, TlsProfile, read_certificate};
+use afpa_module_http::ClientDemand;
 use afpa_proxy::pool::TlsToServers;
 use afpa_tls::resolver;
 use afpa_tls::server::SecretLog;
 use afpa_tls::{
-    Certificate, Certificates, ChallengeCertificates, ClientAuthorities, Profile, ServerSettings,
+    Certificate, Certificates, ChallengeCertificates, ListenerTls, Profile, ServerSettings,
     ServerTls, TicketKeys,
 };
 use anyhow::Context as _;
 
 use super::tls_of_groups::TlsOfGroups;
+use super::tls_of_sites::SitesTls;
 
 /// What the listeners of all configurations share.
 #[derive(Default)]
@@ -49,13 +49,23 @@ pub(super) struct Version {
 
 /// What was read for a configuration, and can be taken into use without a failure.
 pub(super) struct PreparedTls {
-    /// For listeners with TLS; `None`: there are none.
-    pub(super) listeners: Option<ServerTls>,
+    /// For each address with TLS.
+    pub(super) listeners: Vec<(Listen, ListenerTls)>,
     certificates: Vec<(CertificateFiles, Certificate)>,
+    /// Their files as they were before they were read.
+    seen: Vec<Option<Version>>,
     /// Files of certificates that come by themselves. They may be missing.
     managed: Vec<PathBuf>,
+    /// What is in use once it is adopted.
+    adopted: AdoptedTls,
+}
+
+/// What serving depends on.
+pub(super) struct AdoptedTls {
     /// How the servers of each group are reached, in the order of the groups.
     pub(super) groups: Vec<Option<TlsToServers>>,
+    /// What each site demands of its clients, in the order of the sites.
+    pub(super) clients: Vec<Option<ClientDemand>>,
 }
 
 /// What is offered by ALPN, the best first.
@@ -90,28 +100,34 @@ impl TlsState {
     ) -> anyhow::Result<PreparedTls> {
         let groups = self.servers.prepare(config)?;
         if config.sites.iter().all(|site| site.tls.is_empty()) {
-            let (certificates, managed) = (Vec::new(), Vec::new());
-            return Ok(PreparedTls { listeners: None, certificates, managed, groups });
+            let (certificates, seen, managed) = (Vec::new(), Vec::new(), Vec::new());
+            let adopted = AdoptedTls { groups, clients: vec![None; config.sites.len()] };
+            return Ok(PreparedTls { listeners: Vec::new(), certificates, seen, managed, adopted });
         }
+        let seen = config.certificates.iter().flat_map(versions).collect();
         let certificates: anyhow::Result<Vec<_>> =
             config.certificates.iter().map(|files| self.certificate(files)).collect();
         let certificates = certificates?;
         self.take_ticket_keys(config)?;
         let settings = self.settings(config)?;
-        let listeners = ServerTls::new(&settings, &self.certificates, &self.tickets)
-            .context("[tls] cannot be used")?;
-        Ok(PreparedTls { listeners: Some(listeners), certificates, managed, groups })
+        let make = |settings: &ServerSettings| {
+            let made = ServerTls::new(settings, &self.certificates, &self.tickets);
+            made.context("[tls] cannot be used")
+        };
+        let sites = SitesTls::new(config, &settings, make)?;
+        let listeners = sites.listeners(config);
+        let adopted = AdoptedTls { groups, clients: sites.demands() };
+        Ok(PreparedTls { listeners, certificates, seen, managed, adopted })
     }
 
-    /// Takes it into use. Handshakes in progress go on with what they have. Returns how the servers of each group are
-    /// reached.
-    pub(super) fn adopt(&mut self, prepared: PreparedTls) -> Vec<Option<TlsToServers>> {
+    /// Takes it into use. Handshakes in progress go on with what they have.
+    pub(super) fn adopt(&mut self, prepared: PreparedTls) -> AdoptedTls {
         self.running = prepared.certificates;
-        self.seen = self.running.iter().flat_map(|(files, _)| versions(files)).collect();
+        self.seen = prepared.seen;
         self.managed = prepared.managed.into_iter().map(|path| (path, None, None)).collect();
         self.read_managed();
         self.replace();
-        prepared.groups
+        prepared.adopted
     }
 
     /// Reads files of certificates that have come. Whether there were any.
@@ -204,13 +220,6 @@ impl TlsState {
 
     fn settings(&mut self, config: &Config) -> anyhow::Result<ServerSettings> {
         let tls = &config.tls;
-        let authorities = match (tls.client_certificates, &tls.client_authorities) {
-            (ClientCertificates::None, _) | (_, None) => None,
-            (which, Some(path)) => Some(ClientAuthorities {
-                roots: read_authorities(path)?,
-                required: which == ClientCertificates::Required,
-            }),
-        };
         Ok(ServerSettings {
             profile: match tls.profile {
                 TlsProfile::Modern => Profile::Modern,
@@ -219,7 +228,7 @@ impl TlsState {
             post_quantum: tls.post_quantum,
             protocols: protocols(config),
             tickets: tls.tickets,
-            clients: authorities,
+            clients: None,
             key_log: tls.key_log.as_deref().map(|path| self.key_log(path)).transpose()?,
         })
     }
@@ -294,3 +303,6 @@ pub(super) fn version(path: &Path) -> Option<Version> {
         changed_ns: about.ctime_nsec(),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,9 +29,19 @@ impl Rig {
     fn look_up(&mut self, fields: &str) -> (bool, u64) {
         with_request(fields, |request| {
             let Self { cache, view, room, exchange } = self;
-            let (path, client, believed, secure) = (&b"/"[..], Client::Unix, false, false);
-            let asked =
-                Distributed { cache, exchange, believed, request, path, client, secure, now: NOW };
+            let (path, client, believed) = (&b"/"[..], Client::Unix, false);
+            let (secure, told) = (false, false);
+            let asked = Distributed {
+                cache,
+                exchange,
+                believed,
+                request,
+                path,
+                client,
+                secure,
+                told,
+                now: NOW,
+            };
             let mut hit = false;
             let counted = allocation_counter::measure(|| {
                 hit = matches!(look_up(view, room, asked), Found::Hit(..));

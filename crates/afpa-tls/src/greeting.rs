@@ -1,0 +1,194 @@
+//! Sites of one listener that demand different things of their clients: the name that a client asks for (SNI, RFC 6066
+//! section 3) chooses what it is asked, so its first message is looked at before the connection begins.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use rustls::server::Acceptor;
+
+use crate::server::ServerTls;
+
+/// How the connections of a listener are taken, whatever their clients ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerTls {
+    default: ServerTls,
+    /// By name in lower case; those for `*.example.org` by `.example.org`. Empty: there is no choice.
+    by_name: Arc<HashMap<Box<str>, ServerTls>>,
+}
+
+impl ListenerTls {
+    /// All connections are taken in the same way.
+    pub fn new(all: ServerTls) -> Self {
+        Self { default: all, by_name: Arc::default() }
+    }
+
+    /// Connections for one of these `names`, in lower case, some of which begin with `*.`, are taken in its way. The first
+    /// of two that are the same decides. `default` is for all other names, and for clients that ask for none.
+    pub fn by_name<N: AsRef<str>>(
+        default: ServerTls,
+        names: impl IntoIterator<Item = (N, ServerTls)>,
+    ) -> Self {
+        let mut by_name = HashMap::new();
+        for (name, tls) in names {
+            let name = name.as_ref();
+            by_name.entry(name.strip_prefix('*').unwrap_or(name).into()).or_insert(tls);
+        }
+        if by_name.values().all(|tls| *tls == default) {
+            by_name.clear();
+        }
+        Self { default, by_name: Arc::new(by_name) }
+    }
+
+    /// How a connection is taken, if that is known before its first byte.
+    pub fn only(&self) -> Option<&ServerTls> {
+        self.by_name.is_empty().then_some(&self.default)
+    }
+
+    /// The longest name decides, as in routing.
+    fn find(&self, name: &str) -> &ServerTls {
+        let dots = name.match_indices('.').filter_map(|(at, _)| name.get(at..));
+        let found = std::iter::once(name).chain(dots).find_map(|part| self.by_name.get(part));
+        found.unwrap_or(&self.default)
+    }
+}
+
+/// The first message of a client, as far as it has arrived.
+pub struct Greeting {
+    settings: ListenerTls,
+    acceptor: Acceptor,
+    arrived: Vec<u8>,
+}
+
+/// More ciphertext than this is not waited for: no greeting is that long.
+const MOST: usize = 64 * 1024;
+
+impl Greeting {
+    /// Nothing has arrived yet.
+    pub fn new(settings: ListenerTls) -> Self {
+        Self { settings, acceptor: Acceptor::default(), arrived: Vec::new() }
+    }
+
+    /// Takes ciphertext. When it is known how the connection is taken, that is returned with all that has arrived.
+    /// Whatever is wrong with the message, the connection finds out by itself.
+    pub fn take(&mut self, arrived: &[u8]) -> Option<(ServerTls, Vec<u8>)> {
+        self.arrived.extend_from_slice(arrived);
+        let tls = match self.ask(arrived) {
+            Ok(None) if self.arrived.len() <= MOST => return None,
+            Ok(Some(tls)) => tls,
+            Ok(None) | Err(_) => self.settings.default.clone(),
+        };
+        Some((tls, std::mem::take(&mut self.arrived)))
+    }
+
+    fn ask(&mut self, mut arrived: &[u8]) -> io::Result<Option<ServerTls>> {
+        while !arrived.is_empty() {
+            if self.acceptor.read_tls(&mut arrived)? == 0 {
+                break;
+            }
+            match self.acceptor.accept() {
+                Ok(None) => {}
+                Ok(Some(accepted)) => {
+                    let name = accepted.client_hello().server_name().map(str::to_ascii_lowercase);
+                    let tls = name.map_or(&self.settings.default, |name| self.settings.find(&name));
+                    return Ok(Some(tls.clone()));
+                }
+                Err((error, _)) => return Err(io::Error::other(error)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl std::fmt::Debug for Greeting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Greeting({} bytes)", self.arrived.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{ClientMachine, ServerName};
+    use crate::resolver::Certificates;
+    use crate::server::ServerSettings;
+    use crate::testing::Authority;
+    use crate::tickets::TicketKeys;
+
+    fn server() -> ServerTls {
+        let (certificates, tickets) = (Arc::default(), Arc::<TicketKeys>::default());
+        let certificates: Arc<Certificates> = certificates;
+        ServerTls::new(&ServerSettings::default(), &certificates, &tickets).unwrap()
+    }
+
+    fn hello(name: &str) -> Vec<u8> {
+        let client = Authority::new("Root").client(|_| {});
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        let mut out = Vec::new();
+        let mut machine = ClientMachine::new(&client, name).unwrap();
+        machine.process(&mut [], &mut Vec::new(), &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn the_name_decides_in_whatever_pieces_it_arrives() {
+        let [default, exact, below, deeper] = std::array::from_fn(|_| server());
+        let names = [
+            ("a.example", exact.clone()),
+            ("*.example", below.clone()),
+            ("*.b.example", deeper.clone()),
+            ("a.example", default.clone()),
+        ];
+        let settings = ListenerTls::by_name(default.clone(), names);
+        assert_eq!(settings.only(), None);
+        for (name, expected) in [
+            ("a.example", &exact),
+            ("A.EXAMPLE", &exact),
+            ("c.example", &below),
+            ("a.a.example", &below),
+            ("b.example", &below),
+            ("x.y.b.example", &deeper),
+            ("example", &default),
+            ("other.org", &default),
+            ("127.0.0.1", &default),
+        ] {
+            let hello = hello(name);
+            for step in [1, 7, 4096] {
+                let mut greeting = Greeting::new(settings.clone());
+                let mut pieces = hello.chunks(step);
+                let (tls, arrived) =
+                    pieces.find_map(|piece| greeting.take(piece)).expect("it is known");
+                assert_eq!(&tls, expected, "{name} {step}");
+                assert!(arrived == hello && pieces.next().is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_difference_nothing_is_looked_at() {
+        let all = server();
+        let settings = ListenerTls::by_name(all.clone(), [("a.example", all.clone())]);
+        assert_eq!(settings.only(), Some(&all));
+        assert_eq!(settings, settings.clone());
+    }
+
+    #[test]
+    fn what_is_no_greeting_is_the_default_s_affair_and_nothing_is_kept_without_bound() {
+        let default = server();
+        let settings = ListenerTls::by_name(default.clone(), [("a.example", server())]);
+        let http = b"GET / HTTP/1.1\r\n\r\n";
+        let taken = Greeting::new(settings.clone()).take(http);
+        assert_eq!(taken, Some((default.clone(), http.to_vec())));
+        let mut greeting = Greeting::new(settings);
+        let begin = [1, 0, 0xea, 0x60].into_iter().chain(std::iter::repeat_n(0, 60_000));
+        let mut total = 0;
+        for byte in begin {
+            total += 6;
+            if let Some((tls, arrived)) = greeting.take(&[22, 3, 1, 0, 1, byte]) {
+                assert!(tls == default && arrived.len() == total && total <= MOST + 6);
+                return;
+            }
+        }
+        panic!("{total} bytes were kept");
+    }
+}
