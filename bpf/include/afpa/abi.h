@@ -53,6 +53,8 @@
 #define AFPA_POLICE_TIME_BITS 44  /* bits of that clock in a bucket; a tag stands before them */
 #define AFPA_POLICE_TRIES 8       /* how often a token is tried for, when others take one at the same moment */
 #define AFPA_POLICE_EVERYBODY 1   /* tag of the buckets that all clients share */
+#define AFPA_POLICE_CLASSES 16    /* classes of clients; the first has who is in no other; a multiple of AFPA_POLICE_WAYS, and a power of two */
+#define AFPA_POLICE_CLASS_PREFIXES 8192 /* their prefixes */
 
 /* Entries of the map `programs`: programs that others call at their end. */
 enum afpa_program {
@@ -77,6 +79,7 @@ enum afpa_police_part {
 	AFPA_POLICE_RULES = 1,        /* prefixes are allowed or denied */
 	AFPA_POLICE_CONNECTIONS = 2,  /* new connections are limited */
 	AFPA_POLICE_REQUESTS = 4,     /* requests are limited */
+	AFPA_POLICE_SHARES = 8,       /* classes have shares of the new connections */
 };
 
 /* A rate, in ticks of the buckets' clock. */
@@ -121,6 +124,7 @@ struct afpa_shared {
 	__u64 police_masks[4];        /* which bits of an address make a client: two words for IPv4, as it stands in keys, and two for IPv6 */
 	struct afpa_pace connection_paces[2]; /* new connections: of a client, of all */
 	struct afpa_pace request_paces[2]; /* requests: of a client, of all */
+	struct afpa_pace class_paces[AFPA_POLICE_CLASSES]; /* new connections that each class gets whatever the others do; 0: none */
 };
 
 /* What SYNs are answered with, as this host's settings of TCP allow. */

@@ -38,7 +38,7 @@ impl Config {
             engine: Engine::read(reader.section("engine")),
             limits: Limits::read(reader.section("limits")),
             http2: Http2::read(reader.section("http2")),
-            police: Police::read(reader.section("police")),
+            police: Police::read(reader),
             timeouts: Timeouts::read(reader.section("timeouts")),
             tls: Tls::read(reader.section("tls")),
             certificates: Vec::new(),
