@@ -54,9 +54,9 @@ pub use http2::Http2;
 pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use model::{
-    AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config,
-    ContentGroup, Engine, FastPath, FastPathMode, Io, Level, Levels, Limits, Log, LogFormat,
-    Policy, RedirectStatus, SiteSettings, Symlinks, Timeouts, UrlPath,
+    AccessFormat, AccessTarget, Admission, Behaviour, Cache, Coding, Coherency, Compression,
+    Config, ContentGroup, Engine, FastPath, FastPathMode, Io, Level, Levels, Limits, Log,
+    LogFormat, Policy, RedirectStatus, SiteSettings, Symlinks, Timeouts, UrlPath,
 };
 pub use overrides::Overrides;
 pub use police::{Police, prefixes_of_files};

@@ -144,7 +144,7 @@ fn replace(map: &MapHandle, now: &mut Numbers, wanted: Numbers) -> io::Result<()
 }
 
 /// The map's key.
-fn key(prefix: Prefix) -> Key {
+pub(crate) fn key(prefix: Prefix) -> Key {
     let mut key = Key { bits: 32 + u32::from(prefix.bits()), ..Key::default() };
     match prefix.address() {
         IpAddr::V4(v4) => {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use afpa_attach::{AttachSettings, DetachSettings, ReadPolice, Rights, Scope};
+use afpa_bpf::Admission;
 use afpa_cache::root::SymlinkPolicy;
 use afpa_config::prefixes_of_files;
 use afpa_police::{Class, Classes, Limits, NotAPrefix, PoliceSettings, Prefix, Rate};
@@ -64,6 +65,10 @@ pub struct Attach {
     /// answered without one (Linux 6.9)
     #[arg(long, action = ArgAction::SetTrue)]
     pub socketless: bool,
+    /// Whose connections may begin so: of clients that the kernel let in lately, or of everyone whose way back is sure. Then
+    /// the firewall of this host is not asked
+    #[arg(long, value_name = "CLIENTS", default_value = "recent", requires = "socketless", value_parser = admission)]
+    pub admission: Admission,
     /// Compare one in this many answers of the kernel with what the server says, and answer nothing more
     /// when they differ; 0: none
     #[arg(long, value_name = "ANSWERS", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
@@ -150,6 +155,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
         ask_only_locally: options.ask_only_locally,
         firewall_interval: Duration::from_millis(options.firewall_interval.into()),
         socketless: options.socketless,
+        admission: options.admission,
         self_check: options.self_check,
         answer_timeout: Duration::from_secs(5),
         folder,
@@ -199,6 +205,14 @@ fn read_police(options: &Attach) -> anyhow::Result<ReadPolice> {
         deny.extend(prefixes_of_files(&files).map_err(anyhow::Error::msg)?);
         Ok(PoliceSettings { allow: allow.clone(), deny, limits, classes: classes.clone() })
     }))
+}
+
+fn admission(text: &str) -> Result<Admission, String> {
+    match text {
+        "recent" => Ok(Admission::Recent),
+        "everyone" => Ok(Admission::Everyone),
+        _ => Err("write recent or everyone".to_owned()),
+    }
 }
 
 /// What is wrong with classes, and what to do.
