@@ -63,10 +63,25 @@ static __always_inline enum afpa_reason may_begin(struct __sk_buff *skb, const s
 	return AFPA_ANSWERED;
 }
 
-/* Does the kernel's way to the client, seen within `life`, leave by the interface that the SYN came by? Then it is `work->way`. */
+/* Did the packet come from where the way leads to? */
+static __always_inline bool comes_by(struct __sk_buff *skb, const struct afpa_way *way)
+{
+	__u8 from[6] __attribute__((aligned(8)));
+
+	return !bpf_skb_load_bytes(skb, 6, from, sizeof(from)) && same_mac(from, (const __u8 *)way);
+}
+
+/*
+ * Does the kernel's way to the client, seen within `life`, leave by the interface that the SYN came by? Then it is `work->way`.
+ * That of others behind its gateway is its own only if the SYN came through that gateway (N10).
+ */
 static __always_inline bool leaves_here(struct __sk_buff *skb, struct work *work, const struct segment *s, __u32 life)
 {
-	return afpa_client_way_recall(&s->key, &work->way, life) && work->way.interface == skb->ifindex;
+	int known = afpa_client_way_recall(&s->key, &work->way, life);
+
+	if (known == KNOWN_NOT || work->way.interface != skb->ifindex)
+		return false;
+	return known == KNOWN_ITSELF || comes_by(skb, &work->way);
 }
 
 /* Is the client known (N1)? The table of answered SYNs is read only where it is not. */

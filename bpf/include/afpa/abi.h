@@ -45,6 +45,8 @@
 #define AFPA_HASH_PRIME 0x9e3779b97f4a7c15ULL /* of the path and header hashes */
 #define AFPA_SITES_COUNTED 1024   /* places where answers of sites are counted; a power of two */
 #define AFPA_WAYS 65536           /* connections whose SYN-ACK is remembered, and clients; a power of two */
+#define AFPA_ROUTES 8192         /* routes by prefix, where clients are answered that are not known */
+#define AFPA_NEXT_HOPS 256        /* next hops of these, from 1; a power of two */
 #define AFPA_COOKIE_SHIFT 34      /* a cookie's period is 2^34 ns, about 17 seconds: it is valid in this one and in the next */
 #define AFPA_POLICE_PREFIXES 524288 /* allowed and denied prefixes */
 #define AFPA_POLICE_SETS 8192     /* sets of buckets for clients' connections, and as many for their requests; a power of two */
@@ -53,6 +55,8 @@
 #define AFPA_POLICE_TIME_BITS 44  /* bits of that clock in a bucket; a tag stands before them */
 #define AFPA_POLICE_TRIES 8       /* how often a token is tried for, when others take one at the same moment */
 #define AFPA_POLICE_EVERYBODY 1   /* tag of the buckets that all clients share */
+#define AFPA_POLICE_CLASSES 16    /* classes of clients; the first has who is in no other; a multiple of AFPA_POLICE_WAYS, and a power of two */
+#define AFPA_POLICE_CLASS_PREFIXES 8192 /* their prefixes */
 
 /* Entries of the map `programs`: programs that others call at their end. */
 enum afpa_program {
@@ -77,6 +81,7 @@ enum afpa_police_part {
 	AFPA_POLICE_RULES = 1,        /* prefixes are allowed or denied */
 	AFPA_POLICE_CONNECTIONS = 2,  /* new connections are limited */
 	AFPA_POLICE_REQUESTS = 4,     /* requests are limited */
+	AFPA_POLICE_SHARES = 8,       /* classes have shares of the new connections */
 };
 
 /* A rate, in ticks of the buckets' clock. */
@@ -117,10 +122,11 @@ struct afpa_shared {
 
 	/* Police: conn/police.h. */
 	__u32 police;                 /* bits of enum afpa_police_part; 0: nobody is refused */
-	__u32 police_reserved;
+	__u32 next_hops;              /* edition of `routes`: clients are known by their next hop as well; 0: only by themselves */
 	__u64 police_masks[4];        /* which bits of an address make a client: two words for IPv4, as it stands in keys, and two for IPv6 */
 	struct afpa_pace connection_paces[2]; /* new connections: of a client, of all */
 	struct afpa_pace request_paces[2]; /* requests: of a client, of all */
+	struct afpa_pace class_paces[AFPA_POLICE_CLASSES]; /* new connections that each class gets whatever the others do; 0: none */
 };
 
 /* What SYNs are answered with, as this host's settings of TCP allow. */

@@ -85,6 +85,23 @@ struct {
 	__type(value, struct afpa_client_way);
 } client_ways SEC(".maps");
 
+/* Where clients need not be known: prefix of their addresses -> number of the next hop; 0: of no single one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, AFPA_ROUTES);
+	__type(key, struct afpa_prefix);
+	__type(value, __u32);
+} routes SEC(".maps");
+
+/* Ways by which the kernel's own SYN-ACKs to clients behind each next hop left lately. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, AFPA_NEXT_HOPS);
+	__type(key, __u32);
+	__type(value, struct afpa_client_way);
+} next_hop_ways SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, AFPA_WAYS);

@@ -151,6 +151,7 @@ fn statistics(
         "police": {
             "denied_prefixes": police.denied().len(),
             "refused_connections": refused,
+            "classes": police::classes(police),
         },
         "transfers": filler.fast_path.transfers().ok(),
         "known": standing.known,

@@ -71,6 +71,7 @@ struct Attachment {
     watch: Watch,
     /// Why no SYN is answered, as it was said last.
     tcp_refused: Option<String>,
+    admission_refused: Option<String>,
     /// The right to answer on the port. It is the last to go.
     _claim: PortClaim,
 }
@@ -188,6 +189,7 @@ impl Attachment {
             pin_dir,
             watch,
             tcp_refused: None,
+            admission_refused: None,
             _claim: claim,
         };
         attachment.start()?;
@@ -260,6 +262,11 @@ impl Attachment {
             say(&format!("! all connections have sockets of the kernel's: {why}"));
         }
         self.tcp_refused = refused;
+        let refused = self.filler.fast_path.admission_refusal();
+        if let Some(why) = refused.as_ref().filter(|_| self.admission_refused != refused) {
+            say(&format!("! --admission: clients have to be known all the same: {why}"));
+        }
+        self.admission_refused = refused;
     }
 
     /// Stops answering, and leaves no connection broken.
@@ -433,6 +440,7 @@ fn load(settings: &AttachSettings, pin_dir: Option<&PinDir>) -> anyhow::Result<F
         bypass_after: settings.bypass_after,
         firewall_interval: settings.firewall_interval,
         socketless: settings.socketless,
+        admission: settings.admission,
         socketless_idle: settings.server_timeout,
         keep_in: pin_dir.map(PinDir::path),
         answer_max: u32::try_from(longest).unwrap_or(u32::MAX),

@@ -238,6 +238,7 @@ mod tests {
             bypass_after: 0,
             firewall_interval: Duration::ZERO,
             socketless: false,
+            admission: afpa_bpf::Admission::Recent,
             folder: "/".into(),
             owner: None,
         }

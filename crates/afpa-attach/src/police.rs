@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use afpa_bpf::FastPath;
 use afpa_police::{Police, PoliceKernel, PoliceSettings};
+use serde_json::{Map, Value, json};
 
 use crate::say::say;
 
@@ -30,6 +31,14 @@ pub(crate) fn reload(police: &Police, read: &ReadPolice) {
     if let Err(error) = done {
         say(&format!("allowed and denied clients stay as they were: {error:#}"));
     }
+}
+
+/// Share and refused connections of each class, by its name.
+pub(crate) fn classes(police: &Police) -> Map<String, Value> {
+    let classes = police.classes().into_iter().map(|(name, share, refused)| {
+        (name, json!({ "share_percent": share, "refused_connections": refused }))
+    });
+    classes.collect()
 }
 
 /// Carries out an order: `/deny/add?prefix=...`, `/deny/del?prefix=...`. None: it is none of these.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use afpa_bpf::PinDirOwner;
+use afpa_bpf::{Admission, PinDirOwner};
 use afpa_cache::root::SymlinkPolicy;
 
 use crate::Scope;
@@ -41,6 +41,8 @@ pub struct AttachSettings {
     pub firewall_interval: Duration,
     /// Whether connections of known clients begin without a socket.
     pub socketless: bool,
+    /// Whose connections may begin so.
+    pub admission: Admission,
     /// One in this many of the kernel's answers is compared with what the server says; 0: none.
     pub self_check: u32,
     /// How long the server may take for one answer.

@@ -36,6 +36,7 @@ pub use cache::room::{PAGE_BYTES, VARIANT_BYTES};
 pub use cache::variant::{
     Coding, FIELD_UNKNOWN, LONGEST_ANSWER, PinError, PinRules, Response, Variant,
 };
+pub use conn::admission::Admission;
 pub use conn::admit::FIREWALL_INTERVAL;
 pub use conn::events::Events;
 pub use conn::flows::Swept;

@@ -10,6 +10,7 @@ use afpa_abi::{ANSWER_MAX, TICK_SHIFT, program};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
 
 use crate::cache::pinned::Pinned;
+use crate::conn::admission::RoutesInForce;
 use crate::conn::police::InForce;
 use crate::conn::served::Server;
 use crate::conn::socketless::Tracking;
@@ -83,6 +84,10 @@ pub struct FastPath {
     pub(crate) samples: MapHandle,
     pub(crate) police_prefixes: MapHandle,
     pub(crate) police_in_force: Mutex<InForce>,
+    pub(crate) police_classes: MapHandle,
+    pub(crate) routes: MapHandle,
+    pub(crate) routes_in_force: Mutex<RoutesInForce>,
+    pub(crate) police_listeners: MapHandle,
     pub(crate) buckets: Buckets,
     pub(crate) region: Region,
     pub(crate) slots: Slots,
@@ -188,6 +193,10 @@ impl FastPath {
             places: Mutex::default(),
             police_prefixes: map("police_prefixes")?,
             police_in_force: Mutex::default(),
+            police_classes: map("police_classes")?,
+            routes: map("routes")?,
+            routes_in_force: Mutex::default(),
+            police_listeners: map("police_listeners")?,
             buckets,
             region,
             slots,
@@ -238,6 +247,7 @@ impl FastPath {
         self.region.forget_paths(); // of a process before us, when the region was kept
         self.region.fields_matter().store(0, Ordering::Relaxed);
         self.region.police().store(0, Ordering::Relaxed);
+        self.region.next_hops().store(0, Ordering::Relaxed);
         self.look_anew(); // its listeners, which kept connections remember, may have had our numbers
         self.region.hash_seed().store(secret()?, Ordering::Relaxed);
         self.region.refresh_ns().store(self.settings.refresh.as_nanos() as u64, Ordering::Relaxed);

@@ -7,7 +7,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use afpa_abi::{
-    DATES, Date, INTERFACES, PAGES_MAX, PATH_FILTER_BITS, Pace, Page, PoliceSet, Shared, Slot,
+    DATES, Date, INTERFACES, PAGES_MAX, PATH_FILTER_BITS, POLICE_CLASSES, Pace, Page, PoliceSet,
+    Shared, Slot,
 };
 use libbpf_rs::{MapCore, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
@@ -97,6 +98,11 @@ impl Region {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).bypass_time) }
     }
 
+    pub(crate) fn next_hops(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).next_hops) }
+    }
+
     pub(crate) fn firewall_interval(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).firewall_interval) }
@@ -122,6 +128,19 @@ impl Region {
         // JUSTIFICATION: as for `pulse`. SAFETY: `at % 4` is within the array; aligned, mapped.
         unsafe {
             AtomicU64::from_ptr((&raw mut (*self.shared()).police_masks).cast::<u64>().add(at % 4))
+        }
+    }
+
+    /// Interval and tolerance of the share of a class.
+    pub(crate) fn class_pace(&self, class: usize) -> [&AtomicU64; 2] {
+        // JUSTIFICATION: as for `pulse`. SAFETY: the remainder is within the array; aligned, mapped as long as self.
+        unsafe {
+            let paces = (&raw mut (*self.shared()).class_paces).cast::<Pace>();
+            let pace = paces.add(class % POLICE_CLASSES);
+            [
+                AtomicU64::from_ptr(&raw mut (*pace).interval),
+                AtomicU64::from_ptr(&raw mut (*pace).tolerance),
+            ]
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use afpa_abi::ANSWER_MAX;
 
+use crate::conn::admission::Admission;
 use crate::conn::admit::FIREWALL_INTERVAL;
 
 /// [`Settings::bypass_after`] by default. A hit saves about ten times what a pass costs, so that the fast path
@@ -61,6 +62,8 @@ pub struct Settings {
     /// Whether the connections of clients that are known begin without a socket: their SYNs are answered by the programs,
     /// and the kernel's TCP gets a connection with the first request that is not answered here. Linux 6.9.
     pub socketless: bool,
+    /// Whose connections may begin so.
+    pub admission: Admission,
     /// A connection without a socket that nothing was heard of for so long is closed, as an idle server would.
     pub socketless_idle: Duration,
     /// A folder on a BPF file system that keeps programs and connections when this process ends:
@@ -97,6 +100,7 @@ impl Default for Settings {
             bypass_time: Duration::from_secs(1),
             firewall_interval: FIREWALL_INTERVAL,
             socketless: false,
+            admission: Admission::Recent,
             socketless_idle: Duration::from_secs(60),
             keep_in: None,
             sizes_as_kept: false,

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::accounts;
 use crate::finding::{Finding, Location};
 use crate::machine::Machine;
-use crate::model::{AccessTarget, Config, SiteSettings, Symlinks};
+use crate::model::{AccessTarget, Admission, Config, SiteSettings, Symlinks};
 use crate::settings::Settings;
 use crate::units::{Listen, human_size, show_size};
 
@@ -29,6 +29,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     checks.required_root(config);
     checks.listeners(config);
     checks.sizes(config);
+    checks.admission(config);
     checks.findings
 }
 
@@ -61,6 +62,24 @@ impl Checks<'_> {
     }
 
     /// A site that serves nothing.
+    /// Who is admitted without a question is asked nothing later, either.
+    fn admission(&mut self, config: &Config) {
+        if config.fast_path.admission == Admission::Recent {
+            return;
+        }
+        if !config.fast_path.socketless {
+            let cause = "`admission` has no effect on connections that have sockets".to_owned();
+            self.error("fast_path", "admission", cause, "set `socketless = true`, or remove it");
+        }
+        if self.settings.location("fast_path", "firewall_interval") != Location::Nowhere {
+            let cause =
+                "`firewall_interval` has no effect where everyone is admitted: nobody is asked"
+                    .to_owned();
+            let remedy = "remove it, or set `admission = \"recent\"`";
+            self.error("fast_path", "firewall_interval", cause, remedy);
+        }
+    }
+
     fn required_root(&mut self, config: &Config) {
         for site in &config.sites {
             let given =

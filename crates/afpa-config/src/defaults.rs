@@ -13,8 +13,9 @@ use crate::groups::{self, ServerGroup};
 use crate::http2::Http2;
 use crate::machine::Machine;
 use crate::model::{
-    AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, Engine, FastPath,
-    FastPathMode, Io, Level, Levels, Limits, Log, LogFormat, Policy, SiteSettings, Timeouts,
+    AccessFormat, AccessTarget, Admission, Cache, Coding, Coherency, Compression, Config, Engine,
+    FastPath, FastPathMode, Io, Level, Levels, Limits, Log, LogFormat, Policy, SiteSettings,
+    Timeouts,
 };
 use crate::police::Police;
 use crate::reader::{Reader, Section};
@@ -38,7 +39,7 @@ impl Config {
             engine: Engine::read(reader.section("engine")),
             limits: Limits::read(reader.section("limits")),
             http2: Http2::read(reader.section("http2")),
-            police: Police::read(reader.section("police")),
+            police: Police::read(reader),
             timeouts: Timeouts::read(reader.section("timeouts")),
             tls: Tls::read(reader.section("tls")),
             certificates: Vec::new(),
@@ -159,6 +160,7 @@ impl FastPath {
                 Duration::ZERO..=Duration::from_secs(3600),
             ),
             socketless: s.flag("socketless", false),
+            admission: s.choice("admission", Admission::Recent),
             survive_restart: s.flag("survive_restart", true),
         }
     }

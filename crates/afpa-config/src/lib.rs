@@ -22,6 +22,7 @@ mod machine;
 mod model;
 mod overrides;
 mod police;
+mod police_classes;
 mod reader;
 mod request_sets;
 mod routes;
@@ -53,12 +54,13 @@ pub use http2::Http2;
 pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use model::{
-    AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config,
-    ContentGroup, Engine, FastPath, FastPathMode, Io, Level, Levels, Limits, Log, LogFormat,
-    Policy, RedirectStatus, SiteSettings, Symlinks, Timeouts, UrlPath,
+    AccessFormat, AccessTarget, Admission, Behaviour, Cache, Coding, Coherency, Compression,
+    Config, ContentGroup, Engine, FastPath, FastPathMode, Io, Level, Levels, Limits, Log,
+    LogFormat, Policy, RedirectStatus, SiteSettings, Symlinks, Timeouts, UrlPath,
 };
 pub use overrides::Overrides;
 pub use police::{Police, prefixes_of_files};
+pub use police_classes::PoliceClass;
 pub use request_sets::Routes;
 pub use settings::{Instance, Setting, Settings};
 pub use shared_cache::{CacheMode, QueryMode, SetCookie, SharedCache, SiteCache};
@@ -141,6 +143,7 @@ fn parse(
     hierarchy::name_servers(&mut config);
     findings.extend(checks::consistency(&config, &settings));
     findings.extend(police::consistency(&config.police, &settings));
+    findings.extend(police_classes::consistency(&config, &settings));
     findings.extend(hints::consistency(&config, &settings));
     findings.extend(filters::consistency(&config, &settings));
     findings.extend(routes::consistency(&config, &settings));
@@ -150,7 +153,7 @@ fn parse(
 }
 
 /// A file with one of each section that may appear several times.
-const CATALOGUE: &str = "[[certificate]]\n[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.path]]\n[[site.path.content]]\n";
+const CATALOGUE: &str = "[[police.class]]\n[[certificate]]\n[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.path]]\n[[site.path.content]]\n";
 
 /// Every setting that there is, once.
 fn known(machine: &Machine) -> Settings {

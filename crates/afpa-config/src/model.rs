@@ -179,6 +179,16 @@ pub struct Coherency {
 }
 
 choice! {
+    /// Which clients' connections may begin without a socket.
+    Admission {
+        /// Of those whom the kernel's own path has let in lately.
+        Recent = "recent",
+        /// Of everybody, as far as the way back is sure.
+        Everyone = "everyone",
+    }
+}
+
+choice! {
     /// Whether requests are answered in the kernel.
     FastPathMode {
         /// Where it is possible.
@@ -219,6 +229,8 @@ pub struct FastPath {
     pub firewall_interval: Duration,
     /// Whether connections of known clients begin without a socket of the kernel's.
     pub socketless: bool,
+    /// Whose connections may begin so.
+    pub admission: Admission,
     /// Whether programs and connections survive a process that is killed, for the next one to take over.
     pub survive_restart: bool,
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use afpa_police::{Limits, PoliceSettings, Prefix, Rate, read_lines};
 
 use crate::finding::Finding;
-use crate::reader::Section;
+use crate::police_classes::{self, PoliceClass};
+use crate::reader::Reader;
 use crate::settings::Settings;
 use crate::units::Unfit;
 
@@ -22,10 +23,19 @@ pub struct Police {
     pub allow_files: Vec<PathBuf>,
     /// Files of denied prefixes.
     pub deny_files: Vec<PathBuf>,
+    /// `[[police.class]]`.
+    pub classes: Vec<PoliceClass>,
 }
 
 impl Police {
-    pub(crate) fn read(mut s: Section<'_, '_>) -> Self {
+    /// All that the police decide by.
+    pub fn all_settings(&self) -> PoliceSettings {
+        let classes = self.classes.iter().map(|class| class.class.clone()).collect();
+        PoliceSettings { classes, ..self.settings.clone() }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
+        let mut s = reader.section("police");
         let default = Limits::default();
         let allow = s.texts("allow", "prefixes", Vec::new(), prefix);
         let deny = s.texts("deny", "prefixes", Vec::new(), prefix);
@@ -54,7 +64,9 @@ impl Police {
         };
         limits.ipv4_bits = s.count("ipv4_bits", default.ipv4_bits.into(), 0..=32) as u8;
         limits.ipv6_bits = s.count("ipv6_bits", default.ipv6_bits.into(), 0..=128) as u8;
-        Police { settings: PoliceSettings { allow, deny, limits }, allow_files, deny_files }
+        let settings = PoliceSettings { allow, deny, limits, classes: Vec::new() };
+        let classes = police_classes::read(reader);
+        Police { settings, allow_files, deny_files, classes }
     }
 }
 
@@ -62,7 +74,7 @@ fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-fn prefix(text: &str) -> Result<Prefix, Unfit> {
+pub(crate) fn prefix(text: &str) -> Result<Prefix, Unfit> {
     text.parse().map_err(|why: afpa_police::NotAPrefix| Unfit::new(why.to_string(), why.remedy()))
 }
 
@@ -88,7 +100,7 @@ pub(crate) fn consistency(police: &Police, settings: &Settings) -> Vec<Finding> 
 /// Puts the prefixes of the files into the lists.
 pub(crate) fn read_files(police: &mut Police, settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let Police { settings: lists, allow_files, deny_files } = police;
+    let Police { settings: lists, allow_files, deny_files, classes: _ } = police;
     for (key, files, list) in [
         ("allow_files", allow_files, &mut lists.allow),
         ("deny_files", deny_files, &mut lists.deny),

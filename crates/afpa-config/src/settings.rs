@@ -103,7 +103,7 @@ pub(crate) fn heading(section: &str) -> String {
     match section {
         "" => "the top level".to_owned(),
         "site" | "site.hint" | "site.filter" | "site.path" | "site.path.content"
-        | "server_group" | "certificate" => {
+        | "server_group" | "certificate" | "police.class" => {
             format!("[[{section}]]")
         }
         _ => format!("[{section}]"),

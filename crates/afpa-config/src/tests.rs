@@ -382,3 +382,16 @@ fn the_table_names_value_and_origin() {
     has("[[site]]");
     has("root \"/srv\" line 2");
 }
+
+#[test]
+fn everyone_is_admitted_without_a_socket_and_without_a_question() {
+    let text = |rest: &str| format!("[fast_path]\n{rest}\n[[site]]\nroot = \"/\"\n");
+    let said = refused(&text("admission = \"everyone\""));
+    assert!(said.contains("afpa.toml:2:13: error: `admission` has no effect"), "{said}");
+    assert!(said.contains("= set `socketless = true`"), "{said}");
+    let both = "socketless = true\nadmission = \"everyone\"\nfirewall_interval = \"1s\"";
+    let said = refused(&text(both));
+    assert!(said.contains("afpa.toml:4:21: error: `firewall_interval` has no effect"), "{said}");
+    assert!(said.contains("= remove it, or set `admission = \"recent\"`"), "{said}");
+    parsed(&text("socketless = true\nadmission = \"everyone\"")).unwrap();
+}

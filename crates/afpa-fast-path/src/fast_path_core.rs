@@ -44,6 +44,7 @@ pub(crate) struct FastPathCore {
     pub(crate) swept: Mutex<Swept>,
     /// Why no SYN is answered, as it was said last.
     pub(crate) tcp_refused: Mutex<Option<String>>,
+    pub(crate) admission_refused: Mutex<Option<String>>,
     /// What this host has that limits the fast path.
     pub(crate) watch: Mutex<Watch>,
 }
@@ -133,6 +134,7 @@ impl FastPathCore {
     /// Settings of TCP may change: SYNs are answered by those of now, or not at all.
     pub(crate) fn look_at_tcp(&self) {
         let refused = self.fast_path.look_at_tcp().err().map(|why| why.to_string());
+        self.say_admission();
         let mut said = self.tcp_refused.lock().unwrap_or_else(PoisonError::into_inner);
         if *said == refused {
             return;
@@ -140,6 +142,21 @@ impl FastPathCore {
         match &refused {
             Some(why) => tracing::warn!("all connections have sockets of the kernel's: {why}"),
             None => tracing::info!("connections of known clients begin without a socket again"),
+        }
+        *said = refused;
+    }
+
+    fn say_admission(&self) {
+        let refused = self.fast_path.admission_refusal();
+        let mut said = self.admission_refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if *said == refused {
+            return;
+        }
+        match &refused {
+            Some(why) => {
+                tracing::warn!("`admission`: clients have to be known all the same: {why}")
+            }
+            None => tracing::info!("`admission`: everybody is admitted again"),
         }
         *said = refused;
     }

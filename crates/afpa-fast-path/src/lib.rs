@@ -30,7 +30,7 @@ mod settings;
 mod site_numbers;
 mod view;
 
-pub use afpa_bpf::PinDirOwner;
+pub use afpa_bpf::{Admission, PinDirOwner};
 pub use eligibility::Eligibility;
 pub use fast_path_core::AnswerSink;
 pub use load::{AttachedPrograms, Availability, expectation, too_late};

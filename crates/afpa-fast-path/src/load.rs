@@ -314,6 +314,7 @@ fn program_settings(settings: &FastPathSettings, keep_in: Option<PathBuf>) -> Se
         bypass_after: count(settings.bypass_after),
         firewall_interval: settings.firewall_interval,
         socketless: settings.socketless,
+        admission: settings.admission,
         socketless_idle: settings.idle,
         keep_in,
         ..Settings::default()

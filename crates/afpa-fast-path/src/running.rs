@@ -79,6 +79,7 @@ impl AttachedPrograms {
             next_sink: Mutex::new(None),
             swept: Mutex::default(),
             tcp_refused: Mutex::default(),
+            admission_refused: Mutex::default(),
             watch: Mutex::new(self.watch),
         });
         let heartbeat = Heartbeat::new(Arc::clone(&core), parts.workers, parts.sink);

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use afpa_bpf::Admission;
 use afpa_framework::Network;
 use afpa_http::RequestLimits;
 
@@ -30,6 +31,8 @@ pub struct FastPathSettings {
     pub firewall_interval: Duration,
     /// Whether connections of known clients begin without a socket.
     pub socketless: bool,
+    /// Whose connections may begin so.
+    pub admission: Admission,
     /// The server's patience with idle connections, for those without a socket.
     pub idle: Duration,
     /// One in this many answers goes to the access log; 0: none.
@@ -118,6 +121,7 @@ pub(crate) fn sample(sites: Vec<KernelSite>) -> FastPathSettings {
         bypass_after: 64,
         firewall_interval: Duration::from_secs(1),
         socketless: false,
+        admission: Admission::Recent,
         idle: Duration::from_secs(60),
         log_every: 1,
         self_check: 4096,

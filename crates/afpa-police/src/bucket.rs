@@ -43,6 +43,21 @@ impl Pace {
         Self { interval, tolerance }
     }
 
+    /// So many per cent of it: an empty bucket is full after the same time, and holds at least two tokens, so that none is
+    /// lost between two that come. None of 0.
+    pub(crate) fn share(self, percent: u8) -> Self {
+        let percent = u64::from(percent.min(100));
+        let Some(interval) = (self.interval * 100).checked_div(percent) else {
+            return Self::default();
+        };
+        Self { interval, tolerance: self.tolerance.max(2 * interval) }
+    }
+
+    /// As much may be missing in a bucket that was charged more than it had: twice what it holds, and what was rounded.
+    fn debt(self) -> u64 {
+        2 * self.tolerance + SLACK
+    }
+
     /// Whether there is a limit.
     pub fn limits(self) -> bool {
         self.interval != 0
@@ -52,7 +67,7 @@ impl Pace {
     pub(crate) fn missing(self, word: u64, now: u64) -> u64 {
         let missing = (word.wrapping_sub(now) << UNUSED) as i64 >> UNUSED;
         match u64::try_from(missing) {
-            Ok(missing) if missing <= self.tolerance + SLACK => missing,
+            Ok(missing) if missing <= self.debt() => missing,
             _ => 0,
         }
     }
@@ -71,5 +86,19 @@ impl Pace {
             }
         }
         false // so many take at once that there cannot be enough for all
+    }
+    /// Takes a token that there may not be. What others take at the same moment may stay uncharged.
+    pub(crate) fn charge(self, word: &AtomicU64, tag: u64, now: u64) {
+        for _ in 0..POLICE_TRIES {
+            let seen = word.load(Ordering::Relaxed);
+            let missing = if self::tag(seen) == tag { self.missing(seen, now) } else { 0 };
+            let missing = missing + self.interval;
+            let full = tag << POLICE_TIME_BITS | (now + missing) & TIME;
+            if missing > self.debt()
+                || word.compare_exchange(seen, full, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            {
+                return;
+            }
+        }
     }
 }

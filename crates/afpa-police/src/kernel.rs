@@ -2,7 +2,10 @@
 
 use std::sync::atomic::AtomicU64;
 
+use afpa_abi::POLICE_CLASSES;
+
 use crate::bucket::Pace;
+use crate::classes::Classes;
 use crate::rules::Rules;
 use crate::table::Masks;
 
@@ -15,6 +18,10 @@ pub struct Enforced<'a> {
     pub connections: [Pace; 2],
     /// Requests: of a client, of all.
     pub requests: [Pace; 2],
+    /// Who is in which class.
+    pub classes: &'a Classes,
+    /// What each class gets of the new connections of all, by its number.
+    pub class_paces: [Pace; POLICE_CLASSES],
     /// What makes a client.
     pub masks: Masks,
 }

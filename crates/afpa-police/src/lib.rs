@@ -9,26 +9,34 @@
 //! - **A bucket** holds `burst` tokens and gets `rate` a second. A client is a prefix of its address, so one that has
 //!   a whole /64 has one bucket. What is refused takes no token.
 //! - **A client's bucket is asked before everybody's**, so what is refused for its own rate costs others nothing.
+//! - **Classes have shares**: of the connections of all clients, each class gets its share whatever the others do.
 //!
 //! Nothing here reads a clock, a file or a socket. [`Police`] is what the threads of a process share.
 
 mod bucket;
+mod classes;
+mod current;
 mod kernel;
 mod limits;
 mod orders;
 mod police;
 mod prefix;
+mod prefix_map;
 mod rules;
 mod table;
 
 #[cfg(test)]
+mod class_tests;
+#[cfg(test)]
 mod tests;
 
 pub use bucket::Pace;
+pub use classes::{Class, Classes};
 pub use kernel::{Enforced, PoliceKernel};
 pub use limits::{Limits, Rate};
 pub use orders::{ListedDeny, OrderRefused, Origin};
 pub use police::{Counts, Police, PoliceSettings, Refusal};
 pub use prefix::{NotAPrefix, Prefix, read_lines};
+pub use prefix_map::PrefixMap;
 pub use rules::{Rule, Rules};
 pub use table::{Masks, What, words_of_table};

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use thiserror::Error;
 
+use crate::classes::Classes;
 use crate::limits::Limits;
 use crate::police::{Police, PoliceSettings};
 use crate::prefix::{NotAPrefix, Prefix};
@@ -72,9 +73,13 @@ impl Lists {
         self.configured.limits
     }
 
+    pub(crate) fn classes(&self) -> Classes {
+        Classes::new(&self.configured.classes)
+    }
+
     pub(crate) fn rules(&self) -> Rules {
         let PoliceSettings { allow, deny, .. } = &self.configured;
-        Rules::new(allow.iter().copied(), deny.iter().chain(&self.ordered).copied())
+        Rules::of(allow.iter().copied(), deny.iter().chain(&self.ordered).copied())
     }
 }
 
@@ -86,7 +91,7 @@ impl Police {
     pub fn deny(&self, text: &str) -> Result<Prefix, OrderRefused> {
         let prefix: Prefix = text.parse()?;
         let mut lists = self.lists();
-        if Rules::new(lists.configured.allow.iter().copied(), []).exactly(prefix)
+        if Rules::of(lists.configured.allow.iter().copied(), []).exactly(prefix)
             == Some(Rule::Allow)
         {
             return Err(OrderRefused::Allowed(prefix));

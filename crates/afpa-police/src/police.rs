@@ -1,19 +1,22 @@
 //! What the threads of a process share: the decisions of the moment.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use afpa_abi::POLICE_CLASSES;
 use arc_swap::ArcSwap;
 
-use crate::bucket::{Pace, ticks};
-use crate::kernel::{Enforced, PoliceKernel};
+use crate::bucket::ticks;
+use crate::classes::Class;
+use crate::current::Current;
+use crate::kernel::PoliceKernel;
 use crate::limits::Limits;
 use crate::orders::Lists;
 use crate::prefix::Prefix;
-use crate::rules::{Rule, Rules};
-use crate::table::{Masks, What, hash, locate, take, words_of_table};
+use crate::rules::Rule;
+use crate::table::{Share, What, hash, locate, refused_of, take, words_of_table};
 
 /// What the configuration says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub struct PoliceSettings {
     pub deny: Vec<Prefix>,
     /// How often clients may come.
     pub limits: Limits,
+    /// Who gets how much of the connections of all clients.
+    pub classes: Vec<Class>,
 }
 
 /// Why a client is refused.
@@ -62,14 +67,6 @@ struct Shared {
     counts: Counts,
 }
 
-/// What is decided by now.
-struct Current {
-    rules: Arc<Rules>,
-    connections: [Pace; 2],
-    requests: [Pace; 2],
-    masks: Masks,
-}
-
 impl Refusal {
     /// All of them.
     pub const ALL: [Self; 3] = [Refusal::Denied, Refusal::ClientRate, Refusal::TotalRate];
@@ -106,7 +103,7 @@ impl Police {
         let lists = Lists::default();
         Self(Arc::new(Shared {
             armed: AtomicBool::new(false),
-            current: ArcSwap::from_pointee(Current::of(Arc::default(), lists.limits(), false)),
+            current: ArcSwap::from_pointee(Current::of(&lists)),
             lists: Mutex::new(lists),
             kernel,
             own: OnceLock::new(),
@@ -116,16 +113,22 @@ impl Police {
         }))
     }
 
-    /// Whether a connection of the client may begin, at this time of the steady clock.
+    /// Whether a connection of the client may begin, at this time of the steady clock. `listener` is the address that
+    /// listens, as it was configured.
     ///
     /// # Errors
     /// With the reason, when it is to be closed without a word.
     #[inline]
-    pub fn connection(&self, client: IpAddr, steady_ns: u64) -> Result<(), Refusal> {
+    pub fn connection(
+        &self,
+        client: IpAddr,
+        listener: Option<SocketAddr>,
+        steady_ns: u64,
+    ) -> Result<(), Refusal> {
         if !self.0.armed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.decide(What::Connection, client, steady_ns)
+        self.decide(What::Connection, client, listener, steady_ns)
     }
 
     /// Whether a request of the client may be answered.
@@ -137,12 +140,22 @@ impl Police {
         if !self.0.armed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.decide(What::Request, client, steady_ns)
+        self.decide(What::Request, client, None, steady_ns)
     }
 
     /// What user mode has refused.
     pub fn counts(&self) -> &Counts {
         &self.0.counts
+    }
+
+    /// Name and share of each class, and how often a connection of it was refused because all clients together came too
+    /// often, since the classes were last changed.
+    pub fn classes(&self) -> Vec<(String, u8, u64)> {
+        let current = self.0.current.load();
+        let counted = |class| refused_of(self.counting_words(), class);
+        let counted = |class| counted(class).map_or(0, |count| count.load(Ordering::Relaxed));
+        let numbered = (0..).zip(current.classes.iter());
+        numbered.map(|(class, (name, share))| (name.to_owned(), share, counted(class))).collect()
     }
 
     /// Decides by this configuration from now on, and by what was ordered since the start.
@@ -168,27 +181,37 @@ impl Police {
 
     /// Decides by these lists. The kernel is told first: what it lets through is asked here, too.
     pub(crate) fn adopt(&self, lists: &Lists) -> std::io::Result<()> {
-        let (rules, limits) = (Arc::new(lists.rules()), lists.limits());
+        let theirs = Current::of(lists);
         let told = match &self.0.kernel {
-            Some(kernel) => {
-                kernel.enforce(&Current::of(Arc::clone(&rules), limits, false).enforced())
-            }
+            Some(kernel) => kernel.enforce(&theirs.enforced()),
             None => Ok(()),
         };
-        let mine = Current::of(rules, limits, self.0.kernel.is_some());
+        let mine = match &self.0.kernel {
+            Some(_) => theirs.after_the_kernel(lists.limits()),
+            None => theirs,
+        };
+        if self.0.current.load().classes != mine.classes {
+            self.forget_refused();
+        }
         let armed = !mine.is_idle();
         self.0.current.store(Arc::new(mine));
         self.0.armed.store(armed, Ordering::Relaxed);
         told
     }
 
-    fn decide(&self, what: What, client: IpAddr, steady_ns: u64) -> Result<(), Refusal> {
+    fn decide(
+        &self,
+        what: What,
+        client: IpAddr,
+        listener: Option<SocketAddr>,
+        steady_ns: u64,
+    ) -> Result<(), Refusal> {
         let current = self.0.current.load();
         let client = client.to_canonical();
-        let decided = match current.rules.rule(client) {
+        let decided = match current.rules.longest(client) {
             Some(Rule::Allow) => return Ok(()),
             Some(Rule::Deny) => Err(Refusal::Denied),
-            None => self.take(&current, what, client, steady_ns),
+            None => self.take(&current, what, client, listener, steady_ns),
         };
         if let Err(why) = decided
             && let Some(count) = self.0.counts.of(what).get(why as usize)
@@ -203,6 +226,7 @@ impl Police {
         current: &Current,
         what: What,
         client: IpAddr,
+        listener: Option<SocketAddr>,
         steady_ns: u64,
     ) -> Result<(), Refusal> {
         let paces = match what {
@@ -214,42 +238,44 @@ impl Police {
         }
         let table = match (&self.0.kernel, what) {
             (Some(kernel), What::Request) => kernel.words(),
-            _ => self
-                .0
-                .own
-                .get_or_init(|| (0..words_of_table()).map(|_| AtomicU64::new(0)).collect()),
+            _ => self.own_words(),
         };
         let now = ticks(self.0.epoch_ns.wrapping_add(steady_ns));
-        let taken = take(table, what, hash(self.0.seed, client, current.masks), now, paces);
-        taken.map_err(|own| if own { Refusal::ClientRate } else { Refusal::TotalRate })
+        let share = match what {
+            What::Connection => current.share(client, listener),
+            What::Request => None,
+        };
+        let taken = take(table, what, hash(self.0.seed, client, current.masks), now, paces, share);
+        taken.map_err(|own| {
+            let count =
+                share.and_then(|Share { class, .. }| refused_of(self.counting_words(), class));
+            match (own, count) {
+                (true, _) => return Refusal::ClientRate,
+                (false, Some(count)) => _ = count.fetch_add(1, Ordering::Relaxed),
+                (false, None) => {}
+            }
+            Refusal::TotalRate
+        })
     }
-}
 
-/// The kernel has counted a connection at its SYN. It may have waited to be accepted for about this long, with others of
-/// its client, so as much more than the rate is let in here.
-const WAITED_SECONDS: u64 = 1;
+    fn own_words(&self) -> &[AtomicU64] {
+        self.0.own.get_or_init(|| (0..words_of_table()).map(|_| AtomicU64::new(0)).collect())
+    }
 
-impl Current {
-    fn of(rules: Arc<Rules>, limits: Limits, counted_before: bool) -> Self {
-        let more = if counted_before { WAITED_SECONDS } else { 0 };
-        Self {
-            rules,
-            connections: [limits.client_connections, limits.connections]
-                .map(|rate| Pace::new(rate, more)),
-            requests: [limits.client_requests, limits.requests].map(|rate| Pace::new(rate, 0)),
-            masks: Masks::new(limits.ipv4_bits, limits.ipv6_bits),
+    /// Where both count what they refuse of each class.
+    fn counting_words(&self) -> &[AtomicU64] {
+        match &self.0.kernel {
+            Some(kernel) => kernel.words(),
+            None => self.own_words(),
         }
     }
 
-    fn enforced(&self) -> Enforced<'_> {
-        let Self { rules, connections, requests, masks } = self;
-        Enforced { rules, connections: *connections, requests: *requests, masks: *masks }
-    }
-
-    /// Whether nobody is ever refused.
-    fn is_idle(&self) -> bool {
-        let mut paces = self.connections.iter().chain(&self.requests);
-        self.rules.is_empty() && !paces.any(|pace| pace.limits())
+    fn forget_refused(&self) {
+        for class in 0..POLICE_CLASSES as u32 {
+            if let Some(count) = refused_of(self.counting_words(), class) {
+                count.store(0, Ordering::Relaxed);
+            }
+        }
     }
 }
 

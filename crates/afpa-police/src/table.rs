@@ -8,7 +8,8 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afpa_abi::{
-    HASH_PRIME, POLICE_EVERYBODY, POLICE_SETS, POLICE_TIME_BITS, POLICE_WAYS, address_bytes,
+    HASH_PRIME, POLICE_CLASSES, POLICE_EVERYBODY, POLICE_SETS, POLICE_TIME_BITS, POLICE_WAYS,
+    address_bytes,
 };
 
 use crate::bucket::{Pace, tag};
@@ -23,9 +24,28 @@ pub enum What {
     Request,
 }
 
-/// The words of a whole table: both kinds of sets, and one set of everybody's buckets.
+/// Where the words behind those of clients begin: two buckets of everybody's, of a set that has room for more.
+const EVERYBODY: usize = 2 * POLICE_SETS * POLICE_WAYS;
+/// The buckets of the classes' shares.
+const SHARES: usize = EVERYBODY + POLICE_WAYS;
+/// How often a connection of each class was refused.
+const REFUSED: usize = SHARES + POLICE_CLASSES;
+
+/// The words of a whole table: both kinds of sets, everybody's buckets, those of the classes, and their counts.
 pub const fn words_of_table() -> usize {
-    (2 * POLICE_SETS + 1) * POLICE_WAYS
+    REFUSED + POLICE_CLASSES
+}
+
+/// How often the class was refused.
+pub(crate) fn refused_of(table: &[AtomicU64], class: u32) -> Option<&AtomicU64> {
+    table.get(REFUSED..)?.get(class as usize)
+}
+
+/// A class, and its share of the rate of all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    pub(crate) class: u32,
+    pub(crate) pace: Pace,
 }
 
 /// Which bits of an address make a client.
@@ -67,22 +87,33 @@ fn mix(hash: u64, word: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-/// Takes a token of a client, then one of everybody's. The first that there is not refuses.
+/// Takes a token of a client, then one of everybody's: out of the share of its class, if there is one, else of what is
+/// left. The first that there is not refuses; `true`: it is the client's own.
 pub(crate) fn take(
     table: &[AtomicU64],
     what: What,
     hash: u64,
     now: u64,
     [own, all]: [Pace; 2],
+    share: Option<Share>,
 ) -> Result<(), bool> {
     if own.limits() && !take_own(table, what, hash, now, own) {
         return Err(true);
     }
-    let everybody = 2 * POLICE_SETS * POLICE_WAYS + place(what);
-    match table.get(everybody) {
-        Some(word) if all.limits() && !all.take(word, POLICE_EVERYBODY as u64, now) => Err(false),
-        _ => Ok(()),
+    let Some(word) = table.get(EVERYBODY + place(what)).filter(|_| all.limits()) else {
+        return Ok(());
+    };
+    if share.is_some_and(|share| take_share(table, share, now)) {
+        all.charge(word, POLICE_EVERYBODY as u64, now);
+        return Ok(());
     }
+    if all.take(word, POLICE_EVERYBODY as u64, now) { Ok(()) } else { Err(false) }
+}
+
+fn take_share(table: &[AtomicU64], Share { class, pace }: Share, now: u64) -> bool {
+    let shares = table.get(SHARES..REFUSED);
+    let word = shares.and_then(|shares| shares.get(class as usize)).filter(|_| pace.limits());
+    word.is_some_and(|word| pace.take(word, POLICE_EVERYBODY as u64, now))
 }
 
 fn place(what: What) -> usize {

@@ -60,7 +60,7 @@ fn a_file_has_one_prefix_a_line() {
 
 #[test]
 fn the_longest_prefix_wins_and_allowed_wins_a_tie() {
-    let rules = Rules::new(
+    let rules = Rules::of(
         ["10.1.0.0/16", "10.2.0.0/16", "::1"].map(prefix),
         ["10.0.0.0/8", "10.2.0.0/16", "10.1.2.0/24", "::/0"].map(prefix),
     );
@@ -75,7 +75,7 @@ fn the_longest_prefix_wins_and_allowed_wins_a_tie() {
         ("2001:db8::1", Some(Rule::Deny)),
         ("::1", Some(Rule::Allow)),
     ] {
-        assert_eq!(rules.rule(ip(client)), rule, "{client}");
+        assert_eq!(rules.longest(ip(client)), rule, "{client}");
     }
 }
 
@@ -104,7 +104,7 @@ fn rules_agree_with_a_search_through_all_of_them() {
     let mut random = Random::new(seed);
     for _ in 0..200 {
         let (allow, deny) = (some_prefixes(&mut random), some_prefixes(&mut random));
-        let rules = Rules::new(allow.iter().copied(), deny.iter().copied());
+        let rules = Rules::of(allow.iter().copied(), deny.iter().copied());
         for _ in 0..100 {
             let client = address(&mut random);
             let longest = |list: &[Prefix]| {
@@ -116,7 +116,7 @@ fn rules_agree_with_a_search_through_all_of_them() {
                 (allowed, denied) if allowed >= denied => Some(Rule::Allow),
                 _ => Some(Rule::Deny),
             };
-            assert_eq!(rules.rule(client), expected, "seed {seed}: {client} of {rules:?}");
+            assert_eq!(rules.longest(client), expected, "seed {seed}: {client} of {rules:?}");
         }
     }
 }
@@ -138,7 +138,7 @@ fn client_requests(per_second: u32, burst: u32) -> PoliceSettings {
 fn nothing_is_refused_where_nothing_is_configured() {
     for police in [Police::default(), police(PoliceSettings::default())] {
         for _ in 0..100_000 {
-            assert_eq!(police.connection(ip("10.0.0.1"), SECOND), Ok(()));
+            assert_eq!(police.connection(ip("10.0.0.1"), None, SECOND), Ok(()));
             assert_eq!(police.request(ip("10.0.0.1"), SECOND), Ok(()));
         }
     }
@@ -263,7 +263,7 @@ fn orders_act_at_once_and_stay_over_a_reload() {
         ..PoliceSettings::default()
     };
     let police = police(settings.clone());
-    let comes = |client: &str| police.connection(ip(client), SECOND);
+    let comes = |client: &str| police.connection(ip(client), None, SECOND);
     assert_eq!(comes("192.0.2.7"), Ok(()));
     police.deny("192.0.2.0/24").expect("it is denied");
     assert_eq!(comes("192.0.2.7"), Err(Refusal::Denied));
@@ -320,7 +320,7 @@ fn an_order_that_the_kernel_refuses_changes_nothing() {
     kernel.refuses.store(true, std::sync::atomic::Ordering::Relaxed);
     let refused = police.deny("192.0.2.1").expect_err("no room").to_string();
     assert_eq!(refused, "the kernel does not take it: no room");
-    assert_eq!(police.connection(ip("192.0.2.1"), SECOND), Ok(()));
+    assert_eq!(police.connection(ip("192.0.2.1"), None, SECOND), Ok(()));
     assert!(police.denied().is_empty());
     kernel.refuses.store(false, std::sync::atomic::Ordering::Relaxed);
     police.deny("192.0.2.1").expect("room");
@@ -336,7 +336,8 @@ fn connections_that_the_kernel_has_counted_may_come_late() {
     let client_connections = Rate { per_second: 10, burst: 5 };
     let limits = Limits { client_connections, ..Limits::default() };
     police.configure(&PoliceSettings { limits, ..Default::default() }).expect("told");
-    let granted = (0..100).filter(|_| police.connection(ip("10.0.0.1"), SECOND).is_ok()).count();
+    let granted =
+        (0..100).filter(|_| police.connection(ip("10.0.0.1"), None, SECOND).is_ok()).count();
     assert_eq!(granted, 15);
     let interval = (SECOND >> 4) / 10;
     let told = kernel.told.lock().unwrap().last().map(|told| told.1[0]);

@@ -33,6 +33,8 @@ pub struct BoundListener {
 pub struct ListenerSettings {
     /// The program's number for it, which modules get with each connection.
     pub number: u32,
+    /// Its TCP address as configured, by which the police know it.
+    pub address: Option<SocketAddr>,
     /// Routers in front that begin each connection with a PROXY protocol header. From other clients such a
     /// header is an invalid request.
     pub proxy_from: Arc<[Network]>,

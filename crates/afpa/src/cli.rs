@@ -90,7 +90,7 @@ pub enum Command {
     ///
     /// The kernel answers requests for small files, on the server's own connections, with the server's own
     /// answers. The server is neither changed nor restarted.
-    Attach(Attach),
+    Attach(Box<Attach>),
     /// End an `afpa attach`, and clean up after one that was killed
     Detach(Detach),
     /// Let the kernel answer nothing any more, at once

@@ -1,6 +1,7 @@
 //! What the fast path is told of the configuration.
 
-use afpa_fast_path::{FastPathSettings, FastPathUse, KernelSite, PinDirOwner};
+use afpa_config::Admission as Wanted;
+use afpa_fast_path::{Admission, FastPathSettings, FastPathUse, KernelSite, PinDirOwner};
 use afpa_router::Action;
 
 use crate::privileges::Identity;
@@ -24,6 +25,10 @@ pub(crate) fn settings(config: &Config) -> FastPathSettings {
         bypass_after: wanted.bypass_after,
         firewall_interval: wanted.firewall_interval,
         socketless: wanted.socketless,
+        admission: match wanted.admission {
+            Wanted::Recent => Admission::Recent,
+            Wanted::Everyone => Admission::Everyone,
+        },
         idle: config.timeouts.idle,
         log_every: wanted.log_every,
         self_check: wanted.self_check,

@@ -98,3 +98,27 @@ fn a_host_that_changes_is_looked_at_again() {
     assert_eq!(lab.log().matches("port0: a port of red").count(), 1, "{}", lab.log());
     drop(attached);
 }
+
+/// Whoever is admitted without a question is told of while it is so, and who cannot be is told of at the start.
+#[test]
+fn everyone_who_is_admitted_is_bypassed() {
+    let lab = lab!();
+    if let Some(why) = afpa_bpf::FastPath::socketless_refusal() {
+        skip!("{why}");
+    }
+    lab.file("small.html", "small");
+    let everyone = ["--socketless", "--admission", "everyone"];
+    let attached = lab.attach(&everyone);
+    eventually("it says that no gateway is sure", || {
+        lab.log().contains("--admission: clients have to be known all the same: no gateway is sure")
+    });
+    assert!(ip(&lab, "route add 198.51.100.0/24 via 10.77.64.1"));
+    eventually("it has read the routes again", || {
+        let (_, findings) = doctor(&lab, &[]);
+        findings.iter().any(|one| one.starts_with("bypassed port 8080: everyone is admitted"))
+    });
+    drop(attached);
+    let address = Lab::address().to_string();
+    let said = lab.attach_in_vain_with(&address, &["--socketless", "--admission", "nobody"]);
+    assert!(said.contains("write recent or everyone"), "{said}");
+}

@@ -94,6 +94,31 @@ fn a_client_connects_as_often_as_it_may() {
     assert!((10..=most).contains(&connected), "{connected} of at most {most}");
 }
 
+/// The rate is so low that no token comes back while the test counts.
+#[test]
+fn a_class_has_its_share_before_a_server_that_knows_nothing_of_it() {
+    let lab = lab!(Kind::Nginx);
+    lab.file("small.html", "small");
+    let interface = lab.bed().client().interface(Bed::DEVICE);
+    interface.add_addresses(["10.77.64.2/16"]).expect("an address");
+    let all = ["--connections-per-second", "1", "--connections-burst", "40"];
+    let attached = lab.attach(&[&all[..], &["--class", "friends=50:10.77.64.1"]].concat());
+    let connected = |from: &str, count: u32| {
+        let from = from.parse().expect("an address");
+        let one =
+            move || Client::connect_within(Duration::from_millis(20), from, Lab::address()).is_ok();
+        (0..count).filter(|_| lab.bed().client().run(one).expect("the namespace")).count()
+    };
+    let others = connected(OTHER, 60);
+    assert!(others >= 40, "what nobody else has asked for is theirs, too: {others}");
+    let friends = connected(FRIEND, 20);
+    assert!(friends >= 18, "half of 40, less what the start has taken: {friends}");
+    let statistics = attached.statistics().expect("it runs");
+    let classes = &statistics["police"]["classes"];
+    assert!(classes["others"]["refused_connections"].as_u64() > Some(5), "{classes}");
+    assert_eq!(classes["friends"]["share_percent"], 50, "{classes}");
+}
+
 #[test]
 fn what_is_wrong_is_said_before_anything_is_attached() {
     let lab = lab!(Kind::Nginx);
@@ -102,6 +127,15 @@ fn what_is_wrong_is_said_before_anything_is_attached() {
     assert!(said.contains("write 10.0.0.0/8 for all of it, or 10.0.0.1"), "{said}");
     let said = lab.attach_in_vain_with(&listen.to_string(), &["--deny-file", "/nowhere"]);
     assert!(said.contains("/nowhere: No such file") && said.contains("(create it"), "{said}");
+    let listen_all = listen.to_string();
+    let said = lab.attach_in_vain_with(&listen_all, &["--class", "a=30:10.0.0.0/8"]);
+    assert!(said.contains("--connections-per-second"), "{said}");
+    let rate = ["--connections-per-second", "100"];
+    let said = lab.attach_in_vain_with(&listen_all, &[&rate[..], &["--class", "a:30"]].concat());
+    assert!(said.contains("write for example office=30:10.0.0.0/8"), "{said}");
+    let two = ["--class", "a=60:10.0.0.0/8", "--class", "b=50:11.0.0.0/8"];
+    let said = lab.attach_in_vain_with(&listen_all, &[&rate[..], &two[..]].concat());
+    assert!(said.contains("all --class together have 110 per cent: lower them to 100"), "{said}");
     let slow = ["--connections-per-second", "1", "--connections-burst", "10000"];
     let said = lab.attach_in_vain_with(&listen.to_string(), &slow);
     assert!(said.contains("takes more than an hour to come back"), "{said}");

@@ -254,6 +254,48 @@ fn requests_are_limited_wherever_they_are_answered() {
     }
 }
 
+/// Others take all that they can get, which is much more than there is; the class comes a little less often than its share.
+#[test]
+fn a_class_is_served_however_often_others_come() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let police = [
+        ("connections_per_second", "20"),
+        ("connections_burst", "10"),
+        ("class", "[{ name = \"friends\", share = 50, prefixes = [\"10.77.64.1\"] }]"),
+    ];
+    for mode in ["on", "off"] {
+        let server = server(&lab, &tree, mode, &police);
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let others = scope.spawn(|| {
+                let mut count = 0;
+                while !over.load(Ordering::Acquire) {
+                    count += connections_in(Duration::from_millis(100), OTHER);
+                }
+                count
+            });
+            for _ in 0..16 {
+                is_served(FRIEND);
+                std::thread::sleep(Duration::from_millis(120));
+            }
+            over.store(true, Ordering::Release);
+            let others = others.join().expect("it counts");
+            assert!(
+                others > 5,
+                "{mode}: they are served, too, as often as there is room: {others}"
+            );
+        });
+        let class = |name: &str| stats(&server)["police"]["classes"][name].clone();
+        assert_eq!(class("friends")["refused_connections"], 0, "{mode}");
+        assert_eq!(class("friends")["share_percent"], 50, "{mode}");
+        assert!(class("others")["refused_connections"].as_u64() > Some(10), "{mode}");
+        let metrics = Client::connect(&server.control()).expect("control").get("/metrics");
+        let line = "afpa_police_class_refused_connections_total{class=\"friends\"} 0\n";
+        assert!(metrics.text().contains(line), "{mode}: {}", metrics.text());
+    }
+}
+
 /// Twenty thousand SYNs, as fast as they can be sent, from the addresses of one prefix.
 #[test]
 fn a_flood_from_one_prefix_leaves_another_client_served() {

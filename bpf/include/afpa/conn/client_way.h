@@ -9,6 +9,9 @@
  *     A SYN-ACK that connection tracking knows says nothing: rules may refuse a connection that does not begin with a SYN,
  *     and address translation takes an assigned segment from its listener (`nf_nat_ipv4_local_in` compares the ports of
  *     `skb->sk`, and a request socket that was just made has none).
+ *  N10 Where the host says that everybody is let in (`admission`), a client is known by its next hop as well: the kernel's own
+ *     SYN-ACK to any client behind the same gateway left lately, and this SYN came from that very gateway. User mode says
+ *     which prefixes have one gateway, and only one, whoever sends from where: what it is not sure of has no number here.
  */
 #ifndef AFPA_CONN_CLIENT_WAY_H
 #define AFPA_CONN_CLIENT_WAY_H
@@ -29,6 +32,36 @@ static __always_inline __u64 proof_of_client(__u64 client, const struct afpa_way
 	return mix(way_proof(client, way), seen);
 }
 
+/* The number of the gateway to the client; 0: none that is sure. */
+__noinline int afpa_next_hop(const struct afpa_flow_key *key)
+{
+	const __u32 *client;
+	struct afpa_prefix prefix = { .bits = 32 + 128, .family = 6 };
+	__u32 *address = (__u32 *)prefix.address, *number;
+
+	if (!key)
+		return 0;
+	client = (const __u32 *)key->client;
+	if (!(client[0] | client[1]) && client[2] == bpf_htonl(0xffff)) {
+		prefix.bits = 32 + 32;
+		prefix.family = 4;
+		address[0] = client[3];
+	} else {
+		address[0] = client[0];
+		address[1] = client[1];
+		address[2] = client[2];
+		address[3] = client[3];
+	}
+	number = bpf_map_lookup_elem(&routes, &prefix);
+	return number ? *number & (AFPA_NEXT_HOPS - 1) : 0;
+}
+
+/* What stands for all clients behind it, in this edition of the routes, in a proof. */
+static __always_inline __u64 hash_of_next_hop(__u32 number)
+{
+	return mix(shared.hash_seed, (__u64)*(volatile __u32 *)&shared.next_hops << 32 | number);
+}
+
 static __always_inline struct afpa_client_way *client_way_entry(__u64 client)
 {
 	__u32 place = client >> 48 & (AFPA_WAYS - 1);
@@ -42,30 +75,35 @@ static __always_inline bool is_tracked(struct __sk_buff *skb)
 	return bpf_core_field_exists(struct sk_buff, _nfct) && skb_field(skb, _nfct) & ~7UL;
 }
 
+/* From now on `entry` shows the way to whomever `whose` stands for; without a way, none. */
+static __always_inline void show_way(struct afpa_client_way *entry, __u64 whose, const struct afpa_way *way, __u32 seen)
+{
+	if (!entry)
+		return;
+	entry->way = *way;
+	entry->seen = seen;
+	entry->proof = way->interface ? proof_of_client(whose, way, seen) : 0;
+}
+
 /* A SYN-ACK of the kernel's leaves to the client. */
 __noinline int afpa_client_way_prove(struct __sk_buff *skb, const struct afpa_flow_key *key)
 {
-	__u32 seen = rtx_clock(bpf_ktime_get_coarse_ns());
-	struct afpa_client_way *entry;
+	__u32 seen = rtx_clock(bpf_ktime_get_coarse_ns()), number = 0;
 	struct afpa_way way = {};
 	__u64 client;
 
 	if (!key)
 		return 0;
 	client = hash_of_client(key);
-	entry = client_way_entry(client);
-	if (!entry)
-		return 0;
-	if (is_tracked(skb)) {
+	if (is_tracked(skb))
 		count_at(place_of(skb->ifindex), AFPA_SOCKETLESS_TRACKED);
-		entry->proof = 0;
+	else if (!way_of(skb, &way))
 		return 0;
-	}
-	if (!way_of(skb, &way))
-		return 0;
-	entry->way = way;
-	entry->seen = seen;
-	entry->proof = proof_of_client(client, &way, seen);
+	show_way(client_way_entry(client), client, &way, seen);
+	if (shared.next_hops)
+		number = afpa_next_hop(key);
+	if (number)
+		show_way(bpf_map_lookup_elem(&next_hop_ways, &number), hash_of_next_hop(number), &way, seen);
 	return 0;
 }
 
@@ -126,30 +164,40 @@ static __always_inline bool is_syn_repeated(const struct segment *s, __u64 now)
 /* How long before now a SYN-ACK may have left whose way a new connection still takes. */
 #define CLIENT_WAY_OF_COOKIE (2u << (AFPA_COOKIE_SHIFT - AFPA_TICK_SHIFT))
 
+/* How a client is known. */
+enum known { KNOWN_NOT, KNOWN_ITSELF, KNOWN_BY_NEXT_HOP };
+
+/* The way that `entry` has shown to whomever `whose` stands for, within `life`. */
+static __always_inline bool recall_way(struct afpa_client_way *entry, __u64 whose, struct afpa_way *way, __u32 life)
+{
+	__u32 now = rtx_clock(bpf_ktime_get_coarse_ns()), seen;
+
+	if (!entry)
+		return false;
+	*way = entry->way;
+	seen = *(volatile __u32 *)&entry->seen;
+	return way->interface && now - seen < life && *(volatile __u64 *)&entry->proof == proof_of_client(whose, way, seen);
+}
+
 /*
- * The way to a client that got a SYN-ACK of the kernel's within `life`, in units of `rtx_clock`. False: none is known; `way`
- * is nobody's then.
+ * The way to a client that got a SYN-ACK of the kernel's within `life`, in units of `rtx_clock`, or whose next hop did. Returns
+ * enum known. If it is not known, `way` is nobody's.
  */
 __noinline int afpa_client_way_recall(const struct afpa_flow_key *key, struct afpa_way *way, __u32 life)
 {
-	__u32 now = rtx_clock(bpf_ktime_get_coarse_ns());
-	struct afpa_client_way *entry;
 	__u64 client;
-	__u32 seen;
+	__u32 number;
 
 	if (!key || !way)
-		return false;
+		return KNOWN_NOT;
 	client = hash_of_client(key);
-	entry = client_way_entry(client);
-	if (entry) {
-		*way = entry->way;
-		seen = *(volatile __u32 *)&entry->seen;
-		if (way->interface && now - seen < life &&
-		    *(volatile __u64 *)&entry->proof == proof_of_client(client, way, seen))
-			return true;
-	}
+	if (recall_way(client_way_entry(client), client, way, life))
+		return KNOWN_ITSELF;
+	number = shared.next_hops ? afpa_next_hop(key) : 0;
+	if (number && recall_way(bpf_map_lookup_elem(&next_hop_ways, &number), hash_of_next_hop(number), way, life))
+		return KNOWN_BY_NEXT_HOP;
 	way->interface = 0;
-	return false;
+	return KNOWN_NOT;
 }
 
 /*

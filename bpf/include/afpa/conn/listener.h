@@ -7,6 +7,14 @@
 
 #include <afpa/net/segment.h>
 
+/* Any address of a family; a dual-stack [::] is registered as both. */
+static __always_inline void any_address(struct afpa_endpoint *endpoint, bool ipv6)
+{
+	__builtin_memset(endpoint->address, 0, 16);
+	if (!ipv6)
+		map_ipv4(endpoint->address, 0); /* 0.0.0.0 */
+}
+
 /* Is the segment's address served, and by which listener? A flow remembers it, until listeners or hosts change. */
 static __always_inline bool find_listener(const struct segment *s, const struct afpa_flow *flow, __u32 generation,
 					  struct afpa_listener *listener)
@@ -22,9 +30,7 @@ static __always_inline bool find_listener(const struct segment *s, const struct 
 	__builtin_memcpy(endpoint.address, s->key.server, 16);
 	found = bpf_map_lookup_elem(&listeners, &endpoint);
 	if (!found) {
-		__builtin_memset(endpoint.address, 0, 16);
-		if (!s->ipv6)
-			map_ipv4(endpoint.address, 0); /* 0.0.0.0; a dual-stack [::] is registered as both */
+		any_address(&endpoint, s->ipv6);
 		found = bpf_map_lookup_elem(&listeners, &endpoint);
 	}
 	if (!found)

@@ -10,6 +10,9 @@
  *  L3 Nothing is counted twice: a connection is counted at its SYN, a request where it is answered, so one that goes up
  *     gives its token back (`police_return`) and user mode takes one from the same bucket.
  *  L4 Connections over `lo` are the machine's own, AFPA's questions among them: user mode counts those.
+ *  L5 Of the connections of all clients, each class gets its share whatever the others do: its own bucket is asked first,
+ *     and what it gives is charged to the bucket of all, which may owe. What a class leaves is in the bucket of all, for
+ *     whoever comes first.
  *
  * Where nothing is configured, this costs the test of one shared word.
  */
@@ -35,11 +38,32 @@ struct {
 	__type(value, __u32);
 } police_prefixes SEC(".maps");
 
-/* Buckets: the sets of connections, those of requests, and one with the two buckets of all clients. */
+/* Prefixes of classes, and their numbers, from 1. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, AFPA_POLICE_CLASS_PREFIXES);
+	__type(key, struct afpa_prefix);
+	__type(value, __u32);
+} police_classes SEC(".maps");
+
+/* Addresses of listeners whose clients are of a class, where no prefix says which. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1024);
+	__type(key, struct afpa_endpoint);
+	__type(value, __u32);
+} police_listeners SEC(".maps");
+
+/*
+ * Buckets: the sets of connections, those of requests, one with the two buckets of all clients, those of the classes; and how
+ * often each class was refused.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 2 * AFPA_POLICE_SETS + 1);
+	__uint(max_entries, 2 * AFPA_POLICE_SETS + 1 + 2 * AFPA_POLICE_CLASSES / AFPA_POLICE_WAYS);
 	__type(key, __u32);
 	__type(value, struct afpa_police_set);
 } police_buckets SEC(".maps");
@@ -50,25 +74,56 @@ static __always_inline __u32 police_parts(void)
 	return *(volatile __u32 *)&shared.police;
 }
 
-/* What the longest prefix says of the client (L1); 0: nothing. */
-static __always_inline __u32 police_rule(const struct segment *s)
+/* The client's address as the longest of all prefixes. */
+static __always_inline void longest_prefix(const struct segment *s, struct afpa_prefix *key)
 {
 	const __u32 *client = (const __u32 *)s->key.client;
-	struct afpa_prefix key = { .bits = 32 + 128, .family = 6 };
-	__u32 *address = (__u32 *)key.address, *rule;
+	__u32 *address = (__u32 *)key->address;
 
+	__builtin_memset(key, 0, sizeof(*key));
 	if (!s->ipv6) {
-		key.bits = 32 + 32;
-		key.family = 4;
+		key->bits = 32 + 32;
+		key->family = 4;
 		address[0] = client[3];
 	} else {
+		key->bits = 32 + 128;
+		key->family = 6;
 		address[0] = client[0];
 		address[1] = client[1];
 		address[2] = client[2];
 		address[3] = client[3];
 	}
+}
+
+/* What the longest prefix says of the client (L1); 0: nothing. */
+static __always_inline __u32 police_rule(const struct segment *s)
+{
+	struct afpa_prefix key;
+	__u32 *rule;
+
+	longest_prefix(s, &key);
 	rule = bpf_map_lookup_elem(&police_prefixes, &key);
 	return rule ? *rule : 0;
+}
+
+/* The class of the client: that of its longest prefix, else that of the listener, else the first. */
+static __always_inline __u32 police_class(const struct segment *s)
+{
+	struct afpa_endpoint endpoint = { .port = s->key.server_port };
+	struct afpa_prefix key;
+	__u32 *number;
+
+	longest_prefix(s, &key);
+	number = bpf_map_lookup_elem(&police_classes, &key);
+	if (!number) {
+		__builtin_memcpy(endpoint.address, s->key.server, 16);
+		number = bpf_map_lookup_elem(&police_listeners, &endpoint);
+	}
+	if (!number) {
+		any_address(&endpoint, s->ipv6);
+		number = bpf_map_lookup_elem(&police_listeners, &endpoint);
+	}
+	return number ? *number & (AFPA_POLICE_CLASSES - 1) : 0;
 }
 
 /* --- one bucket --- */
@@ -78,12 +133,18 @@ static __always_inline __u64 police_clock(void)
 	return bpf_ktime_get_ns() >> AFPA_POLICE_TICK_SHIFT;
 }
 
+/* As much may be missing in a bucket that was charged more than it had (L5): twice what it holds, and what was rounded. */
+static __always_inline __u64 bucket_debt(const struct afpa_pace *pace)
+{
+	return 2 * pace->tolerance + POLICE_SECOND;
+}
+
 /* Ticks until the bucket is full. What would be full later than the rate allows is not from this round of the clock. */
 static __always_inline __u64 bucket_missing(__u64 word, __u64 now, const struct afpa_pace *pace)
 {
 	__s64 missing = (__s64)((word - now) << POLICE_UNUSED) >> POLICE_UNUSED;
 
-	if (missing < 0 || missing > (__s64)(pace->tolerance + POLICE_SECOND))
+	if (missing < 0 || missing > (__s64)bucket_debt(pace))
 		return 0;
 	return missing;
 }
@@ -107,6 +168,22 @@ static __always_inline bool bucket_take(__u64 *word, __u64 tag, __u64 now, const
 			return true;
 	}
 	return false; /* so many take at once that there cannot be enough for all */
+}
+
+/* Take a token that there may not be (L5). What others take at the same moment may stay uncharged. */
+static __always_inline void bucket_charge(__u64 *word, __u64 tag, __u64 now, const struct afpa_pace *pace)
+{
+	for (int i = 0; i < AFPA_POLICE_TRIES; i++) {
+		__u64 seen = *(volatile __u64 *)word, missing = 0;
+
+		if (seen >> AFPA_POLICE_TIME_BITS == tag)
+			missing = bucket_missing(seen, now, pace);
+		missing += pace->interval;
+		if (missing > bucket_debt(pace))
+			return;
+		if (__sync_val_compare_and_swap(word, seen, bucket_full_at(tag, now + missing)) == seen)
+			return;
+	}
 }
 
 /* Give it back, if the bucket is still that of `tag`. When others take at the same moment, it may stay taken. */
@@ -161,12 +238,31 @@ static __always_inline __u64 *own_bucket(enum police_what what, __u64 hash, __u6
 	return &set->words[fullest & (AFPA_POLICE_WAYS - 1)];
 }
 
-static __always_inline __u64 *bucket_of_all(enum police_what what)
+/* One of the words behind those of clients: first come those of all clients. */
+static __always_inline __u64 *word_behind(__u32 at)
 {
-	__u32 place = 2 * AFPA_POLICE_SETS;
+	__u32 place = 2 * AFPA_POLICE_SETS + at / AFPA_POLICE_WAYS;
 	struct afpa_police_set *set = bpf_map_lookup_elem(&police_buckets, &place);
 
-	return set ? &set->words[what] : NULL;
+	return set ? &set->words[at & (AFPA_POLICE_WAYS - 1)] : NULL;
+}
+
+static __always_inline __u64 *bucket_of_all(enum police_what what)
+{
+	return word_behind(what);
+}
+
+static __always_inline __u64 *bucket_of_class(__u32 class)
+{
+	return word_behind(AFPA_POLICE_WAYS + class);
+}
+
+static __always_inline void count_refused(__u32 class)
+{
+	__u64 *word = word_behind(AFPA_POLICE_WAYS + AFPA_POLICE_CLASSES + class);
+
+	if (word)
+		__sync_fetch_and_add(word, 1);
 }
 
 /* The pace of a rate, read once: user mode may write it. */
@@ -180,6 +276,36 @@ static __always_inline struct afpa_pace read_pace(const struct afpa_pace *pace)
 	return read;
 }
 
+/* Take a token of the class's own share, and charge it to all (L5). False: it has none left. */
+static __always_inline bool share_take(__u32 class, __u64 now, __u64 *of_all, const struct afpa_pace *all)
+{
+	struct afpa_pace share = read_pace(&shared.class_paces[class & (AFPA_POLICE_CLASSES - 1)]);
+	__u64 *word = share.interval ? bucket_of_class(class) : NULL;
+
+	if (!word || !bucket_take(word, AFPA_POLICE_EVERYBODY, now, &share))
+		return false;
+	bucket_charge(of_all, AFPA_POLICE_EVERYBODY, now, all);
+	return true;
+}
+
+/* Take a token of all clients', by the class of this one. */
+static __always_inline bool all_take(const struct segment *s, enum police_what what, __u64 now, const struct afpa_pace *all)
+{
+	bool shares = what == POLICE_CONNECTION && police_parts() & AFPA_POLICE_SHARES;
+	__u64 *word = bucket_of_all(what);
+	__u32 class;
+
+	if (!word)
+		return true;
+	if (!shares)
+		return bucket_take(word, AFPA_POLICE_EVERYBODY, now, all);
+	class = police_class(s);
+	if (share_take(class, now, word, all) || bucket_take(word, AFPA_POLICE_EVERYBODY, now, all))
+		return true;
+	count_refused(class);
+	return false;
+}
+
 /* Take a token of the client's, then one of all clients'. AFPA_ANSWERED: there were; else which there was not. */
 static __always_inline enum afpa_reason police_take(const struct segment *s, enum police_what what,
 						    const struct afpa_pace paces[2])
@@ -190,8 +316,7 @@ static __always_inline enum afpa_reason police_take(const struct segment *s, enu
 	word = own.interval ? own_bucket(what, hash, now, &own) : NULL;
 	if (word && !bucket_take(word, police_tag(hash), now, &own))
 		return what == POLICE_CONNECTION ? AFPA_DROP_CLIENT_RATE : AFPA_PASS_CLIENT_RATE;
-	word = all.interval ? bucket_of_all(what) : NULL;
-	if (word && !bucket_take(word, AFPA_POLICE_EVERYBODY, now, &all))
+	if (all.interval && !all_take(s, what, now, &all))
 		return what == POLICE_CONNECTION ? AFPA_DROP_TOTAL_RATE : AFPA_PASS_TOTAL_RATE;
 	return AFPA_ANSWERED;
 }

@@ -6,14 +6,19 @@ use std::time::Duration;
 
 use afpa_abi::TICK_SHIFT;
 
+use crate::conn::admission::Admission;
 use crate::load::FastPath;
 
 /// [`Settings::firewall_interval`](crate::Settings::firewall_interval) by default: a ban ends answers within two seconds.
 pub const FIREWALL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl FastPath {
-    /// Change [`Settings::firewall_interval`](crate::Settings::firewall_interval).
+    /// Change [`Settings::firewall_interval`](crate::Settings::firewall_interval). Without effect where everybody is admitted.
     pub fn set_firewall_interval(&self, interval: Duration) {
+        let interval = match self.settings.admission {
+            Admission::Recent => interval,
+            Admission::Everyone => Duration::ZERO,
+        };
         let units = interval.as_nanos() >> TICK_SHIFT;
         let units = u32::try_from(units).unwrap_or(u32::MAX).min(u32::MAX >> 2);
         let units = if interval.is_zero() { 0 } else { units.max(4) };

@@ -105,7 +105,8 @@ fn site_key(listener: u32, host: &str) -> Option<SiteKey> {
     Some(key)
 }
 
-fn endpoints(address: SocketAddr) -> Vec<Endpoint> {
+/// The keys of an address that listens. A dual-stack `[::]` is that of both families.
+pub(crate) fn endpoints(address: SocketAddr) -> Vec<Endpoint> {
     let mut all = vec![Endpoint::new(address)];
     if matches!(address.ip(), IpAddr::V6(ip) if ip.is_unspecified()) {
         all.push(Endpoint::new(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port())));

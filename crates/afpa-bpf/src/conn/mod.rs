@@ -1,5 +1,6 @@
 //! Connections: which addresses are served, what is known of each, and what was answered on it.
 
+pub(crate) mod admission;
 pub(crate) mod admit;
 pub(crate) mod events;
 pub(crate) mod flows;

@@ -1,18 +1,27 @@
 //! What the programs enforce of the police (`bpf/include/afpa/conn/police.h`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afpa_abi::{POLICE_PREFIXES, Prefix as Key, police_part, police_rule};
+use afpa_abi::{POLICE_CLASS_PREFIXES, POLICE_PREFIXES, Prefix as Key, police_part, police_rule};
 use afpa_police::{Enforced, Pace, PoliceKernel, Prefix, Rule, words_of_table};
-use libbpf_rs::{MapCore, MapFlags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
+use crate::conn::listen::endpoints;
 use crate::load::FastPath;
 
-/// What the map of prefixes has.
-pub(crate) type InForce = HashMap<Prefix, Rule>;
+/// What the maps of prefixes and listeners have.
+#[derive(Default)]
+pub(crate) struct InForce {
+    rules: HashMap<Prefix, Rule>,
+    /// Prefixes of classes, and addresses that listen, by their keys.
+    classes: Numbers,
+    listeners: Numbers,
+}
+
+type Numbers = BTreeMap<Vec<u8>, u32>;
 
 const _: () = assert!(size_of::<afpa_abi::PoliceSet>() == 8 * afpa_abi::POLICE_WAYS);
 
@@ -30,24 +39,30 @@ impl PoliceKernel for FastPath {
             let most = POLICE_PREFIXES / 2;
             return Err(io::Error::other(format!("there are more than {most} prefixes")));
         }
+        if what.classes.prefixes().len() > POLICE_CLASS_PREFIXES / 2 {
+            let most = POLICE_CLASS_PREFIXES / 2;
+            return Err(io::Error::other(format!("classes have more than {most} prefixes")));
+        }
         let paces = [what.connections, what.requests].concat();
         for (at, word) in what.masks.words().into_iter().enumerate() {
             self.region.police_mask(at).store(word, Ordering::Relaxed);
         }
-        for (at, Pace { interval, tolerance }) in paces.into_iter().enumerate() {
-            let [to_interval, to_tolerance] = self.region.police_pace(at);
-            to_tolerance.store(tolerance, Ordering::Relaxed);
-            to_interval.store(interval, Ordering::Relaxed);
+        for (at, pace) in paces.into_iter().enumerate() {
+            set(self.region.police_pace(at), pace);
+        }
+        for (at, pace) in what.class_paces.into_iter().enumerate() {
+            set(self.region.class_pace(at), pace);
         }
         let limited = |paces: [Pace; 2]| paces.iter().any(|pace| pace.limits());
         let part = |wanted: bool, part: u8| if wanted { u32::from(part) } else { 0 };
         let rates = part(limited(what.connections), police_part::CONNECTIONS)
-            | part(limited(what.requests), police_part::REQUESTS);
+            | part(limited(what.requests), police_part::REQUESTS)
+            | part(!what.classes.is_empty(), police_part::SHARES);
         let rules = part(!what.rules.is_empty(), police_part::RULES);
         // While prefixes change they are all looked at.
         self.region.police().fetch_or(rates | rules, Ordering::SeqCst);
-        let changed = self.replace_rules(what);
-        let before = part(!self.in_force().is_empty(), police_part::RULES);
+        let changed = self.replace_rules(what).and_then(|()| self.replace_classes(what));
+        let before = part(!self.in_force().rules.is_empty(), police_part::RULES);
         self.region.police().store(rates | rules | before, Ordering::SeqCst);
         changed
     }
@@ -56,7 +71,7 @@ impl PoliceKernel for FastPath {
 impl FastPath {
     /// First what is allowed comes, and last it goes: so nobody is refused, or let in, on the way.
     fn replace_rules(&self, what: &Enforced<'_>) -> io::Result<()> {
-        let mut now = self.in_force();
+        let now = &mut self.in_force().rules;
         for rule in [Rule::Allow, Rule::Deny] {
             for (prefix, _) in what.rules.iter().filter(|(_, said)| *said == rule) {
                 if now.get(&prefix) == Some(&rule) {
@@ -86,13 +101,50 @@ impl FastPath {
         Ok(())
     }
 
+    /// While they change, a connection may be counted to a class that it was in before.
+    fn replace_classes(&self, what: &Enforced<'_>) -> io::Result<()> {
+        let InForce { classes, listeners, .. } = &mut *self.in_force();
+        let prefixes = what.classes.prefixes().iter();
+        let prefixes = prefixes.map(|(prefix, class)| (key(prefix).to_bytes().to_vec(), class));
+        replace(&self.police_classes, classes, prefixes.collect())?;
+        let mut addresses: Vec<_> = what.classes.listeners().collect();
+        // What 0.0.0.0 says goes before what [::] says of it.
+        addresses.sort_by_key(|(address, _)| address.is_ipv4());
+        let keys = |(address, class)| {
+            endpoints(address).into_iter().map(move |key| (key.to_bytes().to_vec(), class))
+        };
+        replace(&self.police_listeners, listeners, addresses.into_iter().flat_map(keys).collect())
+    }
+
     fn in_force(&self) -> std::sync::MutexGuard<'_, InForce> {
         self.police_in_force.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
+fn set([interval, tolerance]: [&AtomicU64; 2], pace: Pace) {
+    tolerance.store(pace.tolerance, Ordering::Relaxed);
+    interval.store(pace.interval, Ordering::Relaxed);
+}
+
+/// Makes `map`, which has `now`, have what is `wanted`.
+fn replace(map: &MapHandle, now: &mut Numbers, wanted: Numbers) -> io::Result<()> {
+    for (key, number) in &wanted {
+        if now.get(key) == Some(number) {
+            continue;
+        }
+        map.update(key, &number.to_ne_bytes(), MapFlags::ANY).map_err(io::Error::other)?;
+        now.insert(key.clone(), *number);
+    }
+    let gone: Vec<_> = now.keys().filter(|key| !wanted.contains_key(*key)).cloned().collect();
+    for key in gone {
+        map.delete(&key).map_err(io::Error::other)?;
+        now.remove(&key);
+    }
+    Ok(())
+}
+
 /// The map's key.
-fn key(prefix: Prefix) -> Key {
+pub(crate) fn key(prefix: Prefix) -> Key {
     let mut key = Key { bits: 32 + u32::from(prefix.bits()), ..Key::default() };
     match prefix.address() {
         IpAddr::V4(v4) => {
@@ -107,4 +159,7 @@ fn key(prefix: Prefix) -> Key {
     key
 }
 
-const _: () = assert!(words_of_table() == (2 * afpa_abi::POLICE_SETS + 1) * afpa_abi::POLICE_WAYS);
+const _: () = assert!(
+    words_of_table()
+        == (2 * afpa_abi::POLICE_SETS + 1) * afpa_abi::POLICE_WAYS + 2 * afpa_abi::POLICE_CLASSES
+);

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use afpa_abi::{Reason, handshake};
 
+use crate::conn::admission::Admission;
 use crate::kernel::Kernel;
 use crate::load::{FastPath, Unavailable};
 
@@ -129,6 +130,9 @@ impl FastPath {
         let words = if refusal.is_none() { tcp.words() } else { 0 };
         self.region.window_scale().store(tcp.window_scale(), Ordering::SeqCst);
         self.region.handshake().store(words, Ordering::SeqCst);
+        if self.settings.admission == Admission::Everyone {
+            self.look_at_routes();
+        }
         refusal.or_else(|| self.look_at_tracking()).map_or(Ok(()), Err)
     }
 

@@ -189,6 +189,11 @@ impl FoundFastPath {
         self.interfaces.values().map(String::as_str)
     }
 
+    /// Whether it answers clients that the firewall has not let in. `None`: it is of another version of AFPA.
+    pub fn admits_everyone(&self) -> Option<bool> {
+        Some(self.region.as_ref()?.next_hops().load(Ordering::SeqCst) != 0)
+    }
+
     /// Whether it was told to answer nothing. `None`: it is of another version of AFPA.
     pub fn is_paused(&self) -> Option<bool> {
         Some(self.region.as_ref()?.paused().load(Ordering::SeqCst) != 0)

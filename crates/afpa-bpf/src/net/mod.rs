@@ -10,6 +10,7 @@ mod guard;
 pub(crate) mod hooked;
 pub(crate) mod interfaces;
 pub(crate) mod links;
+pub(crate) mod next_hops;
 pub(crate) mod port_claim;
 mod port_lock;
 pub(crate) mod rtnetlink;

@@ -82,6 +82,7 @@ fn describe(found: &FoundFastPath) -> FastPathFacts {
         alive: found.is_alive(),
         process: found.process(),
         paused: found.is_paused().unwrap_or(false),
+        admits_everyone: found.admits_everyone().unwrap_or(false),
     }
 }
 

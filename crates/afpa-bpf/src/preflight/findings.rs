@@ -116,6 +116,17 @@ fn fast_path(found: &FastPathFacts, all: &mut Vec<Finding>) {
             add(all, Level::Limited, subject, text, "`afpa resume`");
         }
         (true, false) => {
+            if found.admits_everyone {
+                let text = "everyone is admitted: connections begin, and are answered, without a question to the \
+                            firewall, cgroup programs or routing rules of this host";
+                add(
+                    all,
+                    Level::Bypassed,
+                    subject.clone(),
+                    text,
+                    "`admission = \"recent\"` asks them",
+                );
+            }
             let text = format!("answered by the kernel on {interfaces}, for {whose}");
             add(all, Level::InUse, subject, text, "");
         }

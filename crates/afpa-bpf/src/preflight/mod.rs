@@ -70,6 +70,8 @@ pub struct FastPathFacts {
     pub process: Option<Process>,
     /// Whether it was told to answer nothing.
     pub paused: bool,
+    /// Whether it answers clients that the firewall has not let in.
+    pub admits_everyone: bool,
 }
 
 /// How much a finding costs.

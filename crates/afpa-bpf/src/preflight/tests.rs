@@ -123,6 +123,7 @@ fn fast_paths_that_are_there_are_told_of() {
         alive: true,
         process: Some(process(9, "afpa attach")),
         paused: false,
+        admits_everyone: false,
     };
     let with = |change: fn(&mut FastPathFacts)| {
         let mut there = there.clone();
@@ -134,6 +135,9 @@ fn fast_paths_that_are_there_are_told_of() {
     let paused =
         "limited port 80: the fast path of process 9 (afpa attach) is paused (`afpa resume`)";
     one(with(|found| found.paused = true), paused);
+    let all = found(with(|found| found.admits_everyone = true));
+    assert!(all[0].starts_with("bypassed port 80: everyone is admitted"), "{all:?}");
+    assert!(all[1].starts_with(used), "{all:?}");
     one(with(|found| found.alive = false), "limited port 80: a process that has ended left");
     one(with(|found| found.ports = None), "limited ports: a fast path of another version");
     let before = |first| OtherProgram {

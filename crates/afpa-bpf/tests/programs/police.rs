@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use afpa_bpf::{FastPath, Hook, Place, Reason, Settings, TCX_DROP, TCX_NEXT};
 use afpa_netlab::Bed;
-use afpa_police::{Limits, Police, PoliceKernel, PoliceSettings, Prefix, Rate, Rule, Rules, What};
+use afpa_police::{
+    Class, Limits, Police, PoliceKernel, PoliceSettings, Prefix, Rate, Rule, Rules, What,
+};
 use afpa_testkit::Random;
 use afpa_testkit::packet::{ACK, SYN, Segment};
 
@@ -104,14 +106,14 @@ fn the_kernel_decides_by_the_longest_prefix_as_user_mode_does() {
             9 => (Vec::new(), Vec::new()),
             _ => (prefixes(&mut random), prefixes(&mut random)),
         };
-        let rules = Rules::new(allow.iter().copied(), deny.iter().copied());
+        let rules = Rules::of(allow.iter().copied(), deny.iter().copied());
         let settings = PoliceSettings { allow, deny, ..PoliceSettings::default() };
         bench.police.configure(&settings).expect("the kernel takes it");
         let clients: Vec<IpAddr> = (0..200).map(|_| address(&mut random)).collect();
         for (client, passed) in clients.iter().zip(bench.syn(&clients)) {
-            let expected = rules.rule(*client) != Some(Rule::Deny);
+            let expected = rules.longest(*client) != Some(Rule::Deny);
             assert_eq!(passed, expected, "seed {seed}, round {round}: {client}");
-            assert_eq!(bench.police.connection(*client, 0).is_ok(), expected, "{client}");
+            assert_eq!(bench.police.connection(*client, None, 0).is_ok(), expected, "{client}");
             refused += u64::from(!passed);
         }
     }
@@ -203,6 +205,64 @@ fn all_clients_together_have_one_bucket_and_allowed_ones_none() {
     assert_eq!(passed, 10);
     assert_eq!(counted(&bench.fast_path, Reason::DropTotalRate), 30);
     assert!(bench.syn(&many(9)).iter().all(|passed| *passed), "they are still");
+}
+
+/// Four thousand SYNs of others take what is left; no token comes back during the test.
+#[test]
+fn a_class_gets_its_share_whatever_others_take_and_user_mode_counts_alike() {
+    let Some(bench) = Bench::new() else { return };
+    let limits = Limits { connections: Rate { per_second: 1, burst: 200 }, ..Limits::default() };
+    let class = |name: &str, share, prefixes: &[&str]| {
+        let prefixes = prefixes.iter().map(|prefix| prefix.parse().expect("a prefix")).collect();
+        Class { name: name.to_owned(), share, prefixes, listeners: Vec::new() }
+    };
+    let classes = vec![
+        class("paying", 30, &["10.1.0.0/16", "2001:db8:1::/48"]),
+        class("lab", 10, &["10.1.9.0/24"]),
+    ];
+    let settings = PoliceSettings { limits, classes, ..Default::default() };
+    bench.police.configure(&settings).expect("taken");
+    let many = |second: u8, third: u8, count: u16| -> Vec<IpAddr> {
+        let v4 = (0..count).map(|n| IpAddr::from([10, second, third + (n / 256) as u8, n as u8]));
+        v4.collect()
+    };
+    let passed = |clients: &[IpAddr]| bench.syn(clients).iter().filter(|passed| **passed).count();
+    let others = passed(&many(77, 0, 4000));
+    assert!(
+        (200..=210).contains(&others),
+        "their share, and all that the others have not asked for: {others}"
+    );
+    let paying = passed(&many(1, 0, 500));
+    assert!((60..=64).contains(&paying), "30 per cent of 200: {paying}");
+    let lab = passed(&many(1, 9, 200));
+    assert!((20..=22).contains(&lab), "the longest prefix decides: {lab}");
+    let v6: IpAddr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1).into();
+    let before = bench.police.classes()[1].2;
+    assert!(passed(&[v6; 8]) <= 2, "its class has nothing left");
+    assert!(bench.police.classes()[1].2 >= before + 6);
+    let of = |name: &str| {
+        let all = bench.police.classes();
+        all.into_iter().find(|(found, ..)| found == name).map(|(.., count)| count as usize)
+    };
+    assert_eq!(of("others"), Some(4000 - others));
+    assert_eq!(of("lab"), Some(200 - lab));
+
+    // The class of a listener, where no prefix says one.
+    let mut settings = settings;
+    let listener = SocketAddr::new("::".parse().expect("an address"), PORT);
+    let front = Class {
+        name: "front".to_owned(),
+        share: 20,
+        listeners: vec![listener],
+        ..Class::default()
+    };
+    settings.classes.push(front);
+    bench.police.configure(&settings).expect("taken");
+    let front = passed(&many(88, 0, 400));
+    assert!((40..=42).contains(&front), "20 per cent of 200: {front}");
+    settings.classes.clear();
+    bench.police.configure(&settings).expect("taken");
+    assert!(passed(&many(99, 0, 50)) <= 1, "the bucket of all has not forgotten");
 }
 
 fn in_front_of_nginx() -> Option<(World, Arc<FastPath>, Police)> {

@@ -1,5 +1,6 @@
 //! Connections without a socket: opened, answered and closed by the programs, or assigned to nginx.
 
+mod admission;
 mod anew;
 mod assigning;
 mod bad_path;

@@ -79,7 +79,7 @@ impl Rig {
         let listener = BoundListener::bind(&any, 1, 128).expect("binds");
         let Address::Tcp(address) = listener.address else { panic!("tcp stays tcp") };
         let proxy_from = plan.proxy_from.clone();
-        let settings = ListenerSettings { number: 0, proxy_from, tls: None, http2: false };
+        let settings = ListenerSettings { proxy_from, ..ListenerSettings::default() };
         engine.listen(listener.with(settings)).expect("listens");
         Self { engine, address, counters, _root: root }
     }

@@ -145,6 +145,8 @@ struct Arrival {
     client: Client,
     /// The number of the listener.
     listener: u32,
+    /// Its TCP address, as configured.
+    address: Option<SocketAddr>,
     /// Without TLS: whether it may begin with the preface of HTTP/2.
     http2: bool,
     tls: Option<ListenerTls>,
@@ -157,8 +159,8 @@ fn welcome<M: Module, T: Transport + 'static>(
     settings: &RefCell<ListenerSettings>,
 ) {
     let settings = settings.borrow();
-    let ListenerSettings { number: listener, http2, .. } = *settings;
-    let from = Arrival { client: peer, listener, http2, tls: settings.tls.clone() };
+    let ListenerSettings { number: listener, address, http2, .. } = *settings;
+    let from = Arrival { client: peer, listener, address, http2, tls: settings.tls.clone() };
     if settings.expects_preface(peer) {
         let worker = Rc::clone(worker);
         tokio::task::spawn_local(async move { introduce(worker, stream, from).await });
@@ -175,7 +177,7 @@ fn admit<M: Module, T: Transport + 'static>(
 ) {
     let (total, per_client, let_in) = {
         let settings = worker.settings.borrow();
-        let let_in = is_let_in(worker, &settings.police, from.client);
+        let let_in = is_let_in(worker, &settings.police, &from);
         (settings.connections, settings.connections_per_client, let_in)
     };
     if !let_in {
@@ -201,7 +203,7 @@ fn admit<M: Module, T: Transport + 'static>(
 fn begin<M: Module, T: Transport + 'static>(
     worker: &Rc<Worker<M>>,
     stream: T,
-    Arrival { client, listener, http2, tls }: Arrival,
+    Arrival { client, listener, http2, tls, .. }: Arrival,
     input: Vec<u8>,
     admission: Admission,
 ) {
@@ -225,10 +227,11 @@ fn begin<M: Module, T: Transport + 'static>(
     }
 }
 
-fn is_let_in<M: Module>(worker: &Worker<M>, police: &Police, client: Client) -> bool {
-    match client {
+fn is_let_in<M: Module>(worker: &Worker<M>, police: &Police, from: &Arrival) -> bool {
+    match from.client {
         Client::Ip(client) => {
-            police.connection(client, worker.clock.now().steady_us.saturating_mul(1000)).is_ok()
+            let now = worker.clock.now().steady_us.saturating_mul(1000);
+            police.connection(client, from.address, now).is_ok()
         }
         Client::Unix => true,
     }

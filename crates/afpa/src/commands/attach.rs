@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use afpa_attach::{AttachSettings, DetachSettings, ReadPolice, Rights, Scope};
+use afpa_bpf::Admission;
 use afpa_cache::root::SymlinkPolicy;
 use afpa_config::prefixes_of_files;
-use afpa_police::{Limits, NotAPrefix, PoliceSettings, Prefix, Rate};
+use afpa_police::{Class, Classes, Limits, NotAPrefix, PoliceSettings, Prefix, Rate};
 use anyhow::bail;
 use clap::{ArgAction, Args};
 use rustix::thread::CapabilitySet;
@@ -64,6 +65,10 @@ pub struct Attach {
     /// answered without one (Linux 6.9)
     #[arg(long, action = ArgAction::SetTrue)]
     pub socketless: bool,
+    /// Whose connections may begin so: of clients that the kernel let in lately, or of everyone whose way back is sure. Then
+    /// the firewall of this host is not asked
+    #[arg(long, value_name = "CLIENTS", default_value = "recent", requires = "socketless", value_parser = admission)]
+    pub admission: Admission,
     /// Compare one in this many answers of the kernel with what the server says, and answer nothing more
     /// when they differ; 0: none
     #[arg(long, value_name = "ANSWERS", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
@@ -89,6 +94,10 @@ pub struct Attach {
     /// How many of these may come at once
     #[arg(long, value_name = "CONNECTIONS", default_value_t = Limits::default().connections.burst, value_parser = clap::value_parser!(u32).range(1..=Rate::MOST as i64), help_heading = "Clients")]
     pub connections_burst: u32,
+    /// Give the clients of these prefixes this per cent of `--connections-per-second`, whatever others do; may be
+    /// repeated
+    #[arg(long = "class", value_name = "NAME=PERCENT:PREFIX,...", value_parser = class, requires = "connections_per_second", help_heading = "Clients")]
+    pub classes: Vec<Class>,
     /// Follow all symbolic links that stay within the directory, if the server does so too
     #[arg(long, action = ArgAction::SetTrue)]
     pub follow_links: bool,
@@ -146,6 +155,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
         ask_only_locally: options.ask_only_locally,
         firewall_interval: Duration::from_millis(options.firewall_interval.into()),
         socketless: options.socketless,
+        admission: options.admission,
         self_check: options.self_check,
         answer_timeout: Duration::from_secs(5),
         folder,
@@ -183,14 +193,61 @@ fn read_police(options: &Attach) -> anyhow::Result<ReadPolice> {
             );
         }
     }
+    let classes = options.classes.clone();
+    if let Some(why) = unfit_classes(&classes, limits.connections) {
+        bail!("{why}");
+    }
     let (allow, deny) = (options.allow.clone(), options.deny.clone());
     // Relative paths are those of the working directory, now.
     let files = options.deny_file.iter().map(std::path::absolute).collect::<Result<Vec<_>, _>>()?;
     Ok(Box::new(move || {
         let mut deny = deny.clone();
         deny.extend(prefixes_of_files(&files).map_err(anyhow::Error::msg)?);
-        Ok(PoliceSettings { allow: allow.clone(), deny, limits })
+        Ok(PoliceSettings { allow: allow.clone(), deny, limits, classes: classes.clone() })
     }))
+}
+
+fn admission(text: &str) -> Result<Admission, String> {
+    match text {
+        "recent" => Ok(Admission::Recent),
+        "everyone" => Ok(Admission::Everyone),
+        _ => Err("write recent or everyone".to_owned()),
+    }
+}
+
+/// What is wrong with classes, and what to do.
+fn unfit_classes(classes: &[Class], all: Rate) -> Option<String> {
+    let sum: u32 = classes.iter().map(|class| u32::from(class.share)).sum();
+    let mut names: Vec<_> = classes.iter().map(|class| class.name.as_str()).collect();
+    names.sort_unstable();
+    let same = names.windows(2).any(|two| two.first() == two.last());
+    match classes.len() {
+        0 => None,
+        _ if !all.limits() => {
+            Some("--class shares --connections-per-second, which has no limit: set it".to_owned())
+        }
+        _ if sum > 100 => {
+            Some(format!("all --class together have {sum} per cent: lower them to 100"))
+        }
+        _ if same => Some("two --class have one name: give them two".to_owned()),
+        count if count > Classes::MOST => {
+            Some(format!("there are {count} --class: join some, to {} at most", Classes::MOST))
+        }
+        _ => None,
+    }
+}
+
+/// `NAME=PERCENT:PREFIX,...`.
+fn class(text: &str) -> Result<Class, String> {
+    let form = || "write for example office=30:10.0.0.0/8,2001:db8::/32".to_owned();
+    let (name, rest) = text.split_once('=').ok_or_else(form)?;
+    let (share, prefixes) = rest.split_once(':').ok_or_else(form)?;
+    let share = share.parse().ok().filter(|share| (1..=100).contains(share)).ok_or_else(form)?;
+    if name.is_empty() || name == Classes::OTHERS {
+        return Err(form());
+    }
+    let prefixes = prefixes.split(',').map(prefix).collect::<Result<_, _>>()?;
+    Ok(Class { name: name.to_owned(), share, prefixes, listeners: Vec::new() })
 }
 
 fn prefix(text: &str) -> Result<Prefix, String> {

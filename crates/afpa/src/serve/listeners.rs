@@ -81,6 +81,10 @@ fn settings(
     let proxy_from = site.map_or(&[][..], |site| &site.proxy_from);
     ListenerSettings {
         number: numbers.number(listen),
+        address: match listen {
+            Listen::Tcp(address) => Some(*address),
+            Listen::Unix(_) => None,
+        },
         proxy_from: proxy_from.into(),
         http2: config.http2.cleartext,
         tls,

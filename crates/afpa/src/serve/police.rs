@@ -21,7 +21,7 @@ pub(super) fn begin(kernel: Option<Arc<dyn PoliceKernel>>) -> Police {
 
 /// From now on they decide by this configuration.
 pub(super) fn configure(police: &Police, config: &Config) {
-    if let Err(error) = police.configure(&config.police.settings) {
+    if let Err(error) = police.configure(&config.police.all_settings()) {
         tracing::warn!(%error, "the kernel does not take [police]: AFPA itself refuses clients when they are accepted");
     }
 }

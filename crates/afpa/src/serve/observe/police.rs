@@ -14,6 +14,8 @@ pub(super) struct Refused {
     connections: [(&'static str, u64); 3],
     /// Requests that the kernel did not answer for such a reason are refused by user mode, and are counted there.
     requests: [(&'static str, u64); 3],
+    /// Name, share and refused connections of each class.
+    classes: Vec<(String, u8, u64)>,
 }
 
 /// The reason by which the kernel dropped a SYN.
@@ -38,6 +40,7 @@ impl Refused {
             denied_prefixes: police.denied().len(),
             connections: Refusal::ALL.map(|why| (why.name(), connections(why))),
             requests: Refusal::ALL.map(|why| (why.name(), counts.get(What::Request, why))),
+            classes: police.classes(),
         }
     }
 
@@ -46,7 +49,11 @@ impl Refused {
             let counts = counts.iter().map(|(why, count)| ((*why).to_owned(), (*count).into()));
             Value::Object(counts.collect::<Map<_, _>>())
         };
+        let classes = self.classes.iter().map(|(name, share, refused)| {
+            (name.clone(), json!({ "share_percent": share, "refused_connections": refused }))
+        });
         json!({
+            "classes": Value::Object(classes.collect()),
             "denied_prefixes": self.denied_prefixes,
             "refused_connections": of(&self.connections),
             "refused_requests": of(&self.requests),
@@ -68,6 +75,18 @@ impl Refused {
             for (why, count) in counts {
                 ConstCounter::new(count).encode(family.encode_family(&[("why", why)])?)?;
             }
+        }
+        self.encode_classes(out)
+    }
+
+    fn encode_classes(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let kind = ConstCounter::new(0u64).metric_type();
+        let name = "afpa_police_class_refused_connections";
+        let help = "Connections of a class that were refused because all clients came too often";
+        let mut family = out.encode_descriptor(name, help, None, kind)?;
+        for (class, _, count) in &self.classes {
+            let labels = [("class", class.as_str())];
+            ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
         }
         Ok(())
     }

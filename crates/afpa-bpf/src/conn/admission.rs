@@ -1,0 +1,114 @@
+//! Clients that are answered without a word of the kernel's to themselves: those behind a gateway to which it has spoken
+//! (`bpf/include/afpa/conn/client_way.h`, N10).
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use libbpf_rs::{MapCore, MapFlags};
+
+use crate::conn::police::key;
+use crate::load::FastPath;
+use crate::net::next_hops::{self, NextHops};
+use crate::preflight::Changes;
+
+/// Which clients' connections may begin without a socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Admission {
+    /// Those whom the kernel's own path has let in lately.
+    #[default]
+    Recent,
+    /// Everybody, as far as the way back is sure. The firewall of this host is not asked, whatever
+    /// [`Settings::firewall_interval`](crate::Settings::firewall_interval) says.
+    Everyone,
+}
+
+/// What the kernel's table of routes has.
+#[derive(Default)]
+pub(crate) struct RoutesInForce {
+    hops: NextHops,
+    edition: u32,
+    changes: Option<Changes>,
+    read: Option<Instant>,
+    due: bool,
+    refusal: Option<String>,
+}
+
+/// Many routes change often.
+const REST: Duration = Duration::from_secs(5);
+const MANY: usize = 256;
+
+impl RoutesInForce {
+    /// Whether routes or rules may have changed since they were read.
+    fn is_due(&mut self) -> bool {
+        let Some(read) = self.read else { return true };
+        self.due |= self.changes.as_ref().is_none_or(Changes::any);
+        self.due && (self.hops.len() < MANY || read.elapsed() >= REST)
+    }
+}
+
+impl FastPath {
+    /// Takes over which clients have which gateway, in the current network namespace, if that has changed. What cannot be
+    /// read, or is too much, leaves nobody admitted who is not known.
+    pub(crate) fn look_at_routes(&self) {
+        let mut now = self.routes_in_force();
+        if !now.is_due() {
+            return;
+        }
+        if now.changes.is_none() {
+            now.changes = Changes::listen().ok(); // before they are read, so that nothing is missed
+        }
+        (now.read, now.due) = (Some(Instant::now()), false);
+        let wanted = match next_hops::of_this_namespace() {
+            Ok(Some(wanted)) if wanted.values().all(|number| *number == 0) => {
+                Err("no gateway is sure: rules choose the route, or there are several".to_owned())
+            }
+            Ok(Some(wanted)) => Ok(wanted),
+            Ok(None) => Err("there are too many routes".to_owned()),
+            Err(error) => Err(format!("routes cannot be read: {error}")),
+        };
+        if wanted.as_ref() == Ok(&now.hops) {
+            return;
+        }
+        // While they change, nobody is known by a next hop; and what was seen before says nothing about new numbers.
+        self.region.next_hops().store(0, Ordering::SeqCst);
+        let replaced = wanted.and_then(|wanted| {
+            let replaced = self.replace_routes(&mut now, wanted);
+            replaced.map_err(|error| format!("the kernel does not take the routes: {error}"))
+        });
+        if replaced.is_ok() {
+            now.edition = now.edition.wrapping_add(1).max(1);
+            self.region.next_hops().store(now.edition, Ordering::SeqCst);
+        } else {
+            now.hops.clear();
+        }
+        now.refusal = replaced.err();
+    }
+
+    /// Why only those clients are admitted whom the kernel's own path knows, where everybody is to be; None: everybody is, or
+    /// need not be.
+    pub fn admission_refusal(&self) -> Option<String> {
+        self.routes_in_force().refusal.clone()
+    }
+
+    fn replace_routes(&self, now: &mut RoutesInForce, wanted: NextHops) -> std::io::Result<()> {
+        now.hops.clear(); // nothing is known of the table if this fails
+        let mut gone: BTreeSet<Vec<u8>> = self.routes.keys().collect();
+        for (prefix, number) in &wanted {
+            let key = key(*prefix).to_bytes();
+            let put = self.routes.update(&key, &number.to_ne_bytes(), MapFlags::ANY);
+            put.map_err(std::io::Error::other)?;
+            gone.remove(&key[..]);
+        }
+        for key in gone {
+            self.routes.delete(&key).map_err(std::io::Error::other)?;
+        }
+        now.hops = wanted;
+        Ok(())
+    }
+
+    fn routes_in_force(&self) -> MutexGuard<'_, RoutesInForce> {
+        self.routes_in_force.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

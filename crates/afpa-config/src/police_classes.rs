@@ -1,0 +1,243 @@
+//! `[[police.class]]`: clients that get a share of the new connections, whatever others do.
+
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::hash::Hash;
+
+use afpa_police::{Class, Classes};
+
+use crate::finding::{Finding, Location};
+use crate::items::Item;
+use crate::model::Config;
+use crate::police::prefix;
+use crate::reader::Reader;
+use crate::rules;
+use crate::settings::{Instance, Settings};
+use crate::units::{Listen, Unfit};
+
+/// The kernel's table has room for twice as many.
+const MOST_PREFIXES: usize = 4096;
+/// Every class may have its listeners, and `[::]` counts twice.
+const MOST_LISTENERS: usize = 256;
+
+/// A `[[police.class]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoliceClass {
+    /// What it says.
+    pub class: Class,
+    /// Which `[[police.class]]`.
+    pub(crate) instance: Instance,
+    /// Where it begins.
+    pub(crate) location: Location,
+}
+
+/// All of them.
+pub(crate) fn read(reader: &mut Reader<'_>) -> Vec<PoliceClass> {
+    let table = reader.section("police").table;
+    let police = Item { path: "police", instance: [0; 3], table, location: Location::Nowhere };
+    let items = reader.items("police.class", Some(&police));
+    let classes = items.into_iter().map(|item| {
+        let mut s = reader.at(&item);
+        let class = Class {
+            name: s.required("name", "name", name).unwrap_or_default(),
+            share: s.count("share", 10, 1..=100) as u8,
+            prefixes: s.texts("prefixes", "prefixes", Vec::new(), prefix),
+            listeners: s.texts("listeners", "addresses", Vec::new(), rules::tcp),
+        };
+        PoliceClass { class, instance: item.instance, location: item.location }
+    });
+    classes.collect()
+}
+
+fn name(text: &str) -> Result<String, Unfit> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if text.is_empty() || text.len() > 32 || !text.chars().all(fits) {
+        let cause = format!("\"{text}\" is not the name of a class");
+        return Err(Unfit::new(cause, "write up to 32 letters, digits, `-`, `_` and `.`"));
+    }
+    if text == Classes::OTHERS {
+        let cause = format!("\"{text}\" is the name of the clients in no class");
+        return Err(Unfit::new(cause, "write another name"));
+    }
+    Ok(text.to_owned())
+}
+
+/// Shares of nothing, of more than there is, and classes that nobody or two names are for.
+pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let classes = &config.police.classes;
+    let Some(first) = classes.first() else { return Vec::new() };
+    let mut findings = Vec::new();
+    let error = |location: &Location, cause: String, remedy: String| {
+        Finding::error(location.clone(), cause, remedy)
+    };
+    if !config.police.settings.limits.connections.limits() {
+        let cause = "a share is one of `connections_per_second`, which has no limit".to_owned();
+        let remedy = "set it under [police] to what this machine can take".to_owned();
+        findings.push(error(&first.location, cause, remedy));
+    }
+    if let Some(one_more) = classes.get(Classes::MOST) {
+        let cause = format!("there are more than {} classes", Classes::MOST);
+        findings.push(error(&one_more.location, cause, "join some of them".to_owned()));
+    }
+    let sum: u32 = classes.iter().map(|class| u32::from(class.class.share)).sum();
+    if sum > 100 {
+        let last = classes.last().unwrap_or(first);
+        let at = settings.location_in("police.class", last.instance, "share");
+        let cause = format!("the shares of all classes are {sum} per cent");
+        findings.push(error(&at, cause, "lower them to 100 together, or less".to_owned()));
+    }
+    for class in classes.iter().filter(|class| class.class.name.is_empty()) {
+        if settings.location_in("police.class", class.instance, "name") == Location::Nowhere {
+            let cause = "a class without a `name`".to_owned();
+            findings.push(error(&class.location, cause, "write name = \"partners\"".to_owned()));
+        }
+    }
+    for class in classes.iter().filter(|class| is_nobody(&class.class)) {
+        let cause = format!("nobody is in the class \"{}\"", class.class.name);
+        let remedy = "set `prefixes` or `listeners`, or remove it".to_owned();
+        findings.push(error(&class.location, cause, remedy));
+    }
+    findings.extend(listeners_of_nobody(config, settings));
+    findings.extend(in_two(classes, settings, "name", |class| vec![class.name.clone()]));
+    findings.extend(in_two(classes, settings, "prefixes", |class| class.prefixes.clone()));
+    findings.extend(in_two(classes, settings, "listeners", |class| class.listeners.clone()));
+    let count = |of: fn(&Class) -> usize| classes.iter().map(|class| of(&class.class)).sum();
+    let counts: [(usize, usize, &str); 2] = [
+        (count(|class| class.prefixes.len()), MOST_PREFIXES, "prefixes"),
+        (count(|class| class.listeners.len()), MOST_LISTENERS, "listeners"),
+    ];
+    for (count, most, what) in counts.into_iter().filter(|(count, most, _)| count > most) {
+        let cause = format!("classes have {count} {what}, and there is room for {most}");
+        findings.push(error(&first.location, cause, "name fewer".to_owned()));
+    }
+    findings
+}
+
+fn is_nobody(class: &Class) -> bool {
+    class.prefixes.is_empty() && class.listeners.is_empty()
+}
+
+fn listeners_of_nobody(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let bound: HashSet<&Listen> =
+        config.sites.iter().flat_map(|site| site.addresses()).map(|(listen, _)| listen).collect();
+    let mut findings = Vec::new();
+    for PoliceClass { class, instance, .. } in &config.police.classes {
+        for listener in &class.listeners {
+            if !bound.contains(&Listen::Tcp(*listener)) {
+                let at = settings.location_in("police.class", *instance, "listeners");
+                let cause = format!("no site listens on {listener}");
+                let remedy = "write an address as it stands in `listen` or `tls` of a [[site]]";
+                findings.push(Finding::error(at, cause, remedy));
+            }
+        }
+    }
+    findings
+}
+
+/// What two classes have, where it can be in one only.
+fn in_two<T: Eq + Hash + Display>(
+    classes: &[PoliceClass],
+    settings: &Settings,
+    key: &'static str,
+    of: fn(&Class) -> Vec<T>,
+) -> Vec<Finding> {
+    let mut seen = HashSet::new();
+    let mut findings = Vec::new();
+    for PoliceClass { class, instance, .. } in classes {
+        for one in of(class) {
+            let text = one.to_string();
+            if !text.is_empty() && !seen.insert(one) {
+                let at = settings.location_in("police.class", *instance, key);
+                let cause = format!("`{key}` has {text}, which a class has already");
+                findings.push(Finding::error(at, cause, "remove one of the two"));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::{Machine, Overrides, Source, parse_text};
+
+    const SITE: &str = "[[site]]\nroot = \"/\"\nlisten = [\"0.0.0.0:80\"]\n";
+
+    fn parsed(classes: &str) -> Result<crate::Loaded, String> {
+        let text = format!("[police]\n{classes}\n{SITE}");
+        let source = Source::new(Path::new("afpa.toml").display().to_string(), text);
+        parse_text(source, &Overrides::default(), &Machine::probe()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn classes_are_read_in_order() {
+        let loaded = parsed(
+            "connections_per_second = 1000\n\
+             [[police.class]]\nname = \"paying\"\nshare = 60\nprefixes = [\"10.0.0.0/8\"]\n\
+             [[police.class]]\nname = \"front\"\nlisteners = [\"0.0.0.0:80\"]",
+        );
+        let police = loaded.unwrap().config.police;
+        let read: Vec<_> =
+            police.classes.iter().map(|c| (c.class.name.as_str(), c.class.share)).collect();
+        assert_eq!(read, [("paying", 60), ("front", 10)]);
+        assert_eq!(police.all_settings().classes.len(), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_shared_has_a_line_and_a_remedy() {
+        let rate = "connections_per_second = 1000\n";
+        let class = |rest: &str| format!("[[police.class]]\n{rest}\n");
+        let ten = |name: &str| class(&format!("name = \"{name}\"\nprefixes = [\"10.0.0.0/8\"]"));
+        for (text, says, remedy) in [
+            (ten("a"), "afpa.toml:2:1: error: a share is one of", "= set it under [police]"),
+            (
+                format!("{rate}{}", class("name = \"a\"")),
+                "afpa.toml:3:1: error: nobody is in the class \"a\"",
+                "= set `prefixes` or `listeners`",
+            ),
+            (
+                format!("{rate}{}", class("name = \"a\"\nlisteners = [\"0.0.0.0:81\"]")),
+                "no site listens on 0.0.0.0:81",
+                "= write an address as it stands in `listen`",
+            ),
+            (
+                format!("{rate}{}{}", ten("a"), ten("b")),
+                "`prefixes` has 10.0.0.0/8, which a class has already",
+                "= remove one of the two",
+            ),
+            (
+                format!(
+                    "{rate}{}{}",
+                    class("name = \"a\"\nshare = 60\nprefixes = [\"10.0.0.0/8\"]"),
+                    class("name = \"b\"\nshare = 41\nprefixes = [\"11.0.0.0/8\"]")
+                ),
+                "the shares of all classes are 101 per cent",
+                "= lower them to 100 together",
+            ),
+            (
+                format!("{rate}{}", class("name = \"others\"\nprefixes = [\"::/0\"]")),
+                "\"others\" is the name of the clients in no class",
+                "= write another name",
+            ),
+            (
+                format!("{rate}{}", class("share = 5\nprefixes = [\"::/0\"]")),
+                "afpa.toml:3:1: error: a class without a `name`",
+                "= write name = \"partners\"",
+            ),
+            (
+                format!("{rate}{}", class("name = \"a\"\nshare = 0\nprefixes = [\"::/0\"]")),
+                "`share`",
+                "1",
+            ),
+        ] {
+            let error = parsed(&text).err().unwrap_or_default();
+            assert!(error.contains(says) && error.contains(remedy), "{text}\n{error}");
+        }
+        let many: String = (0..16)
+            .map(|n| class(&format!("name = \"c{n}\"\nshare = 1\nprefixes = [\"10.{n}.0.0/16\"]")))
+            .collect();
+        let error = parsed(&format!("{rate}{many}")).unwrap_err();
+        assert!(error.contains("there are more than 15 classes"), "{error}");
+    }
+}

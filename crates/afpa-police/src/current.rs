@@ -1,0 +1,82 @@
+//! What is decided by now: the configuration and the orders, ready to be asked.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use afpa_abi::POLICE_CLASSES;
+
+use crate::bucket::Pace;
+use crate::classes::Classes;
+use crate::kernel::Enforced;
+use crate::limits::Limits;
+use crate::orders::Lists;
+use crate::rules::Rules;
+use crate::table::{Masks, Share};
+
+/// What is decided by now.
+pub(crate) struct Current {
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) connections: [Pace; 2],
+    pub(crate) requests: [Pace; 2],
+    pub(crate) classes: Arc<Classes>,
+    pub(crate) class_paces: [Pace; POLICE_CLASSES],
+    pub(crate) masks: Masks,
+}
+
+/// The kernel has counted a connection at its SYN. It may have waited to be accepted for about this long, with others of
+/// its client, so as much more than the rate is let in here.
+const WAITED_SECONDS: u64 = 1;
+
+impl Current {
+    pub(crate) fn of(lists: &Lists) -> Self {
+        let limits = lists.limits();
+        let classes = Arc::new(lists.classes());
+        let connections = connection_paces(limits, 0);
+        Self {
+            rules: Arc::new(lists.rules()),
+            connections,
+            requests: [limits.client_requests, limits.requests].map(|rate| Pace::new(rate, 0)),
+            class_paces: classes.paces(connections[1]),
+            classes,
+            masks: Masks::new(limits.ipv4_bits, limits.ipv6_bits),
+        }
+    }
+
+    /// The same for user mode, where the kernel has counted connections before.
+    pub(crate) fn after_the_kernel(self, limits: Limits) -> Self {
+        let connections = connection_paces(limits, WAITED_SECONDS);
+        Self { connections, class_paces: self.classes.paces(connections[1]), ..self }
+    }
+
+    /// The class of a client and what it gets; `None` where there are none.
+    pub(crate) fn share(&self, client: IpAddr, listener: Option<SocketAddr>) -> Option<Share> {
+        if self.classes.is_empty() {
+            return None;
+        }
+        let class = self.classes.of(client, listener);
+        let pace = self.class_paces.get(class as usize).copied().unwrap_or_default();
+        Some(Share { class, pace })
+    }
+
+    pub(crate) fn enforced(&self) -> Enforced<'_> {
+        let Self { rules, connections, requests, classes, class_paces, masks } = self;
+        Enforced {
+            rules,
+            connections: *connections,
+            requests: *requests,
+            classes,
+            class_paces: *class_paces,
+            masks: *masks,
+        }
+    }
+
+    /// Whether nobody is ever refused.
+    pub(crate) fn is_idle(&self) -> bool {
+        let mut paces = self.connections.iter().chain(&self.requests);
+        self.rules.is_empty() && !paces.any(|pace| pace.limits())
+    }
+}
+
+fn connection_paces(limits: Limits, more_seconds: u64) -> [Pace; 2] {
+    [limits.client_connections, limits.connections].map(|rate| Pace::new(rate, more_seconds))
+}
