@@ -366,6 +366,7 @@ fn variants<'o>(
         closing: false,
         etag: b"",
         last_modified: None,
+        freshness: None,
         whole: None,
         not_modified: None,
     });
@@ -381,6 +382,7 @@ fn variants<'o>(
             closing: false,
             etag: if comparable { etag } else { b"" },
             last_modified: Some(last_modified),
+            freshness: None,
             whole: body
                 .and_then(|body| response(&variant.ok, body, longest))
                 .filter(|_| comparable),
