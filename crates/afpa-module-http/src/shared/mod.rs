@@ -9,6 +9,7 @@
 //! | *derive remote response*: ask a server once for all who wait | [`run`], over [`fetch`] |
 //! | judge and keep what the server sends | [`tap`] |
 //! | what is kept | [`stored`] |
+//! | what the kernel may answer with | [`kernel`] |
 //!
 //! The semantics are those of [`afpa_http::caching`], the objects and their limits those of [`afpa_cache`].
 
@@ -18,6 +19,7 @@ mod client;
 mod fetch;
 mod follow;
 mod invalidate;
+mod kernel;
 mod key;
 pub(crate) mod look_up;
 mod passes;
@@ -28,6 +30,7 @@ pub(crate) mod run;
 mod stored;
 mod tap;
 
+pub use kernel::{KernelCopy, KernelPlace, KernelRules};
 pub(crate) use key::KeyRoom;
 pub(crate) use look_up::{Found, Plan};
 pub use policy::{CachePolicy, Mode, QueryRule};
