@@ -37,6 +37,7 @@ pub use cache::variant::{
     AGE_DIGITS, AcceptedCodings, Coding, FIELD_UNKNOWN, Freshness, LONGEST_ANSWER, PinError,
     PinRules, Response, Variant,
 };
+pub use clock::monotonic_ns;
 pub use conn::admit::FIREWALL_INTERVAL;
 pub use conn::events::Events;
 pub use conn::flows::Swept;

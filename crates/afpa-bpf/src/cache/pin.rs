@@ -142,6 +142,12 @@ impl FastPath {
         (self.settings.answer_max as usize).min(LONGEST_ANSWER)
     }
 
+    /// Slots and pages that there are, in use or not.
+    pub fn room(&self) -> (usize, usize) {
+        let pinned = self.lock_pinned();
+        (pinned.slots, pinned.pages)
+    }
+
     /// Slots that may be used now.
     pub fn free_slots(&self) -> usize {
         self.lock_pinned().room.free_slots()

@@ -210,7 +210,7 @@ fn long_answers_heads_and_not_modified_have_an_age_too() {
         for answer in [whole, head, known] {
             assert_eq!(answer.field("Server"), Some("afpa-kernel"));
             let age: u64 = answer.field("Age").expect("an Age").parse().expect("a number");
-            assert!((123..126).contains(&age), "{age}");
+            assert!((123..300).contains(&age), "{age}");
         }
     }
     assert_eq!(counted(&fast_path, Reason::AnsweredShared), 9);
