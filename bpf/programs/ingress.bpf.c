@@ -46,7 +46,8 @@ static __always_inline int send(struct __sk_buff *skb, struct work *work, const 
 	c->version = cached->version;
 	c->slot = cached->index;
 	c->kind = cached->kind;
-	c->date = date->second;
+	c->second = date->second;
+	c->date = cached->has_age ? cached->age : c->second;
 	c->length = answer_length(cached->slot, cached->kind);
 	c->listener = flow->listener;
 	c->head = turn->head_bits;
@@ -226,7 +227,7 @@ __noinline int afpa_retransmit(struct __sk_buff *skb, struct work *work, const s
 {
 	__u32 now = rtx_clock(bpf_ktime_get_coarse_ns()), index, interface;
 	struct outgoing out = { .flags = TCP_ACK | TCP_PSH, .swap = true };
-	struct afpa_date *date;
+	const struct afpa_date *date;
 	struct afpa_flow *flow;
 	struct afpa_slot *slot;
 	bool partial, known;
@@ -258,7 +259,6 @@ __noinline int afpa_retransmit(struct __sk_buff *skb, struct work *work, const s
 	rtx_restart(flow, now);
 	index = flow->answer_slot;
 	slot = bpf_map_lookup_elem(&slots, &index);
-	date = date_entry(flow->answer_date);
 	out.ts_echo = s->ts_value;
 	out.seq = flow->answer_seq;
 	out.ack = flow->request_seq + flow->request_length;
@@ -268,7 +268,10 @@ __noinline int afpa_retransmit(struct __sk_buff *skb, struct work *work, const s
 		out.flags |= TCP_FIN;
 	work->edition.version = flow->answer_version;
 	work->edition.date = flow->answer_date;
-	if (!slot || slot_version(slot) != work->edition.version || date->second != work->edition.date)
+	if (!slot || slot_version(slot) != work->edition.version)
+		return GO_ON;
+	date = date_or_age(work, slot, work->edition.date);
+	if (date->second != work->edition.date)
 		return GO_ON;
 	put_way(work->frame + FRAME_AT, &work->way);
 	mark_own(skb);

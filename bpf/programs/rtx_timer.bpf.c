@@ -301,11 +301,14 @@ static __always_inline bool build_retransmission(struct __sk_buff *skb, struct w
 						 const struct afpa_rtx_timer *timer, struct retransmission *r)
 {
 	struct afpa_slot *slot = bpf_map_lookup_elem(&slots, &r->slot);
-	struct afpa_date *date = date_entry(r->date);
+	const struct afpa_date *date;
 	struct segment s = {};
 
-	if (!slot || slot_version(slot) != r->version || date->second != r->date ||
+	if (!slot || slot_version(slot) != r->version ||
 	    (r->kind == AFPA_KIND_WHOLE && slot->pages[0])) /* a transfer that is complete, as the client says soon */
+		return false;
+	date = date_or_age(work, slot, r->date);
+	if (date->second != r->date)
 		return false;
 	work->edition.version = r->version;
 	work->edition.date = r->date;

@@ -18,6 +18,7 @@
 #define AFPA_HOST_MAX 64          /* longest Host value that selects a site; a multiple of 8 */
 #define AFPA_ETAG_MAX 64          /* longest entity tag, quotes included; a multiple of 8 */
 #define AFPA_DATE_LENGTH 29       /* IMF-fixdate */
+#define AFPA_AGE_DIGITS 8         /* most digits of an Age that is written here: three years */
 #define AFPA_NOT_MODIFIED_MAX 384 /* longest 304 head */
 #define AFPA_ANSWER_MAX 1460      /* longest single-segment answer: Ethernet, IPv4, no options */
 #define AFPA_CODINGS 4            /* identity, gzip, br, zstd: the variants of one object */
@@ -192,11 +193,18 @@ struct afpa_site_key {
 	__u8 host[AFPA_HOST_MAX];
 };
 
-/* objects: what a path of a site is now. Replaced or deleted whole. */
+/* What a Host value selects. Read and written as one word. */
+struct afpa_site {
+	__u32 site;                   /* 0: user mode answers */
+	__u32 host;                   /* under this number servers' answers for exactly this value are pinned; 0: none are */
+};
+
+/* objects: what a path of a site is now, or of a host, for answers of servers. Replaced or deleted whole. */
 struct afpa_object_key {
 	__u64 path_hash;
 	__u32 site;
-	__u32 path_length;
+	__u16 path_length;
+	__u16 codings;                /* of a server's answer that varies by Accept-Encoding: `codings` of the blocks that get it; 0: of all others */
 };
 
 struct afpa_object {
@@ -211,12 +219,12 @@ struct afpa_field_name {
 	__u8 name[AFPA_FIELD_NAME_MAX]; /* lower case, zero padded */
 };
 
-/* A complete response whose Date is patched in as it leaves (AFPA's mutable header data). */
+/* A complete response whose Date or Age is patched in as it leaves (AFPA's mutable header data). */
 struct afpa_answer {
 	__u32 length;                 /* head and body; 0: too long for the fast path */
 	__u16 head_length;
-	__u16 date_offset;
-	__u32 sum;                    /* unfolded sum of all `length` bytes with the Date zeroed; 0 when they lie in pages */
+	__u16 date_offset;            /* of the Date, or of the Age */
+	__u32 sum;                    /* unfolded sum of all `length` bytes with that zeroed; 0 when they lie in pages */
 	__u32 head_sum;               /* the same of the head alone */
 };
 
@@ -228,7 +236,10 @@ struct afpa_slot {
 	__u16 path_length, etag_length;
 	__u32 site;
 	__u32 pages[AFPA_PAGES_MAX];  /* of the whole answer, in order, when it is longer than `bytes`; 0: none */
-	__u32 reserved;
+	__u32 age_digits;             /* of a server's answer: not its Date is patched in, but its Age, which has so many digits; 0: the Date */
+	__u64 born;                   /* of a server's answer: monotonic ns at which its age was 0, which may be before the clock began */
+	__u32 fresh_for;              /* of a server's answer: it is given while its age is less */
+	__u32 codings;                /* as in its key */
 	__u8 path[AFPA_PATH_MAX];     /* zero padded, as are all texts here */
 	__u8 etag[AFPA_ETAG_MAX];
 	__u8 last_modified[32];
@@ -325,7 +336,7 @@ struct afpa_flow {
 	__u32 listener;
 	__u32 request_seq, request_length, answer_seq; /* of the last answer. Wire: where its request began, the request's length, where the answer began */
 	__u32 answer_size;            /* its length */
-	__u32 answer_slot, answer_date; /* to send the same again: slot, and Date as Unix second */
+	__u32 answer_slot, answer_date; /* to send the same again: slot, and Date as Unix second, or Age */
 	__u32 snd_una;           /* wire: highest acknowledgement from the client */
 	__u64 answer_version;
 	__u64 used_ns, user_ns;       /* coarse monotonic time of the last segment, and of the last request that was passed */
@@ -360,7 +371,7 @@ struct afpa_flow {
 struct afpa_transfer {
 	__u64 version;                /* of the slot */
 	__u32 slot;
-	__u32 date;                   /* Unix second */
+	__u32 date;                   /* Unix second, or Age */
 	struct afpa_flow_key flow;    /* entries are used anew, so the holder of the lock compares this */
 	__u32 lock;                   /* 1: held, see `transfer_lock` */
 	__u32 at;                     /* wire: the answer's first byte */
@@ -436,11 +447,12 @@ enum afpa_verdict_flags {
 
 struct afpa_block {
 	__u32 flags;
-	__u32 codings;                /* bit set: coding accepted; bit 0, identity, always */
+	__u32 codings;                /* bit set: coding accepted; bit 0, identity, always; bits 4 and 5, deflate and identity, are named */
 	__u32 site;                   /* 0: no site */
 	__u16 none_match_at, none_match_length;       /* If-None-Match value, from the block's start; 0: none */
 	__u16 modified_since_at, modified_since_length;
 	__u32 fields;                 /* classes of the fields that are not read here */
+	__u32 host;                   /* as in struct afpa_site */
 };
 
 struct afpa_checked {
@@ -449,7 +461,7 @@ struct afpa_checked {
 	__u32 listener;
 	__u32 length;                 /* of the block, final blank line included; 0: vacant */
 	struct afpa_block block;
-	__u32 reserved[2];
+	__u32 reserved;
 	__u8 bytes[AFPA_CHECKED_MAX];
 };
 
@@ -479,12 +491,14 @@ struct afpa_event {
 /* samples: an answer of one segment as it left, and the request that it answers, for the self-check. */
 struct afpa_sample {
 	struct afpa_flow_key flow;
-	__u32 site;
+	__u32 site;                   /* of the slot: a site, or a host */
 	__u64 version;                /* of the slot */
-	__u32 date;                   /* Unix second of its Date */
+	__u32 date;                   /* Unix second at which it left */
 	__u16 request_length, answer_length;
 	__u8 kind;                    /* enum afpa_kind */
-	__u8 reserved[7];
+	__u8 reserved;
+	__u16 codings;                /* of the slot */
+	__u32 spare;
 	__u8 request[AFPA_HEAD_MAX];
 	__u8 answer[AFPA_ANSWER_MAX + 4];
 };

@@ -19,12 +19,12 @@ struct {
 	__type(value, struct afpa_listener);
 } listeners SEC(".maps");
 
-/* Host values of a listener set -> site (the papers' request set). */
+/* Host values of a listener set -> site (the papers' request set), and the number of the host. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct afpa_site_key);
-	__type(value, __u32);
+	__type(value, struct afpa_site);
 } sites SEC(".maps");
 
 /* Request fields by name -> their classes. Empty unless answers may depend on them. */

@@ -108,7 +108,9 @@
 	X(96, PASS_CLIENT_RATE, "passed: request of a client that asks too often")    \
 	X(97, PASS_TOTAL_RATE, "passed: request while all clients together ask too often") \
 	X(98, SOCKETLESS_TRACKED, "without a socket: not for this client, its connections are tracked (conntrack)") \
-	X(99, SOCKETLESS_EARLY, "dropped: opens a connection without a socket, but its first segment was not seen")
+	X(99, SOCKETLESS_EARLY, "dropped: opens a connection without a socket, but its first segment was not seen") \
+	X(100, PASS_EXPIRED, "passed: a server's answer has reached the end of its freshness, or of the digits of its age") \
+	X(101, ANSWERED_SHARED, "answered: with a server's answer (also counted as answered)")
 
 #define X(number, name, text) AFPA_##name = number,
 enum afpa_reason { AFPA_REASONS(X) };

@@ -102,7 +102,7 @@ struct sending {
 	__u32 sent;                  /* segments of this round */
 };
 
-/* What an answer is of: a version in a slot, and the Unix second of its Date. */
+/* What an answer is of: a version in a slot, and the Unix second of its Date, or its Age. */
 struct edition {
 	__u64 version;
 	__u32 date;
@@ -120,6 +120,7 @@ struct work {
 	struct sending sending;
 	__u64 commitment[8];         /* struct commitment, of the answer that is about to leave */
 	struct edition edition;    /* of the answer of one segment that leaves */
+	struct afpa_date age;      /* the Age of the answer in hand, as the Date of a second that is as many */
 	struct afpa_way way;       /* how the answer in hand leaves, or what leaves does */
 	__u64 way_wanted;          /* an answer is to be sent again, and the way back is not known */
 	__u64 ack[6];              /* the TCP sender's struct ack */

@@ -15,9 +15,8 @@ impl FastPath {
     pub fn beat(&self) {
         let _one_at_a_time = self.pinned.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let real = clock_gettime(ClockId::Realtime);
-        let monotonic = clock_gettime(ClockId::Monotonic);
         let second = real.tv_sec as u64;
-        let now = monotonic.tv_sec as u64 * 1_000_000_000 + monotonic.tv_nsec as u64;
+        let now = monotonic_ns();
         let began = now - (real.tv_nsec as u64).min(now);
         self.region.put_date(date(second));
         self.region.put_date(date(second + 1));
@@ -28,6 +27,12 @@ impl FastPath {
     pub fn pause(&self) {
         self.region.pulse().store(0, Ordering::SeqCst);
     }
+}
+
+/// Nanoseconds of the clock that the programs read.
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn date(second: u64) -> Date {

@@ -34,8 +34,10 @@ pub use afpa_abi::{
 pub use cache::pin::Usage;
 pub use cache::room::{PAGE_BYTES, VARIANT_BYTES};
 pub use cache::variant::{
-    Coding, FIELD_UNKNOWN, LONGEST_ANSWER, PinError, PinRules, Response, Variant,
+    AGE_DIGITS, AcceptedCodings, Coding, FIELD_UNKNOWN, Freshness, LONGEST_ANSWER, PinError,
+    PinRules, Response, Variant,
 };
+pub use clock::monotonic_ns;
 pub use conn::admission::Admission;
 pub use conn::admit::FIREWALL_INTERVAL;
 pub use conn::events::Events;

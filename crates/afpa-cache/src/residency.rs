@@ -12,6 +12,12 @@ pub trait Residency<H>: Send + Sync {
     /// objects must ignore [`Unwatched`](crate::Coverage::Unwatched) ones.
     fn published(&self, key: &Key, object: &Object<H>);
 
+    /// `object` was used, or has taken the place of one that was, and may be served as long as its module says. It is
+    /// offered each time that uses are reported: a residency that takes only what is used, or what ends by itself, takes it now.
+    fn used(&self, key: &Key, object: &Object<H>) {
+        let _not_taken = (key, object);
+    }
+
     /// When this returns, nothing may be served for `key`. It is called before anything else happens to the
     /// object, so that no copy outlives the object. It is also called when the object only became suspect;
     /// `published` follows when the object is confirmed. A key that was never taken is not an error.

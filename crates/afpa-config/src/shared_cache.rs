@@ -100,6 +100,8 @@ pub struct SiteCache {
     pub obey_clients: bool,
     /// Whether answers have Cache-Status.
     pub status_field: bool,
+    /// Whether the kernel may give them.
+    pub in_kernel: bool,
 }
 
 impl SiteSettings {
@@ -145,6 +147,7 @@ impl SiteCache {
             variants: 1,
             obey_clients: false,
             status_field: false,
+            in_kernel: true,
         }
     }
 
@@ -173,6 +176,7 @@ impl SiteCache {
             variants: s.count("variants", 32, 1..=10_000),
             obey_clients: s.flag("obey_clients", false),
             status_field: s.flag("status_field", false),
+            in_kernel: s.flag("in_kernel", true),
         }
     }
 }

@@ -35,7 +35,7 @@ impl Eligibility {
         if site.proxy_protocol {
             return Self::Not("connections begin with the PROXY protocol");
         }
-        if !site.caches {
+        if !site.caches && !site.caches_answers {
             return Self::Not("nothing of it is cached");
         }
         let stars = site.hosts.iter().filter(|host| is_star(host)).count();

@@ -15,11 +15,20 @@ use afpa_proxy::forwarded;
 pub(crate) struct AnswerDescription {
     /// The request target, as clients spell it.
     pub(crate) target: Arc<[u8]>,
-    /// The configuration in whose cache `object` is.
-    pub(crate) generation: u32,
+    /// Where `object` is.
+    pub(crate) origin: Origin,
     pub(crate) object: ObjectId,
     /// Bytes of the head of a whole answer.
     pub(crate) head: usize,
+}
+
+/// A cache of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Origin {
+    /// Its files. The number is the configuration's.
+    Files(u32),
+    /// The answers of servers, which outlive a configuration.
+    Answers,
 }
 
 /// What is known of each pinned version, by the number that events carry.
@@ -170,7 +179,7 @@ mod tests {
     fn described() -> AnswerDescription {
         AnswerDescription {
             target: Arc::from(&b"/a%20b"[..]),
-            generation: 1,
+            origin: Origin::Files(1),
             object: ObjectId(7),
             head: 200,
         }

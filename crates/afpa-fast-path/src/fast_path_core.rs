@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use afpa_bpf::preflight::Watch;
 use afpa_bpf::{Carriers, Change, Swept, interfaces};
-use afpa_cache::Cache;
+use afpa_cache::{Cache, Key, ObjectId};
 use afpa_framework::{AccessSink, Network};
-use afpa_module_http::HttpHeader;
+use afpa_module_http::{HttpHeader, StoredResponse};
 use afpa_self_check::{Difference, SelfCheckCounts};
 use arc_swap::ArcSwapOption;
 
 use crate::eligibility::Eligibility;
-use crate::event_log::VersionRegister;
-use crate::kernel_cache::{KernelCache, OfferCounts};
+use crate::event_log::{Origin, VersionRegister};
+use crate::kernel_cache::{KernelCache, OfferCounts, Pinnable};
 use crate::rebalance::Demand;
 use crate::site_numbers::{AnswerCount, SiteNumbers};
 
@@ -54,15 +54,62 @@ pub type AnswerSink = Box<dyn AccessSink + Send>;
 
 /// The sites of the configuration that is served.
 pub(crate) struct ServedSites {
-    pub(crate) kernel_cache: Arc<KernelCache>,
-    pub(crate) cache: Weak<Cache<HttpHeader>>,
+    pub(crate) files: Served<HttpHeader>,
+    /// Kept answers of servers.
+    pub(crate) answers: Option<Served<StoredResponse>>,
     /// Of each site, in order.
     pub(crate) eligibility: Vec<Eligibility>,
     /// Routers in front of sites whose word on their clients is believed, by the kernel's number of the site.
     pub(crate) forwarded_from: HashMap<u32, Vec<Network>>,
 }
 
+/// A cache, and what the kernel has of it.
+pub(crate) struct Served<H> {
+    pub(crate) kernel_cache: Arc<KernelCache<H>>,
+    pub(crate) cache: Weak<Cache<H>>,
+}
+
+impl<H> Served<H> {
+    /// Offers objects that found no room again, as far as there is room now.
+    fn use_room(&self, free: Demand) {
+        const AT_ONCE: usize = 256;
+        self.offer_again(&self.kernel_cache.worth_an_offer(free, AT_ONCE));
+    }
+
+    /// Has looked at again with what the kernel does not answer any more.
+    fn renew(&self) {
+        self.kernel_cache.ended(Instant::now()).chunks(256).for_each(|keys| self.offer_again(keys));
+    }
+
+    fn offer_again(&self, keys: &[Key]) {
+        if let Some(cache) = self.cache.upgrade().filter(|_| !keys.is_empty()) {
+            cache.offer_again(keys);
+        }
+    }
+
+    fn rebalance(&self, free: Demand) {
+        if let Some(cache) = self.cache.upgrade() {
+            self.kernel_cache.rebalance(&cache, free);
+        }
+    }
+
+    /// Reports hits, if they were of this cache.
+    pub(crate) fn touch(&self, touches: &HashMap<(Origin, ObjectId), u32>) {
+        let own = touches.iter().filter(|((origin, _), _)| *origin == self.kernel_cache.origin());
+        let own: Vec<_> = own.map(|((_, object), count)| (*object, *count)).collect();
+        if let Some(cache) = self.cache.upgrade().filter(|_| !own.is_empty()) {
+            cache.touch(&own);
+        }
+    }
+}
+
 impl ServedSites {
+    fn has_refused(&self) -> bool {
+        let answers = self.answers.as_ref();
+        self.files.kernel_cache.has_refused()
+            || answers.is_some_and(|answers| answers.kernel_cache.has_refused())
+    }
+
     /// The routers that are believed in front of a site.
     pub(crate) fn believed(&self, site: u32) -> &[Network] {
         self.forwarded_from.get(&site).map_or(&[], Vec::as_slice)
@@ -70,6 +117,18 @@ impl ServedSites {
 }
 
 impl FastPathCore {
+    /// What the kernel is to have of a cache.
+    pub(crate) fn kernel_cache<H>(
+        &self,
+        origin: Origin,
+        source: Box<dyn Pinnable<H>>,
+        room: Demand,
+    ) -> Arc<KernelCache<H>> {
+        let (register, counts) = (Arc::clone(&self.register), Arc::clone(&self.counts));
+        let fast_path = Arc::clone(&self.fast_path);
+        Arc::new(KernelCache::new(fast_path, origin, source, room, register, counts))
+    }
+
     /// Numbers for the sites of the next configuration; 0 for those that user mode answers.
     pub(crate) fn number(&self, eligibility: &[Eligibility], names: &[String]) -> Vec<u32> {
         let numbers = self.numbers().enter(names, |site| self.site_count(site));
@@ -203,30 +262,36 @@ impl FastPathCore {
         }
     }
 
+    /// Pins anew what ended by itself, and is still fresh; the rest is taken back.
+    pub(crate) fn renew(&self) {
+        let current = self.current.load();
+        if let Some(answers) = current.as_ref().and_then(|current| current.answers.as_ref()) {
+            answers.renew();
+        }
+    }
+
     /// Offers objects that found no room again, when there is room now.
     pub(crate) fn use_room(&self) {
-        const AT_ONCE: usize = 256;
         let current = self.current.load();
-        let Some(current) = current.as_ref().filter(|current| current.kernel_cache.has_refused())
-        else {
+        let Some(current) = current.as_ref().filter(|current| current.has_refused()) else {
             return;
         };
         if let Err(error) = self.fast_path.reclaim() {
             tracing::warn!(%error, "retired objects cannot be looked after");
         }
-        let keys = current.kernel_cache.worth_an_offer(self.free(), AT_ONCE);
-        if let Some(cache) = current.cache.upgrade().filter(|_| !keys.is_empty()) {
-            cache.offer_again(&keys);
+        current.files.use_room(self.free());
+        if let Some(answers) = &current.answers {
+            answers.use_room(self.free());
         }
     }
 
     /// Gives the room to the objects that save the most time.
     pub(crate) fn rebalance(&self) {
         let current = self.current.load();
-        if let Some(current) = current.as_ref()
-            && let Some(cache) = current.cache.upgrade()
-        {
-            current.kernel_cache.rebalance(&cache, self.free());
+        let Some(current) = current.as_ref() else { return };
+        current.files.rebalance(self.free());
+        if let Some(answers) = &current.answers {
+            answers.rebalance(self.free());
         }
     }
 

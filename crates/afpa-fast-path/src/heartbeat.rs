@@ -9,7 +9,7 @@ use afpa_bpf::Events;
 use afpa_cache::ObjectId;
 use afpa_server::counters::WorkerCounters;
 
-use crate::event_log::{HeaderBlocks, record, weight};
+use crate::event_log::{HeaderBlocks, Origin, record, weight};
 use crate::fast_path_core::{AnswerSink, FastPathCore};
 use crate::kernel_cache::PERIOD;
 
@@ -96,6 +96,7 @@ impl Heartbeat {
             self.core.look_at_tcp();
             self.look_at_the_host();
             self.core.look_at_chains();
+            self.core.renew();
             self.core.use_room();
         }
         if self.rebalanced.elapsed() >= PERIOD {
@@ -142,7 +143,7 @@ impl Heartbeat {
         }
         let logged = self.sink.enabled() && self.core.logged.load(Ordering::Relaxed);
         let current = self.core.current.load();
-        let mut touches: HashMap<ObjectId, u32> = HashMap::new();
+        let mut touches: HashMap<(Origin, ObjectId), u32> = HashMap::new();
         for event in &answers {
             let Some(described) = self.core.register.find(event.version) else { continue };
             if logged {
@@ -152,15 +153,13 @@ impl Heartbeat {
                 let believed = believed.unwrap_or_default();
                 self.sink.record(&record(event, &described, &lines, believed));
             }
-            if let Some(current) = current.as_ref()
-                && described.generation == current.kernel_cache.generation()
-            {
-                let count = touches.entry(described.object).or_default();
-                *count = count.saturating_add(weight(event));
-            }
+            let count = touches.entry((described.origin, described.object)).or_default();
+            *count = count.saturating_add(weight(event));
         }
-        if let Some(cache) = current.as_ref().and_then(|current| current.cache.upgrade()) {
-            cache.touch(&touches.into_iter().collect::<Vec<_>>());
+        let Some(current) = current.as_ref() else { return };
+        current.files.touch(&touches);
+        if let Some(answers) = &current.answers {
+            answers.touch(&touches);
         }
     }
 }

@@ -45,6 +45,16 @@ impl HostTable {
         table
     }
 
+    /// The site that a Host value in lower case selects, as the programs find it.
+    pub(crate) fn site_of(&self, host: &str) -> u32 {
+        if let Some(site) = self.hosts.get(host) {
+            return *site;
+        }
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        let by_name = self.hosts.get(name).filter(|_| self.any != 0);
+        by_name.copied().unwrap_or(self.any)
+    }
+
     /// As clients write a host: alone, or with the port.
     fn insert(&mut self, host: String, site: u32) {
         // An unknown host is user mode's as long as the kernel answers for no unknown host.
@@ -89,6 +99,12 @@ mod tests {
         assert_eq!(first.hosts.into_iter().collect::<Vec<_>>(), expected);
         let second = table("10.0.0.2:81");
         assert_eq!((second.any, second.hosts.len()), (0, 4));
+        let first = table("10.0.0.1:80");
+        for (host, site) in [("a.org", 5), ("a.org:81", 5), ("b.org", 0), ("b.org:81", 0)] {
+            assert_eq!(first.site_of(host), site, "{host}");
+        }
+        assert_eq!((first.site_of("x.org:80"), first.site_of("x.org")), (7, 7));
+        assert_eq!((second.site_of("a.org:82"), second.site_of("x.org")), (0, 0));
     }
 
     #[test]

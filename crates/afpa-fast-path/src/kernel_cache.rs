@@ -3,27 +3,67 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use afpa_bpf::{
-    Coding, ETAG_MAX, FastPath, NOT_MODIFIED_MAX, PATH_MAX, PinError, Response, Variant,
-};
-use afpa_cache::{Cache, Coverage, Key, Object, Payload, Residency};
-use afpa_http::{HttpDate, ResponseHead, target};
-use afpa_module_http::HttpHeader;
+use afpa_bpf::{AcceptedCodings, FastPath, PATH_MAX, PinError, PinRules, Variant};
+use afpa_cache::{Cache, Key, Object, ObjectId, Residency};
 
-use crate::event_log::{AnswerDescription, VersionRegister};
+use crate::event_log::{AnswerDescription, Origin, VersionRegister};
 use crate::rebalance::{self, Demand, Use, Weight};
-use crate::scope::KernelScope;
+
+/// What is pinned of the objects of a cache, and how.
+pub(crate) trait Pinnable<H>: Send + Sync {
+    /// Whether objects are pinned only once they were used.
+    fn is_offered_by_use(&self) -> bool {
+        false
+    }
+
+    /// The objects that may not be answered with when the one with this key is gone.
+    fn depend_on(&self, _key: &Key) -> Vec<Key> {
+        Vec::new()
+    }
+
+    /// Whether the kernel may have it at all.
+    fn is_for_kernel(&self, key: &Key, object: &Object<H>) -> bool;
+
+    /// Every site that the kernel answers for and target there that lead to the key's object.
+    fn targets(&self, key: &Key, object: &Object<H>) -> Vec<PinTarget>;
+
+    /// Has `pin` called with what is to be pinned now, if anything is.
+    fn with_copy(
+        &self,
+        fast_path: &FastPath,
+        object: &Object<H>,
+        pin: &mut dyn FnMut(&PinCopy<'_>),
+    );
+}
+
+/// One URL under which an object is pinned, as requests spell it, for requests that accept these codings if it
+/// names some.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PinTarget {
+    pub(crate) site: u32,
+    pub(crate) path: Arc<[u8]>,
+    pub(crate) codings: Option<AcceptedCodings>,
+    /// Classes of request fields that matter to it.
+    pub(crate) matter: u32,
+}
+
+/// What is pinned of an object.
+pub(crate) struct PinCopy<'o> {
+    pub(crate) variants: &'o [Variant<'o>],
+    /// When the kernel stops answering with it by itself.
+    pub(crate) until: Option<Instant>,
+}
 
 /// The kernel's copies for one configuration. A reload makes another one, with new numbers for its sites.
-pub(crate) struct KernelCache {
+pub(crate) struct KernelCache<H> {
     fast_path: Arc<FastPath>,
-    /// The number of the configuration.
-    generation: u32,
-    /// The kernel's numbers of its sites; 0: user mode answers for the site.
-    sites: Vec<u32>,
-    scope: KernelScope,
+    /// Of which configuration and cache they are.
+    origin: Origin,
+    source: Box<dyn Pinnable<H>>,
+    /// The room that its objects may take up.
+    room: Demand,
     register: Arc<VersionRegister>,
     counts: Arc<OfferCounts>,
     pinned: Mutex<PinnedObjects>,
@@ -58,19 +98,21 @@ struct PinnedObjects {
     objects: HashMap<Key, PinnedEntry>,
     /// There was no room for these. They are offered again when there is.
     refused: HashMap<Key, RefusedObject>,
+    /// What `objects` take up.
+    taken: Demand,
 }
 
-/// One URL under which an object is pinned: the site, the path as requests spell it, and the versions that
-/// events name.
+/// One URL under which an object is pinned, and the versions that events name.
 struct PinnedTarget {
-    site: u32,
-    target: Arc<[u8]>,
+    target: PinTarget,
     versions: Vec<u64>,
     demand: Demand,
 }
 
 /// An object in the kernel: every URL under which it is pinned, and how much it is used.
 struct PinnedEntry {
+    object: ObjectId,
+    until: Option<Instant>,
     places: Vec<PinnedTarget>,
     used: Use,
 }
@@ -92,21 +134,22 @@ pub(crate) struct ObjectReport {
     pub(crate) benefit: f64,
 }
 
-impl KernelCache {
+impl<H> KernelCache<H> {
     pub(crate) fn new(
         fast_path: Arc<FastPath>,
-        (generation, sites): (u32, Vec<u32>),
-        scope: KernelScope,
+        origin: Origin,
+        source: Box<dyn Pinnable<H>>,
+        room: Demand,
         register: Arc<VersionRegister>,
         counts: Arc<OfferCounts>,
     ) -> Self {
         let pinned = Mutex::default();
-        Self { fast_path, generation, sites, scope, register, counts, pinned }
+        Self { fast_path, origin, source, room, register, counts, pinned }
     }
 
-    /// The number of its configuration.
-    pub(crate) fn generation(&self) -> u32 {
-        self.generation
+    /// Of which configuration and cache they are.
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
     }
 
     /// Takes all objects back. Nothing is pinned afterwards.
@@ -114,9 +157,19 @@ impl KernelCache {
         let mut pinned = self.lock();
         pinned.closed = true;
         pinned.refused.clear();
+        pinned.taken = Demand::default();
         for (_, held) in pinned.objects.drain() {
             held.places.into_iter().for_each(|place| self.unpin(place));
         }
+    }
+
+    /// The objects with which the kernel does not answer any more because their time is over. To be offered again: what user
+    /// mode may still send is pinned anew, and what it may not is taken back.
+    pub(crate) fn ended(&self, now: Instant) -> Vec<Key> {
+        let pinned = self.lock();
+        let over = |held: &PinnedEntry| held.until.is_some_and(|until| until <= now);
+        let ended = pinned.objects.iter().filter(|(_, held)| over(held));
+        ended.map(|(key, _)| key.clone()).collect()
     }
 
     /// Whether objects wait for room.
@@ -126,12 +179,13 @@ impl KernelCache {
 
     /// The refused objects that fit into the free room, the most useful first, at most `most`.
     pub(crate) fn worth_an_offer(&self, free: Demand, most: usize) -> Vec<Key> {
-        rebalance::choose(self.lock().waiting(), free, most)
+        let pinned = self.lock();
+        rebalance::choose(pinned.waiting(), self.free(&pinned, free), most)
     }
 
     /// Notes how often objects were used since the last call, and takes back those whose room clearly saves
     /// more time with a refused object in it. To be called once in a [`PERIOD`].
-    pub(crate) fn rebalance(&self, cache: &Cache<HttpHeader>, free: Demand) {
+    pub(crate) fn rebalance(&self, cache: &Cache<H>, free: Demand) {
         let keys: Vec<Key> = {
             let pinned = self.lock();
             pinned.objects.keys().chain(pinned.refused.keys()).cloned().collect()
@@ -145,8 +199,9 @@ impl KernelCache {
         if pinned.refused.is_empty() {
             return;
         }
+        let free = self.free(&pinned, free);
         for key in rebalance::exchange(pinned.weights(), pinned.waiting(), free) {
-            if let Some(held) = pinned.objects.remove(&key) {
+            if let Some(held) = pinned.take(&key) {
                 let waiting = RefusedObject { demand: held.demand(), used: held.used };
                 pinned.refused.insert(key, waiting);
                 self.counts.put_aside.fetch_add(1, Ordering::Relaxed);
@@ -181,56 +236,82 @@ impl KernelCache {
         seen
     }
 
-    /// Every site that the kernel answers for and target there that lead to the key's object.
-    fn targets(&self, key: &Key) -> Vec<(u32, Vec<u8>)> {
-        let urls = self.scope.urls(key).into_iter();
-        let targets = urls.filter_map(|(site, url)| {
-            let site = *self.sites.get(site).filter(|site| **site != 0)?;
-            let mut target = Vec::with_capacity(url.len());
-            target::encode(&url, &mut target);
-            Some((site, target))
+    /// What of the free room its objects may have.
+    fn free(&self, pinned: &PinnedObjects, free: Demand) -> Demand {
+        Demand {
+            slots: free.slots.min(self.room.slots.saturating_sub(pinned.taken.slots)),
+            pages: free.pages.min(self.room.pages.saturating_sub(pinned.taken.pages)),
+            ..free
+        }
+    }
+
+    /// Pins the object in place of the one that has its key.
+    fn offer(&self, key: &Key, object: &Object<H>) {
+        let mut pinned = self.lock();
+        if pinned.closed || !self.source.is_for_kernel(key, object) {
+            return;
+        }
+        let targets = self.source.targets(key, object);
+        let before = pinned.take(key);
+        if targets.is_empty() && before.is_none() {
+            return;
+        }
+        let waited = pinned.refused.remove(key).map(|waiting| waiting.used);
+        let used = before.as_ref().map(|held| held.used).or(waited).unwrap_or_default();
+        let (mut places, mut until) = (Vec::new(), None);
+        self.source.with_copy(&self.fast_path, object, &mut |copy| {
+            until = copy.until;
+            let new = targets
+                .iter()
+                .filter_map(|target| self.pin(&mut pinned, target, copy, (key, object.id(), used)));
+            places.extend(new);
         });
-        targets.collect()
+        // What was pinned in its place has replaced it.
+        for place in before.into_iter().flat_map(|held| held.places) {
+            match places.iter().any(|new| new.target == place.target) {
+                true => self.register.retire(&place.versions),
+                false => self.unpin(place),
+            }
+        }
+        if !places.is_empty() {
+            pinned.put(key.clone(), PinnedEntry { object: object.id(), until, places, used });
+        }
     }
 
     fn pin(
         &self,
-        refused: &mut HashMap<Key, RefusedObject>,
-        (site, target): (u32, Vec<u8>),
-        key: &Key,
-        object: &Object<HttpHeader>,
-        used: Use,
+        pinned: &mut PinnedObjects,
+        target: &PinTarget,
+        copy: &PinCopy<'_>,
+        (key, object, used): (&Key, ObjectId, Use),
     ) -> Option<PinnedTarget> {
-        let header = object.header();
-        let modified = HttpDate::new(header.last_modified);
-        let closing = self.fast_path.may_close().then(|| ClosingHeads::of(object));
-        let longest = self.fast_path.answer_max();
-        let variants = variants(object, modified.as_bytes(), longest, closing.as_ref());
-        let useful = variants.iter().any(|v| v.whole.is_some() || v.not_modified.is_some());
-        if target.len() > PATH_MAX || !useful {
+        let useful = copy.variants.iter().any(|v| v.whole.is_some() || v.not_modified.is_some());
+        if target.path.len() > PATH_MAX || !useful {
             self.counts.too_long.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        let demand = Demand::of(&variants);
-        match self.fast_path.pin(site, &target, &variants) {
+        let demand = Demand::of(copy.variants);
+        let rules = PinRules::default();
+        let fields = rules.fields & !target.matter;
+        let rules = PinRules { fields, codings: target.codings, ..rules };
+        let result = match demand.fits(&self.free(pinned, self.room)) {
+            true => self.fast_path.pin_with(target.site, &target.path, copy.variants, &rules),
+            false => Err(PinError::Full),
+        };
+        match result {
             Ok(versions) => {
-                let target: Arc<[u8]> = target.into();
-                for (version, variant) in versions.iter().zip(&variants) {
+                for (version, variant) in versions.iter().zip(copy.variants) {
                     let head = variant.whole.map_or(0, |whole| whole.head.len());
-                    let described = AnswerDescription {
-                        target: Arc::clone(&target),
-                        generation: self.generation,
-                        object: object.id(),
-                        head,
-                    };
+                    let target = Arc::clone(&target.path);
+                    let described = AnswerDescription { target, origin: self.origin, object, head };
                     self.register.enter(*version, described);
                 }
-                Some(PinnedTarget { site, target, versions, demand })
+                Some(PinnedTarget { target: target.clone(), versions, demand })
             }
             Err(error) => {
                 self.count(&error);
-                if matches!(error, PinError::Full) && refused.len() < REFUSED_MAX {
-                    refused.insert(key.clone(), RefusedObject { demand, used });
+                if matches!(error, PinError::Full) && pinned.refused.len() < REFUSED_MAX {
+                    pinned.refused.insert(key.clone(), RefusedObject { demand, used });
                 }
                 None
             }
@@ -248,7 +329,8 @@ impl KernelCache {
 
     /// An object that cannot be taken back could be answered for ever, so the kernel then stops answering.
     fn unpin(&self, place: PinnedTarget) {
-        if let Err(error) = self.fast_path.unpin(place.site, &place.target) {
+        let PinTarget { site, path, codings, .. } = &place.target;
+        if let Err(error) = self.fast_path.unpin_for(*site, path, *codings) {
             self.counts.broken.store(true, Ordering::SeqCst);
             self.fast_path.pause();
             tracing::error!(%error, "the fast path is off: an object cannot be taken back");
@@ -273,6 +355,17 @@ impl PinnedEntry {
 }
 
 impl PinnedObjects {
+    fn put(&mut self, key: Key, held: PinnedEntry) {
+        self.taken.give(&held.demand());
+        self.objects.insert(key, held);
+    }
+
+    fn take(&mut self, key: &Key) -> Option<PinnedEntry> {
+        let held = self.objects.remove(key)?;
+        self.taken.take(&held.demand());
+        Some(held)
+    }
+
     fn note(&mut self, keys: &[Key], hits: &[u64]) {
         for (key, hits) in keys.iter().zip(hits) {
             if let Some(held) = self.objects.get_mut(key) {
@@ -298,129 +391,31 @@ fn weight(key: &Key, demand: Demand, used: &Use) -> Weight<Key> {
     Weight { key: key.clone(), demand, benefit: rebalance::benefit(used, &demand) }
 }
 
-impl Residency<HttpHeader> for KernelCache {
-    fn published(&self, key: &Key, object: &Object<HttpHeader>) {
-        // Where more than host and path decides, there is no target: only user mode can tell.
-        let targets = self.targets(key);
-        if targets.is_empty() {
-            return;
+impl<H> Residency<H> for KernelCache<H> {
+    fn published(&self, key: &Key, object: &Object<H>) {
+        self.offer(key, object);
+    }
+
+    /// What ends by itself is pinned when it is used, and again when its time was over.
+    fn used(&self, key: &Key, object: &Object<H>) {
+        let is_there = {
+            let pinned = self.lock();
+            let held = pinned.objects.get(key).filter(|held| held.object == object.id());
+            held.is_some_and(|held| held.until.is_none_or(|until| until > Instant::now()))
+        };
+        if !is_there && self.source.is_offered_by_use() {
+            self.offer(key, object);
         }
-        let mut pinned = self.lock();
-        // A file that is not watched must be compared again and again, and the kernel cannot do that.
-        if pinned.closed || object.coverage() != Coverage::Watched {
-            return;
-        }
-        // Pinning replaces the older version; when it fails, it has still taken the older one back.
-        let before = pinned.objects.remove(key);
-        let waited = pinned.refused.remove(key).map(|waiting| waiting.used);
-        let used = before.as_ref().map(|held| held.used).or(waited).unwrap_or_default();
-        let pin = |target| self.pin(&mut pinned.refused, target, key, object, used);
-        let places: Vec<PinnedTarget> = targets.into_iter().filter_map(pin).collect();
-        if !places.is_empty() {
-            pinned.objects.insert(key.clone(), PinnedEntry { places, used });
-        }
-        let before = before.map(|held| held.places).unwrap_or_default();
-        before.iter().for_each(|place| self.register.retire(&place.versions));
     }
 
     fn dropped(&self, key: &Key) {
         let mut pinned = self.lock();
         pinned.refused.remove(key);
-        let places = pinned.objects.remove(key).map(|held| held.places);
+        let places = pinned.take(key).map(|held| held.places);
         places.into_iter().flatten().for_each(|place| self.unpin(place));
-    }
-}
-
-/// The heads of an object's answers to requests that ask for the connection's end.
-struct ClosingHeads(Vec<(afpa_http::Coding, Vec<u8>, Vec<u8>)>);
-
-impl ClosingHeads {
-    fn of(object: &Object<HttpHeader>) -> Self {
-        let codings = afpa_http::Coding::ALL.into_iter();
-        let made = codings.filter_map(|coding| object.header().variant(coding));
-        let heads = made.map(|made| (made.coding, made.ok.closing(), made.not_modified.closing()));
-        Self(heads.collect())
-    }
-
-    /// `200` and `304`.
-    fn heads(&self, coding: afpa_http::Coding) -> Option<(&[u8], &[u8])> {
-        let heads = self.0.iter().find(|(made, ..)| *made == coding);
-        heads.map(|(_, ok, not_modified)| (&ok[..], &not_modified[..]))
-    }
-}
-
-/// All codings, including those that are too long to be answered and those that are still to be made: the
-/// kernel chooses among them as a worker does, and passes the request up when it chooses one of these. With heads that
-/// close, the answers to requests that want that, too.
-fn variants<'o>(
-    object: &'o Object<HttpHeader>,
-    last_modified: &'o [u8; HttpDate::LEN],
-    longest: usize,
-    closing: Option<&'o ClosingHeads>,
-) -> Vec<Variant<'o>> {
-    let header = object.header();
-    let codings = afpa_http::Coding::ALL.into_iter();
-    let is_due = |coding| header.due().contains(coding) && !header.available().contains(coding);
-    let due = codings.clone().filter(|coding| is_due(*coding)).map(|coding| Variant {
-        coding: coding_of(coding),
-        closing: false,
-        etag: b"",
-        last_modified: None,
-        whole: None,
-        not_modified: None,
-    });
-    let made = codings.filter_map(|coding| header.variant(coding)).map(|variant| {
-        let etag = variant.etag.as_bytes();
-        let comparable = etag.len() <= ETAG_MAX;
-        let body = match object.payloads().get(variant.payload) {
-            Some(Payload::Pinned(bytes)) => Some(&bytes[..]),
-            _ => None,
-        };
-        Variant {
-            coding: coding_of(variant.coding),
-            closing: false,
-            etag: if comparable { etag } else { b"" },
-            last_modified: Some(last_modified),
-            whole: body
-                .and_then(|body| response(&variant.ok, body, longest))
-                .filter(|_| comparable),
-            not_modified: response(&variant.not_modified, b"", NOT_MODIFIED_MAX)
-                .filter(|_| comparable),
+        for variant in self.source.depend_on(key) {
+            let places = pinned.take(&variant).map(|held| held.places);
+            places.into_iter().flatten().for_each(|place| self.unpin(place));
         }
-    });
-    let kept: Vec<_> = made.chain(due).collect();
-    let Some(closing) = closing else { return kept };
-    let closed: Vec<_> = kept.iter().map(|variant| closed(variant, closing, longest)).collect();
-    kept.into_iter().chain(closed).collect()
-}
-
-/// The same variant for requests that ask for the connection's end.
-fn closed<'o>(kept: &Variant<'o>, closing: &'o ClosingHeads, longest: usize) -> Variant<'o> {
-    let coding =
-        afpa_http::Coding::ALL.into_iter().find(|coding| coding_of(*coding) == kept.coding);
-    let heads = coding.and_then(|coding| closing.heads(coding));
-    let with = |answer: Option<Response<'o>>, head: Option<&'o [u8]>, limit: usize| {
-        let answer = Response { head: head?, ..answer? };
-        (answer.head.len() + answer.body.len() <= limit).then_some(answer)
-    };
-    Variant {
-        closing: true,
-        whole: with(kept.whole, heads.map(|(ok, _)| ok), longest),
-        not_modified: with(kept.not_modified, heads.map(|(_, head)| head), NOT_MODIFIED_MAX),
-        ..*kept
-    }
-}
-
-fn response<'o>(head: &'o ResponseHead, body: &'o [u8], limit: usize) -> Option<Response<'o>> {
-    let fits = head.bytes().len() + body.len() <= limit;
-    fits.then(|| Response { head: head.bytes(), date_offset: head.date_offset(), body })
-}
-
-fn coding_of(coding: afpa_http::Coding) -> Coding {
-    match coding {
-        afpa_http::Coding::Identity => Coding::Identity,
-        afpa_http::Coding::Gzip => Coding::Gzip,
-        afpa_http::Coding::Brotli => Coding::Brotli,
-        afpa_http::Coding::Zstd => Coding::Zstd,
     }
 }

@@ -13,9 +13,19 @@ pub(crate) struct KernelHosts {
     /// The number of each address for the life of the process: its listener set.
     sets: HashMap<SocketAddr, u32>,
     /// Those that are served.
-    addresses: HashSet<SocketAddr>,
+    tables: Vec<HostTable>,
     hosts: HashSet<(u32, String)>,
+    /// Numbers of the Host values of sites that have answers of servers in the kernel.
+    numbers: HashMap<(u32, String), u32>,
+    /// The last of them; none is ever used again.
+    last: u32,
 }
+
+/// Most Host values with numbers: where any host is served, clients choose them.
+pub(crate) const MOST_NUMBERS: usize = 1024;
+
+/// Numbers of hosts have this bit, those of sites do not.
+const OF_HOST: u32 = 1 << 31;
 
 impl KernelHosts {
     /// Tells the kernel these tables in place of those before. Numbers of sites are never used again, and
@@ -33,9 +43,9 @@ impl KernelHosts {
         let mut result: anyhow::Result<()> = Ok(());
         // A wildcard of IPv6 covers that of IPv4 as well: an IPv4 address of its own comes after it.
         tables.sort_by_key(|table| (!is_wildcard_v6(&table.address), table.address));
-        let before: HashSet<SocketAddr> =
-            std::mem::replace(&mut self.addresses, tables.iter().map(|t| t.address).collect());
-        for address in before.difference(&self.addresses) {
+        let addresses: HashSet<SocketAddr> = tables.iter().map(|table| table.address).collect();
+        let before: HashSet<SocketAddr> = self.tables.iter().map(|table| table.address).collect();
+        for address in before.difference(&addresses) {
             // One that went by itself is not there any more.
             let _ = fast_path.unlisten(*address);
         }
@@ -56,7 +66,32 @@ impl KernelHosts {
             result = result.and(fast_path.unmap_host(*set, host).map(drop).map_err(Into::into));
         }
         self.hosts = wanted;
+        self.numbers.clear();
+        self.tables = tables;
         result
+    }
+
+    /// The number of a Host value, in lower case, of a site: the kernel is told it wherever the value selects the site.
+    /// `None`: it does nowhere, or there are too many.
+    pub(crate) fn number(&mut self, fast_path: &FastPath, site: u32, host: &str) -> Option<u32> {
+        if let Some(number) = self.numbers.get(&(site, host.to_owned())) {
+            return Some(*number);
+        }
+        let mut tables = self.tables.iter().filter(|table| table.site_of(host) == site).peekable();
+        if self.numbers.len() >= MOST_NUMBERS || tables.peek().is_none() {
+            return None;
+        }
+        self.last = self.last.wrapping_add(1) & !OF_HOST;
+        let number = OF_HOST | self.last;
+        for table in tables {
+            let set = *self.sets.get(&table.address)?;
+            if !fast_path.map_host_as(set, host, site, number).unwrap_or(false) {
+                return None;
+            }
+            self.hosts.insert((set, host.to_owned()));
+        }
+        self.numbers.insert((site, host.to_owned()), number);
+        Some(number)
     }
 
     fn set(&mut self, address: SocketAddr) -> u32 {

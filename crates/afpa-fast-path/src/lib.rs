@@ -8,16 +8,19 @@
 //!                 │                             │ again at each reload
 //!                 ├ Heartbeat: beat, access     ├ Eligibility, HostTable: which hosts select which sites
 //!                 │ log, sweep                  ├ KernelScope: objects that host and path alone lead to
-//!                 └ Tender: time-outs           └ KernelCache: these objects, pinned in the kernel
+//!                 └ Tender: time-outs           ├ AnswerScope, ServerAnswers: the same of servers' answers
+//!                                               └ KernelCache: these objects, pinned in the kernel
 //! ```
 //!
 //! The cache decides what is current: it tells the [`KernelCache`](kernel_cache) of every object that comes
 //! and, before anything else happens to it, of every object that goes. The heartbeat stops when a worker
 //! hangs; the kernel stops answering two seconds after the last beat, and at once when the process is gone.
 
+mod answer_scope;
 mod eligibility;
 mod event_log;
 mod fast_path_core;
+mod file_objects;
 mod heartbeat;
 mod host_table;
 mod kernel_cache;
@@ -26,6 +29,7 @@ mod load;
 mod rebalance;
 mod running;
 mod scope;
+mod server_answers;
 mod settings;
 mod site_numbers;
 mod view;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use afpa_bpf::preflight::{Finding, Watch};
 use afpa_bpf::{
@@ -17,6 +18,7 @@ use anyhow::{Context as _, bail};
 
 use crate::NoFastPath;
 use crate::eligibility::{Eligibility, eligible_addresses, eligible_of};
+use crate::kernel_hosts::MOST_NUMBERS;
 use crate::settings::{FastPathSettings, FastPathUse, KernelSite};
 
 /// Programs in the kernel, on their interfaces, with nothing to answer yet.
@@ -246,7 +248,7 @@ fn no_work(settings: &FastPathSettings, eligible: &[SocketAddr]) -> Option<NoFas
             ),
         });
     }
-    if !settings.watches_files {
+    if !settings.watches_files && !settings.sites.iter().any(|site| site.caches_answers) {
         let remedy = "[coherency] watch = true";
         return Some(NoFastPath::new("changes of files are not watched", remedy));
     }
@@ -296,7 +298,8 @@ fn load(settings: &FastPathSettings, pin_dir: Option<&PinDir>) -> Result<FastPat
 fn hosts(sites: &[KernelSite]) -> u32 {
     let names = sites.iter().map(|site| site.hosts.len() * site.addresses.len() * 2).sum::<usize>();
     let wanted = u32::try_from(names).unwrap_or(u32::MAX).saturating_mul(2);
-    Settings::default().hosts.max(wanted)
+    let numbered = u32::try_from(MOST_NUMBERS).unwrap_or(u32::MAX);
+    Settings::default().hosts.max(wanted).saturating_add(numbered)
 }
 
 fn program_settings(settings: &FastPathSettings, keep_in: Option<PathBuf>) -> Settings {
@@ -312,12 +315,22 @@ fn program_settings(settings: &FastPathSettings, keep_in: Option<PathBuf>) -> Se
         hosts: hosts(&settings.sites),
         log_every: log_every(settings),
         bypass_after: count(settings.bypass_after),
+        bypass_time: bypass_time(settings),
         firewall_interval: settings.firewall_interval,
         socketless: settings.socketless,
         admission: settings.admission,
         socketless_idle: settings.idle,
         keep_in,
         ..Settings::default()
+    }
+}
+
+/// Connections are not bypassed while what they ask for is on its way into the kernel: uses of servers' answers are
+/// reported once a second, and the last report may just have been made.
+fn bypass_time(settings: &FastPathSettings) -> Duration {
+    match settings.sites.iter().any(|site| site.caches_answers) {
+        true => Duration::from_secs(3),
+        false => Settings::default().bypass_time,
     }
 }
 

@@ -32,7 +32,7 @@ impl Demand {
         self.slots * VARIANT_BYTES + self.pages * PAGE_BYTES
     }
 
-    fn fits(&self, free: &Self) -> bool {
+    pub(crate) fn fits(&self, free: &Self) -> bool {
         self.slots <= free.slots && self.pages <= free.pages
     }
 
@@ -41,9 +41,9 @@ impl Demand {
         self.pages += other.pages;
     }
 
-    fn take(&mut self, other: &Self) {
-        self.slots -= other.slots;
-        self.pages -= other.pages;
+    pub(crate) fn take(&mut self, other: &Self) {
+        self.slots = self.slots.saturating_sub(other.slots);
+        self.pages = self.pages.saturating_sub(other.pages);
     }
 }
 

@@ -11,33 +11,40 @@ use std::time::Duration;
 use afpa_bpf::{PinDir, PortClaim, RtxThread, interfaces};
 use afpa_cache::{Cache, Residency};
 use afpa_framework::Network;
-use afpa_module_http::HttpHeader;
+use afpa_module_http::{HttpHeader, Responses, StoredResponse};
 use afpa_self_check::{Difference, SelfCheck, SelfCheckSettings};
 use afpa_server::KernelActivity;
 use afpa_server::counters::WorkerCounters;
 use anyhow::Context as _;
 use arc_swap::ArcSwapOption;
 
+use crate::answer_scope::AnswerScope;
 use crate::eligibility::{Eligibility, eligible_of};
-use crate::fast_path_core::{AnswerSink, FastPathCore, ServedSites};
+use crate::event_log::Origin;
+use crate::fast_path_core::{AnswerSink, FastPathCore, Served, ServedSites};
+use crate::file_objects::FileObjects;
 use crate::heartbeat::Heartbeat;
 use crate::host_table::HostTable;
 use crate::kernel_cache::KernelCache;
 use crate::kernel_hosts::KernelHosts;
 use crate::load::{AttachedPrograms, kernel_activity, log_every, serve};
+use crate::rebalance::Demand;
 use crate::scope::KernelScope;
+use crate::server_answers::ServerAnswers;
 use crate::settings::{FastPathSettings, FastPathUse, KernelSite};
 
 /// The running fast path; [`RunningFastPath::finish`] ends it in order.
 pub struct RunningFastPath {
     core: Arc<FastPathCore>,
-    hosts: KernelHosts,
+    hosts: Arc<Mutex<KernelHosts>>,
     pin_dir: Option<PinDir>,
     /// The ports that this process has. It is the last to go.
     claim: PortClaim,
     heartbeat: Option<JoinHandle<()>>,
     tender: Option<RtxThread>,
     self_check: Option<SelfCheck>,
+    /// The number of the configuration.
+    generation: u32,
 }
 
 /// What a start takes.
@@ -85,7 +92,7 @@ impl AttachedPrograms {
         let heartbeat = Heartbeat::new(Arc::clone(&core), parts.workers, parts.sink);
         let tender = tender(&core.fast_path)
             .context("the thread that sends answers again cannot be started")?;
-        let hosts = KernelHosts::default();
+        let hosts = Arc::default();
         let mut running = RunningFastPath {
             core,
             hosts,
@@ -94,6 +101,7 @@ impl AttachedPrograms {
             heartbeat: None,
             tender: Some(tender),
             self_check: None,
+            generation: 0,
         };
         running.adopt(parts.settings, parts.cache, parts.scope, parts.bound, None);
         running.core.look_at_tcp();
@@ -150,7 +158,7 @@ impl RunningFastPath {
         &mut self,
         settings: &FastPathSettings,
         cache: &Arc<Cache<HttpHeader>>,
-        scope: KernelScope,
+        mut scope: KernelScope,
         bound: &[SocketAddr],
         sink: Option<AnswerSink>,
     ) {
@@ -158,17 +166,19 @@ impl RunningFastPath {
         let eligibility = Eligibility::of(&settings.sites);
         let numbers = core.number(&eligibility, scope.names());
         let before = core.current.load_full();
-        let generation = before.as_ref().map_or(0, |before| before.kernel_cache.generation()) + 1;
-        let kernel_cache = Arc::new(KernelCache::new(
-            Arc::clone(&core.fast_path),
-            (generation, numbers.clone()),
-            scope,
-            Arc::clone(&core.register),
-            Arc::clone(&core.counts),
-        ));
+        let answers = scope.take_answers().and_then(|answers| self.answers(answers, &numbers));
+        self.generation = self.generation.wrapping_add(1);
+        let source = Box::new(FileObjects { sites: numbers.clone(), scope });
+        let (slots, pages) = core.fast_path.room();
+        let room = Demand { slots, pages, ..Demand::default() };
+        let kernel_cache = core.kernel_cache(Origin::Files(self.generation), source, room);
+        let kernel_answers = answers.as_ref().map(|(kernel, _)| Arc::clone(kernel));
         core.current.store(Some(Arc::new(ServedSites {
-            kernel_cache: Arc::clone(&kernel_cache),
-            cache: Arc::downgrade(cache),
+            files: Served { kernel_cache: Arc::clone(&kernel_cache), cache: Arc::downgrade(cache) },
+            answers: answers.as_ref().map(|(kernel, responses)| Served {
+                kernel_cache: Arc::clone(kernel),
+                cache: Arc::downgrade(responses.cache()),
+            }),
             eligibility,
             forwarded_from: forwarded_from(&settings.sites, &numbers),
         })));
@@ -176,9 +186,13 @@ impl RunningFastPath {
         if settings.mode == FastPathUse::Off {
             core.fast_path.pause();
         }
+        // Hosts of its answers are not to be told any more.
+        if let Some(answers) = before.as_ref().and_then(|before| before.answers.as_ref()) {
+            answers.kernel_cache.close();
+        }
         self.select_sites(&settings.sites, &numbers, bound);
         if let Some(before) = before {
-            before.kernel_cache.close();
+            before.files.kernel_cache.close();
         }
         core.fast_path.set_log_every(log_every(settings));
         core.fast_path.set_bypass_after(settings.bypass_after as u32); // at most 60,000
@@ -188,6 +202,31 @@ impl RunningFastPath {
             *core.next_sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;
         }
         cache.attach_residency(kernel_cache as Arc<dyn Residency<HttpHeader>>);
+        if let Some((_, responses)) = answers
+            && let Some(kernel) = kernel_answers
+        {
+            responses.cache().attach_residency(kernel as Arc<dyn Residency<StoredResponse>>);
+        }
+    }
+
+    /// The kernel's part of the answers of servers. They get no more than half of the room, or files would find none.
+    fn answers(
+        &self,
+        (scope, responses): (AnswerScope, Arc<Responses>),
+        numbers: &[u32],
+    ) -> Option<(Arc<KernelCache<StoredResponse>>, Arc<Responses>)> {
+        let core = &self.core;
+        if scope.classes().next().is_some()
+            && let Err(error) = core.fast_path.let_fields_matter(scope.classes())
+        {
+            tracing::warn!(%error, "answers of servers are left to user mode");
+            return None;
+        }
+        let (fast_path, hosts) = (Arc::clone(&core.fast_path), Arc::clone(&self.hosts));
+        let (slots, pages) = fast_path.room();
+        let room = Demand { slots: slots / 2, pages: pages / 2, ..Demand::default() };
+        let source = Box::new(ServerAnswers::new(fast_path, numbers.to_vec(), scope, hosts));
+        Some((core.kernel_cache(Origin::Answers, source, room), responses))
     }
 
     /// From now on the hosts of the bound addresses select these sites.
@@ -196,7 +235,8 @@ impl RunningFastPath {
         let reached = self.core.reach(&eligible);
         let own = own_addresses();
         let tables = reached.iter().map(|address| HostTable::new(sites, numbers, *address, &own));
-        if let Err(error) = self.hosts.replace(&self.core.fast_path, tables.collect()) {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = hosts.replace(&self.core.fast_path, tables.collect()) {
             tracing::warn!(%error, "some hosts or addresses are served without the fast path");
         }
     }

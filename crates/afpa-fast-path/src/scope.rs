@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use afpa_cache::Key;
 use afpa_http::Method;
-use afpa_module_http::Global;
+use afpa_module_http::{Global, Responses};
 use afpa_router::{Action, ListenerId, Question, RequestSet, Router, SiteId};
+
+use crate::answer_scope::AnswerScope;
 
 /// The part of what is served that the kernel can answer for.
 pub struct KernelScope {
@@ -15,6 +17,8 @@ pub struct KernelScope {
     ways: Vec<Vec<Way>>,
     /// What logs and metrics call each site.
     names: Vec<String>,
+    /// What may be answered with kept answers of servers.
+    answers: Option<(AnswerScope, Arc<Responses>)>,
 }
 
 /// From URLs to a root.
@@ -32,7 +36,14 @@ impl KernelScope {
     /// What may be answered for `global`.
     pub fn of(global: &Global) -> Self {
         let names = global.sites.iter().map(|site| site.name.clone()).collect();
-        KernelScope::new(global.router.clone(), global.roots.len(), names)
+        let answers = AnswerScope::of(global).zip(global.responses.clone());
+        let files = KernelScope::new(global.router.clone(), global.roots.len(), names);
+        KernelScope { answers, ..files }
+    }
+
+    /// The part of the answers of servers, which is cached elsewhere.
+    pub(crate) fn take_answers(&mut self) -> Option<(AnswerScope, Arc<Responses>)> {
+        self.answers.take()
     }
 
     fn new(router: Option<Arc<Router>>, roots: usize, names: Vec<String>) -> Self {
@@ -46,7 +57,7 @@ impl KernelScope {
                 known.push(way);
             }
         }
-        KernelScope { router, ways, names }
+        KernelScope { router, ways, names, answers: None }
     }
 
     /// What the sites are called, in the order of the configuration.

@@ -73,8 +73,10 @@ pub struct KernelSite {
     pub hosts: Vec<String>,
     /// Whether its connections begin with the PROXY protocol.
     pub proxy_protocol: bool,
-    /// Whether anything of it is cached.
+    /// Whether any of its files are cached.
     pub caches: bool,
+    /// Whether answers of its servers are kept that the kernel may give.
+    pub caches_answers: bool,
     /// Routers whose X-Forwarded-For is believed.
     pub forwarded_from: Vec<Network>,
 }

@@ -122,6 +122,12 @@ impl FastPathView {
         sites.map(|(site, count)| SiteInKernel { state: state(site), count }).collect()
     }
 
+    /// How often the kernel answered with a kept answer of a server.
+    pub fn answers_of_servers(&self) -> u64 {
+        let Viewed::Running(core) = &self.0 else { return 0 };
+        core.fast_path.counters().map_or(0, |counters| counters[Reason::AnsweredShared])
+    }
+
     /// The numbers, if there are any.
     pub fn numbers(&self) -> Option<FastPathNumbers> {
         let Viewed::Running(core) = &self.0 else { return None };
@@ -160,7 +166,7 @@ impl FastPathView {
         const MOST: usize = 10;
         let Viewed::Running(core) = &self.0 else { return Value::Null };
         let current = core.current.load();
-        let seen = current.as_ref().map(|current| current.kernel_cache.most_useful(MOST));
+        let seen = current.as_ref().map(|current| current.files.kernel_cache.most_useful(MOST));
         let lines = seen.unwrap_or_default().into_iter().map(|seen| {
             json!({
                 "path": seen.path,

@@ -45,6 +45,9 @@ pub use remote::{ExchangedRequest, Remote};
 pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};
 pub use settings::{Charset, Compression, DocRootSettings, FileHint, FilterRule};
 pub use shared::look_up::SiteCache;
-pub use shared::{CachePolicy, Mode, Purge, QueryRule, Responses, SharedStats, StoredResponse};
+pub use shared::{
+    CachePolicy, KernelCopy, KernelPlace, KernelRules, Mode, Purge, QueryRule, Responses,
+    SharedStats, StoredResponse,
+};
 pub use site::{ClientDemand, Site};
 pub use uncached::{LoadedRequest, Uncached};

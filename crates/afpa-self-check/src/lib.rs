@@ -2,7 +2,7 @@
 //!
 //! The programs copy a sampled answer as it leaves, with its request ([`afpa_bpf::Samples`]). A thread asks
 //! the server the same ([`ask`]), on a connection that the programs leave to user mode, and compares the two
-//! byte by byte, `Date` aside ([`compare`]). An object may change between the two answers. So a difference
+//! byte by byte, `Date` and `Age` aside ([`compare`]). An object may change between the two answers. So a difference
 //! counts only if the kernel still gives the same version after everything has had time to settle, and the
 //! server still says something else ([`judge`]).
 //!

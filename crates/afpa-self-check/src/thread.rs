@@ -141,8 +141,7 @@ impl Question for Asked<'_> {
     fn is_current(&self) -> bool {
         let target = sampled_request(self.sample).split(|byte| *byte == b' ').nth(1);
         let target = target.unwrap_or_default();
-        self.fast_path.answers_with(self.sample.site, target, self.sample.version)
-            && !self.ending.load(Ordering::Acquire)
+        self.fast_path.answers_with(self.sample, target) && !self.ending.load(Ordering::Acquire)
     }
 
     fn settle(&mut self) {

@@ -5,7 +5,7 @@ use afpa_fast_path::{Admission, FastPathSettings, FastPathUse, KernelSite, PinDi
 use afpa_router::Action;
 
 use crate::privileges::Identity;
-use afpa_config::{AccessTarget, Config, FastPathMode, Hierarchy, Listen};
+use afpa_config::{AccessTarget, CacheMode, Config, FastPathMode, Hierarchy, Listen, SiteSettings};
 
 /// The settings of `afpa-fast-path`.
 pub(crate) fn settings(config: &Config) -> FastPathSettings {
@@ -54,6 +54,7 @@ fn sites(config: &Config) -> Vec<KernelSite> {
     let sites = config.sites.iter().zip(hierarchy.table.sites);
     let sites = sites.map(|(site, routed)| KernelSite {
         caches: caches(&routed),
+        caches_answers: caches_answers(site, &routed),
         name: routed.name,
         addresses: site.listen.iter().filter_map(tcp_address).collect(),
         hosts: site.hosts.clone(),
@@ -66,6 +67,19 @@ fn sites(config: &Config) -> Vec<KernelSite> {
 fn caches(site: &afpa_router::SiteEntry) -> bool {
     let mut contents = site.paths.iter().flat_map(|path| &path.contents);
     contents.any(|content| matches!(content.action, Action::Cached { .. }))
+}
+
+/// What answers say in Cache-Status changes each second, and is user mode's.
+fn caches_answers(site: &SiteSettings, routed: &afpa_router::SiteEntry) -> bool {
+    let paths = routed.paths.iter().enumerate();
+    let mut contents = paths.flat_map(|(path, entry)| {
+        entry.contents.iter().enumerate().map(move |(number, content)| (path, number, content))
+    });
+    let kept = contents.any(|(path, number, content)| {
+        matches!(content.action, Action::Distributed { .. })
+            && site.cache_mode(path, number) != CacheMode::Off
+    });
+    kept && site.cache.in_kernel && !site.cache.status_field
 }
 
 fn tcp_address(listen: &Listen) -> Option<std::net::SocketAddr> {
@@ -93,6 +107,7 @@ mod tests {
             listen = ["10.0.0.1:80"]
             hosts = ["b.org"]
             to = "127.0.0.1:3000"
+            cache = { mode = "off" }
             [[site]]
             listen = ["10.0.0.1:80"]
             root = "/any"
@@ -104,6 +119,15 @@ mod tests {
             listen = ["[::]:90"]
             root = "/c"
             proxy_from = ["10.0.0.0/8"]
+            [[site]]
+            listen = ["10.0.0.1:80"]
+            hosts = ["d.org"]
+            to = "127.0.0.1:3000"
+            [[site]]
+            listen = ["10.0.0.1:80"]
+            hosts = ["e.org"]
+            to = "127.0.0.1:3000"
+            cache = { in_kernel = false }
         "#;
         let source = Source::new("f", text);
         let loaded = parse_text(source, &Overrides::default(), &Machine::probe()).unwrap();
@@ -115,6 +139,8 @@ mod tests {
             "yes",
             "no: it listens on no TCP address for plain HTTP",
             "no: connections begin with the PROXY protocol",
+            "yes",
+            "no: nothing of it is cached",
         ];
         assert_eq!(said, expected);
         assert_eq!((&*sites[0].name, sites[0].addresses.len()), ("a.org", 1));

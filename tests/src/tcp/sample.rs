@@ -23,6 +23,7 @@ impl Sample {
             closing: false,
             etag: ETAG.as_bytes(),
             last_modified: Some(LAST_MODIFIED),
+            freshness: None,
             whole: Some(response(head.as_bytes(), body)),
             not_modified: Some(response(not_modified.as_bytes(), &[])),
         };
@@ -38,6 +39,7 @@ pub fn pin_reply(fast_path: &FastPath, path: &str, whole: Option<&[u8]>, not_mod
         closing: false,
         etag: field(not_modified, "ETag").as_bytes(),
         last_modified: Some(last_modified.try_into().expect("an IMF-fixdate")),
+        freshness: None,
         whole: whole.map(split),
         not_modified: Some(split(not_modified)),
     };

@@ -182,7 +182,9 @@ fn check_says_of_each_site_whether_the_kernel_answers_it() {
     let text = format!(
         "[[site]]\nname = \"one\"\nhosts = [\"one.test\"]\nroot = {root:?}\n\
          [[site]]\nhosts = [\"*.two.test\"]\nroot = {root:?}\n\
-         [[site]]\nname = \"app\"\nhosts = [\"app.test\"]\nto = \"127.0.0.1:3000\"\n"
+         [[site]]\nname = \"app\"\nhosts = [\"app.test\"]\nto = \"127.0.0.1:3000\"\n\
+         [[site]]\nname = \"off\"\nhosts = [\"off.test\"]\nto = \"127.0.0.1:3000\"\n\
+         cache = {{ mode = \"off\" }}\n"
     );
     let file = tree.outside("afpa.toml", text);
     let output = Command::new(program()).arg("check").arg(&file).output().expect("afpa");
@@ -190,7 +192,8 @@ fn check_says_of_each_site_whether_the_kernel_answers_it() {
     for line in [
         "  one         yes\n",
         "  *.two.test  no: its hosts begin with a star\n",
-        "  app         no: nothing of it is cached\n",
+        "  app         yes\n",
+        "  off         no: nothing of it is cached\n",
     ] {
         assert!(told.contains(line), "{line}{told}");
     }

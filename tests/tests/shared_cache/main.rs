@@ -3,6 +3,10 @@
 mod collapsing;
 mod faults;
 mod isolation;
+mod kernel;
+#[path = "../fast_path/lab.rs"]
+#[allow(dead_code)] // each program uses its part
+mod lab;
 mod model;
 mod origin;
 mod poisoning;

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::io::Write as _;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use afpa_testkit::Server;
+use afpa_testkit::server::free_address;
 use afpa_tests::proxy::{Raw, read_head};
 
 /// A request as the server got it.
@@ -45,9 +46,17 @@ pub(crate) struct Origin {
 
 impl Origin {
     pub(crate) fn start(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start_at(SocketAddr::new(free_address().ip(), 0), reply)
+    }
+
+    /// The same, at this address.
+    pub(crate) fn start_at(
+        address: SocketAddr,
+        reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let asked: Arc<Mutex<HashMap<String, Vec<Asked>>>> = Arc::default();
         let noted = Arc::clone(&asked);
-        let raw = Raw::start(move |mut stream| {
+        let raw = Raw::start_at(address, move |mut stream| {
             while let Some(head) = read_head(&mut stream) {
                 let request = note(&noted, &head);
                 let sent = match reply(&request) {

@@ -9,6 +9,7 @@
 #ifndef AFPA_CACHE_H
 #define AFPA_CACHE_H
 
+#include <afpa/clock.h>
 #include <afpa/scratch.h>
 
 /*
@@ -22,6 +23,8 @@ struct cached {
 	struct afpa_slot *slot;
 	__u32 index;
 	enum afpa_kind kind;
+	__u32 age;       /* of a server's answer */
+	bool has_age;    /* it is one */
 };
 
 /* Best stored coding the client names, in the server's order: br, zstd, gzip, identity. 0: unsure. */
@@ -119,6 +122,41 @@ static __always_inline __u32 answer_length(const struct afpa_slot *slot, enum af
 	return kind == AFPA_KIND_HEAD ? slot->whole.head_length : answer_of(slot, kind)->length;
 }
 
+/*
+ * The object of the request: a file of the site; or else a server's answer for this Host value, which may be of these very
+ * codings only. `key` becomes the one that it was found by.
+ */
+static __always_inline struct afpa_object *find_object(const struct request *request, struct afpa_object_key *key)
+{
+	struct afpa_object *object = bpf_map_lookup_elem(&objects, key);
+
+	if (object || !request->block.host)
+		return object;
+	key->site = request->block.host;
+	object = bpf_map_lookup_elem(&objects, key);
+	if (object || request->block.flags & AFPA_BLOCK_CODING_UNSURE)
+		return object;
+	key->codings = request->block.codings;
+	return bpf_map_lookup_elem(&objects, key);
+}
+
+/*
+ * A server's answer is given while it is fresh (V1). The clock is the one that user mode counts ages by, to the
+ * nanosecond: neither is a second ahead of the other, and setting the clock on the wall changes nothing.
+ */
+static __always_inline bool is_fresh(struct cached *cached)
+{
+	const struct afpa_slot *slot = cached->slot;
+	__u64 age;
+
+	cached->has_age = slot->age_digits;
+	if (!cached->has_age)
+		return true;
+	age = (bpf_ktime_get_ns() - slot->born) / SECOND_NS;
+	cached->age = age;
+	return age < slot->fresh_for;
+}
+
 /* AFPA_ANSWERED: `cached` is what to send. */
 static __always_inline enum afpa_reason derive_cached_response(struct work *work, struct cached *cached)
 {
@@ -128,7 +166,7 @@ static __always_inline enum afpa_reason derive_cached_response(struct work *work
 		.site = request->block.site,
 		.path_length = request->path_length,
 	};
-	struct afpa_object *object = bpf_map_lookup_elem(&objects, &key);
+	struct afpa_object *object = find_object(request, &key);
 	__u32 rules;
 
 	if (!object)
@@ -145,8 +183,11 @@ static __always_inline enum afpa_reason derive_cached_response(struct work *work
 	if (!cached->slot)
 		return AFPA_PASS_NOT_PINNED;
 	cached->version = slot_version(cached->slot);
-	if (cached->version == 0 || cached->slot->site != key.site || !afpa_same_path(work, cached->slot))
+	if (cached->version == 0 || cached->slot->site != key.site || cached->slot->codings != key.codings ||
+	    !afpa_same_path(work, cached->slot))
 		return AFPA_PASS_NOT_PINNED;
+	if (!is_fresh(cached))
+		return AFPA_PASS_EXPIRED;
 	cached->kind = request->head ? AFPA_KIND_HEAD : AFPA_KIND_WHOLE;
 	if (request->block.none_match_at | request->block.modified_since_at) {
 		int unmodified = afpa_evaluate_conditions(work, cached->slot);

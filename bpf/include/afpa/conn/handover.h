@@ -15,7 +15,8 @@
 /* An answer that is committed to: what is sent, and the numbers that were fixed under the lock. */
 struct commitment {
 	__u64 version;        /* of the slot */
-	__u32 slot, length, date;
+	__u32 slot, length;
+	__u32 date, second;   /* what is patched in: a Date by its second, or an Age; and the second that it is */
 	__u32 listener;
 	__u8 head;            /* the method is HEAD */
 	__u8 kind;            /* enum afpa_kind */

@@ -64,13 +64,15 @@ __noinline int afpa_plain_host(struct work *work, __u32 length)
 #define NOT_A_SITE (~0u)
 
 /*
- * The site of `work->site`, or NOT_A_SITE. Looked up twice: the element may have become another host's meanwhile (P4).
- * Linux 6.1 takes no argument of a global function for a key.
+ * The site of `work->site`, or NOT_A_SITE; the number of the host goes into the block. Looked up twice: the element may
+ * have become another host's meanwhile (P4). Linux 6.1 takes no argument of a global function for a key.
  */
 static __always_inline __u32 look_up_site(void)
 {
-	__u32 *site, number, zero = 0;
+	struct afpa_site *site;
 	struct work *own;
+	__u32 zero = 0;
+	__u64 word;
 
 	own = bpf_map_lookup_elem(&ingress_work, &zero);
 	if (!own)
@@ -78,15 +80,19 @@ static __always_inline __u32 look_up_site(void)
 	site = bpf_map_lookup_elem(&sites, &own->site);
 	if (!site)
 		return NOT_A_SITE;
-	number = *(volatile __u32 *)site;
+	word = *(volatile __u64 *)site;
 	load_fence();
-	return bpf_map_lookup_elem(&sites, &own->site) == site ? number : 0;
+	if (bpf_map_lookup_elem(&sites, &own->site) != site)
+		return 0;
+	own->scan.block.host = word >> 32; /* both processors that AFPA is for are little-endian */
+	return (__u32)word;
 }
 
 /* The site of the first `length` bytes of the host, without the port behind them, or NOT_A_SITE. */
 static __always_inline __u32 site_of_name(struct work *work, __u32 length)
 {
 	__u64 *folded = (__u64 *)work->site.host;
+	__u32 number;
 
 	for (__u32 i = 0; i < AFPA_HOST_MAX / 8; i++) {
 		__u32 rest = length - i * 8;
@@ -97,7 +103,9 @@ static __always_inline __u32 site_of_name(struct work *work, __u32 length)
 			folded[i] &= (1ULL << rest * 8) - 1;
 	}
 	work->site.host_length = length;
-	return look_up_site();
+	number = look_up_site();
+	work->scan.block.host = 0; /* with another port it is another host to a server */
+	return number;
 }
 
 #define NOT_A_HOST (-1)
@@ -160,16 +168,17 @@ static __always_inline __u32 coding_bit(__u64 token)
 		return 4;
 	case N('z', 's', 't', 'd', 0, 0, 0, 0):
 		return 8;
-	case N('d', 'e', 'f', 'l', 'a', 't', 'e', 0): /* never stored */
+	case N('d', 'e', 'f', 'l', 'a', 't', 'e', 0): /* this and the next matter to servers' answers alone */
+		return 16;
 	case N('i', 'd', 'e', 'n', 't', 'i', 't', 'y'):
-		return 1;
+		return 32;
 	}
 	return 0;
 }
 
 #define CODING_TOKENS 6
 
-/* Accept-Encoding without weights or wildcards: the set of stored codings it names. */
+/* Accept-Encoding without weights, wildcards or repetitions: the set of codings it names. */
 __noinline int afpa_read_codings(struct work *work)
 {
 	__u32 at, end, codings = 1;
@@ -193,7 +202,7 @@ __noinline int afpa_read_codings(struct work *work)
 		strange = ~(bytes_from(word, 'a') & ~bytes_from(word, 'z' + 1) & ~word) & TOP_BITS;
 		bits = strange ? first_bit(strange) : 64;
 		bit = coding_bit(bits == 64 ? word : word & ((1ULL << bits) - 1));
-		if (!bit)
+		if (!bit || codings & bit)
 			break;
 		codings |= bit;
 		at += bits / 8;

@@ -132,13 +132,13 @@ static __always_inline __u32 sum_remembered(struct afpa_page *page, __u64 versio
 }
 
 /*
- * A segment has the whole Date or nothing of it: one that would begin before the Date's end begins with the answer
+ * A segment has the whole Date (or Age) or nothing of it: one that would begin before the Date's end begins with the answer
  * (the client gets some bytes twice), and one that would end within the Date ends before it. True: the piece has the
  * Date.
  */
-static __always_inline bool with_date(__u32 *offset, __u32 *length, __u32 date_offset)
+static __always_inline bool with_date(__u32 *offset, __u32 *length, __u32 date_offset, __u32 date_length)
 {
-	__u32 end = *offset + *length, behind = date_offset + AFPA_DATE_LENGTH;
+	__u32 end = *offset + *length, behind = date_offset + date_length;
 
 	if (*length == 0 || *offset >= behind)
 		return false;
@@ -151,13 +151,13 @@ static __always_inline bool with_date(__u32 *offset, __u32 *length, __u32 date_o
 
 /* The payload behind `headers`, the Date in its place. */
 static __always_inline bool store_piece(struct __sk_buff *skb, __u32 headers, struct afpa_page *page, __u32 at,
-					__u32 length, __u32 date_offset, const struct afpa_date *date)
+					__u32 length, __u32 date_offset, __u32 date_length, const struct afpa_date *date)
 {
-	if (!is_within(&length, 1, UNIT_MAX))
+	if (!is_within(&length, 1, UNIT_MAX) || !is_within(&date_length, 1, AFPA_DATE_LENGTH))
 		return false;
 	if (bpf_skb_store_bytes(skb, headers, page->bytes + (at & (AFPA_PAGE - 1)), length, 0))
 		return false;
-	return !date || bpf_skb_store_bytes(skb, headers + date_offset, date->text, AFPA_DATE_LENGTH, 0) == 0;
+	return !date || bpf_skb_store_bytes(skb, headers + date_offset, date->text, date_length, 0) == 0;
 }
 
 /* The packet becomes the piece that `work->sending` describes. Returns an `enum built`. */
@@ -178,8 +178,8 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 		return BUILT_GONE;
 	offset = work->sending.offset;
 	length = work->sending.length;
-	if (with_date(&offset, &length, slot->whole.date_offset)) {
-		date = date_entry(transfer->date);
+	if (with_date(&offset, &length, slot->whole.date_offset, date_length(slot))) {
+		date = date_or_age(work, slot, transfer->date);
 		if (date->second != transfer->date)
 			return BUILT_GONE;
 	}
@@ -220,7 +220,7 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 	build_headers(work, &s, transfer->ethernet);
 	if (!make_packet(skb, work, &s, &out, work->sending.partial))
 		return BUILT_NOT;
-	if (page && !store_piece(skb, plain_headers(&s), page, at, length, slot->whole.date_offset, date))
+	if (page && !store_piece(skb, plain_headers(&s), page, at, length, slot->whole.date_offset, date_length(slot), date))
 		return BUILT_NOT;
 	/* The slot may have got another version while bytes were copied, and the Date's place another second. */
 	if (!holds_version(slot, transfer->version) || (date && *(volatile __u64 *)&date->second != transfer->date))

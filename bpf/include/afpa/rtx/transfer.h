@@ -110,7 +110,9 @@ static __always_inline int begin_transfer(struct __sk_buff *skb, struct work *wo
 	shared.transfer_ns = now; /* behind the entry: user mode sees the entry, or that this word has moved */
 	count_at(s->place, AFPA_ANSWERED);
 	count_at(s->place, AFPA_TRANSFER_BEGUN);
-	count_site(cached->slot->site, false);
+	if (cached->has_age)
+		count_at(s->place, AFPA_ANSWERED_SHARED);
+	count_site(work->request.block.site, false);
 	report(work, s, c);
 	number_first(&work->sending, flow, s, c);
 	to_transfer_program(skb, work, s, now / 1000, true);

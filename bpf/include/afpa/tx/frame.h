@@ -17,8 +17,9 @@
 /* What leaves. */
 struct outgoing {
 	const __u8 *bytes;       /* NULL: headers only */
-	__u32 length, date_offset;
-	__u32 sum;               /* of the payload, Date included */
+	__u32 length;
+	__u32 date_offset, date_length; /* of the Date, or of the Age */
+	__u32 sum;               /* of the payload, that included */
 	const struct afpa_date *date;
 	__u32 seq, ack;
 	__u32 ts_value, ts_echo;
@@ -29,10 +30,51 @@ struct outgoing {
 	__u8 swap;               /* source and destination of `work->frame` change places */
 };
 
-/* An answer of a slot under a Date. */
-static __always_inline void outgoing_answer(struct outgoing *out, const struct afpa_answer *answer, const __u8 *bytes,
-					    bool head_only, const struct afpa_date *date)
+/* Bytes of what is patched into the answers of a slot. */
+static __always_inline __u32 date_length(const struct afpa_slot *slot)
 {
+	__u32 digits = slot->age_digits;
+
+	return digits ? digits : AFPA_DATE_LENGTH;
+}
+
+/* An age of so many digits into `work->age`. */
+static __always_inline void write_age(struct work *work, __u32 age, __u32 digits)
+{
+	__u64 word = 0;
+	__u32 rest = age;
+	__u16 sum;
+
+	for (__u32 i = 0; i < AFPA_AGE_DIGITS; i++) {
+		if (i >= digits)
+			break;
+		word = word << 8 | ('0' + rest % 10);
+		rest /= 10;
+	}
+	sum = fold(word);
+	work->age.second = age;
+	*(__u64 *)work->age.text = word;
+	work->age.sum_even = sum;
+	work->age.sum_odd = (__u16)(sum << 8 | sum >> 8);
+}
+
+/* What is patched into an answer of the slot: the Date of a Unix second, or an Age. */
+static __always_inline const struct afpa_date *date_or_age(struct work *work, const struct afpa_slot *slot, __u32 value)
+{
+	__u32 digits = slot->age_digits;
+
+	if (!digits)
+		return date_entry(value);
+	write_age(work, value, digits);
+	return &work->age;
+}
+
+/* An answer of a slot under a Date. */
+static __always_inline void outgoing_answer(struct outgoing *out, const struct afpa_slot *slot,
+					    const struct afpa_answer *answer, const __u8 *bytes, bool head_only,
+					    const struct afpa_date *date)
+{
+	out->date_length = date_length(slot);
 	out->bytes = bytes;
 	out->length = head_only ? answer->head_length : answer->length;
 	out->date_offset = answer->date_offset;
@@ -173,13 +215,13 @@ static __always_inline void build_headers(struct work *work, const struct segmen
 static __always_inline bool store_payload(struct __sk_buff *skb, const struct segment *s, const struct outgoing *out,
 					  __u32 max)
 {
-	__u32 length = out->length, at = plain_headers(s);
+	__u32 length = out->length, date_length = out->date_length, at = plain_headers(s);
 
-	if (!is_within(&length, AFPA_DATE_LENGTH, max))
+	if (!is_within(&length, AFPA_DATE_LENGTH, max) || !is_within(&date_length, 1, AFPA_DATE_LENGTH))
 		return false;
 	if (bpf_skb_store_bytes(skb, at, out->bytes, length, 0))
 		return false;
-	return bpf_skb_store_bytes(skb, at + out->date_offset, out->date->text, AFPA_DATE_LENGTH, 0) == 0;
+	return bpf_skb_store_bytes(skb, at + out->date_offset, out->date->text, date_length, 0) == 0;
 }
 
 #endif

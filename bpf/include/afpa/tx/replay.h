@@ -55,7 +55,7 @@ static __always_inline bool rebuild_in_two(struct __sk_buff *skb, struct work *w
 	__u32 whole, rest, sum, begin = 0;
 	__u8 fin;
 
-	outgoing_answer(out, &slot->whole, slot->bytes, head_only, date);
+	outgoing_answer(out, slot, &slot->whole, slot->bytes, head_only, date);
 	whole = out->length;
 	sum = out->sum;
 	begin = bpf_csum_diff(0, 0, (__be32 *)slot->bytes, SUM_CHUNK, begin);

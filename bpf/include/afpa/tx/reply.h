@@ -36,7 +36,7 @@ static __always_inline bool build_answer(struct __sk_buff *skb, struct work *wor
 	__u32 max = kind == AFPA_KIND_NOT_MODIFIED ? sizeof(slot->not_modified_bytes) : sizeof(slot->bytes);
 	const __u8 *bytes = kind == AFPA_KIND_NOT_MODIFIED ? slot->not_modified_bytes : slot->bytes;
 
-	outgoing_answer(out, answer_of(slot, kind), bytes, kind == AFPA_KIND_HEAD, date);
+	outgoing_answer(out, slot, answer_of(slot, kind), bytes, kind == AFPA_KIND_HEAD, date);
 	if (out->length > max || !make_packet(skb, work, s, out, partial))
 		return false;
 	if (kind == AFPA_KIND_NOT_MODIFIED) {
@@ -84,7 +84,7 @@ static __always_inline void report(const struct work *work, const struct segment
 	event->flow = s->key;
 	event->listener = c->listener;
 	event->site = work->request.block.site;
-	event->date = c->date;
+	event->date = c->second;
 	event->version = c->version;
 	event->length = c->length;
 	event->kind = c->kind;
@@ -126,15 +126,17 @@ __noinline int afpa_reply(struct __sk_buff *skb, struct work *work, const struct
 		out.flags |= TCP_CWR;
 	if (c->closes)
 		out.flags |= TCP_FIN;
-	if (!slot || !build_answer(skb, work, s, slot, c->kind, &out, date_entry(c->date), partial)) {
+	if (!slot || !build_answer(skb, work, s, slot, c->kind, &out, date_or_age(work, slot, c->date), partial)) {
 		count_at(s->place, AFPA_PASS_SEND); /* committed: the client sends the request again, and is answered */
 		return TCX_DROP;
 	}
 	count_at(s->place, c->kind == AFPA_KIND_NOT_MODIFIED ? AFPA_ANSWERED_NOT_MODIFIED : AFPA_ANSWERED);
+	if (slot->age_digits)
+		count_at(s->place, AFPA_ANSWERED_SHARED);
 	count_site(work->request.block.site, c->kind == AFPA_KIND_NOT_MODIFIED);
 	report(work, s, c);
 	if (is_sampled(c))
-		sample_answer(skb, work, s, c);
+		sample_answer(skb, work, s, c, slot);
 	mark_own(skb);
 	if (!c->ack_up)
 		return bpf_redirect(work->way.interface, 0);

@@ -31,7 +31,7 @@ static __always_inline void copy_request(struct afpa_sample *sample, const struc
 
 /* The packet is the answer, and about to leave. */
 static __noinline int sample_answer(struct __sk_buff *skb, struct work *work, const struct segment *s,
-				    const struct commitment *c)
+				    const struct commitment *c, const struct afpa_slot *slot)
 {
 	struct afpa_sample *sample;
 	__u32 length = c->length;
@@ -42,9 +42,10 @@ static __noinline int sample_answer(struct __sk_buff *skb, struct work *work, co
 	if (!sample)
 		return 0;
 	sample->flow = s->key;
-	sample->site = work->request.block.site;
+	sample->site = slot->site;
+	sample->codings = slot->codings;
 	sample->version = c->version;
-	sample->date = c->date;
+	sample->date = c->second;
 	sample->kind = c->kind;
 	sample->request_length = s->length;
 	sample->answer_length = length;

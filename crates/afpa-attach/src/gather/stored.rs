@@ -81,6 +81,7 @@ impl Gathered {
             // nginx wants the date to fit as well.
             tag_wins: false,
             old_alike: self.old_alike,
+            codings: None,
             head,
         }
     }
@@ -108,6 +109,7 @@ impl Stored {
             closing,
             etag: whole.and_then(|whole| whole.field("etag")).map(opaque).unwrap_or_default(),
             last_modified: whole.and_then(|w| w.field("last-modified")?.try_into().ok()),
+            freshness: None,
             whole: whole.and_then(response),
             not_modified: answers.and_then(|answers| response(answers.not_modified.as_ref()?)),
         }

@@ -2,7 +2,7 @@
 
 use afpa_abi::{ANSWER_MAX, Answer, DATE_LENGTH, PAGE, Slot, UNIT_MIN};
 
-use super::variant::{PinError, Response, Variant};
+use super::variant::{AGE_DIGITS, Freshness, PinError, Response, Variant};
 use crate::conn::listen::SiteNumber;
 use crate::net::sum::sum;
 
@@ -29,11 +29,16 @@ impl Draft {
         copy(&mut slot.etag, variant.etag, "entity tag")?;
         let last_modified = variant.last_modified.map_or(&[][..], |date| date);
         copy(&mut slot.last_modified, last_modified, "last modified")?;
+        let written = match &variant.freshness {
+            None => DATE_LENGTH,
+            Some(freshness) => slot_age(slot, freshness)?,
+        };
         if let Some(not_modified) = &variant.not_modified {
-            slot.not_modified = store(&mut slot.not_modified_bytes, not_modified, "304 head")?;
+            let room = &mut slot.not_modified_bytes;
+            slot.not_modified = store(room, not_modified, written, "304 head")?;
         }
         if let Some(whole) = &variant.whole {
-            draft.keep(whole, longest)?;
+            draft.keep(whole, written, longest)?;
         }
         Ok(draft)
     }
@@ -43,23 +48,29 @@ impl Draft {
         self.long.len().div_ceil(PAGE)
     }
 
-    fn keep(&mut self, whole: &Response<'_>, longest: usize) -> Result<(), PinError> {
+    /// `written`: bytes of the Date or Age.
+    fn keep(
+        &mut self,
+        whole: &Response<'_>,
+        written: usize,
+        longest: usize,
+    ) -> Result<(), PinError> {
         let slot = &mut self.slot;
         let length = whole.head.len() + whole.body.len();
         if length <= ANSWER_MAX {
-            slot.whole = store(&mut slot.bytes[..ANSWER_MAX], whole, "response")?;
+            slot.whole = store(&mut slot.bytes[..ANSWER_MAX], whole, written, "response")?;
             return Ok(());
         }
         if length > longest {
             return Err(PinError::TooLong("response"));
         }
-        // The Date must lie within the first segment, and no segment but the last is smaller than UNIT_MIN.
+        // The Date or Age must lie within the first segment, and no segment but the last is smaller than UNIT_MIN.
         if whole.date_offset + DATE_LENGTH > UNIT_MIN {
             return Err(PinError::TooLong("head"));
         }
         // The head alone answers HEAD. It stands in the slot, as answers of one segment do.
         let head = Response { body: &[], ..*whole };
-        let head = store(&mut slot.bytes[..ANSWER_MAX], &head, "head")?;
+        let head = store(&mut slot.bytes[..ANSWER_MAX], &head, written, "head")?;
         self.long = [&slot.bytes[..whole.head.len()], whole.body].concat();
         slot.whole = Answer { length: length as u32, sum: 0, ..head };
         Ok(())
@@ -71,14 +82,31 @@ fn copy(to: &mut [u8], from: &[u8], what: &'static str) -> Result<(), PinError> 
     Ok(())
 }
 
-/// Head and body into `room`, the Date zeroed, and their sums.
-fn store(room: &mut [u8], response: &Response<'_>, what: &'static str) -> Result<Answer, PinError> {
+/// What the slot knows of an answer's age. Returns how many digits it has.
+fn slot_age(slot: &mut Slot, freshness: &Freshness) -> Result<usize, PinError> {
+    let digits = freshness.digits as usize;
+    if !(1..=AGE_DIGITS).contains(&digits) {
+        return Err(PinError::TooLong("age"));
+    }
+    slot.age_digits = freshness.digits;
+    slot.born = freshness.born;
+    slot.fresh_for = freshness.fresh_for;
+    Ok(digits)
+}
+
+/// Head and body into `room`, the `written` bytes of the Date or Age zeroed, and their sums.
+fn store(
+    room: &mut [u8],
+    response: &Response<'_>,
+    written: usize,
+    what: &'static str,
+) -> Result<Answer, PinError> {
     let head = response.head.len();
     let length = head + response.body.len();
     let bytes = room.get_mut(..length).ok_or(PinError::TooLong(what))?;
     bytes[..head].copy_from_slice(response.head);
     bytes[head..].copy_from_slice(response.body);
-    let date = response.date_offset..response.date_offset + DATE_LENGTH;
+    let date = response.date_offset..response.date_offset + written;
     bytes[..head].get_mut(date).ok_or(PinError::TooLong("date"))?.fill(0);
     Ok(Answer {
         length: length as u32,

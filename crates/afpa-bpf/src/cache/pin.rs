@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use afpa_abi::{Object, ObjectKey, PAGE, PATH_FILTER_BITS};
+use afpa_abi::{Object, ObjectKey, PAGE, PATH_FILTER_BITS, Sample};
 use libbpf_rs::{MapCore, MapFlags};
 
 use crate::conn::listen::SiteNumber;
@@ -19,7 +19,7 @@ use crate::net::sum::path_hash;
 use super::draft::Draft;
 use super::pinned::{Pinned, PinnedObject};
 use super::room::{Lot, PAGE_BYTES, RIPE, VARIANT_BYTES};
-use super::variant::{LONGEST_ANSWER, PinError, PinRules, Variant};
+use super::variant::{AcceptedCodings, LONGEST_ANSWER, PinError, PinRules, Variant};
 
 /// What pinned objects take up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +59,7 @@ impl FastPath {
     ) -> Result<Vec<u64>, PinError> {
         let mut pinned = self.lock_pinned();
         let longest = self.answer_max();
+        let key = ObjectKey { codings: rules.codings(), ..self.object_key(site, path) };
         let drafts = variants
             .iter()
             .map(|variant| Draft::new(site, path, variant, longest))
@@ -66,16 +67,15 @@ impl FastPath {
         let drafts = match drafts {
             Ok(drafts) => drafts,
             Err(error) => {
-                self.remove(&mut pinned, site, path)?;
+                self.remove(&mut pinned, &key, path)?;
                 return Err(error);
             }
         };
-        let key = self.object_key(site, path);
         if pinned.objects.get(&key).is_some_and(|object| *object.path != *path) {
             return Err(PinError::Collision);
         }
         let Some(lots) = self.take(&mut pinned, &drafts) else {
-            self.remove(&mut pinned, site, path)?;
+            self.remove(&mut pinned, &key, path)?;
             return Err(PinError::Full);
         };
         let mut object = Object { fields: rules.word(), ..Object::ZERO };
@@ -84,6 +84,7 @@ impl FastPath {
             if !rules.head[variant.coding as usize] {
                 draft.slot.whole.head_length = 0; // too long for the fast path, that is
             }
+            draft.slot.codings = u32::from(key.codings);
             let version = pinned.next_version();
             self.write(draft, version, lot);
             let slots = if variant.closing { &mut object.closing } else { &mut object.slot };
@@ -93,7 +94,7 @@ impl FastPath {
         if let Err(error) = self.objects.update(&key.to_bytes(), &object.to_bytes(), MapFlags::ANY)
         {
             self.retire(&mut pinned, lots);
-            self.remove(&mut pinned, site, path)?;
+            self.remove(&mut pinned, &key, path)?;
             return Err(error.into());
         }
         match pinned.objects.insert(key, PinnedObject { path: path.into(), lots }) {
@@ -109,13 +110,27 @@ impl FastPath {
     /// Answer `path` no more; when this returns, no further packet is answered with it, except to
     /// repeat an answer that was lost, or to go on with one that is under way. False: it was not pinned.
     pub fn unpin(&self, site: SiteNumber, path: &[u8]) -> libbpf_rs::Result<bool> {
-        self.remove(&mut self.lock_pinned(), site, path)
+        let key = self.object_key(site, path);
+        self.remove(&mut self.lock_pinned(), &key, path)
     }
 
-    /// Whether requests for `path` of `site` are answered with this version.
-    pub fn answers_with(&self, site: SiteNumber, path: &[u8], version: u64) -> bool {
+    /// The same for what was pinned with rules that name codings.
+    pub fn unpin_for(
+        &self,
+        site: SiteNumber,
+        path: &[u8],
+        codings: Option<AcceptedCodings>,
+    ) -> libbpf_rs::Result<bool> {
+        let rules = PinRules { codings, ..PinRules::default() };
+        let key = ObjectKey { codings: rules.codings(), ..self.object_key(site, path) };
+        self.remove(&mut self.lock_pinned(), &key, path)
+    }
+
+    /// Whether requests like the sampled one, for `path`, are answered with its version.
+    pub fn answers_with(&self, sample: &Sample, path: &[u8]) -> bool {
         let pinned = self.lock_pinned();
-        let object = pinned.objects.get(&self.object_key(site, path));
+        let (key, version) = (self.object_key(sample.site, path), sample.version);
+        let object = pinned.objects.get(&ObjectKey { codings: sample.codings, ..key });
         object.filter(|object| *object.path == *path).is_some_and(|object| {
             let is = |lot: &Lot| self.slots.version(lot.slot).load(Ordering::Relaxed) == version;
             object.lots.iter().any(is)
@@ -125,6 +140,12 @@ impl FastPath {
     /// Longest answer, head and content, that may be pinned.
     pub fn answer_max(&self) -> usize {
         (self.settings.answer_max as usize).min(LONGEST_ANSWER)
+    }
+
+    /// Slots and pages that there are, in use or not.
+    pub fn room(&self) -> (usize, usize) {
+        let pinned = self.lock_pinned();
+        (pinned.slots, pinned.pages)
     }
 
     /// Slots that may be used now.
@@ -195,7 +216,12 @@ impl FastPath {
 
     fn object_key(&self, site: SiteNumber, path: &[u8]) -> ObjectKey {
         let seed = self.region.hash_seed().load(Ordering::Relaxed);
-        ObjectKey { path_hash: path_hash(seed, path), site, path_length: path.len() as u32 }
+        ObjectKey {
+            path_hash: path_hash(seed, path),
+            site,
+            path_length: path.len() as u16,
+            codings: 0,
+        }
     }
 
     /// Lots for all drafts, or none.
@@ -261,18 +287,12 @@ impl FastPath {
     }
 
     /// Deletes the kernel's entry first; everything else is bookkeeping.
-    fn remove(
-        &self,
-        pinned: &mut Pinned,
-        site: SiteNumber,
-        path: &[u8],
-    ) -> libbpf_rs::Result<bool> {
-        let key = self.object_key(site, path);
-        if pinned.objects.get(&key).is_none_or(|object| *object.path != *path) {
+    fn remove(&self, pinned: &mut Pinned, key: &ObjectKey, path: &[u8]) -> libbpf_rs::Result<bool> {
+        if pinned.objects.get(key).is_none_or(|object| *object.path != *path) {
             return Ok(false);
         }
         self.objects.delete(&key.to_bytes())?;
-        if let Some(object) = pinned.objects.remove(&key) {
+        if let Some(object) = pinned.objects.remove(key) {
             self.retire(pinned, object.lots);
             self.unmark_path(pinned, key.path_hash);
         }

@@ -18,12 +18,13 @@ pub enum Coding {
     Zstd = 3,
 }
 
-/// A complete response. 29 bytes of its head, at `date_offset`, are the Date's and are overwritten.
+/// A complete response. Some bytes of its head, at `date_offset`, are overwritten: 29 for the Date, or for a server's
+/// answer as many as its Age has digits.
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {
     /// Status line to blank line.
     pub head: &'a [u8],
-    /// Where the Date's value stands in `head`.
+    /// Where the value of the Date, or of the Age, stands in `head`.
     pub date_offset: usize,
     /// Content; empty for a 304.
     pub body: &'a [u8],
@@ -40,10 +41,56 @@ pub struct Variant<'a> {
     pub etag: &'a [u8],
     /// The Last-Modified value; None: If-Modified-Since goes to user mode.
     pub last_modified: Option<&'a [u8; DATE_LENGTH]>,
+    /// Of a server's answer; `None`: its Date is written, and it is given for as long as it is pinned.
+    pub freshness: Option<Freshness>,
     /// The answer to GET (and, its head, to HEAD); None where user mode gives it.
     pub whole: Option<Response<'a>>,
     /// The answer to a validator that matches; None: user mode gives it.
     pub not_modified: Option<Response<'a>>,
+}
+
+/// How old a server's answer is, and for how long it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freshness {
+    /// Nanoseconds of `CLOCK_MONOTONIC` at which its age was 0; that may be before the clock began, modulo 2^64.
+    pub born: u64,
+    /// It is given while its age, in seconds, is less.
+    pub fresh_for: u32,
+    /// How many digits the age has until then: at most [`AGE_DIGITS`].
+    pub digits: u32,
+}
+
+/// Most digits of an age.
+pub const AGE_DIGITS: usize = afpa_abi::AGE_DIGITS;
+
+/// Codings that a request accepts, as the programs read them from Accept-Encoding: only names that they know, without
+/// weights, each once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AcceptedCodings(u16);
+
+impl AcceptedCodings {
+    /// Of a request without the field.
+    pub const NONE: Self = Self(1);
+
+    /// Of the members of the field, which are in lower case. `None`: the programs leave such a request to user mode.
+    pub fn of<'m>(members: impl IntoIterator<Item = &'m [u8]>) -> Option<Self> {
+        let mut codings = Self::NONE;
+        for member in members {
+            let bit = match member {
+                b"gzip" => 2,
+                b"br" => 4,
+                b"zstd" => 8,
+                b"deflate" => 16,
+                b"identity" => 32,
+                _ => return None,
+            };
+            if codings.0 & bit != 0 {
+                return None;
+            }
+            codings.0 |= bit;
+        }
+        Some(codings)
+    }
 }
 
 /// Class of the request fields that nobody has given a class.
@@ -65,6 +112,8 @@ pub struct PinRules {
     pub tag_wins: bool,
     /// HTTP/1.0 gets what a request of HTTP/1.1 gets that asks for the connection's end.
     pub old_alike: bool,
+    /// Only requests that accept exactly these codings are answered: for a server's answer that varies by them.
+    pub codings: Option<AcceptedCodings>,
     /// HEAD is answered, with the head of the whole answer: one for each coding, by its number.
     pub head: [bool; 4],
 }
@@ -78,12 +127,18 @@ impl Default for PinRules {
             other_tag_gets_whole: true,
             tag_wins: true,
             old_alike: true,
+            codings: None,
             head: [true; 4],
         }
     }
 }
 
 impl PinRules {
+    /// As the kernel's key of the object has it.
+    pub(super) fn codings(&self) -> u16 {
+        self.codings.map_or(0, |codings| codings.0)
+    }
+
     pub(super) fn word(&self) -> u32 {
         let whole = if self.other_tag_gets_whole { OTHER_TAG_WHOLE } else { 0 };
         let wins = if self.tag_wins { TAG_WINS } else { 0 };

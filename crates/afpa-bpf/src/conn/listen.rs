@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 
-use afpa_abi::{Endpoint, FIELD_NAME_MAX, FieldName, HOST_MAX, Listener, SiteKey};
+use afpa_abi::{Endpoint, FIELD_NAME_MAX, FieldName, HOST_MAX, Listener, Site, SiteKey};
 use libbpf_rs::{MapCore, MapFlags};
 
 use crate::load::FastPath;
@@ -46,8 +46,21 @@ impl FastPath {
     /// without a port stands for the name with any port. `host` must be a valid Host value: it is not checked.
     /// False: it is empty or too long.
     pub fn map_host(&self, set: u32, host: &str, site: SiteNumber) -> libbpf_rs::Result<bool> {
+        self.map_host_as(set, host, site, 0)
+    }
+
+    /// The same, for a host that has a number: servers' answers for exactly this value are pinned under it as under a
+    /// site's, and found where the site has no file. 0: it has none.
+    pub fn map_host_as(
+        &self,
+        set: u32,
+        host: &str,
+        site: SiteNumber,
+        number: SiteNumber,
+    ) -> libbpf_rs::Result<bool> {
         let Some(key) = site_key(set, host) else { return Ok(false) };
-        self.sites.update(&key.to_bytes(), &site.to_ne_bytes(), MapFlags::ANY)?;
+        let value = Site { site, host: number }.to_bytes();
+        self.sites.update(&key.to_bytes(), &value, MapFlags::ANY)?;
         self.look_anew();
         Ok(true)
     }

@@ -19,6 +19,7 @@ typedef uint8_t __u8;
 typedef uint16_t __u16;
 typedef uint32_t __u32;
 typedef unsigned long long __u64;
+typedef long long __s64;
 
 #undef __always_inline /* the C library has its own */
 #define SEC(name)
@@ -33,6 +34,12 @@ struct bpf_spin_lock {
 };
 
 static void *bpf_map_lookup_elem(void *map, const void *key);
+
+/* Nothing here has an age. */
+static __u64 bpf_ktime_get_ns(void)
+{
+	return 0;
+}
 
 static long bpf_loop(__u32 turns, long (*turn)(__u32, void *), void *context, __u64 flags)
 {
@@ -54,7 +61,7 @@ static struct table {
 	__u32 key_size, value_size, max, used;
 	__u8 *entries;
 } tables[] = {
-	{ &sites, sizeof(struct afpa_site_key), sizeof(__u32), 64, 0, NULL },
+	{ &sites, sizeof(struct afpa_site_key), sizeof(struct afpa_site), 64, 0, NULL },
 	{ &objects, sizeof(struct afpa_object_key), sizeof(struct afpa_object), 1024, 0, NULL },
 	{ &slots, 0, sizeof(struct afpa_slot), 4096, 0, NULL },
 	{ &shared, 0, sizeof(shared), 1, 0, NULL },

@@ -3,7 +3,7 @@
 use std::mem::{offset_of, size_of};
 
 use afpa_abi::{
-    FIELD_NAME_MAX, HOST_MAX, ObjectKey, PATH_FILTER_BITS, PATH_MAX, Shared, SiteKey, Slot,
+    FIELD_NAME_MAX, HOST_MAX, ObjectKey, PATH_FILTER_BITS, PATH_MAX, Shared, Site, SiteKey, Slot,
 };
 use afpa_http::request::{CLASSED, FieldClass, FieldClasses};
 use afpa_http::{
@@ -149,7 +149,7 @@ fn site_entry(host: &str, site: u32) -> Entry {
     key.put(offset_of!(SiteKey, host_length), &(host.len() as u32).to_ne_bytes());
     assert!(host.len() <= HOST_MAX);
     key.put(offset_of!(SiteKey, host), host.to_ascii_lowercase().as_bytes());
-    Entry { table: Table::Sites, key: key.0, value: site.to_ne_bytes().to_vec() }
+    Entry { table: Table::Sites, key: key.0, value: Site { site, host: 0 }.to_bytes().to_vec() }
 }
 
 fn field_entry(name: &str, class: FieldClass) -> Entry {
@@ -163,7 +163,7 @@ fn object_entry(object: &Pinned, hash: u64, first: u32) -> Entry {
     let mut key = Record::new(size_of::<ObjectKey>());
     key.put(offset_of!(ObjectKey, path_hash), &hash.to_ne_bytes());
     key.put(offset_of!(ObjectKey, site), &object.site.to_ne_bytes());
-    key.put(offset_of!(ObjectKey, path_length), &(object.target.len() as u32).to_ne_bytes());
+    key.put(offset_of!(ObjectKey, path_length), &(object.target.len() as u16).to_ne_bytes());
     let slot = |coding| if object.codings().contains(coding) { first + coding as u32 } else { 0 };
     let slots = [Coding::Identity, Coding::Gzip, Coding::Brotli, Coding::Zstd].map(slot);
     // Nothing that closes a connection: nobody asks for it here.

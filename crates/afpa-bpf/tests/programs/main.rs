@@ -17,6 +17,7 @@ mod requests;
 mod retransmission;
 mod samples;
 mod segments;
+mod servers_answers;
 mod socketless;
 mod support;
 mod tour;

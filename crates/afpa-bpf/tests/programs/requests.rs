@@ -77,6 +77,7 @@ fn codings_follow_accept_encoding() {
         closing: false,
         etag: b"",
         last_modified: None,
+        freshness: None,
         whole: Some(Response { head: head.as_bytes(), date_offset: 23, body: b"x" }),
         not_modified: None,
     });

@@ -1,6 +1,6 @@
 //! Sampled answers: the request, and the bytes that left.
 
-use afpa_bpf::{Settings, kind, sampled_answer, sampled_request};
+use afpa_bpf::{Sample, Settings, kind, sampled_answer, sampled_request};
 
 use crate::support::{ETAG, PORT, SITE, World};
 
@@ -26,9 +26,10 @@ fn a_sample_has_the_request_and_the_answer_as_it_left() {
             assert_eq!(sampled_request(sample), request.as_bytes());
             assert_eq!(sampled_answer(sample), answer, "{request}");
             assert_eq!((sample.kind, sample.site, sample.flow.server_port), (kind, SITE, PORT));
-            assert!(fast_path.answers_with(SITE, b"/kernel.html", sample.version));
-            assert!(!fast_path.answers_with(SITE, b"/user.html", sample.version));
-            assert!(!fast_path.answers_with(SITE, b"/kernel.html", sample.version + 1));
+            assert!(fast_path.answers_with(sample, b"/kernel.html"));
+            assert!(!fast_path.answers_with(sample, b"/user.html"));
+            let other = Sample { version: sample.version + 1, ..*sample };
+            assert!(!fast_path.answers_with(&other, b"/kernel.html"));
         }
     }
 }

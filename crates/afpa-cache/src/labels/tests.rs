@@ -107,3 +107,67 @@ fn a_purge_takes_all_of_a_hundred_thousand() {
     sweeper.join().expect("swept");
     assert_eq!(cache.stats().objects, 0);
 }
+
+/// Notes what it is told.
+#[derive(Default)]
+struct Told(std::sync::Mutex<Vec<String>>);
+
+impl Told {
+    fn note(&self, what: &str, key: &Key) {
+        let path = String::from_utf8_lossy(&key.path).into_owned();
+        self.0.lock().expect("no panic").push(format!("{what} {path}"));
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().expect("no panic"))
+    }
+}
+
+impl crate::Residency<u32> for Told {
+    fn published(&self, key: &Key, _object: &Object<u32>) {
+        self.note("published", key);
+    }
+
+    fn used(&self, key: &Key, _object: &Object<u32>) {
+        self.note("used", key);
+    }
+
+    fn dropped(&self, key: &Key) {
+        self.note("dropped", key);
+    }
+}
+
+#[test]
+fn a_residency_is_told_of_uses_and_of_the_end_before_anything_else() {
+    let (cache, told) = (cache(), Arc::new(Told::default()));
+    cache.attach_residency(Arc::clone(&told) as Arc<dyn crate::Residency<u32>>);
+    let list = |path: &str, since| {
+        let room = cache.reserve_now(1, 1 << 20).expect("room");
+        let hint = Hint { expiry: Some(std::time::Duration::from_secs(60)), ..Hint::default() };
+        let new = Labelled {
+            key: Key::new(0, path.as_bytes()),
+            labels: &labels(&["t\n"]),
+            header: 1,
+            header_bytes: 8,
+            payload: Some(Payload::Pinned(room.freeze())),
+            family: Family::Other,
+            hint,
+            since,
+        };
+        cache.list(new, Seconds(1)).expect("listed")
+    };
+    let object = list("/a", cache.moment());
+    assert!(told.take().is_empty(), "it ends by itself, and was not used");
+    cache.touch(&[(object.id(), 1)]);
+    assert_eq!(told.take(), ["used /a"]);
+    cache.offer_again(&[Key::new(0, b"/a")]);
+    assert_eq!(told.take(), ["used /a"]);
+    cache.recall_labels(is("t\n"), |_| told.note("shown", &Key::new(0, b"/a")));
+    assert_eq!(told.take(), ["dropped /a", "shown /a"]);
+    let next = list("/a", cache.moment());
+    assert_eq!(told.take(), ["dropped /a", "used /a"], "the one before was used");
+    assert_eq!(cache.purge_labels(is("t\n")), 1);
+    assert_eq!(told.take().first().map(String::as_str), Some("dropped /a"));
+    cache.touch(&[(next.id(), 1)]);
+    assert!(!told.take().iter().any(|told| told.starts_with("used")));
+}

@@ -72,7 +72,13 @@ impl<H> Table<H> {
         let meant = self.labelled(&labels);
         self.journal.add(number, labels);
         let objects = meant.iter().filter_map(|id| self.objects.get(id));
-        objects.map(|entry| show(&entry.object)).count()
+        let recalled = objects.map(|entry| {
+            if let Some(residency) = &self.residency {
+                residency.dropped(entry.object.key());
+            }
+            show(&entry.object);
+        });
+        recalled.count()
     }
 
     /// Takes up to `most` purged objects out. Returns whether more are left.

@@ -262,6 +262,7 @@ impl<H> Table<H> {
             self.counts.hits += u64::from(count);
             if let Some(entry) = self.objects.get_mut(&id) {
                 entry.hits += u64::from(count);
+                offer_used(self.residency.as_deref(), &entry.object);
             }
             self.room.touch(id, count);
         }
@@ -289,6 +290,7 @@ impl<H> Table<H> {
     pub(crate) fn offer_again(&self, key: &Key) {
         if let Some(entry) = self.by_key.get(key).and_then(|id| self.objects.get(id)) {
             self.tell_residency(&entry.object);
+            offer_used(self.residency.as_deref(), &entry.object);
         }
     }
 
@@ -347,7 +349,9 @@ impl<H> Table<H> {
         after: &mut Aftermath<H>,
     ) {
         let (id, key) = (object.id(), object.key());
-        if let Some(before) = self.by_key.get(key).copied() {
+        let before = self.by_key.get(key).copied();
+        let is_wanted = before.and_then(|id| self.objects.get(&id)).is_some_and(|it| it.hits > 0);
+        if let Some(before) = before {
             self.retire(before, after);
         }
         let demand = Demand::of(object, &dependencies);
@@ -366,6 +370,9 @@ impl<H> Table<H> {
         self.room.enter(newcomer, &demand);
         self.by_key.insert(key.clone(), id);
         self.tell_residency(object);
+        if is_wanted {
+            offer_used(self.residency.as_deref(), object);
+        }
         let (object, holders) = (Arc::clone(object), Holders::default());
         self.objects.insert(id, Entry { object, dependencies, holders, demand, hits: 0 });
     }
@@ -441,6 +448,12 @@ impl<H> Table<H> {
 
     fn forget_dependencies(&mut self, site: u32, paths: &[DependencyPath], id: ObjectId) {
         paths.iter().for_each(|path| self.dependencies.remove(site, path, id));
+    }
+}
+
+fn offer_used<H>(residency: Option<&dyn Residency<H>>, object: &Object<H>) {
+    if let Some(residency) = residency.filter(|_| !object.is_dropped()) {
+        residency.used(object.key(), object);
     }
 }
 

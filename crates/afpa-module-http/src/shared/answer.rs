@@ -147,26 +147,48 @@ fn put_head(
     connection: Connection,
     out: &mut Outbox,
 ) {
-    let bytes = &mut out.bytes;
-    bytes.reserve(head.len() + 192);
-    bytes.extend_from_slice(head);
     let age = response.draft.arrival.age(asked.now.steady_ms() / 1000);
-    let mut digits = itoa::Buffer::new();
-    bytes.extend_from_slice(b"Age: ");
-    bytes.extend_from_slice(digits.format(age).as_bytes());
-    bytes.extend_from_slice(b"\r\n");
-    if let Some(outcome) = &answering.told {
-        bytes.extend_from_slice(b"Cache-Status: ");
-        cache_status::put(outcome, bytes);
+    let hsts = asked.hsts.map(|value| &**value);
+    let told = answering.told.as_ref();
+    Rest { age, told, hsts, length, connection }.put(head, &mut out.bytes);
+}
+
+/// What follows the server's fields in the head of a stored response.
+pub(super) struct Rest<'a> {
+    pub(super) age: u64,
+    /// For Cache-Status.
+    pub(super) told: Option<&'a Outcome>,
+    /// The value of Strict-Transport-Security.
+    pub(super) hsts: Option<&'a str>,
+    /// For Content-Length.
+    pub(super) length: Option<u64>,
+    pub(super) connection: Connection,
+}
+
+impl Rest<'_> {
+    /// Appends the head. Returns where the value of Age begins in it.
+    pub(super) fn put(&self, head: &[u8], bytes: &mut Vec<u8>) -> usize {
+        const AGE: &[u8] = b"Age: ";
+        bytes.reserve(head.len() + 192);
+        bytes.extend_from_slice(head);
+        let mut digits = itoa::Buffer::new();
+        bytes.extend_from_slice(AGE);
+        bytes.extend_from_slice(digits.format(self.age).as_bytes());
         bytes.extend_from_slice(b"\r\n");
+        if let Some(outcome) = self.told {
+            bytes.extend_from_slice(b"Cache-Status: ");
+            cache_status::put(outcome, bytes);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        put_hsts(self.hsts, head, bytes);
+        if let Some(length) = self.length {
+            bytes.extend_from_slice(b"Content-Length: ");
+            bytes.extend_from_slice(digits.format(length).as_bytes());
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(self.connection.ending());
+        head.len() + AGE.len()
     }
-    put_hsts(asked.hsts.map(|value| &**value), head, bytes);
-    if let Some(length) = length {
-        bytes.extend_from_slice(b"Content-Length: ");
-        bytes.extend_from_slice(digits.format(length).as_bytes());
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes.extend_from_slice(connection.ending());
 }
 
 /// Adds Strict-Transport-Security, unless the server's head has one.

@@ -53,6 +53,39 @@ pub(crate) fn put_primary(
     out.extend_from_slice(place.path);
 }
 
+/// The names of these fields.
+pub(crate) const MARKS: [&str; 3] = ["x-forwarded-host", "x-forwarded-proto", "forwarded"];
+
+/// What a primary key is made of, where neither marks nor cookies nor TLS decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parts<'k> {
+    pub(crate) scope: u32,
+    pub(crate) host: &'k [u8],
+    pub(crate) query: Option<&'k [u8]>,
+    pub(crate) path: &'k [u8],
+}
+
+/// The parts of a primary key of a plain request. `None`: more decides.
+pub(crate) fn parts(primary: &[u8]) -> Option<Parts<'_>> {
+    let (scope, rest) = primary.split_first_chunk()?;
+    let (&scheme, rest) = rest.split_first()?;
+    let (host, rest) = cut(rest)?;
+    let (query, rest) = cut(rest)?;
+    let (cookies, path) = cut(rest)?;
+    let is_plain = usize::from(scheme) == "http".len();
+    if !is_plain || host.contains(&b'\n') || cookies.iter().any(|byte| *byte != b'\n') {
+        return None;
+    }
+    let query = if query.is_empty() { None } else { Some(query.strip_prefix(b"?")?) };
+    Some(Parts { scope: u32::from_le_bytes(*scope), host, query, path })
+}
+
+/// Both sides of the first zero byte.
+fn cut(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = bytes.iter().position(|&byte| byte == 0)?;
+    Some((bytes.get(..at)?, bytes.get(at + 1..)?))
+}
+
 fn put_lower(text: &[u8], out: &mut Vec<u8>) {
     out.extend(text.iter().map(u8::to_ascii_lowercase));
 }
@@ -60,8 +93,7 @@ fn put_lower(text: &[u8], out: &mut Vec<u8>) {
 /// The fields by which the client tells the server for which host and scheme it asks, where they are passed on.
 fn put_marks(request: &Request<'_, '_>, out: &mut Vec<u8>) {
     for (name, value) in request.fields() {
-        let names = ["x-forwarded-host", "x-forwarded-proto", "forwarded"];
-        if let Some(at) = names.iter().position(|known| name.eq_ignore_ascii_case(known)) {
+        if let Some(at) = MARKS.iter().position(|known| name.eq_ignore_ascii_case(known)) {
             out.push(b'\n');
             out.push(b'0' + at as u8);
             out.extend_from_slice(value);
@@ -257,6 +289,34 @@ mod tests {
             let head = |cookie: &str| format!("/ HTTP/1.1\r\nHost: x\r\nCookie: {cookie}");
             compare(&cookies, false, &head(one), &head(other), same);
         }
+    }
+
+    #[test]
+    fn a_key_is_taken_apart_where_nothing_else_decides() {
+        let plain = CachePolicy::default();
+        let taken = |policy: &CachePolicy, believed: bool, head: &str| {
+            let key = key_of(policy, believed, head);
+            let taken = parts(&key)?;
+            assert_eq!(taken.scope, 1);
+            let query = taken.query.map(|query| String::from_utf8_lossy(query).into_owned());
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            Some((text(taken.host), text(taken.path), query))
+        };
+        for (target, path, query) in
+            [("/a", "/a", None), ("/a?", "/a", Some("")), ("/a%3Fb?c&d=/", "/a?b", Some("c&d=/"))]
+        {
+            let found = taken(&plain, true, &format!("{target} HTTP/1.1\r\nHost: A.example:81"));
+            let expected = ("a.example:81".into(), path.into(), query.map(str::to_owned));
+            assert_eq!(found, Some(expected), "{target}");
+        }
+        let head = "/a HTTP/1.1\r\nHost: x\r\n";
+        let marked = format!("{head}X-Forwarded-Host: e");
+        assert!(taken(&plain, true, &marked).is_none() && taken(&plain, false, &marked).is_some());
+        assert!(taken(&plain, false, "https://x/a HTTP/1.1\r\nHost: x").is_none());
+        let cookies = CachePolicy { cookies: vec!["a".into(), "b".into()], ..plain };
+        assert!(taken(&cookies, false, &format!("{head}Cookie: c=1")).is_some());
+        assert!(taken(&cookies, false, &format!("{head}Cookie: b=1")).is_none());
+        assert!(parts(b"").is_none() && parts(b"\x01\0\0\0\x04a\0").is_none());
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | *derive remote response*: ask a server once for all who wait | [`run`], over [`fetch`] |
 //! | judge and keep what the server sends | [`tap`] |
 //! | what is kept | [`stored`] |
+//! | what the kernel may answer with | [`kernel`] |
 //!
 //! The semantics are those of [`afpa_http::caching`], the objects and their limits those of [`afpa_cache`].
 
@@ -20,6 +21,7 @@ mod client;
 mod fetch;
 mod follow;
 mod invalidate;
+mod kernel;
 mod key;
 mod labels;
 pub(crate) mod look_up;
@@ -31,6 +33,7 @@ pub(crate) mod run;
 mod stored;
 mod tap;
 
+pub use kernel::{KernelCopy, KernelPlace, KernelRules};
 pub(crate) use key::KeyRoom;
 pub use labels::Purge;
 pub(crate) use look_up::{Found, Plan};

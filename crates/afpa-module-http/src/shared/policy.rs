@@ -72,6 +72,8 @@ pub struct CachePolicy {
     pub obey_clients: bool,
     /// Whether answers have a Cache-Status field (RFC 9211).
     pub status_field: bool,
+    /// Whether the fast path may answer with what is kept.
+    pub in_kernel: bool,
 }
 
 impl Default for CachePolicy {
@@ -95,6 +97,7 @@ impl Default for CachePolicy {
             largest: 4 << 20,
             obey_clients: false,
             status_field: false,
+            in_kernel: true,
         }
     }
 }

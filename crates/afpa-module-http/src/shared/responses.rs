@@ -182,7 +182,8 @@ impl Responses {
         self.queries.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn cache(&self) -> &Arc<Cache<StoredResponse>> {
+    /// The objects. Those of the fast path are told of them by a residency.
+    pub fn cache(&self) -> &Arc<Cache<StoredResponse>> {
         &self.cache
     }
 
@@ -254,7 +255,7 @@ impl Responses {
         let path = if draft.vary.is_empty() { place.primary } else { place.variant };
         let key = Key::new(0, path);
         let header_bytes = draft.bytes();
-        let header = StoredResponse::of(Arc::clone(&draft), len);
+        let header = StoredResponse::of(Arc::clone(&draft), len, place.primary.len());
         let since = place.since;
         let new = Labelled {
             key: key.clone(),

@@ -51,6 +51,8 @@ pub(crate) struct Response {
     pub(crate) draft: Arc<Draft>,
     /// Bytes of the content.
     pub(crate) len: u64,
+    /// Bytes of its key that are the primary key.
+    pub(crate) primary_len: usize,
     /// A soft purge has made it stale.
     recalled: AtomicBool,
     /// Steady seconds until which somebody validates it.
@@ -90,9 +92,10 @@ impl StoredResponse {
         }
     }
 
-    pub(crate) fn of(draft: Arc<Draft>, len: u64) -> Self {
+    pub(crate) fn of(draft: Arc<Draft>, len: u64, primary_len: usize) -> Self {
         let (recalled, validated_until) = (AtomicBool::new(false), AtomicU64::new(0));
-        Self(Kind::Response(Box::new(Response { draft, len, recalled, validated_until })))
+        let response = Response { draft, len, primary_len, recalled, validated_until };
+        Self(Kind::Response(Box::new(response)))
     }
 
     pub(crate) fn index(names: Arc<[Box<str>]>) -> Self {

@@ -171,6 +171,7 @@ pub(super) fn cache_policy(
         largest: cache.max_object,
         obey_clients: cache.obey_clients,
         status_field: cache.status_field,
+        in_kernel: cache.in_kernel,
     })
 }
 

@@ -51,6 +51,7 @@ fn hosts_select_sites() {
         closing: false,
         etag: b"",
         last_modified: None,
+        freshness: None,
         whole,
         not_modified: None,
     };

@@ -271,6 +271,7 @@ impl Sample {
             closing: false,
             etag: ETAG.as_bytes(),
             last_modified: Some(LAST_MODIFIED),
+            freshness: None,
             whole: Some(response(head.as_bytes(), body)),
             not_modified: Some(response(not_modified.as_bytes(), &[])),
         };
@@ -287,6 +288,7 @@ impl Sample {
             closing,
             etag: ETAG.as_bytes(),
             last_modified: Some(LAST_MODIFIED),
+            freshness: None,
             whole: Some(response(head, body)),
             not_modified: Some(response(not_modified, &[])),
         };

@@ -18,6 +18,11 @@ impl Observed {
         serving.global.responses.as_ref().map(|responses| responses.stats()).unwrap_or_default()
     }
 
+    /// In user mode and in the kernel.
+    fn shared_hits(&self) -> u64 {
+        self.http(|c| &c.shared_hits) + self.fast_path.answers_of_servers()
+    }
+
     /// A section of the statistics.
     pub(super) fn shared_json(&self) -> Value {
         let stats = self.shared_stats();
@@ -25,7 +30,8 @@ impl Observed {
         let passed: Map<String, Value> =
             passed.map(|(reason, count)| ((*reason).to_owned(), Value::from(*count))).collect();
         json!({
-            "hits": self.http(|c| &c.shared_hits),
+            "hits": self.shared_hits(),
+            "hits_in_kernel": self.fast_path.answers_of_servers(),
             "misses": stats.misses,
             "stale": stats.stale,
             "collapsed": stats.collapsed,
@@ -46,8 +52,9 @@ impl Observed {
     /// The same, for Prometheus.
     pub(super) fn encode_shared(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let stats = self.shared_stats();
-        let hits = self.http(|c| &c.shared_hits);
+        let (hits, in_kernel) = (self.shared_hits(), self.fast_path.answers_of_servers());
         counter(out, "shared_hits", "Requests answered with a kept answer at once", hits)?;
+        counter(out, "shared_hits_in_kernel", "Those of them that the kernel answered", in_kernel)?;
         counter(
             out,
             "shared_misses",

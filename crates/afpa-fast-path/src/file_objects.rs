@@ -1,0 +1,144 @@
+//! Files as the kernel pins them: under every URL that host and path alone lead to, with all their codings.
+
+use afpa_bpf::{Coding, ETAG_MAX, FastPath, NOT_MODIFIED_MAX, Response, Variant};
+use afpa_cache::{Coverage, Key, Object, Payload};
+use afpa_http::{HttpDate, ResponseHead, target};
+use afpa_module_http::HttpHeader;
+
+use crate::kernel_cache::{PinCopy, PinTarget, Pinnable};
+use crate::scope::KernelScope;
+
+/// The files of one configuration.
+pub(crate) struct FileObjects {
+    /// The kernel's numbers of its sites; 0: user mode answers for the site.
+    pub(crate) sites: Vec<u32>,
+    pub(crate) scope: KernelScope,
+}
+
+impl Pinnable<HttpHeader> for FileObjects {
+    /// A file that is not watched must be compared again and again, and the kernel cannot do that.
+    fn is_for_kernel(&self, _key: &Key, object: &Object<HttpHeader>) -> bool {
+        object.coverage() == Coverage::Watched
+    }
+
+    /// Where more than host and path decides, there is no target: only user mode can tell.
+    fn targets(&self, key: &Key, _object: &Object<HttpHeader>) -> Vec<PinTarget> {
+        let urls = self.scope.urls(key).into_iter();
+        let targets = urls.filter_map(|(site, url)| {
+            let site = *self.sites.get(site).filter(|site| **site != 0)?;
+            let mut path = Vec::with_capacity(url.len());
+            target::encode(&url, &mut path);
+            Some(PinTarget { site, path: path.into(), codings: None, matter: 0 })
+        });
+        targets.collect()
+    }
+
+    fn with_copy(
+        &self,
+        fast_path: &FastPath,
+        object: &Object<HttpHeader>,
+        pin: &mut dyn FnMut(&PinCopy<'_>),
+    ) {
+        let modified = HttpDate::new(object.header().last_modified);
+        let closing = fast_path.may_close().then(|| ClosingHeads::of(object));
+        let longest = fast_path.answer_max();
+        let variants = variants(object, modified.as_bytes(), longest, closing.as_ref());
+        pin(&PinCopy { variants: &variants, until: None });
+    }
+}
+
+/// The heads of an object's answers to requests that ask for the connection's end.
+struct ClosingHeads(Vec<(afpa_http::Coding, Vec<u8>, Vec<u8>)>);
+
+impl ClosingHeads {
+    fn of(object: &Object<HttpHeader>) -> Self {
+        let codings = afpa_http::Coding::ALL.into_iter();
+        let made = codings.filter_map(|coding| object.header().variant(coding));
+        let heads = made.map(|made| (made.coding, made.ok.closing(), made.not_modified.closing()));
+        Self(heads.collect())
+    }
+
+    /// `200` and `304`.
+    fn heads(&self, coding: afpa_http::Coding) -> Option<(&[u8], &[u8])> {
+        let heads = self.0.iter().find(|(made, ..)| *made == coding);
+        heads.map(|(_, ok, not_modified)| (&ok[..], &not_modified[..]))
+    }
+}
+
+/// All codings, including those that are too long to be answered and those that are still to be made: the
+/// kernel chooses among them as a worker does, and passes the request up when it chooses one of these. With heads that
+/// close, the answers to requests that want that, too.
+fn variants<'o>(
+    object: &'o Object<HttpHeader>,
+    last_modified: &'o [u8; HttpDate::LEN],
+    longest: usize,
+    closing: Option<&'o ClosingHeads>,
+) -> Vec<Variant<'o>> {
+    let header = object.header();
+    let codings = afpa_http::Coding::ALL.into_iter();
+    let is_due = |coding| header.due().contains(coding) && !header.available().contains(coding);
+    let due = codings.clone().filter(|coding| is_due(*coding)).map(|coding| Variant {
+        coding: coding_of(coding),
+        closing: false,
+        etag: b"",
+        last_modified: None,
+        freshness: None,
+        whole: None,
+        not_modified: None,
+    });
+    let made = codings.filter_map(|coding| header.variant(coding)).map(|variant| {
+        let etag = variant.etag.as_bytes();
+        let comparable = etag.len() <= ETAG_MAX;
+        let body = match object.payloads().get(variant.payload) {
+            Some(Payload::Pinned(bytes)) => Some(&bytes[..]),
+            _ => None,
+        };
+        Variant {
+            coding: coding_of(variant.coding),
+            closing: false,
+            etag: if comparable { etag } else { b"" },
+            last_modified: Some(last_modified),
+            freshness: None,
+            whole: body
+                .and_then(|body| response(&variant.ok, body, longest))
+                .filter(|_| comparable),
+            not_modified: response(&variant.not_modified, b"", NOT_MODIFIED_MAX)
+                .filter(|_| comparable),
+        }
+    });
+    let kept: Vec<_> = made.chain(due).collect();
+    let Some(closing) = closing else { return kept };
+    let closed: Vec<_> = kept.iter().map(|variant| closed(variant, closing, longest)).collect();
+    kept.into_iter().chain(closed).collect()
+}
+
+/// The same variant for requests that ask for the connection's end.
+fn closed<'o>(kept: &Variant<'o>, closing: &'o ClosingHeads, longest: usize) -> Variant<'o> {
+    let coding =
+        afpa_http::Coding::ALL.into_iter().find(|coding| coding_of(*coding) == kept.coding);
+    let heads = coding.and_then(|coding| closing.heads(coding));
+    let with = |answer: Option<Response<'o>>, head: Option<&'o [u8]>, limit: usize| {
+        let answer = Response { head: head?, ..answer? };
+        (answer.head.len() + answer.body.len() <= limit).then_some(answer)
+    };
+    Variant {
+        closing: true,
+        whole: with(kept.whole, heads.map(|(ok, _)| ok), longest),
+        not_modified: with(kept.not_modified, heads.map(|(_, head)| head), NOT_MODIFIED_MAX),
+        ..*kept
+    }
+}
+
+fn response<'o>(head: &'o ResponseHead, body: &'o [u8], limit: usize) -> Option<Response<'o>> {
+    let fits = head.bytes().len() + body.len() <= limit;
+    fits.then(|| Response { head: head.bytes(), date_offset: head.date_offset(), body })
+}
+
+fn coding_of(coding: afpa_http::Coding) -> Coding {
+    match coding {
+        afpa_http::Coding::Identity => Coding::Identity,
+        afpa_http::Coding::Gzip => Coding::Gzip,
+        afpa_http::Coding::Brotli => Coding::Brotli,
+        afpa_http::Coding::Zstd => Coding::Zstd,
+    }
+}

@@ -1,0 +1,177 @@
+//! Answers of servers as the kernel pins them: those that were used while they were fresh, for exactly the Host value
+//! that they are for, until their age has another digit or is that of a stale answer.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use afpa_bpf::{
+    AGE_DIGITS, AcceptedCodings, Coding, ETAG_MAX, FastPath, Freshness, NOT_MODIFIED_MAX, Response,
+    Variant, monotonic_ns,
+};
+use afpa_cache::{Key, Object};
+use afpa_framework::{Now, clock};
+use afpa_module_http::{KernelCopy, KernelPlace, StoredResponse};
+
+use crate::answer_scope::{AnswerScope, AnswerTarget};
+use crate::kernel_cache::{PinCopy, PinTarget, Pinnable};
+use crate::kernel_hosts::KernelHosts;
+
+/// The answers that one configuration lets the kernel give.
+pub(crate) struct ServerAnswers {
+    fast_path: Arc<FastPath>,
+    /// The kernel's numbers of the sites; 0: user mode answers for the site.
+    sites: Vec<u32>,
+    scope: AnswerScope,
+    hosts: Arc<Mutex<KernelHosts>>,
+    /// Nanoseconds of the kernel's monotonic clock at the epoch of the steady one.
+    epoch_ns: u64,
+    /// URLs whose answers vary by Accept-Encoding alone, and which of these are pinned.
+    varying: Mutex<HashMap<Key, Vec<Key>>>,
+}
+
+/// Most URLs with answers that vary which are known; further ones are user mode's.
+const MOST_VARYING: usize = 65_536;
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+impl ServerAnswers {
+    pub(crate) fn new(
+        fast_path: Arc<FastPath>,
+        sites: Vec<u32>,
+        scope: AnswerScope,
+        hosts: Arc<Mutex<KernelHosts>>,
+    ) -> Self {
+        // Read in this order, ages are rather some nanoseconds ahead of user mode's than behind.
+        let monotonic = monotonic_ns();
+        let steady = clock::epoch().elapsed();
+        let epoch_ns = monotonic.wrapping_sub(u64::try_from(steady.as_nanos()).unwrap_or(0));
+        Self { fast_path, sites, scope, hosts, epoch_ns, varying: Mutex::default() }
+    }
+
+    fn target(&self, place: &KernelPlace<'_>, found: AnswerTarget) -> Option<PinTarget> {
+        let site = *self.sites.get(found.site).filter(|site| **site != 0)?;
+        let codings = match place.codings {
+            None => None,
+            Some(None) => Some(AcceptedCodings::NONE),
+            Some(Some(value)) => Some(AcceptedCodings::of(value.split(|byte| *byte == b','))?),
+        };
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = hosts.number(&self.fast_path, site, place.host)?;
+        let path = found.target.into();
+        Some(PinTarget { site: number, path, codings, matter: found.matter })
+    }
+
+    /// Notes an answer of a URL that varies. False: others of that URL may not be what user mode gives.
+    fn note_varying(&self, key: &Key, response: &StoredResponse) -> bool {
+        let Some(primary) = response.primary(key) else { return false };
+        let mut varying = self.varying();
+        let Some(known) = varying.get_mut(&primary) else { return false };
+        if !known.contains(key) {
+            known.push(key.clone());
+        }
+        true
+    }
+
+    fn varying(&self) -> MutexGuard<'_, HashMap<Key, Vec<Key>>> {
+        self.varying.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `None`: its age has too many digits.
+    fn freshness(&self, copy: &KernelCopy<'_>) -> Option<Freshness> {
+        let digits = copy.age_digits;
+        let fresh_for = u32::try_from(copy.until_age).ok()?;
+        let born = self.epoch_ns.wrapping_add_signed(copy.born.checked_mul(SECOND_NS)?);
+        (digits as usize <= AGE_DIGITS).then_some(Freshness { born, fresh_for, digits })
+    }
+}
+
+impl Pinnable<StoredResponse> for ServerAnswers {
+    fn is_offered_by_use(&self) -> bool {
+        true
+    }
+
+    fn depend_on(&self, key: &Key) -> Vec<Key> {
+        self.varying().remove(key).unwrap_or_default()
+    }
+
+    /// What is under the key of a URL with answers that vary is none itself, but says that its answers may be pinned.
+    fn is_for_kernel(&self, key: &Key, object: &Object<StoredResponse>) -> bool {
+        match object.header().varies() {
+            None => true,
+            Some(by_codings) => {
+                let mut varying = self.varying();
+                if by_codings && varying.len() < MOST_VARYING {
+                    varying.entry(key.clone()).or_default();
+                }
+                false
+            }
+        }
+    }
+
+    /// A key that more decides about than a URL and codings has no target.
+    fn targets(&self, key: &Key, object: &Object<StoredResponse>) -> Vec<PinTarget> {
+        let response = object.header();
+        let Some(place) = response.kernel_place(key) else { return Vec::new() };
+        if place.codings.is_some() && !self.note_varying(key, response) {
+            return Vec::new();
+        }
+        let found = self.scope.targets(&place).into_iter();
+        found.filter_map(|found| self.target(&place, found)).collect()
+    }
+
+    fn with_copy(
+        &self,
+        fast_path: &FastPath,
+        object: &Object<StoredResponse>,
+        pin: &mut dyn FnMut(&PinCopy<'_>),
+    ) {
+        let steady = clock::epoch().elapsed();
+        let Some(copy) = StoredResponse::kernel_copy(object, at(steady)) else { return };
+        let comparable = copy.etag.len() <= ETAG_MAX;
+        let Some(freshness) = self.freshness(&copy).filter(|_| comparable) else { return };
+        let longest = fast_path.answer_max();
+        let kept = variant(&copy, freshness, false, longest);
+        let closing = fast_path.may_close().then(|| variant(&copy, freshness, true, longest));
+        let variants: Vec<Variant<'_>> = std::iter::once(kept).chain(closing).collect();
+        pin(&PinCopy { variants: &variants, until: Some(end(&copy)) });
+    }
+}
+
+/// A moment of the steady clock as modules are given it. Nothing here asks for the clock on the wall.
+fn at(steady: Duration) -> Now {
+    Now { unix_us: 0, steady_us: u64::try_from(steady.as_micros()).unwrap_or(u64::MAX) }
+}
+
+/// When the kernel stops answering with a copy by itself.
+fn end(copy: &KernelCopy<'_>) -> Instant {
+    let second = copy.born.saturating_add_unsigned(copy.until_age);
+    let after = Duration::from_secs(u64::try_from(second).unwrap_or(0));
+    let epoch = clock::epoch();
+    epoch.checked_add(after).unwrap_or(epoch)
+}
+
+fn variant<'o>(
+    copy: &'o KernelCopy<'_>,
+    freshness: Freshness,
+    closing: bool,
+    longest: usize,
+) -> Variant<'o> {
+    let answer = |head: &'o [u8], date_offset, body: &'o [u8], limit: usize| {
+        let fits = head.len() + body.len() <= limit;
+        fits.then_some(Response { head, date_offset, body })
+    };
+    let (head, not_modified) = match closing {
+        false => (&copy.head, &copy.not_modified),
+        true => (&copy.closing, &copy.closing_not_modified),
+    };
+    Variant {
+        coding: Coding::Identity,
+        closing,
+        etag: copy.etag,
+        last_modified: copy.last_modified,
+        freshness: Some(freshness),
+        whole: answer(head, copy.age_at, copy.content, longest),
+        not_modified: answer(not_modified, copy.not_modified_age_at, b"", NOT_MODIFIED_MAX),
+    }
+}

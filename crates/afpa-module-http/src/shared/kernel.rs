@@ -1,0 +1,229 @@
+//! What of the shared cache the kernel's fast path may answer with: the responses that any request for their URL gets,
+//! whatever else it says, as long as they are fresh.
+
+use afpa_cache::{Key, Object, Payload};
+use afpa_framework::Now;
+use afpa_http::caching::RequestControl;
+use afpa_http::caching::reuse::{self, Reuse};
+use afpa_http::{Connection, HttpDate};
+use afpa_proxy::exchange;
+use afpa_proxy::request::Mark;
+use afpa_router::{Action, RequestSet};
+
+use super::answer::Rest;
+use super::key;
+use super::policy::CachePolicy;
+use super::stored::{Kind, Response, StoredResponse};
+use crate::global::Global;
+
+/// How the kernel may answer for a request set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelRules {
+    /// The number of the site and its rules, which keys begin with.
+    pub scope: u32,
+    /// Requests with one of these fields, in lower case, are user mode's.
+    pub fields: Vec<String>,
+}
+
+/// Where a stored response belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelPlace<'k> {
+    /// [`KernelRules::scope`].
+    pub scope: u32,
+    /// The value of Host, in lower case.
+    pub host: &'k str,
+    /// The path that the server gets, normalised.
+    pub path: &'k [u8],
+    /// The query, as far as it belongs to the key. A request with exactly this one has this key.
+    pub query: Option<&'k [u8]>,
+    /// The response varies by Accept-Encoding: its normalised value, or `None` within if the field is not there.
+    pub codings: Option<Option<&'k [u8]>>,
+}
+
+/// A stored response as it is sent now, and for how long it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelCopy<'o> {
+    /// The head of the whole.
+    pub head: Vec<u8>,
+    /// The same for a request that asks for the connection's end.
+    pub closing: Vec<u8>,
+    /// Where their Age stands.
+    pub age_at: usize,
+    /// The head of a 304.
+    pub not_modified: Vec<u8>,
+    /// The same for a request that asks for the connection's end.
+    pub closing_not_modified: Vec<u8>,
+    /// Where their Age stands.
+    pub not_modified_age_at: usize,
+    /// The content.
+    pub content: &'o [u8],
+    /// The entity tag without `W/`; empty: there is none that could be compared.
+    pub etag: &'o [u8],
+    /// Last-Modified, if a date that is the same, byte by byte, may be answered with 304.
+    pub last_modified: Option<&'o [u8; HttpDate::LEN]>,
+    /// The second of the steady clock at which its age was 0; that may be before its epoch.
+    pub born: i64,
+    /// How many digits its age has.
+    pub age_digits: u32,
+    /// The age at which it is not fresh any more, or has another digit.
+    pub until_age: u64,
+}
+
+impl Global {
+    /// How the kernel may answer for a request set with kept answers of servers; `None`: not at all.
+    pub fn kernel_rules(&self, number: usize, set: &RequestSet) -> Option<KernelRules> {
+        let cache = self.caches.get(number)?.as_ref()?;
+        let Action::Distributed { group, .. } = set.behaviour.action else { return None };
+        let exchange = &self.groups.get(group.0 as usize)?.settings;
+        let believed = !self.sites.get(set.site.0 as usize)?.forwarded_from.is_empty();
+        let fields = fields_that_matter(&cache.policy, exchange, believed)?;
+        Some(KernelRules { scope: cache.scope, fields })
+    }
+}
+
+/// The programs read these by themselves, so they cannot be told that one matters.
+const READ: [&str; 9] = [
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "if-modified-since",
+    "if-none-match",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// The longest name that the programs can be told.
+const NAME_MAX: usize = 39;
+
+/// The request fields that decide whether a kept answer is used, or which. `None`: they cannot be listed, or answers
+/// have to say more than their age.
+fn fields_that_matter(
+    policy: &CachePolicy,
+    exchange: &exchange::Settings,
+    believed: bool,
+) -> Option<Vec<String>> {
+    let listed = policy.bypass_fields.iter().map(|name| name.to_ascii_lowercase());
+    let mut fields: Vec<String> = listed.collect();
+    let is_told =
+        |name: &String| name.len() <= NAME_MAX && !name.ends_with('*') && !READ.contains(&&**name);
+    if !policy.in_kernel || policy.status_field || !fields.iter().all(is_told) {
+        return None;
+    }
+    let mut add = |names: &[&str]| fields.extend(names.iter().map(|name| (*name).to_owned()));
+    if !policy.bypass_cookies.is_empty() || !policy.cookies.is_empty() {
+        add(&["cookie"]);
+    }
+    if policy.obey_clients {
+        add(&["cache-control", "pragma"]);
+    }
+    let marks = [exchange.request.x_forwarded, exchange.request.forwarded];
+    if believed || marks.iter().any(|mark| matches!(mark, Mark::Keep | Mark::Append)) {
+        add(&key::MARKS);
+    }
+    Some(fields)
+}
+
+impl StoredResponse {
+    /// Whether responses of its URL vary; then whether by Accept-Encoding alone.
+    pub fn varies(&self) -> Option<bool> {
+        match &self.0 {
+            Kind::Index(index) => Some(is_accept_encoding(&index.names)),
+            Kind::Response(_) => None,
+        }
+    }
+
+    /// The key of the URL, of which this may be one of several responses.
+    pub fn primary(&self, key: &Key) -> Option<Key> {
+        let response = self.response()?;
+        Some(Key::new(key.site, key.path.get(..response.primary_len)?))
+    }
+
+    /// Where it belongs; `None`: more than a URL and Accept-Encoding decide about it.
+    pub fn kernel_place<'k>(&self, key: &'k Key) -> Option<KernelPlace<'k>> {
+        let response = self.response()?;
+        let (primary, rest) = key.path.split_at_checked(response.primary_len)?;
+        let codings = match &*response.draft.vary {
+            [] => None,
+            names if is_accept_encoding(names) => Some(value_of(rest)?),
+            _ => return None,
+        };
+        let parts = key::parts(primary)?;
+        let host = str::from_utf8(parts.host).ok()?;
+        let (path, query) = (parts.path, parts.query);
+        Some(KernelPlace { scope: parts.scope, host, path, query, codings })
+    }
+
+    /// Copies that the kernel may send from now on, if it is fresh.
+    pub fn kernel_copy<'o>(object: &'o Object<Self>, now: Now) -> Option<KernelCopy<'o>> {
+        let response = object.header().response()?;
+        let content = match object.payloads().first() {
+            Some(Payload::Pinned(bytes)) => &bytes[..],
+            Some(Payload::File(..)) => return None,
+            None => &[],
+        };
+        let stored = response.at(now);
+        let fresh = reuse::judge(&stored, &RequestControl::default()) == Reuse::Fresh;
+        let draft = &response.draft;
+        if draft.facts.status != 200 || !fresh || content.len() as u64 != response.len {
+            return None;
+        }
+        let age_digits = stored.age.checked_ilog10().unwrap_or(0) + 1;
+        let heads = |head: &[u8], length: Option<u64>| {
+            let (told, hsts) = (None, None);
+            let one = |connection| {
+                let mut bytes = Vec::new();
+                let rest = Rest { age: stored.age, told, hsts, length, connection };
+                let age_at = rest.put(head, &mut bytes);
+                (bytes, age_at)
+            };
+            let (kept, age_at) = one(Connection::Implied);
+            (kept, one(Connection::Close).0, age_at)
+        };
+        let (head, closing, age_at) = heads(&draft.head, Some(response.len));
+        let (not_modified, closing_not_modified, not_modified_age_at) =
+            heads(&draft.not_modified, None);
+        let seconds = |seconds: u64| i64::try_from(seconds).ok();
+        Some(KernelCopy {
+            head,
+            closing,
+            age_at,
+            not_modified,
+            closing_not_modified,
+            not_modified_age_at,
+            content,
+            etag: comparable_tag(response),
+            last_modified: comparable_date(response),
+            born: seconds(draft.arrival.at)? - seconds(draft.arrival.initial_age)?,
+            age_digits,
+            until_age: stored.lifetime.min(10_u64.checked_pow(age_digits)?),
+        })
+    }
+}
+
+fn is_accept_encoding(names: &[Box<str>]) -> bool {
+    matches!(names, [only] if **only == *"accept-encoding")
+}
+
+/// The one value of a secondary key: a line feed, and behind an equals sign the value, if the field is there.
+fn value_of(secondary: &[u8]) -> Option<Option<&[u8]>> {
+    match secondary.strip_prefix(b"\n")? {
+        [] => Some(None),
+        [b'=', value @ ..] => Some(Some(value)),
+        _ => None,
+    }
+}
+
+fn comparable_tag(response: &Response) -> &[u8] {
+    let tag = response.draft.etag.as_deref().and_then(afpa_http::etag::SentTag::parse);
+    tag.map_or(&[], |tag| tag.quoted)
+}
+
+fn comparable_date(response: &Response) -> Option<&[u8; HttpDate::LEN]> {
+    response.draft.facts.last_modified?;
+    response.draft.last_modified.as_deref()?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! How long the kernel gives an answer: to the second, under load, and not after user mode has ended.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use afpa_testkit::{Client, eventually, eventually_within};
+
+use super::{Kernel, get};
+use crate::origin::{Asked, ok};
+
+/// One answer: when it was asked for, when it was there, its version, its age.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) asked: Instant,
+    pub(super) there: Instant,
+    pub(super) version: usize,
+    pub(super) age: u64,
+}
+
+/// Asks on connections of their own, one after the other on each, until `work` has returned.
+pub(super) fn under_load(kernel: &Kernel, request: &str, work: impl FnOnce()) -> Vec<Seen> {
+    const CLIENTS: usize = 4;
+    let (ended, all) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let ask = |mut client: Client| {
+        let mut seen = Vec::new();
+        while !ended.load(Ordering::Relaxed) {
+            let asked = Instant::now();
+            let answer = client.exchange(request);
+            let there = Instant::now();
+            assert_eq!(answer.status, 200, "{answer:?}");
+            let version = answer.text().parse().expect("a number");
+            let age = answer.field("Age").map_or(0, |age| age.parse().expect("a number"));
+            seen.push(Seen { asked, there, version, age });
+        }
+        all.lock().expect("no panic").extend(seen);
+    };
+    let clients: Vec<Client> = (0..CLIENTS).map(|_| kernel.proxy.connect()).collect();
+    std::thread::scope(|scope| {
+        let ask = &ask;
+        for client in clients {
+            scope.spawn(move || ask(client));
+        }
+        let _end = End(&ended);
+        work();
+    });
+    all.into_inner().expect("no panic")
+}
+
+/// Ends the load, also when the work has failed.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn no_answer_is_given_a_second_past_its_end() {
+    const LIFE: u64 = 2;
+    let Some(kernel) = Kernel::before("", |asked: &Asked| {
+        ok(&format!("Cache-Control: max-age={LIFE}\r\n"), &asked.number.to_string())
+    }) else {
+        return;
+    };
+    let request = get("/", "");
+    let seen = under_load(&kernel, &request, || {
+        eventually_within(
+            Duration::from_secs(30),
+            "three lives were answered by the kernel",
+            || kernel.origin.count("/") > 4 && kernel.hits() > 1000,
+        );
+    });
+    // When each version was there at the latest.
+    let mut first: HashMap<usize, Instant> = HashMap::new();
+    for one in &seen {
+        let first = first.entry(one.version).or_insert(one.there);
+        *first = one.there.min(*first);
+    }
+    for one in &seen {
+        let since = one.asked.saturating_duration_since(first[&one.version]);
+        assert!(since < Duration::from_secs(LIFE), "{one:?} after {since:?}");
+        assert!(one.age < LIFE && one.age + 1 > since.as_secs(), "{one:?} after {since:?}");
+    }
+    assert!(seen.iter().any(|one| one.age == LIFE - 1), "the last second is used, too");
+}
+
+#[test]
+fn an_age_that_gets_another_digit_is_pinned_anew() {
+    let reply = |asked: &Asked| {
+        let age = asked.target.trim_start_matches('/');
+        ok(&format!("Cache-Control: max-age=600\r\nAge: {age}\r\n"), "1")
+    };
+    let Some(kernel) = Kernel::before("", reply) else { return };
+    let request = get("/7", "");
+    kernel.warm(&request);
+    let mut client = kernel.proxy.connect();
+    let (mut last, mut in_kernel) = (0, 0);
+    eventually("the kernel has given both", || {
+        let before = kernel.hits();
+        let answer = client.exchange(&request);
+        let age: u64 = answer.field("Age").expect("an Age").parse().expect("a number");
+        assert!(age >= last, "{age} after {last}");
+        last = age;
+        in_kernel += u64::from(kernel.hits() > before && age >= 10);
+        in_kernel >= 3
+    });
+    assert_eq!(kernel.origin.count("/7"), 1);
+}
+
+/// What is stale is user mode's, also where it may still be used.
+#[test]
+fn stale_answers_are_given_by_user_mode_and_validated() {
+    let reply = |asked: &Asked| match asked.number {
+        1 => ok("Cache-Control: max-age=2, stale-while-revalidate=60\r\nETag: \"e\"\r\n", "1"),
+        _ => ok("Cache-Control: max-age=600\r\nETag: \"e\"\r\n", "2"),
+    };
+    let Some(kernel) = Kernel::before("", reply) else { return };
+    let request = get("/", "");
+    kernel.warm(&request);
+    eventually("the server is asked again", || {
+        kernel.proxy.connect().exchange(&request);
+        kernel.origin.count("/") == 2
+    });
+    eventually("the new answer is there", || {
+        kernel.proxy.connect().exchange(&request).text() == "2"
+    });
+    kernel.warm(&request);
+    assert_eq!(kernel.proxy.connect().exchange(&request).text(), "2");
+    assert_eq!(kernel.origin.count("/"), 2);
+}
+
+/// Nobody takes back what a killed process had pinned.
+#[test]
+fn a_killed_process_answers_nothing_past_the_end_of_an_answer() {
+    const LIFE: u64 = 3;
+    let Some(mut kernel) = Kernel::before("", |asked: &Asked| {
+        ok(&format!("Cache-Control: max-age={LIFE}\r\n"), &asked.number.to_string())
+    }) else {
+        return;
+    };
+    let request = get("/", "");
+    let there = Instant::now();
+    kernel.warm(&request);
+    let mut client = kernel.proxy.connect();
+    let asked = kernel.origin.count("/");
+    kernel.proxy.kill();
+    client.set_patience(Duration::from_millis(300)).expect("a time-out");
+    // The heartbeat ends the answering after two seconds at the latest.
+    let mut last = Instant::now();
+    while there.elapsed() < Duration::from_secs(LIFE + 2) {
+        let sent = Instant::now();
+        if client.try_send(&request).is_err() {
+            break;
+        }
+        match client.try_receive(afpa_testkit::Asked::Body) {
+            Ok(_) => last = sent,
+            Err(_) => break,
+        }
+    }
+    assert_eq!(kernel.origin.count("/"), asked);
+    // Begun before the last version was asked for, at the earliest.
+    assert!(last - there < Duration::from_secs(LIFE * asked as u64), "{:?}", last - there);
+}

@@ -1,0 +1,109 @@
+//! After a purge, an unsafe method or another answer nothing older comes from the kernel.
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use afpa_testkit::eventually;
+
+use super::lifetimes::{Seen, under_load};
+use super::{Kernel, get};
+use crate::origin::{Asked, ok};
+
+const FRESH: &str = "Cache-Control: max-age=600\r\nSurrogate-Key: red\r\n";
+
+/// Before the server, which says when it was asked for each version.
+fn numbered() -> Option<(Kernel, Arc<Mutex<Vec<Instant>>>)> {
+    let asked_at: Arc<Mutex<Vec<Instant>>> = Arc::default();
+    let noted = Arc::clone(&asked_at);
+    let reply = move |asked: &Asked| {
+        if asked.method != "GET" {
+            return ok("", "");
+        }
+        let mut noted = noted.lock().expect("no panic");
+        noted.push(Instant::now());
+        ok(FRESH, &(noted.len() - 1).to_string())
+    };
+    Some((Kernel::before("", reply)?, asked_at))
+}
+
+/// When something was done that makes answers wrong: it began, and was done.
+type Change = (Instant, Instant);
+
+/// Nothing that was asked for after a change was done is of a version from before it began.
+#[track_caller]
+fn check(seen: &[Seen], changes: &[Change], asked_at: &[Instant]) {
+    for one in seen {
+        for (began, done) in changes {
+            let is_old = asked_at[one.version] < *began;
+            assert!(one.asked <= *done || !is_old, "{one:?} after {began:?} to {done:?}");
+        }
+    }
+}
+
+#[test]
+fn no_answer_is_older_than_the_reply_to_a_purge() {
+    let Some((kernel, asked_at)) = numbered() else { return };
+    let request = get("/p", "");
+    kernel.warm(&request);
+    let mut purges = Vec::new();
+    let seen = under_load(&kernel, &request, || {
+        for arguments in [
+            &["/p"][..],
+            &["--soft", "/p"],
+            &["--tag", "red"],
+            &["--soft", "--tag", "red"],
+            &["--below", "/"],
+            &["--host", "test"],
+            &["http://test/p"],
+        ] {
+            let hits = kernel.hits();
+            eventually("the kernel answers", || kernel.hits() > hits + 100);
+            let began = Instant::now();
+            let output = kernel.proxy.command(&[&["purge"], arguments].concat());
+            purges.push((began, Instant::now()));
+            assert!(output.status.success(), "{output:?}");
+        }
+    });
+    let asked_at = asked_at.lock().expect("no panic");
+    assert!(asked_at.len() > purges.len(), "each purge had the server asked");
+    check(&seen, &purges, &asked_at);
+}
+
+#[test]
+fn nothing_older_follows_an_unsafe_method() {
+    let Some((kernel, asked_at)) = numbered() else { return };
+    let request = get("/p", "");
+    let mut changes = Vec::new();
+    let seen = under_load(&kernel, &request, || {
+        for method in ["POST", "PUT", "DELETE"] {
+            let hits = kernel.hits();
+            eventually("the kernel answers", || kernel.hits() > hits + 100);
+            let began = Instant::now();
+            let head = format!("{method} /p HTTP/1.1\r\nHost: test\r\nContent-Length: 0\r\n\r\n");
+            assert_eq!(kernel.proxy.connect().exchange(head).status, 200);
+            changes.push((began, Instant::now()));
+        }
+    });
+    check(&seen, &changes, &asked_at.lock().expect("no panic"));
+}
+
+#[test]
+fn another_reload_or_vary_leaves_nothing_behind() {
+    let reply = |asked: &Asked| {
+        let vary = match asked.number {
+            1 => "Vary: Accept-Encoding\r\n",
+            _ => "Vary: Accept-Encoding, Cookie\r\n",
+        };
+        ok(&format!("Cache-Control: max-age=600\r\n{vary}"), &asked.number.to_string())
+    };
+    let Some(kernel) = Kernel::before("", reply) else { return };
+    let plain = get("/v", "");
+    kernel.warm(&plain);
+    // Another variant says that cookies matter: the one in the kernel is not what user mode would give.
+    let other = get("/v", "Accept-Encoding: gzip\r\n");
+    assert_eq!(kernel.proxy.connect().exchange(&other).text(), "2");
+    assert!(!kernel.answers(&plain));
+    assert_eq!(kernel.proxy.connect().exchange(&plain).text(), "3");
+    kernel.reload("pass_for = \"1s\"");
+    assert_eq!(kernel.proxy.connect().exchange(get("/w", "")).text(), "1");
+}
