@@ -12,7 +12,7 @@ pub trait Residency<H>: Send + Sync {
     /// objects must ignore [`Unwatched`](crate::Coverage::Unwatched) ones.
     fn published(&self, key: &Key, object: &Object<H>);
 
-    /// `object` was used, or has taken the place of one that was, and may be served as long as its module says. It is
+    /// `object` was used several times, or has taken the place of one that was, and may be served as long as its module says. It is
     /// offered each time that uses are reported: a residency that takes only what is used, or what ends by itself, takes it now.
     fn used(&self, key: &Key, object: &Object<H>) {
         let _not_taken = (key, object);

@@ -123,7 +123,7 @@ fn each_host_is_answered_with_its_own_files() {
     let text = [
         cached(PORT, &["one.test", "www.one.test"], &one),
         site(PORT, &["two.test"], &below),
-        site(PORT, &["app.test"], &to_uncached(&application(&lab, "application"))),
+        site(PORT, &["app.test"], &to_uncached(application(&lab, "application"))),
         cached(PORT, &["*.star.test"], &star),
         cached(PORT + 1, &["one.test"], &other),
         cached(PORT + 1, &[], &any),
@@ -335,7 +335,7 @@ fn reloads_change_sites_under_load() {
     // One site goes, one is distributed, one comes, and one takes all others.
     let text = [
         cached(PORT, &["a.test"], &three),
-        site(PORT, &["b.test"], &to_uncached(&application(&lab, "application"))),
+        site(PORT, &["b.test"], &to_uncached(application(&lab, "application"))),
         cached(PORT, &["c.test"], &two),
         cached(PORT, &[], &one),
     ];
@@ -364,7 +364,7 @@ fn reloads_change_sites_under_load() {
 fn the_first_site_for_the_kernel_needs_a_restart_and_that_is_said() {
     let Some(lab) = Lab::new() else { return };
     let one = root("one");
-    let to = to_uncached(&application(&lab, "application"));
+    let to = to_uncached(application(&lab, "application"));
     let text = site(PORT, &["a.test"], &to);
     let server = lab.server_on(PORT, &one, |launch| {
         launch.fast_path("auto").written(|_| text);

@@ -3,8 +3,9 @@
 use crate::support;
 use std::time::Duration;
 
-use crate::support::{SERVER_V4, Sample, World};
-use afpa_bpf::{FastPath, ProgramStatistics, Reason, Settings};
+use crate::servers_answers::{HOST, NUMBER, Pinned};
+use crate::support::{LISTENER, SERVER_V4, SITE, Sample, World};
+use afpa_bpf::{AcceptedCodings, FastPath, ProgramStatistics, Reason, Settings};
 
 const CONNECTIONS: usize = 32;
 const ROUNDS: usize = 300;
@@ -87,6 +88,17 @@ fn time_per_request() {
     for kilobytes in [4, 8, 13] {
         Sample::new(vec![b'k'; kilobytes << 10]).pin(&fast_path, &format!("/{kilobytes}.html"));
     }
+    assert!(fast_path.map_host_as(LISTENER, HOST, SITE, NUMBER).expect("mapped"));
+    let answer = Pinned {
+        path: "/answer",
+        body: &[b'k'; 512],
+        age: 1_000_000_000,
+        fresh_for: 9_999_999,
+        digits: 7,
+        ..Pinned::default()
+    };
+    answer.pin(&fast_path);
+    Pinned { path: "/varies", codings: Some(AcceptedCodings::NONE), ..answer }.pin(&fast_path);
     let _timing = support::enable_statistics();
 
     let small = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: server\r\n\r\n");
@@ -94,8 +106,11 @@ fn time_per_request() {
         browser_request(path).replace("session=01234567", &format!("session={serial:08}"))
     };
     type Requests = Box<dyn FnMut(usize) -> String>;
-    let cases: [(&str, Requests); 11] = [
+    let of_server = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {HOST}\r\n\r\n");
+    let cases: [(&str, Requests); 13] = [
         ("hit, small head", Box::new(move |_| small("/kernel.html"))),
+        ("hit, a server's answer", Box::new(move |_| of_server("/answer"))),
+        ("hit, a server's answer that varies", Box::new(move |_| of_server("/varies"))),
         ("hit, 1 KB head", Box::new(|_| browser_request("/kernel.html"))),
         (
             "hit, 1 KB head, never seen before",

@@ -11,9 +11,9 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::support::lab::{SOON, settings};
 use crate::support::{LAST_MODIFIED, LISTENER, SERVER_V4, SITE, World, counted};
 
-const HOST: &str = "shop.example";
+pub(crate) const HOST: &str = "shop.example";
 /// Its number.
-const NUMBER: u32 = 0x8000_0001;
+pub(crate) const NUMBER: u32 = 0x8000_0001;
 const SECOND: u64 = 1_000_000_000;
 
 /// Nanoseconds of the clock that the programs read.
@@ -23,15 +23,15 @@ fn monotonic() -> u64 {
 }
 
 /// An answer to pin: with this age now, in thousandths of a second.
-struct Pinned<'a> {
-    path: &'a str,
-    body: &'a [u8],
-    age: u64,
-    fresh_for: u32,
-    digits: u32,
+pub(crate) struct Pinned<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) body: &'a [u8],
+    pub(crate) age: u64,
+    pub(crate) fresh_for: u32,
+    pub(crate) digits: u32,
     /// One byte of the head more or less: the Age stands at an odd place or an even one.
-    filler: &'a str,
-    codings: Option<AcceptedCodings>,
+    pub(crate) filler: &'a str,
+    pub(crate) codings: Option<AcceptedCodings>,
 }
 
 impl Default for Pinned<'_> {
@@ -43,7 +43,7 @@ impl Default for Pinned<'_> {
 
 impl Pinned<'_> {
     /// Pins it, and returns when it was born.
-    fn pin(&self, fast_path: &FastPath) -> u64 {
+    pub(crate) fn pin(&self, fast_path: &FastPath) -> u64 {
         let born = monotonic().wrapping_sub(self.age * (SECOND / 1000));
         let age = "#".repeat(self.digits as usize);
         let fields = format!("Server: afpa-kernel\r\nX-Filler: {}\r\nAge: ", self.filler);

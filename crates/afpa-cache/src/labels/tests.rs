@@ -158,6 +158,8 @@ fn a_residency_is_told_of_uses_and_of_the_end_before_anything_else() {
     };
     let object = list("/a", cache.moment());
     assert!(told.take().is_empty(), "it ends by itself, and was not used");
+    cache.touch(&[(object.id(), 3)]);
+    assert!(told.take().is_empty(), "too seldom");
     cache.touch(&[(object.id(), 1)]);
     assert_eq!(told.take(), ["used /a"]);
     cache.offer_again(&[Key::new(0, b"/a")]);
@@ -168,6 +170,6 @@ fn a_residency_is_told_of_uses_and_of_the_end_before_anything_else() {
     assert_eq!(told.take(), ["dropped /a", "used /a"], "the one before was used");
     assert_eq!(cache.purge_labels(is("t\n")), 1);
     assert_eq!(told.take().first().map(String::as_str), Some("dropped /a"));
-    cache.touch(&[(next.id(), 1)]);
+    cache.touch(&[(next.id(), 9)]);
     assert!(!told.take().iter().any(|told| told.starts_with("used")));
 }

@@ -262,7 +262,9 @@ impl<H> Table<H> {
             self.counts.hits += u64::from(count);
             if let Some(entry) = self.objects.get_mut(&id) {
                 entry.hits += u64::from(count);
-                offer_used(self.residency.as_deref(), &entry.object);
+                if entry.hits >= WANTED {
+                    offer_used(self.residency.as_deref(), &entry.object);
+                }
             }
             self.room.touch(id, count);
         }
@@ -350,7 +352,8 @@ impl<H> Table<H> {
     ) {
         let (id, key) = (object.id(), object.key());
         let before = self.by_key.get(key).copied();
-        let is_wanted = before.and_then(|id| self.objects.get(&id)).is_some_and(|it| it.hits > 0);
+        let is_wanted =
+            before.and_then(|id| self.objects.get(&id)).is_some_and(|it| it.hits >= WANTED);
         if let Some(before) = before {
             self.retire(before, after);
         }
@@ -450,6 +453,9 @@ impl<H> Table<H> {
         paths.iter().for_each(|path| self.dependencies.remove(site, path, id));
     }
 }
+
+/// Uses from which on an object is offered: to pin one costs a residency as much as some uses of it save.
+const WANTED: u64 = 4;
 
 fn offer_used<H>(residency: Option<&dyn Residency<H>>, object: &Object<H>) {
     if let Some(residency) = residency.filter(|_| !object.is_dropped()) {

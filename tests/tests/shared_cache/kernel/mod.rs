@@ -31,12 +31,21 @@ impl Kernel {
         cache: &str,
         reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
     ) -> Option<Self> {
+        Self::of("", cache, reply)
+    }
+
+    /// With these lines of `[fast_path]`, too.
+    pub(crate) fn of(
+        fast_path: &str,
+        cache: &str,
+        reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+    ) -> Option<Self> {
         let lab = Lab::new()?;
         let origin = Origin::start_at(own_address(), reply);
         let (to, mut user) = (origin.to(), None);
         let proxy = lab.server(&Tree::new(), |launch| {
             let socket = Endpoint::Unix(launch.home().join("http.sock"));
-            launch.written(|listen| written(&[listen, &socket], &to, cache));
+            launch.written(|listen| written(fast_path, &[listen, &socket], &to, cache));
             user = Some(socket);
         });
         Some(Self { origin, proxy, user: user.expect("it was launched"), _lab: lab })
@@ -77,7 +86,7 @@ impl Kernel {
     pub(crate) fn reload(&self, cache: &str) {
         let before = self.proxy.log().matches("reloaded").count();
         let listen = Endpoint::Tcp(SocketAddr::new(Bed::SERVER_V4.into(), PORT));
-        let text = written(&[&listen, &self.user], &self.origin.to(), cache);
+        let text = written("", &[&listen, &self.user], &self.origin.to(), cache);
         let new = self.proxy.home().join("new.toml");
         fs::write(&new, text).expect("written");
         fs::rename(new, self.proxy.configuration()).expect("renamed");
@@ -90,11 +99,11 @@ pub(crate) fn get(target: &str, fields: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: test\r\n{fields}\r\n")
 }
 
-fn written(listen: &[&Endpoint], to: &str, cache: &str) -> String {
+fn written(fast_path: &str, listen: &[&Endpoint], to: &str, cache: &str) -> String {
     let listen: Vec<String> = listen.iter().map(|endpoint| format!("\"{endpoint}\"")).collect();
     let listen = listen.join(", ");
     format!(
-        "[fast_path]\nfirewall_interval = {FIREWALL_INTERVAL}\n\n[limits]\n\
+        "[fast_path]\nfirewall_interval = {FIREWALL_INTERVAL}\n{fast_path}\n[limits]\n\
          connections_per_client = 20000\n\n[shared_cache]\nlimit = \"64MiB\"\n\n[[site]]\n\
          listen = [{listen}]\nto = \"{to}\"\n\n[site.cache]\n{cache}\n"
     )

@@ -1,6 +1,6 @@
 //! Which requests the kernel answers, and with what: byte by byte what user mode says.
 
-use afpa_testkit::Client;
+use afpa_testkit::{Client, eventually};
 
 use super::{Kernel, get};
 use crate::origin::{Asked, Reply, ok};
@@ -52,8 +52,7 @@ fn same(kernel: &Kernel, client: &mut Client, user: &mut Client, request: &str) 
 fn the_kernel_says_what_user_mode_says() {
     let Some(kernel) = Kernel::before("", reply) else { return };
     let (mut client, mut user) = (kernel.proxy.connect(), kernel.user());
-    for target in
-        ["/plain", "/plain?a=1&b", "/p%20q", "/old", "/known", "/weak", "/empty", "/long", "/aged"]
+    for target in ["/plain?a=1&b", "/p%20q", "/old", "/known", "/weak", "/empty", "/long", "/aged"]
     {
         kernel.warm(&get(target, ""));
         for (fields, in_kernel) in [
@@ -79,8 +78,32 @@ fn the_kernel_says_what_user_mode_says() {
         assert_eq!(same(&kernel, &mut client, &mut user, &request), has_date, "{target}");
         assert_eq!(kernel.origin.count(target), 1, "{target}");
     }
-    let other = "GET /./plain HTTP/1.1\r\nHost: test\r\n\r\n";
+    let other = "GET /./known HTTP/1.1\r\nHost: test\r\n\r\n";
     assert!(!same(&kernel, &mut client, &mut user, other), "another spelling");
+}
+
+#[test]
+fn an_answer_that_closes_its_connection_is_the_same() {
+    if let Some(why) = afpa_bpf::FastPath::socketless_refusal() {
+        return afpa_testkit::aloud::say("SKIP", &why.to_string());
+    }
+    let Some(kernel) = Kernel::of("socketless = true\n", "", reply) else { return };
+    for request in [
+        get("/known", "Connection: close\r\n"),
+        get("/known", "Connection: close\r\nIf-None-Match: \"one\"\r\n"),
+        get("/long", "Connection: close\r\n"),
+        "GET /known HTTP/1.0\r\nHost: test\r\n\r\n".to_owned(),
+    ] {
+        kernel.warm(&request);
+        let in_kernel = || kernel.proxy.connect().exchange_bytes(&request);
+        eventually("both have been asked in one second", || {
+            let (first, other) = (in_kernel(), kernel.user().exchange_bytes(&request));
+            let is_same_second = first == in_kernel();
+            let (first, other) = (String::from_utf8_lossy(&first), String::from_utf8_lossy(&other));
+            assert!(!is_same_second || first == other, "{first}{other}");
+            is_same_second
+        });
+    }
 }
 
 #[test]
