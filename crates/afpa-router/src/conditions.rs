@@ -194,4 +194,16 @@ mod tests {
         assert!(Conditions { methods: Vec::new(), fields: vec![field.clone()] }.doubtful());
         assert!(!Conditions { methods: vec!["PUT".into()], fields: vec![field] }.doubtful());
     }
+
+    #[test]
+    fn a_subject_is_that_of_the_certificate_and_of_no_field() {
+        let (source, name) = (FieldSource::Subject, "Subject".to_owned());
+        let condition = FieldCondition { source, name, value: Pattern::new("CN=a,*") };
+        let claimed = [("Subject".to_owned(), "CN=a,O=b".to_owned())];
+        let holds = |subject| condition.holds(&(&claimed[..], subject));
+        assert!(holds(Some("CN=a,O=b")));
+        assert!(!holds(Some("CN=b,O=CN=a,")) && !holds(Some("")) && !holds(None));
+        assert!(!condition.holds(&&claimed[..]));
+        assert!(Conditions { methods: Vec::new(), fields: vec![condition] }.doubtful());
+    }
 }

@@ -1,5 +1,6 @@
 //! HTTP over TLS: clients of several makers, handshakes that go wrong, certificates that change.
 
+mod browsers;
 mod certificates;
 mod clients;
 mod content;

@@ -16,7 +16,7 @@ use afpa_tls::{
     Certificate, Certificates, ChallengeCertificates, ListenerTls, Profile, ServerSettings,
     ServerTls, TicketKeys,
 };
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 use super::tls_of_groups::TlsOfGroups;
 use super::tls_of_sites::SitesTls;
@@ -242,6 +242,12 @@ impl TlsState {
         let file = fs::File::options().append(true).create(true).mode(0o600).open(path);
         let file =
             file.with_context(|| format!("cannot write [tls] key_log {}", path.display()))?;
+        // It may have been there before, with other rights.
+        let about = file.metadata().with_context(|| path.display().to_string())?;
+        if about.is_file() && about.mode() & 0o077 != 0 {
+            let path = path.display();
+            bail!("others can read {path}, the [tls] key_log: chmod 600 {path}, or remove it");
+        }
         tracing::warn!(path = %path.display(), "the secrets of connections are written down");
         let log = SecretLog::new(Box::new(file));
         self.key_log = Some((path.to_owned(), log.clone()));

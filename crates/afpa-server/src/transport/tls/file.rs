@@ -93,17 +93,16 @@ fn records_of(length: usize) -> impl Iterator<Item = usize> {
 
 /// Reads from a file into the places of contents of records, of which all but the last are full.
 fn read_contents(file: &File, at: u64, room: &mut [u8], length: usize) -> io::Result<usize> {
-    let places = room.chunks_mut(HEAD + RECORD + TAIL).zip(records_of(length));
-    let mut places: [Option<IoSliceMut<'_>>; BURST / RECORD] = {
-        let mut places = places.filter_map(|(place, content)| {
-            place.get_mut(HEAD..HEAD + content).map(IoSliceMut::new)
-        });
-        std::array::from_fn(|_| places.next())
-    };
-    let [first, second] = &mut places;
-    match (first.take(), second.take()) {
-        (Some(first), Some(second)) => Ok(rustix::io::preadv(file, &mut [first, second], at)?),
-        (Some(mut first), None) => file.read_at(&mut first, at),
+    let mut places = room
+        .chunks_mut(HEAD + RECORD + TAIL)
+        .zip(records_of(length))
+        .filter_map(|(place, content)| place.get_mut(HEAD..HEAD + content));
+    match (places.next(), places.next()) {
+        (Some(first), Some(second)) => {
+            let mut both = [IoSliceMut::new(first), IoSliceMut::new(second)];
+            Ok(rustix::io::preadv(file, &mut both, at)?)
+        }
+        (Some(only), None) => file.read_at(only, at),
         _ => Ok(0),
     }
 }

@@ -1,3 +1,4 @@
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use afpa_config::{Machine, Overrides, Source, parse_text};
@@ -75,4 +76,21 @@ fn files_that_do_not_fit_change_nothing_until_they_do() {
     replace(&bed.place("key.pem"), &next);
     state.tick(&bed.config);
     assert_eq!(in_use(&state), ["new.test"]);
+}
+
+#[test]
+fn secrets_are_not_added_to_what_others_can_read() {
+    let mut bed = Bed::new("a.test");
+    let path = bed.place("secrets");
+    fs::write(&path, "").unwrap();
+    bed.config.tls.key_log = Some(path.clone());
+    let mut state = TlsState::default();
+    for (mode, right) in [(0o644, false), (0o640, false), (0o600, true)] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let prepared = state.prepare(&bed.config, Vec::new()).map(|_| ());
+        assert_eq!(prepared.is_ok(), right, "{mode:o}: {prepared:?}");
+        if let Err(error) = prepared {
+            assert!(error.to_string().contains("chmod 600"), "{error}");
+        }
+    }
 }
