@@ -108,7 +108,8 @@
 	X(96, PASS_CLIENT_RATE, "passed: request of a client that asks too often")    \
 	X(97, PASS_TOTAL_RATE, "passed: request while all clients together ask too often") \
 	X(98, SOCKETLESS_TRACKED, "without a socket: not for this client, its connections are tracked (conntrack)") \
-	X(99, SOCKETLESS_EARLY, "dropped: opens a connection without a socket, but its first segment was not seen")
+	X(99, SOCKETLESS_EARLY, "dropped: opens a connection without a socket, but its first segment was not seen") \
+	X(100, SOCKETLESS_TOO_MANY, "passed: of a client that has as many connections without a socket as it may have")
 
 #define X(number, name, text) AFPA_##name = number,
 enum afpa_reason { AFPA_REASONS(X) };
