@@ -114,6 +114,8 @@ static __always_inline enum afpa_reason may_answer_syn(struct __sk_buff *skb, st
 		return AFPA_PASS_NOT_FIRST;
 	if (!find_listener(s, NULL, 0, &listener))
 		return AFPA_PASS_NOT_LISTENING;
+	if (has_too_many(&s->key) && !is_syn_repeated(s, now))
+		return AFPA_SOCKETLESS_TOO_MANY;
 	reason = is_known(skb, work, s, now);
 	return reason == AFPA_ANSWERED ? may_begin(skb, s, true) : reason;
 }
@@ -262,12 +264,13 @@ __noinline int afpa_open_socketless(struct __sk_buff *skb, struct work *work, co
 		return TCX_NEXT;
 	afpa_client_way_recall(&own.key, &fresh->way, CLIENT_WAY_OF_COOKIE);
 	fresh->way_known = rtx_clock(now);
-	if (bpf_map_update_elem(&flows, &own.key, mine->fresh, BPF_NOEXIST)) {
+	if (has_too_many(&own.key) || bpf_map_update_elem(&flows, &own.key, mine->fresh, BPF_NOEXIST)) {
 		if (bpf_map_lookup_elem(&flows, &own.key))
 			return GO_ON; /* another processor has opened it just now */
-		count_at(own.place, AFPA_PASS_FLOWS_FULL);
+		count_at(own.place, has_too_many(&own.key) ? AFPA_SOCKETLESS_TOO_MANY : AFPA_PASS_FLOWS_FULL);
 		return own.length ? assign_unopened(skb, &own) : TCX_DROP;
 	}
+	afpa_count_client(&own.key, 1);
 	count_at(own.place, AFPA_FLOW_OPENED);
 	count_at(own.place, AFPA_SOCKETLESS_OPENED);
 	return own.length || own.flags & TCP_FIN ? GO_ON : TCX_DROP;

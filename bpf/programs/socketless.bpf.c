@@ -96,9 +96,11 @@ static __always_inline int assign_segment(struct __sk_buff *skb, struct work *wo
 	struct assignment a = { .cookie = r->cookie, .ts_now = r->ts_now, .rtt = r->rtt };
 	struct bpf_sock *found = find_socket(skb, s);
 	struct tcp_sock *tcp;
-	bool full = false;
+	bool full = false, again = work->turn.reason == AFPA_SOCKETLESS_TO_KERNEL_AGAIN;
 	int error = 0;
 
+	if (!again)
+		afpa_count_client(&s->key, -1); /* user mode counts it from now on */
 	if (!found) { /* nobody listens any more: the kernel resets the client */
 		flow_remove(&s->key);
 		return TCX_NEXT;
@@ -111,6 +113,7 @@ static __always_inline int assign_segment(struct __sk_buff *skb, struct work *wo
 	bpf_sk_release(found);
 	if (full || error == ASSIGN_LATER) {
 		reopen(flow);
+		afpa_count_client(&s->key, 1);
 		count_at(s->place, AFPA_SOCKETLESS_HELD);
 		return TCX_DROP;
 	}

@@ -46,6 +46,7 @@
 #define AFPA_HASH_PRIME 0x9e3779b97f4a7c15ULL /* of the path and header hashes */
 #define AFPA_SITES_COUNTED 1024   /* places where answers of sites are counted; a power of two */
 #define AFPA_WAYS 65536           /* connections whose SYN-ACK is remembered, and clients; a power of two */
+#define AFPA_CLIENTS_COUNTED 65536 /* clients whose connections without a socket are counted; a power of two */
 #define AFPA_ROUTES 8192         /* routes by prefix, where clients are answered that are not known */
 #define AFPA_NEXT_HOPS 256        /* next hops of these, from 1; a power of two */
 #define AFPA_COOKIE_SHIFT 34      /* a cookie's period is 2^34 ns, about 17 seconds: it is valid in this one and in the next */
@@ -105,7 +106,7 @@ struct afpa_shared {
 	__u32 bypass_time;              /* in units of `rtx_clock`: least time that these passes must span */
 	__u32 firewall_interval;      /* in units of `rtx_clock`: clients are answered for so long after they got through the kernel's own path; 0: for ever */
 	__u32 paused;                 /* not 0: nothing new is answered, whoever writes it and whatever became of user mode */
-	__u32 reserved;
+	__u32 client_connections;     /* as many connections without a socket a client may have; 0: any number, and nobody counts */
 	__u64 not_first;              /* bit set: on the interfaces with this index, modulo 64, another program stands before ours */
 	struct afpa_date dates[AFPA_DATES];
 	__u64 ports[65536 / 64];      /* bit set: a listener has, or flows still have, this local port */

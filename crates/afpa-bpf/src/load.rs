@@ -85,6 +85,7 @@ pub struct FastPath {
     pub(crate) police_prefixes: MapHandle,
     pub(crate) police_in_force: Mutex<InForce>,
     pub(crate) police_classes: MapHandle,
+    pub(crate) client_connections: MapHandle,
     pub(crate) routes: MapHandle,
     pub(crate) routes_in_force: Mutex<RoutesInForce>,
     pub(crate) police_listeners: MapHandle,
@@ -194,6 +195,7 @@ impl FastPath {
             police_prefixes: map("police_prefixes")?,
             police_in_force: Mutex::default(),
             police_classes: map("police_classes")?,
+            client_connections: map("client_connections")?,
             routes: map("routes")?,
             routes_in_force: Mutex::default(),
             police_listeners: map("police_listeners")?,
@@ -257,6 +259,7 @@ impl FastPath {
         let bypass_time = self.settings.bypass_time.as_nanos() >> TICK_SHIFT;
         self.region.bypass_time().store(bypass_time as u32, Ordering::Relaxed);
         self.set_firewall_interval(self.settings.firewall_interval);
+        self.set_client_connections(self.settings.client_connections);
         self.region.checked_mask().store(header_blocks - 1, Ordering::Relaxed);
         self.drain(); // until somebody looks at TCP here
         Ok(())

@@ -98,6 +98,11 @@ impl Region {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).bypass_time) }
     }
 
+    pub(crate) fn client_connections(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).client_connections) }
+    }
+
     pub(crate) fn next_hops(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).next_hops) }

@@ -64,6 +64,9 @@ pub struct Settings {
     pub socketless: bool,
     /// Whose connections may begin so.
     pub admission: Admission,
+    /// Connections without a socket that one client may have (IPv6: one /64); 0: any number. Further ones are the
+    /// kernel's from the beginning.
+    pub client_connections: u32,
     /// A connection without a socket that nothing was heard of for so long is closed, as an idle server would.
     pub socketless_idle: Duration,
     /// A folder on a BPF file system that keeps programs and connections when this process ends:
@@ -101,6 +104,7 @@ impl Default for Settings {
             firewall_interval: FIREWALL_INTERVAL,
             socketless: false,
             admission: Admission::Recent,
+            client_connections: 0,
             socketless_idle: Duration::from_secs(60),
             keep_in: None,
             sizes_as_kept: false,

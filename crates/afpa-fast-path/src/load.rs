@@ -200,11 +200,15 @@ pub(crate) fn log_every(settings: &FastPathSettings) -> u32 {
 
 /// What the engine asks before it closes a connection that seems to be idle.
 pub(crate) fn kernel_activity(fast_path: &Arc<FastPath>) -> KernelActivity {
-    let fast_path = Arc::clone(fast_path);
-    KernelActivity::new(move |client, server| {
+    let (of_client, fast_path) = (Arc::clone(fast_path), Arc::clone(fast_path));
+    let activity = KernelActivity::new(move |client, server| {
         // If the table cannot be read, nothing is known of the connection.
         fast_path.since_answer(&FlowKey::new(client, server)).ok().flatten()
-    })
+    });
+    match of_client.may_close() {
+        true => activity.with_connections(move |client| of_client.connections_of(client) as usize),
+        false => activity,
+    }
 }
 
 /// Looks at the host.
@@ -319,6 +323,7 @@ fn program_settings(settings: &FastPathSettings, keep_in: Option<PathBuf>) -> Se
         firewall_interval: settings.firewall_interval,
         socketless: settings.socketless,
         admission: settings.admission,
+        client_connections: settings.connections_per_client,
         socketless_idle: settings.idle,
         keep_in,
         ..Settings::default()

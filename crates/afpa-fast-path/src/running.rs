@@ -197,6 +197,7 @@ impl RunningFastPath {
         core.fast_path.set_log_every(log_every(settings));
         core.fast_path.set_bypass_after(settings.bypass_after as u32); // at most 60,000
         core.fast_path.set_firewall_interval(settings.firewall_interval);
+        core.fast_path.set_client_connections(settings.connections_per_client);
         core.logged.store(settings.log_every != 0, Ordering::Relaxed);
         if sink.is_some() {
             *core.next_sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;

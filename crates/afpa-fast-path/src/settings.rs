@@ -31,6 +31,8 @@ pub struct FastPathSettings {
     pub firewall_interval: Duration,
     /// Whether connections of known clients begin without a socket.
     pub socketless: bool,
+    /// Connections that one client may have, those without a socket among them.
+    pub connections_per_client: u32,
     /// Whose connections may begin so.
     pub admission: Admission,
     /// The server's patience with idle connections, for those without a socket.
@@ -123,6 +125,7 @@ pub(crate) fn sample(sites: Vec<KernelSite>) -> FastPathSettings {
         bypass_after: 64,
         firewall_interval: Duration::from_secs(1),
         socketless: false,
+        connections_per_client: 0,
         admission: Admission::Recent,
         idle: Duration::from_secs(60),
         log_every: 1,

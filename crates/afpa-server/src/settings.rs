@@ -1,10 +1,11 @@
 //! Settings of the engine.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use afpa_framework::Client;
 use afpa_police::Police;
 
 use crate::io::Io;
@@ -58,8 +59,13 @@ pub struct Settings {
 /// Tells when the kernel's fast path last answered on a connection. User mode does not see these requests, so
 /// a connection that seems idle may be busy.
 #[derive(Clone)]
-pub struct KernelActivity(Arc<Since>);
+pub struct KernelActivity {
+    since: Arc<Since>,
+    connections: Option<Arc<Connections>>,
+}
 
+/// How many connections of a client the kernel has that user mode does not see.
+type Connections = dyn Fn(IpAddr) -> usize + Send + Sync;
 type Since = dyn Fn(SocketAddr, SocketAddr) -> Option<Duration> + Send + Sync;
 
 impl KernelActivity {
@@ -68,11 +74,28 @@ impl KernelActivity {
     pub fn new(
         since: impl Fn(SocketAddr, SocketAddr) -> Option<Duration> + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(since))
+        Self { since: Arc::new(since), connections: None }
+    }
+
+    /// `connections` tells how many connections of a client there are that user mode does not see, but that count
+    /// against its limit. It is asked for each connection that is accepted, and must not block.
+    #[must_use]
+    pub fn with_connections(
+        self,
+        connections: impl Fn(IpAddr) -> usize + Send + Sync + 'static,
+    ) -> Self {
+        Self { connections: Some(Arc::new(connections)), ..self }
+    }
+
+    pub(crate) fn connections(&self, client: Client) -> usize {
+        match (&self.connections, client) {
+            (Some(connections), Client::Ip(client)) => connections(client),
+            _ => 0,
+        }
     }
 
     pub(crate) fn since(&self, client: SocketAddr, server: SocketAddr) -> Option<Duration> {
-        (self.0)(client, server)
+        (self.since)(client, server)
     }
 }
 
@@ -84,7 +107,7 @@ impl fmt::Debug for KernelActivity {
 
 impl PartialEq for KernelActivity {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.since, &other.since)
     }
 }
 

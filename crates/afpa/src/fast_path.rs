@@ -25,6 +25,8 @@ pub(crate) fn settings(config: &Config) -> FastPathSettings {
         bypass_after: wanted.bypass_after,
         firewall_interval: wanted.firewall_interval,
         socketless: wanted.socketless,
+        connections_per_client: u32::try_from(config.limits.connections_per_client)
+            .unwrap_or(u32::MAX),
         admission: match wanted.admission {
             Wanted::Recent => Admission::Recent,
             Wanted::Everyone => Admission::Everyone,

@@ -21,6 +21,7 @@ macro_rules! lab {
 }
 
 mod answers;
+mod clients;
 mod doctor;
 mod fields;
 mod health;

@@ -12,18 +12,18 @@ use serde_json::Value;
 use crate::answers::{all_answers, corpus, requests};
 
 /// Counts of the programs, by the text of their reasons.
-fn count(attached: &Attached, reason: &str) -> u64 {
+pub(crate) fn count(attached: &Attached, reason: &str) -> u64 {
     let statistics = attached.statistics().expect("it runs");
     let reasons = statistics["reasons"].as_object().expect("counts").clone();
     let found = reasons.into_iter().find(|(text, _)| text == reason);
     found.and_then(|(_, count)| Value::as_u64(&count)).unwrap_or_else(|| panic!("no {reason}"))
 }
 
-const SYN: &str = "without a socket: SYN answered with a cookie";
+pub(crate) const SYN: &str = "without a socket: SYN answered with a cookie";
 const ASSIGNED: &str = "without a socket: assigned to the kernel's TCP";
 
 /// What is attached so, or None: this kernel cannot, and SKIP was said.
-fn attach(lab: &Lab) -> Option<Attached> {
+pub(crate) fn attach(lab: &Lab) -> Option<Attached> {
     if let Some(why) = afpa_bpf::FastPath::socketless_refusal() {
         afpa_testkit::aloud::say("SKIP", &why.to_string());
         return None;
@@ -66,7 +66,7 @@ fn apache_says_the_same_with_and_without_sockets() {
 }
 
 /// Programs that people use, on the client's side: they must not notice.
-fn run(lab: &Lab, program: &str, arguments: &[&str]) -> Option<String> {
+pub(crate) fn run(lab: &Lab, program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = lab.bed().client().command("timeout");
     command.args(["60", program]).args(arguments).stdin(Stdio::null());
     let out = command.output().expect("timeout is there");

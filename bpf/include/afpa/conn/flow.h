@@ -19,6 +19,7 @@
 #ifndef AFPA_CONN_FLOW_H
 #define AFPA_CONN_FLOW_H
 
+#include <afpa/conn/client_count.h>
 #include <afpa/clock.h>
 #include <afpa/conn/way.h>
 #include <afpa/net/segment.h>
@@ -209,12 +210,19 @@ __noinline int afpa_transfer_remove(const struct afpa_flow_key *key)
 __noinline int afpa_flow_remove(const struct afpa_flow_key *key)
 {
 	struct afpa_flow_key own;
+	struct afpa_flow *flow;
+	bool counted;
 
 	if (!key)
 		return 0;
 	own = *key;
-	if (bpf_map_delete_elem(&flows, &own) == 0)
+	flow = bpf_map_lookup_elem(&flows, &own);
+	counted = flow && flow->socketless && flow->socketless != AFPA_SOCKETLESS_ASSIGNED;
+	if (bpf_map_delete_elem(&flows, &own) == 0) {
 		count(AFPA_FLOW_CLOSED);
+		if (counted)
+			afpa_count_client(&own, -1);
+	}
 	remove_transfer(&own);
 	return 0;
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod admission;
 pub(crate) mod admit;
+pub(crate) mod client_count;
 pub(crate) mod events;
 pub(crate) mod flows;
 pub(crate) mod header_blocks;

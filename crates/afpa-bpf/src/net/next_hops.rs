@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use afpa_abi::{NEXT_HOPS, ROUTES};
 use afpa_police::Prefix;
 
-use crate::net::rtnetlink::{attributes, dump, word};
+use crate::net::rtnetlink::{attributes, dump, dump_while, word};
 
 /// Prefixes, and the numbers of their gateways; 0: none that is sure.
 pub(crate) type NextHops = BTreeMap<Prefix, u32>;
@@ -49,10 +49,12 @@ pub(crate) fn of_this_namespace() -> io::Result<Option<NextHops>> {
             list.distrust(message.first().copied());
         }
     })?;
-    dump(GET_ROUTE, &[0; INFO], |kind, message| {
+    // There may be a million routes, and a beat waits for this.
+    dump_while(GET_ROUTE, &[0; INFO], |kind, message| {
         if kind == NEW_ROUTE {
             list.add(message);
         }
+        list.routes.len() <= ROUTES
     })?;
     Ok(list.finish())
 }

@@ -9,6 +9,19 @@ use nix::sys::socket::{
 
 /// Asks for a list, and shows each of its messages: type and content.
 pub(crate) fn dump(what: u16, content: &[u8], mut visit: impl FnMut(u16, &[u8])) -> io::Result<()> {
+    dump_while(what, content, |kind, message| {
+        visit(kind, message);
+        true
+    })
+}
+
+/// The same, until `visit` wants no more.
+pub(crate) fn dump_while(
+    what: u16,
+    content: &[u8],
+    mut visit: impl FnMut(u16, &[u8]) -> bool,
+) -> io::Result<()> {
+    let mut wanted = true;
     let flags = SockFlag::SOCK_CLOEXEC;
     let route = SockProtocol::NetlinkRoute;
     let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, route)?;
@@ -16,7 +29,8 @@ pub(crate) fn dump(what: u16, content: &[u8], mut visit: impl FnMut(u16, &[u8]))
     let mut buffer = vec![0; 65536]; // the kernel's own largest part of a list is half of that
     loop {
         let length = recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
-        if read(buffer.get(..length).unwrap_or_default(), &mut visit)? {
+        let mut show = |kind: u16, message: &[u8]| wanted = wanted && visit(kind, message);
+        if read(buffer.get(..length).unwrap_or_default(), &mut show)? || !wanted {
             return Ok(());
         }
     }

@@ -5,6 +5,8 @@ mod anew;
 mod assigning;
 mod bad_path;
 mod closing;
+mod cores;
+mod count;
 mod lists;
 mod loss;
 mod opening;

@@ -178,7 +178,9 @@ fn admit<M: Module, T: Transport + 'static>(
     let (total, per_client, let_in) = {
         let settings = worker.settings.borrow();
         let let_in = is_let_in(worker, &settings.police, &from);
-        (settings.connections, settings.connections_per_client, let_in)
+        let unseen =
+            settings.kernel_activity.as_ref().map_or(0, |kernel| kernel.connections(from.client));
+        (settings.connections, settings.connections_per_client.saturating_sub(unseen), let_in)
     };
     if !let_in {
         // Without a word, as the kernel's programs do it with a SYN.

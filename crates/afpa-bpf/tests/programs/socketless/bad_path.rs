@@ -15,11 +15,11 @@ const LONG: usize = 300_000;
 
 /// What became of the connections.
 #[derive(Debug, Default)]
-struct Tally {
+pub(super) struct Tally {
     connections: u32,
-    hits: u32,
-    misses: u32,
-    reset: u32,
+    pub(super) hits: u32,
+    pub(super) misses: u32,
+    pub(super) reset: u32,
     /// In milliseconds.
     times: Vec<u128>,
 }
@@ -96,7 +96,7 @@ fn is_right(path: &str, by_kernel: bool, body: &[u8]) {
 }
 
 /// Connections one after the other, for so long.
-fn traffic(bench: &Bench, seed: u64, time: Duration) -> Tally {
+pub(super) fn traffic(bench: &Bench, seed: u64, time: Duration) -> Tally {
     let (mut tally, mut chance, begin) = (Tally::default(), Chance(seed), Instant::now());
     let server: SocketAddr = SocketAddr::new(SERVER_V4.parse().expect("an address"), PORT);
     'connections: while begin.elapsed() < time {

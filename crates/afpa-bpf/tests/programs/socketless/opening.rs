@@ -1,9 +1,11 @@
 //! Opening: which SYNs are answered, what their cookies are worth, and that they make no flows.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::support::inside;
 use crate::support::socketless::{Bench, SOON, data, learn, listen, listen_by, resets, syn_ack};
+use crate::support::{PORT, SERVER_V4, inside};
 use afpa_bpf::{Reason, Settings};
 use afpa_testkit::Random;
 use afpa_testkit::packet::{ACK, CWR, ECE, FIN, RST, SYN, Segment, SynOptions};
@@ -358,4 +360,29 @@ fn a_listener_that_is_not_served_is_left_alone() {
     client.connect();
     assert_eq!(bench.count(Reason::SocketlessSyn), 0);
     assert!(bench.count(Reason::SocketlessUnfit) >= 1, "{:?}", bench.counts());
+}
+
+/// Where SYNs overflow the kernel's queue, its SYN-ACKs are cookies as well, and one in a hundred looks like one of ours whose
+/// connection began with another number.
+#[test]
+fn cookies_of_the_kernels_own_are_not_taken_for_ours() {
+    let Some(bench) = Bench::new() else { return };
+    let always = ["-qw", "net.ipv4.tcp_syncookies=2"];
+    let set = bench.world.server().command("sysctl").args(always).status().expect("sysctl");
+    assert!(set.success());
+    bench.open().reset();
+    bench.fast_path.drain(); // from now on all SYNs are the kernel's; our cookies are still valid
+    let server = std::net::SocketAddr::new(SERVER_V4.parse().expect("an address"), PORT);
+    inside(bench.world.bed.client(), || {
+        for turn in 0..1500 {
+            bench.fast_path.beat();
+            let mut stream = TcpStream::connect(server).expect("connected");
+            stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time-out");
+            let request = b"GET /user.html HTTP/1.1\r\nHost: server\r\n\r\n";
+            stream.write_all(request).expect("asked");
+            let read = stream.read(&mut [0; 1024]);
+            assert!(read.is_ok_and(|read| read > 0), "{turn}: {:?}", bench.counts());
+        }
+    });
+    assert_eq!(bench.count(Reason::SocketlessEarly), 0, "{:?}", bench.counts());
 }
