@@ -242,10 +242,7 @@ fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Found<'s
     let streams = is_plain && !conditions.iter().any(|field| request.has(*field));
     // The condition of a client is not taken from it where nothing is stored, so its answer is its own.
     let is_for_all = streams || stored.is_some();
-    // A certificate that servers are told of is a credential like others.
-    let shows_subject = asked.secure && asked.exchange.request.client_subject.is_some();
-    let authorised = survey.authorised || shows_subject;
-    let requested = Requested { control: survey.control, authorised };
+    let requested = Requested { control: survey.control, authorised: survey.authorised };
     let what = What::Fetch(Fetching {
         primary,
         labels: vec![key::public_label(&cache.policy, request)],
