@@ -170,6 +170,24 @@ impl<H> Cache<H> {
         keys.iter().map(|key| table.hits(key)).collect()
     }
 
+    /// The objects for which `weigh`, given an object and its reported hits, says most: at most `most`, the heaviest first,
+    /// none of weight 0. It takes the lock often, each time for a short while.
+    pub fn heaviest(&self, most: usize, weigh: impl Fn(&Object<H>, u64) -> u64) -> Vec<Used<H>> {
+        let ids = self.table().ids();
+        let mut heaviest: Vec<Used<H>> = Vec::new();
+        for ids in ids.chunks(AT_ONCE) {
+            let used = self.table().used(ids).into_iter();
+            let used = used.map(|(object, hits)| {
+                let weight = weigh(&object, hits);
+                Used { object, hits, weight }
+            });
+            heaviest.extend(used.filter(|used| used.weight > 0));
+            heaviest.sort_by_key(|used| std::cmp::Reverse(used.weight));
+            heaviest.truncate(most);
+        }
+        heaviest
+    }
+
     pub(crate) fn forget_view(&self, slot: usize) {
         self.table().forget_view(slot);
     }
@@ -283,7 +301,18 @@ impl<H> fmt::Debug for Cache<H> {
     }
 }
 
-/// Purged objects that are taken out with the lock held.
+/// An object, and how much it was used.
+#[derive(Debug)]
+pub struct Used<H> {
+    /// The object.
+    pub object: Arc<Object<H>>,
+    /// Its reported hits.
+    pub hits: u64,
+    /// As it was weighed.
+    pub weight: u64,
+}
+
+/// Objects that are looked at, or taken out behind a purge, with the lock held.
 const AT_ONCE: usize = 512;
 
 /// How often `reserve` ejects within its wait.

@@ -46,7 +46,7 @@ pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};
 pub use settings::{Charset, Compression, DocRootSettings, FileHint, FilterRule};
 pub use shared::look_up::SiteCache;
 pub use shared::{
-    CachePolicy, KernelCopy, KernelPlace, KernelRules, Mode, Purge, QueryRule, Responses,
+    CachePolicy, KernelCopy, KernelPlace, KernelRules, Mode, Purge, QueryRule, Responses, Saver,
     SharedStats, StoredResponse,
 };
 pub use site::{ClientDemand, Site};

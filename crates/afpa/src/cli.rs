@@ -148,6 +148,9 @@ pub struct Stats {
     /// Print the numbers as JSON
     #[arg(long)]
     pub json: bool,
+    /// Instead of all numbers, the kept answers of servers that have saved most time
+    #[arg(long, value_name = "COUNT", num_args = 0..=1, default_missing_value = "20")]
+    pub top: Option<u32>,
     /// Which afpa to ask, and how.
     #[command(flatten)]
     pub target: Target,
@@ -294,6 +297,7 @@ const STATS_EXAMPLES: &str = "\
 Examples:
   afpa stats
   watch -n 1 afpa stats
+  afpa stats --top
   afpa stats --json | jq .cache";
 
 const PURGE_EXAMPLES: &str = "\

@@ -241,3 +241,32 @@ fn what_is_kept_outlives_a_reload() {
     assert_eq!(proxy.get("/").text(), "answer 1");
     assert_eq!(origin.count("/"), 1);
 }
+
+#[test]
+fn the_answers_that_save_most_are_listed_first() {
+    let origin = Origin::start(|asked: &Asked| {
+        if asked.target.starts_with("/slow") {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        ok("Cache-Control: max-age=600\r\n", "answer")
+    });
+    let proxy = origin.proxy("");
+    for (target, times) in [("/quick", 5), ("/slow%20one?a", 3), ("/never-again", 1)] {
+        (0..times).for_each(|_| assert_eq!(proxy.get(target).text(), "answer"));
+    }
+    let top = || -> serde_json::Value {
+        let output = proxy.command(&["stats", "--top", "2", "--json"]);
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    eventually_within(SOON, "uses are reported", || {
+        let top = top();
+        let hits: Vec<_> =
+            (0..3).map(|at| top["answers_of_servers"][at]["hits"].as_u64()).collect();
+        hits == [Some(2), Some(4), None]
+    });
+    let first = &top()["answers_of_servers"][0];
+    assert_eq!(first["url"], "http://test/slow%20one?a");
+    assert!(first["saved_us"].as_u64().is_some_and(|saved| saved >= 400_000), "{first}");
+    let table = proxy.command(&["stats", "--top"]);
+    assert!(String::from_utf8_lossy(&table.stdout).contains("/quick"), "{table:?}");
+}

@@ -276,6 +276,16 @@ impl<H> Table<H> {
         entry.map_or(0, |entry| entry.hits)
     }
 
+    pub(crate) fn ids(&self) -> Vec<ObjectId> {
+        self.objects.keys().copied().collect()
+    }
+
+    /// Objects that are still there, with their hits.
+    pub(crate) fn used(&self, ids: &[ObjectId]) -> Vec<(Arc<Object<H>>, u64)> {
+        let entries = ids.iter().filter_map(|id| self.objects.get(id));
+        entries.map(|entry| (Arc::clone(&entry.object), entry.hits)).collect()
+    }
+
     pub(crate) fn add_view(&mut self, mailbox: Arc<Mailbox>) -> usize {
         self.views.add(mailbox)
     }

@@ -80,6 +80,21 @@ pub(crate) fn parts(primary: &[u8]) -> Option<Parts<'_>> {
     Some(Parts { scope: u32::from_le_bytes(*scope), host, query, path })
 }
 
+/// The URL of a primary key, for people.
+pub(crate) fn url(primary: &[u8]) -> Option<String> {
+    let (&scheme, rest) = primary.get(size_of::<u32>()..)?.split_first()?;
+    let (host, rest) = cut(rest)?;
+    let (query, rest) = cut(rest)?;
+    let (_, path) = cut(rest)?;
+    let scheme = if usize::from(scheme) == "https".len() { "https" } else { "http" };
+    let host = host.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let mut url = format!("{scheme}://").into_bytes();
+    url.extend_from_slice(host);
+    target::encode(path, &mut url);
+    url.extend_from_slice(query);
+    Some(String::from_utf8_lossy(&url).into_owned())
+}
+
 /// Both sides of the first zero byte.
 fn cut(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = bytes.iter().position(|&byte| byte == 0)?;

@@ -10,6 +10,7 @@
 //! | *derive remote response*: ask a server once for all who wait | [`run`], over [`fetch`] |
 //! | judge and keep what the server sends | [`tap`] |
 //! | what is kept | [`stored`] |
+//! | which answers save most | [`top`] |
 //! | what the kernel may answer with | [`kernel`] |
 //!
 //! The semantics are those of [`afpa_http::caching`], the objects and their limits those of [`afpa_cache`].
@@ -32,6 +33,7 @@ mod responses;
 pub(crate) mod run;
 mod stored;
 mod tap;
+mod top;
 
 pub use kernel::{KernelCopy, KernelPlace, KernelRules};
 pub(crate) use key::KeyRoom;
@@ -40,3 +42,4 @@ pub(crate) use look_up::{Found, Plan};
 pub use policy::{CachePolicy, Mode, QueryRule};
 pub use responses::{Responses, SharedStats};
 pub use stored::StoredResponse;
+pub use top::Saver;

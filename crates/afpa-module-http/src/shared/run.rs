@@ -276,7 +276,7 @@ impl Round<'_> {
             why: *why,
             stored: stored.clone(),
             validates,
-            asked_unix: now.unix(),
+            asked: now,
             fetch: Arc::clone(fetch),
             keeps: Rc::new(Cell::new(keeps)),
             came: RefCell::default(),

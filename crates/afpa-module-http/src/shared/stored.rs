@@ -64,6 +64,8 @@ pub(crate) struct Response {
 pub(crate) struct Draft {
     pub(crate) facts: ResponseFacts,
     pub(crate) arrival: Arrival,
+    /// Microseconds until the server's answer had begun.
+    pub(crate) took_us: u64,
     pub(crate) life: Life,
     pub(crate) grace: u64,
     /// Status line and fields, without Age, Content-Length and the empty line.
@@ -179,7 +181,7 @@ impl Response {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances<'a> {
     pub(crate) policy: &'a CachePolicy,
-    pub(crate) asked_unix: u64,
+    pub(crate) asked: Now,
     pub(crate) now: Now,
     pub(crate) announced: Option<u64>,
     /// Without its port.
@@ -204,9 +206,9 @@ impl Draft {
     where
         F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
     {
-        let Circumstances { policy, asked_unix, now, announced, host } = about;
+        let Circumstances { policy, asked, now, announced, host } = about;
         let mut facts = ResponseFacts::of(status, lines.clone(), &policy.targets);
-        let arrival = Arrival::of(&facts, asked_unix, now.unix(), now.steady_ms() / 1000);
+        let arrival = Arrival::of(&facts, asked.unix(), now.unix(), now.steady_ms() / 1000);
         let of = |wanted: &'static str| {
             let lines = lines.clone().filter(move |(name, _)| is(name, wanted));
             lines.map(|(_, value)| value)
@@ -242,6 +244,7 @@ impl Draft {
         let content_type = of("content-type").next();
         let content_type = content_type.map(|value| String::from_utf8_lossy(value).into());
         Some(Draft {
+            took_us: now.steady_us.saturating_sub(asked.steady_us),
             life: policy.life(&facts, now.unix()),
             grace: policy.grace,
             head: head.finish(),
@@ -281,7 +284,9 @@ impl Draft {
         for (name, value) in new.clone() {
             all.push((name, value));
         }
-        Draft::new(status_line, self.facts.status, all.iter().copied(), about)
+        let draft = Draft::new(status_line, self.facts.status, all.iter().copied(), about)?;
+        // What it saves is the time of a whole answer, not that of a 304.
+        Some(Draft { took_us: self.took_us, ..draft })
     }
 
     /// Whether the validator of a 304 is that of this response (RFC 9111 section 4.3.4).

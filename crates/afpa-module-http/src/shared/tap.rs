@@ -40,7 +40,7 @@ pub(super) struct Asking {
     pub(super) stored: Option<Arc<Object<StoredResponse>>>,
     /// The question is whether it is current.
     pub(super) validates: bool,
-    pub(super) asked_unix: u64,
+    pub(super) asked: Now,
     pub(super) fetch: Arc<Fetch>,
     /// Whether the exchange goes on without its client.
     pub(super) keeps: Rc<Cell<bool>>,
@@ -93,9 +93,9 @@ impl Asking {
     }
 
     fn circumstances(&self, now: Now, announced: Option<u64>) -> Circumstances<'_> {
-        let (policy, asked_unix) = (&*self.policy, self.asked_unix);
+        let (policy, asked) = (&*self.policy, self.asked);
         let host = self.labels.first().map(|label| host_of(label)).unwrap_or_default();
-        Circumstances { policy, asked_unix, now, announced, host }
+        Circumstances { policy, asked, now, announced, host }
     }
 
     /// What is stored, as an object and as a response.

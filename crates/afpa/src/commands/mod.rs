@@ -48,7 +48,10 @@ pub fn check(options: &Check) -> anyhow::Result<()> {
 /// When there is no process to ask, or it does not answer.
 pub fn stats(options: &Stats) -> anyhow::Result<()> {
     let socket = control::find(&target(&options.target))?;
-    let answer = socket.get("/stats")?;
+    let answer = match options.top {
+        Some(most) => socket.get(&format!("/top?most={most}"))?,
+        None => socket.get("/stats")?,
+    };
     if options.json {
         return print(&format!("{}\n", answer.trim_end()));
     }

@@ -68,6 +68,7 @@ impl Admin {
             (Method::Get | Method::Head, b"/metrics") => self.metrics(),
             (Method::Get | Method::Head, b"/health") => Answer::text(Status::OK, "ok\n"),
             (Method::Get | Method::Head, b"/stats") => self.stats(),
+            (Method::Get | Method::Head, b"/top") if trusted => self.top(request.target.query()),
             (Method::Post, b"/purge") if trusted => self.purge(request.target.query()),
             (Method::Post, b"/drain") if trusted => self.order(request.target.query(), true),
             (Method::Post, b"/ready") if trusted => self.order(request.target.query(), false),
@@ -79,8 +80,8 @@ impl Admin {
             (Method::Get | Method::Head, b"/") => Answer::text(Status::OK, INDEX),
             (
                 _,
-                b"/metrics" | b"/health" | b"/stats" | b"/purge" | b"/drain" | b"/ready" | b"/"
-                | b"/deny" | b"/deny/add" | b"/deny/del",
+                b"/metrics" | b"/health" | b"/stats" | b"/top" | b"/purge" | b"/drain" | b"/ready"
+                | b"/" | b"/deny" | b"/deny/add" | b"/deny/del",
             ) => Answer::error(Status::METHOD_NOT_ALLOWED),
             _ => Answer::error(Status::NOT_FOUND),
         }
@@ -97,6 +98,14 @@ impl Admin {
     fn stats(&self) -> Answer {
         let body = self.observed.to_json().to_string().into_bytes();
         Answer { status: Status::OK, content_type: "application/json", body }
+    }
+
+    /// `most=COUNT`: the kept answers of servers that save most.
+    fn top(&self, query: Option<&[u8]>) -> Answer {
+        let most = query.and_then(|query| query.strip_prefix(b"most="));
+        let most = most.and_then(|digits| str::from_utf8(digits).ok()?.parse().ok());
+        let body = self.observed.top_json(most.unwrap_or(TOP).min(MOST_TOP)).to_string();
+        Answer { status: Status::OK, content_type: "application/json", body: body.into_bytes() }
     }
 
     /// `path=VALUE`, and optionally `host=NAME`: the path and host of the URL as the user typed them,
@@ -226,6 +235,10 @@ fn parameter(query: Option<&[u8]>, name: &[u8]) -> Option<String> {
     let value = all.find_map(|one| one.strip_prefix(name)).and_then(unescape)?;
     String::from_utf8(value).ok()
 }
+
+/// Answers that are listed unless the request says how many, and at most.
+const TOP: usize = 20;
+const MOST_TOP: usize = 10_000;
 
 const INDEX: &str = "GET /health  GET /metrics  GET /stats\n";
 

@@ -8,8 +8,8 @@ fn draft() -> Arc<Draft> {
     let lines = [(&b"Cache-Control"[..], &b"max-age=60"[..])];
     let now = Now { unix_us: 1_700_000_000_000_000, steady_us: 5_000_000 };
     let policy = CachePolicy::default();
-    let (asked_unix, host) = (now.unix(), &b"host"[..]);
-    let about = Circumstances { policy: &policy, asked_unix, now, announced: None, host };
+    let host = &b"host"[..];
+    let about = Circumstances { policy: &policy, asked: now, now, announced: None, host };
     let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines.into_iter(), about);
     Arc::new(draft.expect("no star"))
 }

@@ -56,8 +56,8 @@ impl Rig {
             let SiteCache { responses, policy, scope } = &self.cache;
             let lines = [("Cache-Control", "max-age=60"), line];
             let lines = lines.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-            let (asked_unix, host) = (NOW.unix(), &b"test"[..]);
-            let about = Circumstances { policy, asked_unix, now: NOW, announced: None, host };
+            let host = &b"test"[..];
+            let about = Circumstances { policy, asked: NOW, now: NOW, announced: None, host };
             let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines.into_iter(), about);
             let draft = Arc::new(draft.expect("no star"));
             let (mut primary, place) =
