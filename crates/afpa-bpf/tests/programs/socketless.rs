@@ -7,6 +7,7 @@ mod bad_path;
 mod closing;
 mod cores;
 mod count;
+mod flood;
 mod lists;
 mod loss;
 mod opening;

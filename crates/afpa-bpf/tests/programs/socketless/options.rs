@@ -277,3 +277,36 @@ fn timestamps_go_on_across_the_assignment() {
     let step = client.ts_recent.wrapping_sub(begin);
     assert!((90..2000).contains(&step), "{step}");
 }
+
+/// A cookie has no room for ECN: a SYN that asks for it (RFC 3168, 6.1.1) is answered without, by which both sides do
+/// without. What the kernel answers itself has it.
+#[test]
+fn ecn_is_not_agreed_on() {
+    let Some(bench) = Bench::new() else { return };
+    let bed = &bench.world.bed;
+    for side in [bed.server(), bed.client()] {
+        let on = ["-qw", "net.ipv4.tcp_ecn=1"];
+        assert!(side.command("sysctl").args(on).status().expect("sysctl").success());
+    }
+    let has_ecn = |client: &afpa_testkit::Client| {
+        let port = client.tcp().local_addr().expect("an address").port();
+        [(bed.server(), "dport"), (bed.client(), "sport")].map(|(side, end)| {
+            let text = ss(side, &["-Htino", "state", "established", &format!("{end} = :{port}")]);
+            text.split_whitespace().any(|word| word == "ecn")
+        })
+    };
+    for address in [SERVER_V4, SERVER_V6] {
+        let mut client = bench.open_real(address);
+        assert!(client.get("/kernel.html").is_from_kernel());
+        for _ in 0..2 {
+            let body = client.get("/large.bin").body;
+            assert!(body.len() == 3_000_000 && body.iter().all(|byte| *byte == b'z'));
+        }
+        assert_eq!(has_ecn(&client), [false, false], "{address}");
+    }
+    assert_eq!(bench.count(Reason::SocketlessToKernel), 2, "{:?}", bench.counts());
+    bench.fast_path.drain();
+    let mut client = bench.world.connect(SERVER_V4);
+    assert_eq!(client.get("/user.html").text(), "from nginx");
+    assert_eq!(has_ecn(&client), [true, true], "the kernel's own");
+}
