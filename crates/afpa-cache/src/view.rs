@@ -81,6 +81,21 @@ impl<H> View<H> {
         }
     }
 
+    /// As [`View::get`], but looking counts for no use.
+    pub fn peek(&mut self, site: u32, path: &[u8], now: Seconds) -> Lookup<'_, H> {
+        let key = KeyRef { site, path };
+        let hash = self.hasher.hash_one(key);
+        let bucket = self.find(hash, key).or_else(|| self.learn(hash, key));
+        let Some(held) = bucket.and_then(|bucket| self.held.get_bucket(bucket)) else {
+            return Lookup::Miss;
+        };
+        match held.object.current(now) {
+            Currency::Fresh => Lookup::Hit(&held.object),
+            Currency::Recheck => Lookup::Recheck(&held.object),
+            Currency::Dropped => Lookup::Miss,
+        }
+    }
+
     /// Reports the touches since the last time to the replacement policy; for each tick of the worker.
     pub fn flush_touches(&mut self) {
         for EntryRef { hash, id } in self.touched.drain(..) {

@@ -166,12 +166,14 @@ fn put_variant(
     room: &mut KeyRoom,
     asked: &Distributed<'_, '_, '_>,
 ) -> bool {
-    let Lookup::Hit(object) = view.get(KEYS, &room.primary, asked.seconds()) else { return false };
+    let Lookup::Hit(object) = view.peek(KEYS, &room.primary, asked.seconds()) else {
+        return false;
+    };
     let Kind::Index(index) = &object.header().0 else { return false };
     room.variant.clear();
     room.variant.extend_from_slice(&room.primary);
     vary::put_key(&index.names, asked.request, &mut room.variant);
-    if matches!(view.get(KEYS, &room.variant, asked.seconds()), Lookup::Miss) {
+    if matches!(view.peek(KEYS, &room.variant, asked.seconds()), Lookup::Miss) {
         put_liked(view, room, asked);
     }
     true
@@ -179,7 +181,7 @@ fn put_variant(
 
 /// Takes the key of the response in the language that the request likes most, if that is all that decides.
 fn put_liked(view: &mut View<StoredResponse>, room: &mut KeyRoom, asked: &Distributed<'_, '_, '_>) {
-    if let Lookup::Hit(object) = view.get(KEYS, &room.primary, asked.seconds())
+    if let Lookup::Hit(object) = view.peek(KEYS, &room.primary, asked.seconds())
         && let Kind::Index(index) = &object.header().0
         && let Some(liked) = index.liked(asked.request)
     {
