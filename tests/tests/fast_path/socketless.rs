@@ -181,3 +181,52 @@ fn an_idle_connection_is_closed_in_time() {
     client.assert_closed();
     eventually("it is counted", || count(&server, "socketless_idle") > 0);
 }
+
+/// Connections that nobody has accepted count, too. User mode has some of its own, and as many without a socket at most.
+#[test]
+fn a_client_has_no_more_connections_than_it_may() {
+    let Some(lab) = lab() else { return };
+    const MOST: usize = 6;
+    let tree = site();
+    let server = server(&lab, &tree, &[("limits.connections_per_client", "6")]);
+    eventually("nothing is left of the start", || {
+        stats(&server)["connections"]["open"].as_u64().is_some_and(|open| open < 2)
+    });
+    let before = connections(&server);
+    let mut clients: Vec<Client> = (0..5 * MOST).map(|_| server.connect()).collect();
+    // The kernel may answer on a connection until user mode has refused it.
+    eventually("user mode has looked at all of its own", || {
+        connections(&server) >= before + clients.len() as u64
+    });
+    let (mut served, mut refused) = (0, 0);
+    for client in &mut clients {
+        let sent = client.try_send("GET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n").is_ok();
+        match client.try_receive(Asked::Body) {
+            Ok(response) if response.status == 200 => served += 1,
+            Ok(response) => {
+                assert!(sent && response.status == 503, "{response:?}");
+                refused += 1;
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    assert!((MOST..=2 * MOST).contains(&served), "{served}, {refused}");
+    assert!(
+        count(&server, "socketless_too_many") > 0,
+        "{}",
+        stats(&server)["fast_path"]["packets"]
+    );
+    drop(clients);
+    eventually("there is room again", || {
+        let mut client = server.connect();
+        let sent = client.try_send("GET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n").is_ok();
+        sent && client.try_receive(Asked::Body).is_ok_and(|response| response.status == 200)
+    });
+}
+
+/// Connections that were accepted, refused, or opened without a socket.
+fn connections(server: &Server) -> u64 {
+    let of_user_mode = &stats(server)["connections"];
+    let own = ["accepted", "refused"].map(|name| of_user_mode[name].as_u64().expect("a count"));
+    own.iter().sum::<u64>() + count(server, "socketless_opened")
+}

@@ -21,7 +21,7 @@ pub struct Saver {
 impl Responses {
     /// The answers that have saved most time, at most so many.
     pub fn top(&self, most: usize) -> Vec<Saver> {
-        let savers = self.cache().heaviest(most, |object, hits| saved_us(object, hits));
+        let savers = self.cache().heaviest(most, saved_us);
         let savers = savers.into_iter().filter_map(|used| {
             let response = used.object.header().response()?;
             let primary = used.object.key().path.get(..response.primary_len)?;
