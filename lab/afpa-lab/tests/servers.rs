@@ -173,7 +173,7 @@ fn variants_of_an_architecture_answer_like_it() {
 #[test]
 fn the_caches_need_no_origin_once_they_are_warm() {
     let Some(lab) = Lab::new(&["webstone", "jaws", "conditional"]) else { return };
-    for name in ["haproxy", "varnish"] {
+    for name in ["haproxy", "varnish", "nginx-cache", "afpa-cache", "afpa-cache-kernel"] {
         let server = find(name, &programs()).expect("a server");
         if !is_here(server.as_ref()) {
             continue;

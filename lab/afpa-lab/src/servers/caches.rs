@@ -1,15 +1,97 @@
-//! Peers that are caches before a server: HAProxy and Varnish. Their origin is the lab's own `sped`,
+//! Caches before a server: HAProxy, Varnish, nginx, and AFPA. Their origin is the lab's own `sped`,
 //! on the same core, which has nothing to do once the cache is warm.
+
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
 use super::running::Launch;
 use super::{Programs, Running, Server, ServerSetup, installed, reference, template};
 
-/// HAProxy with its cache, Varnish.
-pub(super) fn peers(programs: &Programs) -> Vec<Box<dyn Server>> {
-    let programs = programs.clone();
-    vec![Box::new(HaProxy(programs.clone())), Box::new(Varnish(programs))]
+/// HAProxy, Varnish, nginx with their caches; AFPA with its own, in user mode and in the kernel.
+pub(super) fn caches(programs: &Programs) -> Vec<Box<dyn Server>> {
+    let own = |kernel| Afpa { kernel, programs: programs.clone() };
+    vec![
+        Box::new(HaProxy(programs.clone())),
+        Box::new(Varnish(programs.clone())),
+        Box::new(Nginx(programs.clone())),
+        Box::new(own(false)),
+        Box::new(own(true)),
+    ]
+}
+
+struct Nginx(Programs);
+
+impl Server for Nginx {
+    fn name(&self) -> &str {
+        "nginx-cache"
+    }
+
+    fn about(&self) -> &str {
+        "nginx, answers from its cache of a server's answers"
+    }
+
+    fn lacks(&self) -> Option<String> {
+        installed::lacks("nginx", "nginx").or_else(|| reference::lacks(&self.0))
+    }
+
+    fn version(&self) -> String {
+        version("nginx", "-v")
+    }
+
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
+        let text = include_str!("../../../servers/nginx-cache.conf");
+        let file = template::write(setup, "nginx-cache.conf", text)?;
+        let launch = program("nginx")?.arg("-p").arg(setup.folder).arg("-c").arg(&file);
+        let launch = launch.arg("-e").arg(setup.folder.join("errors.txt"));
+        behind(setup, &self.0, file, launch)
+    }
+}
+
+struct Afpa {
+    kernel: bool,
+    programs: Programs,
+}
+
+impl Server for Afpa {
+    fn name(&self) -> &str {
+        if self.kernel { "afpa-cache-kernel" } else { "afpa-cache" }
+    }
+
+    fn about(&self) -> &str {
+        match self.kernel {
+            true => "AFPA, a server's answers from its cache, small ones in softirq",
+            false => "AFPA in user mode, a server's answers from its cache",
+        }
+    }
+
+    fn lacks(&self) -> Option<String> {
+        super::afpa::lacks(&self.programs.afpa).or_else(|| reference::lacks(&self.programs))
+    }
+
+    fn version(&self) -> String {
+        installed::version(&self.programs.afpa, "--version")
+    }
+
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
+        let text = include_str!("../../../servers/afpa-cache.toml");
+        let file = template::write(setup, "afpa-cache.toml", text)?;
+        let fast_path = if self.kernel { "on" } else { "off" };
+        let launch = Launch::new(&self.programs.afpa).args(["serve", "--config"]).arg(&file);
+        behind(setup, &self.programs, file, launch.args(["--fast-path", fast_path]))
+    }
+}
+
+/// Starts the origin, then the cache before it.
+fn behind<'a>(
+    setup: &ServerSetup<'a>,
+    programs: &Programs,
+    configuration: PathBuf,
+    launch: Launch,
+) -> Result<Running<'a>> {
+    let running = Running::nothing(setup).with_configuration(configuration);
+    let running = running.and(setup, origin(setup, programs), template::origin(setup))?;
+    running.and(setup, launch, setup.address)
 }
 
 struct HaProxy(Programs);
@@ -36,9 +118,7 @@ impl Server for HaProxy {
         let file = template::write(setup, "haproxy.cfg", text)?;
         // -db: in the foreground.
         let launch = program("haproxy")?.arg("-db").arg("-f").arg(&file);
-        let running = Running::nothing(setup).with_configuration(file);
-        let running = running.and(setup, origin(setup, &self.0), template::origin(setup))?;
-        running.and(setup, launch, setup.address)
+        behind(setup, &self.0, file, launch)
     }
 }
 
@@ -68,9 +148,7 @@ impl Server for Varnish {
         let text = include_str!("../../../servers/varnish.vcl");
         let file = template::write(setup, "varnish.vcl", text)?;
         let launch = varnishd(program("varnishd")?, setup).arg("-f").arg(&file);
-        let running = Running::nothing(setup).with_configuration(file);
-        let running = running.and(setup, origin(setup, &self.0), template::origin(setup))?;
-        running.and(setup, launch, setup.address)
+        behind(setup, &self.0, file, launch)
     }
 }
 

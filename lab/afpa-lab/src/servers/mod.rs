@@ -89,7 +89,7 @@ pub struct Programs {
 pub fn all(programs: &Programs) -> Vec<Box<dyn Server>> {
     let mut servers = afpa::modes(programs);
     servers.extend(files::peers());
-    servers.extend(caches::peers(programs));
+    servers.extend(caches::caches(programs));
     servers.extend(proxies::proxies(programs));
     servers.extend(reference::architectures(programs));
     servers
