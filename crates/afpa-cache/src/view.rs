@@ -62,7 +62,16 @@ impl<H> View<H> {
     /// Looks up `path` of `site`. A hit takes no lock, allocates nothing and writes nothing that is
     /// shared; the first look-up of an object that another worker loaded takes the table's lock once.
     pub fn get(&mut self, site: u32, path: &[u8], now: Seconds) -> Lookup<'_, H> {
-        let key = KeyRef { site, path };
+        self.look(KeyRef { site, path }, now, true)
+    }
+
+    /// As [`View::get`], but looking counts for no use.
+    pub fn peek(&mut self, site: u32, path: &[u8], now: Seconds) -> Lookup<'_, H> {
+        self.look(KeyRef { site, path }, now, false)
+    }
+
+    #[inline]
+    fn look(&mut self, key: KeyRef<'_>, now: Seconds, counts: bool) -> Lookup<'_, H> {
         let hash = self.hasher.hash_one(key);
         let Some(bucket) = self.find(hash, key).or_else(|| self.learn(hash, key)) else {
             return Lookup::Miss;
@@ -70,27 +79,12 @@ impl<H> View<H> {
         let Some(held) = self.held.get_bucket_mut(bucket) else { return Lookup::Miss };
         match held.object.current(now) {
             Currency::Fresh => {
-                if held.touches == 0 {
+                if counts && held.touches == 0 {
                     self.touched.push(EntryRef { hash, id: held.object.id() });
                 }
-                held.touches = held.touches.saturating_add(1);
+                held.touches = held.touches.saturating_add(u32::from(counts));
                 Lookup::Hit(&held.object)
             }
-            Currency::Recheck => Lookup::Recheck(&held.object),
-            Currency::Dropped => Lookup::Miss,
-        }
-    }
-
-    /// As [`View::get`], but looking counts for no use.
-    pub fn peek(&mut self, site: u32, path: &[u8], now: Seconds) -> Lookup<'_, H> {
-        let key = KeyRef { site, path };
-        let hash = self.hasher.hash_one(key);
-        let bucket = self.find(hash, key).or_else(|| self.learn(hash, key));
-        let Some(held) = bucket.and_then(|bucket| self.held.get_bucket(bucket)) else {
-            return Lookup::Miss;
-        };
-        match held.object.current(now) {
-            Currency::Fresh => Lookup::Hit(&held.object),
             Currency::Recheck => Lookup::Recheck(&held.object),
             Currency::Dropped => Lookup::Miss,
         }
