@@ -142,10 +142,13 @@ pub(crate) fn look_up<'v>(
     let since = responses.cache().moment();
     let place = Place { scope: *scope, path: asked.path, secure: asked.secure };
     key::put_primary(policy, asked.exchange, asked.believed, request, place, &mut room.primary);
-    let varies = put_variant(view, room, &asked);
-    let key = if varies { &room.variant } else { &room.primary };
-    let nothing = if varies { Forward::VaryMiss } else { Forward::UriMiss };
-    let there = match view.get(KEYS, key, asked.seconds()) {
+    let (looked, nothing) = match put_variant(view, room, &asked) {
+        Primary::Nothing => (Lookup::Miss, Forward::UriMiss),
+        // It has been counted as used.
+        Primary::Response => (view.peek(KEYS, &room.primary, asked.seconds()), Forward::UriMiss),
+        Primary::Index => (view.get(KEYS, &room.variant, asked.seconds()), Forward::VaryMiss),
+    };
+    let there = match looked {
         Lookup::Hit(object) | Lookup::Recheck(object) => judge(object, &survey, &asked),
         Lookup::Miss => There::Nothing,
     };
@@ -160,23 +163,33 @@ pub(crate) fn look_up<'v>(
     ask(&asked, &survey, Asks { primary: room.primary.clone(), since, stored, why, at_once })
 }
 
-/// Writes the secondary key, if the responses of the URL vary.
+/// What is listed under a primary key.
+enum Primary {
+    Nothing,
+    /// The response.
+    Response,
+    /// The responses of the URL vary.
+    Index,
+}
+
+/// Looks the primary key up, and writes the secondary key if responses vary. Both uses are counted: an index that seemed
+/// unused would be ejected before its responses.
 fn put_variant(
     view: &mut View<StoredResponse>,
     room: &mut KeyRoom,
     asked: &Distributed<'_, '_, '_>,
-) -> bool {
-    let Lookup::Hit(object) = view.peek(KEYS, &room.primary, asked.seconds()) else {
-        return false;
+) -> Primary {
+    let Lookup::Hit(object) = view.get(KEYS, &room.primary, asked.seconds()) else {
+        return Primary::Nothing;
     };
-    let Kind::Index(index) = &object.header().0 else { return false };
+    let Kind::Index(index) = &object.header().0 else { return Primary::Response };
     room.variant.clear();
     room.variant.extend_from_slice(&room.primary);
     vary::put_key(&index.names, asked.request, &mut room.variant);
     if matches!(view.peek(KEYS, &room.variant, asked.seconds()), Lookup::Miss) {
         put_liked(view, room, asked);
     }
-    true
+    Primary::Index
 }
 
 /// Takes the key of the response in the language that the request likes most, if that is all that decides.

@@ -1,4 +1,4 @@
-use afpa_cache::{Arena, CacheSettings, Payload};
+use afpa_cache::{Arena, CacheSettings, Key, Payload};
 use afpa_http::{FieldSlots, RequestLimits, request};
 
 use super::*;
@@ -97,4 +97,17 @@ fn a_hit_allocates_nothing() {
     assert_eq!(rig.look_up(fields), (true, 0));
     assert!(rig.look_up("Accept-Encoding: br,gzip ,ZSTD,deflate\r\n").0);
     assert!(!rig.look_up("Accept-Encoding: gzip\r\n").0);
+}
+
+#[test]
+fn each_use_is_counted_once_for_the_response_and_for_its_index() {
+    for vary in [false, true] {
+        let mut rig = Rig::new();
+        rig.keep("", if vary { ("Vary", "Accept-Encoding") } else { ("X", "y") });
+        (0..5).for_each(|_| assert!(rig.look_up("").0));
+        let keys = [&rig.room.primary, &rig.room.variant].map(|key| Key::new(0, key));
+        rig.view.flush_touches();
+        let used = if vary { [5, 5] } else { [5, 0] };
+        assert_eq!(rig.cache.responses.cache().hits(&keys), used, "vary: {vary}");
+    }
 }
