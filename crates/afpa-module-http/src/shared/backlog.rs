@@ -1,12 +1,12 @@
 //! What a slow client has not taken yet of an answer that does not wait for it.
 
 use std::sync::Arc;
-use std::task::Poll;
 
 use afpa_cache::{Object, Payload};
 use afpa_framework::ClientStream;
 
 use super::responses::Responses;
+use super::send::send_some;
 use super::stored::StoredResponse;
 
 /// Bytes that wait for a client. They are counted among those of answers on their way.
@@ -101,34 +101,12 @@ impl Rest {
 
     /// Sends it. `false`: the client went away, or stopped reading.
     pub(super) async fn send<C: ClientStream>(mut self, client: &mut C) -> bool {
-        let mut armed = false;
-        std::future::poll_fn(|cx| {
-            while !self.left().is_empty() {
-                match client.poll_send(cx, self.left(), false) {
-                    Poll::Ready(Ok(n)) if n > 0 => {
-                        self.advance(n);
-                        armed = false;
-                    }
-                    Poll::Ready(_) => return Poll::Ready(false),
-                    Poll::Pending => {
-                        if !std::mem::replace(&mut armed, true) {
-                            client.wait_until(Some(write_deadline(client)));
-                        }
-                        return match client.is_over(cx) {
-                            true => Poll::Ready(false),
-                            false => Poll::Pending,
-                        };
-                    }
-                }
+        while !self.left().is_empty() {
+            match send_some(client, self.left()).await {
+                Some(n) => self.advance(n),
+                None => return false,
             }
-            Poll::Ready(true)
-        })
-        .await
+        }
+        true
     }
-}
-
-/// Until when a client has to take something, in steady milliseconds.
-pub(super) fn write_deadline<C: ClientStream>(client: &C) -> u64 {
-    let timeout = u64::try_from(client.timeouts().write.as_millis()).unwrap_or(u64::MAX / 4);
-    client.now().steady_ms().saturating_add(timeout)
 }

@@ -11,8 +11,8 @@ use afpa_http::{Connection, Version};
 use afpa_proxy::exchange::Failure;
 
 use super::answer::put_hsts;
-use super::backlog::write_deadline;
 use super::fetch::{Arriving, Fetch, Next, Phase, Seat};
+use super::send::send;
 use super::stored::{Draft, StoredResponse};
 
 /// How a follower gets on.
@@ -269,31 +269,4 @@ fn head(draft: &Draft, who: Follower<'_>, framing: Framing, keep: bool, now_s: u
     };
     out.extend_from_slice(connection.ending());
     out
-}
-
-/// Sends all of it. `false`: the client went away, or stopped reading.
-async fn send<C: ClientStream>(client: &mut C, mut bytes: &[u8]) -> bool {
-    let mut armed = false;
-    poll_fn(|cx| {
-        while !bytes.is_empty() {
-            match client.poll_send(cx, bytes, false) {
-                Poll::Ready(Ok(n)) if n > 0 => {
-                    bytes = bytes.get(n..).unwrap_or_default();
-                    armed = false;
-                }
-                Poll::Ready(_) => return Poll::Ready(false),
-                Poll::Pending => {
-                    if !std::mem::replace(&mut armed, true) {
-                        client.wait_until(Some(write_deadline(client)));
-                    }
-                    return match client.is_over(cx) {
-                        true => Poll::Ready(false),
-                        false => Poll::Pending,
-                    };
-                }
-            }
-        }
-        Poll::Ready(true)
-    })
-    .await
 }

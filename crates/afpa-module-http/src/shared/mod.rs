@@ -31,6 +31,7 @@ mod policy;
 mod purge;
 mod responses;
 pub(crate) mod run;
+mod send;
 mod stored;
 mod tap;
 mod top;
