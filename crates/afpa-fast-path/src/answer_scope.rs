@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use afpa_http::target;
 use afpa_module_http::{Global, KernelPlace, KernelRules};
-use afpa_router::{Action, ListenerId, Question, RequestSet, Router, SiteId};
+use afpa_router::{Action, Router, SiteId};
 
-use afpa_http::Method;
+use crate::scope::{certainly, head};
 
 /// The request sets whose kept answers the kernel may give.
 pub(crate) struct AnswerScope {
@@ -109,28 +109,10 @@ impl AnswerScope {
 
     /// Whether the router certainly leads from the URL to the place.
     fn leads(&self, site: SiteId, url: &[u8], place: &KernelPlace<'_>) -> bool {
-        let question = Question {
-            listener: ListenerId(0),
-            host: "",
-            method: Method::Get,
-            path: url,
-            query: None,
-            fields: (),
-        };
-        let Ok(verdict) = self.router.route_in(site, &question) else { return false };
-        verdict.certain
-            && matches!(verdict.action, Action::Distributed { .. })
-            && self.scopes.get(&verdict.set.0) == Some(&place.scope)
-            && *verdict.path.join(&mut Vec::new()) == *place.path
-    }
-}
-
-/// What URLs of a request set have before the path that the server gets. `None`: they cannot be told from it.
-fn head(set: &RequestSet) -> Option<&[u8]> {
-    match &set.behaviour.rewrite {
-        None => Some(&[]),
-        Some(rewrite) if rewrite.head.is_empty() => set.prefix.get(..rewrite.strip),
-        Some(_) => None,
+        certainly(&self.router, site, url, place.path).is_some_and(|(action, set)| {
+            matches!(action, Action::Distributed { .. })
+                && self.scopes.get(&set.0) == Some(&place.scope)
+        })
     }
 }
 

@@ -411,10 +411,8 @@ impl<H> Residency<H> for KernelCache<H> {
     fn dropped(&self, key: &Key) {
         let mut pinned = self.lock();
         pinned.refused.remove(key);
-        let places = pinned.take(key).map(|held| held.places);
-        places.into_iter().flatten().for_each(|place| self.unpin(place));
-        for variant in self.source.depend_on(key) {
-            let places = pinned.take(&variant).map(|held| held.places);
+        for key in std::iter::once(key).chain(&self.source.depend_on(key)) {
+            let places = pinned.take(key).map(|held| held.places);
             places.into_iter().flatten().for_each(|place| self.unpin(place));
         }
     }

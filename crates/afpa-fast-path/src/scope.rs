@@ -6,7 +6,7 @@ use std::sync::Arc;
 use afpa_cache::Key;
 use afpa_http::Method;
 use afpa_module_http::{Global, Responses};
-use afpa_router::{Action, ListenerId, Question, RequestSet, Router, SiteId};
+use afpa_router::{Action, ListenerId, Question, RequestSet, RequestSetId, Router, SiteId};
 
 use crate::answer_scope::AnswerScope;
 
@@ -80,17 +80,33 @@ impl KernelScope {
 /// The URLs by which a request set may lead to its root. `None`: it has no root, or they cannot be told.
 fn way(set: &RequestSet) -> Option<(usize, Way)> {
     let Action::Cached { root } = set.behaviour.action else { return None };
-    let head = match &set.behaviour.rewrite {
-        None => &[][..],
-        // Where more than a prefix is replaced, the URL cannot be told from the path below the root.
-        Some(rewrite) if rewrite.head.is_empty() => set.prefix.get(..rewrite.strip)?,
-        Some(_) => return None,
-    };
-    Some((root.0 as usize, Way { site: set.site, head: head.into() }))
+    Some((root.0 as usize, Way { site: set.site, head: head(set)?.into() }))
+}
+
+/// What URLs of a request set have before the path that is asked for below its root, or of its servers. `None`: they
+/// cannot be told from that path, because more than a prefix is replaced.
+pub(crate) fn head(set: &RequestSet) -> Option<&[u8]> {
+    match &set.behaviour.rewrite {
+        None => Some(&[]),
+        Some(rewrite) if rewrite.head.is_empty() => set.prefix.get(..rewrite.strip),
+        Some(_) => None,
+    }
 }
 
 /// Whether the router certainly leads from the URL to the object.
 fn leads(router: &Router, site: SiteId, url: &[u8], key: &Key) -> bool {
+    certainly(router, site, url, &key.path)
+        .is_some_and(|(action, _)| matches!(action, Action::Cached { root } if root.0 == key.site))
+}
+
+/// What a router does with every GET and HEAD for a URL, and by which request set, if that is certain and the path then
+/// asked for is this.
+pub(crate) fn certainly<'r>(
+    router: &'r Router,
+    site: SiteId,
+    url: &[u8],
+    path: &[u8],
+) -> Option<(&'r Action, RequestSetId)> {
     let question = Question {
         listener: ListenerId(0),
         host: "",
@@ -99,9 +115,9 @@ fn leads(router: &Router, site: SiteId, url: &[u8], key: &Key) -> bool {
         query: None,
         fields: (),
     };
-    let Ok(verdict) = router.route_in(site, &question) else { return false };
-    let Action::Cached { root } = verdict.action else { return false };
-    verdict.certain && root.0 == key.site && *verdict.path.join(&mut Vec::new()) == *key.path
+    let verdict = router.route_in(site, &question).ok()?;
+    let is_it = verdict.certain && *verdict.path.join(&mut Vec::new()) == *path;
+    is_it.then_some((verdict.action, verdict.set))
 }
 
 #[cfg(test)]

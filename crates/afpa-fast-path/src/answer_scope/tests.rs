@@ -1,6 +1,6 @@
 use afpa_router::{
     Affinity, Conditions, Content, ContentGroup, FieldCondition, FieldSource, GroupId, PathEntry,
-    Pattern, Reach, Rewrite, SiteEntry, Table,
+    Pattern, Reach, RequestSet, Rewrite, SiteEntry, Table,
 };
 
 use super::*;
