@@ -16,3 +16,16 @@ pub mod reference;
 pub mod slots;
 pub mod tcp;
 pub mod tls;
+
+/// What every test wants of Chromium: no window, and nothing that it does of its own accord.
+pub const CHROMIUM: [&str; 9] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+];

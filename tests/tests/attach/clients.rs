@@ -1,5 +1,6 @@
 //! Clients that others wrote, with one request a connection and with several, on connections without a socket.
 
+use afpa_tests::CHROMIUM;
 use afpa_tests::attach::{Attached, Lab, PORT};
 
 use crate::socketless::{SYN, attach, count, run};
@@ -145,21 +146,8 @@ fn chromium_does_not_notice() {
         let home = tempfile::tempdir().expect("a folder");
         let profile = format!("--user-data-dir={}", home.path().display());
         let page = format!("{}page.html", url());
-        let words = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--disable-dev-shm-usage",
-            "--virtual-time-budget=5000",
-            &profile,
-            "--dump-dom",
-            &page,
-        ];
+        let own = ["--virtual-time-budget=5000", &profile, "--dump-dom", &page];
+        let words = [&CHROMIUM[..], &own].concat();
         let Some(dom) = run(&lab, "chromium", &words) else { return };
         for part in &parts {
             assert!(dom.contains(&format!("{part} ")), "{part} is missing in {dom}");

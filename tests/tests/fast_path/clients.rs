@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 
 use afpa_testkit::tree::patterned;
 use afpa_testkit::{Tree, eventually, skip};
+use afpa_tests::CHROMIUM;
 use serde_json::Value;
 
 use crate::lab::{Lab, answers, warm};
@@ -280,21 +281,8 @@ fn copy_site(tree: &Tree) -> BTreeMap<&'static str, Vec<String>> {
 fn browse(url: &str) -> Option<String> {
     let home = tempfile::tempdir().expect("a folder");
     let profile = format!("--user-data-dir={}", home.path().join("profile").display());
-    let words = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--disable-dev-shm-usage",
-        "--virtual-time-budget=5000",
-        &profile,
-        "--dump-dom",
-        url,
-    ];
+    let own = ["--virtual-time-budget=5000", &profile, "--dump-dom", url];
+    let words = [&CHROMIUM[..], &own].concat();
     run("chromium", &words).map(|output| said(&output))
 }
 

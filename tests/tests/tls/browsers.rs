@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use afpa_testkit::{Tree, eventually_within, skip, tree::patterned};
+use afpa_tests::CHROMIUM;
 use afpa_tests::tls::{Authority, TlsServer};
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -122,21 +123,8 @@ fn chromium_loads_a_page_over_http2() {
     visit("Chrome/", |authority, url| {
         Browser::open("chromium", authority, ".pki/nssdb", |home| {
             let profile = format!("--user-data-dir={}", home.join("profile").display());
-            let words = [
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-quic",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-sync",
-                "--disable-component-update",
-                "--disable-dev-shm-usage",
-                "--no-proxy-server",
-                &profile,
-                url,
-            ];
-            words.map(str::to_owned).to_vec()
+            let own = ["--no-proxy-server", &profile, url];
+            [&CHROMIUM[..], &own].concat().into_iter().map(str::to_owned).collect()
         })
     });
 }
