@@ -82,6 +82,9 @@ pub trait Transport: Unpin {
     /// Whether the last receive took everything that had arrived.
     fn is_drained(&self) -> bool;
 
+    /// Whether something has arrived since. It asks the system.
+    fn has_arrived(&self) -> bool;
+
     /// The addresses of client and server, if they have any.
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)>;
 

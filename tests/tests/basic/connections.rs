@@ -42,6 +42,24 @@ fn what_follows_a_last_request_does_not_destroy_its_response() {
     }
 }
 
+/// It comes while what was asked for before is on its way: what is left of that in the server's socket would go with a
+/// reset.
+#[test]
+fn what_follows_a_last_request_does_not_destroy_the_responses_before_it() {
+    let (content, tree) = (patterned(1_000_000), Tree::new());
+    tree.file("large.bin", &content);
+    let server = Server::start(tree.path(), |_| {});
+    for pause in [Duration::ZERO, Duration::from_millis(20)] {
+        let mut client = server.connect();
+        client.send("GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\nGET /none HTTP/1.0\r\n\r\n");
+        std::thread::sleep(pause);
+        client.send("GET /none HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert!(client.receive().body == content);
+        assert_eq!(client.receive().status, 404);
+        assert!(client.take_all().is_empty(), "an orderly end");
+    }
+}
+
 #[test]
 fn content_of_a_last_request_does_not_destroy_its_response() {
     let (_tree, server) = site();

@@ -48,6 +48,8 @@ pub(crate) struct Connection<M: Module, T> {
     priority: Priority,
     /// Bytes of it behind the part that is being sent.
     behind: u64,
+    /// Bytes that may still be on their way: all that were sent, and more than any if the client was waited for.
+    in_flight: u64,
     /// Steady milliseconds at which the present head has to be complete.
     head_deadline: u64,
     /// The client may turn out to speak HTTP/2, of which it is known without being told (RFC 9113 section 3.3).
@@ -94,6 +96,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             broken: false,
             priority: Priority::default(),
             behind: 0,
+            in_flight: 0,
             // The first request of a new connection has the deadline of a head that has begun.
             waiting: Waiting::Head,
             head_deadline,
@@ -147,7 +150,9 @@ impl<M: Module, T: Transport> Connection<M, T> {
             if self.may_be_h2 && self.is_h2(arrived) {
                 return End::IsH2;
             }
-            let persistence = match self.interrupt_context(arrived) {
+            let next = self.interrupt_context(arrived);
+            let waited = matches!(next, Next::Uncached(_) | Next::Remote(_));
+            let persistence = match next {
                 Next::Receive => Persistence::Keep,
                 Next::Close => Persistence::Close,
                 Next::CloseAsAsked => Persistence::CloseAsAsked,
@@ -168,7 +173,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             }
             match persistence {
                 Persistence::Keep => {}
-                Persistence::CloseAsAsked if self.has_read_all() => return End::AsAsked,
+                Persistence::CloseAsAsked if self.can_close(waited) => return End::AsAsked,
                 Persistence::Close | Persistence::CloseAsAsked => return End::Finished,
             }
         }
@@ -188,10 +193,14 @@ impl<M: Module, T: Transport> Connection<M, T> {
         false
     }
 
-    /// Whether everything that had arrived is read and belonged to requests. Then closing the connection does not
-    /// reset it.
-    fn has_read_all(&self) -> bool {
-        self.input.is_empty() && self.transport.is_drained()
+    /// Whether closing the connection destroys nothing that the client has not received: what was sent is in its hands,
+    /// or nothing of what it has sent is unread. A client may send more against its word, or a server or thread was
+    /// `waited` for while it came; then the close resets the connection (RFC 9112, section 9.6).
+    fn can_close(&self, waited: bool) -> bool {
+        self.input.is_empty()
+            && self.in_flight <= FIRST_FLIGHT
+            && self.transport.is_drained()
+            && !(waited && self.transport.has_arrived())
     }
 
     /// Sends the module's last answer to a client that was too slow.
@@ -229,6 +238,9 @@ impl<M: Module, T: Transport> Connection<M, T> {
         }
     }
 }
+
+/// Bytes that are sent at once, without waiting for an acknowledgement: ten segments (RFC 6928).
+const FIRST_FLIGHT: u64 = 10 * 1460;
 
 /// `PRI * HTTP/2.0`: a request line of HTTP/1.1 with these bytes would be refused.
 const CERTAIN: usize = 14;

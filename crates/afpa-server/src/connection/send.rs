@@ -57,6 +57,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let sent = poll_fn(|cx| self.transport.poll_send_gathered(cx, &mut out.bytes, more)).await;
         let sent = sent.map_err(|_| End::Gone)?;
         self.worker.counters.sent_bytes.add(sent as u64);
+        self.in_flight = self.in_flight.saturating_add(sent as u64);
         if sent == out.bytes.len() {
             self.return_outbox(out);
             return Ok(());
@@ -128,6 +129,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         mut send: impl FnMut(&mut T, &mut Context<'_>) -> Poll<io::Result<usize>>,
     ) -> Result<usize, End> {
         self.allow_write_time();
+        self.in_flight = u64::MAX;
         let n = poll_fn(|cx| match send(&mut self.transport, cx) {
             Poll::Ready(result) => Poll::Ready(result.map_err(|_| End::Gone)),
             Poll::Pending if self.worker.table.wait(self.entry, cx.waker()) => {

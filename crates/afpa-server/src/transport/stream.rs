@@ -234,6 +234,13 @@ impl Transport for Stream {
         self.drained && self.ahead.is_empty()
     }
 
+    fn has_arrived(&self) -> bool {
+        let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let arrived =
+            |socket| rustix::net::recv(socket, &mut [0; 1], look).is_ok_and(|(n, _)| n > 0);
+        !self.is_drained() || self.descriptor().is_ok_and(arrived)
+    }
+
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
         let socket = self.descriptor().ok()?;
         let socket = SockRef::from(&socket);

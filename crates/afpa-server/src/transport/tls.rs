@@ -395,6 +395,10 @@ impl<T: Transport> Transport for Tls<T> {
         self.ahead.is_empty() && self.begun.is_drained() && self.below.is_drained()
     }
 
+    fn has_arrived(&self) -> bool {
+        !self.is_drained() || self.below.has_arrived()
+    }
+
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
         self.below.addresses()
     }

@@ -137,6 +137,10 @@ impl Transport for Fickle {
         self.coming.is_empty()
     }
 
+    fn has_arrived(&self) -> bool {
+        !self.coming.is_empty()
+    }
+
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
         None
     }
