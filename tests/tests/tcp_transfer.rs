@@ -1,12 +1,15 @@
-//! 200,000 requests through a network that loses, delays, reorders and repeats: zero differences.
+//! Hits, passes, uploads and downloads, mixed on connections with an offset, through networks that lose, delay, reorder
+//! and repeat: zero differences.
 //!
-//! `AFPA_TRANSFER_REQUESTS` sets their number (default 20,000), `AFPA_TRANSFER_SEED` repeats a run.
+//! `AFPA_TRANSFER_REQUESTS` sets their number (default 20,000; each of several networks gets its share),
+//! `AFPA_TRANSFER_SEED` repeats a run, `AFPA_NETWORK` chooses among the several networks by a part of their names.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use afpa_bpf::{Reason, Settings};
 use afpa_netlab::Path;
 use afpa_netlab::inject::{Impairment, Rules};
+use afpa_tests::tcp::networks::near;
 use afpa_tests::tcp::transfer::{self, Load, Menu};
 use afpa_tests::tcp::{Lab, Plan};
 
@@ -16,6 +19,32 @@ const CONNECTIONS: usize = 300;
 fn setting(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+}
+
+/// A seed, which is told.
+fn seed() -> u64 {
+    let since_epoch = UNIX_EPOCH.elapsed().expect("a clock").as_nanos() as u64;
+    let seed = setting("AFPA_TRANSFER_SEED").unwrap_or(since_epoch);
+    println!("AFPA_TRANSFER_SEED={seed}");
+    seed
+}
+
+/// nginx and the fast path before it, with something to be asked for. None: SKIP was said.
+fn lab(seed: u64) -> Option<(Lab, Menu)> {
+    let plan = Plan {
+        path: Path::Through(Box::default()),
+        settings: Settings { log_every: 0, ..Settings::default() },
+        ..Plan::default()
+    };
+    let files = transfer::files(seed);
+    let borrowed: Vec<_> = files.iter().map(|(name, body)| (name.as_str(), &body[..])).collect();
+    let mut lab = Lab::without_fast_path(plan, &borrowed)?;
+    let menu = Menu::record(lab.client(), &files);
+    if !lab.start_fast_path() {
+        return None;
+    }
+    menu.pin(lab.fast_path());
+    Some((lab, menu))
 }
 
 fn bad_network(seed: u64) -> Rules {
@@ -32,23 +61,9 @@ fn bad_network(seed: u64) -> Rules {
 
 #[test]
 fn every_response_is_nginx_own_through_a_bad_network() {
-    let since_epoch = UNIX_EPOCH.elapsed().expect("a clock").as_nanos() as u64;
-    let seed = setting("AFPA_TRANSFER_SEED").unwrap_or(since_epoch);
+    let seed = seed();
     let requests = setting("AFPA_TRANSFER_REQUESTS").unwrap_or(REQUESTS);
-    println!("AFPA_TRANSFER_SEED={seed} AFPA_TRANSFER_REQUESTS={requests}");
-    let plan = Plan {
-        path: Path::Through(Box::default()),
-        settings: Settings { log_every: 0, ..Settings::default() },
-        ..Plan::default()
-    };
-    let files = transfer::files(seed);
-    let borrowed: Vec<_> = files.iter().map(|(name, body)| (name.as_str(), &body[..])).collect();
-    let Some(mut lab) = Lab::without_fast_path(plan, &borrowed) else { return };
-    let menu = Menu::record(lab.client(), &files);
-    if !lab.start_fast_path() {
-        return;
-    }
-    menu.pin(lab.fast_path());
+    let Some((lab, menu)) = lab(seed) else { return };
     lab.bed.injector().expect("an injector").set_rules(&bad_network(seed));
 
     let deadline = Duration::from_secs(60);
@@ -72,5 +87,37 @@ fn every_response_is_nginx_own_through_a_bad_network() {
     for reason in [Reason::AnsweredRetransmission, Reason::ResponseEnd, Reason::PassUserFinal] {
         assert!(counters[reason] > 0, "{}", reason.text());
     }
+    assert_eq!(counters[Reason::TranslateFailed] + counters[Reason::ResetLostVersion], 0);
+}
+
+/// A few of each, or as many as are asked for; slow networks take that many connections at a time.
+#[test]
+fn every_response_is_nginx_own_through_each_bad_network() {
+    const FEW: u64 = 150;
+    let seed = seed();
+    let Some((lab, menu)) = lab(seed) else { return };
+    let chosen = std::env::var("AFPA_NETWORK").unwrap_or_default();
+    let all = near(seed);
+    let networks: Vec<_> = all.iter().filter(|network| network.name.contains(&chosen)).collect();
+    assert!(!networks.is_empty(), "no network has \"{chosen}\" in its name");
+    let share = setting("AFPA_TRANSFER_REQUESTS").map_or(FEW, |all| all / networks.len() as u64);
+    for network in networks {
+        lab.impair(network.rules.to_server.clone(), network.rules.to_client.clone());
+        let connections = network.connections.min((share / 10).max(1) as usize);
+        // Two backed-off time-outs behind the minute after which the engine gives up.
+        let load = Load { requests: share, connections, seed, deadline: Duration::from_secs(150) };
+        let (before, begun) = (lab.counters().answered(), Instant::now());
+        let done = transfer::run(&lab, &menu, load);
+        let answered = lab.counters().answered() - before;
+        println!(
+            "{}: {} responses on {} connections, {answered} of the kernel, {:.0} s",
+            network.name,
+            done.responses,
+            done.connections,
+            begun.elapsed().as_secs_f64()
+        );
+        assert!(done.responses >= share && answered > 0, "{}: {done:?}", network.name);
+    }
+    let counters = lab.counters();
     assert_eq!(counters[Reason::TranslateFailed] + counters[Reason::ResetLostVersion], 0);
 }

@@ -3,8 +3,9 @@
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
+use std::time::Duration;
 
 use afpa_testkit::{Client, Endpoint, Response, Server, Tree, eventually};
 use afpa_tests::proxy::{answer, read_head};
@@ -277,21 +278,27 @@ fn everybody_says(host: &str, status: u16, content: &str) {
     });
 }
 
-/// What a client saw, in order, until it was told to end; every answer was one of these contents.
-fn watch(host: &str, stop: &AtomicBool, contents: &[&str], begun: &Sender<()>) -> Vec<String> {
+/// Asks until it is told to end, and tells of each change; every answer is one of these contents.
+fn watch(host: &str, stop: &AtomicBool, contents: &[&str], changes: &Sender<String>) {
     let mut client = Client::connect(&Endpoint::Tcp(at(PORT))).expect("connected");
-    let mut seen: Vec<String> = Vec::new();
+    let mut seen = String::new();
     while !stop.load(Ordering::Relaxed) {
         let answer = client.exchange(request(host, PATH));
-        let text = answer.text().to_owned();
-        assert!(answer.status == 200 && contents.contains(&text.as_str()), "{host}: {answer:?}");
-        if seen.last() != Some(&text) {
-            seen.push(text);
-            // Nobody waits any more after the first one.
-            let _ = begun.send(());
+        let text = answer.text();
+        assert!(answer.status == 200 && contents.contains(&text), "{host}: {answer:?}");
+        if seen != text {
+            text.clone_into(&mut seen);
+            // Nobody waits any more behind the last one.
+            let _ = changes.send(seen.clone());
         }
     }
-    seen
+}
+
+/// Waits until a client that watches has seen this content.
+#[track_caller]
+fn has_seen(changes: &Receiver<String>, content: &str) {
+    let next = || changes.recv_timeout(Duration::from_secs(20)).expect("a change is seen");
+    while next() != content {}
 }
 
 #[test]
@@ -305,11 +312,12 @@ fn reloads_change_sites_under_load() {
     thread::scope(|scope| {
         let stop = &stop;
         let watchers = ["a.test", "b.test"].map(|host| {
-            let (begun, has_begun) = mpsc::channel();
-            let watcher = scope.spawn(move || watch(host, stop, &["one", "two"], &begun));
-            has_begun.recv().expect("a first answer");
-            watcher
+            let (change, changes) = mpsc::channel();
+            scope.spawn(move || watch(host, stop, &["one", "two"], &change));
+            changes
         });
+        has_seen(&watchers[0], "one");
+        has_seen(&watchers[1], "two");
         for round in 0..4 {
             let (a, b) = if round % 2 == 0 { ("one", "two") } else { ("two", "one") };
             assert_eq!(from_kernel(&server, PORT, "a.test", PATH), a);
@@ -318,6 +326,8 @@ fn reloads_change_sites_under_load() {
             reload(&server, &pair(first, second));
             everybody_says("a.test", 200, b);
             everybody_says("b.test", 200, a);
+            has_seen(&watchers[0], b);
+            has_seen(&watchers[1], a);
             // From now on the old content would be stale, whoever gave it.
             for _ in 0..50 {
                 assert_eq!(ask(PORT, "a.test", PATH).text(), b);
@@ -325,10 +335,6 @@ fn reloads_change_sites_under_load() {
             }
         }
         stop.store(true, Ordering::Relaxed);
-        for watcher in watchers {
-            let seen = watcher.join().expect("a watcher");
-            assert!(seen.len() >= 5, "{seen:?}");
-        }
     });
     let counted = row(&server, "a.test")["from_kernel"].as_u64().expect("a count");
     assert!(counted > 0);

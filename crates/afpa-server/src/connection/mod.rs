@@ -198,7 +198,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     /// `waited` for while it came; then the close resets the connection (RFC 9112, section 9.6).
     fn can_close(&self, waited: bool) -> bool {
         self.input.is_empty()
-            && self.in_flight <= FIRST_FLIGHT
+            && self.in_flight <= INITIAL_WINDOW
             && self.transport.is_drained()
             && !(waited && self.transport.has_arrived())
     }
@@ -240,7 +240,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
 }
 
 /// Bytes that are sent at once, without waiting for an acknowledgement: ten segments (RFC 6928).
-const FIRST_FLIGHT: u64 = 10 * 1460;
+const INITIAL_WINDOW: u64 = 10 * 1460;
 
 /// `PRI * HTTP/2.0`: a request line of HTTP/1.1 with these bytes would be refused.
 const CERTAIN: usize = 14;
