@@ -15,6 +15,8 @@ use afpa_tests::tcp::{Lab, Plan};
 
 const REQUESTS: u64 = 20_000;
 const CONNECTIONS: usize = 300;
+/// nginx's TCP waits two minutes at most between two attempts; bursts may take several of them.
+const DEADLINE: Duration = Duration::from_secs(500);
 
 fn setting(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
@@ -97,15 +99,19 @@ fn every_response_is_nginx_own_through_each_bad_network() {
     let seed = seed();
     let Some((lab, menu)) = lab(seed) else { return };
     let chosen = std::env::var("AFPA_NETWORK").unwrap_or_default();
+    let asked = setting("AFPA_TRANSFER_REQUESTS");
     let all = near(seed);
-    let networks: Vec<_> = all.iter().filter(|network| network.name.contains(&chosen)).collect();
+    let is_wanted = |name: &str| {
+        // A burst that takes four attempts of one connection in a row takes minutes: not in every run.
+        name.contains(&chosen) && (asked.is_some() || name != "bursts")
+    };
+    let networks: Vec<_> = all.iter().filter(|network| is_wanted(network.name)).collect();
     assert!(!networks.is_empty(), "no network has \"{chosen}\" in its name");
-    let share = setting("AFPA_TRANSFER_REQUESTS").map_or(FEW, |all| all / networks.len() as u64);
+    let share = asked.map_or(FEW, |all| all / networks.len() as u64);
     for network in networks {
         lab.impair(network.rules.to_server.clone(), network.rules.to_client.clone());
         let connections = network.connections.min((share / 10).max(1) as usize);
-        // Two backed-off time-outs behind the minute after which the engine gives up.
-        let load = Load { requests: share, connections, seed, deadline: Duration::from_secs(150) };
+        let load = Load { requests: share, connections, seed, deadline: DEADLINE };
         let (before, begun) = (lab.counters().answered(), Instant::now());
         let done = transfer::run(&lab, &menu, load);
         let answered = lab.counters().answered() - before;
