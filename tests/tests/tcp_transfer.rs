@@ -95,7 +95,7 @@ fn every_response_is_nginx_own_through_a_bad_network() {
 /// A few of each, or as many as are asked for; slow networks take that many connections at a time.
 #[test]
 fn every_response_is_nginx_own_through_each_bad_network() {
-    const FEW: u64 = 150;
+    const FEW: u64 = 60;
     let seed = seed();
     let Some((lab, menu)) = lab(seed) else { return };
     let chosen = std::env::var("AFPA_NETWORK").unwrap_or_default();
