@@ -84,8 +84,8 @@ fn greeting(wire: &[u8], step: usize) {
     let (mut greeting, mut given) = (Greeting::new(settings), 0);
     for piece in wire.chunks(step.max(1)) {
         given += piece.len();
-        if let Some((_, arrived)) = greeting.take(piece) {
-            assert_eq!(Some(&arrived[..]), wire.get(..given), "nothing is lost or added");
+        if let Some(greeted) = greeting.take(piece) {
+            assert_eq!(Some(&greeted.arrived[..]), wire.get(..given), "nothing is lost or added");
             return;
         }
         assert!(given < MOST, "it waits without an end");

@@ -10,12 +10,16 @@
 //!   └──────────── when the authority suggests, or at two thirds of the lifetime ◄──────────────────┘
 //! ```
 //!
+//! With certificates on demand the names are those that clients ask for, as far as the operator has allowed them
+//! ([`Demand`]).
+//!
 //! The server reads two things of it: [`Challenges`], which it shows to the authority, and the files of the folder,
 //! which it loads as it loads every other certificate.
 
 mod authority;
 mod certificate;
 mod challenges;
+mod demand;
 mod due;
 mod error;
 mod manager;
@@ -25,6 +29,7 @@ mod state;
 
 pub use certificate::Facts;
 pub use challenges::{AlpnCertificate, Challenges};
+pub use demand::{Answer, Demand, OnDemand};
 pub use due::{Lifetime, Window, pause_after, renewal_at};
 pub use error::AcmeError;
 pub use manager::{Clock, Manager, Pace, Shared, Status, Statuses};

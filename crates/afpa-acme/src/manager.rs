@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use crate::authority::Authority;
 use crate::certificate::Facts;
 use crate::challenges::Challenges;
+use crate::demand::Demand;
 use crate::due::{Window, pause_after, renewal_at};
 use crate::error::AcmeError;
 use crate::settings::AcmeSettings;
@@ -82,6 +83,8 @@ pub struct Shared {
     pub challenges: Challenges,
     /// How it stands with the certificates.
     pub statuses: Statuses,
+    /// The names that clients ask for.
+    pub demand: Demand,
 }
 
 /// Orders certificates for as long as it lives.
@@ -102,6 +105,7 @@ impl Manager {
         shared: Shared,
         pace: Pace,
     ) -> std::io::Result<Self> {
+        shared.demand.set(&settings.on_demand);
         let (stop, stopped) = oneshot::channel();
         let statuses = shared.statuses.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -147,6 +151,8 @@ struct Wanted {
     chance: u64,
     /// Not before this second.
     not_yet: u64,
+    /// A client has asked for it.
+    on_demand: bool,
     status: Status,
 }
 
@@ -161,21 +167,78 @@ impl Work {
     async fn go_on(&self) {
         let names = self.settings.certificates.iter();
         let mut all: Vec<_> = names.map(|names| Wanted::new(names.clone())).collect();
+        all.extend(self.found_on_demand());
         loop {
             for index in 0..all.len() {
+                // Who waits is not to wait for those that could be ordered at any time.
+                self.meet_demand(&mut all).await;
                 if let Some(wanted) = all.get_mut(index) {
                     self.look_at(wanted).await;
                 }
-                let statuses = all.iter().map(|wanted| wanted.status.clone()).collect();
-                self.shared.statuses.set(statuses);
+                self.tell(&all);
             }
-            tokio::time::sleep(self.pace.look).await;
+            all.retain(|wanted| !self.is_over(wanted));
+            self.tell(&all);
+            tokio::select! {
+                () = tokio::time::sleep(self.pace.look) => {}
+                () = self.shared.demand.asked() => self.meet_demand(&mut all).await,
+            }
         }
+    }
+
+    fn tell(&self, all: &[Wanted]) {
+        self.shared.statuses.set(all.iter().map(|wanted| wanted.status.clone()).collect());
+    }
+
+    /// What was ordered on demand by an earlier process.
+    fn found_on_demand(&self) -> Vec<Wanted> {
+        let AcmeSettings { on_demand, certificates, .. } = &self.settings;
+        let names = self.state.names().unwrap_or_default().into_iter();
+        let names = names.filter(|name| {
+            on_demand.allows(name) && !certificates.iter().any(|names| names.first() == Some(name))
+        });
+        let mut found = Vec::new();
+        for name in names.take(on_demand.most) {
+            let mut wanted = Wanted { on_demand: true, ..Wanted::new(vec![name.clone()]) };
+            if self.look_in_folder(&mut wanted).is_ok() && !self.is_over(&wanted) {
+                self.shared.demand.is_here(&name);
+                found.push(wanted);
+            }
+        }
+        found
+    }
+
+    /// Orders certificates for the names that clients wait for.
+    async fn meet_demand(&self, all: &mut Vec<Wanted>) {
+        for name in self.shared.demand.wanted() {
+            let mut wanted = Wanted { on_demand: true, ..Wanted::new(vec![name.clone()]) };
+            let now = (self.pace.clock)();
+            self.look_at(&mut wanted).await;
+            match wanted.facts {
+                Some(_) if wanted.status.failures == 0 && !wanted.is_due(now) => {
+                    self.shared.demand.is_here(&name);
+                    all.push(wanted);
+                }
+                _ => self.shared.demand.has_failed(&name, now),
+            }
+        }
+    }
+
+    /// Whether its certificate was ordered on demand, has ended, and nobody asks for it any more.
+    fn is_over(&self, wanted: &Wanted) -> bool {
+        let Some(name) = wanted.names.first().filter(|_| wanted.on_demand) else { return false };
+        let now = (self.pace.clock)();
+        let has_ended = wanted.status.not_after.is_none_or(|end| end <= now);
+        let is_over = has_ended && !self.shared.demand.is_in_use(name);
+        if is_over {
+            self.shared.demand.forget(name);
+        }
+        is_over
     }
 
     async fn look_at(&self, wanted: &mut Wanted) {
         let now = (self.pace.clock)();
-        if now < wanted.not_yet {
+        if now < wanted.not_yet || self.is_idle(wanted) {
             return;
         }
         match self.attend(wanted, now).await {
@@ -192,6 +255,12 @@ impl Work {
                 );
             }
         }
+    }
+
+    /// Whether a certificate is there that was ordered on demand, and nobody has asked for it since.
+    fn is_idle(&self, wanted: &Wanted) -> bool {
+        let is_here = wanted.on_demand && wanted.facts.is_some();
+        is_here && !wanted.names.iter().any(|name| self.shared.demand.is_in_use(name))
     }
 
     async fn attend(&self, wanted: &mut Wanted, now: u64) -> Result<(), AcmeError> {
@@ -252,6 +321,9 @@ impl Work {
         }
         self.state.store_certificate(&wanted.names, &pem)?;
         wanted.issued(facts);
+        if let Some(name) = wanted.names.first().filter(|_| wanted.on_demand) {
+            self.shared.demand.is_here(name);
+        }
         tracing::info!("there is a new certificate for {names}");
         Ok(())
     }
@@ -273,7 +345,16 @@ impl Wanted {
         use std::hash::{BuildHasher, RandomState};
         let chance = RandomState::new().hash_one(&names) % 1000;
         let status = Status { names: names.clone(), ..Status::default() };
-        Self { names, facts: None, window: None, ask_at: 0, chance, not_yet: 0, status }
+        Self {
+            names,
+            facts: None,
+            window: None,
+            ask_at: 0,
+            chance,
+            not_yet: 0,
+            on_demand: false,
+            status,
+        }
     }
 
     fn found(&mut self, facts: Option<Facts>) {

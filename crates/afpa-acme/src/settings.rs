@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::demand::OnDemand;
+
 /// The directory of Let's Encrypt.
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
@@ -46,6 +48,8 @@ pub struct AcmeSettings {
     pub external_account: Option<ExternalAccount>,
     /// The names of each certificate, at least one. The first one names the file.
     pub certificates: Vec<Vec<String>>,
+    /// Names whose certificates are ordered when a client asks for them.
+    pub on_demand: OnDemand,
 }
 
 impl AcmeSettings {
@@ -61,6 +65,12 @@ impl AcmeSettings {
             profile: None,
             external_account: None,
             certificates: Vec::new(),
+            on_demand: OnDemand::default(),
         }
+    }
+
+    /// Whether any certificate comes by itself.
+    pub fn orders(&self) -> bool {
+        !self.certificates.is_empty() || !self.on_demand.names.is_empty()
     }
 }

@@ -58,6 +58,16 @@ impl StateFolder {
         self.path.join(format!("{plain}.pem"))
     }
 
+    /// The names of certificates that are here, as far as their files tell.
+    pub(crate) fn names(&self) -> Result<Vec<String>, AcmeError> {
+        let entries = fs::read_dir(&self.path).map_err(AcmeError::file(&self.path))?;
+        let names = entries.flatten().filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            Some(name.strip_suffix(".pem")?.to_owned())
+        });
+        Ok(names.collect())
+    }
+
     /// What is kept of the certificate; `None`: nothing yet.
     pub(crate) fn certificate(&self, names: &[String]) -> Result<Option<Vec<u8>>, AcmeError> {
         read(&self.certificate_file(names))

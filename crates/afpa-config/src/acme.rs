@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use afpa_acme::{AcmeSettings, ChallengeKind, ExternalAccount, LETS_ENCRYPT};
+use afpa_acme::{AcmeSettings, ChallengeKind, ExternalAccount, LETS_ENCRYPT, OnDemand};
 
 use crate::choice::choice;
 use crate::finding::{Finding, Location};
@@ -29,6 +29,11 @@ const STATE: &str = "/var/lib/afpa/acme";
 /// `[acme]`: one certificate for each of its names.
 pub(crate) fn read(mut s: Section<'_, '_>) -> AcmeSettings {
     let domains = s.texts("domains", "host names", Vec::new(), domain);
+    let on_demand = OnDemand {
+        names: s.texts("on_demand", "host names", Vec::new(), domain),
+        most: s.count("on_demand_limit", 1000, 1..=100_000),
+        per_hour: s.count("on_demand_per_hour", 60, 1..=10_000),
+    };
     let email = s.text_or("email", "address", "none", email);
     let directory = s.text("directory", "URL", LETS_ENCRYPT.to_owned(), directory);
     let directory_ca = s.optional_path("directory_ca");
@@ -53,6 +58,7 @@ pub(crate) fn read(mut s: Section<'_, '_>) -> AcmeSettings {
             .zip(key_file)
             .map(|(key_id, key_file)| ExternalAccount { key_id, key_file }),
         certificates: domains.into_iter().map(|name| vec![name]).collect(),
+        on_demand,
         ..AcmeSettings::new(PathBuf::from(state))
     }
 }
@@ -102,11 +108,13 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
         findings.push(Finding::error(settings.location("acme", key), cause, remedy));
     };
     let names = || acme.certificates.iter().flatten();
-    if let Some(name) = names().next()
+    let given = |key| settings.location("acme", key) != Location::Nowhere;
+    let key = if acme.certificates.is_empty() { "on_demand" } else { "domains" };
+    if let Some(name) = names().chain(&acme.on_demand.names).next()
         && config.sites.iter().all(|site| site.tls.is_empty())
     {
         let cause = format!("nobody would see the certificate of {name}");
-        error("domains", cause, "write tls = [\"0.0.0.0:443\"] under [[site]], or give --tls");
+        error(key, cause, "write tls = [\"0.0.0.0:443\"] under [[site]], or give --tls");
     }
     let is_dns = acme.challenge == ChallengeKind::Dns01;
     if let Some(name) = names().find(|name| name.starts_with('*'))
@@ -119,7 +127,12 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
         let cause = "no program sets the record in the DNS".to_owned();
         error("challenge", cause, "write dns_program = \"/usr/local/bin/dns-record\"");
     }
-    let given = |key| settings.location("acme", key) != Location::Nowhere;
+    for key in ["on_demand_limit", "on_demand_per_hour"] {
+        if given(key) && acme.on_demand.names.is_empty() {
+            let cause = format!("`{key}` without names that may be asked for");
+            error(key, cause, "write for example on_demand = [\"*.example.org\"]");
+        }
+    }
     if given("account_key_id") != given("account_key_file") {
         let cause = "an account of an authority has an identifier and a key".to_owned();
         error("account_key_id", cause, "write both `account_key_id` and `account_key_file`");

@@ -162,7 +162,7 @@ fn clients_consistency(config: &Config, settings: &Settings, site: &SiteSettings
 fn site_consistency(config: &Config, settings: &Settings, site: &SiteSettings) -> Vec<Finding> {
     let location = |key| settings.location_in("site", site.instance, key);
     let mut findings = Vec::new();
-    let comes = !config.acme.certificates.is_empty();
+    let comes = config.acme.orders();
     if !site.tls.is_empty() && config.certificates.is_empty() && !comes {
         let remedy = "write a [[certificate]] with `chain` and `key`, or [acme] with `domains`, or give --cert and \
                       --key, or --domain";
@@ -287,9 +287,12 @@ fn uncovered(
 ) -> Option<Finding> {
     let comes = |host: &str| {
         let parent = host.find('.').and_then(|dot| host.get(dot..));
-        config.acme.certificates.iter().flatten().any(|name| {
-            name == host || name.strip_prefix('*').is_some_and(|rest| Some(rest) == parent)
-        })
+        let on_demand = &config.acme.on_demand;
+        on_demand.allows(host)
+            || on_demand.names.iter().any(|name| name == host)
+            || config.acme.certificates.iter().flatten().any(|name| {
+                name == host || name.strip_prefix('*').is_some_and(|rest| Some(rest) == parent)
+            })
     };
     let covered = |host: &str| {
         comes(host)

@@ -1,12 +1,15 @@
 //! Sites of one listener that demand different things of their clients: the name that a client asks for (SNI, RFC 6066
-//! section 3) chooses what it is asked, so its first message is looked at before the connection begins.
+//! section 3) chooses what it is asked, so its first message is looked at before the connection begins. It may also be a
+//! name whose certificate is on its way.
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use rustls::server::Acceptor;
 
+use crate::resolver::asks_for_challenge;
 use crate::server::ServerTls;
 
 /// How the connections of a listener are taken, whatever their clients ask for.
@@ -42,7 +45,8 @@ impl ListenerTls {
 
     /// How a connection is taken, if that is known before its first byte.
     pub fn only(&self) -> Option<&ServerTls> {
-        self.by_name.is_empty().then_some(&self.default)
+        let is_one = self.by_name.is_empty() && !self.default.certificates().waits_on_demand();
+        is_one.then_some(&self.default)
     }
 
     /// The longest name decides, as in routing.
@@ -60,6 +64,27 @@ pub struct Greeting {
     arrived: Vec<u8>,
 }
 
+/// A client's first message, when it is known how its connection is taken.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Greeted {
+    /// So it is taken.
+    pub tls: ServerTls,
+    /// All that has arrived.
+    pub arrived: Vec<u8>,
+    /// The name whose certificate the client wants.
+    name: Option<Box<str>>,
+}
+
+impl Greeted {
+    /// Waits for that certificate, if it is on its way.
+    pub fn poll_certificate(&self, cx: &Context<'_>) -> Poll<()> {
+        match &self.name {
+            Some(name) => self.tls.certificates().poll_on_demand(cx, name),
+            None => Poll::Ready(()),
+        }
+    }
+}
+
 /// More ciphertext than this is not waited for: no greeting is that long.
 const MOST: usize = 64 * 1024;
 
@@ -69,19 +94,18 @@ impl Greeting {
         Self { settings, acceptor: Acceptor::default(), arrived: Vec::new() }
     }
 
-    /// Takes ciphertext. When it is known how the connection is taken, that is returned with all that has arrived.
-    /// Whatever is wrong with the message, the connection finds out by itself.
-    pub fn take(&mut self, arrived: &[u8]) -> Option<(ServerTls, Vec<u8>)> {
+    /// Takes ciphertext. Whatever is wrong with the message, the connection finds out by itself.
+    pub fn take(&mut self, arrived: &[u8]) -> Option<Greeted> {
         self.arrived.extend_from_slice(arrived);
-        let tls = match self.ask(arrived) {
+        let (tls, name) = match self.ask(arrived) {
             Ok(None) if self.arrived.len() <= MOST => return None,
-            Ok(Some(tls)) => tls,
-            Ok(None) | Err(_) => self.settings.default.clone(),
+            Ok(Some(asked)) => asked,
+            Ok(None) | Err(_) => (self.settings.default.clone(), None),
         };
-        Some((tls, std::mem::take(&mut self.arrived)))
+        Some(Greeted { tls, arrived: std::mem::take(&mut self.arrived), name })
     }
 
-    fn ask(&mut self, mut arrived: &[u8]) -> io::Result<Option<ServerTls>> {
+    fn ask(&mut self, mut arrived: &[u8]) -> io::Result<Option<(ServerTls, Option<Box<str>>)>> {
         while !arrived.is_empty() {
             if self.acceptor.read_tls(&mut arrived)? == 0 {
                 break;
@@ -89,9 +113,14 @@ impl Greeting {
             match self.acceptor.accept() {
                 Ok(None) => {}
                 Ok(Some(accepted)) => {
-                    let name = accepted.client_hello().server_name().map(str::to_ascii_lowercase);
-                    let tls = name.map_or(&self.settings.default, |name| self.settings.find(&name));
-                    return Ok(Some(tls.clone()));
+                    let hello = accepted.client_hello();
+                    let name = hello.server_name().map(str::to_ascii_lowercase);
+                    let tls = match &name {
+                        Some(name) => self.settings.find(name),
+                        None => &self.settings.default,
+                    };
+                    let name = name.filter(|_| !asks_for_challenge(&hello)).map(Into::into);
+                    return Ok(Some((tls.clone(), name)));
                 }
                 Err((error, _)) => return Err(io::Error::other(error)),
             }
@@ -109,11 +138,24 @@ impl std::fmt::Debug for Greeting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::certificate::Certificate;
     use crate::machine::{ClientMachine, ServerName};
     use crate::resolver::Certificates;
     use crate::server::ServerSettings;
     use crate::testing::Authority;
     use crate::tickets::TicketKeys;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::task::{Wake, Waker};
+
+    /// Counts how often it was woken.
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 
     fn server() -> ServerTls {
         let (certificates, tickets) = (Arc::default(), Arc::<TicketKeys>::default());
@@ -156,10 +198,9 @@ mod tests {
             for step in [1, 7, 4096] {
                 let mut greeting = Greeting::new(settings.clone());
                 let mut pieces = hello.chunks(step);
-                let (tls, arrived) =
-                    pieces.find_map(|piece| greeting.take(piece)).expect("it is known");
-                assert_eq!(&tls, expected, "{name} {step}");
-                assert!(arrived == hello && pieces.next().is_none());
+                let greeted = pieces.find_map(|piece| greeting.take(piece)).expect("it is known");
+                assert_eq!(&greeted.tls, expected, "{name} {step}");
+                assert!(greeted.arrived == hello && pieces.next().is_none());
             }
         }
     }
@@ -178,17 +219,58 @@ mod tests {
         let settings = ListenerTls::by_name(default.clone(), [("a.example", server())]);
         let http = b"GET / HTTP/1.1\r\n\r\n";
         let taken = Greeting::new(settings.clone()).take(http);
-        assert_eq!(taken, Some((default.clone(), http.to_vec())));
+        let expected = Greeted { tls: default.clone(), arrived: http.to_vec(), name: None };
+        assert_eq!(taken, Some(expected));
         let mut greeting = Greeting::new(settings);
         let begin = [1, 0, 0xea, 0x60].into_iter().chain(std::iter::repeat_n(0, 60_000));
         let mut total = 0;
         for byte in begin {
             total += 6;
-            if let Some((tls, arrived)) = greeting.take(&[22, 3, 1, 0, 1, byte]) {
-                assert!(tls == default && arrived.len() == total && total <= MOST + 6);
+            if let Some(greeted) = greeting.take(&[22, 3, 1, 0, 1, byte]) {
+                assert!(greeted.tls == default && greeted.arrived.len() == total);
+                assert!(total <= MOST + 6);
                 return;
             }
         }
         panic!("{total} bytes were kept");
+    }
+
+    #[test]
+    fn who_asks_for_a_certificate_that_is_on_its_way_waits() {
+        let certificates: Arc<Certificates> = Arc::default();
+        let tickets: Arc<TicketKeys> = Arc::default();
+        let tls = ServerTls::new(&ServerSettings::default(), &certificates, &tickets).unwrap();
+        let settings = ListenerTls::new(tls);
+        assert!(settings.only().is_some(), "nobody waits");
+        let coming = Arc::new(AtomicBool::new(true));
+        let (seen, order) = (Arc::clone(&coming), Ordering::Relaxed);
+        certificates
+            .wait_on_demand(Some(Box::new(move |name| name == "a.example" && seen.load(order))));
+        assert!(settings.only().is_none());
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let times = || woken.0.load(order);
+        let poll = |name: &str| {
+            let greeted = Greeting::new(settings.clone()).take(&hello(name)).expect("it is known");
+            greeted.poll_certificate(&Context::from_waker(&waker))
+        };
+        assert_eq!(poll("b.example"), Poll::Ready(()), "nothing is on its way");
+        assert_eq!(poll("A.example"), Poll::Pending);
+        let certificate = |name| {
+            let (chain, key) = Authority::new("Root").issue(&[name]);
+            Certificate::read(chain.as_bytes(), key.as_bytes(), None).unwrap()
+        };
+        certificates.replace(&[certificate("b.example")]);
+        certificates.settled();
+        assert_eq!(times(), 1);
+        assert_eq!(poll("a.example"), Poll::Pending, "that was another one");
+        certificates.replace(&[certificate("a.example")]);
+        certificates.settled();
+        assert_eq!((times(), poll("a.example")), (2, Poll::Ready(())));
+        certificates.replace(&[]);
+        assert_eq!(poll("a.example"), Poll::Pending);
+        coming.store(false, order);
+        certificates.settled();
+        assert_eq!((times(), poll("a.example")), (3, Poll::Ready(())), "it has failed");
     }
 }

@@ -30,7 +30,7 @@ mod testing;
 pub use certificate::{Certificate, CertificateError};
 pub use client::{ClientSettings, ClientTls, Verify};
 pub use failure::{Failure, Reason};
-pub use greeting::{Greeting, ListenerTls};
+pub use greeting::{Greeted, Greeting, ListenerTls};
 pub use machine::{ClientMachine, Facts, Progress, ServerMachine};
 pub use profile::Profile;
 pub use resolver::{Certificates, ChallengeCertificates};

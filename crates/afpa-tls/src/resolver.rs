@@ -1,7 +1,8 @@
 //! Which certificate a client gets: that of the name it asks for (SNI, RFC 6066 section 3).
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
@@ -16,11 +17,20 @@ use crate::certificate::Certificate;
 pub struct Certificates {
     table: ArcSwap<Table>,
     challenges: ArcSwapOption<ChallengeCertificates>,
+    on_demand: ArcSwapOption<IsOrdered>,
+    /// Handshakes that wait for a certificate.
+    waiting: Mutex<Vec<Waker>>,
 }
 
 /// The certificate by which the challenge for a name, in lower case, is answered (RFC 8737 section 3), and its key in
 /// PKCS#8, both in DER; `None`: nobody waits for it.
 pub type ChallengeCertificates = Box<dyn Fn(&str) -> Option<(Vec<u8>, Vec<u8>)> + Send + Sync>;
+
+/// Asked for a name, in lower case: whether a certificate for it is on its way, so that the client is to wait.
+pub type IsOrdered = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// Handshakes that wait for certificates at a time; the others go on without.
+const MOST_WAITING: usize = 4096;
 
 /// The protocol by which an authority asks for such a certificate.
 pub const CHALLENGE: &[u8] = b"acme-tls/1";
@@ -44,8 +54,13 @@ struct Table {
 impl Certificates {
     /// Replaces all of them. The first is the default.
     pub fn replace(&self, certificates: &[Certificate]) {
+        self.replace_with(certificates, &[]);
+    }
+
+    /// As [`replace`](Self::replace), with others that are for their own names alone.
+    pub fn replace_with(&self, certificates: &[Certificate], others: &[Certificate]) {
         let mut by_name: HashMap<Box<str>, Vec<Arc<CertifiedKey>>> = HashMap::new();
-        for certificate in certificates {
+        for certificate in certificates.iter().chain(others) {
             for name in certificate.names() {
                 let key = name.strip_prefix('*').unwrap_or(name).into();
                 by_name.entry(key).or_default().push(Arc::clone(certificate.certified()));
@@ -64,6 +79,43 @@ impl Certificates {
         self.table.store(Arc::new(Table { by_name, default }));
     }
 
+    /// Has clients wait for certificates that are on their way from now on; `None`: not any more.
+    pub fn wait_on_demand(&self, on_demand: Option<IsOrdered>) {
+        self.on_demand.store(on_demand.map(Arc::new));
+        self.settled();
+    }
+
+    /// Handshakes that wait look again: certificates were replaced, or are not going to come.
+    pub fn settled(&self) {
+        let waiting = std::mem::take(&mut *self.waiting());
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits for a certificate that is on its way, for a client that asks for this name, in lower case.
+    pub(crate) fn poll_on_demand(&self, cx: &Context<'_>, name: &str) -> Poll<()> {
+        let on_demand = self.on_demand.load();
+        let Some(is_coming) = on_demand.as_ref() else { return Poll::Ready(()) };
+        // Who says that things are settled gets to those who are told here that they are not.
+        let mut waiting = self.waiting();
+        let is_full = waiting.len() >= MOST_WAITING;
+        if !is_coming(name) || self.table.load().find(name).is_some() || is_full {
+            return Poll::Ready(());
+        }
+        if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            waiting.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Whether a client may have to wait.
+    pub(crate) fn waits_on_demand(&self) -> bool {
+        self.on_demand.load().is_some()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Answers the challenges of an authority from now on; `None`: not any more.
     pub fn answer_challenges(&self, challenges: Option<ChallengeCertificates>) {
         self.challenges.store(challenges.map(Arc::new));
@@ -80,7 +132,7 @@ impl Certificates {
 }
 
 /// An authority offers nothing else (RFC 8737 section 4).
-fn asks_for_challenge(hello: &ClientHello<'_>) -> bool {
+pub(crate) fn asks_for_challenge(hello: &ClientHello<'_>) -> bool {
     hello.alpn().is_some_and(|offered| offered.eq([CHALLENGE]))
 }
 

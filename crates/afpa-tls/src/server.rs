@@ -75,6 +75,7 @@ impl From<String> for SettingsError {
 #[derive(Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
+    certificates: Arc<Certificates>,
     /// Who looks at the certificates of clients; `None`: they are not asked for any.
     clients: Option<(AuthoritiesId, Arc<dyn ClientCertVerifier>)>,
 }
@@ -117,11 +118,15 @@ impl ServerTls {
         if let Some(log) = &settings.key_log {
             config.key_log = Arc::new(log.clone());
         }
-        Ok(Self { config: Arc::new(config), clients })
+        Ok(Self { config: Arc::new(config), certificates: Arc::clone(certificates), clients })
     }
 
     pub(crate) fn config(&self) -> &Arc<ServerConfig> {
         &self.config
+    }
+
+    pub(crate) fn certificates(&self) -> &Certificates {
+        &self.certificates
     }
 
     /// Whose certificates clients are asked for; `None`: they are not.

@@ -10,7 +10,6 @@ use std::time::{Duration, SystemTime};
 
 use afpa_acme::{
     AcmeSettings, ChallengeKind, Challenges, Facts, Manager, Pace, Shared, StateFolder, Status,
-    Statuses,
 };
 use afpa_testkit::server::free_address;
 use afpa_testkit::{eventually, eventually_within};
@@ -76,7 +75,7 @@ impl Bed {
             look: Duration::from_millis(50),
             patience: self.patience,
         };
-        let shared = Shared { challenges: self.challenges.clone(), statuses: Statuses::default() };
+        let shared = Shared { challenges: self.challenges.clone(), ..Shared::default() };
         Manager::start(settings, state, shared, pace).expect("started")
     }
 

@@ -96,7 +96,7 @@ fn configuration(
     more: &str,
 ) -> String {
     format!(
-        "[tls]\nreread = \"100ms\"\n\
+        "[tls]\nreread = \"100ms\"\nhandshake_timeout = \"60s\"\n\
          [acme]\ndomains = [\"{domains}\"]\nemail = \"admin@a.test\"\ndirectory = \"{}\"\n\
          directory_ca = \"{}\"\nstate = \"{}\"\n{more}\n\
          [[site]]\nlisten = [\"{plain}\"]\ntls = [\"{tls}\"]\nhttps_only = true\nroot = \"{}\"\n",
@@ -140,6 +140,38 @@ fn a_site_gets_its_certificate_over_port_80_which_redirects() {
     bed.server.kill_and_restart();
     let answer = bed.ask(&root, "a.test");
     assert_eq!(answer.output, b"over TLS", "{}", answer.errors);
+}
+
+/// The first client waits in its handshake.
+#[test]
+fn a_name_gets_its_certificate_when_a_client_asks_for_it() {
+    let Some(mut bed) = Bed::new("on_demand = [\"*.b.test\"]\non_demand_limit = 3") else { return };
+    bed.is_served("a.test");
+    let root = bed.pebble.root();
+    // An order may fail when several good nonces are refused; not each time.
+    let names = ["x.b.test", "y.b.test", "z.b.test"];
+    let at_once = names.map(|name| bed.ask(&root, name).output == b"over TLS");
+    assert!(at_once.contains(&true), "nobody has waited for it");
+    for name in names {
+        bed.is_served(name);
+    }
+    let full = bed.ask(&root, "w.b.test");
+    assert_eq!(full.exit, 60, "there are three already: {}", full.errors);
+    let other = bed.ask(&root, "x.y.b.test");
+    assert_eq!(other.exit, 60, "it is not on the list: {}", other.errors);
+    let stats = bed.server.command(&["stats", "--json"]);
+    let stats: serde_json::Value = serde_json::from_slice(&stats.stdout).expect("JSON");
+    assert_eq!(stats["certificates"].as_array().map(Vec::len), Some(4), "{stats}");
+
+    // They outlive the process and the authority.
+    bed.pebble.end();
+    bed.server.kill_and_restart();
+    assert_eq!(bed.ask(&root, "y.b.test").output, b"over TLS");
+    // The list is shorter after a reload.
+    fs::write(bed.server.configuration(), bed.configuration("a.test")).expect("written");
+    bed.server.signal(Signal::HUP);
+    eventually("it is not on the list any more", || bed.ask(&root, "y.b.test").exit == 60);
+    assert_eq!(bed.ask(&root, "a.test").output, b"over TLS");
 }
 
 #[test]

@@ -48,6 +48,23 @@ fn nothing_is_ordered_that_could_not_be_had_or_seen() {
 }
 
 #[test]
+fn names_on_demand_are_a_list_with_bounds() {
+    let text = format!("[acme]\non_demand = [\"*.A.example\", \"b.example\"]\n{SITE}");
+    let on_demand = parsed(&text).unwrap().config.acme.on_demand;
+    assert_eq!((on_demand.most, on_demand.per_hour), (1000, 60));
+    assert!(on_demand.allows("x.a.example") && on_demand.allows("b.example"));
+    assert!(!on_demand.allows("a.example") && !on_demand.allows("x.b.example"));
+    for (acme, site, cause) in [
+        ("on_demand = [\"*\"]", SITE, "not a host name"),
+        ("on_demand = [\"b.example\"]", "[[site]]\nroot = \"/srv\"\n", "nobody would see"),
+        ("on_demand_limit = 5", SITE, "without names"),
+    ] {
+        let message = refused(&format!("[acme]\n{acme}\n{site}"));
+        assert!(message.contains(cause), "{acme}: {message}");
+    }
+}
+
+#[test]
 fn a_wildcard_comes_by_the_dns_and_covers_its_hosts() {
     let text = "[acme]\ndomains = [\"*.a.example\"]\nchallenge = \"dns-01\"\ndns_program = \"/bin/dns\"\n\
                 [[site]]\nroot = \"/srv\"\ntls = [\"[::]:443\"]\nhosts = [\"www.a.example\"]\n";

@@ -113,10 +113,18 @@ impl<T: Transport> Tls<T> {
             return Poll::Ready(Ok(true));
         }
         ready!(self.poll_unsent(cx)).map_err(|_| None)?;
-        Poll::Ready(match ready!(self.poll_arrival(cx)) {
-            Ok(0) | Err(Broken::Gone(_)) => Err(None),
-            Ok(_) => Ok(!self.begun.is_handshaking()),
-            Err(Broken::Tls(failure)) => {
+        let Self { begun, ahead, unsent, .. } = self;
+        let moved = match ready!(begun.poll_begin(cx, ahead, unsent)) {
+            Some(begun) => begun.map(|progress| self.peer_closed |= progress.peer_closed),
+            None => match ready!(self.poll_arrival(cx)) {
+                Ok(0) | Err(Broken::Gone(_)) => return Poll::Ready(Err(None)),
+                Ok(_) => Ok(()),
+                Err(Broken::Tls(failure)) => Err(failure),
+            },
+        };
+        Poll::Ready(match moved {
+            Ok(()) => Ok(!self.begun.is_handshaking()),
+            Err(failure) => {
                 self.tell_why(cx, &failure);
                 Err(Some(failure))
             }
@@ -135,7 +143,7 @@ impl<T: Transport> Tls<T> {
     pub(crate) fn agreed(&self) -> Result<Option<Facts>, Failure> {
         match &self.begun {
             Begun::Machine(machine, settings) => machine.agreed(settings).map(Some),
-            Begun::Greeting(_) => Ok(None),
+            Begun::Greeting(_) | Begun::Waiting(_) => Ok(None),
         }
     }
 

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use afpa_acme::{AcmeSettings, Manager, Pace, Shared, StateFolder, Statuses};
+use afpa_acme::{
+    AcmeSettings, Answer, Demand, Manager, OnDemand, Pace, Shared, StateFolder, Statuses,
+};
 use anyhow::Context as _;
 
 use crate::privileges::Identity;
@@ -12,7 +14,14 @@ use crate::privileges::Identity;
 #[derive(Default)]
 pub(super) struct AcmeState {
     shared: Shared,
-    running: Option<(AcmeSettings, Manager)>,
+    running: Option<Running>,
+}
+
+struct Running {
+    settings: AcmeSettings,
+    folder: StateFolder,
+    #[expect(dead_code, reason = "it orders for as long as it lives")]
+    manager: Manager,
 }
 
 /// What was made ready for a configuration.
@@ -24,7 +33,7 @@ impl PreparedAcme {
     /// # Errors
     /// When the folder cannot be used.
     pub(super) fn new(settings: &AcmeSettings, owner: Option<&Identity>) -> anyhow::Result<Self> {
-        if settings.certificates.is_empty() {
+        if !settings.orders() {
             return Ok(Self(None));
         }
         let owner = owner.map(|owner| (owner.uid.as_raw(), owner.gid.as_raw()));
@@ -48,17 +57,18 @@ impl AcmeState {
         let Some((settings, folder)) = prepared.0 else {
             self.running = None;
             self.shared.statuses.clear();
+            self.shared.demand.set(&OnDemand::default());
             return Ok(());
         };
-        if self.running.as_ref().is_some_and(|(running, _)| *running == settings) {
+        if self.running.as_ref().is_some_and(|running| running.settings == settings) {
             return Ok(());
         }
         // An order in progress ends first: two at a time would be two accounts, perhaps.
         self.running = None;
         let shared = self.shared.clone();
-        let manager = Manager::start(settings.clone(), folder, shared, Pace::default())
+        let manager = Manager::start(settings.clone(), folder.clone(), shared, Pace::default())
             .context("the thread that orders certificates cannot be started")?;
-        self.running = Some((settings, manager));
+        self.running = Some(Running { settings, folder, manager });
         Ok(())
     }
 
@@ -68,8 +78,7 @@ impl AcmeState {
         settings: &AcmeSettings,
     ) -> Option<afpa_module_http::Challenges> {
         let challenges = self.shared.challenges.clone();
-        let wanted = !settings.certificates.is_empty();
-        wanted.then(|| Arc::new(move |token: &str| challenges.response(token)) as _)
+        settings.orders().then(|| Arc::new(move |token: &str| challenges.response(token)) as _)
     }
 
     /// Answers to TLS-ALPN-01.
@@ -79,6 +88,29 @@ impl AcmeState {
             let found = challenges.certificate(name)?;
             Some((found.certificate.clone(), found.key.clone()))
         })
+    }
+
+    /// The names that clients ask for.
+    pub(super) fn demand(&self) -> Demand {
+        self.shared.demand.clone()
+    }
+
+    /// Whether a client is to wait for its certificate, for a configuration that orders certificates on demand.
+    pub(super) fn on_demand(
+        &self,
+        settings: &AcmeSettings,
+    ) -> Option<afpa_tls::resolver::IsOrdered> {
+        let demand = self.demand();
+        let wanted = !settings.on_demand.names.is_empty();
+        let clock = Pace::default().clock;
+        wanted.then(|| Box::new(move |name: &str| demand.ask(name, clock()) == Answer::Wait) as _)
+    }
+
+    /// The files of the certificates that were ordered on demand.
+    pub(super) fn on_demand_files(&self) -> Vec<PathBuf> {
+        let Some(Running { folder, .. }) = &self.running else { return Vec::new() };
+        let names = self.shared.demand.names().into_iter();
+        names.map(|name| folder.certificate_file(&[name])).collect()
     }
 
     /// How it stands with the certificates.

@@ -78,6 +78,8 @@ impl Server {
         if let Err(error) = self.acme.adopt(acme) {
             tracing::error!("certificates are not renewed: {error:#}");
         }
+        self.tls.wait_on_demand(self.acme.on_demand(&config.acme));
+        self.tls.take_on_demand(self.acme.on_demand_files());
         self.config = config;
     }
 

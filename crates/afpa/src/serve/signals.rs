@@ -35,6 +35,7 @@ impl Signals {
         // Half the interval, so that one notification may be late.
         let mut look = tokio::time::interval(server.config.tls.reread);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let demand = server.acme.demand();
         let beat = server.notifier.watchdog_interval().map(|interval| interval / 2);
         loop {
             tokio::select! {
@@ -55,6 +56,7 @@ impl Signals {
                     look = tokio::time::interval(server.config.tls.reread);
                 }
                 _ = look.tick() => server.tls.tick(&server.config),
+                () = demand.settled() => server.tls.take_on_demand(server.acme.on_demand_files()),
                 _ = reopen.recv() => server.reopen_logs(),
                 () = pause(beat) => server.notifier.watchdog(),
             }

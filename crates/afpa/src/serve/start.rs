@@ -135,6 +135,7 @@ impl Server {
         }
         // An authority asks at once.
         acme_state.adopt(acme)?;
+        tls_state.wait_on_demand(acme_state.on_demand(&config.acme));
         let admin = admin::start(Arc::clone(&observed), control, admin)?;
         let server = Self {
             config,

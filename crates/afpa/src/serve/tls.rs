@@ -1,5 +1,6 @@
 //! Certificates, ticket keys, and what is made of them. They outlive a reload, so that sessions and handshakes go on.
 
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use afpa_acme::ChallengeKind;
 use afpa_config::{CertificateFiles, Config, Listen, TlsProfile, read_certificate};
 use afpa_module_http::ClientDemand;
 use afpa_proxy::pool::TlsToServers;
-use afpa_tls::resolver;
+use afpa_tls::resolver::{self, IsOrdered};
 use afpa_tls::server::SecretLog;
 use afpa_tls::{
     Certificate, Certificates, ChallengeCertificates, ListenerTls, Profile, ServerSettings,
@@ -30,12 +31,22 @@ pub(super) struct TlsState {
     running: Vec<(CertificateFiles, Certificate)>,
     /// The files as they were when they were last read, successfully or not.
     seen: Vec<Option<Version>>,
-    /// Certificates that come by themselves: each file, as it was when it was last read, and what is in use of it.
-    managed: Vec<(PathBuf, Option<Version>, Option<Certificate>)>,
+    /// Certificates that come by themselves, and those that have come because a client has asked for them.
+    managed: Vec<ManagedFile>,
+    on_demand: Vec<ManagedFile>,
     ticket_file: Option<Version>,
     rotated: Option<Instant>,
     key_log: Option<(PathBuf, SecretLog)>,
     servers: TlsOfGroups,
+}
+
+/// The file of a certificate that comes by itself.
+struct ManagedFile {
+    path: PathBuf,
+    /// As it was when it was last read.
+    seen: Option<Version>,
+    /// What is in use of it.
+    certificate: Option<Certificate>,
 }
 
 /// What tells one version of a file from another.
@@ -124,7 +135,7 @@ impl TlsState {
     pub(super) fn adopt(&mut self, prepared: PreparedTls) -> AdoptedTls {
         self.running = prepared.certificates;
         self.seen = prepared.seen;
-        self.managed = prepared.managed.into_iter().map(|path| (path, None, None)).collect();
+        self.managed = prepared.managed.into_iter().map(ManagedFile::new).collect();
         self.read_managed();
         self.replace();
         prepared.adopted
@@ -132,29 +143,32 @@ impl TlsState {
 
     /// Reads files of certificates that have come. Whether there were any.
     fn read_managed(&mut self) -> bool {
-        let mut changed = false;
-        for (path, seen, certificate) in &mut self.managed {
-            let version = version(path);
-            if version == *seen {
-                continue;
-            }
-            *seen = version;
-            // Without a file, what was in it is served on.
-            let Some(text) = fs::read(&*path).ok() else { continue };
-            match Certificate::read(&text, &text, None) {
-                Ok(read) => {
-                    *certificate = Some(read);
-                    changed = true;
-                }
-                Err(error) => tracing::error!("{}: {error}", path.display()),
-            }
+        let files = self.managed.iter_mut().chain(&mut self.on_demand);
+        files.fold(false, |changed, file| file.read() || changed)
+    }
+
+    /// Has clients wait for the certificates that are ordered for them; `None`: there are none.
+    pub(super) fn wait_on_demand(&self, on_demand: Option<IsOrdered>) {
+        self.certificates.wait_on_demand(on_demand);
+    }
+
+    /// Takes the certificates into use that were ordered on demand, and has those look who wait for them.
+    pub(super) fn take_on_demand(&mut self, files: Vec<PathBuf>) {
+        let before = self.on_demand.len();
+        self.on_demand.retain(|file| files.contains(&file.path));
+        let is_fewer = self.on_demand.len() < before;
+        let known: HashSet<_> = self.on_demand.iter().map(|file| file.path.clone()).collect();
+        let new = files.into_iter().filter(|path| !known.contains(path));
+        self.on_demand.extend(new.map(ManagedFile::new));
+        if self.read_managed() || is_fewer {
+            self.replace();
         }
-        changed
+        self.certificates.settled();
     }
 
     /// Reads files that have changed, and makes new ticket keys when it is time.
     pub(super) fn tick(&mut self, config: &Config) {
-        if self.running.is_empty() && self.managed.is_empty() {
+        if self.running.is_empty() && self.managed.is_empty() && self.on_demand.is_empty() {
             return;
         }
         if self.read_managed() {
@@ -194,9 +208,11 @@ impl TlsState {
 
     fn replace(&self) {
         let running = self.running.iter().map(|(_, certificate)| certificate);
-        let managed = self.managed.iter().filter_map(|(_, _, certificate)| certificate.as_ref());
-        let certificates: Vec<Certificate> = running.chain(managed).cloned().collect();
-        self.certificates.replace(&certificates);
+        let of_files = |files: &'_ [ManagedFile]| -> Vec<Certificate> {
+            files.iter().filter_map(|file| file.certificate.clone()).collect()
+        };
+        let certificates: Vec<_> = running.cloned().chain(of_files(&self.managed)).collect();
+        self.certificates.replace_with(&certificates, &of_files(&self.on_demand));
     }
 
     /// A certificate that root may read alone stays what it was at the start.
@@ -288,6 +304,33 @@ impl TlsState {
         self.ticket_file = version;
         let text = fs::read_to_string(path).with_context(shown)?;
         self.tickets.share(&text, seconds(config.tls.ticket_lifetime)).with_context(shown)
+    }
+}
+
+impl ManagedFile {
+    fn new(path: PathBuf) -> Self {
+        Self { path, seen: None, certificate: None }
+    }
+
+    /// Reads it, if it has changed. Whether there is something new in it.
+    fn read(&mut self) -> bool {
+        let version = version(&self.path);
+        if version == self.seen {
+            return false;
+        }
+        self.seen = version;
+        // Without a file, what was in it is served on.
+        let Ok(text) = fs::read(&self.path) else { return false };
+        match Certificate::read(&text, &text, None) {
+            Ok(read) => {
+                self.certificate = Some(read);
+                true
+            }
+            Err(error) => {
+                tracing::error!("{}: {error}", self.path.display());
+                false
+            }
+        }
     }
 }
 
