@@ -144,7 +144,7 @@ impl TlsState {
     /// Reads files of certificates that have come. Whether there were any.
     fn read_managed(&mut self) -> bool {
         let files = self.managed.iter_mut().chain(&mut self.on_demand);
-        files.fold(false, |changed, file| file.read() || changed)
+        files.map(ManagedFile::read).filter(|is_new| *is_new).count() > 0
     }
 
     /// Has clients wait for the certificates that are ordered for them; `None`: there are none.
