@@ -1,5 +1,6 @@
 //! `afpa serve` whose clients' connections begin without a socket.
 
+use std::fs;
 use std::time::Duration;
 
 use afpa_testkit::{Asked, Client, ReceiveError, Server, Tree, eventually};
@@ -115,6 +116,63 @@ fn one_request_a_connection() {
     }
     eventually("the kernel's, too", || logged("/hello.txt", 200) >= TURNS);
     assert!(lines(&server).iter().all(|line| line["client"] == "10.77.64.1"));
+}
+
+/// Processor 1, which is there again at the end.
+struct Processor;
+
+impl Processor {
+    const ONLINE: &str = "/sys/devices/system/cpu/cpu1/online";
+
+    /// None: there is none that may be taken, and SKIP was said.
+    fn new() -> Option<Self> {
+        if std::env::var_os("AFPA_TEST_HOTPLUG").is_none() {
+            let why = "AFPA_TEST_HOTPLUG=1 would take a processor from the whole machine";
+            afpa_testkit::aloud::say("SKIP", why);
+            return None;
+        }
+        Some(Self)
+    }
+
+    fn set(is_online: bool) {
+        fs::write(Self::ONLINE, if is_online { "1" } else { "0" }).expect("hotplug");
+    }
+}
+
+impl Drop for Processor {
+    fn drop(&mut self) {
+        Self::set(true);
+    }
+}
+
+/// Clients of one request a connection, and one that stays, while a processor goes and comes.
+#[test]
+fn a_processor_goes_and_comes_back() {
+    let Some(_processor) = Processor::new() else { return };
+    let Some(lab) = lab() else { return };
+    let tree = site();
+    let server = server(&lab, &tree, &[("workers", "2")]);
+    let mut kept = server.connect();
+    let mut all_is_right = |turns: usize| {
+        for _ in 0..turns {
+            assert_eq!(kept.get("/hello.txt").text(), "hello");
+            assert_eq!(server.connect().get("/hello.txt").text(), "hello");
+            assert_eq!(server.connect().get("/large.bin").body.len(), LARGE);
+        }
+    };
+    let moves = |of: &dyn Fn(&Server) -> u64| {
+        let before = of(&server);
+        eventually("the kernel goes on", || {
+            assert_eq!(server.connect().get("/hello.txt").text(), "hello");
+            of(&server) > before
+        });
+    };
+    for is_online in [false, true, false, true] {
+        Processor::set(is_online);
+        all_is_right(10);
+        moves(&answers);
+        moves(&opened);
+    }
 }
 
 fn lines(server: &Server) -> Vec<Value> {
