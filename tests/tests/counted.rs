@@ -2,9 +2,10 @@
 //! the kernel.
 
 use afpa_testkit::{
-    Client, Server, Tree, figure, skip,
+    Client, Launch, Server, Tree, figure, skip,
     strace::{Counts, Strace},
 };
+use afpa_tests::tls::{self, Authority, TlsServer};
 use rustix::process::Signal;
 
 const HITS: u64 = 1000;
@@ -277,6 +278,35 @@ fn by_completion_a_lone_hit_costs_two_enters_and_the_wait() {
     assert!(waits <= HITS + SLACK, "{waits} waits");
     let all: u64 = counts.values().sum();
     assert!(all - enters - waits <= SLACK, "{counts:?}");
+}
+
+/// TLS is between the ring and the request: it costs no call of its own.
+#[test]
+fn by_completion_a_lone_hit_over_tls_costs_what_it_costs_without() {
+    let (tree, authority) = (Tree::new(), Authority::new());
+    tree.file("hello.txt", "x".repeat(512));
+    let launch = |launch: &mut Launch| {
+        launch.arg("--workers").arg("1").arg("--io").arg("completion");
+    };
+    let plan = tls::Plan { launch: Box::new(launch), ..tls::Plan::default() };
+    let server = TlsServer::with(&authority, tree.path(), plan);
+    if server.server.summary("waiting").contains("refuses io_uring") {
+        skip!("the system refuses io_uring");
+    }
+    let way = authority.way(&server);
+    let mut client = way.connect();
+    for _ in 0..100 {
+        assert_eq!(client.get("/hello.txt").body.len(), 512);
+    }
+    let strace = trace!(server.server);
+    for _ in 0..HITS {
+        assert_eq!(client.get("/hello.txt").status, 200);
+    }
+    let counts = strace.counts();
+    figure!("system calls of {HITS} hits over TLS, one at a time, by completion: {counts:?}");
+    let enters = sum(&counts, &["io_uring_enter"]);
+    assert!((HITS..=2 * HITS + SLACK).contains(&enters), "{enters} enters");
+    assert_eq!(sum(&counts, &READS) + sum(&counts, &["sendto"]), 0, "{counts:?}");
 }
 
 /// A connection of one request never meets the ring.

@@ -112,7 +112,7 @@ impl<T: Transport> Tls<T> {
         if !self.begun.is_handshaking() {
             return Poll::Ready(Ok(true));
         }
-        ready!(self.poll_unsent(cx)).map_err(|_| None)?;
+        ready!(self.poll_tickets(cx)).map_err(|_| None)?;
         let Self { begun, ahead, unsent, .. } = self;
         let moved = match ready!(begun.poll_begin(cx, ahead, unsent)) {
             Some(begun) => begun.map(|progress| self.peer_closed |= progress.peer_closed),
