@@ -1,5 +1,6 @@
 //! What must hold for any bytes that a client of HTTP/2 sends.
 
+use afpa_h2::client::{self, ResponseHead};
 use afpa_h2::hpack::{Decoder, TABLE_SIZE, encode};
 use afpa_h2::request::Framing;
 use afpa_h2::{Connection, Event, Limits, PREFACE, RequestHead, ResponseEvent, ResponseReader};
@@ -164,4 +165,104 @@ fn read(data: &[u8], piece: usize) -> (Vec<Vec<u8>>, Vec<u8>, Option<bool>) {
         }
     }
     (heads, content, Some(reader.is_done()))
+}
+
+/// Frames of a server: the events do not depend on how the bytes were split, memory is bounded, every response is one head
+/// of HTTP/1.1, and what is asked stays within the server's limits.
+pub fn h2_client(data: &[u8]) {
+    let whole = ask(data, data.len().max(1));
+    for piece in [1, 7] {
+        let pieces = ask(data, piece);
+        assert_eq!(whole.events, pieces.events);
+        assert_eq!(whole.fatal, pieces.fatal);
+        assert_eq!(whole.output, pieces.output);
+    }
+}
+
+fn ask(input: &[u8], piece: usize) -> Heard {
+    let mut connection = client::Connection::new(limits());
+    let mut head = ResponseHead::default();
+    let mut heard = Heard { events: Vec::new(), output: Vec::new(), fatal: false };
+    let mut held = Vec::new();
+    // Without its SETTINGS a server is not asked.
+    connection.receive(b"\0\0\0\x04\0\0\0\0\0", &mut head, 0).expect("empty SETTINGS");
+    (0..4).for_each(|at| request(&mut connection, at % 2 == 1));
+    for part in input.chunks(piece) {
+        held.extend_from_slice(part);
+        loop {
+            let (length, event) = match connection.receive(&held, &mut head, 0) {
+                Ok((length, event)) => (length, event),
+                Err(_) => {
+                    heard.fatal = true;
+                    heard.output.append(connection.output());
+                    return heard;
+                }
+            };
+            let is_last = event.is_none();
+            if let Some(event) = event {
+                heard.events.push(format!("{event:?}"));
+                heed(&mut connection, &head, event);
+            }
+            held.drain(..length);
+            assert!(connection.open_streams() <= 4);
+            if is_last {
+                break;
+            }
+        }
+    }
+    heard.output.append(connection.output());
+    heard
+}
+
+/// Asks something, with content or without.
+fn request(connection: &mut client::Connection, end: bool) {
+    let mut block = Vec::new();
+    encode::put_field(&mut block, b":method", b"GET");
+    if let Some(id) = connection.open(&block, end, false) {
+        let room = connection.room(id).min(100);
+        connection.send_data(id, &[b'a'; 100][..room], room < 100);
+    }
+}
+
+/// Does what the owner of a stream does.
+fn heed(connection: &mut client::Connection, head: &ResponseHead, event: client::Event<'_>) {
+    match event {
+        client::Event::Head { interim, .. } => check_response(head, interim),
+        client::Event::Data { id, bytes, end } => {
+            // Half of them are read, so that windows are used up.
+            if id % 3 == 0 {
+                connection.read(id, bytes.len());
+            }
+            if end {
+                connection.abandon(id);
+                request(connection, true);
+            }
+        }
+        client::Event::Trailers { id } => {
+            assert!(!head.text().contains(&0));
+            connection.abandon(id);
+        }
+        client::Event::Gone { id, .. } => assert_eq!(connection.room(id), 0),
+        client::Event::Leaving => while connection.next_unprocessed().is_some() {},
+    }
+}
+
+/// A head is one status line and lines of fields, whatever the fields held.
+fn check_response(head: &ResponseHead, interim: bool) {
+    let text = head.text();
+    assert!(text.starts_with(b"HTTP/1.1 "));
+    if text.len() > limits().head + 2 {
+        panic!("{} bytes", text.len());
+    }
+    let Some(lines) = text.strip_suffix(b"\r\n\r\n") else {
+        return assert_eq!(text.len(), limits().head + 1);
+    };
+    let mut codings = 0;
+    for line in lines.split(|&byte| byte == b'\n').skip(1) {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        assert!(!line.contains(&b'\r') && !line.contains(&0) && line.contains(&b':'));
+        codings += usize::from(line.starts_with(b"transfer-encoding: "));
+    }
+    assert_eq!(codings == 1, head.framing() == client::response::Framing::Chunked);
+    assert!(!interim || codings == 0);
 }

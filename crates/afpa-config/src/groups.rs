@@ -14,6 +14,7 @@ use afpa_proxy::select::{
 use crate::choice::Choice;
 use crate::document::{Node, Value};
 use crate::fault::{Fault, read_count, read_text};
+use crate::http2;
 use crate::items::Item;
 use crate::reader::{Reader, Section};
 use crate::rules;
@@ -99,8 +100,10 @@ impl ServerGroup {
             health: HealthSettings::default(),
             queue: QueueSettings::default(),
             tls: None,
+            http2: None,
         };
         let tls = s.flag("tls", false);
+        let asks_http2 = s.flag("http2", false);
         let inner = reader.within("server_group.queue", item);
         settings.queue = read_queue(reader.at(&inner));
         let inner = reader.within("server_group.health", item);
@@ -116,6 +119,9 @@ impl ServerGroup {
         read_connections(reader.at(&inner), &mut exchange);
         let inner = reader.within("server_group.request", item);
         read_request(reader.at(&inner), &mut exchange);
+        let inner = reader.within("server_group.streams", item);
+        let limits = http2::read_of_servers(reader.at(&inner), exchange.head_limit);
+        settings.http2 = asks_http2.then_some(limits);
         let inner = reader.within("server_group.verify", item);
         let tls = GroupTls::read(reader.at(&inner), tls);
         ServerGroup { settings, exchange, tls, instance: item.instance }

@@ -22,28 +22,55 @@ impl Http2 {
         let default = Limits::default();
         let tls = s.flag("tls", true);
         let cleartext = s.flag("cleartext", false);
-        let mut budget = |burst, per_second, default: Budget| Budget {
-            burst: number(s.count(burst, default.burst as usize, 1..=1_000_000)),
-            per_second: number(s.count(per_second, default.per_second as usize, 0..=1_000_000)),
-        };
-        let resets = budget("resets_burst", "resets_per_second", default.resets);
-        let overhead = budget("overhead_burst", "overhead_per_second", default.overhead);
+        let resets = budget(&mut s, "resets_burst", "resets_per_second", default.resets);
+        let overhead = budget(&mut s, "overhead_burst", "overhead_per_second", default.overhead);
         let limits = Limits {
             streams: number(s.count("streams", default.streams as usize, 1..=1024)),
             // The least is what a connection begins with (RFC 9113 section 6.9.2), which no setting can make smaller.
             stream_window: number(s.size("stream_window", 256 * KIB, 64 * KIB..=GIB)),
             connection_window: number(s.size("connection_window", MIB, 64 * KIB..=GIB)),
             block: s.size("field_block", 64 * KIB, KIB..=MIB),
-            continuations: number(s.count(
-                "continuations",
-                default.continuations as usize,
-                0..=128,
-            )),
+            continuations: continuations(&mut s, default),
             resets,
             overhead,
             ..default
         };
         Http2 { tls, cleartext, limits }
+    }
+}
+
+/// Reads `[server_group.streams]`: what one connection of HTTP/2 to a server carries, and what the server may ask for.
+/// Response heads are no longer than `head`.
+pub(crate) fn read_of_servers(mut s: Section<'_, '_>, head: usize) -> Limits {
+    let default = Limits::default();
+    let streams = number(s.count("most", 100, 1..=1024));
+    let stream_window = number(s.size("window", 256 * KIB, 64 * KIB..=16 * MIB));
+    Limits {
+        streams,
+        stream_window,
+        // One for each stream, so that a client which does not read its response stops no other.
+        connection_window: streams.saturating_mul(stream_window),
+        head,
+        block: s.size("field_block", 64 * KIB, KIB..=MIB),
+        continuations: continuations(&mut s, default),
+        overhead: budget(&mut s, "overhead_burst", "overhead_per_second", default.overhead),
+        ..default
+    }
+}
+
+fn continuations(s: &mut Section<'_, '_>, default: Limits) -> u32 {
+    number(s.count("continuations", default.continuations as usize, 0..=128))
+}
+
+fn budget(
+    s: &mut Section<'_, '_>,
+    burst: &'static str,
+    per_second: &'static str,
+    default: Budget,
+) -> Budget {
+    Budget {
+        burst: number(s.count(burst, default.burst as usize, 1..=1_000_000)),
+        per_second: number(s.count(per_second, default.per_second as usize, 0..=1_000_000)),
     }
 }
 

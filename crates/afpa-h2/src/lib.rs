@@ -1,5 +1,5 @@
-//! HTTP/2 as a server speaks it (RFC 9113), sans-IO: bytes of the client in, events out; responses in, bytes for
-//! the client out. Nothing here reads a clock or a socket, so everything can be fuzzed, replayed and compared with
+//! HTTP/2 (RFC 9113), sans-IO. As a server speaks it: bytes of the client in, events out; responses in, bytes for
+//! the client out. As a client speaks it: the other way round. Nothing here reads a clock or a socket, so everything can be fuzzed, replayed and compared with
 //! another implementation.
 //!
 //! * [`frame`]: what frames look like on the wire;
@@ -8,12 +8,14 @@
 //!   stream sends next (RFC 9218);
 //! * [`request`]: from the fields of a request to a head of HTTP/1.1, so that one parser gives all verdicts;
 //! * [`response`]: from a response of HTTP/1.1 to field blocks and content.
-//! * `field_block`: a response's field block, kept with a cache object.
+//! * `field_block`: a response's field block, kept with a cache object;
+//! * [`client`]: all of this from the client's end, towards servers behind.
 //!
 //! LIFECYCLE.md in this crate has the states and the numbered invariants that comments and tests cite.
 #![forbid(unsafe_code)]
 
 mod budget;
+pub mod client;
 pub mod connection;
 mod field_block;
 pub mod frame;

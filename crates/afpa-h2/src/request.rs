@@ -324,7 +324,7 @@ fn path_of<'a>(scheme: Option<&[u8]>, path: Option<&'a [u8]>) -> Option<&'a [u8]
 
 /// A name of section 8.2.1: a token without upper case.
 #[inline]
-fn is_name(name: &[u8]) -> bool {
+pub(crate) fn is_name(name: &[u8]) -> bool {
     const GOOD: [bool; 256] = {
         let mut good = [false; 256];
         let others = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz";
@@ -340,7 +340,7 @@ fn is_name(name: &[u8]) -> bool {
 
 /// A value that section 8.2.1 allows. Other control characters are the parser's concern.
 #[inline]
-fn is_value(value: &[u8]) -> bool {
+pub(crate) fn is_value(value: &[u8]) -> bool {
     let inner = value.iter().fold(true, |good, byte| good & !matches!(byte, 0 | b'\r' | b'\n'));
     let edge = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     inner && !edge(value.first()) && !edge(value.last())

@@ -24,6 +24,11 @@ const FRAGMENTS: &[&[u8]] = &[
     b"\0\0\x04\x08\0\0\0\0\0\x7f\xff\xff\xff",
     b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\x01",
     b"\0\0\x08\x06\0\0\0\0\0\0\0\0\0\0\0\0\0",
+    b"\0\0\x01\x01\x04\0\0\0\x01\x88",
+    b"\0\0\x01\x01\x05\0\0\0\x03\x89",
+    b"\0\0\x05\x01\x04\0\0\0\x05\x88\x0f\x0d\x015",
+    b"\0\0\x04\x03\0\0\0\0\x01\0\0\0\x07",
+    b"\0\0\x08\x07\0\0\0\0\0\0\0\0\x01\0\0\0\0",
     b"\x40\x01a\x01b",
     b"\x00\x04te\r\n\x01b",
     b"\x5c\x01\x35",
@@ -40,6 +45,11 @@ const FRAGMENTS: &[&[u8]] = &[
 #[test]
 fn h2_frames() {
     smoke("h2_frames", targets::h2_frames, FRAGMENTS);
+}
+
+#[test]
+fn h2_client() {
+    smoke("h2_client", targets::h2_client, FRAGMENTS);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod browser;
 mod deployment;
+mod http2;
 mod keeping;
 mod limits;
 mod live;

@@ -118,7 +118,7 @@ impl Connection {
 }
 
 /// Content-Length and the content have to agree (section 8.1.1).
-fn count_content(left: &mut Option<u64>, bytes: u64, end: bool) -> Option<ErrorCode> {
+pub(crate) fn count_content(left: &mut Option<u64>, bytes: u64, end: bool) -> Option<ErrorCode> {
     let before = (*left)?;
     match before.checked_sub(bytes) {
         Some(after) if after == 0 || !end => {

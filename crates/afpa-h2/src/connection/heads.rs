@@ -175,7 +175,7 @@ impl Connection {
 }
 
 /// The payload without its padding (section 6.1).
-pub(super) fn unpadded(header: FrameHeader, payload: &[u8]) -> Result<&[u8], Fatal> {
+pub(crate) fn unpadded(header: FrameHeader, payload: &[u8]) -> Result<&[u8], Fatal> {
     if !header.has(flag::PADDED) {
         return Ok(payload);
     }
@@ -185,6 +185,6 @@ pub(super) fn unpadded(header: FrameHeader, payload: &[u8]) -> Result<&[u8], Fat
     Ok(rest.get(..length).unwrap_or_default())
 }
 
-pub(super) const fn too_short() -> Fatal {
+pub(crate) const fn too_short() -> Fatal {
     Fatal { code: ErrorCode::FrameSize, why: "a frame has a wrong size" }
 }

@@ -4,11 +4,11 @@
 //! each: `heads` those of a request's head, `content` DATA and windows, `control` all others; `send` writes
 //! responses; `stream` knows what a stream may still do.
 
-mod content;
+pub(crate) mod content;
 mod control;
-mod heads;
+pub(crate) mod heads;
 mod send;
-mod stream;
+pub(crate) mod stream;
 
 use crate::budget::Bucket;
 use crate::frame::{self, ErrorCode, FrameHeader, HEADER, MAX_PAYLOAD, PREFACE, kind, setting};
@@ -56,18 +56,18 @@ pub enum Event<'i> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Fatal {
-    /// As the client is told.
+    /// As the peer is told.
     pub code: ErrorCode,
     /// In words.
     pub why: &'static str,
 }
 
 impl Fatal {
-    const fn protocol(why: &'static str) -> Self {
+    pub(crate) const fn protocol(why: &'static str) -> Self {
         Self { code: ErrorCode::Protocol, why }
     }
 
-    const fn calm(why: &'static str) -> Self {
+    pub(crate) const fn calm(why: &'static str) -> Self {
         Self { code: ErrorCode::EnhanceYourCalm, why }
     }
 }
@@ -100,7 +100,7 @@ pub struct Connection {
     phase: Phase,
     output: Vec<u8>,
     hpack: Decoder,
-    streams: Streams,
+    streams: Streams<Stream>,
     /// Those that ended last.
     ended: Ended,
     /// The newest stream that the client has opened.

@@ -3,6 +3,12 @@
 use crate::connection::StreamId;
 use crate::priority::Urgency;
 
+/// What has the number of a stream.
+pub(crate) trait Numbered {
+    /// The number.
+    fn id(&self) -> StreamId;
+}
+
 /// A stream that is open, in one or both directions.
 #[derive(Debug)]
 pub(super) struct Stream {
@@ -28,55 +34,67 @@ pub(super) struct Stream {
     pub(super) last_turn: u64,
 }
 
-/// The open streams, in the order of their numbers. There are not many, and the newest is looked for most often.
-#[derive(Debug, Default)]
-pub(super) struct Streams(Vec<Stream>);
+impl Numbered for Stream {
+    fn id(&self) -> StreamId {
+        self.id
+    }
+}
 
-impl Streams {
+/// The open streams, in the order of their numbers. There are not many, and the newest is looked for most often.
+#[derive(Debug)]
+pub(crate) struct Streams<S>(Vec<S>);
+
+impl<S> Default for Streams<S> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<S: Numbered> Streams<S> {
     fn place(&self, id: StreamId) -> Result<usize, usize> {
         match self.0.last() {
-            Some(newest) if newest.id == id => Ok(self.0.len() - 1),
-            Some(newest) if newest.id < id => Err(self.0.len()),
-            _ => self.0.binary_search_by_key(&id, |stream| stream.id),
+            Some(newest) if newest.id() == id => Ok(self.0.len() - 1),
+            Some(newest) if newest.id() < id => Err(self.0.len()),
+            _ => self.0.binary_search_by_key(&id, |stream| stream.id()),
         }
     }
 
-    pub(super) fn get(&self, id: StreamId) -> Option<&Stream> {
+    pub(crate) fn get(&self, id: StreamId) -> Option<&S> {
         self.0.get(self.place(id).ok()?)
     }
 
-    pub(super) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
+    pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut S> {
         let place = self.place(id).ok()?;
         self.0.get_mut(place)
     }
 
     /// Adds the newest stream.
-    pub(super) fn push(&mut self, stream: Stream) {
-        debug_assert!(self.place(stream.id) == Err(self.0.len()), "numbers grow");
+    pub(crate) fn push(&mut self, stream: S) {
+        debug_assert!(self.place(stream.id()) == Err(self.0.len()), "numbers grow");
         self.0.push(stream);
     }
 
-    pub(super) fn remove(&mut self, id: StreamId) -> Option<Stream> {
+    pub(crate) fn remove(&mut self, id: StreamId) -> Option<S> {
         let place = self.place(id).ok()?;
         Some(self.0.remove(place))
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Stream> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &S> {
         self.0.iter()
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut S> {
         self.0.iter_mut()
     }
 }
 
 /// A window that we have given to the client (section 6.9).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(crate) struct Window {
     size: i64,
     /// What the client may still send.
     left: i64,
@@ -85,18 +103,18 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(size: i64) -> Self {
+    pub(crate) fn new(size: i64) -> Self {
         Self { size, left: size, read: 0 }
     }
 
     /// Content has arrived; false if it was more than the window allowed.
-    pub(super) fn take(&mut self, bytes: usize) -> bool {
+    pub(crate) fn take(&mut self, bytes: usize) -> bool {
         self.left -= bytes as i64;
         self.left >= 0
     }
 
     /// Content was read. Returns by how much the window grows, once that is worth a frame.
-    pub(super) fn give(&mut self, bytes: u32) -> Option<u32> {
+    pub(crate) fn give(&mut self, bytes: u32) -> Option<u32> {
         self.read += i64::from(bytes);
         if self.read == 0 || self.read < self.size / 2 {
             return None;
@@ -110,7 +128,7 @@ impl Window {
 
 /// The streams that ended last: who ended them decides what a late frame means (section 5.1, *closed*).
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(crate) struct Ended {
     streams: [(StreamId, bool); ENDED],
     next: usize,
 }
@@ -125,7 +143,7 @@ impl Default for Ended {
 
 impl Ended {
     /// `by_us`: we have reset it, and the client may not know that yet.
-    pub(super) fn push(&mut self, id: StreamId, by_us: bool) {
+    pub(crate) fn push(&mut self, id: StreamId, by_us: bool) {
         if let Some(known) = self.streams.iter_mut().find(|(ended, _)| *ended == id) {
             known.1 = by_us;
             return;
@@ -137,7 +155,7 @@ impl Ended {
     }
 
     /// Whether we have reset it; `None`: it is not among the last.
-    pub(super) fn by_us(&self, id: StreamId) -> Option<bool> {
+    pub(crate) fn by_us(&self, id: StreamId) -> Option<bool> {
         self.streams.iter().find(|(ended, _)| *ended == id).map(|(_, by_us)| *by_us)
     }
 }

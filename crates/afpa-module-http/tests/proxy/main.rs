@@ -2,6 +2,8 @@
 
 mod answers;
 mod failures;
+mod http2;
+mod http2_peer;
 mod requests;
 mod rig;
 mod streams;

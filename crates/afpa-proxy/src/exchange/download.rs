@@ -4,12 +4,14 @@ use std::ops::Range;
 use std::task::{Context, Poll};
 
 use afpa_framework::{ClientStream, Persistence};
+use afpa_h2::client::Gone;
 use afpa_http::{Connection, Version};
 
 use super::tap::{Passing, Tap};
 use super::upload::put_chunk;
 use crate::end::Content;
 use crate::fields::{OwnedNominated, put_last_chunk};
+use crate::pool::http2::gone;
 use crate::pool::{Buffer, Pool, ServerStream};
 use crate::response::{self, Added, Asked, BadResponse, Delivery, Slots};
 
@@ -114,6 +116,8 @@ pub(super) enum Broken {
     ClientGone,
     /// The server ended the connection; `silent`: before it sent a byte.
     Reset { silent: bool },
+    /// The server has not looked at the request, and says so (HTTP/2).
+    Unprocessed,
     /// What the server sent is not a response.
     Bad(BadResponse),
     /// Its content is malformed, or breaks off.
@@ -193,15 +197,20 @@ impl Download {
                     }
                     self.digest(terms, client, tap.as_deref_mut())?;
                 }
-                Poll::Ready(Err(())) => {
-                    return Err(match self.phase {
-                        Phase::Head => Broken::Reset { silent: self.summary.first_byte_us == 0 },
-                        _ => Broken::Content,
-                    });
-                }
+                Poll::Ready(Err(gone)) => return Err(self.ended_early(gone)),
                 Poll::Pending => return Ok((moved, None)),
             }
             moved = true;
+        }
+    }
+
+    /// The connection, or the stream, has ended before the response.
+    fn ended_early(&self, gone: Option<Gone>) -> Broken {
+        match (&self.phase, gone) {
+            (Phase::Head, Some(Gone::Unprocessed)) => Broken::Unprocessed,
+            (Phase::Head, Some(Gone::Malformed)) => Broken::Bad(BadResponse::Http2),
+            (Phase::Head, _) => Broken::Reset { silent: self.summary.first_byte_us == 0 },
+            _ => Broken::Content,
         }
     }
 
@@ -247,7 +256,7 @@ impl Download {
         cx: &mut Context<'_>,
         stream: &mut ServerStream,
         pool: &Pool,
-    ) -> Poll<Result<usize, ()>> {
+    ) -> Poll<Result<usize, Option<Gone>>> {
         let buffer = self.buffer.get_or_insert_with(|| pool.buffer());
         if self.raw.is_empty() {
             self.raw = 0..0;
@@ -262,7 +271,7 @@ impl Download {
                 self.raw.end += n;
                 Poll::Ready(Ok(n))
             }
-            Poll::Ready(Err(_)) => Poll::Ready(Err(())),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(gone(&error))),
             Poll::Pending => {
                 if self.raw.is_empty()
                     && let Some(buffer) = self.buffer.take()

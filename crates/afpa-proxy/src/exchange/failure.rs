@@ -127,6 +127,8 @@ pub(super) struct Fault {
     pub(super) outcome: Option<AttemptOutcome>,
     /// Whether the connection had been idle, and the server may simply have closed it in the meantime.
     pub(super) stale: bool,
+    /// Whether the server has said that it did not look at the request: it may be asked again.
+    pub(super) unprocessed: bool,
     /// Whether the request may be sent to another server.
     pub(super) retry: RetryPolicy,
 }
@@ -144,15 +146,21 @@ pub(super) enum RetryPolicy {
 
 impl Fault {
     pub(super) const fn of_server(failure: Failure, outcome: AttemptOutcome) -> Self {
-        Self { failure, outcome: Some(outcome), stale: false, retry: RetryPolicy::IfIdempotent }
+        let retry = RetryPolicy::IfIdempotent;
+        Self { failure, outcome: Some(outcome), stale: false, unprocessed: false, retry }
     }
 
     pub(super) const fn unsent(failure: Failure, outcome: AttemptOutcome) -> Self {
-        Self { failure, outcome: Some(outcome), stale: false, retry: RetryPolicy::Always }
+        Self { retry: RetryPolicy::Always, ..Self::of_server(failure, outcome) }
+    }
+
+    pub(super) const fn unprocessed(failure: Failure, outcome: AttemptOutcome) -> Self {
+        Self { unprocessed: true, ..Self::unsent(failure, outcome) }
     }
 
     pub(super) const fn nobodys(failure: Failure) -> Self {
-        Self { failure, outcome: None, stale: false, retry: RetryPolicy::Never }
+        let retry = RetryPolicy::Never;
+        Self { failure, outcome: None, stale: false, unprocessed: false, retry }
     }
 }
 

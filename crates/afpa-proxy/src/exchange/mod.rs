@@ -8,6 +8,7 @@
 mod download;
 mod failure;
 mod job;
+mod reach;
 mod relay;
 mod settings;
 mod tap;
@@ -21,11 +22,12 @@ use std::time::Duration;
 use afpa_framework::access::duration_us;
 use afpa_framework::{ClientStream, Persistence};
 
-use crate::pool::{Pool, ServerStream};
+use crate::pool::Pool;
 use crate::select::{Address, AttemptOutcome, Chosen, Lease, Pick, ServerIndex, WhyNone};
 pub use failure::Failure;
-use failure::{Fault, RetryPolicy, connect_fault};
+use failure::{Fault, RetryPolicy};
 pub use job::{Core, End, Job, Report};
+use reach::distrust;
 use relay::{Relay, Relayed};
 pub use settings::Settings;
 pub use tap::{Passing, Tap};
@@ -49,6 +51,8 @@ struct Exchange<'a, C> {
     excluded: Vec<ServerIndex>,
     repeats: u32,
     attempts: u32,
+    /// How often a server has said that it did not look at the request.
+    unprocessed: u32,
     connected_us: u64,
     server: Option<Box<str>>,
     summary: download::Summary,
@@ -63,6 +67,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
             excluded: Vec::new(),
             repeats: job.settings.repeats,
             attempts: 0,
+            unprocessed: 0,
             connected_us: now.unix_us,
             server: None,
             summary: download::Summary::default(),
@@ -107,6 +112,8 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
                 // connections are as old, so they are closed, too.
                 self.core.pool.forget(lease.id());
                 reuse = false;
+            } else if fault.unprocessed {
+                self.unprocessed += 1;
             } else {
                 self.excluded.push(lease.server());
             }
@@ -185,17 +192,8 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
         lease: &Lease,
         reuse: bool,
     ) -> Result<(End, Option<AttemptOutcome>), Fault> {
-        let pooled = if reuse { self.pooled(lease) } else { None };
-        let stale = pooled.is_some();
-        let mut stream = match pooled {
-            Some(stream) => stream,
-            None => match self.connect(lease).await? {
-                Some(stream) => {
-                    self.connected_us = self.client.now().unix_us;
-                    stream
-                }
-                None => return Ok((End::ClientGone, None)),
-            },
+        let Some((mut stream, stale)) = self.reach(lease, reuse).await? else {
+            return Ok((End::ClientGone, None));
         };
         if !self.job.head.is_final() {
             match lease.address() {
@@ -221,62 +219,26 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
             }
             Relayed::ClientGone => Ok((End::ClientGone, None)),
             Relayed::Broken(outcome) => {
+                if outcome == Some(AttemptOutcome::IdleTimeout) {
+                    distrust(&stream);
+                }
                 if summary.ends_with_connection {
                     self.client.reset_at_end();
                 }
                 Ok((End::Broken, outcome))
             }
             Relayed::Failed(mut fault) => {
-                fault.stale &= stale;
-                if fault.stale {
+                if fault.failure == Failure::ServerTimeout {
+                    distrust(&stream);
+                }
+                fault.unprocessed &= self.unprocessed < MOST_UNPROCESSED;
+                // A connection that others use, too, may end by what they do: it is an excuse only once.
+                fault.stale &= stale && reuse;
+                if fault.stale || fault.unprocessed {
                     fault.outcome = None;
                 }
                 Err(fault)
             }
-        }
-    }
-
-    /// An idle connection. A request that must not be sent twice takes only one that was in use a moment
-    /// ago, because the server may be closing the others (LIFECYCLE.md, invariant 6).
-    fn pooled(&self, lease: &Lease) -> Option<ServerStream> {
-        let most = if self.job.idempotent { u64::MAX } else { 1_000 };
-        let taken = self.core.pool.take(lease.id(), self.client.cached_now().steady_ms(), most)?;
-        // One of another configuration may be unencrypted, or trust somebody else.
-        taken.is_of(self.job.group.tls()).then_some(taken)
-    }
-
-    /// `None`: the client went away meanwhile.
-    async fn connect(&mut self, lease: &Lease) -> Result<Option<ServerStream>, Fault> {
-        let deadline = self.client.cached_now().steady_ms() + millis(self.job.settings.connect);
-        let until = self.total_ms.map_or(deadline, |total| total.min(deadline));
-        let tls = self.job.group.tls();
-        let connecting = Box::pin(ServerStream::connect(lease.address(), lease.name(), tls));
-        match while_client_stays(self.client, until, connecting).await {
-            Ok(Ok(stream)) => Ok(Some(stream)),
-            Ok(Err(error)) => Err(connect_fault(&error)),
-            Err(Interrupted::ClientGone) => Ok(None),
-            Err(Interrupted::Over) => {
-                Err(Fault::unsent(Failure::ConnectTimeout, AttemptOutcome::ConnectTimeout))
-            }
-        }
-    }
-
-    /// Puts a connection whose response has ended on the list it belongs to.
-    fn put_away(
-        &self,
-        lease: &Lease,
-        stream: ServerStream,
-        reusable: bool,
-        summary: &download::Summary,
-    ) {
-        let (settings, now) = (&self.job.settings, self.client.cached_now().steady_ms());
-        let pool = &self.core.pool;
-        if reusable && summary.keeps {
-            let until = now + millis(settings.idle_connection_timeout);
-            let server = (lease.id(), lease.wanted());
-            pool.keep(server, stream, (now, until), settings.idle_connections);
-        } else if reusable && summary.exact {
-            pool.leave_to_server(stream, now);
         }
     }
 
@@ -307,6 +269,9 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
         }
     }
 }
+
+/// How often a server that does not look at a request is asked again, before it counts as one that failed.
+const MOST_UNPROCESSED: u32 = 3;
 
 /// Why there is no server.
 enum Stop {

@@ -197,6 +197,9 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
                 let fault = Fault::of_server(Failure::Reset, AttemptOutcome::Reset);
                 self.failed(Fault { stale: silent, ..fault })
             }
+            Broken::Unprocessed => {
+                self.failed(Fault::unprocessed(Failure::Reset, AttemptOutcome::Reset))
+            }
             Broken::Bad(why) => self
                 .failed(Fault::of_server(Failure::BadResponse(why), AttemptOutcome::BadResponse)),
             Broken::Content => {

@@ -5,6 +5,7 @@ mod histogram;
 pub use histogram::{BOUNDS_US, BUCKETS, Histogram};
 
 use crate::health::{AttemptOutcome, Change};
+use crate::select::Http2Counts;
 
 /// Counts of one server since the start, or since it joined its group.
 #[derive(Clone, Debug, Default)]
@@ -123,4 +124,6 @@ pub struct ServerReport {
     pub max_connections: u32,
     /// Its counters.
     pub counts: ServerCounts,
+    /// Connections of HTTP/2 to it.
+    pub http2: Http2Counts,
 }

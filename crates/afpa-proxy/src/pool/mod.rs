@@ -6,6 +6,7 @@
 //! goes through TIME_WAIT and not this one.
 
 mod buffers;
+pub(crate) mod http2;
 mod stream;
 mod tls;
 
@@ -18,6 +19,8 @@ use foldhash::fast::RandomState;
 use crate::select::Wanted;
 use buffers::Buffers;
 pub use buffers::{BUFFER, Buffer};
+use http2::Http2Servers;
+pub use http2::Http2Stream;
 pub use stream::ServerStream;
 pub use tls::{TlsStream, TlsToServers};
 
@@ -27,6 +30,8 @@ pub struct Pool {
     /// By [`Lease::id`](crate::select::Lease::id).
     idle: RefCell<HashMap<u64, OfServer, RandomState>>,
     closing: RefCell<Vec<Closing>>,
+    /// Connections of HTTP/2, whether or not they are in use.
+    pub(crate) http2: Http2Servers,
     buffers: Buffers,
     /// Connections in use for a request.
     busy: Cell<usize>,
@@ -124,12 +129,14 @@ impl Pool {
         if closing.is_empty() {
             closing.shrink_to(16);
         }
+        self.http2.tick(now_ms);
     }
 
-    /// Closes every connection that is not in use.
+    /// Closes every connection that is not in use; one of HTTP/2 ends with the requests that it carries.
     pub fn clear(&self) {
         self.idle.borrow_mut().clear();
         self.closing.borrow_mut().clear();
+        self.http2.clear();
     }
 
     /// How many connections are idle, and how many wait for their server to close them.

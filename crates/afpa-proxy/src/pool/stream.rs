@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use super::http2::Http2Stream;
 use super::tls::{TlsStream, TlsToServers};
 use crate::select::Address;
 
@@ -20,6 +21,8 @@ pub enum ServerStream {
     Unix(UnixStream),
     /// TLS over one of them.
     Tls(Box<TlsStream>),
+    /// A stream of a connection of HTTP/2, in the words of HTTP/1.1.
+    Http2(Box<Http2Stream>),
 }
 
 impl ServerStream {
@@ -36,7 +39,7 @@ impl ServerStream {
         match tls {
             None => Ok(below),
             Some(tls) => {
-                let connecting = Box::pin(TlsStream::connect(below, tls, (name, address)));
+                let connecting = Box::pin(TlsStream::connect(below, tls, (name, address), false));
                 Ok(Self::Tls(Box::new(connecting.await?)))
             }
         }
@@ -47,10 +50,12 @@ impl ServerStream {
         match self {
             Self::Tcp(_) | Self::Unix(_) => tls.is_none(),
             Self::Tls(stream) => stream.is_of(tls),
+            // It is never on the list of those that wait for one request after the other.
+            Self::Http2(_) => false,
         }
     }
 
-    async fn connect_plainly(address: &Address) -> io::Result<Self> {
+    pub(super) async fn connect_plainly(address: &Address) -> io::Result<Self> {
         match address {
             Address::Tcp(address) => {
                 let stream = TcpStream::connect(address).await?;
@@ -69,10 +74,11 @@ impl ServerStream {
     pub fn poll_read(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut room = match self {
             Self::Tls(stream) => return stream.poll_read(cx, room),
+            Self::Http2(stream) => return stream.poll_read(cx, room),
             _ => ReadBuf::new(room),
         };
         ready!(match self {
-            Self::Tls(_) => Poll::Ready(Ok(())),
+            Self::Tls(_) | Self::Http2(_) => Poll::Ready(Ok(())),
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut room),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, &mut room),
         })?;
@@ -86,6 +92,7 @@ impl ServerStream {
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Self::Tls(stream) => stream.poll_write(cx, bytes),
+            Self::Http2(stream) => stream.poll_write(cx, bytes),
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
@@ -98,6 +105,8 @@ impl ServerStream {
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tls(stream) => stream.poll_shutdown(cx),
+            // The request says itself where it ends.
+            Self::Http2(_) => Poll::Ready(Ok(())),
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
         }

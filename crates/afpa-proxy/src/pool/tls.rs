@@ -16,6 +16,8 @@ use crate::select::Address;
 pub struct TlsToServers {
     /// Whom AFPA trusts, and who it is.
     pub tls: ClientTls,
+    /// The same, and HTTP/2 is offered before HTTP/1.1.
+    pub http2: ClientTls,
     /// The name that their certificates must be for; `None`: that by which each is configured.
     pub name: Option<ServerName<'static>>,
 }
@@ -73,9 +75,11 @@ impl TlsStream {
         below: ServerStream,
         settings: &TlsToServers,
         (configured, address): (&str, &Address),
+        offers_http2: bool,
     ) -> io::Result<Self> {
         let name = settings.name_of(configured, address)?;
-        let machine = ClientMachine::new(&settings.tls, name).map_err(refused)?;
+        let tls = if offers_http2 { &settings.http2 } else { &settings.tls };
+        let machine = ClientMachine::new(tls, name).map_err(refused)?;
         let settings = settings.clone();
         let (ahead, unsent, sent) = (Vec::new(), Vec::new(), 0);
         let (peer_closed, closed) = (false, false);
@@ -86,6 +90,11 @@ impl TlsStream {
             tracing::debug!(server = configured, %error, "no TLS with a server");
         })?;
         Ok(stream)
+    }
+
+    /// Whether the server has chosen HTTP/2 (RFC 7301).
+    pub(super) fn speaks_http2(&self) -> bool {
+        self.machine.facts().and_then(|facts| facts.protocol).as_deref() == Some(b"h2")
     }
 
     /// Whether it was made with these settings.

@@ -6,6 +6,7 @@ use tokio::time::timeout;
 
 use crate::health::ProbeKind;
 use crate::pool::ServerStream;
+use crate::pool::http2::{MadeFor, Once, Reached, reach};
 use crate::select::{Address, ProbeTask};
 
 /// Bytes of a response that a probe waits for: the status line up to the code.
@@ -17,7 +18,23 @@ pub async fn probe(task: &ProbeTask) -> bool {
 }
 
 async fn attempt(task: &ProbeTask) -> io::Result<bool> {
-    let stream = ServerStream::connect(&task.address, &task.name, task.tls.as_ref()).await?;
+    let (address, name) = (&task.address, &task.name);
+    let Some(limits) = task.http2 else {
+        let stream = ServerStream::connect(address, name, task.tls.as_ref()).await?;
+        return attempt_on(task, stream).await;
+    };
+    let made_for = MadeFor { tls: task.tls.clone(), limits };
+    match reach(address, name, made_for, None).await? {
+        Reached::Http1(stream) => attempt_on(task, stream).await,
+        Reached::Http2(connection) => {
+            let once = Once(connection);
+            let stream = once.0.stream().ok_or(io::ErrorKind::ConnectionRefused)?;
+            attempt_on(task, ServerStream::Http2(Box::new(stream))).await
+        }
+    }
+}
+
+async fn attempt_on(task: &ProbeTask, stream: ServerStream) -> io::Result<bool> {
     match &task.address {
         Address::Tcp(address) => converse(task, stream, &address.to_string()).await,
         Address::Unix(_) => converse(task, stream, "localhost").await,

@@ -47,6 +47,9 @@ pub enum BadResponse {
     /// It has more Connection lines than a sensible server sends.
     #[error("too many Connection fields")]
     Connection,
+    /// What only HTTP/2 can get wrong (RFC 9113 section 8.1.1).
+    #[error("the response is malformed, as HTTP/2 has it")]
+    Http2,
     /// Its end is not certain.
     #[error("{0}")]
     Framing(#[from] FramingError),

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use afpa_h2::Limits;
+
 use super::address::{Address, ServerAddress};
 use super::core::{Core, Decision, Placed};
 use super::lease::{Cell, Lease, Waiter};
@@ -20,6 +22,7 @@ pub struct Group {
     cookie: Option<String>,
     queue_timeout: Duration,
     tls: Option<TlsToServers>,
+    http2: Option<Limits>,
     shared: Arc<GroupCore>,
 }
 
@@ -45,6 +48,8 @@ pub struct ProbeTask {
     pub check: Option<CheckSettings>,
     /// How the server is reached by TLS.
     pub tls: Option<TlsToServers>,
+    /// Whether the server is asked for HTTP/2.
+    pub http2: Option<Limits>,
 }
 
 impl Group {
@@ -55,7 +60,7 @@ impl Group {
         let name = settings.name.clone();
         let cookie = Some(settings.cookie.clone());
         let queue_timeout = settings.queue.timeout;
-        let tls = settings.tls.clone();
+        let (tls, http2) = (settings.tls.clone(), settings.http2);
         let shared = match previous {
             Some(previous) => {
                 previous.shared.change(|core| core.reconfigure(settings, now_ms));
@@ -63,7 +68,7 @@ impl Group {
             }
             None => Arc::new(GroupCore(Mutex::new(Core::new(settings, now_ms)))),
         };
-        Arc::new(Self { name, cookie, queue_timeout, tls, shared })
+        Arc::new(Self { name, cookie, queue_timeout, tls, http2, shared })
     }
 
     /// Selects a server for a request. Servers in `excluded` were tried already and are not selected.
@@ -113,6 +118,11 @@ impl Group {
         self.tls.as_ref()
     }
 
+    /// Whether its servers are asked for HTTP/2, and what they may ask of us then.
+    pub fn http2(&self) -> Option<Limits> {
+        self.http2
+    }
+
     /// The probes that are due.
     pub fn due_probes(&self, now_ms: u64) -> Vec<ProbeTask> {
         let mut core = self.shared.lock();
@@ -132,6 +142,7 @@ impl Group {
                 timeout: health.probe_timeout,
                 check: health.check.clone(),
                 tls: self.tls.clone(),
+                http2: self.http2,
             });
         }
         due
@@ -206,6 +217,7 @@ impl Group {
                 in_flight: slot.in_flight,
                 max_connections: slot.max,
                 counts: slot.counts.clone(),
+                http2: slot.target.tally.counts(),
             }
         });
         GroupReport {

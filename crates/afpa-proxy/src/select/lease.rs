@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use super::address::Address;
 use super::core::Placed;
 use super::group::GroupCore;
+use super::tally::Tally;
 use super::target::Wanted;
 use super::{AttemptOutcome, Pick, ServerIndex};
 
@@ -38,6 +39,11 @@ impl Lease {
     /// Whether its connections are to be kept.
     pub fn wanted(&self) -> &Wanted {
         &self.placed.target.wanted
+    }
+
+    /// Where its connections of HTTP/2 are counted.
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.placed.target.tally
     }
 
     /// Where it is.

@@ -14,6 +14,7 @@ mod lease;
 mod queue;
 mod ring;
 mod settings;
+mod tally;
 mod target;
 mod turns;
 
@@ -25,6 +26,7 @@ pub use address::{Address, ServerAddress, ServerAddressError};
 pub use group::{Group, ProbeTask};
 pub use lease::{Lease, Waiter};
 pub use settings::{Affinity, GroupSettings, QueueSettings, Select, ServerSettings};
+pub use tally::{Http2Counts, Tally};
 pub use target::Wanted;
 
 pub use crate::health::AttemptOutcome;

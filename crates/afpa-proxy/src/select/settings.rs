@@ -31,6 +31,8 @@ pub struct GroupSettings {
     pub queue: QueueSettings,
     /// How its servers are reached by TLS; `None`: without it.
     pub tls: Option<TlsToServers>,
+    /// Whether its servers are asked for HTTP/2, and what they may ask of us then.
+    pub http2: Option<afpa_h2::Limits>,
 }
 
 impl Default for GroupSettings {
@@ -46,6 +48,7 @@ impl Default for GroupSettings {
             health: HealthSettings::default(),
             queue: QueueSettings::default(),
             tls: None,
+            http2: None,
         }
     }
 }

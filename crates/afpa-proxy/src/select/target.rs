@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::address::Address;
 use super::cookie;
+use super::tally::Tally;
 
 /// The identity of a server; the same address in another group is another one.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub(super) struct Target {
     /// The value of a Set-Cookie field (RFC 6265, section 4.1).
     pub(super) set_cookie: Vec<u8>,
     pub(super) wanted: Wanted,
+    pub(super) tally: Tally,
 }
 
 /// Whether a server will get more requests: not while it drains, nor when it has left its group. Idle
@@ -61,6 +63,7 @@ impl Target {
         Self {
             id: known.map_or_else(|| NEXT.fetch_add(1, Ordering::Relaxed), |known| known.id),
             wanted: known.map(|known| known.wanted.clone()).unwrap_or_default(),
+            tally: known.map(|known| known.tally.clone()).unwrap_or_default(),
             address_text: address.to_string(),
             address,
             name,

@@ -61,8 +61,10 @@ fn make(settings: &GroupTls) -> anyhow::Result<TlsToServers> {
         None => None,
     };
     let protocols = vec![b"http/1.1".to_vec()];
-    let client = ClientSettings { verify, own, protocols, ..ClientSettings::default() };
+    let mut client = ClientSettings { verify, own, protocols, ..ClientSettings::default() };
     let tls = ClientTls::new(&client, &system)?;
+    client.protocols.insert(0, b"h2".to_vec());
+    let http2 = ClientTls::new(&client, &system)?;
     let name = settings.name.clone().map(ServerName::try_from).transpose()?;
-    Ok(TlsToServers { tls, name })
+    Ok(TlsToServers { tls, http2, name })
 }

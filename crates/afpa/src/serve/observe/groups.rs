@@ -59,6 +59,8 @@ impl Groups {
                 "first_byte_50_us": counts.first_byte.percentile_us(50),
                 "first_byte_99_us": counts.first_byte.percentile_us(99),
                 "downs": counts.downs,
+                "http2_connections": server.http2.open,
+                "http2_streams": server.http2.streams,
             })
         });
         rows.collect()
@@ -138,6 +140,12 @@ impl Groups {
         self.counter(out, "health_changes", "Times a server's health changed", |server| {
             vec![("to", "down", server.counts.downs), ("to", "up", server.counts.ups)]
         })?;
+        self.counter(out, "http2_connections_opened", "Connections of HTTP/2 to a server", |s| {
+            vec![("", "", s.http2.opened)]
+        })?;
+        self.counter(out, "http2_streams", "Streams of HTTP/2 to a server", |server| {
+            vec![("", "", server.http2.streams)]
+        })?;
         self.counter(out, "probes", "Probes and checks of a server", |server| {
             let [failed, good] = server.counts.probes;
             vec![("result", "failed", failed), ("result", "good", good)]
@@ -168,10 +176,13 @@ impl Groups {
 
     fn server_gauges(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         type Gauge = (&'static str, &'static str, fn(&ServerReport) -> i64);
-        const GAUGES: [Gauge; 3] = [
+        const GAUGES: [Gauge; 4] = [
             ("available", "Whether requests go to a server", |s| i64::from(s.available)),
             ("in_flight", "Requests that a server has", |s| i64::from(s.in_flight)),
             ("weight", "Its weight", |s| i64::from(s.weight)),
+            ("http2_connections", "Open connections of HTTP/2", |s| {
+                i64::try_from(s.http2.open).unwrap_or(i64::MAX)
+            }),
         ];
         for (name, help, value) in GAUGES {
             let name = format!("afpa_server_{name}");

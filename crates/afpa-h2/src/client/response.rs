@@ -1,0 +1,316 @@
+//! From the fields of a response to a head of HTTP/1.1 (RFC 9113 section 8).
+//!
+//! What only HTTP/2 can get wrong is refused here, as *malformed*: pseudo-fields, upper case, fields about a connection.
+//! Everything else is written down as HTTP/1.1 would have it, and the one parser of responses gives the verdict. Nothing
+//! that is written can be read as anything but one status line and one line for each field: that is checked byte by byte.
+
+use afpa_http::syntax::number;
+
+use crate::request::{Malformed, is_name, is_value};
+
+/// How the content of a response is to be written for a reader of HTTP/1.1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Framing {
+    /// There is none.
+    #[default]
+    None,
+    /// As it is: Content-Length tells where it ends.
+    Length,
+    /// In chunks.
+    Chunked,
+}
+
+/// What the connection itself has to know of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    /// Another head follows.
+    pub(super) interim: bool,
+    /// The content that is to come, where that is known.
+    pub(super) content_length: Option<u64>,
+}
+
+/// A response head that is being put together. One of them serves a connection, one head after the other.
+#[derive(Debug, Default)]
+pub struct ResponseHead {
+    text: Vec<u8>,
+    most: usize,
+    status: Option<u16>,
+    malformed: bool,
+    /// Fields have begun; no pseudo-field may follow.
+    begun: bool,
+    content_length: Option<u64>,
+    announces_length: bool,
+    framing: Framing,
+}
+
+impl ResponseHead {
+    /// The head as HTTP/1.1 has it; or the lines of a trailer section. If it was longer than the limit, it is cut behind
+    /// it.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// How the content is to be written behind it.
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    pub(super) fn begin(&mut self, most: usize) {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        *self = Self { text, most, ..Self::default() };
+    }
+
+    /// Takes a field as it was decoded.
+    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
+        // What is cut off is not looked at: it may be a bomb.
+        if self.malformed || self.text.len() > self.most {
+            return;
+        }
+        let taken = match name.first() {
+            Some(b':') => self.pseudo_field(name, value),
+            _ => self.plain_field(name, value),
+        };
+        self.malformed |= taken.is_err();
+    }
+
+    /// Section 8.3.2: `:status` alone, before all others.
+    fn pseudo_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Malformed> {
+        let status = number(value).and_then(|status| u16::try_from(status).ok());
+        let status = status.filter(|_| value.len() == 3 && name == b":status").ok_or(Malformed)?;
+        if self.begun || self.status.replace(status).is_some() {
+            return Err(Malformed);
+        }
+        self.text.extend_from_slice(b"HTTP/1.1 ");
+        self.text.extend_from_slice(value);
+        self.text.push(b' ');
+        self.text.extend_from_slice(reason(status).as_bytes());
+        self.text.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+
+    fn plain_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Malformed> {
+        self.begun = true;
+        if !is_name(name) || !is_value(value) {
+            return Err(Malformed);
+        }
+        match name {
+            // Section 8.2.2.
+            b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding"
+            | b"upgrade" => return Err(Malformed),
+            b"content-length" => {
+                // What is no number, or stands twice, is refused by the parser.
+                self.announces_length = true;
+                self.content_length = number(value);
+            }
+            _ => {}
+        }
+        self.put_line(name, value);
+        Ok(())
+    }
+
+    /// Completes a head. `end`: the response has no content, or none that comes.
+    pub(super) fn finish(&mut self, end: bool, asked_head: bool) -> Result<Said, Malformed> {
+        let status = self.status.filter(|_| !self.malformed).ok_or(Malformed)?;
+        let interim = status < 200;
+        // There is no change of protocols (section 8.6), and something follows what is interim.
+        if status == 101 || (interim && end) {
+            return Err(Malformed);
+        }
+        let nothing = interim || asked_head || matches!(status, 204 | 304);
+        let content_length = match (nothing, end) {
+            (true, _) => Some(0),
+            (false, true) => Some(self.content_length.unwrap_or(0)),
+            (false, false) => self.content_length,
+        };
+        self.framing = match (nothing, self.announces_length) {
+            (true, _) => Framing::None,
+            (false, true) => Framing::Length,
+            (false, false) if end => {
+                self.put_line(b"content-length", b"0");
+                Framing::Length
+            }
+            (false, false) => {
+                self.put_line(b"transfer-encoding", b"chunked");
+                Framing::Chunked
+            }
+        };
+        if self.text.len() > self.most {
+            // It is left without its end: it cannot be taken for a whole one.
+            self.text.truncate(self.most + 1);
+        } else {
+            self.text.extend_from_slice(b"\r\n");
+        }
+        Ok(Said { interim, content_length })
+    }
+
+    /// Completes a trailer section: field lines, without the blank line.
+    pub(super) fn finish_trailers(&mut self) -> Result<(), Malformed> {
+        let is_cut = self.text.len() > self.most;
+        match self.malformed || is_cut || self.status.is_some() || self.announces_length {
+            true => Err(Malformed),
+            false => Ok(()),
+        }
+    }
+
+    fn put_line(&mut self, name: &[u8], value: &[u8]) {
+        self.text.reserve(name.len() + value.len() + 4);
+        self.text.extend_from_slice(name);
+        self.text.extend_from_slice(b": ");
+        self.text.extend_from_slice(value);
+        self.text.extend_from_slice(b"\r\n");
+    }
+}
+
+/// The reason phrase of a status, which HTTP/2 does not carry: that of the registry of IANA.
+fn reason(status: u16) -> &'static str {
+    const KNOWN: [(u16, &str); 60] = [
+        (100, "Continue"),
+        (102, "Processing"),
+        (103, "Early Hints"),
+        (200, "OK"),
+        (201, "Created"),
+        (202, "Accepted"),
+        (203, "Non-Authoritative Information"),
+        (204, "No Content"),
+        (205, "Reset Content"),
+        (206, "Partial Content"),
+        (207, "Multi-Status"),
+        (208, "Already Reported"),
+        (226, "IM Used"),
+        (300, "Multiple Choices"),
+        (301, "Moved Permanently"),
+        (302, "Found"),
+        (303, "See Other"),
+        (304, "Not Modified"),
+        (305, "Use Proxy"),
+        (307, "Temporary Redirect"),
+        (308, "Permanent Redirect"),
+        (400, "Bad Request"),
+        (401, "Unauthorized"),
+        (402, "Payment Required"),
+        (403, "Forbidden"),
+        (404, "Not Found"),
+        (405, "Method Not Allowed"),
+        (406, "Not Acceptable"),
+        (407, "Proxy Authentication Required"),
+        (408, "Request Timeout"),
+        (409, "Conflict"),
+        (410, "Gone"),
+        (411, "Length Required"),
+        (412, "Precondition Failed"),
+        (413, "Content Too Large"),
+        (414, "URI Too Long"),
+        (415, "Unsupported Media Type"),
+        (416, "Range Not Satisfiable"),
+        (417, "Expectation Failed"),
+        (421, "Misdirected Request"),
+        (422, "Unprocessable Content"),
+        (423, "Locked"),
+        (424, "Failed Dependency"),
+        (425, "Too Early"),
+        (426, "Upgrade Required"),
+        (428, "Precondition Required"),
+        (429, "Too Many Requests"),
+        (431, "Request Header Fields Too Large"),
+        (451, "Unavailable For Legal Reasons"),
+        (500, "Internal Server Error"),
+        (501, "Not Implemented"),
+        (502, "Bad Gateway"),
+        (503, "Service Unavailable"),
+        (504, "Gateway Timeout"),
+        (505, "HTTP Version Not Supported"),
+        (506, "Variant Also Negotiates"),
+        (507, "Insufficient Storage"),
+        (508, "Loop Detected"),
+        (510, "Not Extended"),
+        (511, "Network Authentication Required"),
+    ];
+    let place = KNOWN.binary_search_by_key(&status, |(known, _)| *known);
+    place.ok().and_then(|place| KNOWN.get(place)).map_or("", |(_, reason)| reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A head of these fields, and what the connection has to know of it.
+    fn head(
+        fields: &[(&str, &str)],
+        end: bool,
+        asked_head: bool,
+    ) -> Result<(String, Framing, Said), Malformed> {
+        let mut head = ResponseHead::default();
+        head.begin(200);
+        fields.iter().for_each(|(name, value)| head.field(name.as_bytes(), value.as_bytes()));
+        let said = head.finish(end, asked_head)?;
+        Ok((String::from_utf8_lossy(head.text()).into_owned(), head.framing(), said))
+    }
+
+    #[test]
+    fn a_head_is_one_of_http11() {
+        let ok = (":status", "200");
+        let length = ("content-length", "5");
+        for (fields, end, asked_head, text, framing, left) in [
+            (&[ok, length][..], false, false, "content-length: 5\r\n", Framing::Length, Some(5)),
+            (&[ok], false, false, "transfer-encoding: chunked\r\n", Framing::Chunked, None),
+            (&[ok], true, false, "content-length: 0\r\n", Framing::Length, Some(0)),
+            (&[ok, length], true, true, "content-length: 5\r\n", Framing::None, Some(0)),
+            (&[ok], true, true, "", Framing::None, Some(0)),
+        ] {
+            let (said_text, said_framing, said) = head(fields, end, asked_head).unwrap();
+            assert_eq!(said_text, format!("HTTP/1.1 200 OK\r\n{text}\r\n"));
+            assert_eq!((said_framing, said.content_length), (framing, left));
+        }
+        let (text, framing, said) =
+            head(&[(":status", "103"), ("link", "</a>")], false, false).unwrap();
+        assert_eq!(text, "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n");
+        assert!(said.interim && framing == Framing::None);
+        let (text, ..) = head(&[(":status", "299"), ("a", "")], true, true).unwrap();
+        assert_eq!(text, "HTTP/1.1 299 \r\na: \r\n\r\n");
+    }
+
+    #[test]
+    fn what_only_http2_can_get_wrong_is_refused() {
+        let ok = (":status", "200");
+        for (fields, end) in [
+            (&[("a", "b")][..], true),
+            (&[("a", "b"), ok], true),
+            (&[ok, ok], true),
+            (&[ok, (":path", "/")], true),
+            (&[(":status", "20")], true),
+            (&[(":status", "+20")], true),
+            (&[(":status", "0200")], true),
+            (&[(":status", "101")], false),
+            (&[(":status", "103")], true),
+            (&[ok, ("A", "b")], true),
+            (&[ok, ("a b", "b")], true),
+            (&[ok, ("", "b")], true),
+            (&[ok, ("a", "b\r\nx: y")], true),
+            (&[ok, ("a", "b\0")], true),
+            (&[ok, ("a", " b")], true),
+            (&[ok, ("connection", "close")], true),
+            (&[ok, ("transfer-encoding", "chunked")], false),
+            (&[ok, ("upgrade", "h2c")], true),
+        ] {
+            assert_eq!(head(fields, end, false), Err(Malformed), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_head_is_cut_and_has_no_end() {
+        let value = "v".repeat(150);
+        let fields = [(":status", "200"), ("a", &value), ("b", &value), ("c", &value)];
+        let (text, ..) = head(&fields, true, false).unwrap();
+        assert!(text.len() == 201 && !text.ends_with("\r\n\r\n"));
+    }
+
+    #[test]
+    fn reasons_are_found() {
+        assert_eq!(
+            (reason(200), reason(404), reason(511)),
+            ("OK", "Not Found", "Network Authentication Required")
+        );
+        assert_eq!(reason(299), "");
+    }
+}

@@ -1,0 +1,527 @@
+//! Servers that are asked by HTTP/2: well-behaved ones, and all others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use afpa_h2::Limits;
+use afpa_h2::frame::{flag, kind, setting};
+use afpa_testkit::{Client, eventually};
+
+use crate::http2_peer::{Peer, peers};
+use crate::rig::{Backend, Plan, Rig};
+
+const OK: (&str, &str) = (":status", "200");
+
+fn by_http2(plan: &mut Plan) {
+    plan.group.http2 = Some(Limits::default());
+}
+
+/// Everything that comes until the connection ends, however it does.
+fn until_closed(client: &mut Client) -> String {
+    let mut all = Vec::new();
+    let mut room = [0; 4096];
+    while let Ok(n @ 1..) = client.read_raw(&mut room) {
+        all.extend_from_slice(&room[..n]);
+    }
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+fn rig(server: &Backend) -> Rig {
+    Rig::to(&[server], by_http2)
+}
+
+#[test]
+fn a_request_and_its_response_pass_by_http2() {
+    let server = peers(&[], |mut peer| {
+        while let Some(asked) = peer.request() {
+            peer.fields_on(asked.id, false, &[(":status", "103"), ("link", "</style>")]);
+            peer.fields_on(asked.id, false, &[OK, ("x-own", "1"), ("date", "today")]);
+            peer.data(asked.id, false, asked.fields.as_bytes());
+            peer.data(asked.id, false, &asked.content);
+            peer.fields_on(asked.id, true, &[("x-sum", "2"), ("set-cookie", "never=trails")]);
+        }
+    });
+    let rig = rig(&server);
+    let mut client = rig.connect();
+    client.send(
+        "POST /a?b HTTP/1.1\r\nHost: www.example.org\r\nConnection: TE, x-drop\r\nTE: trailers\r\n\
+         X-Drop: 1\r\nX-Keep: 1\r\nCookie: a=1; b=2\r\nTransfer-Encoding: chunked\r\n\r\n\
+         3\r\nabc\r\n2\r\nde\r\n0\r\nX-Up: 3\r\n\r\n",
+    );
+    let interim = client.receive();
+    assert_eq!((interim.status, interim.field("link")), (103, Some("</style>")));
+    let response = client.receive();
+    assert_eq!((response.status, response.field("x-own")), (200, Some("1")));
+    let text = response.text();
+    for line in [
+        ":method=POST\n:scheme=http\n:authority=www.example.org\n:path=/a?b\n",
+        "x-keep=1\n",
+        "cookie=a=1; b=2\n",
+        "te=trailers\n",
+        "x-up=3\n",
+        "via=1.1 afpa\n",
+    ] {
+        assert!(text.contains(line), "{line:?} in {text}");
+    }
+    for never in ["connection", "x-drop", "transfer-encoding", "host="] {
+        let is_field = |line: &str| line.starts_with(never);
+        assert!(!text.lines().any(is_field), "{never} in {text}");
+    }
+    assert!(text.ends_with("abcde"), "{text}");
+    assert_eq!(response.trailers, [("x-sum".to_owned(), "2".to_owned())]);
+}
+
+#[test]
+fn many_requests_share_a_connection() {
+    let server = peers(&[], |mut peer| {
+        // All of them have to be there before one is answered.
+        let asked: Vec<_> = (0..20).filter_map(|_| peer.request()).collect();
+        asked.iter().rev().for_each(|asked| peer.answer(asked.id, asked.path()));
+        peer.answer_all();
+    });
+    let rig = rig(&server);
+    let mut clients: Vec<_> = (0..20).map(|_| rig.connect()).collect();
+    for (at, client) in clients.iter_mut().enumerate() {
+        client.send(format!("GET /{at} HTTP/1.1\r\nHost: x\r\n\r\n"));
+    }
+    for (at, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.receive().text(), format!("/{at}"));
+        assert_eq!(client.get("/again").text(), "/again");
+    }
+    assert_eq!(server.accepted(), 1);
+}
+
+#[test]
+fn a_server_says_how_many_requests_a_connection_carries() {
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&arrived);
+    let server = peers(&[(setting::MAX_CONCURRENT_STREAMS, 2)], move |mut peer| {
+        while let Some(asked) = peer.request() {
+            count.fetch_add(1, Ordering::SeqCst);
+            while count.load(Ordering::SeqCst) < 6 {
+                std::thread::yield_now();
+            }
+            peer.answer(asked.id, "ok");
+        }
+    });
+    let rig = rig(&server);
+    let mut clients: Vec<_> = (0..6).map(|_| rig.connect()).collect();
+    clients.iter_mut().for_each(|client| client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+    // A connection whose first request is not answered cannot be read: six connections, or three with two each.
+    eventually("all have arrived", || server.accepted() >= 3);
+    arrived.store(6, Ordering::SeqCst);
+    clients.iter_mut().for_each(|client| assert_eq!(client.receive().text(), "ok"));
+    assert!(server.accepted() <= 6, "{}", server.accepted());
+}
+
+#[test]
+fn answers_without_content_end_with_their_head() {
+    let server = peers(&[], |mut peer| {
+        while let Some(asked) = peer.request() {
+            let status = asked.path().trim_start_matches('/').to_owned();
+            let fields = [(":status", &*status), ("content-length", "1000")];
+            match &*status {
+                // With its length, as for GET.
+                "200" => peer.fields_on(asked.id, true, &fields),
+                _ => peer.fields_on(asked.id, true, &fields[..1]),
+            }
+        }
+    });
+    let rig = rig(&server);
+    let mut client = rig.connect();
+    let head = client.exchange("HEAD /200 HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_eq!((head.status, head.field("content-length")), (200, Some("1000")));
+    for status in [204, 304, 404] {
+        let response = client.get(&format!("/{status}"));
+        assert_eq!((response.status, response.body.len()), (status, 0));
+    }
+    assert_eq!(server.accepted(), 1);
+}
+
+#[test]
+fn a_request_that_the_server_did_not_look_at_is_sent_again() {
+    let goes_away = |mut peer: Peer| {
+        if peer.conn.number > 0 {
+            return peer.answer_all();
+        }
+        let first = peer.request().expect("a request");
+        let second = peer.request().expect("another");
+        peer.go_away(first.id, 0);
+        peer.answer(first.id, "first");
+        assert!(second.id > first.id);
+        peer.conn.wait_for_end();
+    };
+    let refuses = |mut peer: Peer| {
+        let first = peer.request().expect("a request");
+        if let Some(second) = peer.request() {
+            peer.reset(second.id, 7);
+        }
+        peer.answer(first.id, "first");
+        peer.answer_all();
+    };
+    for server in [peers(&[], goes_away), peers(&[], refuses)] {
+        let rig = rig(&server);
+        let (mut first, mut second) = (rig.connect(), rig.connect());
+        first.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n");
+        eventually("the first has arrived", || server.accepted() == 1);
+        // POST is not idempotent, and sent again all the same.
+        second.send("POST /2 HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_eq!(first.receive().text(), "first");
+        assert_eq!(second.receive().text(), "/2");
+    }
+}
+
+#[test]
+fn a_server_that_looks_at_nothing_is_not_asked_for_ever() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let server = peers(&[], move |mut peer| {
+        while let Some(asked) = peer.request() {
+            count.fetch_add(1, Ordering::SeqCst);
+            peer.reset(asked.id, 7);
+        }
+    });
+    let rig = rig(&server);
+    assert_eq!(rig.connect().get("/").status, 502);
+    assert!((2..=6).contains(&asked.load(Ordering::SeqCst)));
+    // Another one gets it.
+    let good = peers(&[], |mut peer| peer.answer_all());
+    let rig = Rig::to(&[&server, &good], by_http2);
+    for _ in 0..4 {
+        assert_eq!(rig.connect().get("/x").text(), "/x");
+    }
+}
+
+#[test]
+fn a_stream_that_breaks_off_breaks_no_other() {
+    let server = peers(&[], |mut peer| {
+        let mut whole = None;
+        while let Some(asked) = peer.request() {
+            let length = [OK, ("content-length", "10")];
+            match asked.path() {
+                "/whole" => {
+                    peer.fields_on(asked.id, false, &length);
+                    peer.data(asked.id, false, b"01234");
+                    whole = Some(asked.id);
+                    continue;
+                }
+                "/reset" => {
+                    peer.fields_on(asked.id, false, &length);
+                    peer.data(asked.id, false, b"01234");
+                    peer.reset(asked.id, 2);
+                }
+                "/short" => {
+                    peer.fields_on(asked.id, false, &length);
+                    peer.data(asked.id, true, b"01234");
+                }
+                "/long" => {
+                    peer.fields_on(asked.id, false, &length);
+                    peer.data(asked.id, false, b"01234");
+                    peer.data(asked.id, true, b"0123456789");
+                }
+                "/silent" => peer.reset(asked.id, 2),
+                _ => {
+                    peer.data(whole.take().expect("it began"), true, b"56789");
+                    peer.answer(asked.id, "ok");
+                }
+            }
+        }
+    });
+    let rig = rig(&server);
+    let mut whole = rig.connect();
+    whole.send("GET /whole HTTP/1.1\r\nHost: x\r\n\r\n");
+    for path in ["/reset", "/short", "/long"] {
+        let mut client = rig.connect();
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
+        let text = until_closed(&mut client);
+        let is_broken = text.contains(" 200 ") && !text.ends_with("0123456789");
+        assert!(is_broken || text.starts_with("HTTP/1.1 502 "), "{path}: {text}");
+    }
+    // Before a byte of it: asked once more, and then the server has failed.
+    assert_eq!(rig.connect().get("/silent").status, 502);
+    assert_eq!(rig.connect().get("/end").text(), "ok");
+    assert_eq!(whole.receive().text(), "0123456789");
+    assert_eq!(server.accepted(), 1);
+}
+
+#[test]
+fn what_is_no_response_is_a_bad_gateway() {
+    let server = peers(&[], |mut peer| {
+        while let Some(asked) = peer.request() {
+            let id = asked.id;
+            match asked.path() {
+                "/upper" => peer.fields_on(id, true, &[OK, ("X-Upper", "1")]),
+                "/connection" => peer.fields_on(id, true, &[OK, ("connection", "close")]),
+                "/coding" => peer.fields_on(id, true, &[OK, ("transfer-encoding", "chunked")]),
+                "/line" => peer.fields_on(id, true, &[OK, ("x", "a\r\nSet-Cookie: b=c")]),
+                "/control" => peer.fields_on(id, true, &[OK, ("x", "a\u{1}")]),
+                "/none" => peer.fields_on(id, true, &[("x", "a")]),
+                "/late" => peer.fields_on(id, true, &[("x", "a"), OK]),
+                "/101" => peer.fields_on(id, false, &[(":status", "101")]),
+                "/999" => peer.fields_on(id, true, &[(":status", "999")]),
+                "/length" => peer.fields_on(id, false, &[OK, ("content-length", "1x")]),
+                "/lengths" => {
+                    let length = ("content-length", "1");
+                    peer.fields_on(id, false, &[OK, length, length]);
+                    peer.data(id, true, b"a");
+                }
+                "/early" => peer.data(id, true, b"content before the head"),
+                "/head" => {
+                    let long = "v".repeat(3000);
+                    let field = ("x-long", long.as_str());
+                    peer.fields_on(id, true, &[OK, field, field, field, field, field]);
+                }
+                _ => peer.answer(id, "ok"),
+            }
+        }
+    });
+    let rig = Rig::to(&[&server], |plan| {
+        plan.group.http2 = Some(Limits { head: 8000, ..Limits::default() });
+        plan.exchange.head_limit = 8000;
+    });
+    for path in [
+        "upper",
+        "connection",
+        "coding",
+        "line",
+        "control",
+        "none",
+        "late",
+        "101",
+        "999",
+        "length",
+        "lengths",
+        "early",
+        "head",
+    ] {
+        assert_eq!(rig.connect().get(&format!("/{path}")).status, 502, "{path}");
+    }
+    assert_eq!(rig.connect().get("/ok").text(), "ok");
+}
+
+#[test]
+fn floods_of_a_server_end_its_connection_and_nothing_else() {
+    const FLOODS: usize = 9;
+    let flood = |peer: &mut Peer, which: usize, id: u32| {
+        let (kind, flags, id, payload): (_, _, _, &[u8]) = match which {
+            0 => (kind::SETTINGS, 0, 0, b""),
+            1 => (kind::PING, 0, 0, b"12345678"),
+            2 => (kind::PRIORITY, 0, id, b"12345"),
+            3 => (kind::WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]),
+            4 => (0x42, 0, 0, b"unknown"),
+            5 => (kind::CONTINUATION, 0, id, b"\x88"),
+            6 => (kind::GOAWAY, 0, 0, &[0x7f; 8]),
+            7 => (kind::RST_STREAM, 0, id, &[0; 4]),
+            _ => (kind::DATA, 0, id, b""),
+        };
+        match which {
+            5 => peer.send(kind::HEADERS, 0, id, b""),
+            8 => peer.fields_on(id, false, &[OK]),
+            _ => {}
+        }
+        let mut frames = Vec::new();
+        afpa_h2::frame::put(&mut frames, kind, flags, id, payload);
+        (0..100).for_each(|_| peer.conn.send(frames.repeat(100)));
+    };
+    let server = peers(&[], move |mut peer| {
+        while let Some(asked) = peer.request() {
+            match asked.path().trim_start_matches('/').parse::<usize>() {
+                Ok(which) => {
+                    flood(&mut peer, which, asked.id);
+                    return peer.conn.wait_for_end();
+                }
+                Err(_) => peer.answer(asked.id, "ok"),
+            }
+        }
+    });
+    let rig = rig(&server);
+    for which in 0..FLOODS {
+        // POST, so that it is flooded once.
+        let mut client = rig.connect();
+        client.send(format!("POST /{which} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+        let text = until_closed(&mut client);
+        let is_broken =
+            which == 8 && text.starts_with("HTTP/1.1 200 ") && !text.ends_with("0\r\n\r\n");
+        assert!(is_broken || text.starts_with("HTTP/1.1 502 "), "{which}: {text}");
+        assert_eq!(rig.connect().get("/x").text(), "ok", "after {which}");
+    }
+}
+
+#[test]
+fn a_client_that_goes_ends_its_stream_and_no_other() {
+    let server = peers(&[], |mut peer| {
+        let first = peer.request().expect("a request");
+        let second = peer.request().expect("another");
+        peer.fields_on(first.id, false, &[OK]);
+        peer.fields_on(second.id, false, &[OK]);
+        peer.data(first.id, false, &[b'x'; 1000]);
+        let (id, code) = peer.wait_for_reset().expect("a reset");
+        assert_eq!((id, code), (first.id, 8));
+        peer.data(second.id, true, b"whole");
+        peer.answer_all();
+    });
+    let rig = rig(&server);
+    let mut first = rig.connect();
+    first.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n");
+    eventually("it has arrived", || server.accepted() == 1);
+    let mut second = rig.connect();
+    second.send("GET /2 HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(first.take(200).starts_with(b"HTTP/1.1 200 "));
+    drop(first);
+    assert_eq!(second.receive().text(), "whole");
+    assert_eq!(second.get("/3").text(), "/3");
+    assert_eq!(server.accepted(), 1);
+}
+
+#[test]
+fn silence_has_a_time_out() {
+    // One that says nothing at all.
+    let mute = Backend::start(|conn| conn.wait_for_end());
+    let rig = Rig::to(&[&mute], |plan| {
+        by_http2(plan);
+        plan.exchange.connect = Duration::from_millis(200);
+    });
+    assert_eq!(rig.connect().get("/").status, 504);
+    // One that does not answer: its connection gets no more requests.
+    let server = peers(&[], |mut peer| match peer.conn.number {
+        0 => peer.conn.wait_for_end(),
+        _ => peer.answer_all(),
+    });
+    let rig = Rig::to(&[&server], |plan| {
+        by_http2(plan);
+        plan.exchange.first_byte = Duration::from_millis(300);
+        plan.exchange.repeats = 0;
+    });
+    assert_eq!(rig.connect().get("/").status, 504);
+    assert_eq!(rig.connect().get("/x").text(), "/x");
+    assert_eq!(server.accepted(), 2);
+    // One that speaks only HTTP/1.1.
+    let old = Backend::saying("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    let rig = Rig::to(&[&old], by_http2);
+    assert_eq!(rig.connect().get("/").status, 502);
+}
+
+#[test]
+fn a_slow_client_stops_its_stream_and_no_other() {
+    let server = peers(&[], |mut peer| {
+        let slow = peer.request().expect("a request");
+        peer.fields_on(slow.id, false, &[OK]);
+        // As much as the window takes; more would be an error.
+        (0..16).for_each(|_| peer.data(slow.id, false, &[b's'; 16_384]));
+        let fast = peer.request().expect("another");
+        peer.answer(fast.id, "fast");
+        // From now on as much as the window grows by.
+        let (mut seen, mut sent) = (0, 0);
+        while sent < 4 << 20 {
+            while let Some(&(passed, id, more)) = peer.passed.get(seen) {
+                seen += 1;
+                if (passed, id) == (kind::WINDOW_UPDATE, slow.id) {
+                    for piece in vec![b's'; more as usize].chunks(16_384) {
+                        peer.data(slow.id, false, piece);
+                    }
+                    sent += more;
+                }
+            }
+            let Some(()) = peer.pass_one() else { return };
+        }
+        peer.data(slow.id, true, b"!");
+        peer.answer_all();
+    });
+    let rig = rig(&server);
+    let mut slow = rig.connect();
+    slow.send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+    eventually("it has arrived", || server.accepted() == 1);
+    assert_eq!(rig.connect().get("/fast").text(), "fast");
+    let body = slow.receive().body;
+    assert!(body.len() > 4 << 20 && body.ends_with(b"s!"), "{}", body.len());
+    assert_eq!(rig.connect().get("/after").text(), "/after");
+}
+
+#[test]
+fn a_server_that_opens_no_window_stops_the_upload() {
+    let server = peers(&[(setting::INITIAL_WINDOW_SIZE, 1000)], |mut peer| {
+        let (asked, more) = peer.head().expect("a request");
+        assert!(more && asked.fields.contains("content-length=100000\n"));
+        let (mut got, mut window) = (0, 1000);
+        while got < 100_000 {
+            let Some((header, payload)) = peer.frame() else { return };
+            if header.kind != kind::DATA {
+                continue;
+            }
+            got += payload.len();
+            assert!(got <= window, "{got} of {window}");
+            if got == window {
+                window += 9000;
+                let mut more = Vec::new();
+                afpa_h2::frame::put_window_update(&mut more, asked.id, 9000);
+                afpa_h2::frame::put_window_update(&mut more, 0, 9000);
+                peer.conn.send(more);
+            }
+        }
+        peer.answer(asked.id, "all of it");
+        peer.answer_all();
+    });
+    let rig = rig(&server);
+    let mut client = rig.connect();
+    let head = "PUT /up HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n";
+    client.send([head.as_bytes(), &[b'u'; 100_000]].concat());
+    assert_eq!(client.receive().text(), "all of it");
+    assert_eq!(client.get("/next").text(), "/next");
+}
+
+#[test]
+fn an_answer_may_come_before_the_request_has_ended() {
+    let server = peers(&[(setting::INITIAL_WINDOW_SIZE, 0)], |mut peer| {
+        while let Some((asked, _)) = peer.head() {
+            peer.answer(asked.id, "no, thank you");
+            peer.reset(asked.id, 0);
+        }
+    });
+    let rig = rig(&server);
+    let mut client = rig.connect();
+    client
+        .send("PUT / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9000\r\n\r\n");
+    assert_eq!(client.receive().text(), "no, thank you");
+    let mut client = rig.connect();
+    client.send("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\nonly some of it");
+    assert_eq!(client.receive().text(), "no, thank you");
+}
+
+#[test]
+fn a_change_of_protocols_goes_by_http11() {
+    let server = Backend::start(|mut conn| {
+        let head = conn.head().expect("a head");
+        assert!(head.starts_with("GET /chat HTTP/1.1\r\n"), "{head}");
+        conn.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nhello");
+    });
+    let rig = rig(&server);
+    let mut client = rig.connect();
+    client.send(
+        "GET /chat HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+    );
+    let all = until_closed(&mut client);
+    assert!(all.starts_with("HTTP/1.1 101 ") && all.ends_with("hello"), "{all}");
+}
+
+#[test]
+fn padded_frames_and_long_requests_are_understood() {
+    let server = peers(&[], |mut peer| {
+        while let Some(asked) = peer.request() {
+            peer.fields_on(asked.id, false, &[OK, ("content-length", "4")]);
+            peer.send(kind::DATA, 8, asked.id, b"\x03okok\0\0\0");
+            // END_STREAM by itself, when nobody waits for it any more.
+            peer.send(kind::DATA, flag::END_STREAM, asked.id, b"");
+            let is_reset = peer.passed.iter().any(|(passed, ..)| *passed == kind::RST_STREAM);
+            assert!(!is_reset, "{:?}", peer.passed);
+        }
+    });
+    let rig = rig(&server);
+    let mut client = rig.connect();
+    for _ in 0..3 {
+        let long = "v".repeat(20_000);
+        let head = format!("GET / HTTP/1.1\r\nHost: x\r\nX-Long: {long}\r\n\r\n");
+        assert_eq!(client.exchange(&head).text(), "okok");
+    }
+}

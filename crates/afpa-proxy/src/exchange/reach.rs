@@ -1,0 +1,159 @@
+//! A connection to the server for an attempt, and what becomes of it.
+
+use std::io;
+use std::rc::Rc;
+
+use afpa_framework::ClientStream;
+
+use super::failure::{Failure, Fault, connect_fault};
+use super::wait::{Interrupted, while_client_stays};
+use super::{Exchange, download, millis};
+use crate::pool::ServerStream;
+use crate::pool::http2::{MadeFor, Reached, reach};
+use crate::select::{AttemptOutcome, Lease};
+
+impl<C: ClientStream> Exchange<'_, C> {
+    /// A connection, and whether it was there before. `None`: the client went away meanwhile.
+    pub(super) async fn reach(
+        &mut self,
+        lease: &Lease,
+        reuse: bool,
+    ) -> Result<Option<(ServerStream, bool)>, Fault> {
+        // A change of protocols is one of HTTP/1.1 (RFC 9113 section 8.6).
+        let http2 = self.job.group.http2().filter(|_| !self.job.asked.upgrade);
+        if let Some(limits) = http2 {
+            let made_for = MadeFor { tls: self.job.group.tls().cloned(), limits };
+            return self.reach_by_http2(lease, &made_for, reuse).await;
+        }
+        if reuse && let Some(stream) = self.pooled(lease) {
+            return Ok(Some((stream, true)));
+        }
+        let stream = self.connect(lease).await?;
+        Ok(stream.map(|stream| (stream, false)))
+    }
+
+    /// A stream on a connection of HTTP/2 that is there, or that is being made. If the server chooses HTTP/1.1, it is a
+    /// connection of that.
+    async fn reach_by_http2(
+        &mut self,
+        lease: &Lease,
+        made_for: &MadeFor,
+        reuse: bool,
+    ) -> Result<Option<(ServerStream, bool)>, Fault> {
+        let core = Rc::clone(self.core);
+        let servers = &core.pool.http2;
+        let until = self.connect_deadline();
+        loop {
+            let now = self.client.cached_now().steady_ms();
+            if let Some(stream) = servers.take(lease.id(), made_for, (now, self.most_idle())) {
+                return Ok(Some((ServerStream::Http2(Box::new(stream)), true)));
+            }
+            if reuse && let Some(stream) = self.pooled(lease) {
+                return Ok(Some((stream, true)));
+            }
+            let most = made_for.limits.streams as usize;
+            let Some(connecting) = servers.may_connect((lease.id(), lease.wanted()), most) else {
+                match while_client_stays(self.client, until, servers.changed(lease.id())).await {
+                    Ok(None) => continue,
+                    Ok(Some(error)) => return Err(connect_fault(&error)),
+                    Err(Interrupted::ClientGone) => return Ok(None),
+                    Err(Interrupted::Over) => return Err(too_late()),
+                }
+            };
+            let reaching =
+                reach(lease.address(), lease.name(), made_for.clone(), Some(lease.tally()));
+            let reached = while_client_stays(self.client, until, Box::pin(reaching)).await;
+            self.connected_us = self.client.now().unix_us;
+            match reached {
+                Ok(Ok(Reached::Http2(connection))) => {
+                    let idle = millis(self.job.settings.idle_connection_timeout);
+                    let Some(stream) = connecting.made(&connection, idle) else {
+                        // It lets us open no stream at all.
+                        connection.close();
+                        return Err(connect_fault(&io::ErrorKind::ConnectionRefused.into()));
+                    };
+                    return Ok(Some((ServerStream::Http2(Box::new(stream)), false)));
+                }
+                Ok(Ok(Reached::Http1(stream))) => {
+                    connecting.chose_http1();
+                    return Ok(Some((stream, false)));
+                }
+                Ok(Err(error)) => return Err(connect_fault(&connecting.failed(error))),
+                Err(Interrupted::ClientGone) => return Ok(None),
+                Err(Interrupted::Over) => {
+                    connecting.failed(io::ErrorKind::TimedOut.into());
+                    return Err(too_late());
+                }
+            }
+        }
+    }
+
+    /// An idle connection. A request that must not be sent twice takes only one that was in use a moment
+    /// ago, because the server may be closing the others (LIFECYCLE.md, invariant 6).
+    fn pooled(&self, lease: &Lease) -> Option<ServerStream> {
+        let now = self.client.cached_now().steady_ms();
+        let taken = self.core.pool.take(lease.id(), now, self.most_idle())?;
+        // One of another configuration may be unencrypted, or trust somebody else.
+        taken.is_of(self.job.group.tls()).then_some(taken)
+    }
+
+    /// How many milliseconds ago a connection has to have been in use.
+    fn most_idle(&self) -> u64 {
+        if self.job.idempotent { u64::MAX } else { 1_000 }
+    }
+
+    /// `None`: the client went away meanwhile.
+    async fn connect(&mut self, lease: &Lease) -> Result<Option<ServerStream>, Fault> {
+        let until = self.connect_deadline();
+        let tls = self.job.group.tls();
+        let connecting = Box::pin(ServerStream::connect(lease.address(), lease.name(), tls));
+        match while_client_stays(self.client, until, connecting).await {
+            Ok(Ok(stream)) => {
+                self.connected_us = self.client.now().unix_us;
+                Ok(Some(stream))
+            }
+            Ok(Err(error)) => Err(connect_fault(&error)),
+            Err(Interrupted::ClientGone) => Ok(None),
+            Err(Interrupted::Over) => Err(too_late()),
+        }
+    }
+
+    fn connect_deadline(&self) -> u64 {
+        let deadline = self.client.cached_now().steady_ms() + millis(self.job.settings.connect);
+        self.total_ms.map_or(deadline, |total| total.min(deadline))
+    }
+
+    /// Puts a connection whose response has ended on the list it belongs to.
+    pub(super) fn put_away(
+        &self,
+        lease: &Lease,
+        stream: ServerStream,
+        reusable: bool,
+        summary: &download::Summary,
+    ) {
+        if matches!(stream, ServerStream::Http2(_)) {
+            // Its connection was never away.
+            return;
+        }
+        let (settings, now) = (&self.job.settings, self.client.cached_now().steady_ms());
+        let pool = &self.core.pool;
+        if reusable && summary.keeps {
+            let until = now + millis(settings.idle_connection_timeout);
+            let server = (lease.id(), lease.wanted());
+            pool.keep(server, stream, (now, until), settings.idle_connections);
+        } else if reusable && summary.exact {
+            pool.leave_to_server(stream, now);
+        }
+    }
+}
+
+/// The server of a connection that others use, too, took too long.
+pub(super) fn distrust(stream: &ServerStream) {
+    if let ServerStream::Http2(stream) = stream {
+        stream.distrust();
+    }
+}
+
+const fn too_late() -> Fault {
+    Fault::unsent(Failure::ConnectTimeout, AttemptOutcome::ConnectTimeout)
+}

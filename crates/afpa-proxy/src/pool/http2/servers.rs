@@ -1,0 +1,207 @@
+//! The connections of HTTP/2 of one core, by server.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use foldhash::fast::RandomState;
+
+use super::{Http2Connection, Http2Stream, MadeFor};
+use crate::select::Wanted;
+
+/// Connections by [`Lease::id`](crate::select::Lease::id), and who waits for one.
+#[derive(Debug, Default)]
+pub(crate) struct Http2Servers(RefCell<HashMap<u64, OfServer, RandomState>>);
+
+#[derive(Debug)]
+struct OfServer {
+    wanted: Wanted,
+    connections: Vec<Kept>,
+    /// Connections that are being made.
+    connecting: usize,
+    /// Requests that wait for them.
+    waiting: usize,
+    /// How many requests a connection carries, as far as that is known.
+    carries: usize,
+    wakers: Vec<Waker>,
+    /// Connections that were made, or could not be.
+    changes: u64,
+    /// The last one that could not be made: which change, and why.
+    failed: Option<(u64, Rc<io::Error>)>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    connection: Rc<Http2Connection>,
+    idle_ms: u64,
+}
+
+impl Http2Servers {
+    /// A stream on a connection to a server that was heard of no longer than `most_silent_ms` ago.
+    pub(crate) fn take(
+        &self,
+        server: u64,
+        made_for: &MadeFor,
+        (now_ms, most_silent_ms): (u64, u64),
+    ) -> Option<Http2Stream> {
+        let mut servers = self.0.borrow_mut();
+        let of_server = servers.get_mut(&server)?;
+        let fits = |kept: &&Kept| {
+            let heard = kept.connection.state.borrow().heard_ms;
+            kept.connection.is_good()
+                && kept.connection.made_for == *made_for
+                && now_ms.saturating_sub(heard) <= most_silent_ms
+        };
+        of_server.connections.iter().filter(fits).find_map(|kept| kept.connection.stream())
+    }
+
+    /// The right to make a connection; `None`: those that are being made will carry this request, too.
+    pub(crate) fn may_connect(
+        &self,
+        (server, wanted): (u64, &Wanted),
+        limit: usize,
+    ) -> Option<Connecting<'_>> {
+        let mut servers = self.0.borrow_mut();
+        let of_server = servers.entry(server).or_insert_with(|| OfServer {
+            wanted: wanted.clone(),
+            connections: Vec::new(),
+            connecting: 0,
+            waiting: 0,
+            carries: limit,
+            wakers: Vec::new(),
+            changes: 0,
+            failed: None,
+        });
+        // Whoever makes one is carried, too.
+        let others = of_server.carries.max(1) - 1;
+        if of_server.waiting < of_server.connecting.saturating_mul(others) {
+            return None;
+        }
+        of_server.connecting += 1;
+        Some(Connecting { servers: self, server, done: false })
+    }
+
+    /// Waits until a connection to a server was made, or could not be.
+    pub(crate) fn changed(&self, server: u64) -> Changed<'_> {
+        let mut servers = self.0.borrow_mut();
+        let seen = servers.get_mut(&server).map_or(0, |of_server| {
+            of_server.waiting += 1;
+            of_server.changes
+        });
+        Changed { servers: self, server, seen }
+    }
+
+    /// To be called once a second.
+    pub(crate) fn tick(&self, now_ms: u64) {
+        self.0.borrow_mut().retain(|_, of_server| {
+            let wanted = of_server.wanted.get();
+            for kept in &of_server.connections {
+                kept.connection.tick(now_ms, wanted, kept.idle_ms);
+            }
+            of_server.connections.retain(|kept| kept.connection.state.borrow().below.is_some());
+            !of_server.connections.is_empty() || of_server.connecting + of_server.waiting > 0
+        });
+    }
+
+    /// Ends every connection as soon as it carries nothing.
+    pub(crate) fn clear(&self) {
+        let servers = self.0.borrow();
+        let all = servers.values().flat_map(|of_server| &of_server.connections);
+        all.for_each(|kept| kept.connection.close());
+    }
+}
+
+/// A connection that is being made.
+#[derive(Debug)]
+pub(crate) struct Connecting<'s> {
+    servers: &'s Http2Servers,
+    server: u64,
+    done: bool,
+}
+
+impl Connecting<'_> {
+    /// It was made. Idle, it is kept so many milliseconds. Returns a stream on it, unless the server wants none.
+    pub(crate) fn made(
+        mut self,
+        connection: &Rc<Http2Connection>,
+        idle_ms: u64,
+    ) -> Option<Http2Stream> {
+        // Before anybody else has one.
+        let stream = connection.stream();
+        self.change(|of_server| {
+            of_server.carries = connection.most_streams();
+            let connection = Rc::clone(connection);
+            of_server.connections.push(Kept { connection, idle_ms });
+        });
+        stream
+    }
+
+    /// The server has chosen HTTP/1.1: nobody else waits.
+    pub(crate) fn chose_http1(mut self) {
+        self.change(|of_server| of_server.carries = 1);
+    }
+
+    /// It could not be made.
+    pub(crate) fn failed(mut self, error: io::Error) -> Rc<io::Error> {
+        let error = Rc::new(error);
+        let shared = Rc::clone(&error);
+        self.change(|of_server| of_server.failed = Some((of_server.changes + 1, shared)));
+        error
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut OfServer)) {
+        self.done = true;
+        let mut servers = self.servers.0.borrow_mut();
+        let Some(of_server) = servers.get_mut(&self.server) else { return };
+        change(of_server);
+        of_server.changes += 1;
+        of_server.connecting -= 1;
+        of_server.wakers.drain(..).for_each(Waker::wake);
+    }
+}
+
+impl Drop for Connecting<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            // The client of whoever made it has gone: somebody else makes it.
+            self.change(|_| {});
+        }
+    }
+}
+
+/// See [`Http2Servers::changed`]. Ready with what was wrong, if a connection could not be made.
+#[derive(Debug)]
+pub(crate) struct Changed<'s> {
+    servers: &'s Http2Servers,
+    server: u64,
+    seen: u64,
+}
+
+impl Future for Changed<'_> {
+    type Output = Option<Rc<io::Error>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut servers = self.servers.0.borrow_mut();
+        let Some(of_server) = servers.get_mut(&self.server) else { return Poll::Ready(None) };
+        if of_server.changes == self.seen {
+            if !of_server.wakers.iter().any(|known| known.will_wake(cx.waker())) {
+                of_server.wakers.push(cx.waker().clone());
+            }
+            return Poll::Pending;
+        }
+        let failed = of_server.failed.as_ref().filter(|(change, _)| *change == of_server.changes);
+        Poll::Ready(failed.map(|(_, error)| Rc::clone(error)))
+    }
+}
+
+impl Drop for Changed<'_> {
+    fn drop(&mut self) {
+        if let Some(of_server) = self.servers.0.borrow_mut().get_mut(&self.server) {
+            of_server.waiting = of_server.waiting.saturating_sub(1);
+        }
+    }
+}
