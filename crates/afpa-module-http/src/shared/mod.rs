@@ -8,6 +8,7 @@
 //! | *derive cached response*: look the key up, judge what is there | [`look_up`] |
 //! | write a stored response | [`answer`] |
 //! | *derive remote response*: ask a server once for all who wait | [`run`], over [`fetch`] |
+//! | what is asked, and what came of it | [`asking`] |
 //! | judge and keep what the server sends | [`tap`] |
 //! | what is kept | [`stored`] |
 //! | which answers save most | [`top`] |
@@ -16,6 +17,7 @@
 //! The semantics are those of [`afpa_http::caching`], the objects and their limits those of [`afpa_cache`].
 
 pub(crate) mod answer;
+mod asking;
 mod background;
 mod backlog;
 mod client;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afpa_cache::{Object, Payload};
+use afpa_cache::Object;
 use afpa_framework::access::duration_us;
 use afpa_framework::{ClientStream, Now};
 use afpa_http::RequestLimits;
@@ -13,6 +13,7 @@ use afpa_http::caching::cache_status::{Forward, Outcome};
 use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::request::RequestHead;
 
+use super::asking::{Asking, Came, variant};
 use super::background;
 use super::backlog::Rest;
 use super::client::Outlived;
@@ -21,7 +22,7 @@ use super::follow::{Followed, Follower, follow};
 use super::invalidate::Invalidating;
 use super::look_up::{Fetching, Plan, SiteCache, What};
 use super::stored::StoredResponse;
-use super::tap::{Asking, Came, Storing, variant};
+use super::tap::Storing;
 
 /// How a request was answered.
 #[derive(Debug)]
@@ -285,18 +286,7 @@ impl Round<'_> {
 
     /// The server says that the stored response is current.
     fn freshen(&self, asking: &Asking, draft: Arc<super::stored::Draft>, now: Now) -> Settled {
-        let Some((before, response)) = asking.stored_response() else { return Settled::Again };
-        response.end_validation();
-        let payload: Option<Payload> = before.payloads().first().cloned();
-        let content = payload.map(|payload| (payload, response.len));
-        let key = match draft.vary.is_empty() {
-            true => asking.primary.clone(),
-            false => asking.variant(&draft.vary),
-        };
-        let place = asking.place(&key);
-        let listed = asking.responses.list(&asking.policy, &place, draft, content, now);
-        let Some(object) = listed else { return Settled::Again };
-        asking.responses.counts.validated.fetch_add(1, Ordering::Relaxed);
+        let Some(object) = asking.freshen(draft, now) else { return Settled::Again };
         let (why, status, stored) = (asking.why, Some(304), Ok(()));
         let outcome = Outcome::Forwarded { why, status, stored, collapsed: false };
         let (outcome, tells) = (Some(outcome), asking.policy.status_field);
