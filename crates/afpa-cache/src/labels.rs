@@ -23,6 +23,13 @@ use crate::stamp::{Coverage, Stamp};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub(crate) u64);
 
+impl Moment {
+    /// This moment, so many purges later.
+    pub fn after(self, purges: u64) -> Self {
+        Self(self.0.saturating_add(purges))
+    }
+}
+
 /// Which objects are meant by a purge.
 #[derive(Clone)]
 pub enum Labels {

@@ -30,4 +30,6 @@ mod tests;
 
 pub use control::{RequestControl, ResponseControl};
 pub use facts::{Expires, ResponseFacts};
-pub use invalidation::{invalidates, same_origin_path};
+pub use invalidation::{
+    HeadSays, Version, head_says, invalidates, may_answer_get, same_origin_path,
+};

@@ -29,7 +29,8 @@ pub(super) struct Asking {
     pub(super) primary: Vec<u8>,
     pub(super) hash: u64,
     pub(super) labels: Vec<Vec<u8>>,
-    pub(super) since: Moment,
+    /// What is purged after that is not listed.
+    pub(super) since: Cell<Moment>,
     pub(super) requested: Requested,
     /// The client's head, for the fields that the answer varies by.
     pub(super) head: Vec<u8>,
@@ -66,7 +67,7 @@ pub(super) enum Came {
 
 impl Asking {
     pub(super) fn place<'a>(&'a self, variant: &'a [u8]) -> ListPlace<'a> {
-        ListPlace { primary: &self.primary, variant, labels: &self.labels, since: self.since }
+        ListPlace { primary: &self.primary, variant, labels: &self.labels, since: self.since.get() }
     }
 
     /// The key of the request among responses that vary by these fields.

@@ -12,10 +12,12 @@ use afpa_http::caching::{RequestControl, vary};
 use afpa_http::syntax::list;
 use afpa_http::{BodyLength, Known, Method, Request};
 use afpa_proxy::exchange;
+use afpa_proxy::request::scheme;
 use afpa_router::RequestSetId;
 
 use super::key::{self, KeyRoom, Place};
 use super::policy::{CachePolicy, lists};
+use super::post::Own;
 use super::purge;
 use super::responses::Responses;
 use super::stored::{Kind, StoredResponse};
@@ -60,8 +62,12 @@ pub(crate) struct Plan {
 pub(super) enum What {
     /// For an answer that may be kept.
     Fetch(Fetching),
+    /// With HEAD, about what is stored.
+    Head(Fetching),
     /// With a method that may change what is stored.
     Invalidate { host: Vec<u8>, labels: Vec<Vec<u8>> },
+    /// With POST, whose answer may be kept, too.
+    Post { host: Vec<u8>, labels: Vec<Vec<u8>>, own: Own, fetching: Fetching },
 }
 
 #[derive(Debug)]
@@ -132,7 +138,7 @@ pub(crate) fn look_up<'v>(
     let Distributed { cache, request, .. } = asked;
     let SiteCache { responses, policy, scope } = cache;
     if !request.method.is_get_or_head() {
-        return purge::by_method(&asked).unwrap_or_else(|| unsafe_method(cache, request));
+        return purge::by_method(&asked).unwrap_or_else(|| unsafe_method(&asked));
     }
     let Some(survey) = Survey::of(policy, request).filter(|_| !asked.told) else {
         responses.counts.bypassed.fetch_add(1, Ordering::Relaxed);
@@ -248,17 +254,18 @@ fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Found<'s
     let Distributed { cache, request, .. } = *asked;
     let Asks { primary, since, stored, why, at_once } = asks;
     let is_plain = !request.has(Known::Range);
-    // Answers to HEAD, and parts, are not kept.
-    if request.method != Method::Get || (!is_plain && stored.is_none()) {
+    let is_get = request.method == Method::Get;
+    // Parts are not kept, and the answer to HEAD only says something about what is.
+    if (!is_get || !is_plain) && stored.is_none() {
         return Found::Bypass;
     }
-    cache.responses.counts.misses.fetch_add(u64::from(!at_once), Ordering::Relaxed);
+    cache.responses.counts.misses.fetch_add(u64::from(is_get && !at_once), Ordering::Relaxed);
     let conditions = [Known::IfNoneMatch, Known::IfModifiedSince];
     let streams = is_plain && !conditions.iter().any(|field| request.has(*field));
     // The condition of a client is not taken from it where nothing is stored, so its answer is its own.
     let is_for_all = streams || stored.is_some();
     let requested = Requested { control: survey.control, authorised: survey.authorised };
-    let what = What::Fetch(Fetching {
+    let fetching = Fetching {
         primary,
         labels: vec![key::public_label(&cache.policy, request)],
         since,
@@ -268,7 +275,8 @@ fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Found<'s
         stored,
         at_once,
         streams,
-    });
+    };
+    let what = if is_get { What::Fetch(fetching) } else { What::Head(fetching) };
     Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
 }
 
@@ -287,11 +295,13 @@ struct Survey {
 impl Survey {
     /// `None`: the request does not use the cache.
     fn of(policy: &CachePolicy, request: &Request<'_, '_>) -> Option<Self> {
-        if !key::is_simple(request)
-            || request.body != BodyLength::None
-            || request.has(Known::Upgrade)
-            || request.expect_continue
-        {
+        let has_content = request.body != BodyLength::None || request.expect_continue;
+        if has_content { None } else { Self::of_any(policy, request) }
+    }
+
+    /// The same, of a request that may have content.
+    fn of_any(policy: &CachePolicy, request: &Request<'_, '_>) -> Option<Self> {
+        if !key::is_simple(request) || request.has(Known::Upgrade) {
             return None;
         }
         let (mut authorised, mut has_control, mut has_cookie) = (false, false, false);
@@ -343,15 +353,46 @@ fn names_fields(connection: &[u8]) -> bool {
     !list(connection).all(is_option)
 }
 
-fn unsafe_method(cache: &SiteCache, request: &Request<'_, '_>) -> Found<'static> {
+fn unsafe_method(asked: &Distributed<'_, '_, '_>) -> Found<'static> {
+    let Distributed { cache, request, .. } = *asked;
     let safe = matches!(request.method, Method::Options | Method::Trace | Method::Connect);
     if safe || request.target.path().is_none() {
         return Found::Bypass;
     }
     let (name, path) = (request.host.name().as_bytes(), key::public_path(request));
-    let labels = cache.responses.url_labels(name, &path, request.target.query());
-    let what = What::Invalidate { host: request.host.as_bytes().to_vec(), labels };
+    let query = request.target.query();
+    let labels = cache.responses.url_labels(name, &path, query);
+    let host = request.host.as_bytes().to_vec();
+    let what = match posted(asked) {
+        None => What::Invalidate { host, labels },
+        Some(fetching) => {
+            let scheme = [scheme(request, asked.secure), b"://"].concat();
+            let own = Own { scheme, path, query: query.map(<[u8]>::to_vec) };
+            What::Post { host, labels, own, fetching }
+        }
+    };
     Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
+}
+
+/// What has to be known to keep the answer to a POST request; `None`: it is none whose answer may be kept.
+fn posted(asked: &Distributed<'_, '_, '_>) -> Option<Fetching> {
+    let Distributed { cache, request, .. } = *asked;
+    let SiteCache { responses, policy, scope } = cache;
+    if request.method != Method::Post || asked.told {
+        return None;
+    }
+    let survey = Survey::of_any(policy, request)?;
+    let since = responses.cache().moment();
+    let place = Place { scope: *scope, path: asked.path, secure: asked.secure };
+    let mut primary = Vec::new();
+    key::put_primary(policy, asked.exchange, asked.believed, request, place, &mut primary);
+    let (labels, why) = (vec![key::public_label(policy, request)], Forward::UriMiss);
+    let requested = Requested { control: survey.control, authorised: survey.authorised };
+    let (stored, at_once, collapses, streams) = (None, false, false, false);
+    #[rustfmt::skip]
+    let fetching =
+        Fetching { primary, labels, since, requested, why, stored, at_once, collapses, streams };
+    Some(fetching)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! | *derive remote response*: ask a server once for all who wait | [`run`], over [`fetch`] |
 //! | what is asked, and what came of it | [`asking`] |
 //! | judge and keep what the server sends | [`tap`] |
+//! | what answers to HEAD and POST say | [`head`], [`post`] |
 //! | what is kept | [`stored`] |
 //! | which answers save most | [`top`] |
 //! | what the kernel may answer with | [`kernel`] |
@@ -23,6 +24,7 @@ mod backlog;
 mod client;
 mod fetch;
 mod follow;
+mod head;
 mod invalidate;
 mod kernel;
 mod key;
@@ -30,6 +32,7 @@ mod labels;
 pub(crate) mod look_up;
 mod passes;
 mod policy;
+mod post;
 mod purge;
 mod responses;
 pub(crate) mod run;

@@ -10,7 +10,7 @@ use afpa_framework::access::duration_us;
 use afpa_framework::{ClientStream, Now};
 use afpa_http::RequestLimits;
 use afpa_http::caching::cache_status::{Forward, Outcome};
-use afpa_proxy::exchange::{self, Core, End, Job, Report};
+use afpa_proxy::exchange::{self, Core, End, Job, Report, Tap};
 use afpa_proxy::request::RequestHead;
 
 use super::asking::{Asking, Came, variant};
@@ -19,8 +19,10 @@ use super::backlog::Rest;
 use super::client::Outlived;
 use super::fetch::{Fetch, Phase};
 use super::follow::{Followed, Follower, follow};
+use super::head::Comparing;
 use super::invalidate::Invalidating;
 use super::look_up::{Fetching, Plan, SiteCache, What};
+use super::post::Posted;
 use super::stored::StoredResponse;
 use super::tap::Storing;
 
@@ -63,10 +65,19 @@ pub(crate) async fn run<C: ClientStream>(
         What::Fetch(fetching) => fetching,
         What::Invalidate { host, labels } => {
             let responses = Arc::clone(&cache.responses);
-            job.tap = Some(Box::new(Invalidating { responses, host, labels }));
-            let report = exchange::run(job, core, client).await;
-            job.tap = None;
-            return Ran { report, answer: None };
+            let invalidating = Invalidating { responses, host, labels, purges: 0 };
+            return watched(job, core, client, Box::new(invalidating)).await;
+        }
+        What::Head(fetching) => {
+            let asking = Rc::new(alone(&cache, fetching, head, job, client.cached_now()));
+            return watched(job, core, client, Box::new(Comparing(asking))).await;
+        }
+        What::Post { host, labels, own, fetching } => {
+            let responses = Arc::clone(&cache.responses);
+            let invalidating = Invalidating { responses, host, labels, purges: 0 };
+            let asking = Rc::new(alone(&cache, fetching, head, job, client.cached_now()));
+            let posted = Posted { invalidating, own, asking, storing: None };
+            return watched(job, core, client, Box::new(posted)).await;
         }
     };
     if fetching.at_once
@@ -81,6 +92,32 @@ pub(crate) async fn run<C: ClientStream>(
     }
     let mut round = Round { cache: &cache, fetching, head, tries: 0 };
     round.run(job, core, client).await
+}
+
+/// An exchange that only this request wants, and whose answer its tap sees.
+async fn watched<C: ClientStream>(
+    job: &mut Job,
+    core: &Rc<Core>,
+    client: &mut C,
+    tap: Box<dyn Tap>,
+) -> Ran {
+    job.tap = Some(tap);
+    let report = exchange::run(job, core, client).await;
+    job.tap = None;
+    Ran { report, answer: None }
+}
+
+/// The question of such an exchange.
+fn alone(
+    cache: &SiteCache,
+    fetching: Fetching,
+    head: ClientHead<'_>,
+    job: &Job,
+    now: Now,
+) -> Asking {
+    let fetch = Fetch::new(fetching.since, fetching.labels.clone());
+    let hash = cache.responses.hash(&fetching.primary);
+    Round { cache, fetching, head, tries: 0 }.asking(&fetch, job, (hash, false), now)
 }
 
 /// The attempts to answer one request.
@@ -270,7 +307,7 @@ impl Round<'_> {
             primary: primary.clone(),
             hash,
             labels: labels.clone(),
-            since: *since,
+            since: Cell::new(*since),
             requested: *requested,
             head: self.head.bytes.to_vec(),
             limits: self.head.limits,

@@ -10,7 +10,7 @@ use afpa_http::caching::condition::StoredValidators;
 use afpa_http::caching::freshness::Arrival;
 use afpa_http::caching::reuse::Stored;
 use afpa_http::caching::store::SetCookie;
-use afpa_http::caching::{ResponseFacts, fields, vary};
+use afpa_http::caching::{ResponseFacts, Version, fields, vary};
 use afpa_http::{HttpDate, Request};
 
 use super::key::{group_label, tag_label};
@@ -174,6 +174,13 @@ impl Response {
 
     pub(crate) fn validators(&self) -> StoredValidators<'_> {
         self.draft.validators()
+    }
+
+    /// What tells it from other versions.
+    pub(crate) fn version(&self) -> Version<'_> {
+        let Draft { etag, last_modified, .. } = &*self.draft;
+        let (etag, last_modified) = (etag.as_deref(), last_modified.as_deref());
+        Version { etag, last_modified, length: Some(self.len) }
     }
 }
 

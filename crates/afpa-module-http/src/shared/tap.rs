@@ -61,7 +61,11 @@ impl Storing {
     }
 
     /// Whether the response may be kept, and as what.
-    fn judge(&self, response: &response::Response<'_, '_>, now: Now) -> Result<Draft, NotStored> {
+    pub(super) fn judge(
+        &self,
+        response: &response::Response<'_, '_>,
+        now: Now,
+    ) -> Result<Draft, NotStored> {
         let asking = &*self.asking;
         let policy = &*asking.policy;
         if response.status == 206 {
@@ -82,7 +86,7 @@ impl Storing {
         asking.judge_vary(&draft).map(|()| draft)
     }
 
-    fn keep(&mut self, draft: Draft) {
+    pub(super) fn keep(&mut self, draft: Draft) {
         let asking = &self.asking;
         let draft = Arc::new(draft);
         let variant: Arc<[u8]> = match draft.vary.is_empty() {
