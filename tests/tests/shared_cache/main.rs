@@ -10,6 +10,7 @@ mod lab;
 mod methods;
 mod model;
 mod origin;
+mod parts;
 mod poisoning;
 mod purging;
 mod semantics;

@@ -15,8 +15,9 @@ use afpa_proxy::exchange;
 
 use super::fetch::Fetch;
 use super::key::host_of;
+use super::parts::Ranged;
 use super::policy::{CachePolicy, Life, Mode};
-use super::responses::{ListPlace, Responses};
+use super::responses::{Content, ListPlace, Responses};
 use super::stored::{Circumstances, Draft, Response, StoredResponse};
 
 /// A question to a server on behalf of the cache.
@@ -38,6 +39,10 @@ pub(super) struct Asking {
     pub(super) why: Forward,
     /// What is stored, and may be current or better than an error.
     pub(super) stored: Option<Arc<Object<StoredResponse>>>,
+    /// Parts of the response are stored.
+    pub(super) base: Option<Arc<Object<StoredResponse>>>,
+    /// The question is for a part.
+    pub(super) ranged: Option<Ranged>,
     /// The question is whether it is current.
     pub(super) validates: bool,
     pub(super) asked: Now,
@@ -110,7 +115,8 @@ impl Asking {
 
     /// What is stored is not current, if its answer was not kept for this reason.
     pub(super) fn drop_stored(&self, why: NotStored) {
-        if let Some(stored) = self.stored.as_ref().filter(|_| !is_about_request(why)) {
+        let stored = [&self.stored, &self.base].into_iter().flatten();
+        for stored in stored.filter(|_| !is_about_request(why)) {
             self.responses.cache().purge(stored.key());
         }
     }
@@ -124,7 +130,8 @@ impl Asking {
         let (before, response) = self.stored_response()?;
         response.end_validation();
         let payload: Option<Payload> = before.payloads().first().cloned();
-        let content = payload.map(|payload| (payload, response.len));
+        let content =
+            payload.map_or(Content::Nothing, |payload| Content::Whole(payload, response.len));
         let key = match draft.vary.is_empty() {
             true => self.primary.clone(),
             false => self.variant(&draft.vary),

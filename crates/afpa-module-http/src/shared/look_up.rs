@@ -16,6 +16,7 @@ use afpa_proxy::request::scheme;
 use afpa_router::RequestSetId;
 
 use super::key::{self, KeyRoom, Place};
+use super::parts::Ranged;
 use super::policy::{CachePolicy, lists};
 use super::post::Own;
 use super::purge;
@@ -79,6 +80,10 @@ pub(super) struct Fetching {
     pub(super) why: Forward,
     /// What is there, but must not be used as it is.
     pub(super) stored: Option<Arc<Object<StoredResponse>>>,
+    /// Parts of the response are there, but not those that are wanted.
+    pub(super) base: Option<Arc<Object<StoredResponse>>>,
+    /// The server is asked for a part.
+    pub(super) ranged: Option<Ranged>,
     /// It answers the request, and is validated as well.
     pub(super) at_once: bool,
     /// Whether requests wait for one another.
@@ -158,15 +163,17 @@ pub(crate) fn look_up<'v>(
         Lookup::Hit(object) | Lookup::Recheck(object) => judge(object, &survey, &asked),
         Lookup::Miss => There::Nothing,
     };
-    let (stored, why, at_once) = match there {
+    let (stored, base, why, at_once) = match there {
         There::Answer(object, stored) => return Found::Hit(object, stored),
-        There::Nothing => (None, nothing, false),
-        There::Stale(object, why, at_once) => (Some(object), why, at_once),
+        There::Nothing => (None, None, nothing, false),
+        There::Partial(object) => (None, Some(object), Forward::Partial, false),
+        There::Stale(object, why, at_once) => (Some(object), None, why, at_once),
     };
     if survey.control(policy).only_if_cached {
         return Found::NotThere;
     }
-    ask(&asked, &survey, Asks { primary: room.primary.clone(), since, stored, why, at_once })
+    let primary = room.primary.clone();
+    ask(&asked, &survey, Asks { primary, since, stored, base, why, at_once })
 }
 
 /// What is listed under a primary key.
@@ -216,6 +223,8 @@ enum There<'v> {
     Answer(&'v Arc<Object<StoredResponse>>, Stored),
     /// A server has to be asked about it. Whether it answers the request meanwhile.
     Stale(Arc<Object<StoredResponse>>, Forward, bool),
+    /// Parts of it are stored, but not those that the request asks for, or they are not fresh.
+    Partial(Arc<Object<StoredResponse>>),
 }
 
 fn judge<'v>(
@@ -223,8 +232,16 @@ fn judge<'v>(
     survey: &Survey,
     asked: &Distributed<'_, '_, '_>,
 ) -> There<'v> {
-    let Some(response) = object.header().response() else { return There::Nothing };
     let SiteCache { responses, policy, .. } = asked.cache;
+    if let Some(partial) = object.header().partial() {
+        let stored = partial.response.at(asked.now);
+        let is_fresh = reuse::judge(&stored, &survey.control(policy)) == Reuse::Fresh;
+        return match is_fresh && partial.range_for(asked.request).is_some() {
+            true => There::Answer(object, stored),
+            false => There::Partial(Arc::clone(object)),
+        };
+    }
+    let Some(response) = object.header().response() else { return There::Nothing };
     let stored = response.at(asked.now);
     match reuse::judge(&stored, &survey.control(policy)) {
         Reuse::Fresh => There::Answer(object, stored),
@@ -246,17 +263,26 @@ struct Asks {
     primary: Vec<u8>,
     since: Moment,
     stored: Option<Arc<Object<StoredResponse>>>,
+    base: Option<Arc<Object<StoredResponse>>>,
     why: Forward,
     at_once: bool,
 }
 
 fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Found<'static> {
     let Distributed { cache, request, .. } = *asked;
-    let Asks { primary, since, stored, why, at_once } = asks;
+    let Asks { primary, since, stored, base, why, at_once } = asks;
     let is_plain = !request.has(Known::Range);
     let is_get = request.method == Method::Get;
-    // Parts are not kept, and the answer to HEAD only says something about what is.
-    if (!is_get || !is_plain) && stored.is_none() {
+    // What is stored is validated as a whole.
+    let for_part = !is_plain && stored.is_none();
+    let ranged = if for_part { Ranged::of(request) } else { None };
+    let keeps_part = match ranged {
+        Some(Ranged::Plain) => cache.policy.parts > 0,
+        Some(Ranged::IfRange) => base.is_some(),
+        None => false,
+    };
+    // The answer to HEAD only says something about what is stored.
+    if (!is_get && stored.is_none()) || (for_part && !(is_get && keeps_part)) {
         return Found::Bypass;
     }
     cache.responses.counts.misses.fetch_add(u64::from(is_get && !at_once), Ordering::Relaxed);
@@ -273,6 +299,8 @@ fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Found<'s
         why,
         collapses: is_for_all && !requested.authorised && !survey.control.no_store,
         stored,
+        base,
+        ranged,
         at_once,
         streams,
     };
@@ -388,11 +416,19 @@ fn posted(asked: &Distributed<'_, '_, '_>) -> Option<Fetching> {
     key::put_primary(policy, asked.exchange, asked.believed, request, place, &mut primary);
     let (labels, why) = (vec![key::public_label(policy, request)], Forward::UriMiss);
     let requested = Requested { control: survey.control, authorised: survey.authorised };
-    let (stored, at_once, collapses, streams) = (None, false, false, false);
-    #[rustfmt::skip]
-    let fetching =
-        Fetching { primary, labels, since, requested, why, stored, at_once, collapses, streams };
-    Some(fetching)
+    Some(Fetching {
+        primary,
+        labels,
+        since,
+        requested,
+        why,
+        stored: None,
+        base: None,
+        ranged: None,
+        at_once: false,
+        collapses: false,
+        streams: false,
+    })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! | *derive remote response*: ask a server once for all who wait | [`run`], over [`fetch`] |
 //! | what is asked, and what came of it | [`asking`] |
 //! | judge and keep what the server sends | [`tap`] |
+//! | parts of an answer | [`parts`] |
 //! | what answers to HEAD and POST say | [`head`], [`post`] |
 //! | what is kept | [`stored`] |
 //! | which answers save most | [`top`] |
@@ -30,6 +31,7 @@ mod kernel;
 mod key;
 mod labels;
 pub(crate) mod look_up;
+mod parts;
 mod passes;
 mod policy;
 mod post;

@@ -90,11 +90,11 @@ impl Tap for Posted {
         self.storing = None;
         let mut storing = Storing::new(Rc::clone(&self.asking));
         let draft =
-            if self.is_for_get(response) { storing.judge(response, now).ok() } else { None };
+            if self.is_for_get(response) { storing.judge_whole(response, now).ok() } else { None };
         let after = self.invalidate(response, draft.as_ref(), now);
         if let (Some(draft), Some(after)) = (draft, after) {
             self.asking.since.set(after);
-            storing.keep(draft);
+            storing.keep(draft, None, now);
             self.storing = Some(storing);
         }
         Passing::On

@@ -296,7 +296,8 @@ impl Round<'_> {
         (hash, keeps): (u64, bool),
         now: Now,
     ) -> Asking {
-        let Fetching { primary, labels, since, requested, why, stored, .. } = &self.fetching;
+        let Fetching { primary, labels, since, requested, why, stored, base, ranged, .. } =
+            &self.fetching;
         let validates = stored.as_ref().is_some_and(|object| {
             object.header().response().is_some_and(|stored| stored.draft.facts.has_validator())
         });
@@ -313,6 +314,8 @@ impl Round<'_> {
             limits: self.head.limits,
             why: *why,
             stored: stored.clone(),
+            base: base.clone(),
+            ranged: *ranged,
             validates,
             asked: now,
             fetch: Arc::clone(fetch),

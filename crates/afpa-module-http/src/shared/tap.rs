@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use afpa_cache::Payload;
 use afpa_framework::Now;
 use afpa_http::caching::cache_status::{self, Outcome};
+use afpa_http::caching::parts::ContentRange;
 use afpa_http::caching::store::NotStored;
 use afpa_http::caching::{ResponseFacts, reuse};
 use afpa_proxy::exchange::{Passing, Tap};
@@ -14,7 +15,8 @@ use afpa_proxy::response;
 
 use super::asking::{Asking, Came, is_about_request};
 use super::fetch::Phase;
-use super::responses::Responses;
+use super::parts::Part;
+use super::responses::{Content, Responses, room_for};
 use super::stored::Draft;
 
 /// The tap of a question to a server.
@@ -32,6 +34,10 @@ struct Keeping {
     draft: Arc<Draft>,
     variant: Arc<[u8]>,
     bytes: usize,
+    /// Which part of the whole it is, if it is not all of it.
+    part: Option<ContentRange>,
+    /// When its head came.
+    begun: Now,
 }
 
 impl Storing {
@@ -60,17 +66,29 @@ impl Storing {
         }
     }
 
-    /// Whether the response may be kept, and as what.
-    pub(super) fn judge(
+    /// Whether the response may be kept, and as what; of a part, as which one.
+    fn judge(
+        &self,
+        response: &response::Response<'_, '_>,
+        now: Now,
+    ) -> Result<(Draft, Option<ContentRange>), NotStored> {
+        let asking = &*self.asking;
+        match response.status {
+            206 => asking.judge_part(response, now).map(|(draft, part)| (draft, Some(part))),
+            // Other answers to a request for a part may be about that part.
+            status if asking.ranged.is_some() && status != 200 => Err(NotStored::Status),
+            _ => self.judge_whole(response, now).map(|draft| (draft, None)),
+        }
+    }
+
+    /// Whether a response that is no part may be kept, and as what.
+    pub(super) fn judge_whole(
         &self,
         response: &response::Response<'_, '_>,
         now: Now,
     ) -> Result<Draft, NotStored> {
         let asking = &*self.asking;
         let policy = &*asking.policy;
-        if response.status == 206 {
-            return Err(NotStored::Status);
-        }
         let lines = response.end_to_end();
         // Most answers that are not kept are known by little, so that no head is written for them.
         let facts = ResponseFacts::of(response.status, lines.clone(), &policy.targets);
@@ -86,7 +104,7 @@ impl Storing {
         asking.judge_vary(&draft).map(|()| draft)
     }
 
-    pub(super) fn keep(&mut self, draft: Draft) {
+    pub(super) fn keep(&mut self, draft: Draft, part: Option<ContentRange>, now: Now) {
         let asking = &self.asking;
         let draft = Arc::new(draft);
         let variant: Arc<[u8]> = match draft.vary.is_empty() {
@@ -95,7 +113,7 @@ impl Storing {
         };
         asking.keeps.set(true);
         asking.fetch.arrive(Arc::clone(&draft), Arc::clone(&variant));
-        self.keeping = Some(Keeping { draft, variant, bytes: 0 });
+        self.keeping = Some(Keeping { draft, variant, bytes: 0, part, begun: now });
         self.verdict = Ok(());
     }
 
@@ -105,14 +123,19 @@ impl Storing {
         asking.keeps.set(false);
         asking.fetch.end(Phase::Passed);
         // What only this request brought about says nothing about the next one.
-        if !is_about_request(why) && why != NotStored::Status {
+        let is_own = is_about_request(why) || asking.ranged.is_some();
+        if !is_own && why != NotStored::Status {
             let until = (now.steady_ms() / 1000).saturating_add(asking.policy.pass_for);
             asking.responses.passes().note(asking.hash, until);
         }
         if let Some(count) = asking.responses.counts.passed.get(why as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        if status < 500 {
+        let is_about_all = match asking.ranged {
+            None => status < 500,
+            Some(_) => matches!(status, 200 | 404 | 410) || status == 206 && why != NotStored::Part,
+        };
+        if is_about_all {
             // The server has said what goes now, and it is not what is stored.
             asking.drop_stored(why);
         }
@@ -150,7 +173,7 @@ impl Tap for Storing {
         }
         asking.came.replace(Came::Nothing);
         match self.judge(response, now) {
-            Ok(draft) => self.keep(draft),
+            Ok((draft, part)) => self.keep(draft, part, now),
             Err(why) => self.pass(why, response.status, now),
         }
         Passing::On
@@ -181,43 +204,58 @@ impl Tap for Storing {
         let Some(keeping) = self.keeping.take() else { return };
         let asking = &self.asking;
         let responses = &asking.responses;
-        let object = room_for(responses, &asking.fetch.chunks(), asking.policy.largest).and_then(
-            |content| {
+        let chunks = asking.fetch.chunks();
+        let object = match &keeping.part {
+            None => content_of(responses, &chunks, asking.policy.largest).and_then(|content| {
                 let place = asking.place(&keeping.variant);
-                responses.list(&asking.policy, &place, keeping.draft, content, now)
-            },
-        );
+                responses.list(&asking.policy, &place, Arc::clone(&keeping.draft), content, now)
+            }),
+            Some(part) if part.length() == keeping.bytes as u64 => {
+                let data = chunks.concat();
+                asking.keep_part(keeping.as_part(&data), now)
+            }
+            Some(_) => None,
+        };
         responses.passes().forget(asking.hash);
         asking.came.replace(if object.is_some() { Came::Stored } else { Came::Passed });
         responses.leave(&asking.primary, &asking.fetch);
-        asking.fetch.complete(object);
+        // What has become of a part is not what the client gets.
+        asking.fetch.complete(object.filter(|_| keeping.part.is_none()));
         self.uncount();
+    }
+}
+
+impl Keeping {
+    /// What has arrived of it, as a part of the whole.
+    fn as_part<'a>(&'a self, data: &'a [u8]) -> Part<'a> {
+        let (start, complete) = match &self.part {
+            Some(part) => (part.range.start, part.complete),
+            None => (0, self.draft.announced.unwrap_or_default()),
+        };
+        Part { draft: Arc::clone(&self.draft), variant: &self.variant, start, complete, data }
     }
 }
 
 impl Drop for Storing {
+    /// What is being kept then has broken off.
     fn drop(&mut self) {
+        if let Some(keeping) = self.keeping.take() {
+            let data = self.asking.fetch.chunks().concat();
+            if data.len() == keeping.bytes {
+                self.asking.keep_start(keeping.as_part(&data), keeping.begun);
+            }
+        }
         self.uncount();
     }
 }
 
-/// The chunks as one payload; `None`: there is no room. No bytes need no room.
-#[allow(clippy::type_complexity)]
-fn room_for(
-    responses: &Responses,
-    chunks: &[Arc<[u8]>],
-    largest: usize,
-) -> Option<Option<(Payload, u64)>> {
+/// The chunks as content; `None`: there is no room. No bytes need no room.
+fn content_of(responses: &Responses, chunks: &[Arc<[u8]>], largest: usize) -> Option<Content> {
+    let chunks: Vec<&[u8]> = chunks.iter().map(|chunk| &**chunk).collect();
     let len: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     if len == 0 {
-        return Some(None);
+        return Some(Content::Nothing);
     }
-    let mut room = responses.cache().reserve_now(len, largest)?;
-    let mut rest = &mut room[..];
-    for chunk in chunks {
-        let (here, there) = rest.split_at_mut_checked(chunk.len())?;
-        here.copy_from_slice(chunk);
-        rest = there;
-    }
-    Some(Some((Payload::Pinned(room.freeze()), len as u64)))
+    let bytes = room_for(responses, &chunks, largest)?;
+    Some(Content::Whole(Payload::Pinned(bytes), len as u64))
 }
