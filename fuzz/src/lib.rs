@@ -188,6 +188,39 @@ fn check_parts(ranges: &[std::ops::Range<u64>], length: u64) {
     assert_eq!(multipart.content_length(), sum + multipart.closing().len() as u64);
 }
 
+/// Parts of a representation: each line is a Content-Range, and the next one the bytes that come with it. What is found is
+/// what was said last, nothing lies outside or beyond the limits, and what is refused changes nothing.
+pub fn parts(data: &[u8]) {
+    use afpa_http::caching::parts::{ContentRange, Most, Parts};
+    type Bytes = std::sync::Arc<[u8]>;
+    const MOST: Most = Most { pieces: 3, bytes: 64 };
+    let mut parts: Option<Parts<Bytes>> = None;
+    let mut said = std::collections::HashMap::new();
+    let mut lines = data.split(|&byte| byte == b'\n');
+    while let (Some(range), Some(bytes)) = (lines.next(), lines.next()) {
+        let Some(part) = ContentRange::parse(range) else { continue };
+        assert!(part.range.start < part.range.end && part.range.end <= part.complete);
+        let held = parts.get_or_insert_with(|| Parts::new(part.complete));
+        let before = format!("{held:?}");
+        let start = part.range.start;
+        if held.add(start, bytes, MOST, &mut |all| Some(all.concat().into())).is_err() {
+            assert_eq!(before, format!("{held:?}"));
+            continue;
+        }
+        said.extend((start..).zip(bytes.iter().copied()));
+        let mut at = 0;
+        for piece in held.pieces() {
+            assert!(piece.start >= at && !piece.bytes.is_empty());
+            at = piece.start + piece.bytes.len() as u64;
+            assert!((piece.start..at).zip(&*piece.bytes).all(|(at, byte)| said[&at] == *byte));
+            assert_eq!(held.find(&(piece.start..at)).map(|found| found.len()), Some(1));
+        }
+        assert!(at <= held.complete() && held.pieces().len() <= MOST.pieces);
+        assert!(held.bytes() <= MOST.bytes);
+        assert_eq!(held.is_complete(), held.find(&(0..held.complete())).is_some());
+    }
+}
+
 /// Negotiation: the choice is always available, and identity when it is all there is.
 pub fn coding(data: &[u8]) {
     let field = [b"Accept-Encoding: ", data, b"\r\n"].concat();

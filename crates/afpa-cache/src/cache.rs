@@ -98,6 +98,12 @@ impl<H> Cache<H> {
         self.change(|table, after| table.purge(key, after))
     }
 
+    /// Shows the object of `key`, if there is one, so that the module can mark it, after the residency was told that it is
+    /// gone. That is done with the lock held, and must not call the cache.
+    pub fn recall(&self, key: &Key, show: impl FnOnce(&Object<H>)) {
+        self.change(|table, _| table.recall(key, show));
+    }
+
     /// Replaces `before` by an object of the same versions of the same files, for example with payloads that
     /// were not ready before. It depends on the same paths, and becomes suspect or old when `before` would.
     ///

@@ -14,7 +14,7 @@ use afpa_arena::{Arena, PinnedMut};
 
 use crate::cache::Cache;
 use crate::key::Key;
-use crate::object::{Content, Object, Payload, Seconds};
+use crate::object::{Content, Object, Payloads, Seconds};
 use crate::overtaken::Overtaken;
 use crate::policy::{Family, Hint};
 use crate::stamp::{Coverage, Stamp};
@@ -22,6 +22,13 @@ use crate::stamp::{Coverage, Stamp};
 /// A point in the order of purges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub(crate) u64);
+
+impl Moment {
+    /// This moment, so many purges later.
+    pub fn after(self, purges: u64) -> Self {
+        Self(self.0.saturating_add(purges))
+    }
+}
 
 /// Which objects are meant by a purge.
 #[derive(Clone)]
@@ -60,7 +67,7 @@ pub struct Labelled<'a, H> {
     /// Bytes that this takes up beside the arena, roughly.
     pub header_bytes: usize,
     /// Its bytes, if it has any.
-    pub payload: Option<Payload>,
+    pub payloads: Payloads,
     /// For the replacement policy.
     pub family: Family,
     /// The same; its expiry is the object's life.
@@ -80,11 +87,11 @@ impl<H> Cache<H> {
     /// # Errors
     /// [`Overtaken`] when one of its labels was purged after `since`.
     pub fn list(&self, new: Labelled<'_, H>, now: Seconds) -> Result<Arc<Object<H>>, Overtaken<H>> {
-        let Labelled { key, labels, header, header_bytes, payload, family, hint, since } = new;
+        let Labelled { key, labels, header, header_bytes, payloads, family, hint, since } = new;
         let content = Content {
             header,
             header_bytes,
-            payloads: payload.into_iter().collect(),
+            payloads,
             stamp: Stamp::default(),
             coverage: Coverage::Watched,
             family,

@@ -38,7 +38,7 @@ pub struct Object<H> {
 }
 
 /// The payloads of an object, in the order in which the module gave them. One is the common case.
-pub(crate) type Payloads = SmallVec<[Payload; 1]>;
+pub type Payloads = SmallVec<[Payload; 1]>;
 
 /// The bytes of one representation.
 #[derive(Clone, Debug)]

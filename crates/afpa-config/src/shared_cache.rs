@@ -96,6 +96,8 @@ pub struct SiteCache {
     pub purge_from: Vec<Network>,
     /// Answers for one URL.
     pub variants: usize,
+    /// Pieces of an answer of which only parts came.
+    pub parts: usize,
     /// Whether Cache-Control of requests is obeyed.
     pub obey_clients: bool,
     /// Whether answers have Cache-Status.
@@ -145,6 +147,7 @@ impl SiteCache {
             bypass_headers: Vec::new(),
             purge_from: Vec::new(),
             variants: 1,
+            parts: 0,
             obey_clients: false,
             status_field: false,
             in_kernel: true,
@@ -174,6 +177,7 @@ impl SiteCache {
             bypass_headers: s.texts("bypass_headers", "field names", none(), field_name),
             purge_from: s.texts("purge_from", "networks", Vec::new(), rules::network),
             variants: s.count("variants", 32, 1..=10_000),
+            parts: s.count("parts", 8, 0..=64),
             obey_clients: s.flag("obey_clients", false),
             status_field: s.flag("status_field", false),
             in_kernel: s.flag("in_kernel", true),

@@ -44,6 +44,8 @@ const FRAGMENTS: &[&[u8]] = &[
     b"max-age=",
     b"no-cache=\"",
     b"Vary: ",
+    b"bytes 0-4/10\n01234\n",
+    b"bytes 3-7/10\n",
 ];
 
 #[test]
@@ -64,6 +66,11 @@ fn chunked() {
 #[test]
 fn caching() {
     smoke("caching", targets::caching, FRAGMENTS);
+}
+
+#[test]
+fn parts() {
+    smoke("parts", targets::parts, FRAGMENTS);
 }
 
 #[test]

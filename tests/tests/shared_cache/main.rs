@@ -7,8 +7,10 @@ mod kernel;
 #[path = "../fast_path/lab.rs"]
 #[allow(dead_code)] // each program uses its part
 mod lab;
+mod methods;
 mod model;
 mod origin;
+mod parts;
 mod poisoning;
 mod purging;
 mod semantics;

@@ -1,6 +1,7 @@
 use std::time::Instant;
 
 use super::*;
+use crate::object::Payload;
 use crate::settings::CacheSettings;
 use crate::view::Lookup;
 
@@ -19,9 +20,10 @@ fn put(
     since: Moment,
 ) -> Result<Arc<Object<u32>>, Overtaken<u32>> {
     let room = cache.reserve_now(path.len(), 1 << 20).expect("room");
-    let (key, payload) = (Key::new(0, path.as_bytes()), Some(Payload::Pinned(room.freeze())));
+    let key = Key::new(0, path.as_bytes());
+    let payloads = [Payload::Pinned(room.freeze())].into_iter().collect();
     let (family, hint) = (Family::Other, Hint::default());
-    let new = Labelled { key, labels, header: 1, header_bytes: 8, payload, family, hint, since };
+    let new = Labelled { key, labels, header: 1, header_bytes: 8, payloads, family, hint, since };
     cache.list(new, Seconds(1))
 }
 
@@ -149,7 +151,7 @@ fn a_residency_is_told_of_uses_and_of_the_end_before_anything_else() {
             labels: &labels(&["t\n"]),
             header: 1,
             header_bytes: 8,
-            payload: Some(Payload::Pinned(room.freeze())),
+            payloads: [Payload::Pinned(room.freeze())].into_iter().collect(),
             family: Family::Other,
             hint,
             since,

@@ -81,6 +81,17 @@ impl<H> Table<H> {
         recalled.count()
     }
 
+    /// As `recall_labels`, for one object, and what is on its way is not meant.
+    pub(crate) fn recall(&self, key: &Key, show: impl FnOnce(&Object<H>)) {
+        let listed = self.by_key.get(key).and_then(|id| self.objects.get(id));
+        if let Some(entry) = listed.filter(|entry| !entry.object.is_dropped()) {
+            if let Some(residency) = &self.residency {
+                residency.dropped(key);
+            }
+            show(&entry.object);
+        }
+    }
+
     /// Takes up to `most` purged objects out. Returns whether more are left.
     pub(crate) fn sweep(&mut self, most: usize, after: &mut Aftermath<H>) -> bool {
         for _ in 0..most {

@@ -8,7 +8,8 @@
 //! 3. [`vary`] gives the part of the key that its `Vary` asks for;
 //! 4. [`freshness`] knows its age and its lifetime at any moment;
 //! 5. [`reuse::judge`] says what a request that finds it stored is answered with;
-//! 6. [`cache_status`] tells the client about it.
+//! 6. [`parts`] combines parts of a representation;
+//! 7. [`cache_status`] tells the client about it.
 //!
 //! Sections without another name are those of RFC 9111. Times are seconds since the Unix epoch, lifetimes
 //! and ages are seconds.
@@ -20,6 +21,7 @@ mod facts;
 pub mod fields;
 pub mod freshness;
 mod invalidation;
+pub mod parts;
 pub mod reuse;
 pub mod store;
 pub mod targeted;
@@ -30,4 +32,6 @@ mod tests;
 
 pub use control::{RequestControl, ResponseControl};
 pub use facts::{Expires, ResponseFacts};
-pub use invalidation::{invalidates, same_origin_path};
+pub use invalidation::{
+    HeadSays, Version, head_says, invalidates, may_answer_get, same_origin_path,
+};

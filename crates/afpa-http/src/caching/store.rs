@@ -49,11 +49,13 @@ pub enum NotStored {
     Useless,
     /// It is longer than the cache takes.
     TooLong,
+    /// It is no part that could be used: it has several, contradicts itself, or is one of nothing that is known.
+    Part,
 }
 
 impl NotStored {
     /// Every reason.
-    pub const ALL: [NotStored; 11] = [
+    pub const ALL: [NotStored; 12] = [
         NotStored::RequestNoStore,
         NotStored::Authorization,
         NotStored::NoStore,
@@ -65,6 +67,7 @@ impl NotStored {
         NotStored::NotAllowed,
         NotStored::Useless,
         NotStored::TooLong,
+        NotStored::Part,
     ];
 
     /// A word for Cache-Status, logs and metrics.
@@ -81,6 +84,7 @@ impl NotStored {
             NotStored::NotAllowed => "not-allowed",
             NotStored::Useless => "no-lifetime",
             NotStored::TooLong => "too-long",
+            NotStored::Part => "part",
         }
     }
 }

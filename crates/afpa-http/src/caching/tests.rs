@@ -393,3 +393,29 @@ proptest! {
         prop_assert_eq!(first, other);
     }
 }
+
+#[test]
+fn head_says_whether_what_is_stored_is_current() {
+    use super::{HeadSays, Version, head_says};
+    let of = |etag: Option<&'static str>, date: Option<&'static str>, length| Version {
+        etag: etag.map(str::as_bytes),
+        last_modified: date.map(str::as_bytes),
+        length,
+    };
+    let (date, same) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT");
+    let stored = of(Some("\"a\""), Some(date), Some(8));
+    for (stored, head, says) in [
+        (stored, stored, HeadSays::Same),
+        (stored, of(Some("\"a\""), None, None), HeadSays::Same),
+        (stored, of(None, Some(same), None), HeadSays::Same),
+        (stored, of(None, None, Some(8)), HeadSays::Same),
+        (stored, of(None, None, None), HeadSays::Nothing),
+        (stored, of(Some("\"b\""), Some(date), Some(8)), HeadSays::Other),
+        (stored, of(Some("W/\"a\""), None, None), HeadSays::Other),
+        (stored, of(None, Some("x"), None), HeadSays::Other),
+        (stored, of(Some("\"a\""), None, Some(9)), HeadSays::Other),
+        (of(None, None, Some(8)), of(Some("\"a\""), None, Some(8)), HeadSays::Other),
+    ] {
+        assert_eq!(head_says(&stored, &head), says, "{stored:?} {head:?}");
+    }
+}

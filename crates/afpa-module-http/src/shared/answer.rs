@@ -9,6 +9,7 @@ use afpa_http::caching::condition::{is_known_to_client, may_send_part};
 use afpa_http::multipart::Multipart;
 use afpa_http::{Connection, Known, KnownSet, Method, Ranges, page, range};
 
+use super::parts::Partial;
 use super::stored::{Response, StoredResponse};
 use crate::asked::Asked;
 use crate::respond::{GATHERED, Responder, boundary};
@@ -32,6 +33,9 @@ impl Responder {
         answering: Answering<'_>,
         out: &mut Outbox,
     ) -> Persistence {
+        if let Some(partial) = answering.object.header().partial() {
+            return self.stored_part(asked, answering, partial, out);
+        }
         let Some(response) = answering.object.header().response() else {
             return self.page(asked, afpa_http::Status::INTERNAL_SERVER_ERROR, out);
         };
@@ -86,6 +90,36 @@ impl Responder {
         persistence
     }
 
+    /// 206 from parts that have all of the range that the request asks for.
+    fn stored_part(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        answering: Answering<'_>,
+        partial: &Partial,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let range = partial.range_for(asked.request);
+        let found = range.as_ref().and_then(|range| partial.parts.find(range));
+        let (Some(range), Some(found)) = (range, found) else {
+            return self.page(asked, afpa_http::Status::INTERNAL_SERVER_ERROR, out);
+        };
+        let (connection, persistence) = self.connection(asked);
+        let sent = range.end - range.start;
+        let response = &partial.response;
+        let head = head_of_part(response, &range, partial.parts.complete());
+        put_head(&head, response, (asked, answering), Some(sent), connection, out);
+        for (piece, place) in found {
+            if sent <= GATHERED {
+                out.bytes.extend_from_slice(piece.bytes.get(place).unwrap_or_default());
+            } else {
+                out.push(Part::Pinned(piece.bytes.clone(), place));
+            }
+        }
+        self.counters.shared_bytes.add(sent);
+        self.note_code(asked, 206, sent, out);
+        persistence
+    }
+
     /// 206, 416, or the whole after all (RFC 9110 section 14.2).
     fn stored_parts(
         &mut self,
@@ -101,9 +135,7 @@ impl Responder {
             Ranges::Whole => return self.stored_whole(asked, answering, response, out),
             Ranges::One(range) => {
                 let sent = range.end - range.start;
-                let mut head = status_line_of(&draft.head, "206 Partial Content");
-                let content_range = range::content_range(&range, len);
-                head.extend_from_slice(format!("Content-Range: {content_range}\r\n").as_bytes());
+                let head = head_of_part(response, &range, len);
                 put_head(&head, response, (asked, answering), Some(sent), connection, out);
                 push(answering.object, range, out);
                 self.note_code(asked, 206, sent, out);
@@ -204,6 +236,14 @@ pub(super) fn put_hsts(value: Option<&str>, head: &[u8], out: &mut Vec<u8>) {
             out.extend_from_slice(text);
         }
     }
+}
+
+/// The head of a 206 with one part.
+fn head_of_part(response: &Response, range: &std::ops::Range<u64>, complete: u64) -> Vec<u8> {
+    let mut head = status_line_of(&response.draft.head, "206 Partial Content");
+    let content_range = range::content_range(range, complete);
+    head.extend_from_slice(format!("Content-Range: {content_range}\r\n").as_bytes());
+    head
 }
 
 /// The head with another status.

@@ -20,11 +20,14 @@ pub(super) struct Invalidating {
     pub(super) host: Vec<u8>,
     /// Of the request's URL, under whatever query it is kept.
     pub(super) labels: Vec<Vec<u8>>,
+    /// How many purges it has made.
+    pub(super) purges: u64,
 }
 
 impl Invalidating {
-    fn drop_all(&self, labels: &[Vec<u8>]) {
+    fn drop_all(&mut self, labels: &[Vec<u8>]) {
         for label in labels {
+            self.purges += 1;
             self.responses.cache().purge_labels(Labels::Is(label.as_slice().into()));
         }
     }
@@ -41,7 +44,7 @@ impl Tap for Invalidating {
         if !invalidates(Method::Post, response.status) {
             return Passing::On;
         }
-        self.drop_all(&self.labels);
+        self.drop_all(&self.labels.clone());
         for (name, value) in response.end_to_end() {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
             if is("location") || is("content-location") {
@@ -50,11 +53,13 @@ impl Tap for Invalidating {
                 let (path, query) = (parts.next().unwrap_or_default(), parts.next());
                 let mut room = Vec::new();
                 if let Ok(path) = target::normalise(path, &mut room) {
-                    self.drop_all(&self.responses.url_labels(self.name(), path, query));
+                    let labels = self.responses.url_labels(self.name(), path, query);
+                    self.drop_all(&labels);
                 }
             } else if is("cache-group-invalidation") {
                 for group in fields::groups(value) {
-                    self.drop_all(&[group_label(self.name(), group)]);
+                    let label = group_label(self.name(), group);
+                    self.drop_all(&[label]);
                 }
             }
         }

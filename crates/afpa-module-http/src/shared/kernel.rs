@@ -130,7 +130,7 @@ impl StoredResponse {
     pub fn varies(&self) -> Option<bool> {
         match &self.0 {
             Kind::Index(index) => Some(is_accept_encoding(&index.names)),
-            Kind::Response(_) => None,
+            Kind::Response(_) | Kind::Partial(_) => None,
         }
     }
 

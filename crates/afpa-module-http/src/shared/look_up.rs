@@ -12,10 +12,13 @@ use afpa_http::caching::{RequestControl, vary};
 use afpa_http::syntax::list;
 use afpa_http::{BodyLength, Known, Method, Request};
 use afpa_proxy::exchange;
+use afpa_proxy::request::scheme;
 use afpa_router::RequestSetId;
 
 use super::key::{self, KeyRoom, Place};
+use super::parts::Ranged;
 use super::policy::{CachePolicy, lists};
+use super::post::Own;
 use super::purge;
 use super::responses::Responses;
 use super::stored::{Kind, StoredResponse};
@@ -60,8 +63,12 @@ pub(crate) struct Plan {
 pub(super) enum What {
     /// For an answer that may be kept.
     Fetch(Fetching),
+    /// With HEAD, about what is stored.
+    Head(Fetching),
     /// With a method that may change what is stored.
     Invalidate { host: Vec<u8>, labels: Vec<Vec<u8>> },
+    /// With POST, whose answer may be kept, too.
+    Post { host: Vec<u8>, labels: Vec<Vec<u8>>, own: Own, fetching: Fetching },
 }
 
 #[derive(Debug)]
@@ -73,6 +80,10 @@ pub(super) struct Fetching {
     pub(super) why: Forward,
     /// What is there, but must not be used as it is.
     pub(super) stored: Option<Arc<Object<StoredResponse>>>,
+    /// Parts of the response are there, but not those that are wanted.
+    pub(super) base: Option<Arc<Object<StoredResponse>>>,
+    /// The server is asked for a part.
+    pub(super) ranged: Option<Ranged>,
     /// It answers the request, and is validated as well.
     pub(super) at_once: bool,
     /// Whether requests wait for one another.
@@ -132,7 +143,7 @@ pub(crate) fn look_up<'v>(
     let Distributed { cache, request, .. } = asked;
     let SiteCache { responses, policy, scope } = cache;
     if !request.method.is_get_or_head() {
-        return purge::by_method(&asked).unwrap_or_else(|| unsafe_method(cache, request));
+        return purge::by_method(&asked).unwrap_or_else(|| unsafe_method(&asked));
     }
     let Some(survey) = Survey::of(policy, request).filter(|_| !asked.told) else {
         responses.counts.bypassed.fetch_add(1, Ordering::Relaxed);
@@ -152,15 +163,17 @@ pub(crate) fn look_up<'v>(
         Lookup::Hit(object) | Lookup::Recheck(object) => judge(object, &survey, &asked),
         Lookup::Miss => There::Nothing,
     };
-    let (stored, why, at_once) = match there {
+    let (stored, base, why, at_once) = match there {
         There::Answer(object, stored) => return Found::Hit(object, stored),
-        There::Nothing => (None, nothing, false),
-        There::Stale(object, why, at_once) => (Some(object), why, at_once),
+        There::Nothing => (None, None, nothing, false),
+        There::Partial(object) => (None, Some(object), Forward::Partial, false),
+        There::Stale(object, why, at_once) => (Some(object), None, why, at_once),
     };
     if survey.control(policy).only_if_cached {
         return Found::NotThere;
     }
-    ask(&asked, &survey, Asks { primary: room.primary.clone(), since, stored, why, at_once })
+    let primary = room.primary.clone();
+    ask(&asked, &survey, Asks { primary, since, stored, base, why, at_once })
 }
 
 /// What is listed under a primary key.
@@ -210,6 +223,8 @@ enum There<'v> {
     Answer(&'v Arc<Object<StoredResponse>>, Stored),
     /// A server has to be asked about it. Whether it answers the request meanwhile.
     Stale(Arc<Object<StoredResponse>>, Forward, bool),
+    /// Parts of it are stored, but not those that the request asks for, or they are not fresh.
+    Partial(Arc<Object<StoredResponse>>),
 }
 
 fn judge<'v>(
@@ -217,8 +232,16 @@ fn judge<'v>(
     survey: &Survey,
     asked: &Distributed<'_, '_, '_>,
 ) -> There<'v> {
-    let Some(response) = object.header().response() else { return There::Nothing };
     let SiteCache { responses, policy, .. } = asked.cache;
+    if let Some(partial) = object.header().partial() {
+        let stored = partial.response.at(asked.now);
+        let is_fresh = reuse::judge(&stored, &survey.control(policy)) == Reuse::Fresh;
+        return match is_fresh && partial.range_for(asked.request).is_some() {
+            true => There::Answer(object, stored),
+            false => There::Partial(Arc::clone(object)),
+        };
+    }
+    let Some(response) = object.header().response() else { return There::Nothing };
     let stored = response.at(asked.now);
     match reuse::judge(&stored, &survey.control(policy)) {
         Reuse::Fresh => There::Answer(object, stored),
@@ -240,25 +263,35 @@ struct Asks {
     primary: Vec<u8>,
     since: Moment,
     stored: Option<Arc<Object<StoredResponse>>>,
+    base: Option<Arc<Object<StoredResponse>>>,
     why: Forward,
     at_once: bool,
 }
 
 fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Found<'static> {
     let Distributed { cache, request, .. } = *asked;
-    let Asks { primary, since, stored, why, at_once } = asks;
+    let Asks { primary, since, stored, base, why, at_once } = asks;
     let is_plain = !request.has(Known::Range);
-    // Answers to HEAD, and parts, are not kept.
-    if request.method != Method::Get || (!is_plain && stored.is_none()) {
+    let is_get = request.method == Method::Get;
+    // What is stored is validated as a whole.
+    let for_part = !is_plain && stored.is_none();
+    let ranged = if for_part { Ranged::of(request) } else { None };
+    let keeps_part = match ranged {
+        Some(Ranged::Plain) => cache.policy.parts > 0,
+        Some(Ranged::IfRange) => base.is_some(),
+        None => false,
+    };
+    // The answer to HEAD only says something about what is stored.
+    if (!is_get && stored.is_none()) || (for_part && !(is_get && keeps_part)) {
         return Found::Bypass;
     }
-    cache.responses.counts.misses.fetch_add(u64::from(!at_once), Ordering::Relaxed);
+    cache.responses.counts.misses.fetch_add(u64::from(is_get && !at_once), Ordering::Relaxed);
     let conditions = [Known::IfNoneMatch, Known::IfModifiedSince];
     let streams = is_plain && !conditions.iter().any(|field| request.has(*field));
     // The condition of a client is not taken from it where nothing is stored, so its answer is its own.
     let is_for_all = streams || stored.is_some();
     let requested = Requested { control: survey.control, authorised: survey.authorised };
-    let what = What::Fetch(Fetching {
+    let fetching = Fetching {
         primary,
         labels: vec![key::public_label(&cache.policy, request)],
         since,
@@ -266,9 +299,12 @@ fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Found<'s
         why,
         collapses: is_for_all && !requested.authorised && !survey.control.no_store,
         stored,
+        base,
+        ranged,
         at_once,
         streams,
-    });
+    };
+    let what = if is_get { What::Fetch(fetching) } else { What::Head(fetching) };
     Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
 }
 
@@ -287,11 +323,13 @@ struct Survey {
 impl Survey {
     /// `None`: the request does not use the cache.
     fn of(policy: &CachePolicy, request: &Request<'_, '_>) -> Option<Self> {
-        if !key::is_simple(request)
-            || request.body != BodyLength::None
-            || request.has(Known::Upgrade)
-            || request.expect_continue
-        {
+        let has_content = request.body != BodyLength::None || request.expect_continue;
+        if has_content { None } else { Self::of_any(policy, request) }
+    }
+
+    /// The same, of a request that may have content.
+    fn of_any(policy: &CachePolicy, request: &Request<'_, '_>) -> Option<Self> {
+        if !key::is_simple(request) || request.has(Known::Upgrade) {
             return None;
         }
         let (mut authorised, mut has_control, mut has_cookie) = (false, false, false);
@@ -343,15 +381,54 @@ fn names_fields(connection: &[u8]) -> bool {
     !list(connection).all(is_option)
 }
 
-fn unsafe_method(cache: &SiteCache, request: &Request<'_, '_>) -> Found<'static> {
+fn unsafe_method(asked: &Distributed<'_, '_, '_>) -> Found<'static> {
+    let Distributed { cache, request, .. } = *asked;
     let safe = matches!(request.method, Method::Options | Method::Trace | Method::Connect);
     if safe || request.target.path().is_none() {
         return Found::Bypass;
     }
     let (name, path) = (request.host.name().as_bytes(), key::public_path(request));
-    let labels = cache.responses.url_labels(name, &path, request.target.query());
-    let what = What::Invalidate { host: request.host.as_bytes().to_vec(), labels };
+    let query = request.target.query();
+    let labels = cache.responses.url_labels(name, &path, query);
+    let host = request.host.as_bytes().to_vec();
+    let what = match posted(asked) {
+        None => What::Invalidate { host, labels },
+        Some(fetching) => {
+            let scheme = [scheme(request, asked.secure), b"://"].concat();
+            let own = Own { scheme, path, query: query.map(<[u8]>::to_vec) };
+            What::Post { host, labels, own, fetching }
+        }
+    };
     Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
+}
+
+/// What has to be known to keep the answer to a POST request; `None`: it is none whose answer may be kept.
+fn posted(asked: &Distributed<'_, '_, '_>) -> Option<Fetching> {
+    let Distributed { cache, request, .. } = *asked;
+    let SiteCache { responses, policy, scope } = cache;
+    if request.method != Method::Post || asked.told {
+        return None;
+    }
+    let survey = Survey::of_any(policy, request)?;
+    let since = responses.cache().moment();
+    let place = Place { scope: *scope, path: asked.path, secure: asked.secure };
+    let mut primary = Vec::new();
+    key::put_primary(policy, asked.exchange, asked.believed, request, place, &mut primary);
+    let (labels, why) = (vec![key::public_label(policy, request)], Forward::UriMiss);
+    let requested = Requested { control: survey.control, authorised: survey.authorised };
+    Some(Fetching {
+        primary,
+        labels,
+        since,
+        requested,
+        why,
+        stored: None,
+        base: None,
+        ranged: None,
+        at_once: false,
+        collapses: false,
+        streams: false,
+    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,10 @@
 //! | *derive cached response*: look the key up, judge what is there | [`look_up`] |
 //! | write a stored response | [`answer`] |
 //! | *derive remote response*: ask a server once for all who wait | [`run`], over [`fetch`] |
+//! | what is asked, and what came of it | [`asking`] |
 //! | judge and keep what the server sends | [`tap`] |
+//! | parts of an answer | [`parts`] |
+//! | what answers to HEAD and POST say | [`head`], [`post`] |
 //! | what is kept | [`stored`] |
 //! | which answers save most | [`top`] |
 //! | what the kernel may answer with | [`kernel`] |
@@ -16,18 +19,22 @@
 //! The semantics are those of [`afpa_http::caching`], the objects and their limits those of [`afpa_cache`].
 
 pub(crate) mod answer;
+mod asking;
 mod background;
 mod backlog;
 mod client;
 mod fetch;
 mod follow;
+mod head;
 mod invalidate;
 mod kernel;
 mod key;
 mod labels;
 pub(crate) mod look_up;
+mod parts;
 mod passes;
 mod policy;
+mod post;
 mod purge;
 mod responses;
 pub(crate) mod run;

@@ -66,6 +66,8 @@ pub struct CachePolicy {
     pub purge_from: Vec<Network>,
     /// Answers that are kept for one URL because of its Vary.
     pub variants: usize,
+    /// Pieces that are kept of an answer of which only parts came; 0: none.
+    pub parts: usize,
     /// Bytes of the longest answer that is kept.
     pub largest: usize,
     /// Whether Cache-Control of a request is obeyed. Clients could else make the server work.
@@ -94,6 +96,7 @@ impl Default for CachePolicy {
             bypass_fields: Vec::new(),
             purge_from: Vec::new(),
             variants: 32,
+            parts: 8,
             largest: 4 << 20,
             obey_clients: false,
             status_field: false,

@@ -7,17 +7,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use afpa_cache::{
-    Arena, Cache, CacheSettings, Family, Hint, Key, Labelled, Moment, Object, Payload, Seconds,
-    View,
+    Arena, Cache, CacheSettings, Family, Hint, Key, Labelled, Moment, Object, Payload, Payloads,
+    Pinned, Seconds, View,
 };
 use afpa_framework::Now;
+use afpa_http::caching::parts::Parts;
 use afpa_http::caching::store::NotStored;
 
 use super::fetch::Fetch;
 use super::labels::{self, Purge, labels_of};
 use super::passes::Passes;
 use super::policy::CachePolicy;
-use super::stored::{Draft, Kind, StoredResponse};
+use super::stored::{Draft, Kind, Response, StoredResponse};
 
 /// The answers of servers that are kept, and those that are on their way.
 pub struct Responses {
@@ -150,9 +151,7 @@ impl Responses {
         for labels in labels_of(what, &queries) {
             count += match soft {
                 true => self.cache.recall_labels(labels, |object| {
-                    if let Some(response) = object.header().response() {
-                        response.recall();
-                    }
+                    object.header().recall();
                 }),
                 false => self.cache.purge_labels(labels),
             };
@@ -242,7 +241,7 @@ impl Responses {
         policy: &CachePolicy,
         place: &ListPlace<'_>,
         draft: Arc<Draft>,
-        content: Option<(Payload, u64)>,
+        content: Content,
         now: Now,
     ) -> Option<Arc<Object<StoredResponse>>> {
         let mut labels = place.labels.to_vec();
@@ -251,18 +250,28 @@ impl Responses {
         let life = policy.keep_for(&draft.facts, &draft.life, &draft.arrival);
         let family = Family::of(draft.content_type.as_deref().unwrap_or_default());
         let hint = Hint { expiry: Some(Duration::from_secs(life)), ..Hint::default() };
-        let (payload, len) = content.map_or((None, 0), |(payload, len)| (Some(payload), len));
         let path = if draft.vary.is_empty() { place.primary } else { place.variant };
         let key = Key::new(0, path);
         let header_bytes = draft.bytes();
-        let header = StoredResponse::of(Arc::clone(&draft), len, place.primary.len());
+        let response = |len| Response::new(Arc::clone(&draft), len, place.primary.len());
+        let (header, payloads) = match content {
+            Content::Nothing => (StoredResponse::of(response(0)), Payloads::new()),
+            Content::Whole(payload, len) => {
+                (StoredResponse::of(response(len)), [payload].into_iter().collect())
+            }
+            Content::Parts(parts) => {
+                let pieces = parts.pieces().iter();
+                let payloads = pieces.map(|piece| Payload::Pinned(piece.bytes.clone())).collect();
+                (StoredResponse::parts(response(parts.complete()), parts), payloads)
+            }
+        };
         let since = place.since;
         let new = Labelled {
             key: key.clone(),
             labels: &labels,
             header,
             header_bytes,
-            payload,
+            payloads,
             family,
             hint,
             since,
@@ -296,7 +305,7 @@ impl Responses {
                 labels,
                 header,
                 header_bytes: policy.variants.saturating_mul(size_of::<Key>()),
-                payload: None,
+                payloads: Payloads::new(),
                 family,
                 hint,
                 since,
@@ -314,6 +323,30 @@ impl Responses {
 
 /// Purges of more answers than this leave some to be released by a thread.
 const MANY: usize = 512;
+
+/// What is listed of a response.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// Its head; it has no content.
+    Nothing,
+    /// All of its bytes, and how many they are.
+    Whole(Payload, u64),
+    /// Some of them.
+    Parts(Parts<Pinned>),
+}
+
+/// What it is shown as one, in the arena; `None`: there is no room.
+pub(super) fn room_for(responses: &Responses, all: &[&[u8]], largest: usize) -> Option<Pinned> {
+    let len = all.iter().map(|bytes| bytes.len()).sum();
+    let mut room = responses.cache().reserve_now(len, largest)?;
+    let mut rest = &mut room[..];
+    for bytes in all {
+        let (here, there) = rest.split_at_mut_checked(bytes.len())?;
+        here.copy_from_slice(bytes);
+        rest = there;
+    }
+    Some(room.freeze())
+}
 
 /// Where a response is listed.
 #[derive(Clone, Copy, Debug)]

@@ -5,23 +5,26 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afpa_cache::{Object, Payload};
+use afpa_cache::Object;
 use afpa_framework::access::duration_us;
 use afpa_framework::{ClientStream, Now};
 use afpa_http::RequestLimits;
 use afpa_http::caching::cache_status::{Forward, Outcome};
-use afpa_proxy::exchange::{self, Core, End, Job, Report};
+use afpa_proxy::exchange::{self, Core, End, Job, Report, Tap};
 use afpa_proxy::request::RequestHead;
 
+use super::asking::{Asking, Came, variant};
 use super::background;
 use super::backlog::Rest;
 use super::client::Outlived;
 use super::fetch::{Fetch, Phase};
 use super::follow::{Followed, Follower, follow};
+use super::head::Comparing;
 use super::invalidate::Invalidating;
 use super::look_up::{Fetching, Plan, SiteCache, What};
+use super::post::Posted;
 use super::stored::StoredResponse;
-use super::tap::{Asking, Came, Storing, variant};
+use super::tap::Storing;
 
 /// How a request was answered.
 #[derive(Debug)]
@@ -62,10 +65,19 @@ pub(crate) async fn run<C: ClientStream>(
         What::Fetch(fetching) => fetching,
         What::Invalidate { host, labels } => {
             let responses = Arc::clone(&cache.responses);
-            job.tap = Some(Box::new(Invalidating { responses, host, labels }));
-            let report = exchange::run(job, core, client).await;
-            job.tap = None;
-            return Ran { report, answer: None };
+            let invalidating = Invalidating { responses, host, labels, purges: 0 };
+            return watched(job, core, client, Box::new(invalidating)).await;
+        }
+        What::Head(fetching) => {
+            let asking = Rc::new(alone(&cache, fetching, head, job, client.cached_now()));
+            return watched(job, core, client, Box::new(Comparing(asking))).await;
+        }
+        What::Post { host, labels, own, fetching } => {
+            let responses = Arc::clone(&cache.responses);
+            let invalidating = Invalidating { responses, host, labels, purges: 0 };
+            let asking = Rc::new(alone(&cache, fetching, head, job, client.cached_now()));
+            let posted = Posted { invalidating, own, asking, storing: None };
+            return watched(job, core, client, Box::new(posted)).await;
         }
     };
     if fetching.at_once
@@ -80,6 +92,32 @@ pub(crate) async fn run<C: ClientStream>(
     }
     let mut round = Round { cache: &cache, fetching, head, tries: 0 };
     round.run(job, core, client).await
+}
+
+/// An exchange that only this request wants, and whose answer its tap sees.
+async fn watched<C: ClientStream>(
+    job: &mut Job,
+    core: &Rc<Core>,
+    client: &mut C,
+    tap: Box<dyn Tap>,
+) -> Ran {
+    job.tap = Some(tap);
+    let report = exchange::run(job, core, client).await;
+    job.tap = None;
+    Ran { report, answer: None }
+}
+
+/// The question of such an exchange.
+fn alone(
+    cache: &SiteCache,
+    fetching: Fetching,
+    head: ClientHead<'_>,
+    job: &Job,
+    now: Now,
+) -> Asking {
+    let fetch = Fetch::new(fetching.since, fetching.labels.clone());
+    let hash = cache.responses.hash(&fetching.primary);
+    Round { cache, fetching, head, tries: 0 }.asking(&fetch, job, (hash, false), now)
 }
 
 /// The attempts to answer one request.
@@ -258,7 +296,8 @@ impl Round<'_> {
         (hash, keeps): (u64, bool),
         now: Now,
     ) -> Asking {
-        let Fetching { primary, labels, since, requested, why, stored, .. } = &self.fetching;
+        let Fetching { primary, labels, since, requested, why, stored, base, ranged, .. } =
+            &self.fetching;
         let validates = stored.as_ref().is_some_and(|object| {
             object.header().response().is_some_and(|stored| stored.draft.facts.has_validator())
         });
@@ -269,12 +308,14 @@ impl Round<'_> {
             primary: primary.clone(),
             hash,
             labels: labels.clone(),
-            since: *since,
+            since: Cell::new(*since),
             requested: *requested,
             head: self.head.bytes.to_vec(),
             limits: self.head.limits,
             why: *why,
             stored: stored.clone(),
+            base: base.clone(),
+            ranged: *ranged,
             validates,
             asked: now,
             fetch: Arc::clone(fetch),
@@ -285,18 +326,7 @@ impl Round<'_> {
 
     /// The server says that the stored response is current.
     fn freshen(&self, asking: &Asking, draft: Arc<super::stored::Draft>, now: Now) -> Settled {
-        let Some((before, response)) = asking.stored_response() else { return Settled::Again };
-        response.end_validation();
-        let payload: Option<Payload> = before.payloads().first().cloned();
-        let content = payload.map(|payload| (payload, response.len));
-        let key = match draft.vary.is_empty() {
-            true => asking.primary.clone(),
-            false => asking.variant(&draft.vary),
-        };
-        let place = asking.place(&key);
-        let listed = asking.responses.list(&asking.policy, &place, draft, content, now);
-        let Some(object) = listed else { return Settled::Again };
-        asking.responses.counts.validated.fetch_add(1, Ordering::Relaxed);
+        let Some(object) = asking.freshen(draft, now) else { return Settled::Again };
         let (why, status, stored) = (asking.why, Some(304), Ok(()));
         let outcome = Outcome::Forwarded { why, status, stored, collapsed: false };
         let (outcome, tells) = (Some(outcome), asking.policy.status_field);

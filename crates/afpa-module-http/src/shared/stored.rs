@@ -4,16 +4,18 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afpa_cache::Key;
+use afpa_cache::{Key, Pinned};
 use afpa_framework::Now;
 use afpa_http::caching::condition::StoredValidators;
 use afpa_http::caching::freshness::Arrival;
+use afpa_http::caching::parts::Parts;
 use afpa_http::caching::reuse::Stored;
 use afpa_http::caching::store::SetCookie;
-use afpa_http::caching::{ResponseFacts, fields, vary};
+use afpa_http::caching::{ResponseFacts, Version, fields, vary};
 use afpa_http::{HttpDate, Request};
 
 use super::key::{group_label, tag_label};
+use super::parts::Partial;
 use super::policy::{CachePolicy, Life};
 
 /// Header data of an object of the shared cache.
@@ -27,6 +29,8 @@ pub(crate) enum Kind {
     Index(Index),
     /// A response.
     Response(Box<Response>),
+    /// Parts of one.
+    Partial(Box<Partial>),
 }
 
 /// The fields by which the responses of a URL vary, and which of them there are.
@@ -90,14 +94,33 @@ impl StoredResponse {
     pub(crate) fn response(&self) -> Option<&Response> {
         match &self.0 {
             Kind::Response(response) => Some(response),
-            Kind::Index(_) => None,
+            Kind::Index(_) | Kind::Partial(_) => None,
         }
     }
 
-    pub(crate) fn of(draft: Arc<Draft>, len: u64, primary_len: usize) -> Self {
-        let (recalled, validated_until) = (AtomicBool::new(false), AtomicU64::new(0));
-        let response = Response { draft, len, primary_len, recalled, validated_until };
+    /// The parts of a response, if that is what there is.
+    pub(crate) fn partial(&self) -> Option<&Partial> {
+        match &self.0 {
+            Kind::Partial(partial) => Some(partial),
+            Kind::Index(_) | Kind::Response(_) => None,
+        }
+    }
+
+    /// A soft purge means it.
+    pub(crate) fn recall(&self) {
+        match &self.0 {
+            Kind::Response(response) => response.recall(),
+            Kind::Partial(partial) => partial.response.recall(),
+            Kind::Index(_) => {}
+        }
+    }
+
+    pub(crate) fn of(response: Response) -> Self {
         Self(Kind::Response(Box::new(response)))
+    }
+
+    pub(crate) fn parts(response: Response, parts: Parts<Pinned>) -> Self {
+        Self(Kind::Partial(Box::new(Partial { response, parts })))
     }
 
     pub(crate) fn index(names: Arc<[Box<str>]>) -> Self {
@@ -140,6 +163,11 @@ impl Index {
 }
 
 impl Response {
+    pub(crate) fn new(draft: Arc<Draft>, len: u64, primary_len: usize) -> Self {
+        let (recalled, validated_until) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self { draft, len, primary_len, recalled, validated_until }
+    }
+
     /// How it is to be judged at a moment.
     pub(crate) fn at(&self, now: Now) -> Stored {
         let draft = &self.draft;
@@ -174,6 +202,13 @@ impl Response {
 
     pub(crate) fn validators(&self) -> StoredValidators<'_> {
         self.draft.validators()
+    }
+
+    /// What tells it from other versions.
+    pub(crate) fn version(&self) -> Version<'_> {
+        let Draft { etag, last_modified, .. } = &*self.draft;
+        let (etag, last_modified) = (etag.as_deref(), last_modified.as_deref());
+        Version { etag, last_modified, length: Some(self.len) }
     }
 }
 
@@ -306,7 +341,7 @@ impl Draft {
 /// Tags of one response; further ones are ignored.
 const MOST_TAGS: usize = 256;
 
-fn is(name: &[u8], known: &str) -> bool {
+pub(super) fn is(name: &[u8], known: &str) -> bool {
     name.eq_ignore_ascii_case(known.as_bytes())
 }
 

@@ -1,71 +1,25 @@
 //! Judges the answer of a server as it arrives, and keeps it if it may be kept.
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afpa_cache::{Moment, Object, Payload};
+use afpa_cache::Payload;
 use afpa_framework::Now;
-use afpa_http::caching::cache_status::{self, Forward, Outcome};
-use afpa_http::caching::store::{NotStored, Requested, Terms, judge};
-use afpa_http::caching::{ResponseFacts, reuse, vary};
-use afpa_http::{FieldSlots, RequestLimits, request};
-use afpa_proxy::exchange::{self, Passing, Tap};
+use afpa_http::caching::cache_status::{self, Outcome};
+use afpa_http::caching::parts::ContentRange;
+use afpa_http::caching::store::NotStored;
+use afpa_http::caching::{ResponseFacts, reuse};
+use afpa_proxy::exchange::{Passing, Tap};
 use afpa_proxy::response;
 
-use super::fetch::{Fetch, Phase};
-use super::key::host_of;
-use super::policy::{CachePolicy, Life, Mode};
-use super::responses::{ListPlace, Responses};
-use super::stored::{Circumstances, Draft, Response, StoredResponse};
+use super::asking::{Asking, Came, is_about_request};
+use super::fetch::Phase;
+use super::parts::Part;
+use super::responses::{Content, Responses, room_for};
+use super::stored::Draft;
 
-/// A question to a server on behalf of the cache.
-#[derive(Debug)]
-pub(super) struct Asking {
-    pub(super) responses: Arc<Responses>,
-    pub(super) policy: Arc<CachePolicy>,
-    /// What servers get.
-    pub(super) exchange: Arc<exchange::Settings>,
-    pub(super) primary: Vec<u8>,
-    pub(super) hash: u64,
-    pub(super) labels: Vec<Vec<u8>>,
-    pub(super) since: Moment,
-    pub(super) requested: Requested,
-    /// The client's head, for the fields that the answer varies by.
-    pub(super) head: Vec<u8>,
-    pub(super) limits: RequestLimits,
-    pub(super) why: Forward,
-    /// What is stored, and may be current or better than an error.
-    pub(super) stored: Option<Arc<Object<StoredResponse>>>,
-    /// The question is whether it is current.
-    pub(super) validates: bool,
-    pub(super) asked: Now,
-    pub(super) fetch: Arc<Fetch>,
-    /// Whether the exchange goes on without its client.
-    pub(super) keeps: Rc<Cell<bool>>,
-    pub(super) came: RefCell<Came>,
-}
-
-/// What came of it.
-#[derive(Clone, Debug, Default)]
-pub(super) enum Came {
-    /// Nothing that can be said.
-    #[default]
-    Nothing,
-    /// The answer was kept.
-    Stored,
-    /// It was passed on, and not kept.
-    Passed,
-    /// The stored response is current, and this is its new head.
-    Current(Arc<Draft>),
-    /// The server says that another response than the stored one is current.
-    Mismatch,
-    /// The server failed, and the stored response may be used instead.
-    Error(u16),
-}
-
-/// The tap of such a question.
+/// The tap of a question to a server.
 #[derive(Debug)]
 pub(super) struct Storing {
     asking: Rc<Asking>,
@@ -80,87 +34,10 @@ struct Keeping {
     draft: Arc<Draft>,
     variant: Arc<[u8]>,
     bytes: usize,
-}
-
-impl Asking {
-    pub(super) fn place<'a>(&'a self, variant: &'a [u8]) -> ListPlace<'a> {
-        ListPlace { primary: &self.primary, variant, labels: &self.labels, since: self.since }
-    }
-
-    /// The key of the request among responses that vary by these fields.
-    pub(super) fn variant(&self, names: &[Box<str>]) -> Vec<u8> {
-        variant(&self.primary, names, &self.head, &self.limits)
-    }
-
-    fn circumstances(&self, now: Now, announced: Option<u64>) -> Circumstances<'_> {
-        let (policy, asked) = (&*self.policy, self.asked);
-        let host = self.labels.first().map(|label| host_of(label)).unwrap_or_default();
-        Circumstances { policy, asked, now, announced, host }
-    }
-
-    /// What is stored, as an object and as a response.
-    pub(super) fn stored_response(&self) -> Option<(&Arc<Object<StoredResponse>>, &Response)> {
-        let object = self.stored.as_ref()?;
-        Some((object, object.header().response()?))
-    }
-
-    /// Whether a response may be kept, as far as its fields say.
-    fn judge(&self, facts: &ResponseFacts, life: Life) -> Result<(), NotStored> {
-        let terms = Terms {
-            lifetime: life.lifetime,
-            age: facts.age,
-            stale_use: life.stale_use,
-            explicit_only: self.policy.mode == Mode::Auto,
-            forced: life.forced,
-        };
-        judge(facts, &self.requested, self.policy.set_cookie, terms)
-    }
-
-    /// A response that depends on what only the proxy knows of a request has no key.
-    fn judge_vary(&self, draft: &Draft) -> Result<(), NotStored> {
-        let policy = &self.exchange.request;
-        match draft.vary.iter().any(|name| policy.writes(name.as_bytes())) {
-            true => Err(NotStored::VaryStar),
-            false => Ok(()),
-        }
-    }
-
-    /// What is stored is not current, if its answer was not kept for this reason.
-    fn drop_stored(&self, why: NotStored) {
-        if let Some(stored) = self.stored.as_ref().filter(|_| !is_about_request(why)) {
-            self.responses.cache().purge(stored.key());
-        }
-    }
-
-    /// Whether the stored response may be used instead of an error.
-    pub(super) fn may_replace_error(&self, now: Now) -> bool {
-        let stored = self.stored.as_ref().and_then(|object| object.header().response());
-        let control = match self.policy.obey_clients {
-            true => self.requested.control,
-            false => Default::default(),
-        };
-        stored.is_some_and(|stored| reuse::may_replace_error(&stored.at(now), &control))
-    }
-}
-
-/// Whether a response was not kept because of what the request says, so that others may still have what is stored.
-fn is_about_request(why: NotStored) -> bool {
-    matches!(why, NotStored::RequestNoStore | NotStored::Authorization)
-}
-
-/// The key of a request, given by its head, among responses that vary by these fields.
-pub(super) fn variant(
-    primary: &[u8],
-    names: &[Box<str>],
-    head: &[u8],
-    limits: &RequestLimits,
-) -> Vec<u8> {
-    let mut key = primary.to_vec();
-    let mut slots = FieldSlots::new();
-    if let Ok(Some(request)) = request::parse(head, &mut slots, limits) {
-        vary::put_key(names, &request, &mut key);
-    }
-    key
+    /// Which part of the whole it is, if it is not all of it.
+    part: Option<ContentRange>,
+    /// When its head came.
+    begun: Now,
 }
 
 impl Storing {
@@ -189,13 +66,29 @@ impl Storing {
         }
     }
 
-    /// Whether the response may be kept, and as what.
-    fn judge(&self, response: &response::Response<'_, '_>, now: Now) -> Result<Draft, NotStored> {
+    /// Whether the response may be kept, and as what; of a part, as which one.
+    fn judge(
+        &self,
+        response: &response::Response<'_, '_>,
+        now: Now,
+    ) -> Result<(Draft, Option<ContentRange>), NotStored> {
+        let asking = &*self.asking;
+        match response.status {
+            206 => asking.judge_part(response, now).map(|(draft, part)| (draft, Some(part))),
+            // Other answers to a request for a part may be about that part.
+            status if asking.ranged.is_some() && status != 200 => Err(NotStored::Status),
+            _ => self.judge_whole(response, now).map(|draft| (draft, None)),
+        }
+    }
+
+    /// Whether a response that is no part may be kept, and as what.
+    pub(super) fn judge_whole(
+        &self,
+        response: &response::Response<'_, '_>,
+        now: Now,
+    ) -> Result<Draft, NotStored> {
         let asking = &*self.asking;
         let policy = &*asking.policy;
-        if response.status == 206 {
-            return Err(NotStored::Status);
-        }
         let lines = response.end_to_end();
         // Most answers that are not kept are known by little, so that no head is written for them.
         let facts = ResponseFacts::of(response.status, lines.clone(), &policy.targets);
@@ -211,7 +104,7 @@ impl Storing {
         asking.judge_vary(&draft).map(|()| draft)
     }
 
-    fn keep(&mut self, draft: Draft) {
+    pub(super) fn keep(&mut self, draft: Draft, part: Option<ContentRange>, now: Now) {
         let asking = &self.asking;
         let draft = Arc::new(draft);
         let variant: Arc<[u8]> = match draft.vary.is_empty() {
@@ -220,7 +113,7 @@ impl Storing {
         };
         asking.keeps.set(true);
         asking.fetch.arrive(Arc::clone(&draft), Arc::clone(&variant));
-        self.keeping = Some(Keeping { draft, variant, bytes: 0 });
+        self.keeping = Some(Keeping { draft, variant, bytes: 0, part, begun: now });
         self.verdict = Ok(());
     }
 
@@ -230,14 +123,19 @@ impl Storing {
         asking.keeps.set(false);
         asking.fetch.end(Phase::Passed);
         // What only this request brought about says nothing about the next one.
-        if !is_about_request(why) && why != NotStored::Status {
+        let is_own = is_about_request(why) || asking.ranged.is_some();
+        if !is_own && why != NotStored::Status {
             let until = (now.steady_ms() / 1000).saturating_add(asking.policy.pass_for);
             asking.responses.passes().note(asking.hash, until);
         }
         if let Some(count) = asking.responses.counts.passed.get(why as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        if status < 500 {
+        let is_about_all = match asking.ranged {
+            None => status < 500,
+            Some(_) => matches!(status, 200 | 404 | 410) || status == 206 && why != NotStored::Part,
+        };
+        if is_about_all {
             // The server has said what goes now, and it is not what is stored.
             asking.drop_stored(why);
         }
@@ -275,7 +173,7 @@ impl Tap for Storing {
         }
         asking.came.replace(Came::Nothing);
         match self.judge(response, now) {
-            Ok(draft) => self.keep(draft),
+            Ok((draft, part)) => self.keep(draft, part, now),
             Err(why) => self.pass(why, response.status, now),
         }
         Passing::On
@@ -306,43 +204,58 @@ impl Tap for Storing {
         let Some(keeping) = self.keeping.take() else { return };
         let asking = &self.asking;
         let responses = &asking.responses;
-        let object = room_for(responses, &asking.fetch.chunks(), asking.policy.largest).and_then(
-            |content| {
+        let chunks = asking.fetch.chunks();
+        let object = match &keeping.part {
+            None => content_of(responses, &chunks, asking.policy.largest).and_then(|content| {
                 let place = asking.place(&keeping.variant);
-                responses.list(&asking.policy, &place, keeping.draft, content, now)
-            },
-        );
+                responses.list(&asking.policy, &place, Arc::clone(&keeping.draft), content, now)
+            }),
+            Some(part) if part.length() == keeping.bytes as u64 => {
+                let data = chunks.concat();
+                asking.keep_part(keeping.as_part(&data), now)
+            }
+            Some(_) => None,
+        };
         responses.passes().forget(asking.hash);
         asking.came.replace(if object.is_some() { Came::Stored } else { Came::Passed });
         responses.leave(&asking.primary, &asking.fetch);
-        asking.fetch.complete(object);
+        // What has become of a part is not what the client gets.
+        asking.fetch.complete(object.filter(|_| keeping.part.is_none()));
         self.uncount();
+    }
+}
+
+impl Keeping {
+    /// What has arrived of it, as a part of the whole.
+    fn as_part<'a>(&'a self, data: &'a [u8]) -> Part<'a> {
+        let (start, complete) = match &self.part {
+            Some(part) => (part.range.start, part.complete),
+            None => (0, self.draft.announced.unwrap_or_default()),
+        };
+        Part { draft: Arc::clone(&self.draft), variant: &self.variant, start, complete, data }
     }
 }
 
 impl Drop for Storing {
+    /// What is being kept then has broken off.
     fn drop(&mut self) {
+        if let Some(keeping) = self.keeping.take() {
+            let data = self.asking.fetch.chunks().concat();
+            if data.len() == keeping.bytes {
+                self.asking.keep_start(keeping.as_part(&data), keeping.begun);
+            }
+        }
         self.uncount();
     }
 }
 
-/// The chunks as one payload; `None`: there is no room. No bytes need no room.
-#[allow(clippy::type_complexity)]
-fn room_for(
-    responses: &Responses,
-    chunks: &[Arc<[u8]>],
-    largest: usize,
-) -> Option<Option<(Payload, u64)>> {
+/// The chunks as content; `None`: there is no room. No bytes need no room.
+fn content_of(responses: &Responses, chunks: &[Arc<[u8]>], largest: usize) -> Option<Content> {
+    let chunks: Vec<&[u8]> = chunks.iter().map(|chunk| &**chunk).collect();
     let len: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     if len == 0 {
-        return Some(None);
+        return Some(Content::Nothing);
     }
-    let mut room = responses.cache().reserve_now(len, largest)?;
-    let mut rest = &mut room[..];
-    for chunk in chunks {
-        let (here, there) = rest.split_at_mut_checked(chunk.len())?;
-        here.copy_from_slice(chunk);
-        rest = there;
-    }
-    Some(Some((Payload::Pinned(room.freeze()), len as u64)))
+    let bytes = room_for(responses, &chunks, largest)?;
+    Some(Content::Whole(Payload::Pinned(bytes), len as u64))
 }

@@ -168,6 +168,7 @@ pub(super) fn cache_policy(
         bypass_fields: cache.bypass_headers.clone(),
         purge_from: cache.purge_from.clone(),
         variants: cache.variants,
+        parts: cache.parts,
         largest: cache.max_object,
         obey_clients: cache.obey_clients,
         status_field: cache.status_field,

@@ -2,7 +2,7 @@ use afpa_cache::{Arena, CacheSettings, Key, Payload};
 use afpa_http::{FieldSlots, RequestLimits, request};
 
 use super::*;
-use crate::shared::responses::ListPlace;
+use crate::shared::responses::{Content, ListPlace};
 use crate::shared::stored::{Circumstances, Draft};
 
 const NOW: Now = Now { unix_us: 1_700_000_000_000_000, steady_us: 5_000_000 };
@@ -69,7 +69,7 @@ impl Rig {
             let since = responses.cache().moment();
             let place = ListPlace { primary: &primary, variant: &variant, labels: &labels, since };
             let room = responses.cache().reserve_now(4, 1024).expect("room");
-            let content = Some((Payload::Pinned(room.freeze()), 4));
+            let content = Content::Whole(Payload::Pinned(room.freeze()), 4);
             assert!(responses.list(policy, &place, draft, content, NOW).is_some());
         });
     }

@@ -1,0 +1,174 @@
+//! A question to a server on behalf of the cache, and what came of it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afpa_cache::{Moment, Object, Payload};
+use afpa_framework::Now;
+use afpa_http::caching::cache_status::Forward;
+use afpa_http::caching::store::{NotStored, Requested, Terms, judge};
+use afpa_http::caching::{ResponseFacts, reuse, vary};
+use afpa_http::{FieldSlots, RequestLimits, request};
+use afpa_proxy::exchange;
+
+use super::fetch::Fetch;
+use super::key::host_of;
+use super::parts::Ranged;
+use super::policy::{CachePolicy, Life, Mode};
+use super::responses::{Content, ListPlace, Responses};
+use super::stored::{Circumstances, Draft, Response, StoredResponse};
+
+/// A question to a server on behalf of the cache.
+#[derive(Debug)]
+pub(super) struct Asking {
+    pub(super) responses: Arc<Responses>,
+    pub(super) policy: Arc<CachePolicy>,
+    /// What servers get.
+    pub(super) exchange: Arc<exchange::Settings>,
+    pub(super) primary: Vec<u8>,
+    pub(super) hash: u64,
+    pub(super) labels: Vec<Vec<u8>>,
+    /// What is purged after that is not listed.
+    pub(super) since: Cell<Moment>,
+    pub(super) requested: Requested,
+    /// The client's head, for the fields that the answer varies by.
+    pub(super) head: Vec<u8>,
+    pub(super) limits: RequestLimits,
+    pub(super) why: Forward,
+    /// What is stored, and may be current or better than an error.
+    pub(super) stored: Option<Arc<Object<StoredResponse>>>,
+    /// Parts of the response are stored.
+    pub(super) base: Option<Arc<Object<StoredResponse>>>,
+    /// The question is for a part.
+    pub(super) ranged: Option<Ranged>,
+    /// The question is whether it is current.
+    pub(super) validates: bool,
+    pub(super) asked: Now,
+    pub(super) fetch: Arc<Fetch>,
+    /// Whether the exchange goes on without its client.
+    pub(super) keeps: Rc<Cell<bool>>,
+    pub(super) came: RefCell<Came>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Came {
+    /// Nothing that can be said.
+    #[default]
+    Nothing,
+    /// The answer was kept.
+    Stored,
+    /// It was passed on, and not kept.
+    Passed,
+    /// The stored response is current, and this is its new head.
+    Current(Arc<Draft>),
+    /// The server says that another response than the stored one is current.
+    Mismatch,
+    /// The server failed, and the stored response may be used instead.
+    Error(u16),
+}
+
+impl Asking {
+    pub(super) fn place<'a>(&'a self, variant: &'a [u8]) -> ListPlace<'a> {
+        ListPlace { primary: &self.primary, variant, labels: &self.labels, since: self.since.get() }
+    }
+
+    /// The key of the request among responses that vary by these fields.
+    pub(super) fn variant(&self, names: &[Box<str>]) -> Vec<u8> {
+        variant(&self.primary, names, &self.head, &self.limits)
+    }
+
+    pub(super) fn circumstances(&self, now: Now, announced: Option<u64>) -> Circumstances<'_> {
+        let (policy, asked) = (&*self.policy, self.asked);
+        let host = self.labels.first().map(|label| host_of(label)).unwrap_or_default();
+        Circumstances { policy, asked, now, announced, host }
+    }
+
+    /// What is stored, as an object and as a response.
+    pub(super) fn stored_response(&self) -> Option<(&Arc<Object<StoredResponse>>, &Response)> {
+        let object = self.stored.as_ref()?;
+        Some((object, object.header().response()?))
+    }
+
+    /// Whether a response may be kept, as far as its fields say.
+    pub(super) fn judge(&self, facts: &ResponseFacts, life: Life) -> Result<(), NotStored> {
+        let terms = Terms {
+            lifetime: life.lifetime,
+            age: facts.age,
+            stale_use: life.stale_use,
+            explicit_only: self.policy.mode == Mode::Auto,
+            forced: life.forced,
+        };
+        judge(facts, &self.requested, self.policy.set_cookie, terms)
+    }
+
+    /// A response that depends on what only the proxy knows of a request has no key.
+    pub(super) fn judge_vary(&self, draft: &Draft) -> Result<(), NotStored> {
+        let policy = &self.exchange.request;
+        match draft.vary.iter().any(|name| policy.writes(name.as_bytes())) {
+            true => Err(NotStored::VaryStar),
+            false => Ok(()),
+        }
+    }
+
+    /// What is stored is not current, if its answer was not kept for this reason.
+    pub(super) fn drop_stored(&self, why: NotStored) {
+        let stored = [&self.stored, &self.base].into_iter().flatten();
+        for stored in stored.filter(|_| !is_about_request(why)) {
+            self.responses.cache().purge(stored.key());
+        }
+    }
+
+    /// Lists the stored response anew, with the head that the server says is current. `None`: it was purged meanwhile.
+    pub(super) fn freshen(
+        &self,
+        draft: Arc<Draft>,
+        now: Now,
+    ) -> Option<Arc<Object<StoredResponse>>> {
+        let (before, response) = self.stored_response()?;
+        response.end_validation();
+        let payload: Option<Payload> = before.payloads().first().cloned();
+        let content =
+            payload.map_or(Content::Nothing, |payload| Content::Whole(payload, response.len));
+        let key = match draft.vary.is_empty() {
+            true => self.primary.clone(),
+            false => self.variant(&draft.vary),
+        };
+        let place = self.place(&key);
+        let object = self.responses.list(&self.policy, &place, draft, content, now)?;
+        self.responses.counts.validated.fetch_add(1, Ordering::Relaxed);
+        Some(object)
+    }
+
+    /// Whether the stored response may be used instead of an error.
+    pub(super) fn may_replace_error(&self, now: Now) -> bool {
+        let stored = self.stored.as_ref().and_then(|object| object.header().response());
+        let control = match self.policy.obey_clients {
+            true => self.requested.control,
+            false => Default::default(),
+        };
+        stored.is_some_and(|stored| reuse::may_replace_error(&stored.at(now), &control))
+    }
+}
+
+/// Whether a response was not kept because of what the request says, so that others may still have what is stored.
+pub(super) fn is_about_request(why: NotStored) -> bool {
+    matches!(why, NotStored::RequestNoStore | NotStored::Authorization)
+}
+
+/// The key of a request, given by its head, among responses that vary by these fields.
+pub(super) fn variant(
+    primary: &[u8],
+    names: &[Box<str>],
+    head: &[u8],
+    limits: &RequestLimits,
+) -> Vec<u8> {
+    let mut key = primary.to_vec();
+    let mut slots = FieldSlots::new();
+    if let Ok(Some(request)) = request::parse(head, &mut slots, limits) {
+        vary::put_key(names, &request, &mut key);
+    }
+    key
+}

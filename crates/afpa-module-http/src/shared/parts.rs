@@ -1,0 +1,190 @@
+//! Parts of responses (RFC 9111 sections 3.3 and 3.4): what a 206 has brought, or a 200 that broke off. They are kept
+//! beside the other parts of the same representation, until these are all of it.
+
+use std::sync::Arc;
+
+use afpa_cache::{Key, Object, Payload, Pinned};
+use afpa_framework::Now;
+use afpa_http::caching::ResponseFacts;
+use afpa_http::caching::condition::{StoredValidators, may_send_part};
+use afpa_http::caching::parts::{ContentRange, Most, NotAdded, Parts, are_of_one, are_strong};
+use afpa_http::caching::store::NotStored;
+use afpa_http::{Known, Ranges, Request, range};
+use afpa_proxy::response;
+
+use super::asking::Asking;
+use super::responses::{Content, room_for};
+use super::stored::{Draft, Kind, Response, StoredResponse, is};
+
+/// A representation of which parts are stored.
+#[derive(Debug)]
+pub(crate) struct Partial {
+    /// The response that all of it would be.
+    pub(crate) response: Response,
+    pub(crate) parts: Parts<Pinned>,
+}
+
+/// A request for a part, which the server gets as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ranged {
+    Plain,
+    /// With If-Range: a 206 may lack fields of the representation (RFC 9110 section 15.3.7).
+    IfRange,
+}
+
+impl Ranged {
+    /// `None`: the answer may also be one to another condition.
+    pub(super) fn of(request: &Request<'_, '_>) -> Option<Self> {
+        let conditions = [Known::IfNoneMatch, Known::IfModifiedSince];
+        if conditions.iter().any(|field| request.has(*field)) {
+            return None;
+        }
+        Some(if request.has(Known::IfRange) { Ranged::IfRange } else { Ranged::Plain })
+    }
+}
+
+impl Partial {
+    /// The range that a request asks for, if all of it is there, and the request asks for nothing else.
+    pub(crate) fn range_for(&self, request: &Request<'_, '_>) -> Option<std::ops::Range<u64>> {
+        Ranged::of(request)?;
+        if !request.has(Known::Range) || !may_send_part(request, &self.response.validators()) {
+            return None;
+        }
+        let Ranges::One(range) = range::select_current(request, self.parts.complete(), 1) else {
+            return None;
+        };
+        self.parts.find(&range).map(|_| range)
+    }
+}
+
+/// Which part a 206 has. `None`: it has several, or does not say exactly which one.
+fn part_of(response: &response::Response<'_, '_>) -> Option<ContentRange> {
+    let lines = || response.end_to_end();
+    let mut ranges = lines().filter(|(name, _)| is(name, "content-range"));
+    let (Some((_, value)), None) = (ranges.next(), ranges.next()) else { return None };
+    let several = lines().filter(|(name, _)| is(name, "content-type")).any(|(_, value)| {
+        let kind = value.get(..MULTIPART.len()).unwrap_or_default();
+        kind.eq_ignore_ascii_case(MULTIPART)
+    });
+    let part = ContentRange::parse(value).filter(|_| !several)?;
+    response.announced().is_none_or(|length| length == part.length()).then_some(part)
+}
+
+const MULTIPART: &[u8] = b"multipart/byteranges";
+
+impl Asking {
+    /// Whether a 206 may be kept, and as a part of what.
+    pub(super) fn judge_part(
+        &self,
+        response: &response::Response<'_, '_>,
+        now: Now,
+    ) -> Result<(Draft, ContentRange), NotStored> {
+        let ranged = self.ranged.ok_or(NotStored::Status)?;
+        let part = part_of(response).ok_or(NotStored::Part)?;
+        if part.length() > self.policy.largest as u64 {
+            return Err(NotStored::TooLong);
+        }
+        let lines = response.end_to_end().filter(|(name, _)| !is(name, "content-range"));
+        let about = self.circumstances(now, Some(part.complete));
+        let draft = match ranged {
+            Ranged::Plain => Draft::new(b"HTTP/1.1 200 OK", 200, lines, about),
+            Ranged::IfRange => {
+                let base = self.base().ok_or(NotStored::Part)?;
+                let facts = ResponseFacts::of(200, lines.clone(), &self.policy.targets);
+                let mut tags = lines.clone().filter(|(name, _)| is(name, "etag"));
+                let new = StoredValidators {
+                    etag: tags.next().map(|(_, value)| value),
+                    last_modified: facts.last_modified,
+                    date: facts.date.unwrap_or_else(|| now.unix()),
+                };
+                if !are_of_one(&base.response.validators(), &new) {
+                    return Err(NotStored::Part);
+                }
+                base.response.draft.freshened(lines, about)
+            }
+        };
+        let draft = draft.ok_or(NotStored::VaryStar)?;
+        self.judge(&draft.facts, draft.life)?;
+        self.judge_vary(&draft)?;
+        Ok((draft, part))
+    }
+
+    fn base(&self) -> Option<&Partial> {
+        self.base.as_ref()?.header().partial()
+    }
+
+    /// Keeps bytes of a representation of `complete` bytes. What contradicts them goes, and so do they. A whole response
+    /// stays.
+    pub(super) fn keep_part(
+        &self,
+        part: Part<'_>,
+        now: Now,
+    ) -> Option<Arc<Object<StoredResponse>>> {
+        let Part { draft, variant, start, complete, data } = part;
+        let cache = self.responses.cache();
+        let key = Key::new(0, if draft.vary.is_empty() { &self.primary } else { variant });
+        let held = cache.get(&key);
+        let mut parts = match held.as_ref().map(|held| &held.header().0) {
+            Some(Kind::Response(_)) => return None,
+            Some(Kind::Partial(held))
+                if are_of_one(&held.response.validators(), &draft.validators()) =>
+            {
+                if held.parts.complete() != complete {
+                    cache.purge(&key);
+                    return None;
+                }
+                held.parts.clone()
+            }
+            _ => Parts::new(complete),
+        };
+        let largest = self.policy.largest;
+        let most = Most { pieces: self.policy.parts, bytes: largest as u64 };
+        let mut room = |all: &[&[u8]]| room_for(&self.responses, all, largest);
+        match parts.add(start, data, most, &mut room) {
+            Ok(()) if parts.pieces().is_empty() => return None,
+            Ok(()) => {}
+            Err(NotAdded::Contradiction) => {
+                cache.purge(&key);
+                return None;
+            }
+            Err(NotAdded::Outside | NotAdded::NoRoom) => return None,
+        }
+        let whole = if parts.is_complete() { whole(&parts, &mut room) } else { None };
+        let content = match whole {
+            Some(bytes) => Content::Whole(Payload::Pinned(bytes), complete),
+            None => Content::Parts(parts),
+        };
+        self.responses.list(&self.policy, &self.place(variant), draft, content, now)
+    }
+
+    /// Keeps the start of a response that broke off, if its validators tell what it is the start of.
+    pub(super) fn keep_start(&self, part: Part<'_>, now: Now) {
+        let is_useful = self.policy.parts > 0 && !part.data.is_empty();
+        if is_useful && part.draft.facts.status == 200 && are_strong(&part.draft.validators()) {
+            drop(self.keep_part(part, now));
+        }
+    }
+}
+
+/// Bytes of a representation.
+pub(super) struct Part<'a> {
+    /// Of the whole.
+    pub(super) draft: Arc<Draft>,
+    /// The key, if it varies.
+    pub(super) variant: &'a [u8],
+    pub(super) start: u64,
+    /// Bytes of the whole.
+    pub(super) complete: u64,
+    pub(super) data: &'a [u8],
+}
+
+/// All pieces as one.
+fn whole(
+    parts: &Parts<Pinned>,
+    room: &mut impl FnMut(&[&[u8]]) -> Option<Pinned>,
+) -> Option<Pinned> {
+    match parts.pieces() {
+        [only] => Some(only.bytes.clone()),
+        pieces => room(&pieces.iter().map(|piece| &*piece.bytes).collect::<Vec<_>>()),
+    }
+}
