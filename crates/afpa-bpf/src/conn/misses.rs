@@ -15,8 +15,11 @@ use crate::net::sum::path_hash;
 /// The reader of the ring buffer of misses. One is enough; it stays on its thread.
 pub struct Misses<'f> {
     ring: RingBuffer<'f>,
-    read: Rc<RefCell<Vec<(SiteNumber, Vec<u8>)>>>,
+    read: Rc<RefCell<Vec<Missed>>>,
 }
+
+/// Site and target of a request.
+type Missed = (SiteNumber, Vec<u8>);
 
 impl FastPath {
     /// From now on requests for what is not pinned are reported ([`misses`](Self::misses)), and unsafe ones noted
