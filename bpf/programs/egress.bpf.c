@@ -12,7 +12,7 @@
 #include <afpa/conn/served.h>
 #include <afpa/conn/translate.h>
 #include <afpa/http/response.h>
-#include <afpa/http/unsafe.h>
+#include <afpa/http/notes.h>
 
 /* Take from a segment of the server what the flow must know. Called with the lock held. */
 static __always_inline enum afpa_reason observe(struct afpa_flow *flow, const struct segment *s)

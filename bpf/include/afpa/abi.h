@@ -133,7 +133,7 @@ struct afpa_shared {
 	struct afpa_pace request_paces[2]; /* requests: of a client, of all */
 	struct afpa_pace class_paces[AFPA_POLICE_CLASSES]; /* new connections that each class gets whatever the others do; 0: none */
 
-	__u32 notes_requests;         /* not 0: requests for what is not pinned are reported, and unsafe ones noted: http/unsafe.h */
+	__u32 notes_requests;         /* not 0: requests for what is not pinned are reported, and unsafe ones noted: http/notes.h */
 	__u32 reserved;
 };
 

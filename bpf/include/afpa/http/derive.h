@@ -7,7 +7,7 @@
 #define AFPA_HTTP_DERIVE_H
 
 #include <afpa/conn/flow.h>
-#include <afpa/http/unsafe.h>
+#include <afpa/http/notes.h>
 
 /* What earlier segments brought of a request that this one goes on with. Bytes in front of the head, or 0. */
 __noinline __u32 afpa_recall_part(struct work *work, const struct segment *s)
@@ -67,7 +67,7 @@ __noinline int afpa_take_request(struct __sk_buff *skb, struct work *work)
 	if (p->at && load_bytes(skb, work, p->payload_at + p->at - p->have, there, 0) == 0)
 		return TAKEN_UNSURE;
 	if (*(volatile __u32 *)&shared.notes_requests)
-		afpa_note_request(work);
+		note_if_unsafe(work);
 	return take_request(work, there);
 }
 

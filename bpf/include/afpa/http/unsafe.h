@@ -1,187 +1,120 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Unsafe requests (RFC 9110, 9.2.1) to an attached server whose answers are kept: no answer for their target is given here
- * until the server was asked again (RFC 9111, 4.4); and requests for what is not kept yet, which are reported.
- *
- *  V5 An answer of an attached server is given only if the server was asked for it after the last unsafe request for its
- *     target, and after the last segment of the response to that. Both are noted before they go on: the request before the
- *     server gets it, the response before the client does.
- *
- * A note is a time, at a place that the target's hash names. Targets that share a place share the note: it can only be too
- * late for one of them, which costs a question. A request is found where a segment begins with it, on every connection; and
- * wherever requests are read one by one (http/derive.h), behind others and in pieces as well. Responses are known by their
- * connection. Where that cannot be, the note is of a moment that is yet to come.
+ * The target of an unsafe request (RFC 9110, 9.2.1), whatever else the request says: it is enough that some server may read it
+ * so. What is done with it stands in notes.h.
  */
 #ifndef AFPA_HTTP_UNSAFE_H
 #define AFPA_HTTP_UNSAFE_H
 
-#include <afpa/clock.h>
 #include <afpa/cache/lookup.h>
-#include <afpa/conn/flow.h>
 #include <afpa/http/request.h>
 
-#define UNSAFE_HOLD_NS (10 * SECOND_NS) /* for a response that will not be known when it comes */
-#define UNSAFE_TRIES 4
-#define METHOD_MAX 32
-#define UNSAFE_READ 320                 /* bytes that are read for a request line: longer targets are not pinned */
+#define METHOD_MAX 32   /* bytes of a method and the space behind it */
+#define STRAY_MAX 8     /* empty lines before a request, and spaces before a target, that are passed over (RFC 9112, 2.2 and 3) */
+#define UNSAFE_READ 320 /* bytes that are read for a request line: longer targets are not pinned */
 
-/* No answer that was asked for before `when` is given at the place from now on. */
-static __always_inline void note_unsafe(__u32 unsafe, __u64 when)
+/* Is it a method that changes nothing? */
+static __always_inline bool is_safe(__u64 start)
 {
-	__u32 place = (unsafe - 1) & (AFPA_UNSAFE_MARKS - 1);
-	__u64 *mark = bpf_map_lookup_elem(&unsafe_marks, &place), seen;
+	return (start & 0xffffffff) == SPACE_GET || (start & 0xffffffffff) == SPACE_HEAD ||
+	       start == N('O', 'P', 'T', 'I', 'O', 'N', 'S', ' ') ||
+	       (start & 0xffffffffffff) == N('T', 'R', 'A', 'C', 'E', ' ', 0, 0);
+}
 
-	if (!mark)
-		return;
-	for (int i = 0; i < UNSAFE_TRIES; i++) {
-		seen = *(volatile __u64 *)mark;
-		if (seen >= when || __sync_val_compare_and_swap(mark, seen, when) == seen)
-			return;
+/* The first byte from `at` on that is neither of these two. */
+__noinline __u32 afpa_pass_over(struct work *work, __u32 at, __u32 first, __u32 second)
+{
+	if (!work)
+		return at;
+	for (int i = 0; i < STRAY_MAX; i++) {
+		opaque(at);
+		if (at > UNSAFE_READ || (work->head[at] != first && work->head[at] != second))
+			break;
+		at++;
 	}
-	*(volatile __u64 *)mark = when + UNSAFE_HOLD_NS; /* beyond what others note at this moment */
+	return at;
+}
+
+/* Behind the space that ends the method at `at`; 0: there is none. */
+__noinline __u32 afpa_method_end(struct work *work, __u32 at)
+{
+	if (!work || at > UNSAFE_READ)
+		return 0;
+	for (__u32 i = 0; i < METHOD_MAX; i += 8) {
+		__u64 space = bytes_equal(load8(work->head + at + i), ' ');
+
+		if (space)
+			return at + i + first_bit(space) / 8 + 1;
+	}
+	return 0;
 }
 
 /* Where the path of the target at `at` begins; 0: it has none that could be pinned. */
-static __always_inline __u32 find_path(struct work *work, __u32 at)
+__noinline __u32 afpa_find_path(struct work *work, __u32 at)
 {
-	__u64 start = load8(work->head + at) & 0xffffffffffffff;
+	__u64 start;
 
+	if (!work || at > UNSAFE_READ)
+		return 0;
+	start = load8(work->head + at) & 0xffffffffffffff;
 	if ((start & 0xff) == '/')
 		return at;
 	if (start != N('h', 't', 't', 'p', ':', '/', '/', 0) && start != N('h', 't', 't', 'p', 's', ':', '/', 0))
 		return 0;
 	for (__u32 i = 8; i < 8 + AFPA_HOST_MAX; i++) {
-		__u32 here = at + i;
+		__u8 here = work->head[at + i], before = work->head[at + i - 1];
 
-		opaque(here);
-		if (here > UNSAFE_READ)
+		if (here == '/' && before != '/' && before != ':')
+			return at + i;
+	}
+	return 0;
+}
+
+/* One more than the place of the path at `at`, which a space ends; 0: it is too long to be pinned. */
+__noinline __u32 afpa_place_of_path(struct work *work, __u32 at)
+{
+	__u64 hash = shared.hash_seed;
+
+	if (!work || at > 2 * UNSAFE_READ)
+		return 0;
+	for (__u32 i = 0; i < AFPA_PATH_MAX + 8; i += 8) {
+		__u64 word = load8(work->head + at + i), space = bytes_equal(word, ' ');
+		__u32 bits = first_bit(space);
+
+		if (!space) {
+			hash = mix(hash, word);
+			continue;
+		}
+		if (i + bits / 8 > AFPA_PATH_MAX)
 			return 0;
-		if (work->head[here] == '/' && work->head[here - 1] != '/' && work->head[here - 1] != ':')
-			return here;
+		word &= (1ULL << (bits & 63)) - 1;
+		return 1 + unsafe_place(word ? mix(hash, word) : hash);
 	}
 	return 0;
 }
 
 /*
- * The request that begins at `work->head`: is it an unsafe one? Then it is noted, and `work->unsafe_at` tells where. Any method
- * that is not known to be safe is unsafe.
+ * The request that begins at `work->head`: one more than the place of its target, if it is unsafe; else 0. Any method that is
+ * not known to be safe is unsafe. `work->begins_safe`: it is a request, and safe.
  */
-__noinline int afpa_note_request(struct work *work)
+__noinline __u32 afpa_unsafe_target(struct work *work)
 {
-	__u64 start, hash = shared.hash_seed;
-	__u32 at = 0, size = TARGET_MAX, unsafe;
+	__u32 at;
+	__u64 start;
 
 	if (!work)
 		return 0;
-	start = load8(work->head);
-	work->begins_safe = (start & 0xffffffff) == SPACE_GET || (start & 0xffffffffff) == SPACE_HEAD ||
-			    start == N('O', 'P', 'T', 'I', 'O', 'N', 'S', ' ') ||
-			    (start & 0xffffffffffff) == N('T', 'R', 'A', 'C', 'E', ' ', 0, 0);
+	at = afpa_pass_over(work, 0, '\r', '\n');
+	opaque(at);
+	if (at > STRAY_MAX)
+		return 0;
+	start = load8(work->head + at);
+	work->begins_safe = is_safe(start);
 	if (work->begins_safe || (start & 0xff) < 'A' || (start & 0xff) > 'Z')
 		return 0;
-	for (__u32 i = 0; i < METHOD_MAX; i += 8) {
-		__u64 space = bytes_equal(load8(work->head + i), ' ');
-
-		if (space) {
-			at = i + first_bit(space) / 8 + 1;
-			break;
-		}
-	}
-	opaque(at);
-	if (at == 0 || at > METHOD_MAX)
-		return 0;
-	at = find_path(work, at);
-	opaque(at);
-	if (at == 0 || at > UNSAFE_READ)
-		return 0;
-	for (__u32 i = 0; i < AFPA_PATH_MAX + 8; i += 8) {
-		__u64 word = load8(work->head + at + i), space = bytes_equal(word, ' ');
-
-		if (space) {
-			__u64 rest = (1ULL << (first_bit(space) & 63)) - 1;
-
-			size = i + first_bit(space) / 8;
-			if (word & rest)
-				hash = mix(hash, word & rest);
-			break;
-		}
-		hash = mix(hash, word);
-	}
-	if (size > AFPA_PATH_MAX)
-		return 0;
-	unsafe = 1 + unsafe_place(hash);
-	if (work->unsafe_at && work->unsafe_at != unsafe)
-		note_unsafe(work->unsafe_at, bpf_ktime_get_ns() + UNSAFE_HOLD_NS);
-	work->unsafe_at = unsafe;
-	note_unsafe(unsafe, bpf_ktime_get_ns());
-	return 0;
-}
-
-/* The same of what a client's segment begins with. Whatever was known of an earlier segment is forgotten. */
-__noinline int afpa_note_segment(struct __sk_buff *skb, const struct segment *s)
-{
-	struct work *work;
-	__u32 zero = 0;
-
-	work = bpf_map_lookup_elem(&ingress_work, &zero);
-	if (!work || !s)
-		return 0;
-	work->unsafe_at = 0;
-	work->begins_safe = false;
-	if (load_bytes(skb, work, s->payload_at, s->length < UNSAFE_READ ? s->length : UNSAFE_READ, 0))
-		afpa_note_request(work);
-	return 0;
-}
-
-/* Has every response to what the connection was asked left? */
-static __always_inline bool is_quiet(const struct afpa_flow *flow)
-{
-	return flow->owner == AFPA_OWNER_NONE || (flow->owner == AFPA_OWNER_USER && flow->responses_pending == 0);
-}
-
-/* What the segment brought is the connection's, before the segment goes on: its response will be known by it. */
-static __always_inline void note_on_flow(struct afpa_flow *flow)
-{
-	struct work *work;
-	__u32 zero = 0;
-
-	work = bpf_map_lookup_elem(&ingress_work, &zero);
-	if (!work || flow->unsafe_at == work->unsafe_at || (!work->unsafe_at && !work->begins_safe))
-		return;
-	if (flow->unsafe_at && !is_quiet(flow))
-		note_unsafe(flow->unsafe_at, bpf_ktime_get_ns() + UNSAFE_HOLD_NS);
-	flow->unsafe_at = work->unsafe_at;
-}
-
-/* The segment goes on, and nothing is known of its connection. */
-static __always_inline void note_without_flow(void)
-{
-	struct work *work;
-	__u32 zero = 0;
-
-	work = bpf_map_lookup_elem(&ingress_work, &zero);
-	if (work && work->unsafe_at)
-		note_unsafe(work->unsafe_at, bpf_ktime_get_ns() + UNSAFE_HOLD_NS);
-}
-
-/* The request of the segment in hand is for a target that is not pinned. */
-__noinline int afpa_report_miss(struct work *work)
-{
-	struct afpa_miss *miss;
-	__u32 target;
-
-	if (!work || !work->request.block.site || work->request.path_length > AFPA_PATH_MAX)
-		return 0;
-	miss = bpf_ringbuf_reserve(&misses, sizeof(*miss), 0);
-	if (!miss)
-		return 0;
-	miss->site = work->request.block.site;
-	miss->path_length = work->request.path_length;
-	target = work->request.head ? 5 : 4;
-	for (__u32 i = 0; i < AFPA_PATH_MAX; i += 8)
-		*(__u64 *)(miss->path + i) = load8(work->head + target + i);
-	bpf_ringbuf_submit(miss, BPF_RB_NO_WAKEUP);
-	return 0;
+	at = afpa_method_end(work, at);
+	at = at ? afpa_find_path(work, afpa_pass_over(work, at, ' ', ' ')) : 0;
+	return at ? afpa_place_of_path(work, at) : 0;
 }
 
 #endif
