@@ -12,6 +12,7 @@
 #include <afpa/conn/served.h>
 #include <afpa/conn/translate.h>
 #include <afpa/http/response.h>
+#include <afpa/http/notes.h>
 
 /* Take from a segment of the server what the flow must know. Called with the lock held. */
 static __always_inline enum afpa_reason observe(struct afpa_flow *flow, const struct segment *s)
@@ -250,6 +251,8 @@ int afpa_egress(struct __sk_buff *skb)
 	}
 	if (!flow)
 		return TCX_NEXT;
+	if (flow->unsafe_at && s.length)
+		note_unsafe(flow->unsafe_at, bpf_ktime_get_ns()); /* V5: before the client can have it */
 	if (flow->socketless == AFPA_SOCKETLESS_ASSIGNED)
 		flow->socketless = AFPA_SOCKETLESS_NOT; /* its socket speaks */
 	if (tx_passes(flow, &s))

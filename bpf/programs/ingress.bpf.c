@@ -416,6 +416,18 @@ static __always_inline bool may_be_hit(const struct afpa_flow *flow, const struc
 	return flow->socketless == AFPA_SOCKETLESS_OPEN && s->length && (s->flags & ~TCP_PSH) == TCP_ACK;
 }
 
+/* What attached servers' answers need to know of a segment that goes up (V5). */
+static __always_inline void note_passed(struct work *work, struct afpa_flow *flow, const struct turn *turn)
+{
+	if (flow)
+		note_on_flow(flow);
+	else
+		note_without_flow();
+	if (turn->reason == AFPA_PASS_NOT_PINNED && turn->requests == 1 &&
+	    (turn->certainty == REQUEST_ONE || turn->certainty == REQUEST_ANSWERABLE))
+		afpa_report_miss(work);
+}
+
 /* The state diagram. Without user mode (`answering` is false) only what connections with an offset need. */
 static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 {
@@ -426,6 +438,7 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	struct work *work;
 	struct turn *turn;
 	int verdict = GO_ON;
+	bool noting;
 	__u32 zero = 0;
 	__u64 now;
 
@@ -453,11 +466,19 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	}
 	if (bypass_hit(&s, FROM_CLIENT))
 		return TCX_NEXT;
+	noting = answering && s.length && *(volatile __u32 *)&shared.notes_requests;
+	if (noting)
+		afpa_note_segment(skb, &s);
 	now = bpf_ktime_get_coarse_ns();
 	flow = bpf_map_lookup_elem(&flows, &s.key);
 	verdict = flow ? GO_ON : without_flow(skb, &s, now, answering);
-	if (verdict != GO_ON)
+	if (verdict != GO_ON) {
+		if (noting && verdict == TCX_NEXT)
+			note_without_flow();
 		return verdict;
+	}
+	if (flow && noting)
+		note_on_flow(flow);
 	if (flow && is_delivered_elsewhere(skb, flow))
 		return TCX_NEXT;
 	if (flow && !flow->socketless && rx_passes(flow, &s))
@@ -496,6 +517,8 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	}
 	if (verdict != GO_ON)
 		return verdict;
+	if (noting)
+		note_passed(work, flow, turn);
 	if (flow && flow->socketless)
 		return to_socketless(skb, work, &s, turn);
 	if (flow)

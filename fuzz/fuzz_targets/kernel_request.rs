@@ -13,6 +13,7 @@ mod compiled;
 mod agree {
     pub mod framing;
     pub mod property;
+    pub mod unsafe_targets;
     pub mod user_space;
     pub mod world;
 }
@@ -38,6 +39,9 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut parser = PARSER.lock().expect("no earlier failure");
     let (verdicts, framings) = (parser.judge(&[data]), parser.frame(&[data]));
     if let Err(difference) = agree::property::agree(&WORLD, data, verdicts[0]) {
+        panic!("{difference}");
+    }
+    if let Err(difference) = agree::unsafe_targets::agree(data, parser.unsafe_targets(&[data])[0]) {
         panic!("{difference}");
     }
     if let Err(difference) = agree::framing::agree(data, &framings[0]) {

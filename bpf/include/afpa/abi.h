@@ -60,6 +60,9 @@
 #define AFPA_POLICE_CLASSES 16    /* classes of clients; the first has who is in no other; a multiple of AFPA_POLICE_WAYS, and a power of two */
 #define AFPA_POLICE_CLASS_PREFIXES 8192 /* their prefixes */
 
+#define AFPA_UNSAFE_BITS 16
+#define AFPA_UNSAFE_MARKS 65536   /* places where unsafe requests are noted: 2^AFPA_UNSAFE_BITS */
+
 /* Entries of the map `programs`: programs that others call at their end. */
 enum afpa_program {
 	AFPA_PROGRAM_TRANSFER,           /* sends answers of several segments */
@@ -129,6 +132,9 @@ struct afpa_shared {
 	struct afpa_pace connection_paces[2]; /* new connections: of a client, of all */
 	struct afpa_pace request_paces[2]; /* requests: of a client, of all */
 	struct afpa_pace class_paces[AFPA_POLICE_CLASSES]; /* new connections that each class gets whatever the others do; 0: none */
+
+	__u32 notes_requests;         /* not 0: requests for what is not pinned are reported, and unsafe ones noted: http/notes.h */
+	__u32 reserved;
 };
 
 /* What SYNs are answered with, as this host's settings of TCP allow. */
@@ -241,6 +247,9 @@ struct afpa_slot {
 	__u64 born;                   /* of a server's answer: monotonic ns at which its age was 0, which may be before the clock began */
 	__u32 fresh_for;              /* of a server's answer: it is given while its age is less */
 	__u32 codings;                /* as in its key */
+	__u64 asked;                  /* of an answer of an attached server: monotonic ns before the server was asked; 0: of any other */
+	__u32 used;                   /* and whether it was given since; written by the programs */
+	__u32 reserved;
 	__u8 path[AFPA_PATH_MAX];     /* zero padded, as are all texts here */
 	__u8 etag[AFPA_ETAG_MAX];
 	__u8 last_modified[32];
@@ -366,6 +375,8 @@ struct afpa_flow {
 	__u32 assigned_cookie;          /* our first number, once it was assigned */
 	__u32 processor;              /* the one that assigned it */
 	__u32 way_known;              /* `rtx_clock` at which the way of a connection without a socket was true */
+	__u32 unsafe_at;                 /* one more than the place where the last unsafe request is noted; 0: there was none since the last safe one */
+	__u32 reserved;
 };
 
 /* transfers: an answer of several segments on its way. Which flow's, which bytes; then how far it is. */
@@ -381,6 +392,13 @@ struct afpa_transfer {
 	__u8 send_pending;                    /* something may be sent, but no program could: due at the next tick */
 	__u8 place;                   /* where the interface is counted */
 	__u64 sender[AFPA_SENDER_WORDS]; /* the TCP sender's state */
+};
+
+/* misses: a request for a target that is not pinned. */
+struct afpa_miss {
+	__u32 site;
+	__u32 path_length;
+	__u8 path[AFPA_PATH_MAX];     /* what stands behind it is of no meaning */
 };
 
 /* What has an rtx timer. */

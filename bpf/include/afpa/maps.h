@@ -198,9 +198,25 @@ struct {
 	__uint(max_entries, 65536);
 } samples SEC(".maps");
 
+/* Requests for targets that are not pinned, on their way to user mode. When it is full, nobody learns of them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 65536);
+} misses SEC(".maps");
+
+/* By the hash of a target: monotonic ns of the last moment at which an unsafe request for it, or its response, passed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, AFPA_UNSAFE_MARKS);
+	__type(key, __u32);
+	__type(value, __u64);
+} unsafe_marks SEC(".maps");
+
 /* Only here so that BTF knows the layouts: ring buffers have no value type. */
 struct afpa_event *event_layout __attribute__((unused));
 struct afpa_sample *sample_layout __attribute__((unused));
+struct afpa_miss *miss_layout __attribute__((unused));
 
 /*
  * The program that answers. The kernel empties a program array when no process holds it any more, so

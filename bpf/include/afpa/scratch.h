@@ -122,6 +122,8 @@ struct work {
 	struct edition edition;    /* of the answer of one segment that leaves */
 	struct afpa_date age;      /* the Age of the answer in hand, as the Date of a second that is as many */
 	struct afpa_way way;       /* how the answer in hand leaves, or what leaves does */
+	__u32 unsafe_at;              /* as the flow's: of the client's segment in hand */
+	__u32 begins_safe;         /* it begins with a request that is safe */
 	__u64 way_wanted;          /* an answer is to be sent again, and the way back is not known */
 	__u64 ack[6];              /* the TCP sender's struct ack */
 	__u64 transfer[sizeof(struct afpa_transfer) / 8]; /* one that is being entered into the table */

@@ -8,6 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
 use afpa_http::chunked::{ChunkLimits, ChunkedDecoder};
+use afpa_http::date;
 
 /// The method of the request, on which the length of the response depends (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Answer {
     fields: Vec<(Range<usize>, Range<usize>)>,
     /// What the chunks hold, when there are chunks.
     unchunked: Option<Vec<u8>>,
+    /// Expires tells of a time that goes on, as Date does.
+    moves: bool,
 }
 
 /// Why bytes are not a response. The connection cannot be used any more.
@@ -70,7 +73,8 @@ impl Answer {
         let mut lines = lines(input.get(..head - 2).unwrap_or_default());
         let status = status(input.get(lines.next().unwrap_or_default()).unwrap_or_default())?;
         let fields = lines.map(|line| field(input, line)).collect::<Result<Vec<_>, _>>()?;
-        let mut answer = Self { bytes: Vec::new(), head, status, fields, unchunked: None };
+        let mut answer =
+            Self { bytes: Vec::new(), head, status, fields, unchunked: None, moves: false };
         let length = match answer.framing(input, asked)? {
             Framing::Length(length) => length,
             Framing::Chunked => match unchunk(input.get(head..).unwrap_or_default())? {
@@ -84,6 +88,11 @@ impl Answer {
         let Some(bytes) = input.get(..head + length) else { return Ok(None) };
         answer.bytes = bytes.to_vec();
         Ok(Some(answer))
+    }
+
+    /// The same, but when it is compared with others, dates of Expires do not count either.
+    pub fn with_moving_expires(self) -> Self {
+        Self { moves: true, ..self }
     }
 
     /// Three digits.
@@ -140,6 +149,25 @@ impl Answer {
         values.next().filter(|_| values.next().is_none())
     }
 
+    /// Where its value stands in the head.
+    pub(crate) fn lone(&self, name: &str) -> Option<Range<usize>> {
+        let mut lines = self.lines(name);
+        let line = lines.next()?.clone();
+        lines.next().is_none().then_some(line)
+    }
+
+    /// Names and values of all lines.
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
+        let text = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
+        self.fields.iter().map(move |(name, value)| (text(name), text(value)))
+    }
+
+    /// The Date in seconds since the epoch, if there is exactly one that can be written anew.
+    pub fn date(&self) -> Option<u64> {
+        self.date_offset()?;
+        date::parse(self.field("date")?)
+    }
+
     /// Whether the field is there.
     pub fn has(&self, name: &str) -> bool {
         self.values(name).next().is_some()
@@ -147,9 +175,7 @@ impl Answer {
 
     /// The offset of the 29 bytes of Date in the head, if there is exactly one Date.
     pub fn date_offset(&self) -> Option<usize> {
-        let mut dates = self.lines("date");
-        let date = dates.next().filter(|range| range.len() == DATE_LENGTH)?;
-        dates.next().is_none().then_some(date.start)
+        Some(self.lone("date").filter(|range| range.len() == DATE_LENGTH)?.start)
     }
 
     /// Whether both are the same response, except for Date.
@@ -179,14 +205,17 @@ impl Answer {
         closes && lines(self) == lines(other) && (!with_body || self.body() == other.body())
     }
 
-    /// The head with a blank Date, and where that stands.
-    fn undated_head(&self) -> (Vec<u8>, Option<usize>) {
+    /// The head with a blank Date, and what else moves, and where these stand.
+    fn undated_head(&self) -> (Vec<u8>, [Option<usize>; 2]) {
         let mut head = self.head().to_vec();
-        let at = self.date_offset();
-        if let Some(date) = at.and_then(|at| head.get_mut(at..at + DATE_LENGTH)) {
-            date.fill(0);
+        let expires = self.lone("expires").filter(|range| self.moves && range.len() == DATE_LENGTH);
+        let places = [self.date_offset(), expires.map(|range| range.start)];
+        for at in places.into_iter().flatten() {
+            if let Some(date) = head.get_mut(at..at + DATE_LENGTH) {
+                date.fill(0);
+            }
         }
-        (head, at)
+        (head, places)
     }
 
     fn lines<'a, 'n>(

@@ -1,5 +1,5 @@
-//! The control socket of an attachment: `GET /stats`, `GET /deny`, `POST /deny/add`, `POST /deny/del`, `POST /stop`, in
-//! HTTP/1.1.
+//! The control socket of an attachment: `GET /stats`, `GET /deny`, `POST /deny/add`, `POST /deny/del`, `POST /purge`,
+//! `POST /stop`, in HTTP/1.1.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 use crate::filler::{Filler, spawn};
 use crate::health::Health;
 use crate::police;
+use crate::purge;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -43,7 +44,8 @@ pub(crate) fn serve(
     spawn("control", move || {
         for stream in listener.incoming().flatten() {
             let statistics = || statistics(&filler, &health, self_checks.as_deref(), &police);
-            let _gone = answer(stream, statistics, &police);
+            let purge = |order: &str| purge(&filler, order);
+            let _gone = answer(stream, statistics, &police, purge);
         }
     })?;
     Ok(())
@@ -66,6 +68,7 @@ fn answer(
     mut stream: UnixStream,
     statistics: impl Fn() -> Value,
     police: &Police,
+    purge: impl Fn(&str) -> Result<String, String>,
 ) -> io::Result<()> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
@@ -81,11 +84,15 @@ fn answer(
         [b"GET", b"/stats", ..] => ("200 OK", statistics().to_string()),
         [b"POST", b"/stop", ..] => ("200 OK", "stopping\n".to_owned()),
         [b"GET", b"/deny", ..] => ("200 OK", police.list_denied()),
-        [b"POST", target, ..] => match police::order(police, &String::from_utf8_lossy(target)) {
-            Some(Ok(done)) => ("200 OK", done),
-            Some(Err(refused)) => ("400 Bad Request", refused),
-            None => ("404 Not Found", UNKNOWN.to_owned()),
-        },
+        [b"POST", target, ..] => {
+            let target = String::from_utf8_lossy(target);
+            let purged = target.strip_prefix("/purge?").map(purge);
+            match purged.or_else(|| police::order(police, &target)) {
+                Some(Ok(done)) => ("200 OK", done),
+                Some(Err(refused)) => ("400 Bad Request", refused),
+                None => ("404 Not Found", UNKNOWN.to_owned()),
+            }
+        }
         _ => ("404 Not Found", UNKNOWN.to_owned()),
     };
     let length = content.len();
@@ -97,7 +104,17 @@ fn answer(
 }
 
 const UNKNOWN: &str =
-    "there are GET /stats, GET /deny, POST /deny/add, POST /deny/del and POST /stop\n";
+    "there are GET /stats, GET /deny, POST /deny/add, POST /deny/del, POST /purge and POST /stop\n";
+
+/// Drops what `afpa purge` names. The answer is what it shows.
+fn purge(filler: &Filler, order: &str) -> Result<String, String> {
+    let which = purge::which(order)?;
+    match filler.purge(&which) {
+        None => Err("nothing is kept but files, which need no purge (--cache)\n".to_owned()),
+        Some(1) => Ok("1 answer was dropped from the kernel\n".to_owned()),
+        Some(count) => Ok(format!("{count} answers were dropped from the kernel\n")),
+    }
+}
 
 fn statistics(
     filler: &Filler,
@@ -147,6 +164,14 @@ fn statistics(
             "bytes": usage.bytes,
             "retired_bytes": usage.retired_bytes,
         },
+        "kept": filler.kept().map(|(known, kept, counts)| json!({
+            "targets": kept,
+            "looked_at": known,
+            "confirmed": counts.confirmed,
+            "changed": counts.changed,
+            "outdated_by_unsafe_requests": counts.outdated,
+            "purged": counts.purged,
+        })),
         "self_checks": checks,
         "police": {
             "denied_prefixes": police.denied().len(),

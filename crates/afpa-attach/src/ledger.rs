@@ -85,6 +85,11 @@ impl Ledger {
         (self.entries.len(), self.pinned, self.due.len())
     }
 
+    /// Whether the path is pinned.
+    pub fn is_pinned(&self, path: &[u8]) -> bool {
+        self.entries.get(path).is_some_and(|entry| entry.pinned)
+    }
+
     /// A path that may be worth pinning. False: there is no room for it.
     pub fn add(&mut self, path: &[u8], now: Instant) -> bool {
         if self.entries.contains_key(path) {

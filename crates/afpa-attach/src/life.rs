@@ -16,7 +16,7 @@ use anyhow::{Context as _, bail};
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
 
-use crate::filler::{Filler, Sink, spawn};
+use crate::filler::{Filler, Sink, learn as learn_targets, spawn};
 use crate::health::{self, Health};
 use crate::names::{Listening, learn, register, sites};
 use crate::paths::AttachSocket;
@@ -167,7 +167,7 @@ impl Attachment {
         })?;
         check_readable(&root, &settings)?;
         let most = map_sizes().objects as usize;
-        let scope = settings.scope.clone();
+        let scope = (settings.scope.clone(), settings.keeps.clone());
         let bounds = (most, settings.revalidate);
         let filler = Arc::new(Filler::new(fast_path, root, scope, sites, bounds));
         let sink = Arc::new(Sink(Arc::clone(&filler)));
@@ -214,6 +214,11 @@ impl Attachment {
         let mut server = self.listening.viewpoints(&self.settings, Arc::clone(&filler));
         spawn("filler", move || filler.fill(&watcher, &mut server))?;
         let addresses = self.listening.addresses.clone();
+        if !self.filler.keeps.is_empty() {
+            self.filler.fast_path.note_requests();
+            let filler = Arc::clone(&self.filler);
+            spawn("learner", move || learn_targets(&filler))?;
+        }
         health::watch(Arc::clone(&self.health), Arc::clone(&self.filler), addresses)?;
         self.self_check = self_check(&self.filler, &self.settings)?;
         Ok(())

@@ -40,6 +40,9 @@ pub enum Refused {
     /// Expires or max-age end too soon.
     #[error("it expires too soon")]
     Expires,
+    /// It does not allow a shared cache to keep it, and no file stands behind it.
+    #[error("it does not say how long it may be kept")]
+    Lifetime,
 }
 
 /// Fields that make a response valid for one client only, or say that it came through a cache or proxy.
@@ -71,22 +74,27 @@ const LEAST: Duration = Duration::from_secs(1);
 /// # Errors
 /// With the first reason why not.
 pub fn permit(answer: &Answer) -> Result<Permit, Refused> {
-    if answer.status() != 200 {
-        return Err(Refused::Status);
-    }
-    let at = answer.date_offset().ok_or(Refused::Date)?;
-    let now = answer.head().get(at..at + crate::answer::DATE_LENGTH).and_then(date::parse);
-    let now = now.ok_or(Refused::Date)?;
-    if let Some(name) = PRIVATE.iter().find(|name| answer.has(name)) {
-        return Err(Refused::Field(name));
-    }
-    hop(answer)?;
-    let varies = varies(answer)?;
+    let varies = is_for_everybody(answer)?;
+    let now = answer.date().ok_or(Refused::Date)?;
     let lifetime = [max_age(answer)?, expires(answer, now)?].into_iter().flatten().min();
     if lifetime.is_some_and(|lifetime| lifetime < LEAST) {
         return Err(Refused::Expires);
     }
     Ok(Permit { varies, lifetime })
+}
+
+/// Whether nothing but Cache-Control, Pragma and Expires could forbid to keep the answer. Whether it depends on
+/// Accept-Encoding.
+pub(crate) fn is_for_everybody(answer: &Answer) -> Result<bool, Refused> {
+    if answer.status() != 200 {
+        return Err(Refused::Status);
+    }
+    answer.date().ok_or(Refused::Date)?;
+    if let Some(name) = PRIVATE.iter().find(|name| answer.has(name)) {
+        return Err(Refused::Field(name));
+    }
+    hop(answer)?;
+    varies(answer)
 }
 
 /// `keep-alive` is what every HTTP/1.1 connection does; any other option, and parameters that count

@@ -8,6 +8,7 @@ use afpa_bpf::{Admission, PinDirOwner};
 use afpa_cache::root::SymlinkPolicy;
 
 use crate::Scope;
+use crate::kept::KeptScope;
 
 /// What to accelerate, and how.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct AttachSettings {
     pub hosts: Vec<String>,
     /// Which files.
     pub scope: Scope,
+    /// What is kept that no file stands behind.
+    pub keeps: KeptScope,
     /// Symbolic links that are followed.
     pub symlinks: SymlinkPolicy,
     /// The time after which the server closes an idle connection. Before that, it is shown one of the

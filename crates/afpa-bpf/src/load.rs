@@ -17,7 +17,7 @@ use crate::conn::socketless::Tracking;
 use crate::kernel::Kernel;
 use crate::net::hooked::Hooks;
 use crate::net::links::Attachments;
-use crate::region::{Buckets, Pages, Region, Slots};
+use crate::region::{Buckets, Marks, Pages, Region, Slots};
 use crate::rtx::Timers;
 use crate::settings::{BYPASS_AFTER_MAX, Settings};
 use crate::stats::counters::InterfaceCounters;
@@ -82,6 +82,7 @@ pub struct FastPath {
     pub(crate) checked: MapHandle,
     pub(crate) events: MapHandle,
     pub(crate) samples: MapHandle,
+    pub(crate) misses: MapHandle,
     pub(crate) police_prefixes: MapHandle,
     pub(crate) police_in_force: Mutex<InForce>,
     pub(crate) police_classes: MapHandle,
@@ -91,6 +92,7 @@ pub struct FastPath {
     pub(crate) police_listeners: MapHandle,
     pub(crate) buckets: Buckets,
     pub(crate) region: Region,
+    pub(crate) marks: Marks,
     pub(crate) slots: Slots,
     pub(crate) pages: Pages,
     pub(crate) pinned: Mutex<Pinned>,
@@ -129,6 +131,8 @@ impl FastPath {
             .map_err(|error| explain("pages of objects cannot be mapped", &error))?;
         let buckets = Buckets::map(&map("police_buckets")?)
             .map_err(|error| explain("buckets cannot be mapped", &error))?;
+        let marks = Marks::map(&map("unsafe_marks")?)
+            .map_err(|error| explain("notes of unsafe requests cannot be mapped", &error))?;
         let mut lacks = Vec::new();
         let mut lack = |what: &str, why: Unavailable| lacks.push(format!("{what}: {}", why.reason));
         let rtx = RtxPrograms::take(&mut program)
@@ -189,6 +193,7 @@ impl FastPath {
             checked: map("checked")?,
             events: map("events")?,
             samples: map("samples")?,
+            misses: map("misses")?,
             pinned: Mutex::new(Pinned::new(&slots, &pages)),
             attached: Mutex::default(),
             places: Mutex::default(),
@@ -201,6 +206,7 @@ impl FastPath {
             police_listeners: map("police_listeners")?,
             buckets,
             region,
+            marks,
             slots,
             pages,
             lacks,
@@ -248,6 +254,7 @@ impl FastPath {
         self.region.not_first().store(0, Ordering::Relaxed);
         self.region.forget_paths(); // of a process before us, when the region was kept
         self.region.fields_matter().store(0, Ordering::Relaxed);
+        self.region.notes_requests().store(0, Ordering::Relaxed);
         self.region.police().store(0, Ordering::Relaxed);
         self.region.next_hops().store(0, Ordering::Relaxed);
         self.look_anew(); // its listeners, which kept connections remember, may have had our numbers

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use afpa_abi::{
     DATES, Date, INTERFACES, PAGES_MAX, PATH_FILTER_BITS, POLICE_CLASSES, Pace, Page, PoliceSet,
-    Shared, Slot,
+    Shared, Slot, UNSAFE_MARKS,
 };
 use libbpf_rs::{MapCore, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
@@ -116,6 +116,11 @@ impl Region {
     pub(crate) fn paused(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).paused) }
+    }
+
+    pub(crate) fn notes_requests(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).notes_requests) }
     }
 
     pub(crate) fn fields_matter(&self) -> &AtomicU32 {
@@ -263,6 +268,26 @@ impl Buckets {
     }
 }
 
+/// The mapped notes of unsafe requests.
+pub(crate) struct Marks(MmapRaw);
+
+impl Marks {
+    pub(crate) fn map(map: &MapHandle) -> std::io::Result<Self> {
+        if map.value_size() != 8 || map.max_entries() as usize != UNSAFE_MARKS {
+            return Err(std::io::Error::other("notes have another size than expected"));
+        }
+        let bytes = UNSAFE_MARKS * size_of::<u64>();
+        Ok(Self(MmapOptions::new().len(bytes).map_raw(map.as_fd().as_raw_fd())?))
+    }
+
+    /// The note at a place, which the programs write at any time.
+    pub(crate) fn at(&self, place: usize) -> &AtomicU64 {
+        // JUSTIFICATION: both worlds read what one of them writes.
+        // SAFETY: the remainder is within the mapping, whose words are aligned; mapped as long as self.
+        unsafe { AtomicU64::from_ptr(self.0.as_mut_ptr().cast::<u64>().add(place % UNSAFE_MARKS)) }
+    }
+}
+
 /// The mapped array of responses.
 pub(crate) struct Slots {
     map: MmapRaw,
@@ -310,6 +335,12 @@ impl Slots {
     pub(crate) fn version(&self, index: u32) -> &AtomicU64 {
         // JUSTIFICATION: as for `write`. SAFETY: `at` gives a pointer into the mapping, 8-aligned.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.at(index)).version) }
+    }
+
+    /// Not 0: an answer of it was given since it was written.
+    pub(crate) fn used(&self, index: u32) -> &AtomicU32 {
+        // JUSTIFICATION: as for `write`. SAFETY: `at` gives a pointer into the mapping, aligned.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.at(index)).used) }
     }
 
     /// The pages of a slot: to be taken for nothing but numbers.

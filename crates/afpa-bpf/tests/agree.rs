@@ -21,6 +21,7 @@ mod agree {
     pub mod in_kernel;
     pub mod property;
     pub mod segments;
+    pub mod unsafe_targets;
     pub mod user_space;
     pub mod world;
 }
@@ -235,6 +236,34 @@ fn requests_that_go_up_together() {
     }
     println!("{SEGMENTS} segments; {counted:?} end with a request or a part; requests in these");
     assert!(counted.iter().all(|count| *count > SEGMENTS / 20), "the comparison is not empty");
+}
+
+/// Whatever user mode reads as an unsafe request is noted by its target.
+#[test]
+fn unsafe_requests_are_noted_by_their_targets() {
+    let (folder, world) = (tempfile::tempdir().expect("a folder"), world());
+    let Some(mut parser) = Parser::start(folder.path(), &world) else { return };
+    let seeds: Vec<_> = written().into_iter().filter(|seed| fits_a_packet(seed)).collect();
+    let mut chance = Chance(0x6c62_272e_07bb_0142);
+    let mut requests: Vec<Vec<u8>> =
+        (0..SEGMENTS).map(|_| agree::segments::segment(&seeds, &mut chance)).collect();
+    for length in (1..=160).chain([300, 440]) {
+        let path = format!("/{}", "x".repeat(length - 1));
+        for start in
+            ["POST ", "\r\nPOST ", "LONGEST-METHOD-OF-THIRTY-1-BYTES ", "PUT http://a.example:81"]
+        {
+            requests.push(format!("{start}{path} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes());
+        }
+    }
+    let mut noted = 0;
+    for (request, found) in requests.iter().zip(parser.unsafe_targets(&requests)) {
+        match agree::unsafe_targets::agree(request, found) {
+            Ok(place) => noted += usize::from(place),
+            Err(difference) => panic!("b\"{}\"\n    {difference}", request.escape_ascii()),
+        }
+    }
+    println!("{noted} of {} requests are unsafe, and noted", requests.len());
+    assert!(noted > SEGMENTS / 20, "the comparison is not empty");
 }
 
 /// `AFPA_AGREE_HEADS` asks for another number of heads.

@@ -82,7 +82,9 @@ impl ServerAnswers {
         let digits = copy.age_digits;
         let fresh_for = u32::try_from(copy.until_age).ok()?;
         let born = self.epoch_ns.wrapping_add_signed(copy.born.checked_mul(SECOND_NS)?);
-        (digits as usize <= AGE_DIGITS).then_some(Freshness { born, fresh_for, digits })
+        // The module tells of whatever outdates it.
+        let freshness = Freshness { born, fresh_for, digits, asked: 0 };
+        (digits as usize <= AGE_DIGITS).then_some(freshness)
     }
 }
 

@@ -25,6 +25,7 @@ mod clients;
 mod doctor;
 mod fields;
 mod health;
+mod kept;
 mod life;
 mod long;
 mod one;

@@ -140,6 +140,24 @@ static __always_inline struct afpa_object *find_object(const struct request *req
 	return bpf_map_lookup_elem(&objects, key);
 }
 
+/* Where unsafe requests for a target are noted: its last bytes reach only the first bits of the hash. */
+static __always_inline __u32 unsafe_place(__u64 path_hash)
+{
+	return path_hash >> (64 - AFPA_UNSAFE_BITS);
+}
+
+/* Did an unsafe request for this target, or its response, pass since the server was asked (V5)? */
+static __always_inline bool is_outdated(const struct afpa_slot *slot, __u64 path_hash)
+{
+	__u32 place = unsafe_place(path_hash);
+	__u64 *mark;
+
+	if (!slot->asked)
+		return false;
+	mark = bpf_map_lookup_elem(&unsafe_marks, &place);
+	return !mark || *(volatile __u64 *)mark >= slot->asked;
+}
+
 /*
  * A server's answer is given while it is fresh (V1). The clock is the one that user mode counts ages by, to the
  * nanosecond: neither is a second ahead of the other, and setting the clock on the wall changes nothing.
@@ -188,6 +206,8 @@ static __always_inline enum afpa_reason derive_cached_response(struct work *work
 		return AFPA_PASS_NOT_PINNED;
 	if (!is_fresh(cached))
 		return AFPA_PASS_EXPIRED;
+	if (is_outdated(cached->slot, request->path_hash))
+		return AFPA_PASS_OUTDATED;
 	cached->kind = request->head ? AFPA_KIND_HEAD : AFPA_KIND_WHOLE;
 	if (request->block.none_match_at | request->block.modified_since_at) {
 		int unmodified = afpa_evaluate_conditions(work, cached->slot);
@@ -201,6 +221,8 @@ static __always_inline enum afpa_reason derive_cached_response(struct work *work
 	}
 	if (answer_length(cached->slot, cached->kind) == 0)
 		return AFPA_PASS_VARIANT;
+	if (cached->slot->asked && !cached->slot->used)
+		cached->slot->used = true;
 	return AFPA_ANSWERED;
 }
 

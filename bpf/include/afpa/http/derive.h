@@ -7,7 +7,7 @@
 #define AFPA_HTTP_DERIVE_H
 
 #include <afpa/conn/flow.h>
-#include <afpa/http/request.h>
+#include <afpa/http/notes.h>
 
 /* What earlier segments brought of a request that this one goes on with. Bytes in front of the head, or 0. */
 __noinline __u32 afpa_recall_part(struct work *work, const struct segment *s)
@@ -66,6 +66,8 @@ __noinline int afpa_take_request(struct __sk_buff *skb, struct work *work)
 		there = AFPA_HEAD_MAX;
 	if (p->at && load_bytes(skb, work, p->payload_at + p->at - p->have, there, 0) == 0)
 		return TAKEN_UNSURE;
+	if (*(volatile __u32 *)&shared.notes_requests)
+		note_if_unsafe(work);
 	return take_request(work, there);
 }
 

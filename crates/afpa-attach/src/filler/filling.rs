@@ -10,6 +10,7 @@ use afpa_cache::watch::{Coverage, Watcher};
 use super::{Filler, Work, spelled};
 use crate::answer::Answer;
 use crate::gather::{Ask, AskError, Gathered, Unfit, Wanted, gather};
+use crate::kept::KeptWork;
 use crate::ledger::Job;
 use crate::walk::walk;
 
@@ -31,6 +32,8 @@ impl Filler {
                 }),
                 Work::Fill(job) => Filling { filler: self, watcher, server, job }.run(),
                 Work::Confirm(job) => self.confirm(server, &job),
+                Work::Keep(KeptWork::Ask(job)) => self.keep(server, &job),
+                Work::Keep(KeptWork::Confirm(job)) => self.confirm_kept(server, &job),
             }
             self.lock().working = false;
         }
@@ -91,6 +94,7 @@ impl Filling<'_> {
                 target: &target,
                 longest: self.filler.scope.longest,
                 closes: self.filler.fast_path.may_close(),
+                kept: false,
             };
             let fits = |answer: &Answer| {
                 versions.iter().any(|version| version.content == answer.content())
@@ -127,6 +131,9 @@ impl Filling<'_> {
         if state.ended || !state.ledger.pin(&self.job, lifetime, Instant::now()) {
             return Ok(()); // a change came first, and has scheduled the path again
         }
+        // A file stands behind it.
+        state.kept.forget(target.as_bytes());
+        self.filler.drop_kept(&mut state, &[target.as_bytes().into()]);
         for (site, found) in gathered {
             let (variants, rules) = (found.variants(), found.rules());
             let fast_path = &self.filler.fast_path;

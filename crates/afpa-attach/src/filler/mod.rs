@@ -3,6 +3,7 @@
 mod change;
 mod confirming;
 mod filling;
+mod keeping;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -16,10 +17,13 @@ use afpa_self_check::{Difference, HasFastPath};
 
 use crate::Scope;
 use crate::gather::Claim;
+use crate::kept::{KeptScope, KeptTable, KeptWork, Target};
 use crate::ledger::{Job, Ledger, Path};
 use crate::say::say;
 
 pub use self::change::Sink;
+use self::keeping::Kept;
+pub(crate) use self::keeping::learn;
 
 /// A site of the programs, and the Host values that select it.
 #[derive(Clone, Debug)]
@@ -38,6 +42,9 @@ pub struct Filler {
     pub root: DocumentRoot,
     /// What of it.
     pub scope: Scope,
+    /// What is kept that no file stands behind.
+    pub keeps: KeptScope,
+    revalidate: Duration,
     sites: Mutex<Arc<Vec<Hosts>>>,
     state: Mutex<FillerState>,
     wake: Condvar,
@@ -51,6 +58,9 @@ struct FillerState {
     unfit: BTreeMap<String, u64>,
     /// What the server must go on to say of each pinned path.
     claims: HashMap<Path, Vec<Claim>>,
+    kept: KeptTable,
+    /// What is pinned of each kept target.
+    answers: HashMap<Target, Vec<Kept>>,
     working: bool,
     /// The server does not answer; so the kernel does not either, and nothing is asked.
     away: bool,
@@ -77,7 +87,7 @@ impl Filler {
     pub fn new(
         fast_path: Arc<FastPath>,
         root: DocumentRoot,
-        scope: Scope,
+        (scope, keeps): (Scope, KeptScope),
         sites: Vec<Hosts>,
         (most, revalidate): (usize, Duration),
     ) -> Self {
@@ -86,13 +96,16 @@ impl Filler {
             walks: vec![b"/".to_vec()],
             unfit: BTreeMap::new(),
             claims: HashMap::new(),
+            kept: KeptTable::new(keeps.most),
+            answers: HashMap::new(),
             working: false,
             away: false,
             differs: false,
             ended: false,
         };
         let sites = Mutex::new(Arc::new(sites));
-        Self { fast_path, root, scope, sites, state: Mutex::new(state), wake: Condvar::new() }
+        let (state, wake) = (Mutex::new(state), Condvar::new());
+        Self { fast_path, root, scope, keeps, revalidate, sites, state, wake }
     }
 
     /// Sites, and their names.
@@ -117,6 +130,8 @@ impl Filler {
     fn begin_anew(&self, state: &mut FillerState) {
         let gone = state.ledger.everything_changed(Instant::now());
         self.unpin(state, &gone);
+        let gone = state.kept.everything_changed(Instant::now());
+        self.drop_kept(state, &gone);
         state.walks = vec![b"/".to_vec()];
         self.wake.notify_all();
     }
@@ -164,6 +179,7 @@ impl Filler {
         if !gone.is_empty() {
             self.wake.notify_all();
         }
+        self.tend_kept(&mut state);
         if state.may_answer() {
             self.fast_path.beat();
         }
@@ -194,7 +210,8 @@ impl Filler {
         let mut state = self.lock();
         loop {
             let now = Instant::now();
-            let due = [state.ledger.next_due(), state.ledger.next_confirmation()];
+            let (ledger, kept) = (&state.ledger, &state.kept);
+            let due = [ledger.next_due(), ledger.next_confirmation(), kept.next_due()];
             let pause = due.into_iter().flatten().min();
             let pause = pause.map_or(NEAR, |due| due.saturating_duration_since(now));
             let work = if state.away { None } else { state.work(now) };
@@ -203,7 +220,9 @@ impl Filler {
             }
             if work.is_some() {
                 // What is confirmed is pinned already.
-                state.working = !matches!(work, Some(Work::Confirm(_)));
+                let confirms =
+                    matches!(work, Some(Work::Confirm(_) | Work::Keep(KeptWork::Confirm(_))));
+                state.working = !confirms;
                 return work;
             }
             let pause = if state.away { NEAR } else { pause };
@@ -245,6 +264,7 @@ enum Work {
     Walk(Vec<u8>),
     Fill(Job),
     Confirm(Job),
+    Keep(KeptWork),
 }
 
 impl FillerState {
@@ -255,6 +275,7 @@ impl FillerState {
     /// What is pinned must not lapse while new objects are asked for.
     fn work(&mut self, now: Instant) -> Option<Work> {
         let confirm = self.ledger.next_to_confirm(now).map(Work::Confirm);
+        let confirm = confirm.or_else(|| self.kept.next(now).map(Work::Keep));
         let walk = || self.walks.pop().map(Work::Walk);
         confirm.or_else(walk).or_else(|| self.ledger.next(now).map(Work::Fill))
     }

@@ -1,7 +1,8 @@
 //! Requests to the server, and why an answer may be of no use.
 
 use crate::answer::{Answer, Asked, Malformed};
-use crate::permit::Refused;
+use crate::kept::permit as kept_permit;
+use crate::permit::{Permit, Refused, permit};
 
 /// The server, which is asked one request after the other.
 pub trait Ask {
@@ -40,6 +41,38 @@ pub struct Wanted<'a> {
     pub longest: usize,
     /// Whether requests that ask for the connection's end are of interest.
     pub closes: bool,
+    /// No file stands behind it: it is kept for as long as it says itself.
+    pub kept: bool,
+}
+
+impl Wanted<'_> {
+    /// Whether an answer may be pinned.
+    pub(super) fn permit(&self, answer: &Answer) -> Result<Permit, Refused> {
+        if self.kept { kept_permit(answer) } else { permit(answer) }
+    }
+}
+
+/// A server whose Expires goes on as its Date does.
+pub(super) struct Moving<'s> {
+    pub(super) server: &'s mut dyn Ask,
+    /// Else they are as they are.
+    pub(super) moves: bool,
+}
+
+impl Ask for Moving<'_> {
+    fn viewpoints(&mut self) -> usize {
+        self.server.viewpoints()
+    }
+
+    fn ask_at(
+        &mut self,
+        viewpoint: usize,
+        asked: Asked,
+        request: &str,
+    ) -> Result<Answer, AskError> {
+        let answer = self.server.ask_at(viewpoint, asked, request)?;
+        Ok(if self.moves { answer.with_moving_expires() } else { answer })
+    }
 }
 
 /// Why a target is not kept.

@@ -3,7 +3,7 @@
 
 use afpa_http::request::FieldClasses;
 
-use super::ask::{Ask, AskError, Wanted};
+use super::ask::{Ask, AskError, Moving, Wanted};
 use super::fields::members;
 use super::stored::AnswerClass;
 use super::talk::request;
@@ -20,6 +20,10 @@ pub struct Claim {
     fields: FieldClasses,
     /// How often it was confirmed: names, addresses and decoys take turns.
     turn: usize,
+    /// As in [`Wanted`].
+    kept: bool,
+    /// Of what is kept: the first answer when it was confirmed last.
+    heard: Option<Answer>,
 }
 
 impl Claim {
@@ -36,6 +40,8 @@ impl Claim {
             answers,
             fields,
             turn: 0,
+            kept: wanted.kept,
+            heard: None,
         }
     }
 
@@ -46,7 +52,10 @@ impl Claim {
     /// # Errors
     /// When the server does not answer.
     pub fn confirm(&mut self, server: &mut dyn Ask) -> Result<bool, AskError> {
+        let mut server = Moving { server, moves: self.kept };
+        let server: &mut dyn Ask = &mut server;
         let viewpoints = server.viewpoints().max(1);
+        self.heard = None;
         let turn = self.turn;
         self.turn += 1;
         let hosts = self.hosts.len().max(1);
@@ -67,8 +76,13 @@ impl Claim {
         self.still(server, 0, 0, turn % self.answers.len().max(1), &decoy)
     }
 
+    /// The first answer of what is kept, when it was confirmed last.
+    pub fn heard(&self) -> Option<&Answer> {
+        self.heard.as_ref()
+    }
+
     fn still(
-        &self,
+        &mut self,
         server: &mut dyn Ask,
         viewpoint: usize,
         host: usize,
@@ -77,12 +91,19 @@ impl Claim {
     ) -> Result<bool, AskError> {
         let Some((text, digest)) = self.answers.get(answer) else { return Ok(true) };
         let host = self.hosts.get(host).map(String::as_str).unwrap_or_default();
-        let wanted = Wanted { hosts: &self.hosts, target: &self.target, longest: 0, closes: false };
+        let (hosts, target, kept) = (&self.hosts, &self.target, self.kept);
+        let wanted = Wanted { hosts, target, longest: 0, closes: false, kept };
         let coding = text.iter().map(|text| ("Accept-Encoding", text.as_str()));
         let fields: Vec<_> = coding.chain(fields.iter().copied()).collect();
         let request = request(&wanted, Asked::Get, host, &fields, false);
         match server.ask_at(viewpoint, Asked::Get, &request) {
-            Ok(said) => Ok(Answer::digest(&said) == *digest),
+            Ok(said) => {
+                let same = Answer::digest(&said) == *digest;
+                if kept {
+                    self.heard.get_or_insert(said);
+                }
+                Ok(same)
+            }
             Err(AskError::Malformed(_)) => Ok(false),
             Err(error) => Err(error),
         }

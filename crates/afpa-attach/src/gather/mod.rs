@@ -14,14 +14,17 @@ mod talk;
 mod tests;
 
 use afpa_bpf::Coding;
+use afpa_http::request::FieldClasses;
 
 use crate::answer::Answer;
 use crate::codings::Class;
-use crate::permit::{Permit, permit};
+use crate::permit::Permit;
 
+use self::ask::Moving;
 pub use self::ask::{Ask, AskError, Unfit, Wanted};
 pub use self::claim::Claim;
 use self::stored::{AnswerClass, Rules};
+pub(crate) use self::stored::{Answers, opaque};
 pub use self::stored::{Gathered, Stored};
 use self::talk::Talk;
 
@@ -37,9 +40,11 @@ pub fn gather(
     sibling: &dyn Fn(Coding, &Answer) -> bool,
 ) -> Result<Gathered, Unfit> {
     let viewpoints = server.viewpoints();
-    let mut talk = Talk { server, wanted, viewpoints };
+    let mut server = Moving { server, moves: wanted.kept };
+    let mut talk = Talk { server: &mut server, wanted, viewpoints };
     let whole = talk.get(&[])?;
-    let Permit { varies, lifetime } = permit(&whole)?;
+    let first = whole.clone();
+    let Permit { varies, lifetime } = wanted.permit(&whole)?;
     if !fits(&whole) {
         return Err(Unfit::Content);
     }
@@ -61,6 +66,9 @@ pub fn gather(
     };
     let rules =
         Rules { other_tag: talk.apart(&classes)?, fields: talk.fields(&mut classes, &plan)? };
+    if wanted.kept && rules.fields != FieldClasses::classed() {
+        return Err(Unfit::Differs("by a field that its Vary does not name"));
+    }
     talk.everywhere(&classes, &plan)?;
     let mut old_alike = false;
     if wanted.closes {
@@ -79,7 +87,7 @@ pub fn gather(
         return Err(Unfit::Differs("in every coding"));
     }
     let claim = Claim::new(wanted, pinned(&classes, &plan), rules.fields);
-    Ok(Gathered { variants, closes: wanted.closes, old_alike, lifetime, rules, claim })
+    Ok(Gathered { variants, closes: wanted.closes, old_alike, lifetime, rules, claim, first })
 }
 
 /// The classes that a plan stores.

@@ -7,6 +7,7 @@ use afpa_http::request::FieldClasses;
 
 use super::claim::Claim;
 use crate::answer::Answer;
+use crate::kept::Copy;
 
 /// Everything that may be answered for a target.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub struct Gathered {
     pub(super) rules: Rules,
     /// What has to stay true meanwhile.
     pub claim: Claim,
+    /// The answer to the first question.
+    pub first: Answer,
 }
 
 /// Which requests get the answers.
@@ -54,11 +57,11 @@ pub(super) struct AnswerClass {
 
 /// The whole answer, and the 304 if the server gives one.
 #[derive(Clone, Debug)]
-pub(super) struct Answers {
-    pub(super) whole: Answer,
-    pub(super) not_modified: Option<Answer>,
+pub(crate) struct Answers {
+    pub(crate) whole: Answer,
+    pub(crate) not_modified: Option<Answer>,
     /// Whether HEAD gets the head of `whole`.
-    pub(super) head: bool,
+    pub(crate) head: bool,
 }
 
 impl Gathered {
@@ -84,6 +87,17 @@ impl Gathered {
             codings: None,
             head,
         }
+    }
+
+    /// In the form that is pinned for as long as it is fresh: with an Age of so many digits. `heard` says the same, and was
+    /// asked for last.
+    pub fn copies(&self, heard: &Answer, digits: u32) -> Vec<Copy> {
+        let copy = |stored: &Stored, closing: bool| {
+            let answers = if closing { &stored.closing } else { &stored.answers };
+            Copy::of((stored.coding, closing), answers.as_ref(), heard, digits)
+        };
+        let closing = self.variants.iter().filter(|_| self.closes).map(|stored| copy(stored, true));
+        self.variants.iter().map(|stored| copy(stored, false)).chain(closing).collect()
     }
 
     /// In the form that is pinned.
@@ -122,6 +136,6 @@ fn response(answer: &Answer) -> Option<Response<'_>> {
 }
 
 /// The programs compare weakly (RFC 9110 section 13.1.2), without `W/`.
-pub(super) fn opaque(etag: &[u8]) -> &[u8] {
+pub(crate) fn opaque(etag: &[u8]) -> &[u8] {
     etag.strip_prefix(b"W/").unwrap_or(etag)
 }

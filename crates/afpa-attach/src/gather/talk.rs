@@ -8,7 +8,7 @@ use super::pinned;
 use super::stored::{AnswerClass, Answers, opaque};
 use crate::answer::{Answer, Asked, DATE_LENGTH};
 use crate::codings::{Class, Form, Plan, forms, plan};
-use crate::permit::{Permit, permit};
+use crate::permit::Permit;
 
 /// A tag that no server gives.
 const NO_TAG: &str = "\"afpa-attach-asks\"";
@@ -259,7 +259,7 @@ impl<'a> Talk<'a> {
             Some(b"zstd") => Coding::Zstd,
             _ => return Ok(None),
         };
-        let lifetime = match permit(&answer) {
+        let lifetime = match self.wanted.permit(&answer) {
             Ok(Permit { lifetime, .. }) if answer.len() <= self.wanted.longest => lifetime,
             _ => return Ok(None),
         };

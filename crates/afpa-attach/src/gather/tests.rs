@@ -40,7 +40,7 @@ fn gathered_from(
     server: impl FnMut(usize, &str) -> String,
 ) -> Result<Gathered, Unfit> {
     let hosts = ["one".to_owned(), "two".to_owned()];
-    let wanted = Wanted { hosts: &hosts, target: "/a", longest: 1460, closes: false };
+    let wanted = Wanted { hosts: &hosts, target: "/a", longest: 1460, closes: false, kept: false };
     let fits = |answer: &Answer| answer.content() == b"content";
     gather(&mut Scripted(server, viewpoints), &wanted, &fits, &|_, _| true)
 }

@@ -91,6 +91,7 @@ fn slot_age(slot: &mut Slot, freshness: &Freshness) -> Result<usize, PinError> {
     slot.age_digits = freshness.digits;
     slot.born = freshness.born;
     slot.fresh_for = freshness.fresh_for;
+    slot.asked = freshness.asked;
     Ok(digits)
 }
 

@@ -137,6 +137,15 @@ impl FastPath {
         })
     }
 
+    /// Whether the pinned answer of an attached server was given since it was pinned.
+    pub fn was_used(&self, site: SiteNumber, path: &[u8]) -> bool {
+        let pinned = self.lock_pinned();
+        let object = pinned.objects.get(&self.object_key(site, path));
+        object.filter(|object| *object.path == *path).is_some_and(|object| {
+            object.lots.iter().any(|lot| self.slots.used(lot.slot).load(Ordering::Relaxed) != 0)
+        })
+    }
+
     /// Longest answer, head and content, that may be pinned.
     pub fn answer_max(&self) -> usize {
         (self.settings.answer_max as usize).min(LONGEST_ANSWER)

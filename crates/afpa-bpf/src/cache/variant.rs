@@ -58,6 +58,9 @@ pub struct Freshness {
     pub fresh_for: u32,
     /// How many digits the age has until then: at most [`AGE_DIGITS`].
     pub digits: u32,
+    /// Nanoseconds of the same clock before an attached server was asked for it: what unsafe requests passed since then
+    /// ends it, too ([`FastPath::note_requests`](crate::FastPath::note_requests)). 0: whoever pinned it takes it back.
+    pub asked: u64,
 }
 
 /// Most digits of an age.

@@ -7,6 +7,7 @@
  *     'U' table:u8 length:u32 key value    put an entry into a table (see `tables`)
  *     'B' count:u32 (length:u32 head)*     judge heads; answers `count` words on standard output
  *     'F' count:u32 (length:u32 bytes)*    read requests that go up together; answers four words for each
+ *     'N' count:u32 (length:u32 bytes)*    the place of an unsafe request's target; answers `count` words, 0 without one
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,7 +51,7 @@ static long bpf_loop(__u32 turns, long (*turn)(__u32, void *), void *context, __
 }
 
 #include <afpa/http/request.h>
-#include <afpa/cache/lookup.h>
+#include <afpa/http/unsafe.h>
 #include "verdict.h"
 
 #define CHECKED 64 /* few enough for blocks to take each other's place */
@@ -201,6 +202,27 @@ static void frames(void)
 	fflush(stdout);
 }
 
+static void unsafe_targets(void)
+{
+	struct work *work = own_work();
+	static __u8 bytes[1 << 16];
+
+	for (__u32 count = take_number(); count > 0; count--) {
+		__u32 length = take_number(), found;
+
+		if (length > sizeof(bytes))
+			exit(3);
+		take(bytes, length);
+		if (length > AFPA_HEAD_MAX)
+			length = AFPA_HEAD_MAX;
+		memcpy(work->head, bytes, length);
+		memset(work->head + length, 0, 64);
+		found = afpa_unsafe_target(work);
+		fwrite(&found, sizeof(found), 1, stdout);
+	}
+	fflush(stdout);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
@@ -215,6 +237,9 @@ int main(void)
 			break;
 		case 'F':
 			frames();
+			break;
+		case 'N':
+			unsafe_targets();
 			break;
 		case EOF:
 			return 0;

@@ -50,6 +50,11 @@ impl Parser {
         framings
     }
 
+    /// One more than the place where the unsafe request at the start of each is noted; 0: it is none.
+    pub fn unsafe_targets<B: AsRef<[u8]>>(&mut self, heads: &[B]) -> Vec<u32> {
+        heads.chunks(BATCH).flat_map(|batch| self.ask(b"N", batch, 1)).collect()
+    }
+
     /// The words that a batch is answered with.
     fn ask<B: AsRef<[u8]>>(&mut self, command: &[u8], batch: &[B], words: usize) -> Vec<u32> {
         self.0.write(command);

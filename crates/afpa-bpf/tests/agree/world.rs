@@ -22,7 +22,8 @@ pub const TARGETS: [&str; 6] =
     ["/", "/index.html", "/style.css", "/a%20b.css", "/data.json?version=3", "/dir/"];
 
 const LISTENER: u32 = 1;
-const HASH_SEED: u64 = 0x0123_4567_89ab_cdef;
+/// The secret of the hashes.
+pub const HASH_SEED: u64 = 0x0123_4567_89ab_cdef;
 /// A power of two; `user_space.c` has the same number.
 pub const HEADER_BLOCKS: u32 = 64;
 

@@ -24,3 +24,4 @@ mod tour;
 mod transfer;
 mod transfer_ends;
 mod transfer_segments;
+mod unsafe_requests;

@@ -32,12 +32,14 @@ pub(crate) struct Pinned<'a> {
     /// One byte of the head more or less: the Age stands at an odd place or an even one.
     pub(crate) filler: &'a str,
     pub(crate) codings: Option<AcceptedCodings>,
+    /// Of an attached server: when it was asked.
+    pub(crate) asked: u64,
 }
 
 impl Default for Pinned<'_> {
     fn default() -> Self {
         let (path, body, filler) = ("/answer", &b"from the kernel"[..], "");
-        Self { path, body, age: 0, fresh_for: 10, digits: 1, filler, codings: None }
+        Self { path, body, age: 0, fresh_for: 10, digits: 1, filler, codings: None, asked: 0 }
     }
 }
 
@@ -62,7 +64,12 @@ impl Pinned<'_> {
             closing: false,
             etag: b"\"v1\"",
             last_modified: Some(LAST_MODIFIED),
-            freshness: Some(Freshness { born, fresh_for: self.fresh_for, digits: self.digits }),
+            freshness: Some(Freshness {
+                born,
+                fresh_for: self.fresh_for,
+                digits: self.digits,
+                asked: self.asked,
+            }),
             whole: Some(Response { body: self.body, ..response(whole, b"") }),
             not_modified: Some(response(not_modified, b"")),
         };

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use afpa_attach::kept::KeptScope;
 use afpa_attach::{AttachSettings, DetachSettings, ReadPolice, Rights, Scope};
 use afpa_bpf::Admission;
 use afpa_cache::root::SymlinkPolicy;
@@ -37,6 +38,13 @@ pub struct Attach {
     /// Leave this path and all below it to the server alone; may be repeated
     #[arg(long, value_name = "PATH")]
     pub exclude: Vec<String>,
+    /// Answer in the kernel what the server allows to be kept (s-maxage, max-age, Expires) of this path and all below it, though
+    /// no file stands behind it; may be repeated
+    #[arg(long, value_name = "PATH", value_parser = cached_path)]
+    pub cache: Vec<String>,
+    /// Look at this many URLs below `--cache` at most
+    #[arg(long, value_name = "URLS", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65536), requires = "cache")]
+    pub cache_most: u32,
     /// Time after which the server closes an idle connection, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=86400))]
     pub server_timeout: u32,
@@ -144,6 +152,11 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
             excluded: options.exclude.clone(),
             longest: options.answer_max as usize,
         },
+        keeps: KeptScope {
+            prefixes: options.cache.clone(),
+            excluded: options.exclude.clone(),
+            most: options.cache_most as usize,
+        },
         symlinks: match options.follow_links {
             true => SymlinkPolicy::Always,
             false => SymlinkPolicy::OwnerMatch,
@@ -205,6 +218,11 @@ fn read_police(options: &Attach) -> anyhow::Result<ReadPolice> {
         deny.extend(prefixes_of_files(&files).map_err(anyhow::Error::msg)?);
         Ok(PoliceSettings { allow: allow.clone(), deny, limits, classes: classes.clone() })
     }))
+}
+
+fn cached_path(text: &str) -> Result<String, String> {
+    let is_path = text.starts_with('/') && !text.contains(['?', '#']);
+    is_path.then(|| text.to_owned()).ok_or_else(|| "write a path, such as /api".to_owned())
 }
 
 fn admission(text: &str) -> Result<Admission, String> {
@@ -279,10 +297,14 @@ Examples:
   afpa attach --listen 0.0.0.0:80 --root /var/www/html --host www.example.org --host example.org
   afpa attach --listen 0.0.0.0:80 --listen '[::]:80' --root /var/www/html
   afpa attach --listen '[::]:8080' --root site --ext html,css --exclude /private
+  afpa attach --listen 0.0.0.0:80 --root /var/www/html --cache /api --cache /news
 
 afpa asks the server for each file, and again when the file changes; the kernel sends these answers. The
 server itself goes on to send answers that it marks as private, that it does not give to strangers, or that
 are longer than --answer-max. Use --exclude for paths that it denies to single addresses only.
+
+With --cache, what applications answer is kept as well, for as long as the answer says that a shared cache may
+keep it. POST, PUT, DELETE and the like on a URL drop it, and so does `afpa purge URL`.
 
 Signals:
   TERM, INT   stop answering now

@@ -1,0 +1,327 @@
+//! Answers that no file stands behind: learns what is asked for, asks the server, pins what it allows to be kept, and takes it
+//! out again.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use afpa_bpf::{Freshness, PinRules, SiteNumber, Variant, monotonic_ns};
+
+use super::{Filler, FillerState};
+use crate::answer::Answer;
+use crate::gather::{Ask, AskError, Claim, Gathered, Unfit, Wanted, gather};
+use crate::kept::{Allowed, Copy, KeptCounts, KeptJob, Target, Which, allowed};
+use crate::say::say;
+
+/// What is kept of a target on one site.
+pub(super) struct Kept {
+    site: SiteNumber,
+    found: Gathered,
+    /// The answer that was asked for last, and the same clock's moment before that.
+    heard: Answer,
+    asked: u64,
+    /// Nanoseconds of that clock at which its age was 0, and for how many seconds it is fresh.
+    born: u64,
+    lifetime: u64,
+    /// What is pinned ends at this age: it is no longer fresh, or has another digit.
+    ends_at: u64,
+}
+
+/// The moment of a question, by all clocks.
+#[derive(Clone, Copy)]
+struct Moment {
+    instant: Instant,
+    monotonic: u64,
+    unix: u64,
+}
+
+impl Moment {
+    fn now() -> Self {
+        Self { monotonic: monotonic_ns(), instant: Instant::now(), unix: unix_now() }
+    }
+}
+
+fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+impl Kept {
+    fn new(site: SiteNumber, found: Gathered, asked: Moment, allowed: Allowed) -> Self {
+        let heard = found.first.clone();
+        let mut kept = Self { site, found, heard, asked: 0, born: 0, lifetime: 0, ends_at: 0 };
+        kept.renew(None, asked, allowed);
+        kept
+    }
+
+    /// The server has said it again.
+    fn renew(&mut self, heard: Option<Answer>, asked: Moment, allowed: Allowed) {
+        if let Some(heard) = heard {
+            self.heard = heard;
+        }
+        self.asked = asked.monotonic;
+        self.born = asked.monotonic.wrapping_sub(allowed.age.saturating_mul(SECOND));
+        self.lifetime = allowed.lifetime;
+    }
+
+    fn age(&self, now: u64) -> u64 {
+        now.wrapping_sub(self.born) / SECOND
+    }
+
+    /// Pins it with an Age of as many digits as that has now.
+    fn pin(&mut self, filler: &Filler, target: &[u8]) -> Result<(), String> {
+        let age = self.age(monotonic_ns());
+        let digits = age.checked_ilog10().unwrap_or(0) + 1;
+        self.ends_at = self.lifetime.min(10u64.saturating_pow(digits));
+        let Ok(fresh_for) = u32::try_from(self.ends_at) else { return Ok(()) };
+        let freshness = Freshness { born: self.born, fresh_for, digits, asked: self.asked };
+        let copies: Vec<Copy> = self.found.copies(&self.heard, digits);
+        let variants: Vec<Variant<'_>> =
+            copies.iter().map(|copy| copy.variant(freshness)).collect();
+        let rules: PinRules = self.found.rules();
+        let pinned = filler.fast_path.pin_with(self.site, target, &variants, &rules);
+        pinned.map(|_| ()).map_err(|error| error.to_string())
+    }
+}
+
+impl Filler {
+    /// Learns what goes to the server, until the end.
+    ///
+    /// # Errors
+    /// When the kernel's reports cannot be read.
+    pub(crate) fn learn(&self) -> Result<(), String> {
+        let misses = self.fast_path.misses().map_err(|error| error.to_string())?;
+        loop {
+            let news = misses.drain().map_err(|error| error.to_string())?;
+            let mut state = self.lock();
+            if state.ended {
+                return Ok(());
+            }
+            let now = Instant::now();
+            for (_, target) in news.iter().filter(|(_, target)| self.keeps.covers(target)) {
+                state.kept.seen(target, now);
+            }
+            if state.kept.next_due().is_some_and(|due| due <= now) {
+                self.wake.notify_all();
+            }
+            drop(state);
+            std::thread::sleep(LEARN);
+        }
+    }
+
+    /// Asks the server for a target, by the names of every site, and pins what may be kept.
+    pub(super) fn keep(&self, server: &mut dyn Ask, job: &KeptJob) {
+        let asked = Moment::now();
+        let outcome = self.gather_kept(server, &job.target, asked);
+        let mut state = self.lock();
+        let kept = match outcome {
+            Ok(kept) => kept,
+            Err(why) => {
+                state.note(&why);
+                return state.kept.refuse(job, Instant::now());
+            }
+        };
+        let lease = self.lease(&kept);
+        // A file stands behind it after all, and tells of its changes.
+        let is_file = state.ledger.is_pinned(&path_of(&job.target));
+        if state.ended || is_file || !state.kept.keep(job, asked.instant, lease) {
+            return;
+        }
+        state.answers.insert(job.target.clone(), kept);
+        self.pin_kept(&mut state, &job.target);
+    }
+
+    fn gather_kept(
+        &self,
+        server: &mut dyn Ask,
+        target: &[u8],
+        asked: Moment,
+    ) -> Result<Vec<Kept>, String> {
+        let target = str::from_utf8(target).map_err(|_| "it is no text".to_owned())?;
+        let mut kept = Vec::new();
+        let mut why = "no site gives it".to_owned();
+        for hosts in self.sites().iter() {
+            let wanted = Wanted {
+                hosts: &hosts.names,
+                target,
+                longest: self.scope.longest.saturating_sub(Copy::ROOM),
+                closes: self.fast_path.may_close(),
+                kept: true,
+            };
+            match gather(server, &wanted, &|_| true, &|_, _| true) {
+                Ok(found) => match allowed(&found.first, asked.unix) {
+                    Ok(allowed) => kept.push(Kept::new(hosts.site, found, asked, allowed)),
+                    Err(refused) => why = refused.to_string(),
+                },
+                Err(Unfit::Ask(AskError::Unreachable(error))) => return Err(error.to_string()),
+                Err(unfit) => why = unfit.to_string(),
+            }
+        }
+        if kept.is_empty() { Err(why) } else { Ok(kept) }
+    }
+
+    /// How long what is kept counts without being confirmed.
+    fn lease(&self, kept: &[Kept]) -> Duration {
+        let rest = kept.iter().map(|kept| kept.lifetime.saturating_sub(kept.age(kept.asked)));
+        Duration::from_secs(rest.min().unwrap_or(0)).min(self.revalidate)
+    }
+
+    /// Has the server confirm what is kept of a target: its age begins anew then.
+    pub(super) fn confirm_kept(&self, server: &mut dyn Ask, job: &KeptJob) {
+        let asked = Moment::now();
+        let mut state = self.lock();
+        let now = asked.instant;
+        self.look_at_use(&mut state, &job.target, now);
+        if state.kept.forget_unused(&job.target, now) {
+            return self.drop_kept(&mut state, std::slice::from_ref(&job.target));
+        }
+        let Some(kept) = state.answers.get(&job.target) else { return };
+        let mut claims: Vec<Claim> = kept.iter().map(|kept| kept.found.claim.clone()).collect();
+        drop(state);
+        let said: Result<Vec<Option<Allowed>>, AskError> =
+            claims.iter_mut().map(|claim| self.still_allowed(server, claim, asked)).collect();
+        let mut state = self.lock();
+        match said {
+            Ok(all) => match all.into_iter().collect::<Option<Vec<Allowed>>>() {
+                Some(all) => self.renew_kept(&mut state, job, asked, claims.into_iter().zip(all)),
+                None => {
+                    if state.kept.contradict(job, Instant::now()) {
+                        self.drop_kept(&mut state, std::slice::from_ref(&job.target));
+                    }
+                }
+            },
+            Err(error) => {
+                state.note(&error.to_string());
+                state.kept.confirm_later(job, Instant::now());
+            }
+        }
+    }
+
+    /// `None`: the server says something else, or does not allow it any more.
+    fn still_allowed(
+        &self,
+        server: &mut dyn Ask,
+        claim: &mut Claim,
+        asked: Moment,
+    ) -> Result<Option<Allowed>, AskError> {
+        if !claim.confirm(server)? {
+            return Ok(None);
+        }
+        Ok(claim.heard().and_then(|heard| allowed(heard, asked.unix).ok()))
+    }
+
+    fn renew_kept(
+        &self,
+        state: &mut FillerState,
+        job: &KeptJob,
+        asked: Moment,
+        claims: impl Iterator<Item = (Claim, Allowed)>,
+    ) {
+        let Some(kept) = state.answers.get_mut(&job.target) else { return };
+        let confirmed: Vec<(Claim, Allowed)> = claims.collect();
+        let rest = confirmed.iter().map(|(_, allowed)| allowed.lifetime - allowed.age).min();
+        let lease = Duration::from_secs(rest.unwrap_or(0)).min(self.revalidate);
+        if !state.kept.confirm(job, asked.instant, lease) {
+            return; // it was ended, and is not pinned any more
+        }
+        for (kept, (claim, allowed)) in kept.iter_mut().zip(confirmed) {
+            kept.renew(claim.heard().cloned(), asked, allowed);
+            kept.found.claim = claim;
+        }
+        self.pin_kept(state, &job.target);
+    }
+
+    /// Called with the lock held, as all below are.
+    fn pin_kept(&self, state: &mut FillerState, target: &Target) {
+        let Some(kept) = state.answers.get_mut(target) else { return };
+        let failed: Vec<String> =
+            kept.iter_mut().filter_map(|kept| kept.pin(self, target).err()).collect();
+        failed.iter().for_each(|why| state.note(why));
+    }
+
+    fn look_at_use(&self, state: &mut FillerState, target: &Target, now: Instant) {
+        let Some(kept) = state.answers.get(target) else { return };
+        if kept.iter().any(|kept| self.fast_path.was_used(kept.site, target)) {
+            state.kept.used(target, now);
+        }
+    }
+
+    /// What the heartbeat sees to: unsafe requests, ends, and ages that get another digit.
+    pub(super) fn tend_kept(&self, state: &mut FillerState) {
+        let (now, clock) = (Instant::now(), monotonic_ns());
+        let mut gone = state.kept.expired(now);
+        let (mut noted, mut longer) = (Vec::new(), Vec::new());
+        for (target, kept) in &state.answers {
+            let note = self.fast_path.noted(target);
+            if kept.iter().any(|kept| note >= kept.asked) {
+                let ahead = Duration::from_nanos(note.saturating_sub(clock));
+                noted.push((target.clone(), now + ahead + SETTLE));
+            }
+            let next = |kept: &Kept| (kept.ends_at..kept.lifetime).contains(&kept.age(clock));
+            if kept.iter().any(next) {
+                longer.push(target.clone());
+            }
+        }
+        for (target, then) in noted {
+            if state.kept.outdate(&target, then) {
+                gone.push(target);
+            }
+        }
+        self.drop_kept(state, &gone);
+        for target in longer {
+            self.look_at_use(state, &target, now); // what is written anew was not used yet
+            self.pin_kept(state, &target);
+        }
+        if state.kept.next_due().is_some_and(|due| due <= now) {
+            self.wake.notify_all();
+        }
+    }
+
+    /// Takes out what the table has ended.
+    pub(super) fn drop_kept(&self, state: &mut FillerState, targets: &[Target]) {
+        for target in targets {
+            for kept in state.answers.remove(target).unwrap_or_default() {
+                if self.fast_path.unpin(kept.site, target).is_err() {
+                    // As in `unpin`: it is better to stop.
+                    self.fast_path.pause();
+                    std::process::abort();
+                }
+            }
+        }
+    }
+
+    /// Drops what is kept of these. When this returns, no request is answered with it any more, nor with anything that was
+    /// asked for before. How many there were; `None`: nothing is ever kept.
+    pub fn purge(&self, which: &Which) -> Option<usize> {
+        let mut state = self.lock();
+        let gone = state.kept.purge(which, Instant::now());
+        self.drop_kept(&mut state, &gone);
+        self.wake.notify_all();
+        (!self.keeps.is_empty()).then_some(gone.len())
+    }
+
+    /// Targets that are looked at, those that are kept, and what happened; `None`: nothing is ever kept.
+    pub fn kept(&self) -> Option<(usize, usize, KeptCounts)> {
+        let state = self.lock();
+        let (known, kept) = state.kept.sizes();
+        (!self.keeps.is_empty()).then(|| (known, kept, state.kept.counts()))
+    }
+}
+
+/// How often the kernel is asked what went to the server.
+const LEARN: Duration = Duration::from_millis(100);
+/// After an unsafe request, before its target is asked for anew.
+const SETTLE: Duration = Duration::from_millis(20);
+
+/// The path below the root that a target would name.
+fn path_of(target: &[u8]) -> Vec<u8> {
+    let mut scratch = Vec::new();
+    let path = afpa_http::target::normalise(target, &mut scratch);
+    path.map(<[u8]>::to_vec).unwrap_or_default()
+}
+
+/// Learns until the end. What cannot be learnt is not kept.
+pub(crate) fn learn(filler: &Filler) {
+    if let Err(why) = filler.learn() {
+        say(&format!("nothing more is kept: the kernel's reports cannot be read: {why}"));
+    }
+}

@@ -1,0 +1,446 @@
+//! What becomes of each target: seen, asked for, kept, refused. No I/O, no clock.
+//!
+//! Invariants, as of the [ledger](crate::ledger):
+//! 1. whatever ends an answer raises the epoch of its target first, so what was asked for before is never pinned;
+//! 2. the code that takes an answer out of this table takes it out of the kernel under the same lock;
+//! 3. a kept answer has a lease: one that the server has not confirmed in time ends;
+//! 4. there are never more targets than the limit. One that nothing is known of gives way to another.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::scope::Which;
+
+/// A request target as clients spell it.
+pub type Target = Arc<[u8]>;
+
+/// What was asked for so often is worth the questions...
+const WORTH: u32 = 8;
+/// ... within this time.
+const WINDOW: Duration = Duration::from_secs(10);
+/// Between two new targets, so that whoever thinks of targets does not make the server work.
+const PACE: Duration = Duration::from_millis(50);
+/// What was not used for so long is not confirmed any more.
+const UNUSED: Duration = Duration::from_secs(30);
+/// Everything is asked for anew after this time.
+const RENEW: Duration = Duration::from_secs(600);
+/// The first time for which a refused target is left alone. It doubles with each refusal, up to the last one.
+const FIRST_REST: Duration = Duration::from_secs(4);
+const LAST_REST: Duration = Duration::from_secs(512);
+
+/// All targets that are looked at.
+#[derive(Debug)]
+pub struct KeptTable {
+    most: usize,
+    entries: HashMap<Target, Entry>,
+    epoch: u64,
+    /// When the next new target may be asked for.
+    next_ask: Option<Instant>,
+    counts: KeptCounts,
+}
+
+/// What happened since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeptCounts {
+    /// Answers that were dropped by an order.
+    pub purged: u64,
+    /// Because of an unsafe request.
+    pub outdated: u64,
+    /// Because the server said something else.
+    pub changed: u64,
+    /// Answers whose age began anew.
+    pub confirmed: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    epoch: u64,
+    refusals: u32,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// It went to the server so often since then.
+    Seen(u32, Instant),
+    /// To be asked for.
+    Due(Instant),
+    /// Being asked for.
+    Asked,
+    Kept {
+        /// When the server was asked last.
+        confirmed: Instant,
+        lease: Duration,
+        /// When it is to be asked again; `None`: it is being asked.
+        check: Option<Instant>,
+        used: Instant,
+        until: Instant,
+    },
+    /// Left alone until then.
+    Refused(Instant),
+}
+
+/// A target whose turn it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptJob {
+    /// Which.
+    pub target: Target,
+    epoch: u64,
+}
+
+/// What is to be done with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeptWork {
+    /// It is to be asked for.
+    Ask(KeptJob),
+    /// The server is to confirm it.
+    Confirm(KeptJob),
+}
+
+impl KeptTable {
+    /// An empty one of at most so many targets.
+    pub fn new(most: usize) -> Self {
+        let (entries, counts) = (HashMap::new(), KeptCounts::default());
+        Self { most, entries, epoch: 0, next_ask: None, counts }
+    }
+
+    /// A request for the target went to the server.
+    pub fn seen(&mut self, target: &[u8], now: Instant) {
+        match self.entries.get_mut(target) {
+            None => self.admit(target, now),
+            Some(entry) => match &mut entry.state {
+                State::Seen(_, since) if *since + WINDOW <= now => {
+                    entry.state = State::Seen(1, now);
+                }
+                State::Seen(count, _) if *count + 1 >= WORTH => entry.state = State::Due(now),
+                State::Seen(count, _) => *count += 1,
+                State::Refused(until) if *until <= now => entry.state = State::Seen(1, now),
+                _ => {}
+            },
+        }
+    }
+
+    fn admit(&mut self, target: &[u8], now: Instant) {
+        if self.entries.len() >= self.most && !self.make_room(now) {
+            return;
+        }
+        self.epoch += 1;
+        let entry = Entry { epoch: self.epoch, refusals: 0, state: State::Seen(1, now) };
+        self.entries.insert(target.into(), entry);
+    }
+
+    /// The target that tells least gives way: one that is not asked for any more, or else the one that was refused first.
+    fn make_room(&mut self, now: Instant) -> bool {
+        let worth = |state: &State| match state {
+            State::Seen(_, since) if *since + WINDOW <= now => Some((0, *since)),
+            State::Refused(until) => Some((1, *until)),
+            State::Seen(1, since) => Some((2, *since)),
+            _ => None,
+        };
+        let all = self.entries.iter();
+        let least = all.filter_map(|(target, entry)| Some((worth(&entry.state)?, target))).min();
+        let Some(target) = least.map(|(_, target)| target.clone()) else { return false };
+        self.entries.remove(&target).is_some()
+    }
+
+    /// The next target whose turn it is. What is kept comes first.
+    pub fn next(&mut self, now: Instant) -> Option<KeptWork> {
+        let mut first: Option<(bool, Instant, Target)> = None;
+        let may_ask = self.next_ask.is_none_or(|then| then <= now);
+        for (target, entry) in &self.entries {
+            let turn = match &entry.state {
+                State::Kept { check: Some(at), .. } if *at <= now => (false, *at),
+                State::Due(at) if *at <= now && may_ask => (true, *at),
+                _ => continue,
+            };
+            if first.as_ref().is_none_or(|(new, at, _)| turn < (*new, *at)) {
+                first = Some((turn.0, turn.1, target.clone()));
+            }
+        }
+        let (new, _, target) = first?;
+        let entry = self.entries.get_mut(&target)?;
+        let job = KeptJob { target, epoch: entry.epoch };
+        if let State::Kept { check, .. } = &mut entry.state {
+            *check = None;
+            return Some(KeptWork::Confirm(job));
+        }
+        debug_assert!(new);
+        entry.state = State::Asked;
+        self.next_ask = Some(now + PACE);
+        Some(KeptWork::Ask(job))
+    }
+
+    /// When [`next`](Self::next) will have something.
+    pub fn next_due(&self) -> Option<Instant> {
+        let due = self.entries.values().filter_map(|entry| match &entry.state {
+            State::Kept { check, .. } => *check,
+            State::Due(at) => Some(self.next_ask.map_or(*at, |then| then.max(*at))),
+            _ => None,
+        });
+        due.min()
+    }
+
+    /// Whether something is to be asked for, or is being asked for, for the first time.
+    pub fn is_busy(&self) -> bool {
+        self.entries.values().any(|entry| matches!(entry.state, State::Due(_) | State::Asked))
+    }
+
+    /// The target is kept from now on, by answers to questions since `asked`. False: it was ended meanwhile, so it is not.
+    pub fn keep(&mut self, job: &KeptJob, asked: Instant, lease: Duration) -> bool {
+        let Some(entry) = self.held(job) else { return false };
+        entry.refusals = 0;
+        entry.state = State::Kept {
+            confirmed: asked,
+            lease,
+            check: Some(asked + lease / 2),
+            used: asked,
+            until: asked + RENEW,
+        };
+        true
+    }
+
+    /// It cannot be kept, or not now.
+    pub fn refuse(&mut self, job: &KeptJob, now: Instant) {
+        let Some(entry) = self.held(job) else { return };
+        let rest = (FIRST_REST * 2u32.pow(entry.refusals.min(10))).min(LAST_REST);
+        entry.refusals += 1;
+        entry.state = State::Refused(now + rest);
+    }
+
+    /// The server has confirmed it by answers to questions since `asked`. False: it was ended meanwhile.
+    pub fn confirm(&mut self, job: &KeptJob, asked: Instant, new_lease: Duration) -> bool {
+        let Some(entry) = self.held(job) else { return false };
+        let State::Kept { confirmed, lease, check, .. } = &mut entry.state else { return false };
+        (*confirmed, *lease) = (asked, new_lease);
+        *check = Some(asked + new_lease / 2);
+        self.counts.confirmed += 1;
+        true
+    }
+
+    /// The server did not answer. It is asked again before the lease ends.
+    pub fn confirm_later(&mut self, job: &KeptJob, now: Instant) {
+        let Some(entry) = self.held(job) else { return };
+        if let State::Kept { lease, check, .. } = &mut entry.state {
+            *check = Some(now + *lease / 8);
+        }
+    }
+
+    /// The server says something else now. True: it is to be taken out of the kernel at once, and is asked for anew.
+    #[must_use]
+    pub fn contradict(&mut self, job: &KeptJob, now: Instant) -> bool {
+        let held = self.held(job).is_some();
+        self.counts.changed += u64::from(held);
+        held && self.end(&job.target, now)
+    }
+
+    /// Answers of it were given.
+    pub fn used(&mut self, target: &[u8], now: Instant) {
+        if let Some(State::Kept { used, .. }) = self.state(target) {
+            *used = now;
+        }
+    }
+
+    /// Whether nobody has used it for long, so that it need not be confirmed: it is forgotten then, and to be taken out of the
+    /// kernel.
+    #[must_use]
+    pub fn forget_unused(&mut self, target: &[u8], now: Instant) -> bool {
+        let idle =
+            matches!(self.state(target), Some(State::Kept { used, .. }) if *used + UNUSED <= now);
+        idle && self.entries.remove(target).is_some()
+    }
+
+    /// Nothing is known of it any more.
+    pub fn forget(&mut self, target: &[u8]) {
+        self.entries.remove(target);
+    }
+
+    /// An unsafe request, or its response, was on its way until `then`: what is kept of the target ends, and is asked for
+    /// after that. True: it is to be taken out of the kernel.
+    #[must_use]
+    pub fn outdate(&mut self, target: &[u8], then: Instant) -> bool {
+        let ended = self.end(target, then);
+        self.counts.outdated += u64::from(ended);
+        ended
+    }
+
+    /// What is kept of these, or is being asked for, ends. What is returned is to be taken out of the kernel.
+    #[must_use]
+    pub fn purge(&mut self, which: &Which, now: Instant) -> Vec<Target> {
+        let about = self.entries.keys().filter(|target| which.is_about(target));
+        let mut about: Vec<Target> = about.cloned().collect();
+        about.retain(|target| self.end(target, now));
+        self.counts.purged += about.len() as u64;
+        about
+    }
+
+    /// Anything may have changed. All that is kept is to be taken out of the kernel.
+    #[must_use]
+    pub fn everything_changed(&mut self, now: Instant) -> Vec<Target> {
+        let mut all: Vec<Target> = self.entries.keys().cloned().collect();
+        all.retain(|target| self.end(target, now));
+        all
+    }
+
+    /// Those that were not confirmed in time, or are to be asked for anew: to be taken out of the kernel at once.
+    #[must_use]
+    pub fn expired(&mut self, now: Instant) -> Vec<Target> {
+        let over = |entry: &Entry| match &entry.state {
+            State::Kept { confirmed, lease, until, .. } => {
+                *confirmed + *lease <= now || *until <= now
+            }
+            _ => false,
+        };
+        let over = self.entries.iter().filter(|(_, entry)| over(entry));
+        let mut over: Vec<Target> = over.map(|(target, _)| target.clone()).collect();
+        over.retain(|target| self.end(target, now));
+        over
+    }
+
+    /// Targets that are looked at, and those that are kept.
+    pub fn sizes(&self) -> (usize, usize) {
+        let kept = self.entries.values().filter(|e| matches!(e.state, State::Kept { .. })).count();
+        (self.entries.len(), kept)
+    }
+
+    /// What happened since the start.
+    pub fn counts(&self) -> KeptCounts {
+        self.counts
+    }
+
+    /// Ends whatever is kept or being asked for, which is then asked for anew. True: it was kept.
+    fn end(&mut self, target: &[u8], due: Instant) -> bool {
+        self.epoch += 1;
+        let Some(entry) = self.entries.get_mut(target) else { return false };
+        entry.epoch = self.epoch;
+        let was_kept = matches!(entry.state, State::Kept { .. });
+        if was_kept || matches!(entry.state, State::Asked) {
+            entry.state = State::Due(due);
+        }
+        was_kept
+    }
+
+    fn held(&mut self, job: &KeptJob) -> Option<&mut Entry> {
+        self.entries.get_mut(&job.target).filter(|entry| entry.epoch == job.epoch)
+    }
+
+    fn state(&mut self, target: &[u8]) -> Option<&mut State> {
+        self.entries.get_mut(target).map(|entry| &mut entry.state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(10);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A table with one target that is asked for.
+    fn asked(target: &[u8], now: Instant) -> (KeptTable, KeptJob) {
+        let mut table = KeptTable::new(4);
+        (0..WORTH).for_each(|_| table.seen(target, now));
+        let Some(KeptWork::Ask(job)) = table.next(now) else { panic!("{table:?}") };
+        (table, job)
+    }
+
+    fn kept(target: &[u8], now: Instant) -> (KeptTable, KeptJob) {
+        let (mut table, job) = asked(target, now);
+        assert!(table.keep(&job, now, LEASE));
+        (table, job)
+    }
+
+    #[test]
+    fn only_what_is_asked_for_often_is_asked_for_here() {
+        let now = Instant::now();
+        let mut table = KeptTable::new(4);
+        for at in 0..4 * WORTH {
+            table.seen(b"/slow", now + 2 * SECOND * at);
+        }
+        assert_eq!(table.next(now + 1000 * SECOND), None);
+        let (mut table, job) = asked(b"/often", now);
+        assert_eq!((table.sizes(), table.is_busy()), ((1, 0), true));
+        table.refuse(&job, now);
+        (0..2 * WORTH).for_each(|_| table.seen(b"/often", now + SECOND));
+        assert_eq!(table.next(now + SECOND), None, "refused");
+        (0..WORTH).for_each(|_| table.seen(b"/often", now + FIRST_REST));
+        assert!(table.next(now + FIRST_REST).is_some());
+    }
+
+    #[test]
+    fn new_targets_wait_for_each_other_and_kept_ones_go_first() {
+        let now = Instant::now();
+        let (mut table, _) = kept(b"/kept", now);
+        for target in [b"/a", b"/b"] {
+            (0..WORTH).for_each(|_| table.seen(target, now));
+        }
+        assert_eq!(table.next(now), None, "not yet");
+        assert_eq!(table.next_due(), Some(now + PACE));
+        let later = now + LEASE / 2;
+        assert!(matches!(table.next(later), Some(KeptWork::Confirm(_))));
+        assert!(matches!(table.next(later), Some(KeptWork::Ask(_))));
+        assert_eq!(table.next(later), None);
+        assert!(matches!(table.next(later + PACE), Some(KeptWork::Ask(_))));
+    }
+
+    #[test]
+    fn whatever_ends_an_answer_ends_the_question_too() {
+        let now = Instant::now();
+        let ends: [fn(&mut KeptTable, Instant); 3] = [
+            |table, now| assert!(table.purge(&Which::All, now).is_empty()),
+            |table, now| assert!(!table.outdate(b"/a", now)),
+            |table, now| assert!(table.everything_changed(now).is_empty()),
+        ];
+        for end in ends {
+            let (mut table, job) = asked(b"/a", now);
+            end(&mut table, now);
+            assert!(!table.keep(&job, now, LEASE), "its answer may be from before");
+            assert!(matches!(table.next(now + PACE), Some(KeptWork::Ask(_))), "asked anew");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_confirmed_or_ends() {
+        let now = Instant::now();
+        let (mut table, _) = kept(b"/a", now);
+        let Some(KeptWork::Confirm(job)) = table.next(now + LEASE / 2) else { panic!() };
+        assert_eq!(table.next(now + LEASE / 2), None, "once");
+        assert!(table.confirm(&job, now + LEASE / 2, LEASE));
+        assert!(table.expired(now + LEASE).is_empty());
+        assert_eq!(table.expired(now + LEASE * 3 / 2), [Target::from(&b"/a"[..])]);
+        assert!(!table.confirm(&job, now, LEASE), "too late");
+        let (mut table, _) = kept(b"/a", now);
+        let Some(KeptWork::Confirm(job)) = table.next(now + LEASE / 2) else { panic!() };
+        table.confirm_later(&job, now + LEASE / 2);
+        let Some(KeptWork::Confirm(job)) = table.next(now + LEASE) else { panic!() };
+        assert!(table.contradict(&job, now + LEASE) && !table.contradict(&job, now + LEASE));
+        assert_eq!((table.sizes().1, table.counts().changed), (0, 1));
+        let (mut table, _) = kept(b"/a", now);
+        assert!(!table.forget_unused(b"/a", now + UNUSED - SECOND));
+        table.used(b"/a", now + SECOND);
+        assert!(!table.forget_unused(b"/a", now + UNUSED) && table.sizes() == (1, 1));
+        assert!(table.forget_unused(b"/a", now + UNUSED + SECOND) && table.sizes() == (0, 0));
+    }
+
+    #[test]
+    fn an_unsafe_request_that_is_not_over_delays_the_question() {
+        let now = Instant::now();
+        let (mut table, _) = kept(b"/a", now);
+        assert!(table.outdate(b"/a", now + LEASE));
+        assert_eq!(table.next(now + LEASE - SECOND), None);
+        assert!(matches!(table.next(now + LEASE), Some(KeptWork::Ask(_))));
+        assert_eq!(table.counts().outdated, 1);
+    }
+
+    #[test]
+    fn strangers_targets_give_way_and_kept_ones_do_not() {
+        let now = Instant::now();
+        let (mut table, _) = kept(b"/kept", now);
+        for number in 0..1000u32 {
+            table.seen(format!("/{number}").as_bytes(), now);
+            assert!(table.sizes().0 <= 4 && table.sizes().1 == 1);
+        }
+        (0..WORTH).for_each(|_| table.seen(b"/hot", now));
+        assert!(matches!(table.next(now + PACE), Some(KeptWork::Ask(_))));
+    }
+}

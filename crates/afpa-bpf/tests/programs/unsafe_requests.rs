@@ -1,0 +1,143 @@
+//! Unsafe requests to an attached server, and requests for what is not pinned: V5 of `bpf/LIFECYCLE.md`.
+
+use std::time::Duration;
+
+use afpa_bpf::{FastPath, Reason, Settings, monotonic_ns};
+use afpa_testkit::packet::Segment;
+use afpa_testkit::tcp::RawClient;
+
+use crate::servers_answers::{HOST, NUMBER, Pinned};
+use crate::support::lab::settings;
+use crate::support::{LISTENER, SITE, World, counted};
+
+/// nginx, which has other content, and the fast path, which notes requests.
+fn world() -> Option<(World, FastPath)> {
+    let settings = Settings { bypass_after: 3, bypass_time: Duration::ZERO, ..settings() };
+    let (world, fast_path) = World::with_one_pinned(settings)?;
+    assert!(fast_path.map_host_as(LISTENER, HOST, SITE, NUMBER).expect("mapped"));
+    fast_path.note_requests();
+    Some((world, fast_path))
+}
+
+/// Pinned at a path of its own, asked for at this moment.
+fn pin(fast_path: &FastPath, path: &str) {
+    Pinned { path, asked: monotonic_ns(), ..Pinned::default() }.pin(fast_path);
+    fast_path.beat();
+}
+
+fn text(client: &RawClient, text: &str) -> Segment {
+    Segment { payload: text.as_bytes().to_vec(), ..client.get("/") }
+}
+
+fn request(method: &str, target: &str) -> String {
+    format!("{method} {target} HTTP/1.1\r\nHost: {HOST}\r\n\r\n")
+}
+
+/// Whether the kernel answers, on a connection of its own.
+fn is_answered(world: &World, fast_path: &FastPath, path: &str) -> bool {
+    fast_path.beat();
+    let mut client = world.connected();
+    client.ask(&text(&client, &request("GET", path))).is_from_kernel()
+}
+
+#[test]
+fn an_unsafe_request_ends_the_answers_for_its_target() {
+    let Some((world, fast_path)) = world() else { return };
+    let post =
+        |path: &str| format!("POST {path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 0\r\n\r\n");
+    let unsafe_ones = [
+        post("/0"),
+        request("DELETE", "/1"),
+        request("PURGE", "/2"),
+        request("VERSION-CONTROL", "/3"),
+        request("PATCH", "http://shop.example/4"),
+        request("PUT", "https://shop.example:8080/5"),
+        // Behind another one, in the same segment.
+        format!("{}{}", request("GET", "/user.html"), post("/6")),
+    ];
+    for (at, bytes) in unsafe_ones.iter().enumerate() {
+        let path = format!("/{at}");
+        pin(&fast_path, &path);
+        assert!(is_answered(&world, &fast_path, &path), "before {bytes:?}");
+        let client = world.connected();
+        client.send(&text(&client, bytes));
+        assert!(!is_answered(&world, &fast_path, &path), "after {bytes:?}");
+        assert!(fast_path.noted(path.as_bytes()) > 0);
+    }
+    assert!(counted(&fast_path, Reason::PassOutdated) >= 7);
+}
+
+#[test]
+fn other_targets_and_safe_methods_end_nothing() {
+    let Some((world, fast_path)) = world() else { return };
+    pin(&fast_path, "/answer");
+    let harmless = [
+        request("POST", "/answer2"),
+        request("POST", "/answe"),
+        request("POST", "/answer?x"),
+        request("OPTIONS", "/answer"),
+        request("TRACE", "/answer"),
+        request("HEAD", "/answer"),
+        "POST".into(),
+        "POST x".into(),
+        "POST http://shop.example".into(),
+        "a POST /answer HTTP/1.1\r\n".into(),
+    ];
+    for bytes in harmless {
+        let client = world.connected();
+        client.send(&text(&client, &bytes));
+        assert!(is_answered(&world, &fast_path, "/answer"), "{bytes:?}");
+    }
+}
+
+#[test]
+fn no_connection_is_left_unread() {
+    let Some((world, fast_path)) = world() else { return };
+    let user = request("GET", "/user.html");
+    let odd = "GET /user.html HTTP/1.1\r\nHost: server\r\nTransfer-Encoding: x\r\n\r\n";
+    let ways: [(&str, &[&str], &[&str]); 4] = [
+        ("/pieces", &[], &["DELETE /pie", "ces HTTP/1.1\r\nHost: shop.example\r\n\r\n"]),
+        ("/unknown", &[odd], &["DELETE /unknown HTTP/1.1\r\nHost: shop.example\r\n\r\n"]),
+        ("/final", &[&user, odd], &["DELETE /final HTTP/1.1\r\nHost: shop.example\r\n\r\n"]),
+        (
+            "/bypassed",
+            &[&user, &user, &user, &user, &user],
+            &["DELETE /bypassed HTTP/1.1\r\nHost: shop.example\r\n\r\n"],
+        ),
+    ];
+    for (path, before, pieces) in ways {
+        let mut client = world.connected();
+        for bytes in before {
+            fast_path.beat();
+            client.ask(&text(&client, bytes));
+        }
+        pin(&fast_path, path);
+        assert!(is_answered(&world, &fast_path, path), "{path}");
+        for piece in pieces {
+            fast_path.beat();
+            client.push(&text(&client, piece));
+        }
+        assert!(!is_answered(&world, &fast_path, path), "{path}");
+    }
+    assert!(counted(&fast_path, Reason::FlowBypassed) > 0);
+}
+
+#[test]
+fn what_is_not_pinned_is_reported() {
+    let Some((world, fast_path)) = world() else { return };
+    let misses = fast_path.misses().expect("a ring buffer");
+    misses.drain().expect("misses");
+    let long = format!("/{}", "x".repeat(200));
+    for target in ["/user.html", "/user.html?a=b", &long] {
+        let mut client = world.connected();
+        client.ask(&text(&client, &request("GET", target)));
+        fast_path.beat();
+    }
+    let expected = [(SITE, b"/user.html".to_vec()), (SITE, b"/user.html?a=b".to_vec())];
+    assert_eq!(misses.drain().expect("misses"), expected);
+    pin(&fast_path, "/answer");
+    assert!(!fast_path.was_used(NUMBER, b"/answer"));
+    assert!(is_answered(&world, &fast_path, "/answer"));
+    assert!(fast_path.was_used(NUMBER, b"/answer"));
+    assert!(misses.drain().expect("misses").is_empty(), "it is pinned");
+}
