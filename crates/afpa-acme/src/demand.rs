@@ -35,7 +35,7 @@ impl OnDemand {
 /// What a client that asks for a name is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A certificate is on its way.
+    /// A certificate is there, or on its way: whoever does not see it yet waits for it.
     Wait,
     /// None is going to come for now.
     GoOn,
@@ -88,16 +88,19 @@ impl Demand {
         state.names.retain(|name, _| settings.allows(name));
     }
 
-    /// A client asks for a name, in lower case, at this second.
+    /// A client asks for a name, in lower case, that has a certificate: if it was ordered on demand, it is in use.
+    pub fn note(&self, name: &str) {
+        if let Some(Name::Here { asked }) = self.state().names.get_mut(name) {
+            *asked = true;
+        }
+    }
+
+    /// A client asks for a name, in lower case, that has no certificate, at this second.
     pub fn ask(&self, name: &str, now: u64) -> Answer {
         let mut guard = self.state();
         let state = &mut *guard;
-        match state.names.get_mut(name) {
-            Some(Name::Wanted { .. }) => return Answer::Wait,
-            Some(Name::Here { asked }) => {
-                *asked = true;
-                return Answer::GoOn;
-            }
+        match state.names.get(name) {
+            Some(Name::Wanted { .. } | Name::Here { .. }) => return Answer::Wait,
             Some(Name::Failed { until, .. }) if now < *until => return Answer::GoOn,
             Some(Name::Failed { .. }) => {}
             None if state.settings.allows(name) => {}
@@ -255,7 +258,9 @@ mod tests {
         let demand = demand(&["a.test"], 1, 1);
         demand.is_here("a.test");
         assert!(!demand.is_in_use("a.test"));
-        assert_eq!(demand.ask("a.test", 0), Answer::GoOn);
+        assert_eq!(demand.ask("a.test", 0), Answer::Wait, "it is not loaded yet");
+        demand.note("a.test");
+        demand.note("b.test");
         assert!(demand.is_in_use("a.test"));
         demand.is_here("a.test");
         assert!(!demand.is_in_use("a.test"), "it has another certificate");

@@ -195,7 +195,7 @@ impl Work {
         let AcmeSettings { on_demand, certificates, .. } = &self.settings;
         let names = self.state.names().unwrap_or_default().into_iter();
         let names = names.filter(|name| {
-            on_demand.allows(name) && !certificates.iter().any(|names| names.first() == Some(name))
+            on_demand.allows(name) && !certificates.iter().flatten().any(|other| other == name)
         });
         let mut found = Vec::new();
         for name in names.take(on_demand.most) {
@@ -211,8 +211,13 @@ impl Work {
     /// Orders certificates for the names that clients wait for.
     async fn meet_demand(&self, all: &mut Vec<Wanted>) {
         for name in self.shared.demand.wanted() {
-            let mut wanted = Wanted { on_demand: true, ..Wanted::new(vec![name.clone()]) };
             let now = (self.pace.clock)();
+            if self.settings.certificates.iter().flatten().any(|other| *other == name) {
+                // It is ordered anyway.
+                self.shared.demand.has_failed(&name, now);
+                continue;
+            }
+            let mut wanted = Wanted { on_demand: true, ..Wanted::new(vec![name.clone()]) };
             self.look_at(&mut wanted).await;
             match wanted.facts {
                 Some(_) if wanted.status.failures == 0 && !wanted.is_due(now) => {

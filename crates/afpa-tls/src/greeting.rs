@@ -245,7 +245,7 @@ mod tests {
         let coming = Arc::new(AtomicBool::new(true));
         let (seen, order) = (Arc::clone(&coming), Ordering::Relaxed);
         certificates
-            .wait_on_demand(Some(Box::new(move |name| name == "a.example" && seen.load(order))));
+            .wait_on_demand(Some(Box::new(move |name, _| name == "a.example" && seen.load(order))));
         assert!(settings.only().is_none());
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));

@@ -26,8 +26,9 @@ pub struct Certificates {
 /// PKCS#8, both in DER; `None`: nobody waits for it.
 pub type ChallengeCertificates = Box<dyn Fn(&str) -> Option<(Vec<u8>, Vec<u8>)> + Send + Sync>;
 
-/// Asked for a name, in lower case: whether a certificate for it is on its way, so that the client is to wait.
-pub type IsOrdered = Box<dyn Fn(&str) -> bool + Send + Sync>;
+/// Told of a name, in lower case, that a client asks for, and whether there is a certificate for it. If not: whether one is
+/// on its way, so that the client waits until it is seen here.
+pub type IsOrdered = Box<dyn Fn(&str, bool) -> bool + Send + Sync>;
 
 /// Handshakes that wait for certificates at a time; the others go on without.
 const MOST_WAITING: usize = 4096;
@@ -97,8 +98,8 @@ impl Certificates {
         let Some(is_coming) = on_demand.as_ref() else { return Poll::Ready(()) };
         // Who says that things are settled gets to those who are told here that they are not.
         let mut waiting = self.waiting();
-        let is_full = waiting.len() >= MOST_WAITING;
-        if !is_coming(name) || self.table.load().find(name).is_some() || is_full {
+        let is_there = self.table.load().find(name).is_some();
+        if !is_coming(name, is_there) || is_there || waiting.len() >= MOST_WAITING {
             return Poll::Ready(());
         }
         if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {

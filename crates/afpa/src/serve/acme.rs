@@ -103,7 +103,14 @@ impl AcmeState {
         let demand = self.demand();
         let wanted = !settings.on_demand.names.is_empty();
         let clock = Pace::default().clock;
-        wanted.then(|| Box::new(move |name: &str| demand.ask(name, clock()) == Answer::Wait) as _)
+        let ask = move |name: &str, is_there: bool| match is_there {
+            true => {
+                demand.note(name);
+                false
+            }
+            false => demand.ask(name, clock()) == Answer::Wait,
+        };
+        wanted.then(|| Box::new(ask) as _)
     }
 
     /// The files of the certificates that were ordered on demand.
