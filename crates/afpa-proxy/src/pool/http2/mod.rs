@@ -22,7 +22,7 @@ use afpa_h2::Limits;
 use super::stream::ServerStream;
 use super::tls::{TlsStream, TlsToServers};
 use crate::select::{Address, Tally};
-pub(crate) use servers::Http2Servers;
+pub(crate) use servers::{Http2Servers, Idle};
 use state::{State, drive};
 pub use stream::Http2Stream;
 pub(crate) use stream::gone;
