@@ -116,6 +116,29 @@ fn a_server_says_how_many_requests_a_connection_carries() {
 }
 
 #[test]
+fn a_group_says_how_many_requests_a_connection_carries() {
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&arrived);
+    let server = peers(&[], move |mut peer| {
+        while let Some(asked) = peer.request() {
+            count.fetch_add(1, Ordering::SeqCst);
+            // Each needs a connection of its own, or this would last.
+            while count.load(Ordering::SeqCst) < 3 {
+                std::thread::yield_now();
+            }
+            peer.answer(asked.id, "ok");
+        }
+    });
+    let rig = Rig::to(&[&server], |plan| {
+        plan.group.http2 = Some(Limits { streams: 1, ..Limits::default() });
+    });
+    let mut clients: Vec<_> = (0..3).map(|_| rig.connect()).collect();
+    clients.iter_mut().for_each(|client| client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+    clients.iter_mut().for_each(|client| assert_eq!(client.receive().text(), "ok"));
+    assert_eq!(server.accepted(), 3);
+}
+
+#[test]
 fn answers_without_content_end_with_their_head() {
     let server = peers(&[], |mut peer| {
         while let Some(asked) = peer.request() {
