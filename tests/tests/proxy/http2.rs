@@ -9,8 +9,9 @@ use std::time::Duration;
 use afpa_testkit::server::free_address;
 use afpa_testkit::tree::patterned;
 use afpa_testkit::{Client, Endpoint, Response, Running, Server, eventually_within, nginx};
-use afpa_tests::proxy::{proxy, server_row};
+use afpa_tests::proxy::{configuration, proxy, server_row};
 use afpa_tests::tls::{Authority, Plan, TlsServer};
+use rustix::process::Signal;
 
 /// Debian's nginx with one site: by HTTP/1.1, by HTTP/2, and by HTTP/2 over TLS.
 struct Nginx {
@@ -212,6 +213,58 @@ fn a_server_may_choose_http11_in_the_handshake() {
     assert_eq!((&row["http2_streams"], &row["2xx_3xx"]), (&0.into(), &20.into()), "{row}");
     let handshakes = server.number("/tls/full") + server.number("/tls/resumed");
     assert!((1..=4).contains(&handshakes), "{handshakes} handshakes for 20 requests");
+}
+
+#[test]
+fn the_shared_cache_asks_once_by_http2() {
+    let Some(nginx) = Nginx::start("expires 1h;") else { return };
+    let (place, authority) = (nginx.tls, nginx.authority.path());
+    let proxy = Server::start("/", |launch| {
+        launch.written(|listen| {
+            format!(
+                "[shared_cache]\nlimit = \"64MiB\"\n\n[[server_group]]\nname = \"app\"\n\
+                 servers = [\"{place}\"]\nhttp2 = true\ntls = true\n[server_group.verify]\n\
+                 authorities = \"{}\"\nname = \"localhost\"\n\n\
+                 [[site]]\nlisten = [\"{listen}\"]\nto = \"app\"\n\n[site.cache]\n",
+                authority.display()
+            )
+        });
+    });
+    let mut clients: Vec<_> = (0..20).map(|_| proxy.connect()).collect();
+    for client in &mut clients {
+        client.send("GET /large.bin HTTP/1.1\r\nHost: h\r\nUser-Agent: test\r\n\r\n");
+    }
+    for client in &mut clients {
+        assert!(client.receive().body == patterned(3_000_000));
+    }
+    let asked = "test GET /large.bin HTTP/2.0";
+    eventually_within(Duration::from_secs(20), "nginx has logged it", || {
+        nginx.log().contains(asked)
+    });
+    assert_eq!(nginx.log().lines().filter(|line| *line == asked).count(), 1);
+}
+
+#[test]
+fn a_reload_changes_the_protocol() {
+    let Some(nginx) = Nginx::start("") else { return };
+    let proxy = proxy(&[nginx.tls.to_string()], &nginx.over_tls());
+    for (settings, protocol) in [("", "HTTP/2.0"), ("http2 = true\n", "HTTP/1.1"), ("", "HTTP/2.0")]
+    {
+        // The first is what it began with.
+        if protocol == "HTTP/1.1" || nginx.log().contains("HTTP/1.1") {
+            let own = nginx.over_tls().replace(settings, "");
+            let text = configuration(proxy.endpoint(), &[nginx.tls.to_string()], &own);
+            let new = proxy.home().join("new.toml");
+            fs::write(&new, text).expect("written");
+            fs::rename(new, proxy.configuration()).expect("renamed");
+            proxy.signal(Signal::HUP);
+        }
+        let before = nginx.log().len();
+        eventually_within(Duration::from_secs(20), protocol, || {
+            assert_eq!(proxy.get("/small.txt").status, 200);
+            nginx.log().get(before..).is_some_and(|log| log.contains(protocol))
+        });
+    }
 }
 
 /// Sends back what was sent, with trailers.

@@ -210,6 +210,36 @@ fn contradictions_of_the_hierarchy_come_with_line_cause_and_remedy() {
 }
 
 #[test]
+fn servers_are_asked_by_http2_only_where_a_group_says_so() {
+    let read = |lines: &str| {
+        let site = "[[site]]\nto = \"app\"\n";
+        let group = "[[server_group]]\nname = \"app\"\nservers = [\"127.0.0.1:3000\"]\n";
+        parsed(&format!("{group}{lines}{site}")).map(|loaded| loaded.config.groups[0].clone())
+    };
+    assert_eq!(read("").unwrap().settings.http2, None);
+    assert_eq!(read("[server_group.streams]\nmost = 3\n").unwrap().settings.http2, None);
+    let limits = read("http2 = true\n").unwrap().settings.http2.expect("it says so");
+    assert_eq!((limits.streams, limits.stream_window), (100, 256 * 1024));
+    assert_eq!((limits.connection_window, limits.head), (100 * 256 * 1024, 32 * 1024));
+    let lines = "http2 = true\n[server_group.streams]\nmost = 1024\nwindow = \"16MiB\"\n\
+                 overhead_burst = 7\n[server_group.connections]\nhead = \"2KiB\"\n";
+    let limits = read(lines).unwrap().settings.http2.expect("it says so");
+    assert_eq!((limits.streams, limits.overhead.burst, limits.head), (1024, 7, 2048));
+    assert!(u64::from(limits.connection_window) >= 1 << 31, "one for each stream, if it can be");
+    for (line, wrong) in [
+        ("most = 0", "`most`"),
+        ("most = 1025", "`most`"),
+        ("window = \"63KiB\"", "`window`"),
+        ("window = \"17MiB\"", "`window`"),
+        ("continuations = 129", "`continuations`"),
+    ] {
+        let error = read(&format!("http2 = true\n[server_group.streams]\n{line}\n")).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains(wrong) && error.contains(":6:"), "{error}");
+    }
+}
+
+#[test]
 fn thousands_of_request_sets_are_read_at_once() {
     use std::fmt::Write as _;
     let mut text = "[[site]]\nroot = \"/srv\"\n".to_owned();

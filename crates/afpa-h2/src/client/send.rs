@@ -15,6 +15,11 @@ impl Connection {
         &mut self.output
     }
 
+    /// How many bytes of output there are.
+    pub fn unsent(&self) -> usize {
+        self.output.len()
+    }
+
     /// Sends a request head of this field block on a new stream; `end`: no content follows. `None` if there can be no
     /// more streams now.
     pub fn open(&mut self, block: &[u8], end: bool, asked_head: bool) -> Option<StreamId> {

@@ -116,6 +116,29 @@ fn a_server_says_how_many_requests_a_connection_carries() {
 }
 
 #[test]
+fn a_group_says_how_many_requests_a_connection_carries() {
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&arrived);
+    let server = peers(&[], move |mut peer| {
+        while let Some(asked) = peer.request() {
+            count.fetch_add(1, Ordering::SeqCst);
+            // Each needs a connection of its own, or this would last.
+            while count.load(Ordering::SeqCst) < 3 {
+                std::thread::yield_now();
+            }
+            peer.answer(asked.id, "ok");
+        }
+    });
+    let rig = Rig::to(&[&server], |plan| {
+        plan.group.http2 = Some(Limits { streams: 1, ..Limits::default() });
+    });
+    let mut clients: Vec<_> = (0..3).map(|_| rig.connect()).collect();
+    clients.iter_mut().for_each(|client| client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+    clients.iter_mut().for_each(|client| assert_eq!(client.receive().text(), "ok"));
+    assert_eq!(server.accepted(), 3);
+}
+
+#[test]
 fn answers_without_content_end_with_their_head() {
     let server = peers(&[], |mut peer| {
         while let Some(asked) = peer.request() {
@@ -390,7 +413,7 @@ fn silence_has_a_time_out() {
     });
     let rig = Rig::to(&[&server], |plan| {
         by_http2(plan);
-        plan.exchange.first_byte = Duration::from_millis(300);
+        plan.exchange.first_byte = Duration::from_secs(1);
         plan.exchange.repeats = 0;
     });
     assert_eq!(rig.connect().get("/").status, 504);
@@ -524,4 +547,98 @@ fn padded_frames_and_long_requests_are_understood() {
         let head = format!("GET / HTTP/1.1\r\nHost: x\r\nX-Long: {long}\r\n\r\n");
         assert_eq!(client.exchange(&head).text(), "okok");
     }
+}
+
+#[test]
+fn all_that_wait_for_a_connection_hear_that_there_is_none() {
+    let place = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+        listener.local_addr().expect("bound").to_string()
+    };
+    let mute = Backend::start(|conn| conn.wait_for_end());
+    for place in [place, mute.place()] {
+        let rig = Rig::to_places(&[place], |plan| {
+            by_http2(plan);
+            plan.exchange.connect = Duration::from_secs(1);
+            plan.group.health.refused = 100;
+            plan.group.health.timeouts = 100;
+        });
+        let mut clients: Vec<_> = (0..30).map(|_| rig.connect()).collect();
+        clients.iter_mut().for_each(|client| client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+        for client in &mut clients {
+            let status = client.receive().status;
+            assert!(status == 502 || status == 504, "{status}");
+        }
+    }
+    // Not one for each of them.
+    assert!(mute.accepted() < 15, "{}", mute.accepted());
+}
+
+#[test]
+fn who_makes_a_connection_may_go_and_the_others_have_it_all_the_same() {
+    // Its SETTINGS come only when all wait for them.
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let wait = std::sync::Mutex::new(wait);
+    let slow = Backend::start(move |conn| {
+        wait.lock().expect("no panic").recv_timeout(Duration::from_secs(20)).expect("told");
+        if let Some(mut peer) = Peer::begin(conn, &[]) {
+            peer.answer_all();
+        }
+    });
+    let rig = Rig::to(&[&slow], |plan| {
+        by_http2(plan);
+        plan.exchange.connect = Duration::from_secs(20);
+    });
+    let mut first = rig.connect();
+    first.send("GET /first HTTP/1.1\r\nHost: x\r\n\r\n");
+    eventually("a connection is being made", || slow.accepted() == 1);
+    let mut second = rig.connect();
+    second.send("GET /second HTTP/1.1\r\nHost: x\r\n\r\n");
+    // The second one makes another when the first has gone.
+    drop(first);
+    eventually("another is being made", || slow.accepted() == 2);
+    (0..2).for_each(|_| go.send(()).expect("they wait"));
+    assert_eq!(second.receive().text(), "/second");
+}
+
+#[test]
+fn much_content_passes_by_http2() {
+    const MUCH: usize = 8 << 20;
+    let server = peers(&[], |mut peer| {
+        while let Some(asked) = peer.request() {
+            if asked.path() == "/up" {
+                let length = asked.content.len().to_string();
+                peer.answer(asked.id, &length);
+                continue;
+            }
+            let length = MUCH.to_string();
+            peer.fields_on(asked.id, false, &[OK, ("content-length", &length)]);
+            // The connection's own window and that of the stream, and then what they grow by.
+            let (mut stream, mut seen, mut sent) = (256 << 10, peer.passed.len(), 0);
+            while sent < MUCH {
+                let n = (MUCH - sent).min(stream).min(16_384);
+                if n > 0 {
+                    peer.data(asked.id, sent + n == MUCH, &[b'm'; 16_384][..n]);
+                    (sent, stream) = (sent + n, stream - n);
+                    continue;
+                }
+                let Some(()) = peer.pass_one() else { return };
+                let new = peer.passed.get(seen..).unwrap_or_default().iter();
+                let grown = new.filter(|(k, id, _)| (*k, *id) == (kind::WINDOW_UPDATE, asked.id));
+                stream += grown.map(|(.., more)| *more as usize).sum::<usize>();
+                seen = peer.passed.len();
+            }
+        }
+    });
+    let rig = rig(&server);
+    for _ in 0..2 {
+        let mut client = rig.connect();
+        let body = client.get("/down").body;
+        assert!(body.len() == MUCH && body.iter().all(|byte| *byte == b'm'));
+        let head = format!("PUT /up HTTP/1.1\r\nHost: x\r\nContent-Length: {MUCH}\r\n\r\n");
+        client.send(head);
+        client.send(vec![b'u'; MUCH]);
+        assert_eq!(client.receive().text(), MUCH.to_string());
+    }
+    assert_eq!(server.accepted(), 1);
 }

@@ -45,7 +45,7 @@ pub(crate) fn peers(
 }
 
 impl Peer {
-    fn begin(mut conn: Conn, settings: &[(u16, u32)]) -> Option<Self> {
+    pub(crate) fn begin(mut conn: Conn, settings: &[(u16, u32)]) -> Option<Self> {
         assert_eq!(conn.exactly(PREFACE.len())?, PREFACE);
         let mut hello = Vec::new();
         frame::put_settings(&mut hello, settings);

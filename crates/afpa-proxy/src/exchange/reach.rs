@@ -9,7 +9,7 @@ use super::failure::{Failure, Fault, connect_fault};
 use super::wait::{Interrupted, while_client_stays};
 use super::{Exchange, download, millis};
 use crate::pool::ServerStream;
-use crate::pool::http2::{MadeFor, Reached, reach};
+use crate::pool::http2::{Idle, MadeFor, Reached, reach};
 use crate::select::{AttemptOutcome, Lease};
 
 impl<C: ClientStream> Exchange<'_, C> {
@@ -66,7 +66,9 @@ impl<C: ClientStream> Exchange<'_, C> {
             self.connected_us = self.client.now().unix_us;
             match reached {
                 Ok(Ok(Reached::Http2(connection))) => {
-                    let idle = millis(self.job.settings.idle_connection_timeout);
+                    let settings = &self.job.settings;
+                    let ms = millis(settings.idle_connection_timeout);
+                    let idle = Idle { ms, most: settings.idle_connections };
                     let Some(stream) = connecting.made(&connection, idle) else {
                         // It lets us open no stream at all.
                         connection.close();

@@ -37,7 +37,14 @@ struct OfServer {
 #[derive(Debug)]
 struct Kept {
     connection: Rc<Http2Connection>,
-    idle_ms: u64,
+    idle: Idle,
+}
+
+/// How long connections are kept that carry nothing, and how many of one server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Idle {
+    pub(crate) ms: u64,
+    pub(crate) most: usize,
 }
 
 impl Http2Servers {
@@ -99,8 +106,12 @@ impl Http2Servers {
     pub(crate) fn tick(&self, now_ms: u64) {
         self.0.borrow_mut().retain(|_, of_server| {
             let wanted = of_server.wanted.get();
+            let mut idle = 0;
             for kept in &of_server.connections {
-                kept.connection.tick(now_ms, wanted, kept.idle_ms);
+                let is_idle = kept.connection.state.borrow().is_idle();
+                idle += usize::from(is_idle);
+                let is_wanted = wanted && !(is_idle && idle > kept.idle.most);
+                kept.connection.tick(now_ms, is_wanted, kept.idle.ms);
             }
             of_server.connections.retain(|kept| kept.connection.state.borrow().below.is_some());
             !of_server.connections.is_empty() || of_server.connecting + of_server.waiting > 0
@@ -124,18 +135,18 @@ pub(crate) struct Connecting<'s> {
 }
 
 impl Connecting<'_> {
-    /// It was made. Idle, it is kept so many milliseconds. Returns a stream on it, unless the server wants none.
+    /// It was made. Returns a stream on it, unless the server wants none.
     pub(crate) fn made(
         mut self,
         connection: &Rc<Http2Connection>,
-        idle_ms: u64,
+        idle: Idle,
     ) -> Option<Http2Stream> {
         // Before anybody else has one.
         let stream = connection.stream();
         self.change(|of_server| {
             of_server.carries = connection.most_streams();
             let connection = Rc::clone(connection);
-            of_server.connections.push(Kept { connection, idle_ms });
+            of_server.connections.push(Kept { connection, idle });
         });
         stream
     }

@@ -8,8 +8,9 @@ use afpa_framework::steady_ms;
 use afpa_h2::StreamId;
 use afpa_h2::client::{Gone, Part, RequestReader};
 
+use super::Http2Connection;
 use super::slot::{OutEnd, Slot};
-use super::{Http2Connection, MOST_UNSENT, State};
+use super::state::State;
 
 /// One request and its response. Dropping it ends the stream, and no other one.
 #[derive(Debug)]
@@ -72,7 +73,7 @@ impl Http2Stream {
         }
         if content > 0 {
             machine.read(id, content);
-            if !machine.output().is_empty() {
+            if machine.unsent() > 0 {
                 state.wake();
             }
         }
@@ -175,10 +176,6 @@ impl Drop for Http2Stream {
             Some(id) => {
                 state.slots.remove(&id);
                 state.machine.abandon(id);
-                // A server that reads nothing is not made to hold what we say about streams that nobody waits for.
-                if state.machine.output().len() > 2 * MOST_UNSENT {
-                    state.over();
-                }
             }
             None if !self.refused => state.reserved = state.reserved.saturating_sub(1),
             None => {}

@@ -288,6 +288,9 @@ mod tests {
             format!("afpa_server_first_byte_seconds_bucket{{le=\"0.001\",{own}}} 1\n"),
             format!("afpa_server_first_byte_seconds_bucket{{le=\"0.0005\",{own}}} 0\n"),
             format!("afpa_server_duration_seconds_count{{{own}}} 1\n"),
+            format!("afpa_server_http2_connections{{{own}}} 0\n"),
+            format!("afpa_server_http2_connections_opened_total{{{own}}} 0\n"),
+            format!("afpa_server_http2_streams_total{{{own}}} 0\n"),
             "afpa_group_unserved_total{group=\"app\",reason=\"shed\"} 0\n".to_owned(),
         ] {
             assert!(text.contains(&line), "{line}\n{text}");
