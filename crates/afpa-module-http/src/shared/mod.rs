@@ -6,6 +6,7 @@
 //! | the key of a request, and its labels | [`key`] |
 //! | the labels that a purge means | [`labels`] |
 //! | *derive cached response*: look the key up, judge what is there | [`look_up`] |
+//! | how a server is asked, if it is | [`plan`] |
 //! | write a stored response | [`answer`] |
 //! | *derive remote response*: ask a server once for all who wait | [`run`], over [`fetch`] |
 //! | what is asked, and what came of it | [`asking`] |
@@ -33,6 +34,7 @@ mod labels;
 pub(crate) mod look_up;
 mod parts;
 mod passes;
+mod plan;
 mod policy;
 mod post;
 mod purge;
@@ -46,7 +48,8 @@ mod top;
 pub use kernel::{KernelCopy, KernelPlace, KernelRules};
 pub(crate) use key::KeyRoom;
 pub use labels::Purge;
-pub(crate) use look_up::{Found, Plan};
+pub(crate) use look_up::Found;
+pub(crate) use plan::Plan;
 pub use policy::{CachePolicy, Mode, QueryRule};
 pub use responses::{Responses, SharedStats};
 pub use stored::StoredResponse;

@@ -1,7 +1,8 @@
 //! The shared cache of all sites and cores. It outlives reloads.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,6 +14,10 @@ use afpa_cache::{
 use afpa_framework::Now;
 use afpa_http::caching::parts::Parts;
 use afpa_http::caching::store::NotStored;
+
+use foldhash::quality::RandomState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 use super::fetch::Fetch;
 use super::labels::{self, Purge, labels_of};
@@ -35,8 +40,8 @@ pub struct Responses {
     pub(super) counts: Counts,
 }
 
-/// Those that are under way, by their primary key.
-type Fetches = HashMap<Vec<u8>, Arc<Fetch>>;
+/// Those that are under way, by the hash of their primary key.
+type Fetches = HashTable<Arc<Fetch>>;
 
 /// Counts since the start.
 #[derive(Debug, Default)]
@@ -89,7 +94,7 @@ impl Responses {
     pub fn new(settings: CacheSettings, arena: Arena) -> Arc<Self> {
         Arc::new(Self {
             cache: Cache::new(settings, arena),
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
             fetches: Mutex::default(),
             passes: Passes::default(),
             scopes: Mutex::default(),
@@ -194,25 +199,32 @@ impl Responses {
         &self.passes
     }
 
-    /// The fetch that is under way for a key, if a request that comes now may have its answer; else `new`, which
+    /// The fetch that is under way for the same key, if a request that comes now may have its answer; else `new`, which
     /// is that from now on, and `true`.
-    pub(super) fn join(&self, key: &[u8], new: &Arc<Fetch>) -> (Arc<Fetch>, bool) {
+    pub(super) fn join(&self, new: &Arc<Fetch>) -> (Arc<Fetch>, bool) {
         let mut fetches = self.fetches();
-        if let Some(held) = fetches.get(key)
-            && held.is_open()
-            && !self.cache.is_purged_since(held.since, &held.labels, |text| !text.starts_with(b"u"))
-        {
-            return (Arc::clone(held), false);
+        let entry = fetches.entry(new.hash, |held| held.primary == new.primary, |held| held.hash);
+        let mut held = match entry {
+            Entry::Vacant(place) => {
+                place.insert(Arc::clone(new));
+                return (Arc::clone(new), true);
+            }
+            Entry::Occupied(held) => held,
+        };
+        let fetch = held.get_mut();
+        let others = |text: &[u8]| !text.starts_with(b"u");
+        if fetch.is_open() && !self.cache.is_purged_since(fetch.since, &fetch.labels, others) {
+            return (Arc::clone(fetch), false);
         }
-        fetches.insert(key.to_vec(), Arc::clone(new));
+        *fetch = Arc::clone(new);
         (Arc::clone(new), true)
     }
 
     /// Nobody joins this fetch any more.
-    pub(super) fn leave(&self, key: &[u8], fetch: &Arc<Fetch>) {
+    pub(super) fn leave(&self, fetch: &Arc<Fetch>) {
         let mut fetches = self.fetches();
-        if fetches.get(key).is_some_and(|held| Arc::ptr_eq(held, fetch)) {
-            fetches.remove(key);
+        if let Ok(held) = fetches.find_entry(fetch.hash, |held| Arc::ptr_eq(held, fetch)) {
+            drop(held.remove());
         }
     }
 
@@ -244,8 +256,10 @@ impl Responses {
         content: Content,
         now: Now,
     ) -> Option<Arc<Object<StoredResponse>>> {
-        let mut labels = place.labels.to_vec();
-        labels.extend_from_slice(&draft.tags);
+        let labels = match draft.tags.is_empty() {
+            true => Cow::Borrowed(place.labels),
+            false => Cow::Owned([place.labels, &*draft.tags].concat()),
+        };
         let seconds = Seconds(now.steady_ms() / 1000);
         let life = policy.keep_for(&draft.facts, &draft.life, &draft.arrival);
         let family = Family::of(draft.content_type.as_deref().unwrap_or_default());

@@ -21,7 +21,8 @@ use super::fetch::{Fetch, Phase};
 use super::follow::{Followed, Follower, follow};
 use super::head::Comparing;
 use super::invalidate::Invalidating;
-use super::look_up::{Fetching, Plan, SiteCache, What};
+use super::look_up::SiteCache;
+use super::plan::{Fetching, Plan, What};
 use super::post::Posted;
 use super::stored::StoredResponse;
 use super::tap::Storing;
@@ -115,9 +116,8 @@ fn alone(
     job: &Job,
     now: Now,
 ) -> Asking {
-    let fetch = Fetch::new(fetching.since, fetching.labels.clone());
-    let hash = cache.responses.hash(&fetching.primary);
-    Round { cache, fetching, head, tries: 0 }.asking(&fetch, job, (hash, false), now)
+    let fetch = fetching.fetch(&cache.responses);
+    Round { cache, fetching, head, tries: 0 }.asking(&fetch, job, false, now)
 }
 
 /// The attempts to answer one request.
@@ -128,11 +128,16 @@ pub(super) struct Round<'a> {
     pub(super) tries: u32,
 }
 
+impl Fetching {
+    /// A fetch of that.
+    pub(super) fn fetch(&self, responses: &super::Responses) -> Arc<Fetch> {
+        Fetch::new((&self.primary, responses.hash(&self.primary)), self.since, &self.labels)
+    }
+}
+
 /// The lead of a fetch.
 pub(super) struct Lead {
     pub(super) fetch: Arc<Fetch>,
-    /// Of its key.
-    pub(super) hash: u64,
     /// Whether others may follow, so that the exchange goes on if the client leaves before the head has come.
     pub(super) keeps: bool,
 }
@@ -149,21 +154,20 @@ impl Round<'_> {
     ) -> Ran {
         let begun = client.cached_now();
         let SiteCache { responses, policy, .. } = self.cache;
-        let hash = responses.hash(&self.fetching.primary);
         loop {
             self.tries += 1;
-            let fetch = Fetch::new(self.fetching.since, self.fetching.labels.clone());
+            let fetch = self.fetching.fetch(responses);
             let now = client.cached_now();
             let alone = !self.fetching.collapses
                 || self.tries > TRIES
-                || responses.passes().has(hash, now.steady_ms() / 1000);
+                || responses.passes().has(fetch.hash, now.steady_ms() / 1000);
             if alone {
-                return self.lead(job, core, client, Lead { fetch, hash, keeps: false }).await;
+                return self.lead(job, core, client, Lead { fetch, keeps: false }).await;
             }
-            let (joined, leads) = responses.join(&self.fetching.primary, &fetch);
+            let (joined, leads) = responses.join(&fetch);
             if leads {
                 drop(joined);
-                return self.lead(job, core, client, Lead { fetch, hash, keeps: true }).await;
+                return self.lead(job, core, client, Lead { fetch, keeps: true }).await;
             }
             let (why, stored, collapsed) = (self.fetching.why, Ok(()), true);
             let outcome = Outcome::Forwarded { why, status: None, stored, collapsed };
@@ -230,12 +234,11 @@ impl Round<'_> {
         client: &mut C,
         lead: Lead,
     ) -> (Ran, Option<Rest>) {
-        let Lead { fetch, hash, keeps } = lead;
+        let Lead { fetch, keeps } = lead;
         let responses = Arc::clone(&self.cache.responses);
-        let primary = self.fetching.primary.clone();
-        let _leading = Leading { responses: &responses, primary: &primary, fetch: &fetch };
+        let _leading = Leading { responses: &responses, fetch: &fetch };
         loop {
-            let asking = Rc::new(self.asking(&fetch, job, (hash, keeps), client.cached_now()));
+            let asking = Rc::new(self.asking(&fetch, job, keeps, client.cached_now()));
             let own = asking.validates.then(|| job.head.clone());
             if asking.validates {
                 condition(&mut job.head, &asking);
@@ -289,13 +292,7 @@ impl Round<'_> {
         }
     }
 
-    fn asking(
-        &self,
-        fetch: &Arc<Fetch>,
-        job: &Job,
-        (hash, keeps): (u64, bool),
-        now: Now,
-    ) -> Asking {
+    fn asking(&self, fetch: &Arc<Fetch>, job: &Job, keeps: bool, now: Now) -> Asking {
         let Fetching { primary, labels, since, requested, why, stored, base, ranged, .. } =
             &self.fetching;
         let validates = stored.as_ref().is_some_and(|object| {
@@ -306,7 +303,7 @@ impl Round<'_> {
             policy: Arc::clone(&self.cache.policy),
             exchange: Arc::clone(&job.settings),
             primary: primary.clone(),
-            hash,
+            hash: fetch.hash,
             labels: labels.clone(),
             since: Cell::new(*since),
             requested: *requested,
@@ -379,13 +376,12 @@ fn condition(head: &mut RequestHead, asking: &Asking) {
 /// The lead of a fetch. When it ends, nobody follows any more.
 struct Leading<'a> {
     responses: &'a super::Responses,
-    primary: &'a [u8],
     fetch: &'a Arc<Fetch>,
 }
 
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
-        self.responses.leave(self.primary, self.fetch);
+        self.responses.leave(self.fetch);
         self.fetch.abandon();
     }
 }
