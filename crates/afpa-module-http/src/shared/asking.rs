@@ -15,9 +15,10 @@ use afpa_proxy::exchange;
 
 use super::fetch::Fetch;
 use super::key::host_of;
+use super::list::{Content, ListPlace};
 use super::parts::Ranged;
 use super::policy::{CachePolicy, Life, Mode};
-use super::responses::{Content, ListPlace, Responses};
+use super::responses::Responses;
 use super::stored::{Circumstances, Draft, Response, StoredResponse};
 
 /// A question to a server on behalf of the cache.

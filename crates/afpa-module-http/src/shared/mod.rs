@@ -12,13 +12,14 @@
 //! | what is asked, and what came of it | [`asking`] |
 //! | judge and keep what the server sends | [`tap`] |
 //! | parts of an answer | [`parts`] |
-//! | what answers to HEAD and POST say | [`head`], [`post`] |
-//! | what is kept | [`stored`] |
+//! | what answers to HEAD, POST and other unsafe methods say | [`alone`], over [`head`], [`post`], [`invalidate`] |
+//! | what is kept | [`stored`], [`index`], put there by [`list`] |
 //! | which answers save most | [`top`] |
 //! | what the kernel may answer with | [`kernel`] |
 //!
 //! The semantics are those of [`afpa_http::caching`], the objects and their limits those of [`afpa_cache`].
 
+mod alone;
 pub(crate) mod answer;
 mod asking;
 mod background;
@@ -27,10 +28,12 @@ mod client;
 mod fetch;
 mod follow;
 mod head;
+mod index;
 mod invalidate;
 mod kernel;
 mod key;
 mod labels;
+mod list;
 pub(crate) mod look_up;
 mod parts;
 mod passes;

@@ -10,20 +10,18 @@ use afpa_framework::access::duration_us;
 use afpa_framework::{ClientStream, Now};
 use afpa_http::RequestLimits;
 use afpa_http::caching::cache_status::{Forward, Outcome};
-use afpa_proxy::exchange::{self, Core, End, Job, Report, Tap};
+use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::request::RequestHead;
 
+use super::alone;
 use super::asking::{Asking, Came, variant};
 use super::background;
 use super::backlog::Rest;
 use super::client::Outlived;
 use super::fetch::{Fetch, Phase};
 use super::follow::{Followed, Follower, follow};
-use super::head::Comparing;
-use super::invalidate::Invalidating;
 use super::look_up::SiteCache;
 use super::plan::{Fetching, Plan, What};
-use super::post::Posted;
 use super::stored::StoredResponse;
 use super::tap::Storing;
 
@@ -64,22 +62,7 @@ pub(crate) async fn run<C: ClientStream>(
     let Plan { cache, what } = plan;
     let fetching = match what {
         What::Fetch(fetching) => fetching,
-        What::Invalidate { host, labels } => {
-            let responses = Arc::clone(&cache.responses);
-            let invalidating = Invalidating { responses, host, labels, purges: 0 };
-            return watched(job, core, client, Box::new(invalidating)).await;
-        }
-        What::Head(fetching) => {
-            let asking = Rc::new(alone(&cache, fetching, head, job, client.cached_now()));
-            return watched(job, core, client, Box::new(Comparing(asking))).await;
-        }
-        What::Post { host, labels, own, fetching } => {
-            let responses = Arc::clone(&cache.responses);
-            let invalidating = Invalidating { responses, host, labels, purges: 0 };
-            let asking = Rc::new(alone(&cache, fetching, head, job, client.cached_now()));
-            let posted = Posted { invalidating, own, asking, storing: None };
-            return watched(job, core, client, Box::new(posted)).await;
-        }
+        other => return alone::run((&cache, other), head, job, core, client).await,
     };
     if fetching.at_once
         && let Some(object) = fetching.stored.clone()
@@ -93,31 +76,6 @@ pub(crate) async fn run<C: ClientStream>(
     }
     let mut round = Round { cache: &cache, fetching, head, tries: 0 };
     round.run(job, core, client).await
-}
-
-/// An exchange that only this request wants, and whose answer its tap sees.
-async fn watched<C: ClientStream>(
-    job: &mut Job,
-    core: &Rc<Core>,
-    client: &mut C,
-    tap: Box<dyn Tap>,
-) -> Ran {
-    job.tap = Some(tap);
-    let report = exchange::run(job, core, client).await;
-    job.tap = None;
-    Ran { report, answer: None }
-}
-
-/// The question of such an exchange.
-fn alone(
-    cache: &SiteCache,
-    fetching: Fetching,
-    head: ClientHead<'_>,
-    job: &Job,
-    now: Now,
-) -> Asking {
-    let fetch = fetching.fetch(&cache.responses);
-    Round { cache, fetching, head, tries: 0 }.asking(&fetch, job, false, now)
 }
 
 /// The attempts to answer one request.
@@ -292,7 +250,7 @@ impl Round<'_> {
         }
     }
 
-    fn asking(&self, fetch: &Arc<Fetch>, job: &Job, keeps: bool, now: Now) -> Asking {
+    pub(super) fn asking(&self, fetch: &Arc<Fetch>, job: &Job, keeps: bool, now: Now) -> Asking {
         let Fetching { primary, labels, since, requested, why, stored, base, ranged, .. } =
             &self.fetching;
         let validates = stored.as_ref().is_some_and(|object| {

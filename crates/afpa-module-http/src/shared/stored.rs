@@ -1,19 +1,19 @@
 //! What is kept of a response: its head, ready to be sent, and what decides about its use.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afpa_cache::{Key, Pinned};
+use afpa_cache::Pinned;
 use afpa_framework::Now;
+use afpa_http::HttpDate;
 use afpa_http::caching::condition::StoredValidators;
 use afpa_http::caching::freshness::Arrival;
 use afpa_http::caching::parts::Parts;
 use afpa_http::caching::reuse::Stored;
 use afpa_http::caching::store::SetCookie;
 use afpa_http::caching::{ResponseFacts, Version, fields, vary};
-use afpa_http::{HttpDate, Request};
 
+use super::index::Index;
 use super::key::{group_label, tag_label};
 use super::parts::Partial;
 use super::policy::{CachePolicy, Life};
@@ -31,22 +31,6 @@ pub(crate) enum Kind {
     Response(Box<Response>),
     /// Parts of one.
     Partial(Box<Partial>),
-}
-
-/// The fields by which the responses of a URL vary, and which of them there are.
-#[derive(Debug)]
-pub(crate) struct Index {
-    pub(crate) names: Arc<[Box<str>]>,
-    /// The oldest first; some may be gone.
-    variants: Mutex<VecDeque<Known>>,
-}
-
-/// One of them.
-#[derive(Debug)]
-struct Known {
-    key: Key,
-    /// Its Content-Language, if it has one.
-    language: Option<Box<[u8]>>,
 }
 
 /// A stored response.
@@ -122,41 +106,7 @@ impl StoredResponse {
     }
 
     pub(crate) fn index(names: Arc<[Box<str>]>) -> Self {
-        Self(Kind::Index(Index { names, variants: Mutex::default() }))
-    }
-}
-
-impl Index {
-    /// Notes a response that was listed. Returns the one that has to go because there are more than `most`.
-    pub(crate) fn note(&self, key: Key, draft: &Draft, most: usize) -> Option<Key> {
-        let mut variants = self.variants();
-        if variants.iter().any(|known| known.key == key) {
-            return None;
-        }
-        variants.push_back(Known { key, language: draft.language.clone() });
-        let oldest = if variants.len() > most { variants.pop_front() } else { None };
-        oldest.map(|known| known.key)
-    }
-
-    /// The key of the response in the language that a request likes most, if the language is all that decides.
-    pub(crate) fn liked(&self, request: &Request<'_, '_>) -> Option<Key> {
-        let [only] = &*self.names else { return None };
-        if **only != *"accept-language" {
-            return None;
-        }
-        let lines = || {
-            let lines = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case(only));
-            lines.map(|(_, value)| value)
-        };
-        let variants = self.variants();
-        let liked = variants.iter().find(|known| {
-            known.language.as_deref().is_some_and(|language| vary::likes_most(lines(), language))
-        });
-        liked.map(|known| known.key.clone())
-    }
-
-    fn variants(&self) -> MutexGuard<'_, VecDeque<Known>> {
-        self.variants.lock().unwrap_or_else(PoisonError::into_inner)
+        Self(Kind::Index(Index::new(names)))
     }
 }
 

@@ -17,8 +17,9 @@ use smallvec::SmallVec;
 
 use super::asking::{Asking, Came, is_about_request};
 use super::fetch::Phase;
+use super::list::{Content, room_for};
 use super::parts::Part;
-use super::responses::{Content, Responses, room_for};
+use super::responses::Responses;
 use super::stored::{Draft, StoredResponse};
 
 /// The tap of a question to a server.
