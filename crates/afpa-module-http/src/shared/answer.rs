@@ -84,8 +84,8 @@ impl Responder {
         out: &mut Outbox,
     ) -> Persistence {
         let (connection, persistence) = self.connection(asked);
-        let head = &response.draft.not_modified;
-        put_head(head, response, (asked, answering), None, connection, out);
+        response.draft.put_not_modified(&mut out.bytes);
+        rest_of(response, (asked, answering), None, connection).put(b"", &mut out.bytes);
         self.note_code(asked, 304, 0, out);
         persistence
     }
@@ -179,17 +179,25 @@ fn put_head(
     connection: Connection,
     out: &mut Outbox,
 ) {
+    rest_of(response, (asked, answering), length, connection).put(head, &mut out.bytes);
+}
+
+fn rest_of<'a>(
+    response: &Response,
+    (asked, answering): (Asked<'a, '_, '_>, Answering<'_>),
+    length: Option<u64>,
+    connection: Connection,
+) -> Rest<'a> {
     let age = response.draft.arrival.age(asked.now.steady_ms() / 1000);
     let hsts = asked.hsts.map(|value| &**value);
-    let told = answering.told.as_ref();
-    Rest { age, told, hsts, length, connection }.put(head, &mut out.bytes);
+    Rest { age, told: answering.told, hsts, length, connection }
 }
 
 /// What follows the server's fields in the head of a stored response.
 pub(super) struct Rest<'a> {
     pub(super) age: u64,
     /// For Cache-Status.
-    pub(super) told: Option<&'a Outcome>,
+    pub(super) told: Option<Outcome>,
     /// The value of Strict-Transport-Security.
     pub(super) hsts: Option<&'a str>,
     /// For Content-Length.
@@ -207,7 +215,7 @@ impl Rest<'_> {
         bytes.extend_from_slice(AGE);
         bytes.extend_from_slice(digits.format(self.age).as_bytes());
         bytes.extend_from_slice(b"\r\n");
-        if let Some(outcome) = self.told {
+        if let Some(outcome) = &self.told {
             bytes.extend_from_slice(b"Cache-Status: ");
             cache_status::put(outcome, bytes);
             bytes.extend_from_slice(b"\r\n");

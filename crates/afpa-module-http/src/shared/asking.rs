@@ -15,9 +15,10 @@ use afpa_proxy::exchange;
 
 use super::fetch::Fetch;
 use super::key::host_of;
+use super::list::{Content, ListPlace};
 use super::parts::Ranged;
 use super::policy::{CachePolicy, Life, Mode};
-use super::responses::{Content, ListPlace, Responses};
+use super::responses::Responses;
 use super::stored::{Circumstances, Draft, Response, StoredResponse};
 
 /// A question to a server on behalf of the cache.
@@ -27,9 +28,9 @@ pub(super) struct Asking {
     pub(super) policy: Arc<CachePolicy>,
     /// What servers get.
     pub(super) exchange: Arc<exchange::Settings>,
-    pub(super) primary: Vec<u8>,
+    pub(super) primary: Arc<[u8]>,
     pub(super) hash: u64,
-    pub(super) labels: Vec<Vec<u8>>,
+    pub(super) labels: Arc<[Vec<u8>]>,
     /// What is purged after that is not listed.
     pub(super) since: Cell<Moment>,
     pub(super) requested: Requested,
@@ -78,6 +79,14 @@ impl Asking {
     /// The key of the request among responses that vary by these fields.
     pub(super) fn variant(&self, names: &[Box<str>]) -> Vec<u8> {
         variant(&self.primary, names, &self.head, &self.limits)
+    }
+
+    /// The key of a response to it.
+    pub(super) fn key(&self, draft: &Draft) -> Arc<[u8]> {
+        match draft.vary.is_empty() {
+            true => Arc::clone(&self.primary),
+            false => self.variant(&draft.vary).into(),
+        }
     }
 
     pub(super) fn circumstances(&self, now: Now, announced: Option<u64>) -> Circumstances<'_> {
@@ -132,10 +141,7 @@ impl Asking {
         let payload: Option<Payload> = before.payloads().first().cloned();
         let content =
             payload.map_or(Content::Nothing, |payload| Content::Whole(payload, response.len));
-        let key = match draft.vary.is_empty() {
-            true => self.primary.clone(),
-            false => self.variant(&draft.vary),
-        };
+        let key = self.key(&draft);
         let place = self.place(&key);
         let object = self.responses.list(&self.policy, &place, draft, content, now)?;
         self.responses.counts.validated.fetch_add(1, Ordering::Relaxed);

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use afpa_proxy::exchange::{Core, Job};
 
 use super::client::Nobody;
-use super::fetch::Fetch;
-use super::look_up::{Fetching, SiteCache};
+use super::look_up::SiteCache;
+use super::plan::Fetching;
 use super::run::{ClientHead, Lead, Round};
 
 /// Asks the server, in a task of its own on this core.
@@ -21,13 +21,11 @@ pub(super) fn validate(
     tokio::task::spawn_local(async move {
         let head = ClientHead { bytes: &bytes, limits };
         let stored = fetching.stored.clone();
-        let fetch = Fetch::new(fetching.since, fetching.labels.clone());
-        let (fetch, leads) = cache.responses.join(&fetching.primary, &fetch);
+        let (fetch, leads) = cache.responses.join(&fetching.fetch(&cache.responses));
         if leads {
-            let hash = cache.responses.hash(&fetching.primary);
             let mut round = Round { cache: &cache, fetching, head, tries: 0 };
             let mut nobody = Nobody::default();
-            let lead = Lead { fetch, hash, keeps: true };
+            let lead = Lead { fetch, keeps: true };
             round.lead(&mut job, &core, &mut nobody, lead).await;
         }
         if let Some(stored) = stored.as_ref().and_then(|object| object.header().response()) {

@@ -3,6 +3,7 @@
 //! One request *leads*: it has the exchange with the server, and puts what arrives here. The others *follow*:
 //! they take it from here, each as fast as its client reads.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -15,10 +16,16 @@ use super::stored::{Draft, StoredResponse};
 /// A question to a server that is under way.
 #[derive(Debug)]
 pub(crate) struct Fetch {
+    /// What is asked for.
+    pub(super) primary: Arc<[u8]>,
+    /// Of that.
+    pub(super) hash: u64,
     /// Before it was asked.
     pub(super) since: Moment,
     /// The labels that its answer will have in any case.
-    pub(super) labels: Vec<Vec<u8>>,
+    pub(super) labels: Arc<[Vec<u8>]>,
+    /// The head has come, and the answer is to be kept.
+    is_decided: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -75,8 +82,14 @@ pub(super) enum Next {
 pub(super) struct Seat(Option<usize>);
 
 impl Fetch {
-    pub(super) fn new(since: Moment, labels: Vec<Vec<u8>>) -> Arc<Self> {
-        Arc::new(Self { since, labels, state: Mutex::default() })
+    pub(super) fn new(
+        (primary, hash): (&Arc<[u8]>, u64),
+        since: Moment,
+        labels: &Arc<[Vec<u8>]>,
+    ) -> Arc<Self> {
+        let (primary, labels) = (Arc::clone(primary), Arc::clone(labels));
+        let (is_decided, state) = (AtomicBool::new(false), Mutex::default());
+        Arc::new(Self { primary, hash, since, labels, is_decided, state })
     }
 
     /// Whether a request may still follow.
@@ -91,15 +104,32 @@ impl Fetch {
     pub(super) fn is_wanted(&self) -> bool {
         let state = self.state();
         match &state.phase {
+            Phase::Waiting if self.is_decided.load(Ordering::Relaxed) => true,
             Phase::Waiting => state.wakers.iter().any(Option::is_some),
             Phase::Arriving(_) => true,
             Phase::Stored(_) | Phase::Passed | Phase::Failed(_) | Phase::Gone => false,
         }
     }
 
+    /// An answer is to be kept whose content is hardly worth a wait: it arrives when that does.
+    pub(super) fn decide(&self, is_decided: bool) {
+        self.is_decided.store(is_decided, Ordering::Relaxed);
+    }
+
     /// An answer arrives that is to be kept. What came of an earlier one counts for nothing.
     pub(super) fn arrive(&self, draft: Arc<Draft>, variant: Arc<[u8]>) {
         let (chunks, is_whole, object) = (Vec::new(), false, None);
+        self.set(Phase::Arriving(Arriving { draft, variant, chunks, is_whole, object }));
+    }
+
+    /// All of an answer has arrived, and is an object.
+    pub(super) fn arrive_whole(
+        &self,
+        draft: Arc<Draft>,
+        variant: Arc<[u8]>,
+        object: Arc<Object<StoredResponse>>,
+    ) {
+        let (chunks, is_whole, object) = (Vec::new(), true, Some(object));
         self.set(Phase::Arriving(Arriving { draft, variant, chunks, is_whole, object }));
     }
 
@@ -234,6 +264,9 @@ impl State {
 
 /// Wakes all, without the lock.
 fn wake(mut state: MutexGuard<'_, State>) {
+    if state.wakers.is_empty() {
+        return;
+    }
     let wakers: Vec<Waker> = state.wakers.iter_mut().filter_map(Option::take).collect();
     drop(state);
     wakers.into_iter().for_each(Waker::wake);

@@ -182,8 +182,9 @@ impl StoredResponse {
             (kept, one(Connection::Close).0, age_at)
         };
         let (head, closing, age_at) = heads(&draft.head, Some(response.len));
-        let (not_modified, closing_not_modified, not_modified_age_at) =
-            heads(&draft.not_modified, None);
+        let mut bare = Vec::new();
+        draft.put_not_modified(&mut bare);
+        let (not_modified, closing_not_modified, not_modified_age_at) = heads(&bare, None);
         let seconds = |seconds: u64| i64::try_from(seconds).ok();
         Some(KernelCopy {
             head,

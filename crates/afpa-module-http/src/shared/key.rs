@@ -174,7 +174,9 @@ pub(crate) fn cookies<'b>(request: &Request<'_, 'b>) -> impl Iterator<Item = (&'
 /// The label of a URL: `u`, the host in lower case without its port, the path as a URL has it, the query, and the end. The URLs of
 /// a host, and those below a path, have labels that begin alike.
 pub(crate) fn url_label(host: &[u8], path: &[u8], query: Option<&[u8]>) -> Vec<u8> {
-    let mut label = vec![b'u'];
+    let length = host.len() + path.len() + query.map_or(0, |query| query.len() + 1);
+    let mut label = Vec::with_capacity(length + 2);
+    label.push(b'u');
     put_lower(host, &mut label);
     target::encode(path, &mut label);
     if let Some(query) = query {

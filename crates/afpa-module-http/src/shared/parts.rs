@@ -13,7 +13,7 @@ use afpa_http::{Known, Ranges, Request, range};
 use afpa_proxy::response;
 
 use super::asking::Asking;
-use super::responses::{Content, room_for};
+use super::list::{Content, room_for};
 use super::stored::{Draft, Kind, Response, StoredResponse, is};
 
 /// A representation of which parts are stored.

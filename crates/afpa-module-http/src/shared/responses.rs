@@ -1,24 +1,22 @@
 //! The shared cache of all sites and cores. It outlives reloads.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use afpa_cache::{
-    Arena, Cache, CacheSettings, Family, Hint, Key, Labelled, Moment, Object, Payload, Payloads,
-    Pinned, Seconds, View,
-};
-use afpa_framework::Now;
-use afpa_http::caching::parts::Parts;
+use afpa_cache::{Arena, Cache, CacheSettings, View};
 use afpa_http::caching::store::NotStored;
+
+use foldhash::quality::RandomState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 use super::fetch::Fetch;
 use super::labels::{self, Purge, labels_of};
 use super::passes::Passes;
 use super::policy::CachePolicy;
-use super::stored::{Draft, Kind, Response, StoredResponse};
+use super::stored::StoredResponse;
 
 /// The answers of servers that are kept, and those that are on their way.
 pub struct Responses {
@@ -35,8 +33,8 @@ pub struct Responses {
     pub(super) counts: Counts,
 }
 
-/// Those that are under way, by their primary key.
-type Fetches = HashMap<Vec<u8>, Arc<Fetch>>;
+/// Those that are under way, by the hash of their primary key.
+type Fetches = HashTable<Arc<Fetch>>;
 
 /// Counts since the start.
 #[derive(Debug, Default)]
@@ -89,7 +87,7 @@ impl Responses {
     pub fn new(settings: CacheSettings, arena: Arena) -> Arc<Self> {
         Arc::new(Self {
             cache: Cache::new(settings, arena),
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
             fetches: Mutex::default(),
             passes: Passes::default(),
             scopes: Mutex::default(),
@@ -194,25 +192,32 @@ impl Responses {
         &self.passes
     }
 
-    /// The fetch that is under way for a key, if a request that comes now may have its answer; else `new`, which
+    /// The fetch that is under way for the same key, if a request that comes now may have its answer; else `new`, which
     /// is that from now on, and `true`.
-    pub(super) fn join(&self, key: &[u8], new: &Arc<Fetch>) -> (Arc<Fetch>, bool) {
+    pub(super) fn join(&self, new: &Arc<Fetch>) -> (Arc<Fetch>, bool) {
         let mut fetches = self.fetches();
-        if let Some(held) = fetches.get(key)
-            && held.is_open()
-            && !self.cache.is_purged_since(held.since, &held.labels, |text| !text.starts_with(b"u"))
-        {
-            return (Arc::clone(held), false);
+        let entry = fetches.entry(new.hash, |held| held.primary == new.primary, |held| held.hash);
+        let mut held = match entry {
+            Entry::Vacant(place) => {
+                place.insert(Arc::clone(new));
+                return (Arc::clone(new), true);
+            }
+            Entry::Occupied(held) => held,
+        };
+        let fetch = held.get_mut();
+        let others = |text: &[u8]| !text.starts_with(b"u");
+        if fetch.is_open() && !self.cache.is_purged_since(fetch.since, &fetch.labels, others) {
+            return (Arc::clone(fetch), false);
         }
-        fetches.insert(key.to_vec(), Arc::clone(new));
+        *fetch = Arc::clone(new);
         (Arc::clone(new), true)
     }
 
     /// Nobody joins this fetch any more.
-    pub(super) fn leave(&self, key: &[u8], fetch: &Arc<Fetch>) {
+    pub(super) fn leave(&self, fetch: &Arc<Fetch>) {
         let mut fetches = self.fetches();
-        if fetches.get(key).is_some_and(|held| Arc::ptr_eq(held, fetch)) {
-            fetches.remove(key);
+        if let Ok(held) = fetches.find_entry(fetch.hash, |held| Arc::ptr_eq(held, fetch)) {
+            drop(held.remove());
         }
     }
 
@@ -234,129 +239,10 @@ impl Responses {
     fn fetches(&self) -> MutexGuard<'_, Fetches> {
         self.fetches.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Lists a response whose content is complete. `None`: it was purged meanwhile, or there is no room.
-    pub(super) fn list(
-        &self,
-        policy: &CachePolicy,
-        place: &ListPlace<'_>,
-        draft: Arc<Draft>,
-        content: Content,
-        now: Now,
-    ) -> Option<Arc<Object<StoredResponse>>> {
-        let mut labels = place.labels.to_vec();
-        labels.extend_from_slice(&draft.tags);
-        let seconds = Seconds(now.steady_ms() / 1000);
-        let life = policy.keep_for(&draft.facts, &draft.life, &draft.arrival);
-        let family = Family::of(draft.content_type.as_deref().unwrap_or_default());
-        let hint = Hint { expiry: Some(Duration::from_secs(life)), ..Hint::default() };
-        let path = if draft.vary.is_empty() { place.primary } else { place.variant };
-        let key = Key::new(0, path);
-        let header_bytes = draft.bytes();
-        let response = |len| Response::new(Arc::clone(&draft), len, place.primary.len());
-        let (header, payloads) = match content {
-            Content::Nothing => (StoredResponse::of(response(0)), Payloads::new()),
-            Content::Whole(payload, len) => {
-                (StoredResponse::of(response(len)), [payload].into_iter().collect())
-            }
-            Content::Parts(parts) => {
-                let pieces = parts.pieces().iter();
-                let payloads = pieces.map(|piece| Payload::Pinned(piece.bytes.clone())).collect();
-                (StoredResponse::parts(response(parts.complete()), parts), payloads)
-            }
-        };
-        let since = place.since;
-        let new = Labelled {
-            key: key.clone(),
-            labels: &labels,
-            header,
-            header_bytes,
-            payloads,
-            family,
-            hint,
-            since,
-        };
-        let object = self.cache.list(new, seconds).ok()?;
-        if !draft.vary.is_empty() {
-            self.note_variant(policy, place, (key, &draft), seconds);
-        }
-        self.counts.stored.fetch_add(1, Ordering::Relaxed);
-        Some(object)
-    }
-
-    /// Notes at the primary key that there is a response for some fields.
-    fn note_variant(
-        &self,
-        policy: &CachePolicy,
-        place: &ListPlace<'_>,
-        (key, draft): (Key, &Draft),
-        now: Seconds,
-    ) {
-        let (primary, names) = (Key::new(0, place.primary), Arc::clone(&draft.vary));
-        let held = self.cache.get(&primary);
-        let same = held
-            .filter(|held| matches!(&held.header().0, Kind::Index(index) if index.names == names));
-        let index = same.or_else(|| {
-            let header = StoredResponse::index(names);
-            let (family, hint) = (Family::default(), Hint::default());
-            let (labels, since) = (place.labels, place.since);
-            let new = Labelled {
-                key: primary,
-                labels,
-                header,
-                header_bytes: policy.variants.saturating_mul(size_of::<Key>()),
-                payloads: Payloads::new(),
-                family,
-                hint,
-                since,
-            };
-            self.cache.list(new, now).ok()
-        });
-        if let Some(index) = index
-            && let Kind::Index(index) = &index.header().0
-            && let Some(oldest) = index.note(key, draft, policy.variants.max(1))
-        {
-            self.cache.purge(&oldest);
-        }
-    }
 }
 
 /// Purges of more answers than this leave some to be released by a thread.
 const MANY: usize = 512;
-
-/// What is listed of a response.
-#[derive(Debug)]
-pub(super) enum Content {
-    /// Its head; it has no content.
-    Nothing,
-    /// All of its bytes, and how many they are.
-    Whole(Payload, u64),
-    /// Some of them.
-    Parts(Parts<Pinned>),
-}
-
-/// What it is shown as one, in the arena; `None`: there is no room.
-pub(super) fn room_for(responses: &Responses, all: &[&[u8]], largest: usize) -> Option<Pinned> {
-    let len = all.iter().map(|bytes| bytes.len()).sum();
-    let mut room = responses.cache().reserve_now(len, largest)?;
-    let mut rest = &mut room[..];
-    for bytes in all {
-        let (here, there) = rest.split_at_mut_checked(bytes.len())?;
-        here.copy_from_slice(bytes);
-        rest = there;
-    }
-    Some(room.freeze())
-}
-
-/// Where a response is listed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ListPlace<'a> {
-    pub(super) primary: &'a [u8],
-    /// With the values of the fields that it varies by.
-    pub(super) variant: &'a [u8],
-    pub(super) labels: &'a [Vec<u8>],
-    pub(super) since: Moment,
-}
 
 impl std::fmt::Debug for Responses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

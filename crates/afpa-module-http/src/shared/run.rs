@@ -10,19 +10,18 @@ use afpa_framework::access::duration_us;
 use afpa_framework::{ClientStream, Now};
 use afpa_http::RequestLimits;
 use afpa_http::caching::cache_status::{Forward, Outcome};
-use afpa_proxy::exchange::{self, Core, End, Job, Report, Tap};
+use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::request::RequestHead;
 
+use super::alone;
 use super::asking::{Asking, Came, variant};
 use super::background;
 use super::backlog::Rest;
 use super::client::Outlived;
 use super::fetch::{Fetch, Phase};
 use super::follow::{Followed, Follower, follow};
-use super::head::Comparing;
-use super::invalidate::Invalidating;
-use super::look_up::{Fetching, Plan, SiteCache, What};
-use super::post::Posted;
+use super::look_up::SiteCache;
+use super::plan::{Fetching, Plan, What};
 use super::stored::StoredResponse;
 use super::tap::Storing;
 
@@ -63,22 +62,7 @@ pub(crate) async fn run<C: ClientStream>(
     let Plan { cache, what } = plan;
     let fetching = match what {
         What::Fetch(fetching) => fetching,
-        What::Invalidate { host, labels } => {
-            let responses = Arc::clone(&cache.responses);
-            let invalidating = Invalidating { responses, host, labels, purges: 0 };
-            return watched(job, core, client, Box::new(invalidating)).await;
-        }
-        What::Head(fetching) => {
-            let asking = Rc::new(alone(&cache, fetching, head, job, client.cached_now()));
-            return watched(job, core, client, Box::new(Comparing(asking))).await;
-        }
-        What::Post { host, labels, own, fetching } => {
-            let responses = Arc::clone(&cache.responses);
-            let invalidating = Invalidating { responses, host, labels, purges: 0 };
-            let asking = Rc::new(alone(&cache, fetching, head, job, client.cached_now()));
-            let posted = Posted { invalidating, own, asking, storing: None };
-            return watched(job, core, client, Box::new(posted)).await;
-        }
+        other => return alone::run((&cache, other), head, job, core, client).await,
     };
     if fetching.at_once
         && let Some(object) = fetching.stored.clone()
@@ -94,32 +78,6 @@ pub(crate) async fn run<C: ClientStream>(
     round.run(job, core, client).await
 }
 
-/// An exchange that only this request wants, and whose answer its tap sees.
-async fn watched<C: ClientStream>(
-    job: &mut Job,
-    core: &Rc<Core>,
-    client: &mut C,
-    tap: Box<dyn Tap>,
-) -> Ran {
-    job.tap = Some(tap);
-    let report = exchange::run(job, core, client).await;
-    job.tap = None;
-    Ran { report, answer: None }
-}
-
-/// The question of such an exchange.
-fn alone(
-    cache: &SiteCache,
-    fetching: Fetching,
-    head: ClientHead<'_>,
-    job: &Job,
-    now: Now,
-) -> Asking {
-    let fetch = Fetch::new(fetching.since, fetching.labels.clone());
-    let hash = cache.responses.hash(&fetching.primary);
-    Round { cache, fetching, head, tries: 0 }.asking(&fetch, job, (hash, false), now)
-}
-
 /// The attempts to answer one request.
 pub(super) struct Round<'a> {
     pub(super) cache: &'a SiteCache,
@@ -128,11 +86,16 @@ pub(super) struct Round<'a> {
     pub(super) tries: u32,
 }
 
+impl Fetching {
+    /// A fetch of that.
+    pub(super) fn fetch(&self, responses: &super::Responses) -> Arc<Fetch> {
+        Fetch::new((&self.primary, responses.hash(&self.primary)), self.since, &self.labels)
+    }
+}
+
 /// The lead of a fetch.
 pub(super) struct Lead {
     pub(super) fetch: Arc<Fetch>,
-    /// Of its key.
-    pub(super) hash: u64,
     /// Whether others may follow, so that the exchange goes on if the client leaves before the head has come.
     pub(super) keeps: bool,
 }
@@ -149,21 +112,20 @@ impl Round<'_> {
     ) -> Ran {
         let begun = client.cached_now();
         let SiteCache { responses, policy, .. } = self.cache;
-        let hash = responses.hash(&self.fetching.primary);
         loop {
             self.tries += 1;
-            let fetch = Fetch::new(self.fetching.since, self.fetching.labels.clone());
+            let fetch = self.fetching.fetch(responses);
             let now = client.cached_now();
             let alone = !self.fetching.collapses
                 || self.tries > TRIES
-                || responses.passes().has(hash, now.steady_ms() / 1000);
+                || responses.passes().has(fetch.hash, now.steady_ms() / 1000);
             if alone {
-                return self.lead(job, core, client, Lead { fetch, hash, keeps: false }).await;
+                return self.lead(job, core, client, Lead { fetch, keeps: false }).await;
             }
-            let (joined, leads) = responses.join(&self.fetching.primary, &fetch);
+            let (joined, leads) = responses.join(&fetch);
             if leads {
                 drop(joined);
-                return self.lead(job, core, client, Lead { fetch, hash, keeps: true }).await;
+                return self.lead(job, core, client, Lead { fetch, keeps: true }).await;
             }
             let (why, stored, collapsed) = (self.fetching.why, Ok(()), true);
             let outcome = Outcome::Forwarded { why, status: None, stored, collapsed };
@@ -230,12 +192,11 @@ impl Round<'_> {
         client: &mut C,
         lead: Lead,
     ) -> (Ran, Option<Rest>) {
-        let Lead { fetch, hash, keeps } = lead;
+        let Lead { fetch, keeps } = lead;
         let responses = Arc::clone(&self.cache.responses);
-        let primary = self.fetching.primary.clone();
-        let _leading = Leading { responses: &responses, primary: &primary, fetch: &fetch };
+        let _leading = Leading { responses: &responses, fetch: &fetch };
         loop {
-            let asking = Rc::new(self.asking(&fetch, job, (hash, keeps), client.cached_now()));
+            let asking = Rc::new(self.asking(&fetch, job, keeps, client.cached_now()));
             let own = asking.validates.then(|| job.head.clone());
             if asking.validates {
                 condition(&mut job.head, &asking);
@@ -289,13 +250,7 @@ impl Round<'_> {
         }
     }
 
-    fn asking(
-        &self,
-        fetch: &Arc<Fetch>,
-        job: &Job,
-        (hash, keeps): (u64, bool),
-        now: Now,
-    ) -> Asking {
+    pub(super) fn asking(&self, fetch: &Arc<Fetch>, job: &Job, keeps: bool, now: Now) -> Asking {
         let Fetching { primary, labels, since, requested, why, stored, base, ranged, .. } =
             &self.fetching;
         let validates = stored.as_ref().is_some_and(|object| {
@@ -306,7 +261,7 @@ impl Round<'_> {
             policy: Arc::clone(&self.cache.policy),
             exchange: Arc::clone(&job.settings),
             primary: primary.clone(),
-            hash,
+            hash: fetch.hash,
             labels: labels.clone(),
             since: Cell::new(*since),
             requested: *requested,
@@ -379,13 +334,12 @@ fn condition(head: &mut RequestHead, asking: &Asking) {
 /// The lead of a fetch. When it ends, nobody follows any more.
 struct Leading<'a> {
     responses: &'a super::Responses,
-    primary: &'a [u8],
     fetch: &'a Arc<Fetch>,
 }
 
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
-        self.responses.leave(self.primary, self.fetch);
+        self.responses.leave(self.fetch);
         self.fetch.abandon();
     }
 }

@@ -1,19 +1,19 @@
 //! What is kept of a response: its head, ready to be sent, and what decides about its use.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afpa_cache::{Key, Pinned};
+use afpa_cache::Pinned;
 use afpa_framework::Now;
+use afpa_http::HttpDate;
 use afpa_http::caching::condition::StoredValidators;
 use afpa_http::caching::freshness::Arrival;
 use afpa_http::caching::parts::Parts;
 use afpa_http::caching::reuse::Stored;
 use afpa_http::caching::store::SetCookie;
 use afpa_http::caching::{ResponseFacts, Version, fields, vary};
-use afpa_http::{HttpDate, Request};
 
+use super::index::Index;
 use super::key::{group_label, tag_label};
 use super::parts::Partial;
 use super::policy::{CachePolicy, Life};
@@ -31,22 +31,6 @@ pub(crate) enum Kind {
     Response(Box<Response>),
     /// Parts of one.
     Partial(Box<Partial>),
-}
-
-/// The fields by which the responses of a URL vary, and which of them there are.
-#[derive(Debug)]
-pub(crate) struct Index {
-    pub(crate) names: Arc<[Box<str>]>,
-    /// The oldest first; some may be gone.
-    variants: Mutex<VecDeque<Known>>,
-}
-
-/// One of them.
-#[derive(Debug)]
-struct Known {
-    key: Key,
-    /// Its Content-Language, if it has one.
-    language: Option<Box<[u8]>>,
 }
 
 /// A stored response.
@@ -74,8 +58,6 @@ pub(crate) struct Draft {
     pub(crate) grace: u64,
     /// Status line and fields, without Age, Content-Length and the empty line.
     pub(crate) head: Box<[u8]>,
-    /// The same of a 304.
-    pub(crate) not_modified: Box<[u8]>,
     pub(crate) etag: Option<Box<[u8]>>,
     /// Last-Modified as the server wrote it.
     pub(crate) last_modified: Option<Box<[u8]>>,
@@ -124,41 +106,7 @@ impl StoredResponse {
     }
 
     pub(crate) fn index(names: Arc<[Box<str>]>) -> Self {
-        Self(Kind::Index(Index { names, variants: Mutex::default() }))
-    }
-}
-
-impl Index {
-    /// Notes a response that was listed. Returns the one that has to go because there are more than `most`.
-    pub(crate) fn note(&self, key: Key, draft: &Draft, most: usize) -> Option<Key> {
-        let mut variants = self.variants();
-        if variants.iter().any(|known| known.key == key) {
-            return None;
-        }
-        variants.push_back(Known { key, language: draft.language.clone() });
-        let oldest = if variants.len() > most { variants.pop_front() } else { None };
-        oldest.map(|known| known.key)
-    }
-
-    /// The key of the response in the language that a request likes most, if the language is all that decides.
-    pub(crate) fn liked(&self, request: &Request<'_, '_>) -> Option<Key> {
-        let [only] = &*self.names else { return None };
-        if **only != *"accept-language" {
-            return None;
-        }
-        let lines = || {
-            let lines = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case(only));
-            lines.map(|(_, value)| value)
-        };
-        let variants = self.variants();
-        let liked = variants.iter().find(|known| {
-            known.language.as_deref().is_some_and(|language| vary::likes_most(lines(), language))
-        });
-        liked.map(|known| known.key.clone())
-    }
-
-    fn variants(&self) -> MutexGuard<'_, VecDeque<Known>> {
-        self.variants.lock().unwrap_or_else(PoisonError::into_inner)
+        Self(Kind::Index(Index::new(names)))
     }
 }
 
@@ -241,34 +189,51 @@ impl Draft {
     where
         F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
     {
+        let facts = ResponseFacts::of(status, lines.clone(), &about.policy.targets);
+        Self::of(facts, status_line, lines, about)
+    }
+
+    /// The same, when the facts are known.
+    pub(crate) fn of<'b, F>(
+        mut facts: ResponseFacts,
+        status_line: &[u8],
+        lines: F,
+        about: Circumstances<'_>,
+    ) -> Option<Draft>
+    where
+        F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
+    {
         let Circumstances { policy, asked, now, announced, host } = about;
-        let mut facts = ResponseFacts::of(status, lines.clone(), &policy.targets);
         let arrival = Arrival::of(&facts, asked.unix(), now.unix(), now.steady_ms() / 1000);
-        let of = |wanted: &'static str| {
+        let values = |wanted: &'static str| {
             let lines = lines.clone().filter(move |(name, _)| is(name, wanted));
             lines.map(|(_, value)| value)
         };
-        let names = vary::names(of("vary"))?;
-        let mut head = Writer::new(status_line);
-        let mut not_modified = Writer::new(b"HTTP/1.1 304 Not Modified");
-        if facts.date.is_none() && of("date").next().is_none() {
+        let names = if facts.varies { vary::names(values("vary"))? } else { Vec::new() };
+        let mut head = Writer::new(status_line, lines.clone());
+        if facts.date.is_none() && values("date").next().is_none() {
             facts.date = Some(now.unix());
-            let date = HttpDate::new(now.unix());
-            head.put(b"Date", date.as_bytes());
-            not_modified.put(b"Date", date.as_bytes());
+            head.put(b"Date", HttpDate::new(now.unix()).as_bytes());
         }
         let mut tags = Vec::new();
+        let (mut etag, mut last_modified, mut content_type, mut language) =
+            (None, None, None, None);
         for (name, value) in lines.clone() {
+            let first = match name.len() {
+                4 if is(name, "etag") => Some(&mut etag),
+                12 if is(name, "content-type") => Some(&mut content_type),
+                13 if is(name, "last-modified") => Some(&mut last_modified),
+                16 if is(name, "content-language") => Some(&mut language),
+                _ => None,
+            };
+            first.map(|first| first.get_or_insert(value));
             let stripped = is(name, "set-cookie") && policy.set_cookie == SetCookie::Strip;
             let named = facts.control.has_fields
-                && of("cache-control").any(|line| fields::is_named_by(line, name));
+                && values("cache-control").any(|line| fields::is_named_by(line, name));
             if stripped || named || fields::is_left_out(name) {
                 continue;
             }
             head.put(name, value);
-            if fields::is_in_not_modified(name) {
-                not_modified.put(name, value);
-            }
             let own = fields::tags(name, value);
             if is(name, "cache-groups") {
                 tags.extend(own.iter().take(MOST_TAGS).map(|group| group_label(host, group)));
@@ -276,18 +241,15 @@ impl Draft {
             tags.extend(own.into_iter().take(MOST_TAGS).map(tag_label));
         }
         tags.truncate(MOST_TAGS);
-        let content_type = of("content-type").next();
-        let content_type = content_type.map(|value| String::from_utf8_lossy(value).into());
         Some(Draft {
             took_us: now.steady_us.saturating_sub(asked.steady_us),
             life: policy.life(&facts, now.unix()),
             grace: policy.grace,
             head: head.finish(),
-            not_modified: not_modified.finish(),
-            etag: of("etag").next().map(Box::from),
-            last_modified: of("last-modified").next().map(Box::from),
-            content_type,
-            language: of("content-language").next().map(Box::from),
+            etag: etag.map(Box::from),
+            last_modified: last_modified.map(Box::from),
+            content_type: content_type.map(|value| String::from_utf8_lossy(value).into()),
+            language: language.map(Box::from),
             announced,
             vary: names.into(),
             tags,
@@ -296,10 +258,23 @@ impl Draft {
         })
     }
 
+    /// Writes what a 304 has of the head, with its status line.
+    pub(crate) fn put_not_modified(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"HTTP/1.1 304 Not Modified\r\n");
+        let lines = self.head.split_inclusive(|&byte| byte == b'\n').skip(1);
+        let name = |line: &[u8]| line.iter().position(|&byte| byte == b':');
+        for line in lines {
+            let name = name(line).and_then(|end| line.get(..end));
+            if name.is_some_and(fields::is_in_not_modified) {
+                out.extend_from_slice(line);
+            }
+        }
+    }
+
     /// Bytes that it takes up, roughly.
     pub(crate) fn bytes(&self) -> usize {
         let tags: usize = self.tags.iter().map(Vec::len).sum();
-        size_of::<Self>() + self.head.len() + self.not_modified.len() + tags
+        size_of::<Self>() + self.head.len() + tags
     }
 
     /// The draft with the fields of a 304 in the place of its own (RFC 9111 section 3.2).
@@ -349,8 +324,10 @@ pub(super) fn is(name: &[u8], known: &str) -> bool {
 struct Writer(Vec<u8>);
 
 impl Writer {
-    fn new(status_line: &[u8]) -> Self {
-        let mut head = Vec::with_capacity(512);
+    /// With room for these lines, and for a Date.
+    fn new<'b>(status_line: &[u8], lines: impl Iterator<Item = (&'b [u8], &'b [u8])>) -> Self {
+        let lines: usize = lines.map(|(name, value)| name.len() + value.len() + 4).sum();
+        let mut head = Vec::with_capacity(status_line.len() + 2 + lines + 8 + HttpDate::LEN);
         head.extend_from_slice(status_line);
         head.extend_from_slice(b"\r\n");
         Self(head)

@@ -1,10 +1,11 @@
 //! Judges the answer of a server as it arrives, and keeps it if it may be kept.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afpa_cache::Payload;
+use afpa_cache::{Object, Payload, Pinned};
 use afpa_framework::Now;
 use afpa_http::caching::cache_status::{self, Outcome};
 use afpa_http::caching::parts::ContentRange;
@@ -12,12 +13,14 @@ use afpa_http::caching::store::NotStored;
 use afpa_http::caching::{ResponseFacts, reuse};
 use afpa_proxy::exchange::{Passing, Tap};
 use afpa_proxy::response;
+use smallvec::SmallVec;
 
 use super::asking::{Asking, Came, is_about_request};
 use super::fetch::Phase;
+use super::list::{Content, room_for};
 use super::parts::Part;
-use super::responses::{Content, Responses, room_for};
-use super::stored::Draft;
+use super::responses::Responses;
+use super::stored::{Draft, StoredResponse};
 
 /// The tap of a question to a server.
 #[derive(Debug)]
@@ -38,7 +41,25 @@ struct Keeping {
     part: Option<ContentRange>,
     /// When its head came.
     begun: Now,
+    arrival: Arrival,
 }
+
+/// How the content arrives.
+#[derive(Debug)]
+enum Arrival {
+    /// It is short, so that it may come all at once. Those who follow are not told before.
+    Expected,
+    /// It came all at once, and lies in the arena.
+    AtOnce(Pinned),
+    /// In chunks, which those who follow see.
+    Begun,
+}
+
+/// The longest content that may come at once; longer content has followers that want it as it comes.
+const SHORT: u64 = 32 * 1024;
+
+/// Lines of a head that take no memory of their own.
+const LINES: usize = 24;
 
 impl Storing {
     pub(super) fn new(asking: Rc<Asking>) -> Self {
@@ -89,7 +110,9 @@ impl Storing {
     ) -> Result<Draft, NotStored> {
         let asking = &*self.asking;
         let policy = &*asking.policy;
-        let lines = response.end_to_end();
+        // Which lines concern only the connection is found out once.
+        let lines: SmallVec<[_; LINES]> = response.end_to_end().collect();
+        let lines = lines.iter().copied();
         // Most answers that are not kept are known by little, so that no head is written for them.
         let facts = ResponseFacts::of(response.status, lines.clone(), &policy.targets);
         asking.judge(&facts, policy.life(&facts, now.unix()))?;
@@ -97,9 +120,12 @@ impl Storing {
         if announced.is_some_and(|length| length > policy.largest as u64) {
             return Err(NotStored::TooLong);
         }
-        let line = format!("HTTP/1.1 {} {}", response.status, response.reason());
+        let line = match (response.status, response.reason()) {
+            (200, "OK") => Cow::Borrowed("HTTP/1.1 200 OK"),
+            (status, reason) => Cow::Owned(format!("HTTP/1.1 {status} {reason}")),
+        };
         let about = asking.circumstances(now, announced);
-        let draft = Draft::new(line.as_bytes(), response.status, lines, about);
+        let draft = Draft::of(facts, line.as_bytes(), lines, about);
         let draft = draft.ok_or(NotStored::VaryStar)?;
         asking.judge_vary(&draft).map(|()| draft)
     }
@@ -107,13 +133,16 @@ impl Storing {
     pub(super) fn keep(&mut self, draft: Draft, part: Option<ContentRange>, now: Now) {
         let asking = &self.asking;
         let draft = Arc::new(draft);
-        let variant: Arc<[u8]> = match draft.vary.is_empty() {
-            true => asking.primary.as_slice().into(),
-            false => asking.variant(&draft.vary).into(),
-        };
+        let variant = asking.key(&draft);
         asking.keeps.set(true);
-        asking.fetch.arrive(Arc::clone(&draft), Arc::clone(&variant));
-        self.keeping = Some(Keeping { draft, variant, bytes: 0, part, begun: now });
+        let is_short = draft.announced.is_some_and(|length| (1..=SHORT).contains(&length));
+        let arrival = if part.is_none() && is_short { Arrival::Expected } else { Arrival::Begun };
+        match arrival {
+            Arrival::Begun => asking.fetch.arrive(Arc::clone(&draft), Arc::clone(&variant)),
+            _ => asking.fetch.decide(true),
+        }
+        let (bytes, begun) = (0, now);
+        self.keeping = Some(Keeping { draft, variant, bytes, part, begun, arrival });
         self.verdict = Ok(());
     }
 
@@ -144,6 +173,7 @@ impl Storing {
 
     fn give_up(&mut self) {
         self.keeping = None;
+        self.asking.fetch.decide(false);
         self.asking.keeps.set(false);
         self.asking.fetch.end(Phase::Gone);
         self.asking.came.replace(Came::Passed);
@@ -158,7 +188,9 @@ impl Storing {
 
 impl Tap for Storing {
     fn head(&mut self, response: &response::Response<'_, '_>, now: Now) -> Passing {
-        self.keeping = None;
+        if self.keeping.take().is_some() {
+            self.asking.fetch.decide(false);
+        }
         self.uncount();
         let asking = Rc::clone(&self.asking);
         if response.status == 304
@@ -192,6 +224,16 @@ impl Tap for Storing {
     fn content(&mut self, data: &[u8]) {
         let Some(keeping) = &mut self.keeping else { return };
         keeping.bytes = keeping.bytes.saturating_add(data.len());
+        if matches!(keeping.arrival, Arrival::Expected) && !data.is_empty() {
+            let asking = &self.asking;
+            if keeping.draft.announced == Some(data.len() as u64)
+                && let Some(bytes) = room_for(&asking.responses, &[data], asking.policy.largest)
+            {
+                keeping.arrival = Arrival::AtOnce(bytes);
+                return;
+            }
+            keeping.begin(asking);
+        }
         if keeping.bytes > self.asking.policy.largest || !self.asking.responses.buffer(data.len()) {
             self.give_up();
         } else {
@@ -204,28 +246,61 @@ impl Tap for Storing {
         let Some(keeping) = self.keeping.take() else { return };
         let asking = &self.asking;
         let responses = &asking.responses;
-        let chunks = asking.fetch.chunks();
-        let object = match &keeping.part {
-            None => content_of(responses, &chunks, asking.policy.largest).and_then(|content| {
-                let place = asking.place(&keeping.variant);
-                responses.list(&asking.policy, &place, Arc::clone(&keeping.draft), content, now)
-            }),
-            Some(part) if part.length() == keeping.bytes as u64 => {
-                let data = chunks.concat();
+        let list = |content| {
+            let place = asking.place(&keeping.variant);
+            responses.list(&asking.policy, &place, Arc::clone(&keeping.draft), content, now)
+        };
+        let object = match (&keeping.arrival, &keeping.part) {
+            (Arrival::AtOnce(bytes), _) => {
+                let content = Payload::Pinned(bytes.clone());
+                list(Content::Whole(content, keeping.bytes as u64))
+            }
+            (_, None) => {
+                let chunks = asking.fetch.chunks();
+                content_of(responses, &chunks, asking.policy.largest).and_then(list)
+            }
+            (_, Some(part)) if part.length() == keeping.bytes as u64 => {
+                let data = asking.fetch.chunks().concat();
                 asking.keep_part(keeping.as_part(&data), now)
             }
-            Some(_) => None,
+            (_, Some(_)) => None,
         };
         responses.passes().forget(asking.hash);
         asking.came.replace(if object.is_some() { Came::Stored } else { Came::Passed });
-        responses.leave(&asking.primary, &asking.fetch);
-        // What has become of a part is not what the client gets.
-        asking.fetch.complete(object.filter(|_| keeping.part.is_none()));
+        responses.leave(&asking.fetch);
+        keeping.tell(asking, object);
         self.uncount();
     }
 }
 
 impl Keeping {
+    /// Those who follow see what arrives from now on.
+    fn begin(&mut self, asking: &Asking) {
+        asking.fetch.arrive(Arc::clone(&self.draft), Arc::clone(&self.variant));
+        self.arrival = Arrival::Begun;
+    }
+
+    /// Tells those who follow that all has arrived, and what has become of it.
+    fn tell(mut self, asking: &Asking, object: Option<Arc<Object<StoredResponse>>>) {
+        // What has become of a part is not what the client gets.
+        let object = object.filter(|_| self.part.is_none());
+        match (std::mem::replace(&mut self.arrival, Arrival::Begun), object) {
+            (Arrival::AtOnce(_), Some(object)) => {
+                asking.fetch.arrive_whole(self.draft, self.variant, object);
+            }
+            (Arrival::AtOnce(bytes), None) => {
+                self.begin(asking);
+                asking.fetch.add(&bytes);
+                asking.fetch.complete(None);
+            }
+            (Arrival::Expected, object) => {
+                self.begin(asking);
+                asking.fetch.complete(object);
+            }
+            (Arrival::Begun, object) => asking.fetch.complete(object),
+        }
+    }
+
     /// What has arrived of it, as a part of the whole.
     fn as_part<'a>(&'a self, data: &'a [u8]) -> Part<'a> {
         let (start, complete) = match &self.part {

@@ -2,7 +2,7 @@ use afpa_cache::{Arena, CacheSettings, Key, Payload};
 use afpa_http::{FieldSlots, RequestLimits, request};
 
 use super::*;
-use crate::shared::responses::{Content, ListPlace};
+use crate::shared::list::{Content, ListPlace};
 use crate::shared::stored::{Circumstances, Draft};
 
 const NOW: Now = Now { unix_us: 1_700_000_000_000_000, steady_us: 5_000_000 };

@@ -1,0 +1,158 @@
+//! What to do with a request that is not answered from what is stored: how a server is asked, and what its answer is for.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afpa_cache::{Moment, Object};
+use afpa_http::caching::cache_status::Forward;
+use afpa_http::caching::store::Requested;
+use afpa_http::{Known, Method};
+use afpa_proxy::request::scheme;
+
+use super::key::{self, Place};
+use super::look_up::{Distributed, Found, SiteCache, Survey};
+use super::parts::Ranged;
+use super::post::Own;
+use super::stored::StoredResponse;
+
+/// How a server is asked.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(super) cache: SiteCache,
+    pub(super) what: What,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    /// For an answer that may be kept.
+    Fetch(Fetching),
+    /// With HEAD, about what is stored.
+    Head(Fetching),
+    /// With a method that may change what is stored.
+    Invalidate { host: Vec<u8>, labels: Vec<Vec<u8>> },
+    /// With POST, whose answer may be kept, too.
+    Post { host: Vec<u8>, labels: Vec<Vec<u8>>, own: Own, fetching: Fetching },
+}
+
+#[derive(Debug)]
+pub(super) struct Fetching {
+    pub(super) primary: Arc<[u8]>,
+    pub(super) labels: Arc<[Vec<u8>]>,
+    pub(super) since: Moment,
+    pub(super) requested: Requested,
+    pub(super) why: Forward,
+    /// What is there, but must not be used as it is.
+    pub(super) stored: Option<Arc<Object<StoredResponse>>>,
+    /// Parts of the response are there, but not those that are wanted.
+    pub(super) base: Option<Arc<Object<StoredResponse>>>,
+    /// The server is asked for a part.
+    pub(super) ranged: Option<Ranged>,
+    /// It answers the request, and is validated as well.
+    pub(super) at_once: bool,
+    /// Whether requests wait for one another.
+    pub(super) collapses: bool,
+    /// Whether the answer can be sent as it arrives: the request has no conditions.
+    pub(super) streams: bool,
+}
+
+/// What is known when a server has to be asked.
+pub(super) struct Asks {
+    pub(super) primary: Arc<[u8]>,
+    pub(super) since: Moment,
+    pub(super) stored: Option<Arc<Object<StoredResponse>>>,
+    pub(super) base: Option<Arc<Object<StoredResponse>>>,
+    pub(super) why: Forward,
+    pub(super) at_once: bool,
+}
+
+/// Asks for the answer to GET, or passes HEAD on.
+pub(super) fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Found<'static> {
+    let Distributed { cache, request, .. } = *asked;
+    let Asks { primary, since, stored, base, why, at_once } = asks;
+    let is_plain = !request.has(Known::Range);
+    let is_get = request.method == Method::Get;
+    // What is stored is validated as a whole.
+    let for_part = !is_plain && stored.is_none();
+    let ranged = if for_part { Ranged::of(request) } else { None };
+    let keeps_part = match ranged {
+        Some(Ranged::Plain) => cache.policy.parts > 0,
+        Some(Ranged::IfRange) => base.is_some(),
+        None => false,
+    };
+    // The answer to HEAD only says something about what is stored.
+    if (!is_get && stored.is_none()) || (for_part && !(is_get && keeps_part)) {
+        return Found::Bypass;
+    }
+    cache.responses.counts.misses.fetch_add(u64::from(is_get && !at_once), Ordering::Relaxed);
+    let conditions = [Known::IfNoneMatch, Known::IfModifiedSince];
+    let streams = is_plain && !conditions.iter().any(|field| request.has(*field));
+    // The condition of a client is not taken from it where nothing is stored, so its answer is its own.
+    let is_for_all = streams || stored.is_some();
+    let requested = Requested { control: survey.control, authorised: survey.authorised };
+    let fetching = Fetching {
+        primary,
+        labels: [key::public_label(&cache.policy, request)].into(),
+        since,
+        requested,
+        why,
+        collapses: is_for_all && !requested.authorised && !survey.control.no_store,
+        stored,
+        base,
+        ranged,
+        at_once,
+        streams,
+    };
+    let what = if is_get { What::Fetch(fetching) } else { What::Head(fetching) };
+    Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
+}
+
+/// Passes on a request whose method is neither GET nor HEAD.
+pub(super) fn unsafe_method(asked: &Distributed<'_, '_, '_>) -> Found<'static> {
+    let Distributed { cache, request, .. } = *asked;
+    let safe = matches!(request.method, Method::Options | Method::Trace | Method::Connect);
+    if safe || request.target.path().is_none() {
+        return Found::Bypass;
+    }
+    let (name, path) = (request.host.name().as_bytes(), key::public_path(request));
+    let query = request.target.query();
+    let labels = cache.responses.url_labels(name, &path, query);
+    let host = request.host.as_bytes().to_vec();
+    let what = match posted(asked) {
+        None => What::Invalidate { host, labels },
+        Some(fetching) => {
+            let scheme = [scheme(request, asked.secure), b"://"].concat();
+            let own = Own { scheme, path, query: query.map(<[u8]>::to_vec) };
+            What::Post { host, labels, own, fetching }
+        }
+    };
+    Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
+}
+
+/// What has to be known to keep the answer to a POST request; `None`: it is none whose answer may be kept.
+fn posted(asked: &Distributed<'_, '_, '_>) -> Option<Fetching> {
+    let Distributed { cache, request, .. } = *asked;
+    let SiteCache { responses, policy, scope } = cache;
+    if request.method != Method::Post || asked.told {
+        return None;
+    }
+    let survey = Survey::of_any(policy, request)?;
+    let since = responses.cache().moment();
+    let place = Place { scope: *scope, path: asked.path, secure: asked.secure };
+    let mut primary = Vec::new();
+    key::put_primary(policy, asked.exchange, asked.believed, request, place, &mut primary);
+    let (labels, why) = ([key::public_label(policy, request)].into(), Forward::UriMiss);
+    let requested = Requested { control: survey.control, authorised: survey.authorised };
+    Some(Fetching {
+        primary: primary.into(),
+        labels,
+        since,
+        requested,
+        why,
+        stored: None,
+        base: None,
+        ranged: None,
+        at_once: false,
+        collapses: false,
+        streams: false,
+    })
+}
