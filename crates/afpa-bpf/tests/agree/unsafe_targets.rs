@@ -61,7 +61,7 @@ fn hash(path: &[u8]) -> u64 {
     path.chunks(8).fold(HASH_SEED, |hash, chunk| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
-        let hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(HASH_PRIME as u64);
+        let hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(HASH_PRIME);
         hash ^ hash >> 32
     })
 }
