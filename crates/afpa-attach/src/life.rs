@@ -218,6 +218,9 @@ impl Attachment {
             self.filler.fast_path.note_requests();
             let filler = Arc::clone(&self.filler);
             spawn("learner", move || learn_targets(&filler))?;
+            let filler = Arc::clone(&self.filler);
+            let mut server = self.listening.viewpoints(&self.settings, Arc::clone(&filler));
+            spawn("keeper", move || filler.keep_answers(&mut server))?;
         }
         health::watch(Arc::clone(&self.health), Arc::clone(&self.filler), addresses)?;
         self.self_check = self_check(&self.filler, &self.settings)?;
@@ -440,9 +443,14 @@ fn open_pin_dir(settings: &AttachSettings) -> Option<PinDir> {
 fn load(settings: &AttachSettings, pin_dir: Option<&PinDir>) -> anyhow::Result<FastPath> {
     let longest = settings.scope.longest;
     let several_segments = longest > Scope::ONE_SEGMENT;
+    let defaults = map_sizes();
     let fast_path = FastPath::load(Settings {
         refresh: settings.server_timeout / 2,
         bypass_after: settings.bypass_after,
+        bypass_time: match settings.keeps.is_empty() {
+            true => defaults.bypass_time,
+            false => KEPT_BYPASS_TIME,
+        },
         firewall_interval: settings.firewall_interval,
         socketless: settings.socketless,
         admission: settings.admission,
@@ -451,10 +459,13 @@ fn load(settings: &AttachSettings, pin_dir: Option<&PinDir>) -> anyhow::Result<F
         answer_max: u32::try_from(longest).unwrap_or(u32::MAX),
         pages: if several_segments { PAGES } else { 0 },
         transfers: if several_segments { TRANSFERS } else { 1 },
-        ..map_sizes()
+        ..defaults
     });
     fast_path.context("the fast path cannot be had")
 }
+
+/// What a connection asks for is learnt, and asked for, before it is taken for one to bypass.
+const KEPT_BYPASS_TIME: Duration = Duration::from_secs(10);
 
 /// Memory for answers of several segments: 23 MB.
 const PAGES: u32 = 4096;

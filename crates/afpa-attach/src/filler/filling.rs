@@ -10,7 +10,6 @@ use afpa_cache::watch::{Coverage, Watcher};
 use super::{Filler, Work, spelled};
 use crate::answer::Answer;
 use crate::gather::{Ask, AskError, Gathered, Unfit, Wanted, gather};
-use crate::kept::KeptWork;
 use crate::ledger::Job;
 use crate::walk::walk;
 
@@ -32,8 +31,6 @@ impl Filler {
                 }),
                 Work::Fill(job) => Filling { filler: self, watcher, server, job }.run(),
                 Work::Confirm(job) => self.confirm(server, &job),
-                Work::Keep(KeptWork::Ask(job)) => self.keep(server, &job),
-                Work::Keep(KeptWork::Confirm(job)) => self.confirm_kept(server, &job),
             }
             self.lock().working = false;
         }

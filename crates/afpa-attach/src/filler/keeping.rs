@@ -1,14 +1,15 @@
 //! Answers that no file stands behind: learns what is asked for, asks the server, pins what it allows to be kept, and takes it
 //! out again.
 
+use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use afpa_bpf::{Freshness, PinRules, SiteNumber, Variant, monotonic_ns};
 
-use super::{Filler, FillerState};
-use crate::answer::Answer;
+use super::{Filler, FillerState, NEAR};
+use crate::answer::{Answer, Asked};
 use crate::gather::{Ask, AskError, Claim, Gathered, Unfit, Wanted, gather};
-use crate::kept::{Allowed, Copy, KeptCounts, KeptJob, Target, Which, allowed};
+use crate::kept::{Allowed, Copy, KeptCounts, KeptJob, KeptWork, Target, Which, allowed};
 use crate::say::say;
 
 /// What is kept of a target on one site.
@@ -44,6 +45,34 @@ fn unix_now() -> u64 {
 }
 
 const SECOND: u64 = 1_000_000_000;
+
+/// How long all questions about one target may take together.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// A server that is asked until then.
+struct Patient<'s> {
+    server: &'s mut dyn Ask,
+    until: Instant,
+}
+
+impl Ask for Patient<'_> {
+    fn viewpoints(&mut self) -> usize {
+        self.server.viewpoints()
+    }
+
+    fn ask_at(
+        &mut self,
+        viewpoint: usize,
+        asked: Asked,
+        request: &str,
+    ) -> Result<Answer, AskError> {
+        if Instant::now() > self.until {
+            let slow = "it takes too long for all questions to be asked";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, slow).into());
+        }
+        self.server.ask_at(viewpoint, asked, request)
+    }
+}
 
 impl Kept {
     fn new(site: SiteNumber, found: Gathered, asked: Moment, allowed: Allowed) -> Self {
@@ -97,6 +126,7 @@ impl Filler {
                 return Ok(());
             }
             let now = Instant::now();
+            state.kept.begin_round();
             for (_, target) in news.iter().filter(|(_, target)| self.keeps.covers(target)) {
                 state.kept.seen(target, now);
             }
@@ -108,8 +138,35 @@ impl Filler {
         }
     }
 
+    /// Asks for what is worth it, and has what is kept confirmed, until the end. An application may be slow, so this has a thread
+    /// of its own: what is pinned of files must be confirmed meanwhile.
+    pub(crate) fn keep_answers(&self, server: &mut dyn Ask) {
+        while let Some(work) = self.take_kept() {
+            let mut server = Patient { server, until: Instant::now() + PATIENCE };
+            match work {
+                KeptWork::Ask(job) => self.keep(&mut server, &job),
+                KeptWork::Confirm(job) => self.confirm_kept(&mut server, &job),
+            }
+        }
+    }
+
+    fn take_kept(&self) -> Option<KeptWork> {
+        let mut state = self.lock();
+        loop {
+            let now = Instant::now();
+            let work = if state.away { None } else { state.kept.next(now) };
+            if state.ended || work.is_some() {
+                return work.filter(|_| !state.ended);
+            }
+            let due = state.kept.next_due().filter(|_| !state.away);
+            let pause = due.map_or(NEAR, |due| due.saturating_duration_since(now)).min(NEAR);
+            let waited = self.wake.wait_timeout(state, pause);
+            state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        }
+    }
+
     /// Asks the server for a target, by the names of every site, and pins what may be kept.
-    pub(super) fn keep(&self, server: &mut dyn Ask, job: &KeptJob) {
+    fn keep(&self, server: &mut dyn Ask, job: &KeptJob) {
         let asked = Moment::now();
         let outcome = self.gather_kept(server, &job.target, asked);
         let mut state = self.lock();
@@ -166,7 +223,7 @@ impl Filler {
     }
 
     /// Has the server confirm what is kept of a target: its age begins anew then.
-    pub(super) fn confirm_kept(&self, server: &mut dyn Ask, job: &KeptJob) {
+    fn confirm_kept(&self, server: &mut dyn Ask, job: &KeptJob) {
         let asked = Moment::now();
         let mut state = self.lock();
         let now = asked.instant;

@@ -17,7 +17,7 @@ use afpa_self_check::{Difference, HasFastPath};
 
 use crate::Scope;
 use crate::gather::Claim;
-use crate::kept::{KeptScope, KeptTable, KeptWork, Target};
+use crate::kept::{KeptScope, KeptTable, Target};
 use crate::ledger::{Job, Ledger, Path};
 use crate::say::say;
 
@@ -210,8 +210,7 @@ impl Filler {
         let mut state = self.lock();
         loop {
             let now = Instant::now();
-            let (ledger, kept) = (&state.ledger, &state.kept);
-            let due = [ledger.next_due(), ledger.next_confirmation(), kept.next_due()];
+            let due = [state.ledger.next_due(), state.ledger.next_confirmation()];
             let pause = due.into_iter().flatten().min();
             let pause = pause.map_or(NEAR, |due| due.saturating_duration_since(now));
             let work = if state.away { None } else { state.work(now) };
@@ -220,9 +219,7 @@ impl Filler {
             }
             if work.is_some() {
                 // What is confirmed is pinned already.
-                let confirms =
-                    matches!(work, Some(Work::Confirm(_) | Work::Keep(KeptWork::Confirm(_))));
-                state.working = !confirms;
+                state.working = !matches!(work, Some(Work::Confirm(_)));
                 return work;
             }
             let pause = if state.away { NEAR } else { pause };
@@ -264,7 +261,6 @@ enum Work {
     Walk(Vec<u8>),
     Fill(Job),
     Confirm(Job),
-    Keep(KeptWork),
 }
 
 impl FillerState {
@@ -275,7 +271,6 @@ impl FillerState {
     /// What is pinned must not lapse while new objects are asked for.
     fn work(&mut self, now: Instant) -> Option<Work> {
         let confirm = self.ledger.next_to_confirm(now).map(Work::Confirm);
-        let confirm = confirm.or_else(|| self.kept.next(now).map(Work::Keep));
         let walk = || self.walks.pop().map(Work::Walk);
         confirm.or_else(walk).or_else(|| self.ledger.next(now).map(Work::Fill))
     }

@@ -20,7 +20,9 @@ const WORTH: u32 = 8;
 /// ... within this time.
 const WINDOW: Duration = Duration::from_secs(10);
 /// Between two new targets, so that whoever thinks of targets does not make the server work.
-const PACE: Duration = Duration::from_millis(50);
+const PACE: Duration = Duration::from_millis(200);
+/// Targets that give way to others in one round of reports.
+const GIVE_WAY: u32 = 16;
 /// What was not used for so long is not confirmed any more.
 const UNUSED: Duration = Duration::from_secs(30);
 /// Everything is asked for anew after this time.
@@ -35,6 +37,8 @@ pub struct KeptTable {
     most: usize,
     entries: HashMap<Target, Entry>,
     epoch: u64,
+    /// How many targets may still give way to others in this round of reports: finding one means looking at all.
+    may_give_way: u32,
     /// When the next new target may be asked for.
     next_ask: Option<Instant>,
     counts: KeptCounts,
@@ -102,7 +106,12 @@ impl KeptTable {
     /// An empty one of at most so many targets.
     pub fn new(most: usize) -> Self {
         let (entries, counts) = (HashMap::new(), KeptCounts::default());
-        Self { most, entries, epoch: 0, next_ask: None, counts }
+        Self { most, entries, epoch: 0, may_give_way: GIVE_WAY, next_ask: None, counts }
+    }
+
+    /// A round of reports begins.
+    pub fn begin_round(&mut self) {
+        self.may_give_way = GIVE_WAY;
     }
 
     /// A request for the target went to the server.
@@ -132,6 +141,8 @@ impl KeptTable {
 
     /// The target that tells least gives way: one that is not asked for any more, or else the one that was refused first.
     fn make_room(&mut self, now: Instant) -> bool {
+        let Some(left) = self.may_give_way.checked_sub(1) else { return false };
+        self.may_give_way = left;
         let worth = |state: &State| match state {
             State::Seen(_, since) if *since + WINDOW <= now => Some((0, *since)),
             State::Refused(until) => Some((1, *until)),
@@ -437,10 +448,15 @@ mod tests {
         let now = Instant::now();
         let (mut table, _) = kept(b"/kept", now);
         for number in 0..1000u32 {
+            table.begin_round();
             table.seen(format!("/{number}").as_bytes(), now);
             assert!(table.sizes().0 <= 4 && table.sizes().1 == 1);
         }
         (0..WORTH).for_each(|_| table.seen(b"/hot", now));
         assert!(matches!(table.next(now + PACE), Some(KeptWork::Ask(_))));
+        (0..u32::MAX / 2).step_by(1 << 20).for_each(|number| {
+            table.seen(format!("/other/{number}").as_bytes(), now);
+        });
+        assert_eq!(table.may_give_way, 0, "no more in one round");
     }
 }

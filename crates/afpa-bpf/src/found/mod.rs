@@ -194,6 +194,11 @@ impl FoundFastPath {
         Some(self.region.as_ref()?.next_hops().load(Ordering::SeqCst) != 0)
     }
 
+    /// Whether it gives answers that no file stands behind, for an attached server. `None`: as above.
+    pub fn keeps_answers(&self) -> Option<bool> {
+        Some(self.region.as_ref()?.notes_requests().load(Ordering::SeqCst) != 0)
+    }
+
     /// Whether it was told to answer nothing. `None`: it is of another version of AFPA.
     pub fn is_paused(&self) -> Option<bool> {
         Some(self.region.as_ref()?.paused().load(Ordering::SeqCst) != 0)

@@ -128,7 +128,12 @@ fn fast_path(found: &FastPathFacts, all: &mut Vec<Finding>) {
                 );
             }
             let text = format!("answered by the kernel on {interfaces}, for {whose}");
-            add(all, Level::InUse, subject, text, "");
+            add(all, Level::InUse, subject.clone(), text, "");
+            if found.keeps_answers {
+                let text = "answers of applications are kept for as long as they allow it, or until an unsafe request \
+                            for them comes in here; what changes them in another way is noticed later";
+                add(all, Level::InUse, subject, text, "`afpa purge URL` drops them at once");
+            }
         }
     }
 }

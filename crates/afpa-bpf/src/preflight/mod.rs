@@ -72,6 +72,8 @@ pub struct FastPathFacts {
     pub paused: bool,
     /// Whether it answers clients that the firewall has not let in.
     pub admits_everyone: bool,
+    /// It gives answers that no file stands behind, for an attached server.
+    pub keeps_answers: bool,
 }
 
 /// How much a finding costs.

@@ -124,6 +124,7 @@ fn fast_paths_that_are_there_are_told_of() {
         process: Some(process(9, "afpa attach")),
         paused: false,
         admits_everyone: false,
+        keeps_answers: false,
     };
     let with = |change: fn(&mut FastPathFacts)| {
         let mut there = there.clone();
@@ -138,6 +139,9 @@ fn fast_paths_that_are_there_are_told_of() {
     let all = found(with(|found| found.admits_everyone = true));
     assert!(all[0].starts_with("bypassed port 80: everyone is admitted"), "{all:?}");
     assert!(all[1].starts_with(used), "{all:?}");
+    let all = found(with(|found| found.keeps_answers = true));
+    assert!(all[0].starts_with(used), "{all:?}");
+    assert!(all[1].starts_with("in use port 80: answers of applications are kept"), "{all:?}");
     one(with(|found| found.alive = false), "limited port 80: a process that has ended left");
     one(with(|found| found.ports = None), "limited ports: a fast path of another version");
     let before = |first| OtherProgram {

@@ -43,7 +43,7 @@ pub struct Attach {
     #[arg(long, value_name = "PATH", value_parser = cached_path)]
     pub cache: Vec<String>,
     /// Look at this many URLs below `--cache` at most
-    #[arg(long, value_name = "URLS", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65536), requires = "cache")]
+    #[arg(long, value_name = "URLS", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=16384), requires = "cache")]
     pub cache_most: u32,
     /// Time after which the server closes an idle connection, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=86400))]
