@@ -9,7 +9,7 @@ use crate::finding::{Finding, Location};
 use crate::model::Config;
 use crate::reader::Section;
 use crate::rules;
-use crate::settings::Settings;
+use crate::settings::{Instance, Settings};
 use crate::units::Unfit;
 
 choice! {
@@ -128,7 +128,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
         error("challenge", cause, "write dns_program = \"/usr/local/bin/dns-record\"");
     }
     for key in ["on_demand_limit", "on_demand_per_hour"] {
-        if given(key) && acme.on_demand.names.is_empty() {
+        if settings.differs("acme", Instance::default(), key) && acme.on_demand.names.is_empty() {
             let cause = format!("`{key}` without names that may be asked for");
             error(key, cause, "write for example on_demand = [\"*.example.org\"]");
         }
