@@ -184,7 +184,7 @@ impl Filler {
             return;
         }
         state.answers.insert(job.target.clone(), kept);
-        self.pin_kept(&mut state, &job.target);
+        self.pin_or_refuse(&mut state, job);
     }
 
     fn gather_kept(
@@ -284,15 +284,24 @@ impl Filler {
             kept.renew(claim.heard().cloned(), asked, allowed);
             kept.found.claim = claim;
         }
-        self.pin_kept(state, &job.target);
+        self.pin_or_refuse(state, job);
     }
 
-    /// Called with the lock held, as all below are.
-    fn pin_kept(&self, state: &mut FillerState, target: &Target) {
-        let Some(kept) = state.answers.get_mut(target) else { return };
+    /// What cannot be pinned, because there is no room or a tag is too long, is left alone for a while.
+    fn pin_or_refuse(&self, state: &mut FillerState, job: &KeptJob) {
+        if !self.pin_kept(state, &job.target) {
+            self.drop_kept(state, std::slice::from_ref(&job.target));
+            state.kept.refuse(job, Instant::now());
+        }
+    }
+
+    /// Called with the lock held, as all below are. False: the kernel does not have all of it.
+    fn pin_kept(&self, state: &mut FillerState, target: &Target) -> bool {
+        let Some(kept) = state.answers.get_mut(target) else { return true };
         let failed: Vec<String> =
             kept.iter_mut().filter_map(|kept| kept.pin(self, target).err()).collect();
         failed.iter().for_each(|why| state.note(why));
+        failed.is_empty()
     }
 
     fn look_at_use(&self, state: &mut FillerState, target: &Target, now: Instant) {
@@ -326,7 +335,10 @@ impl Filler {
         self.drop_kept(state, &gone);
         for target in longer {
             self.look_at_use(state, &target, now); // what is written anew was not used yet
-            self.pin_kept(state, &target);
+            if !self.pin_kept(state, &target) {
+                state.kept.forget(&target);
+                self.drop_kept(state, &[target]);
+            }
         }
         if state.kept.next_due().is_some_and(|due| due <= now) {
             self.wake.notify_all();
