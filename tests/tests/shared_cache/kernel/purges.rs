@@ -65,7 +65,8 @@ fn no_answer_is_older_than_the_reply_to_a_purge() {
         }
     });
     let asked_at = asked_at.lock().expect("no panic");
-    assert!(asked_at.len() > purges.len(), "each purge had the server asked");
+    // Nobody may have asked after the last one.
+    assert!(asked_at.len() >= purges.len(), "each purge had the server asked");
     check(&seen, &purges, &asked_at);
 }
 
