@@ -244,7 +244,7 @@ struct afpa_slot {
 	__u32 site;
 	__u32 pages[AFPA_PAGES_MAX];  /* of the whole answer, in order, when it is longer than `bytes`; 0: none */
 	__u32 age_digits;             /* of a server's answer: not its Date is patched in, but its Age, which has so many digits; 0: the Date */
-	__u64 born;                   /* of a server's answer: monotonic ns at which its age was 0, which may be before the clock began */
+	__u64 born;                   /* of a server's answer: ns since boot at which its age was 0, which may be before the clock began */
 	__u32 fresh_for;              /* of a server's answer: it is given while its age is less */
 	__u32 codings;                /* as in its key */
 	__u64 asked;                  /* of an answer of an attached server: monotonic ns before the server was asked; 0: of any other */

@@ -31,7 +31,16 @@ impl FastPath {
 
 /// Nanoseconds of the clock that the programs read.
 pub fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
+    nanoseconds(ClockId::Monotonic)
+}
+
+/// Nanoseconds of the clock that they count ages by, which goes on while the host is suspended.
+pub fn boot_ns() -> u64 {
+    nanoseconds(ClockId::Boottime)
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 

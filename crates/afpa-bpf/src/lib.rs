@@ -37,7 +37,7 @@ pub use cache::variant::{
     AGE_DIGITS, AcceptedCodings, Coding, FIELD_UNKNOWN, Freshness, LONGEST_ANSWER, PinError,
     PinRules, Response, Variant,
 };
-pub use clock::monotonic_ns;
+pub use clock::{boot_ns, monotonic_ns};
 pub use conn::admission::Admission;
 pub use conn::admit::FIREWALL_INTERVAL;
 pub use conn::events::Events;

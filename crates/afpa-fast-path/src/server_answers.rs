@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use afpa_bpf::{
     AGE_DIGITS, AcceptedCodings, Coding, ETAG_MAX, FastPath, Freshness, NOT_MODIFIED_MAX, Response,
-    Variant, monotonic_ns,
+    Variant,
 };
 use afpa_cache::{Key, Object};
 use afpa_framework::{Now, clock};
@@ -24,8 +24,8 @@ pub(crate) struct ServerAnswers {
     sites: Vec<u32>,
     scope: AnswerScope,
     hosts: Arc<Mutex<KernelHosts>>,
-    /// Nanoseconds of the kernel's monotonic clock at the epoch of the steady one.
-    epoch_ns: u64,
+    /// Nanoseconds of the kernel's clock at the beginning of steady time.
+    began_ns: u64,
     /// URLs whose answers vary by Accept-Encoding alone, and which of these are pinned.
     varying: Mutex<HashMap<Key, Vec<Key>>>,
 }
@@ -42,11 +42,8 @@ impl ServerAnswers {
         scope: AnswerScope,
         hosts: Arc<Mutex<KernelHosts>>,
     ) -> Self {
-        // Read in this order, ages are rather some nanoseconds ahead of user mode's than behind.
-        let monotonic = monotonic_ns();
-        let steady = clock::epoch().elapsed();
-        let epoch_ns = monotonic.wrapping_sub(u64::try_from(steady.as_nanos()).unwrap_or(0));
-        Self { fast_path, sites, scope, hosts, epoch_ns, varying: Mutex::default() }
+        let began_ns = u64::try_from(clock::began().as_nanos()).unwrap_or(0);
+        Self { fast_path, sites, scope, hosts, began_ns, varying: Mutex::default() }
     }
 
     fn target(&self, place: &KernelPlace<'_>, found: AnswerTarget) -> Option<PinTarget> {
@@ -81,7 +78,7 @@ impl ServerAnswers {
     fn freshness(&self, copy: &KernelCopy<'_>) -> Option<Freshness> {
         let digits = copy.age_digits;
         let fresh_for = u32::try_from(copy.until_age).ok()?;
-        let born = self.epoch_ns.wrapping_add_signed(copy.born.checked_mul(SECOND_NS)?);
+        let born = self.began_ns.wrapping_add_signed(copy.born.checked_mul(SECOND_NS)?);
         // The module tells of whatever outdates it.
         let freshness = Freshness { born, fresh_for, digits, asked: 0 };
         (digits as usize <= AGE_DIGITS).then_some(freshness)
@@ -128,7 +125,7 @@ impl Pinnable<StoredResponse> for ServerAnswers {
         object: &Object<StoredResponse>,
         pin: &mut dyn FnMut(&PinCopy<'_>),
     ) {
-        let steady = clock::epoch().elapsed();
+        let steady = clock::steady();
         let Some(copy) = StoredResponse::kernel_copy(object, at(steady)) else { return };
         let comparable = copy.etag.len() <= ETAG_MAX;
         let Some(freshness) = self.freshness(&copy).filter(|_| comparable) else { return };
@@ -149,8 +146,8 @@ fn at(steady: Duration) -> Now {
 fn end(copy: &KernelCopy<'_>) -> Instant {
     let second = copy.born.saturating_add_unsigned(copy.until_age);
     let after = Duration::from_secs(u64::try_from(second).unwrap_or(0));
-    let epoch = clock::epoch();
-    epoch.checked_add(after).unwrap_or(epoch)
+    let now = Instant::now();
+    now.checked_add(after.saturating_sub(clock::steady())).unwrap_or(now)
 }
 
 fn variant<'o>(

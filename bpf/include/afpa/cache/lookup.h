@@ -160,7 +160,8 @@ static __always_inline bool is_outdated(const struct afpa_slot *slot, __u64 path
 
 /*
  * A server's answer is given while it is fresh (V1). The clock is the one that user mode counts ages by, to the
- * nanosecond: neither is a second ahead of the other, and setting the clock on the wall changes nothing.
+ * nanosecond: neither is a second ahead of the other, and setting the clock on the wall changes nothing. It goes on while
+ * the host is suspended.
  */
 static __always_inline bool is_fresh(struct cached *cached)
 {
@@ -170,7 +171,7 @@ static __always_inline bool is_fresh(struct cached *cached)
 	cached->has_age = slot->age_digits;
 	if (!cached->has_age)
 		return true;
-	age = (bpf_ktime_get_ns() - slot->born) / SECOND_NS;
+	age = (bpf_ktime_get_boot_ns() - slot->born) / SECOND_NS;
 	cached->age = age;
 	return age < slot->fresh_for;
 }

@@ -130,7 +130,7 @@ static __always_inline __u32 police_class(const struct segment *s)
 
 static __always_inline __u64 police_clock(void)
 {
-	return bpf_ktime_get_ns() >> AFPA_POLICE_TICK_SHIFT;
+	return bpf_ktime_get_boot_ns() >> AFPA_POLICE_TICK_SHIFT; /* as user mode's steady time */
 }
 
 /* As much may be missing in a bucket that was charged more than it had (L5): twice what it holds, and what was rounded. */

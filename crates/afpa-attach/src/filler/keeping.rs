@@ -4,7 +4,7 @@
 use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use afpa_bpf::{Freshness, PinRules, SiteNumber, Variant, monotonic_ns};
+use afpa_bpf::{Freshness, PinRules, SiteNumber, Variant, boot_ns, monotonic_ns};
 
 use super::{Filler, FillerState, NEAR};
 use crate::answer::{Answer, Asked};
@@ -16,10 +16,10 @@ use crate::say::say;
 pub(super) struct Kept {
     site: SiteNumber,
     found: Gathered,
-    /// The answer that was asked for last, and the same clock's moment before that.
+    /// The answer that was asked for last, and monotonic nanoseconds before that.
     heard: Answer,
     asked: u64,
-    /// Nanoseconds of that clock at which its age was 0, and for how many seconds it is fresh.
+    /// Nanoseconds since boot at which its age was 0, and for how many seconds it is fresh.
     born: u64,
     lifetime: u64,
     /// What is pinned ends at this age: it is no longer fresh, or has another digit.
@@ -31,12 +31,18 @@ pub(super) struct Kept {
 struct Moment {
     instant: Instant,
     monotonic: u64,
+    boot: u64,
     unix: u64,
 }
 
 impl Moment {
     fn now() -> Self {
-        Self { monotonic: monotonic_ns(), instant: Instant::now(), unix: unix_now() }
+        Self {
+            monotonic: monotonic_ns(),
+            boot: boot_ns(),
+            instant: Instant::now(),
+            unix: unix_now(),
+        }
     }
 }
 
@@ -88,7 +94,7 @@ impl Kept {
             self.heard = heard;
         }
         self.asked = asked.monotonic;
-        self.born = asked.monotonic.wrapping_sub(allowed.age.saturating_mul(SECOND));
+        self.born = asked.boot.wrapping_sub(allowed.age.saturating_mul(SECOND));
         self.lifetime = allowed.lifetime;
     }
 
@@ -98,7 +104,7 @@ impl Kept {
 
     /// Pins it with an Age of as many digits as that has now.
     fn pin(&mut self, filler: &Filler, target: &[u8]) -> Result<(), String> {
-        let age = self.age(monotonic_ns());
+        let age = self.age(boot_ns());
         let digits = age.checked_ilog10().unwrap_or(0) + 1;
         self.ends_at = self.lifetime.min(10u64.saturating_pow(digits));
         let Ok(fresh_for) = u32::try_from(self.ends_at) else { return Ok(()) };
@@ -177,14 +183,14 @@ impl Filler {
                 return state.kept.refuse(job, Instant::now());
             }
         };
-        let lease = self.lease(&kept);
+        let lease = self.lease(&kept, asked);
         // A file stands behind it after all, and tells of its changes.
         let is_file = state.ledger.is_pinned(&path_of(&job.target));
         if state.ended || is_file || !state.kept.keep(job, asked.instant, lease) {
             return;
         }
         state.answers.insert(job.target.clone(), kept);
-        self.pin_kept(&mut state, &job.target);
+        self.pin_or_refuse(&mut state, job);
     }
 
     fn gather_kept(
@@ -217,8 +223,8 @@ impl Filler {
     }
 
     /// How long what is kept counts without being confirmed.
-    fn lease(&self, kept: &[Kept]) -> Duration {
-        let rest = kept.iter().map(|kept| kept.lifetime.saturating_sub(kept.age(kept.asked)));
+    fn lease(&self, kept: &[Kept], asked: Moment) -> Duration {
+        let rest = kept.iter().map(|kept| kept.lifetime.saturating_sub(kept.age(asked.boot)));
         Duration::from_secs(rest.min().unwrap_or(0)).min(self.revalidate)
     }
 
@@ -284,15 +290,24 @@ impl Filler {
             kept.renew(claim.heard().cloned(), asked, allowed);
             kept.found.claim = claim;
         }
-        self.pin_kept(state, &job.target);
+        self.pin_or_refuse(state, job);
     }
 
-    /// Called with the lock held, as all below are.
-    fn pin_kept(&self, state: &mut FillerState, target: &Target) {
-        let Some(kept) = state.answers.get_mut(target) else { return };
+    /// What cannot be pinned, because there is no room or a tag is too long, is left alone for a while.
+    fn pin_or_refuse(&self, state: &mut FillerState, job: &KeptJob) {
+        if !self.pin_kept(state, &job.target) {
+            self.drop_kept(state, std::slice::from_ref(&job.target));
+            state.kept.refuse(job, Instant::now());
+        }
+    }
+
+    /// Called with the lock held, as all below are. False: the kernel does not have all of it.
+    fn pin_kept(&self, state: &mut FillerState, target: &Target) -> bool {
+        let Some(kept) = state.answers.get_mut(target) else { return true };
         let failed: Vec<String> =
             kept.iter_mut().filter_map(|kept| kept.pin(self, target).err()).collect();
         failed.iter().for_each(|why| state.note(why));
+        failed.is_empty()
     }
 
     fn look_at_use(&self, state: &mut FillerState, target: &Target, now: Instant) {
@@ -304,7 +319,7 @@ impl Filler {
 
     /// What the heartbeat sees to: unsafe requests, ends, and ages that get another digit.
     pub(super) fn tend_kept(&self, state: &mut FillerState) {
-        let (now, clock) = (Instant::now(), monotonic_ns());
+        let (now, clock, boot) = (Instant::now(), monotonic_ns(), boot_ns());
         let mut gone = state.kept.expired(now);
         let (mut noted, mut longer) = (Vec::new(), Vec::new());
         for (target, kept) in &state.answers {
@@ -313,7 +328,7 @@ impl Filler {
                 let ahead = Duration::from_nanos(note.saturating_sub(clock));
                 noted.push((target.clone(), now + ahead + SETTLE));
             }
-            let next = |kept: &Kept| (kept.ends_at..kept.lifetime).contains(&kept.age(clock));
+            let next = |kept: &Kept| (kept.ends_at..kept.lifetime).contains(&kept.age(boot));
             if kept.iter().any(next) {
                 longer.push(target.clone());
             }
@@ -326,7 +341,10 @@ impl Filler {
         self.drop_kept(state, &gone);
         for target in longer {
             self.look_at_use(state, &target, now); // what is written anew was not used yet
-            self.pin_kept(state, &target);
+            if !self.pin_kept(state, &target) {
+                state.kept.forget(&target);
+                self.drop_kept(state, &[target]);
+            }
         }
         if state.kept.next_due().is_some_and(|due| due <= now) {
             self.wake.notify_all();

@@ -1,6 +1,6 @@
 //! A kept answer in the form that is pinned: with an Age, and with Date and Expires of the answer that was heard last.
 
-use afpa_bpf::{Coding, Freshness, Response, Variant};
+use afpa_bpf::{Coding, Freshness, NOT_MODIFIED_MAX, Response, Variant};
 
 use crate::answer::{Answer, DATE_LENGTH};
 use crate::gather::Answers;
@@ -46,7 +46,8 @@ impl Copy {
             last_modified: date.and_then(|date| date.try_into().ok()),
             whole: whole.map(|whole| (aged(whole, heard, digits), whole.body().to_vec())),
             not_modified: answers
-                .and_then(|answers| Some(aged(answers.not_modified.as_ref()?, heard, digits))),
+                .and_then(|answers| Some(aged(answers.not_modified.as_ref()?, heard, digits)))
+                .filter(|head| head.len() <= NOT_MODIFIED_MAX),
         }
     }
 
@@ -116,6 +117,15 @@ mod tests {
             (&b"00\r\n"[..], &b"body"[..])
         );
         assert_eq!((variant.etag, variant.not_modified.is_none()), (&b"\"a\""[..], true));
+        // A 304 that was as long as one may be is the server's.
+        let text = format!("HTTP/1.1 304 Not Modified\r\nDate: {old}\r\nX: \r\n\r\n");
+        for (filler, fits) in [(0, true), (NOT_MODIFIED_MAX - text.len(), false)] {
+            let text = text.replace("X: ", &format!("X: {}", "x".repeat(filler)));
+            let not_modified = Answer::read(text.as_bytes(), Asked::Get).unwrap();
+            let answers = Answers { not_modified, ..answers.clone() };
+            let copy = Copy::of((Coding::Identity, false), Some(&answers), &heard, 1);
+            assert_eq!(copy.variant(freshness).not_modified.is_some(), fits, "{filler}");
+        }
         // What is no date stays as it is.
         let odd = Answers { whole: answer(old, "0", "body"), not_modified: None, head: true };
         let copy = Copy::of((Coding::Identity, false), Some(&odd), &heard, 1);

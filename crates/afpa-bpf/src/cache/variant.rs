@@ -52,13 +52,13 @@ pub struct Variant<'a> {
 /// How old a server's answer is, and for how long it is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freshness {
-    /// Nanoseconds of `CLOCK_MONOTONIC` at which its age was 0; that may be before the clock began, modulo 2^64.
+    /// Nanoseconds of `CLOCK_BOOTTIME` at which its age was 0; that may be before the clock began, modulo 2^64.
     pub born: u64,
     /// It is given while its age, in seconds, is less.
     pub fresh_for: u32,
     /// How many digits the age has until then: at most [`AGE_DIGITS`].
     pub digits: u32,
-    /// Nanoseconds of the same clock before an attached server was asked for it: what unsafe requests passed since then
+    /// Nanoseconds of [`monotonic_ns`](crate::monotonic_ns) before an attached server was asked for it: what unsafe requests passed since then
     /// ends it, too ([`FastPath::note_requests`](crate::FastPath::note_requests)). 0: whoever pinned it takes it back.
     pub asked: u64,
 }

@@ -37,7 +37,7 @@ struct bpf_spin_lock {
 static void *bpf_map_lookup_elem(void *map, const void *key);
 
 /* Nothing here has an age. */
-static __u64 bpf_ktime_get_ns(void)
+static __u64 bpf_ktime_get_boot_ns(void)
 {
 	return 0;
 }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use afpa_bpf::{AcceptedCodings, Coding, FastPath, Freshness, PinRules, Reason, Response, Variant};
+use afpa_bpf::{
+    AcceptedCodings, Coding, FastPath, Freshness, PinRules, Reason, Response, Variant, boot_ns,
+};
 use afpa_testkit::eventually;
 use afpa_testkit::packet::Segment;
 use afpa_testkit::tcp::RawClient;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::support::lab::{SOON, settings};
 use crate::support::{LAST_MODIFIED, LISTENER, SERVER_V4, SITE, World, counted};
@@ -15,12 +16,6 @@ pub(crate) const HOST: &str = "shop.example";
 /// Its number.
 pub(crate) const NUMBER: u32 = 0x8000_0001;
 const SECOND: u64 = 1_000_000_000;
-
-/// Nanoseconds of the clock that the programs read.
-fn monotonic() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * SECOND + now.tv_nsec as u64
-}
 
 /// An answer to pin: with this age now, in thousandths of a second.
 pub(crate) struct Pinned<'a> {
@@ -46,7 +41,7 @@ impl Default for Pinned<'_> {
 impl Pinned<'_> {
     /// Pins it, and returns when it was born.
     pub(crate) fn pin(&self, fast_path: &FastPath) -> u64 {
-        let born = monotonic().wrapping_sub(self.age * (SECOND / 1000));
+        let born = boot_ns().wrapping_sub(self.age * (SECOND / 1000));
         let age = "#".repeat(self.digits as usize);
         let fields = format!("Server: afpa-kernel\r\nX-Filler: {}\r\nAge: ", self.filler);
         let head = format!("HTTP/1.1 200 OK\r\n{fields}{age}\r\n");
@@ -113,7 +108,7 @@ fn ages_are_right_to_the_second_until_the_answer_is_not_fresh_any_more() {
         let pinned = Pinned { age, fresh_for, digits, filler, ..Pinned::default() };
         let born = pinned.pin(&fast_path);
         let (mut seen, mut last) = (Vec::new(), 0);
-        let elapsed = || monotonic().wrapping_sub(born) / SECOND;
+        let elapsed = || boot_ns().wrapping_sub(born) / SECOND;
         eventually("it is not fresh any more", || {
             fast_path.beat();
             let before = elapsed();

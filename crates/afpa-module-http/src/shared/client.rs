@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use afpa_framework::clock::epoch;
+use afpa_framework::clock::steady;
 use afpa_framework::{ClientStream, Now, Timeouts};
 use tokio::time::Sleep;
 
@@ -188,7 +188,7 @@ impl ClientStream for Nobody {
     fn now(&self) -> Now {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        Now { unix_us: micros(wall), steady_us: micros(epoch().elapsed()) }
+        Now { unix_us: micros(wall), steady_us: micros(steady()) }
     }
 
     fn cached_now(&self) -> Now {

@@ -1,9 +1,10 @@
 //! The time of a core.
 
 use std::cell::Cell;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use afpa_framework::Now;
+use afpa_framework::clock::steady;
 
 /// Gives wall-clock and steady time for one reading of the steady clock.
 ///
@@ -11,7 +12,6 @@ use afpa_framework::Now;
 /// within a second.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    start: Instant,
     unix_us_at_start: Cell<u64>,
     second: Cell<u64>,
     cached: Cell<Now>,
@@ -20,7 +20,6 @@ pub(crate) struct Clock {
 impl Clock {
     pub(crate) fn start() -> Self {
         let clock = Self {
-            start: afpa_framework::clock::epoch(),
             unix_us_at_start: Cell::new(0),
             second: Cell::new(0),
             cached: Cell::new(Now { unix_us: 0, steady_us: 0 }),
@@ -31,7 +30,7 @@ impl Clock {
     }
 
     pub(crate) fn now(&self) -> Now {
-        let steady_us = self.start.elapsed().as_micros() as u64;
+        let steady_us = steady().as_micros() as u64;
         let unix_us = self.unix_us_at_start.get().saturating_add(steady_us);
         let now = Now { unix_us, steady_us };
         self.cached.set(now);
@@ -46,7 +45,7 @@ impl Clock {
 
     /// Whether a new second has begun since the last call.
     pub(crate) fn new_second(&self) -> bool {
-        let second = self.start.elapsed().as_secs();
+        let second = steady().as_secs();
         if self.second.replace(second) == second {
             return false;
         }
@@ -56,7 +55,7 @@ impl Clock {
 
     fn synchronise(&self) {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let offset = unix.saturating_sub(self.start.elapsed());
+        let offset = unix.saturating_sub(steady());
         self.unix_us_at_start.set(offset.as_micros() as u64);
     }
 }
