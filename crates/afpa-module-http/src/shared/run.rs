@@ -213,7 +213,7 @@ impl Round<'_> {
                 report.end = End::ClientGone;
             }
             let rest = outlived.into_rest(fetch.kept());
-            let now = client.cached_now();
+            let now = client.now();
             let has_failed = matches!(report.end, End::Failed(_));
             let settled = match came {
                 Came::Current(draft) => self.freshen(&asking, draft, now),
