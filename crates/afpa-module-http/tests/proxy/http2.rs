@@ -430,8 +430,9 @@ fn a_slow_client_stops_its_stream_and_no_other() {
     let server = peers(&[], |mut peer| {
         let slow = peer.request().expect("a request");
         peer.fields_on(slow.id, false, &[OK]);
-        // As much as the window takes; more would be an error.
-        (0..16).for_each(|_| peer.data(slow.id, false, &[b's'; 16_384]));
+        // As much as the window takes but for the last byte; more would be an error.
+        (0..15).for_each(|_| peer.data(slow.id, false, &[b's'; 16_384]));
+        peer.data(slow.id, false, &[b's'; 16_383]);
         let fast = peer.request().expect("another");
         peer.answer(fast.id, "fast");
         // From now on as much as the window grows by.
