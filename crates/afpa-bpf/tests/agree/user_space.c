@@ -42,6 +42,11 @@ static __u64 bpf_ktime_get_boot_ns(void)
 	return 0;
 }
 
+static __u64 bpf_ktime_get_ns(void)
+{
+	return 0;
+}
+
 static long bpf_loop(__u32 turns, long (*turn)(__u32, void *), void *context, __u64 flags)
 {
 	for (__u32 i = 0; i < turns; i++)
