@@ -250,7 +250,8 @@ fn the_stranger_leaves_with_the_attachment_however_it_ends() {
     eventually("its interface is gone", || !interfaces(&lab).contains(&name));
     let attached = lab.attach(&[]);
     assert!(interfaces(&lab).contains(&name));
-    assert!(lab.detach(&["--wait", "0", "--force"]).0);
+    let (detached, said) = lab.detach(&["--wait", "0", "--force"]);
+    assert!(detached, "{said}");
     assert!(attached.wait());
     eventually("its interface is gone", || !interfaces(&lab).contains(&name));
 }
