@@ -182,7 +182,10 @@ impl PinDir {
     }
 
     fn remove_in(home: &File, name: &str, folder: &File) -> io::Result<()> {
-        clear(folder)?;
+        match clear(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            cleared => cleared?,
+        }
         match unlinkat(home, name, AtFlags::REMOVEDIR) {
             Err(rustix::io::Errno::NOENT) => Ok(()),
             outcome => Ok(outcome?),
@@ -204,7 +207,11 @@ impl Drop for PinDir {
 pub(crate) fn clear(folder: &File) -> io::Result<()> {
     FastPath::remove_kept_filters(&within(folder))?;
     for name in entries(folder)? {
-        unlinkat(folder, name, AtFlags::empty())?;
+        match unlinkat(folder, name, AtFlags::empty()) {
+            // Whoever ends just now removes it, too.
+            Err(rustix::io::Errno::NOENT) => {}
+            removed => removed?,
+        }
     }
     Ok(())
 }
