@@ -15,21 +15,34 @@ struct bitset {
 	__u64 word[2];
 };
 
-/* The lowest `to` bits of one word; none when `to` is negative, all from 64 on. */
-static __always_inline __u64 word_below(__s32 to)
+/*
+ * The lowest `to` bits of one word; none when `to` is negative, all from 64 on. Without branches: the verifier follows
+ * both ways of each, and every set is made of four of these.
+ */
+static __always_inline __u64 word_below(__s64 to)
 {
-	if (to <= 0)
-		return 0;
-	return to >= 64 ? ~0ULL : (1ULL << (to & 63)) - 1;
+	__s64 negative = to >> 63, beyond = (63 - to) >> 63;
+
+	return (((1ULL << (to & 63)) - 1) | beyond) & ~negative;
 }
 
 /* The segments from `from` up to, but without, `to`. */
 static __always_inline struct bitset bitset_range(__u32 from, __u32 to)
 {
 	struct bitset set = { {
-		word_below(to) & ~word_below(from),
-		word_below((__s32)to - 64) & ~word_below((__s32)from - 64),
+		word_below((__s32)to) & ~word_below((__s32)from),
+		word_below((__s64)(__s32)to - 64) & ~word_below((__s64)(__s32)from - 64),
 	} };
+
+	return set;
+}
+
+/* One segment; none from 128 on. */
+static __always_inline struct bitset bitset_of(__u32 segment)
+{
+	__u64 bit = 1ULL << (segment & 63);
+	__s64 first = ((__s64)segment - 64) >> 63, second = (((__s64)segment - 128) >> 63) & ~first;
+	struct bitset set = { { bit & first, bit & second } };
 
 	return set;
 }
@@ -68,12 +81,12 @@ static __always_inline bool bitset_empty(struct bitset set)
 
 static __always_inline void bitset_set(struct bitset *set, __u32 segment)
 {
-	*set = bitset_or(*set, bitset_range(segment, segment + 1));
+	*set = bitset_or(*set, bitset_of(segment));
 }
 
 static __always_inline void bitset_clear(struct bitset *set, __u32 segment)
 {
-	*set = bitset_without(*set, bitset_range(segment, segment + 1));
+	*set = bitset_without(*set, bitset_of(segment));
 }
 
 /* The number of bits that are set. Not inlined: its constants would fill the stack frames of its callers. */
