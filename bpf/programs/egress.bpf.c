@@ -170,9 +170,9 @@ static __always_inline int leave(struct __sk_buff *skb, struct work *work, const
 	bpf_spin_unlock(&flow->lock);
 
 	if (heard)
-		admit(&s->key, rtx_clock(bpf_ktime_get_coarse_ns()));
+		afpa_admit(&s->key, rtx_clock(bpf_ktime_get_coarse_ns()));
 	if (ended)
-		bypass_invalidate(&s->key);
+		afpa_bypass_invalidate(&s->key);
 	if (stale) {
 		count_at(s->place, reason);
 		return TCX_DROP;
@@ -241,7 +241,7 @@ int afpa_egress(struct __sk_buff *skb)
 	if (s.flags & TCP_SYN) { /* the kernel accepted a new connection on this tuple */
 		if (flow)
 			flow_remove(&s.key);
-		bypass_invalidate(&s.key);
+		afpa_bypass_invalidate(&s.key);
 		if (!seen_above(skb)) {
 			afpa_way_prove(skb, &s.key);
 			if (shared.handshake)

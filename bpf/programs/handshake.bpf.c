@@ -148,7 +148,7 @@ __noinline int afpa_answer_syn(struct __sk_buff *skb, struct work *work, const s
 	cookie = afpa_cookie(&own.key, own.seq, cookie_period(now), cookie_bits(&agreed));
 	shared.cookie_ns = now;
 	remember_syn(&own, now);
-	bypass_invalidate(&own.key); /* as the kernel's SYN-ACK does (B2) */
+	afpa_bypass_invalidate(&own.key); /* as the kernel's SYN-ACK does (B2) */
 	put_way(work->frame + FRAME_AT, &work->way);
 	mark_own(skb);
 	if (!make_syn_ack(skb, work, &own, &agreed, cookie, options.ts_value))

@@ -282,8 +282,15 @@ static inline __attribute__((always_inline)) bool before(__u32 a, __u32 b)
 	return (__s32)(a - b) < 0;
 }
 
-/* The packet as the kernel has it. Not in kernels before 6.2. */
+/* The packet as the kernel has it; and an object to read of only. Not in kernels before 6.2. */
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
+extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
+
+/*
+ * An object to read pointers of. For each pointer that it reads out of a trusted object the verifier searches all types of
+ * the kernel, four times, half a millisecond each: so it had better not be trusted.
+ */
+#define read_only(object, type) ((type *)bpf_rdonly_cast(object, bpf_core_type_id_kernel(type)))
 
 /*
  * A field of the kernel's packet, `skb_field(skb, dev, ifindex)` is `dev->ifindex`; and a bit field of it. Before Linux
@@ -292,7 +299,7 @@ extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
  */
 #define skb_field(skb, ...)                                                                    \
 	(bpf_ksym_exists(bpf_cast_to_kern_ctx) ?                                                   \
-		 ___arrow(((struct sk_buff *)bpf_cast_to_kern_ctx(skb)), __VA_ARGS__) :                \
+		 ___arrow(read_only(bpf_cast_to_kern_ctx(skb), struct sk_buff), __VA_ARGS__) :        \
 		 BPF_CORE_READ((struct sk_buff *)(void *)(skb), __VA_ARGS__))
 #define skb_bits(skb, field)                                                                   \
 	(bpf_ksym_exists(bpf_cast_to_kern_ctx) ?                                                   \

@@ -51,6 +51,7 @@ struct scan {
 	__u32 framed;                /* requests with content may go on */
 	__u64 content_length;
 	__u32 size;                  /* of a response, or of its head */
+	__u32 coding_at;             /* where the next coding of Accept-Encoding is read */
 	struct line line;
 	struct afpa_block block;
 };

@@ -14,6 +14,7 @@ typedef uint16_t __u16;
 typedef uint32_t __u32;
 typedef int32_t __s32;
 typedef unsigned long long __u64;
+typedef long long __s64;
 
 /* Sanitized code that is inlined everywhere takes five times as long to compile. */
 #undef __always_inline

@@ -313,14 +313,14 @@ pub const ALL: &[Fault] = &[
     fault(
         "a range of the bitset one too long",
         "bitset.h",
-        "return to >= 64 ? ~0ULL : (1ULL << (to & 63)) - 1;",
-        "return to >= 64 ? ~0ULL : (2ULL << (to & 63)) - 1;",
+        "return (((1ULL << (to & 63)) - 1) | beyond) & ~negative;",
+        "return (((2ULL << (to & 63)) - 1) | beyond) & ~negative;",
     ),
     fault(
         "second word of the bitset begins at 63",
         "bitset.h",
-        "word_below((__s32)to - 64) & ~word_below((__s32)from - 64),",
-        "word_below((__s32)to - 63) & ~word_below((__s32)from - 63),",
+        "word_below((__s64)(__s32)to - 64) & ~word_below((__s64)(__s32)from - 64),",
+        "word_below((__s64)(__s32)to - 63) & ~word_below((__s64)(__s32)from - 63),",
     ),
     fault(
         "first member of the second word is one too low",

@@ -54,22 +54,23 @@ static __always_inline struct admission admission_of(const struct afpa_flow_key 
 	return admission;
 }
 
-/* The client's packets got through at this `rtx_clock`. */
-static __always_inline void admit(const struct afpa_flow_key *key, __u32 clock)
+/* The client's packets got through at this `rtx_clock`. A global function, verified once. */
+__noinline int afpa_admit(const struct afpa_flow_key *key, __u32 clock)
 {
 	__u64 fresh, known;
 	struct admission a;
 
-	if (!shared.firewall_interval)
-		return;
+	if (!key || !shared.firewall_interval)
+		return 0;
 	a = admission_of(key);
 	if (!a.word)
-		return;
+		return 0;
 	known = *(volatile __u64 *)a.word;
 	fresh = a.tag << 32 | (clock & ~ADMITTED_RENEWING);
 	if (known >> 32 == a.tag && !(known & ADMITTED_RENEWING) && (__s32)(clock - (__u32)known) < ADMITTED_SPARE)
-		return;
+		return 0;
 	*(volatile __u64 *)a.word = fresh;
+	return 0;
 }
 
 /* May the client be answered without asking the firewall? Not if this is the request that is chosen to ask it. */

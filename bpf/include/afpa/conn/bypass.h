@@ -10,7 +10,7 @@
  * segments before its end pass. SYN, FIN and RST never bypass the rest.
  *
  *  B1 An entry is made of what is true after its epoch was read. Whoever makes that untrue moves the epoch
- *     afterwards (`bypass_invalidate`): the first answer on a connection, which gives it an offset; the end of a long
+ *     afterwards (`afpa_bypass_invalidate`): the first answer on a connection, which gives it an offset; the end of a long
  *     response; and the server's SYN, with which another connection has the tuple. Both are full barriers.
  *  B2 On a connection that was left to user mode for good nothing is answered any more (R4), so it never gets a
  *     sequence offset while it lasts.
@@ -108,13 +108,18 @@ static __always_inline void bypass_insert(const struct afpa_flow_key *key, __u32
 	b->reason = reason;
 }
 
-/* What its entry says of the connection is not true any more (B1). */
-static __always_inline void bypass_invalidate(const struct afpa_flow_key *key)
+/* What its entry says of the connection is not true any more (B1). A global function, verified once. */
+__noinline int afpa_bypass_invalidate(const struct afpa_flow_key *key)
 {
-	__u32 place = bypass_index(key), *epoch = bpf_map_lookup_elem(&bypass_epochs, &place);
+	__u32 place, *epoch;
 
+	if (!key)
+		return 0;
+	place = bypass_index(key);
+	epoch = bpf_map_lookup_elem(&bypass_epochs, &place);
 	if (epoch)
 		__sync_fetch_and_add(epoch, 1);
+	return 0;
 }
 
 /* The connection is final: enter it, if nothing was ever answered on it (B2). */

@@ -122,7 +122,7 @@ static __always_inline enum afpa_reason commit(struct __sk_buff *skb, struct wor
 	}
 	bpf_spin_unlock(&flow->lock);
 	if (first)
-		bypass_invalidate(&s->key);
+		afpa_bypass_invalidate(&s->key);
 	if (reason == AFPA_ANSWERED)
 		put_way(work->frame + FRAME_AT, &work->way);
 	return reason;

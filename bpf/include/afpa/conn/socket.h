@@ -26,6 +26,12 @@ static __always_inline bool has_microseconds(const struct tcp_sock *tcp)
 	return bpf_core_field_exists(tcp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(tcp, tcp_usec_ts);
 }
 
+/* To read pointers of. */
+static __always_inline const struct tcp_sock *untrusted(const struct tcp_sock *tcp)
+{
+	return bpf_ksym_exists(bpf_rdonly_cast) ? read_only(tcp, struct tcp_sock) : tcp;
+}
+
 /* Is the socket idle, and at exactly the numbers of the segment? */
 static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const struct segment *s)
 {
@@ -38,12 +44,12 @@ static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const 
 	if (tcp->snd_nxt != s->ack || tcp->snd_una != s->ack || tcp->write_seq != s->ack)
 		return AFPA_PASS_NO_SOCKET;
 	/* Kernel TLS, microsecond timestamps, a socket under repair: not what the programs are made for. */
-	if (tcp->inet_conn.icsk_ulp_ops || has_microseconds(tcp) || BPF_CORE_READ_BITFIELD(tcp, repair))
+	if (untrusted(tcp)->inet_conn.icsk_ulp_ops || has_microseconds(tcp) || BPF_CORE_READ_BITFIELD(tcp, repair))
 		return AFPA_PASS_NO_SOCKET;
 	if (BPF_CORE_READ_BITFIELD(tcp, rx_opt.tstamp_ok) != s->timestamps)
 		return AFPA_PASS_NO_SOCKET;
 	/* Bytes that overtook this segment wait in the socket, under numbers that an answer would make wrong. */
-	if (tcp->out_of_order_queue.rb_node || sock->sk_backlog.len)
+	if (untrusted(tcp)->out_of_order_queue.rb_node || sock->sk_backlog.len)
 		return AFPA_PASS_OLD_CONNECTION;
 	return AFPA_ANSWERED;
 }
@@ -97,7 +103,7 @@ static __always_inline void adopt(struct afpa_flow *flow, const struct segment *
 static __always_inline void admit_fresh(const struct tcp_sock *tcp, const struct segment *s)
 {
 	if (!tcp->inet_conn.icsk_probes_out)
-		admit(&s->key, rtx_clock(tcp->tcp_mstamp * 1000));
+		afpa_admit(&s->key, rtx_clock(tcp->tcp_mstamp * 1000));
 }
 
 /* Ports of a tuple stand next to each other in network order. */
@@ -141,9 +147,9 @@ static __always_inline bool takes_connections(struct bpf_sock *found, const stru
 		return false;
 	if (bpf_core_field_exists(tcp->is_mptcp) && tcp->is_mptcp)
 		return false;
-	if (bpf_core_field_exists(tcp->md5sig_info) && tcp->md5sig_info)
+	if (bpf_core_field_exists(tcp->md5sig_info) && untrusted(tcp)->md5sig_info)
 		return false;
-	if (bpf_core_field_exists(tcp->ao_info) && tcp->ao_info)
+	if (bpf_core_field_exists(tcp->ao_info) && untrusted(tcp)->ao_info)
 		return false;
 	return !(BPF_CORE_READ_BITFIELD(sock, sk_userlocks) & SOCK_RCVBUF_LOCK);
 }

@@ -178,40 +178,42 @@ static __always_inline __u32 coding_bit(__u64 token)
 
 #define CODING_TOKENS 6
 
-/* Accept-Encoding without weights, wildcards or repetitions: the set of codings it names. */
+/*
+ * Accept-Encoding without weights, wildcards or repetitions: the set of codings it names. The set and the place are kept
+ * in memory: in registers the verifier would follow each sequence of codings by itself.
+ */
 __noinline int afpa_read_codings(struct work *work)
 {
-	__u32 at, end, codings = 1;
 	bool sure = false, first;
 	struct scan *scan;
+	__u32 end;
 
 	if (!work)
 		return 0;
 	scan = &work->scan;
-	at = scan->line.value_at;
-	end = at + scan->line.value_length;
+	end = scan->line.value_at + scan->line.value_length;
 	first = scan->block.codings == 1;
+	scan->block.codings = 1;
+	scan->coding_at = scan->line.value_at;
 	for (int i = 0; i < CODING_TOKENS; i++) {
+		__u32 at = *(volatile __u32 *)&scan->coding_at, bits, bit;
 		__u64 word, strange;
-		__u32 bits, bit;
 
-		opaque(at);
 		if (at > AFPA_HEAD_MAX)
 			break;
 		word = load8(work->head + at);
 		strange = ~(bytes_from(word, 'a') & ~bytes_from(word, 'z' + 1) & ~word) & TOP_BITS;
 		bits = strange ? first_bit(strange) : 64;
 		bit = coding_bit(bits == 64 ? word : word & ((1ULL << bits) - 1));
-		if (!bit || codings & bit)
+		if (!bit || *(volatile __u32 *)&scan->block.codings & bit)
 			break;
-		codings |= bit;
+		*(volatile __u32 *)&scan->block.codings |= bit;
 		at += bits / 8;
 		sure = at == end;
 		if (sure || work->head[at] != ',')
 			break;
-		at += work->head[at + 1] == ' ' ? 2 : 1;
+		*(volatile __u32 *)&scan->coding_at = at + (work->head[at + 1] == ' ' ? 2 : 1);
 	}
-	scan->block.codings = codings;
 	if (!sure || !first)
 		scan->block.flags |= AFPA_BLOCK_CODING_UNSURE;
 	return 0;

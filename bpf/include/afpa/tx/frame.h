@@ -14,13 +14,11 @@
 
 #define HOPS 64
 
-/* What leaves. */
+/* What leaves: numbers only, so that a global function may have it. */
 struct outgoing {
-	const __u8 *bytes;       /* NULL: headers only */
-	__u32 length;
+	__u32 length;            /* of the payload */
 	__u32 date_offset, date_length; /* of the Date, or of the Age */
 	__u32 sum;               /* of the payload, that included */
-	const struct afpa_date *date;
 	__u32 seq, ack;
 	__u32 ts_value, ts_echo;
 	__be16 window;
@@ -71,14 +69,11 @@ static __always_inline const struct afpa_date *date_or_age(struct work *work, co
 
 /* An answer of a slot under a Date. */
 static __always_inline void outgoing_answer(struct outgoing *out, const struct afpa_slot *slot,
-					    const struct afpa_answer *answer, const __u8 *bytes, bool head_only,
-					    const struct afpa_date *date)
+					    const struct afpa_answer *answer, bool head_only, const struct afpa_date *date)
 {
 	out->date_length = date_length(slot);
-	out->bytes = bytes;
 	out->length = head_only ? answer->head_length : answer->length;
 	out->date_offset = answer->date_offset;
-	out->date = date;
 	out->sum = (head_only ? answer->head_sum : answer->sum) +
 		   (answer->date_offset & 1 ? date->sum_odd : date->sum_even);
 }
@@ -159,14 +154,22 @@ static __always_inline void checksum_tcp(struct tcphdr *tcp, const struct segmen
 	tcp->check = ~fold(sum);
 }
 
-/* Turn the packet into `out`, headers only. False: it is spoilt, drop it. */
-static __always_inline bool make_packet(struct __sk_buff *skb, struct work *work, const struct segment *s,
-					const struct outgoing *out, bool partial)
+/*
+ * The headers of `out` in `work->frame`. Returns their length. A global function, verified once: its branches would
+ * multiply with those of everyone who sends something.
+ */
+__noinline int afpa_build_frame(struct work *work, const struct segment *s, const struct outgoing *out, int partial)
 {
-	void *ip = work->frame + FRAME_AT + sizeof(struct ethhdr);
-	struct tcphdr *tcp = s->ipv6 ? ip + sizeof(struct ipv6hdr) : ip + sizeof(struct iphdr);
-	__u32 headers = plain_headers(s), tcp_length = headers - s->tcp_at + out->length;
+	__u32 headers, tcp_length;
+	struct tcphdr *tcp;
+	void *ip;
 
+	if (!work || !s || !out)
+		return 0;
+	ip = work->frame + FRAME_AT + sizeof(struct ethhdr);
+	tcp = s->ipv6 ? ip + sizeof(struct ipv6hdr) : ip + sizeof(struct iphdr);
+	headers = plain_headers(s);
+	tcp_length = headers - s->tcp_at + out->length;
 	if (out->swap)
 		swap_ethernet(work->frame + FRAME_AT);
 	if (s->ipv6)
@@ -175,10 +178,16 @@ static __always_inline bool make_packet(struct __sk_buff *skb, struct work *work
 		build_ipv4(ip, out, tcp_length);
 	build_tcp(tcp, s, out);
 	checksum_tcp(tcp, s, out, tcp_length, partial);
+	return headers;
+}
 
-	if (bpf_skb_change_tail(skb, headers + out->length, 0))
-		return false;
-	if (!is_within(&headers, 54, 86))
+/* Turn the packet into `out`, headers only. False: it is spoilt, drop it. */
+static __always_inline bool make_packet(struct __sk_buff *skb, struct work *work, const struct segment *s,
+					const struct outgoing *out, bool partial)
+{
+	__u32 headers = afpa_build_frame(work, s, out, partial);
+
+	if (!is_within(&headers, 54, 86) || bpf_skb_change_tail(skb, headers + out->length, 0))
 		return false;
 	return bpf_skb_store_bytes(skb, 0, work->frame + FRAME_AT, headers, 0) == 0;
 }
@@ -211,17 +220,21 @@ static __always_inline void build_headers(struct work *work, const struct segmen
 	tcp->destination = bpf_htons(s->key.client_port);
 }
 
-/* The response behind the headers; `max` is the room that `out->bytes` has. */
+/* The response behind the headers, its Date in its place; `max` is the room that `bytes` has. */
 static __always_inline bool store_payload(struct __sk_buff *skb, const struct segment *s, const struct outgoing *out,
-					  __u32 max)
+					  const __u8 *bytes, __u32 max, const struct afpa_date *date)
 {
-	__u32 length = out->length, date_length = out->date_length, at = plain_headers(s);
+	__u32 length = out->length, date_length, at = plain_headers(s);
 
-	if (!is_within(&length, AFPA_DATE_LENGTH, max) || !is_within(&date_length, 1, AFPA_DATE_LENGTH))
+	if (!is_within(&length, AFPA_DATE_LENGTH, max))
 		return false;
-	if (bpf_skb_store_bytes(skb, at, out->bytes, length, 0))
+	if (bpf_skb_store_bytes(skb, at, bytes, length, 0))
 		return false;
-	return bpf_skb_store_bytes(skb, at + out->date_offset, out->date->text, date_length, 0) == 0;
+	/* Looked at behind the call, across which old verifiers forget what is known of a number. */
+	date_length = *(const volatile __u32 *)&out->date_length;
+	if (!is_within(&date_length, 1, AFPA_DATE_LENGTH))
+		return false;
+	return bpf_skb_store_bytes(skb, at + out->date_offset, date->text, date_length, 0) == 0;
 }
 
 #endif

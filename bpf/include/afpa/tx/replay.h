@@ -55,7 +55,7 @@ static __always_inline bool rebuild_in_two(struct __sk_buff *skb, struct work *w
 	__u32 whole, rest, sum, begin = 0;
 	__u8 fin;
 
-	outgoing_answer(out, slot, &slot->whole, slot->bytes, head_only, date);
+	outgoing_answer(out, slot, &slot->whole, head_only, date);
 	whole = out->length;
 	sum = out->sum;
 	begin = bpf_csum_diff(0, 0, (__be32 *)slot->bytes, SUM_CHUNK, begin);
@@ -66,7 +66,7 @@ static __always_inline bool rebuild_in_two(struct __sk_buff *skb, struct work *w
 	out->flags &= ~TCP_FIN; /* the second one has it */
 	out->length = PART;
 	out->sum = fold((__u64)begin + (slot->whole.date_offset & 1 ? date->sum_odd : date->sum_even));
-	if (!make_packet(skb, work, s, out, partial) || !store_payload(skb, s, out, PART) ||
+	if (!make_packet(skb, work, s, out, partial) || !store_payload(skb, s, out, slot->bytes, PART, date) ||
 	    !holds_edition(work, slot, date))
 		return false;
 	bpf_clone_redirect(skb, work->way.interface, 0);

@@ -34,18 +34,14 @@ static __always_inline bool build_answer(struct __sk_buff *skb, struct work *wor
 {
 	bool stored;
 	__u32 max = kind == AFPA_KIND_NOT_MODIFIED ? sizeof(slot->not_modified_bytes) : sizeof(slot->bytes);
-	const __u8 *bytes = kind == AFPA_KIND_NOT_MODIFIED ? slot->not_modified_bytes : slot->bytes;
 
-	outgoing_answer(out, slot, answer_of(slot, kind), bytes, kind == AFPA_KIND_HEAD, date);
+	outgoing_answer(out, slot, answer_of(slot, kind), kind == AFPA_KIND_HEAD, date);
 	if (out->length > max || !make_packet(skb, work, s, out, partial))
 		return false;
-	if (kind == AFPA_KIND_NOT_MODIFIED) {
-		out->bytes = slot->not_modified_bytes;
-		stored = store_payload(skb, s, out, sizeof(slot->not_modified_bytes));
-	} else {
-		out->bytes = slot->bytes;
-		stored = store_payload(skb, s, out, sizeof(slot->bytes));
-	}
+	if (kind == AFPA_KIND_NOT_MODIFIED)
+		stored = store_payload(skb, s, out, slot->not_modified_bytes, sizeof(slot->not_modified_bytes), date);
+	else
+		stored = store_payload(skb, s, out, slot->bytes, sizeof(slot->bytes), date);
 	if (stored && !holds_edition(work, slot, date)) {
 		count_at(s->place, AFPA_ANSWER_REPLACED);
 		return false;
