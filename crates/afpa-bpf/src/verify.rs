@@ -15,12 +15,14 @@ use libbpf_rs::{MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
 pub(crate) type Verified = HashMap<String, Result<OwnedFd, String>>;
 
 /// What the verifier has to do for those that take long, in units of ten thousand instructions.
-const WEIGHTS: [(&str, usize); 5] = [
-    ("afpa_answer", 15),
-    ("afpa_transfer", 9),
-    ("afpa_rtx_timer", 9),
-    ("afpa_egress", 3),
+const WEIGHTS: [(&str, usize); 7] = [
+    ("afpa_answer", 17),
+    ("afpa_egress", 7),
+    ("afpa_transfer", 5),
+    ("afpa_rtx_timer", 4),
+    ("afpa_unusual", 3),
     ("afpa_ingress", 3),
+    ("afpa_handshake", 3),
 ];
 
 fn weight(program: &str) -> usize {
