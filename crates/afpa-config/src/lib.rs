@@ -65,7 +65,10 @@ pub use request_sets::Routes;
 pub use settings::{Instance, Setting, Settings};
 pub use shared_cache::{CacheMode, QueryMode, SetCookie, SharedCache, SiteCache};
 pub use tls::{CertificateFiles, ClientCertificates, GroupTls, Tls, TlsProfile};
-pub use tls_files::{TlsFileError, read_authorities, read_certificate};
+pub use tls_files::{
+    LONGEST_TLS_FILE, TlsFileError, not_a_tls_file, read_authorities, read_certificate,
+    read_certificate_by, read_tls_file,
+};
 pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
 
 use reader::Reader;

@@ -38,6 +38,18 @@ pub struct TlsFileError {
 /// # Errors
 /// With the file at fault.
 pub fn read_certificate(files: &CertificateFiles) -> Result<Certificate, TlsFileError> {
+    read_certificate_by(&read_tls_file, files)
+}
+
+/// The same for who can read more than this process, by what reads for it.
+///
+/// # Errors
+/// With the file at fault.
+pub fn read_certificate_by(
+    read_file: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
+    files: &CertificateFiles,
+) -> Result<Certificate, TlsFileError> {
+    let read = |key, path: &Path| explained(key, path, read_file(path));
     let chain = read("chain", &files.chain)?;
     let key = read("key", &files.key)?;
     let staple = files.staple.as_deref().map(|path| read("staple", path)).transpose()?;
@@ -58,7 +70,7 @@ pub fn read_certificate(files: &CertificateFiles) -> Result<Certificate, TlsFile
 /// When the file cannot be used.
 pub fn read_authorities(path: &Path) -> Result<Vec<CertificateDer>, TlsFileError> {
     let key = AUTHORITIES;
-    read_chain(&read(key, path)?).map_err(|error| {
+    read_chain(&explained(key, path, read_tls_file(path))?).map_err(|error| {
         let (cause, remedy) = (error.to_string(), error.remedy().to_owned());
         TlsFileError { key, path: path.to_owned(), cause, remedy, is_denied: false }
     })
@@ -66,12 +78,33 @@ pub fn read_authorities(path: &Path) -> Result<Vec<CertificateDer>, TlsFileError
 
 const AUTHORITIES: &str = "client_authorities";
 
-const DENIED: &str = "start as root, then it is read before privileges are dropped; for changes to be taken while afpa runs, give its user the right";
+const DENIED: &str = "start as root: then it is read before privileges are dropped, and its changes are read by a process of its own; or give this user the right";
 
 /// No file of these is long; a device would never end.
-const LONGEST: u64 = 1024 * 1024;
+pub const LONGEST_TLS_FILE: u64 = 1024 * 1024;
 
-fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsFileError> {
+/// Reads one of these files, by the rights of this process.
+///
+/// # Errors
+/// As `fs::read`, and [`not_a_tls_file`].
+pub fn read_tls_file(path: &Path) -> io::Result<Vec<u8>> {
+    let about = fs::metadata(path)?;
+    if !about.is_file() || about.len() > LONGEST_TLS_FILE {
+        return Err(not_a_tls_file());
+    }
+    fs::read(path)
+}
+
+/// What is said of a device, a folder, or a file that is too long.
+pub fn not_a_tls_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a file of at most 1MiB")
+}
+
+fn explained(
+    key: &'static str,
+    path: &Path,
+    read: io::Result<Vec<u8>>,
+) -> Result<Vec<u8>, TlsFileError> {
     let wrong = |cause: String, remedy: &str| TlsFileError {
         key,
         path: path.to_owned(),
@@ -83,17 +116,20 @@ fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsFileError> {
         io::ErrorKind::NotFound => {
             wrong("it does not exist".to_owned(), "create it, or correct the path")
         }
-        io::ErrorKind::PermissionDenied => TlsFileError {
-            is_denied: true,
-            ..wrong("this user may not read it".to_owned(), DENIED)
-        },
+        io::ErrorKind::PermissionDenied => {
+            TlsFileError { is_denied: true, ..wrong(denied(&error), DENIED) }
+        }
         _ => wrong(error.to_string(), "name a file in PEM"),
     };
-    let about = fs::metadata(path).map_err(unreadable)?;
-    if !about.is_file() || about.len() > LONGEST {
-        return Err(wrong("it is not a file of at most 1MiB".to_owned(), "name a file in PEM"));
+    read.map_err(unreadable)
+}
+
+/// The system's own words do not say who it is that may not.
+fn denied(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(_) => "this user may not read it".to_owned(),
+        None => error.to_string(),
     }
-    fs::read(path).map_err(unreadable)
 }
 
 /// Contradictions; looks at no file.

@@ -7,7 +7,13 @@ use afpa::commands;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    // A process of AFPA's own, which nobody starts by hand.
+    let is_reader = std::env::args_os().next().is_some_and(|name| name == afpa::keys::PROCESS);
+    let outcome = match is_reader {
+        true => afpa::keys::answer().map(|()| ExitCode::SUCCESS),
+        false => run(Cli::parse()),
+    };
+    match outcome {
         Ok(code) => code,
         Err(error) => commands::report(&error),
     }

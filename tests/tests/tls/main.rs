@@ -6,6 +6,7 @@ mod clients;
 mod content;
 mod demands;
 mod handshakes;
+mod keys;
 mod servers;
 mod sites;
 

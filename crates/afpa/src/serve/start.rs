@@ -212,6 +212,7 @@ impl Privileged {
             }
         }
         let rings = Rings::prepare(config.workers, convert::io(config));
+        tls.start_reader(config, owner);
         Ok(Self {
             identity,
             descriptors,

@@ -2,13 +2,16 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use afpa_acme::ChallengeKind;
-use afpa_config::{CertificateFiles, Config, Listen, TlsProfile, read_certificate};
+use afpa_config::{
+    CertificateFiles, Config, Listen, TlsFileError, TlsProfile, read_certificate_by,
+};
 use afpa_module_http::ClientDemand;
 use afpa_proxy::pool::TlsToServers;
 use afpa_tls::resolver::{self, IsOrdered};
@@ -21,6 +24,8 @@ use anyhow::{Context as _, bail};
 
 use super::tls_of_groups::TlsOfGroups;
 use super::tls_of_sites::SitesTls;
+use crate::keys::{KeyReader, Version};
+use crate::privileges::Identity;
 
 /// What the listeners of all configurations share.
 #[derive(Default)]
@@ -38,6 +43,7 @@ pub(super) struct TlsState {
     rotated: Option<Instant>,
     key_log: Option<(PathBuf, SecretLog)>,
     servers: TlsOfGroups,
+    reader: KeyReader,
 }
 
 /// The file of a certificate that comes by itself.
@@ -47,15 +53,6 @@ struct ManagedFile {
     seen: Option<Version>,
     /// What is in use of it.
     certificate: Option<Certificate>,
-}
-
-/// What tells one version of a file from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Version {
-    inode: u64,
-    size: u64,
-    changed_s: i64,
-    changed_ns: i64,
 }
 
 /// What was read for a configuration, and can be taken into use without a failure.
@@ -100,6 +97,19 @@ impl TlsState {
         state
     }
 
+    /// Has files that root alone may read be read for the user that this process is going to be. To be called while it
+    /// has its privileges still.
+    pub(super) fn start_reader(&mut self, config: &Config, identity: Option<&Identity>) {
+        let files = files(config);
+        let Some(identity) = identity.filter(|_| !files.is_empty()) else { return };
+        match KeyReader::start(&files, identity) {
+            Ok(reader) => self.reader = reader,
+            Err(error) => tracing::warn!(
+                "keys that root alone may read are not read again while AFPA runs: {error}"
+            ),
+        }
+    }
+
     /// Reads what a configuration names. The files of certificates that come by themselves, `managed`, may be missing.
     ///
     /// # Errors
@@ -109,13 +119,13 @@ impl TlsState {
         config: &Config,
         managed: Vec<PathBuf>,
     ) -> anyhow::Result<PreparedTls> {
-        let groups = self.servers.prepare(config)?;
+        let groups = self.servers.prepare(config, &self.reader)?;
         if config.sites.iter().all(|site| site.tls.is_empty()) {
             let (certificates, seen, managed) = (Vec::new(), Vec::new(), Vec::new());
             let adopted = AdoptedTls { groups, clients: vec![None; config.sites.len()] };
             return Ok(PreparedTls { listeners: Vec::new(), certificates, seen, managed, adopted });
         }
-        let seen = config.certificates.iter().flat_map(versions).collect();
+        let seen = self.versions(config.certificates.iter());
         let certificates: anyhow::Result<Vec<_>> =
             config.certificates.iter().map(|files| self.certificate(files)).collect();
         let certificates = certificates?;
@@ -184,26 +194,34 @@ impl TlsState {
         if let Err(error) = self.reread_ticket_keys(config) {
             tracing::error!("the running ticket keys stay: {error:#}");
         }
-        let seen: Vec<_> = self.running.iter().flat_map(|(files, _)| versions(files)).collect();
+        let seen = self.versions(self.running.iter().map(|(files, _)| files));
         if seen == self.seen {
             return;
         }
         self.seen = seen;
-        let read: Result<Vec<_>, _> = self
-            .running
-            .iter()
-            .map(|(files, _)| Ok((files.clone(), read_certificate(files)?)))
-            .collect();
+        let read: Result<Vec<_>, _> =
+            self.running.iter().map(|(files, _)| Ok((files.clone(), self.read(files)?))).collect();
         match read {
             Ok(read) => {
                 self.running = read;
                 self.replace();
                 tracing::info!("files of certificates have changed, and are in use");
             }
-            Err::<_, afpa_config::TlsFileError>(error) => {
+            Err::<_, TlsFileError>(error) => {
                 tracing::error!("the running certificates stay: {error}");
             }
         }
+    }
+
+    fn read(&self, files: &CertificateFiles) -> Result<Certificate, TlsFileError> {
+        read_certificate_by(&|path| self.reader.read(path), files)
+    }
+
+    fn versions<'a>(
+        &self,
+        certificates: impl Iterator<Item = &'a CertificateFiles>,
+    ) -> Vec<Option<Version>> {
+        certificates.flat_map(files_of).map(|path| self.reader.version(path)).collect()
     }
 
     fn replace(&self) {
@@ -215,7 +233,7 @@ impl TlsState {
         self.certificates.replace_with(&certificates, &of_files(&self.on_demand));
     }
 
-    /// A certificate that root may read alone stays what it was at the start.
+    /// A certificate that nobody reads for us stays what it was at the start.
     fn certificate(
         &self,
         files: &CertificateFiles,
@@ -224,7 +242,7 @@ impl TlsState {
             .running
             .iter()
             .find(|(other, _)| (&other.chain, &other.key) == (&files.chain, &files.key));
-        match (read_certificate(files), running) {
+        match (self.read(files), running) {
             (Ok(certificate), _) => Ok((files.clone(), certificate)),
             (Err(error), Some((_, certificate))) if error.is_denied => {
                 tracing::warn!("the running certificate stays: {error}");
@@ -292,7 +310,7 @@ impl TlsState {
     /// Reads the shared ticket keys, if the file has changed.
     fn reread_ticket_keys(&mut self, config: &Config) -> anyhow::Result<()> {
         let Some(path) = &config.tls.ticket_keys else { return Ok(()) };
-        let version = version(path);
+        let version = self.reader.version(path);
         if version.is_some() && version == self.ticket_file {
             return Ok(());
         }
@@ -302,7 +320,10 @@ impl TlsState {
             return Ok(());
         }
         self.ticket_file = version;
-        let text = fs::read_to_string(path).with_context(shown)?;
+        let text = self.reader.read(path).and_then(|text| {
+            String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData.into())
+        });
+        let text = text.with_context(shown)?;
         self.tickets.share(&text, seconds(config.tls.ticket_lifetime)).with_context(shown)
     }
 }
@@ -314,7 +335,7 @@ impl ManagedFile {
 
     /// Reads it, if it has changed. Whether there is something new in it.
     fn read(&mut self) -> bool {
-        let version = version(&self.path);
+        let version = Version::of(&self.path).ok();
         if version == self.seen {
             return false;
         }
@@ -338,19 +359,18 @@ fn seconds(lifetime: Duration) -> u32 {
     u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX)
 }
 
-fn versions(files: &CertificateFiles) -> impl Iterator<Item = Option<Version>> {
+fn files_of(files: &CertificateFiles) -> impl Iterator<Item = &Path> {
     let staple = files.staple.as_deref();
-    [Some(&*files.chain), Some(&*files.key), staple].into_iter().flatten().map(version)
+    [Some(&*files.chain), Some(&*files.key), staple].into_iter().flatten()
 }
 
-pub(super) fn version(path: &Path) -> Option<Version> {
-    let about = fs::metadata(path).ok()?;
-    Some(Version {
-        inode: about.ino(),
-        size: about.size(),
-        changed_s: about.ctime(),
-        changed_ns: about.ctime_nsec(),
-    })
+/// Those with a secret, and what belongs to it, that are read again while AFPA runs.
+fn files(config: &Config) -> Vec<PathBuf> {
+    let of_groups = config.groups.iter().filter_map(|group| group.tls.as_ref()?.own.as_ref());
+    let of_groups = of_groups.flat_map(|(chain, key)| [&**chain, &**key]);
+    let of_certificates = config.certificates.iter().flat_map(files_of);
+    let tickets = config.tls.ticket_keys.as_deref();
+    of_certificates.chain(of_groups).chain(tickets).map(Path::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! TLS to the servers of groups.
 
-use std::fs;
 use std::path::Path;
 
 use afpa_config::{Config, GroupTls, read_authorities};
@@ -9,7 +8,7 @@ use afpa_tls::machine::ServerName;
 use afpa_tls::{ClientSettings, ClientTls, Verify};
 use anyhow::Context as _;
 
-use super::tls::{Version, version};
+use crate::keys::{KeyReader, Version};
 
 /// What was made for the groups of the running configuration. A group that stays as it is keeps it, and with it its
 /// sessions and idle connections.
@@ -23,12 +22,16 @@ impl TlsOfGroups {
     ///
     /// # Errors
     /// With the file that cannot be used.
-    pub(super) fn prepare(&mut self, config: &Config) -> anyhow::Result<Vec<Option<TlsToServers>>> {
+    pub(super) fn prepare(
+        &mut self,
+        config: &Config,
+        reader: &KeyReader,
+    ) -> anyhow::Result<Vec<Option<TlsToServers>>> {
         let mut groups = Vec::with_capacity(config.groups.len());
         for group in &config.groups {
             let found = group.tls.as_ref().map(|settings| {
                 let name = &group.settings.name;
-                self.of_group(settings).with_context(|| format!("server group \"{name}\""))
+                self.of_group(settings, reader).with_context(|| format!("server group \"{name}\""))
             });
             groups.push(found.transpose()?);
         }
@@ -36,26 +39,30 @@ impl TlsOfGroups {
         Ok(groups)
     }
 
-    fn of_group(&mut self, settings: &GroupTls) -> anyhow::Result<TlsToServers> {
+    fn of_group(
+        &mut self,
+        settings: &GroupTls,
+        reader: &KeyReader,
+    ) -> anyhow::Result<TlsToServers> {
         let own = settings.own.as_ref().map(|(chain, key)| [chain, key]);
         let files = settings.authorities.iter().chain(own.into_iter().flatten());
-        let versions: Vec<_> = files.map(|path| version(path)).collect();
+        let versions: Vec<_> = files.map(|path| reader.version(path)).collect();
         let made = self.made.iter().find(|(of, then, _)| of == settings && *then == versions);
         if let Some((_, _, made)) = made {
             return Ok(made.clone());
         }
-        let made = make(settings)?;
+        let made = make(settings, reader)?;
         self.made.push((settings.clone(), versions, made.clone()));
         Ok(made)
     }
 }
 
-fn make(settings: &GroupTls) -> anyhow::Result<TlsToServers> {
+fn make(settings: &GroupTls, reader: &KeyReader) -> anyhow::Result<TlsToServers> {
     let (verify, system) = match &settings.authorities {
         Some(path) => (Verify::Authorities(read_authorities(path)?), Vec::new()),
         None => (Verify::System, rustls_native_certs::load_native_certs().certs),
     };
-    let read = |path: &Path| fs::read(path).with_context(|| path.display().to_string());
+    let read = |path: &Path| reader.read(path).with_context(|| path.display().to_string());
     let own = match &settings.own {
         Some((chain, key)) => Some((read(chain)?, read(key)?)),
         None => None,

@@ -1,0 +1,57 @@
+//! Files that root alone may read, after AFPA has become another user.
+//!
+//! ```text
+//! start, as root ── spawn ──> afpa-read-keys: becomes the same user, keeps CAP_DAC_READ_SEARCH and a list of files
+//!      │                          ^ number of a file
+//! drop privileges                 v its bytes, or its version
+//!      └── every [tls] reread, every reload ──┘
+//! ```
+//!
+//! The process gives out the files of its list and no others, and only those that nobody but root can replace
+//! ([`place`]). It ends when its parent does.
+
+mod client;
+mod place;
+mod process;
+mod wire;
+
+/// What the process is called: AFPA's program under another name.
+pub const PROCESS: &str = "afpa-read-keys";
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+pub(crate) use client::KeyReader;
+pub use process::answer;
+
+/// What tells one version of a file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    inode: u64,
+    size: u64,
+    changed_s: i64,
+    changed_ns: i64,
+}
+
+impl Version {
+    /// Of the file as this process may look at it.
+    ///
+    /// # Errors
+    /// As `fs::metadata`.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        fs::metadata(path).map(|about| Self::from(&about))
+    }
+}
+
+impl From<&fs::Metadata> for Version {
+    fn from(about: &fs::Metadata) -> Self {
+        Self {
+            inode: about.ino(),
+            size: about.size(),
+            changed_s: about.ctime(),
+            changed_ns: about.ctime_nsec(),
+        }
+    }
+}
