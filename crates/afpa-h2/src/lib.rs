@@ -17,6 +17,7 @@
 mod budget;
 pub mod client;
 pub mod connection;
+mod endpoint;
 mod field_block;
 pub mod frame;
 pub mod hpack;

@@ -1,9 +1,7 @@
 //! DATA, and the windows of both directions (RFC 9113 sections 5.2, 6.1, 6.9).
 
 use super::{Connection, Event};
-use crate::connection::content::count_content;
-use crate::connection::heads::{too_short, unpadded};
-use crate::connection::{Fatal, StreamId};
+use crate::endpoint::{Fatal, StreamId, count_content, unpadded};
 use crate::frame::{self, ErrorCode, FrameHeader, MAX_WINDOW, flag};
 
 impl Connection {
@@ -63,7 +61,7 @@ impl Connection {
         payload: &[u8],
         now_ms: u64,
     ) -> Result<Option<Event<'i>>, Fatal> {
-        let bytes = <[u8; 4]>::try_from(payload).map_err(|_| too_short())?;
+        let bytes = <[u8; 4]>::try_from(payload).map_err(|_| Fatal::size())?;
         let increment = i64::from(u32::from_be_bytes(bytes) & 0x7fff_ffff);
         // Each DATA frame may be answered by one for its stream and one for the connection.
         match self.expected_updates.checked_sub(1) {

@@ -1,8 +1,7 @@
 //! Frames about the connection, and about streams without content (RFC 9113 sections 6.4 to 6.8).
 
 use super::{Connection, Event, Gone, Phase};
-use crate::connection::heads::too_short;
-use crate::connection::{Fatal, StreamId};
+use crate::endpoint::{Fatal, StreamId};
 use crate::frame::{self, ErrorCode, FrameHeader, MAX_WINDOW, flag, kind, setting};
 
 impl Connection {
@@ -17,11 +16,11 @@ impl Connection {
             return Err(Fatal::protocol("SETTINGS on a stream"));
         }
         if header.has(flag::ACK) {
-            return if payload.is_empty() { Ok(()) } else { Err(too_short()) };
+            return if payload.is_empty() { Ok(()) } else { Err(Fatal::size()) };
         }
         let (settings, rest) = payload.as_chunks::<6>();
         if !rest.is_empty() {
-            return Err(too_short());
+            return Err(Fatal::size());
         }
         for &[id_high, id_low, a, b, c, d] in settings {
             let id = u16::from_be_bytes([id_high, id_low]);
@@ -82,7 +81,7 @@ impl Connection {
             return Err(Fatal::protocol("PING on a stream"));
         }
         if payload.len() != 8 {
-            return Err(too_short());
+            return Err(Fatal::size());
         }
         if !header.has(flag::ACK) {
             frame::put(&mut self.output, kind::PING, flag::ACK, 0, payload);
@@ -102,7 +101,7 @@ impl Connection {
         if header.stream != 0 {
             return Err(Fatal::protocol("GOAWAY on a stream"));
         }
-        let (&[a, b, c, d, ..], _) = payload.split_first_chunk::<8>().ok_or(too_short())?;
+        let (&[a, b, c, d, ..], _) = payload.split_first_chunk::<8>().ok_or(Fatal::size())?;
         let last: StreamId = u32::from_be_bytes([a & 0x7f, b, c, d]);
         self.last = Some(self.last.map_or(last, |before| before.min(last)));
         Ok(Some(Event::Leaving))
@@ -124,7 +123,7 @@ impl Connection {
     ) -> Result<Option<Event<'i>>, Fatal> {
         let id = header.stream;
         self.must_be_opened(id, "RST_STREAM on a stream that was not opened")?;
-        let code = <[u8; 4]>::try_from(payload).map_err(|_| too_short())?;
+        let code = <[u8; 4]>::try_from(payload).map_err(|_| Fatal::size())?;
         let Some(stream) = self.streams.get(id) else {
             // The two may have crossed, but not for ever.
             return self.charge(now_ms).map(|()| None);

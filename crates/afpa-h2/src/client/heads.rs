@@ -1,8 +1,7 @@
 //! HEADERS and CONTINUATION (RFC 9113 sections 6.2, 6.10, 8.1): responses and trailers.
 
 use super::{Connection, Event, MOST_INTERIMS, ResponseHead};
-use crate::connection::heads::{too_short, unpadded};
-use crate::connection::{Fatal, StreamId};
+use crate::endpoint::{Fatal, StreamId, unpadded};
 use crate::frame::{ErrorCode, FrameHeader, flag};
 
 /// A field block whose end has not arrived.
@@ -27,7 +26,7 @@ impl Connection {
         self.must_be_opened(id, "HEADERS on a stream that was not opened")?;
         let mut fragment = unpadded(header, payload)?;
         if header.has(flag::PRIORITY) {
-            fragment = fragment.get(5..).ok_or(too_short())?;
+            fragment = fragment.get(5..).ok_or(Fatal::size())?;
         }
         if header.has(flag::END_HEADERS) {
             return self.on_block((id, end), fragment, head, now_ms);

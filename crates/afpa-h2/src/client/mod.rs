@@ -14,8 +14,8 @@ pub mod response;
 mod send;
 
 use crate::budget::Bucket;
-use crate::connection::stream::{Ended, Numbered, Streams, Window};
-use crate::connection::{Fatal, StreamId};
+use crate::endpoint::stream::{Ended, Numbered, Streams, Window};
+use crate::endpoint::{Fatal, StreamId};
 use crate::frame::{self, ErrorCode, FrameHeader, HEADER, MAX_PAYLOAD, PREFACE, kind, setting};
 use crate::hpack::Decoder;
 use crate::limits::Limits;

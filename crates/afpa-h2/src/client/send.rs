@@ -1,8 +1,8 @@
 //! Requests: field blocks, and content as far as the windows allow.
 
 use super::{Connection, Stream};
-use crate::connection::StreamId;
-use crate::connection::stream::Window;
+use crate::endpoint::StreamId;
+use crate::endpoint::stream::Window;
 use crate::frame::{self, ErrorCode, MAX_PAYLOAD, flag, kind};
 use crate::hpack::encode;
 

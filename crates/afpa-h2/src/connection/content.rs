@@ -1,7 +1,7 @@
 //! DATA, and the windows of both directions (RFC 9113 sections 5.2, 6.1, 6.9).
 
-use super::heads::{too_short, unpadded};
 use super::{Connection, ErrorCode, Event, Fatal, StreamId};
+use crate::endpoint::{count_content, unpadded};
 use crate::frame::{self, FrameHeader, MAX_WINDOW, flag};
 
 impl Connection {
@@ -66,7 +66,7 @@ impl Connection {
         payload: &[u8],
         now_ms: u64,
     ) -> Result<Option<Event<'i>>, Fatal> {
-        let bytes = <[u8; 4]>::try_from(payload).map_err(|_| too_short())?;
+        let bytes = <[u8; 4]>::try_from(payload).map_err(|_| Fatal::size())?;
         let increment = i64::from(u32::from_be_bytes(bytes) & 0x7fff_ffff);
         // Each DATA frame may be answered by one for its stream and one for the connection.
         match self.expected_updates.checked_sub(1) {
@@ -114,17 +114,5 @@ impl Connection {
         if let Some(more) = self.receive.give(bytes) {
             frame::put_window_update(&mut self.output, 0, more);
         }
-    }
-}
-
-/// Content-Length and the content have to agree (section 8.1.1).
-pub(crate) fn count_content(left: &mut Option<u64>, bytes: u64, end: bool) -> Option<ErrorCode> {
-    let before = (*left)?;
-    match before.checked_sub(bytes) {
-        Some(after) if after == 0 || !end => {
-            *left = Some(after);
-            None
-        }
-        _ => Some(ErrorCode::Protocol),
     }
 }

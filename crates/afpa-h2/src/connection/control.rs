@@ -1,6 +1,5 @@
 //! Frames about the connection, and about streams without content (RFC 9113 sections 6.3 to 6.8; RFC 9218 section 7).
 
-use super::heads::too_short;
 use super::{Connection, DRAIN_PING, ErrorCode, Event, Fatal, Leaving, StreamId};
 use crate::frame::{self, FrameHeader, MAX_WINDOW, flag, kind, setting};
 use crate::priority::Urgency;
@@ -17,11 +16,11 @@ impl Connection {
             return Err(Fatal::protocol("SETTINGS on a stream"));
         }
         if header.has(flag::ACK) {
-            return if payload.is_empty() { Ok(()) } else { Err(too_short()) };
+            return if payload.is_empty() { Ok(()) } else { Err(Fatal::size()) };
         }
         let (settings, rest) = payload.as_chunks::<6>();
         if !rest.is_empty() {
-            return Err(too_short());
+            return Err(Fatal::size());
         }
         for &[id_high, id_low, a, b, c, d] in settings {
             let (id, value) = (u16::from_be_bytes([id_high, id_low]), [a, b, c, d]);
@@ -81,7 +80,7 @@ impl Connection {
             return Err(Fatal::protocol("PING on a stream"));
         }
         if payload.len() != 8 {
-            return Err(too_short());
+            return Err(Fatal::size());
         }
         if !header.has(flag::ACK) {
             frame::put(&mut self.output, kind::PING, flag::ACK, 0, payload);
@@ -100,7 +99,7 @@ impl Connection {
         self.charge(now_ms)?;
         match (header.stream, payload.len()) {
             (0, 8..) => Ok(()),
-            (0, _) => Err(too_short()),
+            (0, _) => Err(Fatal::size()),
             _ => Err(Fatal::protocol("GOAWAY on a stream")),
         }
     }
@@ -116,7 +115,7 @@ impl Connection {
             return Err(Fatal::protocol("RST_STREAM on a stream that was not opened"));
         }
         if payload.len() != 4 {
-            return Err(too_short());
+            return Err(Fatal::size());
         }
         self.charge_reset(now_ms)?;
         // From now on the client, too, knows that it has ended: what comes later is its fault.
@@ -155,7 +154,7 @@ impl Connection {
         if header.stream != 0 {
             return Err(Fatal::protocol("PRIORITY_UPDATE on a stream"));
         }
-        let (&[a, b, c, d], value) = payload.split_first_chunk::<4>().ok_or(too_short())?;
+        let (&[a, b, c, d], value) = payload.split_first_chunk::<4>().ok_or(Fatal::size())?;
         let id: StreamId = u32::from_be_bytes([a & 0x7f, b, c, d]);
         if id == 0 {
             return Err(Fatal::protocol("PRIORITY_UPDATE without a stream"));

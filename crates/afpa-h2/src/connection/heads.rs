@@ -1,6 +1,7 @@
 //! HEADERS and CONTINUATION (RFC 9113 sections 6.2, 6.10, 8.1): requests and trailers.
 
 use super::{Connection, ErrorCode, Event, Fatal, Stream, StreamId, Window};
+use crate::endpoint::unpadded;
 use crate::frame::{FrameHeader, flag};
 use crate::request::{Framing, RequestHead};
 
@@ -38,7 +39,7 @@ impl Connection {
         let mut depends_on_itself = false;
         if header.has(flag::PRIORITY) {
             let Some((&[a, b, c, d, _], rest)) = fragment.split_first_chunk::<5>() else {
-                return Err(too_short());
+                return Err(Fatal::size());
             };
             depends_on_itself = u32::from_be_bytes([a & 0x7f, b, c, d]) == id;
             fragment = rest;
@@ -172,19 +173,4 @@ impl Connection {
             }
         }
     }
-}
-
-/// The payload without its padding (section 6.1).
-pub(crate) fn unpadded(header: FrameHeader, payload: &[u8]) -> Result<&[u8], Fatal> {
-    if !header.has(flag::PADDED) {
-        return Ok(payload);
-    }
-    let (&padding, rest) = payload.split_first().ok_or(too_short())?;
-    let length = rest.len().checked_sub(usize::from(padding));
-    let length = length.ok_or(Fatal::protocol("a frame is nothing but padding, and more"))?;
-    Ok(rest.get(..length).unwrap_or_default())
-}
-
-pub(crate) const fn too_short() -> Fatal {
-    Fatal { code: ErrorCode::FrameSize, why: "a frame has a wrong size" }
 }

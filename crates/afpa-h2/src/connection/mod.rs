@@ -4,22 +4,22 @@
 //! each: `heads` those of a request's head, `content` DATA and windows, `control` all others; `send` writes
 //! responses; `stream` knows what a stream may still do.
 
-pub(crate) mod content;
+mod content;
 mod control;
-pub(crate) mod heads;
+mod heads;
 mod send;
-pub(crate) mod stream;
+mod stream;
 
 use crate::budget::Bucket;
+use crate::endpoint::stream::{Ended, Streams, Window};
 use crate::frame::{self, ErrorCode, FrameHeader, HEADER, MAX_PAYLOAD, PREFACE, kind, setting};
 use crate::hpack::Decoder;
 use crate::limits::Limits;
 use crate::request::RequestHead;
 use heads::Block;
-use stream::{Ended, Stream, Streams, Window};
+use stream::Stream;
 
-/// The number of a stream: odd, because clients open them.
-pub type StreamId = u32;
+pub use crate::endpoint::{Fatal, StreamId};
 
 /// What concerns the owner of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,26 +50,6 @@ pub enum Event<'i> {
         /// Which one.
         id: StreamId,
     },
-}
-
-/// Why a connection has to end. GOAWAY is in the output already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
-pub struct Fatal {
-    /// As the peer is told.
-    pub code: ErrorCode,
-    /// In words.
-    pub why: &'static str,
-}
-
-impl Fatal {
-    pub(crate) const fn protocol(why: &'static str) -> Self {
-        Self { code: ErrorCode::Protocol, why }
-    }
-
-    pub(crate) const fn calm(why: &'static str) -> Self {
-        Self { code: ErrorCode::EnhanceYourCalm, why }
-    }
 }
 
 /// What has to come next.

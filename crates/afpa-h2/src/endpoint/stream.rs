@@ -1,0 +1,154 @@
+//! What both endpoints know of the streams of a connection.
+
+use super::StreamId;
+
+/// What has the number of a stream.
+pub(crate) trait Numbered {
+    /// The number.
+    fn id(&self) -> StreamId;
+}
+
+/// The open streams, in the order of their numbers. There are not many, and the newest is looked for most often.
+#[derive(Debug)]
+pub(crate) struct Streams<S>(Vec<S>);
+
+impl<S> Default for Streams<S> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<S: Numbered> Streams<S> {
+    fn place(&self, id: StreamId) -> Result<usize, usize> {
+        match self.0.last() {
+            Some(newest) if newest.id() == id => Ok(self.0.len() - 1),
+            Some(newest) if newest.id() < id => Err(self.0.len()),
+            _ => self.0.binary_search_by_key(&id, |stream| stream.id()),
+        }
+    }
+
+    pub(crate) fn get(&self, id: StreamId) -> Option<&S> {
+        self.0.get(self.place(id).ok()?)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut S> {
+        let place = self.place(id).ok()?;
+        self.0.get_mut(place)
+    }
+
+    /// Adds the newest stream.
+    pub(crate) fn push(&mut self, stream: S) {
+        debug_assert!(self.place(stream.id()) == Err(self.0.len()), "numbers grow");
+        self.0.push(stream);
+    }
+
+    pub(crate) fn remove(&mut self, id: StreamId) -> Option<S> {
+        let place = self.place(id).ok()?;
+        Some(self.0.remove(place))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &S> {
+        self.0.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut S> {
+        self.0.iter_mut()
+    }
+}
+
+/// A window that we have given to the client (section 6.9).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    size: i64,
+    /// What the client may still send.
+    left: i64,
+    /// What was read since the client was last told.
+    read: i64,
+}
+
+impl Window {
+    pub(crate) fn new(size: i64) -> Self {
+        Self { size, left: size, read: 0 }
+    }
+
+    /// Content has arrived; false if it was more than the window allowed.
+    pub(crate) fn take(&mut self, bytes: usize) -> bool {
+        self.left -= bytes as i64;
+        self.left >= 0
+    }
+
+    /// Content was read. Returns by how much the window grows, once that is worth a frame.
+    pub(crate) fn give(&mut self, bytes: u32) -> Option<u32> {
+        self.read += i64::from(bytes);
+        if self.read == 0 || self.read < self.size / 2 {
+            return None;
+        }
+        let increment = u32::try_from(self.read).ok()?;
+        self.left += self.read;
+        self.read = 0;
+        Some(increment)
+    }
+}
+
+/// The streams that ended last: who ended them decides what a late frame means (section 5.1, *closed*).
+#[derive(Debug)]
+pub(crate) struct Ended {
+    streams: [(StreamId, bool); ENDED],
+    next: usize,
+}
+
+const ENDED: usize = 64;
+
+impl Default for Ended {
+    fn default() -> Self {
+        Self { streams: [(0, false); ENDED], next: 0 }
+    }
+}
+
+impl Ended {
+    /// `by_us`: we have reset it, and the client may not know that yet.
+    pub(crate) fn push(&mut self, id: StreamId, by_us: bool) {
+        if let Some(known) = self.streams.iter_mut().find(|(ended, _)| *ended == id) {
+            known.1 = by_us;
+            return;
+        }
+        if let Some(place) = self.streams.get_mut(self.next) {
+            *place = (id, by_us);
+        }
+        self.next = (self.next + 1) % ENDED;
+    }
+
+    /// Whether we have reset it; `None`: it is not among the last.
+    pub(crate) fn by_us(&self, id: StreamId) -> Option<bool> {
+        self.streams.iter().find(|(ended, _)| *ended == id).map(|(_, by_us)| *by_us)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_grows_by_halves() {
+        let mut window = Window::new(100);
+        assert!(window.take(60));
+        assert_eq!(window.give(49), None);
+        assert_eq!(window.give(11), Some(60));
+        assert!(window.take(100) && !window.take(1));
+        assert_eq!(Window::new(1).give(0), None, "nothing is no increment");
+    }
+
+    #[test]
+    fn the_last_ended_streams_are_known() {
+        let mut ended = Ended::default();
+        ended.push(1, true);
+        (0..ENDED as u32 - 1).for_each(|at| ended.push(3 + 2 * at, false));
+        assert_eq!((ended.by_us(1), ended.by_us(3)), (Some(true), Some(false)));
+        ended.push(999, false);
+        assert_eq!(ended.by_us(1), None);
+    }
+}
