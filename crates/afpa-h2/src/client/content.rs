@@ -25,22 +25,22 @@ impl Connection {
             self.charge(now_ms)?;
         }
         let padding = (payload.len() - bytes.len()) as u32;
-        let Some(stream) = self.streams.get_mut(id).filter(|stream| stream.server_open) else {
+        let Some(stream) = self.streams.get_mut(id).filter(|stream| stream.peer_open) else {
             self.give_room(payload.len() as u32);
             return self.on_late(id, now_ms);
         };
         // From here on the content counts as unread: whatever ends the stream makes room for it.
         stream.unread += bytes.len() as u32;
-        let fault = if !stream.headed {
+        let fault = if !stream.own.headed {
             Some(ErrorCode::Protocol)
         } else if !stream.receive.take(payload.len()) {
             Some(ErrorCode::FlowControl)
         } else {
             count_content(&mut stream.content_left, bytes.len() as u64, end)
         };
-        stream.server_open &= !end;
-        let more = stream.receive.give(padding).filter(|_| stream.server_open);
-        let is_left = stream.left;
+        stream.peer_open &= !end;
+        let more = stream.receive.give(padding).filter(|_| stream.peer_open);
+        let is_left = stream.own.left;
         self.give_room(padding);
         if let Some(code) = fault {
             return Ok(self.fail(id, code));
@@ -96,7 +96,7 @@ impl Connection {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(stream.unread);
         stream.unread -= bytes;
         // A stream whose content has ended needs no larger window.
-        if let Some(more) = stream.receive.give(bytes).filter(|_| stream.server_open) {
+        if let Some(more) = stream.receive.give(bytes).filter(|_| stream.peer_open) {
             frame::put_window_update(&mut self.output, id, more);
         }
         self.give_room(bytes);

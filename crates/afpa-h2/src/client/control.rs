@@ -128,7 +128,7 @@ impl Connection {
             // The two may have crossed, but not for ever.
             return self.charge(now_ms).map(|()| None);
         };
-        let is_untouched = !stream.headed && stream.interims == 0;
+        let is_untouched = !stream.own.headed && stream.own.interims == 0;
         let is_refused = u32::from_be_bytes(code) == ErrorCode::Refused as u32;
         let why = if is_refused && is_untouched { Gone::Unprocessed } else { Gone::Reset };
         Ok(self.forget(id, false).then_some(Event::Gone { id, why }))

@@ -77,10 +77,10 @@ impl Connection {
             why: "a field block cannot be decoded",
         })?;
         match self.streams.get(id) {
-            Some(stream) if stream.server_open && !stream.left => {}
+            Some(stream) if stream.peer_open && !stream.own.left => {}
             _ => return self.on_late(id, now_ms),
         }
-        match self.streams.get(id).is_some_and(|stream| stream.headed) {
+        match self.streams.get(id).is_some_and(|stream| stream.own.headed) {
             true => Ok(self.on_trailers(id, end, head)),
             false => Ok(self.on_response(id, end, head)),
         }
@@ -93,19 +93,19 @@ impl Connection {
         head: &mut ResponseHead,
     ) -> Option<Event<'i>> {
         let stream = self.streams.get_mut(id)?;
-        let Ok(said) = head.finish(end, stream.asked_head) else {
+        let Ok(said) = head.finish(end, stream.own.asked_head) else {
             return self.fail(id, ErrorCode::Protocol);
         };
         if said.interim {
-            stream.interims += 1;
-            return match stream.interims > MOST_INTERIMS {
+            stream.own.interims += 1;
+            return match stream.own.interims > MOST_INTERIMS {
                 true => self.fail(id, ErrorCode::EnhanceYourCalm),
                 false => Some(Event::Head { id, interim: true, end: false }),
             };
         }
-        stream.headed = true;
+        stream.own.headed = true;
         stream.content_left = said.content_length;
-        stream.server_open = !end;
+        stream.peer_open = !end;
         if end && stream.content_left.is_some_and(|left| left > 0) {
             return self.fail(id, ErrorCode::Protocol);
         }
@@ -120,11 +120,10 @@ impl Connection {
         head: &mut ResponseHead,
     ) -> Option<Event<'i>> {
         let stream = self.streams.get_mut(id)?;
-        let is_whole = stream.content_left.is_none_or(|left| left == 0);
-        if !end || !is_whole || head.finish_trailers().is_err() {
+        if !end || !stream.is_whole() || head.finish_trailers().is_err() {
             return self.fail(id, ErrorCode::Protocol);
         }
-        stream.server_open = false;
+        stream.peer_open = false;
         self.forget_if_ended(id);
         Some(Event::Trailers { id })
     }
@@ -135,7 +134,7 @@ impl Connection {
         id: StreamId,
         now_ms: u64,
     ) -> Result<Option<Event<'i>>, Fatal> {
-        if self.streams.get(id).is_some_and(|stream| stream.left) {
+        if self.streams.get(id).is_some_and(|stream| stream.own.left) {
             // Trailers that nobody waits for, or more than was announced.
             self.reset(id, ErrorCode::Cancel);
             return Ok(None);

@@ -14,7 +14,7 @@ pub mod response;
 mod send;
 
 use crate::budget::Bucket;
-use crate::endpoint::stream::{Ended, Numbered, Streams, Window};
+use crate::endpoint::stream::{Ended, Streams, Window};
 use crate::endpoint::{Fatal, StreamId};
 use crate::frame::{self, ErrorCode, FrameHeader, HEADER, MAX_PAYLOAD, PREFACE, kind, setting};
 use crate::hpack::Decoder;
@@ -88,7 +88,7 @@ pub struct Connection {
     phase: Phase,
     output: Vec<u8>,
     hpack: Decoder,
-    streams: Streams<Stream>,
+    streams: Streams<Asking>,
     /// Those that ended last.
     ended: Ended,
     /// The number of the next stream.
@@ -119,32 +119,15 @@ struct ServerSettings {
     max_payload: usize,
 }
 
-/// A stream that is open, in one or both directions.
+/// What only the client has to know of a stream.
 #[derive(Debug)]
-struct Stream {
-    id: StreamId,
-    /// The server may still send on it.
-    server_open: bool,
-    /// We may still send on it.
-    we_open: bool,
+struct Asking {
+    asked_head: bool,
     /// The final head has come.
     headed: bool,
-    asked_head: bool,
+    interims: u32,
     /// Its owner has gone, and only END_STREAM is to come.
     left: bool,
-    interims: u32,
-    send_window: i64,
-    receive: Window,
-    /// Content that has arrived and was not read by the stream's owner.
-    unread: u32,
-    /// Content that is to come, where that is known.
-    content_left: Option<u64>,
-}
-
-impl Numbered for Stream {
-    fn id(&self) -> StreamId {
-        self.id
-    }
 }
 
 /// Interim responses of one stream.
@@ -295,9 +278,9 @@ impl Connection {
     fn forget(&mut self, id: StreamId, by_us: bool) -> bool {
         self.ended.push(id, by_us);
         let Some(stream) = self.streams.remove(id) else { return false };
-        self.left -= usize::from(stream.left);
+        self.left -= usize::from(stream.own.left);
         self.give_room(stream.unread);
-        !stream.left
+        !stream.own.left
     }
 
     /// Whether the server's SETTINGS have come, by which it is known to speak HTTP/2.

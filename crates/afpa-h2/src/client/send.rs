@@ -1,8 +1,8 @@
 //! Requests: field blocks, and content as far as the windows allow.
 
-use super::{Connection, Stream};
+use super::{Asking, Connection};
 use crate::endpoint::StreamId;
-use crate::endpoint::stream::Window;
+use crate::endpoint::stream::{Stream, Window};
 use crate::frame::{self, ErrorCode, MAX_PAYLOAD, flag, kind};
 use crate::hpack::encode;
 
@@ -28,23 +28,21 @@ impl Connection {
         }
         if self.streams.len() >= self.most_streams() {
             // A stream that only END_STREAM is missing of counts as open at the server.
-            let oldest = self.streams.iter().find(|stream| stream.left).map(|stream| stream.id)?;
+            let oldest =
+                self.streams.iter().find(|stream| stream.own.left).map(|stream| stream.id)?;
             self.reset(oldest, ErrorCode::Cancel);
         }
         let id = self.next;
         self.next += 2;
         self.streams.push(Stream {
             id,
-            server_open: true,
+            peer_open: true,
             we_open: !end,
-            headed: false,
-            asked_head,
-            left: false,
-            interims: 0,
             send_window: self.server.initial_window,
             receive: Window::new(i64::from(self.limits.stream_window)),
             unread: 0,
             content_left: None,
+            own: Asking { asked_head, headed: false, interims: 0, left: false },
         });
         self.put_block(id, end, block);
         Some(id)
@@ -116,12 +114,12 @@ impl Connection {
     /// The owner of a stream goes. If only END_STREAM is to come on it, it may: a reset would look like one of a flood.
     pub fn abandon(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id) else { return };
-        let is_whole = stream.headed && !stream.we_open && stream.content_left == Some(0);
+        let is_whole = stream.own.headed && !stream.we_open && stream.content_left == Some(0);
         if !is_whole {
             self.reset(id, ErrorCode::Cancel);
             return;
         }
-        if !std::mem::replace(&mut stream.left, true) {
+        if !std::mem::replace(&mut stream.own.left, true) {
             let unread = std::mem::take(&mut stream.unread);
             self.left += 1;
             self.give_room(unread);
@@ -130,8 +128,7 @@ impl Connection {
 
     /// Forgets a stream that has ended in both directions.
     pub(super) fn forget_if_ended(&mut self, id: StreamId) {
-        let is_ended = |stream: &Stream| !stream.server_open && !stream.we_open;
-        if self.streams.get(id).is_some_and(is_ended) {
+        if self.streams.get(id).is_some_and(Stream::has_ended) {
             self.forget(id, false);
         }
     }

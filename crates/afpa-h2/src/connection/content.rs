@@ -37,15 +37,15 @@ impl Connection {
         };
         // From here on the content counts as unread: whatever ends the stream makes room for it.
         stream.unread += bytes.len() as u32;
-        let fault = if !stream.client_open {
+        let fault = if !stream.peer_open {
             Some(ErrorCode::StreamClosed)
         } else if !stream.receive.take(payload.len()) {
             Some(ErrorCode::FlowControl)
         } else {
             count_content(&mut stream.content_left, bytes.len() as u64, end)
         };
-        stream.client_open &= !end;
-        let more = stream.receive.give(padding).filter(|_| stream.client_open);
+        stream.peer_open &= !end;
+        let more = stream.receive.give(padding).filter(|_| stream.peer_open);
         self.give_room(padding);
         if let Some(code) = fault {
             return self.fail(id, code, now_ms);
@@ -103,7 +103,7 @@ impl Connection {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(stream.unread);
         stream.unread -= bytes;
         // A stream whose content has ended needs no larger window.
-        if let Some(more) = stream.receive.give(bytes).filter(|_| stream.client_open) {
+        if let Some(more) = stream.receive.give(bytes).filter(|_| stream.peer_open) {
             frame::put_window_update(&mut self.output, id, more);
         }
         self.give_room(bytes);

@@ -160,7 +160,7 @@ impl Connection {
             return Err(Fatal::protocol("PRIORITY_UPDATE without a stream"));
         }
         if let Some(stream) = self.streams.get_mut(id) {
-            stream.priority = Urgency::parse(value);
+            stream.own.priority = Urgency::parse(value);
         }
         Ok(())
     }

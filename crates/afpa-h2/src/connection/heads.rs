@@ -1,6 +1,6 @@
 //! HEADERS and CONTINUATION (RFC 9113 sections 6.2, 6.10, 8.1): requests and trailers.
 
-use super::{Connection, ErrorCode, Event, Fatal, Stream, StreamId, Window};
+use super::{Connection, ErrorCode, Event, Fatal, Serving, Stream, StreamId, Window};
 use crate::endpoint::unpadded;
 use crate::frame::{FrameHeader, flag};
 use crate::request::{Framing, RequestHead};
@@ -128,16 +128,18 @@ impl Connection {
         };
         self.streams.push(Stream {
             id,
-            client_open: !end,
+            peer_open: !end,
             we_open: true,
-            is_tunnel: head.framing() == Framing::Tunnel,
             send_window: self.client.initial_window,
             receive: Window::new(i64::from(self.limits.stream_window)),
             unread: 0,
             content_left: asked.content_length,
-            priority: asked.priority,
-            pending: None,
-            last_turn: 0,
+            own: Serving {
+                is_tunnel: head.framing() == Framing::Tunnel,
+                priority: asked.priority,
+                pending: None,
+                last_turn: 0,
+            },
         });
         Ok(Some(Event::Request { id, end }))
     }
@@ -152,14 +154,13 @@ impl Connection {
     ) -> Result<Option<Event<'i>>, Fatal> {
         self.decode::<()>(block, head)?;
         let Some(stream) = self.streams.get_mut(id) else { return Ok(None) };
-        if !stream.client_open {
+        if !stream.peer_open {
             return self.fail(id, ErrorCode::StreamClosed, now_ms);
         }
-        let is_whole = stream.content_left.is_none_or(|left| left == 0);
-        if !end || !is_whole || head.finish_trailers().is_err() {
+        if !end || !stream.is_whole() || head.finish_trailers().is_err() {
             return self.fail(id, ErrorCode::Protocol, now_ms);
         }
-        stream.client_open = false;
+        stream.peer_open = false;
         self.forget_if_ended(id);
         Ok(Some(Event::Trailers { id }))
     }

@@ -8,16 +8,15 @@ mod content;
 mod control;
 mod heads;
 mod send;
-mod stream;
 
 use crate::budget::Bucket;
-use crate::endpoint::stream::{Ended, Streams, Window};
+use crate::endpoint::stream::{Ended, Stream, Streams, Window};
 use crate::frame::{self, ErrorCode, FrameHeader, HEADER, MAX_PAYLOAD, PREFACE, kind, setting};
 use crate::hpack::Decoder;
 use crate::limits::Limits;
+use crate::priority::Urgency;
 use crate::request::RequestHead;
 use heads::Block;
-use stream::Stream;
 
 pub use crate::endpoint::{Fatal, StreamId};
 
@@ -80,7 +79,7 @@ pub struct Connection {
     phase: Phase,
     output: Vec<u8>,
     hpack: Decoder,
-    streams: Streams<Stream>,
+    streams: Streams<Serving>,
     /// Those that ended last.
     ended: Ended,
     /// The newest stream that the client has opened.
@@ -107,6 +106,18 @@ pub struct Connection {
 struct ClientSettings {
     initial_window: i64,
     max_payload: usize,
+}
+
+/// What only the server has to know of a stream.
+#[derive(Debug)]
+struct Serving {
+    /// Both directions end by themselves: it is a tunnel.
+    is_tunnel: bool,
+    priority: Urgency,
+    /// Bytes that its owner has to send; `None`: nothing now.
+    pending: Option<u64>,
+    /// When it last sent, counted in DATA frames.
+    last_turn: u64,
 }
 
 /// The content of our PING.
@@ -316,7 +327,7 @@ impl Connection {
 
     /// Whether content of a request is still to come.
     pub fn expects_content(&self, id: StreamId) -> bool {
-        self.streams.get(id).is_some_and(|stream| stream.client_open)
+        self.streams.get(id).is_some_and(|stream| stream.peer_open)
     }
 
     /// Streams that are open.

@@ -97,7 +97,7 @@ impl Connection {
             return;
         };
         stream.send_window -= length as i64;
-        stream.last_turn = turn;
+        stream.own.last_turn = turn;
         self.send_window -= length as i64;
         debug_assert!(length == 0 || stream.send_window >= 0 && self.send_window >= 0);
         self.expected_updates = (self.expected_updates + 2).min(MOST_UPDATES);
@@ -118,21 +118,20 @@ impl Connection {
     /// a tunnel (RFC 8441 section 5).
     fn sent_last(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id) else { return };
-        (stream.we_open, stream.pending) = (false, None);
-        let client_open = stream.client_open;
-        if client_open && stream.is_tunnel {
+        (stream.we_open, stream.own.pending) = (false, None);
+        let peer_open = stream.peer_open;
+        if peer_open && stream.own.is_tunnel {
             return;
         }
-        if client_open {
+        if peer_open {
             frame::put_reset(&mut self.output, id, ErrorCode::NoError);
         }
-        self.forget(id, client_open);
+        self.forget(id, peer_open);
     }
 
     /// Forgets a stream that has ended in both directions.
     pub(super) fn forget_if_ended(&mut self, id: StreamId) {
-        let is_ended = |stream: &Stream| !stream.client_open && !stream.we_open;
-        if self.streams.get(id).is_some_and(is_ended) {
+        if self.streams.get(id).is_some_and(Stream::has_ended) {
             self.forget(id, false);
         }
     }
@@ -148,7 +147,7 @@ impl Connection {
     /// Says how many bytes a stream has to send now; `None`: nothing.
     pub fn set_pending(&mut self, id: StreamId, bytes: Option<u64>) {
         if let Some(stream) = self.streams.get_mut(id) {
-            stream.pending = bytes;
+            stream.own.pending = bytes;
         }
     }
 
@@ -156,10 +155,10 @@ impl Connection {
     /// One that has only its end to send (0 bytes) needs no room.
     pub fn next_to_send(&self) -> Option<(StreamId, usize)> {
         let waiting = self.streams.iter().filter_map(|stream| {
-            let bytes = stream.pending?;
+            let bytes = stream.own.pending?;
             let room = self.send_window.min(stream.send_window);
             (bytes == 0 || room > 0)
-                .then(|| (Claim::new(stream.priority, bytes, stream.last_turn), stream.id))
+                .then(|| (Claim::new(stream.own.priority, bytes, stream.own.last_turn), stream.id))
         });
         let (_, id) = waiting.min()?;
         Some((id, self.room(id)))
@@ -167,7 +166,7 @@ impl Connection {
 
     /// Whether a stream has something to send, whether or not it may.
     pub fn has_pending(&self) -> bool {
-        self.streams.iter().any(|stream| stream.pending.is_some())
+        self.streams.iter().any(|stream| stream.own.pending.is_some())
     }
 
     /// Charges the client for a DATA frame that was short because its window had no more room.
