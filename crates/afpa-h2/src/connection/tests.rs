@@ -1,7 +1,7 @@
 //! Frames in, events and frames out.
 
 use super::*;
-use crate::frame::{flag, kind, put};
+use crate::frame::{MAX_PAYLOAD, flag, kind, put};
 use crate::limits::Budget;
 
 const GET: &[u8] = b"\x82\x86\x84\x41\x01h";

@@ -1,6 +1,7 @@
 //! What both endpoints know of the streams of a connection.
 
 use super::StreamId;
+use crate::frame::ErrorCode;
 
 /// A stream that is open, in one or both directions. `T` is what only one of the endpoints has to know of it.
 #[derive(Debug)]
@@ -10,6 +11,8 @@ pub(crate) struct Stream<T> {
     pub(crate) peer_open: bool,
     /// We may still send on it.
     pub(crate) we_open: bool,
+    /// The head of the peer's message has come, and content may.
+    pub(crate) headed: bool,
     /// Content that we may send; below 0 after the peer has made its windows smaller (section 6.9.2).
     pub(crate) send_window: i64,
     /// Content that the peer may send.
@@ -25,6 +28,33 @@ impl<T> Stream<T> {
     /// Whether both directions have ended.
     pub(crate) fn has_ended(&self) -> bool {
         !self.peer_open && !self.we_open
+    }
+
+    /// DATA of this length, padding included, has come with so many bytes of content.
+    pub(super) fn take(&mut self, length: usize, bytes: u64, end: bool) -> Result<(), ErrorCode> {
+        if !self.peer_open {
+            return Err(ErrorCode::StreamClosed);
+        }
+        if !self.headed {
+            return Err(ErrorCode::Protocol);
+        }
+        if !self.receive.take(length) {
+            return Err(ErrorCode::FlowControl);
+        }
+        self.count_content(bytes, end)
+    }
+
+    /// Content-Length and the content have to agree (section 8.1.1).
+    fn count_content(&mut self, bytes: u64, end: bool) -> Result<(), ErrorCode> {
+        let Some(before) = self.content_left else { return Ok(()) };
+        let left = before.checked_sub(bytes).filter(|left| *left == 0 || !end);
+        self.content_left = Some(left.ok_or(ErrorCode::Protocol)?);
+        Ok(())
+    }
+
+    /// The peer lets us send more on it.
+    pub(crate) fn grow(&mut self, increment: i64) -> Result<(), ErrorCode> {
+        super::content::grow(&mut self.send_window, increment)
     }
 
     /// Whether all content that was announced has come.
