@@ -204,9 +204,9 @@ impl Connection {
 
     /// Removes a stream. Returns whether somebody has to know.
     fn forget(&mut self, id: StreamId, by_us: bool) -> bool {
-        let Some(stream) = self.endpoint.forget(id, by_us) else { return false };
-        self.left -= usize::from(stream.own.left);
-        !stream.own.left
+        let Some(own) = self.endpoint.forget(id, by_us) else { return false };
+        self.left -= usize::from(own.left);
+        !own.left
     }
 
     /// Whether the server's SETTINGS have come, by which it is known to speak HTTP/2.

@@ -24,6 +24,7 @@ pub(crate) struct Head {
 
 impl<T> Endpoint<T> {
     /// HEADERS. Returns the field block if this is all of it.
+    #[inline]
     pub(crate) fn on_headers<'i>(
         &mut self,
         header: FrameHeader,

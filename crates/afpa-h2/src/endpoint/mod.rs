@@ -117,11 +117,12 @@ impl<T> Endpoint<T> {
     }
 
     /// Removes a stream. What was not read of its content makes room on the connection. `by_us`: we have reset it.
-    pub(crate) fn forget(&mut self, id: StreamId, by_us: bool) -> Option<Stream<T>> {
+    #[inline]
+    pub(crate) fn forget(&mut self, id: StreamId, by_us: bool) -> Option<T> {
         self.ended.push(id, by_us);
-        let stream = self.streams.remove(id)?;
-        self.give_room(stream.unread);
-        Some(stream)
+        let Stream { unread, own, .. } = self.streams.remove(id)?;
+        self.give_room(unread);
+        Some(own)
     }
 }
 
