@@ -347,7 +347,7 @@ pub(crate) fn is_value(value: &[u8]) -> bool {
 }
 
 /// Bytes that end neither a word nor a line.
-fn is_word(word: &[u8]) -> bool {
+pub(crate) fn is_word(word: &[u8]) -> bool {
     !word.is_empty() && word.iter().fold(true, |good, byte| good & (*byte > b' ' && *byte != 0x7f))
 }
 

@@ -4,7 +4,7 @@
 //! They are read strictly all the same, and what is about a connection never goes out.
 
 use afpa_http::chunked::ChunkedDecoder;
-use afpa_http::syntax::number;
+use afpa_http::syntax::{number, trim};
 
 use crate::hpack::encode;
 
@@ -185,7 +185,7 @@ impl ResponseReader {
         for line in lines.take_while(|line| !line.is_empty()) {
             let colon = line.iter().position(|&byte| byte == b':').ok_or(BadResponse)?;
             let (name, value) = line.split_at_checked(colon).ok_or(BadResponse)?;
-            let value = value.get(1..).unwrap_or_default().trim_ascii();
+            let value = trim(value.get(1..).unwrap_or_default());
             if !is_field(name, value) {
                 return Err(BadResponse);
             }
@@ -239,16 +239,20 @@ fn end_of_head(input: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-/// The lines of a head, without their ends.
-struct Lines<'a>(&'a [u8]);
+/// The lines of a head, without their ends. One with a CR alone in it is the last, and keeps it.
+#[derive(Clone)]
+pub(crate) struct Lines<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Lines<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
         let end = self.0.iter().position(|&byte| byte == b'\r')?;
-        let line = self.0.get(..end)?;
-        self.0 = self.0.get(end..)?.strip_prefix(b"\r\n")?;
+        let (line, rest) = self.0.split_at_checked(end)?;
+        let Some(rest) = rest.strip_prefix(b"\r\n") else {
+            return Some(std::mem::take(&mut self.0));
+        };
+        self.0 = rest;
         Some(line)
     }
 }
@@ -257,7 +261,8 @@ fn status_of(line: &[u8]) -> Option<u16> {
     let rest = line.strip_prefix(b"HTTP/1.1 ").or_else(|| line.strip_prefix(b"HTTP/1.0 "))?;
     let (digits, reason) = rest.split_at_checked(3)?;
     let status = number(digits).filter(|status| (100..1000).contains(status))?;
-    let is_whole = reason.is_empty() || reason.starts_with(b" ");
+    let is_line = !reason.iter().any(|byte| matches!(byte, b'\r' | b'\n'));
+    let is_whole = is_line && (reason.is_empty() || reason.starts_with(b" "));
     u16::try_from(status).ok().filter(|_| is_whole)
 }
 

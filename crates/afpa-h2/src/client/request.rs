@@ -4,9 +4,11 @@
 //! same, and what is about a connection never goes out.
 
 use afpa_http::chunked::ChunkedDecoder;
-use afpa_http::syntax::number;
+use afpa_http::syntax::{number, trim};
 
 use crate::hpack::encode;
+use crate::request::is_word;
+use crate::response::Lines;
 
 /// This is no request of HTTP/1.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -151,14 +153,14 @@ impl RequestReader {
 
     /// Encodes a head, and finds out how its content ends (RFC 9112 section 6.3).
     fn whole_head<'a>(&mut self, head: &[u8]) -> Result<Part<'a>, BadRequest> {
-        let mut lines = head.split(|&byte| byte == b'\n').map(trim_end);
+        let mut lines = Lines(head);
         let mut words = lines.next().unwrap_or_default().split(|&byte| byte == b' ');
         let (Some(method), Some(target), Some(b"HTTP/1.1"), None) =
             (words.next(), words.next(), words.next(), words.next())
         else {
             return Err(BadRequest);
         };
-        if method.is_empty() || !target.starts_with(b"/") {
+        if !is_word(method) || !is_word(target) || !target.starts_with(b"/") {
             return Err(BadRequest);
         }
         self.asks_head = method == b"HEAD";
@@ -202,16 +204,12 @@ impl RequestReader {
     }
 }
 
-fn trim_end(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\r").unwrap_or(line)
-}
-
 /// The name and the value of a line.
 fn split_field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = line.iter().position(|&byte| byte == b':')?;
     let (name, value) = line.split_at_checked(colon)?;
-    let value = value.get(1..).unwrap_or_default().trim_ascii();
-    let is_value = value.iter().all(|byte| !matches!(byte, 0 | b'\r'));
+    let value = trim(value.get(1..).unwrap_or_default());
+    let is_value = value.iter().all(|byte| !matches!(byte, 0 | b'\r' | b'\n'));
     let is_name = name.iter().all(|&byte| byte > b' ' && byte < 0x7f);
     (!name.is_empty() && is_name && is_value).then_some((name, value))
 }
@@ -302,7 +300,13 @@ mod tests {
             &b"GET /  HTTP/1.1\r\n\r\n"[..],
             b"GET / HTTP/1.0\r\n\r\n",
             b"GET * HTTP/1.1\r\n\r\n",
+            b"GET /a\rb HTTP/1.1\r\n\r\n",
+            b"GET / HTTP/1.1\nHost: h\r\n\r\n",
             b"GET / HTTP/1.1\r\nno field\r\n\r\n",
+            b"GET / HTTP/1.1\r\nA: b\rC: d\r\n\r\n",
+            b"GET / HTTP/1.1\r\nA: b\nC: d\r\n\r\n",
+            b"GET / HTTP/1.1\r\nA: b\r\r\n\r\n",
+            b"GET / HTTP/1.1\r\nA: b\n\r\n\r\n",
             b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
             b"GET / HTTP/1.1\r\nHost: h\r\n\r\nmore",
             b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
