@@ -22,6 +22,7 @@ mod field_block;
 pub mod frame;
 pub mod hpack;
 pub mod limits;
+mod message;
 pub mod priority;
 pub mod request;
 pub mod response;
