@@ -20,6 +20,7 @@ pub mod connection;
 mod endpoint;
 mod field_block;
 pub mod frame;
+mod head;
 pub mod hpack;
 pub mod limits;
 mod message;

@@ -3,9 +3,9 @@
 //! The requests come from our own code, which has written them anew from what was parsed. They are read strictly all the
 //! same, and what is about a connection never goes out.
 
+use crate::head::is_word;
 use crate::hpack::encode;
 use crate::message::{BadMessage, MessagePart, MessageReader, State, split_head};
-use crate::request::is_word;
 
 /// This is no request of HTTP/1.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
