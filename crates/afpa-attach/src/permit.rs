@@ -83,8 +83,7 @@ pub fn permit(answer: &Answer) -> Result<Permit, Refused> {
     Ok(Permit { varies, lifetime })
 }
 
-/// Whether nothing but Cache-Control, Pragma and Expires could forbid to keep the answer. Whether it depends on
-/// Accept-Encoding.
+/// Whether nothing but Cache-Control and Expires could forbid to keep the answer. Whether it depends on Accept-Encoding.
 pub(crate) fn is_for_everybody(answer: &Answer) -> Result<bool, Refused> {
     if answer.status() != 200 {
         return Err(Refused::Status);
@@ -94,7 +93,11 @@ pub(crate) fn is_for_everybody(answer: &Answer) -> Result<bool, Refused> {
         return Err(Refused::Field(name));
     }
     hop(answer)?;
-    varies(answer)
+    let varies = varies(answer)?;
+    if answer.values("pragma").any(|value| !value.is_empty()) {
+        return Err(Refused::Forbidden("Pragma"));
+    }
+    Ok(varies)
 }
 
 /// `keep-alive` is what every HTTP/1.1 connection does; any other option, and parameters that count
@@ -123,9 +126,6 @@ fn varies(answer: &Answer) -> Result<bool, Refused> {
 /// RFC 9111 section 5.2.2. Unknown directives are ignored (section 5.2.3).
 fn max_age(answer: &Answer) -> Result<Option<Duration>, Refused> {
     const FORBIDDEN: Refused = Refused::Forbidden("Cache-Control");
-    if answer.values("pragma").any(|value| !value.is_empty()) {
-        return Err(Refused::Forbidden("Pragma"));
-    }
     let mut lifetime: Option<Duration> = None;
     // A comma within a quoted argument cuts it in two; both halves are then looked at as directives,
     // which can only forbid more.

@@ -133,6 +133,22 @@ pub fn put(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) 
     out.extend_from_slice(payload);
 }
 
+/// Appends room for the header of a frame. Returns where it begins, for [`end`].
+#[inline]
+pub(crate) fn begin(out: &mut Vec<u8>) -> usize {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEADER]);
+    start
+}
+
+/// Writes the header of a frame that began at `start`.
+#[inline]
+pub(crate) fn end(out: &mut [u8], start: usize, header: FrameHeader) {
+    if let Some(place) = out.get_mut(start..start + HEADER) {
+        place.copy_from_slice(&header.bytes());
+    }
+}
+
 /// Appends RST_STREAM (section 6.4).
 pub fn put_reset(out: &mut Vec<u8>, stream: u32, code: ErrorCode) {
     put(out, kind::RST_STREAM, 0, stream, &(code as u32).to_be_bytes());

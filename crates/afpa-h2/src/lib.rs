@@ -1,15 +1,18 @@
 //! HTTP/2 (RFC 9113), sans-IO. As a server speaks it: bytes of the client in, events out; responses in, bytes for
-//! the client out. As a client speaks it: the other way round. Nothing here reads a clock or a socket, so everything can be fuzzed, replayed and compared with
-//! another implementation.
+//! the client out. As a client speaks it: the other way round. Nothing here reads a clock or a socket, so everything can be
+//! fuzzed, replayed and compared with another implementation.
 //!
 //! * [`frame`]: what frames look like on the wire;
 //! * [`hpack`]: header compression (RFC 7541);
-//! * [`connection`]: the connection and its streams: states, flow control both ways, budgets against floods, which
-//!   stream sends next (RFC 9218);
-//! * [`request`]: from the fields of a request to a head of HTTP/1.1, so that one parser gives all verdicts;
-//! * [`response`]: from a response of HTTP/1.1 to field blocks and content.
-//! * `field_block`: a response's field block, kept with a cache object;
-//! * [`client`]: all of this from the client's end, towards servers behind.
+//! * [`connection`]: the server's end of a connection and its streams: budgets against floods, which stream sends next
+//!   (RFC 9218);
+//! * [`client`]: the client's end, towards servers behind;
+//! * `endpoint`: what both have in common: field blocks, flow control, what is known of a stream;
+//! * [`request`] and [`client::response`]: from the fields of a message to a head of HTTP/1.1, so that one parser gives all
+//!   verdicts; `head` is what they have in common;
+//! * [`response`] and [`client::request`]: from a message of HTTP/1.1 to field blocks and content; `message` is what they
+//!   have in common;
+//! * `field_block`: a response's field block, kept with a cache object.
 //!
 //! LIFECYCLE.md in this crate has the states and the numbered invariants that comments and tests cite.
 #![forbid(unsafe_code)]
@@ -17,10 +20,13 @@
 mod budget;
 pub mod client;
 pub mod connection;
+mod endpoint;
 mod field_block;
 pub mod frame;
+mod head;
 pub mod hpack;
 pub mod limits;
+mod message;
 pub mod priority;
 pub mod request;
 pub mod response;

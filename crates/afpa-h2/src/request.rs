@@ -8,13 +8,8 @@
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
-use afpa_http::syntax::number;
-
+use crate::head::{HeadText, Malformed, check_field, is_value, is_word};
 use crate::priority::Urgency;
-
-/// The request is no request of HTTP/2 (RFC 9113 section 8.1.1). Its stream ends with PROTOCOL_ERROR.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
 
 /// How the content of a request is to be written for a reader of HTTP/1.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,18 +36,15 @@ pub struct Asked {
 /// A request head that is being put together. One of them serves all connections of a core, one after the other.
 #[derive(Debug)]
 pub struct RequestHead {
-    text: Vec<u8>,
+    text: HeadText,
     /// Cookies come in several fields (section 8.2.3).
     cookies: Vec<u8>,
     /// The values of pseudo-fields, one behind the other.
     pseudo: Vec<u8>,
     places: [Option<Range<usize>>; PSEUDO],
-    most: usize,
     malformed: bool,
     /// Fields have begun; no pseudo-field may follow.
     begun: bool,
-    content_length: Option<u64>,
-    announces_length: bool,
     /// Host has stood beside `:authority`.
     names_host: bool,
     expects: bool,
@@ -70,15 +62,12 @@ const PROTOCOL: usize = 4;
 impl Default for RequestHead {
     fn default() -> Self {
         Self {
-            text: Vec::new(),
+            text: HeadText::default(),
             cookies: Vec::new(),
             pseudo: Vec::new(),
             places: Default::default(),
-            most: 0,
             malformed: false,
             begun: false,
-            content_length: None,
-            announces_length: false,
             names_host: false,
             expects: false,
             priority: Urgency::default(),
@@ -90,7 +79,7 @@ impl Default for RequestHead {
 impl RequestHead {
     /// The head as HTTP/1.1 has it. If it was longer than the limit, it is cut behind it.
     pub fn text(&self) -> &[u8] {
-        &self.text
+        &self.text.bytes
     }
 
     /// How the content of the request is to be written behind it.
@@ -100,25 +89,22 @@ impl RequestHead {
 
     /// Whether the request's method is HEAD.
     pub fn asks_head(&self) -> bool {
-        self.text.starts_with(b"HEAD ")
+        self.text().starts_with(b"HEAD ")
     }
 
     /// Whether the client sends its content only after an answer, be it an interim one (RFC 9110 section 10.1.1) or that
     /// of CONNECT.
     pub fn waits_for_answer(&self) -> bool {
-        self.expects || self.framing == Framing::Tunnel || self.text.starts_with(b"CONNECT ")
+        self.expects || self.framing == Framing::Tunnel || self.text().starts_with(b"CONNECT ")
     }
 
     pub(crate) fn begin(&mut self, most: usize) {
-        self.text.clear();
+        self.text.begin(most);
         self.cookies.clear();
         self.pseudo.clear();
         self.places = Default::default();
-        self.most = most;
         self.malformed = false;
         self.begun = false;
-        self.content_length = None;
-        self.announces_length = false;
         self.names_host = false;
         self.expects = false;
         self.priority = Urgency::default();
@@ -129,7 +115,7 @@ impl RequestHead {
     #[inline]
     pub(crate) fn field(&mut self, name: &[u8], value: &[u8]) {
         // What is cut off is not looked at: it may be a bomb.
-        if self.malformed || self.text.len() + self.cookies.len() > self.most {
+        if self.malformed || self.text.is_too_long(self.cookies.len()) {
             return;
         }
         let taken = match name.first() {
@@ -150,7 +136,7 @@ impl RequestHead {
             _ => return Err(Malformed),
         };
         let place = self.places.get_mut(which).ok_or(Malformed)?;
-        if self.begun || place.is_some() || self.pseudo.len() > self.most {
+        if self.begun || place.is_some() || self.pseudo.len() > self.text.most {
             return Err(Malformed);
         }
         let start = self.pseudo.len();
@@ -163,13 +149,9 @@ impl RequestHead {
         if !self.begun {
             self.begin_fields()?;
         }
-        if !is_name(name) || !is_value(value) {
-            return Err(Malformed);
-        }
+        check_field(name, value)?;
         match name {
             // Section 8.2.2.
-            b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding"
-            | b"upgrade" => return Err(Malformed),
             b"te" if value != b"trailers" => return Err(Malformed),
             b"cookie" => {
                 if !self.cookies.is_empty() {
@@ -186,23 +168,19 @@ impl RequestHead {
             }
             // RFC 8441 section 5: it is not used, and the one for the server is ours.
             b"sec-websocket-key" if self.framing == Framing::Tunnel => return Ok(()),
-            b"content-length" => {
-                self.announces_length = true;
-                // What is no number, or stands twice, is refused by the parser.
-                self.content_length = number(value);
-            }
+            b"content-length" => self.text.announce_length(value),
             b"expect" => self.expects = true,
             b"priority" => self.priority = Urgency::parse(value),
             _ => {}
         }
-        self.put_line(name, value);
+        self.text.put_line(name, value);
         Ok(())
     }
 
     /// The pseudo-fields are complete: writes the request line and Host.
     fn begin_fields(&mut self) -> Result<(), Malformed> {
         self.begun = true;
-        let Self { text, pseudo, places, .. } = self;
+        let Self { text: HeadText { bytes: text, .. }, pseudo, places, .. } = self;
         let value = |which: usize| {
             let place = places.get(which).cloned().flatten();
             place.and_then(|place| pseudo.get(place))
@@ -252,34 +230,34 @@ impl RequestHead {
         if !self.begun && !self.malformed {
             self.malformed = self.begin_fields().is_err();
         }
-        let announced = self.content_length.unwrap_or_default();
+        let announced = self.text.content_length.unwrap_or_default();
         if self.malformed || self.places.get(METHOD).is_none_or(Option::is_none) {
             return Err(Malformed);
         }
         let is_tunnel = self.framing == Framing::Tunnel;
-        if (end && (announced > 0 || is_tunnel)) || (is_tunnel && self.announces_length) {
+        if (end && (announced > 0 || is_tunnel)) || (is_tunnel && self.text.announces_length) {
             return Err(Malformed);
         }
         self.put_cookies();
         if !end && !is_tunnel {
-            self.framing = match self.announces_length {
+            self.framing = match self.text.announces_length {
                 true => Framing::Length,
                 false => Framing::Chunked,
             };
         }
         if self.framing == Framing::Chunked {
             // It is not the name of a field that the client may use, so it stands only once.
-            self.text.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+            self.text.bytes.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
         }
-        self.cut_or_end();
-        Ok(Asked { content_length: self.content_length, priority: self.priority })
+        self.text.cut_or_end();
+        Ok(Asked { content_length: self.text.content_length, priority: self.priority })
     }
 
     /// Completes a trailer section: field lines, without the blank line.
     pub(crate) fn finish_trailers(&mut self) -> Result<(), Malformed> {
         self.put_cookies();
-        let too_long = self.text.len() > self.most;
-        if self.malformed || too_long || !self.pseudo.is_empty() || self.announces_length {
+        let too_long = self.text.is_too_long(0);
+        if self.malformed || too_long || !self.pseudo.is_empty() || self.text.announces_length {
             return Err(Malformed);
         }
         Ok(())
@@ -288,25 +266,8 @@ impl RequestHead {
     fn put_cookies(&mut self) {
         if !self.cookies.is_empty() {
             let cookies = std::mem::take(&mut self.cookies);
-            self.put_line(b"cookie", &cookies);
+            self.text.put_line(b"cookie", &cookies);
             self.cookies = cookies;
-        }
-    }
-
-    fn put_line(&mut self, name: &[u8], value: &[u8]) {
-        self.text.reserve(name.len() + value.len() + 4);
-        self.text.extend_from_slice(name);
-        self.text.extend_from_slice(b": ");
-        self.text.extend_from_slice(value);
-        self.text.extend_from_slice(b"\r\n");
-    }
-
-    /// A head beyond the limit is left without its end: it cannot be taken for a whole one.
-    fn cut_or_end(&mut self) {
-        if self.text.len() > self.most {
-            self.text.truncate(self.most + 1);
-        } else {
-            self.text.extend_from_slice(b"\r\n");
         }
     }
 
@@ -320,35 +281,6 @@ impl RequestHead {
 fn path_of<'a>(scheme: Option<&[u8]>, path: Option<&'a [u8]>) -> Option<&'a [u8]> {
     let known = matches!(scheme?, b"http" | b"https");
     path.filter(|path| known && (path.starts_with(b"/") || *path == b"*"))
-}
-
-/// A name of section 8.2.1: a token without upper case.
-#[inline]
-pub(crate) fn is_name(name: &[u8]) -> bool {
-    const GOOD: [bool; 256] = {
-        let mut good = [false; 256];
-        let others = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz";
-        let mut at = 0;
-        while at < others.len() {
-            good[others[at] as usize] = true;
-            at += 1;
-        }
-        good
-    };
-    !name.is_empty() && name.iter().fold(true, |good, byte| good & GOOD[usize::from(*byte)])
-}
-
-/// A value that section 8.2.1 allows. Other control characters are the parser's concern.
-#[inline]
-pub(crate) fn is_value(value: &[u8]) -> bool {
-    let inner = value.iter().fold(true, |good, byte| good & !matches!(byte, 0 | b'\r' | b'\n'));
-    let edge = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    inner && !edge(value.first()) && !edge(value.last())
-}
-
-/// Bytes that end neither a word nor a line.
-fn is_word(word: &[u8]) -> bool {
-    !word.is_empty() && word.iter().fold(true, |good, byte| good & (*byte > b' ' && *byte != 0x7f))
 }
 
 /// Sixteen random bytes in base 64 (RFC 6455 section 4.1). The server's answer to them is not needed, because frames

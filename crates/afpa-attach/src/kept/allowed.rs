@@ -31,9 +31,6 @@ const LEAST: u64 = 3;
 /// With the first reason why it may not be kept.
 pub fn allowed(answer: &Answer, asked_unix: u64) -> Result<Allowed, Refused> {
     is_for_everybody(answer)?;
-    if answer.values("pragma").any(|value| !value.is_empty()) {
-        return Err(Refused::Forbidden("Pragma"));
-    }
     // In whatever form: what names fields is for caches that can leave fields out.
     let forbidding =
         answer.values("cache-control").flat_map(control::directives).any(|(name, _)| {

@@ -1,19 +1,8 @@
 //! HEADERS and CONTINUATION (RFC 9113 sections 6.2, 6.10, 8.1): responses and trailers.
 
 use super::{Connection, Event, MOST_INTERIMS, ResponseHead};
-use crate::connection::heads::{too_short, unpadded};
-use crate::connection::{Fatal, StreamId};
-use crate::frame::{ErrorCode, FrameHeader, flag};
-
-/// A field block whose end has not arrived.
-#[derive(Debug)]
-pub(super) struct Block {
-    id: StreamId,
-    /// No content follows.
-    end: bool,
-    bytes: Vec<u8>,
-    continuations: u32,
-}
+use crate::endpoint::{Fatal, Head, StreamId};
+use crate::frame::{ErrorCode, FrameHeader};
 
 impl Connection {
     pub(super) fn on_headers<'i>(
@@ -23,20 +12,11 @@ impl Connection {
         head: &mut ResponseHead,
         now_ms: u64,
     ) -> Result<Option<Event<'i>>, Fatal> {
-        let (id, end) = (header.stream, header.has(flag::END_STREAM));
-        self.must_be_opened(id, "HEADERS on a stream that was not opened")?;
-        let mut fragment = unpadded(header, payload)?;
-        if header.has(flag::PRIORITY) {
-            fragment = fragment.get(5..).ok_or(too_short())?;
+        self.must_be_opened(header.stream, "HEADERS on a stream that was not opened")?;
+        match self.endpoint.on_headers(header, payload)? {
+            Some((of, block)) => self.on_block(of, block, head, now_ms),
+            None => Ok(None),
         }
-        if header.has(flag::END_HEADERS) {
-            return self.on_block((id, end), fragment, head, now_ms);
-        }
-        if fragment.len() > self.limits.block {
-            return Err(Fatal::calm("a field block is too long"));
-        }
-        self.block = Some(Block { id, end, bytes: fragment.to_vec(), continuations: 0 });
-        Ok(None)
     }
 
     pub(super) fn on_continuation<'i>(
@@ -46,42 +26,28 @@ impl Connection {
         head: &mut ResponseHead,
         now_ms: u64,
     ) -> Result<Option<Event<'i>>, Fatal> {
-        let Some(block) = self.block.as_mut().filter(|block| block.id == header.stream) else {
-            return Err(Fatal::protocol("CONTINUATION continues nothing"));
-        };
-        block.continuations += 1;
-        if block.continuations > self.limits.continuations {
-            return Err(Fatal::calm("a field block has too many CONTINUATION frames"));
+        match self.endpoint.on_continuation(header, payload)? {
+            Some((of, block)) => self.on_block(of, &block, head, now_ms),
+            None => Ok(None),
         }
-        if block.bytes.len() + payload.len() > self.limits.block {
-            return Err(Fatal::calm("a field block is too long"));
-        }
-        block.bytes.extend_from_slice(payload);
-        if !header.has(flag::END_HEADERS) {
-            return Ok(None);
-        }
-        let Some(Block { id, end, bytes, .. }) = self.block.take() else { return Ok(None) };
-        self.on_block((id, end), &bytes, head, now_ms)
     }
 
     /// A whole field block. It is decoded whatever becomes of it, because the blocks behind it depend on it.
     fn on_block<'i>(
         &mut self,
-        (id, end): (StreamId, bool),
+        of: Head,
         block: &[u8],
         head: &mut ResponseHead,
         now_ms: u64,
     ) -> Result<Option<Event<'i>>, Fatal> {
-        head.begin(self.limits.head);
-        self.hpack.decode(block, |name, value| head.field(name, value)).map_err(|_| Fatal {
-            code: ErrorCode::Compression,
-            why: "a field block cannot be decoded",
-        })?;
-        match self.streams.get(id) {
-            Some(stream) if stream.server_open && !stream.left => {}
+        let Head { id, end, .. } = of;
+        head.begin(self.endpoint.limits.head);
+        self.endpoint.decode(block, |name, value| head.field(name, value))?;
+        match self.endpoint.streams.get(id) {
+            Some(stream) if stream.peer_open && !stream.own.left => {}
             _ => return self.on_late(id, now_ms),
         }
-        match self.streams.get(id).is_some_and(|stream| stream.headed) {
+        match self.endpoint.streams.get(id).is_some_and(|stream| stream.headed) {
             true => Ok(self.on_trailers(id, end, head)),
             false => Ok(self.on_response(id, end, head)),
         }
@@ -93,20 +59,20 @@ impl Connection {
         end: bool,
         head: &mut ResponseHead,
     ) -> Option<Event<'i>> {
-        let stream = self.streams.get_mut(id)?;
-        let Ok(said) = head.finish(end, stream.asked_head) else {
+        let stream = self.endpoint.streams.get_mut(id)?;
+        let Ok(said) = head.finish(end, stream.own.asked_head) else {
             return self.fail(id, ErrorCode::Protocol);
         };
         if said.interim {
-            stream.interims += 1;
-            return match stream.interims > MOST_INTERIMS {
+            stream.own.interims += 1;
+            return match stream.own.interims > MOST_INTERIMS {
                 true => self.fail(id, ErrorCode::EnhanceYourCalm),
                 false => Some(Event::Head { id, interim: true, end: false }),
             };
         }
         stream.headed = true;
         stream.content_left = said.content_length;
-        stream.server_open = !end;
+        stream.peer_open = !end;
         if end && stream.content_left.is_some_and(|left| left > 0) {
             return self.fail(id, ErrorCode::Protocol);
         }
@@ -120,12 +86,11 @@ impl Connection {
         end: bool,
         head: &mut ResponseHead,
     ) -> Option<Event<'i>> {
-        let stream = self.streams.get_mut(id)?;
-        let is_whole = stream.content_left.is_none_or(|left| left == 0);
-        if !end || !is_whole || head.finish_trailers().is_err() {
+        let stream = self.endpoint.streams.get_mut(id)?;
+        if !end || !stream.is_whole() || head.finish_trailers().is_err() {
             return self.fail(id, ErrorCode::Protocol);
         }
-        stream.server_open = false;
+        stream.peer_open = false;
         self.forget_if_ended(id);
         Some(Event::Trailers { id })
     }
@@ -136,19 +101,21 @@ impl Connection {
         id: StreamId,
         now_ms: u64,
     ) -> Result<Option<Event<'i>>, Fatal> {
-        if self.streams.get(id).is_some_and(|stream| stream.left) {
+        if self.endpoint.streams.get(id).is_some_and(|stream| stream.own.left) {
             // Trailers that nobody waits for, or more than was announced.
             self.reset(id, ErrorCode::Cancel);
             return Ok(None);
         }
-        match self.ended.by_us(id) {
+        match self.endpoint.ended.by_us(id) {
             Some(true) => Ok(None),
             Some(false) => Err(Fatal {
                 code: ErrorCode::StreamClosed,
                 why: "a frame on a stream that has ended",
             }),
             // Which of the two is not known any more.
-            None if self.streams.get(id).is_none() => self.charge(now_ms).map(|()| None),
+            None if self.endpoint.streams.get(id).is_none() => {
+                self.endpoint.charge(now_ms).map(|()| None)
+            }
             None => Ok(self.fail(id, ErrorCode::StreamClosed)),
         }
     }

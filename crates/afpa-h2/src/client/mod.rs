@@ -3,7 +3,7 @@
 //!
 //! [`Connection::receive`] reads frames until one concerns a stream's owner; [`Connection::open`] sends a request. The
 //! files below have a group of frames each: `heads` those of a response's head, `content` DATA and windows, `control` all
-//! others; `send` writes requests. [`request`] reads a request of HTTP/1.1, and [`response`] writes a response as
+//! others; `send` writes requests. What the server's end does in the same way is in `endpoint`. [`request`] reads a request of HTTP/1.1, and [`response`] writes a response as
 //! HTTP/1.1 has it, so that one parser gives all verdicts on what servers send.
 
 mod content;
@@ -13,13 +13,9 @@ pub mod request;
 pub mod response;
 mod send;
 
-use crate::budget::Bucket;
-use crate::connection::stream::{Ended, Numbered, Streams, Window};
-use crate::connection::{Fatal, StreamId};
-use crate::frame::{self, ErrorCode, FrameHeader, HEADER, MAX_PAYLOAD, PREFACE, kind, setting};
-use crate::hpack::Decoder;
+use crate::endpoint::{self, Endpoint, Fatal, StreamId};
+use crate::frame::{self, ErrorCode, FrameHeader, HEADER, PREFACE, kind, setting};
 use crate::limits::Limits;
-use heads::Block;
 pub use request::{Part, RequestReader};
 pub use response::ResponseHead;
 
@@ -84,67 +80,25 @@ enum Phase {
 /// An HTTP/2 connection, the client's side.
 #[derive(Debug)]
 pub struct Connection {
-    limits: Limits,
+    endpoint: Endpoint<Asking>,
     phase: Phase,
-    output: Vec<u8>,
-    hpack: Decoder,
-    streams: Streams<Stream>,
-    /// Those that ended last.
-    ended: Ended,
     /// The number of the next stream.
     next: StreamId,
-    /// A field block that goes on in CONTINUATION frames.
-    block: Option<Block>,
-    /// Content that the server may send on all streams together.
-    receive: Window,
-    /// Content that we may send on all streams together.
-    send_window: i64,
-    /// What the server has said of its own side.
-    server: ServerSettings,
+    /// Streams that the server allows at a time.
+    most_streams: u32,
     /// No new streams are opened; those beyond this one were not processed.
     last: Option<StreamId>,
-    overhead: Bucket,
-    /// WINDOW_UPDATE frames that the server owes us nothing for: answers to content that was sent.
-    expected_updates: u32,
     /// Streams whose response has ended, but for END_STREAM.
     left: usize,
-    /// Whether a field block was sent.
-    table_said: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct ServerSettings {
-    streams: u32,
-    initial_window: i64,
-    max_payload: usize,
-}
-
-/// A stream that is open, in one or both directions.
+/// What only the client has to know of a stream.
 #[derive(Debug)]
-struct Stream {
-    id: StreamId,
-    /// The server may still send on it.
-    server_open: bool,
-    /// We may still send on it.
-    we_open: bool,
-    /// The final head has come.
-    headed: bool,
+struct Asking {
     asked_head: bool,
+    interims: u32,
     /// Its owner has gone, and only END_STREAM is to come.
     left: bool,
-    interims: u32,
-    send_window: i64,
-    receive: Window,
-    /// Content that has arrived and was not read by the stream's owner.
-    unread: u32,
-    /// Content that is to come, where that is known.
-    content_left: Option<u64>,
-}
-
-impl Numbered for Stream {
-    fn id(&self) -> StreamId {
-        self.id
-    }
 }
 
 /// Interim responses of one stream.
@@ -156,42 +110,16 @@ const LAST_ID: StreamId = 0x7fff_ffff;
 impl Connection {
     /// A new connection; the preface and our SETTINGS are in the output already.
     pub fn new(limits: Limits) -> Self {
-        let window = limits.stream_window.min(frame::MAX_WINDOW as u32);
-        let connection_window =
-            i64::from(limits.connection_window).clamp(frame::INITIAL_WINDOW, frame::MAX_WINDOW);
+        let [window, head] = endpoint::settings(&limits);
         let mut output = PREFACE.to_vec();
-        frame::put_settings(
-            &mut output,
-            &[
-                (setting::ENABLE_PUSH, 0),
-                (setting::INITIAL_WINDOW_SIZE, window),
-                (setting::MAX_HEADER_LIST_SIZE, u32::try_from(limits.head).unwrap_or(u32::MAX)),
-            ],
-        );
-        if let Ok(more @ 1..) = u32::try_from(connection_window - frame::INITIAL_WINDOW) {
-            frame::put_window_update(&mut output, 0, more);
-        }
+        frame::put_settings(&mut output, &[(setting::ENABLE_PUSH, 0), window, head]);
         Self {
+            endpoint: Endpoint::new(limits, output),
             phase: Phase::Settings,
-            output,
-            hpack: Decoder::default(),
-            streams: Streams::default(),
-            ended: Ended::default(),
             next: 1,
-            block: None,
-            receive: Window::new(connection_window),
-            send_window: frame::INITIAL_WINDOW,
-            server: ServerSettings {
-                streams: u32::MAX,
-                initial_window: frame::INITIAL_WINDOW,
-                max_payload: MAX_PAYLOAD,
-            },
+            most_streams: u32::MAX,
             last: None,
-            overhead: Bucket::new(limits.overhead),
-            expected_updates: 16,
             left: 0,
-            table_said: false,
-            limits,
         }
     }
 
@@ -217,7 +145,7 @@ impl Connection {
                 Err(fatal) => {
                     self.phase = Phase::Dead;
                     // The server opens no streams, so there is no last one.
-                    frame::put_goaway(&mut self.output, 0, fatal.code, fatal.why);
+                    frame::put_goaway(&mut self.endpoint.output, 0, fatal.code, fatal.why);
                     return Err(fatal);
                 }
             }
@@ -237,18 +165,12 @@ impl Connection {
         let Some(header) = FrameHeader::read(input) else { return Ok(None) };
         if self.phase == Phase::Settings {
             // Before the length: a server of HTTP/1.1 says something else altogether.
-            if header.kind != kind::SETTINGS || header.has(frame::flag::ACK) {
-                return Err(Fatal::protocol("the first frame is not SETTINGS"));
-            }
+            endpoint::check_first(header)?;
         }
-        if header.length > MAX_PAYLOAD {
-            return Err(Fatal { code: ErrorCode::FrameSize, why: "a frame is too long" });
-        }
-        let end = HEADER + header.length;
-        let Some(payload) = input.get(HEADER..end) else { return Ok(None) };
+        let Some(payload) = endpoint::payload_of(header, input)? else { return Ok(None) };
         let event = self.frame(header, payload, head, now_ms)?;
         self.phase = Phase::Frames;
-        Ok(Some((end, event)))
+        Ok(Some((HEADER + header.length, event)))
     }
 
     fn frame<'i>(
@@ -258,9 +180,7 @@ impl Connection {
         head: &mut ResponseHead,
         now_ms: u64,
     ) -> Result<Option<Event<'i>>, Fatal> {
-        if self.block.is_some() && header.kind != kind::CONTINUATION {
-            return Err(Fatal::protocol("a frame stands within a field block"));
-        }
+        self.endpoint.check_order(header)?;
         match header.kind {
             kind::DATA => self.on_data(header, payload, now_ms),
             kind::HEADERS => self.on_headers(header, payload, head, now_ms),
@@ -268,36 +188,25 @@ impl Connection {
             kind::WINDOW_UPDATE => self.on_window_update(header, payload, now_ms),
             kind::RST_STREAM => self.on_reset(header, payload, now_ms),
             kind::SETTINGS => self.on_settings(header, payload, now_ms).map(|()| None),
-            kind::PING => self.on_ping(header, payload, now_ms).map(|()| None),
+            kind::PING => self.endpoint.on_ping(header, payload, now_ms).map(|_| None),
             kind::GOAWAY => self.on_goaway(header, payload, now_ms),
             kind::PUSH_PROMISE => Err(Fatal::protocol("a promise that we have ruled out")),
             // PRIORITY, and frames of unknown types (section 5.5), are ignored, but not for nothing.
-            _ => self.charge(now_ms).map(|()| None),
-        }
-    }
-
-    /// Takes a token for a frame that is of no use to anybody.
-    fn charge(&mut self, now_ms: u64) -> Result<(), Fatal> {
-        match self.overhead.take(now_ms) {
-            true => Ok(()),
-            false => Err(Fatal::calm("too many frames that carry nothing")),
+            _ => self.endpoint.charge(now_ms).map(|()| None),
         }
     }
 
     /// A stream error (section 5.4.2) for which the server is to blame.
     fn fail<'i>(&mut self, id: StreamId, code: ErrorCode) -> Option<Event<'i>> {
-        frame::put_reset(&mut self.output, id, code);
+        frame::put_reset(&mut self.endpoint.output, id, code);
         self.forget(id, true).then_some(Event::Gone { id, why: Gone::Malformed })
     }
 
-    /// Removes a stream. What was not read of its content makes room on the connection. Returns whether somebody has to
-    /// know.
+    /// Removes a stream. Returns whether somebody has to know.
     fn forget(&mut self, id: StreamId, by_us: bool) -> bool {
-        self.ended.push(id, by_us);
-        let Some(stream) = self.streams.remove(id) else { return false };
-        self.left -= usize::from(stream.left);
-        self.give_room(stream.unread);
-        !stream.left
+        let Some(own) = self.endpoint.forget(id, by_us) else { return false };
+        self.left -= usize::from(own.left);
+        !own.left
     }
 
     /// Whether the server's SETTINGS have come, by which it is known to speak HTTP/2.
@@ -307,7 +216,7 @@ impl Connection {
 
     /// How many streams may be open at a time.
     pub fn most_streams(&self) -> usize {
-        self.server.streams.min(self.limits.streams) as usize
+        self.most_streams.min(self.endpoint.limits.streams) as usize
     }
 
     /// How many more streams can be opened now.
@@ -325,12 +234,12 @@ impl Connection {
 
     /// Streams that somebody waits for.
     pub fn open_streams(&self) -> usize {
-        self.streams.len() - self.left
+        self.endpoint.streams.len() - self.left
     }
 
     /// Whether the end of the input is within a field block.
     pub fn is_within_head(&self) -> bool {
-        self.block.is_some()
+        self.endpoint.is_within_block()
     }
 }
 

@@ -6,7 +6,7 @@
 
 use afpa_http::syntax::number;
 
-use crate::request::{Malformed, is_name, is_value};
+use crate::head::{HeadText, Malformed, check_field};
 
 /// How the content of a response is to be written for a reader of HTTP/1.1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,14 +32,11 @@ pub(super) struct Said {
 /// A response head that is being put together. One of them serves a connection, one head after the other.
 #[derive(Debug, Default)]
 pub struct ResponseHead {
-    text: Vec<u8>,
-    most: usize,
+    text: HeadText,
     status: Option<u16>,
     malformed: bool,
     /// Fields have begun; no pseudo-field may follow.
     begun: bool,
-    content_length: Option<u64>,
-    announces_length: bool,
     framing: Framing,
 }
 
@@ -47,7 +44,7 @@ impl ResponseHead {
     /// The head as HTTP/1.1 has it; or the lines of a trailer section. If it was longer than the limit, it is cut behind
     /// it.
     pub fn text(&self) -> &[u8] {
-        &self.text
+        &self.text.bytes
     }
 
     /// How the content is to be written behind it.
@@ -57,14 +54,14 @@ impl ResponseHead {
 
     pub(super) fn begin(&mut self, most: usize) {
         let mut text = std::mem::take(&mut self.text);
-        text.clear();
-        *self = Self { text, most, ..Self::default() };
+        text.begin(most);
+        *self = Self { text, ..Self::default() };
     }
 
     /// Takes a field as it was decoded.
     pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
         // What is cut off is not looked at: it may be a bomb.
-        if self.malformed || self.text.len() > self.most {
+        if self.malformed || self.text.is_too_long(0) {
             return;
         }
         let taken = match name.first() {
@@ -81,31 +78,22 @@ impl ResponseHead {
         if self.begun || self.status.replace(status).is_some() {
             return Err(Malformed);
         }
-        self.text.extend_from_slice(b"HTTP/1.1 ");
-        self.text.extend_from_slice(value);
-        self.text.push(b' ');
-        self.text.extend_from_slice(reason(status).as_bytes());
-        self.text.extend_from_slice(b"\r\n");
+        let text = &mut self.text.bytes;
+        text.extend_from_slice(b"HTTP/1.1 ");
+        text.extend_from_slice(value);
+        text.push(b' ');
+        text.extend_from_slice(reason(status).as_bytes());
+        text.extend_from_slice(b"\r\n");
         Ok(())
     }
 
     fn plain_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Malformed> {
         self.begun = true;
-        if !is_name(name) || !is_value(value) {
-            return Err(Malformed);
+        check_field(name, value)?;
+        if name == b"content-length" {
+            self.text.announce_length(value);
         }
-        match name {
-            // Section 8.2.2.
-            b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding"
-            | b"upgrade" => return Err(Malformed),
-            b"content-length" => {
-                // What is no number, or stands twice, is refused by the parser.
-                self.announces_length = true;
-                self.content_length = number(value);
-            }
-            _ => {}
-        }
-        self.put_line(name, value);
+        self.text.put_line(name, value);
         Ok(())
     }
 
@@ -120,45 +108,32 @@ impl ResponseHead {
         let nothing = interim || asked_head || matches!(status, 204 | 304);
         let content_length = match (nothing, end) {
             (true, _) => Some(0),
-            (false, true) => Some(self.content_length.unwrap_or(0)),
-            (false, false) => self.content_length,
+            (false, true) => Some(self.text.content_length.unwrap_or(0)),
+            (false, false) => self.text.content_length,
         };
-        self.framing = match (nothing, self.announces_length) {
+        self.framing = match (nothing, self.text.announces_length) {
             (true, _) => Framing::None,
             (false, true) => Framing::Length,
             (false, false) if end => {
-                self.put_line(b"content-length", b"0");
+                self.text.put_line(b"content-length", b"0");
                 Framing::Length
             }
             (false, false) => {
-                self.put_line(b"transfer-encoding", b"chunked");
+                self.text.put_line(b"transfer-encoding", b"chunked");
                 Framing::Chunked
             }
         };
-        if self.text.len() > self.most {
-            // It is left without its end: it cannot be taken for a whole one.
-            self.text.truncate(self.most + 1);
-        } else {
-            self.text.extend_from_slice(b"\r\n");
-        }
+        self.text.cut_or_end();
         Ok(Said { interim, content_length })
     }
 
     /// Completes a trailer section: field lines, without the blank line.
     pub(super) fn finish_trailers(&mut self) -> Result<(), Malformed> {
-        let is_cut = self.text.len() > self.most;
-        match self.malformed || is_cut || self.status.is_some() || self.announces_length {
+        let is_cut = self.text.is_too_long(0);
+        match self.malformed || is_cut || self.status.is_some() || self.text.announces_length {
             true => Err(Malformed),
             false => Ok(()),
         }
-    }
-
-    fn put_line(&mut self, name: &[u8], value: &[u8]) {
-        self.text.reserve(name.len() + value.len() + 4);
-        self.text.extend_from_slice(name);
-        self.text.extend_from_slice(b": ");
-        self.text.extend_from_slice(value);
-        self.text.extend_from_slice(b"\r\n");
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::frame::MAX_PAYLOAD;
 use crate::hpack::encode;
 use crate::limits::Budget;
 

@@ -2,24 +2,21 @@
 //!
 //! [`Connection::receive`] reads frames until one concerns a stream's owner. The files below have a group of frames
 //! each: `heads` those of a request's head, `content` DATA and windows, `control` all others; `send` writes
-//! responses; `stream` knows what a stream may still do.
+//! responses. What the client's end does in the same way is in `endpoint`.
 
-pub(crate) mod content;
+mod content;
 mod control;
-pub(crate) mod heads;
+mod heads;
 mod send;
-pub(crate) mod stream;
 
 use crate::budget::Bucket;
-use crate::frame::{self, ErrorCode, FrameHeader, HEADER, MAX_PAYLOAD, PREFACE, kind, setting};
-use crate::hpack::Decoder;
+use crate::endpoint::{self, Endpoint};
+use crate::frame::{self, ErrorCode, FrameHeader, HEADER, PREFACE, kind, setting};
 use crate::limits::Limits;
+use crate::priority::Urgency;
 use crate::request::RequestHead;
-use heads::Block;
-use stream::{Ended, Stream, Streams, Window};
 
-/// The number of a stream: odd, because clients open them.
-pub type StreamId = u32;
+pub use crate::endpoint::{Fatal, StreamId};
 
 /// What concerns the owner of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,26 +49,6 @@ pub enum Event<'i> {
     },
 }
 
-/// Why a connection has to end. GOAWAY is in the output already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
-pub struct Fatal {
-    /// As the peer is told.
-    pub code: ErrorCode,
-    /// In words.
-    pub why: &'static str,
-}
-
-impl Fatal {
-    pub(crate) const fn protocol(why: &'static str) -> Self {
-        Self { code: ErrorCode::Protocol, why }
-    }
-
-    pub(crate) const fn calm(why: &'static str) -> Self {
-        Self { code: ErrorCode::EnhanceYourCalm, why }
-    }
-}
-
 /// What has to come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -96,37 +73,26 @@ enum Leaving {
 /// An HTTP/2 connection, the server's side.
 #[derive(Debug)]
 pub struct Connection {
-    limits: Limits,
+    endpoint: Endpoint<Serving>,
     phase: Phase,
-    output: Vec<u8>,
-    hpack: Decoder,
-    streams: Streams<Stream>,
-    /// Those that ended last.
-    ended: Ended,
     /// The newest stream that the client has opened.
     newest: StreamId,
-    /// A field block that goes on in CONTINUATION frames.
-    block: Option<Block>,
-    /// Content that the client may send on all streams together.
-    receive: Window,
-    /// Content that we may send on all streams together.
-    send_window: i64,
-    /// What the client has said of its own side.
-    client: ClientSettings,
     leaving: Leaving,
     resets: Bucket,
-    overhead: Bucket,
-    /// WINDOW_UPDATE frames that the client owes us nothing for: answers to content that was sent.
-    expected_updates: u32,
-    /// Whether a field block was sent.
-    table_said: bool,
+    /// DATA frames that were sent.
     turn: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct ClientSettings {
-    initial_window: i64,
-    max_payload: usize,
+/// What only the server has to know of a stream.
+#[derive(Debug)]
+struct Serving {
+    /// Both directions end by themselves: it is a tunnel.
+    is_tunnel: bool,
+    priority: Urgency,
+    /// Bytes that its owner has to send; `None`: nothing now.
+    pending: Option<u64>,
+    /// When it last sent, counted in DATA frames.
+    last_turn: u64,
 }
 
 /// The content of our PING.
@@ -135,44 +101,25 @@ const DRAIN_PING: [u8; 8] = *b"afpa bye";
 impl Connection {
     /// A new connection; our SETTINGS are in the output already.
     pub fn new(limits: Limits) -> Self {
-        let window = limits.stream_window.min(frame::MAX_WINDOW as u32);
-        let connection_window = i64::from(limits.connection_window).max(frame::INITIAL_WINDOW);
+        let [window, head] = endpoint::settings(&limits);
         let mut output = Vec::new();
         frame::put_settings(
             &mut output,
             &[
                 (setting::MAX_CONCURRENT_STREAMS, limits.streams),
-                (setting::INITIAL_WINDOW_SIZE, window),
-                (setting::MAX_HEADER_LIST_SIZE, u32::try_from(limits.head).unwrap_or(u32::MAX)),
+                window,
+                head,
                 (setting::ENABLE_CONNECT_PROTOCOL, 1),
                 (setting::NO_RFC7540_PRIORITIES, 1),
             ],
         );
-        let more = connection_window.min(frame::MAX_WINDOW) - frame::INITIAL_WINDOW;
-        if let Ok(more @ 1..) = u32::try_from(more) {
-            frame::put_window_update(&mut output, 0, more);
-        }
         Self {
+            endpoint: Endpoint::new(limits, output),
             phase: Phase::Preface,
-            output,
-            hpack: Decoder::default(),
-            streams: Streams::default(),
-            ended: Ended::default(),
             newest: 0,
-            block: None,
-            receive: Window::new(connection_window.min(frame::MAX_WINDOW)),
-            send_window: frame::INITIAL_WINDOW,
-            client: ClientSettings {
-                initial_window: frame::INITIAL_WINDOW,
-                max_payload: MAX_PAYLOAD,
-            },
             leaving: Leaving::No,
             resets: Bucket::new(limits.resets),
-            overhead: Bucket::new(limits.overhead),
-            expected_updates: 16,
-            table_said: false,
             turn: 0,
-            limits,
         }
     }
 
@@ -195,19 +142,22 @@ impl Connection {
                 Ok(None) => return Ok((at, None)),
                 Ok(Some((length, None))) => at += length,
                 Ok(Some((length, event))) => return Ok((at + length, event)),
-                Err(fatal) => {
-                    self.phase = Phase::Dead;
-                    let last = self.last_served();
-                    frame::put_goaway(&mut self.output, last, fatal.code, fatal.why);
-                    return Err(fatal);
-                }
+                Err(fatal) => return Err(self.die(fatal)),
             }
         }
     }
 
-    /// Whether the end of the input is within a frame or a field block.
+    /// Says why the connection ends, and reads nothing more.
+    fn die(&mut self, fatal: Fatal) -> Fatal {
+        self.phase = Phase::Dead;
+        let last = self.last_served();
+        frame::put_goaway(&mut self.endpoint.output, last, fatal.code, fatal.why);
+        fatal
+    }
+
+    /// Whether the end of the input is within a field block.
     pub fn is_within_head(&self) -> bool {
-        self.block.is_some()
+        self.endpoint.is_within_block()
     }
 
     /// Reads the preface or one frame; `None` if it has not arrived as a whole.
@@ -223,18 +173,13 @@ impl Connection {
             Phase::Settings | Phase::Frames => {}
         }
         let Some(header) = FrameHeader::read(input) else { return Ok(None) };
-        if header.length > MAX_PAYLOAD {
-            return Err(Fatal { code: ErrorCode::FrameSize, why: "a frame is too long" });
-        }
+        let payload = endpoint::payload_of(header, input)?;
         if self.phase == Phase::Settings {
-            if header.kind != kind::SETTINGS || header.has(frame::flag::ACK) {
-                return Err(Fatal::protocol("the first frame is not SETTINGS"));
-            }
+            endpoint::check_first(header)?;
             self.phase = Phase::Frames;
         }
-        let end = HEADER + header.length;
-        let Some(payload) = input.get(HEADER..end) else { return Ok(None) };
-        Ok(Some((end, self.frame(header, payload, head, now_ms)?)))
+        let Some(payload) = payload else { return Ok(None) };
+        Ok(Some((HEADER + header.length, self.frame(header, payload, head, now_ms)?)))
     }
 
     fn preface<'i>(&mut self, input: &[u8]) -> Result<Option<(usize, Option<Event<'i>>)>, Fatal> {
@@ -258,9 +203,7 @@ impl Connection {
         head: &mut RequestHead,
         now_ms: u64,
     ) -> Result<Option<Event<'i>>, Fatal> {
-        if self.block.is_some() && header.kind != kind::CONTINUATION {
-            return Err(Fatal::protocol("a frame stands within a field block"));
-        }
+        self.endpoint.check_order(header)?;
         match header.kind {
             kind::DATA => self.on_data(header, payload, now_ms),
             kind::HEADERS => self.on_headers(header, payload, head, now_ms),
@@ -276,15 +219,7 @@ impl Connection {
             }
             kind::PUSH_PROMISE => Err(Fatal::protocol("a client has no promises to make")),
             // Frames of unknown types are ignored (section 5.5), but not for nothing.
-            _ => self.charge(now_ms).map(|()| None),
-        }
-    }
-
-    /// Takes a token for a frame that is of no use to anybody.
-    fn charge(&mut self, now_ms: u64) -> Result<(), Fatal> {
-        match self.overhead.take(now_ms) {
-            true => Ok(()),
-            false => Err(Fatal::calm("too many frames that carry nothing")),
+            _ => self.endpoint.charge(now_ms).map(|()| None),
         }
     }
 
@@ -304,17 +239,16 @@ impl Connection {
         now_ms: u64,
     ) -> Result<Option<Event<'i>>, Fatal> {
         self.charge_reset(now_ms)?;
-        frame::put_reset(&mut self.output, id, code);
-        let known = self.forget(id, true);
-        Ok(known.then_some(Event::Reset { id }))
+        frame::put_reset(&mut self.endpoint.output, id, code);
+        Ok(self.endpoint.forget(id, true).map(|_| Event::Reset { id }))
     }
 
-    /// Removes a stream. What was not read of its content makes room on the connection. Returns whether there was one.
-    fn forget(&mut self, id: StreamId, by_us: bool) -> bool {
-        self.ended.push(id, by_us);
-        let Some(stream) = self.streams.remove(id) else { return false };
-        self.give_room(stream.unread);
-        true
+    /// Only the client opens streams, and only what it has opened can have frames.
+    fn must_be_opened(&self, id: StreamId, why: &'static str) -> Result<(), Fatal> {
+        match id == 0 || (id > self.newest && !self.is_beyond(id)) {
+            true => Err(Fatal::protocol(why)),
+            false => Ok(()),
+        }
     }
 
     /// Whether frames of this stream are ignored, because we have said that we will not look at them.
@@ -331,17 +265,17 @@ impl Connection {
 
     /// Whether a stream is open.
     pub fn has(&self, id: StreamId) -> bool {
-        self.streams.get(id).is_some()
+        self.endpoint.streams.get(id).is_some()
     }
 
     /// Whether content of a request is still to come.
     pub fn expects_content(&self, id: StreamId) -> bool {
-        self.streams.get(id).is_some_and(|stream| stream.client_open)
+        self.endpoint.streams.get(id).is_some_and(|stream| stream.peer_open)
     }
 
     /// Streams that are open.
     pub fn open(&self) -> usize {
-        self.streams.len()
+        self.endpoint.streams.len()
     }
 }
 

@@ -2,10 +2,35 @@
 
 use std::sync::Arc;
 
+use afpa_h2::Limits;
 use afpa_h2::frame::{self, FrameHeader, HEADER, PREFACE, flag, kind};
 use afpa_h2::hpack::{Decoder, encode};
+use afpa_testkit::Client;
 
-use crate::rig::{Backend, Conn};
+use crate::rig::{Backend, Conn, Plan, Rig};
+
+/// What the response of a peer begins with.
+pub(crate) const OK: (&str, &str) = (":status", "200");
+
+/// Has a group's servers asked by HTTP/2.
+pub(crate) fn by_http2(plan: &mut Plan) {
+    plan.group.http2 = Some(Limits::default());
+}
+
+/// Everything that comes until the connection ends, however it does.
+pub(crate) fn until_closed(client: &mut Client) -> String {
+    let mut all = Vec::new();
+    let mut room = [0; 4096];
+    while let Ok(n @ 1..) = client.read_raw(&mut room) {
+        all.extend_from_slice(&room[..n]);
+    }
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+/// AFPA before a server that is asked by HTTP/2.
+pub(crate) fn rig(server: &Backend) -> Rig {
+    Rig::to(&[server], by_http2)
+}
 
 /// A connection to AFPA.
 pub(crate) struct Peer {

@@ -1,80 +1,103 @@
-//! What is known of each stream.
+//! What both endpoints know of the streams of a connection.
 
-use crate::connection::StreamId;
-use crate::priority::Urgency;
+use super::StreamId;
+use crate::frame::ErrorCode;
 
-/// What has the number of a stream.
-pub(crate) trait Numbered {
-    /// The number.
-    fn id(&self) -> StreamId;
-}
-
-/// A stream that is open, in one or both directions.
+/// A stream that is open, in one or both directions. `T` is what only one of the endpoints has to know of it.
 #[derive(Debug)]
-pub(super) struct Stream {
-    pub(super) id: StreamId,
-    /// The client may still send on it.
-    pub(super) client_open: bool,
+pub(crate) struct Stream<T> {
+    pub(crate) id: StreamId,
+    /// The peer may still send on it.
+    pub(crate) peer_open: bool,
     /// We may still send on it.
-    pub(super) we_open: bool,
-    /// Both directions end by themselves: it is a tunnel.
-    pub(super) is_tunnel: bool,
-    /// Content that we may send; below 0 after the client has made its windows smaller (section 6.9.2).
-    pub(super) send_window: i64,
-    /// Content that the client may send.
-    pub(super) receive: Window,
+    pub(crate) we_open: bool,
+    /// The head of the peer's message has come, and content may.
+    pub(crate) headed: bool,
+    /// Content that we may send; below 0 after the peer has made its windows smaller (section 6.9.2).
+    pub(crate) send_window: i64,
+    /// Content that the peer may send.
+    pub(crate) receive: Window,
     /// Content that has arrived and was not read by the stream's owner.
-    pub(super) unread: u32,
-    /// Content that Content-Length has announced and that has not arrived.
-    pub(super) content_left: Option<u64>,
-    pub(super) priority: Urgency,
-    /// Bytes that its owner has to send; `None`: nothing now.
-    pub(super) pending: Option<u64>,
-    /// When it last sent, counted in DATA frames.
-    pub(super) last_turn: u64,
+    pub(crate) unread: u32,
+    /// Content that is to come, where that is known.
+    pub(crate) content_left: Option<u64>,
+    pub(crate) own: T,
 }
 
-impl Numbered for Stream {
-    fn id(&self) -> StreamId {
-        self.id
+impl<T> Stream<T> {
+    /// Whether both directions have ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        !self.peer_open && !self.we_open
+    }
+
+    /// DATA of this length, padding included, has come with so many bytes of content.
+    pub(super) fn take(&mut self, length: usize, bytes: u64, end: bool) -> Result<(), ErrorCode> {
+        if !self.peer_open {
+            return Err(ErrorCode::StreamClosed);
+        }
+        if !self.headed {
+            return Err(ErrorCode::Protocol);
+        }
+        if !self.receive.take(length) {
+            return Err(ErrorCode::FlowControl);
+        }
+        self.count_content(bytes, end)
+    }
+
+    /// Content-Length and the content have to agree (section 8.1.1).
+    fn count_content(&mut self, bytes: u64, end: bool) -> Result<(), ErrorCode> {
+        let Some(before) = self.content_left else { return Ok(()) };
+        let left = before.checked_sub(bytes).filter(|left| *left == 0 || !end);
+        self.content_left = Some(left.ok_or(ErrorCode::Protocol)?);
+        Ok(())
+    }
+
+    /// The peer lets us send more on it.
+    pub(crate) fn grow(&mut self, increment: i64) -> Result<(), ErrorCode> {
+        super::content::grow(&mut self.send_window, increment)
+    }
+
+    /// Whether all content that was announced has come.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.content_left.is_none_or(|left| left == 0)
     }
 }
 
 /// The open streams, in the order of their numbers. There are not many, and the newest is looked for most often.
 #[derive(Debug)]
-pub(crate) struct Streams<S>(Vec<S>);
+pub(crate) struct Streams<T>(Vec<Stream<T>>);
 
-impl<S> Default for Streams<S> {
+impl<T> Default for Streams<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<S: Numbered> Streams<S> {
+impl<T> Streams<T> {
     fn place(&self, id: StreamId) -> Result<usize, usize> {
         match self.0.last() {
-            Some(newest) if newest.id() == id => Ok(self.0.len() - 1),
-            Some(newest) if newest.id() < id => Err(self.0.len()),
-            _ => self.0.binary_search_by_key(&id, |stream| stream.id()),
+            Some(newest) if newest.id == id => Ok(self.0.len() - 1),
+            Some(newest) if newest.id < id => Err(self.0.len()),
+            _ => self.0.binary_search_by_key(&id, |stream| stream.id),
         }
     }
 
-    pub(crate) fn get(&self, id: StreamId) -> Option<&S> {
+    pub(crate) fn get(&self, id: StreamId) -> Option<&Stream<T>> {
         self.0.get(self.place(id).ok()?)
     }
 
-    pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut S> {
+    pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream<T>> {
         let place = self.place(id).ok()?;
         self.0.get_mut(place)
     }
 
     /// Adds the newest stream.
-    pub(crate) fn push(&mut self, stream: S) {
-        debug_assert!(self.place(stream.id()) == Err(self.0.len()), "numbers grow");
+    pub(crate) fn push(&mut self, stream: Stream<T>) {
+        debug_assert!(self.place(stream.id) == Err(self.0.len()), "numbers grow");
         self.0.push(stream);
     }
 
-    pub(crate) fn remove(&mut self, id: StreamId) -> Option<S> {
+    pub(crate) fn remove(&mut self, id: StreamId) -> Option<Stream<T>> {
         let place = self.place(id).ok()?;
         Some(self.0.remove(place))
     }
@@ -83,22 +106,22 @@ impl<S: Numbered> Streams<S> {
         self.0.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &S> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Stream<T>> {
         self.0.iter()
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut S> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream<T>> {
         self.0.iter_mut()
     }
 }
 
-/// A window that we have given to the client (section 6.9).
+/// A window that we have given to the peer (section 6.9).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     size: i64,
-    /// What the client may still send.
+    /// What the peer may still send.
     left: i64,
-    /// What was read since the client was last told.
+    /// What was read since the peer was last told.
     read: i64,
 }
 
@@ -142,7 +165,7 @@ impl Default for Ended {
 }
 
 impl Ended {
-    /// `by_us`: we have reset it, and the client may not know that yet.
+    /// `by_us`: we have reset it, and the peer may not know that yet.
     pub(crate) fn push(&mut self, id: StreamId, by_us: bool) {
         if let Some(known) = self.streams.iter_mut().find(|(ended, _)| *ended == id) {
             known.1 = by_us;
