@@ -366,6 +366,8 @@ static __always_inline int without_flow(struct __sk_buff *skb, const struct segm
 	if (begins_elsewhere(skb, s, cookie == COOKIE_VALID))
 		return TCX_NEXT;
 	if (cookie == COOKIE_VALID) {
+		if (may_begin)
+			note_without_flow(); /* it may never get one */
 		to_handshake(skb, s);
 		return TCX_NEXT; /* the kernel's TCP resets it */
 	}

@@ -16,6 +16,7 @@
 #define AFPA_HTTP_NOTES_H
 
 #include <afpa/clock.h>
+#include <afpa/conn/cookie.h>
 #include <afpa/conn/socket.h>
 #include <afpa/http/partial.h>
 #include <afpa/http/unsafe.h>
@@ -57,7 +58,7 @@ static __always_inline void note_if_unsafe(struct work *work)
 }
 
 /*
- * Of a connection without a flow: does the kernel's TCP know it? What a stranger makes up reaches no server, and must not
+ * Of a connection without a flow: does the kernel's TCP know it, or will it now? What a stranger makes up reaches no server, and must not
  * end answers (P1).
  */
 static __always_inline bool is_known_to_kernel(struct __sk_buff *skb, const struct segment *s)
@@ -69,7 +70,7 @@ static __always_inline bool is_known_to_kernel(struct __sk_buff *skb, const stru
 	if (!found)
 		return false;
 	if (found->state == TCP_LISTEN) {
-		known = is_cookie_of_kernel(skb, s, found);
+		known = is_cookie_of_kernel(skb, s, found) || cookie_kind(s, bpf_ktime_get_coarse_ns()) == COOKIE_VALID;
 	} else if (found->state == TCP_NEW_SYN_RECV) {
 		request = bpf_skc_to_tcp_request_sock(found);
 		known = request && request->snt_isn + 1 == s->ack;

@@ -1,11 +1,12 @@
 //! Unsafe requests as adversaries write and cut them: V5 of `bpf/LIFECYCLE.md`.
 
-use afpa_bpf::{FastPath, monotonic_ns};
+use afpa_bpf::{FastPath, Reason, Settings, monotonic_ns};
 use afpa_testkit::eventually;
 use afpa_testkit::packet::Segment;
 
 use crate::support::World;
 use crate::support::lab::settings;
+use crate::support::socketless::Bench;
 use crate::unsafe_requests::{is_answered, pin, request, text, world};
 
 /// The programs are not sure of it, and nginx keeps the connection: they lose count of its requests.
@@ -172,4 +173,19 @@ fn a_request_may_begin_in_a_fragment() {
     assert_eq!(fast_path.noted(b"/other"), 0);
     fragment("POST /oth");
     eventually("it may be any", || fast_path.noted(b"/other") > 0);
+}
+
+/// The kernel's TCP does not know it yet, and no program will.
+#[test]
+fn a_connection_for_which_there_was_no_room_is_read_too() {
+    let Some(bench) = Bench::with(Settings { flows: 1, ..Settings::default() }) else { return };
+    bench.fast_path.note_requests();
+    let mut client = bench.raw(); // the connection by which it is known has the place
+    client.connect();
+    client.ask(&text(&client, &request("POST", "/user.html")));
+    assert_eq!(bench.count(Reason::SocketlessToKernel), 1);
+    assert!(
+        bench.fast_path.noted(b"/user.html") > monotonic_ns(),
+        "its response will not be known"
+    );
 }
