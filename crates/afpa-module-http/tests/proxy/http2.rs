@@ -18,7 +18,7 @@ fn by_http2(plan: &mut Plan) {
 }
 
 /// Everything that comes until the connection ends, however it does.
-fn until_closed(client: &mut Client) -> String {
+pub(crate) fn until_closed(client: &mut Client) -> String {
     let mut all = Vec::new();
     let mut room = [0; 4096];
     while let Ok(n @ 1..) = client.read_raw(&mut room) {

@@ -3,6 +3,7 @@
 mod answers;
 mod failures;
 mod http2;
+mod http2_faults;
 mod http2_peer;
 mod requests;
 mod rig;
