@@ -85,7 +85,6 @@ static __always_inline bool is_known_to_kernel(struct __sk_buff *skb, const stru
  */
 __noinline __u32 afpa_note_segment(struct __sk_buff *skb, const struct segment *s)
 {
-	struct afpa_flow_key key; /* as in `afpa_flow_remove` */
 	__u32 zero = 0, have = 0, there, unsafe;
 	struct afpa_flow *flow;
 	struct work *work;
@@ -94,8 +93,8 @@ __noinline __u32 afpa_note_segment(struct __sk_buff *skb, const struct segment *
 	if (!work || !s)
 		return TARGET_NONE;
 	work->unsafe_at = work->begins_safe = 0;
-	key = s->key;
-	flow = bpf_map_lookup_elem(&flows, &key);
+	work->key = s->key;
+	flow = bpf_map_lookup_elem(&flows, &work->key);
 	if (!flow || flow_is_final(flow))
 		have = afpa_recall_part(work, s);
 	if (have > UNSAFE_READ || (have && afpa_unsafe_target(work) != TARGET_CUT))

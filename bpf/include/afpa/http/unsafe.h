@@ -60,24 +60,24 @@ __noinline __u32 afpa_method_end(struct work *work, __u32 at)
 	return TARGET_NONE;
 }
 
-/* A walk over the bytes of a target, by `bpf_loop`: a plain loop has too many states. */
-struct target_walk {
-	struct work *work;
-	__u32 at;            /* where it began */
-	__u32 last;          /* the bytes before the one in hand, the nearest in the lowest bits */
-	__u32 found;         /* what came of it, when it has stopped */
-	__u32 authority;     /* "://" was seen */
-};
+/* Begins a walk by `bpf_loop`: a plain loop has too many states. It hands on stack pointers only. */
+static __always_inline __u32 walk_target(struct work *work, __u32 at, __u32 found, long (*turn)(__u32, void *))
+{
+	work->walk = (struct target_walk){ .at = at, .found = found };
+	bpf_loop(UNSAFE_READ, turn, &work, 0);
+	return work->walk.found;
+}
 
 static long find_path_here(__u32 i, void *context)
 {
-	struct target_walk *w = context;
+	struct work *work = *(struct work **)context;
+	struct target_walk *w = &work->walk;
 	__u32 at = w->at + i;
 	__u8 here;
 
-	if (!w->work || at > 2 * UNSAFE_READ)
+	if (at > 2 * UNSAFE_READ)
 		return 1;
-	here = w->work->head[at];
+	here = work->head[at];
 	if (here == 0)
 		w->found = TARGET_CUT;
 	else if (here == '/' && (i == 0 || w->authority))
@@ -95,12 +95,9 @@ static long find_path_here(__u32 i, void *context)
 /* Where the path of the target at `at` begins, in absolute form as well, of whatever scheme (RFC 9112, 3.2); or TARGET_... */
 __noinline __u32 afpa_find_path(struct work *work, __u32 at)
 {
-	struct target_walk walk = { .work = work, .at = at, .found = TARGET_NONE };
-
 	if (!work || at > UNSAFE_READ)
 		return TARGET_NONE;
-	bpf_loop(UNSAFE_READ, find_path_here, &walk, 0);
-	return walk.found;
+	return walk_target(work, at, TARGET_NONE, find_path_here);
 }
 
 /* The value of a hexadecimal digit in capitals; 16: it is none. */
@@ -131,13 +128,14 @@ static __always_inline bool ends_odd_segment(__u32 last, bool path_ends)
 
 static long is_odd_here(__u32 i, void *context)
 {
-	struct target_walk *w = context;
+	struct work *work = *(struct work **)context;
+	struct target_walk *w = &work->walk;
 	__u32 at = w->at + i, last = w->last, here;
 	bool ends;
 
-	if (!w->work || at > 3 * UNSAFE_READ)
+	if (at > 3 * UNSAFE_READ)
 		return 1;
-	here = w->work->head[at];
+	here = work->head[at];
 	ends = here <= ' ' || here == '?';
 	if (here == 0) {
 		w->found = TARGET_CUT;
@@ -158,12 +156,9 @@ static long is_odd_here(__u32 i, void *context)
 /* Is the path at `at` in its simplest spelling? TARGET_NONE: it is. Else TARGET_ANY, or TARGET_CUT. */
 __noinline __u32 afpa_is_odd_path(struct work *work, __u32 at)
 {
-	struct target_walk walk = { .work = work, .at = at, .found = TARGET_ANY };
-
 	if (!work || at > 2 * UNSAFE_READ)
 		return TARGET_ANY;
-	bpf_loop(UNSAFE_READ, is_odd_here, &walk, 0);
-	return walk.found;
+	return walk_target(work, at, TARGET_ANY, is_odd_here);
 }
 
 /* One more than the place of the target whose path is at `at`; or TARGET_NONE, since it is too long to be pinned, or TARGET_CUT. */
