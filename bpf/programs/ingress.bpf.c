@@ -334,19 +334,6 @@ static __always_inline void to_handshake(struct __sk_buff *skb, const struct seg
 		to_program(skb, work, s, AFPA_PROGRAM_HANDSHAKE);
 }
 
-/* Does the segment acknowledge a SYN-ACK of the kernel's TCP that was a cookie as well? Of its connection there is no socket yet. */
-static __always_inline bool is_cookie_of_kernel(struct __sk_buff *skb, const struct segment *s, struct bpf_sock *listener)
-{
-	__u8 ip[sizeof(struct ipv6hdr)] __attribute__((aligned(8))); /* of IPv4, and what follows it */
-	struct tcphdr tcp;
-
-	if (bpf_skb_load_bytes(skb, s->ip_at, ip, sizeof(ip)) || bpf_skb_load_bytes(skb, s->tcp_at, &tcp, sizeof(tcp)))
-		return false;
-	if (s->ipv6)
-		return !bpf_tcp_check_syncookie(listener, ip, sizeof(struct ipv6hdr), &tcp, sizeof(tcp));
-	return !bpf_tcp_check_syncookie(listener, ip, sizeof(struct iphdr), &tcp, sizeof(tcp));
-}
-
 /*
  * The segment acknowledges our SYN-ACK, but is not the client's first one, which was lost or is late. When that has come, this
  * one will be right when it comes again. The kernel's TCP would reset what it does not know; but one number in 256 looks
@@ -379,6 +366,8 @@ static __always_inline int without_flow(struct __sk_buff *skb, const struct segm
 	if (begins_elsewhere(skb, s, cookie == COOKIE_VALID))
 		return TCX_NEXT;
 	if (cookie == COOKIE_VALID) {
+		if (may_begin)
+			note_without_flow(); /* it may never get one */
 		to_handshake(skb, s);
 		return TCX_NEXT; /* the kernel's TCP resets it */
 	}

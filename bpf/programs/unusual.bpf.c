@@ -5,7 +5,7 @@
  * (E3).
  */
 #include <afpa/conn/police.h>
-#include <afpa/conn/socket.h>
+#include <afpa/http/notes.h>
 #include <afpa/net/unusual.h>
 
 /*
@@ -57,6 +57,25 @@ static __always_inline void leave_unopened(struct __sk_buff *skb, const struct s
 	bpf_sk_release(found);
 }
 
+/* A request may begin here (V5). The rest of a packet's first fragment comes without ports: nobody knows its target. */
+static __always_inline void note_unusual(struct __sk_buff *skb, const struct segment *s, const struct shape *shape)
+{
+	struct afpa_flow *flow;
+	struct work *work;
+	__u32 zero = 0;
+
+	work = bpf_map_lookup_elem(&ingress_work, &zero);
+	if (!work || !*(volatile __u32 *)&shared.notes_requests)
+		return;
+	if (afpa_note_segment(skb, s) == TARGET_CUT && shape->first)
+		note_target(work, TARGET_ANY);
+	flow = bpf_map_lookup_elem(&flows, &s->key);
+	if (flow)
+		note_on_flow(flow);
+	else
+		note_without_flow();
+}
+
 SEC("tcx/ingress")
 int afpa_unusual(struct __sk_buff *skb)
 {
@@ -78,6 +97,8 @@ int afpa_unusual(struct __sk_buff *skb)
 		count_at(s.place, AFPA_DROP_UNPARSED);
 		return TCX_DROP;
 	}
+	if (!shape.headless && s.length)
+		note_unusual(skb, &s, &shape);
 	if (!flow) {
 		if (shape.first && !shape.headless)
 			leave_unopened(skb, &s);

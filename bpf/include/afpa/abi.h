@@ -61,7 +61,8 @@
 #define AFPA_POLICE_CLASS_PREFIXES 8192 /* their prefixes */
 
 #define AFPA_UNSAFE_BITS 16
-#define AFPA_UNSAFE_MARKS 65536   /* places where unsafe requests are noted: 2^AFPA_UNSAFE_BITS */
+#define AFPA_UNSAFE_ANY 65536     /* where those are noted that may be for any target: 2^AFPA_UNSAFE_BITS */
+#define AFPA_UNSAFE_MARKS 65537   /* places where unsafe requests are noted */
 
 /* Entries of the map `programs`: programs that others call at their end. */
 enum afpa_program {

@@ -111,6 +111,14 @@ struct edition {
 
 #define AFPA_SEGMENT_WORDS 9
 
+/* A walk over the bytes of a target: http/unsafe.h. */
+struct target_walk {
+	__u32 at;            /* where it began */
+	__u32 last;          /* the bytes before the one in hand, the nearest in the lowest bits */
+	__u32 found;         /* what came of it, when it has stopped */
+	__u32 authority;     /* "://" was seen */
+};
+
 struct work {
 	struct turn turn;
 	struct request request;
@@ -125,6 +133,7 @@ struct work {
 	struct afpa_way way;       /* how the answer in hand leaves, or what leaves does */
 	__u32 unsafe_at;              /* as the flow's: of the client's segment in hand */
 	__u32 begins_safe;         /* it begins with a request that is safe */
+	struct target_walk walk;
 	__u64 way_wanted;          /* an answer is to be sent again, and the way back is not known */
 	__u64 ack[6];              /* the TCP sender's struct ack */
 	__u64 transfer[sizeof(struct afpa_transfer) / 8]; /* one that is being entered into the table */

@@ -169,6 +169,8 @@ impl Work {
         let mut all: Vec<_> = names.map(|names| Wanted::new(names.clone())).collect();
         all.extend(self.found_on_demand());
         loop {
+            // An earlier manager may have left names that somebody waits for.
+            self.meet_demand(&mut all).await;
             for index in 0..all.len() {
                 // Who waits is not to wait for those that could be ordered at any time.
                 self.meet_demand(&mut all).await;

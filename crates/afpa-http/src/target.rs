@@ -62,6 +62,35 @@ pub fn encode(path: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Whether a path is in its simplest spelling (RFC 3986, 6.2.2): no segment is empty or one of dots, nothing is escaped that
+/// may stand as it is in any URI (section 2.3), and escapes are in capitals. Two such paths are the same resource only if
+/// they have the same bytes, as far as that specification goes.
+pub fn is_simplest(path: &[u8]) -> bool {
+    let Some(segments) = path.strip_prefix(b"/") else { return false };
+    let last = segments.iter().filter(|byte| **byte == b'/').count();
+    let plain = |(at, segment): (usize, &[u8])| match segment {
+        b"" => at == last,
+        b"." | b".." => false,
+        segment => is_simplest_segment(segment),
+    };
+    segments.split(|byte| *byte == b'/').enumerate().all(plain)
+}
+
+fn is_simplest_segment(segment: &[u8]) -> bool {
+    let escape = |rest: &[u8]| match *rest {
+        [high, low, ..] if !high.is_ascii_lowercase() && !low.is_ascii_lowercase() => {
+            let digits = char::from(high).to_digit(16).zip(char::from(low).to_digit(16));
+            digits.and_then(|(high, low)| u8::try_from(high * 16 + low).ok())
+        }
+        _ => None,
+    };
+    let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    segment.iter().enumerate().all(|(at, byte)| match byte {
+        b'%' => escape(&segment[at + 1..]).is_some_and(|byte| !unreserved(byte)),
+        byte => matches!(byte, b'!'..=b'~') && !b"#?".contains(byte),
+    })
+}
+
 /// True when [`rewrite`] would change nothing. Names that begin with a dot count as work to do:
 /// they are rare.
 #[inline]
@@ -165,6 +194,20 @@ mod tests {
 
     fn of(path: &[u8]) -> Result<Vec<u8>, PathError> {
         normalise(path, &mut Vec::new()).map(<[u8]>::to_vec)
+    }
+
+    #[test]
+    fn simplest_spellings() {
+        for path in ["/", "/a/", "/.a/..b/...", "/%C3%B6", "/a%2Fb%40c;d=@$&", "/a:b"] {
+            assert!(is_simplest(path.as_bytes()), "{path}");
+        }
+        let others =
+            ["", "a", "//", "/./a", "/a/.", "/..", "/a//b", "/%61", "/%7E", "/%2e", "/%c3"];
+        for path in
+            others.into_iter().chain(["/%", "/%4", "/%zz", "/a b", "/a#", "/a?b", "/\u{f6}"])
+        {
+            assert!(!is_simplest(path.as_bytes()), "{path}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use rustls::server::Acceptor;
 
-use crate::resolver::asks_for_challenge;
+use crate::resolver::{Waiter, asks_for_challenge};
 use crate::server::ServerTls;
 
 /// How the connections of a listener are taken, whatever their clients ask for.
@@ -65,7 +65,7 @@ pub struct Greeting {
 }
 
 /// A client's first message, when it is known how its connection is taken.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Greeted {
     /// So it is taken.
     pub tls: ServerTls,
@@ -73,13 +73,15 @@ pub struct Greeted {
     pub arrived: Vec<u8>,
     /// The name whose certificate the client wants.
     name: Option<Box<str>>,
+    /// While it waits for that. Who goes away waits no more.
+    waiter: Waiter,
 }
 
 impl Greeted {
     /// Waits for that certificate, if it is on its way.
-    pub fn poll_certificate(&self, cx: &Context<'_>) -> Poll<()> {
+    pub fn poll_certificate(&mut self, cx: &Context<'_>) -> Poll<()> {
         match &self.name {
-            Some(name) => self.tls.certificates().poll_on_demand(cx, name),
+            Some(name) => self.waiter.poll(self.tls.certificates(), cx, name),
             None => Poll::Ready(()),
         }
     }
@@ -102,7 +104,8 @@ impl Greeting {
             Ok(Some(asked)) => asked,
             Ok(None) | Err(_) => (self.settings.default.clone(), None),
         };
-        Some(Greeted { tls, arrived: std::mem::take(&mut self.arrived), name })
+        let (arrived, waiter) = (std::mem::take(&mut self.arrived), Waiter::default());
+        Some(Greeted { tls, arrived, name, waiter })
     }
 
     fn ask(&mut self, mut arrived: &[u8]) -> io::Result<Option<(ServerTls, Option<Box<str>>)>> {
@@ -219,8 +222,8 @@ mod tests {
         let settings = ListenerTls::by_name(default.clone(), [("a.example", server())]);
         let http = b"GET / HTTP/1.1\r\n\r\n";
         let taken = Greeting::new(settings.clone()).take(http);
-        let expected = Greeted { tls: default.clone(), arrived: http.to_vec(), name: None };
-        assert_eq!(taken, Some(expected));
+        let taken = taken.expect("it is known");
+        assert!(taken.tls == default && taken.arrived == http && taken.name.is_none());
         let mut greeting = Greeting::new(settings);
         let begin = [1, 0, 0xea, 0x60].into_iter().chain(std::iter::repeat_n(0, 60_000));
         let mut total = 0;
@@ -250,9 +253,14 @@ mod tests {
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));
         let times = || woken.0.load(order);
-        let poll = |name: &str| {
-            let greeted = Greeting::new(settings.clone()).take(&hello(name)).expect("it is known");
-            greeted.poll_certificate(&Context::from_waker(&waker))
+        let greeted =
+            |name| Greeting::new(settings.clone()).take(&hello(name)).expect("it is known");
+        let mut those_who_wait = Vec::new();
+        let mut poll = |name| {
+            let mut greeted = greeted(name);
+            let poll = greeted.poll_certificate(&Context::from_waker(&waker));
+            those_who_wait.push(greeted);
+            poll
         };
         assert_eq!(poll("b.example"), Poll::Ready(()), "nothing is on its way");
         assert_eq!(poll("A.example"), Poll::Pending);
@@ -272,5 +280,57 @@ mod tests {
         coming.store(false, order);
         certificates.settled();
         assert_eq!((times(), poll("a.example")), (3, Poll::Ready(())), "it has failed");
+    }
+
+    #[test]
+    fn who_goes_away_leaves_room_for_others_who_wait() {
+        let certificates: Arc<Certificates> = Arc::default();
+        let tickets: Arc<TicketKeys> = Arc::default();
+        let tls = ServerTls::new(&ServerSettings::default(), &certificates, &tickets).unwrap();
+        let settings = ListenerTls::new(tls);
+        certificates.wait_on_demand(Some(Box::new(|_, _| true)));
+        let hello = hello("a.example");
+        let context = Context::from_waker(Waker::noop());
+        let wait = || {
+            let mut greeted = Greeting::new(settings.clone()).take(&hello).expect("it is known");
+            assert_eq!(greeted.poll_certificate(&context), Poll::Pending);
+            assert_eq!(greeted.poll_certificate(&context), Poll::Pending);
+            greeted
+        };
+        for _ in 0..2 * crate::resolver::MOST_WAITING {
+            drop(wait());
+        }
+        let all: Vec<_> = (0..crate::resolver::MOST_WAITING).map(|_| wait()).collect();
+        let mut more = Greeting::new(settings.clone()).take(&hello).expect("it is known");
+        assert_eq!(more.poll_certificate(&context), Poll::Ready(()), "there are too many");
+        drop(all);
+        wait();
+    }
+
+    /// rustls shows nothing but names of hosts, as RFC 6066 has them.
+    #[test]
+    fn what_is_no_name_of_a_host_is_not_asked_for() {
+        let certificates: Arc<Certificates> = Arc::default();
+        let tickets: Arc<TicketKeys> = Arc::default();
+        let tls = ServerTls::new(&ServerSettings::default(), &certificates, &tickets).unwrap();
+        let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let seen = Arc::clone(&asked);
+        certificates.wait_on_demand(Some(Box::new(move |name, _| {
+            seen.lock().unwrap().push(name.to_owned());
+            false
+        })));
+        let known = hello("xxx.a.example");
+        let at = known.windows(13).position(|bytes| bytes == b"xxx.a.example").unwrap();
+        for name in
+            ["*.a.a.example", "x..a.example.", "xx/../example", "127.127.0.001", "x\0x.a.example"]
+        {
+            let mut hello = known.clone();
+            hello[at..at + 13].copy_from_slice(name.as_bytes());
+            let greeted = Greeting::new(ListenerTls::new(tls.clone())).take(&hello);
+            let mut greeted = greeted.expect("it is known");
+            assert!(greeted.poll_certificate(&Context::from_waker(Waker::noop())).is_ready());
+            println!("{name:?}: {:?}", asked.lock().unwrap());
+        }
+        assert!(asked.lock().unwrap().is_empty(), "{asked:?}");
     }
 }

@@ -19,8 +19,18 @@ pub struct Certificates {
     challenges: ArcSwapOption<ChallengeCertificates>,
     on_demand: ArcSwapOption<IsOrdered>,
     /// Handshakes that wait for a certificate.
-    waiting: Mutex<Vec<Waker>>,
+    waiting: Mutex<Waiting>,
 }
+
+#[derive(Default)]
+struct Waiting {
+    last: u64,
+    wakers: HashMap<u64, Waker>,
+}
+
+/// The place of a handshake among those that wait. It is left when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Waiter(Option<(Arc<Certificates>, u64)>);
 
 /// The certificate by which the challenge for a name, in lower case, is answered (RFC 8737 section 3), and its key in
 /// PKCS#8, both in DER; `None`: nobody waits for it.
@@ -31,7 +41,7 @@ pub type ChallengeCertificates = Box<dyn Fn(&str) -> Option<(Vec<u8>, Vec<u8>)> 
 pub type IsOrdered = Box<dyn Fn(&str, bool) -> bool + Send + Sync>;
 
 /// Handshakes that wait for certificates at a time; the others go on without.
-const MOST_WAITING: usize = 4096;
+pub(crate) const MOST_WAITING: usize = 4096;
 
 /// The protocol by which an authority asks for such a certificate.
 pub const CHALLENGE: &[u8] = b"acme-tls/1";
@@ -88,24 +98,30 @@ impl Certificates {
 
     /// Handshakes that wait look again: certificates were replaced, or are not going to come.
     pub fn settled(&self) {
-        let waiting = std::mem::take(&mut *self.waiting());
-        waiting.into_iter().for_each(Waker::wake);
+        let wakers = std::mem::take(&mut self.waiting().wakers);
+        wakers.into_values().for_each(Waker::wake);
     }
 
-    /// Waits for a certificate that is on its way, for a client that asks for this name, in lower case.
-    pub(crate) fn poll_on_demand(&self, cx: &Context<'_>, name: &str) -> Poll<()> {
+    /// Waits, at this place, for a certificate that is on its way, for a client that asks for this name, in lower case.
+    /// `None`: there is nothing to wait for, or no room.
+    fn wait(&self, place: Option<u64>, cx: &Context<'_>, name: &str) -> Option<u64> {
         let on_demand = self.on_demand.load();
-        let Some(is_coming) = on_demand.as_ref() else { return Poll::Ready(()) };
+        let is_coming = on_demand.as_ref()?;
         // Who says that things are settled gets to those who are told here that they are not.
         let mut waiting = self.waiting();
         let is_there = self.table.load().find(name).is_some();
-        if !is_coming(name, is_there) || is_there || waiting.len() >= MOST_WAITING {
-            return Poll::Ready(());
+        if !is_coming(name, is_there) || is_there {
+            return None;
         }
-        if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-            waiting.push(cx.waker().clone());
+        let place = place.unwrap_or_else(|| {
+            waiting.last += 1;
+            waiting.last
+        });
+        if waiting.wakers.len() >= MOST_WAITING && !waiting.wakers.contains_key(&place) {
+            return None;
         }
-        Poll::Pending
+        waiting.wakers.insert(place, cx.waker().clone());
+        Some(place)
     }
 
     /// Whether a client may have to wait.
@@ -113,7 +129,7 @@ impl Certificates {
         self.on_demand.load().is_some()
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Vec<Waker>> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -129,6 +145,34 @@ impl Certificates {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key));
         let key = any_supported_type(&key).ok()?;
         Some(Arc::new(CertifiedKey::new(vec![CertificateDer::from(certificate)], key)))
+    }
+}
+
+impl Waiter {
+    /// Waits for a certificate that is on its way, for a client that asks for this name, in lower case.
+    pub(crate) fn poll(
+        &mut self,
+        certificates: &Arc<Certificates>,
+        cx: &Context<'_>,
+        name: &str,
+    ) -> Poll<()> {
+        let place = self.0.as_ref().map(|(_, place)| *place);
+        match certificates.wait(place, cx, name) {
+            Some(place) => {
+                self.0 = Some((Arc::clone(certificates), place));
+                Poll::Pending
+            }
+            None => Poll::Ready(()),
+        }
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        if let Some((certificates, place)) = &self.0 {
+            // Whatever ends with it does so behind the lock.
+            let _waker = certificates.waiting().wakers.remove(place);
+        }
     }
 }
 

@@ -125,7 +125,7 @@ impl ServerTls {
         &self.config
     }
 
-    pub(crate) fn certificates(&self) -> &Certificates {
+    pub(crate) fn certificates(&self) -> &Arc<Certificates> {
         &self.certificates
     }
 

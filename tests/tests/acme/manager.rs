@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use afpa_acme::{
-    AcmeSettings, ChallengeKind, Challenges, Facts, Manager, Pace, Shared, StateFolder, Status,
+    AcmeSettings, Answer, ChallengeKind, Challenges, Facts, Manager, OnDemand, Pace, Shared,
+    StateFolder, Status,
 };
 use afpa_testkit::server::free_address;
 use afpa_testkit::{eventually, eventually_within};
@@ -23,7 +24,7 @@ const ORDER: Duration = Duration::from_secs(60);
 /// A state folder, and a port 80 at which challenges are answered.
 struct Bed {
     folder: TempDir,
-    challenges: Challenges,
+    shared: Shared,
     at: SocketAddr,
     /// Seconds by which the clock is ahead.
     ahead: Arc<AtomicU64>,
@@ -35,15 +36,15 @@ impl Bed {
     fn new() -> Self {
         let listener = TcpListener::bind(free_address()).expect("bound");
         let at = listener.local_addr().expect("an address");
-        let challenges = Challenges::default();
-        let shown = challenges.clone();
+        let shared = Shared::default();
+        let shown = shared.challenges.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 answer(stream, &shown);
             }
         });
         let folder = tempfile::tempdir().expect("a folder");
-        Self { folder, challenges, at, ahead: Arc::default(), patience: ORDER }
+        Self { folder, shared, at, ahead: Arc::default(), patience: ORDER }
     }
 
     fn authority(&self) -> Option<Pebble> {
@@ -68,6 +69,11 @@ impl Bed {
     }
 
     fn start(&self, settings: AcmeSettings) -> Manager {
+        let challenges = self.shared.challenges.clone();
+        self.start_with(settings, Shared { challenges, ..Shared::default() })
+    }
+
+    fn start_with(&self, settings: AcmeSettings, shared: Shared) -> Manager {
         let state = StateFolder::prepare(&settings.state, None).expect("a folder");
         let ahead = Arc::clone(&self.ahead);
         let pace = Pace {
@@ -75,7 +81,6 @@ impl Bed {
             look: Duration::from_millis(50),
             patience: self.patience,
         };
-        let shared = Shared { challenges: self.challenges.clone(), ..Shared::default() };
         Manager::start(settings, state, shared, pace).expect("started")
     }
 
@@ -206,6 +211,24 @@ fn an_authority_that_says_nothing_is_asked_again() {
     assert!(error.contains("not answered"), "{error}");
 }
 
+/// A reload begins another manager while a client waits: that one has to end the waiting.
+#[test]
+fn what_a_client_waits_for_is_ordered_by_the_next_manager() {
+    let bed = Bed { patience: Duration::from_millis(200), ..Bed::new() };
+    let silent = TcpListener::bind(free_address()).expect("bound");
+    let directory = format!("https://{}/directory", silent.local_addr().expect("an address"));
+    let on_demand = OnDemand { names: vec!["a.test".into()], most: 10, per_hour: 10 };
+    let settings = AcmeSettings { directory, on_demand, ..AcmeSettings::new(bed.state()) };
+    let first = bed.start_with(settings.clone(), bed.shared.clone());
+    let demand = &bed.shared.demand;
+    assert_eq!(demand.ask("a.test", now()), Answer::Wait);
+    let _asked = silent.accept().expect("the authority is asked");
+    drop(first);
+    assert_eq!(demand.ask("a.test", now()), Answer::Wait, "nobody has given it up");
+    let _second = bed.start_with(settings, bed.shared.clone());
+    eventually("it is given up", || demand.ask("a.test", now()) == Answer::GoOn);
+}
+
 #[test]
 fn a_certificate_that_will_be_revoked_is_replaced() {
     let bed = Bed::new();
@@ -250,7 +273,7 @@ fn a_name_that_is_not_ours_is_told() {
     });
     let error = only(&manager).error.expect("an error");
     assert!(error.contains("a.test") && error.contains("connect"), "{error}");
-    assert_eq!(bed.challenges.certificate("a.test"), None, "nothing is shown any more");
+    assert_eq!(bed.shared.challenges.certificate("a.test"), None, "nothing is shown any more");
 }
 
 #[test]

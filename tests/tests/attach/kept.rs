@@ -23,6 +23,8 @@ struct AppState {
     asked: Mutex<HashMap<String, usize>>,
     /// Nothing is answered.
     hangs: AtomicBool,
+    /// What was allowed is forbidden.
+    turned: AtomicBool,
 }
 
 /// How nginx is told of it.
@@ -98,12 +100,22 @@ impl App {
             "bylanguage" => (FRESH, field(head, "accept-language").unwrap_or_default()),
             "byagent" => (FRESH, field(head, "user-agent").unwrap_or_default()),
             "short" => ("Cache-Control: s-maxage=4\r\n", String::new()),
+            "turns" if self.0.turned.load(Ordering::Relaxed) => (turned(target), String::new()),
             _ => (FRESH, String::new()),
         };
         let contents = self.0.contents.lock().expect("no panic");
         let body = contents.get(target).cloned().unwrap_or_else(|| "first".into()) + &more;
         let text = if method == "HEAD" { "" } else { &body };
         format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {}\r\n\r\n{text}", body.len())
+    }
+}
+
+/// What forbids it from now on, in an answer that is otherwise the same.
+fn turned(target: &str) -> &'static str {
+    match target.rsplit('/').next().unwrap_or_default() {
+        "nostore" => "Cache-Control: public, max-age=60, no-store\r\nETag: \"v\"\r\n",
+        "vary" => "Cache-Control: public, max-age=60\r\nETag: \"v\"\r\nVary: Cookie\r\n",
+        _ => "Cache-Control: public, max-age=60\r\nETag: \"v\"\r\nSet-Cookie: a=b\r\n",
     }
 }
 
@@ -308,4 +320,19 @@ fn a_purge_and_another_answer_drop_it() {
     assert!(found.contains("answers of applications are kept"), "{found}");
     let (_, table) = lab.run_afpa(&["stats"]);
     assert!(table.contains("Kept") && table.contains("purged"), "{table}");
+}
+
+#[test]
+fn what_the_server_forbids_later_is_kept_no_longer() {
+    let lab = lab!(afpa_tests::attach::Kind::Nginx, |_| LOCATION.to_owned());
+    let app = App::start(&lab);
+    let attached = lab.attach(&["--cache", "/app", "--revalidate", "4"]);
+    let targets = ["/app/turns/nostore", "/app/turns/vary", "/app/turns/cookie"];
+    targets.iter().for_each(|target| drop(until_kept(&lab, target)));
+    app.0.turned.store(true, Ordering::Relaxed);
+    let mut client = lab.connect();
+    let mut are_kept = || targets.map(|target| is_kept(&client.exchange(get(target, ""))));
+    eventually_within(PATIENCE, "none is kept", || !are_kept().contains(&true));
+    (0..20).for_each(|_| assert_eq!(are_kept(), [false; 3]));
+    assert!(count(&attached, "changed") >= 3, "{:#?}", attached.statistics());
 }

@@ -149,13 +149,14 @@ static __always_inline __u32 unsafe_place(__u64 path_hash)
 /* Did an unsafe request for this target, or its response, pass since the server was asked (V5)? */
 static __always_inline bool is_outdated(const struct afpa_slot *slot, __u64 path_hash)
 {
-	__u32 place = unsafe_place(path_hash);
-	__u64 *mark;
+	__u32 place = unsafe_place(path_hash), any = AFPA_UNSAFE_ANY;
+	__u64 *mark, *mark_of_any;
 
 	if (!slot->asked)
 		return false;
 	mark = bpf_map_lookup_elem(&unsafe_marks, &place);
-	return !mark || *(volatile __u64 *)mark >= slot->asked;
+	mark_of_any = bpf_map_lookup_elem(&unsafe_marks, &any);
+	return !mark || !mark_of_any || *(volatile __u64 *)mark >= slot->asked || *(volatile __u64 *)mark_of_any >= slot->asked;
 }
 
 /*

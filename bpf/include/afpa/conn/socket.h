@@ -134,6 +134,19 @@ static __noinline struct bpf_sock *find_socket(struct __sk_buff *skb, const stru
 				  BPF_F_CURRENT_NETNS, 0);
 }
 
+/* Does the segment acknowledge a SYN-ACK of the kernel's TCP that was a cookie as well? Of its connection there is no socket yet. */
+static __always_inline bool is_cookie_of_kernel(struct __sk_buff *skb, const struct segment *s, struct bpf_sock *listener)
+{
+	__u8 ip[sizeof(struct ipv6hdr)] __attribute__((aligned(8))); /* of IPv4, and what follows it */
+	struct tcphdr tcp;
+
+	if (bpf_skb_load_bytes(skb, s->ip_at, ip, sizeof(ip)) || bpf_skb_load_bytes(skb, s->tcp_at, &tcp, sizeof(tcp)))
+		return false;
+	if (s->ipv6)
+		return !bpf_tcp_check_syncookie(listener, ip, sizeof(struct ipv6hdr), &tcp, sizeof(tcp));
+	return !bpf_tcp_check_syncookie(listener, ip, sizeof(struct iphdr), &tcp, sizeof(tcp));
+}
+
 /*
  * Can a listener be given a connection in the middle, as if the kernel's TCP had begun it? Not one of Multipath TCP, whose
  * connections are other sockets; not one that wants signed segments; and not one with a receive buffer of its own size,

@@ -16,7 +16,9 @@
 #define AFPA_HTTP_NOTES_H
 
 #include <afpa/clock.h>
-#include <afpa/conn/flow.h>
+#include <afpa/conn/cookie.h>
+#include <afpa/conn/socket.h>
+#include <afpa/http/partial.h>
 #include <afpa/http/unsafe.h>
 
 #define UNSAFE_HOLD_NS (10 * SECOND_NS) /* for a response that will not be known when it comes */
@@ -25,7 +27,7 @@
 /* No answer that was asked for before `when` is given at the place from now on. */
 static __always_inline void note_unsafe(__u32 unsafe, __u64 when)
 {
-	__u32 place = (unsafe - 1) & (AFPA_UNSAFE_MARKS - 1);
+	__u32 place = unsafe - 1;
 	__u64 *mark = bpf_map_lookup_elem(&unsafe_marks, &place), seen;
 
 	if (!mark)
@@ -39,11 +41,9 @@ static __always_inline void note_unsafe(__u32 unsafe, __u64 when)
 }
 
 /* The request that begins at `work->head`: is it an unsafe one? Then it is noted, and `work->unsafe_at` tells where. */
-static __always_inline void note_if_unsafe(struct work *work)
+static __always_inline void note_target(struct work *work, __u32 unsafe)
 {
-	__u32 unsafe = afpa_unsafe_target(work);
-
-	if (unsafe == 0)
+	if (unsafe == TARGET_NONE || unsafe == TARGET_CUT)
 		return;
 	if (work->unsafe_at && work->unsafe_at != unsafe)
 		note_unsafe(work->unsafe_at, bpf_ktime_get_ns() + UNSAFE_HOLD_NS);
@@ -51,20 +51,65 @@ static __always_inline void note_if_unsafe(struct work *work)
 	note_unsafe(unsafe, bpf_ktime_get_ns());
 }
 
-/* The same of what a client's segment begins with. Whatever was known of an earlier segment is forgotten. */
-__noinline int afpa_note_segment(struct __sk_buff *skb, const struct segment *s)
+/* A request that is read behind others. */
+static __always_inline void note_if_unsafe(struct work *work)
 {
+	note_target(work, afpa_unsafe_target(work));
+}
+
+/*
+ * Of a connection without a flow: does the kernel's TCP know it, or will it now? What a stranger makes up reaches no server, and must not
+ * end answers (P1).
+ */
+static __always_inline bool is_known_to_kernel(struct __sk_buff *skb, const struct segment *s)
+{
+	struct bpf_sock *found = find_socket(skb, s);
+	struct tcp_request_sock *request;
+	bool known = true;
+
+	if (!found)
+		return false;
+	if (found->state == TCP_LISTEN) {
+		known = is_cookie_of_kernel(skb, s, found) || cookie_kind(s, bpf_ktime_get_coarse_ns()) == COOKIE_VALID;
+	} else if (found->state == TCP_NEW_SYN_RECV) {
+		request = bpf_skc_to_tcp_request_sock(found);
+		known = request && request->snt_isn + 1 == s->ack;
+	}
+	bpf_sk_release(found);
+	return known;
+}
+
+/*
+ * What a client's segment begins with, where requests are not read one by one behind what was cut off the segment before.
+ * Whatever was known of an earlier segment is forgotten. Returns the target.
+ */
+__noinline __u32 afpa_note_segment(struct __sk_buff *skb, const struct segment *s)
+{
+	__u32 zero = 0, have = 0, there, unsafe;
+	struct afpa_flow *flow;
 	struct work *work;
-	__u32 zero = 0;
 
 	work = bpf_map_lookup_elem(&ingress_work, &zero);
 	if (!work || !s)
-		return 0;
-	work->unsafe_at = 0;
+		return TARGET_NONE;
+	work->unsafe_at = work->begins_safe = 0;
+	work->key = s->key;
+	flow = bpf_map_lookup_elem(&flows, &work->key);
+	if (!flow || flow_is_final(flow))
+		have = afpa_recall_part(work, s);
+	if (have > UNSAFE_READ || (have && afpa_unsafe_target(work) != TARGET_CUT))
+		have = 0; /* it was kept for another reason, and this begins behind it */
 	work->begins_safe = false;
-	if (load_bytes(skb, work, s->payload_at, s->length < UNSAFE_READ ? s->length : UNSAFE_READ, 0))
-		note_if_unsafe(work);
-	return 0;
+	there = load_bytes(skb, work, s->payload_at, s->length < UNSAFE_READ ? s->length : UNSAFE_READ, have);
+	unsafe = there ? afpa_unsafe_target(work) : TARGET_NONE;
+	if (unsafe == TARGET_CUT && there >= UNSAFE_READ)
+		unsafe = TARGET_ANY; /* longer than any that is pinned, but nobody knows what it is in short */
+	if (unsafe == TARGET_NONE || (!flow && !is_known_to_kernel(skb, s)))
+		return TARGET_NONE;
+	if (unsafe == TARGET_CUT && (!flow || flow_is_final(flow)))
+		keep_part(work, s, there);
+	note_target(work, unsafe);
+	return unsafe;
 }
 
 /* Has every response to what the connection was asked left? */
@@ -77,14 +122,19 @@ static __always_inline bool is_quiet(const struct afpa_flow *flow)
 static __always_inline void note_on_flow(struct afpa_flow *flow)
 {
 	struct work *work;
-	__u32 zero = 0;
+	__u32 zero = 0, at;
 
 	work = bpf_map_lookup_elem(&ingress_work, &zero);
 	if (!work || flow->unsafe_at == work->unsafe_at || (!work->unsafe_at && !work->begins_safe))
 		return;
-	if (flow->unsafe_at && !is_quiet(flow))
-		note_unsafe(flow->unsafe_at, bpf_ktime_get_ns() + UNSAFE_HOLD_NS);
-	flow->unsafe_at = work->unsafe_at;
+	at = work->unsafe_at;
+	if (flow->unsafe_at && !is_quiet(flow)) {
+		if (flow->owner == AFPA_OWNER_USER)
+			at = at ? TARGET_ANY : flow->unsafe_at; /* its content looks like a request, or one is behind it */
+		else
+			note_unsafe(flow->unsafe_at, bpf_ktime_get_ns() + UNSAFE_HOLD_NS);
+	}
+	flow->unsafe_at = at;
 }
 
 /* The segment goes on, and nothing is known of its connection. */

@@ -1,6 +1,6 @@
 //! Which targets may be kept, and which of them a purge is about.
 
-use afpa_http::target::normalise;
+use afpa_http::target::{is_simplest, normalise};
 
 /// The targets that may be kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,13 +30,16 @@ impl KeptScope {
         self.prefixes.is_empty()
     }
 
-    /// Whether a request target may be kept, as it was spelled. The path counts as the server will read it, so that no
-    /// spelling leads around an exclusion.
+    /// Whether a request target may be kept. Its path must be in its simplest spelling, because unsafe requests for any other
+    /// count for all targets, and one for this counts for no other; so no spelling leads around an exclusion, either.
     pub fn covers(&self, target: &[u8]) -> bool {
         let plain =
             target.iter().all(|byte| matches!(byte, b'!'..=b'~')) && !target.contains(&b'#');
         let (path, _) = split(target);
         let mut scratch = Vec::new();
+        if !is_simplest(path) {
+            return false;
+        }
         let Ok(path) = normalise(path, &mut scratch) else { return false };
         let below = |prefixes: &[String]| prefixes.iter().any(|prefix| is_below(path, prefix));
         plain && below(&self.prefixes) && !below(&self.excluded)
@@ -81,7 +84,7 @@ mod tests {
             excluded: vec!["/api/private".into()],
             most: 1,
         };
-        for target in ["/api", "/api/", "/api/a?b=c", "/news?x", "/n%65ws", "/api/x/../y"] {
+        for target in ["/api", "/api/", "/api/a?b=c", "/news?x", "/api/%C3%B6", "/api/a%20b?%61"] {
             assert!(scope.covers(target.as_bytes()), "{target}");
         }
         let outside = [
@@ -94,6 +97,10 @@ mod tests {
             "/api/x/../private",
             "/api/x/%2e%2e/private",
             "/api/../secret",
+            "/n%65ws",
+            "/api/%c3%b6",
+            "/api/x/../y",
+            "/api//a",
             "/api/a b",
             "/api/a#b",
             "/api/%zz",

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use afpa_abi::{Miss, UNSAFE_BITS};
+use afpa_abi::{Miss, UNSAFE_ANY, UNSAFE_BITS};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 
 use crate::conn::listen::SiteNumber;
@@ -46,10 +46,12 @@ impl FastPath {
 
     /// Until when an unsafe request for this target, or its response, was on its way: nanoseconds of the clock of
     /// [`monotonic_ns`](crate::monotonic_ns), which may be yet to come; 0: there was none. Other targets may share the
-    /// place of the note.
+    /// place of the note, and one that may be for any target counts for all.
     pub fn noted(&self, path: &[u8]) -> u64 {
         let seed = self.region.hash_seed().load(Ordering::Relaxed);
-        self.marks.at((path_hash(seed, path) >> (64 - UNSAFE_BITS)) as usize).load(Ordering::SeqCst)
+        let place = (path_hash(seed, path) >> (64 - UNSAFE_BITS)) as usize;
+        let at = |place| self.marks.at(place).load(Ordering::SeqCst);
+        at(place).max(at(UNSAFE_ANY))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Unsafe requests: what user mode reads as one is noted by its target, and a safe one is not.
 
-use afpa_abi::{HASH_PRIME, PATH_MAX, UNSAFE_BITS};
+use afpa_abi::{HASH_PRIME, PATH_MAX, UNSAFE_ANY, UNSAFE_BITS};
+use afpa_http::target::is_simplest;
 use afpa_http::{FieldSlots, RequestLimits, request};
 
 use super::world::HASH_SEED;
@@ -9,6 +10,10 @@ use super::world::HASH_SEED;
 const LIMITS: RequestLimits = RequestLimits { request_line: 512, head: 2560, fields: 63 };
 /// Longer methods are not looked at.
 const METHOD_MAX: usize = 31;
+/// Of longer request lines it may be the end that matters.
+const READ: usize = 300;
+/// One more than the place of those that may be for any target.
+const ANY: u32 = UNSAFE_ANY as u32 + 1;
 
 /// What has to be noted.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,20 +46,34 @@ fn wanted(input: &[u8]) -> Wanted {
     if [&b"GET"[..], b"HEAD", b"OPTIONS", b"TRACE"].contains(&method) {
         return Wanted::Nothing;
     }
-    let upper = method.first().is_some_and(u8::is_ascii_uppercase);
-    let path = match target.strip_prefix(b"http://").or(target.strip_prefix(b"https://")) {
-        None => target,
-        Some(rest) => {
-            let path = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
-            let host = 1..=60; // with its port: longer ones select no site
-            rest.get(path..).filter(|_| host.contains(&path)).unwrap_or_default()
-        }
-    };
-    let may_be_pinned = path.starts_with(b"/") && path.len() <= PATH_MAX;
-    match upper && method.len() <= METHOD_MAX && may_be_pinned {
-        true => Wanted::Place(1 + (hash(path) >> (64 - UNSAFE_BITS)) as u32),
-        false => Wanted::Anything,
+    let (absolute, path) = path_of(target);
+    if method.len() > METHOD_MAX {
+        return Wanted::Anything;
     }
+    let (before, _) = path.split_at(path.iter().position(|b| *b == b'?').unwrap_or(path.len()));
+    match () {
+        () if path.is_empty() && absolute => Wanted::Place(ANY),
+        () if path.is_empty() || line_length(input) > READ => Wanted::Anything,
+        () if !is_simplest(before) => Wanted::Place(ANY),
+        () if path.len() > PATH_MAX => Wanted::Anything,
+        () => Wanted::Place(1 + (hash(path) >> (64 - UNSAFE_BITS)) as u32),
+    }
+}
+
+/// Whether the target is in absolute form, and where its path begins; empty: it has none.
+fn path_of(target: &[u8]) -> (bool, &[u8]) {
+    let scheme = target.windows(3).position(|bytes| bytes == b"://");
+    let Some(scheme) = scheme.filter(|_| !target.starts_with(b"/")) else {
+        return (false, if target.starts_with(b"/") { target } else { b"" });
+    };
+    let rest = &target[scheme + 3..];
+    let end = rest.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(rest.len());
+    (true, rest.get(end..).filter(|path| path.starts_with(b"/")).unwrap_or_default())
+}
+
+/// Bytes of the request line.
+fn line_length(input: &[u8]) -> usize {
+    input.split(|byte| *byte == b'\n').map(<[u8]>::len).find(|length| *length > 1).unwrap_or(0)
 }
 
 fn hash(path: &[u8]) -> u64 {

@@ -25,3 +25,4 @@ mod transfer;
 mod transfer_ends;
 mod transfer_segments;
 mod unsafe_requests;
+mod unsafe_spellings;

@@ -11,7 +11,7 @@ use crate::support::lab::settings;
 use crate::support::{LISTENER, SITE, World, counted};
 
 /// nginx, which has other content, and the fast path, which notes requests.
-fn world() -> Option<(World, FastPath)> {
+pub(crate) fn world() -> Option<(World, FastPath)> {
     let settings = Settings { bypass_after: 3, bypass_time: Duration::ZERO, ..settings() };
     let (world, fast_path) = World::with_one_pinned(settings)?;
     assert!(fast_path.map_host_as(LISTENER, HOST, SITE, NUMBER).expect("mapped"));
@@ -20,21 +20,21 @@ fn world() -> Option<(World, FastPath)> {
 }
 
 /// Pinned at a path of its own, asked for at this moment.
-fn pin(fast_path: &FastPath, path: &str) {
+pub(crate) fn pin(fast_path: &FastPath, path: &str) {
     Pinned { path, asked: monotonic_ns(), ..Pinned::default() }.pin(fast_path);
     fast_path.beat();
 }
 
-fn text(client: &RawClient, text: &str) -> Segment {
+pub(crate) fn text(client: &RawClient, text: &str) -> Segment {
     Segment { payload: text.as_bytes().to_vec(), ..client.get("/") }
 }
 
-fn request(method: &str, target: &str) -> String {
+pub(crate) fn request(method: &str, target: &str) -> String {
     format!("{method} {target} HTTP/1.1\r\nHost: {HOST}\r\n\r\n")
 }
 
 /// Whether the kernel answers, on a connection of its own.
-fn is_answered(world: &World, fast_path: &FastPath, path: &str) -> bool {
+pub(crate) fn is_answered(world: &World, fast_path: &FastPath, path: &str) -> bool {
     fast_path.beat();
     let mut client = world.connected();
     client.ask(&text(&client, &request("GET", path))).is_from_kernel()

@@ -4,6 +4,7 @@ mod answers;
 mod failures;
 mod http2;
 mod http2_failures;
+mod http2_hostile;
 mod http2_peer;
 mod requests;
 mod rig;
