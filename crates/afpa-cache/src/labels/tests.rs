@@ -175,3 +175,29 @@ fn a_residency_is_told_of_uses_and_of_the_end_before_anything_else() {
     cache.touch(&[(next.id(), 9)]);
     assert!(!told.take().iter().any(|told| told.starts_with("used")));
 }
+
+fn restore(cache: &Cache<u32>, path: &str, hits: u64, since: Moment) -> bool {
+    let (key, labels) = (Key::new(0, path.as_bytes()), &labels(&[path])[..]);
+    let (payloads, family, hint) = (Payloads::new(), Family::Other, Hint::default());
+    let new = Labelled { key, labels, header: 2, header_bytes: 8, payloads, family, hint, since };
+    cache.list_restored(new, hits, Seconds(1)).is_ok()
+}
+
+#[test]
+fn what_another_process_had_is_older_than_what_is_there_and_than_any_purge() {
+    let cache = cache();
+    let begun = cache.moment();
+    put(&cache, "ua", &labels(&["ua"]), begun).expect("listed");
+    assert!(!restore(&cache, "ua", 9, begun), "what is there is newer");
+    cache.purge_labels(is("ub"));
+    assert!(!restore(&cache, "ub", 9, begun), "it was purged meanwhile");
+    assert!(restore(&cache, "uc", 0, begun) && restore(&cache, "ud", 3, begun));
+    let all = cache.by_hits().into_iter();
+    let all: Vec<(u32, u64)> = all.map(|(object, hits)| (*object.header(), hits)).collect();
+    assert_eq!(all, [(2, 3), (2, 0), (1, 0)], "those with most hits, then the latest");
+    assert_eq!(cache.stats().hits, 0, "this process had none");
+    let used = cache.get(&Key::new(0, b"ud")).expect("listed");
+    assert_eq!(cache.labels(&used), [Arc::from(&b"ud"[..])]);
+    cache.purge_labels(is("ud"));
+    assert!(cache.get(&Key::new(0, b"ud")).is_none() && !restore(&cache, "ud", 3, begun));
+}

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Aftermath, Table};
+use super::{Aftermath, Table, WANTED, offer_used};
 use crate::key::Key;
-use crate::labels::{Labels, Moment};
+use crate::labels::{Labels, Moment, Origin};
 use crate::object::{Birth, Checked, Content, Object};
 use crate::overtaken::Overtaken;
 use crate::policy::ObjectId;
@@ -16,7 +16,7 @@ impl<H> Table<H> {
         key: Key,
         labels: &[Vec<u8>],
         content: Content<H>,
-        (since, checked): (Moment, Checked),
+        (since, origin, checked): (Moment, Origin, Checked),
         after: &mut Aftermath<H>,
     ) -> Result<Arc<Object<H>>, Overtaken<H>> {
         let (id, site) = (self.new_id(), key.site);
@@ -28,7 +28,8 @@ impl<H> Table<H> {
             epoch: Arc::clone(&self.epoch),
         };
         let object = Arc::new(Object::new(id, key, content, birth));
-        if self.journal.means(since, labels, &|_| false) {
+        let is_older = origin != Origin::Source && self.by_key.contains_key(object.key());
+        if is_older || self.journal.means(since, labels, &|_| false) {
             self.counts.overtaken += 1;
             object.mark_dropped();
             return Err(Overtaken(object));
@@ -37,7 +38,24 @@ impl<H> Table<H> {
         let noted = labels.iter().filter_map(|label| self.dependencies.add(site, label, id));
         let noted = noted.collect();
         self.list(&object, noted, after);
+        if let Origin::Restored(hits) = origin {
+            self.restore_hits(id, hits);
+        }
         Ok(object)
+    }
+
+    /// The object was used in another process, so the policy must not treat it as new, and the residency may have it.
+    fn restore_hits(&mut self, id: ObjectId, hits: u64) {
+        let Some(entry) = self.objects.get_mut(&id).filter(|_| hits > 0) else { return };
+        entry.hits = hits;
+        if hits >= WANTED {
+            offer_used(self.residency.as_deref(), &entry.object);
+        }
+        self.room.touch(id, 1);
+    }
+
+    pub(crate) fn labels(&self, id: ObjectId) -> Vec<Arc<[u8]>> {
+        self.objects.get(&id).map(|entry| entry.dependencies.clone()).unwrap_or_default()
     }
 
     /// Notes a purge. The objects that it means are not served any more when this returns, but they may be listed
