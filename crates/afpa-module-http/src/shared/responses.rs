@@ -24,13 +24,20 @@ pub struct Responses {
     hasher: RandomState,
     fetches: Mutex<Fetches>,
     passes: Passes,
-    /// Numbers of request sets with their rules.
-    scopes: Mutex<HashMap<String, u32>>,
+    /// Request sets by their rules.
+    scopes: Mutex<HashMap<String, Scope>>,
     /// Policies that differ in what of a query they keep.
     queries: Mutex<Vec<Arc<CachePolicy>>>,
     /// Bytes of answers on their way that are to be kept.
     buffered: AtomicUsize,
     pub(super) counts: Counts,
+}
+
+/// A request set with its rules.
+#[derive(Clone, Debug)]
+pub(super) struct Scope {
+    pub(super) number: u32,
+    pub(super) policy: Arc<CachePolicy>,
 }
 
 /// Those that are under way, by the hash of their primary key.
@@ -109,8 +116,15 @@ impl Responses {
         }
         drop(queries);
         let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = u32::try_from(scopes.len()).unwrap_or(u32::MAX);
-        *scopes.entry(rules.to_owned()).or_insert(next)
+        let number = u32::try_from(scopes.len()).unwrap_or(u32::MAX);
+        let new = || Scope { number, policy: Arc::clone(policy) };
+        scopes.entry(rules.to_owned()).or_insert_with(new).number
+    }
+
+    /// Shows all request sets, with their rules.
+    pub(super) fn each_scope(&self, mut show: impl FnMut(&str, &Scope)) {
+        let scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        scopes.iter().for_each(|(rules, scope)| show(rules, scope));
     }
 
     /// A core's view.
