@@ -245,9 +245,11 @@ impl<H> Cache<H> {
         labels: Labels,
         show: &mut dyn FnMut(&Object<H>),
     ) -> usize {
-        self.change(|table, _| {
+        self.change(|table, after| {
             let number = self.purges.fetch_add(1, Ordering::AcqRel) + 1;
-            table.recall_labels(number, labels, show)
+            let count = table.recall_labels(number, labels, show);
+            table.sweep(AT_ONCE, after);
+            count
         })
     }
 
@@ -329,7 +331,7 @@ pub struct Used<H> {
 }
 
 /// Objects that are looked at, or taken out behind a purge, with the lock held.
-const AT_ONCE: usize = 512;
+pub(crate) const AT_ONCE: usize = 512;
 
 /// How often `reserve` ejects within its wait.
 const PAUSES: u32 = 4;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Aftermath, Table, WANTED, offer_used};
+use crate::cache::AT_ONCE;
 use crate::key::Key;
 use crate::labels::{Labels, Moment, Origin};
 use crate::object::{Birth, Checked, Content, Object};
@@ -64,12 +65,13 @@ impl<H> Table<H> {
         let meant = self.labelled(&labels);
         self.journal.add(number, labels);
         let mut count = 0;
+        let is_held = self.hold_for(meant.len());
         for id in meant {
             let Some(entry) = self.objects.get(&id).filter(|entry| !entry.object.is_dropped())
             else {
                 continue;
             };
-            if let Some(residency) = &self.residency {
+            if let Some(residency) = self.residency.as_ref().filter(|_| !is_held) {
                 residency.dropped(entry.object.key());
             }
             entry.object.mark_dropped();
@@ -89,14 +91,28 @@ impl<H> Table<H> {
     ) -> usize {
         let meant = self.labelled(&labels);
         self.journal.add(number, labels);
+        let is_held = self.hold_for(meant.len());
         let objects = meant.iter().filter_map(|id| self.objects.get(id));
-        let recalled = objects.map(|entry| {
-            if let Some(residency) = &self.residency {
-                residency.dropped(entry.object.key());
+        let mut count = 0;
+        for entry in objects {
+            let key = entry.object.key();
+            match &self.residency {
+                Some(_) if is_held => self.to_tell.push_back(key.clone()),
+                Some(residency) => residency.dropped(key),
+                None => {}
             }
             show(&entry.object);
-        });
-        recalled.count()
+            count += 1;
+        }
+        count
+    }
+
+    /// Has the residency serve nothing, if it can, while as many objects as this leave it one by one.
+    fn hold_for(&mut self, count: usize) -> bool {
+        if count > AT_ONCE && !self.is_held {
+            self.is_held = self.residency.as_ref().is_some_and(|residency| residency.hold());
+        }
+        count > AT_ONCE && self.is_held
     }
 
     /// As `recall_labels`, for one object, and what is on its way is not meant.
@@ -113,10 +129,19 @@ impl<H> Table<H> {
     /// Takes up to `most` purged objects out. Returns whether more are left.
     pub(crate) fn sweep(&mut self, most: usize, after: &mut Aftermath<H>) -> bool {
         for _ in 0..most {
-            let Some(id) = self.to_sweep.pop_front() else { return false };
-            self.retire(id, after);
+            if let Some(id) = self.to_sweep.pop_front() {
+                self.retire(id, after);
+            } else if let Some(key) = self.to_tell.pop_front() {
+                self.residency.iter().for_each(|residency| residency.dropped(&key));
+            } else {
+                break;
+            }
         }
-        !self.to_sweep.is_empty()
+        let is_done = self.to_sweep.is_empty() && self.to_tell.is_empty();
+        if is_done && std::mem::take(&mut self.is_held) {
+            self.residency.iter().for_each(|residency| residency.release());
+        }
+        !is_done
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Object<H>>> {

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afpa_cache::{Arena, Cache, CacheSettings, View};
+use afpa_cache::{Arena, Cache, CacheSettings, Labels, View};
 use afpa_http::caching::store::NotStored;
 
 use foldhash::quality::RandomState;
@@ -161,20 +161,25 @@ impl Responses {
         let mut count = 0;
         let queries = self.queries();
         for labels in labels_of(what, &queries) {
-            count += match soft {
-                true => self.cache.recall_labels(labels, |object| {
-                    object.header().recall();
-                }),
-                false => self.cache.purge_labels(labels),
-            };
+            count += self.purge_labels(labels, soft);
         }
         self.counts.purges.fetch_add(1, Ordering::Relaxed);
         self.counts.purged.fetch_add(count as u64, Ordering::Relaxed);
+        count
+    }
+
+    /// The same, by labels, and without counting a purge.
+    pub(super) fn purge_labels(self: &Arc<Self>, labels: Labels, soft: bool) -> usize {
+        let count = match soft {
+            true => self.cache.recall_labels(labels, |object| object.header().recall()),
+            false => self.cache.purge_labels(labels),
+        };
         if count > MANY {
             let cache = Arc::clone(&self.cache);
-            // If there is no thread to be had, later changes of the cache release what was dropped.
             let thread = std::thread::Builder::new().name("afpa-sweep".into());
-            drop(thread.spawn(move || cache.sweep()));
+            if thread.spawn(move || cache.sweep()).is_err() {
+                self.cache.sweep();
+            }
         }
         count
     }
