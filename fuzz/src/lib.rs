@@ -221,6 +221,47 @@ pub fn parts(data: &[u8]) {
     }
 }
 
+/// A snapshot of stored responses: any bytes are read to an end or refused, and a record has one spelling.
+pub fn snapshot(data: &[u8]) {
+    use afpa_http::caching::snapshot::{Clocks, Decoder, Piece, Record, Writer};
+    read_snapshot(data);
+    // Checks would keep most inputs from the records, so the same bytes are also read as one record.
+    let mut out = Vec::new();
+    let mut writer = Writer::begin(&Clocks::default(), &mut out);
+    let begin = out.len();
+    let Some(record) = Record::parse(data) else { return };
+    let seconds = record.took_us;
+    assert!(record.age_after(seconds).is_none_or(|age| age >= record.age));
+    assert!(writer.put(&record, usize::MAX, &mut out));
+    assert_eq!(out.get(begin + 4..out.len() - 8), Some(data), "one record, one spelling");
+    let mut decoder = Decoder::new(data.len());
+    writer.end(&mut out);
+    let mut rest = &out[..];
+    while decoder.wants() > 0 {
+        let (piece, more) = rest.split_at(decoder.wants());
+        if let Piece::Record(again) = decoder.take(piece).expect("it was just written") {
+            assert_eq!(*again, record);
+        }
+        rest = more;
+    }
+    assert!(rest.is_empty());
+}
+
+/// Reads any bytes as a snapshot.
+fn read_snapshot(mut data: &[u8]) {
+    use afpa_http::caching::snapshot::Decoder;
+    let whole = data.len();
+    let mut decoder = Decoder::new(whole);
+    while decoder.wants() > 0 {
+        assert!(decoder.wants() <= whole + 64, "no length is believed that cannot be true");
+        let (piece, rest) = data.split_at(decoder.wants().min(data.len()));
+        if decoder.take(piece).is_err() {
+            return;
+        }
+        data = rest;
+    }
+}
+
 /// Negotiation: the choice is always available, and identity when it is all there is.
 pub fn coding(data: &[u8]) {
     let field = [b"Accept-Encoding: ", data, b"\r\n"].concat();

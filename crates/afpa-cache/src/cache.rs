@@ -11,7 +11,7 @@ use foldhash::fast::RandomState;
 
 use crate::chooser::Chooser;
 use crate::key::{Key, KeyRef};
-use crate::labels::{Labels, Moment};
+use crate::labels::{Labels, Moment, Origin};
 use crate::mailbox::Mailbox;
 use crate::object::{Checked, Content, Epoch, Object, Payload, Seconds};
 use crate::overtaken::{Changed, Overtaken};
@@ -194,6 +194,16 @@ impl<H> Cache<H> {
         heaviest
     }
 
+    /// All objects, with their reported hits, those with most hits first. It takes the lock often, each time for a short while.
+    pub fn by_hits(&self) -> Vec<(Arc<Object<H>>, u64)> {
+        let ids = self.table().ids();
+        let mut all: Vec<_> = Vec::with_capacity(ids.len());
+        ids.chunks(AT_ONCE).for_each(|ids| all.extend(self.table().used(ids)));
+        // Of those with as many hits the latest ones first.
+        all.sort_by_key(|(object, hits)| std::cmp::Reverse((*hits, object.id())));
+        all
+    }
+
     pub(crate) fn forget_view(&self, slot: usize) {
         self.table().forget_view(slot);
     }
@@ -211,12 +221,12 @@ impl<H> Cache<H> {
         key: Key,
         labels: &[Vec<u8>],
         content: Content<H>,
-        since: Moment,
+        (since, origin): (Moment, Origin),
         now: Seconds,
     ) -> Result<Arc<Object<H>>, Overtaken<H>> {
         let checked = Checked { epoch: self.epoch.current(), at: now };
         self.change(|table, after| {
-            table.list_labelled(key, labels, content, (since, checked), after)
+            table.list_labelled(key, labels, content, (since, origin, checked), after)
         })
     }
 
@@ -235,9 +245,11 @@ impl<H> Cache<H> {
         labels: Labels,
         show: &mut dyn FnMut(&Object<H>),
     ) -> usize {
-        self.change(|table, _| {
+        self.change(|table, after| {
             let number = self.purges.fetch_add(1, Ordering::AcqRel) + 1;
-            table.recall_labels(number, labels, show)
+            let count = table.recall_labels(number, labels, show);
+            table.sweep(AT_ONCE, after);
+            count
         })
     }
 
@@ -319,7 +331,7 @@ pub struct Used<H> {
 }
 
 /// Objects that are looked at, or taken out behind a purge, with the lock held.
-const AT_ONCE: usize = 512;
+pub(crate) const AT_ONCE: usize = 512;
 
 /// How often `reserve` ejects within its wait.
 const PAUSES: u32 = 4;

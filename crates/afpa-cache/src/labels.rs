@@ -76,6 +76,23 @@ pub struct Labelled<'a, H> {
     pub since: Moment,
 }
 
+impl<'a, H> Labelled<'a, H> {
+    fn into_content(self) -> (Key, &'a [Vec<u8>], Content<H>) {
+        let Labelled { key, labels, header, header_bytes, payloads, family, hint, .. } = self;
+        let (stamp, coverage) = (Stamp::default(), Coverage::Watched);
+        let content = Content { header, header_bytes, payloads, stamp, coverage, family, hint };
+        (key, labels, content)
+    }
+}
+
+/// Where an object that is to be listed comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Source,
+    /// Another process, where it had so many hits.
+    Restored(u64),
+}
+
 impl<H> Cache<H> {
     /// The moment that it is.
     pub fn moment(&self) -> Moment {
@@ -87,17 +104,30 @@ impl<H> Cache<H> {
     /// # Errors
     /// [`Overtaken`] when one of its labels was purged after `since`.
     pub fn list(&self, new: Labelled<'_, H>, now: Seconds) -> Result<Arc<Object<H>>, Overtaken<H>> {
-        let Labelled { key, labels, header, header_bytes, payloads, family, hint, since } = new;
-        let content = Content {
-            header,
-            header_bytes,
-            payloads,
-            stamp: Stamp::default(),
-            coverage: Coverage::Watched,
-            family,
-            hint,
-        };
-        self.list_labelled(key, labels, content, since, now)
+        let since = new.since;
+        let (key, labels, content) = new.into_content();
+        self.list_labelled(key, labels, content, (since, Origin::Source), now)
+    }
+
+    /// As [`list`](Self::list), of an object that another process had, and that had so many hits there. What has been listed
+    /// since is newer, so it stays.
+    ///
+    /// # Errors
+    /// The same, and when there is an object with its key.
+    pub fn list_restored(
+        &self,
+        new: Labelled<'_, H>,
+        hits: u64,
+        now: Seconds,
+    ) -> Result<Arc<Object<H>>, Overtaken<H>> {
+        let since = new.since;
+        let (key, labels, content) = new.into_content();
+        self.list_labelled(key, labels, content, (since, Origin::Restored(hits)), now)
+    }
+
+    /// The labels of an object, in no order; none if it is not listed any more.
+    pub fn labels(&self, object: &Object<H>) -> Vec<Arc<[u8]>> {
+        self.table().labels(object.id())
     }
 
     /// Drops the objects that are meant, and those that are on their way. After it has returned, no view serves

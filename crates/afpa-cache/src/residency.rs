@@ -22,4 +22,14 @@ pub trait Residency<H>: Send + Sync {
     /// object, so that no copy outlives the object. It is also called when the object only became suspect;
     /// `published` follows when the object is confirmed. A key that was never taken is not an error.
     fn dropped(&self, key: &Key);
+
+    /// When this returns, nothing that was taken because it was [used](Self::used) is served, whatever its key, until
+    /// [`release`](Self::release). It takes the same time however much that is: many objects that go at once are dropped
+    /// behind it, one by one. False: it cannot do that, so they are dropped at once.
+    fn hold(&self) -> bool {
+        false
+    }
+
+    /// What is left may be served again.
+    fn release(&self) {}
 }

@@ -39,6 +39,7 @@ pub(crate) fn feasibility(config: &Config, settings: &Settings, machine: &Machin
     checks.root(config);
     checks.accounts(config);
     checks.folders(config);
+    checks.snapshot(config);
     checks.ports(config, machine);
     checks.resources(config, machine);
     checks.dangers(config);
@@ -187,6 +188,32 @@ impl Checks<'_> {
                 let cause = format!("`{key}`: directory {shown} does not exist");
                 self.error(section, key, cause, format!("create it: mkdir -p {shown}"));
             }
+        }
+    }
+
+    /// The folder of the snapshot is made, but not those above it.
+    fn snapshot(&mut self, config: &Config) {
+        let Some(path) = &config.shared_cache.snapshot else { return };
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let (section, key, shown) = ("shared_cache", "snapshot", folder.display());
+        if path.is_dir() {
+            let cause = format!("`{key}`: {} is a directory", path.display());
+            return self.error(section, key, cause, "name a file in it");
+        }
+        match fs::metadata(folder) {
+            Ok(found) if !found.is_dir() => {
+                let cause = format!("`{key}`: {shown} is not a directory");
+                self.error(section, key, cause, "choose another one");
+            }
+            Ok(found) if found.permissions().mode() & 0o022 != 0 => {
+                let cause = format!("`{key}`: others may write to {shown}, so it is not used");
+                self.warning(section, key, cause, format!("chmod go-w {shown}"));
+            }
+            Err(_) if !folder.parent().is_some_and(Path::is_dir) => {
+                let cause = format!("`{key}`: directory {shown} does not exist");
+                self.error(section, key, cause, format!("create it: mkdir -p {shown}"));
+            }
+            _ => {}
         }
     }
 

@@ -1,5 +1,6 @@
 //! The shared cache: what of the answers of servers is kept.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use afpa_framework::Network;
@@ -8,7 +9,7 @@ use crate::choice::choice;
 use crate::model::SiteSettings;
 use crate::reader::Section;
 use crate::rules;
-use crate::units::{Amount, KIB, MIB, Unfit};
+use crate::units::{Amount, GIB, KIB, MIB, Unfit};
 
 /// `[shared_cache]`: for all sites together.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +18,10 @@ pub struct SharedCache {
     pub limit: usize,
     /// Answers that are kept.
     pub objects: usize,
+    /// The file with which one process ends and the next one begins.
+    pub snapshot: Option<PathBuf>,
+    /// Bytes of it.
+    pub snapshot_limit: usize,
 }
 
 choice! {
@@ -121,6 +126,8 @@ impl SharedCache {
         SharedCache {
             limit: s.amount("limit", Amount::Percent(10), "memory", memory),
             objects: s.count("objects", 1_000_000, 16..=100_000_000),
+            snapshot: s.optional_path("snapshot"),
+            snapshot_limit: s.size("snapshot_limit", 128 * MIB, MIB..=64 * GIB),
         }
     }
 }

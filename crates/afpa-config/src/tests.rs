@@ -323,6 +323,34 @@ fn a_directory_alone_is_a_configuration() {
 }
 
 #[test]
+fn the_snapshot_of_the_shared_cache_has_a_folder_of_its_own() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("afpa.toml");
+    let check = |snapshot: &str| {
+        let site = "[[site]]\nto = \"127.0.0.1:9\"\n";
+        fs::write(&file, format!("[shared_cache]\nsnapshot = \"{snapshot}\"\n{site}")).unwrap();
+        match load(Some(&file), &Overrides::default(), &machine()) {
+            Ok(loaded) => loaded.rendered_warnings(),
+            Err(errors) => errors.to_string(),
+        }
+    };
+    assert_eq!(check("made/file"), "");
+    for (snapshot, expected) in [
+        ("no/such/file", ":2:"),
+        ("no/such/file", "= create it: mkdir -p"),
+        (".", "is a directory"),
+        ("afpa.toml/file", "is not a directory"),
+    ] {
+        let found = check(snapshot);
+        assert!(found.contains("error") && found.contains(expected), "{found}");
+    }
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let found = check("file");
+    assert!(found.contains("warning") && found.contains("chmod go-w"), "{found}");
+}
+
+#[test]
 fn what_deserves_a_look_is_a_warning() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();

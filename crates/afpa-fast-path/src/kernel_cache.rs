@@ -23,6 +23,23 @@ pub(crate) trait Pinnable<H>: Send + Sync {
         Vec::new()
     }
 
+    /// When this returns, the kernel answers with none of its objects until [`release`](Self::release). False: that cannot
+    /// be had at once.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    fn hold(&self) -> anyhow::Result<bool> {
+        Ok(false)
+    }
+
+    /// The kernel may answer with its objects again.
+    ///
+    /// # Errors
+    /// When the kernel refuses. User mode answers then.
+    fn release(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     /// Whether the kernel may have it at all.
     fn is_for_kernel(&self, key: &Key, object: &Object<H>) -> bool;
 
@@ -405,6 +422,21 @@ impl<H> Residency<H> for KernelCache<H> {
         };
         if !is_there && self.source.is_offered_by_use() {
             self.offer(key, object);
+        }
+    }
+
+    fn hold(&self) -> bool {
+        self.source.hold().unwrap_or_else(|error| {
+            self.counts.broken.store(true, Ordering::SeqCst);
+            self.fast_path.pause();
+            tracing::error!(%error, "the fast path is off: objects cannot be taken back");
+            false
+        })
+    }
+
+    fn release(&self) {
+        if let Err(error) = self.source.release() {
+            tracing::warn!(%error, "the kernel does not answer for some hosts");
         }
     }
 

@@ -94,6 +94,35 @@ impl KernelHosts {
         Some(number)
     }
 
+    /// Takes the numbers away from all Host values, so that no answer of a server is found: some system calls, however many
+    /// answers there are. What was found before this returns may still leave.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn hold(&self, fast_path: &FastPath) -> anyhow::Result<()> {
+        self.tell(fast_path, |_| 0)
+    }
+
+    /// Gives them back. Answers that were pinned under them, and not taken back meanwhile, are found again.
+    ///
+    /// # Errors
+    /// The first one of the kernel; the others are told all the same.
+    pub(crate) fn release(&self, fast_path: &FastPath) -> anyhow::Result<()> {
+        self.tell(fast_path, |number| number)
+    }
+
+    fn tell(&self, fast_path: &FastPath, number_of: fn(u32) -> u32) -> anyhow::Result<()> {
+        let mut result = Ok(());
+        for ((site, host), number) in &self.numbers {
+            for table in self.tables.iter().filter(|table| table.site_of(host) == *site) {
+                let Some(set) = self.sets.get(&table.address) else { continue };
+                let told = fast_path.map_host_as(*set, host, *site, number_of(*number));
+                result = result.and(told.map(drop).map_err(Into::into));
+            }
+        }
+        result
+    }
+
     fn set(&mut self, address: SocketAddr) -> u32 {
         let free = self.sets.len() as u32 + 1;
         *self.sets.entry(address).or_insert(free)

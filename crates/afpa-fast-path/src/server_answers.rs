@@ -53,8 +53,7 @@ impl ServerAnswers {
             Some(None) => Some(AcceptedCodings::NONE),
             Some(Some(value)) => Some(AcceptedCodings::of(value.split(|byte| *byte == b','))?),
         };
-        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = hosts.number(&self.fast_path, site, place.host)?;
+        let number = self.hosts().number(&self.fast_path, site, place.host)?;
         let path = found.target.into();
         Some(PinTarget { site: number, path, codings, matter: found.matter })
     }
@@ -68,6 +67,10 @@ impl ServerAnswers {
             known.push(key.clone());
         }
         true
+    }
+
+    fn hosts(&self) -> MutexGuard<'_, KernelHosts> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn varying(&self) -> MutexGuard<'_, HashMap<Key, Vec<Key>>> {
@@ -92,6 +95,14 @@ impl Pinnable<StoredResponse> for ServerAnswers {
 
     fn depend_on(&self, key: &Key) -> Vec<Key> {
         self.varying().remove(key).unwrap_or_default()
+    }
+
+    fn hold(&self) -> anyhow::Result<bool> {
+        self.hosts().hold(&self.fast_path).map(|()| true)
+    }
+
+    fn release(&self) -> anyhow::Result<()> {
+        self.hosts().release(&self.fast_path)
     }
 
     /// What is under the key of a URL with answers that vary is none itself, but says that its answers may be pinned.

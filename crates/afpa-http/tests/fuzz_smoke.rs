@@ -46,6 +46,10 @@ const FRAGMENTS: &[&[u8]] = &[
     b"Vary: ",
     b"bytes 0-4/10\n01234\n",
     b"bytes 3-7/10\n",
+    b"AFPAsnap\x01\0\0\0",
+    b"\x01\0\0\0\0\0\0\0",
+    b"\0\0\0\0\0\0\0\0",
+    b"\xff\xff\xff\xff\xff\xff\xff\xff",
 ];
 
 #[test]
@@ -71,6 +75,11 @@ fn caching() {
 #[test]
 fn parts() {
     smoke("parts", targets::parts, FRAGMENTS);
+}
+
+#[test]
+fn snapshot() {
+    smoke("snapshot", targets::snapshot, FRAGMENTS);
 }
 
 #[test]

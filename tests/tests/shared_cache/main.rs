@@ -14,4 +14,5 @@ mod parts;
 mod poisoning;
 mod purging;
 mod semantics;
+mod snapshot;
 mod suite;

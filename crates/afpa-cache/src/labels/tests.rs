@@ -175,3 +175,87 @@ fn a_residency_is_told_of_uses_and_of_the_end_before_anything_else() {
     cache.touch(&[(next.id(), 9)]);
     assert!(!told.take().iter().any(|told| told.starts_with("used")));
 }
+
+fn restore(cache: &Cache<u32>, path: &str, hits: u64, since: Moment) -> bool {
+    let (key, labels) = (Key::new(0, path.as_bytes()), &labels(&[path])[..]);
+    let (payloads, family, hint) = (Payloads::new(), Family::Other, Hint::default());
+    let new = Labelled { key, labels, header: 2, header_bytes: 8, payloads, family, hint, since };
+    cache.list_restored(new, hits, Seconds(1)).is_ok()
+}
+
+#[test]
+fn what_another_process_had_is_older_than_what_is_there_and_than_any_purge() {
+    let cache = cache();
+    let begun = cache.moment();
+    put(&cache, "ua", &labels(&["ua"]), begun).expect("listed");
+    assert!(!restore(&cache, "ua", 9, begun), "what is there is newer");
+    cache.purge_labels(is("ub"));
+    assert!(!restore(&cache, "ub", 9, begun), "it was purged meanwhile");
+    assert!(restore(&cache, "uc", 0, begun) && restore(&cache, "ud", 3, begun));
+    let all = cache.by_hits().into_iter();
+    let all: Vec<(u32, u64)> = all.map(|(object, hits)| (*object.header(), hits)).collect();
+    assert_eq!(all, [(2, 3), (2, 0), (1, 0)], "those with most hits, then the latest");
+    assert_eq!(cache.stats().hits, 0, "this process had none");
+    let used = cache.get(&Key::new(0, b"ud")).expect("listed");
+    assert_eq!(cache.labels(&used), [Arc::from(&b"ud"[..])]);
+    cache.purge_labels(is("ud"));
+    assert!(cache.get(&Key::new(0, b"ud")).is_none() && !restore(&cache, "ud", 3, begun));
+}
+
+/// Notes what it is told.
+#[derive(Default)]
+struct Noting(std::sync::Mutex<Vec<&'static str>>);
+
+impl Noting {
+    fn note(&self, what: &'static str) {
+        self.0.lock().unwrap().push(what);
+    }
+
+    /// What it was told since the last time, in order, and how often each.
+    fn told(&self) -> Vec<(&'static str, usize)> {
+        let all = std::mem::take(&mut *self.0.lock().unwrap());
+        all.chunk_by(|a, b| a == b).map(|same| (same[0], same.len())).collect()
+    }
+}
+
+impl crate::Residency<u32> for Noting {
+    fn published(&self, _: &Key, _: &Object<u32>) {}
+
+    fn dropped(&self, _: &Key) {
+        self.note("dropped");
+    }
+
+    fn hold(&self) -> bool {
+        self.note("hold");
+        true
+    }
+
+    fn release(&self) {
+        self.note("release");
+    }
+}
+
+#[test]
+fn what_goes_at_once_is_dropped_behind_a_hold() {
+    const MANY: usize = crate::cache::AT_ONCE + 100;
+    let (cache, noting) = (cache(), Arc::new(Noting::default()));
+    cache.attach_residency(Arc::clone(&noting) as Arc<dyn crate::Residency<u32>>);
+    for number in 0..MANY {
+        let tags = labels(&[&format!("u{number}\n"), "tall\n"]);
+        put(&cache, &format!("/{number}"), &tags, cache.moment()).expect("listed");
+    }
+    assert_eq!(cache.purge_labels(is("u0\n")), 1);
+    assert_eq!(noting.told(), [("dropped", 2)], "by the purge, and when it leaves the table");
+    let mut shown = 0;
+    assert_eq!(cache.recall_labels(is("tall\n"), |_| shown += 1), MANY - 1);
+    assert_eq!((shown, noting.told()), (MANY - 1, vec![("hold", 1), ("dropped", MANY - 100)]));
+    cache.sweep();
+    assert_eq!(noting.told(), [("dropped", 99), ("release", 1)]);
+    assert_eq!(cache.purge_labels(is("tall\n")), MANY - 1);
+    assert_eq!(noting.told(), [("hold", 1), ("dropped", MANY - 100)]);
+    // What is listed meanwhile is not touched by what is left to do.
+    put(&cache, &format!("/{}", MANY - 1), &labels(&["unew\n"]), cache.moment()).expect("listed");
+    cache.sweep();
+    assert_eq!(noting.told().last(), Some(&("release", 1)));
+    assert_eq!(cache.stats().objects, 1);
+}

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Aftermath, Table};
+use super::{Aftermath, Table, WANTED, offer_used};
+use crate::cache::AT_ONCE;
 use crate::key::Key;
-use crate::labels::{Labels, Moment};
+use crate::labels::{Labels, Moment, Origin};
 use crate::object::{Birth, Checked, Content, Object};
 use crate::overtaken::Overtaken;
 use crate::policy::ObjectId;
@@ -16,7 +17,7 @@ impl<H> Table<H> {
         key: Key,
         labels: &[Vec<u8>],
         content: Content<H>,
-        (since, checked): (Moment, Checked),
+        (since, origin, checked): (Moment, Origin, Checked),
         after: &mut Aftermath<H>,
     ) -> Result<Arc<Object<H>>, Overtaken<H>> {
         let (id, site) = (self.new_id(), key.site);
@@ -28,7 +29,8 @@ impl<H> Table<H> {
             epoch: Arc::clone(&self.epoch),
         };
         let object = Arc::new(Object::new(id, key, content, birth));
-        if self.journal.means(since, labels, &|_| false) {
+        let is_older = origin != Origin::Source && self.by_key.contains_key(object.key());
+        if is_older || self.journal.means(since, labels, &|_| false) {
             self.counts.overtaken += 1;
             object.mark_dropped();
             return Err(Overtaken(object));
@@ -37,7 +39,24 @@ impl<H> Table<H> {
         let noted = labels.iter().filter_map(|label| self.dependencies.add(site, label, id));
         let noted = noted.collect();
         self.list(&object, noted, after);
+        if let Origin::Restored(hits) = origin {
+            self.restore_hits(id, hits);
+        }
         Ok(object)
+    }
+
+    /// The object was used in another process, so the policy must not treat it as new, and the residency may have it.
+    fn restore_hits(&mut self, id: ObjectId, hits: u64) {
+        let Some(entry) = self.objects.get_mut(&id).filter(|_| hits > 0) else { return };
+        entry.hits = hits;
+        if hits >= WANTED {
+            offer_used(self.residency.as_deref(), &entry.object);
+        }
+        self.room.touch(id, 1);
+    }
+
+    pub(crate) fn labels(&self, id: ObjectId) -> Vec<Arc<[u8]>> {
+        self.objects.get(&id).map(|entry| entry.dependencies.clone()).unwrap_or_default()
     }
 
     /// Notes a purge. The objects that it means are not served any more when this returns, but they may be listed
@@ -46,12 +65,13 @@ impl<H> Table<H> {
         let meant = self.labelled(&labels);
         self.journal.add(number, labels);
         let mut count = 0;
+        let is_held = self.hold_for(meant.len());
         for id in meant {
             let Some(entry) = self.objects.get(&id).filter(|entry| !entry.object.is_dropped())
             else {
                 continue;
             };
-            if let Some(residency) = &self.residency {
+            if let Some(residency) = self.residency.as_ref().filter(|_| !is_held) {
                 residency.dropped(entry.object.key());
             }
             entry.object.mark_dropped();
@@ -71,14 +91,28 @@ impl<H> Table<H> {
     ) -> usize {
         let meant = self.labelled(&labels);
         self.journal.add(number, labels);
+        let is_held = self.hold_for(meant.len());
         let objects = meant.iter().filter_map(|id| self.objects.get(id));
-        let recalled = objects.map(|entry| {
-            if let Some(residency) = &self.residency {
-                residency.dropped(entry.object.key());
+        let mut count = 0;
+        for entry in objects {
+            let key = entry.object.key();
+            match &self.residency {
+                Some(_) if is_held => self.to_tell.push_back(key.clone()),
+                Some(residency) => residency.dropped(key),
+                None => {}
             }
             show(&entry.object);
-        });
-        recalled.count()
+            count += 1;
+        }
+        count
+    }
+
+    /// Has the residency serve nothing, if it can, while as many objects as this leave it one by one.
+    fn hold_for(&mut self, count: usize) -> bool {
+        if count > AT_ONCE && !self.is_held {
+            self.is_held = self.residency.as_ref().is_some_and(|residency| residency.hold());
+        }
+        count > AT_ONCE && self.is_held
     }
 
     /// As `recall_labels`, for one object, and what is on its way is not meant.
@@ -95,10 +129,19 @@ impl<H> Table<H> {
     /// Takes up to `most` purged objects out. Returns whether more are left.
     pub(crate) fn sweep(&mut self, most: usize, after: &mut Aftermath<H>) -> bool {
         for _ in 0..most {
-            let Some(id) = self.to_sweep.pop_front() else { return false };
-            self.retire(id, after);
+            if let Some(id) = self.to_sweep.pop_front() {
+                self.retire(id, after);
+            } else if let Some(key) = self.to_tell.pop_front() {
+                self.residency.iter().for_each(|residency| residency.dropped(&key));
+            } else {
+                break;
+            }
         }
-        !self.to_sweep.is_empty()
+        let is_done = self.to_sweep.is_empty() && self.to_tell.is_empty();
+        if is_done && std::mem::take(&mut self.is_held) {
+            self.residency.iter().for_each(|residency| residency.release());
+        }
+        !is_done
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Object<H>>> {

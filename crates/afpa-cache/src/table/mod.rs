@@ -50,6 +50,10 @@ pub(crate) struct Table<H> {
     journal: Journal,
     /// Purged objects that are still listed.
     to_sweep: VecDeque<ObjectId>,
+    /// Keys of which the residency has not been told that their objects were recalled. It is held meanwhile.
+    to_tell: VecDeque<Key>,
+    /// The residency serves nothing that was used, until all that was purged has been dropped there.
+    is_held: bool,
     room: Room,
     views: Views,
     residency: Option<Arc<dyn Residency<H>>>,
@@ -106,6 +110,8 @@ impl<H> Table<H> {
             dependencies: Dependencies::default(),
             journal: Journal::default(),
             to_sweep: VecDeque::new(),
+            to_tell: VecDeque::new(),
+            is_held: false,
             views: Views::default(),
             residency: None,
             counts: CacheStats::default(),

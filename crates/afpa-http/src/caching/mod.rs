@@ -9,7 +9,8 @@
 //! 4. [`freshness`] knows its age and its lifetime at any moment;
 //! 5. [`reuse::judge`] says what a request that finds it stored is answered with;
 //! 6. [`parts`] combines parts of a representation;
-//! 7. [`cache_status`] tells the client about it.
+//! 7. [`cache_status`] tells the client about it;
+//! 8. [`snapshot`] takes it from one process to the next.
 //!
 //! Sections without another name are those of RFC 9111. Times are seconds since the Unix epoch, lifetimes
 //! and ages are seconds.
@@ -23,6 +24,7 @@ pub mod freshness;
 mod invalidation;
 pub mod parts;
 pub mod reuse;
+pub mod snapshot;
 pub mod store;
 pub mod targeted;
 pub mod vary;

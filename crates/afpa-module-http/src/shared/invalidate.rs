@@ -28,7 +28,7 @@ impl Invalidating {
     fn drop_all(&mut self, labels: &[Vec<u8>]) {
         for label in labels {
             self.purges += 1;
-            self.responses.cache().purge_labels(Labels::Is(label.as_slice().into()));
+            self.responses.purge_labels(Labels::Is(label.as_slice().into()), false);
         }
     }
 

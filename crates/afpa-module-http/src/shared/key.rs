@@ -17,6 +17,9 @@ pub(crate) struct KeyRoom {
     pub(crate) variant: Vec<u8>,
 }
 
+/// Bytes at the beginning of a key for the number of the site and its rules, which each process gives anew.
+pub(crate) const SCOPE_LEN: usize = size_of::<u32>();
+
 /// What a request is for, apart from its fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
@@ -82,7 +85,7 @@ pub(crate) fn parts(primary: &[u8]) -> Option<Parts<'_>> {
 
 /// The URL of a primary key, for people.
 pub(crate) fn url(primary: &[u8]) -> Option<String> {
-    let (&scheme, rest) = primary.get(size_of::<u32>()..)?.split_first()?;
+    let (&scheme, rest) = primary.get(SCOPE_LEN..)?.split_first()?;
     let (host, rest) = cut(rest)?;
     let (query, rest) = cut(rest)?;
     let (_, path) = cut(rest)?;

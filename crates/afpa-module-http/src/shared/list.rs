@@ -23,46 +23,44 @@ impl Responses {
         content: Content,
         now: Now,
     ) -> Option<Arc<Object<StoredResponse>>> {
-        let labels = match draft.tags.is_empty() {
-            true => Cow::Borrowed(place.labels),
-            false => Cow::Owned([place.labels, &*draft.tags].concat()),
-        };
-        let seconds = Seconds(now.steady_ms() / 1000);
-        let life = policy.keep_for(&draft.facts, &draft.life, &draft.arrival);
-        let family = Family::of(draft.content_type.as_deref().unwrap_or_default());
-        let hint = Hint { expiry: Some(Duration::from_secs(life)), ..Hint::default() };
-        let path = if draft.vary.is_empty() { place.primary } else { place.variant };
-        let key = Key::new(0, path);
-        let header_bytes = draft.bytes();
-        let response = |len| Response::new(Arc::clone(&draft), len, place.primary.len());
-        let (header, payloads) = match content {
-            Content::Nothing => (StoredResponse::of(response(0)), Payloads::new()),
-            Content::Whole(payload, len) => {
-                (StoredResponse::of(response(len)), [payload].into_iter().collect())
-            }
-            Content::Parts(parts) => {
-                let pieces = parts.pieces().iter();
-                let payloads = pieces.map(|piece| Payload::Pinned(piece.bytes.clone())).collect();
-                (StoredResponse::parts(response(parts.complete()), parts), payloads)
-            }
-        };
-        let since = place.since;
-        let new = Labelled {
-            key: key.clone(),
-            labels: &labels,
-            header,
-            header_bytes,
-            payloads,
-            family,
-            hint,
-            since,
-        };
-        let object = self.cache().list(new, seconds).ok()?;
+        let (key, now) = (place.key(&draft), Seconds(now.steady_ms() / 1000));
+        let labels = place.labels(&draft);
+        let new = labelled(policy, place, &labels, Arc::clone(&draft), content);
+        let object = self.cache().list(new, now).ok()?;
         if !draft.vary.is_empty() {
-            self.note_variant(policy, place, (key, &draft), seconds);
+            self.note_variant(policy, place, (key, &draft), now);
         }
         self.counts.stored.fetch_add(1, Ordering::Relaxed);
         Some(object)
+    }
+
+    /// The same, of what another process kept, and used so often. It takes the place of nothing, and joins other responses of
+    /// its URL only if those vary by the same fields. Returns whether it was listed.
+    pub(super) fn list_restored(
+        &self,
+        policy: &CachePolicy,
+        place: &ListPlace<'_>,
+        (draft, content): (Arc<Draft>, Content),
+        hits: u64,
+        now: Now,
+    ) -> bool {
+        let (key, now) = (place.key(&draft), Seconds(now.steady_ms() / 1000));
+        let mut index = None;
+        if !draft.vary.is_empty() {
+            // If another one comes first, that is found behind this.
+            drop(self.cache().list_restored(place.index(policy, &draft), hits, now));
+            index = self.index(place, &draft);
+            if index.is_none() {
+                return false;
+            }
+        }
+        let labels = place.labels(&draft);
+        let new = labelled(policy, place, &labels, Arc::clone(&draft), content);
+        let is_listed = self.cache().list_restored(new, hits, now).is_ok();
+        if let Some(index) = index.filter(|_| is_listed) {
+            self.note_in(&index, policy, (key, &draft));
+        }
+        is_listed
     }
 
     /// Notes at the primary key that there is a response for some fields.
@@ -73,31 +71,83 @@ impl Responses {
         (key, draft): (Key, &Draft),
         now: Seconds,
     ) {
-        let (primary, names) = (Key::new(0, place.primary), Arc::clone(&draft.vary));
-        let held = self.cache().get(&primary);
-        let same = held
-            .filter(|held| matches!(&held.header().0, Kind::Index(index) if index.names == names));
-        let index = same.or_else(|| {
-            let header = StoredResponse::index(names);
-            let (family, hint) = (Family::default(), Hint::default());
-            let (labels, since) = (place.labels, place.since);
-            let new = Labelled {
-                key: primary,
-                labels,
-                header,
-                header_bytes: policy.variants.saturating_mul(size_of::<Key>()),
-                payloads: Payloads::new(),
-                family,
-                hint,
-                since,
-            };
-            self.cache().list(new, now).ok()
-        });
-        if let Some(index) = index
-            && let Kind::Index(index) = &index.header().0
+        let same = self.index(place, draft);
+        let index = same.or_else(|| self.cache().list(place.index(policy, draft), now).ok());
+        if let Some(index) = index {
+            self.note_in(&index, policy, (key, draft));
+        }
+    }
+
+    /// What lies under the primary key, if it is of responses that vary as this one does.
+    fn index(&self, place: &ListPlace<'_>, draft: &Draft) -> Option<Arc<Object<StoredResponse>>> {
+        let held = self.cache().get(&Key::new(0, place.primary));
+        held.filter(|held| held.header().names() == Some(&draft.vary))
+    }
+
+    fn note_in(
+        &self,
+        index: &Object<StoredResponse>,
+        policy: &CachePolicy,
+        (key, draft): (Key, &Draft),
+    ) {
+        if let Kind::Index(index) = &index.header().0
             && let Some(oldest) = index.note(key, draft, policy.variants.max(1))
         {
             self.cache().purge(&oldest);
+        }
+    }
+}
+
+/// A response as an object.
+fn labelled<'a>(
+    policy: &CachePolicy,
+    place: &ListPlace<'_>,
+    labels: &'a [Vec<u8>],
+    draft: Arc<Draft>,
+    content: Content,
+) -> Labelled<'a, StoredResponse> {
+    let life = policy.keep_for(&draft.facts, &draft.life, &draft.arrival);
+    let family = Family::of(draft.content_type.as_deref().unwrap_or_default());
+    let hint = Hint { expiry: Some(Duration::from_secs(life)), ..Hint::default() };
+    let (key, header_bytes, since) = (place.key(&draft), draft.bytes(), place.since);
+    let response = |len| Response::new(draft, len, place.primary.len());
+    let (header, payloads) = match content {
+        Content::Nothing => (StoredResponse::of(response(0)), Payloads::new()),
+        Content::Whole(payload, len) => {
+            (StoredResponse::of(response(len)), [payload].into_iter().collect())
+        }
+        Content::Parts(parts) => {
+            let pieces = parts.pieces().iter();
+            let payloads = pieces.map(|piece| Payload::Pinned(piece.bytes.clone())).collect();
+            (StoredResponse::parts(response(parts.complete()), parts), payloads)
+        }
+    };
+    Labelled { key, labels, header, header_bytes, payloads, family, hint, since }
+}
+
+impl<'a> ListPlace<'a> {
+    fn key(&self, draft: &Draft) -> Key {
+        Key::new(0, if draft.vary.is_empty() { self.primary } else { self.variant })
+    }
+
+    fn labels(&self, draft: &Draft) -> Cow<'a, [Vec<u8>]> {
+        match draft.tags.is_empty() {
+            true => Cow::Borrowed(self.labels),
+            false => Cow::Owned([self.labels, &*draft.tags].concat()),
+        }
+    }
+
+    /// What lies under the primary key of responses that vary as this one does.
+    fn index(&self, policy: &CachePolicy, draft: &Draft) -> Labelled<'a, StoredResponse> {
+        Labelled {
+            key: Key::new(0, self.primary),
+            labels: self.labels,
+            header: StoredResponse::index(Arc::clone(&draft.vary)),
+            header_bytes: policy.variants.saturating_mul(size_of::<Key>()),
+            payloads: Payloads::new(),
+            family: Family::default(),
+            hint: Hint::default(),
+            since: self.since,
         }
     }
 }

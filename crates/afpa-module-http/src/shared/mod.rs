@@ -16,6 +16,7 @@
 //! | what is kept | [`stored`], [`index`], put there by [`list`] |
 //! | which answers save most | [`top`] |
 //! | what the kernel may answer with | [`kernel`] |
+//! | a snapshot of it, from one process to the next | [`save`], [`restore`] |
 //!
 //! The semantics are those of [`afpa_http::caching`], the objects and their limits those of [`afpa_cache`].
 
@@ -42,7 +43,9 @@ mod policy;
 mod post;
 mod purge;
 mod responses;
+mod restore;
 pub(crate) mod run;
+mod save;
 mod send;
 mod stored;
 mod tap;
@@ -55,5 +58,6 @@ pub(crate) use look_up::Found;
 pub(crate) use plan::Plan;
 pub use policy::{CachePolicy, Mode, QueryRule};
 pub use responses::{Responses, SharedStats};
+pub use restore::{Present, Refused, Restored};
 pub use stored::StoredResponse;
 pub use top::Saver;

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afpa_cache::{Arena, Cache, CacheSettings, View};
+use afpa_cache::{Arena, Cache, CacheSettings, Labels, View};
 use afpa_http::caching::store::NotStored;
 
 use foldhash::quality::RandomState;
@@ -24,13 +24,20 @@ pub struct Responses {
     hasher: RandomState,
     fetches: Mutex<Fetches>,
     passes: Passes,
-    /// Numbers of request sets with their rules.
-    scopes: Mutex<HashMap<String, u32>>,
+    /// Request sets by their rules.
+    scopes: Mutex<HashMap<String, Scope>>,
     /// Policies that differ in what of a query they keep.
     queries: Mutex<Vec<Arc<CachePolicy>>>,
     /// Bytes of answers on their way that are to be kept.
     buffered: AtomicUsize,
     pub(super) counts: Counts,
+}
+
+/// A request set with its rules.
+#[derive(Clone, Debug)]
+pub(super) struct Scope {
+    pub(super) number: u32,
+    pub(super) policy: Arc<CachePolicy>,
 }
 
 /// Those that are under way, by the hash of their primary key.
@@ -109,8 +116,15 @@ impl Responses {
         }
         drop(queries);
         let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = u32::try_from(scopes.len()).unwrap_or(u32::MAX);
-        *scopes.entry(rules.to_owned()).or_insert(next)
+        let number = u32::try_from(scopes.len()).unwrap_or(u32::MAX);
+        let new = || Scope { number, policy: Arc::clone(policy) };
+        scopes.entry(rules.to_owned()).or_insert_with(new).number
+    }
+
+    /// Shows all request sets, with their rules.
+    pub(super) fn each_scope(&self, mut show: impl FnMut(&str, &Scope)) {
+        let scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        scopes.iter().for_each(|(rules, scope)| show(rules, scope));
     }
 
     /// A core's view.
@@ -147,20 +161,25 @@ impl Responses {
         let mut count = 0;
         let queries = self.queries();
         for labels in labels_of(what, &queries) {
-            count += match soft {
-                true => self.cache.recall_labels(labels, |object| {
-                    object.header().recall();
-                }),
-                false => self.cache.purge_labels(labels),
-            };
+            count += self.purge_labels(labels, soft);
         }
         self.counts.purges.fetch_add(1, Ordering::Relaxed);
         self.counts.purged.fetch_add(count as u64, Ordering::Relaxed);
+        count
+    }
+
+    /// The same, by labels, and without counting a purge.
+    pub(super) fn purge_labels(self: &Arc<Self>, labels: Labels, soft: bool) -> usize {
+        let count = match soft {
+            true => self.cache.recall_labels(labels, |object| object.header().recall()),
+            false => self.cache.purge_labels(labels),
+        };
         if count > MANY {
             let cache = Arc::clone(&self.cache);
-            // If there is no thread to be had, later changes of the cache release what was dropped.
             let thread = std::thread::Builder::new().name("afpa-sweep".into());
-            drop(thread.spawn(move || cache.sweep()));
+            if thread.spawn(move || cache.sweep()).is_err() {
+                self.cache.sweep();
+            }
         }
         count
     }

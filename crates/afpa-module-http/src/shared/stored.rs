@@ -88,6 +88,14 @@ impl StoredResponse {
         }
     }
 
+    /// The names of the fields by which the responses of its URL vary, if it is what says so.
+    pub(super) fn names(&self) -> Option<&Arc<[Box<str>]>> {
+        match &self.0 {
+            Kind::Index(index) => Some(&index.names),
+            Kind::Response(_) | Kind::Partial(_) => None,
+        }
+    }
+
     /// A soft purge means it.
     pub(crate) fn recall(&self) {
         match &self.0 {

@@ -82,6 +82,20 @@ impl Server {
         self.wait_until_ready();
     }
 
+    /// Has this signal end it, does something, and starts it again, same arguments and ports.
+    ///
+    /// # Panics
+    /// When it does not end, and as [`Server::start`].
+    pub fn end_and_restart(&mut self, signal: Signal, meanwhile: impl FnOnce()) {
+        self.signal(signal);
+        let ended = self.wait(crate::until::with_patience(READY));
+        assert!(ended.is_some_and(|status| status.success()), "{ended:?}\n{}", self.log());
+        meanwhile();
+        self.child = self.launch.spawn(&self.root);
+        self.ended = None;
+        self.wait_until_ready();
+    }
+
     /// Its first endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         &self.launch.endpoints[0]

@@ -26,6 +26,7 @@ mod police;
 mod reload;
 mod serving;
 mod signals;
+mod snapshot;
 mod start;
 mod tls;
 mod tls_of_groups;

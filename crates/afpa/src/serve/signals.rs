@@ -68,6 +68,8 @@ impl Signals {
             fast_path.finish();
         }
         server.admin.stop();
+        // Nobody has answers purged any more.
+        server.snapshot.write(&server.responses);
         tracing::info!("stopped");
         Ok(())
     }

@@ -27,6 +27,7 @@ use super::listeners::{bind, kernel_address};
 use super::observe::Observed;
 use super::police;
 use super::serving::Serving;
+use super::snapshot::{PreparedSnapshot, Snapshot};
 use super::tls::TlsState;
 use crate::access_log::Sinks;
 use crate::control;
@@ -44,6 +45,8 @@ pub(crate) struct Server {
     pub(super) arena: Arena,
     /// The answers of servers that are kept.
     pub(super) responses: Arc<Responses>,
+    /// Takes them to the next process.
+    pub(super) snapshot: Snapshot,
     /// Whether workers can wait by completion.
     pub(super) has_rings: bool,
     pub(super) numbers: ListenerNumbers,
@@ -83,6 +86,7 @@ impl Server {
             admin,
             fast_path,
             rings,
+            snapshot,
         } = privileged;
         let (waiting, has_rings) = (waiting(&opened.config, &rings), !rings.is_empty());
         check_readable(&opened, identity.as_ref())?;
@@ -99,6 +103,7 @@ impl Server {
         let responses = Responses::new(convert::shared_cache(&config), responses);
         let challenges = acme_state.responses(&config.acme);
         let serving = content.serve(&config, tls, None, &police, &responses, challenges);
+        let (mut snapshot, found) = snapshot.take(&responses);
         let prober = update_prober(None, &config, &serving)?;
         // A log is always built when none is running.
         let (access_log, sinks) = access_log.unwrap_or_default();
@@ -137,6 +142,7 @@ impl Server {
         acme_state.adopt(acme)?;
         tls_state.wait_on_demand(acme_state.on_demand(&config.acme));
         let admin = admin::start(Arc::clone(&observed), control, admin)?;
+        snapshot.read(found, &responses);
         let server = Self {
             config,
             engine,
@@ -144,6 +150,7 @@ impl Server {
             observed,
             arena,
             responses,
+            snapshot,
             has_rings,
             numbers,
             tls: tls_state,
@@ -172,6 +179,7 @@ struct Privileged {
     fast_path: Availability,
     /// Some systems let nobody else make one.
     rings: Rings,
+    snapshot: PreparedSnapshot,
 }
 
 impl Privileged {
@@ -199,6 +207,7 @@ impl Privileged {
         let admin = config.admin.map(|address| bind(&Address::Tcp(address), 1, 16, None));
         let admin = admin.transpose()?;
         let control = bind_control(config, owner);
+        let snapshot = PreparedSnapshot::new(&config.shared_cache, owner);
         let fast_path = AttachedPrograms::load(
             &fast_path::settings(config),
             &opened.listeners.tcp(),
@@ -223,6 +232,7 @@ impl Privileged {
             admin,
             fast_path,
             rings,
+            snapshot,
         })
     }
 

@@ -7,6 +7,7 @@ use afpa_testkit::eventually;
 
 use super::lifetimes::{Seen, under_load};
 use super::{Kernel, get};
+use crate::lab::stats;
 use crate::origin::{Asked, ok};
 
 const FRESH: &str = "Cache-Control: max-age=600\r\nSurrogate-Key: red\r\n";
@@ -70,6 +71,43 @@ fn no_answer_is_older_than_the_reply_to_a_purge() {
         is_asked(purges.len());
     });
     check(&seen, &purges, &asked_at.lock().expect("no panic"));
+}
+
+#[test]
+fn a_purge_of_many_is_exact_and_leaves_the_others_where_they_are() {
+    /// More than are taken back one by one before the reply.
+    const MANY: usize = 600;
+    let Some((kernel, asked_at)) = numbered() else { return };
+    let mut client = kernel.proxy.connect();
+    let targets = (0..MANY).map(|number| format!("/many/{number}")).chain(["/p".to_owned()]);
+    // Four uses are wanted.
+    let requests: Vec<String> = targets.map(|target| get(&target, "")).collect();
+    for request in requests.iter().flat_map(|request| std::iter::repeat_n(request, 5)) {
+        client.exchange(request);
+    }
+    let other = get("/other", "Host: other\r\n").replacen("Host: test\r\n", "", 1);
+    kernel.warm(&other);
+    let pinned = || stats(&kernel.proxy)["fast_path"]["objects"].as_u64().expect("a count");
+    eventually("they are in the kernel", || pinned() > MANY as u64);
+    let mut purges = Vec::new();
+    let seen = under_load(&kernel, &get("/p", ""), || {
+        let hits = kernel.hits();
+        eventually("the kernel answers", || kernel.hits() > hits + 100);
+        let asked = asked_at.lock().expect("no panic").len();
+        let began = Instant::now();
+        let output = kernel.proxy.command(&["purge", "--host", "test"]);
+        purges.push((began, Instant::now()));
+        assert!(output.status.success(), "{output:?}");
+        // These have been in the kernel, too.
+        for request in requests.iter().step_by(50) {
+            let version: usize = client.exchange(request).text().parse().expect("a number");
+            assert!(version >= asked, "{request}: {version} was there before {asked}");
+        }
+    });
+    check(&seen, &purges, &asked_at.lock().expect("no panic"));
+    let asked = kernel.origin.count("/other");
+    kernel.warm(&other);
+    assert_eq!(kernel.origin.count("/other"), asked, "it was not meant");
 }
 
 #[test]

@@ -1,0 +1,202 @@
+//! A stored response as a record.
+
+use super::fields::{Put, Rest};
+use crate::caching::{Expires, ResponseControl, ResponseFacts};
+
+/// A stored response, with all that decides about its use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record<'b> {
+    /// What tells the rules by which it was stored from others.
+    pub rules: [u8; 16],
+    /// Its primary key, without the number that the rules have in one process.
+    pub primary: &'b [u8],
+    /// What follows in its key: the values of the fields by which it varies.
+    pub secondary: &'b [u8],
+    /// What it is purged by, beside its tags.
+    pub labels: Vec<&'b [u8]>,
+    /// Its tags, as labels.
+    pub tags: Vec<&'b [u8]>,
+    /// The names of the fields by which it varies.
+    pub vary: Vec<&'b str>,
+    /// Status line and field lines, each with its CRLF.
+    pub head: &'b [u8],
+    /// ETag.
+    pub etag: Option<&'b [u8]>,
+    /// Last-Modified, as the server wrote it.
+    pub last_modified: Option<&'b [u8]>,
+    /// Content-Type.
+    pub content_type: Option<&'b str>,
+    /// Content-Language.
+    pub language: Option<&'b [u8]>,
+    /// The facts about its head.
+    pub facts: ResponseFacts,
+    /// Seconds for which it is fresh.
+    pub lifetime: u64,
+    /// Whether the operator said so.
+    pub forced: bool,
+    /// Seconds for which it may be used in another way once it is stale.
+    pub stale_use: u64,
+    /// Seconds for which the operator lets it be used after an error.
+    pub grace: u64,
+    /// Microseconds that the server took.
+    pub took_us: u64,
+    /// Its age when the snapshot was written.
+    pub age: u64,
+    /// Requests that it has answered.
+    pub hits: u64,
+    /// Its content.
+    pub content: &'b [u8],
+}
+
+impl<'b> Record<'b> {
+    /// Its age, so many seconds after the snapshot was written; `None`: it may not be used any more.
+    pub fn age_after(&self, seconds: u64) -> Option<u64> {
+        let age = self.age.saturating_add(seconds);
+        (age < self.lifetime.saturating_add(self.stale_use)).then_some(age)
+    }
+
+    /// Whether it can be read again. The head is sent to clients as it is, so no line of it may end it.
+    pub(super) fn is_sound(&self) -> bool {
+        let is_line = |line: &[u8]| {
+            let line = line.strip_suffix(b"\r\n");
+            line.is_some_and(|line| {
+                !line.is_empty() && !line.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))
+            })
+        };
+        let mut lines = self.head.split_inclusive(|&byte| byte == b'\n');
+        self.head.starts_with(b"HTTP/1.1 ")
+            && lines.all(is_line)
+            && (100..=999).contains(&self.facts.status)
+            && self.vary.is_empty() == self.secondary.is_empty()
+    }
+
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.rules);
+        out.put_bytes(self.primary);
+        out.put_bytes(self.secondary);
+        out.put_list(&self.labels);
+        out.put_list(&self.tags);
+        out.put_list(&self.vary);
+        out.put_bytes(self.head);
+        out.put_optional_bytes(self.etag);
+        out.put_optional_bytes(self.last_modified);
+        out.put_optional_bytes(self.content_type.map(str::as_bytes));
+        out.put_optional_bytes(self.language);
+        put_facts(&self.facts, out);
+        out.put_number(u64::from(self.forced));
+        for number in [self.lifetime, self.stale_use, self.grace, self.took_us, self.age, self.hits]
+        {
+            out.put_number(number);
+        }
+        out.put_bytes(self.content);
+    }
+
+    /// What a record without its length and its check says; `None`: it is none.
+    pub fn parse(bytes: &'b [u8]) -> Option<Self> {
+        let mut rest = Rest(bytes);
+        let record = Self {
+            rules: rest.array()?,
+            primary: rest.bytes()?,
+            secondary: rest.bytes()?,
+            labels: rest.list(Rest::bytes)?,
+            tags: rest.list(Rest::bytes)?,
+            vary: rest.list(Rest::text)?,
+            head: rest.bytes()?,
+            etag: rest.optional(Rest::bytes)?,
+            last_modified: rest.optional(Rest::bytes)?,
+            content_type: rest.optional(Rest::text)?,
+            language: rest.optional(Rest::bytes)?,
+            facts: facts(&mut rest)?,
+            forced: rest.flag()?,
+            lifetime: rest.number()?,
+            stale_use: rest.number()?,
+            grace: rest.number()?,
+            took_us: rest.number()?,
+            age: rest.number()?,
+            hits: rest.number()?,
+            content: rest.bytes()?,
+        };
+        (rest.0.is_empty() && record.is_sound()).then_some(record)
+    }
+}
+
+fn put_facts(facts: &ResponseFacts, out: &mut Vec<u8>) {
+    let ResponseFacts { status, control, is_targeted, date, age, expires, .. } = facts;
+    out.put_number(u64::from(*status));
+    put_control(control, out);
+    out.put_number(u64::from(*is_targeted));
+    out.put_optional_number(*date);
+    out.put_number(*age);
+    match expires {
+        Expires::Absent => out.put_number(0),
+        Expires::Past => out.put_number(1),
+        Expires::At(at) => {
+            out.put_number(2);
+            out.put_number(*at);
+        }
+    }
+    out.put_optional_number(facts.last_modified);
+    for flag in [facts.has_etag, facts.varies, facts.varies_by_more, facts.sets_cookie] {
+        out.put_number(u64::from(flag));
+    }
+}
+
+fn facts(rest: &mut Rest<'_>) -> Option<ResponseFacts> {
+    Some(ResponseFacts {
+        status: u16::try_from(rest.number()?).ok()?,
+        control: control(rest)?,
+        is_targeted: rest.flag()?,
+        date: rest.optional(Rest::number)?,
+        age: rest.number()?,
+        expires: match rest.number()? {
+            0 => Expires::Absent,
+            1 => Expires::Past,
+            2 => Expires::At(rest.number()?),
+            _ => return None,
+        },
+        last_modified: rest.optional(Rest::number)?,
+        has_etag: rest.flag()?,
+        varies: rest.flag()?,
+        varies_by_more: rest.flag()?,
+        sets_cookie: rest.flag()?,
+    })
+}
+
+fn put_control(control: &ResponseControl, out: &mut Vec<u8>) {
+    for flag in [
+        control.no_store,
+        control.no_cache,
+        control.private,
+        control.has_fields,
+        control.public,
+        control.must_revalidate,
+        control.proxy_revalidate,
+        control.must_understand,
+        control.immutable,
+    ] {
+        out.put_number(u64::from(flag));
+    }
+    for seconds in
+        [control.max_age, control.s_maxage, control.stale_while_revalidate, control.stale_if_error]
+    {
+        out.put_optional_number(seconds);
+    }
+}
+
+fn control(rest: &mut Rest<'_>) -> Option<ResponseControl> {
+    Some(ResponseControl {
+        no_store: rest.flag()?,
+        no_cache: rest.flag()?,
+        private: rest.flag()?,
+        has_fields: rest.flag()?,
+        public: rest.flag()?,
+        must_revalidate: rest.flag()?,
+        proxy_revalidate: rest.flag()?,
+        must_understand: rest.flag()?,
+        immutable: rest.flag()?,
+        max_age: rest.optional(Rest::number)?,
+        s_maxage: rest.optional(Rest::number)?,
+        stale_while_revalidate: rest.optional(Rest::number)?,
+        stale_if_error: rest.optional(Rest::number)?,
+    })
+}

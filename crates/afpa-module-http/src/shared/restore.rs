@@ -1,0 +1,192 @@
+//! Reads the snapshot of another process, and goes on with what is in it.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Seek};
+use std::sync::Arc;
+
+use afpa_cache::{Moment, Payload};
+use afpa_framework::Now;
+use afpa_http::caching::freshness::Arrival;
+use afpa_http::caching::snapshot::{Broken, Clocks, Decoder, Piece, Record};
+
+use super::list::{Content, ListPlace};
+use super::policy::Life;
+use super::responses::{Responses, Scope};
+use super::save::digest;
+use super::stored::Draft;
+
+/// What has become of the answers of a snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// They are kept.
+    pub taken: u64,
+    /// They may not be used any more.
+    pub stale: u64,
+    /// The configuration has no request set any more that keeps them by the same rules.
+    pub other_rules: u64,
+    /// There is something newer, or they were purged since the start.
+    pub overtaken: u64,
+    /// There is no room for them.
+    pub no_room: u64,
+}
+
+impl Restored {
+    /// All of them.
+    pub fn all(&self) -> u64 {
+        let Self { taken, stale, other_rules, overtaken, no_room } = self;
+        taken + stale + other_rules + overtaken + no_room
+    }
+}
+
+/// Why a snapshot is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// It is not what was written, or its age is not known.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// It cannot be read.
+    #[error("it cannot be read: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// The present: by all clocks that matter.
+#[derive(Clone, Copy, Debug)]
+pub struct Present {
+    /// Those that snapshots know.
+    pub clocks: Clocks,
+    /// Those of this process.
+    pub now: Now,
+    /// What is purged from this moment on is not kept.
+    pub since: Moment,
+}
+
+impl Responses {
+    /// Goes on with the answers of a snapshot of `len` bytes. Nothing of it is used before all of it was found to be what was
+    /// written, so it is read twice. Blocks: for a thread of its own.
+    ///
+    /// # Errors
+    /// [`Refused`], before anything was used; or when the file has changed between the first reading and the second one.
+    pub fn restore<S: Read + Seek>(
+        &self,
+        source: &mut S,
+        len: usize,
+        present: &Present,
+    ) -> Result<Restored, Refused> {
+        source.rewind()?;
+        let mut seconds = 0;
+        read(source, len, |piece| {
+            if let Piece::Begin(written) = piece {
+                seconds = written.seconds_until(&present.clocks)?;
+            }
+            Ok(())
+        })?;
+        let mut scopes = HashMap::new();
+        self.each_scope(|rules, scope| {
+            scopes.insert(digest(rules), scope.clone());
+        });
+        let mut restored = Restored::default();
+        source.rewind()?;
+        read(source, len, |piece| {
+            if let Piece::Record(record) = piece {
+                let count = match (scopes.get(&record.rules), record.age_after(seconds)) {
+                    (None, _) => &mut restored.other_rules,
+                    (_, None) => &mut restored.stale,
+                    (Some(scope), Some(age)) => {
+                        match self.take_over(&record, age, scope, present) {
+                            Taken::Kept => &mut restored.taken,
+                            Taken::Overtaken => &mut restored.overtaken,
+                            Taken::NoRoom => &mut restored.no_room,
+                        }
+                    }
+                };
+                *count += 1;
+            }
+            Ok(())
+        })?;
+        Ok(restored)
+    }
+
+    fn take_over(&self, record: &Record<'_>, age: u64, scope: &Scope, present: &Present) -> Taken {
+        let now = present.now;
+        let primary = [&scope.number.to_le_bytes()[..], record.primary].concat();
+        let variant = [&primary, record.secondary].concat();
+        // A server has said since that its answer is not to be kept.
+        if self.passes().has(self.hash(&primary), now.steady_ms() / 1000) {
+            return Taken::Overtaken;
+        }
+        let Some(content) = self.room_without_ejecting(record.content) else {
+            return Taken::NoRoom;
+        };
+        let labels: Vec<Vec<u8>> = record.labels.iter().map(|label| label.to_vec()).collect();
+        let (primary, variant, labels) = (&primary[..], &variant[..], &labels[..]);
+        let place = ListPlace { primary, variant, labels, since: present.since };
+        let draft = Arc::new(draft(record, age, now));
+        match self.list_restored(&scope.policy, &place, (draft, content), record.hits, now) {
+            true => Taken::Kept,
+            false => Taken::Overtaken,
+        }
+    }
+
+    /// What is in memory already is newer, and what was read before was used more.
+    fn room_without_ejecting(&self, bytes: &[u8]) -> Option<Content> {
+        let cache = self.cache();
+        // A response that varies has an index, too.
+        if cache.stats().objects + 2 > cache.settings().objects_limit {
+            return None;
+        }
+        if bytes.is_empty() {
+            return Some(Content::Nothing);
+        }
+        let mut room = cache.arena().allocate(bytes.len())?;
+        room.copy_from_slice(bytes);
+        Some(Content::Whole(Payload::Pinned(room.freeze()), bytes.len() as u64))
+    }
+}
+
+enum Taken {
+    Kept,
+    Overtaken,
+    NoRoom,
+}
+
+fn draft(record: &Record<'_>, age: u64, now: Now) -> Draft {
+    let Record { lifetime, forced, stale_use, .. } = *record;
+    Draft {
+        facts: record.facts,
+        arrival: Arrival { initial_age: age, at: now.steady_ms() / 1000 },
+        took_us: record.took_us,
+        life: Life { lifetime, forced, stale_use },
+        grace: record.grace,
+        head: record.head.into(),
+        etag: record.etag.map(Box::from),
+        last_modified: record.last_modified.map(Box::from),
+        content_type: record.content_type.map(Box::from),
+        language: record.language.map(Box::from),
+        announced: Some(record.content.len() as u64),
+        vary: record.vary.iter().copied().map(Box::from).collect(),
+        tags: record.tags.iter().map(|tag| tag.to_vec()).collect(),
+    }
+}
+
+/// Shows the pieces of a snapshot of `len` bytes, up to its end.
+fn read(
+    source: &mut impl Read,
+    len: usize,
+    mut show: impl FnMut(Piece<'_>) -> Result<(), Broken>,
+) -> Result<(), Refused> {
+    let mut decoder = Decoder::new(len);
+    let mut bytes = Vec::new();
+    loop {
+        let wanted = decoder.wants();
+        bytes.clear();
+        // One more than the end wants, which is nothing, tells whether anything follows.
+        source.by_ref().take(wanted.max(1) as u64).read_to_end(&mut bytes)?;
+        if wanted == 0 {
+            return if bytes.is_empty() { Ok(()) } else { Err(Broken::Longer.into()) };
+        }
+        show(decoder.take(&bytes)?)?;
+    }
+}
+
+#[cfg(test)]
+mod tests;
