@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use afpa_bpf::{FastPath, FlowKey, Settings};
 
 /// The verifier gives up at a million instructions; ours must stay well below.
-const VERIFIER_BUDGET: u32 = 400_000;
+const VERIFIER_BUDGET: u32 = 250_000;
 
 #[test]
 fn programs_load_within_the_verifier_budget() {
