@@ -17,9 +17,9 @@ struct bitset {
 
 /*
  * The lowest `to` bits of one word; none when `to` is negative, all from 64 on. Without branches: the verifier follows
- * both ways of each, and every set is made of four of these.
+ * both ways of each, and every set is made of four of these. Not inlined: they would fill the stack frames of callers.
  */
-static __always_inline __u64 word_below(__s64 to)
+static __noinline __u64 word_below(__s64 to)
 {
 	__s64 negative = to >> 63, beyond = (63 - to) >> 63;
 
