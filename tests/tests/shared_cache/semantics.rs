@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use afpa_testkit::eventually_within;
+use afpa_testkit::{eventually, eventually_within};
 use rustix::process::Signal;
 
+use crate::lab::stats;
 use crate::origin::{Asked, Origin, Reply, message, ok};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -85,8 +86,11 @@ fn conditions_and_ranges_are_answered_from_what_is_kept() {
     let known = client.get_with("/", "If-None-Match: \"x\", \"e\"\r\n");
     assert_eq!((known.status, known.field("ETag")), (304, Some("W/\"e\"")));
     assert_eq!(client.get_with("/", "If-None-Match: \"x\"\r\n").status, 200);
+    let sent = || stats(&proxy)["shared_cache"]["hit_bytes"].as_u64().expect("a count");
+    eventually("the whole is counted", || sent() == 8);
     let part = client.get_with("/", "Range: bytes=0-2\r\n");
     assert_eq!((part.status, part.text()), (206, "ans"));
+    eventually("the part is counted", || sent() == 8 + 3);
     assert_eq!(part.field("Content-Range"), Some("bytes 0-2/8"));
     let weak = client.get_with("/", "Range: bytes=0-2\r\nIf-Range: W/\"e\"\r\n");
     assert_eq!((weak.status, weak.text()), (200, "answer 1"));
@@ -116,6 +120,21 @@ fn a_stale_answer_is_validated_and_updated() {
     let third = proxy.get("/");
     assert!(third.field("Cache-Status").is_some_and(|told| told.starts_with("afpa; hit; ttl=")));
     assert_eq!((third.text(), origin.count("/")), ("content", 2));
+}
+
+#[test]
+fn a_value_of_one_field_is_none_of_the_field_that_a_server_varies_by_later() {
+    let origin = Origin::start(|asked: &Asked| {
+        let name = if asked.number == 1 { "X-One" } else { "X-Two" };
+        let fields = format!("Cache-Control: max-age=60\r\nVary: {name}\r\n");
+        ok(&fields, &format!("answer {}", asked.number))
+    });
+    let proxy = origin.proxy("");
+    let get = |fields: &str| proxy.connect().get_with("/", fields).text().to_owned();
+    assert_eq!(get("X-One: a\r\n"), "answer 1");
+    assert_eq!(get("X-One: b\r\n"), "answer 2");
+    assert_eq!(get("X-Two: a\r\n"), "answer 3", "not what was kept for X-One: a");
+    assert_eq!(get("X-Two: a\r\n"), "answer 3");
 }
 
 #[test]

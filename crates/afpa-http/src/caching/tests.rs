@@ -255,6 +255,14 @@ fn key(vary: &str, fields: &str) -> Vec<u8> {
 }
 
 #[test]
+fn values_of_one_field_are_no_values_of_another() {
+    let fields = "Foo: 1\r\nBar: 1\r\nAccept-Language: de\r\nX-Language: de\r\n";
+    assert_ne!(key("Foo", fields), key("Bar", fields));
+    assert_ne!(key("Accept-Language", fields), key("X-Language", fields));
+    assert_ne!(key("Baz", fields), key("Quux", fields), "neither is there");
+}
+
+#[test]
 fn requests_that_mean_the_same_have_one_secondary_key() {
     for (vary, one, other, same) in [
         ("Foo", "Foo: 1, 2\r\n", "Foo: 1\r\nfoo:  2\r\n", true),

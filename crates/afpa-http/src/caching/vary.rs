@@ -26,13 +26,15 @@ pub fn names<'b>(lines: impl Iterator<Item = &'b [u8]>) -> Option<Vec<Box<str>>>
 /// A response that depends on more fields than this is not stored.
 pub const MOST_NAMES: usize = 16;
 
-/// Appends the secondary key of a request: for each name, the normalised value. Values are told apart from
-/// one another, and from a field that is not there.
+/// Appends the secondary key of a request: each name, and the normalised value. Values are told apart from one
+/// another, and from a field that is not there; and from those of other fields, by which a server's responses varied
+/// before.
 pub fn put_key(names: &[Box<str>], request: &Request<'_, '_>, out: &mut Vec<u8>) {
     for name in names {
-        let begin = out.len();
-        // A line feed stands in no value.
+        // A line feed stands in no value, and neither sign below in a name.
         out.push(b'\n');
+        out.extend_from_slice(name.as_bytes());
+        let begin = out.len() + 1;
         let mut there = false;
         let lines = request.fields().filter(|(line, _)| line.eq_ignore_ascii_case(name));
         for (_, value) in lines {
@@ -43,7 +45,7 @@ pub fn put_key(names: &[Box<str>], request: &Request<'_, '_>, out: &mut Vec<u8>)
             }
         }
         if there && is_preference(name) {
-            order(out, begin + 2);
+            order(out, begin);
         }
     }
 }

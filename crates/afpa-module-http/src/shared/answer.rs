@@ -115,9 +115,13 @@ impl Responder {
                 out.push(Part::Pinned(piece.bytes.clone(), place));
             }
         }
+        self.note_part(asked, sent, out);
+        persistence
+    }
+
+    fn note_part(&mut self, asked: Asked<'_, '_, '_>, sent: u64, out: &mut Outbox) {
         self.counters.shared_bytes.add(sent);
         self.note_code(asked, 206, sent, out);
-        persistence
     }
 
     /// 206, 416, or the whole after all (RFC 9110 section 14.2).
@@ -138,7 +142,7 @@ impl Responder {
                 let head = head_of_part(response, &range, len);
                 put_head(&head, response, (asked, answering), Some(sent), connection, out);
                 push(answering.object, range, out);
-                self.note_code(asked, 206, sent, out);
+                self.note_part(asked, sent, out);
             }
             Ranges::Many(ranges) => {
                 let of = draft.content_type.as_deref().unwrap_or("application/octet-stream");
@@ -154,7 +158,7 @@ impl Responder {
                     push_part(answering.object, part.range.clone(), out);
                 }
                 out.push(Part::Bytes(parts.closing().to_vec()));
-                self.note_code(asked, 206, sent, out);
+                self.note_part(asked, sent, out);
             }
             Ranges::Unsatisfiable => {
                 let status = afpa_http::Status::RANGE_NOT_SATISFIABLE;
