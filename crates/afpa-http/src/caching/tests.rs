@@ -263,6 +263,21 @@ fn values_of_one_field_are_no_values_of_another() {
 }
 
 #[test]
+fn the_value_of_one_field_is_told_from_its_absence() {
+    let coding = "accept-encoding";
+    let value = |fields: &str| {
+        let key = key("Accept-Encoding", fields);
+        vary::value_of(&key, coding).map(|value| value.map(<[u8]>::to_vec))
+    };
+    assert_eq!(value(""), Some(None));
+    assert_eq!(value("Accept-Encoding: gzip, br\r\n"), Some(Some(b"br,gzip".to_vec())));
+    let other = key("X-Encoding", "X-Encoding: br\r\n");
+    assert_eq!((vary::value_of(b"", coding), vary::value_of(&other, coding)), (None, None));
+    let longer = key("Accept-Encoding-2", "Accept-Encoding-2: br\r\n");
+    assert_eq!(vary::value_of(&longer, coding), None);
+}
+
+#[test]
 fn requests_that_mean_the_same_have_one_secondary_key() {
     for (vary, one, other, same) in [
         ("Foo", "Foo: 1, 2\r\n", "Foo: 1\r\nfoo:  2\r\n", true),

@@ -50,6 +50,16 @@ pub fn put_key(names: &[Box<str>], request: &Request<'_, '_>, out: &mut Vec<u8>)
     }
 }
 
+/// The value in a secondary key of this one field, as [`put_key`] writes it; `Some(None)`: the field was not there. `None`: it
+/// is no such key.
+pub fn value_of<'k>(key: &'k [u8], name: &str) -> Option<Option<&'k [u8]>> {
+    match key.strip_prefix(b"\n")?.strip_prefix(name.as_bytes())? {
+        [] => Some(None),
+        [b'=', value @ ..] => Some(Some(value)),
+        _ => None,
+    }
+}
+
 /// Fields whose members are weighted preferences (RFC 9110 section 12.4.2).
 fn is_preference(name: &str) -> bool {
     matches!(name, "accept-encoding" | "accept-language" | "accept" | "accept-charset")

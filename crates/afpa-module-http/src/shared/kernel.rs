@@ -5,6 +5,7 @@ use afpa_cache::{Key, Object, Payload};
 use afpa_framework::Now;
 use afpa_http::caching::RequestControl;
 use afpa_http::caching::reuse::{self, Reuse};
+use afpa_http::caching::vary;
 use afpa_http::{Connection, HttpDate};
 use afpa_proxy::exchange;
 use afpa_proxy::request::Mark;
@@ -146,7 +147,7 @@ impl StoredResponse {
         let (primary, rest) = key.path.split_at_checked(response.primary_len)?;
         let codings = match &*response.draft.vary {
             [] => None,
-            names if is_accept_encoding(names) => Some(value_of(rest)?),
+            names if is_accept_encoding(names) => Some(vary::value_of(rest, CODINGS)?),
             _ => return None,
         };
         let parts = key::parts(primary)?;
@@ -203,17 +204,11 @@ impl StoredResponse {
     }
 }
 
-fn is_accept_encoding(names: &[Box<str>]) -> bool {
-    matches!(names, [only] if **only == *"accept-encoding")
-}
+/// The one field by which responses may vary in the kernel.
+const CODINGS: &str = "accept-encoding";
 
-/// The one value of a secondary key: a line feed, and behind an equals sign the value, if the field is there.
-fn value_of(secondary: &[u8]) -> Option<Option<&[u8]>> {
-    match secondary.strip_prefix(b"\n")? {
-        [] => Some(None),
-        [b'=', value @ ..] => Some(Some(value)),
-        _ => None,
-    }
+fn is_accept_encoding(names: &[Box<str>]) -> bool {
+    matches!(names, [only] if **only == *CODINGS)
 }
 
 fn comparable_tag(response: &Response) -> &[u8] {

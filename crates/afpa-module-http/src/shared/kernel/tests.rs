@@ -38,10 +38,3 @@ fn what_the_programs_cannot_be_told_keeps_answers_out_of_the_kernel() {
     matter(&policy(|policy| policy.status_field = true), false, None);
     matter(&policy(|policy| policy.in_kernel = false), false, None);
 }
-
-#[test]
-fn the_value_of_accept_encoding_is_told_from_its_absence() {
-    assert_eq!(value_of(b"\n"), Some(None));
-    assert_eq!(value_of(b"\n=br,gzip"), Some(Some(&b"br,gzip"[..])));
-    assert_eq!((value_of(b""), value_of(b"\nx")), (None, None));
-}
