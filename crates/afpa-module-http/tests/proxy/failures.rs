@@ -210,7 +210,7 @@ fn a_client_that_goes_away_takes_the_exchange_with_it() {
 
     let mut client = rig.connect();
     client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-    eventually("the server has the request", || server.accepted() == 2);
+    eventually("the server has the request", || server.asked() == 2);
     client.abort().expect("reset");
     eventually("the server's connection is closed", || ended.load(Ordering::SeqCst) == 2);
 }

@@ -171,7 +171,7 @@ fn a_slow_client_stops_its_stream_and_no_other() {
     let rig = rig(&server);
     let mut slow = rig.connect();
     slow.send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
-    eventually("it has arrived", || server.accepted() == 1);
+    eventually("it has arrived", || server.asked() == 1);
     assert_eq!(rig.connect().get("/fast").text(), "fast");
     let body = slow.receive().body;
     assert!(body.len() > 4 << 20 && body.ends_with(b"s!"), "{}", body.len());

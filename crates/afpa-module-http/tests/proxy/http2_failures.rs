@@ -36,7 +36,7 @@ fn a_request_that_the_server_did_not_look_at_is_sent_again() {
         let rig = rig(&server);
         let (mut first, mut second) = (rig.connect(), rig.connect());
         first.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n");
-        eventually("the first has arrived", || server.accepted() == 1);
+        eventually("the first has arrived", || server.asked() == 1);
         // POST is not idempotent, and sent again all the same.
         second.send("POST /2 HTTP/1.1\r\nHost: x\r\n\r\n");
         assert_eq!(first.receive().text(), "first");
@@ -236,7 +236,7 @@ fn a_client_that_goes_ends_its_stream_and_no_other() {
     let rig = rig(&server);
     let mut first = rig.connect();
     first.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n");
-    eventually("it has arrived", || server.accepted() == 1);
+    eventually("it has arrived", || server.asked() == 1);
     let mut second = rig.connect();
     second.send("GET /2 HTTP/1.1\r\nHost: x\r\n\r\n");
     assert!(first.take(200).starts_with(b"HTTP/1.1 200 "));

@@ -97,7 +97,7 @@ fn what_comes_on_a_stream_that_was_reset_is_passed_over() {
     let rig = Rig::to(&[&server], by_http2);
     let mut client = rig.connect();
     client.send("GET /left HTTP/1.1\r\nHost: x\r\n\r\n");
-    eventually("it is asked", || server.accepted() == 1);
+    eventually("it is asked", || server.asked() == 1);
     let mut other = rig.connect();
     drop(client);
     assert_eq!(other.get("/other").text(), "/other");

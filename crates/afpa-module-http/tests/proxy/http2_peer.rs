@@ -101,6 +101,7 @@ impl Peer {
                     whole = more.has(flag::END_HEADERS);
                 }
                 let fields = self.fields(&payload);
+                self.conn.count_head();
                 return Some((Asked { id: header.stream, fields, content: Vec::new() }, !end));
             }
             self.pass(header, &payload);

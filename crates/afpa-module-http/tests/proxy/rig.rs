@@ -147,6 +147,7 @@ pub(crate) struct Backend {
     place: String,
     records: Arc<Mutex<Vec<Vec<u8>>>>,
     accepted: Arc<AtomicUsize>,
+    asked: Arc<AtomicUsize>,
     _folder: Option<tempfile::TempDir>,
 }
 
@@ -157,6 +158,7 @@ pub(crate) struct Conn {
     pub(crate) number: usize,
     kept: Vec<u8>,
     records: Arc<Mutex<Vec<Vec<u8>>>>,
+    asked: Arc<AtomicUsize>,
 }
 
 pub(crate) trait Stream: Read + Write + Send {
@@ -208,10 +210,12 @@ impl Backend {
     ) -> Self {
         let records = Arc::new(Mutex::new(Vec::new()));
         let accepted = Arc::new(AtomicUsize::new(0));
+        let asked = Arc::new(AtomicUsize::new(0));
         let backend = Self {
             place,
             records: Arc::clone(&records),
             accepted: Arc::clone(&accepted),
+            asked: Arc::clone(&asked),
             _folder: folder,
         };
         let handle = Arc::new(handle);
@@ -221,9 +225,9 @@ impl Backend {
                 let number = accepted.fetch_add(1, Ordering::SeqCst);
                 let records = Arc::clone(&records);
                 records.lock().unwrap_or_else(PoisonError::into_inner).push(Vec::new());
-                let handle = Arc::clone(&handle);
+                let (handle, asked) = (Arc::clone(&handle), Arc::clone(&asked));
                 std::thread::spawn(move || {
-                    handle(Conn { stream, number, kept: Vec::new(), records });
+                    handle(Conn { stream, number, kept: Vec::new(), records, asked });
                 });
             }
         });
@@ -237,6 +241,12 @@ impl Backend {
     /// Connections so far.
     pub(crate) fn accepted(&self) -> usize {
         self.accepted.load(Ordering::SeqCst)
+    }
+
+    /// Heads of requests that it has read so far, on all connections. One that has been accepted
+    /// may still wait for its first.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
     }
 
     /// Everything that came on each connection.
@@ -265,11 +275,17 @@ impl Conn {
         n
     }
 
+    /// For [`Backend::asked`].
+    pub(crate) fn count_head(&self) {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// One head, blank line included; `None` at the end.
     pub(crate) fn head(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.kept.windows(4).position(|w| w == b"\r\n\r\n") {
                 let head: Vec<u8> = self.kept.drain(..end + 4).collect();
+                self.count_head();
                 return Some(String::from_utf8_lossy(&head).into_owned());
             }
             if self.read() == 0 {
