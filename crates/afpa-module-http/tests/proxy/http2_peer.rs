@@ -1,5 +1,6 @@
 //! A server of HTTP/2 that does as a test tells it, frame by frame.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use afpa_h2::Limits;
@@ -36,6 +37,8 @@ pub(crate) fn rig(server: &Backend) -> Rig {
 pub(crate) struct Peer {
     pub(crate) conn: Conn,
     decoder: Decoder,
+    /// Frames that came while another was waited for, to be read next.
+    held: VecDeque<(FrameHeader, Vec<u8>)>,
     /// Types and streams of frames that were passed over, with the first four bytes of their payload.
     pub(crate) passed: Vec<(u8, u32, u32)>,
 }
@@ -75,11 +78,15 @@ impl Peer {
         let mut hello = Vec::new();
         frame::put_settings(&mut hello, settings);
         conn.send(hello);
-        Some(Self { conn, decoder: Decoder::default(), passed: Vec::new() })
+        Some(Self { conn, decoder: Decoder::default(), held: VecDeque::new(), passed: Vec::new() })
     }
 
     /// The next frame; `None` at the end.
     pub(crate) fn frame(&mut self) -> Option<(FrameHeader, Vec<u8>)> {
+        self.held.pop_front().or_else(|| self.arriving())
+    }
+
+    fn arriving(&mut self) -> Option<(FrameHeader, Vec<u8>)> {
         let header = FrameHeader::read(&self.conn.exactly(HEADER)?)?;
         let payload = self.conn.exactly(header.length)?;
         if header.kind == kind::SETTINGS && !header.has(flag::ACK) {
@@ -197,14 +204,20 @@ impl Peer {
         Some(())
     }
 
-    /// Reads until a RST_STREAM comes; its stream and code.
+    /// Reads until a RST_STREAM comes; its stream and code. What else comes is read afterwards.
     pub(crate) fn wait_for_reset(&mut self) -> Option<(u32, u32)> {
+        let known = self.passed.iter().find(|(passed, ..)| *passed == kind::RST_STREAM);
+        if let Some((_, id, code)) = known {
+            return Some((*id, *code));
+        }
         loop {
-            let known = self.passed.iter().find(|(passed, ..)| *passed == kind::RST_STREAM);
-            if let Some((_, id, code)) = known {
-                return Some((*id, *code));
+            let (header, payload) = self.arriving()?;
+            if header.kind == kind::RST_STREAM {
+                self.pass(header, &payload);
+                let code = payload.first_chunk().map(|code| u32::from_be_bytes(*code));
+                return Some((header.stream, code.expect("four bytes")));
             }
-            self.pass_one()?;
+            self.held.push_back((header, payload));
         }
     }
 }
