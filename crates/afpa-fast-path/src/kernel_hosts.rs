@@ -3,8 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
-use afpa_bpf::FastPath;
-
+use crate::host_map::HostMap;
 use crate::host_table::HostTable;
 
 /// What the kernel was told last.
@@ -37,7 +36,7 @@ impl KernelHosts {
     /// The first one of the kernel. What it did not take leads to user mode.
     pub(crate) fn replace(
         &mut self,
-        fast_path: &FastPath,
+        map: &impl HostMap,
         mut tables: Vec<HostTable>,
     ) -> anyhow::Result<()> {
         let mut result: anyhow::Result<()> = Ok(());
@@ -47,7 +46,7 @@ impl KernelHosts {
         let before: HashSet<SocketAddr> = self.tables.iter().map(|table| table.address).collect();
         for address in before.difference(&addresses) {
             // One that went by itself is not there any more.
-            let _ = fast_path.unlisten(*address);
+            let _ = map.unlisten(*address);
         }
         let mut wanted = HashSet::new();
         for table in &tables {
@@ -55,15 +54,15 @@ impl KernelHosts {
             let mapped = table
                 .hosts
                 .iter()
-                .try_for_each(|(host, site)| fast_path.map_host(set, host, *site).map(drop));
+                .try_for_each(|(host, site)| map.map_host(set, host, *site, 0).map(drop));
             // A host that could not be told is not to be taken for any other.
             let any = if mapped.is_ok() { table.any } else { 0 };
-            let told = fast_path.listen(table.address, set, any);
-            result = result.and(mapped.map_err(Into::into)).and(told.map_err(Into::into));
+            let told = map.listen(table.address, set, any);
+            result = result.and(mapped).and(told);
             wanted.extend(table.hosts.keys().map(|host| (set, host.clone())));
         }
         for (set, host) in self.hosts.difference(&wanted) {
-            result = result.and(fast_path.unmap_host(*set, host).map(drop).map_err(Into::into));
+            result = result.and(map.unmap_host(*set, host));
         }
         self.hosts = wanted;
         self.numbers.clear();
@@ -73,7 +72,7 @@ impl KernelHosts {
 
     /// The number of a Host value, in lower case, of a site: the kernel is told it wherever the value selects the site.
     /// `None`: it does nowhere, or there are too many.
-    pub(crate) fn number(&mut self, fast_path: &FastPath, site: u32, host: &str) -> Option<u32> {
+    pub(crate) fn number(&mut self, map: &impl HostMap, site: u32, host: &str) -> Option<u32> {
         if let Some(number) = self.numbers.get(&(site, host.to_owned())) {
             return Some(*number);
         }
@@ -85,7 +84,7 @@ impl KernelHosts {
         let number = OF_HOST | self.last;
         for table in tables {
             let set = *self.sets.get(&table.address)?;
-            if !fast_path.map_host_as(set, host, site, number).unwrap_or(false) {
+            if !map.map_host(set, host, site, number).unwrap_or(false) {
                 return None;
             }
             self.hosts.insert((set, host.to_owned()));
@@ -99,25 +98,24 @@ impl KernelHosts {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn hold(&self, fast_path: &FastPath) -> anyhow::Result<()> {
-        self.tell(fast_path, |_| 0)
+    pub(crate) fn hold(&self, map: &impl HostMap) -> anyhow::Result<()> {
+        self.tell(map, |_| 0)
     }
 
     /// Gives them back. Answers that were pinned under them, and not taken back meanwhile, are found again.
     ///
     /// # Errors
     /// The first one of the kernel; the others are told all the same.
-    pub(crate) fn release(&self, fast_path: &FastPath) -> anyhow::Result<()> {
-        self.tell(fast_path, |number| number)
+    pub(crate) fn release(&self, map: &impl HostMap) -> anyhow::Result<()> {
+        self.tell(map, |number| number)
     }
 
-    fn tell(&self, fast_path: &FastPath, number_of: fn(u32) -> u32) -> anyhow::Result<()> {
+    fn tell(&self, map: &impl HostMap, number_of: fn(u32) -> u32) -> anyhow::Result<()> {
         let mut result = Ok(());
         for ((site, host), number) in &self.numbers {
             for table in self.tables.iter().filter(|table| table.site_of(host) == *site) {
                 let Some(set) = self.sets.get(&table.address) else { continue };
-                let told = fast_path.map_host_as(*set, host, *site, number_of(*number));
-                result = result.and(told.map(drop).map_err(Into::into));
+                result = result.and(map.map_host(*set, host, *site, number_of(*number)).map(drop));
             }
         }
         result

@@ -22,6 +22,7 @@ mod event_log;
 mod fast_path_core;
 mod file_objects;
 mod heartbeat;
+mod host_map;
 mod host_table;
 mod kernel_cache;
 mod kernel_hosts;

@@ -237,7 +237,7 @@ impl RunningFastPath {
         let own = own_addresses();
         let tables = reached.iter().map(|address| HostTable::new(sites, numbers, *address, &own));
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = hosts.replace(&self.core.fast_path, tables.collect()) {
+        if let Err(error) = hosts.replace(&*self.core.fast_path, tables.collect()) {
             tracing::warn!(%error, "some hosts or addresses are served without the fast path");
         }
     }

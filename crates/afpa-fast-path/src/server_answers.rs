@@ -53,7 +53,7 @@ impl ServerAnswers {
             Some(None) => Some(AcceptedCodings::NONE),
             Some(Some(value)) => Some(AcceptedCodings::of(value.split(|byte| *byte == b','))?),
         };
-        let number = self.hosts().number(&self.fast_path, site, place.host)?;
+        let number = self.hosts().number(&*self.fast_path, site, place.host)?;
         let path = found.target.into();
         Some(PinTarget { site: number, path, codings, matter: found.matter })
     }
@@ -98,11 +98,11 @@ impl Pinnable<StoredResponse> for ServerAnswers {
     }
 
     fn hold(&self) -> anyhow::Result<bool> {
-        self.hosts().hold(&self.fast_path).map(|()| true)
+        self.hosts().hold(&*self.fast_path).map(|()| true)
     }
 
     fn release(&self) -> anyhow::Result<()> {
-        self.hosts().release(&self.fast_path)
+        self.hosts().release(&*self.fast_path)
     }
 
     /// What is under the key of a URL with answers that vary is none itself, but says that its answers may be pinned.
