@@ -18,6 +18,8 @@ pub(crate) struct KernelHosts {
     numbers: HashMap<(u32, String), u32>,
     /// The last of them; none is ever used again.
     last: u32,
+    /// No Host value leads to its number.
+    is_held: bool,
 }
 
 /// Most Host values with numbers: where any host is served, clients choose them.
@@ -82,9 +84,10 @@ impl KernelHosts {
         }
         self.last = self.last.wrapping_add(1) & !OF_HOST;
         let number = OF_HOST | self.last;
+        let shown = if self.is_held { 0 } else { number };
         for table in tables {
             let set = *self.sets.get(&table.address)?;
-            if !map.map_host(set, host, site, number).unwrap_or(false) {
+            if !map.map_host(set, host, site, shown).unwrap_or(false) {
                 return None;
             }
             self.hosts.insert((set, host.to_owned()));
@@ -94,19 +97,24 @@ impl KernelHosts {
     }
 
     /// Takes the numbers away from all Host values, so that no answer of a server is found: some system calls, however many
-    /// answers there are. What was found before this returns may still leave.
+    /// answers there are. Those that get a number before [`KernelHosts::release`] do not lead to it either. What was found before
+    /// this returns may still leave.
     ///
     /// # Errors
-    /// When the kernel refuses.
-    pub(crate) fn hold(&self, map: &impl HostMap) -> anyhow::Result<()> {
-        self.tell(map, |_| 0)
+    /// When the kernel refuses. Nothing is held then.
+    pub(crate) fn hold(&mut self, map: &impl HostMap) -> anyhow::Result<()> {
+        self.is_held = false;
+        self.tell(map, |_| 0)?;
+        self.is_held = true;
+        Ok(())
     }
 
     /// Gives them back. Answers that were pinned under them, and not taken back meanwhile, are found again.
     ///
     /// # Errors
     /// The first one of the kernel; the others are told all the same.
-    pub(crate) fn release(&self, map: &impl HostMap) -> anyhow::Result<()> {
+    pub(crate) fn release(&mut self, map: &impl HostMap) -> anyhow::Result<()> {
+        self.is_held = false;
         self.tell(map, |number| number)
     }
 
@@ -129,4 +137,95 @@ impl KernelHosts {
 
 fn is_wildcard_v6(address: &SocketAddr) -> bool {
     matches!(address.ip(), IpAddr::V6(ip) if ip.is_unspecified())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    const SITE: u32 = 7;
+
+    /// The tables, in memory.
+    #[derive(Default)]
+    struct Tables(RefCell<BTreeMap<(u32, String), (u32, u32)>>);
+
+    impl Tables {
+        /// The site and the number that a host of the first listener set leads to.
+        fn of(&self, host: &str) -> Option<(u32, u32)> {
+            self.0.borrow().get(&(1, host.to_owned())).copied()
+        }
+    }
+
+    impl HostMap for Tables {
+        fn listen(&self, _: SocketAddr, _: u32, _: u32) -> anyhow::Result<()> {
+            Ok(())
+        }
+
+        fn unlisten(&self, _: SocketAddr) -> anyhow::Result<()> {
+            Ok(())
+        }
+
+        fn map_host(&self, set: u32, host: &str, site: u32, number: u32) -> anyhow::Result<bool> {
+            self.0.borrow_mut().insert((set, host.to_owned()), (site, number));
+            Ok(true)
+        }
+
+        fn unmap_host(&self, set: u32, host: &str) -> anyhow::Result<()> {
+            self.0.borrow_mut().remove(&(set, host.to_owned()));
+            Ok(())
+        }
+    }
+
+    fn table(hosts: &[&str]) -> HostTable {
+        let hosts = hosts.iter().map(|host| ((*host).to_owned(), SITE)).collect();
+        HostTable { address: ([127, 0, 0, 1], 80).into(), any: SITE, hosts }
+    }
+
+    fn told(map: &Tables) -> KernelHosts {
+        let mut hosts = KernelHosts::default();
+        hosts.replace(map, vec![table(&["test"])]).expect("told");
+        hosts
+    }
+
+    #[test]
+    fn a_host_has_its_number_until_the_tables_change() {
+        let map = Tables::default();
+        let mut hosts = told(&map);
+        assert_eq!(map.of("test"), Some((SITE, 0)));
+        let number = hosts.number(&map, SITE, "test").expect("a number");
+        assert_eq!(map.of("test"), Some((SITE, number)));
+        assert_eq!(hosts.number(&map, SITE, "test"), Some(number));
+        assert_eq!(hosts.number(&map, SITE + 1, "test"), None);
+        hosts.replace(&map, vec![table(&["test"])]).expect("told");
+        assert_eq!(map.of("test"), Some((SITE, 0)));
+        assert_ne!(hosts.number(&map, SITE, "test").expect("a number"), number);
+    }
+
+    /// Answers may be pinned while others are taken back, and be purged before those have left.
+    #[test]
+    fn while_held_no_host_leads_to_a_number_not_even_a_new_one() {
+        let map = Tables::default();
+        let mut hosts = told(&map);
+        let number = hosts.number(&map, SITE, "test").expect("a number");
+        hosts.hold(&map).expect("held");
+        let new = hosts.number(&map, SITE, "new").expect("a number");
+        assert_eq!((map.of("test"), map.of("new")), (Some((SITE, 0)), Some((SITE, 0))));
+        hosts.release(&map).expect("released");
+        assert_eq!((map.of("test"), map.of("new")), (Some((SITE, number)), Some((SITE, new))));
+    }
+
+    #[test]
+    fn a_reload_ends_no_hold() {
+        let map = Tables::default();
+        let mut hosts = told(&map);
+        hosts.hold(&map).expect("held");
+        hosts.replace(&map, vec![table(&["test"])]).expect("told");
+        let number = hosts.number(&map, SITE, "test").expect("a number");
+        assert_eq!(map.of("test"), Some((SITE, 0)));
+        hosts.release(&map).expect("released");
+        assert_eq!(map.of("test"), Some((SITE, number)));
+    }
 }
