@@ -6,6 +6,7 @@ pub mod cli;
 pub mod commands;
 pub mod control;
 mod fast_path;
+mod folder;
 pub mod keys;
 pub mod logging;
 pub mod notify;

@@ -9,20 +9,24 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use rustix::fs::{CWD, Gid, Mode, OFlags, Uid, fchown, mkdirat, openat};
+use rustix::fs::{CWD, Gid, Mode, Uid, fchown};
 
+use crate::folder::open_or_make;
 use crate::privileges::Identity;
+
+/// Everybody may look into them.
+const MODE: Mode = Mode::from_raw_mode(0o755);
 
 /// Makes `base`, for this user, and in it a folder for the user that this process becomes.
 pub(super) fn prepare(base: &Path, owner: Option<&Identity>) -> anyhow::Result<PathBuf> {
     let me = rustix::process::geteuid().as_raw();
-    let folder = make(&CWD, base, base)?;
+    let (folder, _) = open_or_make(CWD, base, base, MODE)?;
     own(&folder, base, me, None)?;
     let Some(owner) = owner.filter(|owner| owner.uid.as_raw() != me) else {
         return Ok(base.to_owned());
     };
     let path = base.join(&owner.name);
-    let inner = make(&folder, Path::new(&owner.name), &path)?;
+    let (inner, _) = open_or_make(&folder, Path::new(&owner.name), &path, MODE)?;
     own(&inner, &path, owner.uid.as_raw(), Some(owner.gid.as_raw()))?;
     Ok(path)
 }
@@ -36,17 +40,6 @@ pub(super) fn with_inner(folders: Vec<PathBuf>) -> Vec<PathBuf> {
     });
     let inner: Vec<_> = inner.map(|entry| entry.path()).collect();
     folders.into_iter().chain(inner).collect()
-}
-
-fn make(at: &impl std::os::fd::AsFd, name: &Path, shown: &Path) -> anyhow::Result<File> {
-    let shown = shown.display();
-    match mkdirat(at, name, Mode::from_raw_mode(0o755)) {
-        Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-        Err(error) => return Err(error).with_context(|| format!("cannot create {shown}")),
-    }
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = openat(at, name, flags, Mode::empty());
-    Ok(folder.with_context(|| format!("cannot use {shown}"))?.into())
 }
 
 /// Refuses a folder that others can write to, and sees to it that it is `user`'s.

@@ -9,12 +9,10 @@
 
 use std::io::{self, Read, Write};
 
+use afpa_config::LONGEST_TLS_FILE;
 use serde::{Deserialize, Serialize};
 
 use super::Version;
-
-/// The longest message; no file that is read is longer.
-const LONGEST: usize = 1024 * 1024;
 
 /// Whom the process becomes, and what it gives out.
 #[derive(Debug, Deserialize, Serialize)]
@@ -131,11 +129,12 @@ fn read_number(from: &mut impl Read) -> io::Result<u32> {
 }
 
 fn read_bytes(from: &mut impl Read) -> io::Result<Vec<u8>> {
-    let length = read_number(from)? as usize;
-    if length > LONGEST {
+    let length = read_number(from)?;
+    // No file that is read is longer, and so no message.
+    if u64::from(length) > LONGEST_TLS_FILE {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let mut bytes = vec![0; length];
+    let mut bytes = vec![0; length as usize];
     from.read_exact(&mut bytes)?;
     Ok(bytes)
 }

@@ -23,6 +23,7 @@ use anyhow::{Context as _, bail};
 use rustix::fs::{self, AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
+use crate::folder::open_or_make;
 use crate::privileges::Identity;
 
 /// Where the file is, or will be.
@@ -67,14 +68,7 @@ impl Place {
         let parent = path.parent().context("it needs a folder")?;
         let name = path.file_name().context("it needs a name")?.to_owned();
         let shown = parent.display();
-        let made = match fs::mkdirat(CWD, parent, Mode::RWXU) {
-            Ok(()) => true,
-            Err(Errno::EXIST) => false,
-            Err(error) => return Err(error).with_context(|| format!("cannot create {shown}")),
-        };
-        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let folder = fs::openat(CWD, parent, flags, Mode::empty());
-        let folder: File = folder.with_context(|| format!("cannot open {shown}"))?.into();
+        let (folder, made) = open_or_make(CWD, parent, parent, Mode::RWXU)?;
         let me = rustix::process::geteuid();
         if let Some(owner) = owner.filter(|owner| made && owner.uid.as_raw() != me.as_raw()) {
             let (user, group) = (Uid::from_raw(owner.uid.as_raw()), owner.gid.as_raw());
