@@ -227,6 +227,10 @@ int afpa_egress(struct __sk_buff *skb)
 		return skb->ifindex == LOOPBACK_IFINDEX ? give_route(skb) : TCX_NEXT;
 	if (skb->ingress_ifindex)
 		return TCX_NEXT; /* our own answers, and packets that are forwarded */
+	if (bypass_down(skb)) {
+		skb->tc_index = MARK_DOWN;
+		return TCX_NEXT;
+	}
 	if (!parse_segment(skb, &s, FROM_SERVER))
 		return unparsed(skb);
 	if (!port_served(s.key.server_port)) {
@@ -235,8 +239,6 @@ int afpa_egress(struct __sk_buff *skb)
 		return TCX_NEXT;
 	}
 	skb->tc_index = MARK_DOWN;
-	if (bypass_hit(&s, FROM_SERVER))
-		return TCX_NEXT;
 	flow = bpf_map_lookup_elem(&flows, &s.key);
 	if (s.flags & TCP_SYN) { /* the kernel accepted a new connection on this tuple */
 		if (flow)

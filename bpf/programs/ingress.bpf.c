@@ -453,7 +453,7 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 			to_handshake(skb, &s);
 		return TCX_NEXT; /* numbers of a new connection; if the server accepts it, egress removes the old flow */
 	}
-	if (bypass_hit(&s, FROM_CLIENT))
+	if (bypass_hit(&s))
 		return TCX_NEXT;
 	noting = answering && s.length && *(volatile __u32 *)&shared.notes_requests;
 	if (noting)
@@ -527,6 +527,8 @@ int afpa_answer(struct __sk_buff *skb)
 SEC("tcx/ingress")
 int afpa_ingress(struct __sk_buff *skb)
 {
+	if (bypass_up(skb))
+		return TCX_NEXT;
 	bpf_tail_call(skb, &alive, 0);
 	return ingress(skb, false);
 }

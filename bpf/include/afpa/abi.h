@@ -110,7 +110,7 @@ struct afpa_shared {
 	__u32 bypass_time;              /* in units of `rtx_clock`: least time that these passes must span */
 	__u32 firewall_interval;      /* in units of `rtx_clock`: clients are answered for so long after they got through the kernel's own path; 0: for ever */
 	__u32 paused;                 /* not 0: nothing new is answered, whoever writes it and whatever became of user mode */
-	__u32 client_connections;     /* as many connections without a socket a client may have; 0: any number, and nobody counts */
+	__u32 notes_requests;         /* not 0: requests for what is not pinned are reported, and unsafe ones noted: http/notes.h */
 	__u64 not_first;              /* bit set: on the interfaces with this index, modulo 64, another program stands before ours */
 	struct afpa_date dates[AFPA_DATES];
 	__u64 ports[65536 / 64];      /* bit set: a listener has, or flows still have, this local port */
@@ -134,7 +134,7 @@ struct afpa_shared {
 	struct afpa_pace request_paces[2]; /* requests: of a client, of all */
 	struct afpa_pace class_paces[AFPA_POLICE_CLASSES]; /* new connections that each class gets whatever the others do; 0: none */
 
-	__u32 notes_requests;         /* not 0: requests for what is not pinned are reported, and unsafe ones noted: http/notes.h */
+	__u32 client_connections;     /* as many connections without a socket a client may have; 0: any number, and nobody counts */
 	__u32 reserved;
 };
 

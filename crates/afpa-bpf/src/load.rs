@@ -352,6 +352,7 @@ fn prepare_maps(
             "sites" => settings.hosts,
             "partials" => settings.partial_heads,
             "checked" => header_blocks,
+            "bypass_tables" => map.max_entries() * libbpf_rs::num_possible_cpus()? as u32,
             "events" => settings.event_bytes.max(page).next_power_of_two(),
             _ => continue,
         };

@@ -30,16 +30,22 @@ struct bypass_entry {
 	__u64 pulse;
 	__u32 until;             /* kernel: end of the response, when the connection is not left to user mode */
 	__u16 reason;            /* AFPA_PASS_..., when it is; else 0 */
-	__u16 reserved;
-};
+	__u16 reserved[5];
+} __attribute__((aligned(64)));
 
-/* This processor's table. */
+_Static_assert(sizeof(struct bypass_entry) == 64, "an entry is one cache line");
+
+/*
+ * The tables of all processors, one behind the other; user mode sets how many. A map that can be mapped begins at a page,
+ * so that an entry is one line of the caches, and is reached without a pointer of its own.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, BYPASS_ENTRIES);
 	__type(key, __u32);
 	__type(value, struct bypass_entry);
-} bypass_table SEC(".maps");
+} bypass_tables SEC(".maps");
 
 /* One epoch for each place, which all processors share: it moves when an entry there may not be true any more. */
 struct {
@@ -59,28 +65,124 @@ static __always_inline __u32 bypass_index(const struct afpa_flow_key *key)
 	return (mixed ^ mixed << 23) >> (64 - BYPASS_BITS);
 }
 
-/* Does the segment pass as it is? */
-static __always_inline bool bypass_hit(const struct segment *s, enum direction from)
+/* The entry of a place in this processor's table. Programs of one processor never interrupt each other here. */
+static __always_inline struct bypass_entry *bypass_entry(__u32 place)
 {
-	__u32 place = bypass_index(&s->key), *epoch;
-	struct bypass_entry *b;
+	place += bpf_get_smp_processor_id() * BYPASS_ENTRIES;
+	return bpf_map_lookup_elem(&bypass_tables, &place);
+}
 
-	if (s->flags & (TCP_SYN | TCP_FIN | TCP_RST))
-		return false;
+/* What a segment says to be passed without more ado. */
+struct bypassing {
+	struct afpa_flow_key key __attribute__((aligned(8)));
+	__u32 end;               /* sequence number behind its payload */
+	__u32 length;            /* payload bytes */
+};
+
+/* Does it pass as it is? It is no SYN, FIN or RST. `reason` is what a client's is counted as. */
+static __always_inline bool bypass_holds(const struct bypassing *b, enum direction from, enum afpa_reason *reason)
+{
+	__u32 place = bypass_index(&b->key), *epoch;
+	struct bypass_entry *e;
+
 	if (*(volatile __u32 *)&shared.notes_requests)
 		return false; /* every request is looked at (V5) */
-	b = bpf_map_lookup_elem(&bypass_table, &place);
-	if (!b || !same_flow(&b->key, &s->key) || b->pulse != *(volatile __u64 *)&shared.pulse)
+	e = bypass_entry(place);
+	if (!e || !same_flow(&e->key, &b->key) || e->pulse != *(volatile __u64 *)&shared.pulse)
 		return false;
-	if (!b->reason && from == FROM_CLIENT && s->length)
+	if (!e->reason && from == FROM_CLIENT && b->length)
 		return false;
-	if (!b->reason && from == FROM_SERVER && (s->length == 0 || !before(s->seq + s->length, b->until)))
+	if (!e->reason && from == FROM_SERVER && (b->length == 0 || !before(b->end, e->until)))
 		return false;
+	*reason = b->length && e->reason ? e->reason : AFPA_PASS_NO_PAYLOAD;
 	epoch = bpf_map_lookup_elem(&bypass_epochs, &place);
-	if (!epoch || *(volatile __u32 *)epoch != b->epoch)
+	return epoch && *(volatile __u32 *)epoch == e->epoch;
+}
+
+/* Does a client's segment pass as it is? */
+static __always_inline bool bypass_hit(const struct segment *s)
+{
+	struct bypassing b = { .key = s->key, .end = s->seq + s->length, .length = s->length };
+	enum afpa_reason reason;
+
+	if (s->flags & (TCP_SYN | TCP_FIN | TCP_RST) || !bypass_holds(&b, FROM_CLIENT, &reason))
 		return false;
-	if (from == FROM_CLIENT)
-		count_at(s->place, s->length && b->reason ? b->reason : AFPA_PASS_NO_PAYLOAD);
+	count_at(s->place, reason);
+	return true;
+}
+
+/*
+ * Take from a packet without IP options, extension headers and VLAN what says whether it passes, and nothing else.
+ * False: it may be another one, and the rest is asked.
+ */
+static __always_inline bool take_bypassing(const struct __sk_buff *skb, enum direction from, struct bypassing *b)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	__u8 *source = from == FROM_CLIENT ? b->key.client : b->key.server;
+	__u8 *destination = from == FROM_CLIENT ? b->key.server : b->key.client;
+	struct ethhdr *ethernet = data;
+	__u32 headers, after_ip;
+	struct tcphdr *tcp;
+
+	if (data + sizeof(*ethernet) + sizeof(struct iphdr) + sizeof(*tcp) > end || skb->vlan_present)
+		return false;
+	if (ethernet->protocol == bpf_htons(ETH_P_IP)) {
+		struct iphdr *ip = data + sizeof(*ethernet);
+
+		if (ip->version_ihl != 0x45 || ip->protocol != IPPROTO_TCP || ip->fragment & bpf_htons(IP_MORE_OR_OFFSET))
+			return false;
+		tcp = (void *)(ip + 1);
+		after_ip = bpf_ntohs(ip->total_length) - sizeof(*ip);
+		map_ipv4(source, ip->source);
+		map_ipv4(destination, ip->destination);
+	} else {
+		struct ipv6hdr *ip = data + sizeof(*ethernet);
+
+		if (ethernet->protocol != bpf_htons(ETH_P_IPV6) || (void *)(ip + 1) + sizeof(*tcp) > end)
+			return false;
+		if (ip->version_class >> 4 != 6 || ip->next_header != IPPROTO_TCP)
+			return false;
+		tcp = (void *)(ip + 1);
+		after_ip = bpf_ntohs(ip->payload_length);
+		put_ipv6(source, ip->source);
+		put_ipv6(destination, ip->destination);
+	}
+	if (from == FROM_SERVER)
+		after_ip = skb->len - (__u32)((void *)tcp - data); /* BIG TCP has no length in its header */
+	headers = (tcp->offset >> 4) * 4;
+	if (tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST) || headers < sizeof(*tcp) || headers > after_ip)
+		return false;
+	b->length = after_ip - headers;
+	b->end = bpf_ntohl(tcp->seq) + b->length;
+	put_ports(&b->key, bpf_ntohs(from == FROM_CLIENT ? tcp->source : tcp->destination),
+		  bpf_ntohs(from == FROM_CLIENT ? tcp->destination : tcp->source));
+	return true;
+}
+
+/*
+ * Does a packet of the server's pass as it is? Asked before it is parsed: in the middle of a download its headers and
+ * three lines of memory are all that is touched.
+ */
+static __always_inline bool bypass_down(const struct __sk_buff *skb)
+{
+	enum afpa_reason reason;
+	struct bypassing b;
+
+	return take_bypassing(skb, FROM_SERVER, &b) && bypass_holds(&b, FROM_SERVER, &reason);
+}
+
+/*
+ * Is it a bare acknowledgement of a client, and passes as it is? Asked in the same way, before the program that answers is
+ * even reached. What has a payload may be a request, which this is not to keep waiting.
+ */
+static __always_inline bool bypass_up(const struct __sk_buff *skb)
+{
+	enum afpa_reason reason;
+	struct bypassing b;
+
+	if (!may_be_ours(skb) || !take_bypassing(skb, FROM_CLIENT, &b) || b.length || !bypass_holds(&b, FROM_CLIENT, &reason))
+		return false;
+	count_at(place_of(skb->ifindex), reason);
 	return true;
 }
 
@@ -97,7 +199,7 @@ static __always_inline void bypass_insert(const struct afpa_flow_key *key, __u32
 {
 	__u64 pulse = *(volatile __u64 *)&shared.pulse;
 	__u32 place = bypass_index(key);
-	struct bypass_entry *b = bpf_map_lookup_elem(&bypass_table, &place);
+	struct bypass_entry *b = bypass_entry(place);
 
 	if (!b || pulse == 0 || (b->pulse == pulse && !same_flow(&b->key, key)))
 		return;

@@ -104,6 +104,15 @@ fn with_fast_path(test: impl FnOnce(&FastPath) + Send) {
     });
 }
 
+/// The test gets what makes a client's segment of a payload.
+fn with_both_families(test: impl Fn(&FastPath, &dyn Fn(&str) -> Frame) + Sync) {
+    with_fast_path(|fast_path| {
+        for ipv6 in [false, true] {
+            test(fast_path, &|payload| Frame { ipv6, ..Frame::request(payload) });
+        }
+    });
+}
+
 fn run(fast_path: &FastPath, hook: Hook, frame: &Frame) {
     let run = fast_path.dry_run(hook, &frame.bytes(), 1).expect("a test run");
     assert_eq!((run.verdict, run.packet), (TCX_NEXT, frame.bytes()), "{hook:?}");
@@ -127,8 +136,8 @@ fn awaiting() -> [u8; size_of::<Flow>()] {
 /// After the end of a long response, what is sent again of it is looked at: it may carry a later timestamp.
 #[test]
 fn the_middle_of_a_response_goes_by_until_its_end() {
-    with_fast_path(|fast_path| {
-        let piece = Frame { from_server: true, ack: 1000, ..Frame::request("0123456789") };
+    with_both_families(|fast_path, request| {
+        let piece = Frame { from_server: true, ack: 1000, ..request("0123456789") };
         let key = piece.key();
         let received = || fast_path.flow(&key).expect("asked").expect("there").kernel_received;
         fast_path.put_flow(&key, &awaiting()).expect("entered");
@@ -147,17 +156,20 @@ fn the_middle_of_a_response_goes_by_until_its_end() {
 /// Only bare acknowledgements: a request is read, wherever the response stands.
 #[test]
 fn requests_in_the_middle_of_a_response_are_counted() {
-    with_fast_path(|fast_path| {
-        let piece = Frame { from_server: true, ack: 1000, ..Frame::request("0123456789") };
+    with_both_families(|fast_path, request| {
+        let piece = Frame { from_server: true, ack: 1000, ..request("0123456789") };
         let key = piece.key();
         let mut flow = awaiting();
         flow[112] = 0; // responses_pending
         fast_path.put_flow(&key, &flow).expect("entered");
         run(fast_path, Hook::Egress, &Frame { seq: 70_000, ..piece.clone() });
         run(fast_path, Hook::Egress, &Frame { seq: 70_010, ..piece.clone() });
-        let request = "GET /other.html HTTP/1.1\r\nHost: server\r\n\r\n";
-        let up = Frame { seq: 1000, ack: 70_020, ..Frame::request(request) };
-        run(fast_path, Hook::Ingress, &Frame { payload: Vec::new(), flags: ACK, ..up.clone() });
+        let up = request("GET /other.html HTTP/1.1\r\nHost: server\r\n\r\n");
+        let up = Frame { seq: 1000, ack: 70_020, ..up };
+        let bare = Frame { payload: Vec::new(), flags: ACK, ..up.clone() };
+        let passed = counted(fast_path, Reason::PassNoPayload);
+        run(fast_path, Hook::Ingress, &bare);
+        assert_eq!(counted(fast_path, Reason::PassNoPayload), passed + 1);
         assert_eq!(fast_path.flow(&key).expect("asked").expect("there").responses_pending, 0);
         run(fast_path, Hook::Ingress, &up);
         assert_eq!(fast_path.flow(&key).expect("asked").expect("there").responses_pending, 1);
