@@ -5,7 +5,8 @@ use afpa_testkit::{
     Client, Launch, Server, Tree, figure, skip,
     strace::{Counts, Strace},
 };
-use afpa_tests::tls::{self, Authority, TlsServer};
+use afpa_tests::h2::H2Client;
+use afpa_tests::tls::{self, Authority, TlsServer, Way};
 use rustix::process::Signal;
 
 const HITS: u64 = 1000;
@@ -38,6 +39,9 @@ fn serve_waiting(io: &str, name: &str, content: impl AsRef<[u8]>) -> (Tree, Serv
     tree.file(name, content);
     let server = Server::start(tree.path(), |launch| {
         launch.arg("--workers").arg("1").arg("--io").arg(io);
+        launch.set(|settings| {
+            settings.set("http2.cleartext", true);
+        });
     });
     (tree, server)
 }
@@ -317,6 +321,32 @@ fn by_completion_a_lone_hit_over_tls_costs_what_it_costs_without() {
     let mut client = way.connect();
     let counts = counts_of_lone_hits!(&server.server, client);
     figure!("system calls of {HITS} hits over TLS, one at a time, by completion: {counts:?}");
+    assert_lone_hits(&counts);
+}
+
+/// HTTP/2 is between the ring and the request, too.
+#[test]
+fn by_completion_a_lone_hit_by_http2_costs_two_enters_and_the_wait() {
+    let (_tree, server) = serve_by_completion!("hello.txt", "x".repeat(512));
+    let mut client = H2Client::connect(&server);
+    // Nothing comes from it but its requests.
+    client.open_wide();
+    let counts = counts_of_lone_hits!(&server, client);
+    figure!("system calls of {HITS} hits by HTTP/2, one at a time, by completion: {counts:?}");
+    assert_lone_hits(&counts);
+}
+
+/// And both together.
+#[test]
+fn by_completion_a_lone_hit_by_http2_over_tls_costs_what_it_costs_without() {
+    let (tree, authority) = (Tree::new(), Authority::new());
+    tree.file("hello.txt", "x".repeat(512));
+    let server = serve_tls_by_completion!(&authority, &tree);
+    let way = Way::by_h2(&authority, &server);
+    let mut client = H2Client::connect_with(way.address(), &[]);
+    client.open_wide();
+    let counts = counts_of_lone_hits!(&server.server, client);
+    figure!("system calls of {HITS} hits by HTTP/2 over TLS, by completion: {counts:?}");
     assert_lone_hits(&counts);
 }
 
