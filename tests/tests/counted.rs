@@ -5,7 +5,8 @@ use afpa_testkit::{
     Client, Launch, Server, Tree, figure, skip,
     strace::{Counts, Strace},
 };
-use afpa_tests::tls::{self, Authority, TlsServer};
+use afpa_tests::h2::H2Client;
+use afpa_tests::tls::{self, Authority, TlsServer, Way};
 use rustix::process::Signal;
 
 const HITS: u64 = 1000;
@@ -38,6 +39,9 @@ fn serve_waiting(io: &str, name: &str, content: impl AsRef<[u8]>) -> (Tree, Serv
     tree.file(name, content);
     let server = Server::start(tree.path(), |launch| {
         launch.arg("--workers").arg("1").arg("--io").arg(io);
+        launch.set(|settings| {
+            settings.set("http2.cleartext", true);
+        });
     });
     (tree, server)
 }
@@ -52,6 +56,45 @@ macro_rules! serve_by_completion {
             served => served,
         }
     };
+}
+
+/// The same, over TLS.
+macro_rules! serve_tls_by_completion {
+    ($authority:expr, $tree:expr) => {{
+        let launch = |launch: &mut Launch| {
+            launch.arg("--workers").arg("1").arg("--io").arg("completion");
+        };
+        let plan = tls::Plan { launch: Box::new(launch), ..tls::Plan::default() };
+        let server = TlsServer::with($authority, $tree.path(), plan);
+        if server.server.summary("waiting").contains("refuses io_uring") {
+            skip!("the system refuses io_uring");
+        }
+        server
+    }};
+}
+
+/// The system calls of hits on one connection, one after the other.
+macro_rules! counts_of_lone_hits {
+    ($server:expr, $client:expr) => {{
+        for _ in 0..100 {
+            assert_eq!($client.get("/hello.txt").body.len(), 512);
+        }
+        let strace = trace!($server);
+        for _ in 0..HITS {
+            assert_eq!($client.get("/hello.txt").status, 200);
+        }
+        strace.counts()
+    }};
+}
+
+/// By completion: the request is taken, the answer handed over, and between them is a wait.
+fn assert_lone_hits(counts: &Counts) {
+    let enters = sum(counts, &["io_uring_enter"]);
+    assert!((HITS..=2 * HITS + SLACK).contains(&enters), "{enters} enters");
+    let waits = sum(counts, &WAITS);
+    assert!(waits <= HITS + SLACK, "{waits} waits");
+    let all: u64 = counts.values().sum();
+    assert!(all - enters - waits <= SLACK, "{counts:?}");
 }
 
 fn sum(counts: &Counts, names: &[&str]) -> u64 {
@@ -263,21 +306,9 @@ fn by_completion_busy_hits_share_their_calls() {
 fn by_completion_a_lone_hit_costs_two_enters_and_the_wait() {
     let (_tree, server) = serve_by_completion!("hello.txt", "x".repeat(512));
     let mut client = server.connect();
-    for _ in 0..100 {
-        assert_eq!(client.get("/hello.txt").body.len(), 512);
-    }
-    let strace = trace!(server);
-    for _ in 0..HITS {
-        assert_eq!(client.get("/hello.txt").status, 200);
-    }
-    let counts = strace.counts();
+    let counts = counts_of_lone_hits!(&server, client);
     figure!("system calls of {HITS} hits, one at a time, by completion: {counts:?}");
-    let enters = sum(&counts, &["io_uring_enter"]);
-    assert!((HITS..=2 * HITS + SLACK).contains(&enters), "{enters} enters");
-    let waits = sum(&counts, &WAITS);
-    assert!(waits <= HITS + SLACK, "{waits} waits");
-    let all: u64 = counts.values().sum();
-    assert!(all - enters - waits <= SLACK, "{counts:?}");
+    assert_lone_hits(&counts);
 }
 
 /// TLS is between the ring and the request: it costs no call of its own.
@@ -285,28 +316,38 @@ fn by_completion_a_lone_hit_costs_two_enters_and_the_wait() {
 fn by_completion_a_lone_hit_over_tls_costs_what_it_costs_without() {
     let (tree, authority) = (Tree::new(), Authority::new());
     tree.file("hello.txt", "x".repeat(512));
-    let launch = |launch: &mut Launch| {
-        launch.arg("--workers").arg("1").arg("--io").arg("completion");
-    };
-    let plan = tls::Plan { launch: Box::new(launch), ..tls::Plan::default() };
-    let server = TlsServer::with(&authority, tree.path(), plan);
-    if server.server.summary("waiting").contains("refuses io_uring") {
-        skip!("the system refuses io_uring");
-    }
+    let server = serve_tls_by_completion!(&authority, &tree);
     let way = authority.way(&server);
     let mut client = way.connect();
-    for _ in 0..100 {
-        assert_eq!(client.get("/hello.txt").body.len(), 512);
-    }
-    let strace = trace!(server.server);
-    for _ in 0..HITS {
-        assert_eq!(client.get("/hello.txt").status, 200);
-    }
-    let counts = strace.counts();
+    let counts = counts_of_lone_hits!(&server.server, client);
     figure!("system calls of {HITS} hits over TLS, one at a time, by completion: {counts:?}");
-    let enters = sum(&counts, &["io_uring_enter"]);
-    assert!((HITS..=2 * HITS + SLACK).contains(&enters), "{enters} enters");
-    assert_eq!(sum(&counts, &READS) + sum(&counts, &["sendto"]), 0, "{counts:?}");
+    assert_lone_hits(&counts);
+}
+
+/// HTTP/2 is between the ring and the request, too.
+#[test]
+fn by_completion_a_lone_hit_by_http2_costs_two_enters_and_the_wait() {
+    let (_tree, server) = serve_by_completion!("hello.txt", "x".repeat(512));
+    let mut client = H2Client::connect(&server);
+    // Nothing comes from it but its requests.
+    client.open_wide();
+    let counts = counts_of_lone_hits!(&server, client);
+    figure!("system calls of {HITS} hits by HTTP/2, one at a time, by completion: {counts:?}");
+    assert_lone_hits(&counts);
+}
+
+/// And both together.
+#[test]
+fn by_completion_a_lone_hit_by_http2_over_tls_costs_what_it_costs_without() {
+    let (tree, authority) = (Tree::new(), Authority::new());
+    tree.file("hello.txt", "x".repeat(512));
+    let server = serve_tls_by_completion!(&authority, &tree);
+    let way = Way::by_h2(&authority, &server);
+    let mut client = H2Client::connect_with(way.address(), &[]);
+    client.open_wide();
+    let counts = counts_of_lone_hits!(&server.server, client);
+    figure!("system calls of {HITS} hits by HTTP/2 over TLS, by completion: {counts:?}");
+    assert_lone_hits(&counts);
 }
 
 /// A connection of one request never meets the ring.

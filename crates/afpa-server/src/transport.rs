@@ -21,7 +21,7 @@ pub trait Transport: Unpin {
     /// Whether it sends pages of files without copying them, so that it is worth while to hold them in a pipe.
     const SENDS_PAGES: bool = true;
 
-    /// Receives into `buffer`; `Ok(0)` is the end of the stream.
+    /// Receives into `buffer`; `Ok(0)` is the end of the stream. Not to be called while a gathered send is pending.
     fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
 
     /// Sends from `bytes`. `more` says that more follows at once, so that no short packet is made.

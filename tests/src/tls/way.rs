@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::{Authority, TlsServer};
 use afpa_testkit::Client;
 use afpa_tls::machine::ServerName;
 use afpa_tls::{ClientMachine, ClientTls};
@@ -43,6 +44,15 @@ impl Way {
             }
         });
         Self { address, over }
+    }
+
+    /// A way to `server` whose clients speak HTTP/2.
+    ///
+    /// # Panics
+    /// As [`to`](Self::to).
+    pub fn by_h2(authority: &Authority, server: &TlsServer) -> Self {
+        let tls = authority.client(|settings| settings.protocols = vec![b"h2".to_vec()]);
+        Self::to(server.tls, tls, "localhost")
     }
 
     /// A connection by it.

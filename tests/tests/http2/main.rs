@@ -6,6 +6,7 @@ mod floods;
 mod flow;
 mod proxy;
 mod requests;
+mod ring;
 mod tunnels;
 
 use afpa_testkit::settings::Settings;

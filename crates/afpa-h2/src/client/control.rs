@@ -2,7 +2,7 @@
 
 use super::{Connection, Event, Gone, Phase};
 use crate::endpoint::{Fatal, StreamId};
-use crate::frame::{self, ErrorCode, FrameHeader, setting};
+use crate::frame::{self, ErrorCode, FrameHeader, kind, setting};
 
 impl Connection {
     pub(super) fn on_settings(
@@ -68,6 +68,13 @@ impl Connection {
         let is_refused = u32::from_be_bytes(code) == ErrorCode::Refused as u32;
         let why = if is_refused && is_untouched { Gone::Unprocessed } else { Gone::Reset };
         Ok(self.forget(id, false).then_some(Event::Gone { id, why }))
+    }
+
+    /// Asks the server whether it is there (section 6.7): whatever it says next is an answer.
+    pub fn ping(&mut self) {
+        if self.phase != Phase::Dead {
+            frame::put(&mut self.endpoint.output, kind::PING, 0, 0, b"present?");
+        }
     }
 
     /// Opens no more streams, and tells the server so.

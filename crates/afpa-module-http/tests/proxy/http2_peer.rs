@@ -39,6 +39,8 @@ pub(crate) struct Peer {
     decoder: Decoder,
     /// Frames that came while another was waited for, to be read next.
     held: VecDeque<(FrameHeader, Vec<u8>)>,
+    /// PING is not answered.
+    pub(crate) is_deaf: bool,
     /// Types and streams of frames that were passed over, with the first four bytes of their payload.
     pub(crate) passed: Vec<(u8, u32, u32)>,
 }
@@ -78,7 +80,8 @@ impl Peer {
         let mut hello = Vec::new();
         frame::put_settings(&mut hello, settings);
         conn.send(hello);
-        Some(Self { conn, decoder: Decoder::default(), held: VecDeque::new(), passed: Vec::new() })
+        let (decoder, held, passed) = (Decoder::default(), VecDeque::new(), Vec::new());
+        Some(Self { conn, decoder, held, is_deaf: false, passed })
     }
 
     /// The next frame; `None` at the end.
@@ -91,6 +94,9 @@ impl Peer {
         let payload = self.conn.exactly(header.length)?;
         if header.kind == kind::SETTINGS && !header.has(flag::ACK) {
             self.send(kind::SETTINGS, flag::ACK, 0, b"");
+        }
+        if header.kind == kind::PING && !self.is_deaf {
+            self.send(kind::PING, flag::ACK, 0, &payload);
         }
         Some((header, payload))
     }

@@ -6,6 +6,7 @@ mod http2;
 mod http2_failures;
 mod http2_hostile;
 mod http2_peer;
+mod http2_silence;
 mod requests;
 mod rig;
 mod streams;

@@ -9,7 +9,7 @@ use super::failure::{Failure, Fault, connect_fault};
 use super::wait::{Interrupted, while_client_stays};
 use super::{Exchange, download, millis};
 use crate::pool::ServerStream;
-use crate::pool::http2::{Idle, MadeFor, Reached, reach};
+use crate::pool::http2::{Http2Connection, Idle, LONG_MS, MadeFor, Reached, reach};
 use crate::select::{AttemptOutcome, Lease};
 
 impl<C: ClientStream> Exchange<'_, C> {
@@ -45,8 +45,16 @@ impl<C: ClientStream> Exchange<'_, C> {
         let until = self.connect_deadline();
         loop {
             let now = self.client.cached_now().steady_ms();
-            if let Some(stream) = servers.take(lease.id(), made_for, (now, self.most_idle())) {
+            let silence = (now, self.most_idle().min(LONG_MS));
+            if let Some(stream) = servers.take(lease.id(), made_for, silence) {
                 return Ok(Some((ServerStream::Http2(Box::new(stream)), true)));
+            }
+            if let Some(connection) = servers.silent(lease.id(), made_for, silence) {
+                match self.answers(&connection, now, until).await {
+                    Ok(()) => continue,
+                    Err(Interrupted::ClientGone) => return Ok(None),
+                    Err(Interrupted::Over) => return Err(too_late()),
+                }
             }
             if reuse && let Some(stream) = self.pooled(lease) {
                 return Ok(Some((stream, true)));
@@ -88,6 +96,28 @@ impl<C: ClientStream> Exchange<'_, C> {
                 }
             }
         }
+    }
+
+    /// Asks a server that was silent for long whether it is still there. If it does not say so soon, the connection gets no
+    /// more requests.
+    async fn answers(
+        &mut self,
+        connection: &Http2Connection,
+        now_ms: u64,
+        until: u64,
+    ) -> Result<(), Interrupted> {
+        let left = until.saturating_sub(now_ms);
+        if left == 0 {
+            return Err(Interrupted::Over);
+        }
+        // Most of the time is for another connection.
+        let patience = now_ms + left / 4;
+        match while_client_stays(self.client, patience, Box::pin(connection.answers())).await {
+            Err(Interrupted::Over) => connection.close(),
+            Err(gone) => return Err(gone),
+            Ok(_) => {}
+        }
+        Ok(())
     }
 
     /// An idle connection. A request that must not be sent twice takes only one that was in use a moment

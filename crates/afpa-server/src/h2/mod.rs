@@ -31,7 +31,7 @@ use afpa_h2::{Event, Limits, ResponseReader, StreamId};
 use tokio::task::JoinSet;
 
 use crate::connection::{Connection, End};
-use crate::transport::{Leaving, Transport};
+use crate::transport::Transport;
 use crate::turns::Ticket;
 use mux::Mux;
 use task::Outcome;
@@ -47,7 +47,8 @@ pub(crate) struct H2<M: Module, T> {
     /// Output that is being sent, and how much of it was.
     sending: Vec<u8>,
     sent: usize,
-    /// `sending` was handed over by completion, and comes back.
+    /// `sending` was handed over by completion, and comes back. Until then it may be empty, and nothing else takes its
+    /// place.
     handed_over: bool,
     ticket: Ticket,
     times: Times,
@@ -95,11 +96,6 @@ impl<M: Module, T: Transport> H2<M, T> {
 
     /// Serves the connection until either side ends it.
     pub(crate) async fn run(mut self) {
-        // Receiving and sending go on at the same time here, which one operation in the ring after the other cannot.
-        let transport = &mut self.inner.transport;
-        if poll_fn(|cx| transport.poll_leave_ring(cx, Leaving::LongAnswer)).await.is_err() {
-            return self.inner.end(End::Gone).await;
-        }
         let kept = self.inner.restore_input();
         let now = self.inner.worker.clock.now();
         self.digest(kept, now);
@@ -128,8 +124,7 @@ impl<M: Module, T: Transport> H2<M, T> {
             if let Poll::Ready(Err(end)) = self.poll_send(cx) {
                 return Poll::Ready(end);
             }
-            let is_sent = self.sending.is_empty();
-            if is_sent {
+            if self.is_sent() {
                 if self.pump(cx) {
                     continue;
                 }
@@ -159,6 +154,11 @@ impl<M: Module, T: Transport> H2<M, T> {
                 Poll::Pending => return Poll::Pending,
             }
         }
+    }
+
+    /// Whether nothing of the output is being sent.
+    fn is_sent(&self) -> bool {
+        self.sending.is_empty() && !self.handed_over
     }
 
     /// Whether there is room for what an arrival may bring about.

@@ -130,7 +130,7 @@ impl<M: Module, T: Transport> H2<M, T> {
 
     /// Sends the output. Ready when all of it was sent.
     pub(super) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
-        while !self.sending.is_empty() {
+        while !self.is_sent() {
             let Self { inner, sending, .. } = self;
             let sent = if self.sent == 0 && self.times.blocked_ms.is_none() {
                 let sent = inner.transport.poll_send_gathered(cx, sending, false);

@@ -295,6 +295,10 @@ impl<T: Transport> Transport for Tls<T> {
             if let Poll::Ready(Err(error)) = self.poll_tickets(cx) {
                 return Poll::Ready(Err(error));
             }
+            // A receive may leave the ring. What is lent comes back first, or it would be lost.
+            if self.lent.is_some() {
+                return Poll::Pending;
+            }
             match ready!(self.poll_arrival(cx)) {
                 Ok(0) => return Poll::Ready(Ok(0)),
                 Ok(_) => {}

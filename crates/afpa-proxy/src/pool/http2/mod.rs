@@ -6,6 +6,7 @@
 //! moves its bytes.
 
 mod servers;
+mod silence;
 mod slot;
 mod state;
 mod stream;
@@ -23,6 +24,7 @@ use super::stream::ServerStream;
 use super::tls::{TlsStream, TlsToServers};
 use crate::select::{Address, Tally};
 pub(crate) use servers::{Http2Servers, Idle};
+pub(crate) use silence::LONG_MS;
 use state::{State, drive};
 pub use stream::Http2Stream;
 pub(crate) use stream::gone;
@@ -150,6 +152,26 @@ impl Http2Connection {
         state.below.is_some() && state.closing_ms.is_none() && state.machine.takes_streams()
     }
 
+    /// Asks a server that was silent whether it is there. Ready with whether it is.
+    pub(crate) async fn answers(&self) -> bool {
+        self.state.borrow_mut().ask(steady_ms());
+        poll_fn(|cx| self.poll_heard(cx)).await
+    }
+
+    fn poll_heard(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        let mut state = self.state.borrow_mut();
+        if state.below.is_none() {
+            return Poll::Ready(false);
+        }
+        if !state.silence.is_asked() {
+            return Poll::Ready(true);
+        }
+        if !state.askers.iter().any(|known| known.will_wake(cx.waker())) {
+            state.askers.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
     /// Gives it no more requests. It ends with those that it has.
     pub(crate) fn close(&self) {
         let mut state = self.state.borrow_mut();
@@ -167,6 +189,16 @@ impl Http2Connection {
         state.wake();
     }
 
+    /// Whether a server whose answers are waited for says nothing at all. Those may still come: it gets no more requests,
+    /// and the ones that it has keep their time.
+    fn is_dead(&self, now_ms: u64) -> bool {
+        let mut state = self.state.borrow_mut();
+        if !state.slots.is_empty() && state.silence.is_due(now_ms) {
+            state.ask(now_ms);
+        }
+        state.silence.is_unanswered(now_ms)
+    }
+
     /// To be called once a second.
     fn tick(&self, now_ms: u64, wanted: bool, idle_ms: u64) {
         let (is_idle, used, closing) = {
@@ -174,6 +206,7 @@ impl Http2Connection {
             (state.is_idle(), state.used_ms, state.closing_ms)
         };
         let unused = now_ms.saturating_sub(used);
+        let wanted = wanted && !self.is_dead(now_ms);
         if is_idle
             && closing.is_some_and(|since| now_ms.saturating_sub(since.max(used)) > GOODBYE_MS)
         {
@@ -183,3 +216,6 @@ impl Http2Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

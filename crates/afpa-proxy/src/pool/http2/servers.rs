@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use foldhash::fast::RandomState;
 
+use super::silence::Silence;
 use super::{Http2Connection, Http2Stream, MadeFor};
 use crate::select::Wanted;
 
@@ -47,6 +48,18 @@ pub(crate) struct Idle {
     pub(crate) most: usize,
 }
 
+impl OfServer {
+    /// The connections that were made as a request wants it, and for how long they are silent.
+    fn fitting(&self, made_for: &MadeFor) -> impl Iterator<Item = (&Rc<Http2Connection>, Silence)> {
+        let good = self
+            .connections
+            .iter()
+            .map(|kept| &kept.connection)
+            .filter(|connection| connection.is_good() && connection.made_for == *made_for);
+        good.map(|connection| (connection, connection.state.borrow().silence))
+    }
+}
+
 impl Http2Servers {
     /// A stream on a connection to a server that was heard of no longer than `most_silent_ms` ago.
     pub(crate) fn take(
@@ -55,15 +68,26 @@ impl Http2Servers {
         made_for: &MadeFor,
         (now_ms, most_silent_ms): (u64, u64),
     ) -> Option<Http2Stream> {
-        let mut servers = self.0.borrow_mut();
-        let of_server = servers.get_mut(&server)?;
-        let fits = |kept: &&Kept| {
-            let heard = kept.connection.state.borrow().heard_ms;
-            kept.connection.is_good()
-                && kept.connection.made_for == *made_for
-                && now_ms.saturating_sub(heard) <= most_silent_ms
-        };
-        of_server.connections.iter().filter(fits).find_map(|kept| kept.connection.stream())
+        let servers = self.0.borrow();
+        let mut fitting = servers.get(&server)?.fitting(made_for);
+        fitting.find_map(|(connection, silence)| {
+            (silence.lasts_ms(now_ms) <= most_silent_ms).then(|| connection.stream())?
+        })
+    }
+
+    /// A connection on which there would be a stream, had its server not been silent for longer.
+    pub(crate) fn silent(
+        &self,
+        server: u64,
+        made_for: &MadeFor,
+        (now_ms, most_silent_ms): (u64, u64),
+    ) -> Option<Rc<Http2Connection>> {
+        let servers = self.0.borrow();
+        let mut fitting = servers.get(&server)?.fitting(made_for);
+        let silent = fitting.find(|(connection, silence)| {
+            silence.lasts_ms(now_ms) > most_silent_ms && connection.state.borrow().room() > 0
+        });
+        silent.map(|(connection, _)| Rc::clone(connection))
     }
 
     /// The right to make a connection; `None`: those that are being made will carry this request, too.

@@ -11,6 +11,7 @@ use afpa_h2::client::{Connection, Event, Gone, ResponseHead};
 use afpa_h2::{Limits, StreamId};
 use foldhash::fast::RandomState;
 
+use super::silence::Silence;
 use super::slot::{self, Slot};
 use super::{Http2Connection, ServerStream};
 use crate::select::Tally;
@@ -32,8 +33,9 @@ pub(super) struct State {
     pub(super) reserved: usize,
     pub(super) driver: Option<Waker>,
     pub(super) opener: Option<Waker>,
-    /// When the server was last heard of, in steady milliseconds.
-    pub(super) heard_ms: u64,
+    pub(super) silence: Silence,
+    /// Who waits for the server to be heard of.
+    pub(super) askers: Vec<Waker>,
     /// When it was last in use.
     pub(super) used_ms: u64,
     /// Since when it takes no new streams, because we do not want it any more.
@@ -78,7 +80,8 @@ impl State {
             reserved: 0,
             driver: None,
             opener: None,
-            heard_ms: now,
+            silence: Silence::new(now),
+            askers: Vec::new(),
             used_ms: now,
             closing_ms: None,
             tally,
@@ -162,7 +165,7 @@ impl State {
     /// Takes what has arrived apart.
     fn arrived(&mut self, bytes: &[u8]) -> Result<(), afpa_h2::Fatal> {
         let now = steady_ms();
-        self.heard_ms = now;
+        self.silence.heard(now);
         if self.input.is_empty() {
             let taken = self.frames(bytes, now)?;
             self.input.extend_from_slice(bytes.get(taken..).unwrap_or_default());
@@ -180,7 +183,16 @@ impl State {
         {
             opener.wake();
         }
+        self.askers.drain(..).for_each(Waker::wake);
         Ok(())
+    }
+
+    /// Asks whether the server is there, if that was not asked.
+    pub(super) fn ask(&mut self, now_ms: u64) {
+        if self.silence.ask(now_ms) {
+            self.machine.ping();
+            self.wake();
+        }
     }
 
     fn frames(&mut self, input: &[u8], now_ms: u64) -> Result<usize, afpa_h2::Fatal> {
@@ -190,6 +202,7 @@ impl State {
             let (n, event) = self.machine.receive(rest, &mut self.head, now_ms)?;
             at += n;
             let Some(event) = event else { return Ok(at) };
+            self.silence.moved();
             self.happened(event);
         }
     }
@@ -242,6 +255,7 @@ impl State {
         if let Some(opener) = self.opener.take() {
             opener.wake();
         }
+        self.askers.drain(..).for_each(Waker::wake);
     }
 
     /// Bytes that wait to be sent.

@@ -140,6 +140,7 @@ impl Http2Stream {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
         state.slots.insert(opened, Slot::default());
+        state.silence.moved();
         if let Some(tally) = &state.tally {
             tally.stream();
         }
@@ -162,7 +163,7 @@ impl Http2Stream {
     /// The server took too long. If nothing at all was heard of it meanwhile, the connection may be dead, and gets no more
     /// requests.
     pub(crate) fn distrust(&self) {
-        if self.connection.state.borrow().heard_ms <= self.opened_ms {
+        if self.connection.state.borrow().silence.heard_ms() <= self.opened_ms {
             self.connection.close();
         }
     }

@@ -60,6 +60,7 @@ impl Fickle {
 
 impl Transport for Fickle {
     fn poll_receive(&mut self, _: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
+        assert!(self.lent.is_none(), "a receive may leave the ring");
         if self.coming.is_empty() && self.ended {
             return Poll::Ready(Ok(0));
         }

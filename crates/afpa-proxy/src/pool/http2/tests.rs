@@ -1,0 +1,121 @@
+use std::time::Duration;
+
+use afpa_h2::frame::{self, flag, kind};
+use tokio::net::UnixStream;
+use tokio::task::LocalSet;
+use tokio::time::timeout;
+
+use super::*;
+use crate::pool::http2::silence::PATIENCE_MS;
+
+const PING: [u8; 9] = [0, 0, 8, kind::PING, 0, 0, 0, 0, 0];
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A connection whose server has said SETTINGS, and the server's end of it.
+async fn connected() -> (Rc<Http2Connection>, UnixStream) {
+    let (near, far) = UnixStream::pair().expect("a pair");
+    let limits = Limits::default();
+    let state = RefCell::new(State::new(ServerStream::Unix(near), limits, None));
+    let connection = Rc::new(Http2Connection { made_for: MadeFor { tls: None, limits }, state });
+    tokio::task::spawn_local(drive(Rc::clone(&connection)));
+    let mut hello = Vec::new();
+    frame::put_settings(&mut hello, &[]);
+    send(&far, &hello).await;
+    let ready = poll_fn(|cx| connection.poll_ready(cx));
+    timeout(PATIENCE, ready).await.expect("in time").expect("it speaks HTTP/2");
+    (connection, far)
+}
+
+async fn send(far: &UnixStream, bytes: &[u8]) {
+    far.writable().await.expect("it is open");
+    assert_eq!(far.try_write(bytes).expect("sent"), bytes.len());
+}
+
+/// Reads until the server is asked whether it is there.
+async fn is_asked(far: &UnixStream) {
+    let (mut all, mut room) = (Vec::new(), [0; 4096]);
+    let read = async {
+        while !all.windows(PING.len()).any(|header| header == PING) {
+            far.readable().await.expect("it is open");
+            if let Ok(n) = far.try_read(&mut room) {
+                assert!(n > 0, "the connection has ended");
+                all.extend_from_slice(&room[..n]);
+            }
+        }
+    };
+    timeout(PATIENCE, read).await.expect("in time");
+}
+
+async fn answer(far: &UnixStream) {
+    let mut ack = Vec::new();
+    frame::put(&mut ack, kind::PING, flag::ACK, 0, b"present?");
+    send(far, &ack).await;
+}
+
+/// Opens a stream for a request that the server is silent about.
+async fn asked(connection: &Rc<Http2Connection>) -> Http2Stream {
+    let mut stream = connection.stream().expect("room");
+    let request = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    poll_fn(|cx| stream.poll_write(cx, request)).await.expect("written");
+    stream
+}
+
+fn tick(connection: &Http2Connection, now_ms: u64) {
+    connection.tick(now_ms, true, u64::MAX);
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_gets_no_more_requests_and_keeps_those_that_it_has() {
+    let test = async {
+        let (connection, far) = connected().await;
+        let _stream = asked(&connection).await;
+        let silent = steady_ms() + LONG_MS;
+        tick(&connection, silent);
+        is_asked(&far).await;
+        tick(&connection, silent + PATIENCE_MS - 1);
+        assert!(connection.is_good(), "it may still answer");
+        tick(&connection, silent + PATIENCE_MS);
+        assert!(!connection.is_good() && connection.stream().is_none());
+        assert!(connection.state.borrow().below.is_some(), "its answer may come");
+    };
+    LocalSet::new().run_until(test).await;
+}
+
+#[tokio::test]
+async fn a_server_that_only_thinks_is_asked_once() {
+    let test = async {
+        let (connection, far) = connected().await;
+        let _stream = asked(&connection).await;
+        let silent = steady_ms() + LONG_MS;
+        tick(&connection, silent);
+        is_asked(&far).await;
+        answer(&far).await;
+        let heard = timeout(PATIENCE, poll_fn(|cx| connection.poll_heard(cx)));
+        assert!(heard.await.expect("in time"));
+        for later in 1..100 {
+            tick(&connection, silent + later * LONG_MS);
+            assert!(connection.is_good() && !connection.state.borrow().silence.is_asked());
+        }
+    };
+    LocalSet::new().run_until(test).await;
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_asked_only_for_a_request() {
+    let test = async {
+        let (connection, far) = connected().await;
+        tick(&connection, steady_ms() + 10 * LONG_MS);
+        assert!(!connection.state.borrow().silence.is_asked());
+        let (here, ()) = tokio::join!(connection.answers(), async {
+            is_asked(&far).await;
+            answer(&far).await;
+        });
+        assert!(here);
+        let (here, ()) = tokio::join!(connection.answers(), async {
+            is_asked(&far).await;
+            drop(far);
+        });
+        assert!(!here, "it has ended");
+    };
+    LocalSet::new().run_until(test).await;
+}
